@@ -1,0 +1,47 @@
+//! The one cursor: what an SSE `id:` says and what `since` takes back (law 5).
+
+use std::{fmt, str::FromStr};
+
+/// A place in a log (`seq` alone), or in a handle's ring (`epoch-seq`: another life of the hub is another epoch).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Cursor {
+    pub epoch: u64,
+    pub seq: u64,
+}
+
+impl Cursor {
+    /// Before everything.
+    pub const START: Cursor = Cursor { epoch: 0, seq: 0 };
+
+    /// A place in the durable log.
+    pub const fn log(seq: u64) -> Self {
+        Self { epoch: 0, seq }
+    }
+}
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.epoch == 0 { write!(f, "{}", self.seq) } else { write!(f, "{}-{}", self.epoch, self.seq) }
+    }
+}
+
+/// Digits only: no sign, no blank, nothing past `i64::MAX` (what both databases hold).
+fn number(text: &str) -> Option<u64> {
+    let digits = !text.is_empty() && text.len() <= 19 && text.bytes().all(|b| b.is_ascii_digit());
+    if digits { text.parse().ok().filter(|n| *n <= i64::MAX as u64) } else { None }
+}
+
+impl FromStr for Cursor {
+    type Err = crate::Error;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parsed = match text.split_once('-') {
+            None => number(text).map(Cursor::log),
+            Some((epoch, seq)) => match (number(epoch), number(seq)) {
+                (Some(epoch), Some(seq)) if epoch > 0 => Some(Cursor { epoch, seq }),
+                (Some(_) | None, Some(_) | None) => None,
+            },
+        };
+        parsed.ok_or_else(|| crate::Error::validation("the cursor is not one this hub gave out"))
+    }
+}

@@ -1,0 +1,156 @@
+//! The names of an agent, told apart by how they are written.
+
+use crate::{Error, Result, limits};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use utoipa::ToSchema;
+
+/// `name@host`, both of `[a-zA-Z0-9._-]+` (ENV-23), at most 128 characters, case-sensitive.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, ToSchema)]
+#[serde(transparent)]
+#[schema(value_type = String, example = "alice@chorus")]
+pub struct Address(String);
+
+impl Address {
+    /// `field` is what the error calls it.
+    pub fn parse(field: &str, text: &str) -> Result<Self> {
+        let good = match text.split_once('@') {
+            Some((name, host)) => is_name(name) && is_name(host),
+            None => false,
+        };
+        if !good {
+            return Err(Error::validation(format!(
+                "{field} must be an address of the form name@host, letters, digits, '.', '_' and '-' on both sides"
+            )));
+        }
+        if text.len() > limits::ADDRESS_CHARS {
+            return Err(Error::validation(format!("{field} is longer than {} characters", limits::ADDRESS_CHARS)));
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub fn name(&self) -> &str {
+        self.0.split_once('@').map_or("", |(name, _)| name)
+    }
+
+    pub fn host(&self) -> &str {
+        self.0.split_once('@').map_or("", |(_, host)| host)
+    }
+
+    /// The handle that this address owns on its own hub, if its name fits the grammar.
+    pub fn handle(&self, server_host: &str) -> Option<Handle> {
+        if self.host() == server_host { Handle::parse(&format!("~{}", self.name())) } else { None }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
+}
+
+/// `~name`: never folded, never trimmed; `~org` is reserved.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct Handle(String);
+
+impl Handle {
+    pub fn parse(text: &str) -> Option<Self> {
+        let name = text.strip_prefix('~')?;
+        let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+        let bytes = name.as_bytes();
+        let good = (1..=32).contains(&bytes.len())
+            && bytes.iter().all(|b| inner(*b) || *b == b'-')
+            && inner(bytes[0])
+            && inner(bytes[bytes.len() - 1])
+            && name != "org";
+        good.then(|| Self(text.to_owned()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    ///
+    pub fn is_instrument(&self) -> bool {
+        self.0.starts_with("~cc-")
+    }
+}
+
+impl fmt::Display for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Any name by which an agent may be asked for, sorted by its syntax.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Name {
+    Handle(Handle),
+    /// A market id that is a UUID, hyphenated and in lower case.
+    Uuid(uuid::Uuid),
+    Address(Address),
+    /// A short name (alias of `name@{server-host}`) or another opaque market id.
+    Short(String),
+}
+
+impl Name {
+    pub fn parse(field: &str, text: &str) -> Result<Self> {
+        let name = if text.starts_with('~') {
+            Handle::parse(text).map(Name::Handle)
+        } else if let Some(id) = hyphenated(text) {
+            Some(Name::Uuid(id))
+        } else if text.contains('@') {
+            return Address::parse(field, text).map(Name::Address);
+        } else {
+            is_opaque(text).then(|| Name::Short(text.to_owned()))
+        };
+        name.ok_or_else(|| Error::validation(format!("{field} is not an address, a UUID, a handle or a short name")))
+    }
+
+    /// The one text under which the name is kept, so that every spelling of it finds the same agent.
+    pub fn canonical(&self, server_host: &str) -> String {
+        match self {
+            Name::Handle(handle) => handle.as_str().to_owned(),
+            Name::Uuid(id) => id.hyphenated().to_string(),
+            Name::Address(address) => address.as_str().to_owned(),
+            Name::Short(short) if is_name(short) => format!("{short}@{server_host}"),
+            Name::Short(opaque) => opaque.clone(),
+        }
+    }
+}
+
+/// Only the hyphenated form is a UUID here: 32 bare hex digits are a name somebody may have chosen.
+fn hyphenated(text: &str) -> Option<uuid::Uuid> {
+    if text.len() == 36 { uuid::Uuid::try_parse(text).ok() } else { None }
+}
+
+fn is_opaque(text: &str) -> bool {
+    (1..=128).contains(&text.len())
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'-'))
+}
+
+/// A well-formed RFC 5646 tag whose language has two or three letters, in any letter case.
+pub fn culture(field: &str, tag: &str) -> Result<()> {
+    let language = tag.split('-').next().unwrap_or_default();
+    let good = matches!(language.len(), 2 | 3)
+        && language.bytes().all(|b| b.is_ascii_alphabetic())
+        && tag.len() <= limits::CULTURE_CHARS
+        && oxilangtag::LanguageTag::parse(tag).is_ok();
+    if good { Ok(()) } else { Err(Error::validation(format!("{field} must be a BCP 47 language tag such as en, ja or zh-CN"))) }
+}
+
+impl<'de> Deserialize<'de> for Address {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        Self::parse("address", &text).map_err(|e| serde::de::Error::custom(e.message))
+    }
+}

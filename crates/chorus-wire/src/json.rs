@@ -1,0 +1,241 @@
+//! Strict JSON: no duplicate keys, bounded depth, and errors that name the field to mend.
+
+use crate::{Error, Result, limits};
+use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+use std::fmt;
+
+/// The text of a body: UTF-8 or an error.
+pub fn text(body: &[u8]) -> Result<&str> {
+    std::str::from_utf8(body).map_err(|_| Error::validation("the body is not valid UTF-8"))
+}
+
+/// Any JSON value in which no object has a key twice and nothing is nested deeper than `limits::JSON_DEPTH`.
+pub fn value(text: &str) -> Result<Value> {
+    let mut from = serde_json::Deserializer::from_str(text);
+    let value = Unique { depth: 0 }.deserialize(&mut from).and_then(|value| from.end().map(|()| value));
+    value.map_err(|e| refused(&e))
+}
+
+/// The same, and it must be an object.
+pub fn object(text: &str) -> Result<Fields> {
+    match value(text)? {
+        Value::Object(map) => Ok(Fields { map, path: String::new() }),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Err(Error::validation("the body must be a JSON object"))
+        }
+    }
+}
+
+/// A parser's complaint in our words: syntax keeps its position, a rule of ours is said plainly.
+pub fn refused(error: &serde_json::Error) -> Error {
+    let said = error.to_string();
+    match error.classify() {
+        serde_json::error::Category::Data => {
+            let plain = said.rfind(" at line ").map_or(said.as_str(), |end| &said[..end]);
+            Error::validation(plain)
+        }
+        serde_json::error::Category::Io | serde_json::error::Category::Syntax | serde_json::error::Category::Eof => {
+            Error::validation(format!("the body is not valid JSON: {said}"))
+        }
+    }
+}
+
+/// The same value always gives the same text: keys sorted, whole numbers without a fraction (lesson 17).
+pub fn canonical(value: &Value) -> String {
+    let mut out = String::new();
+    write_canonical(value, &mut out);
+    out
+}
+
+fn write_canonical(value: &Value, out: &mut String) {
+    match value {
+        Value::Object(map) => {
+            let mut keys: Vec<&String> = map.keys().collect();
+            keys.sort();
+            out.push('{');
+            for (place, key) in keys.into_iter().enumerate() {
+                if place > 0 {
+                    out.push(',');
+                }
+                out.push_str(&Value::String(key.clone()).to_string());
+                out.push(':');
+                write_canonical(&map[key], out);
+            }
+            out.push('}');
+        }
+        Value::Array(items) => {
+            out.push('[');
+            for (place, item) in items.iter().enumerate() {
+                if place > 0 {
+                    out.push(',');
+                }
+                write_canonical(item, out);
+            }
+            out.push(']');
+        }
+        Value::Number(number) => match number.as_f64() {
+            // Beyond 2^53 a float no longer tells whole numbers apart, so the digits as written decide.
+            Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < 9e15 => {
+                out.push_str(&(float as i64).to_string());
+            }
+            Some(_) | None => out.push_str(&number.to_string()),
+        },
+        Value::Null | Value::Bool(_) | Value::String(_) => out.push_str(&value.to_string()),
+    }
+}
+
+/// An object whose fields are taken one by one; what is left at the end is unknown.
+pub struct Fields {
+    map: Map<String, Value>,
+    path: String,
+}
+
+impl Fields {
+    /// The value as an object; `path` is what errors put before the field names.
+    pub fn of(path: &str, value: Value) -> Result<Self> {
+        match value {
+            Value::Object(map) => Ok(Self { map, path: format!("{path}.") }),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                Err(Error::validation(format!("{path} must be an object")))
+            }
+        }
+    }
+
+    pub fn has(&self, key: &str) -> bool {
+        self.map.contains_key(key)
+    }
+
+    pub fn take(&mut self, key: &str) -> Option<Value> {
+        self.map.remove(key)
+    }
+
+    fn wrong(&self, key: &str, what: &str) -> Error {
+        Error::validation(format!("{}{key} must be {what}", self.path))
+    }
+
+    /// A string that must be there.
+    pub fn string(&mut self, key: &str) -> Result<String> {
+        self.optional_string(key)?.ok_or_else(|| Error::validation(format!("{}{key} is required", self.path)))
+    }
+
+    /// A string that may be absent; null is not absent.
+    pub fn optional_string(&mut self, key: &str) -> Result<Option<String>> {
+        match self.map.remove(key) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+                Err(self.wrong(key, "a string"))
+            }
+        }
+    }
+
+    /// A string of 1 to `most` characters that may be absent.
+    pub fn optional_label(&mut self, key: &str, most: usize) -> Result<Option<String>> {
+        let label = self.optional_string(key)?;
+        match &label {
+            Some(text) if text.is_empty() || text.chars().count() > most => {
+                Err(self.wrong(key, &format!("1 to {most} characters long")))
+            }
+            Some(_) | None => Ok(label),
+        }
+    }
+
+    /// A whole number of at least `least` that may be absent.
+    pub fn optional_count(&mut self, key: &str, least: u64) -> Result<Option<u64>> {
+        match self.map.remove(key) {
+            None => Ok(None),
+            Some(value) => match value.as_u64() {
+                Some(count) if count >= least && count <= i64::MAX as u64 => Ok(Some(count)),
+                Some(_) | None => Err(self.wrong(key, &format!("a whole number of at least {least}"))),
+            },
+        }
+    }
+
+    /// Whatever was not taken is not ours.
+    pub fn end(self) -> Result<()> {
+        match self.map.keys().next() {
+            None => Ok(()),
+            Some(key) => Err(Error::validation(format!("{}{key} is not a field of this request", self.path))),
+        }
+    }
+}
+
+/// Builds a value and refuses a key that comes twice: two parsers would read such a document differently.
+struct Unique {
+    depth: usize,
+}
+
+impl<'de> DeserializeSeed<'de> for Unique {
+    type Value = Value;
+
+    fn deserialize<D: de::Deserializer<'de>>(self, from: D) -> std::result::Result<Value, D::Error> {
+        from.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Unique {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_bool<E>(self, v: bool) -> std::result::Result<Value, E> {
+        Ok(Value::Bool(v))
+    }
+
+    fn visit_i64<E>(self, v: i64) -> std::result::Result<Value, E> {
+        Ok(Value::from(v))
+    }
+
+    fn visit_u64<E>(self, v: u64) -> std::result::Result<Value, E> {
+        Ok(Value::from(v))
+    }
+
+    fn visit_f64<E>(self, v: f64) -> std::result::Result<Value, E> {
+        Ok(Value::from(v))
+    }
+
+    fn visit_str<E>(self, v: &str) -> std::result::Result<Value, E> {
+        Ok(Value::String(v.to_owned()))
+    }
+
+    fn visit_string<E>(self, v: String) -> std::result::Result<Value, E> {
+        Ok(Value::String(v))
+    }
+
+    fn visit_unit<E>(self) -> std::result::Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> std::result::Result<Value, A::Error> {
+        let depth = deeper(self.depth)?;
+        let mut items = Vec::new();
+        while let Some(item) = seq.next_element_seed(Unique { depth })? {
+            items.push(item);
+        }
+        Ok(Value::Array(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Value, A::Error> {
+        let depth = deeper(self.depth)?;
+        let mut fields = Map::new();
+        while let Some(key) = map.next_key::<String>()? {
+            let value = map.next_value_seed(Unique { depth })?;
+            if fields.contains_key(&key) {
+                return Err(de::Error::custom(format!("{key} is given twice")));
+            }
+            fields.insert(key, value);
+        }
+        Ok(Value::Object(fields))
+    }
+}
+
+fn deeper<E: de::Error>(depth: usize) -> std::result::Result<usize, E> {
+    if depth < limits::JSON_DEPTH {
+        Ok(depth + 1)
+    } else {
+        Err(E::custom(format!("the body is nested deeper than {} levels", limits::JSON_DEPTH)))
+    }
+}

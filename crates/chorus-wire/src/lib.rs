@@ -1,0 +1,24 @@
+//! What travels: the words of every protocol, their grammars and their bounds. No I/O, no clock, no async.
+
+pub mod card;
+pub mod cursor;
+pub mod envelope;
+pub mod error;
+pub mod identity;
+pub mod json;
+pub mod limits;
+pub mod message;
+pub mod register;
+pub mod reply;
+pub mod secret;
+pub mod sse;
+pub mod time;
+
+pub use error::{Code, Error};
+
+/// The envelope's version, the only one this hub speaks (ENV-02).
+pub const CHORUS_VERSION: &str = "0.4";
+/// The agent card's version (ENV-17).
+pub const CARD_VERSION: &str = "0.3";
+
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,93 @@
+//! Every bound, with its reason. What happens at a bound is said in the file that keeps it.
+
+use std::time::Duration;
+
+/// A request body: forty times the largest useful envelope.
+pub const BODY_BYTES: usize = 256 * 1024;
+/// All headers of one request; a bearer key, cookies of a proxy and some tracing fit several times over.
+pub const HEADER_BYTES: usize = 16 * 1024;
+/// Header lines of one request.
+pub const HEADER_LINES: usize = 128;
+/// What the HTTP parser may hold of one request before it gives up on the connection.
+pub const CONNECTION_BUFFER_BYTES: usize = 64 * 1024;
+/// Objects and arrays inside one another: no document of ours needs ten.
+pub const JSON_DEPTH: usize = 32;
+/// A half-sent request is dropped after this.
+pub const REQUEST_DEADLINE: Duration = Duration::from_secs(30);
+
+/// `name@host`, in characters.
+pub const ADDRESS_CHARS: usize = 128;
+/// ENV-23.
+pub const ORIGINAL_TEXT_CHARS: usize = 10_000;
+/// ENV-23.
+pub const CULTURAL_CONTEXT_CHARS: std::ops::RangeInclusive<usize> = 10..=500;
+/// ENV-07.
+pub const CONVERSATION_ID_CHARS: usize = 64;
+/// A language tag; the longest registered ones are under 40.
+pub const CULTURE_CHARS: usize = 64;
+/// A serialised envelope: with the rest of its event it stays under the 64 000 characters that clients buffer.
+pub const ENVELOPE_CHARS: usize = 63_000;
+/// An agent card, serialised: it is repeated in every directory listing.
+pub const CARD_BYTES: usize = 8 * 1024;
+/// Languages on a card.
+pub const CARD_LANGUAGES: usize = 64;
+/// Names, labels and owners that people type.
+pub const LABEL_CHARS: usize = 256;
+/// A webhook URL.
+pub const URL_CHARS: usize = 2_048;
+/// Skills of one agent.
+pub const SKILLS: usize = 64;
+/// `detail` of a receiver's error reply.
+pub const DETAIL_CHARS: usize = 2_048;
+
+///
+pub const IDEMPOTENCY_KEY_CHARS: usize = 256;
+/// how long an answer is kept.
+pub const IDEMPOTENCY_KEPT: Duration = Duration::from_secs(24 * 3600);
+/// life of a single-use stream token.
+pub const SESSION_TOKEN_LIFE: Duration = Duration::from_secs(300);
+
+/// rows of one history page.
+pub const HISTORY_PAGE: usize = 1_000;
+/// Rows of one directory page; the documents print no paging, so the default is the whole of a small hub.
+pub const DIRECTORY_PAGE: usize = 1_000;
+/// Rows of one activity page.
+pub const ACTIVITY_PAGE: usize = 1_000;
+/// Entries read at once while a stream catches up: enough to amortise the query, small enough to hold in memory per stream.
+pub const REPLAY_PAGE: usize = 256;
+
+/// a keepalive comment at most every 20 s.
+pub const KEEPALIVE: Duration = Duration::from_secs(15);
+/// Events a live stream may owe its reader before it falls back to reading the log.
+pub const STREAM_QUEUE_EVENTS: usize = 1_024;
+/// The same in bytes: one stream never holds more than this.
+pub const STREAM_QUEUE_BYTES: usize = 1024 * 1024;
+/// A reader that takes nothing for this long is no longer counted as draining.
+pub const STREAM_STALLED: Duration = Duration::from_secs(1);
+/// A reader that takes nothing for this long is disconnected; it resumes by cursor.
+pub const STREAM_CUT: Duration = Duration::from_secs(10);
+/// Kernel send buffer of a stream: beyond it a stalled reader shows, instead of hiding in the kernel for megabytes.
+pub const STREAM_SEND_BUFFER: usize = 128 * 1024;
+/// Open inbox streams of one agent.
+pub const STREAMS_PER_SUBJECT: usize = 64;
+/// What the client asks a reader to wait before it reconnects.
+pub const STREAM_RETRY: Duration = Duration::from_millis(2_000);
+/// What a client buffers of one event (lesson 3).
+pub const EVENT_CHARS: usize = 64_000;
+
+/// a receiver's whole answer, in bytes and in time.
+pub const WEBHOOK_ANSWER_BYTES: usize = 64 * 1024;
+pub const WEBHOOK_DEADLINE: Duration = Duration::from_secs(10);
+/// A streamed answer may take longer as a whole, but never pause for longer than the deadline.
+pub const WEBHOOK_STREAM_BYTES: usize = 4 * 1024 * 1024;
+pub const WEBHOOK_STREAM_DEADLINE: Duration = Duration::from_secs(300);
+/// Webhooks under way at once; a further send waits its turn inside its own deadline.
+pub const WEBHOOKS_IN_FLIGHT: usize = 256;
+
+/// Writes that may wait for the store; beyond it a request is refused with a retryable 503 rather than queued unseen.
+pub const WRITE_QUEUE: usize = 16_384;
+/// Writes committed together: bounds how long the first of a group waits for the last.
+pub const WRITE_GROUP: usize = 512;
+
+/// Graceful shutdown under open streams ends within this.
+pub const SHUTDOWN: Duration = Duration::from_secs(4);

@@ -1,0 +1,283 @@
+//! A send, what becomes of it, and how it reads in history (TRN-13…27, R-22, R-30).
+
+use crate::{Error, Result, envelope::Envelope, identity::Name, json, limits, time::Micros};
+use serde::de::{self, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Value, value::RawValue};
+use std::{borrow::Cow, fmt};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+/// The media type that marks a Chorus envelope inside an A2A message.
+pub const A2A_MEDIA_TYPE: &str = "application/vnd.chorus.envelope+json";
+
+/// The body of `POST /messages`, checked.
+#[derive(Debug)]
+pub struct SendRequest {
+    pub receiver: Name,
+    pub envelope: Envelope,
+    /// The A2A message around the envelope, as it was sent: what a webhook gets.
+    pub wrapped: Option<String>,
+    pub stream: bool,
+}
+
+impl SendRequest {
+    pub fn parse(body: &[u8]) -> Result<Self> {
+        let parts: Parts<'_> = serde_json::from_str(json::text(body)?).map_err(|e| json::refused(&e))?;
+        let missing = |field: &str| Error::validation(format!("{field} is required"));
+        let receiver_id = parts.receiver_id.ok_or_else(|| missing("receiver_id"))?;
+        let envelope = parts.envelope.ok_or_else(|| missing("envelope"))?;
+        let receiver = Name::parse("receiver_id", &receiver_id)?;
+        let (envelope, wrapped) = unwrap_a2a(envelope.get())?;
+        // Only texts made of control characters get here: everything else is bounded by its code points.
+        if envelope.original_text().len() > limits::ORIGINAL_TEXT_CHARS / 2 {
+            let characters = envelope.to_json().chars().count();
+            if characters > limits::ENVELOPE_CHARS {
+                return Err(Error::validation(format!("envelope is longer than {} characters as JSON", limits::ENVELOPE_CHARS)));
+            }
+        }
+        Ok(Self { receiver, envelope, wrapped, stream: parts.stream.unwrap_or(false) })
+    }
+}
+
+/// An envelope as it is, or the one inside an A2A message.
+fn unwrap_a2a(text: &str) -> Result<(Envelope, Option<String>)> {
+    let refusal = match Envelope::parse(text) {
+        Ok(envelope) => return Ok((envelope, None)),
+        Err(refusal) => refusal,
+    };
+    let Ok(Value::Object(message)) = json::value(text) else { return Err(refusal) };
+    let Some(Value::Array(parts)) = message.get("parts") else { return Err(refusal) };
+    let mut matching = parts.iter().filter(|part| {
+        let type_of = |holder: &Value| holder.get("mediaType").and_then(Value::as_str) == Some(A2A_MEDIA_TYPE);
+        type_of(part) || part.get("metadata").is_some_and(type_of)
+    });
+    let (Some(part), None) = (matching.next(), matching.next()) else {
+        return Err(Error::validation(format!("an A2A message must have exactly one data part of type {A2A_MEDIA_TYPE}")));
+    };
+    let data = part.get("data").ok_or_else(|| Error::validation("the A2A part with the envelope has no data"))?;
+    let envelope = Envelope::parse(&data.to_string())?;
+    Ok((envelope, Some(Value::Object(message).to_string())))
+}
+
+#[derive(Default)]
+struct Parts<'a> {
+    receiver_id: Option<Cow<'a, str>>,
+    envelope: Option<&'a RawValue>,
+    stream: Option<bool>,
+}
+
+impl<'de> Deserialize<'de> for Parts<'de> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
+        struct Fields;
+        impl<'de> Visitor<'de> for Fields {
+            type Value = Parts<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the body to be a JSON object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Parts<'de>, A::Error> {
+                let mut parts = Parts::default();
+                while let Some(key) = map.next_key::<Cow<'de, str>>()? {
+                    let twice = match key.as_ref() {
+                        "receiver_id" => parts.receiver_id.replace(typed(map.next_value()?, "receiver_id", "a string")?).is_some(),
+                        "envelope" => parts.envelope.replace(map.next_value()?).is_some(),
+                        "stream" => parts.stream.replace(typed(map.next_value()?, "stream", "true or false")?).is_some(),
+                        other => return Err(de::Error::custom(format!("{other} is not a field of this request"))),
+                    };
+                    if twice {
+                        return Err(de::Error::custom(format!("{key} is given twice")));
+                    }
+                }
+                Ok(parts)
+            }
+        }
+        from.deserialize_map(Fields)
+    }
+}
+
+/// `raw` as a `T`, or an error that names the field.
+fn typed<'a, T: Deserialize<'a>, E: de::Error>(raw: &'a RawValue, field: &str, what: &str) -> std::result::Result<T, E> {
+    serde_json::from_str(raw.get()).map_err(|_| E::custom(format!("{field} must be {what}")))
+}
+
+/// What a receiver says of a message: `{"status":"ok"}`, or an error with its code (ENV-13, ENV-14).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ReceiverReply {
+    /// `ok` or `error`.
+    pub status: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(example = "INVALID_ENVELOPE")]
+    pub error_code: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub detail: Option<String>,
+}
+
+impl ReceiverReply {
+    pub fn ok() -> Self {
+        Self { status: "ok".into(), error_code: None, detail: None }
+    }
+
+    pub fn error(code: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self { status: "error".into(), error_code: Some(code.into()), detail: Some(detail.into()) }
+    }
+
+    /// The body of `POST /agent/messages/{trace_id}/response`.
+    pub fn parse(body: &[u8]) -> Result<Self> {
+        let mut fields = json::object(json::text(body)?)?;
+        let status = fields.string("status")?;
+        let error_code = fields.optional_label("error_code", limits::CONVERSATION_ID_CHARS)?;
+        let detail = fields.optional_label("detail", limits::DETAIL_CHARS)?;
+        fields.end()?;
+        match (status.as_str(), &error_code) {
+            ("ok", None) if detail.is_none() => {}
+            ("ok", Some(_) | None) => return Err(Error::validation("a reply with status \"ok\" has no other field")),
+            ("error", Some(_)) => {}
+            ("error", None) => return Err(Error::validation("error_code is required when status is \"error\"")),
+            (_, Some(_) | None) => return Err(Error::validation("status must be \"ok\" or \"error\"")),
+        }
+        Ok(Self { status, error_code, detail })
+    }
+
+    /// Whether a receiver's answer is one of the protocol's, whatever else it carries.
+    pub fn is_protocol(value: &Value) -> bool {
+        match value.get("status").and_then(Value::as_str) {
+            Some("ok") => true,
+            Some("error") => value.get("error_code").is_some_and(Value::is_string),
+            Some(_) | None => false,
+        }
+    }
+}
+
+/// What became of a send; `rejected` is the 4xx.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Delivery {
+    /// Accepted by a live stream that is draining.
+    DeliveredSse,
+    /// Answered by the receiver's endpoint.
+    Delivered { receiver_response: Value },
+    /// Stored; nobody is listening.
+    Queued,
+    /// The endpoint did not take it.
+    Failed { error_code: String, detail: String },
+}
+
+impl Delivery {
+    pub fn status(&self) -> u16 {
+        match self {
+            Delivery::Queued => 202,
+            Delivery::DeliveredSse | Delivery::Delivered { .. } | Delivery::Failed { .. } => 200,
+        }
+    }
+
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Delivery::DeliveredSse => "delivered_sse",
+            Delivery::Delivered { .. } => "delivered",
+            Delivery::Queued => "queued",
+            Delivery::Failed { .. } => "failed",
+        }
+    }
+}
+
+/// `data` of a send: the printed keys first, ours after.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Sent {
+    /// `delivered_sse`, `delivered`, `queued` or `failed`.
+    #[schema(example = "delivered_sse")]
+    pub delivery: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub receiver_response: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub error_code: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub detail: Option<String>,
+    pub trace_id: Uuid,
+}
+
+impl Sent {
+    pub fn new(delivery: &Delivery, trace_id: Uuid) -> Self {
+        let mut sent =
+            Self { delivery: delivery.as_str().into(), receiver_response: None, error_code: None, detail: None, trace_id };
+        match delivery {
+            Delivery::DeliveredSse | Delivery::Queued => {}
+            Delivery::Delivered { receiver_response } => sent.receiver_response = Some(receiver_response.clone()),
+            Delivery::Failed { error_code, detail } => {
+                sent.error_code = Some(error_code.clone());
+                sent.detail = Some(detail.clone());
+            }
+        }
+        sent
+    }
+}
+
+/// How a message first went on its way (lesson 4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Via {
+    Sse,
+    Webhook,
+    Queued,
+    Failed,
+}
+
+/// A row of `GET /agent/messages`.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct HistoryRow {
+    pub id: u64,
+    pub trace_id: Uuid,
+    pub sender_id: String,
+    pub receiver_id: String,
+    #[schema(value_type = Envelope)]
+    pub envelope: Box<RawValue>,
+    pub delivered_via: Via,
+    #[schema(value_type = String, format = DateTime)]
+    pub timestamp: Micros,
+}
+
+/// The data of a `message` event on the inbox.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct MessageEvent {
+    pub trace_id: Uuid,
+    pub sender_id: String,
+    #[schema(value_type = Envelope)]
+    pub envelope: Box<RawValue>,
+    #[schema(value_type = String, format = DateTime)]
+    pub timestamp: Micros,
+}
+
+/// The data of a `receipt` event: the receiver's reply, on the sender's inbox.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Receipt {
+    pub trace_id: Uuid,
+    pub receiver_id: String,
+    pub response: ReceiverReply,
+    #[schema(value_type = String, format = DateTime)]
+    pub timestamp: Micros,
+}
+
+/// Where a message stands: `data` of `GET /messages/{trace_id}`.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Standing {
+    pub trace_id: Uuid,
+    /// `queued`, `delivered`, `acknowledged` or `failed`.
+    pub status: String,
+    pub sender_id: String,
+    pub receiver_id: String,
+    pub delivered_via: Via,
+    #[schema(value_type = String, format = DateTime)]
+    pub sent_at: Micros,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub delivered_at: Option<Micros>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub acknowledged_at: Option<Micros>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub receiver_response: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub error_code: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub detail: Option<String>,
+}

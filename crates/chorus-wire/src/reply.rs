@@ -1,0 +1,176 @@
+//! The reply around every 001/002 body, and the small bodies that have no page of their own (TRN-38…40, R-35).
+
+use crate::{Error, card::Card, secret::Secret, time::Micros};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Metadata {
+    #[schema(example = "2026-03-20T10:00:00.000Z")]
+    pub timestamp: String,
+}
+
+impl Metadata {
+    pub fn at(now: Micros) -> Self {
+        Self { timestamp: now.millis() }
+    }
+}
+
+/// `{"success":true,"data":…,"metadata":{…}}`
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Success<T> {
+    pub success: bool,
+    pub data: T,
+    pub metadata: Metadata,
+}
+
+/// `{"success":false,"error":{…},"metadata":{…}}`
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Failure {
+    pub success: bool,
+    pub error: FailureBody,
+    pub metadata: Metadata,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct FailureBody {
+    #[schema(example = "ERR_VALIDATION")]
+    pub code: String,
+    #[schema(example = "sender_id is required")]
+    pub message: String,
+}
+
+impl Failure {
+    pub fn new(error: &Error, now: Micros) -> Self {
+        let error = FailureBody { code: error.code.as_str().into(), message: error.message.clone() };
+        Self { success: false, error, metadata: Metadata::at(now) }
+    }
+}
+
+/// An error in the jobs document's form.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct MarketFailure {
+    pub error_code: String,
+    pub error_message: String,
+}
+
+/// A registration record (TRN-07, TRN-34, R-32). `endpoint` is shown to the agent itself and to operators only.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct AgentRecord {
+    pub agent_id: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub agent_card: Option<Card>,
+    #[schema(value_type = String, format = DateTime)]
+    pub registered_at: Micros,
+    pub online: bool,
+    pub has_endpoint: bool,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub endpoint: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(example = "~alice")]
+    pub handle: Option<String>,
+}
+
+/// `data` of a registration. `api_key` is there for a new key and never again; the 003 keys come after.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Registered {
+    pub agent_id: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(value_type = Option<String>, example = "ca_…")]
+    pub api_key: Option<Secret>,
+    pub registration: AgentRecord,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub status: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub reputation_score: Option<f64>,
+}
+
+/// The bare reply to a registration in the jobs document's form.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct MarketRegistered {
+    pub status: String,
+    pub agent_id: String,
+    pub reputation_score: f64,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(value_type = Option<String>, example = "ca_…")]
+    pub api_key: Option<Secret>,
+}
+
+/// A row of `GET /discover` (TRN-59).
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct DirectoryRow {
+    pub agent_id: String,
+    pub culture: Option<String>,
+    pub languages: Vec<String>,
+    pub online: bool,
+}
+
+/// `data` of `DELETE /agents/{id}`.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Deleted {
+    pub agent_id: String,
+    pub deleted: bool,
+}
+
+/// `data` of `POST /agent/session`.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct SessionToken {
+    #[schema(value_type = String, example = "cs_…")]
+    pub session_token: Secret,
+    pub expires_in_seconds: u64,
+}
+
+/// `GET /invite/{id}` for agents (lesson 5).
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct InviteCard {
+    pub agent_id: String,
+    pub hub: String,
+    pub culture: Option<String>,
+    pub online: bool,
+    pub exists: bool,
+    pub connect_instructions: String,
+}
+
+/// A registration invite, as operators see it. `code` is there once, in the reply that made it.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Invite {
+    pub id: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(value_type = Option<String>)]
+    pub code: Option<Secret>,
+    pub label: String,
+    pub uses: u64,
+    pub max_uses: Option<u64>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub expires_at: Option<Micros>,
+    pub revoked: bool,
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: Micros,
+}
+
+/// `data` of `GET /health` (lesson 6).
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Health {
+    #[schema(example = "ok")]
+    pub status: String,
+    pub version: String,
+    pub uptime_seconds: u64,
+    pub invite_gating: bool,
+    pub agents_registered: u64,
+    pub messages_delivered: u64,
+    pub messages_queued: u64,
+    pub messages_failed: u64,
+    pub inbox_connections: u64,
+    pub messages_stored: u64,
+}
+
+/// A row of `GET /activity` (lesson 10).
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Activity {
+    pub id: u64,
+    #[serde(rename = "type")]
+    pub kind: String,
+    #[schema(value_type = String, format = DateTime)]
+    pub timestamp: Micros,
+    pub data: serde_json::Value,
+}

@@ -1,0 +1,134 @@
+//! Server-Sent Events: writing an event, and reading a stream of them however it is cut into chunks (R-25, lesson 19).
+
+use crate::{cursor::Cursor, limits};
+use bytes::Bytes;
+use std::fmt::Write;
+
+/// Keeps proxies and readers from giving up on a quiet stream.
+pub const KEEPALIVE: &[u8] = b": keepalive\n\n";
+
+/// One event as bytes: LF line ends, one space after each colon, one data line. `data` is JSON on one line.
+pub fn event(name: &str, id: Option<Cursor>, data: &str) -> Bytes {
+    debug_assert!(!data.contains(['\n', '\r']), "event data is one line");
+    let mut out = String::with_capacity(name.len() + data.len() + 48);
+    // Writing to a String cannot fail.
+    let _ = match id {
+        Some(id) => write!(out, "event: {name}\nid: {id}\ndata: {data}\n\n"),
+        None => write!(out, "event: {name}\ndata: {data}\n\n"),
+    };
+    Bytes::from(out)
+}
+
+/// The first event of a stream: it also tells the reader how long to wait before it reconnects. `retry` stands inside a real
+/// event because some readers turn a lone one into an empty event.
+pub fn opening(name: &str, data: &str) -> Bytes {
+    Bytes::from(format!("event: {name}\nretry: {}\ndata: {data}\n\n", limits::STREAM_RETRY.as_millis()))
+}
+
+/// One event as it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    pub name: String,
+    pub id: Option<String>,
+    pub data: String,
+    pub retry: Option<u64>,
+}
+
+/// Something the stream may not do.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum ReadError {
+    #[error("the stream sent an event of more than {0} bytes")]
+    TooLong(usize),
+    #[error("the stream is not UTF-8")]
+    NotUtf8,
+}
+
+/// Reads events from chunks of any size. Lines may end in LF, CR or CRLF; a chunk may end inside any of them, or inside a character.
+#[derive(Debug)]
+pub struct Reader {
+    line: Vec<u8>,
+    after_cr: bool,
+    first_line: bool,
+    bound: usize,
+    size: usize,
+    name: String,
+    id: Option<String>,
+    data: Option<String>,
+    retry: Option<u64>,
+}
+
+impl Reader {
+    /// `bound` is the most bytes that one event may have.
+    pub fn new(bound: usize) -> Self {
+        Self {
+            line: Vec::new(),
+            after_cr: false,
+            first_line: true,
+            bound,
+            size: 0,
+            name: String::new(),
+            id: None,
+            data: None,
+            retry: None,
+        }
+    }
+
+    /// Takes a chunk and returns the events that it completes.
+    pub fn read(&mut self, chunk: &[u8]) -> Result<Vec<Event>, ReadError> {
+        let mut events = Vec::new();
+        let mut rest = chunk;
+        while !rest.is_empty() {
+            if std::mem::take(&mut self.after_cr) && rest[0] == b'\n' {
+                rest = &rest[1..];
+                continue;
+            }
+            let end = rest.iter().position(|b| matches!(b, b'\n' | b'\r'));
+            let part = &rest[..end.unwrap_or(rest.len())];
+            self.size += part.len();
+            if self.size > self.bound {
+                return Err(ReadError::TooLong(self.bound));
+            }
+            self.line.extend_from_slice(part);
+            let Some(end) = end else { break };
+            self.after_cr = rest[end] == b'\r';
+            rest = &rest[end + 1..];
+            let line = std::mem::take(&mut self.line);
+            events.extend(self.line_ended(&line)?);
+        }
+        Ok(events)
+    }
+
+    fn line_ended(&mut self, line: &[u8]) -> Result<Option<Event>, ReadError> {
+        let mut line = std::str::from_utf8(line).map_err(|_| ReadError::NotUtf8)?;
+        if std::mem::take(&mut self.first_line) {
+            line = line.strip_prefix('\u{feff}').unwrap_or(line);
+        }
+        if line.is_empty() {
+            return Ok(self.dispatch());
+        }
+        let (field, value) = line.split_once(':').unwrap_or((line, ""));
+        let value = value.strip_prefix(' ').unwrap_or(value);
+        match field {
+            "event" => self.name = value.to_owned(),
+            "id" if !value.contains('\0') => self.id = Some(value.to_owned()),
+            "retry" if value.bytes().all(|b| b.is_ascii_digit()) => self.retry = value.parse().ok().or(self.retry),
+            "data" => match &mut self.data {
+                Some(data) => {
+                    data.push('\n');
+                    data.push_str(value);
+                }
+                None => self.data = Some(value.to_owned()),
+            },
+            // Comments (an empty field name) and fields of a later day.
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    fn dispatch(&mut self) -> Option<Event> {
+        self.size = 0;
+        let (name, id, retry) = (std::mem::take(&mut self.name), self.id.take(), self.retry.take());
+        let data = self.data.take()?;
+        Some(Event { name: if name.is_empty() { "message".into() } else { name }, id, data, retry })
+    }
+}

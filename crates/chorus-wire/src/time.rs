@@ -1,0 +1,79 @@
+//! Instants as whole microseconds, and the two texts they are printed in.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::{fmt, time::Duration};
+
+/// Microseconds since the Unix epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Micros(pub i64);
+
+impl Micros {
+    pub const fn plus(self, by: Duration) -> Self {
+        Self(self.0.saturating_add(by.as_micros() as i64))
+    }
+
+    pub const fn minus(self, by: Duration) -> Self {
+        Self(self.0.saturating_sub(by.as_micros() as i64))
+    }
+
+    /// `…T10:00:00.000Z`: what `metadata.timestamp` shows (TRN-40).
+    pub fn millis(self) -> String {
+        self.text(3)
+    }
+
+    /// RFC 3339 in UTC with a fixed number of decimals, so that two of them compare as text like their instants.
+    fn text(self, digits: usize) -> String {
+        let at = jiff::Timestamp::from_microsecond(self.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+        let t = jiff::tz::Offset::UTC.to_datetime(at);
+        let mut out = String::with_capacity(27);
+        let micros = self.0.rem_euclid(1_000_000) as u32;
+        push(&mut out, t.year().unsigned_abs().into(), 4);
+        for (mark, value) in [('-', t.month()), ('-', t.day()), ('T', t.hour()), (':', t.minute()), (':', t.second())] {
+            out.push(mark);
+            push(&mut out, value.unsigned_abs().into(), 2);
+        }
+        out.push('.');
+        push(&mut out, if digits == 3 { micros / 1_000 } else { micros }, digits);
+        out.push('Z');
+        out
+    }
+
+    /// An RFC 3339 instant, rounded up to the microsecond: `>=` then means the same as on the instants themselves.
+    pub fn parse(text: &str) -> Option<Self> {
+        // The printed profile is RFC 3339: the parser also reads other forms, so the shape is checked first.
+        let bytes = text.as_bytes();
+        let shaped = bytes.len() >= 20 && bytes[4] == b'-' && bytes[7] == b'-' && matches!(bytes[10], b'T' | b't') && bytes[13] == b':';
+        if !shaped || text.contains('[') {
+            return None;
+        }
+        let at: jiff::Timestamp = text.parse().ok()?;
+        Some(Self(at.as_nanosecond().div_euclid(1_000) as i64 + i64::from(at.as_nanosecond().rem_euclid(1_000) != 0)))
+    }
+}
+
+/// The lowest `width` decimal digits of `value`, with leading zeros.
+fn push(out: &mut String, value: u32, width: usize) {
+    for place in (0..width as u32).rev() {
+        out.push(char::from(b'0' + (value / 10u32.pow(place) % 10) as u8));
+    }
+}
+
+/// Six decimals, always: lesson 9's text comparison holds.
+impl fmt::Display for Micros {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text(6))
+    }
+}
+
+impl Serialize for Micros {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&self.text(6))
+    }
+}
+
+impl<'de> Deserialize<'de> for Micros {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        Self::parse(&text).ok_or_else(|| serde::de::Error::custom("not an RFC 3339 instant"))
+    }
+}
