@@ -1,1 +1,14 @@
-//! placeholder
+//! What is allowed and what follows: the rules of the hub, without an HTTP server and without routes.
+
+pub mod clock;
+pub mod delivery;
+pub mod envelope;
+pub mod hub;
+pub mod identity;
+pub mod ops;
+
+pub use clock::Clock;
+pub use hub::{Hub, Options};
+pub use identity::Principal;
+
+pub type Result<T> = chorus_wire::Result<T>;

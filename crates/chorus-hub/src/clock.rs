@@ -1,0 +1,50 @@
+//! Where time and new ids come from, so that tests hold them still (law 10).
+
+use chorus_wire::time::Micros;
+use std::sync::{
+    Arc,
+    atomic::{AtomicI64, Ordering},
+};
+use std::time::Duration;
+
+/// The machine's clock, or one that only a test moves.
+#[derive(Clone, Debug)]
+pub struct Clock(Kind);
+
+#[derive(Clone, Debug)]
+enum Kind {
+    System,
+    Held(Arc<AtomicI64>),
+}
+
+impl Clock {
+    pub const fn system() -> Self {
+        Self(Kind::System)
+    }
+
+    /// Stands at `at` until it is moved with [`Clock::advance`].
+    pub fn held(at: Micros) -> Self {
+        Self(Kind::Held(Arc::new(AtomicI64::new(at.0))))
+    }
+
+    /// Moves a held clock, and every clone of it; the machine's clock is nobody's to move.
+    pub fn advance(&self, by: Duration) {
+        match &self.0 {
+            Kind::System => {}
+            Kind::Held(at) => {
+                at.fetch_add(by.as_micros() as i64, Ordering::SeqCst);
+            }
+        }
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the machine's clock")]
+    pub fn now(&self) -> Micros {
+        match &self.0 {
+            Kind::System => {
+                let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+                Micros(since.map_or(0, |d| d.as_micros() as i64))
+            }
+            Kind::Held(at) => Micros(at.load(Ordering::SeqCst)),
+        }
+    }
+}
