@@ -2,10 +2,10 @@
 
 use chorus_wire::time::Micros;
 use std::sync::{
-    Arc,
+    Arc, OnceLock,
     atomic::{AtomicI64, Ordering},
 };
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The machine's clock, or one that only a test moves.
 #[derive(Clone, Debug)]
@@ -46,5 +46,19 @@ impl Clock {
             }
             Kind::Held(at) => Micros(at.load(Ordering::SeqCst)),
         }
+    }
+
+    /// Time that never runs backwards, to measure waits with; a held clock shows its own.
+    pub fn steady(&self) -> Duration {
+        static START: OnceLock<Instant> = OnceLock::new();
+        match &self.0 {
+            Kind::System => START.get_or_init(Instant::now).elapsed(),
+            Kind::Held(at) => Duration::from_micros(at.load(Ordering::SeqCst).unsigned_abs()),
+        }
+    }
+
+    /// A name for one request in replies and logs. It proves nothing, so eight random bytes will do.
+    pub fn request_id(&self) -> String {
+        format!("{:016x}", rand::random::<u64>())
     }
 }
