@@ -75,14 +75,20 @@ pub const STREAM_RETRY: Duration = Duration::from_millis(2_000);
 /// What a client buffers of one event (lesson 3).
 pub const EVENT_CHARS: usize = 64_000;
 
-/// a receiver's whole answer, in bytes and in time.
+/// a receiver's whole answer, in bytes.
 pub const WEBHOOK_ANSWER_BYTES: usize = 64 * 1024;
+/// the same in time, from the name's look-up to the last byte.
 pub const WEBHOOK_DEADLINE: Duration = Duration::from_secs(10);
 /// A streamed answer may take longer as a whole, but never pause for longer than the deadline.
 pub const WEBHOOK_STREAM_BYTES: usize = 4 * 1024 * 1024;
+/// The whole of a streamed answer: a model that writes for five minutes has written enough.
 pub const WEBHOOK_STREAM_DEADLINE: Duration = Duration::from_secs(300);
 /// Webhooks under way at once; a further send waits its turn inside its own deadline.
 pub const WEBHOOKS_IN_FLIGHT: usize = 256;
+/// The same towards one host, so that a slow one does not take every place.
+pub const WEBHOOKS_PER_HOST: usize = 32;
+/// Webhooks that wait for their turn; each holds its body, so beyond this a send fails at once.
+pub const WEBHOOKS_WAITING: usize = 1_024;
 
 /// Writes that may wait for the store; beyond it a request is refused with a retryable 503 rather than queued unseen.
 pub const WRITE_QUEUE: usize = 16_384;

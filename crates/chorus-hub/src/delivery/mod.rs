@@ -1,5 +1,7 @@
 //! How things reach those who must hear of them: streams and outgoing HTTP.
 
+pub mod outgoing;
+
 use crate::{Hub, Principal, Result};
 use chorus_wire::cursor::Cursor;
 

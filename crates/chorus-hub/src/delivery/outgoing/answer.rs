@@ -1,0 +1,130 @@
+//! What a receiver answered, or why there is no answer, in words that the sender may read.
+
+use super::guard::Blocked;
+use super::names::Unresolved;
+use bytes::{Bytes, BytesMut};
+use chorus_wire::{Code, json, limits, message::ReceiverReply};
+use reqwest::{Response, header::CONTENT_TYPE};
+use serde_json::Value;
+use std::error::Error;
+
+/// A whole answer, whatever its status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    pub status: u16,
+    pub body: Bytes,
+}
+
+impl Answer {
+    /// The body as JSON. What it is decides, not what its header calls it.
+    pub fn json(&self) -> Option<Value> {
+        json::value(json::text(&self.body).ok()?).ok()
+    }
+
+    /// The receiver's protocol reply: with a 2xx, or with a 4xx, by which it says no. A redirect is neither.
+    pub fn protocol_reply(&self) -> Option<Value> {
+        let said = matches!(self.status, 200..=299 | 400..=499);
+        self.json()
+            .filter(|value| said && ReceiverReply::is_protocol(value))
+    }
+}
+
+/// Why there is no answer. No text holds a URL, an address or a header: senders see them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PostError {
+    #[error("the receiver's endpoint is on an address that this hub does not reach")]
+    Blocked,
+    #[error("the receiver's endpoint could not be reached: {0}")]
+    Unreachable(&'static str),
+    #[error("the receiver's endpoint did not answer in time")]
+    TimedOut,
+    #[error("the receiver's endpoint answered with more than this hub reads")]
+    TooLarge,
+    #[error("the receiver's endpoint did not answer completely, or not in HTTP")]
+    Broken,
+    #[error("too many deliveries are waiting for their turn")]
+    Busy,
+}
+
+impl PostError {
+    /// What a failed delivery is called.
+    pub fn code(self) -> Code {
+        match self {
+            PostError::TimedOut => Code::Timeout,
+            PostError::Blocked
+            | PostError::Unreachable(_)
+            | PostError::TooLarge
+            | PostError::Broken
+            | PostError::Busy => Code::AgentUnreachable,
+        }
+    }
+
+    /// The client's complaint in our words; its own has the URL in it.
+    pub(super) fn of(error: &reqwest::Error) -> Self {
+        let mut cause: Option<&(dyn Error + 'static)> = Some(error);
+        while let Some(found) = cause {
+            if found.is::<Blocked>() {
+                return PostError::Blocked;
+            }
+            if found.is::<Unresolved>() {
+                return PostError::Unreachable("its host name does not resolve");
+            }
+            cause = found.source();
+        }
+        if error.is_timeout() {
+            PostError::TimedOut
+        } else if error.is_builder() {
+            PostError::Unreachable("no request can be made from what was given")
+        } else if error.is_connect() {
+            PostError::Unreachable("the connection was refused or could not be secured")
+        } else {
+            PostError::Broken
+        }
+    }
+}
+
+/// Reads what is left of an answer, and stops as soon as it is more than `most` bytes.
+pub(super) async fn whole(mut response: Response, most: usize) -> Result<Answer, PostError> {
+    let status = response.status().as_u16();
+    // A larger promise needs no reading. It is not believed otherwise: the bytes are counted.
+    if response
+        .content_length()
+        .is_some_and(|length| length > most as u64)
+    {
+        return Err(PostError::TooLarge);
+    }
+    let mut body = BytesMut::new();
+    while let Some(chunk) = response.chunk().await.map_err(|e| PostError::of(&e))? {
+        if body.len() + chunk.len() > most {
+            return Err(PostError::TooLarge);
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(Answer {
+        status,
+        body: body.freeze(),
+    })
+}
+
+/// The parser has its own ceiling on what it buffers; this is ours on what is taken from it.
+pub(super) fn check_headers(response: &Response) -> Result<(), PostError> {
+    let bytes: usize = response
+        .headers()
+        .iter()
+        .map(|(name, value)| name.as_str().len() + value.len() + 4)
+        .sum();
+    if bytes > limits::HEADER_BYTES {
+        Err(PostError::TooLarge)
+    } else {
+        Ok(())
+    }
+}
+
+pub(super) fn is_event_stream(response: &Response) -> bool {
+    let Some(Ok(kind)) = response.headers().get(CONTENT_TYPE).map(|value| value.to_str()) else {
+        return false;
+    };
+    kind.split(';')
+        .next()
+        .is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"))
+}

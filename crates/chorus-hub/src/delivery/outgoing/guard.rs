@@ -1,0 +1,116 @@
+//! Which addresses a webhook may lead to: public ones, and nothing that belongs to the hub's own side of the network (lesson 3).
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use url::{Host, Url};
+
+/// Why a destination was refused. It names neither the address nor the URL: what a name resolves to inside is not the sender's business.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the endpoint is on a private, loopback or otherwise unreachable address")]
+pub struct Blocked;
+
+/// Judges addresses and the hosts of URLs.
+#[derive(Clone, Debug, Default)]
+pub struct Guard {
+    pub allow_private: bool,
+    /// Let through whatever their range: the one inside host that an operator trusts.
+    pub except: Vec<IpAddr>,
+}
+
+/// What a URL's host says before any name is looked up.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// A literal address that is allowed, or a hub that allows every one.
+    Fine,
+    /// A name: its addresses decide.
+    Ask(String),
+}
+
+impl Guard {
+    pub fn allows(&self, address: IpAddr) -> bool {
+        // A mapped IPv6 address reaches the IPv4 host that it holds, so that host is judged.
+        let address = address.to_canonical();
+        self.allow_private || self.except.contains(&address) || is_public(address)
+    }
+
+    /// The parser has already read decimal, octal, hex and full-width spellings of an address into the address itself.
+    pub fn judge(&self, url: &Url) -> Result<Verdict, Blocked> {
+        let literal = match url.host() {
+            None => return Err(Blocked),
+            Some(Host::Ipv4(address)) => IpAddr::V4(address),
+            Some(Host::Ipv6(address)) => IpAddr::V6(address),
+            Some(Host::Domain(_)) if self.allow_private => return Ok(Verdict::Fine),
+            Some(Host::Domain(name)) if is_localhost(name) => return Err(Blocked),
+            Some(Host::Domain(name)) => return Ok(Verdict::Ask(name.to_owned())),
+        };
+        if self.allows(literal) {
+            Ok(Verdict::Fine)
+        } else {
+            Err(Blocked)
+        }
+    }
+}
+
+/// RFC 6761: these names are this machine, whatever a resolver says of them.
+fn is_localhost(name: &str) -> bool {
+    let name = name.strip_suffix('.').unwrap_or(name);
+    name.eq_ignore_ascii_case("localhost") || name.to_ascii_lowercase().ends_with(".localhost")
+}
+
+fn is_public(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => !NOT_PUBLIC_V4
+            .iter()
+            .any(|(net, bits)| inside_v4(address, *net, *bits)),
+        IpAddr::V6(address) => {
+            let (net, bits) = UNICAST_V6;
+            inside_v6(address, net, bits)
+                && !NOT_PUBLIC_V6
+                    .iter()
+                    .any(|(net, bits)| inside_v6(address, *net, *bits))
+        }
+    }
+}
+
+const fn v4(a: u8, b: u8, c: u8, d: u8) -> Ipv4Addr {
+    Ipv4Addr::new(a, b, c, d)
+}
+
+/// The special-purpose registry of IPv4, and what is no host at all.
+const NOT_PUBLIC_V4: [(Ipv4Addr, u32); 16] = [
+    (v4(0, 0, 0, 0), 8),       // this network: on Linux 0.0.0.0 is loopback
+    (v4(10, 0, 0, 0), 8),      // private
+    (v4(100, 64, 0, 0), 10),   // carrier NAT, and the inside of some clouds
+    (v4(127, 0, 0, 0), 8),     // loopback
+    (v4(169, 254, 0, 0), 16),  // link-local, where clouds serve credentials
+    (v4(172, 16, 0, 0), 12),   // private
+    (v4(192, 0, 0, 0), 24),    // protocol assignments
+    (v4(192, 0, 2, 0), 24),    // documentation
+    (v4(192, 88, 99, 0), 24),  // 6to4 relays
+    (v4(192, 168, 0, 0), 16),  // private
+    (v4(198, 18, 0, 0), 15),   // benchmarking
+    (v4(198, 51, 100, 0), 24), // documentation
+    (v4(203, 0, 113, 0), 24),  // documentation
+    (v4(224, 0, 0, 0), 4),     // multicast
+    (v4(240, 0, 0, 0), 4),     // reserved
+    (v4(255, 255, 255, 255), 32),
+];
+
+/// All that is handed out as public IPv6. Everything outside (`::`, loopback, IPv4-compatible, NAT64, discard-only, unique local,
+/// link-local, site-local, multicast, and whatever is reserved today) is refused without being listed.
+const UNICAST_V6: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
+
+/// Inside the public block and yet not public, or a tunnel to an IPv4 address that nobody has judged.
+const NOT_PUBLIC_V6: [(Ipv6Addr, u32); 4] = [
+    (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23), // protocol assignments, Teredo among them
+    (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32), // documentation
+    (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16), // 6to4
+    (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20), // documentation
+];
+
+fn inside_v4(address: Ipv4Addr, net: Ipv4Addr, bits: u32) -> bool {
+    (address.to_bits() ^ net.to_bits()) >> (32 - bits) == 0
+}
+
+fn inside_v6(address: Ipv6Addr, net: Ipv6Addr, bits: u32) -> bool {
+    (address.to_bits() ^ net.to_bits()) >> (128 - bits) == 0
+}
