@@ -1,0 +1,77 @@
+//! Why something did not succeed, sorted by what the caller can do about it.
+
+use std::{fmt, path::PathBuf, time::Duration};
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The other side could not be reached, or the connection broke. Trying later may help.
+    #[error("{0}")]
+    Transport(String),
+    /// The hub understood and said no.
+    #[error("{0}")]
+    Refused(Refusal),
+    /// Whoever answered does not speak our protocol.
+    #[error("the answer was not understood: {0}")]
+    Answer(String),
+    /// What we were asked to do makes no sense; nothing was sent.
+    #[error("{0}")]
+    Input(String),
+    /// A local file could not be read or written.
+    #[error("{path}: {cause}", path = .path.display())]
+    File { path: PathBuf, cause: String },
+}
+
+/// A hub's error, as it said it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    pub status: u16,
+    pub code: String,
+    pub message: String,
+    pub retry_after: Option<Duration>,
+}
+
+impl Refusal {
+    /// Whether the same request may succeed later. The status decides, so that it holds for other hubs too.
+    pub fn passes(&self) -> bool {
+        // ERR_REGISTRY_FULL is a 429, but no wait of ours makes room.
+        matches!(self.status, 408 | 429 | 500 | 502 | 503 | 504) && self.code != "ERR_REGISTRY_FULL"
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.message, self.code)
+    }
+}
+
+impl Error {
+    pub fn file(path: impl Into<PathBuf>, cause: impl fmt::Display) -> Self {
+        Error::File {
+            path: path.into(),
+            cause: cause.to_string(),
+        }
+    }
+
+    /// The hub's answer, if it is one.
+    pub fn refusal(&self) -> Option<&Refusal> {
+        match self {
+            Error::Refused(refusal) => Some(refusal),
+            Error::Transport(_) | Error::Answer(_) | Error::Input(_) | Error::File { .. } => None,
+        }
+    }
+
+    /// Whether the same call may succeed later.
+    pub fn passes(&self) -> bool {
+        match self {
+            Error::Transport(_) => true,
+            Error::Refused(refusal) => refusal.passes(),
+            Error::Answer(_) | Error::Input(_) | Error::File { .. } => false,
+        }
+    }
+}
+
+impl From<chorus_wire::Error> for Error {
+    fn from(error: chorus_wire::Error) -> Self {
+        Error::Input(error.message)
+    }
+}

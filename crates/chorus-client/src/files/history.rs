@@ -1,0 +1,270 @@
+//! What was said, one JSON line per envelope in a file per peer (SKL-26…29).
+//!
+//! A line is `{"ts","dir","peer","envelope"}` and nothing else. It is written with one write under a lock on the file, so
+//! that two processes never mix their lines, and synced before anyone is told. A line is known again by all four fields:
+//! a hub never gives two messages the same instant, so the instant does the work of an id.
+
+use super::atomic;
+use crate::{Error, Result, limits};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Dir {
+    Sent,
+    Received,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Line {
+    pub ts: String,
+    pub dir: Dir,
+    pub peer: String,
+    pub envelope: Box<RawValue>,
+}
+
+/// The two fields of an envelope by which a receiver knows a repeated turn.
+#[derive(Deserialize)]
+struct TurnOf {
+    conversation_id: Option<String>,
+    turn_number: Option<u64>,
+}
+
+impl Line {
+    fn turn(&self) -> Option<(String, u64)> {
+        let turn: TurnOf = serde_json::from_str(self.envelope.get()).ok()?;
+        Some((turn.conversation_id?, turn.turn_number?))
+    }
+
+    /// The envelope's text in one form, whatever the order of its keys.
+    fn canonical(&self) -> String {
+        let value = serde_json::from_str(self.envelope.get()).unwrap_or_default();
+        chorus_wire::json::canonical(&value)
+    }
+}
+
+/// What became of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Appended {
+    New,
+    /// The very line is there already: a replay after a crash, or another process was first.
+    Known,
+    /// Another line has the same sender, conversation and turn: the sender tried again.
+    SameTurn,
+}
+
+/// The folder of history files.
+pub struct History {
+    folder: PathBuf,
+    hasher: RandomState,
+    indexes: HashMap<String, Index>,
+}
+
+/// What is in one file up to `read_to`, as hashes.
+#[derive(Default)]
+struct Index {
+    read_to: u64,
+    lines: HashSet<u64>,
+    turns: HashSet<u64>,
+}
+
+impl History {
+    pub fn at(folder: impl Into<PathBuf>) -> Self {
+        Self {
+            folder: folder.into(),
+            hasher: RandomState::new(),
+            indexes: HashMap::new(),
+        }
+    }
+
+    /// SKL-29, and nothing that leaves the folder or hides in it.
+    pub fn file_of(&self, peer: &str) -> PathBuf {
+        let safe = |c: char| {
+            if matches!(c, '/' | ':' | '\\') || c.is_control() {
+                '_'
+            } else {
+                c
+            }
+        };
+        let name: String = peer.chars().map(safe).collect();
+        let name = if name.starts_with('.') {
+            format!("_{name}")
+        } else {
+            name
+        };
+        self.folder.join(format!("{name}.jsonl"))
+    }
+
+    /// Appends a line as it is: for what this process itself just sent.
+    pub fn append(&self, line: &Line) -> Result<()> {
+        let mut file = self.locked(&line.peer)?;
+        let wrong = |e| Error::file(self.file_of(&line.peer), e);
+        mend(&mut file).map_err(wrong)?;
+        write_line(&mut file, line).map(|_| ()).map_err(wrong)
+    }
+
+    /// Appends a line unless it, or for received ones its turn, is already there.
+    pub fn append_once(&mut self, line: &Line) -> Result<Appended> {
+        let path = self.file_of(&line.peer);
+        let wrong = |e| Error::file(&path, e);
+        let mut file = self.locked(&line.peer)?;
+        mend(&mut file).map_err(wrong)?;
+        if self.indexes.len() >= limits::INDEXED_PEERS && !self.indexes.contains_key(&line.peer) {
+            self.indexes.clear();
+        }
+        let mut index = self.indexes.remove(&line.peer).unwrap_or_default();
+        let end = index.catch_up(&mut file, &self.hasher).map_err(wrong)?;
+        let found = index.look_up(line, &self.hasher);
+        if found == Appended::New {
+            index.read_to = end + write_line(&mut file, line).map_err(wrong)?;
+            index.add(line, &self.hasher);
+        }
+        self.indexes.insert(line.peer.clone(), index);
+        Ok(found)
+    }
+
+    /// The lines exchanged with `peer`, oldest first; what cannot be read is passed over aloud.
+    pub fn lines(&self, peer: &str) -> Result<Vec<Line>> {
+        let mut lines = read_lines(&self.file_of(peer))?;
+        lines.retain(|line| line.peer == peer);
+        Ok(lines)
+    }
+
+    /// The lines of all peers, oldest first.
+    pub fn all_lines(&self) -> Result<Vec<Line>> {
+        let entries = match std::fs::read_dir(&self.folder) {
+            Ok(entries) => entries,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(e) => return Err(Error::file(&self.folder, e)),
+        };
+        let mut lines = Vec::new();
+        for entry in entries {
+            let path = entry.map_err(|e| Error::file(&self.folder, e))?.path();
+            if path.extension().is_some_and(|extension| extension == "jsonl") {
+                lines.extend(read_lines(&path)?);
+            }
+        }
+        // Other tools write other precisions, so instants are compared, not texts (lesson 9).
+        lines.sort_by_key(|line: &Line| chorus_wire::time::Micros::parse(&line.ts));
+        Ok(lines)
+    }
+
+    /// The turn that follows the last one of a conversation, whoever took it (ENV-08).
+    pub fn next_turn(&self, peer: &str, conversation: &str) -> Result<u64> {
+        let turns = self.lines(peer)?.into_iter().filter_map(|line| line.turn());
+        let last = turns
+            .filter(|(id, _)| id == conversation)
+            .map(|(_, turn)| turn)
+            .max();
+        Ok(last.unwrap_or(0).saturating_add(1))
+    }
+
+    fn locked(&self, peer: &str) -> Result<File> {
+        let path = self.file_of(peer);
+        atomic::private_folder(&self.folder)?;
+        let new = !path.exists();
+        let file = atomic::private().read(true).append(true).create(true).open(&path);
+        let file = file.map_err(|e| Error::file(&path, e))?;
+        file.lock().map_err(|e| Error::file(&path, e))?;
+        if new {
+            atomic::sync_folder(&path)?;
+        }
+        Ok(file)
+    }
+}
+
+impl Index {
+    /// Reads what came since the last time, ours or another process's; returns where the file ends.
+    fn catch_up(&mut self, file: &mut File, hasher: &RandomState) -> std::io::Result<u64> {
+        let end = file.metadata()?.len();
+        if end < self.read_to {
+            // Somebody cut the file short: what we knew of it no longer holds.
+            *self = Self::default();
+        }
+        file.seek(SeekFrom::Start(self.read_to))?;
+        for text in BufReader::new(&*file).split(b'\n') {
+            if let Ok(line) = serde_json::from_slice::<Line>(&text?) {
+                self.add(&line, hasher);
+            }
+        }
+        self.read_to = end;
+        Ok(end)
+    }
+
+    fn add(&mut self, line: &Line, hasher: &RandomState) {
+        self.lines
+            .insert(hasher.hash_one((&line.ts, line.dir, &line.peer, line.canonical())));
+        if line.dir == Dir::Received
+            && let Some(turn) = line.turn()
+        {
+            self.turns.insert(hasher.hash_one((&line.peer, turn)));
+        }
+    }
+
+    fn look_up(&self, line: &Line, hasher: &RandomState) -> Appended {
+        if self
+            .lines
+            .contains(&hasher.hash_one((&line.ts, line.dir, &line.peer, line.canonical())))
+        {
+            return Appended::Known;
+        }
+        let repeated = |turn| self.turns.contains(&hasher.hash_one((&line.peer, turn)));
+        match (line.dir, line.turn()) {
+            (Dir::Received, Some(turn)) if repeated(&turn) => Appended::SameTurn,
+            (Dir::Received | Dir::Sent, Some(_) | None) => Appended::New,
+        }
+    }
+}
+
+/// One write, then the disk; how many bytes it was.
+fn write_line(file: &mut File, line: &Line) -> std::io::Result<u64> {
+    let mut text = serde_json::to_vec(line)?;
+    text.push(b'\n');
+    file.write_all(&text)?;
+    file.sync_data()?;
+    Ok(text.len() as u64)
+}
+
+/// Repairs a last line that has no end. A whole one, by another tool's habit, gets its line feed; a torn one goes: it was
+/// never acknowledged, so its message comes again.
+fn mend(file: &mut File) -> std::io::Result<()> {
+    let end = file.metadata()?.len();
+    let from = end.saturating_sub(limits::HISTORY_LINE_BYTES as u64);
+    file.seek(SeekFrom::Start(end.saturating_sub(1)))?;
+    let mut last = [0];
+    if file.read(&mut last)? == 0 || last == *b"\n" {
+        return Ok(());
+    }
+    file.seek(SeekFrom::Start(from))?;
+    let mut tail = Vec::new();
+    (&*file).take(end - from).read_to_end(&mut tail)?;
+    let start = tail.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+    if serde_json::from_slice::<Line>(&tail[start..]).is_ok() {
+        return file.write_all(b"\n");
+    }
+    file.set_len(from + start as u64)
+}
+
+fn read_lines(path: &Path) -> Result<Vec<Line>> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(Error::file(path, e)),
+    };
+    let mut lines = Vec::new();
+    for text in BufReader::new(file).split(b'\n') {
+        let text = text.map_err(|e| Error::file(path, e))?;
+        match serde_json::from_slice(&text) {
+            Ok(line) => lines.push(line),
+            Err(_) if text.trim_ascii().is_empty() => {}
+            Err(_) => tracing::warn!("{}: a line was not understood and is passed over", path.display()),
+        }
+    }
+    Ok(lines)
+}

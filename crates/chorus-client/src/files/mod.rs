@@ -1,0 +1,74 @@
+//! What an agent keeps on disk between sessions: who it is, what was said, and how far it has heard (R-33, SKL-18…31).
+
+pub mod atomic;
+pub mod credentials;
+pub mod history;
+pub mod state;
+
+pub use credentials::Credentials;
+pub use history::{History, Line};
+pub use state::State;
+
+use crate::{Error, Result};
+use std::path::{Path, PathBuf};
+
+/// The credential file of a workspace (002).
+pub const WORKSPACE_FILE: &str = "chorus-credentials.json";
+/// The credential file below an agent's home (001).
+pub const HOME_FILE: &str = "config.json";
+
+/// The three places of one identity. They lie side by side, so that two identities never share a history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub credentials: PathBuf,
+    /// A folder with one file per peer.
+    pub history: PathBuf,
+    pub state: PathBuf,
+}
+
+impl Place {
+    /// the file that was named, else the workspace's if it has one, else `home` (`$CHORUS_HOME` or `~/.chorus`).
+    pub fn find(named: Option<&Path>, workspace: &Path, home: &Path) -> Self {
+        let in_workspace = workspace.join(WORKSPACE_FILE);
+        match named {
+            Some(named) => Self::beside(workspace.join(named)),
+            None if in_workspace.exists() => Self::beside(in_workspace),
+            None => Self::beside(home.join(HOME_FILE)),
+        }
+    }
+
+    /// `config.json` has `history/` and `state.json` beside it, `chorus-credentials.json` has `chorus-history/` and
+    /// `chorus-state.json`, and any other `bot.json` has `bot-history/` and `bot-state.json`.
+    pub fn beside(credentials: PathBuf) -> Self {
+        let stem = credentials
+            .file_stem()
+            .map(|stem| stem.to_string_lossy().into_owned())
+            .unwrap_or_default();
+        let prefix = match stem.as_str() {
+            "config" => String::new(),
+            stem => format!("{}-", stem.strip_suffix("-credentials").unwrap_or(stem)),
+        };
+        let folder = credentials.parent().map(Path::to_path_buf).unwrap_or_default();
+        Self {
+            history: folder.join(format!("{prefix}history")),
+            state: folder.join(format!("{prefix}state.json")),
+            credentials,
+        }
+    }
+}
+
+/// A small file as text; None when there is none.
+fn read_small(path: &Path) -> Result<Option<String>> {
+    const MOST: u64 = 1024 * 1024;
+    let size = match std::fs::metadata(path) {
+        Ok(meta) => meta.len(),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(Error::file(path, e)),
+    };
+    if size > MOST {
+        return Err(Error::file(path, format!("is larger than {MOST} bytes")));
+    }
+    std::fs::read_to_string(path)
+        .map(Some)
+        .map_err(|e| Error::file(path, e))
+}

@@ -1,0 +1,38 @@
+//! The client's own bounds, with their reasons; what travels is bounded in chorus-wire.
+
+use std::time::Duration;
+
+/// A hub's whole answer: a page of the largest envelopes fits; a hub gone mad does not fill our memory.
+pub const ANSWER_BYTES: usize = 16 * 1024 * 1024;
+/// Rows asked for at once: that many of the largest envelopes stay under [`ANSWER_BYTES`].
+pub const PAGE: usize = 200;
+/// Finding the hub and shaking hands.
+pub const CONNECT: Duration = Duration::from_secs(10);
+/// A whole call. A send may wait for a webhook on the hub's side, which has ten seconds unless its operator gave it more.
+pub const CALL: Duration = Duration::from_secs(60);
+/// A stream on which nothing comes, not even a keepalive (R-25: every 20 s), is dead: two may get lost.
+pub const SILENCE: Duration = Duration::from_secs(45);
+/// One event of a stream: the 64 000 characters of R-25 in their widest encoding, with room for later kinds.
+pub const EVENT_BYTES: usize = 1024 * 1024;
+/// How often a call is made before it is given up; with the waits between, about ten seconds.
+pub const ATTEMPTS: u32 = 5;
+/// The first and the longest wait between attempts.
+pub const BACKOFF: (Duration, Duration) = (Duration::from_millis(300), Duration::from_secs(30));
+/// A hub that asks for a longer pause than this gets its refusal shown instead.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Peers that may be connected to the direct endpoint at once; a further one waits to be accepted.
+pub const DIRECT_CONNECTIONS: usize = 64;
+/// Envelopes that may wait for the one who reads them; beyond it a sender is told to try again.
+pub const DIRECT_QUEUE: usize = 64;
+/// A direct peer sends its whole request within this.
+pub const DIRECT_REQUEST: Duration = Duration::from_secs(30);
+/// A direct peer's envelope is answered within this, or it hears that it was not.
+pub const DIRECT_ANSWER: Duration = Duration::from_secs(600);
+
+/// Replies kept in memory so that a repeated turn gets the first answer again.
+pub const REPLIES_KEPT: usize = 4_096;
+/// Peers whose history is indexed in memory; beyond it one index is dropped and read again when needed.
+pub const INDEXED_PEERS: usize = 64;
+/// A line of a history file: an envelope, its frame, and room for what other tools add.
+pub const HISTORY_LINE_BYTES: usize = 1024 * 1024;
