@@ -69,15 +69,11 @@ fn no_room_has_a_name_that_says_nothing() {
 }
 
 fn unfinished(source: &Source) -> Vec<Fault> {
-    const MARKS: [&str; 5] = ["todo!", "unimplemented!", "dbg!", "#[ignore", "#![allow("];
+    const MARKS: [&str; 4] = ["todo!", "unimplemented!", "dbg!", "#[ignore"];
     let mut faults = Vec::new();
     for (line, text) in source.code.lines().enumerate() {
-        faults.extend(
-            MARKS
-                .iter()
-                .filter(|m| text.contains(**m))
-                .map(|m| source.fault(line + 1, format!("{m} is left"))),
-        );
+        let marks = MARKS.iter().filter(|mark| text.contains(**mark));
+        faults.extend(marks.map(|mark| source.fault(line + 1, format!("{mark} is left"))));
     }
     faults
 }
@@ -96,6 +92,32 @@ fn nothing_is_left_unfinished() {
         "a.rs",
         "#[test]\n#[ignore]\nfn a() {}",
         "#[test]\nfn a() {}",
+    );
+}
+
+/// A lint that is silenced says why, where it is silenced.
+fn silenced(source: &Source) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for word in ["[allow(", "[expect("] {
+        for (at, _) in source.code.match_indices(word) {
+            let attribute = source.code[at..].split(']').next().unwrap_or_default();
+            if !attribute.contains("reason") {
+                let line = source.code[..at].matches('\n').count() + 1;
+                faults.push(source.fault(line, "a lint is silenced without a reason"));
+            }
+        }
+    }
+    faults
+}
+
+#[test]
+fn no_lint_is_silenced_without_a_reason() {
+    keep(silenced);
+    proves(
+        silenced,
+        "a.rs",
+        "#![allow(dead_code)]",
+        "#[expect(dead_code, reason = \"why\")]\nfn a() {}",
     );
 }
 
