@@ -1,0 +1,139 @@
+//! Envelopes from agent to agent without a hub (TRN-44, ENV-12…14).
+
+use chorus_client::direct::{self, Posted};
+use chorus_client::{Client, Error};
+use chorus_wire::envelope::Envelope;
+use chorus_wire::message::ReceiverReply;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+
+const HELLO: &str = r#"{"chorus_version":"0.4","sender_id":"alice@chorus.example","original_text":"下午一起喝杯咖啡?","sender_culture":"zh-CN"}"#;
+
+/// A receiver whose answer to everything is `reply`.
+async fn receiver(reply: ReceiverReply) -> (String, mpsc::Receiver<Envelope>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/receive", listener.local_addr().unwrap());
+    let (to, mut posted) = mpsc::channel::<Posted>(8);
+    let (seen, heard) = mpsc::channel(8);
+    tokio::spawn(direct::receive(listener, to));
+    tokio::spawn(async move {
+        while let Some(Posted { envelope, answer }) = posted.recv().await {
+            let _ = seen.send(envelope).await;
+            let _ = answer.send(reply.clone());
+        }
+    });
+    (url, heard)
+}
+
+/// One raw exchange: status line and body.
+async fn exchange(url: &str, method: &str, body: &[u8]) -> (u16, String) {
+    let address = url
+        .strip_prefix("http://")
+        .unwrap()
+        .split('/')
+        .next()
+        .unwrap()
+        .to_owned();
+    let mut socket = TcpStream::connect(&address).await.unwrap();
+    let head = format!(
+        "{method} /any/path HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    socket.write_all(head.as_bytes()).await.unwrap();
+    // A server that refuses may close before it has read everything.
+    let _ = socket.write_all(body).await;
+    let mut answer = Vec::new();
+    let _ = socket.read_to_end(&mut answer).await;
+    let answer = String::from_utf8(answer).unwrap();
+    let status = answer.split(' ').nth(1).and_then(|s| s.parse().ok()).unwrap_or(0);
+    (
+        status,
+        answer.split("\r\n\r\n").nth(1).unwrap_or_default().to_owned(),
+    )
+}
+
+// ENV-13, ENV-15
+#[tokio::test]
+async fn a_posted_envelope_arrives_whole_and_is_answered_ok() {
+    let (url, mut heard) = receiver(ReceiverReply::ok()).await;
+    let envelope = Envelope::parse(HELLO).unwrap();
+    assert_eq!(
+        direct::send(&url, &envelope, 0).await.unwrap(),
+        ReceiverReply::ok()
+    );
+    assert_eq!(heard.recv().await.unwrap(), envelope);
+    let (status, body) = exchange(&url, "POST", format!(r#"{{"envelope":{HELLO}}}"#).as_bytes()).await;
+    assert_eq!((status, body.as_str()), (200, r#"{"status":"ok"}"#));
+}
+
+// ENV-01, ENV-02, ENV-12, ENV-14
+#[tokio::test]
+async fn a_broken_envelope_is_refused_in_the_protocols_words() {
+    let (url, mut heard) = receiver(ReceiverReply::ok()).await;
+    let without = HELLO.replace(r#","sender_culture":"zh-CN""#, "");
+    let (status, body) = exchange(&url, "POST", format!(r#"{{"envelope":{without}}}"#).as_bytes()).await;
+    let printed = r#"{"status":"error","error_code":"INVALID_ENVELOPE","detail":"missing sender_culture"}"#;
+    assert_eq!((status, body.as_str()), (400, printed));
+    let other = HELLO.replace("0.4", "0.9");
+    for (body, code) in [
+        (format!(r#"{{"envelope":{other}}}"#), "UNSUPPORTED_VERSION"),
+        (HELLO.to_owned(), "INVALID_ENVELOPE"),
+        ("{".to_owned(), "INVALID_ENVELOPE"),
+        (
+            format!(r#"{{"envelope":{HELLO},"receiver_id":"x"}}"#),
+            "INVALID_ENVELOPE",
+        ),
+        ("[".repeat(5_000), "INVALID_ENVELOPE"),
+        (r#"{"envelope":null}"#.to_owned(), "INVALID_ENVELOPE"),
+    ] {
+        let (status, answer) = exchange(&url, "POST", body.as_bytes()).await;
+        assert_eq!(status, 400, "{body}");
+        assert!(answer.contains(code), "{body} → {answer}");
+    }
+    let (status, answer) = exchange(&url, "POST", b"\xff\xfe{}").await;
+    assert!(status == 400 && answer.contains("INVALID_ENVELOPE"), "{answer}");
+    let (status, _) = exchange(&url, "GET", b"").await;
+    assert_eq!(status, 405);
+    assert!(heard.try_recv().is_err(), "nothing of this reaches the agent");
+}
+
+// R-37
+#[tokio::test]
+async fn an_oversize_request_is_refused() {
+    let (url, _heard) = receiver(ReceiverReply::ok()).await;
+    let (status, _) = exchange(&url, "POST", &vec![b' '; chorus_wire::limits::BODY_BYTES + 1]).await;
+    assert_eq!(status, 413);
+}
+
+// R-23: a refusal is an answer, not an outage.
+#[tokio::test]
+async fn a_receivers_no_reaches_the_sender() {
+    let no = ReceiverReply::error("ADAPTATION_FAILED", "no words for it");
+    let (url, _heard) = receiver(no.clone()).await;
+    assert_eq!(
+        direct::send(&url, &Envelope::parse(HELLO).unwrap(), 3)
+            .await
+            .unwrap(),
+        no
+    );
+}
+
+// TRN-25
+#[tokio::test]
+async fn a_peer_that_is_not_there_is_a_transport_error() {
+    let closed = TcpListener::bind("127.0.0.1:0")
+        .await
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let error = direct::send(
+        &format!("http://{closed}/receive"),
+        &Envelope::parse(HELLO).unwrap(),
+        0,
+    )
+    .await
+    .unwrap_err();
+    assert!(matches!(error, Error::Transport(_)), "{error:?}");
+    assert!(Client::new("not a url", None).is_err());
+}
