@@ -1,0 +1,154 @@
+//! The contract against the server that serves it, and the table of errors against its page.
+
+use chorus_server::{Running, Settings, start};
+use chorus_wire::Code;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
+
+async fn server() -> (Running, tempfile::TempDir) {
+    let dir = tempfile::tempdir().unwrap();
+    let mut settings = Settings::at(dir.path());
+    settings.listen = "127.0.0.1:0".parse().unwrap();
+    settings.rate_limit = 0;
+    (start(settings).await.unwrap(), dir)
+}
+
+async fn document(server: &Running) -> Value {
+    let url = format!("{}/openapi.json", server.url());
+    reqwest::get(url).await.unwrap().json().await.unwrap()
+}
+
+/// (path, method, operation) of everything the contract has.
+fn operations(document: &Value) -> Vec<(&str, &str, &Value)> {
+    let paths = document["paths"].as_object().unwrap();
+    let mut found = Vec::new();
+    for (path, item) in paths {
+        for (method, operation) in item.as_object().unwrap() {
+            if METHODS.contains(&method.as_str()) {
+                found.push((path.as_str(), method.as_str(), operation));
+            }
+        }
+    }
+    found
+}
+
+fn references<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
+    match value {
+        Value::Object(map) => {
+            found.extend(map.get("$ref").and_then(Value::as_str));
+            map.values().for_each(|inner| references(inner, found));
+        }
+        Value::Array(items) => items.iter().for_each(|inner| references(inner, found)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Law 8: a code that clients can meet is explained, and nothing else is.
+#[test]
+fn the_page_of_errors_and_the_table_say_the_same() {
+    let page = include_str!("../../../docs/errors.md");
+    let mut rows = BTreeMap::new();
+    for line in page.lines().filter(|line| line.starts_with("| `")) {
+        let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+        let [code, status, retryable, meaning] = cells[..] else { panic!("{line}") };
+        let retryable = match retryable {
+            "yes" => true,
+            "no" => false,
+            other => panic!("{other}"),
+        };
+        let row = (status.parse::<u16>().unwrap(), retryable, meaning.to_owned());
+        assert!(rows.insert(code.trim_matches('`').to_owned(), row).is_none(), "{code} is there twice");
+    }
+    let table: BTreeMap<_, _> = Code::ALL
+        .iter()
+        .map(|code| (code.as_str().to_owned(), (code.status(), code.retryable(), code.sentence().to_owned())))
+        .collect();
+    assert_eq!(rows, table);
+}
+
+#[tokio::test]
+async fn the_contract_is_whole_and_refers_to_nothing_that_is_not_there() {
+    let (server, _dir) = server().await;
+    let document = document(&server).await;
+    assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
+    let mut found = Vec::new();
+    references(&document, &mut found);
+    assert!(found.len() > 20);
+    for reference in found {
+        let pointer = reference.strip_prefix('#').unwrap();
+        assert!(document.pointer(pointer).is_some(), "{reference}");
+    }
+    let schemes = document["components"]["securitySchemes"].as_object().unwrap();
+    let tags: Vec<&str> = document["tags"].as_array().unwrap().iter().map(|tag| tag["name"].as_str().unwrap()).collect();
+    let operations = operations(&document);
+    assert!(operations.len() >= 24, "{}", operations.len());
+    for (path, method, operation) in operations {
+        let name = format!("{method} {path}");
+        assert!(operation["summary"].as_str().is_some_and(|said| !said.is_empty()), "{name} has no summary");
+        assert!(tags.contains(&operation["tags"][0].as_str().unwrap()), "{name}");
+        let responses = operation["responses"].as_object().unwrap();
+        let good = responses.iter().find(|(status, _)| status.starts_with('2')).unwrap_or_else(|| panic!("{name}"));
+        assert!(good.1["content"].as_object().is_some_and(|content| !content.is_empty()), "{name} answers nothing");
+        assert!(responses.contains_key("400") && responses.contains_key("429") && responses.contains_key("500"), "{name}");
+        let keys = operation["security"].as_array().cloned().unwrap_or_default();
+        for key in keys.iter().flat_map(|key| key.as_object().unwrap().keys()) {
+            assert!(schemes.contains_key(key), "{name}: {key}");
+        }
+        let needs_key = !keys.is_empty() && !keys.contains(&serde_json::json!({}));
+        assert!(!needs_key || responses.contains_key("401"), "{name} needs a key and does not say what happens without");
+        for parameter in operation["parameters"].as_array().into_iter().flatten().filter(|p| p["in"] == "path") {
+            assert!(path.contains(&format!("{{{}}}", parameter["name"].as_str().unwrap())), "{name}");
+        }
+        assert_eq!(path.matches('{').count(), operation["parameters"].as_array().into_iter().flatten().filter(|p| p["in"] == "path").count());
+    }
+    server.stop().await;
+}
+
+/// what the contract has is mounted, and what it has not answers 405 or 404 as JSON.
+#[tokio::test]
+async fn every_route_of_the_contract_is_there_and_no_other_method_is() {
+    let (server, _dir) = server().await;
+    let document = document(&server).await;
+    let client = reqwest::Client::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        let url = format!("{}{}", server.url(), path.replace("{lang}", "en").replace('{', "x").replace('}', "x"));
+        for method in METHODS {
+            let verb = reqwest::Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
+            let reply = client.request(verb, &url).header("authorization", "Bearer nobody").send().await.unwrap();
+            let (status, name) = (reply.status().as_u16(), format!("{method} {path}"));
+            assert!(reply.headers().contains_key("x-request-id"), "{name}");
+            if item.get(method).is_some() {
+                assert!(status != 405 && status < 500, "{name}: {status}");
+                let key = item[method].get("security").and_then(Value::as_array).is_some_and(|keys| !keys.contains(&serde_json::json!({})));
+                assert!(!key || status == 401, "{name} is open to anybody: {status}");
+            } else {
+                assert_eq!(status, 405, "{name}");
+                assert!(reply.headers().contains_key("allow"), "{name}");
+                let body: Value = reply.json().await.unwrap();
+                assert_eq!(body["error"]["code"], "ERR_METHOD_NOT_ALLOWED", "{name}");
+            }
+        }
+    }
+    let nowhere = reqwest::get(format!("{}/nowhere", server.url())).await.unwrap();
+    assert_eq!(nowhere.status(), 404);
+    assert_eq!(nowhere.json::<Value>().await.unwrap()["error"]["code"], "ERR_NOT_FOUND");
+    server.stop().await;
+}
+
+/// The examples that the contract prints are requests that the parsers take.
+#[tokio::test]
+async fn the_printed_examples_are_valid_requests() {
+    let (server, _dir) = server().await;
+    let document = document(&server).await;
+    let example = |name: &str| {
+        let schema = &document["components"]["schemas"][name];
+        let example = schema.get("example").or_else(|| schema["examples"].get(0)).unwrap_or_else(|| panic!("{name}"));
+        example.to_string().into_bytes()
+    };
+    chorus_wire::register::Registration::parse(&example("RegistrationBody")).unwrap();
+    chorus_wire::register::Registration::parse_operator(&example("OperatorRegistrationBody")).unwrap();
+    chorus_wire::message::SendRequest::parse(&example("SendBody")).unwrap();
+    server.stop().await;
+}

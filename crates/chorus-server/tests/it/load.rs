@@ -1,0 +1,118 @@
+//! Many senders, several receivers, streams that break off and come back: nothing lost, doubled or out of order.
+
+use crate::actors::{Agent, texts};
+use crate::hub::Hub;
+
+/// A small, repeatable source of chance.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
+}
+
+const SENDERS: usize = 6;
+const EACH: usize = 40;
+const READERS: usize = 3;
+
+/// Reads an inbox to its end, disconnecting after a few events and resuming; every event's (cursor, text).
+async fn read(agent: Agent, total: usize, mut chance: Chance) -> Vec<(u64, String)> {
+    let mut seen: Vec<(u64, String)> = Vec::new();
+    while seen.len() < total {
+        let cursor = seen.last().map_or(0, |(cursor, _)| *cursor);
+        let mut stream = agent.inbox_after(&cursor.to_string()).await;
+        for _ in 0..=chance.below(30) {
+            if seen.len() == total {
+                break;
+            }
+            let event = stream.next("message").await;
+            seen.push((event.cursor(), event.says().to_owned()));
+        }
+    }
+    seen
+}
+
+async fn send(from: Agent, to: Vec<Agent>, sender: usize) {
+    for number in 0..EACH {
+        for receiver in &to {
+            let answer = from.send(&receiver.id, &format!("{sender}-{number}")).await;
+            assert!(matches!(answer.status, 200 | 202), "{answer:?}");
+        }
+    }
+}
+
+async fn whole_history(agent: &Agent) -> Vec<(u64, String)> {
+    let mut all = Vec::new();
+    loop {
+        let since = all.last().map_or(0, |(id, _): &(u64, String)| *id);
+        let page = agent.history(&format!("?since={since}&limit=100")).await;
+        if page.is_empty() {
+            return all;
+        }
+        all.extend(
+            page.iter()
+                .map(|row| row["id"].as_u64().unwrap())
+                .zip(texts(&page)),
+        );
+    }
+}
+
+async fn everybody_talks(hub: &Hub) {
+    let mut receivers = Vec::new();
+    for number in 0..3 {
+        receivers.push(hub.agent(&format!("receiver-{number}")).await);
+    }
+    let (mut readers, mut senders) = (Vec::new(), Vec::new());
+    for (place, receiver) in receivers.iter().enumerate() {
+        for reader in 0..READERS {
+            let chance = Chance(0x9e37_79b9 + (place * READERS + reader) as u64);
+            readers.push((
+                place,
+                tokio::spawn(read(receiver.clone(), SENDERS * EACH, chance)),
+            ));
+        }
+    }
+    for sender in 0..SENDERS {
+        let agent = hub.agent(&format!("sender-{sender}")).await;
+        senders.push(tokio::spawn(send(agent, receivers.clone(), sender)));
+    }
+    for sender in senders {
+        sender.await.unwrap();
+    }
+    let mut histories = Vec::new();
+    for receiver in &receivers {
+        histories.push(whole_history(receiver).await);
+    }
+    for (place, reader) in readers {
+        assert_eq!(
+            reader.await.unwrap(),
+            histories[place],
+            "a stream and the history differ"
+        );
+    }
+    for history in &histories {
+        assert_eq!(history.len(), SENDERS * EACH);
+        assert!(history.is_sorted_by(|a, b| a.0 < b.0), "ids grow");
+        for sender in 0..SENDERS {
+            let mine: Vec<&str> = history
+                .iter()
+                .map(|(_, text)| text.as_str())
+                .filter(|t| t.starts_with(&format!("{sender}-")))
+                .collect();
+            let sent: Vec<String> = (0..EACH).map(|number| format!("{sender}-{number}")).collect();
+            assert_eq!(mine, sent, "what one sender said in turn is kept in turn");
+        }
+    }
+}
+
+story!(
+    streams_that_break_off_and_resume_hear_everything_once_and_in_order,
+    |hub| async {
+        // failure 15
+        everybody_talks(&hub).await;
+    }
+);

@@ -1,0 +1,37 @@
+//! Stories about the hub, told from outside over HTTP, each on a hub of its own and on both databases.
+#![allow(clippy::unwrap_used, reason = "in a story, what is not there is a failure")]
+
+#[macro_use]
+mod story;
+mod actors;
+mod examples;
+mod hub;
+mod postgres;
+
+mod a2a;
+mod activity;
+mod deadlines;
+mod discover;
+mod edges;
+mod history;
+mod idempotency;
+mod identity_keys;
+mod inbox;
+mod invites;
+mod limits;
+mod load;
+mod operator;
+mod races;
+mod receipts;
+mod register;
+mod retention;
+mod send_outcomes;
+mod shutdown;
+mod ssrf;
+mod stalled;
+mod streaming;
+mod tls;
+mod unregister;
+mod validation;
+mod webhook;
+mod wellknown;

@@ -1,0 +1,30 @@
+//! One story, two databases.
+
+/// `story!(name, |hub| async { … })` makes the tests `name::sqlite` and `name::postgres`;
+/// `with(|settings| …)` in the middle changes how the hub is set up.
+macro_rules! story {
+    ($name:ident, |$hub:ident| async $story:block) => {
+        story!($name, with(|_| ()), |$hub| async $story);
+    };
+    ($name:ident, with($with:expr), |$hub:ident| async $story:block) => {
+        mod $name {
+            #[allow(unused_imports)]
+            use super::*;
+
+            #[allow(unused_mut)]
+            async fn tell(mut $hub: crate::hub::Hub) $story
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn sqlite() {
+                tell(crate::hub::Hub::sqlite($with).await).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn postgres() {
+                if let Some(hub) = crate::hub::Hub::postgres($with).await {
+                    tell(hub).await;
+                }
+            }
+        }
+    };
+}

@@ -1,0 +1,240 @@
+//! Wrong sends: each is refused with the field's name, and nothing of it is kept or heard.
+
+use serde_json::{Value, json};
+
+/// `change` made to a good send; the refusal must name `field`.
+fn wrong() -> Vec<(&'static str, Value)> {
+    let text = |field: &str, value: Value| json!({ field: value });
+    let mut cases = Vec::new();
+    for field in ["chorus_version", "sender_id", "original_text", "sender_culture"] {
+        for value in [
+            json!("absent"),
+            json!(null),
+            json!(4),
+            json!(["en"]),
+            json!({"a": 1}),
+            json!(""),
+        ] {
+            cases.push((field, text(field, value)));
+        }
+    }
+    for value in ["0.3", "0.4.0", "1.0", " 0.4"] {
+        cases.push(("chorus_version", json!({"chorus_version": value})));
+    }
+    for value in [
+        "alice",
+        "~alice",
+        "alice@",
+        "@chorus",
+        "alice @chorus",
+        "alice@cho rus",
+        "a@b@c",
+        "älice@chorus",
+    ] {
+        cases.push(("sender_id", json!({"sender_id": value})));
+    }
+    for value in [
+        "e",
+        "english",
+        "en_US",
+        "en-",
+        "-en",
+        "zh CN",
+        "1n",
+        "x-private",
+        "en-a",
+        "en-US-toolongsubtag",
+    ] {
+        cases.push(("sender_culture", json!({"sender_culture": value})));
+    }
+    cases.push(("original_text", json!({"original_text": "é".repeat(10_001)})));
+    for value in [
+        json!("123456789"),
+        json!("é".repeat(9)),
+        json!("x".repeat(501)),
+        json!(null),
+        json!(5),
+    ] {
+        cases.push(("cultural_context", json!({"cultural_context": value})));
+    }
+    for value in [json!("x".repeat(65)), json!(null), json!(5)] {
+        cases.push(("conversation_id", json!({"conversation_id": value})));
+    }
+    for value in [
+        json!(0),
+        json!(-1),
+        json!(1.5),
+        json!("1"),
+        json!(null),
+        json!(true),
+        json!(1e300),
+    ] {
+        cases.push(("turn_number", json!({"turn_number": value})));
+    }
+    // ENV-09, ENV-10, R-20: nothing else has a place in an envelope.
+    for field in [
+        "receiver_id",
+        "personality",
+        "speaking_style",
+        "timestamp",
+        "Original_text",
+    ] {
+        cases.push((field, json!({ field: "x" })));
+    }
+    cases
+}
+
+story!(
+    a_wrong_envelope_is_refused_by_name_and_leaves_no_trace,
+    |hub| async {
+        // ENV-02…08, ENV-12, ENV-23, TRN-22, R-20, R-21, R-38
+        let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
+        let mut inbox = bob.inbox().await;
+        for (field, change) in wrong() {
+            let mut body = alice.message(&bob.id, "hello");
+            for (key, value) in change.as_object().unwrap() {
+                let envelope = body["envelope"].as_object_mut().unwrap();
+                if value == "absent" {
+                    envelope.remove(key)
+                } else {
+                    envelope.insert(key.clone(), value.clone())
+                };
+            }
+            let message = alice
+                .post("/messages", &body)
+                .await
+                .refused(400, "ERR_VALIDATION");
+            assert!(
+                message.contains(field),
+                "{message:?} should name {field} for {change}"
+            );
+        }
+        alice.says(&bob.id, "marker", "delivered_sse").await;
+        assert_eq!(inbox.texts(1).await, ["marker"]);
+        assert_eq!(bob.history("").await.len(), 1);
+    }
+);
+
+story!(every_bound_is_reached_exactly, |hub| async {
+    // ENV-07, ENV-08, ENV-23, R-20, R-21: lengths are code points, culture in any letter case
+    let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
+    let good = [
+        json!({"original_text": "x"}),
+        json!({"original_text": "🎶".repeat(10_000)}),
+        json!({"cultural_context": "🎶".repeat(10)}),
+        json!({"cultural_context": "é".repeat(500)}),
+        json!({"conversation_id": "é".repeat(64)}),
+        json!({"conversation_id": ""}),
+        json!({"turn_number": 1}),
+        json!({"turn_number": 9_007_199_254_740_991_u64}),
+        json!({"sender_culture": "EN"}),
+        json!({"sender_culture": "zh-Hant-TW"}),
+        json!({"sender_culture": "yue"}),
+        json!({"sender_culture": "de-CH-1996-x-me"}),
+    ];
+    for change in &good {
+        let mut body = alice.message(&bob.id, "hello");
+        body["envelope"]
+            .as_object_mut()
+            .unwrap()
+            .extend(change.as_object().unwrap().clone());
+        alice.post("/messages", &body).await.data(202);
+    }
+    let kept = bob.history("").await;
+    assert_eq!(kept.len(), good.len());
+    for (row, change) in kept.iter().zip(&good) {
+        for (key, value) in change.as_object().unwrap() {
+            assert_eq!(&row["envelope"][key], value);
+        }
+    }
+});
+
+story!(the_request_around_the_envelope_is_checked_too, |hub| async {
+    // ENV-01, TRN-14
+    let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
+    let good = alice.envelope("hello");
+    let mut flat = good.clone();
+    flat["receiver_id"] = json!(bob.id);
+    let cases = [
+        (flat, ""),
+        (json!({"receiver_id": bob.id}), "envelope"),
+        (json!({"envelope": good}), "receiver_id"),
+        (json!({"receiver_id": 5, "envelope": good}), "receiver_id"),
+        (json!({"receiver_id": null, "envelope": good}), "receiver_id"),
+        (json!({"receiver_id": "", "envelope": good}), "receiver_id"),
+        (json!({"receiver_id": "a b", "envelope": good}), "receiver_id"),
+        (json!({"receiver_id": bob.id, "envelope": null}), "envelope"),
+        (json!({"receiver_id": bob.id, "envelope": "text"}), "envelope"),
+        (json!({"receiver_id": bob.id, "envelope": [good]}), "envelope"),
+        (
+            json!({"receiver_id": bob.id, "envelope": good, "stream": "yes"}),
+            "stream",
+        ),
+        (
+            json!({"receiver_id": bob.id, "envelope": good, "sender_id": "alice@chorus"}),
+            "sender_id",
+        ),
+        (json!([]), ""),
+        (json!("text"), ""),
+        (json!(null), ""),
+    ];
+    for (body, field) in &cases {
+        let message = alice.post("/messages", body).await.refused(400, "ERR_VALIDATION");
+        assert!(
+            message.contains(field),
+            "{message:?} should name {field} for {body}"
+        );
+    }
+    assert!(bob.history("").await.is_empty());
+});
+
+story!(malformed_json_is_a_plain_400, |hub| async {
+    // "Bad input": duplicate keys, deep nesting, invalid UTF-8, cut bodies
+    let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
+    let good = alice.message(&bob.id, "hello").to_string();
+    let twice = good.replacen(
+        "\"sender_culture\":\"en\"",
+        "\"sender_culture\":\"en\",\"sender_culture\":\"en\"",
+        1,
+    );
+    let receiver = good.replacen('{', "{\"receiver_id\":\"carol@chorus\",", 1);
+    let deep = format!(
+        "{{\"receiver_id\":\"bob\",\"envelope\":{}1{}}}",
+        "[".repeat(100_000),
+        "]".repeat(100_000)
+    );
+    let objects = format!(
+        "{{\"receiver_id\":\"bob\",\"envelope\":{}1{}}}",
+        "{\"a\":".repeat(5_000),
+        "}".repeat(5_000)
+    );
+    let surrogate = good.replace("hello", "\\ud800");
+    let number = good.replace("\"hello\"", "1e999");
+    assert!(twice != good && surrogate != good && number != good);
+    let mut bytes: Vec<Vec<u8>> = [twice, receiver, deep, objects, surrogate, number]
+        .map(String::into_bytes)
+        .to_vec();
+    bytes.extend(
+        [
+            &b""[..],
+            b"{",
+            b"nonsense",
+            b"{}{}",
+            b"\xff\xfe",
+            b"{\"receiver_id\":\"\xc3\x28\"}",
+        ]
+        .map(<[u8]>::to_vec),
+    );
+    bytes.push(good.as_bytes()[..good.len() - 1].to_vec());
+    bytes.push(format!("{good},").into_bytes());
+    bytes.push(good.replace("hello", "tab\there").into_bytes());
+    for body in bytes {
+        let shown = String::from_utf8_lossy(&body[..body.len().min(120)]).into_owned();
+        for path in ["/messages", "/register"] {
+            let answer = alice.post_text(path, body.clone()).await;
+            assert_eq!(answer.status, 400, "{path} {shown}: {answer:?}");
+            answer.refused(400, "ERR_VALIDATION");
+        }
+    }
+    assert!(bob.history("").await.is_empty());
+});
