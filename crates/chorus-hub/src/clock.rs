@@ -37,7 +37,10 @@ impl Clock {
         }
     }
 
-    #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the machine's clock")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the one place that reads the machine's clock"
+    )]
     pub fn now(&self) -> Micros {
         match &self.0 {
             Kind::System => {
@@ -61,4 +64,14 @@ impl Clock {
     pub fn request_id(&self) -> String {
         format!("{:016x}", rand::random::<u64>())
     }
+}
+
+/// A new secret: `prefix` and 32 hex digits, 128 bits of the system's randomness.
+pub(crate) fn new_secret(prefix: &str) -> chorus_wire::secret::Secret {
+    chorus_wire::secret::Secret::new(format!("{prefix}{:032x}", rand::random::<u128>()))
+}
+
+/// A new id that is no secret.
+pub(crate) fn new_id() -> uuid::Uuid {
+    uuid::Builder::from_random_bytes(rand::random()).into_uuid()
 }

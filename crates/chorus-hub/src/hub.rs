@@ -1,8 +1,14 @@
 //! The hub: its settings and the rooms behind it.
 
-use crate::{Clock, Result};
+use crate::bus::{Bus, Local};
+use crate::delivery::outgoing::{Outgoing, Policy};
+use crate::identity::Keyring;
+use crate::store::{Entry, Store, log};
+use crate::{Clock, Result, ops};
 use chorus_wire::secret::Secret;
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// What a hub is opened with.
 #[derive(Clone, Debug)]
@@ -42,16 +48,51 @@ impl Options {
 
 /// Cheap to clone; every clone is the same hub.
 #[derive(Clone)]
-pub struct Hub(pub(crate) Arc<Rooms>);
+pub struct Hub(Arc<Rooms>);
 
-pub(crate) struct Rooms {
-    pub options: Options,
+struct Rooms {
+    options: Options,
+    store: Store,
+    bus: Arc<dyn Bus>,
+    keyring: Keyring,
+    outgoing: Outgoing,
+    opened: Duration,
 }
 
 impl Hub {
     /// Opens the store (creating or migrating it), takes the lock on the data directory, starts the background work.
     pub async fn open(options: Options) -> std::result::Result<Self, StartError> {
-        Ok(Self(Arc::new(Rooms { options })))
+        let bus = Arc::new(Local::new());
+        let store = Store::open(
+            &options.data_dir,
+            options.database.as_ref(),
+            options.clock.clone(),
+            bus.clone(),
+        )
+        .await?;
+        let refused = |e: chorus_wire::Error| StartError::Store {
+            what: "the database could not be read".into(),
+            cause: e.cause.unwrap_or(e.message),
+        };
+        bus.opened(store.salt, store.newest().await.map_err(refused)?);
+        let outgoing = Outgoing::new(Policy {
+            allow_private: options.allow_private_endpoints,
+            deadline: options.webhook_timeout,
+            ..Policy::default()
+        });
+        let keyring = Keyring::new(&options.operator_keys);
+        let opened = options.clock.steady();
+        let hub = Self(Arc::new(Rooms {
+            options,
+            store,
+            bus,
+            keyring,
+            outgoing,
+            opened,
+        }));
+        ops::maintenance::recover(&hub).await.map_err(refused)?;
+        ops::maintenance::start(&hub);
+        Ok(hub)
     }
 
     pub fn options(&self) -> &Options {
@@ -62,19 +103,52 @@ impl Hub {
         &self.0.options.clock
     }
 
+    pub(crate) fn store(&self) -> &Store {
+        &self.0.store
+    }
+
+    pub(crate) fn bus(&self) -> &dyn Bus {
+        &*self.0.bus
+    }
+
+    pub(crate) fn keyring(&self) -> &Keyring {
+        &self.0.keyring
+    }
+
+    pub(crate) fn outgoing(&self) -> &Outgoing {
+        &self.0.outgoing
+    }
+
+    /// The trace id of an entry of this hub's log.
+    pub(crate) fn trace_id(&self, entry: &Entry) -> uuid::Uuid {
+        log::trace_id(entry.seq, entry.at, self.store().salt)
+    }
+
+    /// How long this hub has been open.
+    pub fn uptime(&self) -> Duration {
+        self.clock().steady().saturating_sub(self.0.opened)
+    }
+
+    /// A hold on the hub that does not keep it open: for background work.
+    pub(crate) fn downgrade(&self) -> impl Fn() -> Option<Hub> + Send + 'static {
+        let weak = Arc::downgrade(&self.0);
+        move || weak.upgrade().map(Hub)
+    }
+
     /// Ends every open feed with a word to its reader. New ones are refused from here on.
     pub fn drain(&self) {
-        todo!()
+        self.bus().drain();
     }
 
-    /// Commits what is queued and closes the store. After it every operation answers `ERR_UNAVAILABLE`.
+    /// Commits what is queued and closes the store. After it every write answers `ERR_UNAVAILABLE`.
     pub async fn close(&self) {
-        todo!()
+        self.drain();
+        self.store().close().await;
     }
 
-    /// A consistent copy of a live SQLite hub.
-    pub async fn backup(&self, _to: PathBuf) -> Result<()> {
-        todo!()
+    /// Trims what is past its time, now and completely; the hub does it by itself every minute.
+    pub async fn maintain(&self) -> Result<()> {
+        ops::maintenance::pass(self).await
     }
 }
 

@@ -1,11 +1,13 @@
 //! What is allowed and what follows: the rules of the hub, without an HTTP server and without routes.
 
+mod bus;
 pub mod clock;
 pub mod delivery;
 pub mod envelope;
 pub mod hub;
 pub mod identity;
 pub mod ops;
+mod store;
 
 pub use clock::Clock;
 pub use hub::{Hub, Options};

@@ -1,10 +1,19 @@
 //! Who is asking: principals, their names, their keys, and how they come and go.
 
+mod directory;
 pub mod invites;
+mod keyring;
+mod register;
+mod session;
+
+pub use directory::{Page, directory, invite_card, record, records};
+pub(crate) use keyring::Keyring;
+pub use keyring::{authenticate, authenticate_session};
+pub use register::{register, register_for, unregister};
+pub use session::open_session;
 
 use crate::{Hub, Result};
-use chorus_wire::register::Registration;
-use chorus_wire::reply::{AgentRecord, Deleted, DirectoryRow, InviteCard, Registered, SessionToken};
+use chorus_wire::{Code, Error, card::Card, identity::Name, time::Micros};
 use std::sync::Arc;
 
 /// Who is asking. Made by [`authenticate`] and [`authenticate_session`] and nothing else (law 3).
@@ -13,69 +22,62 @@ pub enum Principal {
     /// Nobody in particular.
     Anyone,
     Agent(Arc<Agent>),
-    Operator,
+    /// Whoever has this operator key, told apart from the others by its fingerprint.
+    Operator(u64),
 }
 
 /// A registered agent: one row, up to three names.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Agent {
     pub id: i64,
-    pub agent_id: String,
+    /// The name it registered under.
+    pub agent_id: Arc<str>,
+    pub handle: Option<String>,
+    pub owner: i64,
+    pub owner_name: String,
+    pub card: Option<Card>,
+    pub endpoint: Option<String>,
+    /// What it offers on the market, as JSON.
+    pub market: Option<String>,
+    pub key_hash: Option<[u8; 32]>,
+    pub registered_at: Micros,
 }
 
-/// A slice of a listing: at most `limit` rows after `after` (an `agent_id`).
-#[derive(Clone, Debug)]
-pub struct Page {
-    pub limit: usize,
-    pub after: Option<String>,
+impl Principal {
+    /// The agent that is asking; anybody else is told to bring an agent's key.
+    pub fn agent(&self) -> Result<&Arc<Agent>> {
+        match self {
+            Principal::Agent(agent) => Ok(agent),
+            Principal::Anyone => Err(Code::Unauthorized.into()),
+            Principal::Operator(_) => Err(Error::new(
+                Code::Forbidden,
+                "this needs an agent's key, not an operator's",
+            )),
+        }
+    }
+
+    /// Whether it is an operator; an agent's key is never one (R-06, failure 1).
+    pub fn operator(&self) -> Result<()> {
+        match self {
+            Principal::Operator(_) => Ok(()),
+            Principal::Anyone => Err(Code::Unauthorized.into()),
+            Principal::Agent(_) => Err(Error::new(Code::Forbidden, "this needs an operator's key")),
+        }
+    }
+
+    /// Under which name its idempotency keys are kept.
+    pub(crate) fn caller(&self) -> Result<String> {
+        match self {
+            Principal::Anyone => Err(Code::Unauthorized.into()),
+            Principal::Agent(agent) => Ok(format!("agent {}", agent.id)),
+            Principal::Operator(fingerprint) => Ok(format!("operator {fingerprint:016x}")),
+        }
+    }
 }
 
-/// No credential is `Anyone`; one that is not ours is an error (TRN-24).
-pub async fn authenticate(_hub: &Hub, _key: Option<&str>) -> Result<Principal> {
-    todo!()
-}
-
-/// Spends a single-use `cs_` token.
-pub async fn authenticate_session(_hub: &Hub, _token: &str) -> Result<Principal> {
-    todo!()
-}
-
-/// `POST /agent/session`
-pub async fn open_session(_who: &Principal, _hub: &Hub) -> Result<SessionToken> {
-    todo!()
-}
-
-/// `POST /register`; true when the agent is new (201), false when it was updated (200).
-pub async fn register(_who: &Principal, _hub: &Hub, _request: Registration) -> Result<(bool, Registered)> {
-    todo!()
-}
-
-/// `POST /agents`; true when the agent is new (201), false when it was updated (200).
-pub async fn register_for(_who: &Principal, _hub: &Hub, _request: Registration) -> Result<(bool, Registered)> {
-    todo!()
-}
-
-/// `DELETE /agents/{id}`
-pub async fn unregister(_who: &Principal, _hub: &Hub, _name: &str) -> Result<Deleted> {
-    todo!()
-}
-
-/// `GET /agents/{id}`
-pub async fn record(_who: &Principal, _hub: &Hub, _name: &str) -> Result<AgentRecord> {
-    todo!()
-}
-
-/// `GET /agents`
-pub async fn records(_who: &Principal, _hub: &Hub, _page: Page) -> Result<Vec<AgentRecord>> {
-    todo!()
-}
-
-/// `GET /discover`
-pub async fn directory(_who: &Principal, _hub: &Hub, _page: Page) -> Result<Vec<DirectoryRow>> {
-    todo!()
-}
-
-/// `GET /invite/{id}`; `hub_url` is what the instructions print.
-pub async fn invite_card(_who: &Principal, _hub: &Hub, _name: &str, _hub_url: &str) -> Result<InviteCard> {
-    todo!()
+/// The living agent of a name in any of its spellings; `None` when nobody has it.
+pub(crate) async fn find(hub: &Hub, name: &Name) -> Result<Option<Arc<Agent>>> {
+    hub.keyring()
+        .by_name(hub, name.canonical(&hub.options().host_name))
+        .await
 }

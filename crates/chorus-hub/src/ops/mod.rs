@@ -1,24 +1,81 @@
 //! What an operator asks: is it well, what happened, what is happening.
 
-use crate::{Hub, Principal, Result, delivery::Feed};
+pub(crate) mod maintenance;
+
+use crate::bus::Topic;
+use crate::delivery::{Feed, open, render};
+use crate::identity::invites;
+use crate::store::{self, Kind, NewEntry, Txn, counters, log};
+use crate::{Hub, Principal, Result};
 use chorus_wire::reply::{Activity, Health};
+use chorus_wire::{Error, limits};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
 
 /// `GET /health`
-pub async fn health(_hub: &Hub) -> Result<Health> {
-    todo!()
+pub async fn health(hub: &Hub) -> Result<Health> {
+    let sums = hub.store().read(async |tx| Ok(counters::read(tx).await?)).await?;
+    let count = |n: i64| n.max(0) as u64;
+    Ok(Health {
+        status: "ok".into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        uptime_seconds: hub.uptime().as_secs(),
+        invite_gating: invites::gated(hub).await?,
+        agents_registered: count(sums.agents),
+        messages_delivered: count(sums.delivered),
+        messages_queued: count(sums.queued),
+        messages_failed: count(sums.failed),
+        inbox_connections: hub.bus().streams() as u64,
+        messages_stored: count(sums.stored),
+    })
 }
 
-/// `GET /ready`: the store answers.
-pub async fn ready(_hub: &Hub) -> Result<()> {
-    todo!()
+/// `GET /ready`: the store takes writes and the hub is not stopping.
+pub async fn ready(hub: &Hub) -> Result<()> {
+    if hub.bus().draining() {
+        return Err(Error::unavailable("the hub is stopping"));
+    }
+    hub.store()
+        .write(async |txn| Ok(counters::read(&txn.tx).await.map(drop)?))
+        .await
 }
 
 /// `GET /activity?since=`
-pub async fn activity(_who: &Principal, _hub: &Hub, _since: u64, _limit: usize) -> Result<Vec<Activity>> {
-    todo!()
+pub async fn activity(who: &Principal, hub: &Hub, since: u64, limit: usize) -> Result<Vec<Activity>> {
+    who.operator()?;
+    let limit = limit.clamp(1, limits::ACTIVITY_PAGE);
+    // The entry that `since` is part of may have another part after it.
+    let after = render::place_of(since) - 1;
+    let entries = hub
+        .store()
+        .read(async move |tx| Ok(log::everything(tx, after, limit).await?))
+        .await?;
+    let salt = hub.store().salt;
+    let rows = entries.iter().flat_map(|entry| render::activity(entry, salt));
+    Ok(rows.filter(|row| row.id > since).take(limit).collect())
 }
 
 /// `GET /events`: the same, live.
-pub async fn events(_who: &Principal, _hub: &Hub, _since: Option<u64>) -> Result<Feed> {
-    todo!()
+pub async fn events(who: &Principal, hub: &Hub, since: Option<u64>) -> Result<Feed> {
+    who.operator()?;
+    let connected = json!({"timestamp": hub.clock().now()}).to_string();
+    open(hub, Topic::Activity, since.map(render::place_of), &connected).await
+}
+
+/// Writes down that something happened on the hub, in the transaction in which it does.
+pub(crate) fn happened(txn: &mut Txn<'_>, kind: &str, data: &Value) {
+    txn.append(NewEntry {
+        subject: log::HUB,
+        subject_name: "".into(),
+        kind: Kind::Activity,
+        actor: log::HUB,
+        actor_name: "".into(),
+        body: json!({"type": kind, "data": data}).to_string(),
+        otherwise: None,
+    });
+}
+
+/// Copies the database of the hub in `data_dir`, which may be running, into the new directory `to`.
+pub fn backup(data_dir: &Path, to: &Path) -> Result<PathBuf> {
+    store::backup(data_dir, to).map_err(|e| Error::unavailable(e))
 }

@@ -1,0 +1,65 @@
+//! History: what an agent sent and received, in the order of the log (TRN-56, R-15).
+
+use crate::store::{DbError, Entry, Mark, log, messages};
+use crate::{Hub, Principal, Result};
+use chorus_wire::message::{HistoryRow, Via};
+use chorus_wire::{limits, time::Micros};
+use serde_json::value::RawValue;
+
+/// Where a history page starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Since {
+    /// Strictly after this id.
+    Id(u64),
+    /// At or after this instant.
+    Instant(Micros),
+}
+
+/// `GET /agent/messages`
+pub async fn history(
+    who: &Principal,
+    hub: &Hub,
+    since: Option<Since>,
+    limit: usize,
+) -> Result<Vec<HistoryRow>> {
+    let me = who.agent()?.id;
+    let limit = limit.clamp(1, limits::HISTORY_PAGE);
+    let entries = hub
+        .store()
+        .read(async move |tx| {
+            let after = match since {
+                None => 0,
+                Some(Since::Id(id)) => i64::try_from(id).unwrap_or(i64::MAX),
+                Some(Since::Instant(at)) => log::before(tx, at).await?,
+            };
+            Ok(messages::history(tx, me, after, limit).await?)
+        })
+        .await?;
+    let salt = hub.store().salt;
+    Ok(entries
+        .into_iter()
+        .map(|entry| row(entry, salt))
+        .collect::<std::result::Result<_, _>>()?)
+}
+
+fn row(entry: Entry, salt: u32) -> std::result::Result<HistoryRow, DbError> {
+    Ok(HistoryRow {
+        id: entry.seq as u64,
+        trace_id: log::trace_id(entry.seq, entry.at, salt),
+        sender_id: entry.actor_name.to_string(),
+        receiver_id: entry.subject_name.to_string(),
+        envelope: RawValue::from_string(entry.body.to_string()).map_err(|e| DbError::Other(e.to_string()))?,
+        delivered_via: via(entry.via),
+        timestamp: entry.at,
+    })
+}
+
+/// A webhook that has not answered yet has not delivered either: until then the message waits.
+pub(super) fn via(mark: Option<Mark>) -> Via {
+    match mark {
+        Some(Mark::Sse) => Via::Sse,
+        Some(Mark::Webhook) => Via::Webhook,
+        Some(Mark::Failed) => Via::Failed,
+        Some(Mark::Queued | Mark::Pending) | None => Via::Queued,
+    }
+}

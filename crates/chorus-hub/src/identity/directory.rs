@@ -1,0 +1,109 @@
+//! Who is here: records, the directory and invitations to talk, as public as the documents make them.
+
+use super::{Agent, Principal, find};
+use crate::store::principals;
+use crate::{Hub, Result};
+use chorus_wire::reply::{AgentRecord, DirectoryRow, InviteCard};
+use chorus_wire::{Code, identity::Name, limits};
+
+/// A slice of a listing: at most `limit` rows after `after` (an `agent_id`).
+#[derive(Clone, Debug)]
+pub struct Page {
+    pub limit: usize,
+    pub after: Option<String>,
+}
+
+/// The record as this principal may see it: an endpoint may hold a secret, so only the agent itself and operators do.
+pub(super) fn record_of(who: &Principal, hub: &Hub, agent: &Agent) -> AgentRecord {
+    let sees_endpoint = match who {
+        Principal::Anyone => false,
+        Principal::Agent(asking) => asking.id == agent.id,
+        Principal::Operator(_) => true,
+    };
+    AgentRecord {
+        agent_id: agent.agent_id.to_string(),
+        agent_card: agent.card.clone(),
+        registered_at: agent.registered_at,
+        online: hub.bus().online(agent.id),
+        has_endpoint: agent.endpoint.is_some(),
+        endpoint: agent.endpoint.clone().filter(|_| sees_endpoint),
+        handle: agent.handle.clone(),
+    }
+}
+
+/// `GET /agents/{id}`
+pub async fn record(who: &Principal, hub: &Hub, name: &str) -> Result<AgentRecord> {
+    let agent = match Name::parse("agent_id", name) {
+        Ok(name) => find(hub, &name).await?,
+        // Nobody can have a name that is not one.
+        Err(_) => None,
+    };
+    Ok(record_of(who, hub, &*agent.ok_or(Code::AgentNotFound)?))
+}
+
+async fn page(hub: &Hub, page: Page) -> Result<Vec<Agent>> {
+    let after = match page.after {
+        None => 0,
+        Some(name) => {
+            find(hub, &Name::parse("after", &name)?)
+                .await?
+                .ok_or(Code::AgentNotFound)?
+                .id
+        }
+    };
+    let limit = page.limit.clamp(1, limits::DIRECTORY_PAGE);
+    hub.store()
+        .read(async move |tx| Ok(principals::list(tx, after, limit).await?))
+        .await
+}
+
+/// `GET /agents`
+pub async fn records(who: &Principal, hub: &Hub, slice: Page) -> Result<Vec<AgentRecord>> {
+    Ok(page(hub, slice)
+        .await?
+        .iter()
+        .map(|agent| record_of(who, hub, agent))
+        .collect())
+}
+
+/// `GET /discover`
+pub async fn directory(_who: &Principal, hub: &Hub, slice: Page) -> Result<Vec<DirectoryRow>> {
+    let row = |agent: &Agent| DirectoryRow {
+        agent_id: agent.agent_id.to_string(),
+        culture: agent
+            .card
+            .as_ref()
+            .and_then(|card| card.culture())
+            .map(str::to_owned),
+        languages: agent
+            .card
+            .iter()
+            .flat_map(|card| card.languages())
+            .map(str::to_owned)
+            .collect(),
+        online: hub.bus().online(agent.id),
+    };
+    Ok(page(hub, slice).await?.iter().map(row).collect())
+}
+
+/// `GET /invite/{id}`; `hub_url` is what the instructions print. An unknown id is an answer, not an error.
+pub async fn invite_card(_who: &Principal, hub: &Hub, name: &str, hub_url: &str) -> Result<InviteCard> {
+    let found = match Name::parse("agent_id", name) {
+        Ok(name) => find(hub, &name).await?,
+        Err(_) => None,
+    };
+    let agent_id = found.as_ref().map_or(name, |agent| &*agent.agent_id).to_owned();
+    let connect_instructions = format!(
+        "Tell your agent: read {hub_url}/skill, register at {hub_url}/register, open {hub_url}/agent/inbox, then send to {agent_id} with POST {hub_url}/messages."
+    );
+    Ok(InviteCard {
+        hub: hub_url.to_owned(),
+        culture: found
+            .as_ref()
+            .and_then(|agent| agent.card.as_ref()?.culture().map(str::to_owned)),
+        online: found.as_ref().is_some_and(|agent| hub.bus().online(agent.id)),
+        exists: found.is_some(),
+        connect_instructions,
+        agent_id,
+    })
+}

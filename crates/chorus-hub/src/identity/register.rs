@@ -1,0 +1,270 @@
+//! Coming and going: registration in both forms, key rotation, unregistering.
+
+use super::directory::record_of;
+use super::{Agent, Principal, find, invites, keyring};
+use crate::delivery::Ending;
+use crate::ops::happened;
+use crate::store::{Txn, counters, messages, principals};
+use crate::{Hub, Result, clock};
+use chorus_wire::register::{MarketFace, Registration};
+use chorus_wire::reply::{Deleted, Registered};
+use chorus_wire::{Code, Error, identity::Name, secret::Secret};
+use serde_json::json;
+use std::sync::Arc;
+
+/// Where reputations start (the jobs document, section 4).
+const NEUTRAL: f64 = 50.0;
+
+/// What a registration did.
+struct Change {
+    /// The agent as it was; `None` for a new one.
+    before: Option<Agent>,
+    after: Agent,
+}
+
+/// `POST /register`; true when the agent is new (201), false when it was updated and its key rotated (200).
+pub async fn register(who: &Principal, hub: &Hub, request: Registration) -> Result<(bool, Registered)> {
+    admit_endpoints(hub, &request).await?;
+    let key = clock::new_secret("ca_");
+    let (host, most, market) = (
+        hub.options().host_name.clone(),
+        hub.options().max_agents,
+        request.market.is_some(),
+    );
+    let (asking, hash) = (who.clone(), keyring::hash(key.expose()));
+    let change = hub
+        .store()
+        .write(async move |txn| {
+            let change = match principals::by_name(&txn.tx, &request.name.canonical(&host)).await? {
+                Some(before) => {
+                    may_update(&asking, &before)?;
+                    update(txn, before, &request, &asking, Some(hash)).await?
+                }
+                None => {
+                    invites::admit(txn, request.invite_code.as_ref()).await?;
+                    create(txn, &request, &asking, hash, &host, most).await?
+                }
+            };
+            happened(
+                txn,
+                "agent_self_registered",
+                &json!({"agent_id": &*change.after.agent_id, "updated": change.before.is_some()}),
+            );
+            Ok(change)
+        })
+        .await?;
+    Ok(finish(hub, change, Some(key), market))
+}
+
+/// `POST /agents`; true when the agent is new (201), false when it was updated (200). An update leaves the key alone.
+pub async fn register_for(who: &Principal, hub: &Hub, request: Registration) -> Result<(bool, Registered)> {
+    who.operator()?;
+    admit_endpoints(hub, &request).await?;
+    let key = clock::new_secret("ca_");
+    let (host, most) = (hub.options().host_name.clone(), hub.options().max_agents);
+    let (asking, hash) = (who.clone(), keyring::hash(key.expose()));
+    let change = hub
+        .store()
+        .write(async move |txn| {
+            let change = match principals::by_name(&txn.tx, &request.name.canonical(&host)).await? {
+                Some(before) => update(txn, before, &request, &asking, None).await?,
+                None => create(txn, &request, &asking, hash, &host, most).await?,
+            };
+            happened(
+                txn,
+                "agent_registered",
+                &json!({"agent_id": &*change.after.agent_id, "updated": change.before.is_some()}),
+            );
+            Ok(change)
+        })
+        .await?;
+    let key = change.before.is_none().then_some(key);
+    Ok(finish(hub, change, key, false))
+}
+
+/// Judged before anything is written: where a name leads may take a look-up.
+async fn admit_endpoints(hub: &Hub, request: &Registration) -> Result<()> {
+    let endpoints = [
+        request.endpoint.as_ref(),
+        request
+            .market
+            .as_ref()
+            .and_then(|market| market.api_endpoint.as_ref()),
+    ];
+    for url in endpoints.into_iter().flatten() {
+        hub.outgoing().admit(url).await?;
+    }
+    Ok(())
+}
+
+/// Only with the key it has now: of two rotations with one key, the second comes with a key that is dead.
+fn may_update(who: &Principal, before: &Agent) -> Result<()> {
+    match who {
+        Principal::Agent(asking) if asking.id == before.id && asking.key_hash == before.key_hash => Ok(()),
+        Principal::Agent(asking) if asking.id == before.id => Err(Code::Unauthorized.into()),
+        Principal::Agent(_) | Principal::Anyone | Principal::Operator(_) => Err(Code::AgentIdTaken.into()),
+    }
+}
+
+/// The owner of this name: claimed now, or already the asking agent's own.
+async fn owner(txn: &Txn<'_>, name: &str, who: &Principal) -> Result<i64> {
+    match (principals::owner(&txn.tx, name).await?, who) {
+        (None, _) => Ok(principals::claim_owner(&txn.tx, name).await?),
+        (Some(owner), Principal::Agent(asking)) if asking.owner == owner => Ok(owner),
+        (Some(_), Principal::Agent(_) | Principal::Anyone | Principal::Operator(_)) => {
+            Err(Code::OwnerTaken.into())
+        }
+    }
+}
+
+fn market_json(market: &MarketFace) -> String {
+    json!({"agent_name": market.agent_name, "api_endpoint": market.api_endpoint, "skills": market.skills})
+        .to_string()
+}
+
+async fn create(
+    txn: &mut Txn<'_>,
+    request: &Registration,
+    who: &Principal,
+    hash: [u8; 32],
+    host: &str,
+    most: Option<u64>,
+) -> Result<Change> {
+    if let Some(most) = most {
+        let there = counters::read(&txn.tx).await?.agents + txn.counts.agents;
+        if there >= most as i64 {
+            return Err(Code::RegistryFull.into());
+        }
+    }
+    let named = request
+        .market
+        .as_ref()
+        .and_then(|market| market.owner_id.as_deref());
+    let owner_name = named.unwrap_or(&request.agent_id).to_owned();
+    let id = principals::new_subject(&txn.tx).await?;
+    let mut agent = Agent {
+        id,
+        agent_id: request.agent_id.as_str().into(),
+        handle: None,
+        owner: owner(txn, &owner_name, who).await?,
+        owner_name,
+        card: request.card.clone(),
+        endpoint: request.endpoint.clone(),
+        market: request.market.as_ref().map(market_json),
+        key_hash: Some(hash),
+        registered_at: txn.now(),
+    };
+    if !principals::claim_name(&txn.tx, &request.name.canonical(host), id).await? {
+        return Err(Code::AgentIdTaken.into());
+    }
+    // the handle comes with the address, unless somebody has it already.
+    if let Name::Address(address) = &request.name
+        && let Some(handle) = address.handle(host)
+        && principals::claim_name(&txn.tx, handle.as_str(), id).await?
+    {
+        agent.handle = Some(handle.to_string());
+    }
+    principals::insert(&txn.tx, &agent).await?;
+    txn.counts.agents += 1;
+    Ok(Change {
+        before: None,
+        after: agent,
+    })
+}
+
+/// An update replaces the record: each form replaces what it speaks of and leaves the other form's part alone.
+async fn update(
+    txn: &Txn<'_>,
+    before: Agent,
+    request: &Registration,
+    who: &Principal,
+    hash: Option<[u8; 32]>,
+) -> Result<Change> {
+    let mut after = before.clone();
+    if !request.is_market_form() {
+        after.card = request.card.clone();
+        after.endpoint = request.endpoint.clone();
+    }
+    if let Some(market) = &request.market {
+        after.market = Some(market_json(market));
+        if let Some(name) = market
+            .owner_id
+            .as_deref()
+            .filter(|name| *name != before.owner_name)
+        {
+            after.owner = owner(txn, name, who).await?;
+            after.owner_name = name.to_owned();
+        }
+    }
+    after.key_hash = hash.or(before.key_hash);
+    principals::update(&txn.tx, &after).await?;
+    Ok(Change {
+        before: Some(before),
+        after,
+    })
+}
+
+/// After the commit: forget what was known, close streams that an old key opened, and say what there is now.
+fn finish(hub: &Hub, change: Change, key: Option<Secret>, market: bool) -> (bool, Registered) {
+    let created = change.before.is_none();
+    if let Some(before) = &change.before {
+        hub.keyring().forget(hub, before);
+        if before.key_hash != change.after.key_hash {
+            hub.bus().end(before.id, Ending::KeyRotated);
+        }
+    }
+    let agent = Arc::new(change.after);
+    let registered = Registered {
+        agent_id: agent.agent_id.to_string(),
+        api_key: key,
+        registration: record_of(&Principal::Agent(agent.clone()), hub, &agent),
+        status: market.then(|| "registered".to_owned()),
+        reputation_score: market.then_some(NEUTRAL),
+    };
+    (created, registered)
+}
+
+/// `DELETE /agents/{id}`: absent is a confirmed no-op; otherwise only the agent itself or an operator (R-31, failure 2).
+pub async fn unregister(who: &Principal, hub: &Hub, name: &str) -> Result<Deleted> {
+    if matches!(who, Principal::Anyone) {
+        return Err(Code::Unauthorized.into());
+    }
+    let absent = Deleted {
+        agent_id: name.to_owned(),
+        deleted: false,
+    };
+    let Ok(parsed) = Name::parse("agent_id", name) else {
+        return Ok(absent);
+    };
+    let Some(agent) = find(hub, &parsed).await? else {
+        return Ok(absent);
+    };
+    match who {
+        Principal::Agent(asking) if asking.id != agent.id => {
+            return Err(Error::new(Code::Forbidden, "an agent unregisters only itself"));
+        }
+        Principal::Agent(_) | Principal::Operator(_) | Principal::Anyone => {}
+    }
+    let id = agent.id;
+    let gone = hub
+        .store()
+        .write(async move |txn| {
+            let Some(agent) = principals::by_id(&txn.tx, id).await? else {
+                return Ok(None);
+            };
+            txn.counts.queued -= messages::waiting(&txn.tx, id).await?;
+            txn.counts.agents -= 1;
+            principals::bury(&txn.tx, &agent, txn.now()).await?;
+            happened(txn, "agent_removed", &json!({"agent_id": &*agent.agent_id}));
+            Ok(Some(agent))
+        })
+        .await?;
+    hub.keyring().forget(hub, &agent);
+    let Some(gone) = gone else { return Ok(absent) };
+    hub.keyring().forget(hub, &gone);
+    hub.bus().end(gone.id, Ending::Unregistered);
+    Ok(Deleted {
+        agent_id: gone.agent_id.to_string(),
+        deleted: true,
+    })
+}

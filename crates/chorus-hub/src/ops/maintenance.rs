@@ -1,0 +1,72 @@
+//! What the hub does by itself: settling what a crash left open, and trimming what is past its time.
+
+use crate::envelope::record_outcome;
+use crate::store::{messages, retention};
+use crate::{Hub, Result};
+use chorus_wire::Code;
+use chorus_wire::message::Delivery;
+use std::time::Duration;
+
+/// How often the hub looks for something to trim.
+const EVERY: Duration = Duration::from_secs(60);
+/// Messages settled in one transaction after a crash.
+const AT_ONCE: usize = 500;
+
+/// A webhook that was under way when the hub died has no outcome that anybody knows: it failed, and its sender may retry.
+pub(crate) async fn recover(hub: &Hub) -> Result<()> {
+    // A hub beside this one may have webhooks under way; none is older than its deadline.
+    let older_than = match hub.options().database {
+        None => hub.clock().now().plus(Duration::from_secs(1)),
+        Some(_) => hub.clock().now().minus(hub.options().webhook_timeout * 2),
+    };
+    loop {
+        let settled = hub
+            .store()
+            .write(async move |txn| {
+                let open = messages::pending(&txn.tx, older_than, AT_ONCE).await?;
+                for seq in &open {
+                    let detail = "the hub stopped before the receiver's endpoint answered".to_owned();
+                    let failed = Delivery::Failed {
+                        error_code: Code::AgentUnreachable.as_str().into(),
+                        detail,
+                    };
+                    record_outcome(txn, *seq, &failed).await?;
+                }
+                Ok(open.len())
+            })
+            .await?;
+        if settled < AT_ONCE {
+            return Ok(());
+        }
+    }
+}
+
+/// Trims until there is nothing left to trim, a small transaction at a time.
+pub(crate) async fn pass(hub: &Hub) -> Result<()> {
+    let keep = hub.options().retain.map(|retain| hub.clock().now().minus(retain));
+    while hub
+        .store()
+        .write(async move |txn| Ok(retention::step(txn, keep).await?))
+        .await?
+    {}
+    Ok(())
+}
+
+/// Goes on for as long as the hub is there.
+pub(crate) fn start(hub: &Hub) {
+    let hub = hub.downgrade();
+    tokio::spawn(async move {
+        let mut ticks = tokio::time::interval(EVERY);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            let Some(hub) = hub() else { return };
+            if hub.bus().draining() {
+                return;
+            }
+            if let Err(error) = pass(&hub).await {
+                tracing::warn!(%error, cause = error.cause, "maintenance will try again");
+            }
+        }
+    });
+}

@@ -1,0 +1,40 @@
+//! The few places where the two engines need different words.
+
+use super::Tx;
+
+/// A migration's text in the words of this engine.
+pub(super) fn migration(tx: &Tx<'_>, text: &str) -> String {
+    let words: [(&str, &str, &str); 2] = [
+        // Only this spelling makes a SQLite column the row's own key.
+        ("{rowid}", "integer primary key", "bigint primary key"),
+        ("{bytes}", "blob", "bytea"),
+    ];
+    words
+        .iter()
+        .fold(text.to_owned(), |text, (word, sqlite, postgres)| {
+            text.replace(
+                word,
+                match tx {
+                    Tx::Sqlite(_) => sqlite,
+                    Tx::Postgres(_) => postgres,
+                },
+            )
+        })
+}
+
+/// Starts a group. On PostgreSQL the lock makes the order of commits the order of `seq`: without it a reader could see 6,
+/// move its cursor past it, and never see a 5 that commits later.
+pub(super) fn begin(tx: &Tx<'_>) -> &'static str {
+    match tx {
+        Tx::Sqlite(_) => "begin immediate",
+        Tx::Postgres(_) => "begin; select pg_advisory_xact_lock(4842712)",
+    }
+}
+
+/// Migrations of two hubs that start at once must not meet.
+pub(super) fn begin_migration(tx: &Tx<'_>) -> &'static str {
+    match tx {
+        Tx::Sqlite(_) => "begin exclusive",
+        Tx::Postgres(_) => "begin; select pg_advisory_xact_lock(4842713)",
+    }
+}

@@ -1,0 +1,29 @@
+//! One hub per data directory: a second one refuses to start and says why.
+
+use crate::hub::StartError;
+use std::fs::{File, TryLockError};
+use std::path::Path;
+
+/// Held by the operating system for this process: a crash releases it, a stale file does not keep it.
+pub(super) struct Lock(#[expect(dead_code, reason = "the lock lives as long as the open file")] File);
+
+impl Lock {
+    pub fn take(data_dir: &Path) -> Result<Self, StartError> {
+        let failed = |e: std::io::Error| StartError::Store {
+            what: format!("the data directory {} cannot be used", data_dir.display()),
+            cause: e.to_string(),
+        };
+        std::fs::create_dir_all(data_dir).map_err(failed)?;
+        let file = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(data_dir.join("lock"))
+            .map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self(file)),
+            Err(TryLockError::WouldBlock) => Err(StartError::Locked(data_dir.display().to_string())),
+            Err(TryLockError::Error(error)) => Err(failed(error)),
+        }
+    }
+}

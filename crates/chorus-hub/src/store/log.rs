@@ -1,0 +1,238 @@
+//! The spine: entries in the order of their commits, and the cursor and trace id that each one has.
+
+use super::{DbError, Param, Tx};
+use chorus_wire::time::Micros;
+use std::sync::Arc;
+use uuid::Uuid;
+
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($variant:ident $text:literal),+ }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum $name { $($variant),+ }
+
+        impl $name {
+            pub const fn as_str(self) -> &'static str { match self { $($name::$variant => $text),+ } }
+
+            pub fn parse(text: &str) -> Result<Self, DbError> {
+                match text {
+                    $($text => Ok($name::$variant),)+
+                    other => Err(DbError::Other(format!("the log has a {} of a newer hub: {other}", stringify!($name)))),
+                }
+            }
+        }
+    };
+}
+
+words! {
+    /// What an entry is. `Activity` is heard by operators only; the others are events on a subject's stream.
+    Kind { Message "message", Receipt "receipt", Activity "activity" }
+}
+
+words! {
+    /// How a message first went on its way. `Pending`: its webhook has not answered yet.
+    Mark { Sse "sse", Webhook "webhook", Queued "queued", Failed "failed", Pending "pending" }
+}
+
+/// The subject of entries that concern the hub itself.
+pub(crate) const HUB: i64 = 0;
+
+/// An entry that is to be appended; its place and time are given to it at commit.
+#[derive(Debug)]
+pub(crate) struct NewEntry {
+    pub subject: i64,
+    pub subject_name: Arc<str>,
+    pub kind: Kind,
+    pub actor: i64,
+    pub actor_name: Arc<str>,
+    pub body: String,
+    /// For a message: what becomes of it when no stream is draining.
+    pub otherwise: Option<Mark>,
+}
+
+/// An entry with its place in the log.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub seq: i64,
+    pub subject: i64,
+    /// Empty where the reader is the subject.
+    pub subject_name: Arc<str>,
+    pub kind: Kind,
+    pub actor: i64,
+    pub actor_name: Arc<str>,
+    pub at: Micros,
+    pub body: Arc<str>,
+    pub via: Option<Mark>,
+    pub delivered_at: Option<Micros>,
+    /// A live stream that is draining took it when it was published.
+    pub accepted: bool,
+}
+
+/// The newest entry's place and time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Head {
+    pub seq: i64,
+    pub at: i64,
+}
+
+impl Head {
+    /// The next place: times strictly increase, also when the clock stands still or steps back (R-15).
+    pub fn next(&mut self, now: Micros) -> (i64, Micros) {
+        self.seq += 1;
+        self.at = now.0.max(self.at + 1);
+        (self.seq, Micros(self.at))
+    }
+}
+
+const SEQ_BITS: u32 = 40;
+/// What fits in the low bits of a trace id: a trillion entries.
+const SEQ_MASK: u64 = (1 << SEQ_BITS) - 1;
+pub(crate) const SALT_MASK: u32 = (1 << 22) - 1;
+
+/// A UUIDv7 made of the entry's time (milliseconds, then the microseconds in the field RFC 9562 leaves for them) and its place:
+/// it sorts like both, and finds its entry without an index of its own.
+pub(crate) fn trace_id(seq: i64, at: Micros, salt: u32) -> Uuid {
+    let (millis, micros) = (at.0.max(0) as u128 / 1_000, at.0.max(0) as u128 % 1_000);
+    let low = (u128::from(salt & SALT_MASK) << SEQ_BITS) | u128::from(seq as u64 & SEQ_MASK);
+    // rand_a counts in 1/4096 of a millisecond. The salt is the same for a whole database, so order stays with time and place.
+    Uuid::from_u128((millis << 80) | (0x7 << 76) | ((micros * 4096 / 1_000) << 64) | (0b10 << 62) | low)
+}
+
+/// The place a trace id speaks of; whether it is the trace id of what stands there, only the entry can tell.
+pub(crate) fn place(trace_id: &Uuid) -> i64 {
+    (trace_id.as_u128() as u64 & SEQ_MASK) as i64
+}
+
+pub(super) async fn head(tx: &Tx<'_>) -> Result<Head, DbError> {
+    match tx
+        .one("select seq, at from log order by seq desc limit 1", &[])
+        .await?
+    {
+        Some(row) => Ok(Head {
+            seq: row.int(0)?,
+            at: row.int(1)?,
+        }),
+        None => Ok(Head::default()),
+    }
+}
+
+/// Inserts entries whose places are fixed. On PostgreSQL they travel together instead of one round trip each.
+pub(super) async fn insert(tx: &Tx<'_>, entries: &[Entry]) -> Result<(), DbError> {
+    const SQL: &str =
+        "insert into log (seq, subject, kind, actor, at, body, via) values ($1, $2, $3, $4, $5, $6, $7)";
+    let one = async |entry: &Entry| {
+        let via = Param::text(entry.via.map(Mark::as_str));
+        let params = [
+            Param::Int(entry.seq),
+            Param::Int(entry.subject),
+            Param::Text(entry.kind.as_str()),
+            Param::Int(entry.actor),
+            Param::Int(entry.at.0),
+            Param::Text(&entry.body),
+            via,
+        ];
+        tx.execute(SQL, &params).await
+    };
+    match tx {
+        Tx::Sqlite(_) => {
+            for entry in entries {
+                one(entry).await?;
+            }
+        }
+        Tx::Postgres(_) => {
+            // The first prepares the statement, the others find it prepared.
+            let Some((first, rest)) = entries.split_first() else {
+                return Ok(());
+            };
+            one(first).await?;
+            futures_util::future::try_join_all(rest.iter().map(one)).await?;
+        }
+    }
+    Ok(())
+}
+
+const COLUMNS: usize = 10;
+
+/// An entry from the columns `seq, subject, kind, actor, its name, at, body, via, delivered_at, the subject's name`.
+pub(super) fn entry(mut row: super::Row) -> Result<Entry, DbError> {
+    debug_assert_eq!(row.0.len(), COLUMNS);
+    let via = row.maybe_text(7)?;
+    Ok(Entry {
+        seq: row.int(0)?,
+        subject: row.int(1)?,
+        subject_name: row.maybe_text(9)?.unwrap_or_default().into(),
+        kind: Kind::parse(&row.text(2)?)?,
+        actor: row.int(3)?,
+        actor_name: row.maybe_text(4)?.unwrap_or_default().into(),
+        at: Micros(row.int(5)?),
+        body: row.text(6)?.into(),
+        via: via.as_deref().map(Mark::parse).transpose()?,
+        delivered_at: row.maybe_int(8)?.map(Micros),
+        accepted: false,
+    })
+}
+
+/// What `subject` heard after `after`: a range of each of its two indexes, merged.
+pub(crate) async fn heard(
+    tx: &Tx<'_>,
+    subject: i64,
+    after: i64,
+    limit: usize,
+) -> Result<Vec<Entry>, DbError> {
+    const SQL: &str = "
+        select l.seq, l.subject, l.kind, l.actor, p.agent_id, l.at, l.body, l.via, l.delivered_at, ''
+        from (select * from (select * from log where subject = $1 and kind = 'message' and seq > $2 order by seq limit $3) m
+              union all
+              select * from (select * from log where subject = $1 and kind <> 'message' and seq > $2 order by seq limit $3) o) l
+        left join principals p on p.id = l.actor
+        order by l.seq limit $3";
+    let rows = tx
+        .query(
+            SQL,
+            &[Param::Int(subject), Param::Int(after), Param::Int(limit as i64)],
+        )
+        .await?;
+    rows.into_iter().map(entry).collect()
+}
+
+/// Everything after `after` that operators hear of.
+pub(crate) async fn everything(tx: &Tx<'_>, after: i64, limit: usize) -> Result<Vec<Entry>, DbError> {
+    const SQL: &str = "
+        select l.seq, l.subject, l.kind, l.actor, p.agent_id, l.at, l.body, l.via, l.delivered_at, r.agent_id
+        from log l left join principals p on p.id = l.actor left join principals r on r.id = l.subject
+        where l.seq > $1 and l.kind in ('message', 'activity')
+        order by l.seq limit $2";
+    let rows = tx
+        .query(SQL, &[Param::Int(after), Param::Int(limit as i64)])
+        .await?;
+    rows.into_iter().map(entry).collect()
+}
+
+/// The place just before the first entry at or after `at`. Times increase with places, so twenty looks find it among a million:
+/// no index on time, no cost at every write.
+pub(crate) async fn before(tx: &Tx<'_>, at: Micros) -> Result<i64, DbError> {
+    let (mut low, mut high) = match tx
+        .one(
+            "select coalesce(min(seq), 1), coalesce(max(seq), 0) from log",
+            &[],
+        )
+        .await?
+    {
+        Some(row) => (row.int(0)?, row.int(1)? + 1),
+        None => (1, 1),
+    };
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let found = tx
+            .one(
+                "select seq, at from log where seq >= $1 order by seq limit 1",
+                &[Param::Int(middle)],
+            )
+            .await?;
+        match found {
+            Some(row) if row.int(1)? < at.0 => low = row.int(0)? + 1,
+            Some(_) | None => high = middle,
+        }
+    }
+    Ok(low - 1)
+}

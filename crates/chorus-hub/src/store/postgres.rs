@@ -1,0 +1,130 @@
+//! PostgreSQL: the shared store of several hubs. One client for the writer, a pool of them for readers.
+
+use super::value::{DbError, Param, Row, Value};
+use chorus_wire::secret::Secret;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::time::Duration;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{NoTls, Statement, error::SqlState};
+
+/// A statement that takes longer is the database's trouble, not a reason to hang a request.
+const STATEMENT_TIMEOUT: &str = "10s";
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// One connection and the statements prepared on it.
+pub(crate) struct Client {
+    client: tokio_postgres::Client,
+    statements: RefCell<HashMap<&'static str, Statement>>,
+}
+
+impl Client {
+    /// Connects on the runtime that it is called on, which must go on running for as long as the client is used.
+    pub async fn connect(url: &Secret) -> Result<Self, DbError> {
+        let mut config: tokio_postgres::Config = url
+            .expose()
+            .parse()
+            .map_err(|_| DbError::Other("the database URL is not a postgres:// URL".into()))?;
+        config.connect_timeout(CONNECT_TIMEOUT).application_name("chorus");
+        let (client, connection) = config.connect(NoTls).await.map_err(refused)?;
+        tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "a database connection ended");
+            }
+        });
+        let settings = format!(
+            "set statement_timeout = '{STATEMENT_TIMEOUT}'; set synchronous_commit = on; set time zone 'UTC'"
+        );
+        client.batch_execute(&settings).await.map_err(refused)?;
+        Ok(Self {
+            client,
+            statements: RefCell::default(),
+        })
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.client.is_closed()
+    }
+
+    async fn prepared(&self, sql: &'static str) -> Result<Statement, DbError> {
+        if let Some(statement) = self.statements.borrow().get(sql) {
+            return Ok(statement.clone());
+        }
+        let statement = self.client.prepare(sql).await.map_err(refused)?;
+        self.statements.borrow_mut().insert(sql, statement.clone());
+        Ok(statement)
+    }
+
+    pub async fn execute(&self, sql: &'static str, params: &[Param<'_>]) -> Result<u64, DbError> {
+        let statement = self.prepared(sql).await?;
+        self.client
+            .execute(&statement, &dynamic(params))
+            .await
+            .map_err(refused)
+    }
+
+    pub async fn query(&self, sql: &'static str, params: &[Param<'_>]) -> Result<Vec<Row>, DbError> {
+        let statement = self.prepared(sql).await?;
+        let rows = self
+            .client
+            .query(&statement, &dynamic(params))
+            .await
+            .map_err(refused)?;
+        rows.iter().map(row).collect()
+    }
+
+    pub async fn batch(&self, sql: &str) -> Result<(), DbError> {
+        self.client.batch_execute(sql).await.map_err(refused)
+    }
+}
+
+fn dynamic<'a>(params: &'a [Param<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
+    params.iter().map(|param| param as &(dyn ToSql + Sync)).collect()
+}
+
+fn row(row: &tokio_postgres::Row) -> Result<Row, DbError> {
+    let value = |place: usize, ty: &Type| -> Result<Value, DbError> {
+        let wrong = |e: tokio_postgres::Error| DbError::Other(e.to_string());
+        Ok(if *ty == Type::INT8 {
+            row.try_get::<_, Option<i64>>(place)
+                .map_err(wrong)?
+                .map_or(Value::Null, Value::Int)
+        } else if *ty == Type::INT4 {
+            row.try_get::<_, Option<i32>>(place)
+                .map_err(wrong)?
+                .map_or(Value::Null, |n| Value::Int(n.into()))
+        } else if *ty == Type::BYTEA {
+            row.try_get::<_, Option<Vec<u8>>>(place)
+                .map_err(wrong)?
+                .map_or(Value::Null, Value::Bytes)
+        } else {
+            row.try_get::<_, Option<String>>(place)
+                .map_err(wrong)?
+                .map_or(Value::Null, Value::Text)
+        })
+    };
+    let columns = row.columns().iter().enumerate();
+    Ok(Row(columns
+        .map(|(place, column)| value(place, column.type_()))
+        .collect::<Result<_, _>>()?))
+}
+
+fn refused(error: tokio_postgres::Error) -> DbError {
+    match error.code() {
+        Some(code) if *code == SqlState::UNIQUE_VIOLATION => DbError::Unique,
+        // Class 40 (serialisation), 53 (resources), 55/57 (locks, shutdown, timeouts): try again. No code: the connection is gone.
+        Some(code) if ["40", "53", "55", "57", "08"].contains(&&code.code()[..2]) => {
+            DbError::Unavailable(describe(&error))
+        }
+        Some(_) => DbError::Other(describe(&error)),
+        None => DbError::Unavailable(describe(&error)),
+    }
+}
+
+/// The server's own words; the driver's short text leaves them out.
+fn describe(error: &tokio_postgres::Error) -> String {
+    match error.as_db_error() {
+        Some(said) => format!("{} ({})", said.message(), said.code().code()),
+        None => error.to_string(),
+    }
+}

@@ -1,0 +1,84 @@
+//! Connections that only read, lent to one reader at a time on the blocking threads.
+
+use super::{DbError, Place, Tx, postgres, sqlite};
+use crate::Result;
+use chorus_wire::Error;
+use futures_util::FutureExt;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::Semaphore;
+
+/// Reads under way at once: SQLite reads are a core's work each, PostgreSQL's mostly wait.
+const SQLITE_READERS: usize = 4;
+const POSTGRES_READERS: usize = 16;
+
+enum Connection {
+    Sqlite(rusqlite::Connection),
+    Postgres(postgres::Client),
+}
+
+pub(super) struct Readers {
+    place: Place,
+    idle: Arc<Mutex<Vec<Connection>>>,
+    turns: Arc<Semaphore>,
+}
+
+impl Readers {
+    pub fn new(place: Place) -> std::result::Result<Self, DbError> {
+        let (idle, turns) = match &place {
+            // The first one is opened now, so that an unreadable file is known at start.
+            Place::Sqlite(path) => (
+                vec![Connection::Sqlite(sqlite::open_reader(path)?)],
+                SQLITE_READERS,
+            ),
+            Place::Postgres(_) => (Vec::new(), POSTGRES_READERS),
+        };
+        Ok(Self {
+            place,
+            idle: Arc::new(Mutex::new(idle)),
+            turns: Arc::new(Semaphore::new(turns)),
+        })
+    }
+
+    pub async fn read<T, F>(&self, work: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: AsyncFnOnce(&Tx<'_>) -> Result<T> + Send + 'static,
+    {
+        let turn = self
+            .turns
+            .clone()
+            .acquire_owned()
+            .await
+            .map_err(Error::unavailable)?;
+        let (place, idle) = (self.place.clone(), self.idle.clone());
+        let task = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            let lent = idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let (answer, back) = match (place, lent) {
+                (Place::Sqlite(_), Some(Connection::Sqlite(connection))) => on_sqlite(connection, work),
+                (Place::Sqlite(path), _) => on_sqlite(sqlite::open_reader(&path)?, work),
+                (Place::Postgres(url), lent) => tokio::runtime::Handle::current().block_on(async {
+                    let client = match lent {
+                        Some(Connection::Postgres(client)) if !client.is_closed() => client,
+                        Some(_) | None => postgres::Client::connect(&url).await?,
+                    };
+                    let answer = work(&Tx::Postgres(&client)).await;
+                    Ok::<_, DbError>((answer, Connection::Postgres(client)))
+                })?,
+            };
+            idle.lock().unwrap_or_else(PoisonError::into_inner).push(back);
+            answer
+        });
+        task.await.map_err(Error::internal)?
+    }
+}
+
+/// SQLite never waits, so the work is done at its first poll.
+fn on_sqlite<T, F>(connection: rusqlite::Connection, work: F) -> (Result<T>, Connection)
+where
+    F: AsyncFnOnce(&Tx<'_>) -> Result<T>,
+{
+    let answer = work(&Tx::Sqlite(&connection)).now_or_never();
+    let answer = answer.unwrap_or_else(|| Err(Error::internal("a read on SQLite waited for something else")));
+    (answer, Connection::Sqlite(connection))
+}

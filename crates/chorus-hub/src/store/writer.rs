@@ -1,0 +1,396 @@
+//! The one writer: drains what is queued, runs it in one transaction, syncs once, publishes in order, and only then answers.
+
+use super::counters::Deltas;
+use super::log::{self, Entry, Head, Mark, NewEntry};
+use super::{DbError, Place, Tx, dialect, migrations, postgres, sqlite};
+use crate::{Clock, Result};
+use chorus_wire::{Error, limits, time::Micros};
+use futures_util::{FutureExt, future::LocalBoxFuture};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use tokio::sync::{mpsc, oneshot};
+
+/// Who must hear of entries once they are committed.
+pub(crate) trait Publish: Send + Sync {
+    /// Whether a live stream of this subject is draining.
+    fn listening(&self, subject: i64) -> bool;
+    /// Tells the live ones, in the order of the log; true when one that is draining took it.
+    fn publish(&self, entry: &Entry) -> bool;
+    /// A commit failed without saying whether it took effect: every live stream reads the log again.
+    fn unsure(&self);
+}
+
+/// What a piece of work may do inside its group's transaction.
+pub(crate) struct Txn<'t> {
+    pub tx: Tx<'t>,
+    pub counts: Deltas,
+    now: Micros,
+    head: Head,
+    entries: Vec<Entry>,
+    publish: &'t dyn Publish,
+}
+
+impl Txn<'_> {
+    /// The time of this group.
+    pub fn now(&self) -> Micros {
+        self.now
+    }
+
+    /// Appends an entry at the next place; it is inserted with the others of its group, and published after the commit.
+    pub fn append(&mut self, new: NewEntry) -> (i64, Micros) {
+        let via = new.otherwise.map(|mark| {
+            if self.publish.listening(new.subject) {
+                Mark::Sse
+            } else {
+                mark
+            }
+        });
+        if let Some(mark) = via {
+            self.counts.message(mark);
+        }
+        let (seq, at) = self.head.next(self.now);
+        self.entries.push(Entry {
+            seq,
+            subject: new.subject,
+            subject_name: new.subject_name,
+            kind: new.kind,
+            actor: new.actor,
+            actor_name: new.actor_name,
+            at,
+            body: new.body.into(),
+            via,
+            delivered_at: None,
+            accepted: false,
+        });
+        (seq, at)
+    }
+}
+
+/// Work of any kind, waiting for its group.
+enum Job {
+    Append(NewEntry, oneshot::Sender<Result<Entry>>),
+    Work(Box<dyn Work>),
+}
+
+trait Work: Send {
+    /// Runs inside the transaction; what comes back is answered after the commit.
+    fn run<'a>(self: Box<Self>, txn: &'a mut Txn<'_>) -> LocalBoxFuture<'a, Box<dyn Answer>>;
+}
+
+trait Answer {
+    fn is_error(&self) -> bool;
+    /// `entries` are those that the work appended; `failed` is why the group was not committed.
+    fn send(self: Box<Self>, entries: &[Entry], failed: Option<&Error>);
+}
+
+struct Task<F, T> {
+    work: F,
+    to: oneshot::Sender<Result<(T, Vec<Entry>)>>,
+}
+
+impl<F, T> Work for Task<F, T>
+where
+    T: Send + 'static,
+    F: AsyncFnOnce(&mut Txn<'_>) -> Result<T> + Send + 'static,
+{
+    fn run<'a>(self: Box<Self>, txn: &'a mut Txn<'_>) -> LocalBoxFuture<'a, Box<dyn Answer>> {
+        Box::pin(async move {
+            // A bug in one piece of work must not take the writer, and with it the hub, down.
+            let result = AssertUnwindSafe((self.work)(txn)).catch_unwind().await;
+            let result = result.unwrap_or_else(|_| Err(Error::internal("a write panicked")));
+            Box::new(Done { result, to: self.to }) as Box<dyn Answer>
+        })
+    }
+}
+
+struct Done<T> {
+    result: Result<T>,
+    to: oneshot::Sender<Result<(T, Vec<Entry>)>>,
+}
+
+impl<T> Answer for Done<T> {
+    fn is_error(&self) -> bool {
+        self.result.is_err()
+    }
+
+    fn send(self: Box<Self>, entries: &[Entry], failed: Option<&Error>) {
+        let answer = match (self.result, failed) {
+            (Ok(_), Some(failed)) => Err(failed.clone()),
+            (Ok(value), None) => Ok((value, entries.to_vec())),
+            (Err(error), Some(_) | None) => Err(error),
+        };
+        // A requester that is gone needs no answer.
+        let _ = self.to.send(answer);
+    }
+}
+
+/// The other end of the writer's queue.
+pub(super) struct Handle {
+    jobs: std::sync::Mutex<Option<mpsc::Sender<Job>>>,
+    ended: tokio::sync::Mutex<Option<oneshot::Receiver<()>>>,
+}
+
+impl Handle {
+    fn queue(&self, job: Job) -> Result<()> {
+        let jobs = self
+            .jobs
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .clone();
+        let jobs = jobs.ok_or_else(|| Error::unavailable("the store is closed"))?;
+        jobs.try_send(job)
+            .map_err(|_| Error::unavailable("the write queue is full or the writer has ended"))
+    }
+
+    pub async fn write<T, F>(&self, work: F) -> Result<(T, Vec<Entry>)>
+    where
+        T: Send + 'static,
+        F: AsyncFnOnce(&mut Txn<'_>) -> Result<T> + Send + 'static,
+    {
+        let (to, answer) = oneshot::channel();
+        self.queue(Job::Work(Box::new(Task { work, to })))?;
+        answer
+            .await
+            .unwrap_or_else(|_| Err(Error::unavailable("the writer ended before it answered")))
+    }
+
+    pub async fn append(&self, entry: NewEntry) -> Result<Entry> {
+        let (to, answer) = oneshot::channel();
+        self.queue(Job::Append(entry, to))?;
+        answer
+            .await
+            .unwrap_or_else(|_| Err(Error::unavailable("the writer ended before it answered")))
+    }
+
+    pub async fn close(&self) {
+        drop(
+            self.jobs
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner)
+                .take(),
+        );
+        if let Some(ended) = self.ended.lock().await.take() {
+            let _ = ended.await;
+        }
+    }
+}
+
+/// The engine that the writer thread owns.
+enum Engine {
+    Sqlite(rusqlite::Connection),
+    Postgres {
+        url: chorus_wire::secret::Secret,
+        client: Option<postgres::Client>,
+    },
+}
+
+impl Engine {
+    async fn open(place: &Place) -> std::result::Result<Self, DbError> {
+        Ok(match place {
+            Place::Sqlite(path) => Engine::Sqlite(sqlite::open_writer(path)?),
+            Place::Postgres(url) => Engine::Postgres {
+                url: url.clone(),
+                client: Some(postgres::Client::connect(url).await?),
+            },
+        })
+    }
+
+    /// The connection, made anew if the last one broke.
+    async fn tx(&mut self) -> std::result::Result<Tx<'_>, DbError> {
+        match self {
+            Engine::Sqlite(connection) => Ok(Tx::Sqlite(connection)),
+            Engine::Postgres { url, client } => {
+                if client.as_ref().is_none_or(postgres::Client::is_closed) {
+                    *client = Some(postgres::Client::connect(url).await?);
+                }
+                client
+                    .as_ref()
+                    .map(Tx::Postgres)
+                    .ok_or_else(|| DbError::Unavailable("no database connection".into()))
+            }
+        }
+    }
+}
+
+/// Opens and migrates the database on a thread of its own and goes on writing there.
+pub(super) async fn start(
+    place: Place,
+    clock: Clock,
+    publish: Arc<dyn Publish>,
+) -> std::result::Result<(Handle, u32), DbError> {
+    let (jobs, queue) = mpsc::channel(limits::WRITE_QUEUE);
+    let (opened, ready) = oneshot::channel();
+    let (end, ended) = oneshot::channel();
+    let thread = std::thread::Builder::new().name("chorus-writer".into());
+    let spawned = thread.spawn(move || {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        if matches!(place, Place::Postgres(_)) {
+            runtime.enable_all();
+        }
+        let runtime = match runtime.build() {
+            Ok(runtime) => runtime,
+            Err(error) => return drop(opened.send(Err(DbError::Unavailable(error.to_string())))),
+        };
+        runtime.block_on(async move {
+            match prepare(&place, &clock).await {
+                Ok((engine, head, salt)) => {
+                    let _ = opened.send(Ok(salt));
+                    Writer {
+                        engine,
+                        head,
+                        clock,
+                        publish,
+                    }
+                    .run(queue)
+                    .await;
+                }
+                Err(error) => drop(opened.send(Err(error))),
+            }
+        });
+        let _ = end.send(());
+    });
+    spawned.map_err(|e| DbError::Unavailable(e.to_string()))?;
+    let salt = ready
+        .await
+        .unwrap_or_else(|_| Err(DbError::Unavailable("the writer thread ended at once".into())))?;
+    Ok((
+        Handle {
+            jobs: Some(jobs).into(),
+            ended: Some(ended).into(),
+        },
+        salt,
+    ))
+}
+
+async fn prepare(place: &Place, clock: &Clock) -> std::result::Result<(Engine, Head, u32), DbError> {
+    let mut engine = Engine::open(place).await?;
+    let tx = engine.tx().await?;
+    migrations::run(&tx, clock.now().0).await?;
+    let salt = super::counters::salt(&tx).await?;
+    let head = log::head(&tx).await?;
+    drop(tx);
+    Ok((engine, head, salt))
+}
+
+struct Writer {
+    engine: Engine,
+    head: Head,
+    clock: Clock,
+    publish: Arc<dyn Publish>,
+}
+
+/// Who waits for which of the group's entries.
+enum Waiting {
+    Entry(usize, oneshot::Sender<Result<Entry>>),
+    Answer(std::ops::Range<usize>, Box<dyn Answer>),
+}
+
+impl Writer {
+    async fn run(mut self, mut queue: mpsc::Receiver<Job>) {
+        let mut group = Vec::with_capacity(limits::WRITE_GROUP);
+        while queue.recv_many(&mut group, limits::WRITE_GROUP).await > 0 {
+            let mut waiting = Vec::with_capacity(group.len());
+            let committed = self.commit(&mut group, &mut waiting).await;
+            let (mut entries, failed) = match committed {
+                Ok(entries) => (entries, None),
+                Err(error) => {
+                    tracing::error!(%error, "a group of writes was not committed");
+                    self.publish.unsure();
+                    (Vec::new(), Some(Error::unavailable(error)))
+                }
+            };
+            for entry in &mut entries {
+                entry.accepted = self.publish.publish(entry);
+            }
+            answer(&entries, failed.as_ref(), waiting);
+            // Jobs that never ran because the database was gone: their requesters learn it by the dropped channel.
+            group.clear();
+        }
+    }
+
+    async fn commit(
+        &mut self,
+        group: &mut Vec<Job>,
+        waiting: &mut Vec<Waiting>,
+    ) -> std::result::Result<Vec<Entry>, DbError> {
+        let on_postgres = matches!(self.engine, Engine::Postgres { .. });
+        let tx = self.engine.tx().await?;
+        tx.control(dialect::begin(&tx)).await?;
+        // Another hub may have written since; alone on a file, nobody has.
+        let head = if on_postgres {
+            log::head(&tx).await?
+        } else {
+            self.head
+        };
+        let now = self.clock.now();
+        let mut txn = Txn {
+            tx,
+            counts: Deltas::default(),
+            now,
+            head,
+            entries: Vec::new(),
+            publish: &*self.publish,
+        };
+        let done = perform(&mut txn, group, waiting).await;
+        let Txn {
+            tx, head, entries, ..
+        } = txn;
+        let done = match done {
+            Ok(()) => tx.control("commit").await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = done {
+            // The first error is the one to report; a broken connection has rolled back by itself.
+            let _ = tx.control("rollback").await;
+            return Err(error);
+        }
+        self.head = head;
+        Ok(entries)
+    }
+}
+
+/// Everything between `begin` and `commit`.
+async fn perform(
+    txn: &mut Txn<'_>,
+    group: &mut Vec<Job>,
+    waiting: &mut Vec<Waiting>,
+) -> std::result::Result<(), DbError> {
+    for job in group.drain(..) {
+        match job {
+            Job::Append(entry, to) => {
+                waiting.push(Waiting::Entry(txn.entries.len(), to));
+                txn.append(entry);
+            }
+            Job::Work(work) => {
+                let (first, head, counts) = (txn.entries.len(), txn.head, txn.counts.clone());
+                txn.tx.control("savepoint work").await?;
+                let answer = work.run(txn).await;
+                if answer.is_error() {
+                    txn.tx.control("rollback to savepoint work").await?;
+                    txn.entries.truncate(first);
+                    (txn.head, txn.counts) = (head, counts);
+                }
+                txn.tx.control("release savepoint work").await?;
+                waiting.push(Waiting::Answer(first..txn.entries.len(), answer));
+            }
+        }
+    }
+    log::insert(&txn.tx, &txn.entries).await?;
+    txn.counts.store(&txn.tx).await
+}
+
+fn answer(entries: &[Entry], failed: Option<&Error>, waiting: Vec<Waiting>) {
+    for one in waiting {
+        match one {
+            Waiting::Entry(place, to) => {
+                let entry = match (failed, entries.get(place)) {
+                    (None, Some(entry)) => Ok(entry.clone()),
+                    (Some(failed), Some(_) | None) => Err(failed.clone()),
+                    (None, None) => Err(Error::internal("an entry was lost between commit and answer")),
+                };
+                let _ = to.send(entry);
+            }
+            Waiting::Answer(range, answer) => answer.send(entries.get(range).unwrap_or_default(), failed),
+        }
+    }
+}
