@@ -1,19 +1,8 @@
 //! Many senders, several receivers, streams that break off and come back: nothing lost, doubled or out of order.
 
 use crate::actors::{Agent, texts};
+use crate::chance::Chance;
 use crate::hub::Hub;
-
-/// A small, repeatable source of chance.
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % bound
-    }
-}
 
 const SENDERS: usize = 6;
 const EACH: usize = 40;

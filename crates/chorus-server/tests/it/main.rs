@@ -4,6 +4,7 @@
 #[macro_use]
 mod story;
 mod actors;
+mod chance;
 mod examples;
 mod hub;
 mod postgres;
@@ -20,6 +21,7 @@ mod inbox;
 mod invites;
 mod limits;
 mod load;
+mod mutations;
 mod operator;
 mod races;
 mod receipts;

@@ -193,3 +193,40 @@ story!(the_hub_never_drops_on_conversation_and_turn, |hub| async {
     assert_ne!(first["trace_id"], second["trace_id"]);
     assert_eq!(inbox.texts(2).await, ["again", "again"]);
 });
+
+story!(printed_keys_come_first_and_ours_after, |hub| async {
+    // The rule behind all resolutions; TRN-15, TRN-19, TRN-20, R-22
+    let webhook = Webhook::that(Reply::ok()).await;
+    let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
+    hub.agent_at("carol", &webhook.url()).await;
+    hub.agent_at("dave", "http://127.0.0.1:9/").await;
+    let _inbox = bob.inbox().await;
+    for (to, printed) in [
+        ("bob", "transport-profile/quick-start-3-sent.json"),
+        ("carol", "transport-profile/6.4-delivered.json"),
+        ("dave", "transport-profile/6.4-failed.json"),
+    ] {
+        let answer = alice.send(to, "hello").await;
+        let (printed, data) = (example(printed), answer.data(200));
+        for (key, value) in printed["data"].as_object().unwrap() {
+            assert_eq!(data[key].is_string(), value.is_string(), "{key}: {data}");
+        }
+        assert_eq!(data["delivery"], printed["data"]["delivery"]);
+        let place = |key: &str| answer.text.find(&format!("\"{key}\":"));
+        assert!(
+            place("success") < place("data") && place("data") < place("metadata"),
+            "{}",
+            answer.text
+        );
+        assert!(
+            place("delivery").is_some() && place("delivery") < place("trace_id"),
+            "{}",
+            answer.text
+        );
+        assert!(
+            place("detail").is_none_or(|at| Some(at) < place("trace_id")),
+            "{}",
+            answer.text
+        );
+    }
+});
