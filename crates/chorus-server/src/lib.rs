@@ -1,5 +1,23 @@
 //! The doors: HTTP, streams, the contract and the pages. No rules and no SQL.
 
+mod accept;
+mod auth;
+mod body;
+mod contract;
+mod cors;
+mod doors;
+mod envelope;
+mod front;
+mod limit;
+mod markdown;
+mod negotiate;
+mod ops;
+mod pages;
+mod query;
+mod reply;
+mod router;
 pub mod settings;
+mod stream;
+mod tls;
 
-pub use settings::Settings;
+pub use settings::{Running, Settings, StartError, start};

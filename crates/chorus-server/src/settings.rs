@@ -1,8 +1,11 @@
 //! What a server is started with, and the handle of one that runs.
 
-use chorus_hub::{Options, hub::StartError};
-use std::net::SocketAddr;
+use crate::{accept, doors::Doors, ops::metrics, router, tls};
+use chorus_hub::{Hub, Options};
+use chorus_wire::limits;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
+use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 
 /// Everything `chorus serve` can be told; the binary fills it from flags, variables and a file.
 #[derive(Clone, Debug)]
@@ -34,9 +37,25 @@ impl Settings {
     }
 }
 
+/// Why a server did not start, said to whoever started it.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error(transparent)]
+    Hub(#[from] chorus_hub::hub::StartError),
+    #[error("cannot listen on {addr}: {cause}")]
+    Listen { addr: SocketAddr, cause: String },
+    #[error("cannot use {path} for TLS: {cause}")]
+    Tls { path: String, cause: String },
+}
+
 /// A server that listens. Dropping it stops it without ceremony; [`Running::stop`] drains first.
 pub struct Running {
     addr: SocketAddr,
+    url: String,
+    hub: Hub,
+    stop: watch::Sender<bool>,
+    serving: JoinHandle<()>,
+    upkeep: JoinHandle<()>,
 }
 
 impl Running {
@@ -46,16 +65,98 @@ impl Running {
 
     /// `http://127.0.0.1:3000`, or https with TLS.
     pub fn url(&self) -> String {
-        todo!()
+        self.url.clone()
+    }
+
+    /// The hub behind the doors.
+    pub fn hub(&self) -> &Hub {
+        &self.hub
     }
 
     /// Refuses new work, tells open streams to come back later, finishes what is under way, closes the store: < 5 s.
-    pub async fn stop(self) {
-        todo!()
+    pub async fn stop(mut self) {
+        self.stop.send_replace(true);
+        self.hub.drain();
+        if tokio::time::timeout(limits::SHUTDOWN, &mut self.serving)
+            .await
+            .is_err()
+        {
+            tracing::warn!("some connections did not end in time and are cut");
+        }
+        self.hub.close().await;
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.serving.abort();
+        self.upkeep.abort();
     }
 }
 
 /// Opens the hub and listens. When it returns, requests are answered.
-pub async fn start(_settings: Settings) -> Result<Running, StartError> {
-    todo!()
+pub async fn start(settings: Settings) -> Result<Running, StartError> {
+    // Certificates are read and the address is taken before the store is touched: what fails often fails early.
+    let tls = settings
+        .tls
+        .as_ref()
+        .map(|(chain, key)| tls::load(chain, key))
+        .transpose()?;
+    let refused = |cause: std::io::Error| StartError::Listen {
+        addr: settings.listen,
+        cause: said(&cause),
+    };
+    let listener = TcpListener::bind(settings.listen).await.map_err(refused)?;
+    let addr = listener.local_addr().map_err(refused)?;
+    let url = url_of(addr, tls.is_some());
+    let hub = Hub::open(settings.hub.clone()).await?;
+    let public = settings
+        .public_url
+        .as_deref()
+        .unwrap_or(&url)
+        .trim_end_matches('/')
+        .to_owned();
+    let doors = Doors::new(hub.clone(), public, &settings);
+    let (stop, stopped) = watch::channel(false);
+    let serving = tokio::spawn(accept::serve(listener, tls, router::build(doors), stopped));
+    Ok(Running {
+        addr,
+        url,
+        hub,
+        stop,
+        serving,
+        upkeep: tokio::spawn(metrics::upkeep()),
+    })
+}
+
+fn said(cause: &std::io::Error) -> String {
+    if cause.kind() == std::io::ErrorKind::AddrInUse {
+        "another program is using it; stop that one or choose another address with --listen".into()
+    } else {
+        cause.to_string()
+    }
+}
+
+/// Where this server can be reached from its own machine: "any address" is nothing one can dial.
+fn url_of(addr: SocketAddr, secure: bool) -> String {
+    let ip = match addr.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ip @ (IpAddr::V4(_) | IpAddr::V6(_)) => ip,
+    };
+    let scheme = if secure { "https" } else { "http" };
+    format!("{scheme}://{}", SocketAddr::new(ip, addr.port()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_url_of_any_address_can_be_dialled() {
+        let any: SocketAddr = "0.0.0.0:3000".parse().unwrap();
+        assert_eq!(url_of(any, false), "http://127.0.0.1:3000");
+        let any: SocketAddr = "[::]:3000".parse().unwrap();
+        assert_eq!(url_of(any, true), "https://[::1]:3000");
+    }
 }

@@ -52,18 +52,28 @@ fn the_page_of_errors_and_the_table_say_the_same() {
     let mut rows = BTreeMap::new();
     for line in page.lines().filter(|line| line.starts_with("| `")) {
         let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
-        let [code, status, retryable, meaning] = cells[..] else { panic!("{line}") };
+        let [code, status, retryable, meaning] = cells[..] else {
+            panic!("{line}")
+        };
         let retryable = match retryable {
             "yes" => true,
             "no" => false,
             other => panic!("{other}"),
         };
         let row = (status.parse::<u16>().unwrap(), retryable, meaning.to_owned());
-        assert!(rows.insert(code.trim_matches('`').to_owned(), row).is_none(), "{code} is there twice");
+        assert!(
+            rows.insert(code.trim_matches('`').to_owned(), row).is_none(),
+            "{code} is there twice"
+        );
     }
     let table: BTreeMap<_, _> = Code::ALL
         .iter()
-        .map(|code| (code.as_str().to_owned(), (code.status(), code.retryable(), code.sentence().to_owned())))
+        .map(|code| {
+            (
+                code.as_str().to_owned(),
+                (code.status(), code.retryable(), code.sentence().to_owned()),
+            )
+        })
         .collect();
     assert_eq!(rows, table);
 }
@@ -81,27 +91,65 @@ async fn the_contract_is_whole_and_refers_to_nothing_that_is_not_there() {
         assert!(document.pointer(pointer).is_some(), "{reference}");
     }
     let schemes = document["components"]["securitySchemes"].as_object().unwrap();
-    let tags: Vec<&str> = document["tags"].as_array().unwrap().iter().map(|tag| tag["name"].as_str().unwrap()).collect();
+    let tags: Vec<&str> = document["tags"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tag| tag["name"].as_str().unwrap())
+        .collect();
     let operations = operations(&document);
     assert!(operations.len() >= 24, "{}", operations.len());
     for (path, method, operation) in operations {
         let name = format!("{method} {path}");
-        assert!(operation["summary"].as_str().is_some_and(|said| !said.is_empty()), "{name} has no summary");
+        assert!(
+            operation["summary"].as_str().is_some_and(|said| !said.is_empty()),
+            "{name} has no summary"
+        );
         assert!(tags.contains(&operation["tags"][0].as_str().unwrap()), "{name}");
         let responses = operation["responses"].as_object().unwrap();
-        let good = responses.iter().find(|(status, _)| status.starts_with('2')).unwrap_or_else(|| panic!("{name}"));
-        assert!(good.1["content"].as_object().is_some_and(|content| !content.is_empty()), "{name} answers nothing");
-        assert!(responses.contains_key("400") && responses.contains_key("429") && responses.contains_key("500"), "{name}");
+        let good = responses
+            .iter()
+            .find(|(status, _)| status.starts_with('2'))
+            .unwrap_or_else(|| panic!("{name}"));
+        assert!(
+            good.1["content"]
+                .as_object()
+                .is_some_and(|content| !content.is_empty()),
+            "{name} answers nothing"
+        );
+        assert!(
+            responses.contains_key("400") && responses.contains_key("429") && responses.contains_key("500"),
+            "{name}"
+        );
         let keys = operation["security"].as_array().cloned().unwrap_or_default();
         for key in keys.iter().flat_map(|key| key.as_object().unwrap().keys()) {
             assert!(schemes.contains_key(key), "{name}: {key}");
         }
         let needs_key = !keys.is_empty() && !keys.contains(&serde_json::json!({}));
-        assert!(!needs_key || responses.contains_key("401"), "{name} needs a key and does not say what happens without");
-        for parameter in operation["parameters"].as_array().into_iter().flatten().filter(|p| p["in"] == "path") {
-            assert!(path.contains(&format!("{{{}}}", parameter["name"].as_str().unwrap())), "{name}");
+        assert!(
+            !needs_key || responses.contains_key("401"),
+            "{name} needs a key and does not say what happens without"
+        );
+        for parameter in operation["parameters"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|p| p["in"] == "path")
+        {
+            assert!(
+                path.contains(&format!("{{{}}}", parameter["name"].as_str().unwrap())),
+                "{name}"
+            );
         }
-        assert_eq!(path.matches('{').count(), operation["parameters"].as_array().into_iter().flatten().filter(|p| p["in"] == "path").count());
+        assert_eq!(
+            path.matches('{').count(),
+            operation["parameters"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter(|p| p["in"] == "path")
+                .count()
+        );
     }
     server.stop().await;
 }
@@ -113,15 +161,27 @@ async fn every_route_of_the_contract_is_there_and_no_other_method_is() {
     let document = document(&server).await;
     let client = reqwest::Client::new();
     for (path, item) in document["paths"].as_object().unwrap() {
-        let url = format!("{}{}", server.url(), path.replace("{lang}", "en").replace('{', "x").replace('}', "x"));
+        let url = format!(
+            "{}{}",
+            server.url(),
+            path.replace("{lang}", "en").replace('{', "x").replace('}', "x")
+        );
         for method in METHODS {
             let verb = reqwest::Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
-            let reply = client.request(verb, &url).header("authorization", "Bearer nobody").send().await.unwrap();
+            let reply = client
+                .request(verb, &url)
+                .header("authorization", "Bearer nobody")
+                .send()
+                .await
+                .unwrap();
             let (status, name) = (reply.status().as_u16(), format!("{method} {path}"));
             assert!(reply.headers().contains_key("x-request-id"), "{name}");
             if item.get(method).is_some() {
                 assert!(status != 405 && status < 500, "{name}: {status}");
-                let key = item[method].get("security").and_then(Value::as_array).is_some_and(|keys| !keys.contains(&serde_json::json!({})));
+                let key = item[method]
+                    .get("security")
+                    .and_then(Value::as_array)
+                    .is_some_and(|keys| !keys.contains(&serde_json::json!({})));
                 assert!(!key || status == 401, "{name} is open to anybody: {status}");
             } else {
                 assert_eq!(status, 405, "{name}");
@@ -133,7 +193,10 @@ async fn every_route_of_the_contract_is_there_and_no_other_method_is() {
     }
     let nowhere = reqwest::get(format!("{}/nowhere", server.url())).await.unwrap();
     assert_eq!(nowhere.status(), 404);
-    assert_eq!(nowhere.json::<Value>().await.unwrap()["error"]["code"], "ERR_NOT_FOUND");
+    assert_eq!(
+        nowhere.json::<Value>().await.unwrap()["error"]["code"],
+        "ERR_NOT_FOUND"
+    );
     server.stop().await;
 }
 
@@ -144,7 +207,10 @@ async fn the_printed_examples_are_valid_requests() {
     let document = document(&server).await;
     let example = |name: &str| {
         let schema = &document["components"]["schemas"][name];
-        let example = schema.get("example").or_else(|| schema["examples"].get(0)).unwrap_or_else(|| panic!("{name}"));
+        let example = schema
+            .get("example")
+            .or_else(|| schema["examples"].get(0))
+            .unwrap_or_else(|| panic!("{name}"));
         example.to_string().into_bytes()
     };
     chorus_wire::register::Registration::parse(&example("RegistrationBody")).unwrap();

@@ -97,3 +97,6 @@ pub const WRITE_GROUP: usize = 512;
 
 /// Graceful shutdown under open streams ends within this.
 pub const SHUTDOWN: Duration = Duration::from_secs(4);
+
+/// Callers whose requests are counted one by one; beyond it addresses are counted by their network. A bucket is about 50 bytes.
+pub const LIMITED_CALLERS: usize = 100_000;

@@ -1,0 +1,103 @@
+//! From `Authorization: Bearer` to a `Principal`, once per request (TRN-24, law 3).
+
+use crate::{doors::Doors, reply::Refused};
+use axum::extract::FromRequestParts;
+use chorus_hub::{Principal, identity};
+use chorus_wire::{Code, Error};
+use http::{HeaderMap, header, request::Parts};
+
+/// What a request's credential came to; the front puts it beside the request, handlers take it from there.
+#[derive(Clone)]
+pub struct Asked(pub Result<Principal, Error>);
+
+/// The key in the header, `None` without one; anything that is not one bearer key is an error, never "no key".
+pub fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Error> {
+    let mut found = headers.get_all(header::AUTHORIZATION).iter();
+    let Some(value) = found.next() else {
+        return Ok(None);
+    };
+    let key = value.to_str().ok().and_then(|text| {
+        let (scheme, key) = text.trim().split_once(' ')?;
+        let key = key.trim();
+        let good =
+            scheme.eq_ignore_ascii_case("bearer") && !key.is_empty() && !key.contains([' ', '\t', ',']);
+        good.then_some(key)
+    });
+    match (key, found.next()) {
+        (Some(key), None) => Ok(Some(key)),
+        (Some(_) | None, Some(_) | None) => Err(Code::Unauthorized.into()),
+    }
+}
+
+/// Asks the hub whose key it is.
+pub async fn ask(doors: &Doors, headers: &HeaderMap) -> Asked {
+    Asked(match bearer(headers) {
+        Ok(key) => identity::authenticate(&doors.hub, key).await,
+        Err(refusal) => Err(refusal),
+    })
+}
+
+impl FromRequestParts<Doors> for Asked {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, doors: &Doors) -> Result<Self, Refused> {
+        match parts.extensions.remove::<Asked>() {
+            Some(asked) => Ok(asked),
+            None => Ok(ask(doors, &parts.headers).await),
+        }
+    }
+}
+
+/// Who is asking; a credential that is not ours ends the request here.
+pub struct Who(pub Principal);
+
+impl FromRequestParts<Doors> for Who {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, doors: &Doors) -> Result<Self, Refused> {
+        let Asked(outcome) = Asked::from_request_parts(parts, doors).await?;
+        Ok(Who(outcome?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    fn read(values: &[&str]) -> Result<Option<String>, Code> {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(header::AUTHORIZATION, HeaderValue::from_str(value).unwrap());
+        }
+        bearer(&headers)
+            .map(|key| key.map(str::to_owned))
+            .map_err(|e| e.code)
+    }
+
+    #[test]
+    fn the_scheme_is_read_in_any_case() {
+        for value in ["Bearer k1", "bearer k1", "BEARER   k1 "] {
+            assert_eq!(read(&[value]), Ok(Some("k1".into())), "{value}");
+        }
+        assert_eq!(read(&[]), Ok(None));
+    }
+
+    /// TRN-24
+    #[test]
+    fn a_garbled_credential_is_never_taken_for_none() {
+        for value in [
+            "",
+            "Bearer",
+            "Bearer ",
+            "k1",
+            "Basic k1",
+            "Bearer a b",
+            "Bearer a,b",
+            "Bearer\u{e9} k",
+        ] {
+            assert_eq!(read(&[value]), Err(Code::Unauthorized), "{value:?}");
+        }
+        assert_eq!(read(&["Bearer a", "Bearer b"]), Err(Code::Unauthorized));
+    }
+}

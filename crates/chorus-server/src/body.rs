@@ -1,0 +1,139 @@
+//! The whole body of a request, within its bounds of size and time.
+
+use crate::{doors::Doors, reply::Refused};
+use axum::body::Body;
+use axum::extract::{FromRequest, Request};
+use bytes::{Bytes, BytesMut};
+use chorus_wire::{Code, Error, limits};
+use http::{HeaderMap, header};
+use http_body_util::BodyExt;
+use std::time::Duration;
+
+/// A JSON body as bytes, not parsed yet.
+pub struct Whole(pub Bytes);
+
+impl FromRequest<Doors> for Whole {
+    type Rejection = Refused;
+
+    async fn from_request(request: Request, _: &Doors) -> Result<Self, Refused> {
+        let (parts, body) = request.into_parts();
+        if declared(&parts.headers).is_some_and(|length| length > limits::BODY_BYTES as u64) {
+            drain(body);
+            return Err(Code::TooLarge.into());
+        }
+        if !is_json(&parts.headers) {
+            return Err(Error::validation("Content-Type must be application/json").into());
+        }
+        // At the deadline the rest is not waited for; dropping the body closes the connection after the answer.
+        match tokio::time::timeout(limits::REQUEST_DEADLINE, read(body)).await {
+            Ok(body) => Ok(Self(body?)),
+            Err(_) => Err(Code::RequestTimeout.into()),
+        }
+    }
+}
+
+fn declared(headers: &HeaderMap) -> Option<u64> {
+    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+/// no `Content-Type` is JSON; another one is a mistake that is better said than guessed at.
+fn is_json(headers: &HeaderMap) -> bool {
+    let Some(value) = headers.get(header::CONTENT_TYPE) else {
+        return true;
+    };
+    let Ok(text) = value.to_str() else { return false };
+    let essence = text
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase();
+    essence.is_empty()
+        || essence == "application/json"
+        || (essence.contains('/') && essence.ends_with("+json"))
+}
+
+async fn read(mut body: Body) -> Result<Bytes, Refused> {
+    let mut first = Bytes::new();
+    let mut more = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| Error::validation("the body broke off"))?;
+        let Ok(data) = frame.into_data() else { continue };
+        if first.len() + more.len() + data.len() > limits::BODY_BYTES {
+            drain(body);
+            return Err(Code::TooLarge.into());
+        }
+        if first.is_empty() {
+            first = data;
+        } else {
+            more.extend_from_slice(&data);
+        }
+    }
+    // Nearly every body comes in one piece, and then it is not copied.
+    if more.is_empty() {
+        return Ok(first);
+    }
+    Ok(Bytes::from([&first[..], &more[..]].concat()))
+}
+
+/// What is read and thrown away after a 413, so that a client that writes before it reads still finds the answer: closing with
+/// bytes unread would reset its connection.
+const DRAINED_BYTES: usize = 32 * limits::BODY_BYTES;
+const DRAINED_FOR: Duration = Duration::from_secs(5);
+
+fn drain(mut body: Body) {
+    tokio::spawn(tokio::time::timeout(DRAINED_FOR, async move {
+        let mut left = DRAINED_BYTES;
+        while let Some(Ok(frame)) = body.frame().await {
+            left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
+            if left == 0 {
+                break;
+            }
+        }
+    }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    fn typed(value: &str) -> bool {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_str(value).unwrap());
+        is_json(&headers)
+    }
+
+    ///
+    #[test]
+    fn json_is_accepted_by_every_name_it_goes_by() {
+        assert!(is_json(&HeaderMap::new()));
+        for good in [
+            "application/json",
+            "Application/JSON; charset=utf-8",
+            "application/vnd.chorus.envelope+json",
+        ] {
+            assert!(typed(good), "{good}");
+        }
+        for bad in [
+            "text/plain",
+            "application/x-www-form-urlencoded",
+            "multipart/form-data",
+            "json",
+            "+json",
+        ] {
+            assert!(!typed(bad), "{bad}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_in_pieces_is_put_together_and_one_past_the_bound_is_refused() {
+        let pieces = |count: usize| {
+            let piece = Bytes::from(vec![b'x'; limits::BODY_BYTES / 4]);
+            let pieces = (0..count).map(move |_| Ok::<_, std::io::Error>(piece.clone()));
+            Body::from_stream(futures_util::stream::iter(pieces))
+        };
+        assert_eq!(read(pieces(4)).await.unwrap().len(), limits::BODY_BYTES);
+        assert!(read(pieces(5)).await.is_err());
+    }
+}

@@ -1,0 +1,100 @@
+//! `GET /openapi.json`: the contract, gathered from the same lines that mount the routes.
+
+use crate::{doors::Doors, reply};
+use axum::{extract::State, response::Response};
+use bytes::Bytes;
+use chorus_wire::reply::Failure;
+use http::{HeaderValue, StatusCode, header};
+use utoipa::openapi::path::Operation;
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+use utoipa::openapi::{Components, Ref, RefOr, ResponseBuilder, content::ContentBuilder};
+use utoipa::{Modify, OpenApi};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "Chorus", description = "How AI agents talk: one hub, one identity, one key.", license(name = "Apache-2.0")),
+    components(schemas(Failure)),
+    modifiers(&Keys),
+    tags(
+        (name = "identity", description = "Who is who: agents, their keys, how they come and go"),
+        (name = "envelope", description = "Messages from one agent to another"),
+        (name = "ops", description = "For operators and their machines")
+    )
+)]
+struct Opening;
+
+struct Keys;
+
+impl Modify for Keys {
+    fn modify(&self, api: &mut utoipa::openapi::OpenApi) {
+        let bearer = |said: &str| {
+            let mut http = Http::new(HttpAuthScheme::Bearer);
+            http.description = Some(said.into());
+            SecurityScheme::Http(http)
+        };
+        let components = api.components.get_or_insert_with(Components::new);
+        components.add_security_scheme("agent_key", bearer("The key that a registration answered with"));
+        components.add_security_scheme("operator_key", bearer("A key from the hub's configuration"));
+    }
+}
+
+/// An empty router that the rooms are merged into.
+pub fn opening() -> OpenApiRouter<Doors> {
+    OpenApiRouter::with_openapi(Opening::openapi())
+}
+
+pub fn routes() -> OpenApiRouter<Doors> {
+    OpenApiRouter::default().routes(routes!(contract))
+}
+
+/// This document
+#[utoipa::path(get, path = "/openapi.json", tag = "ops", responses((status = 200, body = Object)))]
+async fn contract(State(doors): State<Doors>) -> Response {
+    let mut response = reply::json(StatusCode::OK, doors.contract.get().cloned().unwrap_or_default());
+    response.headers_mut().insert(
+        header::CACHE_CONTROL,
+        HeaderValue::from_static("public, max-age=60"),
+    );
+    response
+}
+
+/// What any route may answer, said once instead of at each of them.
+const EVERYWHERE: [(&str, &str); 5] = [
+    ("400", "The request is malformed; the message names what to mend"),
+    ("413", "The body is too large"),
+    ("429", "Too many requests; Retry-After says when to come back"),
+    ("500", "The hub failed; X-Request-Id finds the reason in its log"),
+    ("503", "Not now; nothing was done"),
+];
+
+/// The finished document as bytes.
+pub fn finish(mut api: utoipa::openapi::OpenApi) -> Bytes {
+    for item in api.paths.paths.values_mut() {
+        let methods = [
+            &mut item.get,
+            &mut item.post,
+            &mut item.put,
+            &mut item.patch,
+            &mut item.delete,
+        ];
+        methods.into_iter().flatten().for_each(complete);
+    }
+    Bytes::from(serde_json::to_vec(&api).unwrap_or_default())
+}
+
+fn complete(operation: &mut Operation) {
+    for (status, description) in EVERYWHERE {
+        let schema = RefOr::Ref(Ref::from_schema_name("Failure"));
+        let content = ContentBuilder::new().schema(Some(schema)).build();
+        let response = ResponseBuilder::new()
+            .description(description)
+            .content("application/json", content)
+            .build();
+        operation
+            .responses
+            .responses
+            .entry(status.into())
+            .or_insert(RefOr::T(response));
+    }
+}

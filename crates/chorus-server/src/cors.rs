@@ -1,0 +1,39 @@
+//! Pages of other origins may call the hub: no cookies are used, so a browser lends them nothing but what they already have.
+
+use axum::{body::Body, response::Response};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+
+/// The question a browser asks before it sends the request itself.
+pub fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
+    method == Method::OPTIONS && headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
+}
+
+pub fn preflight() -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    let headers = response.headers_mut();
+    let allowed = [
+        (
+            header::ACCESS_CONTROL_ALLOW_METHODS,
+            "GET, HEAD, POST, PUT, PATCH, DELETE",
+        ),
+        (
+            header::ACCESS_CONTROL_ALLOW_HEADERS,
+            "Authorization, Content-Type, Accept, Idempotency-Key, Last-Event-ID, X-Request-Id",
+        ),
+        (header::ACCESS_CONTROL_MAX_AGE, "600"),
+    ];
+    for (name, value) in allowed {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+/// What every answer to another origin carries.
+pub fn open(headers: &mut HeaderMap) {
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    headers.insert(
+        header::ACCESS_CONTROL_EXPOSE_HEADERS,
+        HeaderValue::from_static("X-Request-Id, Retry-After, RateLimit, RateLimit-Policy"),
+    );
+}

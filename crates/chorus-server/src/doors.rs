@@ -1,0 +1,44 @@
+//! What every handler can reach: the hub, how it is called from outside, the limiter and the finished contract.
+
+use crate::{Settings, limit::Limiter};
+use bytes::Bytes;
+use chorus_hub::Hub;
+use std::{ops::Deref, sync::Arc, sync::OnceLock};
+
+/// Cheap to clone; every clone is the same doors.
+#[derive(Clone)]
+pub struct Doors(Arc<Behind>);
+
+pub struct Behind {
+    pub hub: Hub,
+    /// Without a slash at its end.
+    pub public_url: String,
+    pub server_name: String,
+    pub rate_limit: u32,
+    /// None when the limit is off.
+    pub limiter: Option<Limiter>,
+    /// The OpenAPI document; it is known once all routes are.
+    pub contract: OnceLock<Bytes>,
+}
+
+impl Doors {
+    pub fn new(hub: Hub, public_url: String, settings: &Settings) -> Self {
+        let limiter = Limiter::per_minute(settings.rate_limit, hub.clock().clone());
+        Self(Arc::new(Behind {
+            hub,
+            public_url,
+            server_name: settings.server_name.clone(),
+            rate_limit: settings.rate_limit,
+            limiter,
+            contract: OnceLock::new(),
+        }))
+    }
+}
+
+impl Deref for Doors {
+    type Target = Behind;
+
+    fn deref(&self) -> &Behind {
+        &self.0
+    }
+}

@@ -1,0 +1,58 @@
+//! `GET /skill`: the text that teaches an agent to take part, in the languages we have it in (SKL-01…38, lesson 11).
+
+use crate::reply::{self, Answer};
+use crate::{doors::Doors, markdown, negotiate, pages, query::Segment};
+use axum::{extract::State, response::Response};
+use chorus_wire::{Code, reply::Failure};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+/// Language tag and text; the first is what `/skill` serves.
+pub const SKILLS: [(&str, &str); 2] = [
+    ("en", include_str!("../../assets/skill.en.md")),
+    ("zh-CN", include_str!("../../assets/skill.zh-CN.md")),
+];
+
+pub fn routes() -> OpenApiRouter<Doors> {
+    OpenApiRouter::default()
+        .routes(routes!(skill))
+        .routes(routes!(skill_in))
+}
+
+/// What an agent reads to take part, in English
+#[utoipa::path(get, path = "/skill", tag = "envelope",
+    responses((status = 200, content((String = "text/markdown"), (String = "text/html")))))]
+async fn skill(State(doors): State<Doors>, headers: HeaderMap) -> Response {
+    let (lang, text) = SKILLS[0];
+    answer(&doors, &headers, lang, text)
+}
+
+/// The same in another language
+#[utoipa::path(get, path = "/skill/{lang}", tag = "envelope",
+    params(("lang" = String, Path, description = "`en` or `zh-CN`")),
+    responses((status = 200, content((String = "text/markdown"), (String = "text/html"))), (status = 404, body = Failure)))]
+async fn skill_in(State(doors): State<Doors>, headers: HeaderMap, Segment(asked): Segment) -> Answer {
+    let found = SKILLS
+        .iter()
+        .find(|(lang, _)| lang.eq_ignore_ascii_case(&asked))
+        .ok_or(Code::NotFound)?;
+    Ok(answer(&doors, &headers, found.0, found.1))
+}
+
+fn answer(doors: &Doors, headers: &HeaderMap, lang: &str, text: &str) -> Response {
+    let text = text
+        .replace("{{HUB_URL}}", &doors.public_url)
+        .replace("{{HOST}}", &doors.hub.options().host_name);
+    let mut response = if negotiate::prefers(headers, "text/html", "text/markdown") {
+        pages::page(lang, "Chorus", &markdown::html(&text))
+    } else {
+        reply::text(StatusCode::OK, "text/markdown; charset=utf-8", text)
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::VARY, HeaderValue::from_static("Accept"));
+    headers.insert(
+        header::CACHE_CONTROL,
+        HeaderValue::from_static("public, max-age=60"),
+    );
+    response
+}

@@ -1,0 +1,199 @@
+//! `GET /.well-known/chorus.json`: what this hub is, where its routes are and what it allows (TRN-49…51, TRN-63, R-14).
+
+use super::skill::SKILLS;
+use crate::{doors::Doors, reply, reply::Answer};
+use axum::extract::State;
+use chorus_wire::{CARD_VERSION, CHORUS_VERSION, limits};
+use http::{HeaderValue, StatusCode, header};
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+pub fn routes() -> OpenApiRouter<Doors> {
+    OpenApiRouter::default().routes(routes!(discovery))
+}
+
+/// The printed keys first and in their order, ours after (R-14).
+#[derive(Serialize, ToSchema)]
+struct Discovery {
+    chorus_version: &'static str,
+    server_name: String,
+    endpoints: Endpoints,
+    server_status: &'static str,
+    server_version: &'static str,
+    card_version: &'static str,
+    host_name: String,
+    public_url: String,
+    capabilities: Capabilities,
+    limits: Limits,
+    retention: Retention,
+}
+
+/// The four printed ones, then the rest; a path in braces has a parameter.
+#[derive(Serialize, ToSchema)]
+struct Endpoints {
+    register: &'static str,
+    discover: &'static str,
+    send: &'static str,
+    health: &'static str,
+    self_register: &'static str,
+    directory: &'static str,
+    agent: &'static str,
+    unregister: &'static str,
+    invite: &'static str,
+    invites: &'static str,
+    revoke_invite: &'static str,
+    inbox: &'static str,
+    session: &'static str,
+    history: &'static str,
+    respond: &'static str,
+    message: &'static str,
+    skill: &'static str,
+    skill_language: &'static str,
+    ready: &'static str,
+    metrics: &'static str,
+    activity: &'static str,
+    events: &'static str,
+    openapi: &'static str,
+}
+
+const ENDPOINTS: Endpoints = Endpoints {
+    register: "/agents",
+    discover: "/agents",
+    send: "/messages",
+    health: "/health",
+    self_register: "/register",
+    directory: "/discover",
+    agent: "/agents/{id}",
+    unregister: "/agents/{id}",
+    invite: "/invite/{id}",
+    invites: "/invites",
+    revoke_invite: "/invites/{id}",
+    inbox: "/agent/inbox",
+    session: "/agent/session",
+    history: "/agent/messages",
+    respond: "/agent/messages/{trace_id}/response",
+    message: "/messages/{trace_id}",
+    skill: "/skill",
+    skill_language: "/skill/{lang}",
+    ready: "/ready",
+    metrics: "/metrics",
+    activity: "/activity",
+    events: "/events",
+    openapi: "/openapi.json",
+};
+
+#[derive(Serialize, ToSchema)]
+struct Capabilities {
+    /// How a message can reach a receiver.
+    delivery: [&'static str; 2],
+    /// What an inbox stream carries.
+    inbox_events: [&'static str; 3],
+    /// How a stream goes on where it stopped.
+    resume: [&'static str; 2],
+    streaming_send: bool,
+    idempotency_key: bool,
+    session_tokens: bool,
+    receipts: bool,
+    a2a_envelope: bool,
+    skill_languages: Vec<&'static str>,
+}
+
+#[derive(Serialize, ToSchema)]
+struct Limits {
+    /// Null: as many as come.
+    max_agents: Option<u64>,
+    max_message_bytes: usize,
+    /// 0: no limit.
+    rate_limit_per_minute: u32,
+    max_text_characters: usize,
+    max_header_bytes: usize,
+    max_page: usize,
+    max_streams_per_agent: usize,
+    idempotency_seconds: u64,
+    session_token_seconds: u64,
+    webhook_timeout_ms: u64,
+}
+
+#[derive(Serialize, ToSchema)]
+struct Retention {
+    /// Null: for good.
+    messages_seconds: Option<u64>,
+}
+
+/// What this hub is, where its routes are and what it allows
+#[utoipa::path(get, path = "/.well-known/chorus.json", tag = "envelope", responses((status = 200, body = Discovery)))]
+async fn discovery(State(doors): State<Doors>) -> Answer {
+    let hub = doors.hub.options();
+    let document = Discovery {
+        chorus_version: CHORUS_VERSION,
+        server_name: doors.server_name.clone(),
+        endpoints: ENDPOINTS,
+        server_status: "ok",
+        server_version: env!("CARGO_PKG_VERSION"),
+        card_version: CARD_VERSION,
+        host_name: hub.host_name.clone(),
+        public_url: doors.public_url.clone(),
+        capabilities: Capabilities {
+            delivery: ["sse", "webhook"],
+            inbox_events: ["connected", "message", "receipt"],
+            resume: ["Last-Event-ID", "since"],
+            streaming_send: true,
+            idempotency_key: true,
+            session_tokens: true,
+            receipts: true,
+            a2a_envelope: true,
+            skill_languages: SKILLS.iter().map(|(lang, _)| *lang).collect(),
+        },
+        limits: Limits {
+            max_agents: hub.max_agents,
+            max_message_bytes: limits::BODY_BYTES,
+            rate_limit_per_minute: doors.rate_limit,
+            max_text_characters: limits::ORIGINAL_TEXT_CHARS,
+            max_header_bytes: limits::HEADER_BYTES,
+            max_page: limits::HISTORY_PAGE,
+            max_streams_per_agent: limits::STREAMS_PER_SUBJECT,
+            idempotency_seconds: limits::IDEMPOTENCY_KEPT.as_secs(),
+            session_token_seconds: limits::SESSION_TOKEN_LIFE.as_secs(),
+            webhook_timeout_ms: hub.webhook_timeout.as_millis() as u64,
+        },
+        retention: Retention {
+            messages_seconds: hub.retain.map(|kept| kept.as_secs()),
+        },
+    };
+    let mut response = reply::bare(StatusCode::OK, &document)?;
+    response.headers_mut().insert(
+        header::CACHE_CONTROL,
+        HeaderValue::from_static("public, max-age=60"),
+    );
+    Ok(response)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// TRN-50, R-14
+    #[test]
+    fn the_printed_endpoints_come_first_with_the_printed_paths() {
+        let text = serde_json::to_string(&ENDPOINTS).unwrap();
+        let printed = r#"{"register":"/agents","discover":"/agents","send":"/messages","health":"/health","#;
+        assert!(text.starts_with(printed), "{text}");
+    }
+
+    /// TRN-63: a route that is mounted is also announced, and the other way round.
+    #[test]
+    fn every_route_is_announced_and_every_announced_path_is_mounted() {
+        let (_, api) = crate::router::rooms().split_for_parts();
+        let mounted: std::collections::BTreeSet<&str> = api.paths.paths.keys().map(String::as_str).collect();
+        let announced = serde_json::to_value(&ENDPOINTS).unwrap();
+        let mut announced: std::collections::BTreeSet<&str> = announced
+            .as_object()
+            .unwrap()
+            .values()
+            .map(|path| path.as_str().unwrap())
+            .collect();
+        announced.extend(["/", "/.well-known/chorus.json"]);
+        assert_eq!(mounted, announced);
+    }
+}

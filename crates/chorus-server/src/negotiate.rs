@@ -1,0 +1,92 @@
+//! What a client would rather have, read from its `Accept` header.
+
+use http::{HeaderMap, header};
+
+/// How much `media` is wanted, in thousandths, and how plainly it is named; the most specific range that matches decides
+/// (RFC 9110 §12.5.1).
+fn weight(accept: &str, media: &str) -> (u32, u32) {
+    let kind = media.split('/').next().unwrap_or_default();
+    let mut best = (0, 0);
+    for range in accept.split(',') {
+        let mut parts = range.split(';').map(str::trim);
+        let name = parts.next().unwrap_or_default().to_ascii_lowercase();
+        let rank = match name.split_once('/') {
+            Some(("*", "*")) => 1,
+            Some((found, "*")) if found == kind => 2,
+            Some(_) if name == media => 3,
+            Some(_) | None => continue,
+        };
+        let quality = parts.find_map(|part| part.strip_prefix("q=").or(part.strip_prefix("Q=")));
+        // A weight nobody can read does not make the type unwanted.
+        let quality = quality
+            .and_then(|text| text.parse::<f32>().ok())
+            .unwrap_or(1.0)
+            .clamp(0.0, 1.0);
+        if rank > best.0 {
+            best = (rank, (quality * 1000.0) as u32);
+        }
+    }
+    (best.1, best.0)
+}
+
+fn accept(headers: &HeaderMap) -> Option<&str> {
+    headers.get(header::ACCEPT)?.to_str().ok()
+}
+
+/// Whether `other` is asked for more than what the route gives by default. No header, or `*/*`, means the default.
+pub fn prefers(headers: &HeaderMap, other: &str, default: &str) -> bool {
+    accept(headers).is_some_and(|accept| {
+        let wanted = weight(accept, other);
+        wanted.0 > 0 && wanted > weight(accept, default)
+    })
+}
+
+/// Whether `media` is asked for by name.
+pub fn names(headers: &HeaderMap, media: &str) -> bool {
+    accept(headers).is_some_and(|accept| {
+        let named = |range: &str| {
+            range
+                .split(';')
+                .next()
+                .is_some_and(|name| name.trim().eq_ignore_ascii_case(media))
+        };
+        accept.split(',').any(named) && weight(accept, media).0 > 0
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    fn headers(accept: &str) -> HeaderMap {
+        HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_str(accept).unwrap())])
+    }
+
+    /// TRN-61, TRN-62
+    #[test]
+    fn an_agent_that_asks_for_json_gets_it_and_a_browser_gets_its_page() {
+        let json = |accept: &str| prefers(&headers(accept), "application/json", "text/html");
+        assert!(json("application/json"));
+        assert!(json("application/json, text/plain, */*"));
+        assert!(json("text/html;q=0.5, application/json"));
+        assert!(!json(
+            "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+        ));
+        assert!(!json("*/*"));
+        assert!(!json("application/json;q=0"));
+        assert!(!prefers(&HeaderMap::new(), "application/json", "text/html"));
+    }
+
+    /// R-29
+    #[test]
+    fn a_stream_is_given_only_to_those_who_name_it() {
+        assert!(names(&headers("text/event-stream"), "text/event-stream"));
+        assert!(names(
+            &headers("application/json, Text/Event-Stream;q=0.5"),
+            "text/event-stream"
+        ));
+        assert!(!names(&headers("*/*"), "text/event-stream"));
+        assert!(!names(&headers("text/event-stream;q=0"), "text/event-stream"));
+    }
+}

@@ -1,0 +1,122 @@
+//! `GET /metrics`: counts and times in the form that Prometheus reads.
+
+use crate::{doors::Doors, reply};
+use axum::response::Response;
+use http::{Method, StatusCode};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use std::{sync::OnceLock, time::Duration};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+const REQUESTS: &str = "chorus_http_requests_total";
+const SECONDS: &str = "chorus_http_request_seconds";
+/// From well under a synced commit to a webhook's deadline.
+const BUCKETS: [f64; 13] = [
+    0.000_5, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0,
+];
+/// Samples wait in memory until they are sorted into buckets, so that happens this often even if nobody scrapes.
+const UPKEEP: Duration = Duration::from_secs(5);
+
+pub fn routes() -> OpenApiRouter<Doors> {
+    OpenApiRouter::default().routes(routes!(scrape))
+}
+
+/// Counts and times in Prometheus text form
+#[utoipa::path(get, path = "/metrics", tag = "ops", responses((status = 200, content_type = "text/plain", body = String)))]
+async fn scrape() -> Response {
+    reply::text(
+        StatusCode::OK,
+        "text/plain; version=0.0.4; charset=utf-8",
+        recorder().render(),
+    )
+}
+
+/// One recorder for the process, however many servers it runs.
+fn recorder() -> &'static PrometheusHandle {
+    static RECORDER: OnceLock<PrometheusHandle> = OnceLock::new();
+    RECORDER.get_or_init(|| {
+        let builder = || {
+            let builder = PrometheusBuilder::new();
+            let buckets = Matcher::Full(SECONDS.into());
+            builder
+                .set_buckets_for_metric(buckets, &BUCKETS)
+                .unwrap_or_else(|_| PrometheusBuilder::new())
+        };
+        // A program that embeds the server may have a recorder of its own; then ours stays empty and in nobody's way.
+        let handle = builder()
+            .install_recorder()
+            .unwrap_or_else(|_| builder().build_recorder().handle());
+        metrics::describe_counter!(REQUESTS, "Requests answered, by route, method and status");
+        metrics::describe_histogram!(
+            SECONDS,
+            metrics::Unit::Seconds,
+            "Time until the answer's head is ready"
+        );
+        handle
+    })
+}
+
+/// Runs as long as the server does.
+pub async fn upkeep() {
+    let mut turns = tokio::time::interval(UPKEEP);
+    loop {
+        turns.tick().await;
+        recorder().run_upkeep();
+    }
+}
+
+/// One answered request. `route` is the pattern, so that names in paths do not become labels.
+pub fn request(route: &str, method: &Method, status: StatusCode, took: Duration) {
+    let method = method_label(method);
+    let labels = [
+        metrics::Label::new("route", route.to_owned()),
+        metrics::Label::from_static_parts("method", method),
+        metrics::Label::new("status", status.as_str().to_owned()),
+    ];
+    metrics::counter!(REQUESTS, labels.iter()).increment(1);
+    metrics::histogram!(SECONDS, labels[..2].iter()).record(took.as_secs_f64());
+}
+
+/// Methods are whatever a client makes up, labels are not.
+fn method_label(method: &Method) -> &'static str {
+    const KNOWN: [&str; 7] = ["GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH"];
+    KNOWN
+        .into_iter()
+        .find(|known| *known == method.as_str())
+        .unwrap_or("other")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_invented_method_becomes_no_label() {
+        let invented = Method::from_bytes(b"BREW").unwrap();
+        assert_eq!(
+            (method_label(&Method::GET), method_label(&invented)),
+            ("GET", "other")
+        );
+    }
+
+    #[test]
+    fn a_request_is_counted_under_its_route_pattern() {
+        recorder();
+        request(
+            "/agents/{id}",
+            &Method::GET,
+            StatusCode::OK,
+            Duration::from_millis(3),
+        );
+        let text = recorder().render();
+        assert!(
+            text.contains(r#"chorus_http_requests_total{route="/agents/{id}",method="GET",status="200"} 1"#),
+            "{text}"
+        );
+        assert!(
+            text.contains(
+                r#"chorus_http_request_seconds_bucket{route="/agents/{id}",method="GET",le="0.005"} 1"#
+            ),
+            "{text}"
+        );
+    }
+}
