@@ -57,7 +57,8 @@ fn unwrap_a2a(text: &str) -> Result<(Envelope, Option<String>)> {
     };
     let data = part.get("data").ok_or_else(|| Error::validation("the A2A part with the envelope has no data"))?;
     let envelope = Envelope::parse(&data.to_string())?;
-    Ok((envelope, Some(Value::Object(message).to_string())))
+    // As it was sent, to the letter: numbers and the order of keys may matter to whoever reads it.
+    Ok((envelope, Some(text.to_owned())))
 }
 
 #[derive(Default)]

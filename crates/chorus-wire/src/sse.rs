@@ -35,7 +35,7 @@ pub struct Event {
 }
 
 /// Something the stream may not do.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ReadError {
     #[error("the stream sent an event of more than {0} bytes")]
     TooLong(usize),
@@ -50,11 +50,11 @@ pub struct Reader {
     after_cr: bool,
     first_line: bool,
     bound: usize,
-    size: usize,
     name: String,
     id: Option<String>,
     data: Option<String>,
     retry: Option<u64>,
+    failed: Option<ReadError>,
 }
 
 impl Reader {
@@ -65,17 +65,29 @@ impl Reader {
             after_cr: false,
             first_line: true,
             bound,
-            size: 0,
             name: String::new(),
             id: None,
             data: None,
             retry: None,
+            failed: None,
         }
     }
 
     /// Takes a chunk and returns the events that it completes.
     pub fn read(&mut self, chunk: &[u8]) -> Result<Vec<Event>, ReadError> {
         let mut events = Vec::new();
+        self.read_into(chunk, &mut events).map(|()| events)
+    }
+
+    /// The same, and what was complete before a fault is handed out with it. After a fault there is nothing more to read.
+    pub fn read_into(&mut self, chunk: &[u8], events: &mut Vec<Event>) -> Result<(), ReadError> {
+        match self.failed {
+            Some(fault) => Err(fault),
+            None => self.lines(chunk, events).inspect_err(|fault| self.failed = Some(*fault)),
+        }
+    }
+
+    fn lines(&mut self, chunk: &[u8], events: &mut Vec<Event>) -> Result<(), ReadError> {
         let mut rest = chunk;
         while !rest.is_empty() {
             if std::mem::take(&mut self.after_cr) && rest[0] == b'\n' {
@@ -84,8 +96,7 @@ impl Reader {
             }
             let end = rest.iter().position(|b| matches!(b, b'\n' | b'\r'));
             let part = &rest[..end.unwrap_or(rest.len())];
-            self.size += part.len();
-            if self.size > self.bound {
+            if self.held() + part.len() > self.bound {
                 return Err(ReadError::TooLong(self.bound));
             }
             self.line.extend_from_slice(part);
@@ -95,7 +106,15 @@ impl Reader {
             let line = std::mem::take(&mut self.line);
             events.extend(self.line_ended(&line)?);
         }
-        Ok(events)
+        Ok(())
+    }
+
+    /// What is kept of the event so far. Comments are not: a stream of nothing else may go on for days.
+    fn held(&self) -> usize {
+        self.line.len()
+            + self.name.len()
+            + self.id.as_ref().map_or(0, String::len)
+            + self.data.as_ref().map_or(0, String::len)
     }
 
     fn line_ended(&mut self, line: &[u8]) -> Result<Option<Event>, ReadError> {
@@ -126,7 +145,6 @@ impl Reader {
     }
 
     fn dispatch(&mut self) -> Option<Event> {
-        self.size = 0;
         let (name, id, retry) = (std::mem::take(&mut self.name), self.id.take(), self.retry.take());
         let data = self.data.take()?;
         Some(Event { name: if name.is_empty() { "message".into() } else { name }, id, data, retry })

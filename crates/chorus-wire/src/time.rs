@@ -40,15 +40,38 @@ impl Micros {
 
     /// An RFC 3339 instant, rounded up to the microsecond: `>=` then means the same as on the instants themselves.
     pub fn parse(text: &str) -> Option<Self> {
-        // The printed profile is RFC 3339: the parser also reads other forms, so the shape is checked first.
-        let bytes = text.as_bytes();
-        let shaped = bytes.len() >= 20 && bytes[4] == b'-' && bytes[7] == b'-' && matches!(bytes[10], b'T' | b't') && bytes[13] == b':';
-        if !shaped || text.contains('[') {
+        // The parser also reads other forms than this one, so the shape is checked first.
+        if !is_rfc3339(text.as_bytes()) {
             return None;
         }
         let at: jiff::Timestamp = text.parse().ok()?;
         Some(Self(at.as_nanosecond().div_euclid(1_000) as i64 + i64::from(at.as_nanosecond().rem_euclid(1_000) != 0)))
     }
+}
+
+/// The form alone: whether there is such a day and such a minute is the parser's to say.
+fn is_rfc3339(text: &[u8]) -> bool {
+    const FORM: &[u8] = b"0000-00-00T00:00:00";
+    let Some((head, tail)) = text.split_at_checked(FORM.len()) else { return false };
+    let shaped = FORM.iter().zip(head).all(|(form, byte)| match form {
+        b'0' => byte.is_ascii_digit(),
+        mark => byte.eq_ignore_ascii_case(mark),
+    });
+    let zone = match tail {
+        [b'.', fraction @ ..] => {
+            let digits = fraction.iter().take_while(|byte| byte.is_ascii_digit()).count();
+            if digits == 0 { &[] } else { &fraction[digits..] }
+        }
+        whole => whole,
+    };
+    let zoned = match zone {
+        [b'Z' | b'z'] => true,
+        [b'+' | b'-', hour @ .., b':', ten, one] => {
+            matches!(hour, [b'0' | b'1', b'0'..=b'9'] | [b'2', b'0'..=b'3']) && ten.is_ascii_digit() && one.is_ascii_digit()
+        }
+        _ => false,
+    };
+    shaped && zoned
 }
 
 /// The lowest `width` decimal digits of `value`, with leading zeros.

@@ -1,0 +1,101 @@
+//! An envelope that is printed reads back as itself, and so do cursors.
+
+use crate::shape::Shape;
+use chorus_wire::cursor::Cursor;
+use chorus_wire::envelope::{Draft, Envelope};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+fn text(least: usize, most: usize) -> impl Strategy<Value = String> {
+    vec(any::<char>(), least..=most).prop_map(|chars| chars.into_iter().collect())
+}
+
+fn drafts() -> impl Strategy<Value = Draft> {
+    let culture = prop::sample::select(vec![
+        "en",
+        "ja",
+        "zh-CN",
+        "ZH-hant-tw",
+        "de-CH-1996",
+        "en-x-whatever",
+    ]);
+    let optional = (
+        prop::option::of(text(10, 60)),
+        prop::option::of(text(0, 64)),
+        prop::option::of(1..=i64::MAX as u64),
+    );
+    (
+        "[a-zA-Z0-9._-]{1,30}@[a-zA-Z0-9._-]{1,30}",
+        text(1, 200),
+        culture,
+        optional,
+    )
+        .prop_map(|(sender, words, culture, (context, conversation, turn))| Draft {
+            chorus_version: Some("0.4".into()),
+            sender_id: Some(sender),
+            original_text: Some(words),
+            sender_culture: Some(culture.into()),
+            cultural_context: context,
+            conversation_id: conversation,
+            turn_number: turn,
+        })
+}
+
+/// Independent of the parser: digits, at most what a database's integer holds, an epoch that is not zero.
+fn is_cursor(text: &str) -> bool {
+    let number = |part: &str| {
+        let digits =
+            part.chars().all(|c| "0123456789".contains(c)) && !part.is_empty() && part.chars().count() < 20;
+        digits && part.parse::<u128>().unwrap() < 1 << 63
+    };
+    let parts: Vec<&str> = text.split('-').collect();
+    match parts[..] {
+        [seq] => number(seq),
+        [epoch, seq] => number(epoch) && number(seq) && epoch.chars().any(|c| c != '0'),
+        _ => false,
+    }
+}
+
+proptest! {
+    // ENV-15
+    #[test]
+    fn an_envelope_reads_back_as_it_was_written(draft in drafts()) {
+        let envelope = draft.clone().check().unwrap();
+        let printed = envelope.to_json();
+        prop_assert!(!printed.contains(['\n', '\r']), "one data line");
+        prop_assert_eq!(&Envelope::parse(&printed).unwrap(), &envelope);
+        prop_assert_eq!(Some(envelope.original_text()), draft.original_text.as_deref());
+        prop_assert_eq!(envelope.cultural_context(), draft.cultural_context.as_deref());
+        prop_assert_eq!(envelope.conversation_id(), draft.conversation_id.as_deref());
+        prop_assert_eq!(envelope.turn_number(), draft.turn_number);
+        let Shape::Object(fields) = Shape::of(&printed) else { panic!("{printed}") };
+        let optional = [draft.cultural_context.is_some(), draft.conversation_id.is_some(), draft.turn_number.is_some()];
+        prop_assert_eq!(fields.len(), 4 + optional.iter().filter(|there| **there).count(), "what is absent is not printed");
+    }
+
+    // law 5
+    #[test]
+    fn a_cursor_reads_back_as_it_was_written(epoch in 0..=i64::MAX as u64, seq in 0..=i64::MAX as u64) {
+        for cursor in [Cursor { epoch, seq }, Cursor::log(seq)] {
+            prop_assert_eq!(cursor.to_string().parse::<Cursor>().unwrap(), cursor);
+        }
+    }
+
+    // lesson 8: anything else is an error and never an empty list
+    #[test]
+    fn nothing_but_a_cursor_reads_as_one(text in prop_oneof!["[0-9]{0,21}", "[0-9]{1,3}-[0-9]{1,3}", "[0-9+. -]{0,8}", ".{0,6}"]) {
+        prop_assert_eq!(text.parse::<Cursor>().is_ok(), is_cursor(&text), "{}", text);
+    }
+
+    #[test]
+    fn cursors_of_one_log_sort_like_their_numbers(a in 0..=i64::MAX as u64, b in 0..=i64::MAX as u64) {
+        prop_assert_eq!(Cursor::log(a).cmp(&Cursor::log(b)), a.cmp(&b));
+    }
+}
+
+#[test]
+fn no_text_at_all_breaks_the_envelope_parser() {
+    proptest!(|(bytes in vec(any::<u8>(), 0..200))| {
+        let _ = Envelope::parse(&String::from_utf8_lossy(&bytes));
+    });
+}

@@ -1,0 +1,360 @@
+//! Every example that the documents print: requests are accepted as printed, replies begin with the printed keys.
+
+use crate::shape::Shape;
+use chorus_wire::cursor::Cursor;
+use chorus_wire::envelope::Envelope;
+use chorus_wire::identity::{Address, Name};
+use chorus_wire::message::{Delivery, ReceiverReply, SendRequest, Sent};
+use chorus_wire::register::Registration;
+use chorus_wire::reply::{
+    AgentRecord, DirectoryRow, Failure, MarketRegistered, Metadata, Registered, Success,
+};
+use chorus_wire::secret::Secret;
+use chorus_wire::{CHORUS_VERSION, Error, json, time::Micros};
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::{fs, path::Path};
+
+fn example(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/examples")
+        .join(name);
+    fs::read_to_string(&path).unwrap_or_else(|why| panic!("{name}: {why}"))
+}
+
+/// Method, path and body of a printed request.
+fn request(name: &str) -> (String, String, String) {
+    let text = example(name);
+    let (head, body) = text.split_once("\n\n").unwrap_or((&text, ""));
+    let (method, path) = head.lines().next().unwrap().split_once(' ').unwrap();
+    (method.to_owned(), path.to_owned(), body.to_owned())
+}
+
+fn prints_like(ours: &impl Serialize, name: &str) {
+    let (ours, printed) = (serde_json::to_string(ours).unwrap(), example(name));
+    assert!(
+        Shape::of(&ours).begins_like(&Shape::of(&printed)),
+        "{name}:\n{printed}\nours:\n{ours}"
+    );
+}
+
+fn success<T>(data: T) -> Success<T> {
+    Success {
+        success: true,
+        data,
+        metadata: Metadata::at(Micros(0)),
+    }
+}
+
+fn record() -> AgentRecord {
+    AgentRecord {
+        agent_id: "alice@chorus".into(),
+        agent_card: None,
+        registered_at: Micros(0),
+        online: false,
+        has_endpoint: false,
+        endpoint: None,
+        handle: None,
+    }
+}
+
+// TRN-02…04: the quick start and the skill
+#[test]
+fn printed_registrations_are_accepted() {
+    for (name, id) in [
+        ("transport-profile/quick-start-1-register.http", "my-agent@chorus"),
+        ("skill/connect-1-register.http", "your-name@agchorus"),
+    ] {
+        let (method, path, body) = request(name);
+        assert!(method == "POST" && path.ends_with("/register"), "{name}");
+        let read = Registration::parse(body.as_bytes()).unwrap();
+        assert_eq!(
+            (
+                read.agent_id.as_str(),
+                read.endpoint.as_ref(),
+                read.is_market_form()
+            ),
+            (id, None, false)
+        );
+        let card = read.card.unwrap();
+        assert_eq!((card.culture(), card.languages()), (Some("en"), vec!["en"]));
+    }
+}
+
+// TRN-29
+#[test]
+fn the_printed_operator_registration_is_accepted() {
+    let (method, path, body) = request("transport-profile/6.3-register.http");
+    assert_eq!((method.as_str(), path.as_str()), ("POST", "/agents"));
+    let read = Registration::parse_operator(body.as_bytes()).unwrap();
+    assert_eq!(
+        read.name,
+        Name::Address(Address::parse("", "alice@chorus.example").unwrap())
+    );
+    assert_eq!(read.endpoint.as_deref(), Some("https://alice.example/receive"));
+    assert_eq!(read.card.unwrap().languages(), ["zh-CN", "en"]);
+}
+
+// R-10, R-61: the jobs document's form, with its placeholders
+#[test]
+fn the_printed_market_registration_is_accepted() {
+    let read = Registration::parse(example("jobs-protocol/3.1-register.json").as_bytes()).unwrap();
+    assert!(read.is_market_form());
+    let market = read.market.unwrap();
+    assert_eq!(read.agent_id, "uuid");
+    assert_eq!(market.owner_id.as_deref(), Some("Owner identifier"));
+    assert_eq!(
+        market.api_endpoint.as_deref(),
+        Some("https://agent-host:port/jobs")
+    );
+    assert_eq!(market.skills[0]["skill_name"], "analyze_text");
+    assert_eq!(market.skills[0]["cost_per_call"], 0.10);
+}
+
+// TRN-05
+#[test]
+fn a_registration_is_answered_as_printed() {
+    let data = Registered {
+        agent_id: "alice@chorus".into(),
+        api_key: Some(Secret::new("ca_0")),
+        registration: record(),
+        status: None,
+        reputation_score: None,
+    };
+    let printed = example("transport-profile/quick-start-1-registered.txt").replace("{...}", "{}");
+    let ours = serde_json::to_string(&success(data)).unwrap();
+    assert!(Shape::of(&ours).begins_like(&Shape::of(&printed)), "{ours}");
+    assert!(
+        ours.contains(r#""api_key":"ca_"#) && ours.contains(r#""registered_at":""#),
+        "{ours}"
+    );
+}
+
+// R-10: 50.0 keeps its decimal
+#[test]
+fn a_market_registration_is_answered_as_printed() {
+    let ours = MarketRegistered {
+        status: "registered".into(),
+        agent_id: "uuid".into(),
+        reputation_score: 50.0,
+        api_key: Some(Secret::new("ca_0")),
+    };
+    prints_like(&ours, "jobs-protocol/3.1-registered.json");
+    assert!(
+        serde_json::to_string(&ours)
+            .unwrap()
+            .contains("\"reputation_score\":50.0")
+    );
+}
+
+// TRN-14, ENV-01
+#[test]
+fn printed_sends_are_accepted() {
+    for (name, receiver, text) in [
+        (
+            "transport-profile/quick-start-3-send.http",
+            "other-agent@chorus",
+            "Hello, let's collaborate on this project.",
+        ),
+        (
+            "transport-profile/6.4-send.http",
+            "bob@chorus.example",
+            "下午一起喝杯咖啡?",
+        ),
+        ("skill/connect-3-send.http", "other-agent@agchorus", "Hello!"),
+    ] {
+        let (method, path, body) = request(name);
+        assert!(method == "POST" && path.ends_with("/messages"), "{name}");
+        let read = SendRequest::parse(body.as_bytes()).unwrap();
+        assert_eq!(
+            read.receiver,
+            Name::Address(Address::parse("", receiver).unwrap())
+        );
+        assert_eq!(read.envelope.original_text(), text);
+        assert!(!read.stream && read.wrapped.is_none());
+        // ENV-15: what goes on is what came, key for key.
+        let Shape::Object(printed) = Shape::of(&body) else {
+            panic!("{name}")
+        };
+        assert_eq!(Shape::of(&read.envelope.to_json()), printed[1].1, "{name}");
+    }
+}
+
+// TRN-15, TRN-19, TRN-20
+#[test]
+fn sends_are_answered_as_printed() {
+    let trace_id = uuid::Uuid::nil();
+    prints_like(
+        &success(Sent::new(&Delivery::DeliveredSse, trace_id)),
+        "transport-profile/quick-start-3-sent.json",
+    );
+    let delivered = Delivery::Delivered {
+        receiver_response: serde_json::json!({"status": "ok"}),
+    };
+    let failed = Delivery::Failed {
+        error_code: "ERR_TIMEOUT".into(),
+        detail: "no answer".into(),
+    };
+    for (delivery, name) in [(delivered, "6.4-delivered.json"), (failed, "6.4-failed.json")] {
+        let ours = success(Sent::new(&delivery, trace_id));
+        // `metadata` is last; the printed `data` lacks our trace id, which comes after its keys.
+        prints_like(&ours, &format!("transport-profile/{name}"));
+        let again: Success<Sent> = serde_json::from_str(&serde_json::to_string(&ours).unwrap()).unwrap();
+        assert_eq!(again.data, ours.data);
+    }
+}
+
+// TRN-38…40
+#[test]
+fn every_reply_is_wrapped_as_printed() {
+    prints_like(
+        &success(serde_json::json!({})),
+        "transport-profile/6.2-success.json",
+    );
+    let at = Micros::parse("2026-03-20T10:00:00Z").unwrap();
+    let ours = Failure::new(&Error::validation("sender_id is required"), at);
+    let printed: String = example("transport-profile/6.2-failure.json")
+        .split_whitespace()
+        .collect();
+    assert_eq!(
+        serde_json::to_string(&ours).unwrap().replace(' ', ""),
+        printed,
+        "to the letter"
+    );
+}
+
+// TRN-17, TRN-44
+#[test]
+fn the_printed_delivery_holds_an_envelope_and_nothing_else() {
+    let (_, _, body) = request("transport-profile/6.5-receive.http");
+    let mut fields = json::object(&body).unwrap();
+    let envelope = Envelope::parse(&fields.take("envelope").unwrap().to_string()).unwrap();
+    fields.end().unwrap();
+    assert_eq!(envelope.sender_id().as_str(), "alice@chorus.example");
+}
+
+// ENV-13, ENV-14
+#[test]
+fn printed_receiver_replies_are_read_and_written_as_printed() {
+    let no = ReceiverReply::error("INVALID_ENVELOPE", "missing sender_culture");
+    for (name, reply) in [
+        ("transport-profile/6.5-ok.json", ReceiverReply::ok()),
+        ("skill/receiving-3-ok.json", ReceiverReply::ok()),
+        ("transport-profile/6.5-error.json", no.clone()),
+        ("skill/receiving-3-error.json", no),
+    ] {
+        let printed = example(name);
+        assert_eq!(ReceiverReply::parse(printed.as_bytes()).unwrap(), reply, "{name}");
+        assert_eq!(
+            Shape::of(&serde_json::to_string(&reply).unwrap()),
+            Shape::of(&printed),
+            "{name}"
+        );
+        assert!(
+            ReceiverReply::is_protocol(&json::value(&printed).unwrap()),
+            "{name}"
+        );
+    }
+}
+
+// TRN-59
+#[test]
+fn the_directory_is_printed_as_in_the_skill() {
+    let rows: Vec<DirectoryRow> = serde_json::from_str(&example("skill/finding-2-discover.json")).unwrap();
+    assert_eq!(rows[0].languages, ["zh-CN", "en"]);
+    let ours = serde_json::to_string(&rows).unwrap();
+    assert_eq!(
+        Shape::of(&ours),
+        Shape::of(&example("skill/finding-2-discover.json"))
+    );
+}
+
+// TRN-57
+#[test]
+fn the_printed_since_is_a_cursor() {
+    let (_, path, _) = request("skill/connect-4-catch-up.http");
+    let (_, since) = path.split_once("since=").unwrap();
+    assert_eq!(since.parse::<Cursor>().unwrap(), Cursor::log(5));
+}
+
+// SKL-27, SKL-28: both editions of the history file
+#[test]
+fn printed_history_lines_hold_whole_envelopes() {
+    for name in [
+        "skill/storage-history.jsonl",
+        "skill-0.7-local-storage/history.jsonl",
+    ] {
+        let text = example(name);
+        assert_eq!(text.lines().count(), 2, "{name}");
+        for line in text.lines() {
+            let mut fields = json::object(line).unwrap();
+            assert!(Micros::parse(&fields.string("ts").unwrap()).is_some());
+            assert!(matches!(
+                fields.string("dir").unwrap().as_str(),
+                "sent" | "received"
+            ));
+            Address::parse("peer", &fields.string("peer").unwrap()).unwrap();
+            let envelope = fields.take("envelope").unwrap();
+            let read = Envelope::parse(&envelope.to_string()).unwrap();
+            assert_eq!(serde_json::to_value(&read).unwrap(), envelope, "{name}");
+            fields.end().unwrap();
+        }
+    }
+}
+
+// SKL-23
+#[test]
+fn printed_credentials_have_three_fields_and_an_address() {
+    for name in [
+        "skill/storage-credentials.json",
+        "skill-0.7-local-storage/config.json",
+    ] {
+        let mut fields = json::object(&example(name)).unwrap();
+        Address::parse("agent_id", &fields.string("agent_id").unwrap()).unwrap();
+        assert!(fields.string("api_key").unwrap().starts_with("ca_"));
+        assert!(fields.string("hub_url").unwrap().starts_with("https://"));
+        fields.end().unwrap();
+    }
+}
+
+// TRN-50
+#[test]
+fn the_discovery_document_names_the_version_we_speak() {
+    let mut fields = json::object(&example("transport-profile/8-discovery.json")).unwrap();
+    assert_eq!(fields.string("chorus_version").unwrap(), CHORUS_VERSION);
+}
+
+/// Read by the tests of the doors, which answer them; here there is nothing to parse in them.
+const FOR_THE_DOORS: [&str; 5] = [
+    "jobs-protocol/3.2-discover.json",
+    "skill/connect-2-inbox.http",
+    "skill/finding-2-discover.http",
+    "transport-profile/8-discovery.http",
+    "transport-profile/quick-start-2-inbox.http",
+];
+
+#[test]
+fn no_example_is_forgotten() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/examples");
+    let mut there = BTreeSet::new();
+    for folder in fs::read_dir(&root).unwrap() {
+        for file in fs::read_dir(folder.unwrap().path()).unwrap() {
+            there.insert(
+                file.unwrap()
+                    .path()
+                    .strip_prefix(&root)
+                    .unwrap()
+                    .to_str()
+                    .unwrap()
+                    .to_owned(),
+            );
+        }
+    }
+    let this = include_str!("examples.rs");
+    let used = |name: &str| {
+        this.contains(name) || this.contains(&format!("\"{}\"", name.rsplit('/').next().unwrap()))
+    };
+    let forgotten: Vec<_> = there.iter().filter(|name| !used(name)).collect();
+    assert!(forgotten.is_empty(), "{forgotten:?}");
+    assert!(FOR_THE_DOORS.iter().all(|name| there.contains(*name)));
+}

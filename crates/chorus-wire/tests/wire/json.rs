@@ -1,0 +1,151 @@
+//! Strict JSON: one meaning per text, one text per meaning (R-27, R-38, lesson 17).
+
+use chorus_wire::json::{canonical, object, text, value};
+use chorus_wire::limits::JSON_DEPTH;
+use proptest::prelude::*;
+use serde_json::Value;
+
+fn values() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<u64>().prop_map(Value::from),
+        (-1e9..1e9f64).prop_map(Value::from),
+        (-1000i32..1000).prop_map(|n| Value::from(f64::from(n))),
+        ".{0,6}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 24, 5, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+            prop::collection::btree_map(".{0,4}", inner, 0..5)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+/// The same value in another hand: keys turned round, blanks put in, every character of a string escaped, 2 written as 2.0.
+fn otherwise(value: &Value, turn: usize) -> String {
+    let blank = [" ", "\n", "\t ", ""][turn % 4];
+    match value {
+        Value::Object(map) => {
+            let mut keys: Vec<&String> = map.keys().collect();
+            let places = keys.len().max(1);
+            keys.rotate_left(turn % places);
+            keys.reverse();
+            let fields: Vec<String> = keys
+                .into_iter()
+                .map(|key| {
+                    format!(
+                        "{blank}{}{blank}:{}",
+                        otherwise(&Value::from(key.as_str()), turn),
+                        otherwise(&map[key], turn + 1)
+                    )
+                })
+                .collect();
+            format!("{{{}{blank}}}", fields.join(","))
+        }
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(|item| otherwise(item, turn + 1)).collect();
+            format!("[{blank}{}]", items.join(&format!("{blank},")))
+        }
+        Value::String(text) => {
+            let escaped: String = text.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect();
+            format!("\"{escaped}\"")
+        }
+        Value::Number(number) if number.as_i64().is_some_and(|n| n.abs() < 1_000_000) => {
+            format!("{number}.0{blank}")
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => format!("{blank}{value}"),
+    }
+}
+
+/// Equal as JSON: numbers by what they are worth.
+fn same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => match (a.is_f64(), b.is_f64()) {
+            (false, false) => a == b,
+            _ => a.as_f64() == b.as_f64(),
+        },
+        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| same(a, b)))
+        }
+        (a, b) => a == b,
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_printed_reads_back(v in values()) {
+        prop_assert_eq!(value(&v.to_string()).unwrap(), v);
+    }
+
+    // lesson 17
+    #[test]
+    fn order_blanks_and_spelling_make_no_other_value(v in values(), turn in 0usize..9) {
+        let written = otherwise(&v, turn);
+        let read = value(&written).unwrap();
+        prop_assert!(same(&read, &v), "{}", written);
+        prop_assert_eq!(canonical(&read), canonical(&v));
+    }
+
+    #[test]
+    fn two_values_are_one_exactly_when_their_canonical_texts_are(a in values(), b in values()) {
+        prop_assert_eq!(canonical(&a) == canonical(&b), same(&a, &b));
+        prop_assert!(same(&value(&canonical(&a)).unwrap(), &a));
+    }
+
+    //
+    #[test]
+    fn a_key_that_comes_twice_is_refused_wherever_it_is(key in "[a-z]{1,3}", v in values(), depth in 0usize..6) {
+        let twice = format!("{{\"{key}\":1,\"other\":{v},\"{key}\":1}}");
+        let text = format!("{}{twice}{}", "[{\"in\":".repeat(depth), "}]".repeat(depth));
+        prop_assert!(value(&text).unwrap_err().message.contains(&key));
+    }
+
+    #[test]
+    fn no_bytes_at_all_break_the_parser(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+        if let Ok(read) = text(&bytes) {
+            let _ = value(read);
+        }
+    }
+}
+
+#[test]
+fn nesting_has_a_floor() {
+    for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
+        let nested = |depth: usize| value(&format!("{}1{}", open.repeat(depth), close.repeat(depth)));
+        assert!(nested(JSON_DEPTH).is_ok());
+        assert!(nested(JSON_DEPTH + 1).unwrap_err().message.contains("nested"));
+        assert!(value(&open.repeat(200_000)).is_err());
+    }
+}
+
+#[test]
+fn what_is_not_one_utf8_json_value_is_refused() {
+    assert!(text(b"\xff\xfe").is_err() && text(b"\xed\xa0\x80").is_err());
+    for wrong in [
+        "",
+        " ",
+        "{",
+        "{}{}",
+        "[1,]",
+        "{\"a\":1,}",
+        "{a:1}",
+        "'a'",
+        "nul",
+        "NaN",
+        "01",
+        "+1",
+        "1.",
+        "\"\\x\"",
+        "\"\u{1}\"",
+        "// a\n1",
+    ] {
+        assert!(value(wrong).is_err(), "{wrong}");
+    }
+    for other in ["null", "[]", "1", "\"a\"", "true"] {
+        assert!(object(other).is_err(), "{other}");
+    }
+}

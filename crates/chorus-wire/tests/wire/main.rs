@@ -1,0 +1,18 @@
+//! The words of the wire: printed examples, tables of faults, and what holds for every text.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "what goes wrong in a test's own tools fails the test"
+)]
+
+mod catalogue;
+mod culture;
+mod envelope_faults;
+mod envelope_round;
+mod examples;
+mod json;
+mod names;
+mod reader;
+mod requests;
+mod shape;
+mod time;

@@ -1,0 +1,315 @@
+//! The other bodies that come in: sends, registrations, cards and receivers' replies, with their faults.
+
+use chorus_wire::card::Card;
+use chorus_wire::message::{ReceiverReply, SendRequest};
+use chorus_wire::register::{Registration, looks_like_market};
+use chorus_wire::{Code, Result, limits};
+use serde_json::{Value, json};
+
+fn envelope() -> Value {
+    json!({"chorus_version": "0.4", "sender_id": "a@chorus", "original_text": "hi", "sender_culture": "en"})
+}
+
+fn refused<T>(read: Result<T>, naming: &str) {
+    match read {
+        Ok(_) => panic!("accepted what should fail for {naming}"),
+        Err(error) => {
+            assert_eq!(error.code, Code::Validation);
+            assert!(
+                error.message.contains(naming),
+                "{} should name {naming}",
+                error.message
+            );
+        }
+    }
+}
+
+fn send(body: &Value) -> Result<SendRequest> {
+    SendRequest::parse(body.to_string().as_bytes())
+}
+
+// TRN-14, TRN-52, ENV-16
+#[test]
+fn a_send_has_a_receiver_an_envelope_and_perhaps_stream() {
+    let body = json!({"receiver_id": "bob", "envelope": envelope(), "stream": true});
+    assert!(send(&body).unwrap().stream);
+    for (field, value) in [
+        ("receiver_id", json!(1)),
+        ("receiver_id", Value::Null),
+        ("stream", json!("yes")),
+        ("stream", Value::Null),
+    ] {
+        let mut wrong = body.clone();
+        wrong[field] = value;
+        refused(send(&wrong), field);
+    }
+    for field in ["receiver_id", "envelope"] {
+        let mut without = body.clone();
+        without.as_object_mut().unwrap().remove(field);
+        refused(send(&without), field);
+    }
+    for extra in ["sender_id", "chorus_version", "Envelope"] {
+        let mut more = body.clone();
+        more[extra] = json!("x");
+        refused(send(&more), extra);
+    }
+    for receiver in ["", "a@b@c", "~Bob", "a b", "@"] {
+        refused(
+            send(&json!({"receiver_id": receiver, "envelope": envelope()})),
+            "receiver_id",
+        );
+    }
+    refused(SendRequest::parse(b"\xff"), "UTF-8");
+    refused(SendRequest::parse(b"[]"), "object");
+    let twice = format!(
+        r#"{{"receiver_id":"bob","receiver_id":"bob","envelope":{}}}"#,
+        envelope()
+    );
+    refused(SendRequest::parse(twice.as_bytes()), "receiver_id is given twice");
+}
+
+// ENV-01: fields at the root are not an envelope
+#[test]
+fn an_envelope_at_the_root_is_not_a_send() {
+    let mut root = envelope();
+    root["receiver_id"] = json!("bob");
+    refused(send(&root), "chorus_version");
+    for wrong in [Value::Null, json!([]), json!("x"), json!(1)] {
+        assert!(send(&json!({"receiver_id": "bob", "envelope": wrong})).is_err());
+    }
+}
+
+// ENV-21, R-30
+#[test]
+fn both_generations_of_a2a_wrapping_are_read_and_kept_as_sent() {
+    let kind = "application/vnd.chorus.envelope+json";
+    let old = json!({"kind": "data", "data": envelope(), "metadata": {"mediaType": kind}});
+    let new = json!({"data": envelope(), "mediaType": kind});
+    let other = json!({"kind": "text", "text": "hello"});
+    for parts in [json!([old]), json!([new]), json!([other, new])] {
+        let message = json!({"role": "user", "messageId": "m1", "parts": parts});
+        let read = send(&json!({"receiver_id": "bob", "envelope": message})).unwrap();
+        assert_eq!(read.envelope.original_text(), "hi");
+        assert_eq!(read.wrapped.unwrap(), message.to_string());
+    }
+    for parts in [
+        json!([]),
+        json!([other]),
+        json!([old, new]),
+        json!([{"mediaType": kind}]),
+        json!({}),
+    ] {
+        assert!(
+            send(&json!({"receiver_id": "bob", "envelope": {"parts": parts}})).is_err(),
+            "{parts}"
+        );
+    }
+    let mut broken = envelope();
+    broken["sender_culture"] = json!(null);
+    let message = json!({"parts": [{"data": broken, "mediaType": kind}]});
+    refused(
+        send(&json!({"receiver_id": "bob", "envelope": message})),
+        "sender_culture",
+    );
+}
+
+// R-30: key order and numbers are the sender's own
+#[test]
+fn a_wrapped_envelope_is_forwarded_to_the_letter() {
+    let text = format!(
+        r#"{{ "z":1.0e2, "parts":[{{"mediaType":"application/vnd.chorus.envelope+json","data":{}}}], "a":123456789012345678901234567890 }}"#,
+        envelope()
+    );
+    let body = format!(r#"{{"receiver_id":"bob","envelope":{text}}}"#);
+    assert_eq!(
+        SendRequest::parse(body.as_bytes()).unwrap().wrapped.unwrap(),
+        text
+    );
+}
+
+// R-25: an event stays under 64 000 characters, however it is escaped
+#[test]
+fn an_envelope_that_swells_as_json_is_refused() {
+    let mut swollen = envelope();
+    swollen["original_text"] = json!("\u{1}".repeat(10_000));
+    swollen["cultural_context"] = json!("\u{1}".repeat(500));
+    refused(
+        send(&json!({"receiver_id": "bob", "envelope": swollen})),
+        "envelope",
+    );
+    swollen["original_text"] = json!("🎼".repeat(10_000));
+    assert!(send(&json!({"receiver_id": "bob", "envelope": swollen})).is_ok());
+}
+
+fn register(body: &Value) -> Result<Registration> {
+    Registration::parse(body.to_string().as_bytes())
+}
+
+// R-10, R-38
+#[test]
+fn the_form_of_a_registration_follows_from_its_fields() {
+    let card = json!({"card_version": "0.3"});
+    let cases = [
+        (json!({"agent_id": "a@chorus"}), Some(false)),
+        (json!({"agent_id": "a@chorus", "agent_card": card}), Some(false)),
+        (json!({"agent_id": "a@chorus", "agent_name": "A"}), Some(false)),
+        (
+            json!({"agent_id": "a@chorus", "agent_card": card, "skills": []}),
+            Some(false),
+        ),
+        (json!({"agent_id": "worker-1", "skills": []}), Some(true)),
+        (
+            json!({"agent_id": "a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f", "owner_id": "o"}),
+            Some(true),
+        ),
+        (
+            json!({"agent_id": "a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f", "owner_id": "o", "agent_card": card}),
+            Some(false),
+        ),
+        (json!({"agent_id": "worker-1"}), None),
+        (json!({"agent_id": "worker-1", "agent_card": card}), None),
+        (
+            json!({"agent_id": "worker-1", "agent_card": card, "skills": []}),
+            None,
+        ),
+        (json!({"agent_id": "~worker", "skills": []}), None),
+        (json!({"agent_card": card}), None),
+        (json!({}), None),
+    ];
+    for (body, market) in cases {
+        match (register(&body), market) {
+            (Ok(read), Some(market)) => assert_eq!(read.is_market_form(), market, "{body}"),
+            (read, None) => refused(read, "agent_id"),
+            (Err(error), Some(_)) => panic!("{error}: {body}"),
+        }
+    }
+}
+
+#[test]
+fn faults_of_a_registration_are_refused_by_name() {
+    let long = format!("https://a.example/{}", "x".repeat(limits::URL_CHARS));
+    let faults = [
+        ("endpoint", json!("ftp://a.example/")),
+        ("endpoint", json!("a.example/hook")),
+        ("endpoint", json!("https://user:word@a.example/")),
+        ("endpoint", json!("https://user@a.example/")),
+        ("endpoint", json!("https://a.example:port/")),
+        ("endpoint", json!(long)),
+        ("endpoint", Value::Null),
+        ("api_endpoint", json!("https://user@agent-host:port/")),
+        ("api_endpoint", json!("ftp://agent-host:port/")),
+        ("api_endpoint", json!("nonsense")),
+        ("agent_card", Value::Null),
+        ("agent_card", json!([])),
+        ("invite_code", json!(1)),
+        ("owner_id", json!("")),
+        ("owner_id", json!("x".repeat(limits::LABEL_CHARS + 1))),
+        ("skills", json!({})),
+        ("skills", json!([{"description": "no name"}])),
+        (
+            "skills",
+            json!(vec![json!({"skill_name": "s"}); limits::SKILLS + 1]),
+        ),
+        ("api_key", json!("x")),
+    ];
+    for (field, value) in faults {
+        let mut body = json!({"agent_id": "a@chorus"});
+        body[field] = value;
+        refused(register(&body), field);
+    }
+}
+
+// TRN-29
+#[test]
+fn an_operator_registers_an_address_with_an_endpoint() {
+    let parse = |body: Value| Registration::parse_operator(body.to_string().as_bytes());
+    assert!(parse(json!({"agent_id": "a@chorus", "endpoint": "http://a.example/"})).is_ok());
+    refused(parse(json!({"agent_id": "a@chorus"})), "endpoint");
+    refused(
+        parse(json!({"agent_id": "a", "endpoint": "http://a.example/"})),
+        "agent_id",
+    );
+    refused(
+        parse(json!({"agent_id": "a@chorus", "endpoint": "http://a.example/", "skills": []})),
+        "skills",
+    );
+}
+
+// R-65: errors of the jobs document have another shape, also for a body that cannot be read
+#[test]
+fn a_body_is_recognised_as_a_market_registration() {
+    assert!(looks_like_market(br#"{"agent_id":"x","skills":3}"#));
+    for other in [
+        r#"{"agent_id":"x@y","skills":[]}"#,
+        r#"{"agent_id":"x"}"#,
+        r#"{"skills":[],"agent_card":{}}"#,
+        "[",
+        "1",
+    ] {
+        assert!(!looks_like_market(other.as_bytes()), "{other}");
+    }
+}
+
+// ENV-17…20, R-20
+#[test]
+fn a_card_keeps_what_it_does_not_know_and_checks_what_it_does() {
+    let kept = json!({"card_version": "0.3", "user_culture": "en", "motto": {"any": ["thing"]}});
+    assert_eq!(
+        serde_json::to_value(Card::check(kept.clone()).unwrap()).unwrap(),
+        kept
+    );
+    assert!(Card::check(json!({"card_version": "0.3", "chorus_version": "0.4"})).is_ok());
+    let faults = [
+        ("card_version", json!({"chorus_version": "0.2"})),
+        ("card_version", json!({"card_version": "0.2"})),
+        ("card_version", json!({"card_version": 0.3})),
+        ("user_culture", json!({"user_culture": "english"})),
+        ("user_culture", json!({"user_culture": null})),
+        ("supported_languages", json!({"supported_languages": "en"})),
+        (
+            "supported_languages[1]",
+            json!({"supported_languages": ["en", 1]}),
+        ),
+        (
+            "supported_languages[1]",
+            json!({"supported_languages": ["en", "??"]}),
+        ),
+        (
+            "supported_languages",
+            json!({"supported_languages": vec!["en"; limits::CARD_LANGUAGES + 1]}),
+        ),
+        ("agent_card", json!({"motto": "x".repeat(limits::CARD_BYTES)})),
+        ("agent_card", json!("card")),
+    ];
+    for (naming, card) in faults {
+        refused(Card::check(card), naming);
+    }
+}
+
+// ENV-13, ENV-14
+#[test]
+fn a_receivers_reply_is_ok_alone_or_an_error_with_its_code() {
+    let parse = |body: Value| ReceiverReply::parse(body.to_string().as_bytes());
+    assert!(parse(json!({"status": "ok"})).is_ok());
+    assert!(parse(json!({"status": "error", "error_code": "ADAPTATION_FAILED"})).is_ok());
+    let faults = [
+        ("status", json!({})),
+        ("status", json!({"status": "fine"})),
+        ("status", json!({"status": null})),
+        ("ok", json!({"status": "ok", "detail": "and more"})),
+        ("error_code", json!({"status": "error"})),
+        ("error_code", json!({"status": "error", "error_code": ""})),
+        (
+            "error_code",
+            json!({"status": "error", "error_code": "x".repeat(65)}),
+        ),
+        (
+            "detail",
+            json!({"status": "error", "error_code": "X", "detail": "x".repeat(limits::DETAIL_CHARS + 1)}),
+        ),
+        ("mood", json!({"status": "ok", "mood": "good"})),
+    ];
+    for (naming, body) in faults {
+        refused(parse(body), naming);
+    }
+}

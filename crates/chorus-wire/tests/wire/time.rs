@@ -1,0 +1,106 @@
+//! Instants as text, against a calendar written out again here (TRN-40, R-15, lesson 9).
+
+use chorus_wire::time::Micros;
+use proptest::prelude::*;
+
+/// 0001-01-01 to 9999-12-30, where every year has four digits.
+const EARLIEST: i64 = -62_135_596_800_000_000;
+const LATEST: i64 = 253_402_200_000_000_000;
+
+fn days_in(year: i64, month: i64) -> i64 {
+    match month {
+        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
+}
+
+/// Days since 1970-01-01, counted year by year and month by month.
+fn days(year: i64, month: i64, day: i64) -> i64 {
+    let whole: i64 = (1970..year).map(|y| 337 + days_in(y, 2)).sum();
+    whole + (1..month).map(|m| days_in(year, m)).sum::<i64>() + day - 1
+}
+
+proptest! {
+    #[test]
+    fn an_instant_reads_back_as_it_was_written(at in EARLIEST..LATEST) {
+        prop_assert_eq!(Micros::parse(&Micros(at).to_string()), Some(Micros(at)));
+        let json = serde_json::to_string(&Micros(at)).unwrap();
+        prop_assert_eq!(serde_json::from_str::<Micros>(&json).unwrap(), Micros(at));
+    }
+
+    // lesson 9: bridges compare the text
+    #[test]
+    fn texts_sort_like_their_instants(a in EARLIEST..LATEST, apart in prop_oneof![-3i64..4, -2_000_000..2_000_000i64, any::<i32>().prop_map(i64::from)]) {
+        let b = (a + apart).clamp(EARLIEST, LATEST);
+        prop_assert_eq!(Micros(a).to_string().cmp(&Micros(b).to_string()), a.cmp(&b));
+        prop_assert_eq!(Micros(a).millis().cmp(&Micros(b).millis()), a.div_euclid(1_000).cmp(&b.div_euclid(1_000)));
+    }
+
+    #[test]
+    fn an_instant_is_what_the_calendar_says(
+        (year, month, day) in (1970i64..2400, 0i64..14, 0i64..33),
+        (hour, minute, second) in (0i64..26, 0i64..62, 0i64..60),
+        nanos in prop::option::of((0u64..1_000_000_000, 1usize..=9)),
+        offset in prop::option::of((prop::bool::ANY, 0i64..26, 0i64..62)),
+        small in prop::bool::ANY,
+    ) {
+        let (t, z) = if small { ('t', "z") } else { ('T', "Z") };
+        let fraction = nanos.map_or(String::new(), |(n, digits)| format!(".{}", &format!("{n:09}")[..digits]));
+        let zone = offset.map_or(z.to_owned(), |(minus, h, m)| format!("{}{h:02}:{m:02}", if minus { '-' } else { '+' }));
+        let text = format!("{year:04}-{month:02}-{day:02}{t}{hour:02}:{minute:02}:{second:02}{fraction}{zone}");
+
+        let (behind, h, m) = offset.unwrap_or_default();
+        let real = (1..13).contains(&month) && (1..=days_in(year, month)).contains(&day) && hour < 24 && minute < 60 && h < 24 && m < 60;
+        let east = (h * 3600 + m * 60) * if behind { -1 } else { 1 };
+        let seconds = days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - east;
+        let nanos = nanos.map_or(0, |(n, digits)| n as i64 / 10i64.pow(9 - digits as u32) * 10i64.pow(9 - digits as u32));
+        // rounded up, so that `>=` on what is kept means `>=` on what was asked.
+        let expected = real.then(|| Micros(seconds * 1_000_000 + (nanos + 999) / 1_000));
+        prop_assert_eq!(Micros::parse(&text), expected, "{}", text);
+    }
+
+    #[test]
+    fn only_rfc_3339_reads_as_an_instant(text in prop_oneof![
+        "[0-9TZ:. +-]{0,30}",
+        "2026-03-20[Tt _]10:00:00([.,][0-9]{0,3})?(Z|z|[+-][0-9]{2}(:?[0-9]{2})?|)(\\[UTC\\])?",
+        "[+-]?[0-9]{4,6}-03-20T10:00(:00)?Z",
+        ".{0,30}",
+    ]) {
+        let digits = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_digit());
+        let is = |text: &str| {
+            let (date, time) = text.split_once(['T', 't'])?;
+            let (time, east) = match time.strip_suffix(['Z', 'z']) {
+                Some(time) => (time, "00:00"),
+                None => time.split_at_checked(time.rfind(['+', '-'])?).map(|(time, zone)| (time, &zone[1..]))?,
+            };
+            let (time, fraction) = time.split_once('.').unwrap_or((time, "0"));
+            let fields = |text: &str, mark: char, widths: &[usize]| {
+                let parts: Vec<&str> = text.split(mark).collect();
+                parts.iter().all(|part| digits(part)) && parts.iter().map(|part| part.len()).eq(widths.iter().copied())
+            };
+            (fields(date, '-', &[4, 2, 2]) && fields(time, ':', &[2, 2, 2]) && fields(east, ':', &[2, 2]) && digits(fraction)).then_some(())
+        };
+        prop_assert!(Micros::parse(&text).is_none() || is(&text).is_some(), "{}", text);
+    }
+}
+
+// TRN-40
+#[test]
+fn the_two_printed_forms() {
+    let at = Micros::parse("2026-03-20T11:00:00.1234561+01:00").unwrap();
+    assert_eq!(at.to_string(), "2026-03-20T10:00:00.123457Z");
+    assert_eq!(at.millis(), "2026-03-20T10:00:00.123Z");
+    assert_eq!(Micros(0).millis(), "1970-01-01T00:00:00.000Z");
+}
+
+// lesson 9: the pair that goes wrong when fractions are printed only sometimes
+#[test]
+fn half_a_second_past_comes_after_the_full_second() {
+    let (whole, half) = (
+        Micros::parse("2026-03-20T10:00:00Z").unwrap(),
+        Micros::parse("2026-03-20T10:00:00.500Z").unwrap(),
+    );
+    assert!(whole.to_string() < half.to_string() && whole.millis() < half.millis());
+}
