@@ -185,6 +185,17 @@ async fn what_is_not_a_web_address_is_refused_as_malformed() {
     }
 }
 
+// the port of the printed example is a word
+#[tokio::test]
+async fn a_port_that_is_no_number_is_admitted_and_never_reached() {
+    let out = strict(Table::of(&[&["8.8.8.8"]]));
+    assert!(out.admit("https://agent-host:port/jobs").await.is_ok());
+    assert!(matches!(
+        post(&out, "https://agent-host:port/jobs").await,
+        Err(PostError::Unreachable(_))
+    ));
+}
+
 //
 #[tokio::test]
 async fn a_name_that_does_not_resolve_is_admitted_and_judged_at_each_connection() {

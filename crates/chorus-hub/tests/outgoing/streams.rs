@@ -145,11 +145,14 @@ async fn a_stream_is_bounded_as_a_whole_and_in_each_event() {
 }
 
 #[tokio::test]
-async fn a_stream_that_is_not_utf8_is_broken() {
+async fn a_stream_that_is_not_utf8_is_broken_after_what_was_complete() {
     let mut said = HEAD.as_bytes().to_vec();
-    said.extend_from_slice(b"data: \xff\n\n");
+    said.extend_from_slice(b"event: chunk\ndata: a\n\ndata: \xff\n\n");
     let receiver = Receiver::saying(said).await;
-    assert_eq!(read(patient(), &receiver).await, (vec![], Err(PostError::Broken)));
+    assert_eq!(
+        read(patient(), &receiver).await,
+        (vec!["chunk".into()], Err(PostError::Broken))
+    );
 }
 
 #[tokio::test]

@@ -71,11 +71,14 @@ impl Events {
             .bytes_left
             .checked_sub(chunk.len())
             .ok_or(PostError::TooLarge)?;
-        let events = self.reader.read(&chunk).map_err(|why| match why {
+        let mut events = Vec::new();
+        let read = self.reader.read_into(&chunk, &mut events);
+        // What was complete before a fault is still heard.
+        self.ready.extend(events);
+        read.map_err(|why| match why {
             sse::ReadError::TooLong(_) => PostError::TooLarge,
             sse::ReadError::NotUtf8 => PostError::Broken,
         })?;
-        self.ready.extend(events);
         Ok(true)
     }
 }
