@@ -1,7 +1,7 @@
 //! To the receiver's endpoint: one POST, one outcome, written down before it is told.
 
 use crate::ops::happened;
-use crate::store::{Mark, Txn, messages};
+use crate::store::{Mark, Txn, log, messages};
 use crate::{Hub, Result, delivery::outgoing::Answer};
 use bytes::Bytes;
 use chorus_wire::Code;
@@ -51,21 +51,24 @@ pub(super) fn judge(answer: &Answer) -> Delivery {
 
 /// Writes the outcome of a webhook down.
 pub(super) async fn settle(hub: &Hub, seq: i64, delivery: Delivery) -> Result<Delivery> {
+    let salt = hub.store().salt;
     hub.store()
         .write(async move |txn| {
-            record(txn, seq, &delivery).await?;
+            record(txn, salt, seq, &delivery).await?;
             Ok(delivery)
         })
         .await
 }
 
 /// The outcome of the pending message at `seq`, with its activity.
-pub(crate) async fn record(txn: &mut Txn<'_>, seq: i64, delivery: &Delivery) -> Result<()> {
+pub(crate) async fn record(txn: &mut Txn<'_>, salt: u32, seq: i64, delivery: &Delivery) -> Result<()> {
     let Some(message) = messages::get(&txn.tx, seq).await? else {
         return Ok(());
     };
     let names = |extra: Value| {
-        let mut data = json!({"id": seq, "sender_id": &*message.entry.actor_name, "receiver_id": &*message.entry.subject_name});
+        let entry = &message.entry;
+        let trace_id = log::trace_id(entry.seq, entry.at, salt);
+        let mut data = json!({"trace_id": trace_id, "sender_id": &*entry.actor_name, "receiver_id": &*entry.subject_name});
         if let (Some(data), Value::Object(extra)) = (data.as_object_mut(), extra) {
             data.extend(extra);
         }

@@ -4,7 +4,7 @@ use super::directory::record_of;
 use super::{Agent, Principal, find, invites, keyring};
 use crate::delivery::Ending;
 use crate::ops::happened;
-use crate::store::{Txn, counters, messages, principals};
+use crate::store::{Txn, counters, messages, principals, sessions};
 use crate::{Hub, Result, clock};
 use chorus_wire::register::{MarketFace, Registration};
 use chorus_wire::reply::{Deleted, Registered};
@@ -197,6 +197,10 @@ async fn update(
         }
     }
     after.key_hash = hash.or(before.key_hash);
+    // a rotation closes what the old key opened, and so what it could still open.
+    if after.key_hash != before.key_hash {
+        sessions::revoke(&txn.tx, before.id).await?;
+    }
     principals::update(&txn.tx, &after).await?;
     Ok(Change {
         before: Some(before),

@@ -19,6 +19,7 @@ pub(crate) async fn recover(hub: &Hub) -> Result<()> {
         None => hub.clock().now().plus(Duration::from_secs(1)),
         Some(_) => hub.clock().now().minus(hub.options().webhook_timeout * 2),
     };
+    let salt = hub.store().salt;
     loop {
         let settled = hub
             .store()
@@ -30,7 +31,7 @@ pub(crate) async fn recover(hub: &Hub) -> Result<()> {
                         error_code: Code::AgentUnreachable.as_str().into(),
                         detail,
                     };
-                    record_outcome(txn, *seq, &failed).await?;
+                    record_outcome(txn, salt, *seq, &failed).await?;
                 }
                 Ok(open.len())
             })

@@ -14,6 +14,8 @@ mod readers;
 pub(crate) mod retention;
 pub(crate) mod sessions;
 mod sqlite;
+#[cfg(test)]
+mod tests;
 mod tx;
 mod value;
 mod writer;

@@ -11,6 +11,9 @@ use tokio_postgres::{NoTls, Statement, error::SqlState};
 /// A statement that takes longer is the database's trouble, not a reason to hang a request.
 const STATEMENT_TIMEOUT: &str = "10s";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a hub waits for the one before it to be gone.
+const ALONE_TRIES: u32 = 30;
+const ALONE_PAUSE: Duration = Duration::from_millis(100);
 
 /// One connection and the statements prepared on it.
 pub(crate) struct Client {
@@ -40,6 +43,19 @@ impl Client {
             client,
             statements: RefCell::default(),
         })
+    }
+
+    /// Takes the lock of a hub that is alone on its database: without a shared bus a second one would tell its streams
+    /// nothing of what the first commits. A hub that was killed loses it as soon as the server sees its connection close.
+    pub async fn alone(&self) -> Result<(), DbError> {
+        for _ in 0..ALONE_TRIES {
+            let row = self.query("select case when pg_try_advisory_lock(4842714) then 1 else 0 end", &[]).await?;
+            if row.first().map(|row| row.int(0)).transpose()? == Some(1) {
+                return Ok(());
+            }
+            tokio::time::sleep(ALONE_PAUSE).await;
+        }
+        Err(DbError::Unavailable("another hub is using this database".into()))
     }
 
     pub fn is_closed(&self) -> bool {

@@ -18,6 +18,13 @@ pub(crate) async fn insert(
     .map(drop)
 }
 
+/// Ends every token of an agent: they speak for a key that is no longer its key.
+pub(crate) async fn revoke(tx: &Tx<'_>, principal: i64) -> Result<(), DbError> {
+    tx.execute("delete from sessions where principal = $1", &[Param::Int(principal)])
+        .await
+        .map(drop)
+}
+
 /// Whose token it was, if it was there and in time. Two requests with one token: one of them deletes it.
 pub(crate) async fn spend(tx: &Tx<'_>, hash: &[u8; 32], now: Micros) -> Result<Option<i64>, DbError> {
     const SQL: &str = "delete from sessions where token_hash = $1 returning principal, expires_at";

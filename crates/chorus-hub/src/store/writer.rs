@@ -201,7 +201,7 @@ impl Engine {
             Engine::Sqlite(connection) => Ok(Tx::Sqlite(connection)),
             Engine::Postgres { url, client } => {
                 if client.as_ref().is_none_or(postgres::Client::is_closed) {
-                    *client = Some(postgres::Client::connect(url).await?);
+                    *client = Some(connect(url).await?);
                 }
                 client
                     .as_ref()
@@ -210,6 +210,13 @@ impl Engine {
             }
         }
     }
+}
+
+/// The writer's connection holds the lock that keeps a second hub off the database.
+async fn connect(url: &chorus_wire::secret::Secret) -> std::result::Result<postgres::Client, DbError> {
+    let client = postgres::Client::connect(url).await?;
+    client.alone().await?;
+    Ok(client)
 }
 
 /// Opens and migrates the database on a thread of its own and goes on writing there.
