@@ -109,21 +109,27 @@ async fn answer(request: Request<Incoming>, to: mpsc::Sender<Posted>) -> Respons
 
 /// The envelope in `{"envelope":{…}}`, or the protocol's words for what is wrong with it.
 pub fn check(body: &[u8]) -> std::result::Result<Envelope, ReceiverReply> {
-    let invalid = |e: chorus_wire::Error| ReceiverReply::error(INVALID_ENVELOPE, detail(&e.message));
-    let mut fields = json::text(body).and_then(json::object).map_err(invalid)?;
+    let mut fields = json::text(body).and_then(json::object).map_err(|e| invalid(&e))?;
     let Some(envelope) = fields.take("envelope") else {
         return Err(ReceiverReply::error(INVALID_ENVELOPE, "missing envelope"));
     };
-    fields.end().map_err(invalid)?;
-    if let Some(version) = envelope.get("chorus_version").and_then(|v| v.as_str())
-        && version != CHORUS_VERSION
-    {
-        return Err(ReceiverReply::error(
-            UNSUPPORTED_VERSION,
-            format!("this receiver speaks {CHORUS_VERSION}"),
-        ));
+    fields.end().map_err(|e| invalid(&e))?;
+    open(&envelope.to_string())
+}
+
+/// The envelope in `text`, whichever way it came, or what its sender is to be told.
+pub fn open(text: &str) -> std::result::Result<Envelope, ReceiverReply> {
+    let value = json::value(text).map_err(|e| invalid(&e))?;
+    let version = value.get("chorus_version").and_then(|version| version.as_str());
+    if version.is_some_and(|version| version != CHORUS_VERSION) {
+        let detail = format!("this receiver speaks {CHORUS_VERSION}");
+        return Err(ReceiverReply::error(UNSUPPORTED_VERSION, detail));
     }
-    Envelope::parse(&envelope.to_string()).map_err(invalid)
+    Envelope::parse(text).map_err(|e| invalid(&e))
+}
+
+fn invalid(error: &chorus_wire::Error) -> ReceiverReply {
+    ReceiverReply::error(INVALID_ENVELOPE, detail(&error.message))
 }
 
 /// ENV-14 prints `missing sender_culture`; other faults keep their sentence.

@@ -81,10 +81,12 @@ impl Client {
 
     /// The link that a person or an agent opens to find `name` (TRN-61).
     pub async fn invite_link(&self, name: &str) -> Result<String> {
+        let paths = self.paths().await?;
+        let hub = paths.public_url.as_deref().unwrap_or(self.base());
         Ok(format!(
             "{}{}/{}",
-            self.base(),
-            self.paths().await?.invite,
+            hub.trim_end_matches('/'),
+            paths.invite,
             segment(name)
         ))
     }

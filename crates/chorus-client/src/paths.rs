@@ -19,22 +19,28 @@ pub struct Paths {
     pub activity: String,
     pub events: String,
     pub health: String,
+    /// What the hub calls itself to the outside.
+    pub public_url: Option<String>,
+    /// What short names stand for.
+    pub host_name: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Document {
-    #[serde(default)]
     endpoints: HashMap<String, Value>,
+    public_url: Option<String>,
+    host_name: Option<String>,
 }
 
 impl Paths {
     /// From `/.well-known/chorus.json`; what it does not say is as the documents print it.
     pub fn read(document: &[u8]) -> Self {
-        let endpoints = serde_json::from_slice::<Document>(document)
-            .map(|d| d.endpoints)
-            .unwrap_or_default();
+        let document = serde_json::from_slice::<Document>(document).unwrap_or_default();
         let path = |key: &str, otherwise: &str| {
-            let said = endpoints.get(key).and_then(Value::as_str);
+            let said = document.endpoints.get(key).and_then(Value::as_str);
+            // `/invite/{id}`: what comes before the parameter is ours to append to.
+            let said = said.map(|path| path.strip_suffix("/{id}").unwrap_or(path));
             said.filter(|path| usable(path)).unwrap_or(otherwise).to_owned()
         };
         Self {
@@ -52,6 +58,8 @@ impl Paths {
             activity: path("activity", "/activity"),
             events: path("events", "/events"),
             health: path("health", "/health"),
+            public_url: document.public_url,
+            host_name: document.host_name,
         }
     }
 }

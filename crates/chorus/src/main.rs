@@ -1,1 +1,64 @@
-fn main() {}
+//! The binary: a hub, and a command per verb.
+
+mod cli;
+mod commands;
+mod fail;
+mod out;
+mod session;
+mod signals;
+
+use clap::Parser;
+use cli::{Cli, Command};
+use fail::Fail;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are no errors; everything else here is usage, exit code 1.
+            let _ = error.print();
+            return ExitCode::from(u8::from(error.use_stderr()));
+        }
+    };
+    let json = cli.common.json;
+    let outcome = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Fail::usage(format!("cannot start: {e}")))
+        .and_then(|runtime| {
+            let outcome = runtime.block_on(run(cli));
+            // A blocked read of standard input must not keep a finished command alive.
+            runtime.shutdown_background();
+            outcome
+        });
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(fail) => fail.report(json),
+    }
+}
+
+async fn run(cli: Cli) -> Result<(), Fail> {
+    let common = cli.common;
+    if !matches!(cli.command, Command::Serve(_)) {
+        out::log_quietly();
+    }
+    match cli.command {
+        Command::Serve(args) => commands::serve::run(*args).await,
+        Command::Register(args) => commands::register::run(&common, args).await,
+        Command::Whoami => commands::whoami::run(&common).await,
+        Command::Discover(args) => commands::discover::run(&common, args).await,
+        Command::Send(args) => commands::send::run(&common, args).await,
+        Command::Listen(args) => commands::listen::run(&common, args).await,
+        Command::History(args) => commands::history::run(&common, args).await,
+        Command::Reply(args) => commands::reply::run(&common, args).await,
+        Command::Status(args) => commands::status::run(&common, args).await,
+        Command::Invite => commands::invite::run(&common).await,
+        Command::Unregister(args) => commands::unregister::run(&common, args).await,
+        Command::Admin(args) => commands::admin::run(&common, args).await,
+        Command::Completions { shell } => {
+            commands::completions::run(shell);
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! `chorus completions`: a script that teaches a shell our words.
+
+use crate::cli::Cli;
+use clap::CommandFactory;
+
+pub fn run(shell: clap_complete::Shell) {
+    clap_complete::generate(shell, &mut Cli::command(), "chorus", &mut std::io::stdout());
+}

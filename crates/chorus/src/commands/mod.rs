@@ -1,0 +1,15 @@
+//! One file per command.
+
+pub mod admin;
+pub mod completions;
+pub mod discover;
+pub mod history;
+pub mod invite;
+pub mod listen;
+pub mod register;
+pub mod reply;
+pub mod send;
+pub mod serve;
+pub mod status;
+pub mod unregister;
+pub mod whoami;

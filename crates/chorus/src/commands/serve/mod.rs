@@ -1,0 +1,72 @@
+//! `chorus serve`: run a hub until told to stop.
+
+mod options;
+
+use crate::fail::Fail;
+use crate::signals::Stop;
+use options::{LogFormat, Options};
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Read what is not given otherwise from this file; without it, from chorus.toml here if there is one
+    #[arg(long, value_name = "FILE", env = "CHORUS_CONFIG")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    options: Options,
+}
+
+pub async fn run(args: Args) -> Result<(), Fail> {
+    let options = args.options.or(Options::from_file(args.config.as_deref())?);
+    log(&options)?;
+    let settings = options.settings()?;
+    let mut stop = Stop::watch()?;
+    raise_file_limit();
+    // TLS of the hub and of its webhooks: one provider for the process.
+    let running = chorus_server::start(settings)
+        .await
+        .map_err(|e| Fail::usage(e.to_string()))?;
+    let mut out = std::io::stdout().lock();
+    let told = writeln!(out, "chorus listening on {}", running.url()).and_then(|()| out.flush());
+    drop(out);
+    told.map_err(|e| Fail::usage(format!("standard output: {e}")))?;
+    stop.asked().await;
+    tracing::info!("stopping; a second signal ends it at once");
+    running.stop().await;
+    Ok(())
+}
+
+fn log(options: &Options) -> Result<(), Fail> {
+    let filter = options.log.as_deref().unwrap_or("info");
+    let filter = tracing_subscriber::EnvFilter::try_new(filter);
+    let filter = filter.map_err(|e| {
+        Fail::usage(format!(
+            "--log {}: {e}",
+            options.log.as_deref().unwrap_or_default()
+        ))
+    })?;
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
+    let _ = match options.log_format.unwrap_or_default() {
+        LogFormat::Text => log.with_ansi(std::io::stderr().is_terminal()).try_init(),
+        LogFormat::Json => log.json().flatten_event(true).try_init(),
+    };
+    Ok(())
+}
+
+/// Every open stream is a file: the soft limit of many systems is 1024, the hard one is meant for servers.
+fn raise_file_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    if let Err(error) = setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: limit.maximum,
+            maximum: limit.maximum,
+        },
+    ) {
+        tracing::warn!(%error, "the limit of open files stays at {:?}", limit.current);
+    }
+}

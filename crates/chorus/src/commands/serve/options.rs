@@ -1,0 +1,289 @@
+//! Everything `chorus serve` can be told: by flag, else by variable, else by file (DESIGN: one struct).
+
+use crate::fail::Fail;
+use chorus_server::Settings;
+use chorus_wire::{identity::Address, secret::Secret};
+use serde::{Deserialize, Deserializer};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+#[derive(Debug, Default, clap::Args, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Options {
+    /// Address to listen on [default: 127.0.0.1:3000]; port 0 takes a free one
+    #[arg(long, value_name = "ADDR", env = "CHORUS_LISTEN")]
+    listen: Option<SocketAddr>,
+    /// Where the hub keeps its data [default: chorus-data]
+    #[arg(long, value_name = "DIR", env = "CHORUS_DATA_DIR")]
+    #[serde(alias = "data_dir")]
+    data_dir: Option<PathBuf>,
+    /// What the hub calls itself to the outside [default: the address it listens on]
+    #[arg(long, value_name = "URL", env = "CHORUS_PUBLIC_URL")]
+    #[serde(alias = "public_url")]
+    public_url: Option<String>,
+    /// The host that short names stand for [default: chorus]
+    #[arg(long, value_name = "NAME", env = "CHORUS_HOST_NAME")]
+    #[serde(alias = "host_name")]
+    host_name: Option<String>,
+    /// What the hub is called in its discovery document [default: Chorus]
+    #[arg(long, value_name = "TEXT", env = "CHORUS_SERVER_NAME")]
+    #[serde(alias = "server_name")]
+    server_name: Option<String>,
+    /// postgres://… instead of a file in the data directory
+    #[arg(long, value_name = "URL", env = "CHORUS_DATABASE", hide_env_values = true, value_parser = secret)]
+    database: Option<Secret>,
+    /// How hubs tell one another [default: local]
+    #[arg(long, value_name = "URL", env = "CHORUS_BUS", hide_env_values = true)]
+    bus: Option<String>,
+    /// A key that may do what operators may (repeatable; the variable separates them by commas)
+    #[arg(
+        long = "operator-key",
+        value_name = "KEY",
+        env = "CHORUS_OPERATOR_KEYS",
+        hide_env_values = true,
+        value_delimiter = ',',
+        value_parser = secret
+    )]
+    #[serde(alias = "operator_keys", alias = "operator-key", deserialize_with = "keys")]
+    operator_keys: Vec<Secret>,
+    /// Requests per key and minute, 0 for no limit [default: 600]
+    #[arg(long, value_name = "N", env = "CHORUS_RATE_LIMIT")]
+    #[serde(alias = "rate_limit")]
+    rate_limit: Option<u32>,
+    /// How long messages and activity are kept, such as 90d [default: for good]
+    #[arg(long, value_name = "TIME", env = "CHORUS_RETAIN")]
+    retain: Option<Span>,
+    /// How many agents may register [default: any number]
+    #[arg(long, value_name = "N", env = "CHORUS_MAX_AGENTS")]
+    #[serde(alias = "max_agents")]
+    max_agents: Option<u64>,
+    /// How long a receiver's endpoint may take to answer [default: 10s]
+    #[arg(long, value_name = "TIME", env = "CHORUS_WEBHOOK_TIMEOUT")]
+    #[serde(alias = "webhook_timeout")]
+    webhook_timeout: Option<Span>,
+    /// Let endpoints be on loopback and private addresses: for tests and closed networks
+    #[arg(
+        long,
+        env = "CHORUS_ALLOW_PRIVATE_ENDPOINTS",
+        value_name = "YES",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        value_parser = clap::builder::BoolishValueParser::new()
+    )]
+    #[serde(alias = "allow_private_endpoints")]
+    allow_private_endpoints: Option<bool>,
+    /// Certificate chain, PEM; the hub then speaks https
+    #[arg(long, value_name = "FILE", env = "CHORUS_TLS_CERT")]
+    #[serde(alias = "tls_cert")]
+    tls_cert: Option<PathBuf>,
+    /// The certificate's key, PEM
+    #[arg(long, value_name = "FILE", env = "CHORUS_TLS_KEY")]
+    #[serde(alias = "tls_key")]
+    tls_key: Option<PathBuf>,
+    /// What to log: a level, or target=level pairs [default: info]
+    #[arg(long, value_name = "FILTER", env = "CHORUS_LOG")]
+    pub log: Option<String>,
+    /// How to log it [default: text]
+    #[arg(long, value_name = "FORMAT", env = "CHORUS_LOG_FORMAT")]
+    #[serde(alias = "log_format")]
+    pub log_format: Option<LogFormat>,
+}
+
+#[derive(Clone, Copy, Debug, Default, clap::ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    #[default]
+    Text,
+    Json,
+}
+
+impl Options {
+    /// `named`, which must be there, or `chorus.toml` in the working directory, which may.
+    pub fn from_file(named: Option<&Path>) -> Result<Self, Fail> {
+        let path = named.unwrap_or(Path::new("chorus.toml"));
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound && named.is_none() => {
+                return Ok(Self::default());
+            }
+            Err(e) => return Err(Fail::usage(format!("{}: {e}", path.display()))),
+        };
+        // Not the error's own text: it quotes the line, and the line may hold a key.
+        let wrong = |e: toml::de::Error| {
+            let line = e.span().map_or(1, |span| {
+                text[..span.start.min(text.len())].matches('\n').count() + 1
+            });
+            Fail::usage(format!(
+                "{} line {line}: {}",
+                path.display(),
+                e.message().replace('\n', " ")
+            ))
+        };
+        toml::from_str(&text).map_err(wrong)
+    }
+
+    /// What is not given here, from `other`.
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            listen: self.listen.or(other.listen),
+            data_dir: self.data_dir.or(other.data_dir),
+            public_url: self.public_url.or(other.public_url),
+            host_name: self.host_name.or(other.host_name),
+            server_name: self.server_name.or(other.server_name),
+            database: self.database.or(other.database),
+            bus: self.bus.or(other.bus),
+            operator_keys: if self.operator_keys.is_empty() {
+                other.operator_keys
+            } else {
+                self.operator_keys
+            },
+            rate_limit: self.rate_limit.or(other.rate_limit),
+            retain: self.retain.or(other.retain),
+            max_agents: self.max_agents.or(other.max_agents),
+            webhook_timeout: self.webhook_timeout.or(other.webhook_timeout),
+            allow_private_endpoints: self.allow_private_endpoints.or(other.allow_private_endpoints),
+            tls_cert: self.tls_cert.or(other.tls_cert),
+            tls_key: self.tls_key.or(other.tls_key),
+            log: self.log.or(other.log),
+            log_format: self.log_format.or(other.log_format),
+        }
+    }
+
+    pub fn settings(self) -> Result<Settings, Fail> {
+        let mut settings = Settings::at(self.data_dir.unwrap_or_else(|| "chorus-data".into()));
+        settings.listen = self.listen.unwrap_or(settings.listen);
+        settings.server_name = self.server_name.unwrap_or(settings.server_name);
+        settings.rate_limit = self.rate_limit.unwrap_or(settings.rate_limit);
+        settings.public_url = self.public_url.map(public_url).transpose()?;
+        settings.tls = match (self.tls_cert, self.tls_key) {
+            (Some(cert), Some(key)) => Some((cert, key)),
+            (None, None) => None,
+            (Some(_), None) | (None, Some(_)) => {
+                return Err(Fail::usage("--tls-cert and --tls-key belong together"));
+            }
+        };
+        match self.bus.as_deref() {
+            None | Some("local") => {}
+            Some(_) => return Err(Fail::usage("--bus: this hub only knows the local bus")),
+        }
+        let hub = &mut settings.hub;
+        if let Some(name) = self.host_name {
+            Address::parse("--host-name", &format!("a@{name}")).map_err(|e| Fail::usage(e.message))?;
+            hub.host_name = name;
+        }
+        hub.database = self.database;
+        hub.operator_keys = self
+            .operator_keys
+            .into_iter()
+            .filter(|key| !key.expose().is_empty())
+            .collect();
+        hub.max_agents = self.max_agents;
+        hub.allow_private_endpoints = self
+            .allow_private_endpoints
+            .unwrap_or(hub.allow_private_endpoints);
+        hub.webhook_timeout = self.webhook_timeout.map_or(hub.webhook_timeout, |span| span.0);
+        hub.retain = self.retain.map(|span| span.0);
+        Ok(settings)
+    }
+}
+
+fn secret(text: &str) -> Result<Secret, std::convert::Infallible> {
+    Ok(Secret::new(text))
+}
+
+fn public_url(text: String) -> Result<String, Fail> {
+    let good = chorus_client::Client::new(&text, None).map(|client| client.base().to_owned());
+    good.map_err(|_| Fail::usage("--public-url is an http or https URL without user, query or fragment"))
+}
+
+/// One key or a list of them. Errors must not quote what they could not read.
+fn keys<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Secret>, D::Error> {
+    let wrong = || serde::de::Error::custom("operator-keys is a list of texts");
+    match toml::Value::deserialize(from).map_err(|_| wrong())? {
+        toml::Value::String(key) => Ok(vec![Secret::new(key)]),
+        toml::Value::Array(keys) => keys
+            .iter()
+            .map(|key| key.as_str().map(Secret::new).ok_or_else(wrong))
+            .collect(),
+        toml::Value::Integer(_)
+        | toml::Value::Float(_)
+        | toml::Value::Boolean(_)
+        | toml::Value::Datetime(_)
+        | toml::Value::Table(_) => Err(wrong()),
+    }
+}
+
+/// `90d`, `12h`, `30m`, `10s` or `500ms`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span(Duration);
+
+impl FromStr for Span {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || "a time looks like 90d, 12h, 30m, 10s or 500ms".to_owned();
+        let unit = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
+        let count: u64 = text[..unit].parse().map_err(|_| wrong())?;
+        let millis: u64 = match &text[unit..] {
+            "ms" => 1,
+            "s" => 1_000,
+            "m" => 60_000,
+            "h" => 3_600_000,
+            "d" => 86_400_000,
+            _ => return Err(wrong()),
+        };
+        let millis = count
+            .checked_mul(millis)
+            .filter(|millis| *millis > 0)
+            .ok_or_else(wrong)?;
+        Ok(Self(Duration::from_millis(millis)))
+    }
+}
+
+impl<'de> Deserialize<'de> for Span {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        String::deserialize(from)?
+            .parse()
+            .map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_has_a_number_and_a_unit() {
+        assert_eq!("90d".parse(), Ok(Span(Duration::from_secs(90 * 86_400))));
+        assert_eq!("500ms".parse(), Ok(Span(Duration::from_millis(500))));
+        for bad in [
+            "",
+            "90",
+            "d",
+            "-1d",
+            "1.5h",
+            "1w",
+            "0s",
+            "99999999999999999999d",
+            "213503982335d",
+        ] {
+            assert!(bad.parse::<Span>().is_err(), "{bad}");
+        }
+    }
+
+    // DESIGN, Configuration: the nearer word wins.
+    #[test]
+    fn what_is_given_wins_over_what_is_in_the_file() {
+        let near: Options = toml::from_str("rate-limit = 5").unwrap();
+        let far: Options =
+            toml::from_str("rate_limit = 9\nmax-agents = 3\noperator-keys = [\"a\", \"b\"]").unwrap();
+        let both = near.or(far).settings().unwrap();
+        assert_eq!(
+            (both.rate_limit, both.hub.max_agents, both.hub.operator_keys.len()),
+            (5, Some(3), 2)
+        );
+    }
+}

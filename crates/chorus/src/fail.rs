@@ -1,0 +1,83 @@
+//! How a command ends badly: one sentence and one of four exit codes.
+
+use chorus_client::Error;
+use std::process::ExitCode;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// The command makes no sense as it was given, or a local file is in the way.
+    Usage = 1,
+    /// There are no credentials, or the hub no longer takes them.
+    NotRegistered = 2,
+    /// The other side could not be reached, or asks to come back later.
+    Transport = 3,
+    /// The other side said no.
+    Refused = 4,
+}
+
+#[derive(Debug)]
+pub struct Fail {
+    exit: Exit,
+    code: String,
+    message: String,
+}
+
+impl Fail {
+    pub fn new(exit: Exit, code: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            exit,
+            code: code.into(),
+            message: message.into(),
+        }
+    }
+
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, "USAGE", message)
+    }
+
+    pub fn not_registered() -> Self {
+        let message = "no credentials found; run: chorus register NAME@HOST --hub URL --culture TAG";
+        Self::new(Exit::NotRegistered, "NOT_REGISTERED", message)
+    }
+
+    /// The same error from a call with an operator's key: nobody has to register because of it.
+    pub fn of_operator(self) -> Self {
+        match self.exit {
+            Exit::NotRegistered => Self {
+                exit: Exit::Refused,
+                ..self
+            },
+            Exit::Usage | Exit::Transport | Exit::Refused => self,
+        }
+    }
+
+    pub fn report(&self, json: bool) -> ExitCode {
+        if json {
+            let error = serde_json::json!({ "code": self.code, "message": self.message });
+            anstream::eprintln!(
+                "{}",
+                serde_json::json!({ "error": error, "exit": self.exit as u8 })
+            );
+        } else {
+            anstream::eprintln!("chorus: {}", crate::out::harmless(&self.message));
+        }
+        ExitCode::from(self.exit as u8)
+    }
+}
+
+impl From<Error> for Fail {
+    fn from(error: Error) -> Self {
+        let message = error.to_string();
+        match error {
+            Error::Transport(_) => Self::new(Exit::Transport, "TRANSPORT", message),
+            Error::Answer(_) => Self::new(Exit::Transport, "NOT_UNDERSTOOD", message),
+            Error::Input(_) => Self::usage(message),
+            Error::File { .. } => Self::new(Exit::Usage, "FILE", message),
+            Error::Refused(refusal) if refusal.status == 401 => {
+                Self::new(Exit::NotRegistered, refusal.code, message)
+            }
+            Error::Refused(refusal) if refusal.passes() => Self::new(Exit::Transport, refusal.code, message),
+            Error::Refused(refusal) => Self::new(Exit::Refused, refusal.code, message),
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What is printed: lines for people, or JSON lines for programs.
+
+use anstyle::{AnsiColor, Style};
+use serde::Serialize;
+use std::io::Write;
+
+pub const STRONG: Style = Style::new().bold();
+pub const FAINT: Style = Style::new().dimmed();
+pub const GOOD: Style = Style::new().fg_color(Some(anstyle::Color::Ansi(AnsiColor::Green)));
+pub const BAD: Style = Style::new().fg_color(Some(anstyle::Color::Ansi(AnsiColor::Red)));
+
+/// One thing to say: as JSON with `--json`, else in the words that `human` makes.
+pub fn say<T: Serialize>(json: bool, value: &T, human: impl FnOnce() -> String) {
+    let text = if json {
+        serde_json::to_string(value).unwrap_or_default()
+    } else {
+        human()
+    };
+    line(&text);
+}
+
+/// A line on standard output, at once. Colours go only to terminals that want them (NO_COLOR).
+pub fn line(text: &str) {
+    let mut out = anstream::stdout().lock();
+    // Whoever closed the pipe has heard enough; that is no failure of ours.
+    let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+}
+
+pub fn painted(style: Style, text: &str) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+/// Foreign text for a terminal (SKL-17): no escape sequences, nothing that reorders what is read, and further lines are
+/// set in, so that no message can pass for two.
+pub fn harmless(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' => out.push_str("\n    "),
+            '\t' => out.push(c),
+            '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+                out.push('\u{fffd}')
+            }
+            c if c.is_control() => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// `04:30:05` of an RFC 3339 instant.
+pub fn clock(instant: &str) -> &str {
+    instant.get(11..19).unwrap_or(instant)
+}
+
+/// `2026-03-22T04:30:05Z` of an RFC 3339 instant.
+pub fn seconds(instant: &str) -> String {
+    match instant.get(..19) {
+        Some(start) if instant.ends_with('Z') => format!("{start}Z"),
+        Some(_) | None => harmless(instant),
+    }
+}
+
+/// What the client crate has to say on the side goes to standard error, one plain line each.
+pub fn log_quietly() {
+    let filter = std::env::var("CHORUS_LOG").unwrap_or_else(|_| "chorus=warn,chorus_client=warn".into());
+    let filter = tracing_subscriber::EnvFilter::try_new(filter).unwrap_or_default();
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
+    let _ = log.without_time().with_target(false).with_ansi(false).try_init();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // SKL-17
+    #[test]
+    fn foreign_text_cannot_drive_the_terminal() {
+        let sly = "a\u{1b}[2Jb\u{7}c\u{202e}d\r\u{9b}31m\nbob@chorus: e";
+        let shown = harmless(sly);
+        assert!(!shown.contains(['\u{1b}', '\u{7}', '\r', '\u{202e}', '\u{9b}']));
+        assert!(shown.ends_with("\n    bob@chorus: e"), "{shown}");
+        assert_eq!(harmless("grüße\t你好 👋"), "grüße\t你好 👋");
+    }
+}
