@@ -1,4 +1,5 @@
-//! One PostgreSQL server for the whole test binary, and a fresh database in it for every story.
+//! One PostgreSQL server for the whole test binary, or the one that `./test` started for all of them, and a fresh database in
+//! it for every story.
 
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
@@ -27,41 +28,72 @@ impl Database {
     pub async fn fresh() -> Option<Self> {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let server = tokio::task::spawn_blocking(server).await.unwrap()?;
-        let admin = format!("postgres://postgres@127.0.0.1:{}/postgres", server.port);
-        let (client, connection) = tokio_postgres::connect(&admin, NoTls)
+        let (client, connection) = tokio_postgres::connect(&server.database("postgres"), NoTls)
             .await
             .expect("PostgreSQL answers");
         tokio::spawn(connection);
-        let finished = std::mem::take(&mut *FINISHED.lock().unwrap());
-        for name in finished {
-            client
-                .batch_execute(&format!("drop database {name} with (force)"))
-                .await
-                .unwrap();
+        for name in finished(&client).await {
+            // Another process may be dropping it at the same moment.
+            let _ = client
+                .batch_execute(&format!("drop database if exists {name} with (force)"))
+                .await;
         }
-        let name = format!("story_{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("story_{}_{number}", std::process::id());
         client
             .batch_execute(&format!("create database {name}"))
             .await
             .unwrap();
         Some(Self {
-            url: format!("postgres://postgres@127.0.0.1:{}/{name}", server.port),
+            url: server.database(&name),
             name,
         })
     }
 }
 
+/// The databases of stories that are over: this process's, and those of processes that have ended.
+async fn finished(client: &tokio_postgres::Client) -> Vec<String> {
+    let mut names = std::mem::take(&mut *FINISHED.lock().unwrap());
+    let rows = client
+        .query("select datname from pg_database where datname like 'story%'", &[])
+        .await
+        .unwrap();
+    let gone = |name: &String| {
+        let process = name.split('_').nth(1).unwrap_or_default();
+        !Path::new("/proc").join(process).exists()
+    };
+    names.extend(rows.iter().map(|row| row.get::<_, String>(0)).filter(gone));
+    names
+}
+
 struct Server {
-    port: u16,
+    /// Everything before the database's name.
+    base: String,
     // Its standard input is our end of the leash: when this process ends, however it ends, the guard reads the end of
     // the pipe, stops the server and removes its files.
-    _guard: Child,
+    _guard: Option<Child>,
+}
+
+impl Server {
+    fn database(&self, name: &str) -> String {
+        format!("{}/{name}", self.base)
+    }
 }
 
 fn server() -> Option<&'static Server> {
     static SERVER: OnceLock<Option<Server>> = OnceLock::new();
     SERVER
         .get_or_init(|| {
+            // Where every test is a process of its own, each would otherwise start a server of its own.
+            if let Ok(url) = std::env::var("CHORUS_TEST_POSTGRES") {
+                let (base, _) = url
+                    .rsplit_once('/')
+                    .expect("CHORUS_TEST_POSTGRES ends in /database");
+                return Some(Server {
+                    base: base.into(),
+                    _guard: None,
+                });
+            }
             let Some(bin) = binaries() else {
                 assert!(
                     std::env::var_os("CI").is_none(),
@@ -143,7 +175,10 @@ fn launch(bin: &Path) -> Server {
         .spawn()
         .unwrap();
     await_server(bin, port, &dir);
-    Server { port, _guard: guard }
+    Server {
+        base: format!("postgres://postgres@127.0.0.1:{port}"),
+        _guard: Some(guard),
+    }
 }
 
 fn await_server(bin: &Path, port: u16, dir: &Path) {
