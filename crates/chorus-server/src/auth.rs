@@ -60,6 +60,34 @@ impl FromRequestParts<Doors> for Who {
     }
 }
 
+/// Somebody with a key. Taken before the body is: a caller without one learns that, not what is wrong with its JSON (TRN-24).
+pub struct Known(pub Principal);
+
+impl FromRequestParts<Doors> for Known {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, doors: &Doors) -> Result<Self, Refused> {
+        let Who(who) = Who::from_request_parts(parts, doors).await?;
+        match who {
+            Principal::Anyone => Err(Code::Unauthorized.into()),
+            Principal::Agent(_) | Principal::Operator(_) => Ok(Known(who)),
+        }
+    }
+}
+
+/// An operator, for the same reason.
+pub struct Operator(pub Principal);
+
+impl FromRequestParts<Doors> for Operator {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, doors: &Doors) -> Result<Self, Refused> {
+        let Who(who) = Who::from_request_parts(parts, doors).await?;
+        who.operator()?;
+        Ok(Operator(who))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

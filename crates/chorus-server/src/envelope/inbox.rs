@@ -2,7 +2,7 @@
 
 use crate::query::{Query, Resume, Segment};
 use crate::reply::{self, Answer};
-use crate::{auth::Asked, auth::Who, body::Whole, doors::Doors, stream};
+use crate::{auth::Asked, auth::Known, auth::Who, body::Whole, doors::Doors, stream};
 use axum::extract::State;
 use chorus_hub::{delivery, envelope, identity};
 use chorus_wire::message::{ReceiverReply, Standing};
@@ -62,7 +62,7 @@ async fn session(State(doors): State<Doors>, Who(who): Who) -> Answer {
         (status = 404, body = Failure), (status = 409, body = Failure, description = "Another response stands")))]
 async fn respond(
     State(doors): State<Doors>,
-    Who(who): Who,
+    Known(who): Known,
     Segment(trace_id): Segment,
     Whole(body): Whole,
 ) -> Answer {

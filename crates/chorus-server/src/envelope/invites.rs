@@ -1,7 +1,7 @@
 //! `/invites`: the codes that a gated hub asks for, made, listed and revoked by operators (lesson 9).
 
 use crate::reply::{self, Answer};
-use crate::{auth::Who, body::Whole, doors::Doors, query::Segment};
+use crate::{auth::Operator, auth::Who, body::Whole, doors::Doors, query::Segment};
 use axum::extract::State;
 use chorus_hub::identity::invites::{self, NewInvite};
 use chorus_wire::reply::{Failure, Invite, Success};
@@ -46,7 +46,7 @@ fn parse(body: &[u8]) -> Result<NewInvite> {
 /// Make an invite code; it is shown this once
 #[utoipa::path(post, path = "/invites", tag = "identity", request_body = InviteBody, security(("operator_key" = [])),
     responses((status = 201, body = Success<Invite>), (status = 401, body = Failure), (status = 403, body = Failure)))]
-async fn create(State(doors): State<Doors>, Who(who): Who, Whole(body): Whole) -> Answer {
+async fn create(State(doors): State<Doors>, Operator(who): Operator, Whole(body): Whole) -> Answer {
     reply::wrapped(
         &doors,
         StatusCode::CREATED,

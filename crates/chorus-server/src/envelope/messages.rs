@@ -1,12 +1,12 @@
 //! `POST /messages` and `GET /messages/{trace_id}`: sending, and where a message stands (TRN-13…27, TRN-52…54, R-22, R-27, R-29).
 
 use crate::reply::{self, Answer, Refused};
-use crate::{auth::Who, body::Whole, doors::Doors, negotiate, query::Segment};
+use crate::{auth::Known, auth::Who, body::Whole, doors::Doors, negotiate, query::Segment};
 use axum::extract::{FromRequestParts, State};
 use axum::{body::Body, response::Response};
 use bytes::Bytes;
 use chorus_hub::envelope::{self, Idempotency, Outcome, Streamed};
-use chorus_wire::message::{SendRequest, Sent, Standing};
+use chorus_wire::message::{Delivery, SendRequest, Sent, Standing};
 use chorus_wire::reply::{Failure, Success};
 use chorus_wire::{Error, Result, json, limits, sse};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header, request::Parts};
@@ -94,7 +94,7 @@ fn once(key: Option<String>, body: &Bytes) -> Result<Option<Idempotency>> {
         (status = 401, body = Failure), (status = 403, body = Failure, description = "A key sends only as its own agent"),
         (status = 404, body = Failure, description = "The receiver is not registered"),
         (status = 409, body = Failure, description = "The Idempotency-Key was used with another body")))]
-async fn send(State(doors): State<Doors>, Who(who): Who, manner: Manner, Whole(body): Whole) -> Answer {
+async fn send(State(doors): State<Doors>, Known(who): Known, manner: Manner, Whole(body): Whole) -> Answer {
     let request = SendRequest::parse(&body)?;
     let once = once(manner.key, &body)?;
     if request.stream && manner.streams {
@@ -108,11 +108,33 @@ async fn send(State(doors): State<Doors>, Who(who): Who, manner: Manner, Whole(b
     reply::wrapped(&doors, status, Sent::new(&outcome.delivery, outcome.trace_id))
 }
 
-/// The ordinary outcome as the one event of a stream.
+/// The ordinary outcome as the one event of a stream; its name says which it was (TRN-54).
 fn done(outcome: &Outcome) -> Answer {
     let sent = Sent::new(&outcome.delivery, outcome.trace_id);
-    let data = serde_json::to_string(&sent).map_err(Error::internal)?;
-    Ok(events(Body::from(sse::event("done", None, &data))))
+    let (name, data) = match &outcome.delivery {
+        Delivery::Failed { error_code, detail } => {
+            let fault = Fault {
+                code: error_code,
+                message: detail,
+                sent,
+            };
+            ("error", serde_json::to_string(&fault))
+        }
+        Delivery::Delivered { .. } | Delivery::DeliveredSse | Delivery::Queued => {
+            ("done", serde_json::to_string(&sent))
+        }
+    };
+    let data = data.map_err(Error::internal)?;
+    Ok(events(Body::from(sse::event(name, None, &data))))
+}
+
+/// The data of an `error` event: what readers of such streams look for (lesson 12), then the ordinary outcome.
+#[derive(serde::Serialize)]
+struct Fault<'a> {
+    code: &'a str,
+    message: &'a str,
+    #[serde(flatten)]
+    sent: Sent,
 }
 
 fn relay(mut from: mpsc::Receiver<Bytes>) -> Response {

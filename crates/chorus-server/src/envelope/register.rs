@@ -1,6 +1,6 @@
 //! `POST /register` and `POST /agents`: an agent comes, by itself or by an operator (TRN-01…07, TRN-28…31, R-10, R-11).
 
-use crate::auth::{Asked, Who};
+use crate::auth::{Asked, Operator};
 use crate::reply::{self, Answer, Form, Refused};
 use crate::{body::Whole, doors::Doors};
 use axum::extract::State;
@@ -103,7 +103,7 @@ struct OperatorRegistrationBody {
 #[utoipa::path(post, path = "/agents", tag = "identity", request_body = OperatorRegistrationBody, security(("operator_key" = [])),
     responses((status = 201, body = Success<Registered>), (status = 200, body = Success<Registered>, description = "Updated"),
         (status = 401, body = Failure), (status = 403, body = Failure)))]
-async fn register_for(State(doors): State<Doors>, Who(who): Who, Whole(body): Whole) -> Answer {
+async fn register_for(State(doors): State<Doors>, Operator(who): Operator, Whole(body): Whole) -> Answer {
     let request = Registration::parse_operator(&body)?;
     let (new, registered) = identity::register_for(&who, &doors.hub, request).await?;
     reply::wrapped(&doors, status(new), registered)
