@@ -7,6 +7,9 @@ use std::{fmt, time::Duration};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Micros(pub i64);
 
+/// 0000-01-01T00:00:00Z
+const YEAR_ZERO: i64 = -62_167_219_200_000_000;
+
 impl Micros {
     pub const fn plus(self, by: Duration) -> Self {
         Self(self.0.saturating_add(by.as_micros() as i64))
@@ -45,7 +48,10 @@ impl Micros {
             return None;
         }
         let at: jiff::Timestamp = text.parse().ok()?;
-        Some(Self(at.as_nanosecond().div_euclid(1_000) as i64 + i64::from(at.as_nanosecond().rem_euclid(1_000) != 0)))
+        let up = i64::from(at.as_nanosecond().rem_euclid(1_000) != 0);
+        let at = Self(at.as_nanosecond().div_euclid(1_000) as i64 + up);
+        // An offset or the rounding can lead out of the years 0 to 9999, where the text would need a sign and sort wrongly.
+        (YEAR_ZERO <= at.0 && jiff::Timestamp::from_microsecond(at.0).is_ok()).then_some(at)
     }
 }
 

@@ -95,6 +95,15 @@ fn the_two_printed_forms() {
     assert_eq!(Micros(0).millis(), "1970-01-01T00:00:00.000Z");
 }
 
+// Outside of them a text would need a sign, and would sort wrongly.
+#[test]
+fn instants_outside_the_years_of_four_digits_are_refused() {
+    assert!(Micros::parse("0000-01-01T00:00:00Z").is_some());
+    for outside in ["0000-01-01T00:00:00+00:01", "9999-12-31T23:59:59.999Z", "9999-12-30T22:00:00.9999999Z"] {
+        assert_eq!(Micros::parse(outside), None, "{outside}");
+    }
+}
+
 // lesson 9: the pair that goes wrong when fractions are printed only sometimes
 #[test]
 fn half_a_second_past_comes_after_the_full_second() {

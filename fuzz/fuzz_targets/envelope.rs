@@ -1,0 +1,14 @@
+//! An envelope that is accepted is printed as one line that reads back as itself.
+
+#![no_main]
+
+use chorus_wire::envelope::Envelope;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &str| {
+    if let Ok(envelope) = Envelope::parse(text) {
+        let printed = envelope.to_json();
+        assert!(!printed.contains(['\n', '\r']));
+        assert_eq!(Envelope::parse(&printed).expect("what was printed"), envelope);
+    }
+});
