@@ -11,6 +11,8 @@ mod postgres;
 
 mod a2a;
 mod activity;
+mod backup;
+mod catchup;
 mod deadlines;
 mod discover;
 mod edges;
