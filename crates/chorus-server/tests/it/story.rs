@@ -8,10 +8,10 @@ macro_rules! story {
     };
     ($name:ident, with($with:expr), |$hub:ident| async $story:block) => {
         mod $name {
-            #[allow(unused_imports)]
+            #[allow(unused_imports, reason = "a short story may need nothing from its file")]
             use super::*;
 
-            #[allow(unused_mut)]
+            #[allow(unused_mut, reason = "only stories that restart the hub change it")]
             async fn tell(mut $hub: crate::hub::Hub) $story
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

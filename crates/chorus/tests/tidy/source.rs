@@ -149,7 +149,7 @@ fn piece(chars: &[char], at: usize) -> (usize, Layer) {
         return (i.min(chars.len()), Layer::Comment);
     }
     let inside_name = at > 0 && (chars[at - 1].is_alphanumeric() || chars[at - 1] == '_');
-    if is(at, 'r') && !(inside_name && !matches!(chars[at - 1], 'b' | 'c')) {
+    if is(at, 'r') && (!inside_name || matches!(chars[at - 1], 'b' | 'c')) {
         let hashes = chars[at + 1..].iter().take_while(|c| **c == '#').count();
         let open = at + 1 + hashes;
         if is(open, '"') {
