@@ -15,6 +15,8 @@ pub enum Exit {
     Refused = 4,
 }
 
+const OURS: [&str; 5] = ["USAGE", "FILE", "NOT_REGISTERED", "TRANSPORT", "NOT_UNDERSTOOD"];
+
 #[derive(Debug)]
 pub struct Fail {
     exit: Exit,
@@ -51,6 +53,14 @@ impl Fail {
         }
     }
 
+    /// What a person reads: a hub's or a receiver's code belongs to it, ours say nothing new.
+    fn sentence(&self) -> String {
+        match OURS.contains(&self.code.as_str()) {
+            true => self.message.clone(),
+            false => format!("{} ({})", self.message, self.code),
+        }
+    }
+
     pub fn report(&self, json: bool) -> ExitCode {
         if json {
             let error = serde_json::json!({ "code": self.code, "message": self.message });
@@ -59,7 +69,7 @@ impl Fail {
                 serde_json::json!({ "error": error, "exit": self.exit as u8 })
             );
         } else {
-            anstream::eprintln!("chorus: {}", crate::out::harmless(&self.message));
+            anstream::eprintln!("chorus: {}", crate::out::harmless(&self.sentence()));
         }
         ExitCode::from(self.exit as u8)
     }
@@ -73,11 +83,14 @@ impl From<Error> for Fail {
             Error::Answer(_) => Self::new(Exit::Transport, "NOT_UNDERSTOOD", message),
             Error::Input(_) => Self::usage(message),
             Error::File { .. } => Self::new(Exit::Usage, "FILE", message),
-            Error::Refused(refusal) if refusal.status == 401 => {
-                Self::new(Exit::NotRegistered, refusal.code, message)
+            Error::Refused(refusal) => {
+                let exit = match refusal.status {
+                    401 => Exit::NotRegistered,
+                    _ if refusal.passes() => Exit::Transport,
+                    _ => Exit::Refused,
+                };
+                Self::new(exit, refusal.code, refusal.message)
             }
-            Error::Refused(refusal) if refusal.passes() => Self::new(Exit::Transport, refusal.code, message),
-            Error::Refused(refusal) => Self::new(Exit::Refused, refusal.code, message),
         }
     }
 }

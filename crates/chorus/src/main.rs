@@ -15,11 +15,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => {
-            // Help and version are no errors; everything else here is usage, exit code 1.
-            let _ = error.print();
-            return ExitCode::from(u8::from(error.use_stderr()));
-        }
+        Err(error) => return not_parsed(&error),
     };
     let json = cli.common.json;
     let outcome = tokio::runtime::Builder::new_multi_thread()
@@ -36,6 +32,21 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(fail) => fail.report(json),
     }
+}
+
+/// Help and version are no errors; everything else here is usage, exit code 1.
+fn not_parsed(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        let _ = error.print();
+        return ExitCode::SUCCESS;
+    }
+    if std::env::args().any(|word| word == "--json") {
+        let said = error.to_string();
+        let first = said.lines().next().unwrap_or_default();
+        return Fail::usage(first.trim_start_matches("error: ")).report(true);
+    }
+    let _ = error.print();
+    ExitCode::from(1)
 }
 
 async fn run(cli: Cli) -> Result<(), Fail> {

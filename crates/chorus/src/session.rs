@@ -4,7 +4,7 @@ use crate::{cli::Common, fail::Fail};
 use chorus_client::Client;
 use chorus_client::files::{Credentials, Place, State};
 use chorus_wire::secret::Secret;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub struct Session {
     pub place: Place,
@@ -27,18 +27,17 @@ impl Session {
     }
 }
 
-/// Where this agent's files are.
+/// Where this agent's files are. Paths stay as they were given: the working directory never changes, and a person knows
+/// `alice/config.json` better than what it is short for.
 pub fn place(common: &Common) -> Result<Place, Fail> {
-    let workspace = std::env::current_dir().map_err(|e| Fail::usage(format!("no working directory: {e}")))?;
     let home = match std::env::var_os("CHORUS_HOME").filter(|home| !home.is_empty()) {
-        Some(home) => workspace.join(home),
+        Some(home) => PathBuf::from(home),
         None => {
-            let home: PathBuf =
-                etcetera::home_dir().map_err(|e| Fail::usage(format!("no home directory: {e}")))?;
+            let home = etcetera::home_dir().map_err(|e| Fail::usage(format!("no home directory: {e}")))?;
             home.join(".chorus")
         }
     };
-    Ok(Place::find(common.credentials.as_deref(), &workspace, &home))
+    Ok(Place::find(common.credentials.as_deref(), Path::new(""), &home))
 }
 
 /// A hub to talk to without an identity: the one named, else the one of the credentials. There is no built-in hub.

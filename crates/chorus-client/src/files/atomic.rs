@@ -68,7 +68,8 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
     Draft::for_target(path)?.replace(bytes)
 }
 
-fn folder_of(path: &Path) -> PathBuf {
+/// The folder a file is in; the working directory for a bare name.
+pub fn folder_of(path: &Path) -> PathBuf {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
         Some(_) | None => PathBuf::from("."),

@@ -56,7 +56,7 @@ pub struct Turn(#[expect(dead_code, reason = "the lock lasts as long as the file
 impl Turn {
     pub fn take(place: &Place) -> Result<Self> {
         let path = place.state.with_extension("lock");
-        atomic::private_folder(path.parent().unwrap_or(&path))?;
+        atomic::private_folder(&atomic::folder_of(&path))?;
         let file = atomic::private()
             .write(true)
             .create(true)

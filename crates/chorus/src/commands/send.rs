@@ -2,7 +2,7 @@
 
 use crate::fail::{Exit, Fail};
 use crate::{cli::Common, out, session, session::Session};
-use chorus_client::files::{Credentials, History, Line, Place, history::Dir};
+use chorus_client::files::{Credentials, History, Line, Place, State, history::Dir};
 use chorus_client::{Client, direct};
 use chorus_hub::Clock;
 use chorus_wire::envelope::{Draft, Envelope};
@@ -68,12 +68,11 @@ async fn by_hub(common: &Common, args: &Args, text: String) -> Result<(), Fail> 
 async fn directly(common: &Common, args: &Args, text: String, url: &str) -> Result<(), Fail> {
     let place = session::place(common)?;
     let saved = Credentials::read(&place)?;
+    let known = saved.as_ref().map(|who| State::read(&place, who)).transpose()?.and_then(|state| state.culture);
     let from = args.from.clone().or(saved.map(|who| who.agent_id));
     let from = from.ok_or_else(|| Fail::usage("who are you? pass --from NAME@HOST"))?;
-    let culture = args
-        .culture
-        .clone()
-        .ok_or_else(|| Fail::usage("which culture? pass --culture, such as en or ja"))?;
+    let culture = args.culture.clone().or(known);
+    let culture = culture.ok_or_else(|| Fail::usage("which culture? pass --culture, such as en or ja"))?;
     let envelope = draft(args, &place, &args.to, &from, culture, text)?.check();
     let envelope = envelope.map_err(|e| Fail::usage(e.message))?;
     let reply = direct::send(url, &envelope, args.retry).await?;
@@ -217,9 +216,5 @@ fn refused_by_receiver(reply: &ReceiverReply) -> Result<(), Fail> {
     }
     let code = reply.error_code.clone().unwrap_or_else(|| "REFUSED".into());
     let detail = reply.detail.clone().unwrap_or_else(|| "no reason given".into());
-    Err(Fail::new(
-        Exit::Refused,
-        code.clone(),
-        format!("the receiver refused it: {detail} ({code})"),
-    ))
+    Err(Fail::new(Exit::Refused, code, format!("the receiver refused it: {detail}")))
 }

@@ -1,0 +1,14 @@
+//! The command line, run as people and programs run it: the real binary, a real hub, folders of their own.
+#![expect(clippy::unwrap_used, reason = "a step that cannot be taken is a failure")]
+
+mod actors;
+mod admin;
+mod configuration;
+mod crash;
+mod direct;
+mod exec;
+mod listen;
+#[path = "../../../chorus-server/tests/it/postgres.rs"]
+mod postgres;
+mod register;
+mod talk;
