@@ -68,7 +68,11 @@ async fn by_hub(common: &Common, args: &Args, text: String) -> Result<(), Fail> 
 async fn directly(common: &Common, args: &Args, text: String, url: &str) -> Result<(), Fail> {
     let place = session::place(common)?;
     let saved = Credentials::read(&place)?;
-    let known = saved.as_ref().map(|who| State::read(&place, who)).transpose()?.and_then(|state| state.culture);
+    let known = saved
+        .as_ref()
+        .map(|who| State::read(&place, who))
+        .transpose()?
+        .and_then(|state| state.culture);
     let from = args.from.clone().or(saved.map(|who| who.agent_id));
     let from = from.ok_or_else(|| Fail::usage("who are you? pass --from NAME@HOST"))?;
     let culture = args.culture.clone().or(known);
@@ -216,5 +220,9 @@ fn refused_by_receiver(reply: &ReceiverReply) -> Result<(), Fail> {
     }
     let code = reply.error_code.clone().unwrap_or_else(|| "REFUSED".into());
     let detail = reply.detail.clone().unwrap_or_else(|| "no reason given".into());
-    Err(Fail::new(Exit::Refused, code, format!("the receiver refused it: {detail}")))
+    Err(Fail::new(
+        Exit::Refused,
+        code,
+        format!("the receiver refused it: {detail}"),
+    ))
 }
