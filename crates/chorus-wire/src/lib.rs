@@ -4,6 +4,7 @@ pub mod card;
 pub mod cursor;
 pub mod envelope;
 pub mod error;
+pub mod frame;
 pub mod identity;
 pub mod json;
 pub mod limits;

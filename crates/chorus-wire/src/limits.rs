@@ -40,6 +40,39 @@ pub const SKILLS: usize = 64;
 /// `detail` of a receiver's error reply.
 pub const DETAIL_CHARS: usize = 2_048;
 
+/// a frame as submitted. Frames announce; what is longer belongs behind a reference.
+pub const FRAME_BYTES: usize = 64 * 1024;
+/// The body around a frame: the largest frame, the longest scope and the keys of both.
+pub const SUBMISSION_BYTES: usize = FRAME_BYTES + 1024;
+/// FRM-29…43, R-53: a text that people read, in octets. So are findings and sentences.
+pub const FRAME_TEXT_OCTETS: usize = 2_048;
+/// a handover replaces a file, so it may be longer than an announcement.
+pub const HANDOVER_OCTETS: usize = 8 * 1024;
+/// one reference or tag, and every pointer for which the draft prints no bound.
+pub const FRAME_ITEM_OCTETS: usize = 1_024;
+/// items of one array.
+pub const FRAME_ITEMS: usize = 256;
+/// the label of an option, a namespaced class, a branch, the reference of a return: what fits in one line of a screen.
+pub const FRAME_LABEL_OCTETS: usize = 256;
+/// FRM-29, FRM-33, FRM-36: a resource, a working tree, a scope.
+pub const FRAME_PATH_OCTETS: usize = 512;
+/// FRM-31, R-53: a session id, an instrument.
+pub const SESSION_OCTETS: usize = 128;
+/// a role, a grant scope.
+pub const ROLE_OCTETS: usize = 64;
+/// FRM-33, R-40: an hour. A longer claim is extended, so that a crashed session's claim ends.
+pub const LEASE_MS: u64 = 3_600_000;
+/// Whole numbers beyond 2^53 are read differently by different JSON parsers.
+pub const WHOLE_NUMBER: u64 = (1 << 53) - 1;
+/// how far `created_at` may be from the hub's clock, either way.
+pub const FRAME_CLOCK_SKEW: Duration = Duration::from_secs(24 * 3600);
+/// R-49, FRM-102: subscriptions that one frame may reach.
+pub const EXPANSION: usize = 10_000;
+/// A filter expression: every axis several times over; the roster repeats it for each session.
+pub const FILTER_OCTETS: usize = 1_024;
+/// How much of a field's name an error repeats: a name may be as long as the frame.
+pub const FIELD_NAME_OCTETS: usize = 128;
+
 ///
 pub const IDEMPOTENCY_KEY_CHARS: usize = 256;
 /// how long an answer is kept.

@@ -1,0 +1,188 @@
+//! Why a frame, a scope or a filter is refused: a closed catalogue with the text and status of each code (FRM-83…94, R-45, R-53).
+
+use crate::{Code, Error, limits};
+use serde::Serialize;
+use std::fmt;
+
+macro_rules! catalogue {
+    ($($variant:ident $code:literal $status:literal $retry:literal $sentence:literal;)+) => {
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum FrameCode { $($variant),+ }
+
+        impl FrameCode {
+            pub const ALL: &'static [FrameCode] = &[$(FrameCode::$variant),+];
+            /// What stands in `code`.
+            pub const fn as_str(self) -> &'static str { match self { $(FrameCode::$variant => $code),+ } }
+            /// The HTTP status it is answered with.
+            pub const fn status(self) -> u16 { match self { $(FrameCode::$variant => $status),+ } }
+            /// Whether the same request may succeed later.
+            pub const fn retryable(self) -> bool { match self { $(FrameCode::$variant => $retry),+ } }
+            /// What it means, in one sentence.
+            pub const fn sentence(self) -> &'static str { match self { $(FrameCode::$variant => $sentence),+ } }
+        }
+    };
+}
+
+catalogue! {
+    JsonInvalid "json-invalid" 400 false "The body is not one JSON object without doubled keys.";
+    EnvelopeVersionUnsupported "envelope-version-unsupported" 400 false "This hub speaks frames of envelope_version 1.0 only.";
+    KindUnknown "kind-unknown" 400 false "The kind is none of the fifteen.";
+    PayloadKindMismatch "payload-kind-mismatch" 400 false "The payload does not have the shape of the frame's kind.";
+    FieldMissing "field-missing" 400 false "A required field is not there.";
+    FieldInvalid "field-invalid" 400 false "A field has a value that it may not have.";
+    FieldUnknown "field-unknown" 400 false "There is a field that nobody knows; frames take no extensions.";
+    FilterAxisUnknown "filter-axis-unknown" 400 false "The filter names something that frames cannot be filtered by.";
+    FilterValueInvalid "filter-value-invalid" 400 false "A clause of the filter is not axis:value with a value of that axis.";
+    // Not 413: a shorter body would not help, a narrower scope does.
+    ExpansionTooLarge "expansion-too-large" 400 false "The scope reaches more sessions than one frame may; choose a narrower one.";
+    Unauthenticated "unauthenticated" 401 false "An agent's key is required, sent as Authorization: Bearer <api_key>.";
+    Forbidden "forbidden" 403 false "This key may not do that for this handle.";
+    SenderIdentityMismatch "sender-identity-mismatch" 403 false "The frame speaks for somebody else than the key that sent it.";
+    ScopeUnauthorised "scope-unauthorised" 403 false "The sender may not address this scope.";
+    NotFound "not-found" 404 false "There is no such thing at this path.";
+    MethodNotAllowed "method-not-allowed" 405 false "The path does not take this method.";
+    RequestTimeout "request-timeout" 408 true "The request did not arrive completely in time.";
+    Conflict "conflict" 409 false "It contradicts what is already there.";
+    FrameTooLarge "frame-too-large" 413 false "The frame is larger than 64 KiB.";
+    RateLimited "rate-limited" 429 true "Too many frames in a short time; Retry-After says when to go on.";
+    TooManyStreams "too-many-streams" 429 true "The handle has too many open streams; close one first.";
+    HeadersTooLarge "headers-too-large" 431 false "The request's headers are longer than this hub reads.";
+    Internal "internal" 500 true "The hub failed; the request id finds the reason in its log.";
+    ScopeUnimplemented "scope-unimplemented" 501 false "The scope is well-formed, but this hub does not expand it.";
+    Unavailable "unavailable" 503 true "The hub cannot do this right now; nothing was done, try again.";
+    BusUnavailable "bus-unavailable" 503 true "The hubs cannot reach one another right now; nobody has heard the frame, try again.";
+}
+
+impl fmt::Display for FrameCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for FrameCode {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.as_str())
+    }
+}
+
+/// `{"code","field"?,"message"}` (FRM-83). What is not printed is for the log and the headers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FrameError {
+    pub code: FrameCode,
+    /// The field at fault: `kind`, `payload.question.options[1].label`, `scope`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
+    pub message: String,
+    #[serde(skip)]
+    pub cause: Option<String>,
+    /// Seconds after which to try again, where that is known.
+    #[serde(skip)]
+    pub retry_after: Option<u64>,
+}
+
+impl FrameError {
+    pub fn new(code: FrameCode, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            field: None,
+            message: message.into(),
+            cause: None,
+            retry_after: None,
+        }
+    }
+
+    /// The fault of one field.
+    pub fn at(code: FrameCode, field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            field: Some(field.into()),
+            ..Self::new(code, message)
+        }
+    }
+
+    pub fn missing(field: impl Into<String>) -> Self {
+        let field = field.into();
+        let message = format!("{field} is required");
+        Self::at(FrameCode::FieldMissing, field, message)
+    }
+
+    /// `must` is the end of the sentence “it must be …”.
+    pub fn invalid(field: impl Into<String>, must: impl fmt::Display) -> Self {
+        let field = field.into();
+        let message = format!("{field} must be {must}");
+        Self::at(FrameCode::FieldInvalid, field, message)
+    }
+
+    pub fn unknown(field: impl Into<String>) -> Self {
+        let field = field.into();
+        let message = format!("{field} is no field of this object");
+        Self::at(FrameCode::FieldUnknown, field, message)
+    }
+
+    pub(super) fn json(why: impl fmt::Display) -> Self {
+        Self::new(
+            FrameCode::JsonInvalid,
+            format!("the body is not valid JSON: {why}"),
+        )
+    }
+
+    pub(super) fn too_large() -> Self {
+        let most = limits::FRAME_BYTES;
+        Self::new(
+            FrameCode::FrameTooLarge,
+            format!("a frame has at most {most} bytes"),
+        )
+    }
+
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+impl From<FrameCode> for FrameError {
+    fn from(code: FrameCode) -> Self {
+        Self::new(code, code.sentence())
+    }
+}
+
+/// What the shared rooms refuse (keys, limits, the store) in the words of this protocol; the texts stay as they are.
+impl From<Error> for FrameError {
+    fn from(error: Error) -> Self {
+        let code = if error.code == Code::TooManyStreams {
+            FrameCode::TooManyStreams
+        } else {
+            of_status(error.code.status())
+        };
+        Self {
+            code,
+            field: None,
+            message: error.message,
+            cause: error.cause,
+            retry_after: error.retry_after,
+        }
+    }
+}
+
+fn of_status(status: u16) -> FrameCode {
+    match status {
+        400 => FrameCode::FieldInvalid,
+        401 => FrameCode::Unauthenticated,
+        403 => FrameCode::Forbidden,
+        404 => FrameCode::NotFound,
+        405 => FrameCode::MethodNotAllowed,
+        408 => FrameCode::RequestTimeout,
+        409 => FrameCode::Conflict,
+        413 => FrameCode::FrameTooLarge,
+        429 => FrameCode::RateLimited,
+        431 => FrameCode::HeadersTooLarge,
+        502..=504 => FrameCode::Unavailable,
+        _ => FrameCode::Internal,
+    }
+}
+
+impl fmt::Display for FrameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.code, self.message)
+    }
+}
+
+impl std::error::Error for FrameError {}

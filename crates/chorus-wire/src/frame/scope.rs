@@ -1,0 +1,174 @@
+//! A recipient scope: the set of live sessions that a frame is for, named by who they are (FRM-48…55, R-46, R-47).
+
+use super::error::FrameError;
+use crate::{identity::Handle, limits};
+use serde::Serialize;
+use std::{fmt, str::FromStr};
+
+/// A name of a narrow grammar that prints as it was written.
+macro_rules! name {
+    ($(#[$about:meta])* $name:ident, $grammar:path) => {
+        $(#[$about])*
+        #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+        #[serde(transparent)]
+        pub struct $name(String);
+
+        impl $name {
+            pub fn parse(text: &str) -> Option<Self> {
+                $grammar(text).then(|| Self(text.to_owned()))
+            }
+
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+name! {
+    /// An instrument, a session id, a tool class, or the beginning of an instrument: `[A-Za-z0-9._-]{1,128}` (R-53).
+    Ident, is_ident
+}
+
+name! {
+    /// A role in an organisation or the scope of a grant, compared exactly: `[a-z0-9][a-z0-9._-]{0,63}` (R-47).
+    Role, is_role
+}
+
+fn is_ident(text: &str) -> bool {
+    (1..=limits::SESSION_OCTETS).contains(&text.len())
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
+}
+
+fn is_role(text: &str) -> bool {
+    let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    (1..=limits::ROLE_OCTETS).contains(&text.len())
+        && inner(text.as_bytes()[0])
+        && text.bytes().all(|b| inner(b) || matches!(b, b'.' | b'_' | b'-'))
+}
+
+/// Whom a frame is for. Two scopes that mean the same are equal.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Scope {
+    /// `~alice` or `~alice/*`: all her sessions (FRM-49, FRM-50).
+    Handle(Handle),
+    /// `~alice/cc-*`: the sessions whose instrument begins so (FRM-51).
+    Prefix(Handle, Ident),
+    /// `~alice/cc-editor@s1`: one session (FRM-52).
+    Session(Handle, Ident, Ident),
+    /// `org:~acme/members/*` (FRM-53).
+    OrgMembers(Handle),
+    /// `org:~acme/members/reviewer/*` (FRM-54).
+    OrgRole(Handle, Role),
+    /// `accord:~peer/grant:ops` (FRM-55).
+    Accord(Handle, Role),
+}
+
+impl Scope {
+    /// The forms as the discovery document shows them.
+    pub const FORMS: [&'static str; 7] = [
+        "~handle",
+        "~handle/*",
+        "~handle/<prefix>*",
+        "~handle/<instrument>@<session>",
+        "org:<org>/members/*",
+        "org:<org>/members/<role>/*",
+        "accord:<peer-org>/grant:<grant>",
+    ];
+
+    /// Nothing but a form of the grammar reads as a scope.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (head, tail) = match text.split_once('/') {
+            Some((head, tail)) => (head, Some(tail)),
+            None => (text, None),
+        };
+        if let Some(org) = head.strip_prefix("org:") {
+            let members = tail?.strip_prefix("members/")?;
+            let org = org_handle(org)?;
+            return match members.strip_suffix("/*") {
+                Some(role) => Some(Self::OrgRole(org, Role::parse(role)?)),
+                None => (members == "*").then_some(Self::OrgMembers(org)),
+            };
+        }
+        if let Some(peer) = head.strip_prefix("accord:") {
+            let grant = Role::parse(tail?.strip_prefix("grant:")?)?;
+            return Some(Self::Accord(org_handle(peer)?, grant));
+        }
+        let handle = Handle::parse(head)?;
+        let Some(sessions) = tail.filter(|tail| *tail != "*") else {
+            return Some(Self::Handle(handle));
+        };
+        if let Some(prefix) = sessions.strip_suffix('*') {
+            return Some(Self::Prefix(handle, Ident::parse(prefix)?));
+        }
+        let (instrument, session) = sessions.split_once('@')?;
+        Some(Self::Session(
+            handle,
+            Ident::parse(instrument)?,
+            Ident::parse(session)?,
+        ))
+    }
+
+    /// The handle that `recipient_handle` must be (FRM-57): the principal's, the organisation's, the peer organisation's.
+    pub fn names(&self) -> &Handle {
+        match self {
+            Self::Handle(handle) | Self::Prefix(handle, _) | Self::Session(handle, ..) => handle,
+            Self::OrgMembers(org) | Self::OrgRole(org, _) | Self::Accord(org, _) => org,
+        }
+    }
+
+    /// The organisation whose sessions it reaches, which is what the filter axis `org` compares (FRM-79).
+    pub fn org(&self) -> Option<&Handle> {
+        match self {
+            Self::OrgMembers(org) | Self::OrgRole(org, _) | Self::Accord(org, _) => Some(org),
+            Self::Handle(_) | Self::Prefix(..) | Self::Session(..) => None,
+        }
+    }
+}
+
+/// With or without `~` (R-46).
+pub fn org_handle(text: &str) -> Option<Handle> {
+    match text.starts_with('~') {
+        true => Handle::parse(text),
+        false => Handle::parse(&format!("~{text}")),
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Handle(handle) => write!(f, "{handle}"),
+            Self::Prefix(handle, prefix) => write!(f, "{handle}/{prefix}*"),
+            Self::Session(handle, instrument, session) => write!(f, "{handle}/{instrument}@{session}"),
+            Self::OrgMembers(org) => write!(f, "org:{org}/members/*"),
+            Self::OrgRole(org, role) => write!(f, "org:{org}/members/{role}/*"),
+            Self::Accord(peer, grant) => write!(f, "accord:{peer}/grant:{grant}"),
+        }
+    }
+}
+
+impl FromStr for Scope {
+    type Err = FrameError;
+
+    /// R-53: whatever is outside the grammar is a fault of the field.
+    fn from_str(text: &str) -> Result<Self, FrameError> {
+        Self::parse(text).ok_or_else(|| FrameError::invalid("scope", MUST))
+    }
+}
+
+pub(super) const MUST: &str = "a scope such as ~alice, ~alice/cc-*, ~alice/cc-editor@s1, org:~acme/members/*, \
+                               org:~acme/members/reviewer/* or accord:~peer/grant:ops";
+
+impl Serialize for Scope {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
