@@ -1,0 +1,168 @@
+//! Open streams: taken over from the HTTP server once the head is known, so that an idle one costs a small task and a socket
+//! and nothing else; and written so that everything queued goes out in one write.
+
+use axum::{body::Body, response::Response};
+use bytes::Bytes;
+use chorus_hub::delivery::{Ending, Feed, Next};
+use chorus_wire::{limits, sse};
+use http::{HeaderValue, StatusCode, header, response::Parts};
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::{Instant, timeout};
+
+/// How much is written at once: larger writes save nothing and hold memory.
+const WRITE_BYTES: usize = 64 * 1024;
+/// A farewell that the socket does not take at once is not worth waiting for.
+const FAREWELL: Duration = Duration::from_millis(500);
+
+/// What travels in a response's extensions to the connection loop: the stream that is to take its place.
+#[derive(Clone)]
+pub(crate) struct Takeover(Arc<Mutex<Option<Feed>>>);
+
+impl Takeover {
+    pub fn take(&self) -> Option<Feed> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// The response that an open feed is answered with.
+pub fn reply(feed: Feed) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::OK;
+    let headers = response.headers_mut();
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/event-stream"),
+    );
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // Some proxies hold a stream back until they have a block of it, unless told not to.
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+        .extensions_mut()
+        .insert(Takeover(Arc::new(Mutex::new(Some(feed)))));
+    response
+}
+
+/// The head as it goes on the wire. The body ends where the connection does: no chunk sizes around every event.
+pub(crate) fn head(parts: &Parts) -> Vec<u8> {
+    let mut out = format!("HTTP/1.1 {}\r\n", parts.status).into_bytes();
+    let framing = [
+        header::CONTENT_LENGTH,
+        header::TRANSFER_ENCODING,
+        header::CONNECTION,
+    ];
+    for (name, value) in parts.headers.iter().filter(|(name, _)| !framing.contains(name)) {
+        out.extend_from_slice(name.as_str().as_bytes());
+        out.extend_from_slice(b": ");
+        out.extend_from_slice(value.as_bytes());
+        out.extend_from_slice(b"\r\n");
+    }
+    out.extend_from_slice(b"connection: close\r\n\r\n");
+    out
+}
+
+/// Writes the feed until its reader leaves, stops reading, or the feed ends.
+pub(crate) async fn run<S: AsyncRead + AsyncWrite + Unpin>(mut socket: S, head: Vec<u8>, mut feed: Feed) {
+    let mut first = Some(Bytes::from(head));
+    let mut quiet_until = Instant::now() + limits::KEEPALIVE;
+    loop {
+        let mut ignored = [0u8; 64];
+        let events = tokio::select! {
+            next = feed.next() => match next {
+                Next::Events(events) => events,
+                Next::Ended(why) => return end(socket, first, why).await,
+            },
+            read = socket.read(&mut ignored) => match read {
+                // Whatever a reader sends is none of our business; that it left is.
+                Ok(n) if n > 0 => continue,
+                Ok(_) | Err(_) => return,
+            },
+            () = tokio::time::sleep_until(quiet_until) => vec![Bytes::from_static(sse::KEEPALIVE)],
+        };
+        let chunk = first.take().into_iter().chain(events);
+        if let Err(why) = write(&mut socket, chunk, &feed).await {
+            metrics::counter!("chorus_streams_cut_total", "reason" => why).increment(1);
+            tracing::debug!(why, "a stream was cut off");
+            return;
+        }
+        quiet_until = Instant::now() + limits::KEEPALIVE;
+    }
+}
+
+/// Everything, in as few writes as it takes.
+async fn write<S: AsyncWrite + Unpin>(
+    socket: &mut S,
+    chunk: impl Iterator<Item = Bytes>,
+    feed: &Feed,
+) -> Result<(), &'static str> {
+    let mut chunk = chunk.peekable();
+    while let Some(event) = chunk.next() {
+        // A single event is written from where it is; several are put together first.
+        if chunk.peek().is_none() {
+            write_all(socket, &event, feed).await?;
+            break;
+        }
+        let mut together = Vec::with_capacity(event.len() * 2);
+        together.extend_from_slice(&event);
+        while let Some(next) = chunk.next_if(|next| together.len() + next.len() <= WRITE_BYTES) {
+            together.extend_from_slice(&next);
+        }
+        write_all(socket, &together, feed).await?;
+    }
+    poll_fn(|cx| Pin::new(&mut *socket).poll_flush(cx))
+        .await
+        .map_err(|_| "closed")
+}
+
+/// A reader that takes nothing for `limits::STREAM_CUT` is cut off; it resumes by its cursor (law 6).
+async fn write_all<S: AsyncWrite + Unpin>(
+    socket: &mut S,
+    mut bytes: &[u8],
+    feed: &Feed,
+) -> Result<(), &'static str> {
+    let mut blocked = false;
+    while !bytes.is_empty() {
+        let now = poll_fn(|cx| Poll::Ready(Pin::new(&mut *socket).poll_write(cx, bytes))).await;
+        let written = match now {
+            Poll::Ready(written) => written,
+            Poll::Pending => {
+                if !blocked {
+                    blocked = true;
+                    feed.blocked(true);
+                }
+                timeout(limits::STREAM_CUT, socket.write(bytes))
+                    .await
+                    .map_err(|_| "stalled")?
+            }
+        };
+        match written {
+            Ok(n) if n > 0 => bytes = &bytes[n..],
+            Ok(_) | Err(_) => return Err("closed"),
+        }
+    }
+    if blocked {
+        feed.blocked(false);
+    }
+    Ok(())
+}
+
+/// Says why, and when to come back: not all at the same moment.
+async fn end<S: AsyncWrite + Unpin>(mut socket: S, first: Option<Bytes>, why: Ending) {
+    let spread = limits::STREAM_RETRY.as_millis() as u64;
+    let retry = rand::random_range(spread / 2..spread * 2);
+    let farewell = format!(
+        "event: closing\nretry: {retry}\ndata: {{\"reason\":\"{}\"}}\n\n",
+        why.reason()
+    );
+    let said = async {
+        socket.write_all(&first.unwrap_or_default()).await?;
+        socket.write_all(farewell.as_bytes()).await?;
+        socket.shutdown().await
+    };
+    // A reader that is gone, or does not read, has its cursor.
+    let _ = timeout(FAREWELL, said).await;
+}
