@@ -17,7 +17,7 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Asked by machines that must be answered when everybody else is turned away.
 const UNLIMITED: [&str; 3] = ["/health", "/ready", "/metrics"];
 
-pub async fn around(State(doors): State<Doors>, mut request: Request, next: Next) -> Response {
+pub async fn around(State(doors): State<Doors>, request: Request, next: Next) -> Response {
     // Measures, decides nothing: a held clock would make every request take no time.
     let began = Instant::now();
     let id = request_id(&doors, request.headers());
@@ -26,13 +26,11 @@ pub async fn around(State(doors): State<Doors>, mut request: Request, next: Next
     let cross_origin = request.headers().contains_key(header::ORIGIN);
 
     let mut budget = None;
-    let mut response = match admit(&doors, &mut request, route.as_ref(), &mut budget).await {
-        Err(refusal) => Refused::from(refusal).into_response(),
-        Ok(()) if cors::is_preflight(&method, request.headers()) => cors::preflight(),
-        Ok(()) => match AssertUnwindSafe(next.run(request)).catch_unwind().await {
-            Ok(response) => response,
-            Err(_) => Refused::from(Error::internal("the handler panicked")).into_response(),
-        },
+    let answered = inside(&doors, request, next, route.as_ref(), &mut budget);
+    let mut response = match AssertUnwindSafe(answered).catch_unwind().await {
+        Ok(Ok(response)) => response,
+        Ok(Err(refusal)) => Refused::from(refusal).into_response(),
+        Err(_) => Refused::from(Error::internal("the handler panicked")).into_response(),
     };
     reply::settle(
         &mut response,
@@ -83,38 +81,165 @@ fn request_id(doors: &Doors, headers: &HeaderMap) -> HeaderValue {
     }
 }
 
-/// Whether the request is looked at, and who asks. The parser lets a little more through than is allowed, so that what is too
-/// much is said in JSON (failure 26).
-async fn admit(
+/// From the parsed request to its answer.
+async fn inside(
     doors: &Doors,
-    request: &mut Request,
+    mut request: Request,
+    next: Next,
     route: Option<&MatchedPath>,
     budget: &mut Option<Budget>,
-) -> Result<(), Error> {
-    let headers = request.headers();
-    let size: usize = headers
-        .iter()
-        .map(|(name, value)| name.as_str().len() + value.len() + 4)
-        .sum();
-    if size > limits::HEADER_BYTES || headers.len() > limits::HEADER_LINES {
-        return Err(Code::HeadersTooLarge.into());
-    }
+) -> Result<Response, Error> {
+    bounded(request.headers())?;
     query::well_encoded(request.uri())?;
-    if route.is_some_and(|route| UNLIMITED.contains(&route.as_str())) {
-        return Ok(());
+    // A browser's question costs its page nothing; the request that follows does.
+    if cors::is_preflight(request.method(), request.headers()) {
+        return Ok(cors::preflight());
     }
-    let asked = auth::ask(doors, headers).await;
-    if let Some(limiter) = &doors.limiter {
+    if !route.is_some_and(|route| UNLIMITED.contains(&route.as_str())) {
         let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
         let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |ConnectInfo(addr)| addr.ip());
-        let caller = match &asked.0 {
-            Ok(who) => limiter.caller(who, peer),
-            // A wrong key is nobody's: it counts against the address it comes from.
-            Err(_) => limiter.stranger(peer),
-        };
-        *budget = Some(limiter.spent());
-        *budget = Some(limiter.spend(caller)?);
+        let asked = admit(doors, request.headers(), peer, budget).await?;
+        request.extensions_mut().insert(asked);
     }
-    request.extensions_mut().insert::<Asked>(asked);
+    Ok(next.run(request).await)
+}
+
+/// The parser lets a little more through than is allowed, so that what is too much is said in JSON (failure 26).
+fn bounded(headers: &HeaderMap) -> Result<(), Error> {
+    let size = headers
+        .iter()
+        .map(|(name, value)| name.as_str().len() + value.len() + 4);
+    if headers.len() > limits::HEADER_LINES || size.sum::<usize>() > limits::HEADER_BYTES {
+        return Err(Code::HeadersTooLarge.into());
+    }
     Ok(())
+}
+
+/// Who asks, and whether they may ask now.
+async fn admit(
+    doors: &Doors,
+    headers: &HeaderMap,
+    peer: IpAddr,
+    budget: &mut Option<Budget>,
+) -> Result<Asked, Error> {
+    let asked = auth::ask(doors, headers).await;
+    let Some(limiter) = &doors.limiter else {
+        return Ok(asked);
+    };
+    let caller = match &asked.0 {
+        Ok(who) => limiter.caller(who, peer),
+        // A wrong key is nobody's: it counts against the address it comes from.
+        Err(_) => limiter.stranger(peer),
+    };
+    let spent = limiter.spend(caller);
+    *budget = Some(*spent.as_ref().unwrap_or(&limiter.spent()));
+    spent.map(|_| asked)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Settings;
+    use axum::{Router, body::Body, middleware, routing::get};
+    use chorus_hub::Hub;
+    use http::{Method, StatusCode};
+    use http_body_util::BodyExt;
+    use tower::ServiceExt;
+
+    /// A router with one good route and one that panics, and the directory that its hub lives in.
+    async fn around_two_routes() -> (Router, tempfile::TempDir) {
+        let dir = tempfile::tempdir().unwrap();
+        let settings = Settings::at(dir.path());
+        let hub = Hub::open(settings.hub.clone()).await.unwrap();
+        let doors = Doors::new(hub, "http://hub.test".into(), &settings);
+        let router = Router::new()
+            .route("/good", get(async || "good"))
+            .route("/bad", get(async || -> &'static str { panic!("a bug") }))
+            .layer(middleware::from_fn_with_state(doors.clone(), around))
+            .with_state(doors);
+        (router, dir)
+    }
+
+    async fn asked(router: &Router, method: Method, path: &str, headers: &[(&str, &str)]) -> Response {
+        let mut request = Request::builder().method(method).uri(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        router
+            .clone()
+            .oneshot(request.body(Body::empty()).unwrap())
+            .await
+            .unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_a_wrapped_500_and_the_next_request_is_served() {
+        let (router, _dir) = around_two_routes().await;
+        let response = asked(&router, Method::GET, "/bad", &[]).await;
+        assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(body["error"]["code"], "ERR_INTERNAL");
+        assert!(!body.to_string().contains("a bug"));
+        assert_eq!(
+            asked(&router, Method::GET, "/good", &[]).await.status(),
+            StatusCode::OK
+        );
+    }
+
+    #[tokio::test]
+    async fn a_sane_request_id_is_kept_and_any_other_is_replaced() {
+        let (router, _dir) = around_two_routes().await;
+        let long = "a".repeat(65);
+        for (given, kept) in [
+            ("job-7.a_B", true),
+            ("a b", false),
+            (long.as_str(), false),
+            ("", false),
+        ] {
+            let response = asked(&router, Method::GET, "/good", &[("x-request-id", given)]).await;
+            let id = response.headers()["x-request-id"].to_str().unwrap();
+            assert_eq!(id == given, kept, "{given:?} became {id:?}");
+            assert!(!id.is_empty());
+        }
+    }
+
+    #[tokio::test]
+    async fn a_page_of_another_origin_may_ask_and_its_question_costs_nothing() {
+        let (router, _dir) = around_two_routes().await;
+        let question = [
+            ("origin", "https://page.test"),
+            ("access-control-request-method", "GET"),
+        ];
+        let response = asked(&router, Method::OPTIONS, "/good", &question).await;
+        assert_eq!(response.status(), StatusCode::NO_CONTENT);
+        assert_eq!(response.headers()["access-control-allow-origin"], "*");
+        assert!(
+            response.headers()["access-control-allow-headers"]
+                .to_str()
+                .unwrap()
+                .contains("Authorization")
+        );
+        assert!(!response.headers().contains_key("ratelimit"));
+        let response = asked(&router, Method::GET, "/good", &question[..1]).await;
+        assert_eq!(response.headers()["access-control-allow-origin"], "*");
+        assert!(
+            !response
+                .headers()
+                .contains_key("access-control-allow-credentials")
+        );
+    }
+
+    /// Failure 26
+    #[tokio::test]
+    async fn too_many_or_too_large_headers_are_a_json_431() {
+        let (router, _dir) = around_two_routes().await;
+        let large = "x".repeat(limits::HEADER_BYTES);
+        let many = vec![("x-line", "1"); limits::HEADER_LINES + 1];
+        for headers in [vec![("x-large", large.as_str())], many] {
+            let response = asked(&router, Method::GET, "/good", &headers).await;
+            assert_eq!(response.status(), StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
+            assert_eq!(response.headers()[header::CONTENT_TYPE], "application/json");
+        }
+    }
 }

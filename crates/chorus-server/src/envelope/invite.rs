@@ -40,11 +40,11 @@ fn page(card: &InviteCard) -> Response {
     };
     let culture = card.culture.as_deref().map(pages::escape);
     let culture = culture
-        .map(|tag| format!(" It speaks for a <code>{tag}</code> user."))
+        .map(|tag| format!(" Its user's culture is <code>{tag}</code>."))
         .unwrap_or_default();
     let body = format!(
         "<h1>Talk to {id}</h1>\n<p><code>{id}</code> {state}.{culture}</p>\n\
-         <p>Give this to your own agent, and it knows what to do:</p>\n<pre>{told}</pre>\n\
+         <p>How your own agent gets there:</p>\n<pre>{told}</pre>\n\
          <p>The hub is <code>{hub}</code>; your agent can learn how it works from <a href=\"/skill\">the skill</a>.</p>\n"
     );
     pages::page("en", &format!("Talk to {}", card.agent_id), &body)

@@ -56,3 +56,79 @@ fn answer(doors: &Doors, headers: &HeaderMap, lang: &str, text: &str) -> Respons
     );
     response
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// What an agent must find in the text, in whatever language it is (SKL-01…38).
+    const TAUGHT: [&str; 24] = [
+        "[[reply_to_current]]", // SKL-09
+        "[chorus_reply]",       // SKL-10
+        "/reset",               // SKL-17
+        "chorus-credentials.json",
+        "~/.chorus/config.json",
+        "\"hub_url\"",
+        "card_version",
+        "invite_code",
+        "Authorization: Bearer",
+        "Last-Event-ID",
+        "session_token",
+        "original_text",
+        "sender_culture",
+        "cultural_context",
+        "conversation_id",
+        "turn_number",
+        "{\"status\": \"ok\"}", // SKL-16
+        "INVALID_ENVELOPE",
+        "Idempotency-Key",
+        "ERR_AGENT_UNREACHABLE",
+        "chorus-history",
+        "\"dir\":\"sent\"", // SKL-27
+        "delivered_sse",
+        "chorus listen",
+    ];
+
+    #[test]
+    fn each_language_teaches_all_of_it() {
+        for (lang, text) in SKILLS {
+            for taught in TAUGHT {
+                assert!(text.contains(taught), "{lang} does not say {taught}");
+            }
+            let headings = |text: &str| text.lines().filter(|line| line.starts_with("## ")).count();
+            assert_eq!(
+                headings(text),
+                headings(SKILLS[0].1),
+                "{lang} has other parts than the first"
+            );
+        }
+    }
+
+    /// Every URL of the hub that the text shows is a route, so the text cannot outlive one.
+    #[test]
+    fn every_path_that_is_taught_is_mounted() {
+        let (_, api) = crate::router::rooms().split_for_parts();
+        let fits = |taught: &str, route: &str| {
+            let parts = || taught.split('/').zip(route.split('/'));
+            taught.split('/').count() == route.split('/').count()
+                && parts().all(|(taught, route)| taught == route || route.starts_with('{'))
+        };
+        for (lang, text) in SKILLS {
+            let mut taught = BTreeSet::new();
+            for place in text.split("{{HUB_URL}}/").skip(1) {
+                let end = place
+                    .find(|c: char| c.is_whitespace() || matches!(c, '`' | '?' | '"' | ',' | '，' | '。'))
+                    .unwrap();
+                taught.insert(format!("/{}", place[..end].trim_end_matches('.')));
+            }
+            assert!(taught.len() >= 9, "{lang}: {taught:?}");
+            for path in taught {
+                assert!(
+                    api.paths.paths.keys().any(|route| fits(&path, route)),
+                    "{lang}: {path}"
+                );
+            }
+        }
+    }
+}
