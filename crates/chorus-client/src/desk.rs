@@ -63,9 +63,9 @@ impl Desk {
         self.state.as_ref()?.cursor()
     }
 
-    /// The message whose reply a crash left owing.
-    pub fn unanswered(&self) -> Option<&str> {
-        self.state.as_ref()?.unanswered.as_deref()
+    /// The messages whose replies are still owed, oldest first.
+    pub fn unanswered(&self) -> &[String] {
+        self.state.as_ref().map_or(&[], |state| &state.unanswered)
     }
 
     /// Files a received message. It is durable when this returns.
@@ -86,7 +86,7 @@ impl Desk {
         })
     }
 
-    /// Everything up to `cursor` is filed and handed over; `owed` is the message that still waits for its reply.
+    /// Everything up to `cursor` is filed and handed over; `owed` is a message that now waits for its reply.
     pub fn reached(&mut self, cursor: Option<Cursor>, owed: Option<&str>) -> Result<()> {
         let Some(state) = &mut self.state else {
             return Ok(());
@@ -94,8 +94,26 @@ impl Desk {
         if let Some(cursor) = cursor {
             state.cursor = Some(cursor.to_string());
         }
-        state.unanswered = owed.map(str::to_owned);
+        if let Some(owed) = owed {
+            state.unanswered.push(owed.to_owned());
+            let over = state.unanswered.len().saturating_sub(limits::REPLIES_OWED);
+            state.unanswered.drain(..over);
+        }
         state.save(&self.place)
+    }
+
+    /// The reply to this message is with the hub, or can never be.
+    pub fn settled(&mut self, trace_id: &str) -> Result<()> {
+        let Some(state) = &mut self.state else {
+            return Ok(());
+        };
+        let before = state.unanswered.len();
+        state.unanswered.retain(|owed| owed != trace_id);
+        if state.unanswered.len() == before {
+            Ok(())
+        } else {
+            state.save(&self.place)
+        }
     }
 
     /// `reply` was this message's answer; a repeat of its turn gets it again.

@@ -8,8 +8,8 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::{Method, Request, Response, StatusCode, body::Incoming, header, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::{convert::Infallible, sync::Arc};
-use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 
 /// A valid envelope that a peer posted, and where its answer goes.
 #[derive(Debug)]
@@ -22,38 +22,72 @@ pub struct Posted {
 pub const INVALID_ENVELOPE: &str = "INVALID_ENVELOPE";
 pub const UNSUPPORTED_VERSION: &str = "UNSUPPORTED_VERSION";
 
-/// Accepts peers until it is dropped, and hands their envelopes on in the order they came.
-pub async fn receive(listener: TcpListener, to: mpsc::Sender<Posted>) {
+/// Accepts peers and hands their envelopes on in the order they came, until `stop` is true; then the answers that are under
+/// way still leave.
+pub async fn receive(listener: TcpListener, to: mpsc::Sender<Posted>, mut stop: watch::Receiver<bool>) {
     let places = Arc::new(Semaphore::new(limits::DIRECT_CONNECTIONS));
     loop {
-        let Ok(place) = places.clone().acquire_owned().await else {
-            return;
+        let accepted = tokio::select! {
+            accepted = accept(&listener, &places) => accepted,
+            _ = stop.wait_for(|stop| *stop) => break,
         };
-        let socket = match listener.accept().await {
-            Ok((socket, _)) => socket,
+        match accepted {
+            Ok((socket, place)) => {
+                tokio::spawn(converse(socket, to.clone(), stop.clone(), place));
+            }
             Err(error) => {
                 // Out of file descriptors, most likely: without a pause this would spin.
                 tracing::warn!(%error, "a peer could not be accepted");
                 tokio::time::sleep(limits::BACKOFF.0).await;
-                continue;
             }
-        };
+        }
+    }
+    let everyone = places.acquire_many(limits::DIRECT_CONNECTIONS as u32);
+    let _ = tokio::time::timeout(limits::DIRECT_FAREWELL, everyone).await;
+}
+
+/// A peer, and the place it takes until it has gone.
+async fn accept(
+    listener: &TcpListener,
+    places: &Arc<Semaphore>,
+) -> std::io::Result<(TcpStream, OwnedSemaphorePermit)> {
+    let place = places
+        .clone()
+        .acquire_owned()
+        .await
+        .map_err(std::io::Error::other)?;
+    Ok((listener.accept().await?.0, place))
+}
+
+async fn converse(
+    socket: TcpStream,
+    to: mpsc::Sender<Posted>,
+    mut stop: watch::Receiver<bool>,
+    _place: OwnedSemaphorePermit,
+) {
+    let serve = service_fn(|request| {
         let to = to.clone();
-        tokio::spawn(async move {
-            let serve = service_fn(|request| {
-                let to = to.clone();
-                async move { Ok::<_, Infallible>(answer(request, to).await) }
-            });
-            let connection = hyper::server::conn::http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(limits::DIRECT_REQUEST)
-                .max_buf_size(chorus_wire::limits::CONNECTION_BUFFER_BYTES)
-                .serve_connection(TokioIo::new(socket), serve);
-            if let Err(error) = connection.await {
-                tracing::debug!(%error, "a direct connection broke");
-            }
-            drop(place);
-        });
+        async move { Ok::<_, Infallible>(answer(request, to).await) }
+    });
+    let connection = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits::DIRECT_REQUEST)
+        .max_buf_size(chorus_wire::limits::CONNECTION_BUFFER_BYTES)
+        .serve_connection(TokioIo::new(socket), serve);
+    let mut connection = std::pin::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => Some(ended),
+        _ = stop.wait_for(|stop| *stop) => None,
+    };
+    let ended = match ended {
+        Some(ended) => ended,
+        None => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a direct connection broke");
     }
 }
 

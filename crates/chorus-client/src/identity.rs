@@ -1,7 +1,7 @@
 //! Coming, going and looking around: registration, the directory, sessions and registration codes.
 
 use crate::http::{Call, segment};
-use crate::{Client, Error, Result};
+use crate::{Client, Error, Result, limits};
 use chorus_wire::CARD_VERSION;
 use chorus_wire::reply::{AgentRecord, Deleted, DirectoryRow, Invite, InviteCard, Registered, SessionToken};
 use chorus_wire::{secret::Secret, time::Micros};
@@ -51,14 +51,38 @@ impl Client {
         self.data(Call::get(path)).await
     }
 
-    /// Everybody on the hub. A hub without the directory of 002 lists records, which say the same (TRN-34, TRN-59).
+    /// Everybody on the hub, page by page. A hub without the directory of 002 lists records, which say the same
+    /// (TRN-34, TRN-59).
     pub async fn discover(&self) -> Result<Vec<DirectoryRow>> {
+        let mut all: Vec<DirectoryRow> = Vec::new();
+        for _ in 0..limits::DIRECTORY_PAGES {
+            let page = self.directory_page(all.last()).await?;
+            let full = page.len() == limits::DIRECTORY_PAGE;
+            // A hub that does not know pages answers with everything, every time.
+            let repeats = page
+                .last()
+                .is_some_and(|last| all.iter().any(|row| row.agent_id == last.agent_id));
+            if !repeats {
+                all.extend(page);
+            }
+            if !full || repeats {
+                break;
+            }
+        }
+        Ok(all)
+    }
+
+    async fn directory_page(&self, after: Option<&DirectoryRow>) -> Result<Vec<DirectoryRow>> {
         let paths = self.paths().await?;
-        let answer = self.ask(Call::get(&*paths.directory)).await?;
+        let after = after
+            .map(|row| format!("&after={}", segment(&row.agent_id)))
+            .unwrap_or_default();
+        let query = format!("?limit={}{after}", limits::DIRECTORY_PAGE);
+        let answer = self.ask(Call::get(format!("{}{query}", paths.directory))).await?;
         if answer.status != 404 {
             return answer.bare();
         }
-        let records: Vec<AgentRecord> = self.data(Call::get(&*paths.agents)).await?;
+        let records: Vec<AgentRecord> = self.data(Call::get(format!("{}{query}", paths.agents))).await?;
         Ok(records.into_iter().map(row).collect())
     }
 

@@ -6,6 +6,9 @@ use std::time::Duration;
 pub const ANSWER_BYTES: usize = 16 * 1024 * 1024;
 /// Rows asked for at once: that many of the largest envelopes stay under [`ANSWER_BYTES`].
 pub const PAGE: usize = 200;
+/// Agents asked for at once, and how many such pages at most: a directory of more is not one that people read.
+pub const DIRECTORY_PAGE: usize = 1_000;
+pub const DIRECTORY_PAGES: usize = 100;
 /// Finding the hub and shaking hands.
 pub const CONNECT: Duration = Duration::from_secs(10);
 /// A whole call. A send may wait for a webhook on the hub's side, which has ten seconds unless its operator gave it more.
@@ -27,11 +30,15 @@ pub const DIRECT_CONNECTIONS: usize = 64;
 pub const DIRECT_QUEUE: usize = 64;
 /// A direct peer sends its whole request within this.
 pub const DIRECT_REQUEST: Duration = Duration::from_secs(30);
+/// How long a receiver that stops waits for its last answers to leave.
+pub const DIRECT_FAREWELL: Duration = Duration::from_secs(5);
 /// A direct peer's envelope is answered within this, or it hears that it was not.
 pub const DIRECT_ANSWER: Duration = Duration::from_secs(600);
 
 /// Replies kept in memory so that a repeated turn gets the first answer again.
 pub const REPLIES_KEPT: usize = 4_096;
+/// Replies that may be owed while a hub is away; beyond it the oldest is given up, and its sender sees `delivered` only.
+pub const REPLIES_OWED: usize = 256;
 /// Peers whose history is indexed in memory; beyond it one index is dropped and read again when needed.
 pub const INDEXED_PEERS: usize = 64;
 /// A line of a history file: an envelope, its frame, and room for what other tools add.

@@ -17,9 +17,9 @@ pub struct State {
     /// Everything up to here is in the history files.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cursor: Option<String>,
-    /// A message that was shown but not yet answered: after a crash its sender is still owed a reply (SKL-16).
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub unanswered: Option<String>,
+    /// Messages that were shown but not yet answered: after a crash their senders are still owed a reply (SKL-16).
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub unanswered: Vec<String>,
 }
 
 impl State {

@@ -6,7 +6,7 @@ use chorus_wire::envelope::Envelope;
 use chorus_wire::message::ReceiverReply;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 const HELLO: &str = r#"{"chorus_version":"0.4","sender_id":"alice@chorus.example","original_text":"下午一起喝杯咖啡?","sender_culture":"zh-CN"}"#;
 
@@ -16,8 +16,10 @@ async fn receiver(reply: ReceiverReply) -> (String, mpsc::Receiver<Envelope>) {
     let url = format!("http://{}/receive", listener.local_addr().unwrap());
     let (to, mut posted) = mpsc::channel::<Posted>(8);
     let (seen, heard) = mpsc::channel(8);
-    tokio::spawn(direct::receive(listener, to));
+    let (keep, stop) = watch::channel(false);
+    tokio::spawn(direct::receive(listener, to, stop));
     tokio::spawn(async move {
+        let _keep = keep;
         while let Some(Posted { envelope, answer }) = posted.recv().await {
             let _ = seen.send(envelope).await;
             let _ = answer.send(reply.clone());
@@ -136,4 +138,23 @@ async fn a_peer_that_is_not_there_is_a_transport_error() {
     .unwrap_err();
     assert!(matches!(error, Error::Transport(_)), "{error:?}");
     assert!(Client::new("not a url", None).is_err());
+}
+
+// The last answer leaves before the receiver does.
+#[tokio::test]
+async fn a_receiver_that_stops_still_answers_what_it_took() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/receive", listener.local_addr().unwrap());
+    let (to, mut posted) = mpsc::channel::<Posted>(8);
+    let (tell, stop) = watch::channel(false);
+    let receiving = tokio::spawn(direct::receive(listener, to, stop));
+    let sending = tokio::spawn(async move { direct::send(&url, &Envelope::parse(HELLO).unwrap(), 0).await });
+    let taken = posted.recv().await.unwrap();
+    tell.send_replace(true);
+    taken.answer.send(ReceiverReply::ok()).unwrap();
+    tokio::time::timeout(std::time::Duration::from_secs(20), receiving)
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(sending.await.unwrap().unwrap(), ReceiverReply::ok());
 }

@@ -323,13 +323,14 @@ fn a_crash_between_the_line_and_the_cursor_shows_nothing_twice() {
     );
     desk.reached(Some(Cursor::log(7)), Some("trace-7")).unwrap();
     drop(desk); // killed before the reply went out
-    let mut desk = Desk::of(place, &alice()).unwrap();
-    assert_eq!(
-        (desk.cursor(), desk.unanswered()),
-        (Some(Cursor::log(7)), Some("trace-7"))
-    );
-    desk.reached(None, None).unwrap();
-    assert_eq!((desk.cursor(), desk.unanswered()), (Some(Cursor::log(7)), None));
+    let mut desk = Desk::of(place.clone(), &alice()).unwrap();
+    assert_eq!(desk.cursor(), Some(Cursor::log(7)));
+    assert_eq!(desk.unanswered(), ["trace-7"]);
+    desk.reached(Some(Cursor::log(8)), Some("trace-8")).unwrap();
+    desk.settled("trace-7").unwrap();
+    let desk = Desk::of(place, &alice()).unwrap();
+    assert_eq!(desk.cursor(), Some(Cursor::log(8)));
+    assert_eq!(desk.unanswered(), ["trace-8"]);
 }
 
 // SKL-20: another identity starts at its own beginning.

@@ -9,7 +9,8 @@ use chorus_client::limits;
 use chorus_hub::Clock;
 use serde_json::{json, value::RawValue};
 use std::net::SocketAddr;
-use tokio::{net::TcpListener, sync::mpsc};
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, watch};
 
 pub async fn run(common: &Common, args: &Args, address: SocketAddr, mut stop: Stop) -> Result<(), Fail> {
     let wrong = |e| Fail::usage(format!("cannot listen on {address}: {e}"));
@@ -17,7 +18,8 @@ pub async fn run(common: &Common, args: &Args, address: SocketAddr, mut stop: St
     let url = format!("http://{}/receive", listener.local_addr().map_err(wrong)?);
     let mut desk = Desk::direct(session::place(common)?);
     let (to, mut posted) = mpsc::channel(limits::DIRECT_QUEUE);
-    let accepting = tokio::spawn(receive(listener, to));
+    let (tell, stopping) = watch::channel(false);
+    let receiving = tokio::spawn(receive(listener, to, stopping));
     let said = json!({ "event": "receiving", "url": url });
     out::say(common.json, &said, || format!("receiving on {url}"));
     let mut left = args.count();
@@ -28,10 +30,10 @@ pub async fn run(common: &Common, args: &Args, address: SocketAddr, mut stop: St
         };
         left -= u64::from(take(common, args, &mut desk, envelope).await?);
     }
-    accepting.abort();
-    // The last answer is on its way through a connection of its own: give the peer the time to hear it.
-    posted.close();
-    let _ = tokio::time::timeout(limits::CONNECT, posted.recv()).await;
+    // Who is still in the queue hears that this receiver is stopping, who was answered hears the answer.
+    drop(posted);
+    tell.send_replace(true);
+    let _ = receiving.await;
     Ok(())
 }
 

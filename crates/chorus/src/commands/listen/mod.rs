@@ -10,9 +10,11 @@ use crate::{cli::Common, fail::Fail, session::Session};
 use chorus_client::desk::{Desk, Verdict};
 use chorus_client::direct as protocol;
 use chorus_client::files::{Line, history::Dir, state::Turn};
+use chorus_client::limits;
 use chorus_client::{envelope::sent_at, stream::Event};
 use chorus_wire::message::{MessageEvent, Receipt, ReceiverReply};
 use chorus_wire::{cursor::Cursor, time::Micros};
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 #[derive(Debug, clap::Args)]
@@ -60,6 +62,7 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
         desk,
         left,
         opened: None,
+        debts: VecDeque::new(),
     }
     .run(stop)
     .await
@@ -84,6 +87,8 @@ struct Listener<'a> {
     left: u64,
     /// When the stream was opened, while there is no cursor yet: without one, that instant is where a gap would begin.
     opened: Option<String>,
+    /// Replies that could not be given while the hub was away.
+    debts: VecDeque<(String, ReceiverReply)>,
 }
 
 impl Listener<'_> {
@@ -105,19 +110,19 @@ impl Listener<'_> {
         Ok(())
     }
 
-    /// A reply that a crash left owing (SKL-16). Whether a command finished its work is not known, so it is not called a success.
+    /// Replies that a crash left owing (SKL-16). Whether a command finished its work is not known, so it is not called a
+    /// success.
     async fn settle(&mut self) -> Result<(), Fail> {
-        let Some(trace_id) = self.desk.unanswered().map(str::to_owned) else {
-            return Ok(());
-        };
-        let reply = match self.args.exec {
-            None => ReceiverReply::ok(),
-            Some(_) => {
-                ReceiverReply::error(exec::FAILED, "the receiver stopped while it handled the message")
-            }
-        };
-        self.respond(&trace_id, &reply).await;
-        Ok(self.desk.reached(None, None)?)
+        for trace_id in self.desk.unanswered().to_vec() {
+            let reply = match self.args.exec {
+                None => ReceiverReply::ok(),
+                Some(_) => {
+                    ReceiverReply::error(exec::FAILED, "the receiver stopped while it handled the message")
+                }
+            };
+            self.answer(trace_id, reply).await?;
+        }
+        Ok(())
     }
 
     /// The instant of the newest received line: where an identity without a cursor stopped hearing.
@@ -190,6 +195,9 @@ impl Listener<'_> {
     /// The stream was opened. If that happens again before there is a cursor, what came between is fetched.
     async fn connected(&mut self, event: &Event) -> Result<(), Fail> {
         show::connected(self.common, &self.session);
+        for (trace_id, reply) in std::mem::take(&mut self.debts) {
+            self.answer(trace_id, reply).await?;
+        }
         if self.args.since.is_none() && self.desk.cursor().is_none() {
             let before = self.opened.take();
             self.catch_up(before).await?;
@@ -205,66 +213,55 @@ impl Listener<'_> {
         let envelope = match protocol::open(message.envelope.get()) {
             Ok(envelope) => envelope,
             Err(fault) => {
-                tracing::warn!(
-                    "a message broke the protocol and is refused: {}",
-                    fault.detail.as_deref().unwrap_or("?")
-                );
-                return self.answer(cursor, &trace_id, fault).await;
+                let detail = fault.detail.as_deref().unwrap_or("it broke the protocol");
+                tracing::warn!("{trace_id} is refused: {detail}");
+                self.reached(cursor, Some(&trace_id))?;
+                return self.answer(trace_id, fault).await;
             }
         };
         let peer = envelope.sender_id().as_str();
-        match self
+        let verdict = self
             .desk
-            .file(&message.timestamp.to_string(), peer, message.envelope.clone())?
-        {
+            .file(&message.timestamp.to_string(), peer, message.envelope.clone())?;
+        if verdict == Verdict::Fresh || self.args.since.is_some() {
+            told.show(self.common, &envelope);
+            self.left -= 1;
+        }
+        self.reached(cursor, Some(&trace_id))?;
+        let reply = match verdict {
+            Verdict::Repeat(reply) => reply,
             Verdict::Fresh => {
-                told.show(self.common, &envelope);
-                self.left -= 1;
-                self.reached(cursor, self.owed(&trace_id))?;
                 let reply = exec::handle(self.args, &told, &envelope).await;
                 self.desk.answered(peer, &message.envelope, &reply);
-                self.answer(None, &trace_id, reply).await
+                reply
             }
-            Verdict::Repeat(reply) => {
-                if self.args.since.is_some() {
-                    told.show(self.common, &envelope);
-                    self.left -= 1;
+        };
+        self.answer(trace_id, reply).await
+    }
+
+    /// The reply goes out. While the hub is away it stays owed, and goes out when the stream is back.
+    async fn answer(&mut self, trace_id: String, reply: ReceiverReply) -> Result<(), Fail> {
+        if !self.args.no_reply {
+            match self.session.client.respond(&trace_id, &reply).await {
+                Ok(()) => {}
+                // the first response stands, and here one was given before.
+                Err(e) if e.refusal().is_some_and(|refusal| refusal.status == 409) => {}
+                Err(e) if e.passes() => {
+                    tracing::warn!("{trace_id} could not be answered yet: {e}");
+                    self.debts.push_back((trace_id, reply));
+                    let over = self.debts.len().saturating_sub(limits::REPLIES_OWED);
+                    self.debts.drain(..over);
+                    return Ok(());
                 }
-                self.answer(cursor, &trace_id, reply).await
+                Err(e) => tracing::warn!("{trace_id} could not be answered: {e}"),
             }
         }
-    }
-
-    fn owed<'t>(&self, trace_id: &'t str) -> Option<&'t str> {
-        (!self.args.no_reply).then_some(trace_id)
-    }
-
-    /// The reply goes out, and the debt is cleared.
-    async fn answer(
-        &mut self,
-        cursor: Option<Cursor>,
-        trace_id: &str,
-        reply: ReceiverReply,
-    ) -> Result<(), Fail> {
-        self.respond(trace_id, &reply).await;
-        self.reached(cursor, None)
-    }
-
-    async fn respond(&self, trace_id: &str, reply: &ReceiverReply) {
-        if self.args.no_reply {
-            return;
-        }
-        match self.session.client.respond(trace_id, reply).await {
-            Ok(()) => {}
-            // the first response stands, and here one was given before.
-            Err(e) if e.refusal().is_some_and(|refusal| refusal.status == 409) => {}
-            Err(e) => tracing::warn!("{trace_id} could not be answered: {e}"),
-        }
+        Ok(self.desk.settled(&trace_id)?)
     }
 
     /// With `--since` old messages pass by again: the saved cursor never goes back for them.
     fn reached(&mut self, cursor: Option<Cursor>, owed: Option<&str>) -> Result<(), Fail> {
         let further = cursor.filter(|cursor| self.desk.cursor().is_none_or(|saved| saved < *cursor));
-        Ok(self.desk.reached(further, owed)?)
+        Ok(self.desk.reached(further, owed.filter(|_| !self.args.no_reply))?)
     }
 }
