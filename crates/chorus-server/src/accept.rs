@@ -74,6 +74,16 @@ async fn told(stop: &mut watch::Receiver<bool>) -> bool {
     stop.wait_for(|stop| *stop).await.is_ok()
 }
 
+/// Waits for the next word to a connection: first to finish (true), then, when whoever said so has stopped waiting, to break
+/// off (false).
+async fn word(stop: &mut watch::Receiver<bool>, stopping: bool) -> bool {
+    if !stopping {
+        return told(stop).await;
+    }
+    while stop.changed().await.is_ok() {}
+    false
+}
+
 async fn handshake(tls: tokio_rustls::TlsAcceptor, socket: TcpStream, visit: Visit) {
     match timeout(HANDSHAKE, tls.accept(socket)).await {
         Ok(Ok(socket)) => visit.serve(socket).await,
@@ -127,7 +137,7 @@ impl Visit {
         let taken = loop {
             tokio::select! {
                 taken = drive(&mut connection, &between) => break taken,
-                in_order = told(&mut stop), if !stopping => {
+                in_order = word(&mut stop, stopping) => {
                     stopping = true;
                     if !in_order {
                         return;

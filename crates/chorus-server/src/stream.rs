@@ -89,6 +89,7 @@ pub(crate) async fn run<S: AsyncRead + AsyncWrite + Unpin>(mut socket: S, head: 
             tracing::debug!(why, "a stream was cut off");
             return;
         }
+        feed.written();
         quiet_until = Instant::now() + limits::KEEPALIVE;
     }
 }

@@ -58,9 +58,8 @@ pub(crate) async fn open(hub: &Hub, topic: Topic, since: Option<i64>, connected:
 }
 
 impl Feed {
-    /// The next events. Asking again says that the last ones were written. Safe to drop and call again.
+    /// The next events. Safe to drop and call again.
     pub async fn next(&mut self) -> Next {
-        self.report_delivered();
         if let Some(opening) = self.opening.take() {
             return Next::Events(vec![opening]);
         }
@@ -136,8 +135,9 @@ impl Feed {
         }
     }
 
-    /// A replay turns `queued` into `delivered`, once the reader has it.
-    fn report_delivered(&mut self) {
+    /// The last events were written: a replay turns `queued` into `delivered`. Said by itself and not by asking for more,
+    /// since a reader that leaves with its last message has that message.
+    pub fn written(&mut self) {
         if self.waited.is_empty() {
             return;
         }

@@ -181,15 +181,7 @@ story!(pages_follow_one_another_without_gap_or_repeat, |hub| async {
         most.status == 400 || rows(most.data(200)).len() == 1_000,
         "a page is never larger"
     );
-    let mut seen = Vec::new();
-    loop {
-        let since = seen.last().map_or(0, |row: &Value| row["id"].as_u64().unwrap());
-        let page = bob.history(&format!("?since={since}&limit=400")).await;
-        if page.is_empty() {
-            break;
-        }
-        seen.extend(page);
-    }
+    let seen = bob.whole_history(400).await;
     let mut numbers: Vec<u32> = texts(&seen).iter().map(|text| text.parse().unwrap()).collect();
     assert!(seen.is_sorted_by(|a, b| a["id"].as_u64() < b["id"].as_u64()));
     numbers.sort_unstable();

@@ -35,19 +35,11 @@ async fn send(from: Agent, to: Vec<Agent>, sender: usize) {
 }
 
 async fn whole_history(agent: &Agent) -> Vec<(u64, String)> {
-    let mut all = Vec::new();
-    loop {
-        let since = all.last().map_or(0, |(id, _): &(u64, String)| *id);
-        let page = agent.history(&format!("?since={since}&limit=100")).await;
-        if page.is_empty() {
-            return all;
-        }
-        all.extend(
-            page.iter()
-                .map(|row| row["id"].as_u64().unwrap())
-                .zip(texts(&page)),
-        );
-    }
+    let rows = agent.whole_history(100).await;
+    rows.iter()
+        .map(|row| row["id"].as_u64().unwrap())
+        .zip(texts(&rows))
+        .collect()
 }
 
 async fn everybody_talks(hub: &Hub) {

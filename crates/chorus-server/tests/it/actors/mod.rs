@@ -197,6 +197,20 @@ impl Agent {
         rows(self.get(&format!("/agent/messages{query}")).await.data(200))
     }
 
+    /// My whole history, page by page; a page that does not go on from the last one fails the story.
+    pub async fn whole_history(&self, page: usize) -> Vec<Value> {
+        let mut all: Vec<Value> = Vec::new();
+        let mut since = 0;
+        loop {
+            let rows = self.history(&format!("?since={since}&limit={page}")).await;
+            let Some(last) = rows.last() else { return all };
+            let first = rows[0]["id"].as_u64().unwrap();
+            assert!(first > since, "a page after {since} starts with {first}");
+            since = last["id"].as_u64().unwrap();
+            all.extend(rows);
+        }
+    }
+
     pub async fn standing(&self, trace_id: &Value) -> Value {
         self.get(&format!("/messages/{}", trace_id.as_str().unwrap()))
             .await
