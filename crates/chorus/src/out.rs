@@ -22,8 +22,11 @@ pub fn say<T: Serialize>(json: bool, value: &T, human: impl FnOnce() -> String) 
 /// A line on standard output, at once. Colours go only to terminals that want them (NO_COLOR).
 pub fn line(text: &str) {
     let mut out = anstream::stdout().lock();
-    // Whoever closed the pipe has heard enough; that is no failure of ours.
-    let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+    let told = writeln!(out, "{text}").and_then(|()| out.flush());
+    // Whoever closed the pipe has heard enough: going on would be talking to nobody, and is no failure.
+    if told.is_err_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe) {
+        std::process::exit(0);
+    }
 }
 
 pub fn painted(style: Style, text: &str) -> String {

@@ -216,3 +216,25 @@ fn a_reply_can_be_given_by_hand_and_the_first_one_stands() {
     let receipt = alice.json(&["listen", "--once"]).remove(0);
     assert_eq!(receipt["response"]["error_code"], "ADAPTATION_FAILED");
 }
+
+// A pipe whose reader has left, as in `chorus listen | head -1`.
+#[test]
+fn a_listener_that_nobody_reads_ends() {
+    let scene = Scene::open();
+    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
+    let mut pipe = std::process::Command::new("bash");
+    let script = r#"set -o pipefail; "$0" listen | head -n 1"#;
+    pipe.args(["-c", script, env!("CARGO_BIN_EXE_chorus")])
+        .current_dir(&bob.home);
+    pipe.env("HOME", &bob.home)
+        .env("CHORUS_HUB", &bob.hub)
+        .env_remove("CHORUS_HOME");
+    for text in ["one", "two", "three"] {
+        alice.run(&["send", "bob@chorus", text]).ok();
+    }
+    let ended = run(pipe, "").ok();
+    assert!(
+        ended.out.ends_with("one\n") && ended.out.lines().count() == 1,
+        "{ended:?}"
+    );
+}
