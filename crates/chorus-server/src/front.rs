@@ -24,6 +24,7 @@ pub async fn around(State(doors): State<Doors>, request: Request, next: Next) ->
     let route = request.extensions().get::<MatchedPath>().cloned();
     let method = request.method().clone();
     let cross_origin = request.headers().contains_key(header::ORIGIN);
+    let keyed = request.headers().contains_key(header::AUTHORIZATION);
 
     let mut budget = None;
     let answered = inside(&doors, request, next, route.as_ref(), &mut budget);
@@ -50,21 +51,21 @@ pub async fn around(State(doors): State<Doors>, request: Request, next: Next) ->
     // Never the path or the query itself: they hold names, and sometimes tokens (R-74).
     tracing::debug!(request_id = ?id, %method, route, status = status.as_u16(), elapsed = ?began.elapsed(), "request");
     metrics::request(route, &method, status, began.elapsed());
-    dress(headers, id);
+    dress(headers, id, keyed);
     response
 }
 
-/// Headers of every answer. What a handler has set itself stands.
-fn dress(headers: &mut HeaderMap, id: HeaderValue) {
+/// Headers of every answer. A handler may let its answer be kept, but never one that a key was shown for.
+fn dress(headers: &mut HeaderMap, id: HeaderValue, keyed: bool) {
     headers.insert(REQUEST_ID, id);
     headers.insert(
         header::X_CONTENT_TYPE_OPTIONS,
         HeaderValue::from_static("nosniff"),
     );
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    headers
-        .entry(header::CACHE_CONTROL)
-        .or_insert(HeaderValue::from_static("no-store"));
+    if keyed || !headers.contains_key(header::CACHE_CONTROL) {
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
 }
 
 /// The client's own id when it is harmless in a log, else a new one.
@@ -228,6 +229,19 @@ mod tests {
                 .headers()
                 .contains_key("access-control-allow-credentials")
         );
+    }
+
+    #[test]
+    fn an_answer_to_a_key_is_never_kept() {
+        let kept = || HeaderMap::from_iter([(header::CACHE_CONTROL, HeaderValue::from_static("public"))]);
+        for (mut headers, keyed, control) in [
+            (kept(), false, "public"),
+            (kept(), true, "no-store"),
+            (HeaderMap::new(), false, "no-store"),
+        ] {
+            dress(&mut headers, HeaderValue::from_static("r"), keyed);
+            assert_eq!(headers[header::CACHE_CONTROL], control);
+        }
     }
 
     /// Failure 26
