@@ -79,48 +79,47 @@ impl Check {
         beside: &Object<'_>,
         setting: &Setting<'_>,
     ) -> Option<Fault> {
-        match self {
-            Check::List { least, most, of } => list_fault(name, node, (*least, *most, of), beside, setting),
-            Check::Object(shape) => self.object_fault(name, shape, node, setting),
-            Check::OpenDoor(shape) => self.object_fault(name, shape, node, setting).or_else(|| {
-                let shut =
-                    |field: &str| matches!(node.object()?.get(field)?, Node::Flag(false)).then_some(());
-                let closed = shape.iter().all(|field| shut(field.name).is_some());
-                closed.then(|| self.wrong(name))
-            }),
+        let text = node.text();
+        let good = match self {
+            Check::List { least, most, of } => {
+                return list_fault(name, node, (*least, *most, of), beside, setting);
+            }
+            Check::Object(shape) => return self.object_fault(name, shape, node, setting),
+            Check::OpenDoor(shape) => match self.object_fault(name, shape, node, setting) {
+                None => !all_shut(shape, node),
+                fault => return fault,
+            },
+            Check::Text { least, most } => text.is_some_and(|text| (*least..=*most).contains(&text.len())),
+            Check::OneOf(words) => text.is_some_and(|text| words.contains(&text)),
+            Check::Whole { least, most } => matches!(node, Node::Whole(n) if (*least..=*most).contains(n)),
+            Check::Flag => matches!(node, Node::Flag(_)),
+            Check::Uuid4 => text.and_then(uuid4).is_some(),
+            Check::Instant => text.and_then(Micros::parse).is_some(),
+            Check::Recent => {
+                let at = text.and_then(Micros::parse);
+                at.is_some_and(|at| setting.now.is_none_or(|now| is_near(at, now)))
+            }
+            Check::Handle => text.and_then(Handle::parse).is_some(),
+            Check::Sovereign => text
+                .and_then(Handle::parse)
+                .is_some_and(|handle| !handle.is_instrument()),
+            Check::Drafter => text.is_some_and(is_drafter),
+            Check::Class => text.is_some_and(is_class),
+            Check::Scope => text.and_then(Scope::parse).is_some(),
             Check::PlaceIn(list) => {
                 let items = beside.get(list).and_then(Node::list).map_or(0, <[_]>::len);
-                let there =
-                    matches!(node, Node::Whole(place) if usize::try_from(*place).is_ok_and(|at| at < items));
-                (!there).then(|| self.wrong(name))
+                matches!(node, Node::Whole(place) if *place < items as u64)
             }
-            Check::Same(field) => {
-                let same = node.text().is_some_and(|text| {
-                    setting
-                        .frame
-                        .is_none_or(|frame| frame.get(field).and_then(Node::text) == Some(text))
-                });
-                (!same).then(|| self.wrong(name))
-            }
-            Check::Recent => {
-                let at = node.text().and_then(Micros::parse);
-                let good = at.is_some_and(|at| setting.now.is_none_or(|now| is_near(at, now)));
-                (!good).then(|| self.wrong(name))
-            }
-            // Not an object is another error, but null is no payload at all.
-            Check::Payload => matches!(node, Node::Null).then(|| self.wrong(name)),
-            Check::Text { .. }
-            | Check::OneOf(_)
-            | Check::Whole { .. }
-            | Check::Flag
-            | Check::Uuid4
-            | Check::Instant
-            | Check::Handle
-            | Check::Sovereign
-            | Check::Drafter
-            | Check::Class
-            | Check::Scope => (!self.passes(node)).then(|| self.wrong(name)),
-        }
+            // A payload read on its own has no frame to agree with.
+            Check::Same(field) => text.is_some_and(|text| {
+                setting
+                    .frame
+                    .is_none_or(|frame| frame.get(field).and_then(Node::text) == Some(text))
+            }),
+            // Another value than an object is another error, but null is no payload at all.
+            Check::Payload => !matches!(node, Node::Null),
+        };
+        (!good).then(|| self.wrong(name))
     }
 
     pub fn inner(&self) -> Inner {
@@ -146,30 +145,6 @@ impl Check {
             | Check::PlaceIn(_)
             | Check::Same(_)
             | Check::Payload => Inner::Nothing,
-        }
-    }
-
-    /// A check that needs nothing but the value.
-    fn passes(&self, node: &Node<'_>) -> bool {
-        let text = node.text();
-        match self {
-            Check::Text { least, most } => text.is_some_and(|text| (*least..=*most).contains(&text.len())),
-            Check::OneOf(words) => text.is_some_and(|text| words.contains(&text)),
-            Check::Whole { least, most } => matches!(node, Node::Whole(n) if (*least..=*most).contains(n)),
-            Check::Flag => matches!(node, Node::Flag(_)),
-            Check::Uuid4 => text.and_then(uuid4).is_some(),
-            Check::Instant | Check::Recent => text.and_then(Micros::parse).is_some(),
-            Check::Handle => text.and_then(Handle::parse).is_some(),
-            Check::Sovereign => text
-                .and_then(Handle::parse)
-                .is_some_and(|handle| !handle.is_instrument()),
-            Check::Drafter => text.is_some_and(is_drafter),
-            Check::Class => text.is_some_and(is_class),
-            Check::Scope => text.and_then(Scope::parse).is_some(),
-            Check::List { .. } => node.list().is_some(),
-            Check::Object(_) | Check::OpenDoor(_) | Check::Payload => node.object().is_some(),
-            Check::PlaceIn(_) => matches!(node, Node::Whole(_)),
-            Check::Same(_) => text.is_some(),
         }
     }
 
@@ -245,6 +220,17 @@ fn list_fault(
             must: fault.must,
         })
     })
+}
+
+/// Every flag of the shape is there and false.
+fn all_shut(shape: &Shape, node: &Node<'_>) -> bool {
+    let shut = |name: &str| {
+        matches!(
+            node.object().and_then(|object| object.get(name)),
+            Some(Node::Flag(false))
+        )
+    };
+    shape.iter().all(|field| shut(field.name))
 }
 
 pub fn is_near(at: Micros, now: Micros) -> bool {

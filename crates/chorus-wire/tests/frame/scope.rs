@@ -1,0 +1,158 @@
+//! Scopes: what the grammar of R-46 and R-47 says, written out again here, and nothing else.
+
+use chorus_wire::frame::{FrameCode, Ident, Role, Scope};
+use proptest::prelude::*;
+
+const LOWER: &str = "abcdefghijklmnopqrstuvwxyz0123456789";
+
+fn only(text: &str, set: &str) -> bool {
+    text.chars().all(|c| set.contains(c))
+}
+
+fn is_handle(text: &str) -> bool {
+    let Some(name) = text.strip_prefix('~') else {
+        return false;
+    };
+    let dashes = name.starts_with('-') || name.ends_with('-');
+    only(name, &format!("{LOWER}-")) && (1..=32).contains(&name.chars().count()) && !dashes && name != "org"
+}
+
+fn is_org(text: &str) -> bool {
+    is_handle(text) || is_handle(&format!("~{text}"))
+}
+
+fn is_ident(text: &str) -> bool {
+    let set = format!("{LOWER}{}._-", LOWER.to_uppercase());
+    only(text, &set) && (1..=128).contains(&text.chars().count())
+}
+
+fn is_role(text: &str) -> bool {
+    only(text, &format!("{LOWER}._-"))
+        && (1..=64).contains(&text.chars().count())
+        && !text.starts_with(['.', '_', '-'])
+}
+
+fn is_scope(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('/').collect();
+    let org = parts[0].strip_prefix("org:").is_some_and(is_org);
+    let accord = parts[0].strip_prefix("accord:").is_some_and(is_org);
+    match parts[..] {
+        [handle] => is_handle(handle),
+        [handle, "*"] if handle.starts_with('~') => is_handle(handle),
+        [_, grant] if accord => grant.strip_prefix("grant:").is_some_and(is_role),
+        [handle, sessions] => {
+            let prefix = sessions.strip_suffix('*').is_some_and(is_ident);
+            let one: Vec<&str> = sessions.split('@').collect();
+            is_handle(handle) && (prefix || one.len() == 2 && one.iter().all(|part| is_ident(part)))
+        }
+        [_, "members", "*"] => org,
+        [_, "members", role, "*"] => org && is_role(role),
+        _ => false,
+    }
+}
+
+fn texts() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        Just("~"),
+        Just("alice"),
+        Just("acme"),
+        Just("org"),
+        Just("accord"),
+        Just(":"),
+        Just("/"),
+        Just("members"),
+        Just("*"),
+        Just("@"),
+        Just("grant:"),
+        Just("cc-"),
+        Just("-"),
+        Just("."),
+        Just("A"),
+        Just("é"),
+        Just(" "),
+    ];
+    prop_oneof![
+        "~[a-z0-9-]{1,4}(/[A-Za-z0-9._-]{0,3}[*@]?[a-z]{0,2})?",
+        "~[a-z0-9-]{30,34}(/[*])?",
+        "~a/[a-z]{126,130}[*]",
+        "~a/[a-z]{126,130}@[a-z]{126,130}",
+        "org:~?[a-z-]{1,3}/members(/[a-zA-Z0-9._-]{0,3})?/[*]?",
+        "org:~?a/members/[a-z]{62,66}/[*]",
+        "accord:~?[a-z]{1,3}/grant:[a-z0-9._-]{0,4}",
+        prop::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat()),
+        ".{0,12}",
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    // R-53
+    #[test]
+    fn a_scope_is_what_the_grammar_says_and_nothing_else(text in texts()) {
+        let read = Scope::parse(&text);
+        prop_assert_eq!(read.is_some(), is_scope(&text), "{}", text);
+        if let Some(scope) = read {
+            let printed = scope.to_string();
+            prop_assert_eq!(Scope::parse(&printed), Some(scope.clone()));
+            prop_assert_eq!(printed.parse::<Scope>().unwrap().to_string(), printed);
+            prop_assert!(text.contains(&scope.names().as_str()[1..]));
+            prop_assert_eq!(scope.org().is_some(), text.starts_with("org:") || text.starts_with("accord:"));
+        } else {
+            let fault = text.parse::<Scope>().unwrap_err();
+            prop_assert_eq!((fault.code, fault.field.as_deref()), (FrameCode::FieldInvalid, Some("scope")));
+        }
+    }
+
+    #[test]
+    fn instruments_and_roles_are_what_their_grammars_say(text in prop_oneof!["[a-zA-Z0-9._-]{0,4}", "[a-z]{62,66}", "[A-Z]{126,130}", ".{0,4}"]) {
+        prop_assert_eq!(Ident::parse(&text).map(|it| it.to_string()), is_ident(&text).then(|| text.clone()));
+        prop_assert_eq!(Role::parse(&text).map(|it| it.to_string()), is_role(&text).then(|| text.clone()));
+    }
+}
+
+// FRM-49…55: each form by name
+#[test]
+fn every_form_of_the_draft_is_told_apart() {
+    let handle = |text: &str| chorus_wire::identity::Handle::parse(text).unwrap();
+    let ident = |text: &str| Ident::parse(text).unwrap();
+    let role = |text: &str| Role::parse(text).unwrap();
+    let forms = [
+        ("~alice", Scope::Handle(handle("~alice"))),
+        ("~alice/*", Scope::Handle(handle("~alice"))),
+        ("~alice/cc-*", Scope::Prefix(handle("~alice"), ident("cc-"))),
+        (
+            "~alice/cc-editor@s1",
+            Scope::Session(handle("~alice"), ident("cc-editor"), ident("s1")),
+        ),
+        ("org:~acme/members/*", Scope::OrgMembers(handle("~acme"))),
+        (
+            "org:~acme/members/dev/*",
+            Scope::OrgRole(handle("~acme"), role("dev")),
+        ),
+        (
+            "org:~acme/members/members/*",
+            Scope::OrgRole(handle("~acme"), role("members")),
+        ),
+        (
+            "accord:~peer/grant:ops",
+            Scope::Accord(handle("~peer"), role("ops")),
+        ),
+    ];
+    for (text, scope) in forms {
+        assert_eq!(Scope::parse(text), Some(scope), "{text}");
+    }
+}
+
+// R-46
+#[test]
+fn an_organisation_is_the_same_with_and_without_its_tilde() {
+    for form in ["org:X/members/*", "org:X/members/dev/*", "accord:X/grant:ops"] {
+        let bare = Scope::parse(&form.replace('X', "acme")).unwrap();
+        assert_eq!(Scope::parse(&form.replace('X', "~acme")), Some(bare.clone()));
+        assert_eq!(bare.to_string(), form.replace('X', "~acme"));
+        for org in ["", "~~acme", "~", "org", "~org", "Acme", "a@b"] {
+            assert_eq!(Scope::parse(&form.replace('X', org)), None, "{org}");
+        }
+    }
+}

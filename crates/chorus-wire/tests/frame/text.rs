@@ -1,0 +1,83 @@
+//! The text that subscribers get: the frame exactly as it was submitted, on one line (R-42).
+
+use crate::rules::PAYLOADS;
+use crate::tools::{example, example_text};
+use chorus_wire::frame::{Frame, Submission};
+use proptest::prelude::*;
+use serde_json::Value;
+
+fn around(frame: &str) -> String {
+    format!("{{\"frame\" : {frame} }}")
+}
+
+#[test]
+fn a_frame_on_one_line_is_kept_byte_for_byte() {
+    for (kind, _) in PAYLOADS {
+        let frame = example(kind)["frame"].to_string();
+        // Blanks, escapes and the order of keys are the sender's.
+        let frame = frame
+            .replacen("\"kind\":", " \"\\u006bind\"\t:  ", 1)
+            .replace("~alice", "~\\u0061lice");
+        let frame = frame.replacen('{', "{ ", 1);
+        let read = Submission::parse(around(&frame).as_bytes()).unwrap().frame;
+        assert_eq!(read.text(), frame);
+        assert_eq!(read.kind().as_str(), kind);
+        assert_eq!(Frame::parse(&format!("\n {frame} \r\n")).unwrap().text(), frame);
+    }
+}
+
+#[test]
+fn a_frame_on_several_lines_loses_its_blanks_and_nothing_else() {
+    let spaced = r#"{ "advisory_text" : "a \" b \\ c\n d\u000a \\\" e" ,
+        "branch": "two  blanks" }"#;
+    let tight = r#"{"advisory_text":"a \" b \\ c\n d\u000a \\\" e","branch":"two  blanks"}"#;
+    let frame = example("agent_advisory")["frame"].to_string();
+    let payload = example("agent_advisory")["frame"]["payload"].to_string();
+    let read = |payload_text: &str| {
+        let frame = frame.replace(&payload, payload_text);
+        Submission::parse(around(&frame).as_bytes()).unwrap().frame
+    };
+    assert_eq!(read(spaced).text(), frame.replace(&payload, tight));
+    assert_eq!(
+        read(&spaced.replace('\n', "\r")).text(),
+        frame.replace(&payload, tight)
+    );
+    for (kind, _) in PAYLOADS {
+        let read = Submission::parse(example_text(kind).as_bytes()).unwrap().frame;
+        assert!(!read.text().contains(['\n', '\r']));
+        assert_eq!(
+            serde_json::from_str::<Value>(read.text()).unwrap(),
+            example(kind)["frame"]
+        );
+    }
+}
+
+proptest! {
+    // R-42: whatever the blanks, the kept text is one line and reads back as the same frame
+    #[test]
+    fn the_kept_text_reads_back_as_the_same_frame(
+        blanks in prop::collection::vec("[ \t\r\n]{0,3}", 40),
+        said in "\\PC{1,40}",
+    ) {
+        let mut value = example("agent_query");
+        value["frame"]["payload"]["query_text"] = Value::String(format!("{said} \" \\ , : {{"));
+        let mut next = blanks.iter().cycle();
+        let mut text = String::new();
+        let mut quoted = false;
+        let mut escaped = false;
+        for c in value.to_string().chars() {
+            let mark = !quoted && matches!(c, '{' | '}' | '[' | ']' | ',' | ':');
+            let blank = if mark { next.next().map_or("", String::as_str) } else { "" };
+            text.push_str(blank);
+            text.push(c);
+            text.push_str(blank);
+            quoted ^= c == '"' && !escaped;
+            escaped = quoted && c == '\\' && !escaped;
+        }
+        let read = Submission::parse(text.as_bytes()).unwrap().frame;
+        prop_assert!(!read.text().contains(['\n', '\r']));
+        let again = Frame::parse(read.text()).unwrap();
+        prop_assert_eq!(again.text(), read.text());
+        prop_assert_eq!(again, read);
+    }
+}
