@@ -221,3 +221,20 @@ story!(no_secret_is_echoed_by_an_error, |hub| async {
         assert!(!answer.text.contains("guess"), "{path}: {}", answer.text);
     }
 });
+
+story!(a_head_request_answers_like_get_without_a_body, |hub| async {
+    let bob = hub.agent("bob").await;
+    for path in ["/health", "/agents", "/agent/messages", "/agent/inbox"] {
+        let answer = Answer::of(bob.request("HEAD", path)).await;
+        assert_eq!(
+            (answer.status, answer.text.as_str()),
+            (200, ""),
+            "{path}: {answer:?}"
+        );
+    }
+    let bare = Answer::of(bob.request("POST", "/agent/session")).await;
+    assert!(
+        bare.data(200)["session_token"].is_string(),
+        "a request without a body needs none"
+    );
+});

@@ -1,6 +1,7 @@
 //! What was said, in order, from any place on.
 
 use crate::actors::{rows, texts};
+use chorus_wire::time::Micros;
 use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -217,4 +218,26 @@ story!(a_name_taken_again_inherits_no_messages, |hub| async {
     alice.says(&heir.id, "for the heir", "delivered_sse").await;
     assert_eq!(inbox.texts(1).await, ["for the heir"]);
     assert_eq!(alice.history("").await.len(), 3, "the other party keeps its own");
+});
+
+story!(order_holds_over_a_restart_with_a_clock_set_back, |hub| async {
+    // id, timestamp and trace id grow whatever the machine's clock does
+    let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
+    alice.says(&bob.id, "one", "queued").await;
+    hub.settings.hub.clock = chorus_hub::Clock::held(Micros::parse("2026-03-19T10:00:00Z").unwrap());
+    hub.restart().await;
+    let (alice, bob) = (hub.again(&alice), hub.again(&bob));
+    alice.says(&bob.id, "two", "queued").await;
+    let rows = bob.history("").await;
+    assert_eq!(texts(&rows), ["one", "two"]);
+    for key in ["timestamp", "trace_id"] {
+        assert!(
+            rows[0][key].as_str() < rows[1][key].as_str(),
+            "{key}: {} {}",
+            rows[0],
+            rows[1]
+        );
+    }
+    let since = format!("?since={}", rows[1]["timestamp"].as_str().unwrap());
+    assert_eq!(texts(&bob.history(&since).await), ["two"]);
 });
