@@ -82,15 +82,20 @@ impl Filter {
 
     /// Faults are found from left to right.
     pub fn parse(text: &str) -> Result<Self, FrameError> {
-        if text.len() > limits::FILTER_OCTETS {
-            let most = limits::FILTER_OCTETS;
-            return Err(value(format!("a filter has at most {most} octets")));
-        }
         if text.is_empty() {
             return Ok(Self::default());
         }
+        let long = || value(format!("a filter has at most {} octets", limits::FILTER_OCTETS));
+        if text.len() > limits::FILTER_OCTETS {
+            return Err(long());
+        }
         let clauses: Result<Vec<Clause>, FrameError> = text.split(',').map(clause).collect();
-        clauses.map(Self::new)
+        let filter = Self::new(clauses?);
+        // Organisations gain their `~`, and what is printed must read back.
+        match filter.to_string().len() <= limits::FILTER_OCTETS {
+            true => Ok(filter),
+            false => Err(long()),
+        }
     }
 
     pub fn clauses(&self) -> &[Clause] {

@@ -141,6 +141,14 @@ fn a_filter_has_at_most_1024_octets() {
     let sized = |octets: usize| format!("content_type:{}", "x".repeat(octets - "content_type:".len()));
     Filter::parse(&sized(1_024)).unwrap();
     assert_eq!(refused(&sized(1_025)), FrameCode::FilterValueInvalid);
+    let orgs = |count: usize| vec!["org:abcde"; count].join(",");
+    let longest = Filter::parse(&orgs(93)).unwrap();
+    assert_eq!(longest.to_string().parse::<Filter>().unwrap(), longest);
+    assert_eq!(
+        refused(&orgs(94)),
+        FrameCode::FilterValueInvalid,
+        "it would print as 1 033"
+    );
 }
 
 // FRM-77, FRM-80: it narrows to nothing and never widens
