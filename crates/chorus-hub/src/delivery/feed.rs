@@ -103,13 +103,13 @@ impl Feed {
     /// A page of the log after the cursor. A short page is the last one: whatever was committed later is in the queue.
     async fn page(&mut self) -> Result<Vec<Bytes>> {
         self.queue.resume();
-        let (topic, after) = (self.topic, self.cursor);
+        let (topic, after, indexed) = (self.topic, self.cursor, self.hub.store().indexed());
         let entries = self
             .hub
             .store()
             .read(async move |tx| {
                 Ok(match topic {
-                    Topic::Subject(subject) => log::heard(tx, subject, after, limits::REPLAY_PAGE).await?,
+                    Topic::Subject(subject) => log::heard(tx, subject, after, indexed, limits::REPLAY_PAGE).await?,
                     Topic::Activity => log::everything(tx, after, limits::REPLAY_PAGE).await?,
                 })
             })

@@ -24,6 +24,7 @@ pub async fn history(
 ) -> Result<Vec<HistoryRow>> {
     let me = who.agent()?.id;
     let limit = limit.clamp(1, limits::HISTORY_PAGE);
+    let indexed = hub.store().indexed();
     let entries = hub
         .store()
         .read(async move |tx| {
@@ -32,7 +33,7 @@ pub async fn history(
                 Some(Since::Id(id)) => i64::try_from(id).unwrap_or(i64::MAX),
                 Some(Since::Instant(at)) => log::before(tx, at).await?,
             };
-            Ok(messages::history(tx, me, after, limit).await?)
+            Ok(messages::history(tx, me, after, indexed, limit).await?)
         })
         .await?;
     let salt = hub.store().salt;

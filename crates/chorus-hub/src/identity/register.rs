@@ -256,7 +256,7 @@ pub async fn unregister(who: &Principal, hub: &Hub, name: &str) -> Result<Delete
             let Some(agent) = principals::by_id(&txn.tx, id).await? else {
                 return Ok(None);
             };
-            txn.counts.queued -= messages::waiting(&txn.tx, id).await?;
+            txn.counts.queued -= messages::waiting(txn, id).await?;
             txn.counts.agents -= 1;
             principals::bury(&txn.tx, &agent, txn.now()).await?;
             happened(txn, "agent_removed", &json!({"agent_id": &*agent.agent_id}));

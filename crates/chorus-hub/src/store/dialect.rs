@@ -4,10 +4,12 @@ use super::Tx;
 
 /// A migration's text in the words of this engine.
 pub(super) fn migration(tx: &Tx<'_>, text: &str) -> String {
-    let words: [(&str, &str, &str); 2] = [
+    let words: [(&str, &str, &str); 3] = [
         // Only this spelling makes a SQLite column the row's own key.
         ("{rowid}", "integer primary key", "bigint primary key"),
         ("{bytes}", "blob", "bytea"),
+        // The rows are the key: no second copy of it.
+        ("{clustered}", "without rowid", ""),
     ];
     words
         .iter()

@@ -68,11 +68,12 @@ pub(crate) struct Entry {
     pub accepted: bool,
 }
 
-/// The newest entry's place and time.
+/// The newest entry's place and time, and up to where the parts are kept.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Head {
     pub seq: i64,
     pub at: i64,
+    pub indexed: i64,
 }
 
 impl Head {
@@ -104,14 +105,10 @@ pub(crate) fn place(trace_id: &Uuid) -> i64 {
 }
 
 pub(super) async fn head(tx: &Tx<'_>) -> Result<Head, DbError> {
-    match tx
-        .one("select seq, at from log order by seq desc limit 1", &[])
-        .await?
-    {
-        Some(row) => Ok(Head {
-            seq: row.int(0)?,
-            at: row.int(1)?,
-        }),
+    const SQL: &str = "select coalesce(max(seq), 0), coalesce((select at from log order by seq desc limit 1), 0),
+                              (select value from settings where name = 'indexed') from log";
+    match tx.one(SQL, &[]).await? {
+        Some(row) => Ok(Head { seq: row.int(0)?, at: row.int(1)?, indexed: row.int(2)? }),
         None => Ok(Head::default()),
     }
 }
@@ -172,26 +169,21 @@ pub(super) fn entry(mut row: super::Row) -> Result<Entry, DbError> {
     })
 }
 
-/// What `subject` heard after `after`: a range of each of its two indexes, merged.
-pub(crate) async fn heard(
-    tx: &Tx<'_>,
-    subject: i64,
-    after: i64,
-    limit: usize,
-) -> Result<Vec<Entry>, DbError> {
+/// What `subject` heard after `after`: its parts, and those of the last few entries. `indexed` may be from before:
+/// an entry that is found both ways is one entry.
+pub(crate) async fn heard(tx: &Tx<'_>, subject: i64, after: i64, indexed: i64, limit: usize) -> Result<Vec<Entry>, DbError> {
     const SQL: &str = "
         select l.seq, l.subject, l.kind, l.actor, p.agent_id, l.at, l.body, l.via, l.delivered_at, ''
-        from (select * from (select * from log where subject = $1 and kind = 'message' and seq > $2 order by seq limit $3) m
-              union all
-              select * from (select * from log where subject = $1 and kind <> 'message' and seq > $2 order by seq limit $3) o) l
-        left join principals p on p.id = l.actor
+        from log l left join principals p on p.id = l.actor
+        where l.seq in (
+            select seq from (select seq from parts where who = $1 and class = 0 and seq > $2 order by seq limit $3) r
+            union all
+            select seq from (select seq from parts where who = $1 and class = 2 and seq > $2 order by seq limit $3) o
+            union all
+            select seq from (select seq from log where seq > $4 and subject = $1 order by seq limit $3) t)
         order by l.seq limit $3";
-    let rows = tx
-        .query(
-            SQL,
-            &[Param::Int(subject), Param::Int(after), Param::Int(limit as i64)],
-        )
-        .await?;
+    let tail = after.max(indexed);
+    let rows = tx.query(SQL, &[Param::Int(subject), Param::Int(after), Param::Int(limit as i64), Param::Int(tail)]).await?;
     rows.into_iter().map(entry).collect()
 }
 

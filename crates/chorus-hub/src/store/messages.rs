@@ -33,22 +33,21 @@ pub(crate) async fn get(tx: &Tx<'_>, seq: i64) -> Result<Option<Message>, DbErro
     }))
 }
 
-/// What this agent sent and received after `after` (TRN-56).
-pub(crate) async fn history(tx: &Tx<'_>, me: i64, after: i64, limit: usize) -> Result<Vec<Entry>, DbError> {
-    // A message to oneself is in both ranges: the second leaves it out.
+/// What this agent sent and received after `after` (TRN-56): see `log::heard` for how it is found.
+pub(crate) async fn history(tx: &Tx<'_>, me: i64, after: i64, indexed: i64, limit: usize) -> Result<Vec<Entry>, DbError> {
     const SQL: &str = "
         select l.seq, l.subject, l.kind, l.actor, s.agent_id, l.at, l.body, l.via, l.delivered_at, r.agent_id
-        from (select * from (select * from log where subject = $1 and kind = 'message' and seq > $2 order by seq limit $3) i
-              union all
-              select * from (select * from log where actor = $1 and subject <> $1 and kind = 'message' and seq > $2 order by seq limit $3) o) l
-        join principals s on s.id = l.actor join principals r on r.id = l.subject
+        from log l join principals s on s.id = l.actor join principals r on r.id = l.subject
+        where l.seq in (
+            select seq from (select seq from parts where who = $1 and class = 0 and seq > $2 order by seq limit $3) i
+            union all
+            select seq from (select seq from parts where who = $1 and class = 1 and seq > $2 order by seq limit $3) o
+            union all
+            select seq from (select seq from log where seq > $4 and kind = 'message' and (subject = $1 or actor = $1)
+                             order by seq limit $3) t)
         order by l.seq limit $3";
-    let rows = tx
-        .query(
-            SQL,
-            &[Param::Int(me), Param::Int(after), Param::Int(limit as i64)],
-        )
-        .await?;
+    let tail = after.max(indexed);
+    let rows = tx.query(SQL, &[Param::Int(me), Param::Int(after), Param::Int(limit as i64), Param::Int(tail)]).await?;
     rows.into_iter().map(log::entry).collect()
 }
 
@@ -86,11 +85,14 @@ pub(crate) async fn caught_up(txn: &mut Txn<'_>, seqs: &[i64]) -> Result<(), DbE
 }
 
 /// How many messages still wait for this agent.
-pub(crate) async fn waiting(tx: &Tx<'_>, subject: i64) -> Result<i64, DbError> {
-    const SQL: &str = "select count(*) from log where subject = $1 and kind = 'message' and via = 'queued' and delivered_at is null";
-    tx.one(SQL, &[Param::Int(subject)])
-        .await?
-        .map_or(Ok(0), |row| row.int(0))
+pub(crate) async fn waiting(txn: &Txn<'_>, subject: i64) -> Result<i64, DbError> {
+    const SQL: &str = "
+        select count(*) from log where via = 'queued' and delivered_at is null and kind = 'message' and seq in (
+            select seq from parts where who = $1 and class = 0
+            union all
+            select seq from log where seq > $2 and subject = $1)";
+    let row = txn.tx.one(SQL, &[Param::Int(subject), Param::Int(txn.indexed())]).await?;
+    row.map_or(Ok(0), |row| row.int(0))
 }
 
 pub(crate) async fn respond(tx: &Tx<'_>, seq: i64, response: &str, at: Micros) -> Result<(), DbError> {

@@ -1,5 +1,6 @@
 //! What is known: one log and the tables beside it, on SQLite or PostgreSQL, written in groups and synced before anyone is told.
 
+mod checkpoint;
 pub(crate) mod counters;
 mod dialect;
 pub(crate) mod idempotency;
@@ -8,6 +9,7 @@ mod lock;
 pub(crate) mod log;
 pub(crate) mod messages;
 mod migrations;
+mod parts;
 mod postgres;
 pub(crate) mod principals;
 mod readers;
@@ -114,6 +116,11 @@ impl Store {
         F: AsyncFnOnce(&Tx<'_>) -> Result<T> + Send + 'static,
     {
         self.readers.read(work).await
+    }
+
+    /// Up to where the parts are kept; readers look through what comes after it.
+    pub fn indexed(&self) -> i64 {
+        self.writer.indexed.load(std::sync::atomic::Ordering::Acquire)
     }
 
     /// The place of the newest entry.

@@ -1,6 +1,6 @@
 //! Trimming what is too old, in steps so small that nobody waits for them.
 
-use super::{DbError, Param, Txn};
+use super::{DbError, Param, Txn, parts};
 use chorus_wire::{limits, time::Micros};
 
 /// Rows of one step.
@@ -36,8 +36,8 @@ async fn log(txn: &mut Txn<'_>, keep: Micros) -> Result<u64, DbError> {
     // Places and times grow together, so the oldest rows are the first ones.
     const LAST: &str = "
         select max(seq) from (select seq from (select seq, at from log order by seq limit $2) o
-                              where at < $1 and seq < (select max(seq) from log)) t";
-    let row = txn.tx.one(LAST, &[Param::Int(keep.0), Param::Int(STEP)]).await?;
+                              where at < $1 and seq < (select max(seq) from log) and seq <= $3) t";
+    let row = txn.tx.one(LAST, &[Param::Int(keep.0), Param::Int(STEP), Param::Int(txn.indexed())]).await?;
     let Some(last) = row.and_then(|row| row.maybe_int(0).transpose()).transpose()? else {
         return Ok(0);
     };
@@ -47,6 +47,7 @@ async fn log(txn: &mut Txn<'_>, keep: Micros) -> Result<u64, DbError> {
         txn.counts.stored -= row.int(0)?;
         txn.counts.queued -= row.int(1)?;
     }
+    parts::forget(&txn.tx, last).await?;
     txn.tx
         .execute("delete from responses where seq <= $1", &[Param::Int(last)])
         .await?;

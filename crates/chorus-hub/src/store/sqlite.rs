@@ -9,17 +9,13 @@ use std::time::Duration;
 /// Statements kept prepared on each connection: more than the store has.
 const STATEMENTS: usize = 128;
 
-/// Pages after which the write-ahead log is copied back into the database file: 64 MB, so that the cost is rare and shared.
-const CHECKPOINT_PAGES: u32 = 16_000;
-
 pub(super) fn open_writer(path: &Path) -> Result<Connection, DbError> {
     let connection = Connection::open(path).map_err(refused)?;
     // A 2xx means that the commit has been synced: FULL syncs the log at every commit.
-    let settings = format!(
+    let settings =
         "pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on; pragma temp_store = memory;
-         pragma cache_size = -65536; pragma wal_autocheckpoint = {CHECKPOINT_PAGES}; pragma journal_size_limit = 134217728;"
-    );
-    connection.execute_batch(&settings).map_err(refused)?;
+         pragma cache_size = -65536; pragma wal_autocheckpoint = 0; pragma journal_size_limit = 134217728;";
+    connection.execute_batch(settings).map_err(refused)?;
     connection.busy_timeout(Duration::from_secs(5)).map_err(refused)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(connection)
@@ -34,6 +30,13 @@ pub(super) fn open_reader(path: &Path) -> Result<Connection, DbError> {
         .map_err(refused)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(connection)
+}
+
+/// Copies what it can of the write-ahead log into the database file without waiting for anybody: the pages that the log has,
+/// and how many of them are copied.
+pub(super) fn checkpoint(connection: &Connection) -> Result<(i64, i64), DbError> {
+    let pages = |row: &rusqlite::Row<'_>| Ok((row.get(1)?, row.get(2)?));
+    connection.query_row("pragma wal_checkpoint(passive)", [], pages).map_err(refused)
 }
 
 pub(super) fn execute(connection: &Connection, sql: &str, params: &[Param<'_>]) -> Result<u64, DbError> {

@@ -1,13 +1,15 @@
 //! The one writer: drains what is queued, runs it in one transaction, syncs once, publishes in order, and only then answers.
 
+use super::checkpoint::Checkpoint;
 use super::counters::Deltas;
 use super::log::{self, Entry, Head, Mark, NewEntry};
-use super::{DbError, Place, Tx, dialect, migrations, postgres, sqlite};
+use super::{DbError, Place, Tx, dialect, migrations, parts, postgres, sqlite};
 use crate::{Clock, Result};
 use chorus_wire::{Error, limits, time::Micros};
 use futures_util::{FutureExt, future::LocalBoxFuture};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use tokio::sync::{mpsc, oneshot};
 
 /// Who must hear of entries once they are committed.
@@ -34,6 +36,11 @@ impl Txn<'_> {
     /// The time of this group.
     pub fn now(&self) -> Micros {
         self.now
+    }
+
+    /// Up to which place the parts are kept.
+    pub fn indexed(&self) -> i64 {
+        self.head.indexed
     }
 
     /// Appends an entry at the next place; it is inserted with the others of its group, and published after the commit.
@@ -128,6 +135,8 @@ impl<T> Answer for Done<T> {
 pub(super) struct Handle {
     jobs: std::sync::Mutex<Option<mpsc::Sender<Job>>>,
     ended: tokio::sync::Mutex<Option<oneshot::Receiver<()>>>,
+    /// Up to where the parts are kept, as far as this hub knows.
+    pub indexed: Arc<AtomicI64>,
 }
 
 impl Handle {
@@ -228,6 +237,8 @@ pub(super) async fn start(
     let (jobs, queue) = mpsc::channel(limits::WRITE_QUEUE);
     let (opened, ready) = oneshot::channel();
     let (end, ended) = oneshot::channel();
+    let known = Arc::<AtomicI64>::default();
+    let indexed = known.clone();
     let thread = std::thread::Builder::new().name("chorus-writer".into());
     let spawned = thread.spawn(move || {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
@@ -241,15 +252,13 @@ pub(super) async fn start(
         runtime.block_on(async move {
             match prepare(&place, &clock).await {
                 Ok((engine, head, salt)) => {
+                    indexed.store(head.indexed, Ordering::Release);
+                    let checkpoint = match &place {
+                        Place::Sqlite(path) => Checkpoint::start(path),
+                        Place::Postgres(_) => None,
+                    };
                     let _ = opened.send(Ok(salt));
-                    Writer {
-                        engine,
-                        head,
-                        clock,
-                        publish,
-                    }
-                    .run(queue)
-                    .await;
+                    Writer { engine, head, indexed, clock, publish, checkpoint }.run(queue).await;
                 }
                 Err(error) => drop(opened.send(Err(error))),
             }
@@ -264,6 +273,7 @@ pub(super) async fn start(
         Handle {
             jobs: Some(jobs).into(),
             ended: Some(ended).into(),
+            indexed: known,
         },
         salt,
     ))
@@ -282,8 +292,10 @@ async fn prepare(place: &Place, clock: &Clock) -> std::result::Result<(Engine, H
 struct Writer {
     engine: Engine,
     head: Head,
+    indexed: Arc<AtomicI64>,
     clock: Clock,
     publish: Arc<dyn Publish>,
+    checkpoint: Option<Checkpoint>,
 }
 
 /// Who waits for which of the group's entries.
@@ -310,6 +322,9 @@ impl Writer {
                 entry.accepted = self.publish.publish(entry);
             }
             answer(&entries, failed.as_ref(), waiting);
+            if let (Engine::Sqlite(connection), Some(checkpoint)) = (&self.engine, &self.checkpoint) {
+                checkpoint.finish(connection);
+            }
             // Jobs that never ran because the database was gone: their requesters learn it by the dropped channel.
             group.clear();
         }
@@ -352,6 +367,7 @@ impl Writer {
             return Err(error);
         }
         self.head = head;
+        self.indexed.store(head.indexed, Ordering::Release);
         Ok(entries)
     }
 }
@@ -383,6 +399,7 @@ async fn perform(
         }
     }
     log::insert(&txn.tx, &txn.entries).await?;
+    txn.head.indexed = parts::keep(&txn.tx, &txn.head, txn.entries.len()).await?;
     txn.counts.store(&txn.tx).await
 }
 

@@ -10,11 +10,16 @@ create table log (
     via          text,
     delivered_at bigint
 );
--- A message is in exactly two of these four: history is a range of each, and stays flat however large the log grows.
-create index log_received on log (subject, seq) where kind = 'message';
-create index log_sent on log (actor, seq) where kind = 'message';
-create index log_heard on log (subject, seq) where kind <> 'message';
 create index log_pending on log (seq) where via = 'pending';
+
+-- Who has a part in which entry: it received a message (0), sent one (1), or heard something else (2). Kept up to the
+-- setting 'indexed'; the entries after it are few and are looked through.
+create table parts (
+    who   bigint not null,
+    class bigint not null,
+    seq   bigint not null,
+    primary key (who, class, seq)
+) {clustered};
 
 -- What a receiver or its endpoint said of a message.
 create table responses (
@@ -100,3 +105,4 @@ create table settings (
     name  text primary key,
     value bigint not null
 );
+insert into settings (name, value) values ('indexed', 0);
