@@ -11,10 +11,7 @@ pub struct Backoff {
 
 impl Default for Backoff {
     fn default() -> Self {
-        Self {
-            first: limits::BACKOFF.0,
-            most: limits::BACKOFF.1,
-        }
+        Self { first: limits::BACKOFF.0, most: limits::BACKOFF.1 }
     }
 }
 
@@ -38,17 +35,11 @@ mod tests {
     // TRN-48
     #[test]
     fn waits_double_up_to_the_bound_and_never_fall_under_half() {
-        let backoff = Backoff {
-            first: Duration::from_millis(100),
-            most: Duration::from_secs(1),
-        };
+        let backoff = Backoff { first: Duration::from_millis(100), most: Duration::from_secs(1) };
         for (failures, whole) in [(1, 100), (2, 200), (3, 400), (4, 800), (5, 1000), (60, 1000)] {
             for _ in 0..50 {
                 let wait = backoff.wait(failures).as_millis();
-                assert!(
-                    (whole / 2..=whole).contains(&wait),
-                    "{failures} failures waited {wait} ms"
-                );
+                assert!((whole / 2..=whole).contains(&wait), "{failures} failures waited {wait} ms");
             }
         }
     }

@@ -47,15 +47,8 @@ pub async fn receive(listener: TcpListener, to: mpsc::Sender<Posted>, mut stop: 
 }
 
 /// A peer, and the place it takes until it has gone.
-async fn accept(
-    listener: &TcpListener,
-    places: &Arc<Semaphore>,
-) -> std::io::Result<(TcpStream, OwnedSemaphorePermit)> {
-    let place = places
-        .clone()
-        .acquire_owned()
-        .await
-        .map_err(std::io::Error::other)?;
+async fn accept(listener: &TcpListener, places: &Arc<Semaphore>) -> std::io::Result<(TcpStream, OwnedSemaphorePermit)> {
+    let place = places.clone().acquire_owned().await.map_err(std::io::Error::other)?;
     Ok((listener.accept().await?.0, place))
 }
 
@@ -93,30 +86,19 @@ async fn converse(
 
 async fn answer(request: Request<Incoming>, to: mpsc::Sender<Posted>) -> Response<Full<Bytes>> {
     if request.method() != Method::POST {
-        let mut refused = reply(
-            405,
-            &ReceiverReply::error(INVALID_ENVELOPE, "post an envelope here"),
-        );
-        refused
-            .headers_mut()
-            .insert(header::ALLOW, header::HeaderValue::from_static("POST"));
+        let mut refused = reply(405, &ReceiverReply::error(INVALID_ENVELOPE, "post an envelope here"));
+        refused.headers_mut().insert(header::ALLOW, header::HeaderValue::from_static("POST"));
         return refused;
     }
     let body = Limited::new(request.into_body(), chorus_wire::limits::BODY_BYTES).collect();
     let body = match tokio::time::timeout(limits::DIRECT_REQUEST, body).await {
         Ok(Ok(body)) => body.to_bytes(),
         Ok(Err(_)) => {
-            let detail = format!(
-                "the request is larger than {} bytes or broken off",
-                chorus_wire::limits::BODY_BYTES
-            );
+            let detail = format!("the request is larger than {} bytes or broken off", chorus_wire::limits::BODY_BYTES);
             return reply(413, &ReceiverReply::error(INVALID_ENVELOPE, detail));
         }
         Err(_) => {
-            return reply(
-                408,
-                &ReceiverReply::error(INVALID_ENVELOPE, "the request was not sent in time"),
-            );
+            return reply(408, &ReceiverReply::error(INVALID_ENVELOPE, "the request was not sent in time"));
         }
     };
     let envelope = match check(&body) {
@@ -124,12 +106,7 @@ async fn answer(request: Request<Incoming>, to: mpsc::Sender<Posted>) -> Respons
         Err(refused) => return reply(400, &refused),
     };
     let (answer, answered) = oneshot::channel();
-    let busy = || {
-        reply(
-            503,
-            &ReceiverReply::error("UNAVAILABLE", "the receiver is busy or stopping; try again"),
-        )
-    };
+    let busy = || reply(503, &ReceiverReply::error("UNAVAILABLE", "the receiver is busy or stopping; try again"));
     if to.try_send(Posted { envelope, answer }).is_err() {
         return busy();
     }
@@ -190,10 +167,7 @@ pub async fn send(url: &str, envelope: &Envelope, retries: u32) -> Result<Receiv
     let peer = Client::endpoint(url)?;
     let mut failures = 0;
     loop {
-        let asked = peer
-            .ask(http::Call::post("", body.clone()))
-            .await
-            .and_then(|answer| understood(&answer));
+        let asked = peer.ask(http::Call::post("", body.clone())).await.and_then(|answer| understood(&answer));
         match asked {
             Err(error) if error.passes() && failures < retries => failures += 1,
             Err(_) | Ok(_) => return asked,
@@ -209,12 +183,9 @@ fn understood(answer: &http::Answer) -> Result<ReceiverReply> {
         Some(said) if matches!(answer.status, 200..300 | 400..500) && ReceiverReply::is_protocol(&said) => {
             serde_json::from_value(said).map_err(|e| Error::Answer(e.to_string()))
         }
-        Some(_) | None if answer.status >= 500 || matches!(answer.status, 408 | 429) => Err(
-            Error::Transport(format!("the receiver answered with status {}", answer.status)),
-        ),
-        Some(_) | None => Err(Error::Answer(format!(
-            "status {} without a protocol reply",
-            answer.status
-        ))),
+        Some(_) | None if answer.status >= 500 || matches!(answer.status, 408 | 429) => {
+            Err(Error::Transport(format!("the receiver answered with status {}", answer.status)))
+        }
+        Some(_) | None => Err(Error::Answer(format!("status {} without a protocol reply", answer.status))),
     }
 }

@@ -39,27 +39,15 @@ pub struct Call {
 
 impl Call {
     pub fn get(path: impl Into<String>) -> Self {
-        Self {
-            method: Method::GET,
-            path: path.into(),
-            body: None,
-            idempotency_key: None,
-        }
+        Self { method: Method::GET, path: path.into(), body: None, idempotency_key: None }
     }
 
     pub fn post(path: impl Into<String>, body: String) -> Self {
-        Self {
-            method: Method::POST,
-            body: Some(body),
-            ..Self::get(path)
-        }
+        Self { method: Method::POST, body: Some(body), ..Self::get(path) }
     }
 
     pub fn delete(path: impl Into<String>) -> Self {
-        Self {
-            method: Method::DELETE,
-            ..Self::get(path)
-        }
+        Self { method: Method::DELETE, ..Self::get(path) }
     }
 }
 
@@ -73,11 +61,7 @@ impl Client {
     /// A peer's receive endpoint: the URL exactly as it was given.
     pub(crate) fn endpoint(url: &str) -> Result<Self> {
         let parsed = plain_url(url)?;
-        Self::with(
-            parsed.as_str().to_owned(),
-            parsed.origin().ascii_serialization(),
-            None,
-        )
+        Self::with(parsed.as_str().to_owned(), parsed.origin().ascii_serialization(), None)
     }
 
     fn with(base: String, shown: String, key: Option<Secret>) -> Result<Self> {
@@ -90,14 +74,7 @@ impl Client {
             .user_agent(concat!("chorus/", env!("CARGO_PKG_VERSION")))
             .build()
             .map_err(|e| Error::Transport(plain(&e)))?;
-        Ok(Self {
-            http,
-            base,
-            shown,
-            key,
-            paths: Arc::default(),
-            backoff: Backoff::default(),
-        })
+        Ok(Self { http, base, shown, key, paths: Arc::default(), backoff: Backoff::default() })
     }
 
     /// The hub's URL without a slash at its end.
@@ -133,13 +110,9 @@ impl Client {
 
     /// One exchange, whatever its status; only a broken connection or an answer past the bound is an error here.
     pub async fn ask(&self, call: Call) -> Result<Answer> {
-        let mut request = self
-            .request(call.method, &call.path)
-            .header(header::ACCEPT, "application/json");
+        let mut request = self.request(call.method, &call.path).header(header::ACCEPT, "application/json");
         if let Some(body) = call.body {
-            request = request
-                .header(header::CONTENT_TYPE, "application/json")
-                .body(body);
+            request = request.header(header::CONTENT_TYPE, "application/json").body(body);
         }
         if let Some(key) = call.idempotency_key {
             request = request.header("Idempotency-Key", key);
@@ -148,16 +121,8 @@ impl Client {
             let response = request.send().await.map_err(|e| self.broken(&e))?;
             self.read(response).await
         };
-        let late = || {
-            Error::Transport(format!(
-                "{} did not answer within {} s",
-                self.shown,
-                limits::CALL.as_secs()
-            ))
-        };
-        tokio::time::timeout(limits::CALL, exchange)
-            .await
-            .map_err(|_| late())?
+        let late = || Error::Transport(format!("{} did not answer within {} s", self.shown, limits::CALL.as_secs()));
+        tokio::time::timeout(limits::CALL, exchange).await.map_err(|_| late())?
     }
 
     /// The `data` of a call that succeeded.
@@ -174,10 +139,7 @@ impl Client {
                 Err(error) => error,
             };
             failures += 1;
-            let asked = error
-                .refusal()
-                .and_then(|refusal| refusal.retry_after)
-                .unwrap_or_default();
+            let asked = error.refusal().and_then(|refusal| refusal.retry_after).unwrap_or_default();
             if !error.passes() || failures >= limits::ATTEMPTS || asked > limits::PATIENCE {
                 return Err(error);
             }
@@ -193,18 +155,11 @@ impl Client {
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(|e| self.broken(&e))? {
             if body.len() + chunk.len() > limits::ANSWER_BYTES {
-                return Err(Error::Answer(format!(
-                    "it is longer than {} bytes",
-                    limits::ANSWER_BYTES
-                )));
+                return Err(Error::Answer(format!("it is longer than {} bytes", limits::ANSWER_BYTES)));
             }
             body.extend_from_slice(&chunk);
         }
-        Ok(Answer {
-            status,
-            body,
-            retry_after,
-        })
+        Ok(Answer { status, body, retry_after })
     }
 
     pub(crate) fn broken(&self, error: &reqwest::Error) -> Error {
@@ -232,18 +187,13 @@ struct FailedBody {
 impl Answer {
     /// The answer itself if it is a 2xx, its error otherwise.
     pub fn accepted(self) -> Result<Self> {
-        if (200..300).contains(&self.status) {
-            Ok(self)
-        } else {
-            Err(Error::Refused(self.refusal()))
-        }
+        if (200..300).contains(&self.status) { Ok(self) } else { Err(Error::Refused(self.refusal())) }
     }
 
     /// `data`, and the instant the hub put beside it.
     pub fn data<T: DeserializeOwned>(self) -> Result<(T, Option<String>)> {
         let accepted = self.accepted()?;
-        let wrapped: Wrapped<T> =
-            serde_json::from_slice(&accepted.body).map_err(|e| Error::Answer(e.to_string()))?;
+        let wrapped: Wrapped<T> = serde_json::from_slice(&accepted.body).map_err(|e| Error::Answer(e.to_string()))?;
         Ok((wrapped.data, wrapped.metadata.map(|m| m.timestamp)))
     }
 
@@ -256,43 +206,23 @@ impl Answer {
     fn refusal(&self) -> Refusal {
         let (code, message) = match serde_json::from_slice::<Failed>(&self.body) {
             Ok(failed) => (failed.error.code, failed.error.message),
-            Err(_) => (
-                format!("HTTP_{}", self.status),
-                format!("the hub answered with status {}", self.status),
-            ),
+            Err(_) => (format!("HTTP_{}", self.status), format!("the hub answered with status {}", self.status)),
         };
-        Refusal {
-            status: self.status,
-            code,
-            message,
-            retry_after: self.retry_after,
-        }
+        Refusal { status: self.status, code, message, retry_after: self.retry_after }
     }
 }
 
 fn retry_after(headers: &header::HeaderMap) -> Option<Duration> {
-    let seconds = headers
-        .get(header::RETRY_AFTER)?
-        .to_str()
-        .ok()?
-        .trim()
-        .parse()
-        .ok()?;
+    let seconds = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds))
 }
 
 /// An absolute http or https URL without user information.
 fn plain_url(text: &str) -> Result<url::Url> {
-    let wrong = || {
-        Error::Input("a URL here is http:// or https:// with a host and without a user or fragment".into())
-    };
+    let wrong = || Error::Input("a URL here is http:// or https:// with a host and without a user or fragment".into());
     let url = url::Url::parse(text).map_err(|_| wrong())?;
     let plain = matches!(url.scheme(), "http" | "https") && url.has_host() && url.username().is_empty();
-    if plain && url.password().is_none() && url.fragment().is_none() {
-        Ok(url)
-    } else {
-        Err(wrong())
-    }
+    if plain && url.password().is_none() && url.fragment().is_none() { Ok(url) } else { Err(wrong()) }
 }
 
 /// `hub` as the front part of every URL.
@@ -309,11 +239,7 @@ pub(crate) fn segment(text: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'~' | b'@' | b':');
     let dots = text.bytes().all(|b| b == b'.');
     let byte = |b: u8| {
-        if plain(b) && !dots {
-            char::from(b).to_string()
-        } else {
-            format!("%{b:02X}")
-        }
+        if plain(b) && !dots { char::from(b).to_string() } else { format!("%{b:02X}") }
     };
     text.bytes().map(byte).collect()
 }
@@ -334,17 +260,8 @@ mod tests {
     #[test]
     fn a_hub_url_is_plain_http_or_https() {
         assert_eq!(base("http://127.0.0.1:3000/").unwrap(), "http://127.0.0.1:3000");
-        assert_eq!(
-            base("https://hub.example/chorus/").unwrap(),
-            "https://hub.example/chorus"
-        );
-        for bad in [
-            "",
-            "hub.example",
-            "ftp://hub.example",
-            "http://a:b@hub.example",
-            "http://hub.example/?x=1",
-        ] {
+        assert_eq!(base("https://hub.example/chorus/").unwrap(), "https://hub.example/chorus");
+        for bad in ["", "hub.example", "ftp://hub.example", "http://a:b@hub.example", "http://hub.example/?x=1"] {
             assert!(matches!(base(bad), Err(Error::Input(_))), "{bad}");
         }
     }

@@ -59,9 +59,7 @@ impl Client {
             let page = self.directory_page(all.last()).await?;
             let full = page.len() == limits::DIRECTORY_PAGE;
             // A hub that does not know pages answers with everything, every time.
-            let repeats = page
-                .last()
-                .is_some_and(|last| all.iter().any(|row| row.agent_id == last.agent_id));
+            let repeats = page.last().is_some_and(|last| all.iter().any(|row| row.agent_id == last.agent_id));
             if !repeats {
                 all.extend(page);
             }
@@ -74,9 +72,7 @@ impl Client {
 
     async fn directory_page(&self, after: Option<&DirectoryRow>) -> Result<Vec<DirectoryRow>> {
         let paths = self.paths().await?;
-        let after = after
-            .map(|row| format!("&after={}", segment(&row.agent_id)))
-            .unwrap_or_default();
+        let after = after.map(|row| format!("&after={}", segment(&row.agent_id))).unwrap_or_default();
         let query = format!("?limit={}{after}", limits::DIRECTORY_PAGE);
         let answer = self.ask(Call::get(format!("{}{query}", paths.directory))).await?;
         if answer.status != 404 {
@@ -107,12 +103,7 @@ impl Client {
     pub async fn invite_link(&self, name: &str) -> Result<String> {
         let paths = self.paths().await?;
         let hub = paths.public_url.as_deref().unwrap_or(self.base());
-        Ok(format!(
-            "{}{}/{}",
-            hub.trim_end_matches('/'),
-            paths.invite,
-            segment(name)
-        ))
+        Ok(format!("{}{}/{}", hub.trim_end_matches('/'), paths.invite, segment(name)))
     }
 
     /// Operators: a new registration code. It is shown this once.
@@ -131,9 +122,7 @@ impl Client {
             body.insert("expires_at".into(), json!(at));
         }
         let path = self.paths().await?.invites.clone();
-        let made: Invite = self
-            .data(Call::post(path, serde_json::Value::Object(body).to_string()))
-            .await?;
+        let made: Invite = self.data(Call::post(path, serde_json::Value::Object(body).to_string())).await?;
         if made.code.is_none() {
             return Err(Error::Answer("a new invite came without its code".into()));
         }
@@ -155,9 +144,7 @@ fn row(record: AgentRecord) -> DirectoryRow {
     let card = record.agent_card.as_ref();
     DirectoryRow {
         culture: card.and_then(|card| card.culture()).map(str::to_owned),
-        languages: card
-            .map(|card| card.languages().into_iter().map(str::to_owned).collect())
-            .unwrap_or_default(),
+        languages: card.map(|card| card.languages().into_iter().map(str::to_owned).collect()).unwrap_or_default(),
         agent_id: record.agent_id,
         online: record.online,
     }

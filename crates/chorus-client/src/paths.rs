@@ -87,28 +87,17 @@ mod tests {
     // TRN-51
     #[test]
     fn a_hub_that_moves_its_routes_is_followed() {
-        let document =
-            br#"{"chorus_version":"0.4","endpoints":{"register":"/v2/agents","send":"/v2/messages"}}"#;
+        let document = br#"{"chorus_version":"0.4","endpoints":{"register":"/v2/agents","send":"/v2/messages"}}"#;
         let paths = Paths::read(document);
         assert_eq!(paths.agents, "/v2/agents");
         assert_eq!(paths.messages, "/v2/messages");
-        assert_eq!(
-            paths.register, "/register",
-            "001's register is the operator's route"
-        );
+        assert_eq!(paths.register, "/register", "001's register is the operator's route");
         assert_eq!(paths.health, "/health");
     }
 
     #[test]
     fn a_document_cannot_lead_a_key_elsewhere() {
-        for bad in [
-            "https://elsewhere.example/m",
-            "//elsewhere.example/m",
-            "@elsewhere.example",
-            "/a?b",
-            "/../x",
-            "",
-        ] {
+        for bad in ["https://elsewhere.example/m", "//elsewhere.example/m", "@elsewhere.example", "/a?b", "/../x", ""] {
             let document = format!(r#"{{"endpoints":{{"send":"{bad}"}}}}"#);
             assert_eq!(Paths::read(document.as_bytes()).messages, "/messages", "{bad}");
         }

@@ -81,10 +81,12 @@ impl Stream {
                 None => self.connect().await?,
                 Some(open) => match timeout(self.silence, open.response.chunk()).await {
                     Ok(Ok(Some(chunk))) => {
-                        let events = open
-                            .reader
-                            .read(&chunk)
-                            .map_err(|e| Error::Answer(e.to_string()))?;
+                        // What was whole before a fault is handed out first; the reader says the fault again.
+                        let mut events = Vec::new();
+                        let read = open.reader.read_into(&chunk, &mut events);
+                        if events.is_empty() {
+                            read.map_err(|e| Error::Answer(e.to_string()))?;
+                        }
                         self.ready.extend(events);
                     }
                     Ok(Ok(None)) => self.lost("the hub closed the stream"),
@@ -107,19 +109,12 @@ impl Stream {
         }
         let cursor = event.id.as_deref().and_then(|id| id.parse::<Cursor>().ok());
         if let Some(cursor) = cursor {
-            if self
-                .since
-                .is_some_and(|since| cursor.epoch == since.epoch && cursor <= since)
-            {
+            if self.since.is_some_and(|since| cursor.epoch == since.epoch && cursor <= since) {
                 return None;
             }
             self.since = Some(cursor);
         }
-        Some(Event {
-            name: event.name,
-            cursor,
-            data: event.data,
-        })
+        Some(Event { name: event.name, cursor, data: event.data })
     }
 
     fn lost(&mut self, why: &str) {
@@ -137,20 +132,12 @@ impl Stream {
         }
         match self.open_once().await {
             Ok(response) => {
-                self.open = Some(Open {
-                    response,
-                    reader: sse::Reader::new(limits::EVENT_BYTES),
-                });
+                self.open = Some(Open { response, reader: sse::Reader::new(limits::EVENT_BYTES) });
             }
             Err(error) if error.passes() => {
-                let asked = error
-                    .refusal()
-                    .and_then(|refusal| refusal.retry_after)
-                    .unwrap_or_default();
+                let asked = error.refusal().and_then(|refusal| refusal.retry_after).unwrap_or_default();
                 self.lost(&error.to_string());
-                self.not_before = self
-                    .not_before
-                    .max(Some(Instant::now() + asked.min(limits::PATIENCE)));
+                self.not_before = self.not_before.max(Some(Instant::now() + asked.min(limits::PATIENCE)));
             }
             Err(error) => return Err(error),
         }
@@ -158,32 +145,21 @@ impl Stream {
     }
 
     async fn open_once(&self) -> Result<reqwest::Response> {
-        let mut request = self
-            .client
-            .request(Method::GET, &self.path)
-            .header(header::ACCEPT, "text/event-stream");
+        let mut request = self.client.request(Method::GET, &self.path).header(header::ACCEPT, "text/event-stream");
         if let Some(since) = self.since {
             request = request.header("Last-Event-ID", since.to_string());
         }
         let late = |_| Error::Transport(format!("{} did not answer", self.client.base()));
-        let response = timeout(limits::CALL, request.send())
-            .await
-            .map_err(late)?
-            .map_err(|e| self.client.broken(&e))?;
+        let response =
+            timeout(limits::CALL, request.send()).await.map_err(late)?.map_err(|e| self.client.broken(&e))?;
         if response.status() != 200 {
-            let answer = timeout(limits::CALL, self.client.read(response))
-                .await
-                .map_err(late)??;
+            let answer = timeout(limits::CALL, self.client.read(response)).await.map_err(late)??;
             return match answer.accepted() {
                 Ok(answer) => Err(Error::Answer(format!("status {} is not a stream", answer.status))),
                 Err(refused) => Err(refused),
             };
         }
-        let kind = response
-            .headers()
-            .get(header::CONTENT_TYPE)
-            .and_then(|v| v.to_str().ok())
-            .unwrap_or_default();
+        let kind = response.headers().get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
         if !kind.starts_with("text/event-stream") {
             return Err(Error::Answer("the inbox is not an event stream".into()));
         }

@@ -37,10 +37,7 @@ impl Clock {
         }
     }
 
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "this is the one place that reads the machine's clock"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the machine's clock")]
     pub fn now(&self) -> Micros {
         match &self.0 {
             Kind::System => {

@@ -63,13 +63,8 @@ impl Hub {
     /// Opens the store (creating or migrating it), takes the lock on the data directory, starts the background work.
     pub async fn open(options: Options) -> std::result::Result<Self, StartError> {
         let bus = Arc::new(Local::new());
-        let store = Store::open(
-            &options.data_dir,
-            options.database.as_ref(),
-            options.clock.clone(),
-            bus.clone(),
-        )
-        .await?;
+        let store =
+            Store::open(&options.data_dir, options.database.as_ref(), options.clock.clone(), bus.clone()).await?;
         let refused = |e: chorus_wire::Error| StartError::Store {
             what: "the database could not be read".into(),
             cause: e.cause.unwrap_or(e.message),
@@ -82,14 +77,7 @@ impl Hub {
         });
         let keyring = Keyring::new(&options.operator_keys);
         let opened = options.clock.steady();
-        let hub = Self(Arc::new(Rooms {
-            options,
-            store,
-            bus,
-            keyring,
-            outgoing,
-            opened,
-        }));
+        let hub = Self(Arc::new(Rooms { options, store, bus, keyring, outgoing, opened }));
         ops::maintenance::recover(&hub).await.map_err(refused)?;
         ops::maintenance::start(&hub);
         Ok(hub)

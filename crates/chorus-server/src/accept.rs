@@ -54,12 +54,7 @@ pub async fn serve(
         // Small events must not wait for more, and a stalled reader must not hide in the kernel's memory.
         let _ = socket.set_nodelay(true);
         let _ = socket2::SockRef::from(&socket).set_send_buffer_size(limits::STREAM_SEND_BUFFER);
-        let visit = Visit {
-            peer,
-            router: router.clone(),
-            stop: stop.clone(),
-            open: open.clone(),
-        };
+        let visit = Visit { peer, router: router.clone(), stop: stop.clone(), open: open.clone() };
         match tls.clone() {
             None => drop(tokio::spawn(visit.serve(socket))),
             Some(tls) => drop(tokio::spawn(handshake(tls, socket, visit))),
@@ -111,18 +106,9 @@ struct Between {
 
 impl Visit {
     async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(self, socket: S) {
-        let Visit {
-            peer,
-            router,
-            mut stop,
-            open,
-        } = self;
+        let Visit { peer, router, mut stop, open } = self;
         let between = Arc::<Between>::default();
-        let socket = TokioIo::new(Watched {
-            socket,
-            between: between.clone(),
-            overdue: None,
-        });
+        let socket = TokioIo::new(Watched { socket, between: between.clone(), overdue: None });
         let service = {
             let between = between.clone();
             hyper::service::service_fn(move |request| answer(router.clone(), peer, between.clone(), request))
@@ -166,12 +152,7 @@ async fn drive<C: Future + Unpin>(connection: &mut C, between: &Between) -> Opti
         if between.unwritten.load(Ordering::Relaxed) {
             return Poll::Pending;
         }
-        match between
-            .taken
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
-        {
+        match between.taken.lock().unwrap_or_else(PoisonError::into_inner).take() {
             Some(taken) => Poll::Ready(Some(taken)),
             None => Poll::Pending,
         }
@@ -189,10 +170,7 @@ async fn answer(
     request.extensions_mut().insert(ConnectInfo(peer));
     let head_only = request.method() == Method::HEAD;
     let mut response = router.call(request.map(Body::new)).await?;
-    let takeover = response
-        .extensions_mut()
-        .remove::<Takeover>()
-        .and_then(|takeover| takeover.take());
+    let takeover = response.extensions_mut().remove::<Takeover>().and_then(|takeover| takeover.take());
     match takeover {
         Some(feed) if !head_only => {
             let head = stream::head(&response.into_parts().0);
@@ -212,29 +190,21 @@ struct Watched<S> {
 
 impl<S> Watched<S> {
     fn wrote(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
-        self.between
-            .unwritten
-            .store(written.is_pending(), Ordering::Relaxed);
+        self.between.unwritten.store(written.is_pending(), Ordering::Relaxed);
         if written.is_ready() {
             self.overdue = None;
             return written;
         }
-        let overdue = self.overdue.get_or_insert_with(|| {
-            Box::pin(tokio::time::sleep_until(
-                Instant::now() + limits::REQUEST_DEADLINE,
-            ))
-        });
+        let overdue = self
+            .overdue
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(Instant::now() + limits::REQUEST_DEADLINE)));
         ready!(overdue.as_mut().poll(cx));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        into: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.socket).poll_read(cx, into)
     }
 }

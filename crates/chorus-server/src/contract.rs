@@ -52,10 +52,7 @@ pub fn routes() -> OpenApiRouter<Doors> {
 #[utoipa::path(get, path = "/openapi.json", tag = "ops", responses((status = 200, body = Object)))]
 async fn contract(State(doors): State<Doors>) -> Response {
     let mut response = reply::json(StatusCode::OK, doors.contract.get().cloned().unwrap_or_default());
-    response.headers_mut().insert(
-        header::CACHE_CONTROL,
-        HeaderValue::from_static("public, max-age=60"),
-    );
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=60"));
     response
 }
 
@@ -71,13 +68,7 @@ const EVERYWHERE: [(&str, &str); 5] = [
 /// The finished document as bytes.
 pub fn finish(mut api: utoipa::openapi::OpenApi) -> Bytes {
     for item in api.paths.paths.values_mut() {
-        let methods = [
-            &mut item.get,
-            &mut item.post,
-            &mut item.put,
-            &mut item.patch,
-            &mut item.delete,
-        ];
+        let methods = [&mut item.get, &mut item.post, &mut item.put, &mut item.patch, &mut item.delete];
         methods.into_iter().flatten().for_each(complete);
     }
     Bytes::from(serde_json::to_vec(&api).unwrap_or_default())
@@ -87,14 +78,7 @@ fn complete(operation: &mut Operation) {
     for (status, description) in EVERYWHERE {
         let schema = RefOr::Ref(Ref::from_schema_name("Failure"));
         let content = ContentBuilder::new().schema(Some(schema)).build();
-        let response = ResponseBuilder::new()
-            .description(description)
-            .content("application/json", content)
-            .build();
-        operation
-            .responses
-            .responses
-            .entry(status.into())
-            .or_insert(RefOr::T(response));
+        let response = ResponseBuilder::new().description(description).content("application/json", content).build();
+        operation.responses.responses.entry(status.into()).or_insert(RefOr::T(response));
     }
 }

@@ -13,10 +13,7 @@ pub fn preflight() -> Response {
     *response.status_mut() = StatusCode::NO_CONTENT;
     let headers = response.headers_mut();
     let allowed = [
-        (
-            header::ACCESS_CONTROL_ALLOW_METHODS,
-            "GET, HEAD, POST, PUT, PATCH, DELETE",
-        ),
+        (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD, POST, PUT, PATCH, DELETE"),
         (
             header::ACCESS_CONTROL_ALLOW_HEADERS,
             "Authorization, Content-Type, Accept, Idempotency-Key, Last-Event-ID, X-Request-Id",

@@ -33,11 +33,7 @@ pub async fn around(State(doors): State<Doors>, request: Request, next: Next) ->
         Ok(Err(refusal)) => Refused::from(refusal).into_response(),
         Err(_) => Refused::from(Error::internal("the handler panicked")).into_response(),
     };
-    reply::settle(
-        &mut response,
-        doors.hub.clock().now(),
-        id.to_str().unwrap_or_default(),
-    );
+    reply::settle(&mut response, doors.hub.clock().now(), id.to_str().unwrap_or_default());
 
     let status = response.status();
     let headers = response.headers_mut();
@@ -58,10 +54,7 @@ pub async fn around(State(doors): State<Doors>, request: Request, next: Next) ->
 /// Headers of every answer. A handler may let its answer be kept, but never one that a key was shown for.
 fn dress(headers: &mut HeaderMap, id: HeaderValue, keyed: bool) {
     headers.insert(REQUEST_ID, id);
-    headers.insert(
-        header::X_CONTENT_TYPE_OPTIONS,
-        HeaderValue::from_static("nosniff"),
-    );
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     if keyed || !headers.contains_key(header::CACHE_CONTROL) {
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -76,9 +69,7 @@ fn request_id(doors: &Doors, headers: &HeaderMap) -> HeaderValue {
     };
     match headers.get(REQUEST_ID).filter(sane) {
         Some(given) => given.clone(),
-        None => {
-            HeaderValue::try_from(doors.hub.clock().request_id()).unwrap_or(HeaderValue::from_static("-"))
-        }
+        None => HeaderValue::try_from(doors.hub.clock().request_id()).unwrap_or(HeaderValue::from_static("-")),
     }
 }
 
@@ -107,9 +98,7 @@ async fn inside(
 
 /// The parser lets a little more through than is allowed, so that what is too much is said in JSON (failure 26).
 fn bounded(headers: &HeaderMap) -> Result<(), Error> {
-    let size = headers
-        .iter()
-        .map(|(name, value)| name.as_str().len() + value.len() + 4);
+    let size = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
     if headers.len() > limits::HEADER_LINES || size.sum::<usize>() > limits::HEADER_BYTES {
         return Err(Code::HeadersTooLarge.into());
     }
@@ -117,12 +106,7 @@ fn bounded(headers: &HeaderMap) -> Result<(), Error> {
 }
 
 /// Who asks, and whether they may ask now.
-async fn admit(
-    doors: &Doors,
-    headers: &HeaderMap,
-    peer: IpAddr,
-    budget: &mut Option<Budget>,
-) -> Result<Asked, Error> {
+async fn admit(doors: &Doors, headers: &HeaderMap, peer: IpAddr, budget: &mut Option<Budget>) -> Result<Asked, Error> {
     let asked = auth::ask(doors, headers).await;
     let Some(limiter) = &doors.limiter else {
         return Ok(asked);
@@ -166,11 +150,7 @@ mod tests {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        router
-            .clone()
-            .oneshot(request.body(Body::empty()).unwrap())
-            .await
-            .unwrap()
+        router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap()
     }
 
     #[tokio::test]
@@ -182,22 +162,14 @@ mod tests {
         let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
         assert_eq!(body["error"]["code"], "ERR_INTERNAL");
         assert!(!body.to_string().contains("a bug"));
-        assert_eq!(
-            asked(&router, Method::GET, "/good", &[]).await.status(),
-            StatusCode::OK
-        );
+        assert_eq!(asked(&router, Method::GET, "/good", &[]).await.status(), StatusCode::OK);
     }
 
     #[tokio::test]
     async fn a_sane_request_id_is_kept_and_any_other_is_replaced() {
         let (router, _dir) = around_two_routes().await;
         let long = "a".repeat(65);
-        for (given, kept) in [
-            ("job-7.a_B", true),
-            ("a b", false),
-            (long.as_str(), false),
-            ("", false),
-        ] {
+        for (given, kept) in [("job-7.a_B", true), ("a b", false), (long.as_str(), false), ("", false)] {
             let response = asked(&router, Method::GET, "/good", &[("x-request-id", given)]).await;
             let id = response.headers()["x-request-id"].to_str().unwrap();
             assert_eq!(id == given, kept, "{given:?} became {id:?}");
@@ -208,37 +180,23 @@ mod tests {
     #[tokio::test]
     async fn a_page_of_another_origin_may_ask_and_its_question_costs_nothing() {
         let (router, _dir) = around_two_routes().await;
-        let question = [
-            ("origin", "https://page.test"),
-            ("access-control-request-method", "GET"),
-        ];
+        let question = [("origin", "https://page.test"), ("access-control-request-method", "GET")];
         let response = asked(&router, Method::OPTIONS, "/good", &question).await;
         assert_eq!(response.status(), StatusCode::NO_CONTENT);
         assert_eq!(response.headers()["access-control-allow-origin"], "*");
-        assert!(
-            response.headers()["access-control-allow-headers"]
-                .to_str()
-                .unwrap()
-                .contains("Authorization")
-        );
+        assert!(response.headers()["access-control-allow-headers"].to_str().unwrap().contains("Authorization"));
         assert!(!response.headers().contains_key("ratelimit"));
         let response = asked(&router, Method::GET, "/good", &question[..1]).await;
         assert_eq!(response.headers()["access-control-allow-origin"], "*");
-        assert!(
-            !response
-                .headers()
-                .contains_key("access-control-allow-credentials")
-        );
+        assert!(!response.headers().contains_key("access-control-allow-credentials"));
     }
 
     #[test]
     fn an_answer_to_a_key_is_never_kept() {
         let kept = || HeaderMap::from_iter([(header::CACHE_CONTROL, HeaderValue::from_static("public"))]);
-        for (mut headers, keyed, control) in [
-            (kept(), false, "public"),
-            (kept(), true, "no-store"),
-            (HeaderMap::new(), false, "no-store"),
-        ] {
+        for (mut headers, keyed, control) in
+            [(kept(), false, "public"), (kept(), true, "no-store"), (HeaderMap::new(), false, "no-store")]
+        {
             dress(&mut headers, HeaderValue::from_static("r"), keyed);
             assert_eq!(headers[header::CACHE_CONTROL], control);
         }

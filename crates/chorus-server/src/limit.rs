@@ -69,14 +69,7 @@ impl Limiter {
         let per_minute = Quota::per_minute(NonZeroU32::new(quota)?);
         let buckets = Buckets::new(per_minute, DashMapStateStore::default(), Ticks(clock.clone()));
         let (strangers, crowded) = (AtomicU32::new(0), AtomicU32::new(0));
-        Some(Self {
-            buckets,
-            ticks: Ticks(clock),
-            quota,
-            most,
-            strangers,
-            crowded,
-        })
+        Some(Self { buckets, ticks: Ticks(clock), quota, most, strangers, crowded })
     }
 
     /// The caller of an authenticated request; `Anyone` has only an address.
@@ -101,9 +94,7 @@ impl Limiter {
             }
             (IpAddr::V6(ip), true) => (ip, 32),
         };
-        Caller::Network(IpAddr::V6(Ipv6Addr::from_bits(
-            wide.to_bits() & !(u128::MAX >> bits),
-        )))
+        Caller::Network(IpAddr::V6(Ipv6Addr::from_bits(wide.to_bits() & !(u128::MAX >> bits))))
     }
 
     /// Forgets full buckets: a caller that is owed everything needs none.
@@ -113,33 +104,23 @@ impl Limiter {
             return;
         }
         self.buckets.retain_recent();
-        self.crowded
-            .store(u32::from(self.buckets.len() >= self.most), Ordering::Relaxed);
+        self.crowded.store(u32::from(self.buckets.len() >= self.most), Ordering::Relaxed);
     }
 
     /// Takes one request from the caller's bucket, or says when there will be one.
     pub fn spend(&self, caller: Caller) -> Result<Budget, Error> {
         match self.buckets.check_key(&caller) {
-            Ok(state) => Ok(Budget {
-                quota: self.quota,
-                left: state.remaining_burst_capacity(),
-            }),
+            Ok(state) => Ok(Budget { quota: self.quota, left: state.remaining_burst_capacity() }),
             Err(not_yet) => {
                 let wait = not_yet.wait_time_from(self.ticks.now());
                 let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
-                Err(Error {
-                    retry_after: Some(seconds.max(1)),
-                    ..Code::RateLimited.into()
-                })
+                Err(Error { retry_after: Some(seconds.max(1)), ..Code::RateLimited.into() })
             }
         }
     }
 
     pub fn spent(&self) -> Budget {
-        Budget {
-            quota: self.quota,
-            left: 0,
-        }
+        Budget { quota: self.quota, left: 0 }
     }
 }
 
@@ -147,13 +128,9 @@ impl Budget {
     /// The two fields of the IETF draft `draft-ietf-httpapi-ratelimit-headers`.
     pub fn write(self, headers: &mut HeaderMap) {
         let Self { quota, left } = self;
-        let full_in =
-            (u64::from(quota.saturating_sub(left)) * WINDOW_SECONDS).div_ceil(u64::from(quota.max(1)));
+        let full_in = (u64::from(quota.saturating_sub(left)) * WINDOW_SECONDS).div_ceil(u64::from(quota.max(1)));
         let fields = [
-            (
-                "ratelimit-policy",
-                format!("\"default\";q={quota};w={WINDOW_SECONDS}"),
-            ),
+            ("ratelimit-policy", format!("\"default\";q={quota};w={WINDOW_SECONDS}")),
             ("ratelimit", format!("\"default\";r={left};t={full_in}")),
         ];
         for (name, value) in fields {
@@ -209,18 +186,9 @@ mod tests {
     #[test]
     fn all_addresses_of_one_ipv6_customer_share_a_bucket_and_v4_is_v4_in_any_dress() {
         let (limiter, _) = held(3, 100);
-        assert_eq!(
-            limiter.stranger(from("2001:db8:1:2::1")),
-            limiter.stranger(from("2001:db8:1:2:ffff::9"))
-        );
-        assert_ne!(
-            limiter.stranger(from("2001:db8:1:2::1")),
-            limiter.stranger(from("2001:db8:1:3::1"))
-        );
-        assert_eq!(
-            limiter.stranger(from("::ffff:192.0.2.1")),
-            limiter.stranger(from("192.0.2.1"))
-        );
+        assert_eq!(limiter.stranger(from("2001:db8:1:2::1")), limiter.stranger(from("2001:db8:1:2:ffff::9")));
+        assert_ne!(limiter.stranger(from("2001:db8:1:2::1")), limiter.stranger(from("2001:db8:1:3::1")));
+        assert_eq!(limiter.stranger(from("::ffff:192.0.2.1")), limiter.stranger(from("192.0.2.1")));
     }
 
     /// Law 6
@@ -231,28 +199,17 @@ mod tests {
             let ip = IpAddr::V4(std::net::Ipv4Addr::from_bits(0x0a00_0000 + n));
             let _ = limiter.spend(limiter.stranger(ip));
         }
-        assert!(
-            limiter.buckets.len() <= 64 + SWEEP_EVERY as usize,
-            "{}",
-            limiter.buckets.len()
-        );
+        assert!(limiter.buckets.len() <= 64 + SWEEP_EVERY as usize, "{}", limiter.buckets.len());
         clock.advance(Duration::from_secs(120));
         limiter.sweep();
         assert!(limiter.buckets.is_empty());
-        assert_eq!(
-            limiter.stranger(from("10.0.0.1")),
-            Caller::Address(from("10.0.0.1"))
-        );
+        assert_eq!(limiter.stranger(from("10.0.0.1")), Caller::Address(from("10.0.0.1")));
     }
 
     #[test]
     fn the_headers_have_the_drafts_form() {
         let mut headers = HeaderMap::new();
-        Budget {
-            quota: 600,
-            left: 598,
-        }
-        .write(&mut headers);
+        Budget { quota: 600, left: 598 }.write(&mut headers);
         assert_eq!(headers["ratelimit-policy"], "\"default\";q=600;w=60");
         assert_eq!(headers["ratelimit"], "\"default\";r=598;t=1");
     }

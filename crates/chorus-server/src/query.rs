@@ -54,11 +54,7 @@ impl Query {
     }
 
     pub fn one(&self, name: &str) -> Result<Option<&str>> {
-        let mut found = self
-            .0
-            .iter()
-            .filter(|(found, _)| found == name)
-            .map(|(_, value)| value.as_str());
+        let mut found = self.0.iter().filter(|(found, _)| found == name).map(|(_, value)| value.as_str());
         match (found.next(), found.next()) {
             (value, None) => Ok(value),
             (_, Some(_)) => Err(Error::validation(format!("{name} is given twice"))),
@@ -72,9 +68,7 @@ impl Query {
         };
         let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         match (digits, text.parse::<usize>()) {
-            (true, Ok(0)) | (false, _) => {
-                Err(Error::validation("limit must be a whole number of at least 1"))
-            }
+            (true, Ok(0)) | (false, _) => Err(Error::validation("limit must be a whole number of at least 1")),
             (true, Ok(limit)) => Ok(limit.min(most)),
             (true, Err(_)) => Ok(most),
         }
@@ -87,17 +81,13 @@ impl Query {
         };
         match text.parse::<f64>() {
             Ok(number) if number.is_finite() && number >= least => Ok(Some(number)),
-            Ok(_) | Err(_) => Err(Error::validation(format!(
-                "{name} must be a number of at least {least}"
-            ))),
+            Ok(_) | Err(_) => Err(Error::validation(format!("{name} must be a number of at least {least}"))),
         }
     }
 
     /// A place in the durable log.
     pub fn cursor(&self) -> Result<Option<Cursor>> {
-        self.one("since")?
-            .map(|text| log_cursor("since", text))
-            .transpose()
+        self.one("since")?.map(|text| log_cursor("since", text)).transpose()
     }
 
     /// all digits are an id, RFC 3339 is an instant.
@@ -119,9 +109,7 @@ impl Query {
 fn log_cursor(what: &str, text: &str) -> Result<Cursor> {
     match text.parse() {
         Ok(cursor @ Cursor { epoch: 0, .. }) => Ok(cursor),
-        Ok(_) | Err(_) => Err(Error::validation(format!(
-            "{what} is not an id that this hub gave out"
-        ))),
+        Ok(_) | Err(_) => Err(Error::validation(format!("{what} is not an id that this hub gave out"))),
     }
 }
 
@@ -140,16 +128,10 @@ impl FromRequestParts<Doors> for Resume {
     type Rejection = Refused;
 
     async fn from_request_parts(parts: &mut Parts, doors: &Doors) -> std::result::Result<Self, Refused> {
-        let header = parts
-            .headers
-            .get("last-event-id")
-            .filter(|value| !value.is_empty());
+        let header = parts.headers.get("last-event-id").filter(|value| !value.is_empty());
         match header {
             // Bytes that are no text are no cursor either, and fail as one.
-            Some(value) => Ok(Self(Some(log_cursor(
-                "Last-Event-ID",
-                value.to_str().unwrap_or_default(),
-            )?))),
+            Some(value) => Ok(Self(Some(log_cursor("Last-Event-ID", value.to_str().unwrap_or_default())?))),
             None => Ok(Self(Query::from_request_parts(parts, doors).await?.cursor()?)),
         }
     }
@@ -163,8 +145,7 @@ impl FromRequestParts<Doors> for Segment {
 
     async fn from_request_parts(parts: &mut Parts, doors: &Doors) -> std::result::Result<Self, Refused> {
         let path = Path::<String>::from_request_parts(parts, doors).await;
-        path.map(|Path(segment)| Self(segment))
-            .map_err(|e| Error::validation(e.body_text()).into())
+        path.map(|Path(segment)| Self(segment)).map_err(|e| Error::validation(e.body_text()).into())
     }
 }
 
@@ -178,14 +159,7 @@ mod tests {
 
     #[test]
     fn a_broken_escape_is_refused_wherever_it_stands() {
-        for bad in [
-            "/agents/%zz",
-            "/agents/%e4",
-            "/agents/%",
-            "/agents/%C3%28",
-            "/a?since=%",
-            "/a?x=%ff",
-        ] {
+        for bad in ["/agents/%zz", "/agents/%e4", "/agents/%", "/agents/%C3%28", "/a?since=%", "/a?x=%ff"] {
             assert!(well_encoded(&bad.parse().unwrap()).is_err(), "{bad}");
         }
         for good in ["/agents/bob%40chorus", "/a?since=%E4%BD%A0", "/"] {
@@ -198,15 +172,7 @@ mod tests {
         assert_eq!(query("").limit(10).unwrap(), 10);
         assert_eq!(query("limit=3").limit(10).unwrap(), 3);
         assert_eq!(query("limit=99999999999999999999999").limit(10).unwrap(), 10);
-        for bad in [
-            "limit=0",
-            "limit=abc",
-            "limit=-1",
-            "limit=",
-            "limit=1.5",
-            "limit=+1",
-            "limit=1&limit=2",
-        ] {
+        for bad in ["limit=0", "limit=abc", "limit=-1", "limit=", "limit=1.5", "limit=+1", "limit=1&limit=2"] {
             let error = query(bad).limit(10).unwrap_err();
             assert!(error.message.contains("limit"), "{bad}: {error}");
         }
@@ -217,25 +183,10 @@ mod tests {
     fn since_is_an_id_or_an_instant_and_nothing_else() {
         assert_eq!(query("since=5").since().unwrap(), Some(Since::Id(5)));
         let instant = Some(Since::Instant(Micros(0)));
-        for same in [
-            "1970-01-01T00:00:00Z",
-            "1970-01-01T02:00:00+02:00",
-            "1970-01-01T02:00:00%2B02:00",
-        ] {
-            assert_eq!(
-                query(&format!("since={same}")).since().unwrap(),
-                instant,
-                "{same}"
-            );
+        for same in ["1970-01-01T00:00:00Z", "1970-01-01T02:00:00+02:00", "1970-01-01T02:00:00%2B02:00"] {
+            assert_eq!(query(&format!("since={same}")).since().unwrap(), instant, "{same}");
         }
-        for bad in [
-            "since=abc",
-            "since=",
-            "since=-1",
-            "since=1-2",
-            "since=1e3",
-            "since=2026-01-01",
-        ] {
+        for bad in ["since=abc", "since=", "since=-1", "since=1-2", "since=1e3", "since=2026-01-01"] {
             assert!(query(bad).since().unwrap_err().message.contains("since"), "{bad}");
         }
     }
@@ -245,11 +196,6 @@ mod tests {
     fn a_stream_cursor_is_one_of_the_log() {
         assert_eq!(query("since=7").cursor().unwrap(), Some(Cursor::log(7)));
         assert!(query("since=2026-01-01T00:00:00Z").cursor().is_err());
-        assert!(
-            log_cursor("Last-Event-ID", "3-7")
-                .unwrap_err()
-                .message
-                .contains("Last-Event-ID")
-        );
+        assert!(log_cursor("Last-Event-ID", "3-7").unwrap_err().message.contains("Last-Event-ID"));
     }
 }

@@ -59,14 +59,7 @@ fn status_of(code: Code) -> StatusCode {
 /// `{"success":true,"data":…,"metadata":{…}}`
 pub fn wrapped<T: Serialize>(doors: &Doors, status: StatusCode, data: T) -> Answer {
     let metadata = Metadata::at(doors.hub.clock().now());
-    bare(
-        status,
-        &Success {
-            success: true,
-            data,
-            metadata,
-        },
-    )
+    bare(status, &Success { success: true, data, metadata })
 }
 
 /// The value itself as JSON, serialised once.
@@ -83,9 +76,7 @@ pub fn json(status: StatusCode, body: impl Into<Body>) -> Response {
 pub fn text(status: StatusCode, content_type: &'static str, body: impl Into<Body>) -> Response {
     let mut response = Response::new(body.into());
     *response.status_mut() = status;
-    response
-        .headers_mut()
-        .insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
 }
 
@@ -109,10 +100,7 @@ pub fn settle(response: &mut Response, now: Micros, request_id: &str) {
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     let status = error.code.status();
     if status == 401 {
-        headers.insert(
-            header::WWW_AUTHENTICATE,
-            HeaderValue::from_static("Bearer realm=\"chorus\""),
-        );
+        headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"chorus\""));
     }
     if let Some(seconds) = error.retry_after.or(matches!(status, 429 | 503).then_some(1)) {
         headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
@@ -138,14 +126,8 @@ mod tests {
         let (parts, body) = settled(Error::unavailable("the disk is full").into()).await;
         assert_eq!(parts.status, 503);
         assert_eq!(parts.headers[header::RETRY_AFTER], "1");
-        assert!(
-            body.starts_with(r#"{"success":false,"error":{"code":"ERR_UNAVAILABLE","message":""#),
-            "{body}"
-        );
-        assert!(
-            body.ends_with(r#""metadata":{"timestamp":"1970-01-01T00:00:00.000Z"}}"#),
-            "{body}"
-        );
+        assert!(body.starts_with(r#"{"success":false,"error":{"code":"ERR_UNAVAILABLE","message":""#), "{body}");
+        assert!(body.ends_with(r#""metadata":{"timestamp":"1970-01-01T00:00:00.000Z"}}"#), "{body}");
         assert!(!body.contains("disk"));
     }
 
@@ -155,20 +137,12 @@ mod tests {
         let refused = Refused::new(Error::validation("agent_id is required"), Form::Market);
         let (parts, body) = settled(refused).await;
         assert_eq!(parts.status, 400);
-        assert_eq!(
-            body,
-            r#"{"error_code":"ERR_VALIDATION","error_message":"agent_id is required"}"#
-        );
+        assert_eq!(body, r#"{"error_code":"ERR_VALIDATION","error_message":"agent_id is required"}"#);
     }
 
     #[tokio::test]
     async fn a_missing_key_is_asked_for_by_its_scheme() {
         let (parts, _) = settled(Code::Unauthorized.into()).await;
-        assert!(
-            parts.headers[header::WWW_AUTHENTICATE]
-                .to_str()
-                .unwrap()
-                .starts_with("Bearer")
-        );
+        assert!(parts.headers[header::WWW_AUTHENTICATE].to_str().unwrap().starts_with("Bearer"));
     }
 }

@@ -18,8 +18,5 @@ pub fn build(doors: Doors) -> Router {
 
 /// Every route and, from the same lines, the contract.
 pub fn rooms() -> OpenApiRouter<Doors> {
-    contract::opening()
-        .merge(envelope::routes())
-        .merge(ops::routes())
-        .merge(contract::routes())
+    contract::opening().merge(envelope::routes()).merge(ops::routes()).merge(contract::routes())
 }

@@ -77,10 +77,7 @@ impl Running {
     pub async fn stop(mut self) {
         self.stop.send_replace(true);
         self.hub.drain();
-        if tokio::time::timeout(limits::SHUTDOWN, &mut self.serving)
-            .await
-            .is_err()
-        {
+        if tokio::time::timeout(limits::SHUTDOWN, &mut self.serving).await.is_err() {
             tracing::warn!("some connections did not end in time and are cut");
         }
         self.hub.close().await;
@@ -97,36 +94,17 @@ impl Drop for Running {
 /// Opens the hub and listens. When it returns, requests are answered.
 pub async fn start(settings: Settings) -> Result<Running, StartError> {
     // Certificates are read and the address is taken before the store is touched: what fails often fails early.
-    let tls = settings
-        .tls
-        .as_ref()
-        .map(|(chain, key)| tls::load(chain, key))
-        .transpose()?;
-    let refused = |cause: std::io::Error| StartError::Listen {
-        addr: settings.listen,
-        cause: said(&cause),
-    };
+    let tls = settings.tls.as_ref().map(|(chain, key)| tls::load(chain, key)).transpose()?;
+    let refused = |cause: std::io::Error| StartError::Listen { addr: settings.listen, cause: said(&cause) };
     let listener = TcpListener::bind(settings.listen).await.map_err(refused)?;
     let addr = listener.local_addr().map_err(refused)?;
     let url = url_of(addr, tls.is_some());
     let hub = Hub::open(settings.hub.clone()).await?;
-    let public = settings
-        .public_url
-        .as_deref()
-        .unwrap_or(&url)
-        .trim_end_matches('/')
-        .to_owned();
+    let public = settings.public_url.as_deref().unwrap_or(&url).trim_end_matches('/').to_owned();
     let doors = Doors::new(hub.clone(), public, &settings);
     let (stop, stopped) = watch::channel(false);
     let serving = tokio::spawn(accept::serve(listener, tls, router::build(doors), stopped));
-    Ok(Running {
-        addr,
-        url,
-        hub,
-        stop,
-        serving,
-        upkeep: tokio::spawn(metrics::upkeep()),
-    })
+    Ok(Running { addr, url, hub, stop, serving, upkeep: tokio::spawn(metrics::upkeep()) })
 }
 
 fn said(cause: &std::io::Error) -> String {

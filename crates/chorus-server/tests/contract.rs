@@ -59,28 +59,18 @@ fn the_page_of_errors_and_the_table_say_the_same() {
     let mut rows = BTreeMap::new();
     for line in page.lines().filter(|line| line.starts_with("| `")) {
         let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
-        let [code, status, retryable, meaning] = cells[..] else {
-            panic!("{line}")
-        };
+        let [code, status, retryable, meaning] = cells[..] else { panic!("{line}") };
         let retryable = match retryable {
             "yes" => true,
             "no" => false,
             other => panic!("{other}"),
         };
         let row = (status.parse::<u16>().unwrap(), retryable, meaning.to_owned());
-        assert!(
-            rows.insert(code.trim_matches('`').to_owned(), row).is_none(),
-            "{code} is there twice"
-        );
+        assert!(rows.insert(code.trim_matches('`').to_owned(), row).is_none(), "{code} is there twice");
     }
     let table: BTreeMap<_, _> = Code::ALL
         .iter()
-        .map(|code| {
-            (
-                code.as_str().to_owned(),
-                (code.status(), code.retryable(), code.sentence().to_owned()),
-            )
-        })
+        .map(|code| (code.as_str().to_owned(), (code.status(), code.retryable(), code.sentence().to_owned())))
         .collect();
     assert_eq!(rows, table);
 }
@@ -106,22 +96,13 @@ async fn the_contract_is_whole_and_refers_to_nothing_that_is_not_there() {
 }
 
 fn is_whole(document: &Value, path: &str, name: &str, operation: &Value) {
-    assert!(
-        operation["summary"].as_str().is_some_and(|said| !said.is_empty()),
-        "{name} has no summary"
-    );
+    assert!(operation["summary"].as_str().is_some_and(|said| !said.is_empty()), "{name} has no summary");
     let tags = document["tags"].as_array().unwrap();
-    assert!(
-        tags.iter().any(|tag| tag["name"] == operation["tags"][0]),
-        "{name}"
-    );
+    assert!(tags.iter().any(|tag| tag["name"] == operation["tags"][0]), "{name}");
     let responses = operation["responses"].as_object().unwrap();
     let good = responses.iter().find(|(status, _)| status.starts_with('2'));
     let content = good.and_then(|(_, response)| response["content"].as_object());
-    assert!(
-        content.is_some_and(|content| !content.is_empty()),
-        "{name} answers nothing"
-    );
+    assert!(content.is_some_and(|content| !content.is_empty()), "{name} answers nothing");
     for status in ["400", "429", "500"] {
         assert!(responses.contains_key(status), "{name} does not say {status}");
     }
@@ -130,27 +111,16 @@ fn is_whole(document: &Value, path: &str, name: &str, operation: &Value) {
     for key in keys.iter().flat_map(|key| key.as_object().unwrap().keys()) {
         assert!(schemes.contains_key(key), "{name}: {key}");
     }
-    assert!(
-        !needs_key(operation) || responses.contains_key("401"),
-        "{name} does not say what happens without a key"
-    );
+    assert!(!needs_key(operation) || responses.contains_key("401"), "{name} does not say what happens without a key");
     let parameters = operation["parameters"].as_array().into_iter().flatten();
-    let in_path: Vec<&str> = parameters
-        .filter(|p| p["in"] == "path")
-        .map(|p| p["name"].as_str().unwrap())
-        .collect();
+    let in_path: Vec<&str> = parameters.filter(|p| p["in"] == "path").map(|p| p["name"].as_str().unwrap()).collect();
     assert_eq!(path.matches('{').count(), in_path.len(), "{name}");
-    assert!(
-        in_path.iter().all(|p| path.contains(&format!("{{{p}}}"))),
-        "{name}"
-    );
+    assert!(in_path.iter().all(|p| path.contains(&format!("{{{p}}}"))), "{name}");
 }
 
 /// Whether there is no way in without a key.
 fn needs_key(operation: &Value) -> bool {
-    operation["security"]
-        .as_array()
-        .is_some_and(|keys| !keys.contains(&serde_json::json!({})))
+    operation["security"].as_array().is_some_and(|keys| !keys.contains(&serde_json::json!({})))
 }
 
 /// what the contract has is mounted, and what it has not answers 405 or 404 as JSON.
@@ -160,19 +130,10 @@ async fn every_route_of_the_contract_is_there_and_no_other_method_is() {
     let document = document(&server).await;
     let client = client();
     for (path, item) in document["paths"].as_object().unwrap() {
-        let url = format!(
-            "{}{}",
-            server.url(),
-            path.replace("{lang}", "en").replace(['{', '}'], "x")
-        );
+        let url = format!("{}{}", server.url(), path.replace("{lang}", "en").replace(['{', '}'], "x"));
         for method in METHODS {
             let verb = reqwest::Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
-            let reply = client
-                .request(verb, &url)
-                .header("authorization", "Bearer nobody")
-                .send()
-                .await
-                .unwrap();
+            let reply = client.request(verb, &url).header("authorization", "Bearer nobody").send().await.unwrap();
             let (status, name) = (reply.status().as_u16(), format!("{method} {path}"));
             assert!(reply.headers().contains_key("x-request-id"), "{name}");
             if item.get(method).is_some() {
@@ -187,16 +148,9 @@ async fn every_route_of_the_contract_is_there_and_no_other_method_is() {
             }
         }
     }
-    let nowhere = client
-        .get(format!("{}/nowhere", server.url()))
-        .send()
-        .await
-        .unwrap();
+    let nowhere = client.get(format!("{}/nowhere", server.url())).send().await.unwrap();
     assert_eq!(nowhere.status(), 404);
-    assert_eq!(
-        nowhere.json::<Value>().await.unwrap()["error"]["code"],
-        "ERR_NOT_FOUND"
-    );
+    assert_eq!(nowhere.json::<Value>().await.unwrap()["error"]["code"], "ERR_NOT_FOUND");
     server.stop().await;
 }
 
@@ -207,10 +161,7 @@ async fn the_printed_examples_are_valid_requests() {
     let document = document(&server).await;
     let example = |name: &str| {
         let schema = &document["components"]["schemas"][name];
-        let example = schema
-            .get("example")
-            .or_else(|| schema["examples"].get(0))
-            .unwrap_or_else(|| panic!("{name}"));
+        let example = schema.get("example").or_else(|| schema["examples"].get(0)).unwrap_or_else(|| panic!("{name}"));
         example.to_string().into_bytes()
     };
     chorus_wire::register::Registration::parse(&example("RegistrationBody")).unwrap();

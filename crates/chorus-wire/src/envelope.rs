@@ -77,8 +77,16 @@ fn required(field: &str, value: Option<String>) -> Result<String> {
 
 /// `text` has at most `most` and at least `least` code points. Bytes are an upper bound, so most texts are not counted.
 fn sized(field: &str, text: &str, least: usize, most: usize) -> Result<()> {
-    let fits = if text.len() <= most && (least <= 1) { text.len() >= least } else { (least..=most).contains(&text.chars().count()) };
-    if fits { Ok(()) } else { Err(Error::validation(format!("envelope.{field} must be {least} to {most} characters long"))) }
+    let fits = if text.len() <= most && (least <= 1) {
+        text.len() >= least
+    } else {
+        (least..=most).contains(&text.chars().count())
+    };
+    if fits {
+        Ok(())
+    } else {
+        Err(Error::validation(format!("envelope.{field} must be {least} to {most} characters long")))
+    }
 }
 
 impl Draft {
@@ -117,7 +125,11 @@ impl Draft {
 }
 
 /// One text field of the draft: set once, a string, never null.
-fn once<'de, A: MapAccess<'de>>(map: &mut A, field: &str, slot: &mut Option<String>) -> std::result::Result<(), A::Error> {
+fn once<'de, A: MapAccess<'de>>(
+    map: &mut A,
+    field: &str,
+    slot: &mut Option<String>,
+) -> std::result::Result<(), A::Error> {
     if slot.is_some() {
         return Err(de::Error::custom(format!("envelope.{field} is given twice")));
     }

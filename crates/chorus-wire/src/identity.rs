@@ -145,7 +145,11 @@ pub fn culture(field: &str, tag: &str) -> Result<()> {
         && language.bytes().all(|b| b.is_ascii_alphabetic())
         && tag.len() <= limits::CULTURE_CHARS
         && oxilangtag::LanguageTag::parse(tag).is_ok();
-    if good { Ok(()) } else { Err(Error::validation(format!("{field} must be a BCP 47 language tag such as en, ja or zh-CN"))) }
+    if good {
+        Ok(())
+    } else {
+        Err(Error::validation(format!("{field} must be a BCP 47 language tag such as en, ja or zh-CN")))
+    }
 }
 
 impl<'de> Deserialize<'de> for Address {

@@ -137,6 +137,8 @@ impl Fields {
             Some(text) if text.is_empty() || text.chars().count() > most => {
                 Err(self.wrong(key, &format!("1 to {most} characters long")))
             }
+            // One of the databases cannot hold it.
+            Some(text) if text.contains('\0') => Err(self.wrong(key, "a text without NUL characters")),
             Some(_) | None => Ok(label),
         }
     }

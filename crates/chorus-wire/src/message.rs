@@ -33,7 +33,10 @@ impl SendRequest {
         if envelope.original_text().len() > limits::ORIGINAL_TEXT_CHARS / 2 {
             let characters = envelope.to_json().chars().count();
             if characters > limits::ENVELOPE_CHARS {
-                return Err(Error::validation(format!("envelope is longer than {} characters as JSON", limits::ENVELOPE_CHARS)));
+                return Err(Error::validation(format!(
+                    "envelope is longer than {} characters as JSON",
+                    limits::ENVELOPE_CHARS
+                )));
             }
         }
         Ok(Self { receiver, envelope, wrapped, stream: parts.stream.unwrap_or(false) })
@@ -53,7 +56,9 @@ fn unwrap_a2a(text: &str) -> Result<(Envelope, Option<String>)> {
         type_of(part) || part.get("metadata").is_some_and(type_of)
     });
     let (Some(part), None) = (matching.next(), matching.next()) else {
-        return Err(Error::validation(format!("an A2A message must have exactly one data part of type {A2A_MEDIA_TYPE}")));
+        return Err(Error::validation(format!(
+            "an A2A message must have exactly one data part of type {A2A_MEDIA_TYPE}"
+        )));
     };
     let data = part.get("data").ok_or_else(|| Error::validation("the A2A part with the envelope has no data"))?;
     let envelope = Envelope::parse(&data.to_string())?;
@@ -82,9 +87,13 @@ impl<'de> Deserialize<'de> for Parts<'de> {
                 let mut parts = Parts::default();
                 while let Some(key) = map.next_key::<Cow<'de, str>>()? {
                     let twice = match key.as_ref() {
-                        "receiver_id" => parts.receiver_id.replace(typed(map.next_value()?, "receiver_id", "a string")?).is_some(),
+                        "receiver_id" => {
+                            parts.receiver_id.replace(typed(map.next_value()?, "receiver_id", "a string")?).is_some()
+                        }
                         "envelope" => parts.envelope.replace(map.next_value()?).is_some(),
-                        "stream" => parts.stream.replace(typed(map.next_value()?, "stream", "true or false")?).is_some(),
+                        "stream" => {
+                            parts.stream.replace(typed(map.next_value()?, "stream", "true or false")?).is_some()
+                        }
                         other => return Err(de::Error::custom(format!("{other} is not a field of this request"))),
                     };
                     if twice {
@@ -99,7 +108,11 @@ impl<'de> Deserialize<'de> for Parts<'de> {
 }
 
 /// `raw` as a `T`, or an error that names the field.
-fn typed<'a, T: Deserialize<'a>, E: de::Error>(raw: &'a RawValue, field: &str, what: &str) -> std::result::Result<T, E> {
+fn typed<'a, T: Deserialize<'a>, E: de::Error>(
+    raw: &'a RawValue,
+    field: &str,
+    what: &str,
+) -> std::result::Result<T, E> {
     serde_json::from_str(raw.get()).map_err(|_| E::custom(format!("{field} must be {what}")))
 }
 
@@ -199,8 +212,13 @@ pub struct Sent {
 
 impl Sent {
     pub fn new(delivery: &Delivery, trace_id: Uuid) -> Self {
-        let mut sent =
-            Self { delivery: delivery.as_str().into(), receiver_response: None, error_code: None, detail: None, trace_id };
+        let mut sent = Self {
+            delivery: delivery.as_str().into(),
+            receiver_response: None,
+            error_code: None,
+            detail: None,
+            trace_id,
+        };
         match delivery {
             Delivery::DeliveredSse | Delivery::Queued => {}
             Delivery::Delivered { receiver_response } => sent.receiver_response = Some(receiver_response.clone()),

@@ -36,7 +36,9 @@ impl Registration {
         let carded = fields.has("agent_card");
         match &name {
             Name::Address(_) => {}
-            Name::Handle(_) => return Err(Error::validation("agent_id must be an address name@host or a market id, not a handle")),
+            Name::Handle(_) => {
+                return Err(Error::validation("agent_id must be an address name@host or a market id, not a handle"));
+            }
             Name::Short(_) | Name::Uuid(_) if carded && !market => {
                 return Err(Error::validation("agent_id must be an address of the form name@host"));
             }
@@ -46,7 +48,9 @@ impl Registration {
                 ));
             }
             // with a card the id is an address; a short name would claim one without saying so.
-            Name::Short(_) if carded => return Err(Error::validation("agent_id must be an address of the form name@host")),
+            Name::Short(_) if carded => {
+                return Err(Error::validation("agent_id must be an address of the form name@host"));
+            }
             Name::Short(_) | Name::Uuid(_) => {}
         }
         let registration = Self {
@@ -127,11 +131,16 @@ fn endpoint(fields: &mut Fields, key: &str) -> Result<Option<String>> {
     let url = match url::Url::parse(&text) {
         Ok(url) => url,
         // The jobs document prints `https://agent-host:port/jobs`, and what is printed is accepted: nobody is ever reached there.
-        Err(url::ParseError::InvalidPort) if key == "api_endpoint" && !text.contains('@') && text.starts_with("http") => {
+        Err(url::ParseError::InvalidPort)
+            if key == "api_endpoint" && !text.contains('@') && text.starts_with("http") =>
+        {
             return Ok(Some(text));
         }
         Err(_) => return Err(wrong()),
     };
-    let plain = matches!(url.scheme(), "http" | "https") && url.has_host() && url.username().is_empty() && url.password().is_none();
+    let plain = matches!(url.scheme(), "http" | "https")
+        && url.has_host()
+        && url.username().is_empty()
+        && url.password().is_none();
     if plain { Ok(Some(text)) } else { Err(wrong()) }
 }

@@ -73,7 +73,9 @@ fn is_rfc3339(text: &[u8]) -> bool {
     let zoned = match zone {
         [b'Z' | b'z'] => true,
         [b'+' | b'-', hour @ .., b':', ten, one] => {
-            matches!(hour, [b'0' | b'1', b'0'..=b'9'] | [b'2', b'0'..=b'3']) && ten.is_ascii_digit() && one.is_ascii_digit()
+            matches!(hour, [b'0' | b'1', b'0'..=b'9'] | [b'2', b'0'..=b'3'])
+                && ten.is_ascii_digit()
+                && one.is_ascii_digit()
         }
         _ => false,
     };

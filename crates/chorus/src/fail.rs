@@ -26,11 +26,7 @@ pub struct Fail {
 
 impl Fail {
     pub fn new(exit: Exit, code: impl Into<String>, message: impl Into<String>) -> Self {
-        Self {
-            exit,
-            code: code.into(),
-            message: message.into(),
-        }
+        Self { exit, code: code.into(), message: message.into() }
     }
 
     pub fn usage(message: impl Into<String>) -> Self {
@@ -45,10 +41,7 @@ impl Fail {
     /// The same error from a call with an operator's key: nobody has to register because of it.
     pub fn of_operator(self) -> Self {
         match self.exit {
-            Exit::NotRegistered => Self {
-                exit: Exit::Refused,
-                ..self
-            },
+            Exit::NotRegistered => Self { exit: Exit::Refused, ..self },
             Exit::Usage | Exit::Transport | Exit::Refused => self,
         }
     }
@@ -64,10 +57,7 @@ impl Fail {
     pub fn report(&self, json: bool) -> ExitCode {
         if json {
             let error = serde_json::json!({ "code": self.code, "message": self.message });
-            anstream::eprintln!(
-                "{}",
-                serde_json::json!({ "error": error, "exit": self.exit as u8 })
-            );
+            anstream::eprintln!("{}", serde_json::json!({ "error": error, "exit": self.exit as u8 }));
         } else {
             anstream::eprintln!("chorus: {}", crate::out::harmless(&self.sentence()));
         }

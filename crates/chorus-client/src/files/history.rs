@@ -76,28 +76,16 @@ struct Index {
 
 impl History {
     pub fn at(folder: impl Into<PathBuf>) -> Self {
-        Self {
-            folder: folder.into(),
-            hasher: RandomState::new(),
-            indexes: HashMap::new(),
-        }
+        Self { folder: folder.into(), hasher: RandomState::new(), indexes: HashMap::new() }
     }
 
     /// SKL-29, and nothing that leaves the folder or hides in it.
     pub fn file_of(&self, peer: &str) -> PathBuf {
         let safe = |c: char| {
-            if matches!(c, '/' | ':' | '\\') || c.is_control() {
-                '_'
-            } else {
-                c
-            }
+            if matches!(c, '/' | ':' | '\\') || c.is_control() { '_' } else { c }
         };
         let name: String = peer.chars().map(safe).collect();
-        let name = if name.starts_with('.') {
-            format!("_{name}")
-        } else {
-            name
-        };
+        let name = if name.starts_with('.') { format!("_{name}") } else { name };
         self.folder.join(format!("{name}.jsonl"))
     }
 
@@ -158,10 +146,7 @@ impl History {
     /// The turn that follows the last one of a conversation, whoever took it (ENV-08).
     pub fn next_turn(&self, peer: &str, conversation: &str) -> Result<u64> {
         let turns = self.lines(peer)?.into_iter().filter_map(|line| line.turn());
-        let last = turns
-            .filter(|(id, _)| id == conversation)
-            .map(|(_, turn)| turn)
-            .max();
+        let last = turns.filter(|(id, _)| id == conversation).map(|(_, turn)| turn).max();
         Ok(last.unwrap_or(0).saturating_add(1))
     }
 
@@ -198,8 +183,7 @@ impl Index {
     }
 
     fn add(&mut self, line: &Line, hasher: &RandomState) {
-        self.lines
-            .insert(hasher.hash_one((&line.ts, line.dir, &line.peer, line.canonical())));
+        self.lines.insert(hasher.hash_one((&line.ts, line.dir, &line.peer, line.canonical())));
         if line.dir == Dir::Received
             && let Some(turn) = line.turn()
         {
@@ -208,10 +192,7 @@ impl Index {
     }
 
     fn look_up(&self, line: &Line, hasher: &RandomState) -> Appended {
-        if self
-            .lines
-            .contains(&hasher.hash_one((&line.ts, line.dir, &line.peer, line.canonical())))
-        {
+        if self.lines.contains(&hasher.hash_one((&line.ts, line.dir, &line.peer, line.canonical()))) {
             return Appended::Known;
         }
         let repeated = |turn| self.turns.contains(&hasher.hash_one((&line.peer, turn)));

@@ -51,12 +51,7 @@ impl Local {
 
     fn each(&self, mut act: impl FnMut(&Arc<Queue>)) {
         for shard in &self.shards {
-            shard
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .values()
-                .flatten()
-                .for_each(&mut act);
+            shard.lock().unwrap_or_else(PoisonError::into_inner).values().flatten().for_each(&mut act);
         }
         self.operators().iter().for_each(act);
     }
@@ -64,9 +59,7 @@ impl Local {
 
 impl Publish for Local {
     fn listening(&self, subject: i64) -> bool {
-        self.shard(subject)
-            .get(&subject)
-            .is_some_and(|queues| queues.iter().any(|queue| queue.is_draining()))
+        self.shard(subject).get(&subject).is_some_and(|queues| queues.iter().any(|queue| queue.is_draining()))
     }
 
     fn publish(&self, entry: &Entry) -> bool {
@@ -75,9 +68,7 @@ impl Publish for Local {
             Some(queues) => {
                 // Serialised once, shared by every stream it goes to (law 11).
                 let event = render::event(entry, salt);
-                queues
-                    .iter()
-                    .fold(false, |taken, queue| queue.offer(entry.seq, &event) | taken)
+                queues.iter().fold(false, |taken, queue| queue.offer(entry.seq, &event) | taken)
             }
             None => false,
         };
@@ -151,11 +142,7 @@ impl Bus for Local {
     }
 
     fn end(&self, subject: i64, why: Ending) {
-        self.shard(subject)
-            .get(&subject)
-            .into_iter()
-            .flatten()
-            .for_each(|queue| queue.end(why));
+        self.shard(subject).get(&subject).into_iter().flatten().for_each(|queue| queue.end(why));
     }
 
     fn drain(&self) {

@@ -36,10 +36,7 @@ pub(crate) async fn open(hub: &Hub, topic: Topic, since: Option<i64>, connected:
         return Err(Error::unavailable("the hub is stopping"));
     }
     let queue = Arc::<Queue>::default();
-    let newest = hub
-        .bus()
-        .subscribe(topic, queue.clone())
-        .ok_or(Code::TooManyStreams)?;
+    let newest = hub.bus().subscribe(topic, queue.clone()).ok_or(Code::TooManyStreams)?;
     let feed = Feed {
         hub: hub.clone(),
         topic,
@@ -50,11 +47,7 @@ pub(crate) async fn open(hub: &Hub, topic: Topic, since: Option<i64>, connected:
         waited: Vec::new(),
     };
     // The hub may have begun to stop between the question and the subscription.
-    if hub.bus().draining() {
-        Err(Error::unavailable("the hub is stopping"))
-    } else {
-        Ok(feed)
-    }
+    if hub.bus().draining() { Err(Error::unavailable("the hub is stopping")) } else { Ok(feed) }
 }
 
 impl Feed {
@@ -80,11 +73,8 @@ impl Feed {
                     let (after, last) = (self.cursor, events.back().map_or(0, |(seq, _)| *seq));
                     self.cursor = after.max(last);
                     // What a page of the log has already shown comes again in the queue.
-                    let fresh: Vec<Bytes> = events
-                        .into_iter()
-                        .filter(|(seq, _)| *seq > after)
-                        .map(|(_, event)| event)
-                        .collect();
+                    let fresh: Vec<Bytes> =
+                        events.into_iter().filter(|(seq, _)| *seq > after).map(|(_, event)| event).collect();
                     if !fresh.is_empty() {
                         return Next::Events(fresh);
                     }
@@ -121,17 +111,10 @@ impl Feed {
         let salt = self.hub.store().salt;
         match self.topic {
             Topic::Subject(_) => {
-                self.waited = entries
-                    .iter()
-                    .filter(|entry| waits(entry))
-                    .map(|entry| entry.seq)
-                    .collect();
+                self.waited = entries.iter().filter(|entry| waits(entry)).map(|entry| entry.seq).collect();
                 Ok(entries.iter().map(|entry| render::event(entry, salt)).collect())
             }
-            Topic::Activity => Ok(entries
-                .iter()
-                .filter_map(|entry| render::activity_event(entry, salt))
-                .collect()),
+            Topic::Activity => Ok(entries.iter().filter_map(|entry| render::activity_event(entry, salt)).collect()),
         }
     }
 
@@ -143,10 +126,7 @@ impl Feed {
         }
         let (hub, seqs) = (self.hub.clone(), std::mem::take(&mut self.waited));
         tokio::spawn(async move {
-            let marked = hub
-                .store()
-                .write(async move |txn| Ok(messages::caught_up(txn, &seqs).await?))
-                .await;
+            let marked = hub.store().write(async move |txn| Ok(messages::caught_up(txn, &seqs).await?)).await;
             if let Err(error) = marked {
                 // The next replay says it again.
                 tracing::warn!(%error, cause = error.cause, "delivered messages could not be marked");

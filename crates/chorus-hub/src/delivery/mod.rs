@@ -20,11 +20,5 @@ pub async fn inbox(who: &Principal, hub: &Hub, since: Option<Cursor>) -> Result<
         "agent_id": &*agent.agent_id,
         "timestamp": hub.clock().now(),
     });
-    open(
-        hub,
-        Topic::Subject(agent.id),
-        since.map(|cursor| cursor.seq as i64),
-        &connected.to_string(),
-    )
-    .await
+    open(hub, Topic::Subject(agent.id), since.map(|cursor| cursor.seq as i64), &connected.to_string()).await
 }

@@ -14,9 +14,8 @@ pub(crate) fn event(entry: &Entry, salt: u32) -> Bytes {
             // The body is the envelope's JSON and names need no escaping, so the data is put together, not serialised again.
             let (trace, sender, at) = (trace_id(entry.seq, entry.at, salt), &entry.actor_name, entry.at);
             let body = &entry.body;
-            let data = format!(
-                r#"{{"trace_id":"{trace}","sender_id":"{sender}","envelope":{body},"timestamp":"{at}"}}"#
-            );
+            let data =
+                format!(r#"{{"trace_id":"{trace}","sender_id":"{sender}","envelope":{body},"timestamp":"{at}"}}"#);
             sse::event("message", id, &data)
         }
         Kind::Receipt => {
@@ -46,7 +45,8 @@ pub(crate) fn activity(entry: &Entry, salt: u32) -> Vec<Activity> {
     match entry.kind {
         Kind::Message => {
             let trace_id = trace_id(entry.seq, entry.at, salt);
-            let data = json!({"trace_id": trace_id, "sender_id": &*entry.actor_name, "receiver_id": &*entry.subject_name});
+            let data =
+                json!({"trace_id": trace_id, "sender_id": &*entry.actor_name, "receiver_id": &*entry.subject_name});
             let outcome = match entry.via {
                 Some(Mark::Sse) => "message_delivered_sse",
                 Some(Mark::Queued) => "message_queued",
@@ -56,11 +56,7 @@ pub(crate) fn activity(entry: &Entry, salt: u32) -> Vec<Activity> {
             vec![row(0, "message_submitted", data.clone()), row(1, outcome, data)]
         }
         Kind::Activity => match serde_json::from_str::<Value>(&entry.body) {
-            Ok(body) => vec![row(
-                0,
-                body["type"].as_str().unwrap_or_default(),
-                body["data"].clone(),
-            )],
+            Ok(body) => vec![row(0, body["type"].as_str().unwrap_or_default(), body["data"].clone())],
             Err(_) => Vec::new(),
         },
         Kind::Receipt => Vec::new(),
@@ -74,9 +70,5 @@ pub(crate) fn activity_event(entry: &Entry, salt: u32) -> Option<Bytes> {
         sse::event("activity", Some(Cursor::log(row.id)), &data)
     });
     let events: Vec<u8> = events.flatten().collect();
-    if events.is_empty() {
-        None
-    } else {
-        Some(events.into())
-    }
+    if events.is_empty() { None } else { Some(events.into()) }
 }

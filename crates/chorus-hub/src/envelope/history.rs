@@ -16,12 +16,7 @@ pub enum Since {
 }
 
 /// `GET /agent/messages`
-pub async fn history(
-    who: &Principal,
-    hub: &Hub,
-    since: Option<Since>,
-    limit: usize,
-) -> Result<Vec<HistoryRow>> {
+pub async fn history(who: &Principal, hub: &Hub, since: Option<Since>, limit: usize) -> Result<Vec<HistoryRow>> {
     let me = who.agent()?.id;
     let limit = limit.clamp(1, limits::HISTORY_PAGE);
     let indexed = hub.store().indexed();
@@ -37,10 +32,7 @@ pub async fn history(
         })
         .await?;
     let salt = hub.store().salt;
-    Ok(entries
-        .into_iter()
-        .map(|entry| row(entry, salt))
-        .collect::<std::result::Result<_, _>>()?)
+    Ok(entries.into_iter().map(|entry| row(entry, salt)).collect::<std::result::Result<_, _>>()?)
 }
 
 fn row(entry: Entry, salt: u32) -> std::result::Result<HistoryRow, DbError> {

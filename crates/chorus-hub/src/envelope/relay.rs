@@ -6,7 +6,7 @@ use crate::delivery::outgoing::{Events, StreamedAnswer};
 use crate::{Hub, Principal, Result};
 use bytes::Bytes;
 use chorus_wire::message::{Delivery, SendRequest, Sent};
-use chorus_wire::{Code, sse};
+use chorus_wire::{Code, limits, sse};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -38,16 +38,9 @@ pub async fn send_streaming(
         return Ok(Streamed::Whole(Outcome { trace_id, delivery }));
     }
     let Some(url) = receiver.endpoint.clone() else {
-        return Ok(Streamed::Whole(Outcome {
-            trace_id,
-            delivery: Delivery::Queued,
-        }));
+        return Ok(Streamed::Whole(Outcome { trace_id, delivery: Delivery::Queued }));
     };
-    let (hub, seq, body) = (
-        hub.clone(),
-        entry.seq,
-        forward::body(&entry.body, request.wrapped.as_deref()),
-    );
+    let (hub, seq, body) = (hub.clone(), entry.seq, forward::body(&entry.body, request.wrapped.as_deref()));
     let (to, relay) = mpsc::channel(UNREAD);
     let (first, opened) = tokio::sync::oneshot::channel();
     // On a task of its own, so that a sender who hangs up does not leave the message without an outcome.
@@ -58,79 +51,65 @@ pub async fn send_streaming(
                 return run(&hub, seq, trace_id, *events, to).await;
             }
             Ok(StreamedAnswer::Whole(answer)) => forward::judge(&answer),
-            Err(error) => Delivery::Failed {
-                error_code: error.code().as_str().into(),
-                detail: error.to_string(),
-            },
+            Err(error) => Delivery::Failed { error_code: error.code().as_str().into(), detail: error.to_string() },
         };
         let _ = first.send(Some(forward::settle(&hub, seq, delivery).await));
     });
     match opened.await.map_err(chorus_wire::Error::internal)? {
         None => Ok(Streamed::Relay(relay)),
-        Some(delivery) => Ok(Streamed::Whole(Outcome {
-            trace_id,
-            delivery: delivery?,
-        })),
+        Some(delivery) => Ok(Streamed::Whole(Outcome { trace_id, delivery: delivery? })),
     }
 }
 
 /// Relays until the final event, which decides the state: `done` is delivered, `error` or a broken stream is failed.
 async fn run(hub: &Hub, seq: i64, trace_id: Uuid, mut events: Events, to: mpsc::Sender<Bytes>) {
-    let unreachable = |detail: String| Delivery::Failed {
-        error_code: Code::AgentUnreachable.as_str().into(),
-        detail,
-    };
+    let failed = |code: Code, detail: String| Delivery::Failed { error_code: code.as_str().into(), detail };
     let (delivery, said) = loop {
         match events.next().await {
-            Some(Ok(event)) => match event.name.as_str() {
-                "chunk" => {
-                    if let Some(data) = one_line(&event.data) {
-                        // A sender that is gone does not stop the receiver.
-                        let _ = to.send(sse::event("chunk", None, &data)).await;
-                    }
-                }
-                "done" => {
-                    let full: Value =
-                        serde_json::from_str(&event.data).unwrap_or(Value::String(event.data.clone()));
-                    break (
-                        Delivery::Delivered {
-                            receiver_response: json!({"status": "ok"}),
-                        },
-                        Some(full),
-                    );
-                }
-                "error" => {
-                    let said: Value = serde_json::from_str(&event.data).unwrap_or_default();
-                    let text = |key: &str| said.get(key).and_then(Value::as_str).map(str::to_owned);
-                    let error_code = text("code").unwrap_or_else(|| Code::AgentUnreachable.as_str().into());
-                    let detail = text("message")
-                        .unwrap_or_else(|| "the receiver ended its stream with an error".into());
-                    break (Delivery::Failed { error_code, detail }, Some(said));
-                }
-                _ => {}
-            },
-            Some(Err(error)) => {
-                break (
-                    Delivery::Failed {
-                        error_code: error.code().as_str().into(),
-                        detail: error.to_string(),
-                    },
-                    None,
-                );
+            Some(Ok(event)) if event.name == "chunk" => {
+                pass_on(&to, sse::event("chunk", None, &one_line(&event.data))).await
             }
+            Some(Ok(event)) => {
+                if let Some(end) = ending(&event) {
+                    break end;
+                }
+            }
+            Some(Err(error)) => break (failed(error.code(), error.to_string()), None),
             None => {
-                break (
-                    unreachable("the receiver's stream ended without a final event".into()),
-                    None,
-                );
+                let detail = "the receiver's stream ended without a final event".to_owned();
+                break (failed(Code::AgentUnreachable, detail), None);
             }
         }
     };
-    let settled = forward::settle(hub, seq, delivery.clone()).await;
-    if let Err(error) = settled {
+    if let Err(error) = forward::settle(hub, seq, delivery.clone()).await {
         tracing::error!(%error, cause = error.cause, "the outcome of a streamed message was not written down");
     }
-    let _ = to.send(final_event(&delivery, said, trace_id)).await;
+    pass_on(&to, final_event(&delivery, said, trace_id)).await;
+}
+
+/// A sender that is gone does not stop the receiver, and one that does not read loses what it does not read.
+async fn pass_on(to: &mpsc::Sender<Bytes>, event: Bytes) {
+    let _ = to.send_timeout(event, limits::WEBHOOK_DEADLINE).await;
+}
+
+/// What a final event says of the outcome, with what the receiver said in it; other events decide nothing.
+fn ending(event: &sse::Event) -> Option<(Delivery, Option<Value>)> {
+    match event.name.as_str() {
+        "done" => {
+            let full = serde_json::from_str(&event.data).unwrap_or(Value::String(event.data.clone()));
+            Some((Delivery::Delivered { receiver_response: json!({"status": "ok"}) }, Some(full)))
+        }
+        "error" => {
+            let said: Value = serde_json::from_str(&event.data).unwrap_or_default();
+            let text = |key: &str, most: usize| Some(said.get(key)?.as_str()?.chars().take(most).collect::<String>());
+            let error_code =
+                text("code", limits::LABEL_CHARS).unwrap_or_else(|| Code::AgentUnreachable.as_str().into());
+            let detail = text("message", limits::DETAIL_CHARS);
+            let detail = detail.unwrap_or_else(|| "the receiver ended its stream with an error".into());
+            Some((Delivery::Failed { error_code, detail }, Some(said)))
+        }
+        _ => None,
+    }
 }
 
 /// The receiver's final event with the ordinary outcome's keys beside its own.
@@ -155,9 +134,9 @@ fn final_event(delivery: &Delivery, said: Option<Value>, trace_id: Uuid) -> Byte
 }
 
 /// The data on one line: JSON is compacted, anything else becomes `{"text":…}`.
-fn one_line(data: &str) -> Option<String> {
+fn one_line(data: &str) -> String {
     match serde_json::from_str::<Value>(data) {
-        Ok(value) => Some(value.to_string()),
-        Err(_) => Some(json!({"text": data}).to_string()),
+        Ok(value) => value.to_string(),
+        Err(_) => json!({"text": data}).to_string(),
     }
 }

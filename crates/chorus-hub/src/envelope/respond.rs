@@ -10,9 +10,7 @@ use serde_json::json;
 /// `POST /agent/messages/{trace_id}/response`; the message as it stands after it.
 pub async fn respond(who: &Principal, hub: &Hub, trace_id: &str, reply: ReceiverReply) -> Result<Standing> {
     let me = who.agent()?.clone();
-    let message = standing::find(hub, trace_id)
-        .await?
-        .filter(|message| message.entry.subject == me.id);
+    let message = standing::find(hub, trace_id).await?.filter(|message| message.entry.subject == me.id);
     let message = message.ok_or(Code::NotFound)?;
     let (seq, trace) = (message.entry.seq, hub.trace_id(&message.entry));
     let message = hub
@@ -22,11 +20,7 @@ pub async fn respond(who: &Principal, hub: &Hub, trace_id: &str, reply: Receiver
             if let Some((given, _)) = &message.response {
                 // The same again is no news; another one does not replace the first.
                 let same = serde_json::from_str::<ReceiverReply>(given).is_ok_and(|given| given == reply);
-                return if same {
-                    Ok(message)
-                } else {
-                    Err(Code::ResponseConflict.into())
-                };
+                return if same { Ok(message) } else { Err(Code::ResponseConflict.into()) };
             }
             let response = serde_json::to_string(&reply).map_err(chorus_wire::Error::internal)?;
             messages::respond(&txn.tx, seq, &response, txn.now()).await?;
@@ -42,9 +36,7 @@ pub async fn respond(who: &Principal, hub: &Hub, trace_id: &str, reply: Receiver
                 body: json!({"trace_id": trace, "receiver_id": &*me.agent_id, "response": reply}).to_string(),
                 otherwise: None,
             });
-            messages::get(&txn.tx, seq)
-                .await?
-                .ok_or_else(|| Code::NotFound.into())
+            messages::get(&txn.tx, seq).await?.ok_or_else(|| Code::NotFound.into())
         })
         .await?;
     Ok(standing::of(hub, message))

@@ -29,12 +29,7 @@ pub struct Outcome {
 }
 
 /// `POST /messages`
-pub async fn send(
-    who: &Principal,
-    hub: &Hub,
-    request: SendRequest,
-    once: Option<Idempotency>,
-) -> Result<Outcome> {
+pub async fn send(who: &Principal, hub: &Hub, request: SendRequest, once: Option<Idempotency>) -> Result<Outcome> {
     match accept(who, hub, &request, once).await? {
         Accepted::Before(seq) => repeat(hub, seq).await,
         Accepted::Now(entry, receiver) => deliver(hub, *entry, &receiver, request.wrapped).await,
@@ -63,9 +58,7 @@ pub(super) async fn accept(
         // The first answer stands, even if its receiver is gone by now.
         return Ok(Accepted::Before(seq));
     }
-    let receiver = identity::find(hub, &request.receiver)
-        .await?
-        .ok_or(Code::AgentNotFound)?;
+    let receiver = identity::find(hub, &request.receiver).await?.ok_or(Code::AgentNotFound)?;
     let new = NewEntry {
         subject: receiver.id,
         subject_name: receiver.agent_id.clone(),
@@ -73,11 +66,7 @@ pub(super) async fn accept(
         actor: sender.id,
         actor_name: sender.agent_id.clone(),
         body: request.envelope.to_json(),
-        otherwise: Some(if receiver.endpoint.is_some() {
-            Mark::Pending
-        } else {
-            Mark::Queued
-        }),
+        otherwise: Some(if receiver.endpoint.is_some() { Mark::Pending } else { Mark::Queued }),
     };
     let Some(once) = once else {
         return Ok(Accepted::Now(Box::new(hub.store().append(new).await?), receiver));
@@ -120,11 +109,7 @@ async fn sender(who: &Principal, hub: &Hub, envelope: &Envelope) -> Result<Arc<A
 /// The place of the message that this key was used for.
 async fn seen(hub: &Hub, caller: &str, once: &Idempotency) -> Result<Option<i64>> {
     let (caller, once, now) = (caller.to_owned(), once.clone(), hub.clock().now());
-    match hub
-        .store()
-        .read(async move |tx| Ok(idempotency::look(tx, &caller, &once, now).await?))
-        .await?
-    {
+    match hub.store().read(async move |tx| Ok(idempotency::look(tx, &caller, &once, now).await?)).await? {
         Seen::New => Ok(None),
         Seen::Same(seq) => Ok(Some(seq)),
         Seen::Other => Err(Code::IdempotencyConflict.into()),
@@ -168,9 +153,7 @@ pub(super) async fn settled_live(hub: &Hub, entry: &Entry) -> Result<Option<Deli
 }
 
 async fn mark(hub: &Hub, seq: i64, from: Mark, to: Mark) -> Result<()> {
-    hub.store()
-        .write(async move |txn| Ok(messages::settle(txn, seq, from, to).await.map(drop)?))
-        .await
+    hub.store().write(async move |txn| Ok(messages::settle(txn, seq, from, to).await.map(drop)?)).await
 }
 
 /// How often and for how long a repeated request looks whether the first one has its outcome.
@@ -180,21 +163,12 @@ const LOOK_AT_MOST: u32 = 600;
 /// The first answer again, also while the first request is still waiting for its webhook (failure 13).
 pub(super) async fn repeat(hub: &Hub, seq: i64) -> Result<Outcome> {
     for _ in 0..LOOK_AT_MOST {
-        let message = hub
-            .store()
-            .read(async move |tx| Ok(messages::get(tx, seq).await?))
-            .await?;
-        let message =
-            message.ok_or_else(|| Error::internal("an idempotency key speaks of a message that is gone"))?;
+        let message = hub.store().read(async move |tx| Ok(messages::get(tx, seq).await?)).await?;
+        let message = message.ok_or_else(|| Error::internal("an idempotency key speaks of a message that is gone"))?;
         if let Some(delivery) = standing::first_outcome(&message) {
-            return Ok(Outcome {
-                trace_id: hub.trace_id(&message.entry),
-                delivery,
-            });
+            return Ok(Outcome { trace_id: hub.trace_id(&message.entry), delivery });
         }
         tokio::time::sleep(LOOK_EVERY).await;
     }
-    Err(Error::unavailable(
-        "the first request with this key has no outcome yet",
-    ))
+    Err(Error::unavailable("the first request with this key has no outcome yet"))
 }

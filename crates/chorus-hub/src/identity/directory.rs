@@ -44,43 +44,23 @@ pub async fn record(who: &Principal, hub: &Hub, name: &str) -> Result<AgentRecor
 async fn page(hub: &Hub, page: Page) -> Result<Vec<Agent>> {
     let after = match page.after {
         None => 0,
-        Some(name) => {
-            find(hub, &Name::parse("after", &name)?)
-                .await?
-                .ok_or(Code::AgentNotFound)?
-                .id
-        }
+        Some(name) => find(hub, &Name::parse("after", &name)?).await?.ok_or(Code::AgentNotFound)?.id,
     };
     let limit = page.limit.clamp(1, limits::DIRECTORY_PAGE);
-    hub.store()
-        .read(async move |tx| Ok(principals::list(tx, after, limit).await?))
-        .await
+    hub.store().read(async move |tx| Ok(principals::list(tx, after, limit).await?)).await
 }
 
 /// `GET /agents`
 pub async fn records(who: &Principal, hub: &Hub, slice: Page) -> Result<Vec<AgentRecord>> {
-    Ok(page(hub, slice)
-        .await?
-        .iter()
-        .map(|agent| record_of(who, hub, agent))
-        .collect())
+    Ok(page(hub, slice).await?.iter().map(|agent| record_of(who, hub, agent)).collect())
 }
 
 /// `GET /discover`
 pub async fn directory(_who: &Principal, hub: &Hub, slice: Page) -> Result<Vec<DirectoryRow>> {
     let row = |agent: &Agent| DirectoryRow {
         agent_id: agent.agent_id.to_string(),
-        culture: agent
-            .card
-            .as_ref()
-            .and_then(|card| card.culture())
-            .map(str::to_owned),
-        languages: agent
-            .card
-            .iter()
-            .flat_map(|card| card.languages())
-            .map(str::to_owned)
-            .collect(),
+        culture: agent.card.as_ref().and_then(|card| card.culture()).map(str::to_owned),
+        languages: agent.card.iter().flat_map(|card| card.languages()).map(str::to_owned).collect(),
         online: hub.bus().online(agent.id),
     };
     Ok(page(hub, slice).await?.iter().map(row).collect())
@@ -98,9 +78,7 @@ pub async fn invite_card(_who: &Principal, hub: &Hub, name: &str, hub_url: &str)
     );
     Ok(InviteCard {
         hub: hub_url.to_owned(),
-        culture: found
-            .as_ref()
-            .and_then(|agent| agent.card.as_ref()?.culture().map(str::to_owned)),
+        culture: found.as_ref().and_then(|agent| agent.card.as_ref()?.culture().map(str::to_owned)),
         online: found.as_ref().is_some_and(|agent| hub.bus().online(agent.id)),
         exists: found.is_some(),
         connect_instructions,

@@ -28,24 +28,13 @@ pub(crate) struct Keyring {
 impl Keyring {
     pub fn new(operators: &[Secret]) -> Self {
         let operators = operators.iter().map(|key| hash(key.expose())).collect();
-        Self {
-            keys: Cache::new(REMEMBERED),
-            names: Cache::new(REMEMBERED),
-            operators,
-        }
+        Self { keys: Cache::new(REMEMBERED), names: Cache::new(REMEMBERED), operators }
     }
 
     /// Compares with every operator key in constant time.
     fn operator(&self, hash: &[u8; 32]) -> Option<u64> {
-        let known = self
-            .operators
-            .iter()
-            .fold(false, |known, other| known | bool::from(other.ct_eq(hash)));
-        known.then(|| {
-            hash.iter()
-                .take(8)
-                .fold(0, |sum, byte| (sum << 8) | u64::from(*byte))
-        })
+        let known = self.operators.iter().fold(false, |known, other| known | bool::from(other.ct_eq(hash)));
+        known.then(|| hash.iter().take(8).fold(0, |sum, byte| (sum << 8) | u64::from(*byte)))
     }
 
     async fn by_key(&self, hub: &Hub, hash: [u8; 32]) -> Result<Option<Arc<Agent>>> {
@@ -53,14 +42,10 @@ impl Keyring {
             Ok(agent) => return Ok(Some(agent)),
             Err(place) => place,
         };
-        let found = hub
-            .store()
-            .read(async move |tx| Ok(principals::by_key(tx, &hash).await?))
-            .await?;
+        let found = hub.store().read(async move |tx| Ok(principals::by_key(tx, &hash).await?)).await?;
         // The index found it by equality; this comparison takes the same time wherever two hashes differ.
-        let found = found
-            .filter(|agent| agent.key_hash.is_some_and(|known| bool::from(known.ct_eq(&hash))))
-            .map(Arc::new);
+        let found =
+            found.filter(|agent| agent.key_hash.is_some_and(|known| bool::from(known.ct_eq(&hash)))).map(Arc::new);
         if let Some(agent) = &found {
             let _ = place.insert(agent.clone());
         }
@@ -72,11 +57,7 @@ impl Keyring {
             Ok(agent) => return Ok(Some(agent)),
             Err(place) => place,
         };
-        let found = hub
-            .store()
-            .read(async move |tx| Ok(principals::by_name(tx, &name).await?))
-            .await?
-            .map(Arc::new);
+        let found = hub.store().read(async move |tx| Ok(principals::by_name(tx, &name).await?)).await?.map(Arc::new);
         if let Some(agent) = &found {
             let _ = place.insert(agent.clone());
         }
@@ -112,19 +93,12 @@ pub async fn authenticate(hub: &Hub, key: Option<&str>) -> Result<Principal> {
         return Err(Code::Unauthorized.into());
     }
     let agent = hub.keyring().by_key(hub, hash).await?;
-    agent
-        .map(Principal::Agent)
-        .ok_or_else(|| Code::Unauthorized.into())
+    agent.map(Principal::Agent).ok_or_else(|| Code::Unauthorized.into())
 }
 
 /// Spends a single-use `cs_` token.
 pub async fn authenticate_session(hub: &Hub, token: &str) -> Result<Principal> {
-    let refused = || {
-        Error::new(
-            Code::Unauthorized,
-            "the session token is unknown, spent or expired",
-        )
-    };
+    let refused = || Error::new(Code::Unauthorized, "the session token is unknown, spent or expired");
     if !token.starts_with("cs_") {
         return Err(refused());
     }
@@ -139,7 +113,5 @@ pub async fn authenticate_session(hub: &Hub, token: &str) -> Result<Principal> {
             }
         })
         .await?;
-    agent
-        .map(|agent| Principal::Agent(Arc::new(agent)))
-        .ok_or_else(refused)
+    agent.map(|agent| Principal::Agent(Arc::new(agent))).ok_or_else(refused)
 }

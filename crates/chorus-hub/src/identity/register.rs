@@ -26,11 +26,7 @@ struct Change {
 pub async fn register(who: &Principal, hub: &Hub, request: Registration) -> Result<(bool, Registered)> {
     admit_endpoints(hub, &request).await?;
     let key = clock::new_secret("ca_");
-    let (host, most, market) = (
-        hub.options().host_name.clone(),
-        hub.options().max_agents,
-        request.market.is_some(),
-    );
+    let (host, most, market) = (hub.options().host_name.clone(), hub.options().max_agents, request.market.is_some());
     let (asking, hash) = (who.clone(), keyring::hash(key.expose()));
     let change = hub
         .store()
@@ -84,13 +80,8 @@ pub async fn register_for(who: &Principal, hub: &Hub, request: Registration) -> 
 
 /// Judged before anything is written: where a name leads may take a look-up.
 async fn admit_endpoints(hub: &Hub, request: &Registration) -> Result<()> {
-    let endpoints = [
-        request.endpoint.as_ref(),
-        request
-            .market
-            .as_ref()
-            .and_then(|market| market.api_endpoint.as_ref()),
-    ];
+    let endpoints =
+        [request.endpoint.as_ref(), request.market.as_ref().and_then(|market| market.api_endpoint.as_ref())];
     for url in endpoints.into_iter().flatten() {
         hub.outgoing().admit(url).await?;
     }
@@ -111,15 +102,12 @@ async fn owner(txn: &Txn<'_>, name: &str, who: &Principal) -> Result<i64> {
     match (principals::owner(&txn.tx, name).await?, who) {
         (None, _) => Ok(principals::claim_owner(&txn.tx, name).await?),
         (Some(owner), Principal::Agent(asking)) if asking.owner == owner => Ok(owner),
-        (Some(_), Principal::Agent(_) | Principal::Anyone | Principal::Operator(_)) => {
-            Err(Code::OwnerTaken.into())
-        }
+        (Some(_), Principal::Agent(_) | Principal::Anyone | Principal::Operator(_)) => Err(Code::OwnerTaken.into()),
     }
 }
 
 fn market_json(market: &MarketFace) -> String {
-    json!({"agent_name": market.agent_name, "api_endpoint": market.api_endpoint, "skills": market.skills})
-        .to_string()
+    json!({"agent_name": market.agent_name, "api_endpoint": market.api_endpoint, "skills": market.skills}).to_string()
 }
 
 async fn create(
@@ -136,10 +124,7 @@ async fn create(
             return Err(Code::RegistryFull.into());
         }
     }
-    let named = request
-        .market
-        .as_ref()
-        .and_then(|market| market.owner_id.as_deref());
+    let named = request.market.as_ref().and_then(|market| market.owner_id.as_deref());
     let owner_name = named.unwrap_or(&request.agent_id).to_owned();
     let id = principals::new_subject(&txn.tx).await?;
     let mut agent = Agent {
@@ -166,10 +151,7 @@ async fn create(
     }
     principals::insert(&txn.tx, &agent).await?;
     txn.counts.agents += 1;
-    Ok(Change {
-        before: None,
-        after: agent,
-    })
+    Ok(Change { before: None, after: agent })
 }
 
 /// An update replaces the record: each form replaces what it speaks of and leaves the other form's part alone.
@@ -187,11 +169,7 @@ async fn update(
     }
     if let Some(market) = &request.market {
         after.market = Some(market_json(market));
-        if let Some(name) = market
-            .owner_id
-            .as_deref()
-            .filter(|name| *name != before.owner_name)
-        {
+        if let Some(name) = market.owner_id.as_deref().filter(|name| *name != before.owner_name) {
             after.owner = owner(txn, name, who).await?;
             after.owner_name = name.to_owned();
         }
@@ -202,10 +180,7 @@ async fn update(
         sessions::revoke(&txn.tx, before.id).await?;
     }
     principals::update(&txn.tx, &after).await?;
-    Ok(Change {
-        before: Some(before),
-        after,
-    })
+    Ok(Change { before: Some(before), after })
 }
 
 /// After the commit: forget what was known, close streams that an old key opened, and say what there is now.
@@ -233,10 +208,7 @@ pub async fn unregister(who: &Principal, hub: &Hub, name: &str) -> Result<Delete
     if matches!(who, Principal::Anyone) {
         return Err(Code::Unauthorized.into());
     }
-    let absent = Deleted {
-        agent_id: name.to_owned(),
-        deleted: false,
-    };
+    let absent = Deleted { agent_id: name.to_owned(), deleted: false };
     let Ok(parsed) = Name::parse("agent_id", name) else {
         return Ok(absent);
     };
@@ -267,8 +239,5 @@ pub async fn unregister(who: &Principal, hub: &Hub, name: &str) -> Result<Delete
     let Some(gone) = gone else { return Ok(absent) };
     hub.keyring().forget(hub, &gone);
     hub.bus().end(gone.id, Ending::Unregistered);
-    Ok(Deleted {
-        agent_id: gone.agent_id.to_string(),
-        deleted: true,
-    })
+    Ok(Deleted { agent_id: gone.agent_id.to_string(), deleted: true })
 }

@@ -16,8 +16,5 @@ pub async fn open_session(who: &Principal, hub: &Hub) -> Result<SessionToken> {
             Ok(sessions::insert(&txn.tx, &hash, id, expires).await?)
         })
         .await?;
-    Ok(SessionToken {
-        session_token: token,
-        expires_in_seconds: limits::SESSION_TOKEN_LIFE.as_secs(),
-    })
+    Ok(SessionToken { session_token: token, expires_in_seconds: limits::SESSION_TOKEN_LIFE.as_secs() })
 }

@@ -27,10 +27,7 @@ pub(crate) async fn recover(hub: &Hub) -> Result<()> {
                 let open = messages::pending(&txn.tx, older_than, AT_ONCE).await?;
                 for seq in &open {
                     let detail = "the hub stopped before the receiver's endpoint answered".to_owned();
-                    let failed = Delivery::Failed {
-                        error_code: Code::AgentUnreachable.as_str().into(),
-                        detail,
-                    };
+                    let failed = Delivery::Failed { error_code: Code::AgentUnreachable.as_str().into(), detail };
                     record_outcome(txn, salt, *seq, &failed).await?;
                 }
                 Ok(open.len())
@@ -45,11 +42,7 @@ pub(crate) async fn recover(hub: &Hub) -> Result<()> {
 /// Trims until there is nothing left to trim, a small transaction at a time.
 pub(crate) async fn pass(hub: &Hub) -> Result<()> {
     let keep = hub.options().retain.map(|retain| hub.clock().now().minus(retain));
-    while hub
-        .store()
-        .write(async move |txn| Ok(retention::step(txn, keep).await?))
-        .await?
-    {}
+    while hub.store().write(async move |txn| Ok(retention::step(txn, keep).await?)).await? {}
     Ok(())
 }
 

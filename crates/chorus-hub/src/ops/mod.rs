@@ -35,9 +35,7 @@ pub async fn ready(hub: &Hub) -> Result<()> {
     if hub.bus().draining() {
         return Err(Error::unavailable("the hub is stopping"));
     }
-    hub.store()
-        .write(async |txn| Ok(counters::read(&txn.tx).await.map(drop)?))
-        .await
+    hub.store().write(async |txn| Ok(counters::read(&txn.tx).await.map(drop)?)).await
 }
 
 /// `GET /activity?since=`
@@ -46,10 +44,7 @@ pub async fn activity(who: &Principal, hub: &Hub, since: u64, limit: usize) -> R
     let limit = limit.clamp(1, limits::ACTIVITY_PAGE);
     // The entry that `since` is part of may have another part after it.
     let after = render::place_of(since) - 1;
-    let entries = hub
-        .store()
-        .read(async move |tx| Ok(log::everything(tx, after, limit).await?))
-        .await?;
+    let entries = hub.store().read(async move |tx| Ok(log::everything(tx, after, limit).await?)).await?;
     let salt = hub.store().salt;
     let rows = entries.iter().flat_map(|entry| render::activity(entry, salt));
     Ok(rows.filter(|row| row.id > since).take(limit).collect())
@@ -77,5 +72,5 @@ pub(crate) fn happened(txn: &mut Txn<'_>, kind: &str, data: &Value) {
 
 /// Copies the database of the hub in `data_dir`, which may be running, into the new directory `to`.
 pub fn backup(data_dir: &Path, to: &Path) -> Result<PathBuf> {
-    store::backup(data_dir, to).map_err(|e| Error::unavailable(e))
+    store::backup(data_dir, to).map_err(Error::unavailable)
 }

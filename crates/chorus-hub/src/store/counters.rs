@@ -32,8 +32,7 @@ impl Deltas {
     }
 
     pub(super) async fn store(&self, tx: &Tx<'_>) -> Result<(), DbError> {
-        const SQL: &str =
-            "update counters set stored = stored + $1, delivered = delivered + $2, queued = queued + $3,
+        const SQL: &str = "update counters set stored = stored + $1, delivered = delivered + $2, queued = queued + $3,
                            failed = failed + $4, agents = agents + $5 where id = 1";
         if *self == Self::default() {
             return Ok(());
@@ -45,35 +44,21 @@ impl Deltas {
 
 /// The sums as they stand: `Deltas` from nothing.
 pub(crate) async fn read(tx: &Tx<'_>) -> Result<Deltas, DbError> {
-    let row = tx
-        .one(
-            "select stored, delivered, queued, failed, agents from counters where id = 1",
-            &[],
-        )
-        .await?;
+    let row = tx.one("select stored, delivered, queued, failed, agents from counters where id = 1", &[]).await?;
     let row = row.ok_or_else(|| DbError::Other("the counters are gone".into()))?;
     let int = |column| row.int(column);
-    Ok(Deltas {
-        stored: int(0)?,
-        delivered: int(1)?,
-        queued: int(2)?,
-        failed: int(3)?,
-        agents: int(4)?,
-    })
+    Ok(Deltas { stored: int(0)?, delivered: int(1)?, queued: int(2)?, failed: int(3)?, agents: int(4)? })
 }
 
 pub(crate) async fn setting(tx: &Tx<'_>, name: &str) -> Result<Option<i64>, DbError> {
-    let row = tx
-        .one("select value from settings where name = $1", &[Param::Text(name)])
-        .await?;
+    let row = tx.one("select value from settings where name = $1", &[Param::Text(name)]).await?;
     row.map(|row| row.int(0)).transpose()
 }
 
 pub(crate) async fn set(tx: &Tx<'_>, name: &str, value: i64) -> Result<(), DbError> {
-    const SQL: &str = "insert into settings (name, value) values ($1, $2) on conflict (name) do update set value = excluded.value";
-    tx.execute(SQL, &[Param::Text(name), Param::Int(value)])
-        .await
-        .map(drop)
+    const SQL: &str =
+        "insert into settings (name, value) values ($1, $2) on conflict (name) do update set value = excluded.value";
+    tx.execute(SQL, &[Param::Text(name), Param::Int(value)]).await.map(drop)
 }
 
 /// This database's share of its trace ids; chosen once.

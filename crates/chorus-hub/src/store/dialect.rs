@@ -11,17 +11,15 @@ pub(super) fn migration(tx: &Tx<'_>, text: &str) -> String {
         // The rows are the key: no second copy of it.
         ("{clustered}", "without rowid", ""),
     ];
-    words
-        .iter()
-        .fold(text.to_owned(), |text, (word, sqlite, postgres)| {
-            text.replace(
-                word,
-                match tx {
-                    Tx::Sqlite(_) => sqlite,
-                    Tx::Postgres(_) => postgres,
-                },
-            )
-        })
+    words.iter().fold(text.to_owned(), |text, (word, sqlite, postgres)| {
+        text.replace(
+            word,
+            match tx {
+                Tx::Sqlite(_) => sqlite,
+                Tx::Postgres(_) => postgres,
+            },
+        )
+    })
 }
 
 /// Starts a group. On PostgreSQL the lock makes the order of commits the order of `seq`: without it a reader could see 6,

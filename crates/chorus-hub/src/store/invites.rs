@@ -17,8 +17,7 @@ fn invite(mut row: Row) -> Result<Invite, DbError> {
 }
 
 pub(crate) async fn insert(tx: &Tx<'_>, invite: &Invite, hash: &[u8; 32]) -> Result<(), DbError> {
-    const SQL: &str =
-        "insert into invites (id, code_hash, label, uses, max_uses, expires_at, revoked, created_at)
+    const SQL: &str = "insert into invites (id, code_hash, label, uses, max_uses, expires_at, revoked, created_at)
                        values ($1, $2, $3, 0, $4, $5, 0, $6)";
     let params = [
         Param::Text(&invite.id),
@@ -43,12 +42,7 @@ pub(crate) async fn by_code(tx: &Tx<'_>, hash: &[u8; 32]) -> Result<Option<Invit
 }
 
 pub(crate) async fn spend(tx: &Tx<'_>, id: &str) -> Result<(), DbError> {
-    tx.execute(
-        "update invites set uses = uses + 1 where id = $1",
-        &[Param::Text(id)],
-    )
-    .await
-    .map(drop)
+    tx.execute("update invites set uses = uses + 1 where id = $1", &[Param::Text(id)]).await.map(drop)
 }
 
 pub(crate) async fn revoke(tx: &Tx<'_>, id: &str) -> Result<Option<Invite>, DbError> {

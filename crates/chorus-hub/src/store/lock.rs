@@ -14,12 +14,8 @@ impl Lock {
             cause: e.to_string(),
         };
         std::fs::create_dir_all(data_dir).map_err(failed)?;
-        let file = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(data_dir.join("lock"))
-            .map_err(failed)?;
+        let file =
+            File::options().create(true).truncate(false).write(true).open(data_dir.join("lock")).map_err(failed)?;
         match file.try_lock() {
             Ok(()) => Ok(Self(file)),
             Err(TryLockError::WouldBlock) => Err(StartError::Locked(data_dir.display().to_string())),

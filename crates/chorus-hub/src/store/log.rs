@@ -115,8 +115,7 @@ pub(super) async fn head(tx: &Tx<'_>) -> Result<Head, DbError> {
 
 /// Inserts entries whose places are fixed. On PostgreSQL they travel together instead of one round trip each.
 pub(super) async fn insert(tx: &Tx<'_>, entries: &[Entry]) -> Result<(), DbError> {
-    const SQL: &str =
-        "insert into log (seq, subject, kind, actor, at, body, via) values ($1, $2, $3, $4, $5, $6, $7)";
+    const SQL: &str = "insert into log (seq, subject, kind, actor, at, body, via) values ($1, $2, $3, $4, $5, $6, $7)";
     let one = async |entry: &Entry| {
         let via = Param::text(entry.via.map(Mark::as_str));
         let params = [
@@ -171,7 +170,13 @@ pub(super) fn entry(mut row: super::Row) -> Result<Entry, DbError> {
 
 /// What `subject` heard after `after`: its parts, and those of the last few entries. `indexed` may be from before:
 /// an entry that is found both ways is one entry.
-pub(crate) async fn heard(tx: &Tx<'_>, subject: i64, after: i64, indexed: i64, limit: usize) -> Result<Vec<Entry>, DbError> {
+pub(crate) async fn heard(
+    tx: &Tx<'_>,
+    subject: i64,
+    after: i64,
+    indexed: i64,
+    limit: usize,
+) -> Result<Vec<Entry>, DbError> {
     const SQL: &str = "
         select l.seq, l.subject, l.kind, l.actor, p.agent_id, l.at, l.body, l.via, l.delivered_at, ''
         from log l left join principals p on p.id = l.actor
@@ -183,7 +188,8 @@ pub(crate) async fn heard(tx: &Tx<'_>, subject: i64, after: i64, indexed: i64, l
             select seq from (select seq from log where seq > $4 and subject = $1 order by seq limit $3) t)
         order by l.seq limit $3";
     let tail = after.max(indexed);
-    let rows = tx.query(SQL, &[Param::Int(subject), Param::Int(after), Param::Int(limit as i64), Param::Int(tail)]).await?;
+    let rows =
+        tx.query(SQL, &[Param::Int(subject), Param::Int(after), Param::Int(limit as i64), Param::Int(tail)]).await?;
     rows.into_iter().map(entry).collect()
 }
 
@@ -194,33 +200,21 @@ pub(crate) async fn everything(tx: &Tx<'_>, after: i64, limit: usize) -> Result<
         from log l left join principals p on p.id = l.actor left join principals r on r.id = l.subject
         where l.seq > $1 and l.kind in ('message', 'activity')
         order by l.seq limit $2";
-    let rows = tx
-        .query(SQL, &[Param::Int(after), Param::Int(limit as i64)])
-        .await?;
+    let rows = tx.query(SQL, &[Param::Int(after), Param::Int(limit as i64)]).await?;
     rows.into_iter().map(entry).collect()
 }
 
 /// The place just before the first entry at or after `at`. Times increase with places, so twenty looks find it among a million:
 /// no index on time, no cost at every write.
 pub(crate) async fn before(tx: &Tx<'_>, at: Micros) -> Result<i64, DbError> {
-    let (mut low, mut high) = match tx
-        .one(
-            "select coalesce(min(seq), 1), coalesce(max(seq), 0) from log",
-            &[],
-        )
-        .await?
-    {
+    let (mut low, mut high) = match tx.one("select coalesce(min(seq), 1), coalesce(max(seq), 0) from log", &[]).await? {
         Some(row) => (row.int(0)?, row.int(1)? + 1),
         None => (1, 1),
     };
     while low < high {
         let middle = low + (high - low) / 2;
-        let found = tx
-            .one(
-                "select seq, at from log where seq >= $1 order by seq limit 1",
-                &[Param::Int(middle)],
-            )
-            .await?;
+        let found =
+            tx.one("select seq, at from log where seq >= $1 order by seq limit 1", &[Param::Int(middle)]).await?;
         match found {
             Some(row) if row.int(1)? < at.0 => low = row.int(0)? + 1,
             Some(_) | None => high = middle,

@@ -26,15 +26,17 @@ pub(crate) async fn get(tx: &Tx<'_>, seq: i64) -> Result<Option<Message>, DbErro
     let mut rest = Row(row.0.split_off(10));
     let response = rest.maybe_text(0)?.zip(rest.maybe_int(1)?.map(Micros));
     let failure = rest.maybe_text(2)?.zip(rest.maybe_text(3)?);
-    Ok(Some(Message {
-        response,
-        failure,
-        entry: log::entry(row)?,
-    }))
+    Ok(Some(Message { response, failure, entry: log::entry(row)? }))
 }
 
 /// What this agent sent and received after `after` (TRN-56): see `log::heard` for how it is found.
-pub(crate) async fn history(tx: &Tx<'_>, me: i64, after: i64, indexed: i64, limit: usize) -> Result<Vec<Entry>, DbError> {
+pub(crate) async fn history(
+    tx: &Tx<'_>,
+    me: i64,
+    after: i64,
+    indexed: i64,
+    limit: usize,
+) -> Result<Vec<Entry>, DbError> {
     const SQL: &str = "
         select l.seq, l.subject, l.kind, l.actor, s.agent_id, l.at, l.body, l.via, l.delivered_at, r.agent_id
         from log l join principals s on s.id = l.actor join principals r on r.id = l.subject
@@ -55,12 +57,7 @@ pub(crate) async fn history(tx: &Tx<'_>, me: i64, after: i64, indexed: i64, limi
 pub(crate) async fn settle(txn: &mut Txn<'_>, seq: i64, from: Mark, to: Mark) -> Result<bool, DbError> {
     const SQL: &str = "update log set via = $3, delivered_at = $4 where seq = $1 and via = $2";
     let at = matches!(to, Mark::Webhook).then_some(txn.now().0);
-    let params = [
-        Param::Int(seq),
-        Param::Text(from.as_str()),
-        Param::Text(to.as_str()),
-        Param::int(at),
-    ];
+    let params = [Param::Int(seq), Param::Text(from.as_str()), Param::Text(to.as_str()), Param::int(at)];
     let changed = txn.tx.execute(SQL, &params).await? == 1;
     if changed {
         txn.counts.marked(from, -1);
@@ -71,13 +68,9 @@ pub(crate) async fn settle(txn: &mut Txn<'_>, seq: i64, from: Mark, to: Mark) ->
 
 /// Messages that waited have now been read from a stream; how they first went on their way stays as it was (R-38).
 pub(crate) async fn caught_up(txn: &mut Txn<'_>, seqs: &[i64]) -> Result<(), DbError> {
-    const SQL: &str =
-        "update log set delivered_at = $2 where seq = $1 and via = 'queued' and delivered_at is null";
+    const SQL: &str = "update log set delivered_at = $2 where seq = $1 and via = 'queued' and delivered_at is null";
     for seq in seqs {
-        let changed = txn
-            .tx
-            .execute(SQL, &[Param::Int(*seq), Param::Int(txn.now().0)])
-            .await? as i64;
+        let changed = txn.tx.execute(SQL, &[Param::Int(*seq), Param::Int(txn.now().0)]).await? as i64;
         txn.counts.queued -= changed;
         txn.counts.delivered += changed;
     }
@@ -97,24 +90,17 @@ pub(crate) async fn waiting(txn: &Txn<'_>, subject: i64) -> Result<i64, DbError>
 
 pub(crate) async fn respond(tx: &Tx<'_>, seq: i64, response: &str, at: Micros) -> Result<(), DbError> {
     const SQL: &str = "insert into responses (seq, response, at) values ($1, $2, $3)";
-    tx.execute(SQL, &[Param::Int(seq), Param::Text(response), Param::Int(at.0)])
-        .await
-        .map(drop)
+    tx.execute(SQL, &[Param::Int(seq), Param::Text(response), Param::Int(at.0)]).await.map(drop)
 }
 
 pub(crate) async fn fail(tx: &Tx<'_>, seq: i64, code: &str, detail: &str) -> Result<(), DbError> {
-    const SQL: &str =
-        "insert into failures (seq, error_code, detail) values ($1, $2, $3) on conflict (seq) do nothing";
-    tx.execute(SQL, &[Param::Int(seq), Param::Text(code), Param::Text(detail)])
-        .await
-        .map(drop)
+    const SQL: &str = "insert into failures (seq, error_code, detail) values ($1, $2, $3) on conflict (seq) do nothing";
+    tx.execute(SQL, &[Param::Int(seq), Param::Text(code), Param::Text(detail)]).await.map(drop)
 }
 
 /// Messages whose webhook had not answered when the hub stopped.
 pub(crate) async fn pending(tx: &Tx<'_>, older_than: Micros, limit: usize) -> Result<Vec<i64>, DbError> {
     const SQL: &str = "select seq from log where via = 'pending' and at < $1 order by seq limit $2";
-    let rows = tx
-        .query(SQL, &[Param::Int(older_than.0), Param::Int(limit as i64)])
-        .await?;
+    let rows = tx.query(SQL, &[Param::Int(older_than.0), Param::Int(limit as i64)]).await?;
     rows.iter().map(|row| row.int(0)).collect()
 }

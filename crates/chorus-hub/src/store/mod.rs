@@ -31,7 +31,7 @@ use crate::hub::StartError;
 use crate::{Clock, Result};
 use chorus_wire::{Error, secret::Secret};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The database file in the data directory.
 pub(crate) const FILE: &str = "chorus.db";
@@ -49,8 +49,9 @@ pub(crate) struct Store {
     readers: readers::Readers,
     /// What this database puts in the spare bits of its trace ids.
     pub salt: u32,
-    /// Held for as long as the store lives.
-    _lock: lock::Lock,
+    /// Held until the store is closed. Not until the last hold on the hub is gone: a request that is being cut may outlive the
+    /// closing by a moment, and the next hub on the directory must not trip over it.
+    lock: Mutex<Option<lock::Lock>>,
 }
 
 impl Store {
@@ -68,21 +69,12 @@ impl Store {
         };
         let failed = |what: &str| {
             let what = what.to_owned();
-            move |e: DbError| StartError::Store {
-                what,
-                cause: e.to_string(),
-            }
+            move |e: DbError| StartError::Store { what, cause: e.to_string() }
         };
-        let (writer, salt) = writer::start(place.clone(), clock, publish)
-            .await
-            .map_err(failed("the database could not be opened"))?;
+        let (writer, salt) =
+            writer::start(place.clone(), clock, publish).await.map_err(failed("the database could not be opened"))?;
         let readers = readers::Readers::new(place).map_err(failed("the database could not be read"))?;
-        Ok(Self {
-            writer,
-            readers,
-            salt,
-            _lock: lock,
-        })
+        Ok(Self { writer, readers, salt, lock: Mutex::new(Some(lock)) })
     }
 
     /// Runs `work` in the next group's transaction; the answer comes after the commit is synced and its entries are published.
@@ -128,9 +120,10 @@ impl Store {
         self.read(async |tx| Ok(log::head(tx).await?.seq)).await
     }
 
-    /// Commits what is queued and stops the writer.
+    /// Commits what is queued, stops the writer and gives the data directory free.
     pub async fn close(&self) {
         self.writer.close().await;
+        drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 }
 

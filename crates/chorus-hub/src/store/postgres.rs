@@ -24,10 +24,8 @@ pub(crate) struct Client {
 impl Client {
     /// Connects on the runtime that it is called on, which must go on running for as long as the client is used.
     pub async fn connect(url: &Secret) -> Result<Self, DbError> {
-        let mut config: tokio_postgres::Config = url
-            .expose()
-            .parse()
-            .map_err(|_| DbError::Other("the database URL is not a postgres:// URL".into()))?;
+        let mut config: tokio_postgres::Config =
+            url.expose().parse().map_err(|_| DbError::Other("the database URL is not a postgres:// URL".into()))?;
         config.connect_timeout(CONNECT_TIMEOUT).application_name("chorus");
         let (client, connection) = config.connect(NoTls).await.map_err(refused)?;
         tokio::spawn(async move {
@@ -35,14 +33,10 @@ impl Client {
                 tracing::debug!(%error, "a database connection ended");
             }
         });
-        let settings = format!(
-            "set statement_timeout = '{STATEMENT_TIMEOUT}'; set synchronous_commit = on; set time zone 'UTC'"
-        );
+        let settings =
+            format!("set statement_timeout = '{STATEMENT_TIMEOUT}'; set synchronous_commit = on; set time zone 'UTC'");
         client.batch_execute(&settings).await.map_err(refused)?;
-        Ok(Self {
-            client,
-            statements: RefCell::default(),
-        })
+        Ok(Self { client, statements: RefCell::default() })
     }
 
     /// Takes the lock of a hub that is alone on its database: without a shared bus a second one would tell its streams
@@ -73,19 +67,12 @@ impl Client {
 
     pub async fn execute(&self, sql: &'static str, params: &[Param<'_>]) -> Result<u64, DbError> {
         let statement = self.prepared(sql).await?;
-        self.client
-            .execute(&statement, &dynamic(params))
-            .await
-            .map_err(refused)
+        self.client.execute(&statement, &dynamic(params)).await.map_err(refused)
     }
 
     pub async fn query(&self, sql: &'static str, params: &[Param<'_>]) -> Result<Vec<Row>, DbError> {
         let statement = self.prepared(sql).await?;
-        let rows = self
-            .client
-            .query(&statement, &dynamic(params))
-            .await
-            .map_err(refused)?;
+        let rows = self.client.query(&statement, &dynamic(params)).await.map_err(refused)?;
         rows.iter().map(row).collect()
     }
 
@@ -102,27 +89,17 @@ fn row(row: &tokio_postgres::Row) -> Result<Row, DbError> {
     let value = |place: usize, ty: &Type| -> Result<Value, DbError> {
         let wrong = |e: tokio_postgres::Error| DbError::Other(e.to_string());
         Ok(if *ty == Type::INT8 {
-            row.try_get::<_, Option<i64>>(place)
-                .map_err(wrong)?
-                .map_or(Value::Null, Value::Int)
+            row.try_get::<_, Option<i64>>(place).map_err(wrong)?.map_or(Value::Null, Value::Int)
         } else if *ty == Type::INT4 {
-            row.try_get::<_, Option<i32>>(place)
-                .map_err(wrong)?
-                .map_or(Value::Null, |n| Value::Int(n.into()))
+            row.try_get::<_, Option<i32>>(place).map_err(wrong)?.map_or(Value::Null, |n| Value::Int(n.into()))
         } else if *ty == Type::BYTEA {
-            row.try_get::<_, Option<Vec<u8>>>(place)
-                .map_err(wrong)?
-                .map_or(Value::Null, Value::Bytes)
+            row.try_get::<_, Option<Vec<u8>>>(place).map_err(wrong)?.map_or(Value::Null, Value::Bytes)
         } else {
-            row.try_get::<_, Option<String>>(place)
-                .map_err(wrong)?
-                .map_or(Value::Null, Value::Text)
+            row.try_get::<_, Option<String>>(place).map_err(wrong)?.map_or(Value::Null, Value::Text)
         })
     };
     let columns = row.columns().iter().enumerate();
-    Ok(Row(columns
-        .map(|(place, column)| value(place, column.type_()))
-        .collect::<Result<_, _>>()?))
+    Ok(Row(columns.map(|(place, column)| value(place, column.type_())).collect::<Result<_, _>>()?))
 }
 
 fn refused(error: tokio_postgres::Error) -> DbError {

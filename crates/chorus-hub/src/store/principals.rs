@@ -23,11 +23,7 @@ fn agent(mut row: Row) -> Result<Agent, DbError> {
         handle: row.maybe_text(2)?,
         owner: row.int(3)?,
         owner_name: row.text(4)?,
-        card: row
-            .maybe_text(5)?
-            .map(|card| serde_json::from_str(&card))
-            .transpose()
-            .map_err(unreadable)?,
+        card: row.maybe_text(5)?.map(|card| serde_json::from_str(&card)).transpose().map_err(unreadable)?,
         endpoint: row.maybe_text(6)?,
         market: row.maybe_text(7)?,
         key_hash,
@@ -56,11 +52,7 @@ pub(crate) async fn by_id(tx: &Tx<'_>, id: i64) -> Result<Option<Agent>, DbError
 /// Living agents in the order of their registration.
 pub(crate) async fn list(tx: &Tx<'_>, after: i64, limit: usize) -> Result<Vec<Agent>, DbError> {
     const SQL: &str = select!("where p.deleted_at is null and p.id > $1 order by p.id limit $2");
-    tx.query(SQL, &[Param::Int(after), Param::Int(limit as i64)])
-        .await?
-        .into_iter()
-        .map(agent)
-        .collect()
+    tx.query(SQL, &[Param::Int(after), Param::Int(limit as i64)]).await?.into_iter().map(agent).collect()
 }
 
 /// A new id from the one space that principals and whatever else can be a subject share.
@@ -68,33 +60,27 @@ pub(crate) async fn new_subject(tx: &Tx<'_>) -> Result<i64, DbError> {
     const SQL: &str = "insert into settings (name, value) values ('subjects', 1)
                        on conflict (name) do update set value = settings.value + 1 returning value";
     let row = tx.one(SQL, &[]).await?;
-    row.ok_or_else(|| DbError::Other("no id was given".into()))?
-        .int(0)
+    row.ok_or_else(|| DbError::Other("no id was given".into()))?.int(0)
 }
 
 /// The owner of this name, if somebody has claimed it.
 pub(crate) async fn owner(tx: &Tx<'_>, name: &str) -> Result<Option<i64>, DbError> {
-    let row = tx
-        .one("select id from owners where name = $1", &[Param::Text(name)])
-        .await?;
+    let row = tx.one("select id from owners where name = $1", &[Param::Text(name)]).await?;
     row.map(|row| row.int(0)).transpose()
 }
 
 /// Claims a name that nobody has.
 pub(crate) async fn claim_owner(tx: &Tx<'_>, name: &str) -> Result<i64, DbError> {
-    const SQL: &str = "insert into owners (id, name) values ((select coalesce(max(id), 0) + 1 from owners), $1) returning id";
+    const SQL: &str =
+        "insert into owners (id, name) values ((select coalesce(max(id), 0) + 1 from owners), $1) returning id";
     let row = tx.one(SQL, &[Param::Text(name)]).await?;
-    row.ok_or_else(|| DbError::Other("no owner was made".into()))?
-        .int(0)
+    row.ok_or_else(|| DbError::Other("no owner was made".into()))?.int(0)
 }
 
 /// Gives a name to an agent; false when it is taken.
 pub(crate) async fn claim_name(tx: &Tx<'_>, name: &str, principal: i64) -> Result<bool, DbError> {
     const SQL: &str = "insert into names (name, principal) values ($1, $2) on conflict (name) do nothing";
-    Ok(tx
-        .execute(SQL, &[Param::Text(name), Param::Int(principal)])
-        .await?
-        == 1)
+    Ok(tx.execute(SQL, &[Param::Text(name), Param::Int(principal)]).await? == 1)
 }
 
 fn card_text(agent: &Agent) -> Option<String> {
@@ -103,7 +89,8 @@ fn card_text(agent: &Agent) -> Option<String> {
 
 /// Inserts an agent; its names are claimed beside it.
 pub(crate) async fn insert(tx: &Tx<'_>, agent: &Agent) -> Result<(), DbError> {
-    const SQL: &str = "insert into principals (id, agent_id, handle, owner, card, endpoint, market, key_hash, registered_at)
+    const SQL: &str =
+        "insert into principals (id, agent_id, handle, owner, card, endpoint, market, key_hash, registered_at)
                        values ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
     let card = card_text(agent);
     let params = [
@@ -114,10 +101,7 @@ pub(crate) async fn insert(tx: &Tx<'_>, agent: &Agent) -> Result<(), DbError> {
         Param::text(card.as_deref()),
         Param::text(agent.endpoint.as_deref()),
         Param::text(agent.market.as_deref()),
-        agent
-            .key_hash
-            .as_ref()
-            .map_or(Param::Null, |hash| Param::Bytes(hash)),
+        agent.key_hash.as_ref().map_or(Param::Null, |hash| Param::Bytes(hash)),
         Param::Int(agent.registered_at.0),
     ];
     tx.execute(SQL, &params).await.map(drop)
@@ -125,7 +109,8 @@ pub(crate) async fn insert(tx: &Tx<'_>, agent: &Agent) -> Result<(), DbError> {
 
 /// Replaces what an agent may change of itself.
 pub(crate) async fn update(tx: &Tx<'_>, agent: &Agent) -> Result<(), DbError> {
-    const SQL: &str = "update principals set owner = $2, card = $3, endpoint = $4, market = $5, key_hash = $6 where id = $1";
+    const SQL: &str =
+        "update principals set owner = $2, card = $3, endpoint = $4, market = $5, key_hash = $6 where id = $1";
     let card = card_text(agent);
     let params = [
         Param::Int(agent.id),
@@ -133,10 +118,7 @@ pub(crate) async fn update(tx: &Tx<'_>, agent: &Agent) -> Result<(), DbError> {
         Param::text(card.as_deref()),
         Param::text(agent.endpoint.as_deref()),
         Param::text(agent.market.as_deref()),
-        agent
-            .key_hash
-            .as_ref()
-            .map_or(Param::Null, |hash| Param::Bytes(hash)),
+        agent.key_hash.as_ref().map_or(Param::Null, |hash| Param::Bytes(hash)),
     ];
     tx.execute(SQL, &params).await.map(drop)
 }
@@ -144,8 +126,7 @@ pub(crate) async fn update(tx: &Tx<'_>, agent: &Agent) -> Result<(), DbError> {
 /// The agent is gone: its names are free, its key is dead, its row stays so that old messages keep their names.
 pub(crate) async fn bury(tx: &Tx<'_>, agent: &Agent, now: Micros) -> Result<(), DbError> {
     let id = Param::Int(agent.id);
-    tx.execute("delete from names where principal = $1", &[id])
-        .await?;
+    tx.execute("delete from names where principal = $1", &[id]).await?;
     super::sessions::revoke(tx, agent.id).await?;
     const SQL: &str = "update principals set card = null, endpoint = null, market = null, key_hash = null, deleted_at = $2 where id = $1";
     tx.execute(SQL, &[id, Param::Int(now.0)]).await?;
@@ -153,8 +134,7 @@ pub(crate) async fn bury(tx: &Tx<'_>, agent: &Agent, now: Micros) -> Result<(), 
         // It owned itself: whoever takes the name next is another owner, with an account of its own.
         const RETIRE: &str = "update owners set name = $2 where id = $1";
         let retired = format!("{}#{}", agent.owner_name, agent.owner);
-        tx.execute(RETIRE, &[Param::Int(agent.owner), Param::Text(&retired)])
-            .await?;
+        tx.execute(RETIRE, &[Param::Int(agent.owner), Param::Text(&retired)]).await?;
     }
     Ok(())
 }

@@ -26,17 +26,10 @@ impl Readers {
     pub fn new(place: Place) -> std::result::Result<Self, DbError> {
         let (idle, turns) = match &place {
             // The first one is opened now, so that an unreadable file is known at start.
-            Place::Sqlite(path) => (
-                vec![Connection::Sqlite(sqlite::open_reader(path)?)],
-                SQLITE_READERS,
-            ),
+            Place::Sqlite(path) => (vec![Connection::Sqlite(sqlite::open_reader(path)?)], SQLITE_READERS),
             Place::Postgres(_) => (Vec::new(), POSTGRES_READERS),
         };
-        Ok(Self {
-            place,
-            idle: Arc::new(Mutex::new(idle)),
-            turns: Arc::new(Semaphore::new(turns)),
-        })
+        Ok(Self { place, idle: Arc::new(Mutex::new(idle)), turns: Arc::new(Semaphore::new(turns)) })
     }
 
     pub async fn read<T, F>(&self, work: F) -> Result<T>
@@ -44,12 +37,7 @@ impl Readers {
         T: Send + 'static,
         F: AsyncFnOnce(&Tx<'_>) -> Result<T> + Send + 'static,
     {
-        let turn = self
-            .turns
-            .clone()
-            .acquire_owned()
-            .await
-            .map_err(Error::unavailable)?;
+        let turn = self.turns.clone().acquire_owned().await.map_err(Error::unavailable)?;
         let (place, idle) = (self.place.clone(), self.idle.clone());
         let task = tokio::task::spawn_blocking(move || {
             let _turn = turn;

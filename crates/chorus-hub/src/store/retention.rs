@@ -10,21 +10,10 @@ const STEP: i64 = 500;
 pub(crate) async fn step(txn: &mut Txn<'_>, keep: Option<Micros>) -> Result<bool, DbError> {
     let now = txn.now();
     let keys = "delete from idempotency where (caller, key) in (select caller, key from idempotency where at <= $1 order by at limit $2)";
-    let mut trimmed = txn
-        .tx
-        .execute(
-            keys,
-            &[
-                Param::Int(now.minus(limits::IDEMPOTENCY_KEPT).0),
-                Param::Int(STEP),
-            ],
-        )
-        .await?;
+    let mut trimmed =
+        txn.tx.execute(keys, &[Param::Int(now.minus(limits::IDEMPOTENCY_KEPT).0), Param::Int(STEP)]).await?;
     let tokens = "delete from sessions where token_hash in (select token_hash from sessions where expires_at <= $1 order by expires_at limit $2)";
-    trimmed += txn
-        .tx
-        .execute(tokens, &[Param::Int(now.0), Param::Int(STEP)])
-        .await?;
+    trimmed += txn.tx.execute(tokens, &[Param::Int(now.0), Param::Int(STEP)]).await?;
     if let Some(keep) = keep {
         trimmed += log(txn, keep).await?;
     }
@@ -41,20 +30,15 @@ async fn log(txn: &mut Txn<'_>, keep: Micros) -> Result<u64, DbError> {
     let Some(last) = row.and_then(|row| row.maybe_int(0).transpose()).transpose()? else {
         return Ok(0);
     };
-    const COUNTS: &str = "select count(*), coalesce(sum(case when via = 'queued' and delivered_at is null then 1 else 0 end), 0)
+    const COUNTS: &str =
+        "select count(*), coalesce(sum(case when via = 'queued' and delivered_at is null then 1 else 0 end), 0)
                           from log where seq <= $1 and kind = 'message'";
     if let Some(row) = txn.tx.one(COUNTS, &[Param::Int(last)]).await? {
         txn.counts.stored -= row.int(0)?;
         txn.counts.queued -= row.int(1)?;
     }
     parts::forget(&txn.tx, last).await?;
-    txn.tx
-        .execute("delete from responses where seq <= $1", &[Param::Int(last)])
-        .await?;
-    txn.tx
-        .execute("delete from failures where seq <= $1", &[Param::Int(last)])
-        .await?;
-    txn.tx
-        .execute("delete from log where seq <= $1", &[Param::Int(last)])
-        .await
+    txn.tx.execute("delete from responses where seq <= $1", &[Param::Int(last)]).await?;
+    txn.tx.execute("delete from failures where seq <= $1", &[Param::Int(last)]).await?;
+    txn.tx.execute("delete from log where seq <= $1", &[Param::Int(last)]).await
 }

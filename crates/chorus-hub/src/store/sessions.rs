@@ -3,26 +3,14 @@
 use super::{DbError, Param, Tx};
 use chorus_wire::time::Micros;
 
-pub(crate) async fn insert(
-    tx: &Tx<'_>,
-    hash: &[u8; 32],
-    principal: i64,
-    expires: Micros,
-) -> Result<(), DbError> {
+pub(crate) async fn insert(tx: &Tx<'_>, hash: &[u8; 32], principal: i64, expires: Micros) -> Result<(), DbError> {
     const SQL: &str = "insert into sessions (token_hash, principal, expires_at) values ($1, $2, $3)";
-    tx.execute(
-        SQL,
-        &[Param::Bytes(hash), Param::Int(principal), Param::Int(expires.0)],
-    )
-    .await
-    .map(drop)
+    tx.execute(SQL, &[Param::Bytes(hash), Param::Int(principal), Param::Int(expires.0)]).await.map(drop)
 }
 
 /// Ends every token of an agent: they speak for a key that is no longer its key.
 pub(crate) async fn revoke(tx: &Tx<'_>, principal: i64) -> Result<(), DbError> {
-    tx.execute("delete from sessions where principal = $1", &[Param::Int(principal)])
-        .await
-        .map(drop)
+    tx.execute("delete from sessions where principal = $1", &[Param::Int(principal)]).await.map(drop)
 }
 
 /// Whose token it was, if it was there and in time. Two requests with one token: one of them deletes it.

@@ -25,9 +25,7 @@ pub(super) fn open_reader(path: &Path) -> Result<Connection, DbError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(refused)?;
     connection.busy_timeout(Duration::from_secs(5)).map_err(refused)?;
-    connection
-        .execute_batch("pragma cache_size = -8192; pragma query_only = on;")
-        .map_err(refused)?;
+    connection.execute_batch("pragma cache_size = -8192; pragma query_only = on;").map_err(refused)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(connection)
 }
@@ -61,9 +59,7 @@ pub(super) fn query(connection: &Connection, sql: &str, params: &[Param<'_>]) ->
 /// `$3` is a *name* to SQLite, numbered by first appearance: the name says which parameter it wants.
 fn bind(statement: &mut Statement<'_>, params: &[Param<'_>]) -> Result<(), DbError> {
     for place in 1..=statement.parameter_count() {
-        let named = statement
-            .parameter_name(place)
-            .and_then(|name| name.get(1..)?.parse::<usize>().ok());
+        let named = statement.parameter_name(place).and_then(|name| name.get(1..)?.parse::<usize>().ok());
         let param = named.and_then(|n| params.get(n.checked_sub(1)?));
         let param = param.ok_or_else(|| DbError::Other(format!("parameter {place} has no value")))?;
         statement.raw_bind_parameter(place, param).map_err(refused)?;
@@ -86,11 +82,9 @@ fn value(from: ValueRef<'_>) -> Result<Value, DbError> {
     Ok(match from {
         ValueRef::Null => Value::Null,
         ValueRef::Integer(number) => Value::Int(number),
-        ValueRef::Text(text) => Value::Text(
-            std::str::from_utf8(text)
-                .map_err(|e| DbError::Other(e.to_string()))?
-                .to_owned(),
-        ),
+        ValueRef::Text(text) => {
+            Value::Text(std::str::from_utf8(text).map_err(|e| DbError::Other(e.to_string()))?.to_owned())
+        }
         ValueRef::Blob(bytes) => Value::Bytes(bytes.to_vec()),
         ValueRef::Real(_) => return Err(DbError::Other("a fraction where none is stored".into())),
     })
@@ -99,10 +93,7 @@ fn value(from: ValueRef<'_>) -> Result<Value, DbError> {
 pub(super) fn refused(error: rusqlite::Error) -> DbError {
     match error.sqlite_error_code() {
         Some(ErrorCode::ConstraintViolation) => {
-            let unique = [
-                rusqlite::ffi::SQLITE_CONSTRAINT_UNIQUE,
-                rusqlite::ffi::SQLITE_CONSTRAINT_PRIMARYKEY,
-            ];
+            let unique = [rusqlite::ffi::SQLITE_CONSTRAINT_UNIQUE, rusqlite::ffi::SQLITE_CONSTRAINT_PRIMARYKEY];
             let extended = error.sqlite_error().map(|e| e.extended_code);
             if extended.is_some_and(|code| unique.contains(&code)) {
                 DbError::Unique
@@ -131,10 +122,7 @@ pub(super) fn backup(from: &Path, to: &Path) -> Result<PathBuf, DbError> {
     std::fs::create_dir_all(to).map_err(io)?;
     let (whole, partial) = (to.join(super::FILE), to.join("chorus.db.partial"));
     if whole.exists() {
-        return Err(DbError::Unavailable(format!(
-            "{} is there already",
-            whole.display()
-        )));
+        return Err(DbError::Unavailable(format!("{} is there already", whole.display())));
     }
     {
         let source = Connection::open_with_flags(from, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(refused)?;
@@ -143,12 +131,8 @@ pub(super) fn backup(from: &Path, to: &Path) -> Result<PathBuf, DbError> {
         let copy = rusqlite::backup::Backup::new(&source, &mut target).map_err(refused)?;
         copy.step(-1).map_err(refused)?;
     }
-    std::fs::File::open(&partial)
-        .and_then(|file| file.sync_all())
-        .map_err(io)?;
+    std::fs::File::open(&partial).and_then(|file| file.sync_all()).map_err(io)?;
     std::fs::rename(&partial, &whole).map_err(io)?;
-    std::fs::File::open(to)
-        .and_then(|dir| dir.sync_all())
-        .map_err(io)?;
+    std::fs::File::open(to).and_then(|dir| dir.sync_all()).map_err(io)?;
     Ok(whole)
 }

@@ -45,13 +45,7 @@ impl Txn<'_> {
 
     /// Appends an entry at the next place; it is inserted with the others of its group, and published after the commit.
     pub fn append(&mut self, new: NewEntry) -> (i64, Micros) {
-        let via = new.otherwise.map(|mark| {
-            if self.publish.listening(new.subject) {
-                Mark::Sse
-            } else {
-                mark
-            }
-        });
+        let via = new.otherwise.map(|mark| if self.publish.listening(new.subject) { Mark::Sse } else { mark });
         if let Some(mark) = via {
             self.counts.message(mark);
         }
@@ -141,14 +135,9 @@ pub(super) struct Handle {
 
 impl Handle {
     fn queue(&self, job: Job) -> Result<()> {
-        let jobs = self
-            .jobs
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .clone();
+        let jobs = self.jobs.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
         let jobs = jobs.ok_or_else(|| Error::unavailable("the store is closed"))?;
-        jobs.try_send(job)
-            .map_err(|_| Error::unavailable("the write queue is full or the writer has ended"))
+        jobs.try_send(job).map_err(|_| Error::unavailable("the write queue is full or the writer has ended"))
     }
 
     pub async fn write<T, F>(&self, work: F) -> Result<(T, Vec<Entry>)>
@@ -158,26 +147,17 @@ impl Handle {
     {
         let (to, answer) = oneshot::channel();
         self.queue(Job::Work(Box::new(Task { work, to })))?;
-        answer
-            .await
-            .unwrap_or_else(|_| Err(Error::unavailable("the writer ended before it answered")))
+        answer.await.unwrap_or_else(|_| Err(Error::unavailable("the writer ended before it answered")))
     }
 
     pub async fn append(&self, entry: NewEntry) -> Result<Entry> {
         let (to, answer) = oneshot::channel();
         self.queue(Job::Append(entry, to))?;
-        answer
-            .await
-            .unwrap_or_else(|_| Err(Error::unavailable("the writer ended before it answered")))
+        answer.await.unwrap_or_else(|_| Err(Error::unavailable("the writer ended before it answered")))
     }
 
     pub async fn close(&self) {
-        drop(
-            self.jobs
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner)
-                .take(),
-        );
+        drop(self.jobs.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take());
         if let Some(ended) = self.ended.lock().await.take() {
             let _ = ended.await;
         }
@@ -187,20 +167,16 @@ impl Handle {
 /// The engine that the writer thread owns.
 enum Engine {
     Sqlite(rusqlite::Connection),
-    Postgres {
-        url: chorus_wire::secret::Secret,
-        client: Option<postgres::Client>,
-    },
+    Postgres { url: chorus_wire::secret::Secret, client: Option<postgres::Client> },
 }
 
 impl Engine {
     async fn open(place: &Place) -> std::result::Result<Self, DbError> {
         Ok(match place {
             Place::Sqlite(path) => Engine::Sqlite(sqlite::open_writer(path)?),
-            Place::Postgres(url) => Engine::Postgres {
-                url: url.clone(),
-                client: Some(postgres::Client::connect(url).await?),
-            },
+            Place::Postgres(url) => {
+                Engine::Postgres { url: url.clone(), client: Some(postgres::Client::connect(url).await?) }
+            }
         })
     }
 
@@ -212,10 +188,7 @@ impl Engine {
                 if client.as_ref().is_none_or(postgres::Client::is_closed) {
                     *client = Some(connect(url).await?);
                 }
-                client
-                    .as_ref()
-                    .map(Tx::Postgres)
-                    .ok_or_else(|| DbError::Unavailable("no database connection".into()))
+                client.as_ref().map(Tx::Postgres).ok_or_else(|| DbError::Unavailable("no database connection".into()))
             }
         }
     }
@@ -266,17 +239,8 @@ pub(super) async fn start(
         let _ = end.send(());
     });
     spawned.map_err(|e| DbError::Unavailable(e.to_string()))?;
-    let salt = ready
-        .await
-        .unwrap_or_else(|_| Err(DbError::Unavailable("the writer thread ended at once".into())))?;
-    Ok((
-        Handle {
-            jobs: Some(jobs).into(),
-            ended: Some(ended).into(),
-            indexed: known,
-        },
-        salt,
-    ))
+    let salt = ready.await.unwrap_or_else(|_| Err(DbError::Unavailable("the writer thread ended at once".into())))?;
+    Ok((Handle { jobs: Some(jobs).into(), ended: Some(ended).into(), indexed: known }, salt))
 }
 
 async fn prepare(place: &Place, clock: &Clock) -> std::result::Result<(Engine, Head, u32), DbError> {
@@ -339,24 +303,11 @@ impl Writer {
         let tx = self.engine.tx().await?;
         tx.control(dialect::begin(&tx)).await?;
         // Another hub may have written since; alone on a file, nobody has.
-        let head = if on_postgres {
-            log::head(&tx).await?
-        } else {
-            self.head
-        };
+        let head = if on_postgres { log::head(&tx).await? } else { self.head };
         let now = self.clock.now();
-        let mut txn = Txn {
-            tx,
-            counts: Deltas::default(),
-            now,
-            head,
-            entries: Vec::new(),
-            publish: &*self.publish,
-        };
+        let mut txn = Txn { tx, counts: Deltas::default(), now, head, entries: Vec::new(), publish: &*self.publish };
         let done = perform(&mut txn, group, waiting).await;
-        let Txn {
-            tx, head, entries, ..
-        } = txn;
+        let Txn { tx, head, entries, .. } = txn;
         let done = match done {
             Ok(()) => tx.control("commit").await,
             Err(error) => Err(error),

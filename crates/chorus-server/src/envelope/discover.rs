@@ -39,11 +39,7 @@ async fn discover(State(doors): State<Doors>, Who(who): Who, query: Query) -> An
         return reply::bare(StatusCode::OK, &Found { agents: [], total: 0 });
     }
     let rows = identity::directory(&who, &doors.hub, agents::page(&query)?).await?;
-    if wrap {
-        reply::wrapped(&doors, StatusCode::OK, rows)
-    } else {
-        reply::bare(StatusCode::OK, &rows)
-    }
+    if wrap { reply::wrapped(&doors, StatusCode::OK, rows) } else { reply::bare(StatusCode::OK, &rows) }
 }
 
 fn is_wrapped(query: &Query) -> Result<bool> {
@@ -79,11 +75,7 @@ mod tests {
                 && market("min_reputation=40").unwrap()
                 && market("max_cost=0.10").unwrap()
         );
-        for (raw, name) in [
-            ("max_cost=x", "max_cost"),
-            ("min_reputation=NaN", "min_reputation"),
-            ("skill=", "skill"),
-        ] {
+        for (raw, name) in [("max_cost=x", "max_cost"), ("min_reputation=NaN", "min_reputation"), ("skill=", "skill")] {
             assert!(market(raw).unwrap_err().message.contains(name), "{raw}");
         }
     }

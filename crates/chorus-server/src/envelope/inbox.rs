@@ -12,10 +12,7 @@ use http::StatusCode;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<Doors> {
-    OpenApiRouter::default()
-        .routes(routes!(inbox))
-        .routes(routes!(session))
-        .routes(routes!(respond))
+    OpenApiRouter::default().routes(routes!(inbox)).routes(routes!(session)).routes(routes!(respond))
 }
 
 /// The inbox: a stream of `connected`, `message` and `receipt` events that stays open
@@ -25,12 +22,7 @@ pub fn routes() -> OpenApiRouter<Doors> {
         ("session" = Option<String>, Query, description = "A token of POST /agent/session, instead of the key")),
     responses((status = 200, content_type = "text/event-stream", body = String), (status = 401, body = Failure),
         (status = 403, body = Failure)))]
-async fn inbox(
-    State(doors): State<Doors>,
-    query: Query,
-    Resume(since): Resume,
-    Asked(asked): Asked,
-) -> Answer {
+async fn inbox(State(doors): State<Doors>, query: Query, Resume(since): Resume, Asked(asked): Asked) -> Answer {
     // A key in a URL ends up in logs and histories, so it is not read even when a good one is beside it.
     if query.has("token") {
         return Err(Code::Deprecated.into());
@@ -48,11 +40,7 @@ async fn inbox(
 #[utoipa::path(post, path = "/agent/session", tag = "envelope", security(("agent_key" = [])),
     responses((status = 200, body = Success<SessionToken>), (status = 401, body = Failure), (status = 403, body = Failure)))]
 async fn session(State(doors): State<Doors>, Who(who): Who) -> Answer {
-    reply::wrapped(
-        &doors,
-        StatusCode::OK,
-        identity::open_session(&who, &doors.hub).await?,
-    )
+    reply::wrapped(&doors, StatusCode::OK, identity::open_session(&who, &doors.hub).await?)
 }
 
 /// Answer a message that came by the inbox; its sender hears a `receipt`
@@ -67,9 +55,5 @@ async fn respond(
     Whole(body): Whole,
 ) -> Answer {
     let said = ReceiverReply::parse(&body)?;
-    reply::wrapped(
-        &doors,
-        StatusCode::OK,
-        envelope::respond(&who, &doors.hub, &trace_id, said).await?,
-    )
+    reply::wrapped(&doors, StatusCode::OK, envelope::respond(&who, &doors.hub, &trace_id, said).await?)
 }

@@ -22,9 +22,7 @@ async fn invite(State(doors): State<Doors>, headers: HeaderMap, Segment(id): Seg
     let card = identity::invite_card(&Principal::Anyone, &doors.hub, &id, &doors.public_url).await?;
     if negotiate::prefers(&headers, "application/json", "text/html") {
         let mut response = reply::wrapped(&doors, StatusCode::OK, card)?;
-        response
-            .headers_mut()
-            .insert(header::VARY, HeaderValue::from_static("Accept"));
+        response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept"));
         return Ok(response);
     }
     Ok(page(&card))
@@ -39,9 +37,7 @@ fn page(card: &InviteCard) -> Response {
         (false, _) => "is not registered here yet",
     };
     let culture = card.culture.as_deref().map(pages::escape);
-    let culture = culture
-        .map(|tag| format!(" Its user's culture is <code>{tag}</code>."))
-        .unwrap_or_default();
+    let culture = culture.map(|tag| format!(" Its user's culture is <code>{tag}</code>.")).unwrap_or_default();
     let body = format!(
         "<h1>Talk to {id}</h1>\n<p><code>{id}</code> {state}.{culture}</p>\n\
          <p>How your own agent gets there:</p>\n<pre>{told}</pre>\n\

@@ -11,9 +11,7 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<Doors> {
-    OpenApiRouter::default()
-        .routes(routes!(list, create))
-        .routes(routes!(revoke))
+    OpenApiRouter::default().routes(routes!(list, create)).routes(routes!(revoke))
 }
 
 /// A new invite.
@@ -33,9 +31,8 @@ fn parse(body: &[u8]) -> Result<NewInvite> {
     let max_uses = fields.optional_count("max_uses", 1)?;
     let expires_at = fields.optional_string("expires_at")?;
     fields.end()?;
-    let instant = |text: String| {
-        Micros::parse(&text).ok_or_else(|| Error::validation("expires_at must be an RFC 3339 instant"))
-    };
+    let instant =
+        |text: String| Micros::parse(&text).ok_or_else(|| Error::validation("expires_at must be an RFC 3339 instant"));
     Ok(NewInvite {
         label: label.ok_or_else(|| Error::validation("label is required"))?,
         max_uses,
@@ -47,11 +44,7 @@ fn parse(body: &[u8]) -> Result<NewInvite> {
 #[utoipa::path(post, path = "/invites", tag = "identity", request_body = InviteBody, security(("operator_key" = [])),
     responses((status = 201, body = Success<Invite>), (status = 401, body = Failure), (status = 403, body = Failure)))]
 async fn create(State(doors): State<Doors>, Operator(who): Operator, Whole(body): Whole) -> Answer {
-    reply::wrapped(
-        &doors,
-        StatusCode::CREATED,
-        invites::create(&who, &doors.hub, parse(&body)?).await?,
-    )
+    reply::wrapped(&doors, StatusCode::CREATED, invites::create(&who, &doors.hub, parse(&body)?).await?)
 }
 
 /// All invites, without their codes
@@ -67,11 +60,7 @@ async fn list(State(doors): State<Doors>, Who(who): Who) -> Answer {
     responses((status = 200, body = Success<Invite>), (status = 401, body = Failure), (status = 403, body = Failure),
         (status = 404, body = Failure)))]
 async fn revoke(State(doors): State<Doors>, Who(who): Who, Segment(id): Segment) -> Answer {
-    reply::wrapped(
-        &doors,
-        StatusCode::OK,
-        invites::revoke(&who, &doors.hub, &id).await?,
-    )
+    reply::wrapped(&doors, StatusCode::OK, invites::revoke(&who, &doors.hub, &id).await?)
 }
 
 #[cfg(test)]
@@ -82,10 +71,7 @@ mod tests {
     #[test]
     fn an_invite_needs_a_label_and_says_which_field_is_wrong() {
         let full = parse(br#"{"label":"a","max_uses":2,"expires_at":"1970-01-01T00:00:01Z"}"#).unwrap();
-        assert_eq!(
-            (full.label.as_str(), full.max_uses, full.expires_at),
-            ("a", Some(2), Some(Micros(1_000_000)))
-        );
+        assert_eq!((full.label.as_str(), full.max_uses, full.expires_at), ("a", Some(2), Some(Micros(1_000_000))));
         let cases = [
             ("{}", "label"),
             (r#"{"label":""}"#, "label"),
@@ -94,10 +80,7 @@ mod tests {
             (r#"{"label":"a","uses":1}"#, "uses"),
         ];
         for (body, field) in cases {
-            assert!(
-                parse(body.as_bytes()).unwrap_err().message.contains(field),
-                "{body}"
-            );
+            assert!(parse(body.as_bytes()).unwrap_err().message.contains(field), "{body}");
         }
     }
 }

@@ -18,19 +18,14 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 const EVENT_STREAM: &str = "text/event-stream";
 
 pub fn routes() -> OpenApiRouter<Doors> {
-    OpenApiRouter::default()
-        .routes(routes!(send))
-        .routes(routes!(standing))
+    OpenApiRouter::default().routes(routes!(send)).routes(routes!(standing))
 }
 
 /// A message and whom it is for.
 #[derive(ToSchema)]
 #[schema(example = json!({"receiver_id": "other-agent@chorus", "envelope": {"chorus_version": "0.4",
     "sender_id": "my-agent@chorus", "original_text": "Hello, shall we work on this together?", "sender_culture": "en"}}))]
-#[expect(
-    dead_code,
-    reason = "it describes the body in the contract; wire/message.rs reads it"
-)]
+#[expect(dead_code, reason = "it describes the body in the contract; wire/message.rs reads it")]
 struct SendBody {
     /// Address, short name, UUID or handle.
     receiver_id: String,
@@ -51,10 +46,7 @@ impl FromRequestParts<Doors> for Manner {
 
     async fn from_request_parts(parts: &mut Parts, _: &Doors) -> std::result::Result<Self, Refused> {
         let key = idempotency_key(&parts.headers)?;
-        Ok(Self {
-            key,
-            streams: negotiate::names(&parts.headers, EVENT_STREAM),
-        })
+        Ok(Self { key, streams: negotiate::names(&parts.headers, EVENT_STREAM) })
     }
 }
 
@@ -78,10 +70,7 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>> {
 fn once(key: Option<String>, body: &Bytes) -> Result<Option<Idempotency>> {
     let Some(key) = key else { return Ok(None) };
     let canonical = json::canonical(&json::value(json::text(body)?)?);
-    Ok(Some(Idempotency {
-        key,
-        fingerprint: Sha256::digest(canonical.as_bytes()).into(),
-    }))
+    Ok(Some(Idempotency { key, fingerprint: Sha256::digest(canonical.as_bytes()).into() }))
 }
 
 /// Send a message
@@ -113,11 +102,7 @@ fn done(outcome: &Outcome) -> Answer {
     let sent = Sent::new(&outcome.delivery, outcome.trace_id);
     let (name, data) = match &outcome.delivery {
         Delivery::Failed { error_code, detail } => {
-            let fault = Fault {
-                code: error_code,
-                message: detail,
-                sent,
-            };
+            let fault = Fault { code: error_code, message: detail, sent };
             ("error", serde_json::to_string(&fault))
         }
         Delivery::Delivered { .. } | Delivery::DeliveredSse | Delivery::Queued => {
@@ -138,21 +123,16 @@ struct Fault<'a> {
 }
 
 fn relay(mut from: mpsc::Receiver<Bytes>) -> Response {
-    let chunks = futures_util::stream::poll_fn(move |cx| {
-        from.poll_recv(cx).map(|chunk| chunk.map(Ok::<_, std::io::Error>))
-    });
+    let chunks =
+        futures_util::stream::poll_fn(move |cx| from.poll_recv(cx).map(|chunk| chunk.map(Ok::<_, std::io::Error>)));
     events(Body::from_stream(chunks))
 }
 
 fn events(body: Body) -> Response {
     let mut response = reply::text(StatusCode::OK, EVENT_STREAM, body);
     // Some proxies hold a stream back until they have a block of it, unless told not to.
-    response
-        .headers_mut()
-        .insert("x-accel-buffering", HeaderValue::from_static("no"));
-    response
-        .headers_mut()
-        .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }
 
@@ -161,11 +141,7 @@ fn events(body: Body) -> Response {
     params(("trace_id" = String, Path)),
     responses((status = 200, body = Success<Standing>), (status = 401, body = Failure), (status = 404, body = Failure)))]
 async fn standing(State(doors): State<Doors>, Who(who): Who, Segment(trace_id): Segment) -> Answer {
-    reply::wrapped(
-        &doors,
-        StatusCode::OK,
-        envelope::standing(&who, &doors.hub, &trace_id).await?,
-    )
+    reply::wrapped(&doors, StatusCode::OK, envelope::standing(&who, &doors.hub, &trace_id).await?)
 }
 
 #[cfg(test)]
@@ -174,20 +150,14 @@ mod tests {
 
     fn headers(values: &[&[u8]]) -> HeaderMap {
         let name = HeaderName::from_static("idempotency-key");
-        values
-            .iter()
-            .map(|value| (name.clone(), HeaderValue::from_bytes(value).unwrap()))
-            .collect()
+        values.iter().map(|value| (name.clone(), HeaderValue::from_bytes(value).unwrap())).collect()
     }
 
     /// R-27
     #[test]
     fn an_idempotency_key_is_short_visible_and_single() {
         assert_eq!(idempotency_key(&HeaderMap::new()).unwrap(), None);
-        assert_eq!(
-            idempotency_key(&headers(&[b"a-1"])).unwrap().as_deref(),
-            Some("a-1")
-        );
+        assert_eq!(idempotency_key(&headers(&[b"a-1"])).unwrap().as_deref(), Some("a-1"));
         let long = [b'k'; 257];
         assert!(idempotency_key(&headers(&[&long[..256]])).unwrap().is_some());
         for bad in [&b""[..], b"a b", b"\xc3\xa4", &long] {
@@ -199,12 +169,7 @@ mod tests {
     /// Failure 17
     #[test]
     fn the_order_of_keys_is_no_other_value() {
-        let print = |body: &'static str| {
-            once(Some("k".into()), &Bytes::from(body))
-                .unwrap()
-                .unwrap()
-                .fingerprint
-        };
+        let print = |body: &'static str| once(Some("k".into()), &Bytes::from(body)).unwrap().unwrap().fingerprint;
         assert_eq!(print(r#"{"a":1,"b":[2]}"#), print(r#"{ "b": [2.0], "a": 1 }"#));
         assert_ne!(print(r#"{"a":1}"#), print(r#"{"a":2}"#));
     }

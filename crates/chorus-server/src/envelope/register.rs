@@ -13,19 +13,14 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<Doors> {
-    OpenApiRouter::default()
-        .routes(routes!(register))
-        .routes(routes!(register_for))
+    OpenApiRouter::default().routes(routes!(register)).routes(routes!(register_for))
 }
 
 /// A registration, in the form with a card or in the market's; both may be mixed.
 #[derive(ToSchema)]
 #[schema(example = json!({"agent_id": "my-agent@chorus",
     "agent_card": {"card_version": "0.3", "user_culture": "en", "supported_languages": ["en"]}}))]
-#[expect(
-    dead_code,
-    reason = "it describes the body in the contract; wire/register.rs reads it"
-)]
+#[expect(dead_code, reason = "it describes the body in the contract; wire/register.rs reads it")]
 struct RegistrationBody {
     /// `name@host`; in the market's form also a UUID or another id.
     agent_id: String,
@@ -49,11 +44,7 @@ struct RegistrationBody {
 async fn register(State(doors): State<Doors>, asked: Asked, Whole(body): Whole) -> Answer {
     // Only a refusal needs to know how the body was meant when it could not be read.
     let form = || {
-        if register::looks_like_market(&body) {
-            Form::Market
-        } else {
-            Form::Wrapped
-        }
+        if register::looks_like_market(&body) { Form::Market } else { Form::Wrapped }
     };
     let answered = registered(&doors, asked, &body).await;
     answered.map_err(|error| Refused::new(error, form()))?
@@ -89,10 +80,7 @@ fn market(registered: Registered) -> MarketRegistered {
 #[derive(ToSchema)]
 #[schema(example = json!({"agent_id": "alice@chorus.example", "endpoint": "https://alice.example/receive",
     "agent_card": {"card_version": "0.3", "user_culture": "zh-CN", "supported_languages": ["zh-CN", "en"]}}))]
-#[expect(
-    dead_code,
-    reason = "it describes the body in the contract; wire/register.rs reads it"
-)]
+#[expect(dead_code, reason = "it describes the body in the contract; wire/register.rs reads it")]
 struct OperatorRegistrationBody {
     agent_id: String,
     endpoint: String,

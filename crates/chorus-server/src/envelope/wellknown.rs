@@ -157,15 +157,10 @@ async fn discovery(State(doors): State<Doors>) -> Answer {
             session_token_seconds: limits::SESSION_TOKEN_LIFE.as_secs(),
             webhook_timeout_ms: hub.webhook_timeout.as_millis() as u64,
         },
-        retention: Retention {
-            messages_seconds: hub.retain.map(|kept| kept.as_secs()),
-        },
+        retention: Retention { messages_seconds: hub.retain.map(|kept| kept.as_secs()) },
     };
     let mut response = reply::bare(StatusCode::OK, &document)?;
-    response.headers_mut().insert(
-        header::CACHE_CONTROL,
-        HeaderValue::from_static("public, max-age=60"),
-    );
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=60"));
     Ok(response)
 }
 
@@ -187,12 +182,8 @@ mod tests {
         let (_, api) = crate::router::rooms().split_for_parts();
         let mounted: std::collections::BTreeSet<&str> = api.paths.paths.keys().map(String::as_str).collect();
         let announced = serde_json::to_value(&ENDPOINTS).unwrap();
-        let mut announced: std::collections::BTreeSet<&str> = announced
-            .as_object()
-            .unwrap()
-            .values()
-            .map(|path| path.as_str().unwrap())
-            .collect();
+        let mut announced: std::collections::BTreeSet<&str> =
+            announced.as_object().unwrap().values().map(|path| path.as_str().unwrap()).collect();
         announced.extend(["/", "/.well-known/chorus.json"]);
         assert_eq!(mounted, announced);
     }

@@ -13,9 +13,7 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<Doors> {
-    OpenApiRouter::default()
-        .routes(routes!(health))
-        .routes(routes!(ready))
+    OpenApiRouter::default().routes(routes!(health)).routes(routes!(ready))
 }
 
 /// Whether the hub is alive, and its counts

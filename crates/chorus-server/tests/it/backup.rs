@@ -27,10 +27,7 @@ async fn a_copy_made_under_load_opens_with_everything_acknowledged_before_it() {
     let to = tempfile::tempdir().unwrap();
     let (from, copy) = (hub.dir.path().to_owned(), to.path().join("copy"));
     let target = copy.clone();
-    tokio::task::spawn_blocking(move || chorus_hub::ops::backup(&from, &target))
-        .await
-        .unwrap()
-        .expect("a copy");
+    tokio::task::spawn_blocking(move || chorus_hub::ops::backup(&from, &target)).await.unwrap().expect("a copy");
     OVER.store(true, Ordering::Relaxed);
     load.await.unwrap();
     let twin = Hub::sqlite(|set| set.hub.data_dir = copy).await;

@@ -48,14 +48,7 @@ impl Hub {
         with(&mut settings);
         let running = start(settings.clone()).await.expect("the hub starts");
         let url = running.url();
-        Self {
-            running: Some(running),
-            url,
-            settings,
-            http: client(),
-            dir,
-            _database: database,
-        }
+        Self { running: Some(running), url, settings, http: client(), dir, _database: database }
     }
 
     /// Stops it in good order.
@@ -75,9 +68,7 @@ impl Hub {
 
     /// A second hub on the same settings, or what it says instead.
     pub async fn second(&self) -> Result<Running, String> {
-        start(self.settings.clone())
-            .await
-            .map_err(|refusal| refusal.to_string())
+        start(self.settings.clone()).await.map_err(|refusal| refusal.to_string())
     }
 
     pub fn advance(&self, by: Duration) {
@@ -103,17 +94,12 @@ impl Hub {
 
     /// `{name}@chorus`, registered.
     pub async fn agent(&self, name: &str) -> Agent {
-        self.agent_like(&format!("{name}@chorus"), &serde_json::json!({}))
-            .await
+        self.agent_like(&format!("{name}@chorus"), &serde_json::json!({})).await
     }
 
     /// The same with a webhook.
     pub async fn agent_at(&self, name: &str, endpoint: &str) -> Agent {
-        self.agent_like(
-            &format!("{name}@chorus"),
-            &serde_json::json!({"endpoint": endpoint}),
-        )
-        .await
+        self.agent_like(&format!("{name}@chorus"), &serde_json::json!({"endpoint": endpoint})).await
     }
 
     /// A registration with more in it than the plain one.
@@ -154,7 +140,5 @@ pub async fn eventually<F: Future<Output = bool>>(what: &str, mut ready: impl Fn
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(crate::actors::PATIENCE, waiting)
-        .await
-        .unwrap_or_else(|_| panic!("never: {what}"));
+    tokio::time::timeout(crate::actors::PATIENCE, waiting).await.unwrap_or_else(|_| panic!("never: {what}"));
 }

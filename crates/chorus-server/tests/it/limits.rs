@@ -14,60 +14,34 @@ async fn exhaust(who: &Caller, path: &str) -> Answer {
     panic!("sixty requests went through a limit of twenty");
 }
 
-story!(
-    a_key_has_a_bucket_of_its_own,
-    with(|set| set.rate_limit = 20),
-    |hub| async {
-        // lesson 8; failure 24: one client never blocks everybody
-        let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
-        let refusal = exhaust(&alice, "/agent/messages").await;
-        refusal.refused(429, "ERR_RATE_LIMITED");
-        let wait: u64 = refusal
-            .header("retry-after")
-            .parse()
-            .expect("Retry-After in seconds");
-        assert!((1..=60).contains(&wait), "{wait}");
-        assert!(
-            !refusal.header("ratelimit").is_empty() && !refusal.header("ratelimit-policy").is_empty(),
-            "{refusal:?}"
-        );
-        bob.get("/agent/messages").await.data(200);
-        hub.anyone().get("/agents").await.data(200);
-        alice
-            .send(&bob.id, "not now")
-            .await
-            .refused(429, "ERR_RATE_LIMITED");
-        assert!(bob.history("").await.is_empty(), "a refusal has no effect");
-    }
-);
+story!(a_key_has_a_bucket_of_its_own, with(|set| set.rate_limit = 20), |hub| async {
+    // lesson 8; failure 24: one client never blocks everybody
+    let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
+    let refusal = exhaust(&alice, "/agent/messages").await;
+    refusal.refused(429, "ERR_RATE_LIMITED");
+    let wait: u64 = refusal.header("retry-after").parse().expect("Retry-After in seconds");
+    assert!((1..=60).contains(&wait), "{wait}");
+    assert!(!refusal.header("ratelimit").is_empty() && !refusal.header("ratelimit-policy").is_empty(), "{refusal:?}");
+    bob.get("/agent/messages").await.data(200);
+    hub.anyone().get("/agents").await.data(200);
+    alice.send(&bob.id, "not now").await.refused(429, "ERR_RATE_LIMITED");
+    assert!(bob.history("").await.is_empty(), "a refusal has no effect");
+});
 
-story!(
-    an_address_without_a_key_has_one_too,
-    with(|set| set.rate_limit = 20),
-    |hub| async {
-        // failure 24, and guessing keys is no way round it
-        let alice = hub.agent("alice").await;
-        exhaust(&hub.anyone(), "/agents")
-            .await
-            .refused(429, "ERR_RATE_LIMITED");
-        hub.anyone()
-            .register("late@chorus")
-            .await
-            .refused(429, "ERR_RATE_LIMITED");
-        alice.get("/agent/messages").await.data(200);
-        let mut refused = 0;
-        for guess in 0..40 {
-            let answer = hub
-                .anyone()
-                .with_key(&format!("ca_{guess:032}"))
-                .get("/agent/messages")
-                .await;
-            assert!(matches!(answer.status, 401 | 429), "{answer:?}");
-            refused += u32::from(answer.status == 429);
-        }
-        assert!(refused > 0, "forty guesses from one address went through");
+story!(an_address_without_a_key_has_one_too, with(|set| set.rate_limit = 20), |hub| async {
+    // failure 24, and guessing keys is no way round it
+    let alice = hub.agent("alice").await;
+    exhaust(&hub.anyone(), "/agents").await.refused(429, "ERR_RATE_LIMITED");
+    hub.anyone().register("late@chorus").await.refused(429, "ERR_RATE_LIMITED");
+    alice.get("/agent/messages").await.data(200);
+    let mut refused = 0;
+    for guess in 0..40 {
+        let answer = hub.anyone().with_key(&format!("ca_{guess:032}")).get("/agent/messages").await;
+        assert!(matches!(answer.status, 401 | 429), "{answer:?}");
+        refused += u32::from(answer.status == 429);
     }
-);
+    assert!(refused > 0, "forty guesses from one address went through");
+});
 
 story!(off_means_off, |hub| async {
     for _ in 0..200 {

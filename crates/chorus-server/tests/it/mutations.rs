@@ -45,14 +45,8 @@ story!(no_bent_request_is_a_5xx_or_anything_but_json, |hub| async {
     let bodies = [
         ("/messages", alice.message(&bob.id, "hello there").to_string()),
         ("/register", registration("new@chorus").to_string()),
-        (
-            "/register",
-            r#"{"agent_id":"w-1","agent_name":"W","owner_id":"o","skills":[{"skill_name":"s"}]}"#.to_owned(),
-        ),
-        (
-            "/invites",
-            r#"{"label":"x","max_uses":2,"expires_at":"2027-01-01T00:00:00Z"}"#.to_owned(),
-        ),
+        ("/register", r#"{"agent_id":"w-1","agent_name":"W","owner_id":"o","skills":[{"skill_name":"s"}]}"#.to_owned()),
+        ("/invites", r#"{"label":"x","max_uses":2,"expires_at":"2027-01-01T00:00:00Z"}"#.to_owned()),
     ];
     for _ in 0..60 {
         for (path, body) in &bodies {
@@ -77,17 +71,18 @@ story!(no_bent_path_is_a_5xx, |hub| async {
     ];
     for _ in 0..40 {
         for path in paths {
-            let bent: String = bend(path, &mut chance)
-                .iter()
-                .skip(1)
-                .map(|b| {
-                    if b.is_ascii_graphic() && *b != b'#' {
-                        char::from(*b).to_string()
-                    } else {
-                        format!("%{b:02x}")
-                    }
-                })
-                .collect();
+            let bent: String =
+                bend(path, &mut chance)
+                    .iter()
+                    .skip(1)
+                    .map(|b| {
+                        if b.is_ascii_graphic() && *b != b'#' {
+                            char::from(*b).to_string()
+                        } else {
+                            format!("%{b:02x}")
+                        }
+                    })
+                    .collect();
             let answer = Answer::of(alice.request("GET", &format!("/{bent}"))).await;
             assert!((200..500).contains(&answer.status), "/{bent}: {answer:?}");
         }

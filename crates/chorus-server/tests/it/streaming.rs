@@ -7,10 +7,7 @@ use serde_json::json;
 async fn streamed(from: &Agent, to: &str, text: &str) -> Vec<Event> {
     let mut body = from.message(to, text);
     body["stream"] = json!(true);
-    let request = from
-        .request("POST", "/messages")
-        .header("accept", "text/event-stream")
-        .json(&body);
+    let request = from.request("POST", "/messages").header("accept", "text/event-stream").json(&body);
     Stream::open(request).await.ended().await
 }
 
@@ -27,21 +24,14 @@ story!(the_receivers_stream_is_relayed_however_it_is_cut, |hub| async {
         b"\nevent: done\ndata: {\"full_text\":\"caf\xc3\xa9 au lait\",\"envelope\":null}\n\n",
     ]))
     .await;
-    let (alice, bob) = (
-        hub.agent("alice").await,
-        hub.agent_at("bob", &webhook.url()).await,
-    );
+    let (alice, bob) = (hub.agent("alice").await, hub.agent_at("bob", &webhook.url()).await);
     let events = streamed(&alice, &bob.id, "order, please").await;
     assert_eq!(names(&events), ["chunk", "chunk", "done"]);
     assert_eq!(events[0].data["text"], "café");
     assert_eq!(events[2].data["full_text"], "café au lait");
     let heard = webhook.hears().await;
     assert_eq!(heard.json()["envelope"]["original_text"], "order, please");
-    assert!(
-        heard.head.to_ascii_lowercase().contains("text/event-stream"),
-        "{}",
-        heard.head
-    );
+    assert!(heard.head.to_ascii_lowercase().contains("text/event-stream"), "{}", heard.head);
     // stored and counted like any other.
     let row = &bob.history("").await[0];
     assert_eq!(row["delivered_via"], "webhook");
@@ -54,19 +44,12 @@ story!(an_error_at_the_end_means_failed, |hub| async {
     let cut = b"event: chunk\ndata: {\"text\":\"I \"}\n\n";
     for (name, pieces) in [("says-so", &said[..]), ("just-ends", &cut[..])] {
         let webhook = Webhook::that(Reply::events(&[pieces])).await;
-        let (alice, bob) = (
-            hub.agent(&format!("{name}-from")).await,
-            hub.agent_at(name, &webhook.url()).await,
-        );
+        let (alice, bob) = (hub.agent(&format!("{name}-from")).await, hub.agent_at(name, &webhook.url()).await);
         let events = streamed(&alice, &bob.id, "hello").await;
         assert_eq!(names(&events), ["chunk", "error"], "{name}");
         let row = &bob.history("").await[0];
         assert_eq!(row["delivered_via"], "failed", "{name}");
-        assert_eq!(
-            alice.standing(&row["trace_id"]).await["status"],
-            "failed",
-            "{name}"
-        );
+        assert_eq!(alice.standing(&row["trace_id"]).await["status"], "failed", "{name}");
     }
 });
 
@@ -77,56 +60,30 @@ story!(a_receiver_on_sse_answers_with_one_done, |hub| async {
     let events = streamed(&alice, &bob.id, "hello").await;
     assert_eq!(names(&events), ["done"]);
     assert_eq!(events[0].data["delivery"], "delivered_sse");
-    assert_eq!(
-        inbox.next("message").await.data["trace_id"],
-        events[0].data["trace_id"]
-    );
+    assert_eq!(inbox.next("message").await.data["trace_id"], events[0].data["trace_id"]);
 });
 
-story!(
-    a_receiver_that_does_not_stream_still_ends_the_stream,
-    |hub| async {
-        // TRN-54, R-29
-        let webhook = Webhook::script(|turn| {
-            if turn == 0 {
-                Reply::ok()
-            } else {
-                Reply::json(500, "")
-            }
-        })
-        .await;
-        let (alice, bob) = (
-            hub.agent("alice").await,
-            hub.agent_at("bob", &webhook.url()).await,
-        );
-        let events = streamed(&alice, &bob.id, "one").await;
-        assert_eq!(names(&events), ["done"]);
-        assert_eq!(events[0].data["receiver_response"], json!({"status": "ok"}));
-        let events = streamed(&alice, &bob.id, "two").await;
-        assert_eq!(names(&events), ["error"]);
-        assert!(
-            events[0].text.contains("ERR_AGENT_UNREACHABLE"),
-            "{:?}",
-            events[0]
-        );
-    }
-);
+story!(a_receiver_that_does_not_stream_still_ends_the_stream, |hub| async {
+    // TRN-54, R-29
+    let webhook = Webhook::script(|turn| if turn == 0 { Reply::ok() } else { Reply::json(500, "") }).await;
+    let (alice, bob) = (hub.agent("alice").await, hub.agent_at("bob", &webhook.url()).await);
+    let events = streamed(&alice, &bob.id, "one").await;
+    assert_eq!(names(&events), ["done"]);
+    assert_eq!(events[0].data["receiver_response"], json!({"status": "ok"}));
+    let events = streamed(&alice, &bob.id, "two").await;
+    assert_eq!(names(&events), ["error"]);
+    assert!(events[0].text.contains("ERR_AGENT_UNREACHABLE"), "{:?}", events[0]);
+});
 
 story!(without_accept_a_streamed_send_answers_in_json, |hub| async {
     //
     let webhook = Webhook::that(Reply::ok()).await;
-    let (alice, bob) = (
-        hub.agent("alice").await,
-        hub.agent_at("bob", &webhook.url()).await,
-    );
+    let (alice, bob) = (hub.agent("alice").await, hub.agent_at("bob", &webhook.url()).await);
     let carol = hub.agent("carol").await;
     for (to, status, delivery) in [(&bob.id, 200, "delivered"), (&carol.id, 202, "queued")] {
         let mut body = alice.message(to, "hello");
         body["stream"] = json!(true);
-        assert_eq!(
-            alice.post("/messages", &body).await.data(status)["delivery"],
-            delivery
-        );
+        assert_eq!(alice.post("/messages", &body).await.data(status)["delivery"], delivery);
     }
 });
 
@@ -135,9 +92,6 @@ story!(a_wrong_streamed_send_is_refused_in_json, |hub| async {
     let alice = hub.agent("alice").await;
     let mut body = alice.message("nobody@chorus", "hello");
     body["stream"] = json!(true);
-    let request = alice
-        .request("POST", "/messages")
-        .header("accept", "text/event-stream")
-        .json(&body);
+    let request = alice.request("POST", "/messages").header("accept", "text/event-stream").json(&body);
     Answer::of(request).await.refused(404, "ERR_AGENT_NOT_FOUND");
 });

@@ -12,10 +12,7 @@ use serde_json::{Map, Value, json};
 
 /// Kinds, the shape of the frame and of every payload, scopes, filter axes and bounds.
 pub fn capabilities() -> Value {
-    let payloads: Map<String, Value> = Kind::ALL
-        .iter()
-        .map(|kind| (kind.to_string(), payload_schema(*kind)))
-        .collect();
+    let payloads: Map<String, Value> = Kind::ALL.iter().map(|kind| (kind.to_string(), payload_schema(*kind))).collect();
     json!({
         "envelope_version": ENVELOPE_VERSION,
         "kinds": Kind::TEXTS,
@@ -42,15 +39,9 @@ pub fn payload_schema(kind: Kind) -> Value {
 }
 
 fn schema(shape: &Shape) -> Value {
-    let required: Vec<&str> = shape
-        .iter()
-        .filter(|field| field.required)
-        .map(|field| field.name)
-        .collect();
-    let properties: Map<String, Value> = shape
-        .iter()
-        .map(|field| (field.name.to_owned(), value_schema(&field.check)))
-        .collect();
+    let required: Vec<&str> = shape.iter().filter(|field| field.required).map(|field| field.name).collect();
+    let properties: Map<String, Value> =
+        shape.iter().map(|field| (field.name.to_owned(), value_schema(&field.check))).collect();
     let mut object = json!({"type": "object", "additionalProperties": false, "properties": properties});
     // An empty list is no list to some readers of schemas.
     if !required.is_empty() {
@@ -86,10 +77,8 @@ fn value_schema(check: &Check) -> Value {
         }
         Check::Object(shape) => schema(shape),
         Check::OpenDoor(shape) => {
-            let shut: Map<String, Value> = shape
-                .iter()
-                .map(|field| (field.name.to_owned(), json!({"const": false})))
-                .collect();
+            let shut: Map<String, Value> =
+                shape.iter().map(|field| (field.name.to_owned(), json!({"const": false}))).collect();
             let doors: Vec<&str> = shape.iter().map(|field| field.name).collect();
             let mut object = schema(shape);
             object["not"] = json!({"properties": shut, "required": doors});

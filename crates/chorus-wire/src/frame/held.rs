@@ -44,9 +44,7 @@ impl Held for bool {
     fn held(node: Option<&Node<'_>>) -> Option<Self> {
         match node? {
             Node::Flag(flag) => Some(*flag),
-            Node::Null | Node::Whole(_) | Node::Number | Node::Text(_) | Node::List(_) | Node::Object(_) => {
-                None
-            }
+            Node::Null | Node::Whole(_) | Node::Number | Node::Text(_) | Node::List(_) | Node::Object(_) => None,
         }
     }
 }
@@ -55,9 +53,7 @@ impl Held for u64 {
     fn held(node: Option<&Node<'_>>) -> Option<Self> {
         match node? {
             Node::Whole(number) => Some(*number),
-            Node::Null | Node::Flag(_) | Node::Number | Node::Text(_) | Node::List(_) | Node::Object(_) => {
-                None
-            }
+            Node::Null | Node::Flag(_) | Node::Number | Node::Text(_) | Node::List(_) | Node::Object(_) => None,
         }
     }
 }

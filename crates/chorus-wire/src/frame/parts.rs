@@ -56,19 +56,11 @@ pub struct FrameDraft {
 const TAG: Check = text(1, limits::FRAME_ITEM_OCTETS);
 
 const fn required(name: &'static str, check: Check) -> Field {
-    Field {
-        name,
-        required: true,
-        check,
-    }
+    Field { name, required: true, check }
 }
 
 const fn optional(name: &'static str, check: Check) -> Field {
-    Field {
-        name,
-        required: false,
-        check,
-    }
+    Field { name, required: false, check }
 }
 
 /// In the order of the draft. The first and the third are judged before the others.
@@ -83,18 +75,8 @@ pub const SHAPE: &Shape = &[
     required("payload", Check::Payload),
     required("acted_by", Check::Sovereign),
     required("drafted_with", Check::Drafter),
-    required(
-        "provenance_compute_location",
-        Check::OneOf(ComputeLocation::TEXTS),
-    ),
-    required(
-        "provenance_method",
-        Check::List {
-            least: 1,
-            most: limits::FRAME_ITEMS,
-            of: &TAG,
-        },
-    ),
+    required("provenance_compute_location", Check::OneOf(ComputeLocation::TEXTS)),
+    required("provenance_method", Check::List { least: 1, most: limits::FRAME_ITEMS, of: &TAG }),
     optional("provenance_return_ref", text(0, limits::FRAME_ITEM_OCTETS)),
     required("provenance_context_check", Check::OneOf(ContextCheck::TEXTS)),
     required("provenance_basis", TAG),

@@ -41,27 +41,21 @@ impl<'a> Node<'a> {
     pub fn text(&self) -> Option<&str> {
         match self {
             Node::Text(text) => Some(text),
-            Node::Null | Node::Flag(_) | Node::Whole(_) | Node::Number | Node::List(_) | Node::Object(_) => {
-                None
-            }
+            Node::Null | Node::Flag(_) | Node::Whole(_) | Node::Number | Node::List(_) | Node::Object(_) => None,
         }
     }
 
     pub fn list(&self) -> Option<&[Node<'a>]> {
         match self {
             Node::List(items) => Some(items),
-            Node::Null | Node::Flag(_) | Node::Whole(_) | Node::Number | Node::Text(_) | Node::Object(_) => {
-                None
-            }
+            Node::Null | Node::Flag(_) | Node::Whole(_) | Node::Number | Node::Text(_) | Node::Object(_) => None,
         }
     }
 
     pub fn object(&self) -> Option<&Object<'a>> {
         match self {
             Node::Object(object) => Some(object),
-            Node::Null | Node::Flag(_) | Node::Whole(_) | Node::Number | Node::Text(_) | Node::List(_) => {
-                None
-            }
+            Node::Null | Node::Flag(_) | Node::Whole(_) | Node::Number | Node::Text(_) | Node::List(_) => None,
         }
     }
 }
@@ -87,10 +81,7 @@ impl At {
     fn deeper<E: de::Error>(&self) -> Result<usize, E> {
         match self.0 < limits::JSON_DEPTH {
             true => Ok(self.0 + 1),
-            false => Err(E::custom(format_args!(
-                "it is nested deeper than {} levels",
-                limits::JSON_DEPTH
-            ))),
+            false => Err(E::custom(format_args!("it is nested deeper than {} levels", limits::JSON_DEPTH))),
         }
     }
 }
@@ -121,11 +112,7 @@ impl<'de> Visitor<'de> for At {
     fn visit_f64<E>(self, number: f64) -> Result<Node<'de>, E> {
         // Beyond 2^53 a float is no longer one whole number, and no field takes such a one anyway.
         let whole = number.fract() == 0.0 && (0.0..=limits::WHOLE_NUMBER as f64).contains(&number);
-        Ok(if whole {
-            Node::Whole(number as u64)
-        } else {
-            Node::Number
-        })
+        Ok(if whole { Node::Whole(number as u64) } else { Node::Number })
     }
 
     fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Node<'de>, E> {
@@ -166,10 +153,7 @@ pub fn doubled<'a, T>(fields: &'a [(Cow<'_, str>, T)]) -> Option<&'a str> {
         return (1..fields.len()).find(|at| twice(*at)).map(|at| &*fields[at].0);
     }
     let mut seen = HashSet::with_capacity(fields.len());
-    fields
-        .iter()
-        .find(|(key, _)| !seen.insert(&**key))
-        .map(|(key, _)| &**key)
+    fields.iter().find(|(key, _)| !seen.insert(&**key)).map(|(key, _)| &**key)
 }
 
 /// A name that an error may repeat.

@@ -43,9 +43,7 @@ name! {
 
 fn is_ident(text: &str) -> bool {
     (1..=limits::SESSION_OCTETS).contains(&text.len())
-        && text
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
 }
 
 fn is_role(text: &str) -> bool {
@@ -110,11 +108,7 @@ impl Scope {
             return Some(Self::Prefix(handle, Ident::parse(prefix)?));
         }
         let (instrument, session) = sessions.split_once('@')?;
-        Some(Self::Session(
-            handle,
-            Ident::parse(instrument)?,
-            Ident::parse(session)?,
-        ))
+        Some(Self::Session(handle, Ident::parse(instrument)?, Ident::parse(session)?))
     }
 
     /// The handle that `recipient_handle` must be (FRM-57): the principal's, the organisation's, the peer organisation's.

@@ -46,8 +46,7 @@ pub struct Fault {
 fn unknown(shape: &Shape, object: &Object<'_>) -> Option<String> {
     let strange = |key: &str| shape.iter().all(|field| field.name != key);
     let own = object.0.iter().find(|(key, _)| strange(key));
-    own.map(|(key, _)| clipped(key).to_owned())
-        .or_else(|| within(shape, object, unknown))
+    own.map(|(key, _)| clipped(key).to_owned()).or_else(|| within(shape, object, unknown))
 }
 
 /// In the order of the shape, so a field's own absence stands at its place among the faults inside its neighbours.

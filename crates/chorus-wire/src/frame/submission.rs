@@ -54,9 +54,7 @@ impl Submission {
         let pieces: Pieces<'_> = {
             let mut from = serde_json::Deserializer::from_str(text);
             let pieces = Body.deserialize(&mut from);
-            pieces
-                .and_then(|pieces| from.end().map(|()| pieces))
-                .map_err(FrameError::json)?
+            pieces.and_then(|pieces| from.end().map(|()| pieces)).map_err(FrameError::json)?
         };
         let unknown = pieces.unknown()?;
         let alone = |error: FrameError| match unknown.first() {
@@ -64,23 +62,15 @@ impl Submission {
             None => error,
         };
         let scope = pieces.scope.map(|text| Node::read(text.get(), 1)).transpose()?;
-        let text = pieces
-            .frame
-            .ok_or_else(|| alone(FrameError::missing("frame")))?
-            .get();
+        let text = pieces.frame.ok_or_else(|| alone(FrameError::missing("frame")))?.get();
         if text.len() > limits::FRAME_BYTES {
             return Err(FrameError::too_large());
         }
         let node = Node::read(text, 1)?;
-        let object = node
-            .object()
-            .ok_or_else(|| alone(FrameError::invalid("frame", "an object")))?;
+        let object = node.object().ok_or_else(|| alone(FrameError::invalid("frame", "an object")))?;
         let frame = Frame::of(text, object, &unknown, now)?;
         let scope = match scope {
-            Some(node) => node
-                .text()
-                .and_then(Scope::parse)
-                .ok_or_else(|| FrameError::invalid("scope", scope::MUST)),
+            Some(node) => node.text().and_then(Scope::parse).ok_or_else(|| FrameError::invalid("scope", scope::MUST)),
             None => Ok(Scope::Handle(frame.recipient_handle.clone())),
         };
         Ok(Self { frame, scope })
@@ -98,9 +88,8 @@ struct Pieces<'a> {
 impl Pieces<'_> {
     /// The keys that nobody knows, once what they hold is known to be JSON.
     fn unknown(&self) -> Result<Vec<String>, FrameError> {
-        let read = |(key, value): &(Cow<'_, str>, &RawValue)| {
-            Node::read(value.get(), 1).map(|_| clipped(key).to_owned())
-        };
+        let read =
+            |(key, value): &(Cow<'_, str>, &RawValue)| Node::read(value.get(), 1).map(|_| clipped(key).to_owned());
         self.others.iter().map(read).collect()
     }
 }

@@ -27,9 +27,7 @@ fn is_ident(text: &str) -> bool {
 }
 
 fn is_role(text: &str) -> bool {
-    only(text, &format!("{LOWER}._-"))
-        && (1..=64).contains(&text.chars().count())
-        && !text.starts_with(['.', '_', '-'])
+    only(text, &format!("{LOWER}._-")) && (1..=64).contains(&text.chars().count()) && !text.starts_with(['.', '_', '-'])
 }
 
 fn is_scope(text: &str) -> bool {
@@ -121,23 +119,11 @@ fn every_form_of_the_draft_is_told_apart() {
         ("~alice", Scope::Handle(handle("~alice"))),
         ("~alice/*", Scope::Handle(handle("~alice"))),
         ("~alice/cc-*", Scope::Prefix(handle("~alice"), ident("cc-"))),
-        (
-            "~alice/cc-editor@s1",
-            Scope::Session(handle("~alice"), ident("cc-editor"), ident("s1")),
-        ),
+        ("~alice/cc-editor@s1", Scope::Session(handle("~alice"), ident("cc-editor"), ident("s1"))),
         ("org:~acme/members/*", Scope::OrgMembers(handle("~acme"))),
-        (
-            "org:~acme/members/dev/*",
-            Scope::OrgRole(handle("~acme"), role("dev")),
-        ),
-        (
-            "org:~acme/members/members/*",
-            Scope::OrgRole(handle("~acme"), role("members")),
-        ),
-        (
-            "accord:~peer/grant:ops",
-            Scope::Accord(handle("~peer"), role("ops")),
-        ),
+        ("org:~acme/members/dev/*", Scope::OrgRole(handle("~acme"), role("dev"))),
+        ("org:~acme/members/members/*", Scope::OrgRole(handle("~acme"), role("members"))),
+        ("accord:~peer/grant:ops", Scope::Accord(handle("~peer"), role("ops"))),
     ];
     for (text, scope) in forms {
         assert_eq!(Scope::parse(text), Some(scope), "{text}");

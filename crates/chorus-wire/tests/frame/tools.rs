@@ -20,17 +20,12 @@ pub fn parse(body: &Value) -> Result<Submission, FrameError> {
 
 /// The parent of `payload.question.options[1].label` in a frame, and the last step to it.
 fn parent<'v, 'p>(frame: &'v mut Value, path: &'p str) -> (&'v mut Value, &'p str) {
-    let mut steps: Vec<&str> = path
-        .split(['.', '[', ']'])
-        .filter(|step| !step.is_empty())
-        .collect();
+    let mut steps: Vec<&str> = path.split(['.', '[', ']']).filter(|step| !step.is_empty()).collect();
     let last = steps.pop().unwrap();
-    let node = steps
-        .into_iter()
-        .fold(frame, |node, step| match step.parse::<usize>() {
-            Ok(place) => &mut node[place],
-            Err(_) => &mut node[step],
-        });
+    let node = steps.into_iter().fold(frame, |node, step| match step.parse::<usize>() {
+        Ok(place) => &mut node[place],
+        Err(_) => &mut node[step],
+    });
     (node, last)
 }
 
@@ -49,10 +44,7 @@ pub fn with(body: &Value, path: &str, value: Value) -> Value {
 pub fn without(body: &Value, path: &str) -> Value {
     let mut body = body.clone();
     let (node, last) = parent(&mut body["frame"], path);
-    node.as_object_mut()
-        .unwrap()
-        .remove(last)
-        .unwrap_or_else(|| panic!("{path} is not in the example"));
+    node.as_object_mut().unwrap().remove(last).unwrap_or_else(|| panic!("{path} is not in the example"));
     body
 }
 

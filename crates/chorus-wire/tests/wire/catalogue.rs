@@ -12,10 +12,7 @@ fn every_code_is_there_once_with_a_status_and_a_sentence() {
         assert!(code.as_str().starts_with("ERR_") && code.to_string() == code.as_str());
         assert!((400..600).contains(&code.status()), "{code}");
         let sentence = code.sentence();
-        assert!(
-            sentence.ends_with('.') && sentence.starts_with(|c: char| c.is_uppercase()),
-            "{code}: {sentence}"
-        );
+        assert!(sentence.ends_with('.') && sentence.starts_with(|c: char| c.is_uppercase()), "{code}: {sentence}");
     }
     let sentences: HashSet<&str> = Code::ALL.iter().map(|code| code.sentence()).collect();
     assert_eq!(sentences.len(), Code::ALL.len());
@@ -59,10 +56,7 @@ fn the_documented_codes_have_the_documented_status_and_say_whether_to_retry() {
 // Law 8: two texts per error, theirs and ours
 #[test]
 fn the_cause_of_an_error_is_not_shown_to_the_client() {
-    for error in [
-        Error::internal("disk on fire"),
-        Error::unavailable("disk on fire"),
-    ] {
+    for error in [Error::internal("disk on fire"), Error::unavailable("disk on fire")] {
         assert!(!error.message.contains("fire") && !error.to_string().contains("fire"));
         assert_eq!(error.cause.as_deref(), Some("disk on fire"));
     }
@@ -72,11 +66,7 @@ fn the_cause_of_an_error_is_not_shown_to_the_client() {
 #[test]
 fn a_secret_prints_as_dots_and_travels_as_itself() {
     let secret = Secret::new("not-for-logs");
-    for printed in [
-        format!("{secret}"),
-        format!("{secret:?}"),
-        format!("{:#?}", Some(&secret)),
-    ] {
+    for printed in [format!("{secret}"), format!("{secret:?}"), format!("{:#?}", Some(&secret))] {
         assert!(!printed.contains("logs"), "{printed}");
     }
     assert_eq!(serde_json::to_string(&secret).unwrap(), "\"not-for-logs\"");

@@ -31,15 +31,7 @@ fn is_tag(text: &str) -> bool {
     if !alpha(language, 2..=3) || text.len() > 64 {
         return false;
     }
-    let grandfathered = [
-        "art-lojban",
-        "cel-gaulish",
-        "zh-guoyu",
-        "zh-hakka",
-        "zh-min",
-        "zh-min-nan",
-        "zh-xiang",
-    ];
+    let grandfathered = ["art-lojban", "cel-gaulish", "zh-guoyu", "zh-hakka", "zh-min", "zh-min-nan", "zh-xiang"];
     if grandfathered.contains(&text.to_ascii_lowercase().as_str()) {
         return true;
     }

@@ -18,8 +18,7 @@ fn values() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(4, 24, 5, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
-            prop::collection::btree_map(".{0,4}", inner, 0..5)
-                .prop_map(|map| Value::Object(map.into_iter().collect())),
+            prop::collection::btree_map(".{0,4}", inner, 0..5).prop_map(|map| Value::Object(map.into_iter().collect())),
         ]
     })
 }

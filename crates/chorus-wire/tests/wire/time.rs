@@ -107,9 +107,7 @@ fn instants_outside_the_years_of_four_digits_are_refused() {
 // lesson 9: the pair that goes wrong when fractions are printed only sometimes
 #[test]
 fn half_a_second_past_comes_after_the_full_second() {
-    let (whole, half) = (
-        Micros::parse("2026-03-20T10:00:00Z").unwrap(),
-        Micros::parse("2026-03-20T10:00:00.500Z").unwrap(),
-    );
+    let (whole, half) =
+        (Micros::parse("2026-03-20T10:00:00Z").unwrap(), Micros::parse("2026-03-20T10:00:00.500Z").unwrap());
     assert!(whole.to_string() < half.to_string() && whole.millis() < half.millis());
 }

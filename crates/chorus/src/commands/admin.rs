@@ -30,12 +30,7 @@ enum What {
     /// Copy the data of a hub that keeps it in a file, also while it runs
     Backup {
         /// The hub's data directory
-        #[arg(
-            long,
-            value_name = "DIR",
-            env = "CHORUS_DATA_DIR",
-            default_value = "chorus-data"
-        )]
+        #[arg(long, value_name = "DIR", env = "CHORUS_DATA_DIR", default_value = "chorus-data")]
         data_dir: PathBuf,
         /// Where the copy goes
         to: PathBuf,
@@ -82,12 +77,10 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
     let key = args.operator_key;
     match args.what {
         What::Backup { data_dir, to } => backup(common, &data_dir, &to),
-        What::Invites(what) => invites(common, operator(common, key)?, what)
-            .await
-            .map_err(Fail::of_operator),
-        What::Activity { since, follow } => activity(common, operator(common, key)?, since, follow)
-            .await
-            .map_err(Fail::of_operator),
+        What::Invites(what) => invites(common, operator(common, key)?, what).await.map_err(Fail::of_operator),
+        What::Activity { since, follow } => {
+            activity(common, operator(common, key)?, since, follow).await.map_err(Fail::of_operator)
+        }
     }
 }
 
@@ -98,8 +91,7 @@ fn operator(common: &Common, key: Option<Secret>) -> Result<Client, Fail> {
 
 fn backup(common: &Common, data_dir: &std::path::Path, to: &std::path::Path) -> Result<(), Fail> {
     // Whoever reads the data directory may read the reason too.
-    let wrong =
-        |e: chorus_wire::Error| Fail::usage(format!("no copy was made: {}", e.cause.unwrap_or(e.message)));
+    let wrong = |e: chorus_wire::Error| Fail::usage(format!("no copy was made: {}", e.cause.unwrap_or(e.message)));
     let file = chorus_hub::ops::backup(data_dir, to).map_err(wrong)?;
     let said = json!({ "backup": file.display().to_string() });
     out::say(common.json, &said, || format!("copied to {}", file.display()));
@@ -108,11 +100,7 @@ fn backup(common: &Common, data_dir: &std::path::Path, to: &std::path::Path) -> 
 
 async fn invites(common: &Common, client: Client, what: Invites) -> Result<(), Fail> {
     match what {
-        Invites::Create {
-            label,
-            max_uses,
-            expires_at,
-        } => {
+        Invites::Create { label, max_uses, expires_at } => {
             let made = client.create_invite(&label, max_uses, expires_at).await?;
             // Shown this once: it is what the command is for.
             let code = made.code.as_ref().map(Secret::expose).unwrap_or_default();
@@ -132,19 +120,11 @@ async fn invites(common: &Common, client: Client, what: Invites) -> Result<(), F
 }
 
 fn invite(made: &Invite) -> String {
-    let most = made
-        .max_uses
-        .map_or("any number of".into(), |most| most.to_string());
-    let until = made.expires_at.map_or(String::new(), |at| {
-        format!(", until {}", out::seconds(&at.to_string()))
-    });
+    let most = made.max_uses.map_or("any number of".into(), |most| most.to_string());
+    let until = made.expires_at.map_or(String::new(), |at| format!(", until {}", out::seconds(&at.to_string())));
     let revoked = if made.revoked { ", revoked" } else { "" };
     let (id, label) = (out::harmless(&made.id), out::harmless(&made.label));
-    format!(
-        "{id}  {}: used {} of {most} times{until}{revoked}",
-        out::painted(out::STRONG, &label),
-        made.uses
-    )
+    format!("{id}  {}: used {} of {most} times{until}{revoked}", out::painted(out::STRONG, &label), made.uses)
 }
 
 async fn activity(common: &Common, client: Client, since: u64, follow: bool) -> Result<(), Fail> {

@@ -57,30 +57,15 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
     slot.save(who.clone())?;
     // Heard from its first moment on: what arrives before the first `listen` is not missed.
     let first = Some(Cursor::START.to_string());
-    State {
-        culture: Some(newcomer.culture),
-        cursor: first,
-        ..State::read(&place, &who)?
-    }
-    .save(&place)?;
+    State { culture: Some(newcomer.culture), cursor: first, ..State::read(&place, &who)? }.save(&place)?;
     tell(common, &args, &place, &who, true);
     Ok(())
 }
 
 async fn newcomer(client: &Client, args: &Args) -> Result<Newcomer, Fail> {
-    let name = args
-        .name
-        .as_deref()
-        .ok_or_else(|| Fail::usage("who are you? chorus register NAME@HOST"))?;
-    let culture = args
-        .culture
-        .clone()
-        .ok_or_else(|| Fail::usage("which culture? pass --culture, such as en or ja"))?;
-    let languages = if args.languages.is_empty() {
-        vec![culture.clone()]
-    } else {
-        args.languages.clone()
-    };
+    let name = args.name.as_deref().ok_or_else(|| Fail::usage("who are you? chorus register NAME@HOST"))?;
+    let culture = args.culture.clone().ok_or_else(|| Fail::usage("which culture? pass --culture, such as en or ja"))?;
+    let languages = if args.languages.is_empty() { vec![culture.clone()] } else { args.languages.clone() };
     let wrong = |e: chorus_wire::Error| Fail::usage(e.message);
     for tag in languages.iter().chain([&culture]) {
         identity::culture(tag, tag).map_err(wrong)?;
@@ -91,13 +76,7 @@ async fn newcomer(client: &Client, args: &Args) -> Result<Newcomer, Fail> {
     };
     Address::parse(name, &agent_id).map_err(wrong)?;
     let (endpoint, invite_code) = (args.endpoint.clone(), args.invite_code.clone());
-    Ok(Newcomer {
-        agent_id,
-        culture,
-        languages,
-        endpoint,
-        invite_code,
-    })
+    Ok(Newcomer { agent_id, culture, languages, endpoint, invite_code })
 }
 
 /// SKL-20: a second registration is not a second identity.
@@ -118,8 +97,7 @@ fn already(common: &Common, args: &Args, place: &Place, who: &Credentials) -> Re
 /// SKL-25. A key goes to a person's terminal or where it is asked for, not into somebody's log.
 fn tell(common: &Common, args: &Args, place: &Place, who: &Credentials, new: bool) {
     let file = place.credentials.display().to_string();
-    let mut said =
-        json!({ "agent_id": who.agent_id, "hub_url": who.hub_url, "credentials": file, "new": new });
+    let mut said = json!({ "agent_id": who.agent_id, "hub_url": who.hub_url, "credentials": file, "new": new });
     if args.show_key {
         said["api_key"] = json!(who.api_key);
     }

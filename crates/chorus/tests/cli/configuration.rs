@@ -25,15 +25,9 @@ fn a_flag_wins_over_a_variable_and_a_variable_over_the_file() {
     std::fs::write(folder.path().join("chorus.toml"), file).unwrap();
     let mut command = chorus(folder.path());
     command.args(["serve", "--data-dir", "from-flag"]);
-    command
-        .env("CHORUS_DATA_DIR", "from-variable")
-        .env("CHORUS_HOST_NAME", "from-variable");
+    command.env("CHORUS_DATA_DIR", "from-variable").env("CHORUS_HOST_NAME", "from-variable");
     let serving = Ongoing::start(command);
-    let url = serving
-        .line()
-        .strip_prefix("chorus listening on ")
-        .unwrap()
-        .to_owned();
+    let url = serving.line().strip_prefix("chorus listening on ").unwrap().to_owned();
     assert!(folder.path().join("from-flag/chorus.db").exists());
     let mut register = chorus(folder.path());
     register.args(["register", "dora", "--culture", "en", "--json", "--hub", &url]);
@@ -44,11 +38,7 @@ fn a_flag_wins_over_a_variable_and_a_variable_over_the_file() {
 fn what_is_wrong_is_said_in_one_line_without_secrets() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
-    std::fs::write(
-        path.join("typo.toml"),
-        "listen = \"127.0.0.1:0\"\nlisten-adress = 1\n",
-    )
-    .unwrap();
+    std::fs::write(path.join("typo.toml"), "listen = \"127.0.0.1:0\"\nlisten-adress = 1\n").unwrap();
     std::fs::write(path.join("type.toml"), "operator-keys = [\"hidden-one\", 7]\n").unwrap();
     std::fs::write(path.join("a-file"), "").unwrap();
     for (words, clue) in [
@@ -73,14 +63,8 @@ fn what_is_wrong_is_said_in_one_line_without_secrets() {
         command.args(words);
         let ended = run(command, "");
         assert_eq!((ended.code, ended.out.as_str()), (1, ""), "{words:?}: {ended:?}");
-        assert!(
-            ended.err.starts_with("chorus: ") && ended.err.lines().count() == 1,
-            "{words:?}: {ended:?}"
-        );
-        assert!(
-            ended.err.contains(clue) && !ended.err.contains("hidden"),
-            "{words:?}: {ended:?}"
-        );
+        assert!(ended.err.starts_with("chorus: ") && ended.err.lines().count() == 1, "{words:?}: {ended:?}");
+        assert!(ended.err.contains(clue) && !ended.err.contains("hidden"), "{words:?}: {ended:?}");
     }
 }
 
@@ -92,10 +76,7 @@ fn a_second_hub_on_the_same_data_refuses_and_says_why() {
     let mut second = chorus(folder.path());
     second.args(["serve", "--listen", "127.0.0.1:0"]);
     let second = run(second, "");
-    assert!(
-        second.code == 1 && second.err.contains("another hub"),
-        "{second:?}"
-    );
+    assert!(second.code == 1 && second.err.contains("another hub"), "{second:?}");
 }
 
 // Lesson 18
@@ -117,16 +98,10 @@ fn a_signal_stops_it_in_time_also_under_open_streams() {
 #[test]
 fn completions_and_help_are_printed() {
     let folder = tempfile::tempdir().unwrap();
-    for (words, clue) in [
-        (&["completions", "bash"] as &[&str], "_chorus"),
-        (&["serve", "--help"], "--data-dir"),
-    ] {
+    for (words, clue) in [(&["completions", "bash"] as &[&str], "_chorus"), (&["serve", "--help"], "--data-dir")] {
         let mut command = chorus(folder.path());
         command.args(words).env("CHORUS_OPERATOR_KEYS", "hidden-key");
         let ended = run(command, "").ok();
-        assert!(
-            ended.out.contains(clue) && !ended.out.contains("hidden-key"),
-            "{words:?}"
-        );
+        assert!(ended.out.contains(clue) && !ended.out.contains("hidden-key"), "{words:?}");
     }
 }

@@ -52,23 +52,14 @@ async fn story(database: Option<&str>) {
     let address = hub.url.strip_prefix("http://").unwrap().to_owned();
     let bob = join(&hub.url, "bob").await;
     let heard = tokio::spawn(hear(bob.inbox(Some(Cursor::START)).await));
-    let (ledger, stop) = (
-        Arc::new(Mutex::new(Ledger::default())),
-        Arc::new(AtomicBool::new(false)),
-    );
+    let (ledger, stop) = (Arc::new(Mutex::new(Ledger::default())), Arc::new(AtomicBool::new(false)));
     let (count, mut counted) = watch::channel(0);
     let count = Arc::new(count);
     let mut senders = Vec::new();
     for number in 0..SENDERS {
         let name = format!("sender{number}");
         let client = join(&hub.url, &name).await;
-        senders.push(tokio::spawn(send(
-            client,
-            name,
-            ledger.clone(),
-            count.clone(),
-            stop.clone(),
-        )));
+        senders.push(tokio::spawn(send(client, name, ledger.clone(), count.clone(), stop.clone())));
     }
     for crash in 1..=CRASHES {
         reach(&mut counted, crash * BETWEEN).await;
@@ -93,10 +84,7 @@ async fn story(database: Option<&str>) {
         })
     });
     let kept: Vec<(u64, String)> = history.into_iter().collect();
-    assert_eq!(
-        again.0, kept,
-        "the stream that lived through it heard everything once, in order"
-    );
+    assert_eq!(again.0, kept, "the stream that lived through it heard everything once, in order");
     assert_eq!(again.1, kept, "and so does one that starts over");
 }
 
@@ -110,10 +98,7 @@ fn judge(ledger: &Ledger, history: &BTreeMap<u64, String>) {
     }
     for (text, times) in times {
         assert_eq!(times, 1, "{text} is there more than once");
-        assert!(
-            ledger.acknowledged.contains(text) || ledger.unknown.contains(text),
-            "{text} was never sent"
-        );
+        assert!(ledger.acknowledged.contains(text) || ledger.unknown.contains(text), "{text} was never sent");
     }
 }
 
@@ -127,10 +112,7 @@ async fn join(hub: &str, name: &str) -> Client {
     };
     let registered = Client::new(hub, None).unwrap().register(&who).await.unwrap();
     let mut client = Client::new(hub, registered.api_key).unwrap();
-    client.backoff = Backoff {
-        first: Duration::from_millis(20),
-        most: Duration::from_millis(400),
-    };
+    client.backoff = Backoff { first: Duration::from_millis(20), most: Duration::from_millis(400) };
     client
 }
 
@@ -215,11 +197,7 @@ async fn history(bob: &Client) -> BTreeMap<u64, String> {
         let Some(last) = page.last() else { return all };
         since = last.id.to_string();
         for row in page {
-            assert!(
-                all.insert(row.id, text_of(row.envelope.get())).is_none(),
-                "id {} comes twice",
-                row.id
-            );
+            assert!(all.insert(row.id, text_of(row.envelope.get())).is_none(), "id {} comes twice", row.id);
         }
     }
 }

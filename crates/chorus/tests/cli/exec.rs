@@ -12,17 +12,10 @@ fn a_command_gets_the_event_on_its_standard_input_and_nothing_in_its_words() {
     let sent = alice.json(&["send", "bob@chorus", sly]).remove(0);
     let command = r#"cat > got.json; echo "$CHORUS_SENDER_ID $CHORUS_TRACE_ID $0 $#" > words"#;
     bob.run(&["listen", "--count", "1", "--exec", command]).ok();
-    let got: Value =
-        serde_json::from_str(&std::fs::read_to_string(bob.home.join("got.json")).unwrap()).unwrap();
-    assert_eq!(
-        (text_of(&got), &got["trace_id"], &got["event"]),
-        (sly, &sent["trace_id"], &"message".into())
-    );
+    let got: Value = serde_json::from_str(&std::fs::read_to_string(bob.home.join("got.json")).unwrap()).unwrap();
+    assert_eq!((text_of(&got), &got["trace_id"], &got["event"]), (sly, &sent["trace_id"], &"message".into()));
     let words = std::fs::read_to_string(bob.home.join("words")).unwrap();
-    assert_eq!(
-        words,
-        format!("alice@chorus {} sh 0\n", sent["trace_id"].as_str().unwrap())
-    );
+    assert_eq!(words, format!("alice@chorus {} sh 0\n", sent["trace_id"].as_str().unwrap()));
     assert!(!bob.home.join("broken").exists());
     assert_eq!(alice.json(&["listen", "--once"])[0]["response"]["status"], "ok");
 }
@@ -46,20 +39,8 @@ fn a_command_that_does_not_end_is_ended() {
     let scene = Scene::open();
     let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
     alice.run(&["send", "bob@chorus", "hi"]).ok();
-    bob.run(&[
-        "listen",
-        "--count",
-        "1",
-        "--exec",
-        "exec tail -f /dev/null",
-        "--exec-timeout",
-        "1",
-    ])
-    .ok();
-    assert_eq!(
-        alice.json(&["listen", "--once"])[0]["response"]["error_code"],
-        "ADAPTATION_FAILED"
-    );
+    bob.run(&["listen", "--count", "1", "--exec", "exec tail -f /dev/null", "--exec-timeout", "1"]).ok();
+    assert_eq!(alice.json(&["listen", "--once"])[0]["response"]["error_code"], "ADAPTATION_FAILED");
 }
 
 // One at a time, in order.
@@ -72,10 +53,7 @@ fn commands_run_one_after_the_other() {
     }
     let command = "mkdir busy && grep -o 'm[0-9]' >> order && rmdir busy";
     bob.run(&["listen", "--count", "5", "--exec", command]).ok();
-    assert_eq!(
-        std::fs::read_to_string(bob.home.join("order")).unwrap(),
-        "m0\nm1\nm2\nm3\nm4\n"
-    );
+    assert_eq!(std::fs::read_to_string(bob.home.join("order")).unwrap(), "m0\nm1\nm2\nm3\nm4\n");
 }
 
 // SKL-16: a listener that is killed while its command runs still owes an answer, and does not run the command twice.

@@ -5,14 +5,7 @@ use crate::{keep, proves};
 use std::path::Path;
 
 /// The lists of rules and the last number of each. R and D are looked up in docs/decisions.md, where they are written.
-const RULES: [(&str, u32); 6] = [
-    ("ENV", 24),
-    ("TRN", 64),
-    ("SKL", 38),
-    ("CHN", 40),
-    ("JOB", 32),
-    ("FRM", 113),
-];
+const RULES: [(&str, u32); 6] = [("ENV", 24), ("TRN", 64), ("SKL", 38), ("CHN", 40), ("JOB", 32), ("FRM", 113)];
 
 fn decisions() -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/decisions.md");
@@ -23,9 +16,7 @@ fn decisions() -> String {
 fn cited(line: &str) -> Vec<(&str, &str)> {
     let mut found = Vec::new();
     for (dash, _) in line.match_indices('-') {
-        let head = line[..dash]
-            .rfind(|c: char| !c.is_ascii_uppercase())
-            .map_or(0, |at| at + 1);
+        let head = line[..dash].rfind(|c: char| !c.is_ascii_uppercase()).map_or(0, |at| at + 1);
         // Not ASCII: the character before may be longer than a byte.
         let head = (head..=dash)
             .find(|at| line.is_char_boundary(*at) && line[*at..dash].chars().all(|c| c.is_ascii_uppercase()));
@@ -69,13 +60,7 @@ fn cites(source: &Source) -> bool {
 #[test]
 fn every_cited_rule_exists() {
     let written = decisions();
-    keep(|source| {
-        if cites(source) {
-            rules(source, &written)
-        } else {
-            Vec::new()
-        }
-    });
+    keep(|source| if cites(source) { rules(source, &written) } else { Vec::new() });
     let check = |source: &Source| rules(source, "- **R-25 Replay**");
     let no = |list: &str, number: u32| format!("// {list}-{number}");
     proves(check, "a.rs", &no("ENV", 25), "// ENV-24, TRN-01…64, R-25");
@@ -105,10 +90,5 @@ fn links(source: &Source) -> Vec<Fault> {
 #[test]
 fn every_link_in_a_paper_leads_somewhere() {
     keep(links);
-    proves(
-        links,
-        "docs/a.md",
-        "[x](gone.md)",
-        "[x](../Cargo.toml) [y](https://a.example) [z](#here)",
-    );
+    proves(links, "docs/a.md", "[x](gone.md)", "[x](../Cargo.toml) [y](https://a.example) [z](#here)");
 }

@@ -72,14 +72,8 @@ struct Parts {
 
 impl Outgoing {
     pub fn new(policy: Policy) -> Self {
-        let guard = Guard {
-            allow_private: policy.allow_private,
-            except: policy.except.clone(),
-        };
-        let judged = Judged {
-            names: policy.names.clone(),
-            guard: Arc::new(guard),
-        };
+        let guard = Guard { allow_private: policy.allow_private, except: policy.except.clone() };
+        let judged = Judged { names: policy.names.clone(), guard: Arc::new(guard) };
         let slots = || Slots::new(policy.in_flight, policy.per_host, policy.waiting);
         Self(Arc::new(Parts {
             client: client::build(judged.clone()),
@@ -97,8 +91,7 @@ impl Outgoing {
             Err(url::ParseError::InvalidPort) => return Ok(()),
             read => read.ok().filter(|url| matches!(url.scheme(), "http" | "https")),
         };
-        let url =
-            url.ok_or_else(|| Error::validation("the endpoint must be an absolute http or https URL"))?;
+        let url = url.ok_or_else(|| Error::validation("the endpoint must be an absolute http or https URL"))?;
         let judged = match self.0.judged.guard.judge(&url) {
             Ok(Verdict::Fine) => return Ok(()),
             Ok(Verdict::Ask(name)) => timeout(self.0.policy.deadline, self.0.judged.addresses(&name)).await,
@@ -118,9 +111,7 @@ impl Outgoing {
         body: Bytes,
     ) -> std::result::Result<Answer, PostError> {
         self.in_time(async {
-            let (_slot, response) = self
-                .send(&self.0.posts, "application/json", url, headers, body)
-                .await?;
+            let (_slot, response) = self.send(&self.0.posts, "application/json", url, headers, body).await?;
             answer::whole(response, self.0.policy.answer_bytes).await
         })
         .await
@@ -137,22 +128,12 @@ impl Outgoing {
         let policy = &self.0.policy;
         let end = Instant::now() + policy.stream_deadline;
         self.in_time(async {
-            let (slot, response) = self
-                .send(&self.0.streams, "text/event-stream", url, headers, body)
-                .await?;
+            let (slot, response) = self.send(&self.0.streams, "text/event-stream", url, headers, body).await?;
             if response.status().is_success() && answer::is_event_stream(&response) {
-                let bounds = stream::Bounds {
-                    bytes: policy.stream_bytes,
-                    pause: policy.deadline,
-                    end,
-                };
-                return Ok(StreamedAnswer::Events(Box::new(Events::new(
-                    response, slot, bounds,
-                ))));
+                let bounds = stream::Bounds { bytes: policy.stream_bytes, pause: policy.deadline, end };
+                return Ok(StreamedAnswer::Events(Box::new(Events::new(response, slot, bounds))));
             }
-            answer::whole(response, policy.answer_bytes)
-                .await
-                .map(StreamedAnswer::Whole)
+            answer::whole(response, policy.answer_bytes).await.map(StreamedAnswer::Whole)
         })
         .await
     }
@@ -161,9 +142,7 @@ impl Outgoing {
         &self,
         work: impl Future<Output = std::result::Result<T, PostError>>,
     ) -> std::result::Result<T, PostError> {
-        timeout(self.0.policy.deadline, work)
-            .await
-            .unwrap_or(Err(PostError::TimedOut))
+        timeout(self.0.policy.deadline, work).await.unwrap_or(Err(PostError::TimedOut))
     }
 
     async fn send(
@@ -176,22 +155,11 @@ impl Outgoing {
     ) -> std::result::Result<(Slot, Response), PostError> {
         let url = Url::parse(url).map_err(|_| PostError::Unreachable("its URL cannot be read"))?;
         // An address written in the URL never comes to the resolver, so it is judged here.
-        self.0
-            .judged
-            .guard
-            .judge(&url)
-            .map_err(|guard::Blocked| PostError::Blocked)?;
+        self.0.judged.guard.judge(&url).map_err(|guard::Blocked| PostError::Blocked)?;
         let headers = header_map(accept, headers)?;
         let slot = slots.take(url.host_str().unwrap_or_default()).await?;
-        let response = self
-            .0
-            .client
-            .post(url)
-            .headers(headers)
-            .body(body)
-            .send()
-            .await
-            .map_err(|e| PostError::of(&e))?;
+        let response =
+            self.0.client.post(url).headers(headers).body(body).send().await.map_err(|e| PostError::of(&e))?;
         answer::check_headers(&response)?;
         Ok((slot, response))
     }

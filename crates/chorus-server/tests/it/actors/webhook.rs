@@ -36,11 +36,7 @@ impl Reply {
     }
 
     pub fn held_ok() -> Self {
-        Reply::Held(whole(
-            200,
-            "content-type: application/json\r\n",
-            r#"{"status":"ok"}"#,
-        ))
+        Reply::Held(whole(200, "content-type: application/json\r\n", r#"{"status":"ok"}"#))
     }
 
     pub fn redirect(to: &str) -> Self {
@@ -50,21 +46,13 @@ impl Reply {
     /// An event stream that ends when `pieces` do.
     pub fn events(pieces: &[&[u8]]) -> Self {
         let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
-        Reply::Pieces(
-            std::iter::once(head.as_slice())
-                .chain(pieces.iter().copied())
-                .map(<[u8]>::to_vec)
-                .collect(),
-        )
+        Reply::Pieces(std::iter::once(head.as_slice()).chain(pieces.iter().copied()).map(<[u8]>::to_vec).collect())
     }
 }
 
 fn whole(status: u16, headers: &str, body: &str) -> Vec<u8> {
     let length = body.len();
-    format!(
-        "HTTP/1.1 {status} Scripted\r\n{headers}content-length: {length}\r\nconnection: close\r\n\r\n{body}"
-    )
-    .into()
+    format!("HTTP/1.1 {status} Scripted\r\n{headers}content-length: {length}\r\nconnection: close\r\n\r\n{body}").into()
 }
 
 /// One request as the endpoint got it.
@@ -117,12 +105,7 @@ impl Webhook {
                 });
             }
         });
-        Self {
-            addr,
-            heard,
-            told,
-            task,
-        }
+        Self { addr, heard, told, task }
     }
 
     pub fn url(&self) -> String {
@@ -135,10 +118,7 @@ impl Webhook {
 
     /// The next request.
     pub async fn hears(&mut self) -> Heard {
-        timeout(PATIENCE, self.heard.recv())
-            .await
-            .expect("a request in time")
-            .expect("a request")
+        timeout(PATIENCE, self.heard.recv()).await.expect("a request in time").expect("a request")
     }
 
     /// Whether nothing has come that was not yet taken.
@@ -168,9 +148,7 @@ async fn serve(
         }
         Reply::Dribble => {
             socket
-                .write_all(
-                    b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 9999\r\n\r\n",
-                )
+                .write_all(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 9999\r\n\r\n")
                 .await?;
             let mut beat = tokio::time::interval(std::time::Duration::from_millis(20));
             loop {

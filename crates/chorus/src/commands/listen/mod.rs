@@ -55,26 +55,12 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
     let _turn = Turn::take(&session.place)?;
     let desk = Desk::of(session.place.clone(), &session.who)?;
     let left = args.count();
-    Listener {
-        common,
-        args: &args,
-        session,
-        desk,
-        left,
-        opened: None,
-        debts: VecDeque::new(),
-    }
-    .run(stop)
-    .await
+    Listener { common, args: &args, session, desk, left, opened: None, debts: VecDeque::new() }.run(stop).await
 }
 
 impl Args {
     fn count(&self) -> u64 {
-        if self.once {
-            1
-        } else {
-            self.count.unwrap_or(u64::MAX)
-        }
+        if self.once { 1 } else { self.count.unwrap_or(u64::MAX) }
     }
 }
 
@@ -116,9 +102,7 @@ impl Listener<'_> {
         for trace_id in self.desk.unanswered().to_vec() {
             let reply = match self.args.exec {
                 None => ReceiverReply::ok(),
-                Some(_) => {
-                    ReceiverReply::error(exec::FAILED, "the receiver stopped while it handled the message")
-                }
+                Some(_) => ReceiverReply::error(exec::FAILED, "the receiver stopped while it handled the message"),
             };
             self.answer(trace_id, reply).await?;
         }
@@ -144,22 +128,12 @@ impl Listener<'_> {
                     Dir::Received if self.left == 0 => return Ok(()),
                     Dir::Received => {
                         let (trace_id, sender_id, timestamp) = (row.trace_id, row.sender_id, row.timestamp);
-                        let message = MessageEvent {
-                            trace_id,
-                            sender_id,
-                            envelope: row.envelope,
-                            timestamp,
-                        };
+                        let message = MessageEvent { trace_id, sender_id, envelope: row.envelope, timestamp };
                         self.message(Some(id), message).await?;
                     }
                     Dir::Sent => {
                         let ts = sent_at(&row.trace_id).unwrap_or_else(|| row.timestamp.to_string());
-                        self.desk.history().append_once(&Line {
-                            ts,
-                            dir,
-                            peer,
-                            envelope: row.envelope,
-                        })?;
+                        self.desk.history().append_once(&Line { ts, dir, peer, envelope: row.envelope })?;
                         self.desk.reached(Some(id), None)?;
                     }
                 }
@@ -220,9 +194,7 @@ impl Listener<'_> {
             }
         };
         let peer = envelope.sender_id().as_str();
-        let verdict = self
-            .desk
-            .file(&message.timestamp.to_string(), peer, message.envelope.clone())?;
+        let verdict = self.desk.file(&message.timestamp.to_string(), peer, message.envelope.clone())?;
         if verdict == Verdict::Fresh || self.args.since.is_some() {
             told.show(self.common, &envelope);
             self.left -= 1;

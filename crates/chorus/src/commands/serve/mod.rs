@@ -24,9 +24,7 @@ pub async fn run(args: Args) -> Result<(), Fail> {
     let mut stop = Stop::watch()?;
     raise_file_limit();
     // TLS of the hub and of its webhooks: one provider for the process.
-    let running = chorus_server::start(settings)
-        .await
-        .map_err(|e| Fail::usage(e.to_string()))?;
+    let running = chorus_server::start(settings).await.map_err(|e| Fail::usage(e.to_string()))?;
     let mut out = std::io::stdout().lock();
     let told = writeln!(out, "chorus listening on {}", running.url()).and_then(|()| out.flush());
     drop(out);
@@ -40,15 +38,9 @@ pub async fn run(args: Args) -> Result<(), Fail> {
 fn log(options: &Options) -> Result<(), Fail> {
     let filter = options.log.as_deref().unwrap_or("info");
     let filter = tracing_subscriber::EnvFilter::try_new(filter);
-    let filter = filter.map_err(|e| {
-        Fail::usage(format!(
-            "--log {}: {e}",
-            options.log.as_deref().unwrap_or_default()
-        ))
-    })?;
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr);
+    let filter =
+        filter.map_err(|e| Fail::usage(format!("--log {}: {e}", options.log.as_deref().unwrap_or_default())))?;
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     let _ = match options.log_format.unwrap_or_default() {
         LogFormat::Text => log.with_ansi(std::io::stderr().is_terminal()).try_init(),
         LogFormat::Json => log.json().flatten_event(true).try_init(),
@@ -60,13 +52,7 @@ fn log(options: &Options) -> Result<(), Fail> {
 fn raise_file_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
-    if let Err(error) = setrlimit(
-        Resource::Nofile,
-        Rlimit {
-            current: limit.maximum,
-            maximum: limit.maximum,
-        },
-    ) {
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum }) {
         tracing::warn!(%error, "the limit of open files stays at {:?}", limit.current);
     }
 }

@@ -113,14 +113,8 @@ impl Options {
         };
         // Not the error's own text: it quotes the line, and the line may hold a key.
         let wrong = |e: toml::de::Error| {
-            let line = e.span().map_or(1, |span| {
-                text[..span.start.min(text.len())].matches('\n').count() + 1
-            });
-            Fail::usage(format!(
-                "{} line {line}: {}",
-                path.display(),
-                e.message().replace('\n', " ")
-            ))
+            let line = e.span().map_or(1, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+            Fail::usage(format!("{} line {line}: {}", path.display(), e.message().replace('\n', " ")))
         };
         toml::from_str(&text).map_err(wrong)
     }
@@ -135,11 +129,7 @@ impl Options {
             server_name: self.server_name.or(other.server_name),
             database: self.database.or(other.database),
             bus: self.bus.or(other.bus),
-            operator_keys: if self.operator_keys.is_empty() {
-                other.operator_keys
-            } else {
-                self.operator_keys
-            },
+            operator_keys: if self.operator_keys.is_empty() { other.operator_keys } else { self.operator_keys },
             rate_limit: self.rate_limit.or(other.rate_limit),
             retain: self.retain.or(other.retain),
             max_agents: self.max_agents.or(other.max_agents),
@@ -175,15 +165,9 @@ impl Options {
             hub.host_name = name;
         }
         hub.database = self.database;
-        hub.operator_keys = self
-            .operator_keys
-            .into_iter()
-            .filter(|key| !key.expose().is_empty())
-            .collect();
+        hub.operator_keys = self.operator_keys.into_iter().filter(|key| !key.expose().is_empty()).collect();
         hub.max_agents = self.max_agents;
-        hub.allow_private_endpoints = self
-            .allow_private_endpoints
-            .unwrap_or(hub.allow_private_endpoints);
+        hub.allow_private_endpoints = self.allow_private_endpoints.unwrap_or(hub.allow_private_endpoints);
         hub.webhook_timeout = self.webhook_timeout.map_or(hub.webhook_timeout, |span| span.0);
         hub.retain = self.retain.map(|span| span.0);
         Ok(settings)
@@ -204,10 +188,7 @@ fn keys<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Secret>, D::Error> {
     let wrong = || serde::de::Error::custom("operator-keys is a list of texts");
     match toml::Value::deserialize(from).map_err(|_| wrong())? {
         toml::Value::String(key) => Ok(vec![Secret::new(key)]),
-        toml::Value::Array(keys) => keys
-            .iter()
-            .map(|key| key.as_str().map(Secret::new).ok_or_else(wrong))
-            .collect(),
+        toml::Value::Array(keys) => keys.iter().map(|key| key.as_str().map(Secret::new).ok_or_else(wrong)).collect(),
         toml::Value::Integer(_)
         | toml::Value::Float(_)
         | toml::Value::Boolean(_)
@@ -235,19 +216,14 @@ impl FromStr for Span {
             "d" => 86_400_000,
             _ => return Err(wrong()),
         };
-        let millis = count
-            .checked_mul(millis)
-            .filter(|millis| *millis > 0)
-            .ok_or_else(wrong)?;
+        let millis = count.checked_mul(millis).filter(|millis| *millis > 0).ok_or_else(wrong)?;
         Ok(Self(Duration::from_millis(millis)))
     }
 }
 
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        String::deserialize(from)?
-            .parse()
-            .map_err(serde::de::Error::custom)
+        String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
     }
 }
 
@@ -259,17 +235,7 @@ mod tests {
     fn a_span_has_a_number_and_a_unit() {
         assert_eq!("90d".parse(), Ok(Span(Duration::from_secs(90 * 86_400))));
         assert_eq!("500ms".parse(), Ok(Span(Duration::from_millis(500))));
-        for bad in [
-            "",
-            "90",
-            "d",
-            "-1d",
-            "1.5h",
-            "1w",
-            "0s",
-            "99999999999999999999d",
-            "213503982335d",
-        ] {
+        for bad in ["", "90", "d", "-1d", "1.5h", "1w", "0s", "99999999999999999999d", "213503982335d"] {
             assert!(bad.parse::<Span>().is_err(), "{bad}");
         }
     }
@@ -278,12 +244,8 @@ mod tests {
     #[test]
     fn what_is_given_wins_over_what_is_in_the_file() {
         let near: Options = toml::from_str("rate-limit = 5").unwrap();
-        let far: Options =
-            toml::from_str("rate_limit = 9\nmax-agents = 3\noperator-keys = [\"a\", \"b\"]").unwrap();
+        let far: Options = toml::from_str("rate_limit = 9\nmax-agents = 3\noperator-keys = [\"a\", \"b\"]").unwrap();
         let both = near.or(far).settings().unwrap();
-        assert_eq!(
-            (both.rate_limit, both.hub.max_agents, both.hub.operator_keys.len()),
-            (5, Some(3), 2)
-        );
+        assert_eq!((both.rate_limit, both.hub.max_agents, both.hub.operator_keys.len()), (5, Some(3), 2));
     }
 }
