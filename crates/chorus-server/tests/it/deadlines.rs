@@ -1,10 +1,9 @@
 //! What only real time shows: quiet streams are kept alive, slow clients are let go.
 
-use crate::hub::Hub;
+use crate::hub::{Hub, within};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
 
 /// a comment at least every 20 seconds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -12,7 +11,7 @@ async fn a_quiet_stream_hears_a_keepalive() {
     let hub = Hub::fresh().await;
     let bob = hub.agent("bob").await;
     let mut inbox = bob.inbox().await;
-    let chunk = inbox.chunk().await.expect("a keepalive");
+    let chunk = within(Duration::from_secs(20), inbox.chunk()).await.flatten().expect("a keepalive in time");
     assert!(chunk.starts_with(b":") && chunk.ends_with(b"\n\n"), "{}", String::from_utf8_lossy(&chunk));
 }
 
@@ -30,7 +29,7 @@ async fn a_half_sent_request_is_let_go() {
         socket.write_all(half).await.unwrap();
         waiting.push(tokio::spawn(async move {
             let mut answer = Vec::new();
-            timeout(Duration::from_secs(36), socket.read_to_end(&mut answer)).await.expect("let go in time").ok();
+            within(Duration::from_secs(36), socket.read_to_end(&mut answer)).await.expect("let go in time").ok();
             String::from_utf8_lossy(&answer).into_owned()
         }));
     }

@@ -135,10 +135,24 @@ fn client() -> reqwest::Client {
 
 /// Asks again until `ready` says yes; a bounded wait for something that happens behind the door.
 pub async fn eventually<F: Future<Output = bool>>(what: &str, mut ready: impl FnMut() -> F) {
-    let waiting = async {
+    let asking = async {
         while !ready().await {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(crate::actors::PATIENCE, waiting).await.unwrap_or_else(|_| panic!("never: {what}"));
+    within(crate::actors::PATIENCE, asking).await.unwrap_or_else(|| panic!("never: {what}"));
+}
+
+/// What `work` comes to, or `None` when it takes longer than `limit`. Counted in small steps, so that a machine that stands
+/// still for a while does not use the time up.
+pub async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Option<T> {
+    let steps = async {
+        for _ in 0..100 {
+            tokio::time::sleep(limit / 100).await;
+        }
+    };
+    tokio::select! {
+        done = work => Some(done),
+        () = steps => None,
+    }
 }

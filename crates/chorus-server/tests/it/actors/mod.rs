@@ -14,7 +14,7 @@ use std::ops::Deref;
 use std::time::Duration;
 
 /// How long any one thing may take before a story fails instead of hanging.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// One HTTP client with at most one key.
 #[derive(Clone)]
