@@ -89,11 +89,11 @@ fn no_lint_is_silenced_without_a_reason() {
     proves(silenced, "a.rs", "#![allow(dead_code)]", "#[expect(dead_code, reason = \"why\")]\nfn a() {}");
 }
 
-/// A pause is fine inside the bounded wait for an event; such a function is called `eventually` or `await_…`.
+/// A pause is fine inside the bounded wait for an event; such a function is called `eventually`, `within` or `await_…`.
 fn waits_for_an_event(source: &Source, line: usize) -> bool {
     let above: Vec<&str> = source.code.lines().take(line).collect();
     let name = above.iter().rev().find_map(|text| text.split_once("fn ").map(|(_, rest)| rest));
-    name.is_some_and(|name| name.starts_with("eventually") || name.starts_with("await_"))
+    name.is_some_and(|name| ["eventually", "within", "await_"].iter().any(|word| name.starts_with(word)))
 }
 
 fn sleeps(source: &Source) -> Vec<Fault> {
