@@ -134,6 +134,12 @@ impl Client {
         self.data(Call::get(path)).await
     }
 
+    /// Lets agents register without a code again.
+    pub async fn open_registration(&self) -> Result<serde_json::Value> {
+        let path = self.paths().await?.invites.clone();
+        self.data(Call::delete(path)).await
+    }
+
     pub async fn revoke_invite(&self, id: &str) -> Result<Invite> {
         let path = format!("{}/{}", self.paths().await?.invites, segment(id));
         self.data(Call::delete(path)).await

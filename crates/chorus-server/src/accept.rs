@@ -116,7 +116,6 @@ impl Visit {
         let mut connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(limits::REQUEST_DEADLINE)
-            .max_headers(limits::HEADER_LINES * 2)
             .max_buf_size(limits::CONNECTION_BUFFER_BYTES)
             .serve_connection(socket, service);
         let mut stopping = false;

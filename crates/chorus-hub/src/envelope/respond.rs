@@ -5,7 +5,6 @@ use crate::store::{Kind, Mark, NewEntry, messages};
 use crate::{Hub, Principal, Result};
 use chorus_wire::Code;
 use chorus_wire::message::{ReceiverReply, Standing};
-use serde_json::json;
 
 /// `POST /agent/messages/{trace_id}/response`; the message as it stands after it.
 pub async fn respond(who: &Principal, hub: &Hub, trace_id: &str, reply: ReceiverReply) -> Result<Standing> {
@@ -33,7 +32,7 @@ pub async fn respond(who: &Principal, hub: &Hub, trace_id: &str, reply: Receiver
                 kind: Kind::Receipt,
                 actor: me.id,
                 actor_name: me.agent_id.clone(),
-                body: json!({"trace_id": trace, "receiver_id": &*me.agent_id, "response": reply}).to_string(),
+                body: format!(r#"{{"trace_id":"{trace}","receiver_id":"{}","response":{response}}}"#, me.agent_id),
                 otherwise: None,
             });
             messages::get(&txn.tx, seq).await?.ok_or_else(|| Code::NotFound.into())

@@ -22,7 +22,7 @@ pub(super) fn record_of(who: &Principal, hub: &Hub, agent: &Agent) -> AgentRecor
     };
     AgentRecord {
         agent_id: agent.agent_id.to_string(),
-        agent_card: agent.card.clone(),
+        agent_card: agent.card(),
         registered_at: agent.registered_at,
         online: hub.bus().online(agent.id),
         has_endpoint: agent.endpoint.is_some(),
@@ -57,11 +57,14 @@ pub async fn records(who: &Principal, hub: &Hub, slice: Page) -> Result<Vec<Agen
 
 /// `GET /discover`
 pub async fn directory(_who: &Principal, hub: &Hub, slice: Page) -> Result<Vec<DirectoryRow>> {
-    let row = |agent: &Agent| DirectoryRow {
-        agent_id: agent.agent_id.to_string(),
-        culture: agent.card.as_ref().and_then(|card| card.culture()).map(str::to_owned),
-        languages: agent.card.iter().flat_map(|card| card.languages()).map(str::to_owned).collect(),
-        online: hub.bus().online(agent.id),
+    let row = |agent: &Agent| {
+        let card = agent.card();
+        DirectoryRow {
+            agent_id: agent.agent_id.to_string(),
+            culture: card.as_ref().and_then(|card| card.culture()).map(str::to_owned),
+            languages: card.iter().flat_map(|card| card.languages()).map(str::to_owned).collect(),
+            online: hub.bus().online(agent.id),
+        }
     };
     Ok(page(hub, slice).await?.iter().map(row).collect())
 }
@@ -78,7 +81,7 @@ pub async fn invite_card(_who: &Principal, hub: &Hub, name: &str, hub_url: &str)
     );
     Ok(InviteCard {
         hub: hub_url.to_owned(),
-        culture: found.as_ref().and_then(|agent| agent.card.as_ref()?.culture().map(str::to_owned)),
+        culture: found.as_ref().and_then(|agent| agent.card()?.culture().map(str::to_owned)),
         online: found.as_ref().is_some_and(|agent| hub.bus().online(agent.id)),
         exists: found.is_some(),
         connect_instructions,

@@ -35,12 +35,19 @@ pub struct Agent {
     pub handle: Option<String>,
     pub owner: i64,
     pub owner_name: String,
-    pub card: Option<Card>,
+    /// The card as JSON: thousands of agents are kept in memory, and few cards are looked at.
+    pub card: Option<Box<str>>,
     pub endpoint: Option<String>,
     /// What it offers on the market, as JSON.
     pub market: Option<String>,
     pub key_hash: Option<[u8; 32]>,
     pub registered_at: Micros,
+}
+
+impl Agent {
+    pub fn card(&self) -> Option<Card> {
+        serde_json::from_str(self.card.as_deref()?).ok()
+    }
 }
 
 impl Principal {

@@ -106,6 +106,10 @@ async fn owner(txn: &Txn<'_>, name: &str, who: &Principal) -> Result<i64> {
     }
 }
 
+fn card_text(request: &Registration) -> Option<Box<str>> {
+    request.card.as_ref().map(|card| card.to_json().into())
+}
+
 fn market_json(market: &MarketFace) -> String {
     json!({"agent_name": market.agent_name, "api_endpoint": market.api_endpoint, "skills": market.skills}).to_string()
 }
@@ -133,7 +137,7 @@ async fn create(
         handle: None,
         owner: owner(txn, &owner_name, who).await?,
         owner_name,
-        card: request.card.clone(),
+        card: card_text(request),
         endpoint: request.endpoint.clone(),
         market: request.market.as_ref().map(market_json),
         key_hash: Some(hash),
@@ -164,7 +168,7 @@ async fn update(
 ) -> Result<Change> {
     let mut after = before.clone();
     if !request.is_market_form() {
-        after.card = request.card.clone();
+        after.card = card_text(request);
         after.endpoint = request.endpoint.clone();
     }
     if let Some(market) = &request.market {

@@ -14,17 +14,12 @@ const AT_ONCE: usize = 500;
 
 /// A webhook that was under way when the hub died has no outcome that anybody knows: it failed, and its sender may retry.
 pub(crate) async fn recover(hub: &Hub) -> Result<()> {
-    // A hub beside this one may have webhooks under way; none is older than its deadline.
-    let older_than = match hub.options().database {
-        None => hub.clock().now().plus(Duration::from_secs(1)),
-        Some(_) => hub.clock().now().minus(hub.options().webhook_timeout * 2),
-    };
     let salt = hub.store().salt;
     loop {
         let settled = hub
             .store()
             .write(async move |txn| {
-                let open = messages::pending(&txn.tx, older_than, AT_ONCE).await?;
+                let open = messages::pending(&txn.tx, AT_ONCE).await?;
                 for seq in &open {
                     let detail = "the hub stopped before the receiver's endpoint answered".to_owned();
                     let failed = Delivery::Failed { error_code: Code::AgentUnreachable.as_str().into(), detail };

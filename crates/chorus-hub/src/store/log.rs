@@ -74,6 +74,8 @@ pub(super) struct Head {
     pub seq: i64,
     pub at: i64,
     pub indexed: i64,
+    /// When this hub last indexed.
+    pub indexed_at: Micros,
 }
 
 impl Head {
@@ -108,7 +110,7 @@ pub(super) async fn head(tx: &Tx<'_>) -> Result<Head, DbError> {
     const SQL: &str = "select coalesce(max(seq), 0), coalesce((select at from log order by seq desc limit 1), 0),
                               (select value from settings where name = 'indexed') from log";
     match tx.one(SQL, &[]).await? {
-        Some(row) => Ok(Head { seq: row.int(0)?, at: row.int(1)?, indexed: row.int(2)? }),
+        Some(row) => Ok(Head { seq: row.int(0)?, at: row.int(1)?, indexed: row.int(2)?, ..Head::default() }),
         None => Ok(Head::default()),
     }
 }

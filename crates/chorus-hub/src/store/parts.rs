@@ -3,17 +3,22 @@
 
 use super::log::Head;
 use super::{DbError, Param, Tx};
+use chorus_wire::time::Micros;
+use std::time::Duration;
 
 /// Entries that may wait to be indexed: what every reader looks through at most.
 const STRIDE: i64 = 4_096;
-/// A group as small as this has time to index itself at once.
-const SMALL_GROUP: usize = 16;
+/// So few are indexed at once: it costs no more than to remember them.
+const FEW: i64 = 16;
+/// Some that have waited this long are indexed with the next group, so that a hub with little to do has little to look through.
+const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Indexes the entries up to the newest one, if there is time or they have become many; where the index ends then.
-pub(super) async fn keep(tx: &Tx<'_>, head: &Head, group: usize) -> Result<i64, DbError> {
+/// Indexes the entries up to the newest one, if that is due.
+pub(super) async fn keep(tx: &Tx<'_>, head: &mut Head, now: Micros) -> Result<(), DbError> {
     let waiting = head.seq - head.indexed;
-    if waiting == 0 || (group > SMALL_GROUP && waiting < STRIDE) {
-        return Ok(head.indexed);
+    let due = waiting >= STRIDE || waiting <= FEW || now >= head.indexed_at.plus(PATIENCE);
+    if waiting == 0 || !due {
+        return Ok(());
     }
     // In the order of the index, so that entries of one agent fall on one page.
     const HEARD: &str = "insert into parts (who, class, seq)
@@ -26,7 +31,8 @@ pub(super) async fn keep(tx: &Tx<'_>, head: &Head, group: usize) -> Result<i64, 
     tx.execute(HEARD, &range).await?;
     tx.execute(SENT, &range).await?;
     tx.execute("update settings set value = $1 where name = 'indexed'", &[Param::Int(head.seq)]).await?;
-    Ok(head.seq)
+    (head.indexed, head.indexed_at) = (head.seq, now);
+    Ok(())
 }
 
 /// Forgets the parts of entries up to `last`, which are about to go. All of them are indexed.

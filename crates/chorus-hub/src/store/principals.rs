@@ -15,7 +15,6 @@ macro_rules! select {
 }
 
 fn agent(mut row: Row) -> Result<Agent, DbError> {
-    let unreadable = |e: serde_json::Error| DbError::Other(e.to_string());
     let key_hash = row.maybe_bytes(8)?.and_then(|bytes| bytes.try_into().ok());
     Ok(Agent {
         id: row.int(0)?,
@@ -23,7 +22,7 @@ fn agent(mut row: Row) -> Result<Agent, DbError> {
         handle: row.maybe_text(2)?,
         owner: row.int(3)?,
         owner_name: row.text(4)?,
-        card: row.maybe_text(5)?.map(|card| serde_json::from_str(&card)).transpose().map_err(unreadable)?,
+        card: row.maybe_text(5)?.map(Into::into),
         endpoint: row.maybe_text(6)?,
         market: row.maybe_text(7)?,
         key_hash,
@@ -83,22 +82,17 @@ pub(crate) async fn claim_name(tx: &Tx<'_>, name: &str, principal: i64) -> Resul
     Ok(tx.execute(SQL, &[Param::Text(name), Param::Int(principal)]).await? == 1)
 }
 
-fn card_text(agent: &Agent) -> Option<String> {
-    agent.card.as_ref().map(chorus_wire::card::Card::to_json)
-}
-
 /// Inserts an agent; its names are claimed beside it.
 pub(crate) async fn insert(tx: &Tx<'_>, agent: &Agent) -> Result<(), DbError> {
     const SQL: &str =
         "insert into principals (id, agent_id, handle, owner, card, endpoint, market, key_hash, registered_at)
                        values ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
-    let card = card_text(agent);
     let params = [
         Param::Int(agent.id),
         Param::Text(&agent.agent_id),
         Param::text(agent.handle.as_deref()),
         Param::Int(agent.owner),
-        Param::text(card.as_deref()),
+        Param::text(agent.card.as_deref()),
         Param::text(agent.endpoint.as_deref()),
         Param::text(agent.market.as_deref()),
         agent.key_hash.as_ref().map_or(Param::Null, |hash| Param::Bytes(hash)),
@@ -111,11 +105,10 @@ pub(crate) async fn insert(tx: &Tx<'_>, agent: &Agent) -> Result<(), DbError> {
 pub(crate) async fn update(tx: &Tx<'_>, agent: &Agent) -> Result<(), DbError> {
     const SQL: &str =
         "update principals set owner = $2, card = $3, endpoint = $4, market = $5, key_hash = $6 where id = $1";
-    let card = card_text(agent);
     let params = [
         Param::Int(agent.id),
         Param::Int(agent.owner),
-        Param::text(card.as_deref()),
+        Param::text(agent.card.as_deref()),
         Param::text(agent.endpoint.as_deref()),
         Param::text(agent.market.as_deref()),
         agent.key_hash.as_ref().map_or(Param::Null, |hash| Param::Bytes(hash)),

@@ -9,9 +9,10 @@ const STEP: i64 = 500;
 /// One step; true when there may be more to trim.
 pub(crate) async fn step(txn: &mut Txn<'_>, keep: Option<Micros>) -> Result<bool, DbError> {
     let now = txn.now();
+    // A key answers with what became of its message, so it goes when the message does.
+    let keys_until = now.minus(limits::IDEMPOTENCY_KEPT).max(keep.unwrap_or_default());
     let keys = "delete from idempotency where (caller, key) in (select caller, key from idempotency where at <= $1 order by at limit $2)";
-    let mut trimmed =
-        txn.tx.execute(keys, &[Param::Int(now.minus(limits::IDEMPOTENCY_KEPT).0), Param::Int(STEP)]).await?;
+    let mut trimmed = txn.tx.execute(keys, &[Param::Int(keys_until.0), Param::Int(STEP)]).await?;
     let tokens = "delete from sessions where token_hash in (select token_hash from sessions where expires_at <= $1 order by expires_at limit $2)";
     trimmed += txn.tx.execute(tokens, &[Param::Int(now.0), Param::Int(STEP)]).await?;
     if let Some(keep) = keep {

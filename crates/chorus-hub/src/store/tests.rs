@@ -144,7 +144,7 @@ proptest! {
         salt in any::<u32>(),
         start in 0i64..4_000_000_000_000_000,
     ) {
-        let (mut head, mut now) = (Head { seq: 41, at: start, indexed: 0 }, start);
+        let (mut head, mut now) = (Head { seq: 41, at: start, ..Head::default() }, start);
         let mut last: Option<(uuid::Uuid, String)> = None;
         for step in steps {
             now += step;

@@ -249,7 +249,6 @@ async fn prepare(place: &Place, clock: &Clock) -> std::result::Result<(Engine, H
     migrations::run(&tx, clock.now().0).await?;
     let salt = super::counters::salt(&tx).await?;
     let head = log::head(&tx).await?;
-    drop(tx);
     Ok((engine, head, salt))
 }
 
@@ -303,7 +302,8 @@ impl Writer {
         let tx = self.engine.tx().await?;
         tx.control(dialect::begin(&tx)).await?;
         // Another hub may have written since; alone on a file, nobody has.
-        let head = if on_postgres { log::head(&tx).await? } else { self.head };
+        let head =
+            if on_postgres { Head { indexed_at: self.head.indexed_at, ..log::head(&tx).await? } } else { self.head };
         let now = self.clock.now();
         let mut txn = Txn { tx, counts: Deltas::default(), now, head, entries: Vec::new(), publish: &*self.publish };
         let done = perform(&mut txn, group, waiting).await;
@@ -350,7 +350,7 @@ async fn perform(
         }
     }
     log::insert(&txn.tx, &txn.entries).await?;
-    txn.head.indexed = parts::keep(&txn.tx, &txn.head, txn.entries.len()).await?;
+    parts::keep(&txn.tx, &mut txn.head, txn.now).await?;
     txn.counts.store(&txn.tx).await
 }
 

@@ -7,11 +7,12 @@ use chorus_hub::identity::invites::{self, NewInvite};
 use chorus_wire::reply::{Failure, Invite, Success};
 use chorus_wire::{Error, Result, json, limits, time::Micros};
 use http::StatusCode;
+use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<Doors> {
-    OpenApiRouter::default().routes(routes!(list, create)).routes(routes!(revoke))
+    OpenApiRouter::default().routes(routes!(list, create, open)).routes(routes!(revoke))
 }
 
 /// A new invite.
@@ -52,6 +53,20 @@ async fn create(State(doors): State<Doors>, Operator(who): Operator, Whole(body)
     responses((status = 200, body = Success<Vec<Invite>>), (status = 401, body = Failure), (status = 403, body = Failure)))]
 async fn list(State(doors): State<Doors>, Who(who): Who) -> Answer {
     reply::wrapped(&doors, StatusCode::OK, invites::list(&who, &doors.hub).await?)
+}
+
+/// Whether a hub asks for codes.
+#[derive(Serialize, ToSchema)]
+struct Gate {
+    invite_gating: bool,
+}
+
+/// Open the hub to registrations without a code; it closes again with the next code that is made
+#[utoipa::path(delete, path = "/invites", tag = "identity", security(("operator_key" = [])),
+    responses((status = 200, body = Success<Gate>), (status = 401, body = Failure), (status = 403, body = Failure)))]
+async fn open(State(doors): State<Doors>, Who(who): Who) -> Answer {
+    invites::open(&who, &doors.hub).await?;
+    reply::wrapped(&doors, StatusCode::OK, Gate { invite_gating: false })
 }
 
 /// Revoke an invite; who came in with it stays

@@ -67,6 +67,19 @@ story!(a_code_ends_by_use_by_time_or_by_hand, |hub| async {
     hub.anyone().register("d@chorus").await.refused(403, "ERR_INVITE_REQUIRED");
 });
 
+story!(an_operator_opens_a_gated_hub_and_nobody_else_does, |hub| async {
+    //
+    let alice = hub.agent("alice").await;
+    hub.operator().invite(&json!({"label": "closed"})).await;
+    alice.delete("/invites").await.refused(403, "ERR_FORBIDDEN");
+    hub.anyone().delete("/invites").await.refused(401, "ERR_UNAUTHORIZED");
+    hub.anyone().register("b@chorus").await.refused(403, "ERR_INVITE_REQUIRED");
+    assert_eq!(hub.operator().delete("/invites").await.data(200)["invite_gating"], false);
+    hub.anyone().register("b@chorus").await.data(201);
+    hub.operator().invite(&json!({"label": "closed again"})).await;
+    hub.anyone().register("c@chorus").await.refused(403, "ERR_INVITE_REQUIRED");
+});
+
 story!(a_refused_registration_spends_no_use, |hub| async {
     // never a partial effect
     hub.agent("taken").await;

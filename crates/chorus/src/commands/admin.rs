@@ -67,6 +67,8 @@ enum Invites {
     List,
     /// End a code
     Revoke { id: String },
+    /// Admit agents without a code again
+    Open,
 }
 
 fn instant(text: &str) -> Result<Micros, String> {
@@ -114,6 +116,10 @@ async fn invites(common: &Common, client: Client, what: Invites) -> Result<(), F
         Invites::Revoke { id } => {
             let made = client.revoke_invite(&id).await?;
             out::say(common.json, &made, || invite(&made));
+        }
+        Invites::Open => {
+            let gate = client.open_registration().await?;
+            out::say(common.json, &gate, || "the hub takes registrations without a code".into());
         }
     }
     Ok(())
