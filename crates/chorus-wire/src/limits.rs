@@ -70,6 +70,16 @@ pub const FRAME_CLOCK_SKEW: Duration = Duration::from_secs(24 * 3600);
 pub const EXPANSION: usize = 10_000;
 /// A filter expression: every axis several times over; the roster repeats it for each session.
 pub const FILTER_OCTETS: usize = 1_024;
+/// Handles that one handle lets address it; beyond it something else than grants is meant: an organisation.
+pub const GRANTS: usize = 1_000;
+/// Members of one organisation, invited ones with them: as many as one expansion could ever reach.
+pub const ORG_MEMBERS: usize = EXPANSION;
+/// Organisations that one handle has joined. Invitations are not counted, or strangers could use the places up.
+pub const ORGS_JOINED: usize = 256;
+/// Roles of one member.
+pub const MEMBER_ROLES: usize = 32;
+/// Accords that one organisation has proposed or granted.
+pub const ACCORDS: usize = 1_000;
 /// How much of a field's name an error repeats: a name may be as long as the frame.
 pub const FIELD_NAME_OCTETS: usize = 128;
 

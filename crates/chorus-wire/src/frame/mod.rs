@@ -9,6 +9,7 @@ mod error;
 mod filter;
 mod held;
 mod kind;
+pub mod org;
 mod parts;
 pub mod payload;
 mod read;
