@@ -35,15 +35,21 @@ pub struct Call {
     pub path: String,
     pub body: Option<String>,
     pub idempotency_key: Option<String>,
+    /// What else the call says about itself, such as its session.
+    pub headers: Vec<(&'static str, String)>,
 }
 
 impl Call {
     pub fn get(path: impl Into<String>) -> Self {
-        Self { method: Method::GET, path: path.into(), body: None, idempotency_key: None }
+        Self { method: Method::GET, path: path.into(), body: None, idempotency_key: None, headers: Vec::new() }
     }
 
     pub fn post(path: impl Into<String>, body: String) -> Self {
         Self { method: Method::POST, body: Some(body), ..Self::get(path) }
+    }
+
+    pub fn put(path: impl Into<String>, body: String) -> Self {
+        Self { method: Method::PUT, ..Self::post(path, body) }
     }
 
     pub fn delete(path: impl Into<String>) -> Self {
@@ -117,6 +123,9 @@ impl Client {
         if let Some(key) = call.idempotency_key {
             request = request.header("Idempotency-Key", key);
         }
+        for (name, value) in call.headers {
+            request = request.header(name, value);
+        }
         let exchange = async {
             let response = request.send().await.map_err(|e| self.broken(&e))?;
             self.read(response).await
@@ -173,9 +182,12 @@ struct Wrapped<T> {
     metadata: Option<Metadata>,
 }
 
+/// Wrapped as 001 and 002 print it, or bare as frames have it (R-13, FRM-83).
 #[derive(Deserialize)]
-struct Failed {
-    error: FailedBody,
+#[serde(untagged)]
+enum Failed {
+    Wrapped { error: FailedBody },
+    Bare(FailedBody),
 }
 
 #[derive(Deserialize)]
@@ -205,7 +217,7 @@ impl Answer {
 
     fn refusal(&self) -> Refusal {
         let (code, message) = match serde_json::from_slice::<Failed>(&self.body) {
-            Ok(failed) => (failed.error.code, failed.error.message),
+            Ok(Failed::Wrapped { error } | Failed::Bare(error)) => (error.code, error.message),
             Err(_) => (format!("HTTP_{}", self.status), format!("the hub answered with status {}", self.status)),
         };
         Refusal { status: self.status, code, message, retry_after: self.retry_after }

@@ -6,6 +6,7 @@ pub mod direct;
 pub mod envelope;
 pub mod error;
 pub mod files;
+pub mod frame;
 pub mod http;
 pub mod identity;
 pub mod limits;

@@ -43,3 +43,10 @@ pub const REPLIES_OWED: usize = 256;
 pub const INDEXED_PEERS: usize = 64;
 /// A line of a history file: an envelope, its frame, and room for what other tools add.
 pub const HISTORY_LINE_BYTES: usize = 1024 * 1024;
+
+/// Frames whose ids are remembered so that none is handed out twice (FRM-106): as many as a hub's ring keeps.
+pub const FRAMES_SEEN: usize = 10_000;
+/// Claims that are kept at once; beyond it the one that ends first is forgotten. Nobody reads a longer list.
+pub const CLAIMS: usize = 10_000;
+/// A replay is over when nothing has come for this long: a hub writes what waits in one go.
+pub const REPLAY_QUIET: Duration = Duration::from_millis(250);

@@ -19,6 +19,9 @@ pub struct Paths {
     pub activity: String,
     pub events: String,
     pub health: String,
+    pub frames: String,
+    pub handles: String,
+    pub orgs: String,
     /// What the hub calls itself to the outside.
     pub public_url: Option<String>,
     /// What short names stand for.
@@ -58,6 +61,9 @@ impl Paths {
             activity: path("activity", "/activity"),
             events: path("events", "/events"),
             health: path("health", "/health"),
+            frames: path("frames", "/frames"),
+            handles: path("handles", "/handles"),
+            orgs: path("orgs", "/orgs"),
             public_url: document.public_url,
             host_name: document.host_name,
         }
