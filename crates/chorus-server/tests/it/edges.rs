@@ -19,7 +19,7 @@ async fn raw(hub: &Hub, bytes: &[u8]) -> (u16, String, String) {
             }
         }
     };
-    tokio::time::timeout(PATIENCE, reading).await.expect("an answer or a close");
+    crate::hub::within(PATIENCE, reading).await.expect("an answer or a close");
     let text = String::from_utf8_lossy(&answer).into_owned();
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
     let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0);

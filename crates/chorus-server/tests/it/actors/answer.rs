@@ -1,5 +1,7 @@
 //! What came back, and the form it must have (TRN-38…40).
 
+use super::PATIENCE;
+use crate::hub::within;
 use chorus_wire::time::Micros;
 use reqwest::RequestBuilder;
 use serde_json::Value;
@@ -13,9 +15,12 @@ pub struct Answer {
 
 impl Answer {
     pub async fn of(request: RequestBuilder) -> Self {
-        let response = request.send().await.expect("an answer");
-        let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        Self { status, headers, text: response.text().await.expect("a whole answer") }
+        let asking = async {
+            let response = request.send().await.expect("an answer");
+            let (status, headers) = (response.status().as_u16(), response.headers().clone());
+            Self { status, headers, text: response.text().await.expect("a whole answer") }
+        };
+        within(PATIENCE, asking).await.expect("an answer in time")
     }
 
     pub fn header(&self, name: &str) -> &str {

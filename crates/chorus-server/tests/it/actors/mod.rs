@@ -35,7 +35,7 @@ impl Caller {
 
     pub fn request(&self, method: &str, path: &str) -> RequestBuilder {
         let method = Method::from_bytes(method.as_bytes()).unwrap();
-        let request = self.http.request(method, format!("{}{path}", self.base)).timeout(PATIENCE);
+        let request = self.http.request(method, format!("{}{path}", self.base));
         match &self.key {
             Some(key) => request.bearer_auth(key),
             None => request,

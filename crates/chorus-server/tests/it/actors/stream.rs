@@ -1,11 +1,11 @@
 //! A reader of event streams that keeps what it heard, byte for byte.
 
 use super::PATIENCE;
+use crate::hub::within;
 use chorus_wire::sse;
 use reqwest::RequestBuilder;
 use serde_json::Value;
 use std::collections::VecDeque;
-use tokio::time::timeout;
 
 pub struct Stream {
     response: reqwest::Response,
@@ -38,9 +38,7 @@ impl Event {
 
 impl Stream {
     pub async fn open(request: RequestBuilder) -> Self {
-        // The builder's deadline covers the body too, and a stream has none.
-        let request = request.timeout(std::time::Duration::from_secs(3600));
-        let response = timeout(PATIENCE, request.send()).await.expect("an answer in time").expect("an answer");
+        let response = within(PATIENCE, request.send()).await.expect("an answer in time").expect("an answer");
         assert_eq!(response.status(), 200, "{}", response.text().await.unwrap_or_default());
         let kind = response.headers().get("content-type").map(|v| v.to_str().unwrap_or_default().to_owned());
         assert!(kind.as_deref().unwrap_or_default().starts_with("text/event-stream"), "{kind:?}");
@@ -58,7 +56,7 @@ impl Stream {
                 let data = serde_json::from_str(&event.data).unwrap_or(Value::Null);
                 return Some(Event { name: event.name, id: event.id, text: event.data, data });
             }
-            let chunk = timeout(PATIENCE, self.response.chunk()).await.expect("an event in time");
+            let chunk = within(PATIENCE, self.response.chunk()).await.expect("an event in time");
             // A connection that is cut has ended like one that is closed.
             let Ok(Some(chunk)) = chunk else { return None };
             self.raw.extend_from_slice(&chunk);
@@ -97,7 +95,7 @@ impl Stream {
 
     /// Reads until the next chunk, whatever is in it.
     pub async fn chunk(&mut self) -> Option<Vec<u8>> {
-        let chunk = timeout(PATIENCE, self.response.chunk()).await.expect("a chunk in time").ok()??;
+        let chunk = within(PATIENCE, self.response.chunk()).await.expect("a chunk in time").ok()??;
         self.raw.extend_from_slice(&chunk);
         Some(chunk.to_vec())
     }

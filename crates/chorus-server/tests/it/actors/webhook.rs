@@ -1,13 +1,13 @@
 //! A receiver's endpoint on loopback that does what its script says, good or bad.
 
 use super::PATIENCE;
+use crate::hub::within;
 use serde_json::Value;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, mpsc};
-use tokio::time::timeout;
 
 /// What the endpoint does with a request.
 #[derive(Clone)]
@@ -118,7 +118,7 @@ impl Webhook {
 
     /// The next request.
     pub async fn hears(&mut self) -> Heard {
-        timeout(PATIENCE, self.heard.recv()).await.expect("a request in time").expect("a request")
+        within(PATIENCE, self.heard.recv()).await.expect("a request in time").expect("a request")
     }
 
     /// Whether nothing has come that was not yet taken.
