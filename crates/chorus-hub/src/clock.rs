@@ -72,3 +72,8 @@ pub(crate) fn new_secret(prefix: &str) -> chorus_wire::secret::Secret {
 pub(crate) fn new_id() -> uuid::Uuid {
     uuid::Builder::from_random_bytes(rand::random()).into_uuid()
 }
+
+/// A number that tells one life of a ring from every other; 48 bits keep the ids of events short.
+pub(crate) fn new_epoch() -> u64 {
+    (rand::random::<u64>() >> 16).max(1)
+}

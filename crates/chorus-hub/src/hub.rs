@@ -1,7 +1,9 @@
 //! The hub: its settings and the rooms behind it.
 
 use crate::bus::{Bus, Local};
+use crate::delivery::Ending;
 use crate::delivery::outgoing::{Outgoing, Policy};
+use crate::frame::Frames;
 use crate::identity::Keyring;
 use crate::store::{Entry, Store, log};
 use crate::{Clock, Result, ops};
@@ -56,6 +58,7 @@ struct Rooms {
     bus: Arc<dyn Bus>,
     keyring: Keyring,
     outgoing: Outgoing,
+    frames: Frames,
     opened: Duration,
 }
 
@@ -77,7 +80,7 @@ impl Hub {
         });
         let keyring = Keyring::new(&options.operator_keys);
         let opened = options.clock.steady();
-        let hub = Self(Arc::new(Rooms { options, store, bus, keyring, outgoing, opened }));
+        let hub = Self(Arc::new(Rooms { options, store, bus, keyring, outgoing, frames: Frames::default(), opened }));
         ops::maintenance::recover(&hub).await.map_err(refused)?;
         ops::maintenance::start(&hub);
         Ok(hub)
@@ -107,6 +110,16 @@ impl Hub {
         &self.0.outgoing
     }
 
+    pub(crate) fn frames(&self) -> &Frames {
+        &self.0.frames
+    }
+
+    /// Ends every stream of a principal: its key was rotated, or it is gone.
+    pub(crate) fn end_streams(&self, principal: i64, why: Ending) {
+        self.bus().end(principal, why);
+        self.frames().end(principal, why, self.clock().steady());
+    }
+
     /// The trace id of an entry of this hub's log.
     pub(crate) fn trace_id(&self, entry: &Entry) -> uuid::Uuid {
         log::trace_id(entry.seq, entry.at, self.store().salt)
@@ -126,6 +139,7 @@ impl Hub {
     /// Ends every open feed with a word to its reader. New ones are refused from here on.
     pub fn drain(&self) {
         self.bus().drain();
+        self.frames().drain(self.clock().steady());
     }
 
     /// Commits what is queued and closes the store. After it every write answers `ERR_UNAVAILABLE`.

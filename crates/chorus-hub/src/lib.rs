@@ -4,6 +4,7 @@ mod bus;
 pub mod clock;
 pub mod delivery;
 pub mod envelope;
+pub mod frame;
 pub mod hub;
 pub mod identity;
 pub mod ops;

@@ -68,6 +68,16 @@ pub const WHOLE_NUMBER: u64 = (1 << 53) - 1;
 pub const FRAME_CLOCK_SKEW: Duration = Duration::from_secs(24 * 3600);
 /// R-49, FRM-102: subscriptions that one frame may reach.
 pub const EXPANSION: usize = 10_000;
+/// how long a frame can be resumed from; beyond it a session asks instead. A repeated `frame_id` is known as long.
+pub const RING_KEPT: Duration = Duration::from_secs(300);
+/// the same in frames of one handle, and in ids of one sender.
+pub const RING_FRAMES: usize = 10_000;
+/// the same in bytes of one handle; 10 000 frames of ordinary size.
+pub const RING_BYTES: usize = 16 * 1024 * 1024;
+/// All rings together, so that many busy handles do not fill the machine; beyond it a ring that grows lets go of its oldest.
+pub const RINGS_BYTES: usize = 512 * 1024 * 1024;
+/// Open streams of one handle: what one frame may reach, so that a handle can always address all its own sessions.
+pub const STREAMS_PER_HANDLE: usize = EXPANSION;
 /// A filter expression: every axis several times over; the roster repeats it for each session.
 pub const FILTER_OCTETS: usize = 1_024;
 /// Handles that one handle lets address it; beyond it something else than grants is meant: an organisation.

@@ -25,6 +25,12 @@ pub fn opening(name: &str, data: &str) -> Bytes {
     Bytes::from(format!("event: {name}\nretry: {}\ndata: {data}\n\n", limits::STREAM_RETRY.as_millis()))
 }
 
+/// The same with an id, where a stream that breaks off at once can go on from.
+pub fn opening_at(name: &str, id: Cursor, data: &str) -> Bytes {
+    let retry = limits::STREAM_RETRY.as_millis();
+    Bytes::from(format!("event: {name}\nid: {id}\nretry: {retry}\ndata: {data}\n\n"))
+}
+
 /// One event as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {

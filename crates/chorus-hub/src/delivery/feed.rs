@@ -3,6 +3,7 @@
 use super::queue::{Ending, Queue, Taken};
 use super::render;
 use crate::bus::Topic;
+use crate::frame::Subscription;
 use crate::store::{Entry, Kind, Mark, log, messages};
 use crate::{Hub, Result};
 use bytes::Bytes;
@@ -10,7 +11,53 @@ use chorus_wire::{Code, Error, limits, sse};
 use std::sync::Arc;
 
 /// What its reader is still owed, in order. Dropping it is leaving.
-pub struct Feed {
+pub struct Feed(Source);
+
+/// Where it comes from.
+enum Source {
+    /// Kept for good: the inbox, and what operators watch.
+    Log(Logged),
+    /// Kept for minutes: the frames of a handle.
+    Ring(Subscription),
+}
+
+impl From<Subscription> for Feed {
+    fn from(subscription: Subscription) -> Self {
+        Self(Source::Ring(subscription))
+    }
+}
+
+impl Feed {
+    /// The next events. Safe to drop and call again.
+    pub async fn next(&mut self) -> Next {
+        match &mut self.0 {
+            Source::Log(logged) => logged.next().await,
+            Source::Ring(subscription) => subscription.next().await,
+        }
+    }
+
+    /// The socket takes nothing (true), or takes bytes again: what a delivery is depends on it.
+    pub fn blocked(&self, blocked: bool) {
+        match &self.0 {
+            Source::Log(logged) => logged.queue.blocked(blocked),
+            // It has a cursor and nothing that could fill up.
+            Source::Ring(_) => {}
+        }
+    }
+
+    /// The last events were written. Said by itself and not by asking for more, since a reader that leaves with its last
+    /// message has that message.
+    pub fn written(&mut self) {
+        match &mut self.0 {
+            Source::Log(logged) => logged.written(),
+            // FRM-72: after a frame is emitted nobody owes anything.
+            Source::Ring(_) => {}
+        }
+    }
+}
+
+/// A stream of the log: replay since the cursor, then live.
+struct Logged {
     hub: Hub,
     topic: Topic,
     queue: Arc<Queue>,
@@ -37,7 +84,7 @@ pub(crate) async fn open(hub: &Hub, topic: Topic, since: Option<i64>, connected:
     }
     let queue = Arc::<Queue>::default();
     let newest = hub.bus().subscribe(topic, queue.clone()).ok_or(Code::TooManyStreams)?;
-    let feed = Feed {
+    let feed = Logged {
         hub: hub.clone(),
         topic,
         queue,
@@ -47,12 +94,11 @@ pub(crate) async fn open(hub: &Hub, topic: Topic, since: Option<i64>, connected:
         waited: Vec::new(),
     };
     // The hub may have begun to stop between the question and the subscription.
-    if hub.bus().draining() { Err(Error::unavailable("the hub is stopping")) } else { Ok(feed) }
+    if hub.bus().draining() { Err(Error::unavailable("the hub is stopping")) } else { Ok(Feed(Source::Log(feed))) }
 }
 
-impl Feed {
-    /// The next events. Safe to drop and call again.
-    pub async fn next(&mut self) -> Next {
+impl Logged {
+    async fn next(&mut self) -> Next {
         if let Some(opening) = self.opening.take() {
             return Next::Events(vec![opening]);
         }
@@ -85,11 +131,6 @@ impl Feed {
         }
     }
 
-    /// The socket takes nothing (true), or takes bytes again: what a delivery is depends on it.
-    pub fn blocked(&self, blocked: bool) {
-        self.queue.blocked(blocked);
-    }
-
     /// A page of the log after the cursor. A short page is the last one: whatever was committed later is in the queue.
     async fn page(&mut self) -> Result<Vec<Bytes>> {
         self.queue.resume();
@@ -118,9 +159,8 @@ impl Feed {
         }
     }
 
-    /// The last events were written: a replay turns `queued` into `delivered`. Said by itself and not by asking for more,
-    /// since a reader that leaves with its last message has that message.
-    pub fn written(&mut self) {
+    /// A replay turns `queued` into `delivered`.
+    fn written(&mut self) {
         if self.waited.is_empty() {
             return;
         }
@@ -139,7 +179,7 @@ fn waits(entry: &Entry) -> bool {
     entry.kind == Kind::Message && entry.via == Some(Mark::Queued) && entry.delivered_at.is_none()
 }
 
-impl Drop for Feed {
+impl Drop for Logged {
     fn drop(&mut self) {
         self.hub.bus().unsubscribe(self.topic, &self.queue);
     }

@@ -34,6 +34,16 @@ impl Ending {
     }
 }
 
+impl Ending {
+    /// Whether the reader is still told what there was before the end.
+    pub(crate) const fn is_gentle(self) -> bool {
+        match self {
+            Ending::Shutdown | Ending::Unavailable => true,
+            Ending::KeyRotated | Ending::Unregistered => false,
+        }
+    }
+}
+
 /// What a stream finds when it looks.
 #[derive(Debug)]
 pub(super) enum Taken {

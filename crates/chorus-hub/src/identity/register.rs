@@ -193,7 +193,7 @@ fn finish(hub: &Hub, change: Change, key: Option<Secret>, market: bool) -> (bool
     if let Some(before) = &change.before {
         hub.keyring().forget(hub, before);
         if before.key_hash != change.after.key_hash {
-            hub.bus().end(before.id, Ending::KeyRotated);
+            hub.end_streams(before.id, Ending::KeyRotated);
         }
     }
     let agent = Arc::new(change.after);
@@ -242,6 +242,6 @@ pub async fn unregister(who: &Principal, hub: &Hub, name: &str) -> Result<Delete
     hub.keyring().forget(hub, &agent);
     let Some(gone) = gone else { return Ok(absent) };
     hub.keyring().forget(hub, &gone);
-    hub.bus().end(gone.id, Ending::Unregistered);
+    hub.end_streams(gone.id, Ending::Unregistered);
     Ok(Deleted { agent_id: gone.agent_id.to_string(), deleted: true })
 }

@@ -36,6 +36,7 @@ pub(crate) async fn recover(hub: &Hub) -> Result<()> {
 
 /// Trims until there is nothing left to trim, a small transaction at a time.
 pub(crate) async fn pass(hub: &Hub) -> Result<()> {
+    hub.frames().sweep(hub.clock().steady());
     let keep = hub.options().retain.map(|retain| hub.clock().now().minus(retain));
     while hub.store().write(async move |txn| Ok(retention::step(txn, keep).await?)).await? {}
     Ok(())

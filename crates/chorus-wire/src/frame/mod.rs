@@ -3,6 +3,7 @@
 //! A text is read once into a tree that borrows from it ([`read`]), held against tables ([`shape`], [`check`]), and only
 //! then made into a [`Frame`], which keeps the text as it was submitted for everybody who will hear it.
 
+mod answer;
 mod check;
 mod discovery;
 mod error;
@@ -18,6 +19,7 @@ mod shape;
 mod submission;
 mod word;
 
+pub use answer::{FrameFailure, Roster, RosterSession, Submitted};
 pub use discovery::{capabilities, payload_schema};
 pub use error::{FrameCode, FrameError};
 pub use filter::{Axis, Clause, Filter};

@@ -41,6 +41,11 @@ name! {
     Role, is_role
 }
 
+impl Ident {
+    /// The end of the sentence “it must be …”.
+    pub const MUST: &'static str = "1 to 128 letters, digits, '.', '_' and '-'";
+}
+
 fn is_ident(text: &str) -> bool {
     (1..=limits::SESSION_OCTETS).contains(&text.len())
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))

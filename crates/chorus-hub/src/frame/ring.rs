@@ -1,0 +1,121 @@
+//! The last frames of one handle, as events ready to be written: bounded in time, number and bytes.
+
+use super::label::Label;
+use bytes::Bytes;
+use chorus_wire::cursor::Cursor;
+use chorus_wire::{limits, sse};
+use serde::Serialize;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long and how much a hub keeps for those who come back, as it tells them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Retention {
+    pub seconds: u64,
+    pub frames: usize,
+    pub bytes: usize,
+}
+
+pub const RETENTION: Retention =
+    Retention { seconds: limits::RING_KEPT.as_secs(), frames: limits::RING_FRAMES, bytes: limits::RING_BYTES };
+
+/// What an entry costs beside its event: itself, its share of the label, the allocator's part. Without it a ring of tiny
+/// frames would hold several times its bound.
+const ENTRY_BYTES: usize = 256;
+
+pub(super) struct Entry {
+    pub event: Bytes,
+    pub label: Arc<Label>,
+    at: Duration,
+}
+
+impl Entry {
+    fn bytes(&self) -> usize {
+        self.event.len() + ENTRY_BYTES
+    }
+}
+
+pub(super) struct Ring {
+    epoch: u64,
+    /// The place of the newest frame that is no longer here; the first one kept follows it.
+    floor: u64,
+    entries: VecDeque<Entry>,
+    bytes: usize,
+    bounds: Retention,
+}
+
+impl Ring {
+    /// `epoch` is another one for every ring there ever is, so that an id of another life is known for what it is.
+    pub fn new(epoch: u64, bounds: Retention) -> Self {
+        Self { epoch, floor: 0, entries: VecDeque::new(), bytes: 0, bounds }
+    }
+
+    pub fn floor(&self) -> u64 {
+        self.floor
+    }
+
+    pub fn newest(&self) -> u64 {
+        self.floor + self.entries.len() as u64
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub fn cursor(&self, seq: u64) -> Cursor {
+        Cursor { epoch: self.epoch, seq }
+    }
+
+    /// Renders the event, once for everybody, and keeps it. Whatever no longer fits is let go, oldest first.
+    pub fn push(&mut self, text: &str, label: Arc<Label>, now: Duration) {
+        let id = self.cursor(self.newest() + 1);
+        let event = sse::event(label.kind.as_str(), Some(id), text);
+        let entry = Entry { event, label, at: now };
+        self.bytes += entry.bytes();
+        self.entries.push_back(entry);
+        while self.entries.len() > self.bounds.frames || self.bytes > self.bounds.bytes {
+            self.drop_oldest();
+        }
+        self.expire(now);
+    }
+
+    pub fn expire(&mut self, now: Duration) {
+        let kept = Duration::from_secs(self.bounds.seconds);
+        while self.entries.front().is_some_and(|entry| entry.at + kept < now) {
+            self.drop_oldest();
+        }
+    }
+
+    /// False when there is none.
+    pub fn drop_oldest(&mut self) -> bool {
+        let Some(entry) = self.entries.pop_front() else { return false };
+        self.bytes -= entry.bytes();
+        self.floor += 1;
+        // A burst is over: its room is given back.
+        if self.entries.is_empty() {
+            self.entries = VecDeque::new();
+        }
+        true
+    }
+
+    pub fn clear(&mut self) {
+        while self.drop_oldest() {}
+    }
+
+    /// Where a session that has heard up to `since` goes on, or nothing when that is not known to be without a gap.
+    pub fn resume(&self, since: Cursor) -> Option<u64> {
+        let known = since.epoch == self.epoch && (self.floor..=self.newest()).contains(&since.seq);
+        known.then_some(since.seq)
+    }
+
+    /// What is kept after a place, each with its own.
+    pub fn after(&self, seq: u64) -> impl Iterator<Item = (u64, &Entry)> {
+        let skip = seq.saturating_sub(self.floor) as usize;
+        let first = self.floor.max(seq) + 1;
+        (first..).zip(self.entries.range(skip.min(self.entries.len())..))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,141 @@
+//! What each sender has submitted lately: a repeated `frame_id` is answered as the first time and emitted once.
+
+use chorus_wire::frame::FrameError;
+use chorus_wire::limits;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use uuid::Uuid;
+
+const SHARDS: usize = 64;
+
+/// The answers to one sender's frames, kept as long and as many as a ring keeps frames.
+#[derive(Default)]
+struct Answers {
+    counts: HashMap<Uuid, u64>,
+    order: VecDeque<(Duration, Uuid)>,
+}
+
+impl Answers {
+    fn expire(&mut self, now: Duration) {
+        while let Some((at, id)) = self.order.front() {
+            if at.saturating_add(limits::RING_KEPT) >= now && self.order.len() <= limits::RING_FRAMES {
+                break;
+            }
+            self.counts.remove(id);
+            self.order.pop_front();
+        }
+    }
+}
+
+type Shard = HashMap<i64, Arc<Mutex<Answers>>>;
+
+pub(crate) struct Senders([Mutex<Shard>; SHARDS]);
+
+impl Default for Senders {
+    fn default() -> Self {
+        Self(std::array::from_fn(|_| Mutex::default()))
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Senders {
+    /// Emits the frame unless its id was emitted before. The sender's other submissions wait meanwhile, so that racing ones
+    /// find its answer and all its frames have one order everywhere. A refusal is not kept: the id stays free.
+    pub fn once(
+        &self,
+        sender: i64,
+        id: Uuid,
+        now: Duration,
+        emit: impl FnOnce() -> Result<u64, FrameError>,
+    ) -> Result<u64, FrameError> {
+        let shard = &self.0[sender.unsigned_abs() as usize % SHARDS];
+        let answers = locked(shard).entry(sender).or_default().clone();
+        let mut answers = locked(&answers);
+        answers.expire(now);
+        if let Some(count) = answers.counts.get(&id) {
+            return Ok(*count);
+        }
+        let count = emit()?;
+        answers.counts.insert(id, count);
+        answers.order.push_back((now, id));
+        Ok(count)
+    }
+
+    pub fn sweep(&self, now: Duration) {
+        for shard in &self.0 {
+            // Whoever holds one has taken it under this lock, so what only the map holds is in nobody's hands.
+            locked(shard).retain(|_, answers| {
+                Arc::strong_count(answers) > 1 || {
+                    let mut answers = locked(answers);
+                    answers.expire(now);
+                    !answers.order.is_empty()
+                }
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chorus_wire::frame::FrameCode;
+
+    const NOW: Duration = Duration::from_secs(1_000);
+
+    fn id(n: u128) -> Uuid {
+        Uuid::from_u128(n)
+    }
+
+    ///
+    #[test]
+    fn a_repeated_id_is_answered_as_the_first_time_and_emitted_once() {
+        let senders = Senders::default();
+        assert_eq!(senders.once(1, id(1), NOW, || Ok(7)), Ok(7));
+        assert_eq!(senders.once(1, id(1), NOW + limits::RING_KEPT, || panic!("emitted twice")), Ok(7));
+        assert_eq!(senders.once(2, id(1), NOW, || Ok(3)), Ok(3), "another sender's id is another id");
+        let later = NOW + limits::RING_KEPT + Duration::from_micros(1);
+        assert_eq!(senders.once(1, id(1), later, || Ok(9)), Ok(9));
+    }
+
+    ///
+    #[test]
+    fn after_a_refusal_the_id_is_free() {
+        let senders = Senders::default();
+        let refusal: FrameError = FrameCode::ExpansionTooLarge.into();
+        assert_eq!(senders.once(1, id(1), NOW, || Err(refusal.clone())), Err(refusal.clone()));
+        assert_eq!(senders.once(1, id(1), NOW, || Ok(1)), Ok(1));
+    }
+
+    #[test]
+    fn racing_submissions_of_one_id_are_emitted_once() {
+        let (senders, emitted) = (Senders::default(), std::sync::atomic::AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for n in 0..500 {
+                        let emit = || Ok(emitted.fetch_add(1, std::sync::atomic::Ordering::SeqCst));
+                        senders.once(1, id(n), NOW, emit).unwrap();
+                    }
+                });
+            }
+        });
+        assert_eq!(emitted.into_inner(), 500);
+    }
+
+    /// Law 6
+    #[test]
+    fn a_sender_is_remembered_up_to_the_bound_and_forgotten_when_its_time_is_over() {
+        let senders = Senders::default();
+        for n in 0..limits::RING_FRAMES as u128 + 10 {
+            senders.once(1, id(n), NOW, || Ok(0)).unwrap();
+        }
+        let kept = locked(&locked(&senders.0[1])[&1]).counts.len();
+        assert!((limits::RING_FRAMES..=limits::RING_FRAMES + 1).contains(&kept), "{kept}");
+        senders.sweep(NOW + limits::RING_KEPT + Duration::from_secs(1));
+        assert!(locked(&senders.0[1]).is_empty());
+    }
+}

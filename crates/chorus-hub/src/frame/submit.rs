@@ -1,0 +1,153 @@
+//! `POST /frames`: validate, know the sender, authorise, expand, emit, in this order and nothing in between (FRM-64, R-44).
+
+use super::label::{Except, Label, Only};
+use super::reach::{self, Reach, Target};
+use crate::identity::{self, Agent};
+use crate::{Hub, Principal};
+use chorus_wire::frame::{Frame, FrameCode, FrameError, Ident, Scope, Submission, Submitted};
+use chorus_wire::identity::{Handle, Name};
+use chorus_wire::{Error, limits};
+use std::sync::Arc;
+
+/// Which session submits, as far as it says so.
+#[derive(Clone, Debug, Default)]
+pub struct Submitter {
+    pub instrument: Option<Ident>,
+    pub session: Option<Ident>,
+    pub tool: Option<Ident>,
+    /// The session does not hear its own frame.
+    pub exclude_self: bool,
+}
+
+/// Emits a frame to the live sessions that its scope names. A refused frame reaches nobody (FRM-95).
+pub async fn submit(who: &Principal, hub: &Hub, body: &[u8], from: Submitter) -> Result<Submitted, FrameError> {
+    let outcome = accept(who, hub, body, from).await;
+    match &outcome {
+        Ok(_) => metrics::counter!("chorus_frames_total").increment(1),
+        Err(refusal) => {
+            metrics::counter!("chorus_frames_rejected_total", "code" => refusal.code.as_str()).increment(1);
+        }
+    }
+    outcome
+}
+
+async fn accept(who: &Principal, hub: &Hub, body: &[u8], from: Submitter) -> Result<Submitted, FrameError> {
+    let agent = who.agent()?;
+    if hub.bus().draining() {
+        return Err(Error::unavailable("the hub is stopping").into());
+    }
+    let submission = Submission::parse_at(body, hub.clock().now())?;
+    speaks_for_itself(hub, agent, &submission.frame).await?;
+    let scope = submission.scope()?;
+    let reach = reach_of(hub, agent, scope).await?;
+    emit(hub, agent, &submission.frame, scope, &reach, from)
+}
+
+/// FRM-07, FRM-100, R-04: the frame names its sender and the person behind it, and both are the key's own.
+async fn speaks_for_itself(hub: &Hub, agent: &Agent, frame: &Frame) -> Result<(), FrameError> {
+    let mine = agent.handle.as_deref();
+    let mismatch = |field: &str, message: &str| Err(FrameError::at(FrameCode::SenderIdentityMismatch, field, message));
+    if mine != Some(frame.sender_handle.as_str()) {
+        return mismatch("sender_handle", "sender_handle must be the handle of the key that submits the frame");
+    }
+    if mine == Some(frame.acted_by.as_str()) || is_owner(hub, agent, &frame.acted_by).await? {
+        return Ok(());
+    }
+    mismatch("acted_by", "acted_by must be the handle of the key that submits the frame, or of its owner")
+}
+
+/// Whether the handle is that of the agent's owner. The name of an owner is whatever its first agent called it, so whoever
+/// has that name today must also belong to the owner.
+async fn is_owner(hub: &Hub, agent: &Agent, handle: &Handle) -> Result<bool, FrameError> {
+    let Ok(name) = Name::parse("owner_id", &agent.owner_name) else {
+        return Ok(false);
+    };
+    let owner = identity::find(hub, &name).await?;
+    Ok(owner.is_some_and(|owner| owner.owner == agent.owner && owner.handle.as_deref() == Some(handle.as_str())))
+}
+
+/// One's own handle needs nobody's leave; everything else is looked up.
+async fn reach_of(hub: &Hub, agent: &Agent, scope: &Scope) -> Result<Reach, FrameError> {
+    match scope {
+        Scope::Handle(handle) | Scope::Prefix(handle, _) | Scope::Session(handle, ..)
+            if agent.handle.as_deref() == Some(handle.as_str()) =>
+        {
+            Ok(Reach { targets: vec![Target { id: agent.id, handle: handle.clone() }], own: true })
+        }
+        Scope::Handle(_)
+        | Scope::Prefix(..)
+        | Scope::Session(..)
+        | Scope::OrgMembers(_)
+        | Scope::OrgRole(..)
+        | Scope::Accord(..) => reach::resolve(hub, agent, scope).await,
+    }
+}
+
+fn emit(
+    hub: &Hub,
+    agent: &Agent,
+    frame: &Frame,
+    scope: &Scope,
+    reach: &Reach,
+    from: Submitter,
+) -> Result<Submitted, FrameError> {
+    let (rooms, now) = (&hub.frames().rooms, hub.clock().steady());
+    let label = Arc::new(Label {
+        kind: frame.kind(),
+        sender: frame.sender_handle.clone(),
+        tool: from.tool.or_else(|| from.instrument.as_ref().map(tool_of)),
+        org: scope.org().cloned(),
+        only: Only::of(scope),
+        except: from.session.filter(|_| from.exclude_self).map(|session| Except {
+            principal: agent.id,
+            instrument: from.instrument,
+            session,
+        }),
+    });
+    let recipient_count = hub.frames().senders.once(agent.id, frame.frame_id, now, || {
+        // One handle never has more streams than an expansion may reach, so only several are counted beforehand.
+        if reach.targets.len() > 1 {
+            let sessions: usize = reach.targets.iter().map(|target| rooms.sessions(target.id)).sum();
+            if sessions > limits::EXPANSION {
+                return Err(FrameCode::ExpansionTooLarge.into());
+            }
+        }
+        let emitted = reach.targets.iter().map(|target| rooms.publish(target.id, frame.text(), &label, now)).sum();
+        Ok(if reach.own { emitted } else { coarse(emitted) })
+    })?;
+    Ok(Submitted { frame_id: frame.frame_id, recipient_count })
+}
+
+/// whether another is there is private, how often even more so.
+fn coarse(count: u64) -> u64 {
+    match count {
+        0 => 0,
+        1..=9 => 1,
+        10.. => 10,
+    }
+}
+
+/// what stands before the instrument's first `-` is the class of tool it is.
+pub(super) fn tool_of(instrument: &Ident) -> Ident {
+    let prefix = instrument.as_str().split('-').next().unwrap_or_default();
+    Ident::parse(prefix).unwrap_or_else(|| instrument.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    ///
+    #[test]
+    fn towards_others_a_count_is_none_some_or_many() {
+        assert_eq!([0, 1, 9, 10, 9_999].map(coarse), [0, 1, 1, 10, 10]);
+    }
+
+    ///
+    #[test]
+    fn the_tool_is_what_stands_before_the_first_hyphen() {
+        for (instrument, tool) in [("cc-editor-2", "cc"), ("unknown", "unknown"), ("-x", "-x")] {
+            assert_eq!(tool_of(&Ident::parse(instrument).unwrap()).as_str(), tool);
+        }
+    }
+}
