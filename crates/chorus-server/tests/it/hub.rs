@@ -1,6 +1,6 @@
 //! A hub of its own for every story: fresh directory, free port, time held still.
 
-use crate::actors::{Agent, Anyone, Caller, Operator};
+use crate::actors::{Agent, Anyone, Caller, Operator, PATIENCE};
 use crate::postgres::Database;
 use chorus_hub::Clock;
 use chorus_server::{Running, Settings, start};
@@ -46,7 +46,8 @@ impl Hub {
         settings.hub.clock = Clock::held(Micros::parse("2026-03-20T10:00:00Z").unwrap());
         settings.hub.database = database.as_ref().map(|d| Secret::new(&d.url));
         with(&mut settings);
-        let running = start(settings.clone()).await.expect("the hub starts");
+        let running =
+            within(PATIENCE, start(settings.clone())).await.expect("a start in time").expect("the hub starts");
         let url = running.url();
         Self { running: Some(running), url, settings, http: client(), dir, _database: database }
     }
@@ -54,14 +55,15 @@ impl Hub {
     /// Stops it in good order.
     pub async fn stop(&mut self) {
         if let Some(running) = self.running.take() {
-            running.stop().await;
+            within(PATIENCE, running.stop()).await.expect("a stop in time");
         }
     }
 
     /// Stops it and opens it again on the same data; its clock goes on from where it was, its port is another.
     pub async fn restart(&mut self) {
         self.stop().await;
-        let running = start(self.settings.clone()).await.expect("the hub starts again");
+        let starting = start(self.settings.clone());
+        let running = within(PATIENCE, starting).await.expect("a start in time").expect("the hub starts again");
         self.url = running.url();
         self.running = Some(running);
     }
@@ -140,7 +142,7 @@ pub async fn eventually<F: Future<Output = bool>>(what: &str, mut ready: impl Fn
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    within(crate::actors::PATIENCE, asking).await.unwrap_or_else(|| panic!("never: {what}"));
+    within(PATIENCE, asking).await.unwrap_or_else(|| panic!("never: {what}"));
 }
 
 /// What `work` comes to, or `None` when it takes longer than `limit`. Counted in small steps, so that a machine that stands
