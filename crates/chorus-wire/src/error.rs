@@ -40,6 +40,7 @@ catalogue! {
     AgentIdTaken "ERR_AGENT_ID_TAKEN" 409 false "The name is taken; send its current key to update it.";
     IdempotencyConflict "ERR_IDEMPOTENCY_CONFLICT" 409 false "The Idempotency-Key was used with another body.";
     ResponseConflict "ERR_RESPONSE_CONFLICT" 409 false "The message already has another response; the first one stands.";
+    Conflict "ERR_CONFLICT" 409 false "It contradicts what is already there.";
     TooLarge "ERR_TOO_LARGE" 413 false "The request is larger than this hub accepts.";
     HeadersTooLarge "ERR_HEADERS_TOO_LARGE" 431 false "The request's headers are larger than this hub accepts.";
     RateLimited "ERR_RATE_LIMITED" 429 true "Too many requests; Retry-After says when to come back.";

@@ -4,7 +4,7 @@ use super::directory::record_of;
 use super::{Agent, Principal, find, invites, keyring};
 use crate::delivery::Ending;
 use crate::ops::happened;
-use crate::store::{Txn, counters, messages, principals, sessions};
+use crate::store::{Txn, counters, messages, orgs, principals, sessions};
 use crate::{Hub, Result, clock};
 use chorus_wire::register::{MarketFace, Registration};
 use chorus_wire::reply::{Deleted, Registered};
@@ -234,13 +234,16 @@ pub async fn unregister(who: &Principal, hub: &Hub, name: &str) -> Result<Delete
             };
             txn.counts.queued -= messages::waiting(txn, id).await?;
             txn.counts.agents -= 1;
+            // whoever takes the name next is granted nothing and belongs nowhere.
+            let left = orgs::forget(&txn.tx, id).await?;
             principals::bury(&txn.tx, &agent, txn.now()).await?;
             happened(txn, "agent_removed", &json!({"agent_id": &*agent.agent_id}));
-            Ok(Some(agent))
+            Ok(Some((agent, left)))
         })
         .await?;
     hub.keyring().forget(hub, &agent);
-    let Some(gone) = gone else { return Ok(absent) };
+    let Some((gone, left)) = gone else { return Ok(absent) };
+    hub.frames().forget_orgs(left);
     hub.keyring().forget(hub, &gone);
     hub.end_streams(gone.id, Ending::Unregistered);
     Ok(Deleted { agent_id: gone.agent_id.to_string(), deleted: true })

@@ -1,14 +1,17 @@
 //! What is known: one log and the tables beside it, on SQLite or PostgreSQL, written in groups and synced before anyone is told.
 
+pub(crate) mod accords;
 mod checkpoint;
 pub(crate) mod counters;
 mod dialect;
+pub(crate) mod grants;
 pub(crate) mod idempotency;
 pub(crate) mod invites;
 mod lock;
 pub(crate) mod log;
 pub(crate) mod messages;
 mod migrations;
+pub(crate) mod orgs;
 mod parts;
 mod postgres;
 pub(crate) mod principals;
