@@ -3,7 +3,7 @@
 use crate::{doors::Doors, reply};
 use axum::{extract::State, response::Response};
 use bytes::Bytes;
-use chorus_wire::reply::Failure;
+use chorus_wire::{frame::FrameFailure, reply::Failure};
 use http::{HeaderValue, StatusCode, header};
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
@@ -14,11 +14,12 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 #[derive(OpenApi)]
 #[openapi(
     info(title = "Chorus", description = "How AI agents talk: one hub, one identity, one key.", license(name = "Apache-2.0")),
-    components(schemas(Failure)),
+    components(schemas(Failure, FrameFailure)),
     modifiers(&Keys),
     tags(
         (name = "identity", description = "Who is who: agents, their keys, how they come and go"),
         (name = "envelope", description = "Messages from one agent to another"),
+        (name = "frame", description = "Short announcements to the live sessions of a handle, an organisation, an accord"),
         (name = "ops", description = "For operators and their machines")
     )
 )]
@@ -75,8 +76,10 @@ pub fn finish(mut api: utoipa::openapi::OpenApi) -> Bytes {
 }
 
 fn complete(operation: &mut Operation) {
+    let framed = operation.tags.iter().flatten().any(|tag| tag == "frame");
+    let failure = if framed { "FrameFailure" } else { "Failure" };
     for (status, description) in EVERYWHERE {
-        let schema = RefOr::Ref(Ref::from_schema_name("Failure"));
+        let schema = RefOr::Ref(Ref::from_schema_name(failure));
         let content = ContentBuilder::new().schema(Some(schema)).build();
         let response = ResponseBuilder::new().description(description).content("application/json", content).build();
         operation.responses.responses.entry(status.into()).or_insert(RefOr::T(response));

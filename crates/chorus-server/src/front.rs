@@ -2,7 +2,7 @@
 
 use crate::auth::{self, Asked};
 use crate::limit::Budget;
-use crate::{cors, doors::Doors, ops::metrics, query, reply, reply::Refused};
+use crate::{cors, doors::Doors, ops::metrics, query, reply, reply::Form, reply::Refused};
 use axum::extract::{ConnectInfo, MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -25,6 +25,7 @@ pub async fn around(State(doors): State<Doors>, request: Request, next: Next) ->
     let method = request.method().clone();
     let cross_origin = request.headers().contains_key(header::ORIGIN);
     let keyed = request.headers().contains_key(header::AUTHORIZATION);
+    let form = Form::of(request.uri().path());
 
     let mut budget = None;
     let answered = inside(&doors, request, next, route.as_ref(), &mut budget);
@@ -33,7 +34,7 @@ pub async fn around(State(doors): State<Doors>, request: Request, next: Next) ->
         Ok(Err(refusal)) => Refused::from(refusal).into_response(),
         Err(_) => Refused::from(Error::internal("the handler panicked")).into_response(),
     };
-    reply::settle(&mut response, doors.hub.clock().now(), id.to_str().unwrap_or_default());
+    reply::settle(&mut response, doors.hub.clock().now(), id.to_str().unwrap_or_default(), form);
 
     let status = response.status();
     let headers = response.headers_mut();

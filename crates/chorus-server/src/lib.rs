@@ -7,6 +7,7 @@ mod contract;
 mod cors;
 mod doors;
 mod envelope;
+mod frame;
 mod front;
 mod limit;
 mod markdown;

@@ -3,6 +3,7 @@
 use crate::doors::Doors;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
+use chorus_wire::frame::FrameError;
 use chorus_wire::reply::{Failure, MarketFailure, Metadata, Success};
 use chorus_wire::{Code, Error, time::Micros};
 use http::{HeaderValue, StatusCode, header};
@@ -16,18 +17,46 @@ pub enum Form {
     Wrapped,
     /// `{"error_code","error_message"}`, the jobs document's (R-65).
     Market,
+    /// `{"code","field"?,"message"}`, the fan-out draft's (R-45).
+    Frame,
 }
 
-/// An error on its way out. It becomes bytes in [`settle`], where the clock and the request's id are known.
+/// Everything under these paths is refused in the form of frames.
+const FRAME_PATHS: [&str; 3] = ["/frames", "/handles", "/orgs"];
+
+impl Form {
+    /// The form of the protocol whose path it is, for what is refused before or beside a handler.
+    pub fn of(path: &str) -> Self {
+        let under = |root: &&str| path.strip_prefix(*root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        if FRAME_PATHS.iter().any(|root| under(&root)) { Self::Frame } else { Self::Wrapped }
+    }
+}
+
+/// An error on its way out. It becomes bytes in [`settle`], where the clock, the path and the request's id are known.
 #[derive(Clone, Debug)]
-pub struct Refused {
-    error: Error,
-    form: Form,
+pub enum Refused {
+    /// In the words of the hub.
+    Hub(Error, Form),
+    /// In the words of frames.
+    Frame(FrameError),
 }
 
 impl Refused {
     pub fn new(error: Error, form: Form) -> Self {
-        Self { error, form }
+        Self::Hub(error, form)
+    }
+
+    fn status(&self) -> u16 {
+        match self {
+            Self::Hub(error, _) => error.code.status(),
+            Self::Frame(error) => error.code.status(),
+        }
+    }
+}
+
+impl From<FrameError> for Refused {
+    fn from(error: FrameError) -> Self {
+        Self::Frame(error)
     }
 }
 
@@ -46,14 +75,10 @@ impl From<Code> for Refused {
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
         let mut response = Response::new(Body::empty());
-        *response.status_mut() = status_of(self.error.code);
+        *response.status_mut() = StatusCode::from_u16(self.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         response.extensions_mut().insert(self);
         response
     }
-}
-
-fn status_of(code: Code) -> StatusCode {
-    StatusCode::from_u16(code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
 /// `{"success":true,"data":…,"metadata":{…}}`
@@ -80,31 +105,42 @@ pub fn text(status: StatusCode, content_type: &'static str, body: impl Into<Body
     response
 }
 
-/// Writes the body of a refusal and logs its cause: the one place where both happen.
-pub fn settle(response: &mut Response, now: Micros, request_id: &str) {
-    let Some(Refused { error, form }) = response.extensions_mut().remove::<Refused>() else {
-        return;
+/// Writes the body of a refusal and logs its cause: the one place where both happen. `path` is the form of its path.
+pub fn settle(response: &mut Response, now: Micros, request_id: &str, path: Form) {
+    let refused = match (response.extensions_mut().remove::<Refused>(), path) {
+        (None, _) => return,
+        (Some(Refused::Hub(error, _)), Form::Frame) => Refused::Frame(error.into()),
+        (Some(refused), Form::Wrapped | Form::Market | Form::Frame) => refused,
     };
-    if let Some(cause) = &error.cause {
-        tracing::error!(request_id, code = error.code.as_str(), cause, "a request failed");
+    let status = refused.status();
+    let (body, code, cause, retry_after) = match refused {
+        Refused::Hub(error, form) => (hub_body(&error, form, now), error.code.as_str(), error.cause, error.retry_after),
+        Refused::Frame(error) => (error.to_json().into_bytes(), error.code.as_str(), error.cause, error.retry_after),
+    };
+    if let Some(cause) = cause {
+        tracing::error!(request_id, code, cause, "a request failed");
     }
+    *response.body_mut() = Body::from(body);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if status == 401 {
+        headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"chorus\""));
+    }
+    if let Some(seconds) = retry_after.or(matches!(status, 429 | 503).then_some(1)) {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+}
+
+fn hub_body(error: &Error, form: Form, now: Micros) -> Vec<u8> {
     let body = match form {
-        Form::Wrapped => serde_json::to_vec(&Failure::new(&error, now)),
+        Form::Wrapped => serde_json::to_vec(&Failure::new(error, now)),
         Form::Market => serde_json::to_vec(&MarketFailure {
             error_code: error.code.as_str().into(),
             error_message: error.message.clone(),
         }),
+        Form::Frame => serde_json::to_vec(&FrameError::from(error.clone())),
     };
-    *response.body_mut() = Body::from(body.unwrap_or_default());
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    let status = error.code.status();
-    if status == 401 {
-        headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"chorus\""));
-    }
-    if let Some(seconds) = error.retry_after.or(matches!(status, 429 | 503).then_some(1)) {
-        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
-    }
+    body.unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -113,8 +149,12 @@ mod tests {
     use http_body_util::BodyExt;
 
     async fn settled(refused: Refused) -> (http::response::Parts, String) {
+        settled_at(refused, Form::Wrapped).await
+    }
+
+    async fn settled_at(refused: Refused, path: Form) -> (http::response::Parts, String) {
         let mut response = refused.into_response();
-        settle(&mut response, Micros(0), "r");
+        settle(&mut response, Micros(0), "r", path);
         let (parts, body) = response.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
         (parts, String::from_utf8(body.to_vec()).unwrap())
@@ -144,5 +184,22 @@ mod tests {
     async fn a_missing_key_is_asked_for_by_its_scheme() {
         let (parts, _) = settled(Code::Unauthorized.into()).await;
         assert!(parts.headers[header::WWW_AUTHENTICATE].to_str().unwrap().starts_with("Bearer"));
+    }
+
+    /// R-45, R-53: whoever refuses it, a path of frames answers in their form.
+    #[tokio::test]
+    async fn on_a_path_of_frames_every_refusal_has_the_drafts_form() {
+        for path in ["/frames", "/handles/~alice/stream", "/orgs/~acme/members/~bob"] {
+            assert_eq!(Form::of(path), Form::Frame, "{path}");
+        }
+        for path in ["/", "/framework", "/agents/frames", "/messages", "/organs"] {
+            assert_eq!(Form::of(path), Form::Wrapped, "{path}");
+        }
+        let (parts, body) = settled_at(Code::RateLimited.into(), Form::Frame).await;
+        assert_eq!((parts.status.as_u16(), parts.headers[header::RETRY_AFTER].as_bytes()), (429, &b"1"[..]));
+        assert!(body.starts_with(r#"{"code":"rate-limited","message":""#), "{body}");
+        let (parts, body) = settled_at(FrameError::missing("kind").into(), Form::Frame).await;
+        assert_eq!(parts.status, 400);
+        assert_eq!(body, r#"{"code":"field-missing","field":"kind","message":"kind is required"}"#);
     }
 }

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "in a test, what is not there is a failure")]
 
 use chorus_server::{Running, Settings, start};
-use chorus_wire::Code;
+use chorus_wire::{Code, frame::FrameCode};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -68,10 +68,12 @@ fn the_page_of_errors_and_the_table_say_the_same() {
         let row = (status.parse::<u16>().unwrap(), retryable, meaning.to_owned());
         assert!(rows.insert(code.trim_matches('`').to_owned(), row).is_none(), "{code} is there twice");
     }
-    let table: BTreeMap<_, _> = Code::ALL
-        .iter()
-        .map(|code| (code.as_str().to_owned(), (code.status(), code.retryable(), code.sentence().to_owned())))
-        .collect();
+    let hub = Code::ALL.iter().map(|code| (code.as_str(), code.status(), code.retryable(), code.sentence()));
+    let frame = FrameCode::ALL.iter().map(|code| (code.as_str(), code.status(), code.retryable(), code.sentence()));
+    let row = |(code, status, retryable, meaning): (&str, u16, bool, &str)| {
+        (code.to_owned(), (status, retryable, meaning.to_owned()))
+    };
+    let table: BTreeMap<_, _> = hub.chain(frame).map(row).collect();
     assert_eq!(rows, table);
 }
 
@@ -144,7 +146,12 @@ async fn every_route_of_the_contract_is_there_and_no_other_method_is() {
                 assert_eq!(status, 405, "{name}");
                 assert!(reply.headers().contains_key("allow"), "{name}");
                 let body: Value = reply.json().await.unwrap();
-                assert_eq!(body["error"]["code"], "ERR_METHOD_NOT_ALLOWED", "{name}");
+                let framed = ["/frames", "/handles/", "/orgs"].iter().any(|root| path.starts_with(root));
+                let (place, code) = match framed {
+                    true => ("/code", "method-not-allowed"),
+                    false => ("/error/code", "ERR_METHOD_NOT_ALLOWED"),
+                };
+                assert_eq!(body.pointer(place).and_then(Value::as_str), Some(code), "{name}");
             }
         }
     }
@@ -167,5 +174,6 @@ async fn the_printed_examples_are_valid_requests() {
     chorus_wire::register::Registration::parse(&example("RegistrationBody")).unwrap();
     chorus_wire::register::Registration::parse_operator(&example("OperatorRegistrationBody")).unwrap();
     chorus_wire::message::SendRequest::parse(&example("SendBody")).unwrap();
+    chorus_wire::frame::Submission::parse(&example("FrameSubmission")).unwrap();
     server.stop().await;
 }

@@ -26,6 +26,22 @@ pub struct Opening {
     pub since: Option<String>,
 }
 
+impl Opening {
+    /// What can be wrong with it, whoever asks.
+    pub fn check(&self) -> Result<(), FrameError> {
+        parse_handle(&self.handle)?;
+        self.parts().map(drop)
+    }
+
+    /// The filter, and the instrument, session and tool as far as they are given.
+    fn parts(&self) -> Result<(Filter, [Option<Ident>; 3]), FrameError> {
+        let filter = Filter::parse(self.filter.as_deref().unwrap_or_default())?;
+        let instrument = ident("instrument", self.instrument.as_deref())?;
+        let session = ident("session", self.session.as_deref())?;
+        Ok((filter, [instrument, session, ident("tool", self.tool.as_deref())?]))
+    }
+}
+
 /// The data of the first event.
 #[derive(Serialize)]
 struct Connected<'a> {
@@ -54,9 +70,13 @@ pub async fn open(who: &Principal, hub: &Hub, opening: Opening) -> Result<Feed, 
     Ok(Feed::from(subscription))
 }
 
+pub(super) fn parse_handle(text: &str) -> Result<Handle, FrameError> {
+    Handle::parse(text).ok_or_else(|| FrameError::invalid("handle", "a handle such as ~alice"))
+}
+
 /// the stream of a handle is for its own sessions.
 fn own_handle(agent: &Agent, text: &str) -> Result<Handle, FrameError> {
-    let handle = Handle::parse(text).ok_or_else(|| FrameError::invalid("handle", "a handle such as ~alice"))?;
+    let handle = parse_handle(text)?;
     match agent.handle.as_deref() == Some(handle.as_str()) {
         true => Ok(handle),
         false => Err(FrameError::new(FrameCode::Forbidden, "a handle's stream is open to that handle's key only")),
@@ -71,10 +91,7 @@ async fn still_there(hub: &Hub, agent: &Agent, handle: &Handle) -> Result<(), Fr
 }
 
 fn session_of(hub: &Hub, agent: &Agent, opening: &Opening) -> Result<Session, FrameError> {
-    let filter = Filter::parse(opening.filter.as_deref().unwrap_or_default())?;
-    let instrument = ident("instrument", opening.instrument.as_deref())?;
-    let session = ident("session", opening.session.as_deref())?;
-    let tool = ident("tool", opening.tool.as_deref())?;
+    let (filter, [instrument, session, tool]) = opening.parts()?;
     let instrument = instrument.or_else(|| Ident::parse("unknown")).ok_or(FrameCode::Internal)?;
     let session = session.or_else(|| Ident::parse(&clock::new_id().to_string())).ok_or(FrameCode::Internal)?;
     let tool = tool.unwrap_or_else(|| tool_of(&instrument));

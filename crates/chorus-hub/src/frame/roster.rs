@@ -1,13 +1,12 @@
 //! `GET /handles/{handle}/roster`: which sessions of a handle are live, for itself and those it lets address it (FRM-109, R-50).
 
-use super::reach;
+use super::{open::parse_handle, reach};
 use crate::{Hub, Principal};
 use chorus_wire::frame::{FrameCode, FrameError, Roster, RosterSession, Scope};
-use chorus_wire::identity::Handle;
 
 pub async fn roster(who: &Principal, hub: &Hub, handle: &str) -> Result<Roster, FrameError> {
     let agent = who.agent()?;
-    let handle = Handle::parse(handle).ok_or_else(|| FrameError::invalid("handle", "a handle such as ~alice"))?;
+    let handle = parse_handle(handle)?;
     let id = if agent.handle.as_deref() == Some(handle.as_str()) {
         agent.id
     } else {

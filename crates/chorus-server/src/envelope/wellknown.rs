@@ -55,6 +55,19 @@ struct Endpoints {
     activity: &'static str,
     events: &'static str,
     openapi: &'static str,
+    frames: &'static str,
+    frame_stream: &'static str,
+    roster: &'static str,
+    grants: &'static str,
+    grant: &'static str,
+    orgs: &'static str,
+    members: &'static str,
+    member: &'static str,
+    accept_membership: &'static str,
+    accords: &'static str,
+    accord: &'static str,
+    accept_accord: &'static str,
+    mcp: &'static str,
 }
 
 const ENDPOINTS: Endpoints = Endpoints {
@@ -81,6 +94,19 @@ const ENDPOINTS: Endpoints = Endpoints {
     activity: "/activity",
     events: "/events",
     openapi: "/openapi.json",
+    frames: "/frames",
+    frame_stream: "/handles/{handle}/stream",
+    roster: "/handles/{handle}/roster",
+    grants: "/handles/{handle}/grants",
+    grant: "/handles/{handle}/grants/{other}",
+    orgs: "/orgs",
+    members: "/orgs/{org}/members",
+    member: "/orgs/{org}/members/{member}",
+    accept_membership: "/orgs/{org}/members/{member}/accept",
+    accords: "/orgs/{org}/accords",
+    accord: "/orgs/{org}/accords/{id}",
+    accept_accord: "/orgs/{org}/accords/{id}/accept",
+    mcp: "/.well-known/mcp.json",
 };
 
 #[derive(Serialize, ToSchema)]
@@ -97,6 +123,9 @@ struct Capabilities {
     receipts: bool,
     a2a_envelope: bool,
     skill_languages: Vec<&'static str>,
+    /// Kinds, payload shapes, scopes, filter axes and bounds of frames, as JSON Schema where it applies.
+    #[schema(value_type = Object)]
+    frames: serde_json::Value,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -110,6 +139,7 @@ struct Limits {
     max_header_bytes: usize,
     max_page: usize,
     max_streams_per_agent: usize,
+    max_streams_per_handle: usize,
     idempotency_seconds: u64,
     session_token_seconds: u64,
     webhook_timeout_ms: u64,
@@ -119,6 +149,15 @@ struct Limits {
 struct Retention {
     /// Null: for good.
     messages_seconds: Option<u64>,
+    frames: FrameRetention,
+}
+
+/// Frames are kept in memory only, whichever of the three is reached first; then they are gone (FRM-112).
+#[derive(Serialize, ToSchema)]
+struct FrameRetention {
+    seconds: u64,
+    frames: usize,
+    bytes: usize,
 }
 
 /// What this hub is, where its routes are and what it allows
@@ -144,6 +183,7 @@ async fn discovery(State(doors): State<Doors>) -> Answer {
             receipts: true,
             a2a_envelope: true,
             skill_languages: SKILLS.iter().map(|(lang, _)| *lang).collect(),
+            frames: chorus_wire::frame::capabilities(),
         },
         limits: Limits {
             max_agents: hub.max_agents,
@@ -153,11 +193,19 @@ async fn discovery(State(doors): State<Doors>) -> Answer {
             max_header_bytes: limits::HEADER_BYTES,
             max_page: limits::HISTORY_PAGE,
             max_streams_per_agent: limits::STREAMS_PER_SUBJECT,
+            max_streams_per_handle: limits::STREAMS_PER_HANDLE,
             idempotency_seconds: limits::IDEMPOTENCY_KEPT.as_secs(),
             session_token_seconds: limits::SESSION_TOKEN_LIFE.as_secs(),
             webhook_timeout_ms: hub.webhook_timeout.as_millis() as u64,
         },
-        retention: Retention { messages_seconds: hub.retain.map(|kept| kept.as_secs()) },
+        retention: Retention {
+            messages_seconds: hub.retain.map(|kept| kept.as_secs()),
+            frames: FrameRetention {
+                seconds: limits::RING_KEPT.as_secs(),
+                frames: limits::RING_FRAMES,
+                bytes: limits::RING_BYTES,
+            },
+        },
     };
     let mut response = reply::bare(StatusCode::OK, &document)?;
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=60"));

@@ -1,0 +1,17 @@
+//! The doors of frames; each file mounts its own routes. Refusals here have the draft's own form.
+
+mod discovery;
+mod roster;
+mod stream;
+mod submit;
+
+use crate::doors::Doors;
+use utoipa_axum::router::OpenApiRouter;
+
+pub fn routes() -> OpenApiRouter<Doors> {
+    OpenApiRouter::default()
+        .merge(submit::routes())
+        .merge(stream::routes())
+        .merge(roster::routes())
+        .merge(discovery::routes())
+}

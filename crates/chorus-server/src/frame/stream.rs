@@ -1,0 +1,63 @@
+//! `GET /handles/{handle}/stream`: the frames for a handle's sessions, as they come (FRM-62…82, R-42).
+
+use crate::query::{Query, Segment};
+use crate::{auth::Asked, doors::Doors, reply::Answer, stream};
+use axum::extract::State;
+use chorus_hub::frame::{self, Opening};
+use chorus_hub::identity;
+use chorus_wire::frame::{FrameError, FrameFailure};
+use chorus_wire::{Code, Result};
+use http::HeaderMap;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+pub fn routes() -> OpenApiRouter<Doors> {
+    OpenApiRouter::default().routes(routes!(subscribe))
+}
+
+/// The frames for my sessions: a stream of events named by kind that stays open
+#[utoipa::path(get, path = "/handles/{handle}/stream", tag = "frame", security(("agent_key" = [])),
+    params(("handle" = String, Path, description = "My own, such as ~alice"),
+        ("filter" = Option<String>, Query, description = "axis:value clauses that must all hold, separated by commas"),
+        ("instrument" = Option<String>, Query, description = "Who I am; `unknown` without"),
+        ("session" = Option<String>, Query, description = "Which of my sessions; a random id without"),
+        ("tool" = Option<String>, Query, description = "My class of tool; the instrument up to its first '-' without"),
+        ("session_token" = Option<String>, Query, description = "A token of POST /agent/session, instead of the key"),
+        ("Last-Event-ID" = Option<String>, Header, description = "First what is kept after this id; a `resume-gap` event says that something is not")),
+    responses((status = 200, content_type = "text/event-stream", body = String), (status = 401, body = FrameFailure),
+        (status = 403, body = FrameFailure, description = "Another handle's stream")))]
+async fn subscribe(
+    State(doors): State<Doors>,
+    Segment(handle): Segment,
+    query: Query,
+    headers: HeaderMap,
+    Asked(asked): Asked,
+) -> Answer {
+    let opening = opening(handle, &query, &headers)?;
+    // A key in a URL ends up in logs and histories, so it is not read even when a good one is beside it.
+    if query.has("token") {
+        return Err(Code::Deprecated.into());
+    }
+    let who = match query.one("session_token")? {
+        Some("") => return Err(FrameError::invalid("session_token", "a token of POST /agent/session").into()),
+        Some(token) => {
+            // A mistake elsewhere does not cost the token.
+            opening.check()?;
+            identity::authenticate_session(&doors.hub, token).await?
+        }
+        None => asked?,
+    };
+    Ok(stream::reply(frame::open(&who, &doors.hub, opening).await?))
+}
+
+fn opening(handle: String, query: &Query, headers: &HeaderMap) -> Result<Opening> {
+    let given = |name: &str| query.one(name).map(|value| value.map(str::to_owned));
+    Ok(Opening {
+        handle,
+        filter: given("filter")?,
+        instrument: given("instrument")?,
+        session: given("session")?,
+        tool: given("tool")?,
+        // Bytes that are no text are an id that nobody gave out.
+        since: headers.get("last-event-id").map(|id| String::from_utf8_lossy(id.as_bytes()).into_owned()),
+    })
+}
