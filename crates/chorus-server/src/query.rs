@@ -149,6 +149,18 @@ impl FromRequestParts<Doors> for Segment {
     }
 }
 
+/// The two parameters of a path.
+pub struct Pair(pub String, pub String);
+
+impl FromRequestParts<Doors> for Pair {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, doors: &Doors) -> std::result::Result<Self, Refused> {
+        let path = Path::<(String, String)>::from_request_parts(parts, doors).await;
+        path.map(|Path((one, other))| Self(one, other)).map_err(|e| Error::validation(e.body_text()).into())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,9 @@
 //! The doors of frames; each file mounts its own routes. Refusals here have the draft's own form.
 
+mod accords;
 mod discovery;
+mod grants;
+mod orgs;
 mod roster;
 mod stream;
 mod submit;
@@ -13,5 +16,8 @@ pub fn routes() -> OpenApiRouter<Doors> {
         .merge(submit::routes())
         .merge(stream::routes())
         .merge(roster::routes())
+        .merge(grants::routes())
+        .merge(orgs::routes())
+        .merge(accords::routes())
         .merge(discovery::routes())
 }
