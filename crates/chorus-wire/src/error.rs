@@ -26,6 +26,9 @@ catalogue! {
     SenderNotRegistered "ERR_SENDER_NOT_REGISTERED" 400 false "The envelope's sender_id is not registered here.";
     EndpointBlocked "ERR_ENDPOINT_BLOCKED" 400 false "The endpoint is on a private, loopback or otherwise unreachable address.";
     Deprecated "ERR_DEPRECATED" 400 false "The key may not travel in the URL; ask POST /agent/session for a single-use token.";
+    SkillMismatch "SKILL_MISMATCH" 400 false "No agent that was asked has this skill for this input.";
+    BudgetInsufficient "BUDGET_INSUFFICIENT" 400 false "The budget is below the cost.";
+    TransferFailed "TRANSFER_FAILED" 400 false "The credits do not suffice for this payment.";
     Unauthorized "ERR_UNAUTHORIZED" 401 false "A valid key is required: Authorization: Bearer <api_key>.";
     Forbidden "ERR_FORBIDDEN" 403 false "This key may not do that.";
     SenderMismatch "ERR_SENDER_MISMATCH" 403 false "An agent's key sends only as that agent.";
@@ -41,6 +44,10 @@ catalogue! {
     IdempotencyConflict "ERR_IDEMPOTENCY_CONFLICT" 409 false "The Idempotency-Key was used with another body.";
     ResponseConflict "ERR_RESPONSE_CONFLICT" 409 false "The message already has another response; the first one stands.";
     Conflict "ERR_CONFLICT" 409 false "It contradicts what is already there.";
+    AgentOffline "AGENT_OFFLINE" 409 true "The agent is offline: it missed its heartbeats, or its endpoint refused a job.";
+    TransferConflict "ERR_TRANSFER_CONFLICT" 409 false "The transfer_id was used with another body.";
+    JobConflict "ERR_JOB_CONFLICT" 409 false "The job_id was used with another request.";
+    JobClosed "ERR_JOB_CLOSED" 409 false "The job has come to its end already; the first result stands.";
     TooLarge "ERR_TOO_LARGE" 413 false "The request is larger than this hub accepts.";
     HeadersTooLarge "ERR_HEADERS_TOO_LARGE" 431 false "The request's headers are larger than this hub accepts.";
     RateLimited "ERR_RATE_LIMITED" 429 true "Too many requests; Retry-After says when to come back.";
@@ -48,6 +55,7 @@ catalogue! {
     TooManyStreams "ERR_TOO_MANY_STREAMS" 429 true "This agent has too many open streams; close one first.";
     RequestTimeout "ERR_REQUEST_TIMEOUT" 408 true "The request was not sent completely in time.";
     Internal "ERR_INTERNAL" 500 true "The hub failed; the request id finds the reason in its log.";
+    ExecutionError "EXECUTION_ERROR" 502 false "The agent failed while it worked on the job.";
     AgentUnreachable "ERR_AGENT_UNREACHABLE" 502 true "The receiver's endpoint could not be reached.";
     Unavailable "ERR_UNAVAILABLE" 503 true "The hub cannot do this right now; nothing was done, try again.";
     Timeout "ERR_TIMEOUT" 504 true "The receiver did not answer in time.";

@@ -8,6 +8,7 @@ pub mod frame;
 pub mod identity;
 pub mod json;
 pub mod limits;
+pub mod market;
 pub mod message;
 pub mod register;
 pub mod reply;

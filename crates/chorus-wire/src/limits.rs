@@ -37,6 +37,22 @@ pub const LABEL_CHARS: usize = 256;
 pub const URL_CHARS: usize = 2_048;
 /// Skills of one agent.
 pub const SKILLS: usize = 64;
+/// What a skill says of itself: a paragraph that somebody chooses by.
+pub const SKILL_DESCRIPTION_CHARS: usize = 2_048;
+/// A schema of a skill, serialised: several screens of JSON.
+pub const SCHEMA_BYTES: usize = 16 * 1024;
+/// Parts of a schema once its references are written out: a few lines could otherwise unfold into work without end.
+pub const SCHEMA_PARTS: usize = 2_000;
+/// Schemas kept compiled; beyond it the least used is compiled again when it is needed.
+pub const SCHEMAS_COMPILED: usize = 1_024;
+/// an agent that has been heard and then is silent for this long is offline.
+pub const HEARTBEAT_MISSED: Duration = Duration::from_secs(90);
+/// Agents of one search unless it asks for more, up to [`DIRECTORY_PAGE`]: whoever hires looks at a few.
+pub const FOUND_PAGE: usize = 100;
+/// Agents looked through for those that are online, best first: beyond it a search costs more than the rest is worth.
+pub const FOUND_LOOKED: usize = 10_000;
+/// Judgements shown of one agent: enough to see how it is doing.
+pub const JUDGEMENTS_SHOWN: usize = 50;
 /// `detail` of a receiver's error reply.
 pub const DETAIL_CHARS: usize = 2_048;
 
@@ -153,3 +169,20 @@ pub const SHUTDOWN: Duration = Duration::from_secs(4);
 
 /// Callers whose requests are counted one by one; beyond it addresses are counted by their network. A bucket is about 50 bytes.
 pub const LIMITED_CALLERS: usize = 100_000;
+
+/// The largest amount of one transfer, hold or issue, in hundredths: a billion credits.
+pub const CREDITS_MOST: i64 = 100_000_000_000;
+/// Everything that may ever be issued, in hundredths: sums stay exact also for readers that only have floats (2^53).
+pub const CREDITS_ISSUED: i64 = 9_000_000_000_000_000;
+/// `input_data` or `output_data` of a job, in octets of JSON: the event that carries it fits what clients buffer.
+pub const JOB_DATA_OCTETS: usize = 56_000;
+/// when a job without another deadline expires.
+pub const JOB_DEADLINE: Duration = Duration::from_secs(600);
+/// The longest deadline a job may ask for; its credits are held until then.
+pub const JOB_DEADLINE_MOST: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Jobs of one orchestrator that have no result yet; each is a row, a hold and perhaps a request under way.
+pub const JOBS_OPEN: usize = 10_000;
+/// Rows of one page of jobs.
+pub const JOBS_PAGE: usize = 200;
+/// Postings of one page of the ledger.
+pub const AUDIT_PAGE: usize = 1_000;

@@ -122,7 +122,7 @@ fn skills(value: Option<Value>) -> Result<Vec<Value>> {
 }
 
 /// An absolute http or https URL without user information. Where it leads is judged by the hub, not here.
-fn endpoint(fields: &mut Fields, key: &str) -> Result<Option<String>> {
+pub(crate) fn endpoint(fields: &mut Fields, key: &str) -> Result<Option<String>> {
     let Some(text) = fields.optional_string(key)? else { return Ok(None) };
     let wrong = || Error::validation(format!("{key} must be an absolute http or https URL"));
     if text.len() > limits::URL_CHARS {

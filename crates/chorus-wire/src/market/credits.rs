@@ -1,0 +1,107 @@
+//! Credits: whole hundredths inside, two decimals outside, and never a float in between (R-64, failure 20).
+
+use crate::{Error, Result, limits};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
+use serde_json::value::RawValue;
+use std::{fmt, iter::Sum};
+use utoipa::ToSchema;
+
+/// The name of the unit on the wire (JOB-18).
+pub const CURRENCY: &str = "chorus_credits_v1";
+
+/// An amount or a balance in hundredths. What a client sends is read by [`Credits::parse`] and is always above zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, ToSchema)]
+#[schema(value_type = f64, example = 0.10)]
+pub struct Credits(i64);
+
+impl Credits {
+    pub const ZERO: Self = Self(0);
+
+    pub const fn hundredths(hundredths: i64) -> Self {
+        Self(hundredths)
+    }
+
+    pub const fn in_hundredths(self) -> i64 {
+        self.0
+    }
+
+    /// An amount as it stands in the JSON text: a number above zero with at most two decimals and no exponent.
+    pub fn parse(field: &str, text: &str) -> Result<Self> {
+        match read(text) {
+            Some(amount @ Self(1..=limits::CREDITS_MOST)) => Ok(amount),
+            Some(_) | None => Err(Error::validation(format!(
+                "{field} must be a number above 0 with at most two decimals, up to {}",
+                Self(limits::CREDITS_MOST)
+            ))),
+        }
+    }
+
+    /// A price as it stands in the JSON text: like an amount, and it may be nothing.
+    pub fn parse_price(field: &str, text: &str) -> Result<Self> {
+        match read(text) {
+            Some(price) if price.0 <= limits::CREDITS_MOST => Ok(price),
+            Some(_) | None => Err(Error::validation(format!(
+                "{field} must be a number of at least 0 with at most two decimals, up to {}",
+                Self(limits::CREDITS_MOST)
+            ))),
+        }
+    }
+
+    pub const fn checked_add(self, other: Self) -> Option<Self> {
+        match self.0.checked_add(other.0) {
+            Some(sum) => Some(Self(sum)),
+            None => None,
+        }
+    }
+
+    /// What is left after `other` is taken; below zero when it was not enough.
+    pub const fn less(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
+    pub const fn is_zero(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// Digits, and after a point at most two more. Zeros beyond them are more precision than there is, so they are refused too.
+fn read(text: &str) -> Option<Credits> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    if !digits(whole) || !digits(fraction) || fraction.len() > 2 || whole.len() > 15 {
+        return None;
+    }
+    let hundredths = fraction.parse::<i64>().ok()? * if fraction.len() == 1 { 10 } else { 1 };
+    Some(Credits(whole.parse::<i64>().ok()?.checked_mul(100)?.checked_add(hundredths)?))
+}
+
+impl fmt::Display for Credits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = if self.0 < 0 { "-" } else { "" };
+        let size = self.0.unsigned_abs();
+        write!(f, "{sign}{}.{:02}", size / 100, size % 100)
+    }
+}
+
+impl Sum for Credits {
+    fn sum<I: Iterator<Item = Self>>(amounts: I) -> Self {
+        Self(amounts.map(|amount| amount.0).sum())
+    }
+}
+
+/// A JSON number with both its decimals: `0.10`.
+impl Serialize for Credits {
+    fn serialize<S: Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
+        RawValue::from_string(self.to_string()).map_err(ser::Error::custom)?.serialize(to)
+    }
+}
+
+/// Reads its own print, below zero included: for what the hub says, not for what it is told.
+impl<'de> Deserialize<'de> for Credits {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
+        let raw = Box::<RawValue>::deserialize(from)?;
+        let (size, sign) = raw.get().strip_prefix('-').map_or((raw.get(), 1), |size| (size, -1));
+        let credits = read(size).ok_or_else(|| de::Error::custom("an amount has at most two decimals"))?;
+        Ok(Self(sign * credits.0))
+    }
+}

@@ -1,0 +1,230 @@
+//! Jobs: what is asked for, what comes of it, and where it stands (R-62, JOB-16…19, JOB-32).
+
+use super::credits::{CURRENCY, Credits};
+use super::transfer::{amount, raw};
+use super::{id, instant};
+use crate::json::{self, Fields};
+use crate::{Code, Error, Result, limits, time::Micros};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::time::Duration;
+use utoipa::ToSchema;
+
+/// The document's status of a job (JOB-06).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Status {
+    Success,
+    Failure,
+    Pending,
+}
+
+impl Status {
+    pub const ALL: [Self; 3] = [Self::Pending, Self::Success, Self::Failure];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Success => "SUCCESS",
+            Self::Failure => "FAILURE",
+            Self::Pending => "PENDING",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == text)
+    }
+}
+
+/// The body of `POST /jobs`, checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobRequest {
+    /// Without one the hub makes one.
+    pub job_id: Option<String>,
+    pub orchestrator_id: Option<String>,
+    /// Who shall do it; without it the best match.
+    pub agent_id: Option<String>,
+    pub skill_name: String,
+    pub input_data: Value,
+    pub budget: Credits,
+    pub callback_url: Option<String>,
+    pub deadline: Duration,
+    /// The same value always gives the same text, however it was written (lesson 17).
+    pub canonical: String,
+}
+
+impl JobRequest {
+    pub fn parse(body: &[u8]) -> Result<Self> {
+        let text = json::text(body)?;
+        let canonical = json::canonical(&json::value(text)?);
+        let mut fields = json::object(text)?;
+        let skill_name = fields.optional_label("skill_name", limits::LABEL_CHARS)?;
+        let request = Self {
+            job_id: fields.optional_string("job_id")?.map(|job| id("job_id", job)).transpose()?,
+            orchestrator_id: fields.optional_label("orchestrator_id", limits::LABEL_CHARS)?,
+            agent_id: fields.optional_label("agent_id", limits::LABEL_CHARS)?,
+            skill_name: skill_name.ok_or_else(|| Error::validation("skill_name is required"))?,
+            input_data: data(text, &mut fields, "input_data")?.unwrap_or_else(|| Value::Object(Default::default())),
+            budget: amount(text, &mut fields, "budget")?,
+            callback_url: crate::register::endpoint(&mut fields, "callback_url")?,
+            deadline: deadline(&mut fields)?,
+            canonical,
+        };
+        instant(&mut fields)?;
+        if fields.optional_string("currency")?.is_some_and(|currency| currency != CURRENCY) {
+            return Err(Error::validation(format!("currency must be {CURRENCY}")));
+        }
+        fields.end()?;
+        Ok(request)
+    }
+}
+
+fn deadline(fields: &mut Fields) -> Result<Duration> {
+    let Some(millis) = fields.optional_count("deadline_ms", 1)? else {
+        return Ok(limits::JOB_DEADLINE);
+    };
+    let asked = Duration::from_millis(millis);
+    if asked > limits::JOB_DEADLINE_MOST {
+        let most = limits::JOB_DEADLINE_MOST.as_millis();
+        return Err(Error::validation(format!("deadline_ms must be at most {most}")));
+    }
+    Ok(asked)
+}
+
+/// A value that travels on streams, so it is bounded by what their readers take.
+fn data(text: &str, fields: &mut Fields, key: &str) -> Result<Option<Value>> {
+    let value = fields.take(key);
+    if value.is_some() && raw(text, key).is_some_and(|raw| raw.len() > limits::JOB_DATA_OCTETS) {
+        let said = format!("{key} is larger than {} octets", limits::JOB_DATA_OCTETS);
+        return Err(Error::new(Code::TooLarge, said));
+    }
+    // One of the databases cannot hold it.
+    if value.as_ref().is_some_and(|value| value.to_string().contains("\\u0000")) {
+        return Err(Error::validation(format!("{key} must not have NUL characters in it")));
+    }
+    Ok(value)
+}
+
+/// A final result, as a worker reports it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobResult {
+    pub job_id: Option<String>,
+    pub agent_id: Option<String>,
+    pub outcome: Outcome,
+    pub execution_time_ms: Option<u64>,
+}
+
+/// How a job went. What a failure claims to have cost is not read: nothing is paid for it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// Without a cost it is the one that was offered.
+    Success { output_data: Value, execution_cost: Option<Credits> },
+    Failure { error_code: Option<String>, error_message: String },
+}
+
+impl JobResult {
+    /// The body of `POST /jobs/{id}/result`. Fields that are not the document's are ignored: workers say more than is asked.
+    pub fn parse(body: &[u8]) -> Result<Self> {
+        let text = json::text(body)?;
+        let mut fields = json::object(text)?;
+        let status = fields.string("status")?;
+        let cost = match fields.take("execution_cost") {
+            None | Some(Value::Null) => None,
+            Some(_) => Some(raw(text, "execution_cost").unwrap_or_default()),
+        };
+        let outcome = match Status::parse(&status) {
+            Some(Status::Success) => Outcome::Success {
+                output_data: data(text, &mut fields, "output_data")?.unwrap_or(Value::Null),
+                execution_cost: cost.map(|cost| Credits::parse_price("execution_cost", &cost)).transpose()?,
+            },
+            Some(Status::Failure) => Outcome::Failure {
+                error_code: word(&mut fields, "error_code"),
+                error_message: sentence(&mut fields)?,
+            },
+            Some(Status::Pending) | None => return Err(Error::validation("status must be SUCCESS or FAILURE")),
+        };
+        instant(&mut fields)?;
+        let execution_time_ms = match fields.take("execution_time_ms") {
+            None | Some(Value::Null) => None,
+            Some(value) => Some(value.as_u64().filter(|ms| *ms <= i64::MAX as u64).ok_or_else(|| {
+                Error::validation("execution_time_ms must be a whole number of at least 0")
+            })?),
+        };
+        Ok(Self {
+            job_id: fields.optional_string("job_id")?,
+            agent_id: fields.optional_string("agent_id")?,
+            outcome,
+            execution_time_ms,
+        })
+    }
+}
+
+fn word(fields: &mut Fields, key: &str) -> Option<String> {
+    let text = fields.optional_string(key).ok().flatten()?;
+    let good = |b: u8| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_';
+    ((1..=limits::LABEL_CHARS).contains(&text.len()) && text.bytes().all(good)).then_some(text)
+}
+
+fn sentence(fields: &mut Fields) -> Result<String> {
+    match fields.take("error_message") {
+        None | Some(Value::Null) => Ok("the agent gave no reason".to_owned()),
+        Some(Value::String(said)) => Ok(said.chars().filter(|c| *c != '\0').take(limits::DETAIL_CHARS).collect()),
+        Some(Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+            Err(Error::validation("error_message must be a string or null"))
+        }
+    }
+}
+
+/// The document's job request, as the worker gets it (JOB-17).
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct JobBody {
+    pub job_id: String,
+    pub orchestrator_id: String,
+    pub skill_name: String,
+    pub input_data: Value,
+    pub budget: Credits,
+    pub currency: String,
+    /// Where the worker reports to, if not in its answer.
+    pub callback_url: Option<String>,
+    #[schema(value_type = String, format = DateTime)]
+    pub timestamp_utc: Micros,
+    /// After this instant no result counts.
+    #[schema(value_type = String, format = DateTime)]
+    pub deadline_utc: Micros,
+}
+
+/// A job as its parties see it: the document's result (JOB-19) and, after it, what was asked for.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Job {
+    pub job_id: String,
+    /// The worker.
+    pub agent_id: String,
+    pub status: Status,
+    pub output_data: Value,
+    pub execution_cost: Option<Credits>,
+    pub execution_time_ms: Option<u64>,
+    pub error_message: Option<String>,
+    /// When it came to its end; until then, when it was asked for.
+    #[schema(value_type = String, format = DateTime)]
+    pub timestamp_utc: Micros,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub error_code: Option<String>,
+    /// `held`, `dispatched`, `done`, `failed`, `cancelled` or `expired`.
+    pub state: String,
+    pub orchestrator_id: String,
+    pub skill_name: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub input_data: Option<Value>,
+    pub budget: Credits,
+    #[schema(example = "chorus_credits_v1")]
+    pub currency: String,
+    #[schema(value_type = String, format = DateTime)]
+    pub requested_at: Micros,
+    #[schema(value_type = String, format = DateTime)]
+    pub deadline_utc: Micros,
+}
+
+/// `GET /jobs`, newest first.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Jobs {
+    pub jobs: Vec<Job>,
+}

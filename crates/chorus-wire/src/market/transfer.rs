@@ -1,0 +1,158 @@
+//! Transfers between owners, accounts, and the ledger as it is shown (R-64, R-65, JOB-20).
+
+use super::credits::Credits;
+use super::{id, instant};
+use crate::{Error, Result, json, limits, time::Micros};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+
+/// The body of `POST /transfer`, checked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Transfer {
+    #[schema(example = "7c9e6679-7425-40de-944b-e07fc1f90ae7")]
+    pub transfer_id: String,
+    #[schema(example = "orchestrator_owner_id")]
+    pub from_owner: String,
+    #[schema(example = "agent_owner_id")]
+    pub to_owner: String,
+    pub amount: Credits,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(example = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6")]
+    pub job_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(example = "2026-02-11T14:15:09Z")]
+    pub timestamp_utc: Option<String>,
+}
+
+impl Transfer {
+    pub fn parse(body: &[u8]) -> Result<Self> {
+        let text = json::text(body)?;
+        let mut fields = json::object(text)?;
+        let transfer = Self {
+            transfer_id: id("transfer_id", fields.string("transfer_id")?)?,
+            from_owner: owner(&mut fields, "from_owner")?,
+            to_owner: owner(&mut fields, "to_owner")?,
+            amount: amount(text, &mut fields, "amount")?,
+            job_id: fields.optional_string("job_id")?.map(|job| id("job_id", job)).transpose()?,
+            timestamp_utc: instant(&mut fields)?,
+        };
+        fields.end()?;
+        if transfer.from_owner == transfer.to_owner {
+            return Err(Error::validation("to_owner must be another than from_owner"));
+        }
+        Ok(transfer)
+    }
+
+    /// The same value always gives the same text, however it was written (lesson 17).
+    pub fn canonical(&self) -> String {
+        serde_json::to_value(self).map(|value| json::canonical(&value)).unwrap_or_default()
+    }
+}
+
+fn owner(fields: &mut json::Fields, key: &str) -> Result<String> {
+    let name = fields.optional_label(key, limits::LABEL_CHARS)?;
+    name.ok_or_else(|| Error::validation(format!("{key} is required")))
+}
+
+/// The amount at `key`, read from the body's own text: once it is a float, 0.10 and 1e-1 look the same.
+pub(super) fn amount(text: &str, fields: &mut json::Fields, key: &str) -> Result<Credits> {
+    fields.take(key).ok_or_else(|| Error::validation(format!("{key} is required")))?;
+    Credits::parse(key, raw(text, key).as_deref().unwrap_or_default())
+}
+
+/// The text of a field. The body has been read strictly before, so no key is there twice.
+pub(super) fn raw(text: &str, key: &str) -> Option<String> {
+    let fields: BTreeMap<String, &RawValue> = serde_json::from_str(text).ok()?;
+    fields.get(key).map(|value| value.get().to_owned())
+}
+
+/// What `POST /transfer` answers with.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Transferred {
+    #[schema(example = "completed")]
+    pub status: String,
+    pub transfer: Transfer,
+    pub sender_balance: Credits,
+    pub receiver_balance: Credits,
+}
+
+/// The body of `POST /accounts/{owner}/credit`.
+#[derive(Clone, Debug, PartialEq, Eq, ToSchema)]
+#[schema(example = json!({"amount": 25.00, "reason": "paid by invoice 7"}))]
+pub struct Issue {
+    pub amount: Credits,
+    pub reason: Option<String>,
+}
+
+impl Issue {
+    pub fn parse(body: &[u8]) -> Result<Self> {
+        let text = json::text(body)?;
+        let mut fields = json::object(text)?;
+        let amount = amount(text, &mut fields, "amount")?;
+        let issue = Self { amount, reason: fields.optional_label("reason", limits::LABEL_CHARS)? };
+        fields.end()?;
+        Ok(issue)
+    }
+}
+
+/// `GET /accounts/{owner}`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Account {
+    pub owner_id: String,
+    /// What may be spent.
+    pub balance: Credits,
+    /// What is held for jobs that have no result yet.
+    pub held: Credits,
+}
+
+/// `GET /audit`
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Audit {
+    pub postings: Vec<Posting>,
+}
+
+/// One movement of credits; its entries sum to zero (law 7).
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Posting {
+    pub id: u64,
+    /// `grant`, `issue`, `transfer`, `hold`, `pay` or `release`.
+    pub kind: String,
+    pub amount: Credits,
+    pub entries: [PostingEntry; 2],
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub job_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub note: Option<String>,
+    #[schema(value_type = String, format = DateTime)]
+    pub timestamp_utc: Micros,
+}
+
+/// What a posting did to one account.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PostingEntry {
+    /// `issue`, `owner` or `hold`.
+    pub account: String,
+    /// Whose account it is, or for whom it is held.
+    pub owner_id: Option<String>,
+    /// Below zero where it was taken from.
+    pub amount: Credits,
+}
+
+/// `GET /economy`
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Economy {
+    #[schema(example = "chorus_credits_v1")]
+    pub currency: String,
+    /// Everything that was ever granted or issued: what all accounts and holds sum to.
+    pub issued: Credits,
+    /// What is held for jobs under way.
+    pub held: Credits,
+    /// What was paid between owners, by transfers and for jobs.
+    pub volume: Credits,
+    /// Jobs by the document's status.
+    pub jobs: BTreeMap<String, u64>,
+    /// The same jobs by their state here.
+    pub job_states: BTreeMap<String, u64>,
+}
