@@ -108,8 +108,11 @@ impl Stream {
             self.retry = Duration::from_millis(retry).min(limits::PATIENCE);
         }
         let cursor = event.id.as_deref().and_then(|id| id.parse::<Cursor>().ok());
+        // These say where the stream goes on, which is no repeat of what came at that place.
+        let about_the_stream = matches!(event.name.as_str(), "connected" | "resume-gap");
         if let Some(cursor) = cursor {
-            if self.since.is_some_and(|since| cursor.epoch == since.epoch && cursor <= since) {
+            let heard = self.since.is_some_and(|since| cursor.epoch == since.epoch && cursor <= since);
+            if heard && !about_the_stream {
                 return None;
             }
             self.since = Some(cursor);

@@ -1,5 +1,9 @@
 //! The command line: what may be typed.
 
+use crate::commands::frame::{
+    accord, advise, answer, ask, broadcast, decide, diagnose, grant, handover, intent, lock, locks, org, roster, say,
+    watch,
+};
 use crate::commands::{admin, discover, history, listen, register, reply, send, serve, status, unregister};
 use std::path::PathBuf;
 
@@ -51,6 +55,38 @@ pub enum Command {
     Invite,
     /// Leave the hub and forget the credentials
     Unregister(unregister::Args),
+    /// Hear what your sessions are told, live
+    Watch(Box<watch::Args>),
+    /// Tell your other sessions what you are doing
+    Advise(Box<advise::Args>),
+    /// Tell other sessions what has happened
+    Broadcast(Box<broadcast::Args>),
+    /// Hand work over to another session, or take it
+    Handover(Box<handover::Args>),
+    /// Claim a resource, also while a command runs
+    Lock(Box<lock::Args>),
+    /// Show who claims what
+    Locks(Box<locks::Args>),
+    /// Ask other sessions, and print their answers
+    Ask(Box<ask::Args>),
+    /// Answer a question
+    Answer(Box<answer::Args>),
+    /// Make a decision that another session asks for
+    Decide(Box<decide::Args>),
+    /// Tell a symptom, or give a finding
+    Diagnose(Box<diagnose::Args>),
+    /// Say what you are about to cause, so that it is done once for all
+    Intent(Box<intent::Args>),
+    /// Send a frame of any kind
+    Frame(Box<say::Args>),
+    /// Show which sessions are listening
+    Roster(Box<roster::Args>),
+    /// Organisations and their members
+    Org(Box<org::Args>),
+    /// Who else may address your sessions
+    Grant(Box<grant::Args>),
+    /// What organisations let one another reach
+    Accord(Box<accord::Args>),
     /// Look after a hub
     Admin(admin::Args),
     /// Print a completion script for a shell

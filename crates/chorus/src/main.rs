@@ -9,6 +9,7 @@ mod signals;
 
 use clap::Parser;
 use cli::{Cli, Command};
+use commands::frame;
 use fail::Fail;
 use std::process::ExitCode;
 
@@ -66,6 +67,22 @@ async fn run(cli: Cli) -> Result<(), Fail> {
         Command::Status(args) => commands::status::run(&common, args).await,
         Command::Invite => commands::invite::run(&common).await,
         Command::Unregister(args) => commands::unregister::run(&common, args).await,
+        Command::Watch(args) => frame::watch::run(&common, *args).await,
+        Command::Advise(args) => frame::advise::run(&common, *args).await,
+        Command::Broadcast(args) => frame::broadcast::run(&common, *args).await,
+        Command::Handover(args) => frame::handover::run(&common, *args).await,
+        Command::Lock(args) => frame::lock::run(&common, *args).await,
+        Command::Locks(args) => frame::locks::run(&common, *args).await,
+        Command::Ask(args) => frame::ask::run(&common, *args).await,
+        Command::Answer(args) => frame::answer::run(&common, *args).await,
+        Command::Decide(args) => frame::decide::run(&common, *args).await,
+        Command::Diagnose(args) => frame::diagnose::run(&common, *args).await,
+        Command::Intent(args) => frame::intent::run(&common, *args).await,
+        Command::Frame(args) => frame::say::run(&common, *args).await,
+        Command::Roster(args) => frame::roster::run(&common, *args).await,
+        Command::Org(args) => frame::org::run(&common, *args).await,
+        Command::Grant(args) => frame::grant::run(&common, *args).await,
+        Command::Accord(args) => frame::accord::run(&common, *args).await,
         Command::Admin(args) => commands::admin::run(&common, args).await,
         Command::Completions { shell } => {
             commands::completions::run(shell);

@@ -3,32 +3,8 @@
 use super::Speaker;
 use crate::http::Call;
 use crate::{Client, Result};
-use chorus_wire::frame::{Frame, Scope, Submission};
+use chorus_wire::frame::{Frame, Roster, Scope, Submission, Submitted};
 use chorus_wire::identity::Handle;
-use serde::{Deserialize, Serialize};
-use uuid::Uuid;
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Submitted {
-    pub frame_id: Uuid,
-    pub recipient_count: u64,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Roster {
-    pub handle: String,
-    pub sessions: Vec<Seat>,
-}
-
-/// One open stream of a handle.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Seat {
-    pub instrument: String,
-    pub session: String,
-    pub tool: String,
-    pub since: String,
-    pub filter: Option<String>,
-}
 
 impl Client {
     /// Submits a frame. It has its own id, so a connection that breaks is simply tried again: it is emitted once.

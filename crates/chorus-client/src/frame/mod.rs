@@ -8,7 +8,6 @@ mod orgs;
 mod seen;
 mod speaker;
 
-pub use calls::{Roster, Seat, Submitted};
 pub use hear::{Frames, Heard, Listening, Now};
 pub use lease::{Claim, Claims, covers};
 pub use moot::{Handovers, Moments, frame_ref};

@@ -3,6 +3,7 @@
 pub mod admin;
 pub mod completions;
 pub mod discover;
+pub mod frame;
 pub mod history;
 pub mod invite;
 pub mod listen;

@@ -1,0 +1,65 @@
+//! `chorus advise`: what this session is doing, told to the others (FRM-22, FRM-29).
+
+use super::voice::{Seat, Toward, Voice};
+use super::{hook, place};
+use crate::{cli::Common, fail::Fail};
+use chorus_wire::frame::payload::AgentAdvisory;
+use chorus_wire::limits;
+use serde_json::json;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// What you are doing
+    #[arg(required_unless_present = "hook")]
+    text: Vec<String>,
+    /// A file it is about; may be repeated. Inside a repository it is named from its root
+    #[arg(long = "file", value_name = "FILE")]
+    files: Vec<String>,
+    /// The working tree; otherwise the one around you
+    #[arg(long, value_name = "DIR")]
+    worktree: Option<String>,
+    /// The branch; otherwise the one that is checked out
+    #[arg(long, value_name = "NAME")]
+    branch: Option<String>,
+    /// Say nothing of where you are
+    #[arg(long, conflicts_with_all = ["worktree", "branch"])]
+    nowhere: bool,
+    /// Be an editor's hook: the session and the file come as JSON on standard input, and no failure stops the editor
+    #[arg(long)]
+    hook: bool,
+    #[command(flatten)]
+    toward: Toward,
+    #[command(flatten)]
+    voice: Voice,
+}
+
+pub async fn run(common: &Common, mut args: Args) -> Result<(), Fail> {
+    if !args.hook {
+        return advise(common, args).await;
+    }
+    let Some(edit) = hook::Edit::read() else { return Ok(()) };
+    if args.text.is_empty() {
+        args.text.push(format!("edited {}", place::shared_name(&edit.file)));
+    }
+    edit.speak(&mut args.voice);
+    args.files.push(edit.file);
+    hook::forgive(advise(&Common { json: true, ..common.clone() }, args).await)
+}
+
+async fn advise(common: &Common, args: Args) -> Result<(), Fail> {
+    let seat = Seat::take(common, args.voice).await?;
+    let tree = place::Tree::here().filter(|_| !args.nowhere);
+    let root = tree.as_ref().map(|tree| tree.root.display().to_string());
+    let branch = tree.as_ref().and_then(place::Tree::branch);
+    // What git says is a courtesy: a name too long for a frame is left out, one that was typed is refused.
+    let root = root.filter(|text| text.len() <= limits::FRAME_PATH_OCTETS);
+    let branch = branch.filter(|text| text.len() <= limits::FRAME_LABEL_OCTETS);
+    let files: Vec<String> = args.files.iter().map(|file| place::shared_name(file)).collect();
+    let payload = AgentAdvisory {
+        advisory_text: args.text.join(" "),
+        file_refs: Some(files).filter(|files| !files.is_empty()),
+        worktree: args.worktree.or(root),
+        branch: args.branch.or(branch),
+    };
+    seat.announce(&seat.toward(&args.toward), payload, json!({})).await.map(|_| ())
+}

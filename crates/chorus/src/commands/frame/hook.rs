@@ -1,0 +1,80 @@
+//! What editors of the Claude Code kind tell their hooks: one JSON object on standard input about the tool that is used.
+
+use super::voice::{Voice, ident};
+use crate::fail::Fail;
+use serde::Deserialize;
+use std::io::Read;
+use std::path::Path;
+
+/// Long enough for the largest file a tool writes; a hook reads no more.
+const MOST: u64 = 16 * 1024 * 1024;
+
+/// A file that a session is about to change, or has changed.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Edit {
+    pub session: String,
+    pub file: String,
+}
+
+#[derive(Deserialize)]
+struct Told {
+    #[serde(default)]
+    session_id: String,
+    #[serde(default)]
+    cwd: String,
+    tool_input: Input,
+}
+
+#[derive(Deserialize)]
+struct Input {
+    #[serde(alias = "notebook_path")]
+    file_path: Option<String>,
+}
+
+impl Edit {
+    /// None for a tool that changes no file, or for an editor that speaks otherwise: a hook is no place to complain.
+    pub fn read() -> Option<Self> {
+        let mut text = String::new();
+        std::io::stdin().lock().take(MOST).read_to_string(&mut text).ok()?;
+        Self::of(&text)
+    }
+
+    fn of(text: &str) -> Option<Self> {
+        let told: Told = serde_json::from_str(text).ok()?;
+        let file = told.tool_input.file_path?;
+        let file = Path::new(&told.cwd).join(file).to_string_lossy().into_owned();
+        Some(Self { session: told.session_id, file })
+    }
+
+    /// The editor's session speaks, unless somebody was named.
+    pub fn speak(&self, voice: &mut Voice) {
+        if voice.session.is_none() {
+            voice.session = ident(&self.session).ok();
+        }
+    }
+}
+
+/// A hub that is away, or an agent that never registered, must not stop anybody's work.
+pub fn forgive(outcome: Result<(), Fail>) -> Result<(), Fail> {
+    if let Err(fail) = outcome {
+        fail.report(false);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_edit_is_read_from_what_the_editor_says() {
+        let said =
+            r#"{"session_id":"abc","cwd":"/repo","tool_name":"Edit","tool_input":{"file_path":"src/a \"b\".rs"}}"#;
+        assert_eq!(Edit::of(said), Some(Edit { session: "abc".into(), file: "/repo/src/a \"b\".rs".into() }));
+        let absolute = r#"{"session_id":"abc","cwd":"/repo","tool_input":{"file_path":"/repo/x","content":"y"}}"#;
+        assert_eq!(Edit::of(absolute).unwrap().file, "/repo/x");
+        for other in ["", "{}", r#"{"tool_input":{"command":"ls"}}"#, "[1]"] {
+            assert_eq!(Edit::of(other), None, "{other}");
+        }
+    }
+}

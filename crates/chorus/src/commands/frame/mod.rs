@@ -1,0 +1,23 @@
+//! The tools of a session: one file per command, and what they have in common in `voice`, `place` and `show`.
+
+pub mod accord;
+pub mod advise;
+pub mod answer;
+pub mod ask;
+pub mod broadcast;
+pub mod decide;
+pub mod diagnose;
+pub mod grant;
+pub mod handover;
+mod hook;
+pub mod intent;
+pub mod lock;
+pub mod locks;
+pub mod org;
+mod place;
+pub mod roster;
+pub mod say;
+mod show;
+mod span;
+mod voice;
+pub mod watch;
