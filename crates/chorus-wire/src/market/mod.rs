@@ -1,0 +1,28 @@
+//! The words of the market: amounts, transfers, jobs and their results (the jobs document).
+
+pub mod credits;
+pub mod job;
+pub mod transfer;
+
+use crate::{Error, Result, json::Fields, time::Micros};
+
+/// An id of a job or a transfer: any UUID, or an opaque word.
+pub fn id(field: &str, text: String) -> Result<String> {
+    let word = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'-');
+    if (1..=128).contains(&text.len()) && text.bytes().all(word) {
+        Ok(text)
+    } else {
+        Err(Error::validation(format!("{field} must be a UUID, or 1 to 128 of letters, digits, '.', '_', ':' and '-'")))
+    }
+}
+
+/// `timestamp_utc`, which may be absent and is kept as it was written (JOB-04).
+fn instant(fields: &mut Fields) -> Result<Option<String>> {
+    let text = fields.optional_string("timestamp_utc")?;
+    match &text {
+        Some(text) if Micros::parse(text).is_none() => {
+            Err(Error::validation("timestamp_utc must be an RFC 3339 instant such as 2026-02-11T14:15:09Z"))
+        }
+        Some(_) | None => Ok(text),
+    }
+}
