@@ -1,4 +1,4 @@
-//! One story, two databases.
+//! One story, two databases; or one, where none has a part in it.
 
 /// `story!(name, |hub| async { … })` makes the tests `name::sqlite` and `name::postgres`;
 /// `with(|settings| …)` in the middle changes how the hub is set up.
@@ -25,6 +25,21 @@ macro_rules! story {
                     tell(hub).await;
                 }
             }
+        }
+    };
+}
+
+/// The same on the embedded database alone: for what is only in memory, and differs on no engine.
+macro_rules! live_story {
+    ($name:ident, |$hub:ident| async $story:block) => {
+        live_story!($name, with(|_| ()), |$hub| async $story);
+    };
+    ($name:ident, with($with:expr), |$hub:ident| async $story:block) => {
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $name() {
+            #[allow(unused_mut, reason = "only stories that restart the hub change it")]
+            let mut $hub = crate::hub::Hub::sqlite($with).await;
+            $story
         }
     };
 }

@@ -1,10 +1,14 @@
 //! Who tells the stories: anyone, an agent, an operator; each holds only what a stranger on the network would hold.
 
 mod answer;
+mod frame;
+mod session;
 mod stream;
 mod webhook;
 
 pub use answer::Answer;
+pub use frame::{NOW, frame, frame_id, named_by};
+pub use session::{Session, said};
 pub use stream::{Event, Stream};
 pub use webhook::{Reply, Webhook};
 
