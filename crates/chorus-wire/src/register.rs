@@ -1,5 +1,6 @@
 //! Registration in its two forms, one request type (R-10).
 
+use crate::market::skill::Skill;
 use crate::{Error, Result, card::Card, identity::Address, identity::Name, json, json::Fields, limits, secret::Secret};
 use serde_json::Value;
 
@@ -21,7 +22,7 @@ pub struct MarketFace {
     pub agent_name: Option<String>,
     pub owner_id: Option<String>,
     pub api_endpoint: Option<String>,
-    pub skills: Vec<Value>,
+    pub skills: Vec<Skill>,
 }
 
 const MARKET_KEYS: [&str; 4] = ["agent_name", "owner_id", "api_endpoint", "skills"];
@@ -29,7 +30,8 @@ const MARKET_KEYS: [&str; 4] = ["agent_name", "owner_id", "api_endpoint", "skill
 impl Registration {
     /// The body of `POST /register`.
     pub fn parse(body: &[u8]) -> Result<Self> {
-        let mut fields = json::object(json::text(body)?)?;
+        let text = json::text(body)?;
+        let mut fields = json::object(text)?;
         let market = MARKET_KEYS.iter().any(|key| fields.has(key));
         let agent_id = fields.string("agent_id")?;
         let name = Name::parse("agent_id", &agent_id)?;
@@ -57,7 +59,7 @@ impl Registration {
             card: fields.take("agent_card").map(Card::check).transpose()?,
             endpoint: endpoint(&mut fields, "endpoint")?,
             invite_code: fields.optional_string("invite_code")?.map(Secret::new),
-            market: if market { Some(MarketFace::take(&mut fields)?) } else { None },
+            market: if market { Some(MarketFace::take(&mut fields, text)?) } else { None },
             name,
             agent_id,
         };
@@ -94,31 +96,14 @@ pub fn looks_like_market(body: &[u8]) -> bool {
 }
 
 impl MarketFace {
-    fn take(fields: &mut Fields) -> Result<Self> {
+    fn take(fields: &mut Fields, body: &str) -> Result<Self> {
         Ok(Self {
             agent_name: fields.optional_label("agent_name", limits::LABEL_CHARS)?,
             owner_id: fields.optional_label("owner_id", limits::LABEL_CHARS)?,
             api_endpoint: endpoint(fields, "api_endpoint")?,
-            skills: skills(fields.take("skills"))?,
+            skills: Skill::read_all(fields.take("skills"), body)?,
         })
     }
-}
-
-fn skills(value: Option<Value>) -> Result<Vec<Value>> {
-    let skills = match value {
-        None => return Ok(Vec::new()),
-        Some(Value::Array(skills)) if skills.len() <= limits::SKILLS => skills,
-        Some(_) => {
-            return Err(Error::validation(format!("skills must be an array of at most {} skills", limits::SKILLS)));
-        }
-    };
-    for (place, skill) in skills.iter().enumerate() {
-        let name = skill.get("skill_name").and_then(Value::as_str);
-        if !name.is_some_and(|name| (1..=limits::LABEL_CHARS).contains(&name.chars().count())) {
-            return Err(Error::validation(format!("skills[{place}].skill_name is required")));
-        }
-    }
-    Ok(skills)
 }
 
 /// An absolute http or https URL without user information. Where it leads is judged by the hub, not here.

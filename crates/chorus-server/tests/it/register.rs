@@ -95,7 +95,7 @@ story!(the_market_form_answers_bare_and_as_printed, |hub| async {
     // one key for every surface
     let id = "550e8400-e29b-41d4-a716-446655440000";
     let body = json!({"agent_id": id, "agent_name": "Ada", "owner_id": "ada-owner", "api_endpoint": "http://127.0.0.1:9",
-        "skills": [{"skill_name": "adding", "cost_per_execution": 0.5}]});
+        "skills": [{"skill_name": "adding", "cost_per_call": 0.5}]});
     let answer = hub.anyone().post("/register", &body).await;
     assert_eq!(answer.status, 201, "{answer:?}");
     assert!(answer.text.contains("\"reputation_score\":50.0"), "{}", answer.text);
@@ -113,7 +113,7 @@ story!(both_forms_at_once_make_one_agent_with_both_faces, |hub| async {
     // wrapped, the 003 keys after
     let mut body = registration("both@chorus");
     body["agent_name"] = json!("Both");
-    body["skills"] = json!([{"skill_name": "adding"}]);
+    body["skills"] = json!([{"skill_name": "adding", "cost_per_call": 1}]);
     let answer = hub.anyone().post("/register", &body).await;
     let data = answer.data(201);
     assert_eq!((&data["agent_id"], &data["status"]), (&json!("both@chorus"), &json!("registered")));

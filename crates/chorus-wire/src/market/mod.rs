@@ -1,7 +1,11 @@
 //! The words of the market: amounts, transfers, jobs and their results (the jobs document).
 
 pub mod credits;
+pub mod discover;
+pub mod heartbeat;
 pub mod job;
+pub mod reputation;
+pub mod skill;
 pub mod transfer;
 
 use crate::{Error, Result, json::Fields, time::Micros};

@@ -83,8 +83,8 @@ fn the_printed_market_registration_is_accepted() {
     assert_eq!(read.agent_id, "uuid");
     assert_eq!(market.owner_id.as_deref(), Some("Owner identifier"));
     assert_eq!(market.api_endpoint.as_deref(), Some("https://agent-host:port/jobs"));
-    assert_eq!(market.skills[0]["skill_name"], "analyze_text");
-    assert_eq!(market.skills[0]["cost_per_call"], 0.10);
+    assert_eq!(market.skills[0].skill_name, "analyze_text");
+    assert_eq!(market.skills[0].cost_per_call.in_hundredths(), 10);
 }
 
 // TRN-05

@@ -8,6 +8,7 @@ mod envelope_faults;
 mod envelope_round;
 mod examples;
 mod json;
+mod market_skill;
 mod names;
 mod reader;
 mod requests;

@@ -1,0 +1,33 @@
+//! What an agent's work has earned it (lesson 14, R-63).
+
+use crate::time::Micros;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// `GET /reputation/{agent}`
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Reputation {
+    pub agent_id: String,
+    #[schema(example = 50.0)]
+    pub score: f64,
+    pub stats: Stats,
+    /// The latest judgements, newest first.
+    pub history: Vec<Judgement>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Stats {
+    pub total: u64,
+    pub successes: u64,
+    pub failures: u64,
+}
+
+/// What one job did to a score.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Judgement {
+    pub success: bool,
+    pub score_before: f64,
+    pub score_after: f64,
+    #[schema(value_type = String, format = DateTime)]
+    pub timestamp_utc: Micros,
+}

@@ -1,0 +1,112 @@
+//! A skill as an agent offers it: what it is called, what a call costs, what goes in and what comes out (JOB-09).
+
+use crate::json::{self, Fields};
+use crate::market::credits::Credits;
+use crate::{Error, Result, limits};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, value::RawValue};
+use utoipa::ToSchema;
+
+/// One skill of a registration, checked; whether its schemas are schemas is judged by the hub.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Skill {
+    #[schema(example = "analyze_text")]
+    pub skill_name: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub description: Option<String>,
+    pub cost_per_call: Credits,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(value_type = Option<Object>, example = json!({"text": "string"}))]
+    pub input_schema: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(value_type = Option<Object>)]
+    pub output_schema: Option<Value>,
+}
+
+/// The part of a registration in which the digits count: a parsed number no longer tells `0.10` from `1e-1`.
+#[derive(Deserialize)]
+struct Digits<'a> {
+    #[serde(borrow, default)]
+    skills: Vec<Price<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Price<'a> {
+    #[serde(borrow)]
+    cost_per_call: Option<&'a RawValue>,
+}
+
+impl Skill {
+    /// The `skills` of a registration whose text is `body`; the value has been read strictly, the prices are read from the text.
+    pub fn read_all(value: Option<Value>, body: &str) -> Result<Vec<Self>> {
+        let skills = match value {
+            None => return Ok(Vec::new()),
+            Some(Value::Array(skills)) if skills.len() <= limits::SKILLS => skills,
+            Some(_) => {
+                return Err(Error::validation(format!("skills must be an array of at most {} skills", limits::SKILLS)));
+            }
+        };
+        let mut fields = Vec::with_capacity(skills.len());
+        for (place, skill) in skills.into_iter().enumerate() {
+            fields.push(Fields::of(&format!("skills[{place}]"), skill)?);
+        }
+        let digits: Digits<'_> = serde_json::from_str(body).map_err(|e| json::refused(&e))?;
+        let mut read: Vec<Self> = Vec::with_capacity(fields.len());
+        for (place, (fields, price)) in fields.into_iter().zip(digits.skills).enumerate() {
+            let skill = Self::read(place, fields, price.cost_per_call.map(RawValue::get))?;
+            if read.iter().any(|other| other.skill_name == skill.skill_name) {
+                return Err(Error::validation(format!("skills[{place}].skill_name is given twice")));
+            }
+            read.push(skill);
+        }
+        Ok(read)
+    }
+
+    fn read(place: usize, mut fields: Fields, price: Option<&str>) -> Result<Self> {
+        let path = |key: &str| format!("skills[{place}].{key}");
+        let required = |key: &str| Error::validation(format!("{} is required", path(key)));
+        let skill_name =
+            fields.optional_label("skill_name", limits::LABEL_CHARS)?.ok_or_else(|| required("skill_name"))?;
+        fields.take("cost_per_call");
+        let price = price.ok_or_else(|| required("cost_per_call"))?;
+        let skill = Self {
+            cost_per_call: Credits::parse(&path("cost_per_call"), price)?,
+            description: fields.optional_label("description", limits::SKILL_DESCRIPTION_CHARS)?,
+            input_schema: schema(&path("input_schema"), fields.take("input_schema"))?,
+            output_schema: schema(&path("output_schema"), fields.take("output_schema"))?,
+            skill_name,
+        };
+        fields.end()?;
+        Ok(skill)
+    }
+}
+
+fn schema(field: &str, value: Option<Value>) -> Result<Option<Value>> {
+    match value {
+        None => Ok(None),
+        Some(Value::Object(map)) if map.is_empty() => Ok(None),
+        Some(value @ Value::Object(_)) if value.to_string().len() <= limits::SCHEMA_BYTES => Ok(Some(value)),
+        Some(Value::Object(_)) => {
+            Err(Error::validation(format!("{field} is larger than {} bytes", limits::SCHEMA_BYTES)))
+        }
+        Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
+            Err(Error::validation(format!("{field} must be an object")))
+        }
+    }
+}
+
+/// `GET /skills`: what can be hired, and from how many.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Skills {
+    pub skills: Vec<SkillRow>,
+    /// Agents that offer at least one skill.
+    pub total_agents: u64,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct SkillRow {
+    #[schema(example = "analyze_text")]
+    pub skill_name: String,
+    pub agents: u64,
+    pub min_cost: Credits,
+}
