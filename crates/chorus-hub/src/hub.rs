@@ -7,6 +7,7 @@ use crate::frame::Frames;
 use crate::identity::Keyring;
 use crate::store::{Entry, Store, log};
 use crate::{Clock, Result, ops};
+use chorus_wire::market::credits::Credits;
 use chorus_wire::secret::Secret;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,6 +29,8 @@ pub struct Options {
     pub webhook_timeout: Duration,
     /// How long messages and activity are kept; forever without.
     pub retain: Option<Duration>,
+    /// What every new owner is given.
+    pub opening_grant: Credits,
     pub clock: Clock,
 }
 
@@ -43,6 +46,7 @@ impl Options {
             allow_private_endpoints: false,
             webhook_timeout: chorus_wire::limits::WEBHOOK_DEADLINE,
             retain: None,
+            opening_grant: Credits::hundredths(100_00),
             clock: Clock::system(),
         }
     }

@@ -7,6 +7,7 @@ pub mod envelope;
 pub mod frame;
 pub mod hub;
 pub mod identity;
+pub mod market;
 pub mod ops;
 mod store;
 

@@ -4,7 +4,7 @@ use super::directory::record_of;
 use super::{Agent, Principal, find, invites, keyring};
 use crate::delivery::Ending;
 use crate::ops::happened;
-use crate::store::{Txn, counters, messages, orgs, principals, sessions};
+use crate::store::{Txn, counters, ledger, messages, orgs, principals, sessions};
 use crate::{Hub, Result, clock};
 use chorus_wire::register::{MarketFace, Registration};
 use chorus_wire::reply::{Deleted, Registered};
@@ -27,6 +27,7 @@ pub async fn register(who: &Principal, hub: &Hub, request: Registration) -> Resu
     admit_endpoints(hub, &request).await?;
     let key = clock::new_secret("ca_");
     let (host, most, market) = (hub.options().host_name.clone(), hub.options().max_agents, request.market.is_some());
+    let grant = hub.options().opening_grant;
     let (asking, hash) = (who.clone(), keyring::hash(key.expose()));
     let change = hub
         .store()
@@ -41,6 +42,7 @@ pub async fn register(who: &Principal, hub: &Hub, request: Registration) -> Resu
                     create(txn, &request, &asking, hash, &host, most).await?
                 }
             };
+            ledger::grant_opening(txn, change.after.owner, grant).await?;
             happened(
                 txn,
                 "agent_self_registered",
@@ -57,7 +59,7 @@ pub async fn register_for(who: &Principal, hub: &Hub, request: Registration) -> 
     who.operator()?;
     admit_endpoints(hub, &request).await?;
     let key = clock::new_secret("ca_");
-    let (host, most) = (hub.options().host_name.clone(), hub.options().max_agents);
+    let (host, most, grant) = (hub.options().host_name.clone(), hub.options().max_agents, hub.options().opening_grant);
     let (asking, hash) = (who.clone(), keyring::hash(key.expose()));
     let change = hub
         .store()
@@ -66,6 +68,7 @@ pub async fn register_for(who: &Principal, hub: &Hub, request: Registration) -> 
                 Some(before) => update(txn, before, &request, &asking, None).await?,
                 None => create(txn, &request, &asking, hash, &host, most).await?,
             };
+            ledger::grant_opening(txn, change.after.owner, grant).await?;
             happened(
                 txn,
                 "agent_registered",

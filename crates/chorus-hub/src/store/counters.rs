@@ -12,6 +12,7 @@ pub(crate) struct Deltas {
     pub queued: i64,
     pub failed: i64,
     pub agents: i64,
+    pub market: super::market::Sums,
 }
 
 impl Deltas {
@@ -34,11 +35,12 @@ impl Deltas {
     pub(super) async fn store(&self, tx: &Tx<'_>) -> Result<(), DbError> {
         const SQL: &str = "update counters set stored = stored + $1, delivered = delivered + $2, queued = queued + $3,
                            failed = failed + $4, agents = agents + $5 where id = 1";
-        if *self == Self::default() {
+        self.market.store(tx).await?;
+        let sums = [self.stored, self.delivered, self.queued, self.failed, self.agents];
+        if sums == [0; 5] {
             return Ok(());
         }
-        let params = [self.stored, self.delivered, self.queued, self.failed, self.agents].map(Param::Int);
-        tx.execute(SQL, &params).await.map(drop)
+        tx.execute(SQL, &sums.map(Param::Int)).await.map(drop)
     }
 }
 
@@ -47,7 +49,8 @@ pub(crate) async fn read(tx: &Tx<'_>) -> Result<Deltas, DbError> {
     let row = tx.one("select stored, delivered, queued, failed, agents from counters where id = 1", &[]).await?;
     let row = row.ok_or_else(|| DbError::Other("the counters are gone".into()))?;
     let int = |column| row.int(column);
-    Ok(Deltas { stored: int(0)?, delivered: int(1)?, queued: int(2)?, failed: int(3)?, agents: int(4)? })
+    let (stored, delivered, queued) = (int(0)?, int(1)?, int(2)?);
+    Ok(Deltas { stored, delivered, queued, failed: int(3)?, agents: int(4)?, ..Deltas::default() })
 }
 
 pub(crate) async fn setting(tx: &Tx<'_>, name: &str) -> Result<Option<i64>, DbError> {

@@ -3,8 +3,11 @@
 use super::{DbError, Param, Tx, dialect};
 
 /// Every step there ever was. A step that has been released is never edited: the next one mends it.
-const STEPS: &[(i64, &str)] =
-    &[(1, include_str!("migrations/0001_foundation.sql")), (2, include_str!("migrations/0002_frames.sql"))];
+const STEPS: &[(i64, &str)] = &[
+    (1, include_str!("migrations/0001_foundation.sql")),
+    (2, include_str!("migrations/0002_frames.sql")),
+    (3, include_str!("migrations/0003_ledger.sql")),
+];
 
 /// Brings the database to the newest step. A database from a newer hub is refused: it would be misread.
 pub(super) async fn run(tx: &Tx<'_>, now: i64) -> Result<(), DbError> {
