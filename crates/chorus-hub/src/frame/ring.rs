@@ -77,14 +77,22 @@ impl Ring {
         while self.entries.len() > self.bounds.frames || self.bytes > self.bounds.bytes {
             self.drop_oldest();
         }
-        self.expire(now);
     }
 
-    pub fn expire(&mut self, now: Duration) {
-        let kept = Duration::from_secs(self.bounds.seconds);
-        while self.entries.front().is_some_and(|entry| entry.at + kept < now) {
+    /// Lets go of what is past its time, but of nothing after `heard`: a live session that is about to take it still does.
+    pub fn expire(&mut self, now: Duration, heard: u64) {
+        while self.floor < heard && self.entries.front().is_some_and(|entry| self.is_over(entry, now)) {
             self.drop_oldest();
         }
+    }
+
+    fn is_over(&self, entry: &Entry, now: Duration) -> bool {
+        entry.at + Duration::from_secs(self.bounds.seconds) < now
+    }
+
+    /// The floor for those who come now: what is past its time is gone for them, here or not.
+    pub fn floor_at(&self, now: Duration) -> u64 {
+        self.floor + self.entries.iter().take_while(|entry| self.is_over(entry, now)).count() as u64
     }
 
     /// False when there is none.
@@ -104,8 +112,8 @@ impl Ring {
     }
 
     /// Where a session that has heard up to `since` goes on, or nothing when that is not known to be without a gap.
-    pub fn resume(&self, since: Cursor) -> Option<u64> {
-        let known = since.epoch == self.epoch && (self.floor..=self.newest()).contains(&since.seq);
+    pub fn resume(&self, since: Cursor, now: Duration) -> Option<u64> {
+        let known = since.epoch == self.epoch && (self.floor_at(now)..=self.newest()).contains(&since.seq);
         known.then_some(since.seq)
     }
 

@@ -18,8 +18,19 @@ const CHUNK_BYTES: usize = 64 * 1024;
 
 pub(super) struct Room {
     state: RwLock<State>,
-    /// The bytes of all rings of the hub.
-    held: Arc<AtomicUsize>,
+    held: Arc<Held>,
+}
+
+/// The bytes of all rings of the hub, and how many they may be.
+pub(super) struct Held {
+    pub bytes: AtomicUsize,
+    pub most: usize,
+}
+
+impl Default for Held {
+    fn default() -> Self {
+        Self { bytes: AtomicUsize::new(0), most: limits::RINGS_BYTES }
+    }
 }
 
 struct State {
@@ -58,7 +69,7 @@ pub(super) enum Taken {
 }
 
 impl Room {
-    pub fn new(epoch: u64, now: Duration, held: Arc<AtomicUsize>) -> Self {
+    pub fn new(epoch: u64, now: Duration, held: Arc<Held>) -> Self {
         let ring = Ring::new(epoch, RETENTION);
         Self { state: RwLock::new(State { ring, sessions: Vec::new(), empty_since: now, closed: false }), held }
     }
@@ -76,7 +87,7 @@ impl Room {
         let before = state.ring.bytes();
         let done = change(&mut state.ring);
         let after = state.ring.bytes();
-        self.held.fetch_add(after.wrapping_sub(before), Ordering::Relaxed);
+        self.held.bytes.fetch_add(after.wrapping_sub(before), Ordering::Relaxed);
         done
     }
 
@@ -90,14 +101,13 @@ impl Room {
         if state.sessions.len() >= limits::STREAMS_PER_HANDLE {
             return Err(Shut::Full);
         }
-        self.account(&mut state, |ring| ring.expire(now));
         let ring = &state.ring;
         let known = match since {
             Resume::Now => Some(ring.newest()),
-            Resume::After(cursor) => ring.resume(cursor),
+            Resume::After(cursor) => ring.resume(cursor, now),
             Resume::Unknown => None,
         };
-        let start = known.unwrap_or(ring.floor());
+        let start = known.unwrap_or_else(|| ring.floor_at(now));
         let cursor = ring.cursor(start);
         session.move_to(start);
         session.stand_at(state.sessions.len());
@@ -133,7 +143,7 @@ impl Room {
         self.account(&mut state, |ring| ring.push(text, label.clone(), now));
         self.make_room(&mut state);
         let newest = state.ring.newest();
-        let mut count = 0;
+        let (mut count, mut heard) = (0, newest);
         for session in &state.sessions {
             // A session that sleeps has heard everything; one that has not is awake and will look.
             let heard_all = session.cursor() == before;
@@ -146,7 +156,9 @@ impl Room {
                 // Not for it, so it sleeps on, and what it has no part in is no gap to it later.
                 session.move_to(newest);
             }
+            heard = heard.min(session.cursor());
         }
+        self.account(&mut state, |ring| ring.expire(now, heard));
         drop(state);
         sleepers.into_iter().for_each(Waker::wake);
         Some(count)
@@ -154,7 +166,7 @@ impl Room {
 
     /// Law 6: when all rings together are full, the one that wants more gives up its own oldest frames.
     fn make_room(&self, state: &mut State) {
-        let mut over = self.held.load(Ordering::Relaxed).saturating_sub(limits::RINGS_BYTES);
+        let mut over = self.held.bytes.load(Ordering::Relaxed).saturating_sub(self.held.most);
         while over > 0 && state.ring.newest() - state.ring.floor() > 1 {
             let before = state.ring.bytes();
             self.account(state, Ring::drop_oldest);
@@ -205,13 +217,20 @@ impl Room {
     /// Whether nobody can come back for anything: then it is closed.
     pub fn expire(&self, now: Duration) -> bool {
         let mut state = self.write();
-        self.account(&mut state, |ring| ring.expire(now));
+        let heard = state.sessions.iter().map(|session| session.cursor()).min().unwrap_or(u64::MAX);
+        self.account(&mut state, |ring| ring.expire(now, heard));
         let quiet = state.sessions.is_empty() && state.ring.newest() == state.ring.floor();
         let over = quiet && state.empty_since + limits::RING_KEPT < now;
         if over {
             state.closed = true;
         }
         over
+    }
+
+    /// The place of the newest frame.
+    #[cfg(test)]
+    pub fn newest(&self) -> u64 {
+        self.read().ring.newest()
     }
 
     pub fn len(&self) -> usize {
@@ -226,7 +245,7 @@ impl Room {
 impl Drop for Room {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        self.held.fetch_sub(state.ring.bytes(), Ordering::Relaxed);
+        self.held.bytes.fetch_sub(state.ring.bytes(), Ordering::Relaxed);
     }
 }
 
@@ -258,4 +277,4 @@ fn take(ring: &Ring, session: &Session) -> Bytes {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -1,13 +1,12 @@
 //! All rooms of the hub, in shards: a frame costs what its own handles' sessions cost, whoever else is here.
 
 use super::label::Label;
-use super::room::{Resume, Room, Shut};
+use super::room::{Held, Resume, Room, Shut};
 use super::session::Session;
 use crate::clock;
 use crate::delivery::Ending;
 use chorus_wire::cursor::Cursor;
 use std::collections::HashMap;
-use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 use std::time::Duration;
 
@@ -18,7 +17,7 @@ type Shard = HashMap<i64, Arc<Room>>;
 /// A room is made for the first session or frame, and kept until nobody could come back for anything.
 pub(crate) struct Rooms {
     shards: [RwLock<Shard>; SHARDS],
-    held: Arc<AtomicUsize>,
+    held: Arc<Held>,
 }
 
 impl Default for Rooms {
@@ -111,4 +110,76 @@ impl Rooms {
 
 fn locked(shard: &RwLock<Shard>) -> RwLockWriteGuard<'_, Shard> {
     shard.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::room::tests::{label, session};
+    use super::*;
+    use std::sync::atomic::Ordering;
+
+    const NOW: Duration = Duration::from_secs(1_000);
+
+    fn held(rooms: &Rooms) -> usize {
+        rooms.held.bytes.load(Ordering::Relaxed)
+    }
+
+    /// R-52, law 6
+    #[test]
+    fn a_room_goes_when_nobody_can_come_back_for_anything() {
+        let rooms = Rooms::default();
+        rooms.publish(1, "{}", &label(), NOW);
+        let joined = rooms.join(session("cc-a", ""), Resume::Now, NOW).unwrap();
+        assert!(held(&rooms) > 0);
+        let later = NOW + Duration::from_secs(301);
+        rooms.sweep(later);
+        assert!(rooms.get(1).is_some(), "somebody is there");
+        assert_eq!(held(&rooms), 0, "what is past its time is gone");
+        joined.room.leave(&joined.session, later);
+        rooms.sweep(later + Duration::from_secs(300));
+        assert!(rooms.get(1).is_some(), "whoever left may come back");
+        rooms.sweep(later + Duration::from_secs(301));
+        assert!(rooms.get(1).is_none());
+    }
+
+    #[test]
+    fn what_is_said_to_nobody_is_kept_for_who_comes_in_time() {
+        let rooms = Rooms::default();
+        assert_eq!(rooms.publish(1, "{}", &label(), NOW), 0);
+        rooms.sweep(NOW + Duration::from_secs(300));
+        let joined = rooms.join(session("cc-a", ""), Resume::Unknown, NOW + Duration::from_secs(300)).unwrap();
+        assert_eq!((joined.start.seq, joined.gap), (0, true));
+        rooms.sweep(NOW + Duration::from_secs(301));
+        assert!(held(&rooms) > 0, "it is about to be taken");
+    }
+
+    /// a name that is taken again starts from nothing.
+    #[test]
+    fn a_gone_principals_frames_go_with_it_and_a_rotated_keys_stay() {
+        let rooms = Rooms::default();
+        rooms.publish(1, "{}", &label(), NOW);
+        let first = rooms.join(session("cc-a", ""), Resume::Now, NOW).unwrap();
+        rooms.end(1, Ending::KeyRotated, NOW);
+        assert_eq!(rooms.sessions(1), 0);
+        let again = rooms.join(session("cc-a", ""), Resume::After(first.start), NOW).unwrap();
+        assert!(!again.gap);
+        rooms.end(1, Ending::Unregistered, NOW);
+        assert_eq!(held(&rooms), 0);
+        let other = rooms.join(session("cc-a", ""), Resume::After(first.start), NOW).unwrap();
+        assert_eq!((other.start.seq, other.gap), (0, true));
+    }
+
+    /// Law 6
+    #[test]
+    fn when_all_rings_are_full_the_one_that_grows_gives_up_its_oldest() {
+        let held = Arc::new(Held { most: 10_000, ..Held::default() });
+        let rooms = Rooms { held: held.clone(), ..Rooms::default() };
+        let text = "x".repeat(1_000);
+        for n in 0..100 {
+            rooms.publish(n % 3, &text, &label(), NOW);
+            assert!(held.bytes.load(Ordering::Relaxed) <= 10_000);
+        }
+        drop(rooms);
+        assert_eq!(held.bytes.load(Ordering::Relaxed), 0, "the account is even");
+    }
 }

@@ -40,7 +40,7 @@ async fn accept(who: &Principal, hub: &Hub, body: &[u8], from: Submitter) -> Res
     speaks_for_itself(hub, agent, &submission.frame).await?;
     let scope = submission.scope()?;
     let reach = reach_of(hub, agent, scope).await?;
-    emit(hub, agent, &submission.frame, scope, &reach, from)
+    emit(hub, agent.id, &submission.frame, scope, &reach, from)
 }
 
 /// FRM-07, FRM-100, R-04: the frame names its sender and the person behind it, and both are the key's own.
@@ -85,7 +85,7 @@ async fn reach_of(hub: &Hub, agent: &Agent, scope: &Scope) -> Result<Reach, Fram
 
 fn emit(
     hub: &Hub,
-    agent: &Agent,
+    sender: i64,
     frame: &Frame,
     scope: &Scope,
     reach: &Reach,
@@ -99,12 +99,12 @@ fn emit(
         org: scope.org().cloned(),
         only: Only::of(scope),
         except: from.session.filter(|_| from.exclude_self).map(|session| Except {
-            principal: agent.id,
+            principal: sender,
             instrument: from.instrument,
             session,
         }),
     });
-    let recipient_count = hub.frames().senders.once(agent.id, frame.frame_id, now, || {
+    let recipient_count = hub.frames().senders.once(sender, frame.frame_id, now, || {
         // One handle never has more streams than an expansion may reach, so only several are counted beforehand.
         if reach.targets.len() > 1 {
             let sessions: usize = reach.targets.iter().map(|target| rooms.sessions(target.id)).sum();
@@ -135,7 +135,9 @@ pub(super) fn tool_of(instrument: &Ident) -> Ident {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{room::Resume, rooms::Joined, session::Session};
     use super::*;
+    use chorus_wire::{frame::Filter, time::Micros};
 
     ///
     #[test]
@@ -149,5 +151,44 @@ mod tests {
         for (instrument, tool) in [("cc-editor-2", "cc"), ("unknown", "unknown"), ("-x", "-x")] {
             assert_eq!(tool_of(&Ident::parse(instrument).unwrap()).as_str(), tool);
         }
+    }
+
+    fn frame() -> Frame {
+        let text = serde_json::json!({"envelope_version": "1.0", "frame_id": "00000000-0000-4000-8000-000000000001",
+            "kind": "agent_advisory", "sender_handle": "~alice", "recipient_handle": "~acme",
+            "created_at": "2026-03-20T10:00:00Z", "payload": {"advisory_text": "x"}, "acted_by": "~alice",
+            "drafted_with": "~cc-editor", "provenance_compute_location": "local-only", "provenance_method": ["x"],
+            "provenance_context_check": "passed", "provenance_basis": "x"});
+        Frame::parse(&text.to_string()).unwrap()
+    }
+
+    /// FRM-95, FRM-102, R-49
+    #[tokio::test]
+    async fn a_scope_that_reaches_too_many_reaches_nobody() {
+        let dir = tempfile::tempdir().unwrap();
+        let hub = Hub::open(crate::Options::at(dir.path())).await.unwrap();
+        let half = limits::EXPANSION / 2;
+        let enter = |id: i64| {
+            let session = Session::new(
+                id,
+                ["cc-a", "s1", "cc"].map(|name| Ident::parse(name).unwrap()),
+                Filter::default(),
+                Micros(0),
+            );
+            hub.frames().rooms.join(session, Resume::Now, hub.clock().steady()).unwrap()
+        };
+        let mut sessions: Vec<Joined> = (0..2 * half).map(|n| enter(1 + (n % 2) as i64)).collect();
+        let one_more = enter(1);
+        let handle = Handle::parse("~acme").unwrap();
+        let target = |id| Target { id, handle: handle.clone() };
+        let reach = Reach { targets: vec![target(1), target(2)], own: true };
+        let scope = Scope::OrgMembers(handle.clone());
+        let send = || emit(&hub, 1, &frame(), &scope, &reach, Submitter::default());
+        assert_eq!(send().unwrap_err().code, FrameCode::ExpansionTooLarge);
+        let waits = |joined: &Joined| joined.room.newest() > 0;
+        assert!(!waits(&one_more) && !sessions.iter().any(waits), "nothing was emitted to anybody");
+        one_more.room.leave(&one_more.session, hub.clock().steady());
+        assert_eq!(send().unwrap().recipient_count, limits::EXPANSION as u64, "the id is free after a refusal");
+        assert!(sessions.drain(..).all(|joined| waits(&joined)));
     }
 }
