@@ -1,7 +1,7 @@
 //! Accords: what one organisation lets the members of another address, agreed by both and ended by either (R-47, FRM-60).
 
+use super::circles::{Touched, change};
 use super::orgs::{org_named, org_of, owned_by};
-use super::reach::{Touched, change};
 use crate::identity::Principal;
 use crate::store::accords as table;
 use crate::{Hub, clock};

@@ -1,6 +1,6 @@
 //! A handle says who else may address it.
 
-use super::reach::{Touched, change};
+use super::circles::{Touched, change};
 use crate::identity::{Agent, Principal};
 use crate::store::{Txn, grants as table, principals};
 use crate::{Hub, Result};

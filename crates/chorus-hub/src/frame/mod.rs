@@ -2,6 +2,7 @@
 //! but the question who may; a frame lives in the rings of the handles it went to, for minutes, and nowhere else.
 
 pub mod accords;
+mod circles;
 pub mod grants;
 mod label;
 mod open;
@@ -33,7 +34,7 @@ use std::time::Duration;
 pub(crate) struct Frames {
     rooms: Rooms,
     senders: Senders,
-    circles: reach::Circles,
+    circles: circles::Circles,
 }
 
 impl Frames {
@@ -44,7 +45,7 @@ impl Frames {
 
     /// These organisations have changed, or are no more; to be called after the commit.
     pub fn forget_orgs(&self, orgs: impl IntoIterator<Item = Handle>) {
-        self.circles.forget(orgs.into_iter().map(reach::Touched::Org));
+        self.circles.forget(orgs.into_iter().map(circles::Touched::Org));
     }
 
     /// Ends every stream.

@@ -1,7 +1,7 @@
 //! Organisations: founded by one handle, joined only by those who say yes, and never without an owner.
 
+use super::circles::{Touched, change};
 use super::grants::{agent_of, handle, own, still_here};
-use super::reach::{Touched, change};
 use crate::identity::Principal;
 use crate::store::orgs::{self as table, Member as Row};
 use crate::store::{Tx, Txn, principals};
