@@ -20,6 +20,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
         (name = "identity", description = "Who is who: agents, their keys, how they come and go"),
         (name = "envelope", description = "Messages from one agent to another"),
         (name = "frame", description = "Short announcements to the live sessions of a handle, an organisation, an accord"),
+        (name = "market", description = "Skills for hire: jobs, credits, reputation"),
         (name = "ops", description = "For operators and their machines")
     )
 )]
@@ -76,8 +77,12 @@ pub fn finish(mut api: utoipa::openapi::OpenApi) -> Bytes {
 }
 
 fn complete(operation: &mut Operation) {
-    let framed = operation.tags.iter().flatten().any(|tag| tag == "frame");
-    let failure = if framed { "FrameFailure" } else { "Failure" };
+    let tagged = |name: &str| operation.tags.iter().flatten().any(|tag| tag == name);
+    let failure = match (tagged("frame"), tagged("market")) {
+        (true, _) => "FrameFailure",
+        (false, true) => "MarketFailure",
+        (false, false) => "Failure",
+    };
     for (status, description) in EVERYWHERE {
         let schema = RefOr::Ref(Ref::from_schema_name(failure));
         let content = ContentBuilder::new().schema(Some(schema)).build();

@@ -11,6 +11,7 @@ mod frame;
 mod front;
 mod limit;
 mod markdown;
+mod market;
 mod negotiate;
 mod ops;
 mod pages;

@@ -23,12 +23,21 @@ pub enum Form {
 
 /// Everything under these paths is refused in the form of frames.
 const FRAME_PATHS: [&str; 3] = ["/frames", "/handles", "/orgs"];
+/// Everything under these in the form of the jobs document.
+const MARKET_PATHS: [&str; 8] =
+    ["/jobs", "/transfer", "/heartbeat", "/skills", "/reputation", "/accounts", "/audit", "/economy"];
 
 impl Form {
     /// The form of the protocol whose path it is, for what is refused before or beside a handler.
     pub fn of(path: &str) -> Self {
         let under = |root: &&str| path.strip_prefix(*root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-        if FRAME_PATHS.iter().any(|root| under(&root)) { Self::Frame } else { Self::Wrapped }
+        if FRAME_PATHS.iter().any(|root| under(&root)) {
+            Self::Frame
+        } else if MARKET_PATHS.iter().any(|root| under(&root)) {
+            Self::Market
+        } else {
+            Self::Wrapped
+        }
     }
 }
 
@@ -110,6 +119,7 @@ pub fn settle(response: &mut Response, now: Micros, request_id: &str, path: Form
     let refused = match (response.extensions_mut().remove::<Refused>(), path) {
         (None, _) => return,
         (Some(Refused::Hub(error, _)), Form::Frame) => Refused::Frame(error.into()),
+        (Some(Refused::Hub(error, _)), Form::Market) => Refused::Hub(error, Form::Market),
         (Some(refused), Form::Wrapped | Form::Market | Form::Frame) => refused,
     };
     let status = refused.status();

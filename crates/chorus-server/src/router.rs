@@ -1,6 +1,6 @@
 //! All rooms merged into one router, with the edges that belong to none of them.
 
-use crate::{contract, doors::Doors, envelope, frame, front, ops, reply::Refused};
+use crate::{contract, doors::Doors, envelope, frame, front, market, ops, reply::Refused};
 use axum::{Router, middleware};
 use chorus_wire::Code;
 use utoipa_axum::router::OpenApiRouter;
@@ -18,5 +18,10 @@ pub fn build(doors: Doors) -> Router {
 
 /// Every route and, from the same lines, the contract.
 pub fn rooms() -> OpenApiRouter<Doors> {
-    contract::opening().merge(envelope::routes()).merge(frame::routes()).merge(ops::routes()).merge(contract::routes())
+    contract::opening()
+        .merge(envelope::routes())
+        .merge(frame::routes())
+        .merge(market::routes())
+        .merge(ops::routes())
+        .merge(contract::routes())
 }

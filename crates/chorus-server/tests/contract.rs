@@ -147,9 +147,11 @@ async fn every_route_of_the_contract_is_there_and_no_other_method_is() {
                 assert!(reply.headers().contains_key("allow"), "{name}");
                 let body: Value = reply.json().await.unwrap();
                 let framed = ["/frames", "/handles/", "/orgs"].iter().any(|root| path.starts_with(root));
-                let (place, code) = match framed {
-                    true => ("/code", "method-not-allowed"),
-                    false => ("/error/code", "ERR_METHOD_NOT_ALLOWED"),
+                let market = item.as_object().unwrap().values().any(|operation| operation["tags"][0] == "market");
+                let (place, code) = match (framed, market) {
+                    (true, _) => ("/code", "method-not-allowed"),
+                    (false, true) => ("/error_code", "ERR_METHOD_NOT_ALLOWED"),
+                    (false, false) => ("/error/code", "ERR_METHOD_NOT_ALLOWED"),
                 };
                 assert_eq!(body.pointer(place).and_then(Value::as_str), Some(code), "{name}");
             }

@@ -59,3 +59,6 @@ async fn moved(
         None => Err(Error::new(Code::TransferFailed, format!("there are fewer than {amount} credits for this job"))),
     }
 }
+
+#[cfg(test)]
+mod tests;

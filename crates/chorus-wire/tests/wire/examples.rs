@@ -4,6 +4,9 @@ use crate::shape::Shape;
 use chorus_wire::cursor::Cursor;
 use chorus_wire::envelope::Envelope;
 use chorus_wire::identity::{Address, Name};
+use chorus_wire::market::credits::Credits;
+use chorus_wire::market::job::{JobRequest, JobResult, Outcome};
+use chorus_wire::market::transfer::Transfer;
 use chorus_wire::message::{Delivery, ReceiverReply, SendRequest, Sent};
 use chorus_wire::register::Registration;
 use chorus_wire::reply::{AgentRecord, DirectoryRow, Failure, MarketRegistered, Metadata, Registered, Success};
@@ -246,6 +249,26 @@ fn printed_credentials_have_three_fields_and_an_address() {
 fn the_discovery_document_names_the_version_we_speak() {
     let mut fields = json::object(&example("transport-profile/8-discovery.json")).unwrap();
     assert_eq!(fields.string("chorus_version").unwrap(), CHORUS_VERSION);
+}
+
+// JOB-17…20
+#[test]
+fn the_printed_job_result_and_transfer_are_read() {
+    let job = JobRequest::parse(example("jobs-protocol/3.3-job.json").as_bytes()).unwrap();
+    assert_eq!((job.skill_name.as_str(), job.budget.to_string().as_str()), ("analyze_text", "0.15"));
+    assert_eq!(job.callback_url.as_deref(), Some("https://orchestrator/results"));
+    assert_eq!(job.deadline, limits::JOB_DEADLINE);
+
+    let result = JobResult::parse(example("jobs-protocol/3.4-result.json").as_bytes()).unwrap();
+    let Outcome::Success { output_data, execution_cost } = result.outcome else { panic!("{result:?}") };
+    assert_eq!(output_data["entities"][0]["value"], 42000);
+    assert_eq!((execution_cost, result.execution_time_ms), (Some(Credits::hundredths(10)), Some(1250)));
+
+    let text = example("jobs-protocol/3.5-transfer.json");
+    let transfer = Transfer::parse(text.as_bytes()).unwrap();
+    let printed = serde_json::to_string(&transfer).unwrap();
+    assert!(printed.contains(r#""amount":0.10,"#), "{printed}");
+    assert_eq!(json::value(&printed).unwrap(), json::value(&text).unwrap());
 }
 
 /// Read by the tests of the doors, which answer them; here there is nothing to parse in them.

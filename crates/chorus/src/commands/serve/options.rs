@@ -2,7 +2,7 @@
 
 use crate::fail::Fail;
 use chorus_server::Settings;
-use chorus_wire::{identity::Address, secret::Secret};
+use chorus_wire::{identity::Address, market::credits::Credits, secret::Secret};
 use serde::{Deserialize, Deserializer};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -63,6 +63,10 @@ pub struct Options {
     #[arg(long, value_name = "TIME", env = "CHORUS_WEBHOOK_TIMEOUT")]
     #[serde(alias = "webhook_timeout")]
     webhook_timeout: Option<Span>,
+    /// Credits that every new owner is given [default: 100.00]
+    #[arg(long, value_name = "CREDITS", env = "CHORUS_OPENING_GRANT", value_parser = grant)]
+    #[serde(alias = "opening_grant", deserialize_with = "file_grant")]
+    opening_grant: Option<Credits>,
     /// Let endpoints be on loopback and private addresses: for tests and closed networks
     #[arg(
         long,
@@ -134,6 +138,7 @@ impl Options {
             retain: self.retain.or(other.retain),
             max_agents: self.max_agents.or(other.max_agents),
             webhook_timeout: self.webhook_timeout.or(other.webhook_timeout),
+            opening_grant: self.opening_grant.or(other.opening_grant),
             allow_private_endpoints: self.allow_private_endpoints.or(other.allow_private_endpoints),
             tls_cert: self.tls_cert.or(other.tls_cert),
             tls_key: self.tls_key.or(other.tls_key),
@@ -169,6 +174,7 @@ impl Options {
         hub.max_agents = self.max_agents;
         hub.allow_private_endpoints = self.allow_private_endpoints.unwrap_or(hub.allow_private_endpoints);
         hub.webhook_timeout = self.webhook_timeout.map_or(hub.webhook_timeout, |span| span.0);
+        hub.opening_grant = self.opening_grant.unwrap_or(hub.opening_grant);
         hub.retain = self.retain.map(|span| span.0);
         Ok(settings)
     }
@@ -176,6 +182,18 @@ impl Options {
 
 fn secret(text: &str) -> Result<Secret, std::convert::Infallible> {
     Ok(Secret::new(text))
+}
+
+fn grant(text: &str) -> Result<Credits, String> {
+    Credits::parse_price("an opening grant", text).map_err(|e| e.message)
+}
+
+/// A text, or a number with the decimals that TOML keeps of it.
+fn file_grant<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Credits>, D::Error> {
+    let value = toml::Value::deserialize(from)?;
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let text = text.strip_suffix(".0").unwrap_or(&text);
+    grant(text).map(Some).map_err(serde::de::Error::custom)
 }
 
 fn public_url(text: String) -> Result<String, Fail> {
@@ -237,6 +255,24 @@ mod tests {
         assert_eq!("500ms".parse(), Ok(Span(Duration::from_millis(500))));
         for bad in ["", "90", "d", "-1d", "1.5h", "1w", "0s", "99999999999999999999d", "213503982335d"] {
             assert!(bad.parse::<Span>().is_err(), "{bad}");
+        }
+    }
+
+    //
+    #[test]
+    fn an_opening_grant_is_an_amount_or_nothing() {
+        let granted =
+            |text: &str| toml::from_str::<Options>(text).map(|o| o.settings().unwrap().hub.opening_grant.to_string());
+        for (text, grant) in [
+            ("", "100.00"),
+            ("opening-grant = 2.5", "2.50"),
+            ("opening_grant = \"0\"", "0.00"),
+            ("opening-grant = 7", "7.00"),
+        ] {
+            assert_eq!(granted(text).unwrap(), grant, "{text}");
+        }
+        for bad in ["opening-grant = 0.125", "opening-grant = -1", "opening-grant = nan", "opening-grant = \"1e3\""] {
+            assert!(granted(bad).is_err(), "{bad}");
         }
     }
 

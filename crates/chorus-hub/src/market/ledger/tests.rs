@@ -1,0 +1,257 @@
+//! The ledger against a model: whatever is tried, nothing is made, lost or spent twice.
+
+use super::{JobRef, hold, release, settle};
+use crate::store::ledger::{self, Account, Asked, NewPosting};
+use crate::store::{Entry, Publish, Store, market};
+use crate::{Clock, Result};
+use chorus_wire::market::credits::Credits;
+use chorus_wire::{Code, Error, time::Micros};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+const OWNERS: i64 = 4;
+const JOBS: i64 = 5;
+
+struct Nobody;
+
+impl Publish for Nobody {
+    fn listening(&self, _: i64) -> bool {
+        false
+    }
+
+    fn publish(&self, _: &Entry) -> bool {
+        false
+    }
+
+    fn unsure(&self) {}
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Grant {
+        owner: i64,
+        amount: i64,
+    },
+    Transfer {
+        from: i64,
+        to: i64,
+        amount: i64,
+    },
+    Hold {
+        owner: i64,
+        job: i64,
+        amount: i64,
+    },
+    Settle {
+        job: i64,
+        payee: i64,
+        paid: i64,
+    },
+    Release {
+        job: i64,
+    },
+    /// A transfer in a piece of work that fails after it.
+    Undone {
+        from: i64,
+        to: i64,
+        amount: i64,
+    },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let (owner, job, amount) = (1..=OWNERS, 1..=JOBS, 1..=60i64);
+    prop_oneof![
+        (owner.clone(), amount.clone()).prop_map(|(owner, amount)| Step::Grant { owner, amount }),
+        (owner.clone(), owner.clone(), amount.clone()).prop_map(|(from, to, amount)| Step::Transfer {
+            from,
+            to,
+            amount
+        }),
+        (owner.clone(), job.clone(), amount.clone()).prop_map(|(owner, job, amount)| Step::Hold { owner, job, amount }),
+        (job.clone(), owner.clone(), 0..=60i64).prop_map(|(job, payee, paid)| Step::Settle { job, payee, paid }),
+        job.prop_map(|job| Step::Release { job }),
+        (owner.clone(), owner, amount).prop_map(|(from, to, amount)| Step::Undone { from, to, amount }),
+    ]
+}
+
+/// What the ledger should say, kept in the simplest way there is.
+#[derive(Debug, Default)]
+struct Model {
+    /// An owner that has an account has had its grant.
+    balances: BTreeMap<i64, i64>,
+    holds: BTreeMap<i64, (i64, i64)>,
+    issued: i64,
+    volume: i64,
+}
+
+impl Model {
+    fn balance(&self, owner: i64) -> i64 {
+        self.balances.get(&owner).copied().unwrap_or_default()
+    }
+
+    fn give(&mut self, owner: i64, amount: i64) {
+        *self.balances.entry(owner).or_default() += amount;
+    }
+
+    /// Whether it can be done; then it has been.
+    fn tries(&mut self, step: Step) -> bool {
+        match step {
+            Step::Grant { owner, amount } => {
+                if !self.balances.contains_key(&owner) {
+                    self.give(owner, amount);
+                    self.issued += amount;
+                }
+                true
+            }
+            Step::Transfer { from, to, amount } => {
+                let can = self.balance(from) >= amount;
+                if can {
+                    self.give(from, -amount);
+                    self.give(to, amount);
+                    self.volume += amount;
+                }
+                can
+            }
+            Step::Hold { owner, job, amount } => {
+                let can = self.balance(owner) >= amount && !self.holds.contains_key(&job);
+                if can {
+                    self.give(owner, -amount);
+                    self.holds.insert(job, (owner, amount));
+                }
+                can
+            }
+            Step::Settle { job, payee, paid } => {
+                let Some((payer, held)) = self.holds.get(&job).copied().filter(|(_, held)| *held >= paid) else {
+                    return false;
+                };
+                self.holds.remove(&job);
+                if paid > 0 {
+                    self.give(payee, paid);
+                }
+                if payer != payee {
+                    self.volume += paid;
+                }
+                self.give(payer, held - paid);
+                true
+            }
+            Step::Release { job } => {
+                let Some((payer, held)) = self.holds.remove(&job) else { return false };
+                self.give(payer, held);
+                true
+            }
+            Step::Undone { .. } => false,
+        }
+    }
+}
+
+async fn performed(store: &Store, model: &Model, step: Step) -> Result<()> {
+    // As the rules of jobs do: a job has one hold, and only a hold that is there is settled.
+    let payer = |job: i64| model.holds.get(&job).map(|(payer, _)| *payer);
+    match step {
+        Step::Hold { job, .. } if payer(job).is_some() => return Err(Code::JobConflict.into()),
+        Step::Settle { job, .. } | Step::Release { job } if payer(job).is_none() => return Err(Code::JobClosed.into()),
+        Step::Grant { .. }
+        | Step::Transfer { .. }
+        | Step::Hold { .. }
+        | Step::Settle { .. }
+        | Step::Release { .. }
+        | Step::Undone { .. } => {}
+    }
+    let payer = |job: i64| payer(job).unwrap_or_default();
+    let held_by = match step {
+        Step::Settle { job, .. } | Step::Release { job } => payer(job),
+        Step::Grant { .. } | Step::Transfer { .. } | Step::Hold { .. } | Step::Undone { .. } => 0,
+    };
+    let named = |id: i64| JobRef { id, job_id: "job" };
+    store
+        .write(async move |txn| match step {
+            Step::Grant { owner, amount } => Ok(ledger::grant_opening(txn, owner, Credits::hundredths(amount)).await?),
+            Step::Transfer { from, to, amount } | Step::Undone { from, to, amount } => {
+                let posting = NewPosting {
+                    kind: "transfer",
+                    from: Account::Owner(from),
+                    to: Account::Owner(to),
+                    amount: Credits::hundredths(amount),
+                    job_id: None,
+                    note: None,
+                };
+                ledger::post(&txn.tx, &posting, txn.now()).await?.ok_or(Code::TransferFailed)?;
+                txn.counts.market.volume += amount;
+                if matches!(step, Step::Undone { .. }) { Err(Error::validation("undone")) } else { Ok(()) }
+            }
+            Step::Hold { owner, job, amount } => hold(txn, owner, named(job), Credits::hundredths(amount)).await,
+            Step::Settle { job, payee, paid } => {
+                settle(txn, named(job), held_by, payee, Credits::hundredths(paid)).await
+            }
+            Step::Release { job } => release(txn, named(job), held_by).await,
+        })
+        .await
+}
+
+/// Balances, holds, sums and postings all tell the model's story.
+async fn agrees(store: &Store, model: &Model) {
+    let (balances, holds, issued, sums, postings) = store
+        .read(async |tx| {
+            let mut balances = BTreeMap::new();
+            for owner in 1..=OWNERS {
+                balances.insert(owner, ledger::balance(tx, Account::Owner(owner)).await?.in_hundredths());
+            }
+            let mut holds = BTreeMap::new();
+            for job in 1..=JOBS {
+                let held = ledger::balance(tx, Account::Hold { job, payer: 0 }).await?.in_hundredths();
+                holds.insert(job, held);
+            }
+            let issued = -ledger::balance(tx, Account::Issue).await?.in_hundredths();
+            let postings = ledger::audit(tx, &Asked::default(), 10_000).await?;
+            Ok((balances, holds, issued, market::read(tx).await?, postings))
+        })
+        .await
+        .unwrap();
+    for (owner, balance) in &balances {
+        assert_eq!(*balance, model.balance(*owner), "owner {owner}: {model:?}");
+    }
+    for (job, held) in &holds {
+        assert_eq!(*held, model.holds.get(job).map_or(0, |(_, held)| *held), "job {job}: {model:?}");
+    }
+    let (owned, held) = (balances.values().sum::<i64>(), holds.values().sum::<i64>());
+    assert_eq!((owned + held, issued), (model.issued, model.issued), "what was issued is what there is");
+    assert_eq!((sums.held, sums.volume), (held, model.volume));
+
+    // The postings alone rebuild every balance, and every one of them is a pair.
+    let mut rebuilt: BTreeMap<i64, i64> = BTreeMap::new();
+    for posting in postings {
+        assert_ne!(posting.debit, posting.credit * i64::from(posting.kind != "transfer"));
+        *rebuilt.entry(posting.debit).or_default() -= posting.amount.in_hundredths();
+        *rebuilt.entry(posting.credit).or_default() += posting.amount.in_hundredths();
+    }
+    assert_eq!(rebuilt.values().sum::<i64>(), 0);
+    for (owner, balance) in balances {
+        assert_eq!(rebuilt.get(&(owner * 2)).copied().unwrap_or_default(), balance, "owner {owner}");
+    }
+    for (job, held) in holds {
+        assert_eq!(rebuilt.get(&(job * 2 + 1)).copied().unwrap_or_default(), held, "job {job}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+
+    /// Law 7
+    #[test]
+    fn nothing_is_made_lost_or_spent_twice(steps in prop::collection::vec(step(), 1..60)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let dir = tempfile::tempdir().unwrap();
+            let clock = Clock::held(Micros(1_774_000_000_000_000));
+            let store = Store::open(dir.path(), None, clock, Arc::new(Nobody)).await.unwrap();
+            let mut model = Model::default();
+            for step in steps {
+                let done = performed(&store, &model, step).await;
+                assert_eq!(model.tries(step), done.is_ok(), "{step:?}: {done:?}");
+                agrees(&store, &model).await;
+            }
+            store.close().await;
+        });
+    }
+}
