@@ -5,6 +5,7 @@ use crate::delivery::Ending;
 use crate::delivery::outgoing::{Outgoing, Policy};
 use crate::frame::Frames;
 use crate::identity::Keyring;
+use crate::market::liveness::Liveness;
 use crate::store::{Entry, Store, log};
 use crate::{Clock, Result, ops};
 use chorus_wire::market::credits::Credits;
@@ -63,6 +64,7 @@ struct Rooms {
     keyring: Keyring,
     outgoing: Outgoing,
     frames: Frames,
+    liveness: Liveness,
     opened: Duration,
 }
 
@@ -84,7 +86,8 @@ impl Hub {
         });
         let keyring = Keyring::new(&options.operator_keys);
         let opened = options.clock.steady();
-        let hub = Self(Arc::new(Rooms { options, store, bus, keyring, outgoing, frames: Frames::default(), opened }));
+        let (frames, liveness) = (Frames::default(), Liveness::default());
+        let hub = Self(Arc::new(Rooms { options, store, bus, keyring, outgoing, frames, liveness, opened }));
         ops::maintenance::recover(&hub).await.map_err(refused)?;
         ops::maintenance::start(&hub);
         Ok(hub)
@@ -112,6 +115,10 @@ impl Hub {
 
     pub(crate) fn outgoing(&self) -> &Outgoing {
         &self.0.outgoing
+    }
+
+    pub(crate) fn liveness(&self) -> &Liveness {
+        &self.0.liveness
     }
 
     pub(crate) fn frames(&self) -> &Frames {

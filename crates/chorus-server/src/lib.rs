@@ -5,6 +5,7 @@ mod auth;
 mod body;
 mod contract;
 mod cors;
+mod discover;
 mod doors;
 mod envelope;
 mod frame;

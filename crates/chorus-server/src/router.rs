@@ -1,6 +1,6 @@
 //! All rooms merged into one router, with the edges that belong to none of them.
 
-use crate::{contract, doors::Doors, envelope, frame, front, market, ops, reply::Refused};
+use crate::{contract, discover, doors::Doors, envelope, frame, front, market, ops, reply::Refused};
 use axum::{Router, middleware};
 use chorus_wire::Code;
 use utoipa_axum::router::OpenApiRouter;
@@ -20,6 +20,7 @@ pub fn build(doors: Doors) -> Router {
 pub fn rooms() -> OpenApiRouter<Doors> {
     contract::opening()
         .merge(envelope::routes())
+        .merge(discover::routes())
         .merge(frame::routes())
         .merge(market::routes())
         .merge(ops::routes())

@@ -106,6 +106,10 @@ impl Fields {
         self.map.contains_key(key)
     }
 
+    pub fn put(&mut self, key: &str, value: Value) {
+        self.map.insert(key.to_owned(), value);
+    }
+
     pub fn take(&mut self, key: &str) -> Option<Value> {
         self.map.remove(key)
     }

@@ -182,5 +182,9 @@ fn waits(entry: &Entry) -> bool {
 impl Drop for Logged {
     fn drop(&mut self) {
         self.hub.bus().unsubscribe(self.topic, &self.queue);
+        // an open inbox is being there, up to its last moment.
+        if let Topic::Subject(subject) = self.topic {
+            self.hub.liveness().beat(subject, self.hub.clock().steady());
+        }
     }
 }

@@ -92,8 +92,10 @@ pub async fn authenticate(hub: &Hub, key: Option<&str>) -> Result<Principal> {
     if !key.starts_with("ca_") || key.len() != 35 {
         return Err(Code::Unauthorized.into());
     }
-    let agent = hub.keyring().by_key(hub, hash).await?;
-    agent.map(Principal::Agent).ok_or_else(|| Code::Unauthorized.into())
+    let agent = hub.keyring().by_key(hub, hash).await?.ok_or(Code::Unauthorized)?;
+    // whoever shows a key is there.
+    hub.liveness().beat(agent.id, hub.clock().steady());
+    Ok(Principal::Agent(agent))
 }
 
 /// Spends a single-use `cs_` token.
@@ -113,5 +115,7 @@ pub async fn authenticate_session(hub: &Hub, token: &str) -> Result<Principal> {
             }
         })
         .await?;
-    agent.map(|agent| Principal::Agent(Arc::new(agent))).ok_or_else(refused)
+    let agent = agent.ok_or_else(refused)?;
+    hub.liveness().beat(agent.id, hub.clock().steady());
+    Ok(Principal::Agent(Arc::new(agent)))
 }

@@ -3,6 +3,7 @@
 use super::directory::record_of;
 use super::{Agent, Principal, find, invites, keyring};
 use crate::delivery::Ending;
+use crate::market::{reputation, skills};
 use crate::ops::happened;
 use crate::store::{Txn, counters, ledger, messages, orgs, principals, sessions};
 use crate::{Hub, Result, clock};
@@ -12,27 +13,26 @@ use chorus_wire::{Code, Error, identity::Name, secret::Secret};
 use serde_json::json;
 use std::sync::Arc;
 
-/// Where reputations start (the jobs document, section 4).
-const NEUTRAL: f64 = 50.0;
-
 /// What a registration did.
 struct Change {
     /// The agent as it was; `None` for a new one.
     before: Option<Agent>,
     after: Agent,
+    /// Its reputation, when it came with a market face.
+    score: Option<f64>,
 }
 
 /// `POST /register`; true when the agent is new (201), false when it was updated and its key rotated (200).
 pub async fn register(who: &Principal, hub: &Hub, request: Registration) -> Result<(bool, Registered)> {
     admit_endpoints(hub, &request).await?;
+    skills::admit(request.market.as_ref().map_or(&[], |market| &market.skills))?;
     let key = clock::new_secret("ca_");
-    let (host, most, market) = (hub.options().host_name.clone(), hub.options().max_agents, request.market.is_some());
-    let grant = hub.options().opening_grant;
+    let (host, most, grant) = (hub.options().host_name.clone(), hub.options().max_agents, hub.options().opening_grant);
     let (asking, hash) = (who.clone(), keyring::hash(key.expose()));
     let change = hub
         .store()
         .write(async move |txn| {
-            let change = match principals::by_name(&txn.tx, &request.name.canonical(&host)).await? {
+            let mut change = match principals::by_name(&txn.tx, &request.name.canonical(&host)).await? {
                 Some(before) => {
                     may_update(&asking, &before)?;
                     update(txn, before, &request, &asking, Some(hash)).await?
@@ -43,6 +43,10 @@ pub async fn register(who: &Principal, hub: &Hub, request: Registration) -> Resu
                 }
             };
             ledger::grant_opening(txn, change.after.owner, grant).await?;
+            if let Some(market) = &request.market {
+                skills::replace(txn, change.after.id, &market.skills).await?;
+                change.score = Some(reputation::score(&txn.tx, change.after.id).await?.value());
+            }
             happened(
                 txn,
                 "agent_self_registered",
@@ -51,7 +55,7 @@ pub async fn register(who: &Principal, hub: &Hub, request: Registration) -> Resu
             Ok(change)
         })
         .await?;
-    Ok(finish(hub, change, Some(key), market))
+    Ok(finish(hub, change, Some(key)))
 }
 
 /// `POST /agents`; true when the agent is new (201), false when it was updated (200). An update leaves the key alone.
@@ -78,7 +82,7 @@ pub async fn register_for(who: &Principal, hub: &Hub, request: Registration) -> 
         })
         .await?;
     let key = change.before.is_none().then_some(key);
-    Ok(finish(hub, change, key, false))
+    Ok(finish(hub, change, key))
 }
 
 /// Judged before anything is written: where a name leads may take a look-up.
@@ -114,7 +118,7 @@ fn card_text(request: &Registration) -> Option<Box<str>> {
 }
 
 fn market_json(market: &MarketFace) -> String {
-    json!({"agent_name": market.agent_name, "api_endpoint": market.api_endpoint, "skills": market.skills}).to_string()
+    json!({"agent_name": market.agent_name, "api_endpoint": market.api_endpoint}).to_string()
 }
 
 async fn create(
@@ -158,7 +162,7 @@ async fn create(
     }
     principals::insert(&txn.tx, &agent).await?;
     txn.counts.agents += 1;
-    Ok(Change { before: None, after: agent })
+    Ok(Change { before: None, after: agent, score: None })
 }
 
 /// An update replaces the record: each form replaces what it speaks of and leaves the other form's part alone.
@@ -187,11 +191,11 @@ async fn update(
         sessions::revoke(&txn.tx, before.id).await?;
     }
     principals::update(&txn.tx, &after).await?;
-    Ok(Change { before: Some(before), after })
+    Ok(Change { before: Some(before), after, score: None })
 }
 
 /// After the commit: forget what was known, close streams that an old key opened, and say what there is now.
-fn finish(hub: &Hub, change: Change, key: Option<Secret>, market: bool) -> (bool, Registered) {
+fn finish(hub: &Hub, change: Change, key: Option<Secret>) -> (bool, Registered) {
     let created = change.before.is_none();
     if let Some(before) = &change.before {
         hub.keyring().forget(hub, before);
@@ -204,8 +208,8 @@ fn finish(hub: &Hub, change: Change, key: Option<Secret>, market: bool) -> (bool
         agent_id: agent.agent_id.to_string(),
         api_key: key,
         registration: record_of(&Principal::Agent(agent.clone()), hub, &agent),
-        status: market.then(|| "registered".to_owned()),
-        reputation_score: market.then_some(NEUTRAL),
+        status: change.score.map(|_| "registered".to_owned()),
+        reputation_score: change.score,
     };
     (created, registered)
 }
@@ -237,6 +241,7 @@ pub async fn unregister(who: &Principal, hub: &Hub, name: &str) -> Result<Delete
             };
             txn.counts.queued -= messages::waiting(txn, id).await?;
             txn.counts.agents -= 1;
+            skills::replace(txn, id, &[]).await?;
             // whoever takes the name next is granted nothing and belongs nowhere.
             let left = orgs::forget(&txn.tx, id).await?;
             principals::bury(&txn.tx, &agent, txn.now()).await?;

@@ -7,6 +7,7 @@ const STEPS: &[(i64, &str)] = &[
     (1, include_str!("migrations/0001_foundation.sql")),
     (2, include_str!("migrations/0002_frames.sql")),
     (3, include_str!("migrations/0003_ledger.sql")),
+    (4, include_str!("migrations/0004_skills.sql")),
 ];
 
 /// Brings the database to the newest step. A database from a newer hub is refused: it would be misread.

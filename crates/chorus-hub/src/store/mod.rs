@@ -18,8 +18,10 @@ mod parts;
 mod postgres;
 pub(crate) mod principals;
 mod readers;
+pub(crate) mod reputation;
 pub(crate) mod retention;
 pub(crate) mod sessions;
+pub(crate) mod skills;
 mod sqlite;
 #[cfg(test)]
 mod tests;

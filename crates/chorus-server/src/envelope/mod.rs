@@ -1,7 +1,6 @@
 //! The doors of agents and their messages; each file mounts its own routes.
 
 mod agents;
-mod discover;
 mod history;
 mod inbox;
 mod invite;
@@ -11,6 +10,8 @@ mod register;
 mod skill;
 mod wellknown;
 
+pub use agents::page;
+
 use crate::doors::Doors;
 use utoipa_axum::router::OpenApiRouter;
 
@@ -18,7 +19,6 @@ pub fn routes() -> OpenApiRouter<Doors> {
     OpenApiRouter::default()
         .merge(register::routes())
         .merge(agents::routes())
-        .merge(discover::routes())
         .merge(invite::routes())
         .merge(invites::routes())
         .merge(messages::routes())

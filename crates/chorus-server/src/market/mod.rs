@@ -3,6 +3,9 @@
 mod accounts;
 mod audit;
 mod economy;
+mod heartbeat;
+mod reputation;
+mod skills;
 mod transfer;
 
 use crate::doors::Doors;
@@ -14,4 +17,7 @@ pub fn routes() -> OpenApiRouter<Doors> {
         .merge(accounts::routes())
         .merge(audit::routes())
         .merge(economy::routes())
+        .merge(skills::routes())
+        .merge(heartbeat::routes())
+        .merge(reputation::routes())
 }

@@ -53,7 +53,7 @@ impl Skill {
         let digits: Digits<'_> = serde_json::from_str(body).map_err(|e| json::refused(&e))?;
         let mut read: Vec<Self> = Vec::with_capacity(fields.len());
         for (place, (fields, price)) in fields.into_iter().zip(digits.skills).enumerate() {
-            let skill = Self::read(place, fields, price.cost_per_call.map(RawValue::get))?;
+            let skill = Self::read(&format!("skills[{place}]."), fields, price.cost_per_call)?;
             if read.iter().any(|other| other.skill_name == skill.skill_name) {
                 return Err(Error::validation(format!("skills[{place}].skill_name is given twice")));
             }
@@ -62,15 +62,31 @@ impl Skill {
         Ok(read)
     }
 
-    fn read(place: usize, mut fields: Fields, price: Option<&str>) -> Result<Self> {
-        let path = |key: &str| format!("skills[{place}].{key}");
+    /// The body of `PUT /skills/{name}`: the name may be left out of it.
+    pub fn parse(name: &str, body: &[u8]) -> Result<Self> {
+        let text = json::text(body)?;
+        let mut fields = json::object(text)?;
+        if !fields.has("skill_name") {
+            fields.put("skill_name", name.into());
+        }
+        let price: Price<'_> = serde_json::from_str(text).map_err(|e| json::refused(&e))?;
+        let skill = Self::read("", fields, price.cost_per_call)?;
+        if skill.skill_name == name {
+            Ok(skill)
+        } else {
+            Err(Error::validation("skill_name is another one than in the path"))
+        }
+    }
+
+    fn read(path: &str, mut fields: Fields, price: Option<&RawValue>) -> Result<Self> {
+        let path = |key: &str| format!("{path}{key}");
         let required = |key: &str| Error::validation(format!("{} is required", path(key)));
         let skill_name =
             fields.optional_label("skill_name", limits::LABEL_CHARS)?.ok_or_else(|| required("skill_name"))?;
         fields.take("cost_per_call");
         let price = price.ok_or_else(|| required("cost_per_call"))?;
         let skill = Self {
-            cost_per_call: Credits::parse(&path("cost_per_call"), price)?,
+            cost_per_call: Credits::parse(&path("cost_per_call"), price.get())?,
             description: fields.optional_label("description", limits::SKILL_DESCRIPTION_CHARS)?,
             input_schema: schema(&path("input_schema"), fields.take("input_schema"))?,
             output_schema: schema(&path("output_schema"), fields.take("output_schema"))?,

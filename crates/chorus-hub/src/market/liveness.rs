@@ -1,0 +1,138 @@
+//! Who is there: the last time each agent was heard, one number per agent that a request stores and nobody waits for.
+
+use crate::identity::Agent;
+use crate::{Hub, Principal, Result};
+use chorus_wire::market::discover::Presence;
+use chorus_wire::market::heartbeat::Heard;
+use chorus_wire::{Code, Error, identity::Name, limits};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+/// Ids are given out in order, so a table of tables finds an agent's place without a lock or a hash. The outer one is 64 KiB,
+/// and an inner one is made when its first agent is heard.
+const TABLES: usize = 4_096;
+const PLACES: usize = 4_096;
+
+/// Never heard since this hub started.
+const UNHEARD: i64 = 0;
+/// Its endpoint refused a job, and it has not been heard since.
+const REFUSED: i64 = -1;
+
+type Places = Box<[AtomicI64]>;
+
+/// When each agent was last heard, in microseconds of the steady clock. It is in memory: a hub that starts again takes everybody
+/// who is registered for present until it knows better.
+pub(crate) struct Liveness(Box<[OnceLock<Places>]>);
+
+impl Default for Liveness {
+    fn default() -> Self {
+        Self((0..TABLES).map(|_| OnceLock::new()).collect())
+    }
+}
+
+impl Liveness {
+    fn store(&self, agent: i64, value: i64) {
+        let place = agent.unsigned_abs() as usize;
+        // Beyond the sixteen millionth agent nobody is watched; they count as present.
+        if let Some(table) = self.0.get(place / PLACES) {
+            let places = table.get_or_init(|| (0..PLACES).map(|_| AtomicI64::new(UNHEARD)).collect());
+            places[place % PLACES].store(value, Ordering::Relaxed);
+        }
+    }
+
+    fn read(&self, agent: i64) -> i64 {
+        let place = agent.unsigned_abs() as usize;
+        let places = self.0.get(place / PLACES).and_then(OnceLock::get);
+        places.map_or(UNHEARD, |places| places[place % PLACES].load(Ordering::Relaxed))
+    }
+
+    /// The agent was heard.
+    pub fn beat(&self, agent: i64, now: Duration) {
+        self.store(agent, (now.as_micros() as i64).max(1));
+    }
+
+    /// Its endpoint refused a job: gone until it is heard again.
+    fn refused(&self, agent: i64) {
+        self.store(agent, REFUSED);
+    }
+
+    fn present(&self, agent: i64, now: Duration) -> bool {
+        match self.read(agent) {
+            UNHEARD => true,
+            REFUSED => false,
+            heard => now.saturating_sub(Duration::from_micros(heard.unsigned_abs())) <= limits::HEARTBEAT_MISSED,
+        }
+    }
+}
+
+/// Whether an agent is there: its inbox is open, it was heard lately, or it never had to be.
+pub(crate) fn is_online(hub: &Hub, agent: &Agent) -> bool {
+    presence(hub, agent.id) == Presence::Online
+}
+
+pub(super) fn presence(hub: &Hub, agent: i64) -> Presence {
+    let there = hub.bus().online(agent) || hub.liveness().present(agent, hub.clock().steady());
+    if there { Presence::Online } else { Presence::Offline }
+}
+
+/// The agent's endpoint refused a job.
+pub(crate) fn refused(hub: &Hub, agent: &Agent) {
+    hub.liveness().refused(agent.id);
+}
+
+/// `POST /heartbeat`: the key says who is there; a name, when there is one, has to be that agent's.
+pub async fn heartbeat(who: &Principal, hub: &Hub, named: Option<&str>) -> Result<Heard> {
+    let agent = who.agent()?;
+    if let Some(name) = named {
+        let name = Name::parse("agent_id", name)?;
+        let found = crate::identity::find(hub, &name).await?;
+        if found.is_none_or(|found| found.id != agent.id) {
+            return Err(Error::new(Code::Forbidden, "an agent's key beats only for that agent"));
+        }
+    }
+    hub.liveness().beat(agent.id, hub.clock().steady());
+    Ok(heard(hub, agent))
+}
+
+fn heard(hub: &Hub, agent: &Agent) -> Heard {
+    Heard { agent_id: agent.agent_id.to_string(), status: Presence::Online, timestamp_utc: hub.clock().now() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AGENT: i64 = 7;
+    const START: Duration = Duration::from_secs(1_000);
+
+    #[test]
+    fn whoever_was_never_heard_is_present_and_whoever_fell_silent_is_not() {
+        let liveness = Liveness::default();
+        assert!(liveness.present(AGENT, START));
+        liveness.beat(AGENT, START);
+        let last = START + limits::HEARTBEAT_MISSED;
+        assert!(liveness.present(AGENT, last) && !liveness.present(AGENT, last + Duration::from_micros(1)));
+        assert!(liveness.present(AGENT + 1, last * 2), "another agent is another matter");
+        liveness.beat(AGENT, last * 2);
+        assert!(liveness.present(AGENT, last * 2));
+    }
+
+    #[test]
+    fn a_refused_job_takes_an_agent_away_until_it_is_heard() {
+        let liveness = Liveness::default();
+        liveness.refused(AGENT);
+        assert!(!liveness.present(AGENT, START));
+        liveness.beat(AGENT, START);
+        assert!(liveness.present(AGENT, START));
+    }
+
+    #[test]
+    fn ids_beyond_the_table_count_as_present_and_break_nothing() {
+        let (liveness, far) = (Liveness::default(), (TABLES * PLACES) as i64);
+        for id in [far - 1, far, i64::MAX, i64::MIN, -1] {
+            liveness.refused(id);
+        }
+        assert!(!liveness.present(far - 1, START) && liveness.present(far, START) && liveness.present(i64::MAX, START));
+    }
+}

@@ -1,0 +1,120 @@
+//! What is a schema, what is none, and what each lets through.
+
+use super::*;
+
+fn takes(schema: &Value, input: &Value) -> bool {
+    let skill = json!({"skill_name": "s", "input_schema": schema});
+    match check_input(&skill, input) {
+        Ok(()) => true,
+        Err(refusal) => {
+            assert_eq!(refusal.code, Code::SkillMismatch, "{refusal}");
+            false
+        }
+    }
+}
+
+#[test]
+fn the_printed_short_form_asks_for_its_fields_and_their_types() {
+    let schema =
+        json!({"text": "string", "count": "integer", "tags": "list", "more": "dict", "sure": "boolean", "x": "number"});
+    let good = json!({"text": "a", "count": 3, "tags": [], "more": {}, "sure": true, "x": 0.5});
+    assert!(takes(&schema, &good));
+    let mut richer = good.clone();
+    richer["unasked"] = json!(1);
+    assert!(takes(&schema, &richer));
+    for (field, wrong) in [
+        ("text", json!(1)),
+        ("count", json!(1.5)),
+        ("tags", json!({})),
+        ("more", json!([])),
+        ("sure", json!("yes")),
+        ("x", json!("1")),
+    ] {
+        let mut bad = good.clone();
+        bad[field] = wrong;
+        assert!(!takes(&schema, &bad), "{bad}");
+        bad.as_object_mut().unwrap().remove(field);
+        assert!(!takes(&schema, &bad), "{field} is missing");
+    }
+    assert!(!takes(&schema, &json!("text")));
+}
+
+#[test]
+fn json_schema_is_json_schema() {
+    let schema = json!({"type": "object", "required": ["text"], "additionalProperties": false,
+        "properties": {"text": {"$ref": "#/$defs/line"}}, "$defs": {"line": {"type": "string", "maxLength": 3}}});
+    assert!(takes(&schema, &json!({"text": "abc"})));
+    for bad in [json!({"text": "abcd"}), json!({}), json!({"text": "a", "more": 1}), json!([])] {
+        assert!(!takes(&schema, &bad), "{bad}");
+    }
+    assert!(
+        takes(&json!({"type": "string"}), &json!("plain")) && !takes(&json!({"type": "string"}), &json!({"type": "x"}))
+    );
+}
+
+#[test]
+fn field_names_that_are_also_keywords_stay_field_names_in_the_short_form() {
+    let schema = json!({"title": "string", "description": "string", "format": "string", "type": "list"});
+    assert!(takes(&schema, &json!({"title": "a", "description": "b", "format": "c", "type": []})));
+    assert!(!takes(&schema, &json!({"title": "a"})));
+}
+
+#[test]
+fn a_fault_names_the_place_and_does_not_repeat_the_whole_input() {
+    let skill = json!({"input_schema": {"text": "string"}});
+    let refusal = check_input(&skill, &json!({"text": vec!["x"; 1_000]})).unwrap_err();
+    assert!(refusal.message.starts_with("input_data.text ") && refusal.message.len() < 400, "{refusal}");
+}
+
+#[test]
+fn what_is_no_schema_is_refused() {
+    for bad in [
+        json!({"text": "strin"}),
+        json!({"text": "string", "count": 5}),
+        json!({"user": {"name": "string"}}),
+        json!({"type": "nonsense"}),
+        json!({"type": 7}),
+        json!({"type": "object", "properties": "text"}),
+        json!({"type": "object", "properties": {"a": "string"}}),
+        json!({"required": "text"}),
+        json!({"minimum": "3"}),
+        json!({"type": "string", "pattern": "("}),
+        json!([]),
+    ] {
+        assert!(compile(&bad).is_err(), "{bad}");
+    }
+}
+
+/// A worker's schema runs on the hub: it may not fetch, not recurse, and not unfold.
+#[test]
+fn a_schema_cannot_reach_out_or_keep_the_hub_busy() {
+    let mut bomb = json!({"$ref": "#/$defs/a0", "$defs": {"a40": {"type": "string"}}});
+    for n in 0..40 {
+        let next = json!({"$ref": format!("#/$defs/a{}", n + 1)});
+        bomb["$defs"][format!("a{n}")] = json!({"allOf": [next, next]});
+    }
+    for bad in [
+        bomb,
+        json!({"$ref": "#"}),
+        json!({"$ref": "#/$defs/a", "$defs": {"a": {"anyOf": [{"$ref": "#/$defs/a"}]}}}),
+        json!({"$ref": "#/$defs/gone"}),
+        json!({"$ref": "http://127.0.0.1:9/schema.json"}),
+        json!({"$ref": "file:///etc/hosts"}),
+        json!({"$id": "http://127.0.0.1:9/", "type": "string"}),
+        json!({"type": "string", "properties": {"a": {"$dynamicRef": "#x"}}}),
+        json!({"$schema": "http://127.0.0.1:9/meta", "type": "string"}),
+    ] {
+        assert!(compile(&bad).is_err(), "{bad}");
+    }
+    assert!(
+        compile(&json!({"type": "object", "properties": {"id": {"type": "string"}, "$ref": {"type": "string"}}}))
+            .is_ok()
+    );
+}
+
+/// A pattern that backtracking would never finish.
+#[test]
+fn an_evil_pattern_is_matched_in_linear_time() {
+    let schema = json!({"type": "string", "pattern": "^(a+)+$"});
+    assert!(!takes(&schema, &json!(format!("{}b", "a".repeat(50_000)))));
+}
