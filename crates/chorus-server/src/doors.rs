@@ -3,6 +3,7 @@
 use crate::{Settings, limit::Limiter};
 use bytes::Bytes;
 use chorus_hub::Hub;
+use serde_json::value::{RawValue, to_raw_value};
 use std::{ops::Deref, sync::Arc, sync::OnceLock};
 
 /// Cheap to clone; every clone is the same doors.
@@ -15,6 +16,8 @@ pub struct Behind {
     pub public_url: String,
     pub server_name: String,
     pub rate_limit: u32,
+    /// What the discovery document says of frames: large, always the same, and so printed once.
+    pub frames: Box<RawValue>,
     /// None when the limit is off.
     pub limiter: Option<Limiter>,
     /// The OpenAPI document; it is known once all routes are.
@@ -29,6 +32,7 @@ impl Doors {
             public_url,
             server_name: settings.server_name.clone(),
             rate_limit: settings.rate_limit,
+            frames: to_raw_value(&chorus_wire::frame::capabilities()).unwrap_or_default(),
             limiter,
             contract: OnceLock::new(),
         }))

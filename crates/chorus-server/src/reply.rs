@@ -30,8 +30,8 @@ const MARKET_PATHS: [&str; 8] =
 impl Form {
     /// The form of the protocol whose path it is, for what is refused before or beside a handler.
     pub fn of(path: &str) -> Self {
-        let under = |root: &&str| path.strip_prefix(*root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-        if FRAME_PATHS.iter().any(|root| under(&root)) {
+        let under = |root: &str| path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        if FRAME_PATHS.into_iter().any(under) {
             Self::Frame
         } else if MARKET_PATHS.iter().any(|root| under(&root)) {
             Self::Market

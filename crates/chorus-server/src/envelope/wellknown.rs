@@ -6,6 +6,7 @@ use axum::extract::State;
 use chorus_wire::{CARD_VERSION, CHORUS_VERSION, limits};
 use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -125,7 +126,7 @@ struct Capabilities {
     skill_languages: Vec<&'static str>,
     /// Kinds, payload shapes, scopes, filter axes and bounds of frames, as JSON Schema where it applies.
     #[schema(value_type = Object)]
-    frames: serde_json::Value,
+    frames: Box<RawValue>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -183,7 +184,7 @@ async fn discovery(State(doors): State<Doors>) -> Answer {
             receipts: true,
             a2a_envelope: true,
             skill_languages: SKILLS.iter().map(|(lang, _)| *lang).collect(),
-            frames: chorus_wire::frame::capabilities(),
+            frames: doors.frames.clone(),
         },
         limits: Limits {
             max_agents: hub.max_agents,
