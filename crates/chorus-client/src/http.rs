@@ -182,12 +182,13 @@ struct Wrapped<T> {
     metadata: Option<Metadata>,
 }
 
-/// Wrapped as 001 and 002 print it, or bare as frames have it (R-13, FRM-83).
+/// Wrapped as 001 and 002 print it, bare as frames have it, or the market's (R-13, FRM-83, R-65).
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Failed {
     Wrapped { error: FailedBody },
     Bare(FailedBody),
+    Market { error_code: String, error_message: String },
 }
 
 #[derive(Deserialize)]
@@ -218,6 +219,7 @@ impl Answer {
     fn refusal(&self) -> Refusal {
         let (code, message) = match serde_json::from_slice::<Failed>(&self.body) {
             Ok(Failed::Wrapped { error } | Failed::Bare(error)) => (error.code, error.message),
+            Ok(Failed::Market { error_code, error_message }) => (error_code, error_message),
             Err(_) => (format!("HTTP_{}", self.status), format!("the hub answered with status {}", self.status)),
         };
         Refusal { status: self.status, code, message, retry_after: self.retry_after }

@@ -10,6 +10,7 @@ pub mod frame;
 pub mod http;
 pub mod identity;
 pub mod limits;
+pub mod market;
 pub mod ops;
 pub mod paths;
 pub mod stream;
