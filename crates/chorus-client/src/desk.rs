@@ -59,7 +59,8 @@ impl Desk {
     }
 
     /// Files a received message. It is durable when this returns.
-    pub fn file(&mut self, ts: &str, peer: &str, envelope: Box<RawValue>) -> Result<Verdict> {
+    /// A message at a cursor that was not reached yet is new even if its line is there: the last run ended between the two.
+    pub fn file(&mut self, ts: &str, peer: &str, envelope: Box<RawValue>, cursor: Option<Cursor>) -> Result<Verdict> {
         let key = turn_key(peer, &envelope);
         if let Some(reply) = key.as_ref().and_then(|key| self.replies.get(key)) {
             return Ok(Verdict::Repeat(reply));
@@ -67,6 +68,7 @@ impl Desk {
         let line = Line { ts: ts.into(), dir: Dir::Received, peer: peer.into(), envelope };
         Ok(match self.history.append_once(&line)? {
             Appended::New => Verdict::Fresh,
+            Appended::Known if cursor.is_some() && cursor > self.cursor() => Verdict::Fresh,
             Appended::Known | Appended::SameTurn => Verdict::Repeat(ReceiverReply::ok()),
         })
     }

@@ -11,7 +11,7 @@ use crate::{Clock, Result, ops};
 use chorus_wire::market::credits::Credits;
 use chorus_wire::secret::Secret;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// What a hub is opened with.
@@ -65,7 +65,10 @@ struct Rooms {
     outgoing: Outgoing,
     frames: Frames,
     liveness: Liveness,
+    /// Rung when something is owed to others.
+    bell: Arc<tokio::sync::Notify>,
     opened: Duration,
+    ready: Mutex<Option<Duration>>,
 }
 
 impl Hub {
@@ -87,7 +90,18 @@ impl Hub {
         let keyring = Keyring::new(&options.operator_keys);
         let opened = options.clock.steady();
         let (frames, liveness) = (Frames::default(), Liveness::default());
-        let hub = Self(Arc::new(Rooms { options, store, bus, keyring, outgoing, frames, liveness, opened }));
+        let hub = Self(Arc::new(Rooms {
+            options,
+            store,
+            bus,
+            keyring,
+            outgoing,
+            frames,
+            liveness,
+            bell: Arc::default(),
+            opened,
+            ready: Mutex::default(),
+        }));
         ops::maintenance::recover(&hub).await.map_err(refused)?;
         ops::maintenance::start(&hub);
         Ok(hub)
@@ -131,9 +145,27 @@ impl Hub {
         self.frames().end(principal, why, self.clock().steady());
     }
 
+    /// Something was put into the outbox: it goes out now, not at the next look.
+    pub(crate) fn owes(&self) {
+        self.0.bell.notify_one();
+    }
+
+    pub(crate) fn bell(&self) -> &Arc<tokio::sync::Notify> {
+        &self.0.bell
+    }
+
     /// The trace id of an entry of this hub's log.
     pub(crate) fn trace_id(&self, entry: &Entry) -> uuid::Uuid {
         log::trace_id(entry.seq, entry.at, self.store().salt)
+    }
+
+    /// When the store was last seen to take a write for `/ready`, on the steady clock.
+    pub(crate) fn was_ready_at(&self) -> Option<Duration> {
+        *self.0.ready.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn is_ready_at(&self, at: Duration) {
+        *self.0.ready.lock().unwrap_or_else(PoisonError::into_inner) = Some(at);
     }
 
     /// How long this hub has been open.

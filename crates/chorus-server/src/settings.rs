@@ -5,6 +5,7 @@ use chorus_hub::{Hub, Options};
 use chorus_wire::limits;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 
 /// Everything `chorus serve` can be told; the binary fills it from flags, variables and a file.
@@ -48,6 +49,9 @@ pub enum StartError {
     Tls { path: String, cause: String },
 }
 
+/// What closing the store may take beyond the connections' own time.
+const CLOSING: Duration = Duration::from_secs(3);
+
 /// A server that listens. Dropping it stops it without ceremony; [`Running::stop`] drains first.
 pub struct Running {
     addr: SocketAddr,
@@ -80,7 +84,10 @@ impl Running {
         if tokio::time::timeout(limits::SHUTDOWN, &mut self.serving).await.is_err() {
             tracing::warn!("some connections did not end in time and are cut");
         }
-        self.hub.close().await;
+        // What is queued is committed first; a database that does not answer must not keep the process from ending.
+        if tokio::time::timeout(CLOSING, self.hub.close()).await.is_err() {
+            tracing::error!("the store did not close in time; what was not acknowledged may be lost");
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use chorus_hub::delivery::{Ending, Feed, Next};
 use chorus_wire::{limits, sse};
 use http::{HeaderValue, StatusCode, header, response::Parts};
 use std::future::poll_fn;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
@@ -16,6 +16,8 @@ use tokio::time::{Instant, timeout};
 
 /// How much is written at once: larger writes save nothing and hold memory.
 const WRITE_BYTES: usize = 64 * 1024;
+/// Bytes that a reader may send on an open stream before it is taken for something else than a reader.
+const UNASKED: usize = 4 * 1024;
 /// A farewell that the socket does not take at once is not worth waiting for.
 const FAREWELL: Duration = Duration::from_millis(500);
 
@@ -60,19 +62,26 @@ pub(crate) fn head(parts: &Parts) -> Vec<u8> {
 pub(crate) async fn run<S: AsyncRead + AsyncWrite + Unpin>(mut socket: S, head: Vec<u8>, mut feed: Feed) {
     let mut first = Some(Bytes::from(head));
     let mut quiet_until = Instant::now() + limits::KEEPALIVE;
+    let mut said = 0;
     loop {
         let mut ignored = [0u8; 64];
-        let events = tokio::select! {
-            next = feed.next() => match next {
-                Next::Events(events) => events,
-                Next::Ended(why) => return end(socket, first, why).await,
-            },
-            read = socket.read(&mut ignored) => match read {
-                // Whatever a reader sends is none of our business; that it left is.
-                Ok(n) if n > 0 => continue,
-                Ok(_) | Err(_) => return,
-            },
-            () = tokio::time::sleep_until(quiet_until) => vec![Bytes::from_static(sse::KEEPALIVE)],
+        let events = {
+            // The same wait however often the reader speaks: starting it anew would start its look into the log anew.
+            let mut next = pin!(feed.next());
+            loop {
+                tokio::select! {
+                    next = &mut next => match next {
+                        Next::Events(events) => break events,
+                        Next::Ended(why) => return end(socket, first, why).await,
+                    },
+                    read = socket.read(&mut ignored) => match read {
+                        // What a reader sends is none of our business, in small amounts; that it left is.
+                        Ok(n) if n > 0 && said < UNASKED => said += n,
+                        Ok(_) | Err(_) => return,
+                    },
+                    () = tokio::time::sleep_until(quiet_until) => break vec![Bytes::from_static(sse::KEEPALIVE)],
+                }
+            }
         };
         let chunk = first.take().into_iter().chain(events);
         if let Err(why) = write(&mut socket, chunk, &feed).await {

@@ -118,6 +118,9 @@ pub const SESSION_TOKEN_LIFE: Duration = Duration::from_secs(300);
 
 /// rows of one history page.
 pub const HISTORY_PAGE: usize = 1_000;
+/// The envelopes of one history page: a full page of ordinary messages, and a bound on what one request can hold in memory.
+/// A page that stops here is short; the next one goes on after its last id.
+pub const HISTORY_BYTES: usize = 2 * 1024 * 1024;
 /// Rows of one directory page; the documents print no paging, so the default is the whole of a small hub.
 pub const DIRECTORY_PAGE: usize = 1_000;
 /// Rows of one activity page.
@@ -180,9 +183,18 @@ pub const JOB_DATA_OCTETS: usize = 56_000;
 pub const JOB_DEADLINE: Duration = Duration::from_secs(600);
 /// The longest deadline a job may ask for; its credits are held until then.
 pub const JOB_DEADLINE_MOST: Duration = Duration::from_secs(7 * 24 * 3600);
-/// Jobs of one orchestrator that have no result yet; each is a row, a hold and perhaps a request under way.
-pub const JOBS_OPEN: usize = 10_000;
 /// Rows of one page of jobs.
 pub const JOBS_PAGE: usize = 200;
 /// Postings of one page of the ledger.
 pub const AUDIT_PAGE: usize = 1_000;
+
+/// what is owed to others is tried for this long, then given up aloud.
+pub const OUTBOX_FOR: Duration = Duration::from_secs(24 * 3600);
+/// the first pause after a failure; each next one is twice as long.
+pub const OUTBOX_PAUSE: Duration = Duration::from_secs(1);
+/// the longest pause.
+pub const OUTBOX_PAUSE_MOST: Duration = Duration::from_secs(300);
+/// How long one who took something from the outbox has it alone: well past the deadline of a request.
+pub const OUTBOX_LEASE: Duration = Duration::from_secs(60);
+/// Requests from the outbox that are taken at once; the next ones wait their turn in the table.
+pub const OUTBOX_AT_ONCE: usize = 64;

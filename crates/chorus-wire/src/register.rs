@@ -99,10 +99,21 @@ impl MarketFace {
     fn take(fields: &mut Fields, body: &str) -> Result<Self> {
         Ok(Self {
             agent_name: fields.optional_label("agent_name", limits::LABEL_CHARS)?,
-            owner_id: fields.optional_label("owner_id", limits::LABEL_CHARS)?,
+            owner_id: owner_id(fields)?,
             api_endpoint: endpoint(fields, "api_endpoint")?,
             skills: Skill::read_all(fields.take("skills"), body)?,
         })
+    }
+}
+
+/// What an owner is called: printable, since it is a name that people compare.
+fn owner_id(fields: &mut Fields) -> Result<Option<String>> {
+    let owner = fields.optional_label("owner_id", limits::LABEL_CHARS)?;
+    match &owner {
+        Some(name) if name.chars().any(char::is_control) => {
+            Err(Error::validation("owner_id must not have control characters"))
+        }
+        Some(_) | None => Ok(owner),
     }
 }
 

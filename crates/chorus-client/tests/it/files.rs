@@ -214,35 +214,40 @@ fn a_turn_that_comes_again_is_not_handed_over_and_gets_its_first_answer() {
     let place = Place::beside(folder.path().join("config.json"));
     let mut desk = Desk::of(place.clone(), &alice()).unwrap();
     let turn = envelope("hi", Some(("c1", 1)));
-    assert_eq!(desk.file("2026-03-22T04:30:00.000001Z", "bob@chorus", turn.clone()).unwrap(), Verdict::Fresh);
+    assert_eq!(desk.file("2026-03-22T04:30:00.000001Z", "bob@chorus", turn.clone(), None).unwrap(), Verdict::Fresh);
     let no = ReceiverReply::error("ADAPTATION_FAILED", "no words for it");
     desk.answered("bob@chorus", &turn, &no);
-    let again = desk.file("2026-03-22T04:30:09.000002Z", "bob@chorus", turn.clone()).unwrap();
+    let again = desk.file("2026-03-22T04:30:09.000002Z", "bob@chorus", turn.clone(), None).unwrap();
     assert_eq!(again, Verdict::Repeat(no));
     // After a restart the answer is forgotten, the turn is not.
     let mut desk = Desk::of(place, &alice()).unwrap();
-    let again = desk.file("2026-03-22T04:30:10.000003Z", "bob@chorus", turn).unwrap();
+    let again = desk.file("2026-03-22T04:30:10.000003Z", "bob@chorus", turn, None).unwrap();
     assert_eq!(again, Verdict::Repeat(ReceiverReply::ok()));
     let other = envelope("hi", Some(("c2", 1)));
-    assert_eq!(desk.file("2026-03-22T04:30:11.000004Z", "bob@chorus", other).unwrap(), Verdict::Fresh);
+    assert_eq!(desk.file("2026-03-22T04:30:11.000004Z", "bob@chorus", other, None).unwrap(), Verdict::Fresh);
     assert_eq!(desk.history().lines("bob@chorus").unwrap().len(), 2);
 }
 
 // Lesson 12 from the receiving side: filed, then remembered.
 #[test]
-fn a_crash_between_the_line_and_the_cursor_shows_nothing_twice() {
+fn a_crash_between_the_line_and_the_cursor_loses_nothing_and_files_nothing_twice() {
     let folder = tempfile::tempdir().unwrap();
     let place = Place::beside(folder.path().join("config.json"));
     let at = "2026-03-22T04:30:00.000001Z";
     let mut desk = Desk::of(place.clone(), &alice()).unwrap();
-    assert_eq!(desk.file(at, "bob@chorus", envelope("hi", None)).unwrap(), Verdict::Fresh);
+    assert_eq!(desk.file(at, "bob@chorus", envelope("hi", None), Some(Cursor::log(7))).unwrap(), Verdict::Fresh);
     drop(desk); // killed before `reached`
     let mut desk = Desk::of(place.clone(), &alice()).unwrap();
     assert_eq!(desk.cursor(), None);
     let reordered = r#"{"sender_culture":"en","original_text":"hi","sender_id":"bob@chorus","chorus_version":"0.4"}"#;
     let replayed = RawValue::from_string(reordered.into()).unwrap();
-    assert_eq!(desk.file(at, "bob@chorus", replayed).unwrap(), Verdict::Repeat(ReceiverReply::ok()));
+    // Nobody can tell whether it was shown, so it is; and its sender is not told that it was before it is.
+    let again = desk.file(at, "bob@chorus", replayed.clone(), Some(Cursor::log(7))).unwrap();
+    assert_eq!(again, Verdict::Fresh);
+    assert_eq!(desk.history().lines("bob@chorus").unwrap().len(), 1);
     desk.reached(Some(Cursor::log(7)), Some("trace-7")).unwrap();
+    let behind = desk.file(at, "bob@chorus", replayed, Some(Cursor::log(7))).unwrap();
+    assert_eq!(behind, Verdict::Repeat(ReceiverReply::ok()));
     drop(desk); // killed before the reply went out
     let mut desk = Desk::of(place.clone(), &alice()).unwrap();
     assert_eq!(desk.cursor(), Some(Cursor::log(7)));

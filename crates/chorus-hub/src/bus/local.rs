@@ -74,7 +74,7 @@ impl Publish for Local {
         };
         let operators = self.operators();
         if !operators.is_empty()
-            && let Some(event) = render::activity_event(entry, salt)
+            && let Some(event) = render::activity_event(entry, salt, 0)
         {
             for queue in operators.iter() {
                 queue.offer(entry.seq, &event);

@@ -7,7 +7,7 @@ use crate::frame::Subscription;
 use crate::store::{Entry, Kind, Mark, log, messages};
 use crate::{Hub, Result};
 use bytes::Bytes;
-use chorus_wire::{Code, Error, limits, sse};
+use chorus_wire::{Code, Error, cursor::Cursor, limits, sse};
 use std::sync::Arc;
 
 /// What its reader is still owed, in order. Dropping it is leaving.
@@ -64,6 +64,10 @@ struct Logged {
     /// The last place that the reader has been given.
     cursor: i64,
     catching_up: bool,
+    /// It is catching up because its queue did not take everything, and not because it was asked to replay.
+    fell_behind: bool,
+    /// For a stream of activity: the last id that its reader has; one entry can be two of them.
+    activity: u64,
     opening: Option<Bytes>,
     /// Messages that waited and are in the chunk that the reader is being given.
     waited: Vec<i64>,
@@ -77,6 +81,17 @@ pub enum Next {
     Ended(Ending),
 }
 
+/// Opens a stream of what operators hear, after the activity of this id.
+pub(crate) async fn open_activity(hub: &Hub, since: Option<u64>, connected: &str) -> Result<Feed> {
+    // The entry that the id is part of may have another part after it.
+    let place = since.map(|id| (render::place_of(id) - 1).max(0));
+    let mut feed = open(hub, Topic::Activity, place, connected).await?;
+    if let Source::Log(logged) = &mut feed.0 {
+        logged.activity = since.unwrap_or(0);
+    }
+    Ok(feed)
+}
+
 /// Opens a stream of `topic`; `connected` is the data of its first event.
 pub(crate) async fn open(hub: &Hub, topic: Topic, since: Option<i64>, connected: &str) -> Result<Feed> {
     if hub.bus().draining() {
@@ -84,15 +99,26 @@ pub(crate) async fn open(hub: &Hub, topic: Topic, since: Option<i64>, connected:
     }
     let queue = Arc::<Queue>::default();
     let newest = hub.bus().subscribe(topic, queue.clone()).ok_or(Code::TooManyStreams)?;
-    let feed = Logged {
+    let mut feed = Logged {
         hub: hub.clone(),
         topic,
         queue,
         cursor: since.unwrap_or(newest),
         catching_up: since.is_some(),
+        fell_behind: false,
+        activity: 0,
         opening: Some(sse::opening("connected", connected)),
         waited: Vec::new(),
     };
+    if feed.cursor > newest {
+        let newest = hub.store().newest().await?;
+        if feed.cursor > newest {
+            // A cursor of another life of this hub, say before a backup was restored: taken at its word it would hide
+            // everything until the log has grown past it. The first event's id tells the reader where it is now.
+            (feed.cursor, feed.catching_up) = (newest, false);
+            feed.opening = Some(sse::opening_at("connected", Cursor::log(newest as u64), connected));
+        }
+    }
     // The hub may have begun to stop between the question and the subscription.
     if hub.bus().draining() { Err(Error::unavailable("the hub is stopping")) } else { Ok(Feed(Source::Log(feed))) }
 }
@@ -104,6 +130,10 @@ impl Logged {
         }
         loop {
             if self.catching_up {
+                // A reader that is always a page behind ends like every other.
+                if let Some(why) = self.queue.ending() {
+                    return Next::Ended(why);
+                }
                 match self.page().await {
                     Ok(events) if events.is_empty() => {}
                     Ok(events) => return Next::Events(events),
@@ -125,7 +155,7 @@ impl Logged {
                         return Next::Events(fresh);
                     }
                 }
-                Taken::Behind => self.catching_up = true,
+                Taken::Behind => (self.catching_up, self.fell_behind) = (true, true),
                 Taken::Ended(why) => return Next::Ended(why),
             }
         }
@@ -135,7 +165,7 @@ impl Logged {
     async fn page(&mut self) -> Result<Vec<Bytes>> {
         self.queue.resume();
         let (topic, after, indexed) = (self.topic, self.cursor, self.hub.store().indexed());
-        let entries = self
+        let page = self
             .hub
             .store()
             .read(async move |tx| {
@@ -145,17 +175,23 @@ impl Logged {
                 })
             })
             .await?;
-        self.catching_up = entries.len() == limits::REPLAY_PAGE;
+        let log::Page { entries, whole } = page;
+        self.catching_up = !whole;
         if let Some(last) = entries.last() {
             self.cursor = last.seq;
         }
         let salt = self.hub.store().salt;
         match self.topic {
             Topic::Subject(_) => {
-                self.waited = entries.iter().filter(|entry| waits(entry)).map(|entry| entry.seq).collect();
+                let fell_behind = self.fell_behind;
+                self.waited = entries.iter().filter(|entry| waits(entry, fell_behind)).map(|entry| entry.seq).collect();
+                self.fell_behind &= self.catching_up;
                 Ok(entries.iter().map(|entry| render::event(entry, salt)).collect())
             }
-            Topic::Activity => Ok(entries.iter().filter_map(|entry| render::activity_event(entry, salt)).collect()),
+            Topic::Activity => {
+                let after = self.activity;
+                Ok(entries.iter().filter_map(|entry| render::activity_event(entry, salt, after)).collect())
+            }
         }
     }
 
@@ -175,8 +211,14 @@ impl Logged {
     }
 }
 
-fn waits(entry: &Entry) -> bool {
-    entry.kind == Kind::Message && entry.via == Some(Mark::Queued) && entry.delivered_at.is_none()
+/// A stream that fell behind also delivers what was to go to its queue: its sender is about to call it queued.
+fn waits(entry: &Entry, fell_behind: bool) -> bool {
+    let undelivered = match entry.via {
+        Some(Mark::Queued) => true,
+        Some(Mark::Sse) => fell_behind,
+        Some(Mark::Webhook | Mark::Failed | Mark::Pending) | None => false,
+    };
+    entry.kind == Kind::Message && undelivered && entry.delivered_at.is_none()
 }
 
 impl Drop for Logged {

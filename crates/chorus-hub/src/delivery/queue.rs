@@ -124,6 +124,11 @@ impl Queue {
         waker.into_iter().for_each(Waker::wake);
     }
 
+    /// Whether it has been told to end, and why.
+    pub(super) fn ending(&self) -> Option<Ending> {
+        self.state().ending
+    }
+
     /// From here on events are kept again; what was kept is in the log, which the stream is about to read.
     pub(super) fn resume(&self) {
         let mut state = self.state();

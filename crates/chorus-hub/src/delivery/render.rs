@@ -22,6 +22,7 @@ pub(crate) fn event(entry: &Entry, salt: u32) -> Bytes {
             let open = entry.body.strip_suffix('}').unwrap_or(&entry.body);
             sse::event("receipt", id, &format!(r#"{open},"timestamp":"{}"}}"#, entry.at))
         }
+        Kind::Job | Kind::JobResult => sse::event(entry.kind.as_str(), id, &entry.body),
         Kind::Activity => sse::event("activity", id, &entry.body),
     }
 }
@@ -59,13 +60,14 @@ pub(crate) fn activity(entry: &Entry, salt: u32) -> Vec<Activity> {
             Ok(body) => vec![row(0, body["type"].as_str().unwrap_or_default(), body["data"].clone())],
             Err(_) => Vec::new(),
         },
-        Kind::Receipt => Vec::new(),
+        // A job is its parties' business.
+        Kind::Receipt | Kind::Job | Kind::JobResult => Vec::new(),
     }
 }
 
-/// The same as events for `/events`; `None` when operators do not hear of it.
-pub(crate) fn activity_event(entry: &Entry, salt: u32) -> Option<Bytes> {
-    let events = activity(entry, salt).into_iter().map(|row| {
+/// The same as events for `/events`, those after an id; `None` when operators do not hear of it.
+pub(crate) fn activity_event(entry: &Entry, salt: u32, after: u64) -> Option<Bytes> {
+    let events = activity(entry, salt).into_iter().filter(|row| row.id > after).map(|row| {
         let data = serde_json::to_string(&row).unwrap_or_default();
         sse::event("activity", Some(Cursor::log(row.id)), &data)
     });

@@ -101,7 +101,10 @@ fn ending(event: &sse::Event) -> Option<(Delivery, Option<Value>)> {
         }
         "error" => {
             let said: Value = serde_json::from_str(&event.data).unwrap_or_default();
-            let text = |key: &str, most: usize| Some(said.get(key)?.as_str()?.chars().take(most).collect::<String>());
+            let text = |key: &str, most: usize| {
+                // Control characters have no business in an error, and one of the databases refuses some of them.
+                Some(said.get(key)?.as_str()?.chars().filter(|c| !c.is_control()).take(most).collect::<String>())
+            };
             let error_code =
                 text("code", limits::LABEL_CHARS).unwrap_or_else(|| Code::AgentUnreachable.as_str().into());
             let detail = text("message", limits::DETAIL_CHARS);

@@ -8,9 +8,10 @@ use crate::{Hub, Principal, Result};
 use chorus_wire::envelope::Envelope;
 use chorus_wire::identity::Name;
 use chorus_wire::message::{Delivery, SendRequest};
-use chorus_wire::{Code, Error};
+use chorus_wire::{Code, Error, limits};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 /// An `Idempotency-Key` with the value it came with.
@@ -156,19 +157,23 @@ async fn mark(hub: &Hub, seq: i64, from: Mark, to: Mark) -> Result<()> {
     hub.store().write(async move |txn| Ok(messages::settle(txn, seq, from, to).await.map(drop)?)).await
 }
 
-/// How often and for how long a repeated request looks whether the first one has its outcome.
-const LOOK_EVERY: Duration = Duration::from_millis(25);
-const LOOK_AT_MOST: u32 = 600;
+/// How often a repeated request looks whether the first one has its outcome: soon at first, then less and less.
+const FIRST_LOOK: Duration = Duration::from_millis(25);
+const LATER_LOOKS: Duration = Duration::from_secs(1);
 
 /// The first answer again, also while the first request is still waiting for its webhook (failure 13).
 pub(super) async fn repeat(hub: &Hub, seq: i64) -> Result<Outcome> {
-    for _ in 0..LOOK_AT_MOST {
+    // No outcome takes longer than its webhook, whole or streamed.
+    let until = Instant::now() + hub.options().webhook_timeout.max(limits::WEBHOOK_STREAM_DEADLINE);
+    let mut pause = FIRST_LOOK;
+    while Instant::now() < until {
         let message = hub.store().read(async move |tx| Ok(messages::get(tx, seq).await?)).await?;
         let message = message.ok_or_else(|| Error::internal("an idempotency key speaks of a message that is gone"))?;
         if let Some(delivery) = standing::first_outcome(&message) {
             return Ok(Outcome { trace_id: hub.trace_id(&message.entry), delivery });
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LATER_LOOKS);
     }
     Err(Error::unavailable("the first request with this key has no outcome yet"))
 }

@@ -64,6 +64,12 @@ impl Keyring {
         Ok(found)
     }
 
+    /// Whether the key that this agent came with is still its key.
+    pub async fn is_current(&self, hub: &Hub, agent: &Agent) -> Result<bool> {
+        let Some(hash) = agent.key_hash else { return Ok(false) };
+        Ok(self.by_key(hub, hash).await?.is_some_and(|known| known.id == agent.id))
+    }
+
     /// The agent changed or is gone: what was known of it is forgotten.
     pub fn forget(&self, hub: &Hub, agent: &Agent) {
         if let Some(hash) = &agent.key_hash {

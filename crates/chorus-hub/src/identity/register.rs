@@ -105,8 +105,10 @@ fn may_update(who: &Principal, before: &Agent) -> Result<()> {
 }
 
 /// The owner of this name: claimed now, or already the asking agent's own.
-async fn owner(txn: &Txn<'_>, name: &str, who: &Principal) -> Result<i64> {
+/// A name that only an agent can have is nobody else's to claim, or a stranger could keep an address from registering.
+async fn owner(txn: &Txn<'_>, name: &str, agent_id: &str, who: &Principal) -> Result<i64> {
     match (principals::owner(&txn.tx, name).await?, who) {
+        (None, _) if name != agent_id && name.contains(['@', '~']) => Err(Code::OwnerTaken.into()),
         (None, _) => Ok(principals::claim_owner(&txn.tx, name).await?),
         (Some(owner), Principal::Agent(asking)) if asking.owner == owner => Ok(owner),
         (Some(_), Principal::Agent(_) | Principal::Anyone | Principal::Operator(_)) => Err(Code::OwnerTaken.into()),
@@ -142,7 +144,7 @@ async fn create(
         id,
         agent_id: request.agent_id.as_str().into(),
         handle: None,
-        owner: owner(txn, &owner_name, who).await?,
+        owner: owner(txn, &owner_name, &request.agent_id, who).await?,
         owner_name,
         card: card_text(request),
         endpoint: request.endpoint.clone(),
@@ -181,7 +183,7 @@ async fn update(
     if let Some(market) = &request.market {
         after.market = Some(market_json(market));
         if let Some(name) = market.owner_id.as_deref().filter(|name| *name != before.owner_name) {
-            after.owner = owner(txn, name, who).await?;
+            after.owner = owner(txn, name, &before.agent_id, who).await?;
             after.owner_name = name.to_owned();
         }
     }
@@ -239,7 +241,7 @@ pub async fn unregister(who: &Principal, hub: &Hub, name: &str) -> Result<Delete
             let Some(agent) = principals::by_id(&txn.tx, id).await? else {
                 return Ok(None);
             };
-            txn.counts.queued -= messages::waiting(txn, id).await?;
+            messages::abandon(txn, id).await?;
             txn.counts.agents -= 1;
             skills::replace(txn, id, &[]).await?;
             // whoever takes the name next is granted nothing and belongs nowhere.

@@ -2,8 +2,7 @@
 
 pub(crate) mod maintenance;
 
-use crate::bus::Topic;
-use crate::delivery::{Feed, open, render};
+use crate::delivery::{Feed, open_activity, render};
 use crate::identity::invites;
 use crate::store::{self, Kind, NewEntry, Txn, counters, log};
 use crate::{Hub, Principal, Result};
@@ -11,6 +10,10 @@ use chorus_wire::reply::{Activity, Health};
 use chorus_wire::{Error, limits};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long a good answer to `/ready` stands.
+const READY_FOR: Duration = Duration::from_secs(1);
 
 /// `GET /health`
 pub async fn health(hub: &Hub) -> Result<Health> {
@@ -35,7 +38,13 @@ pub async fn ready(hub: &Hub) -> Result<()> {
     if hub.bus().draining() {
         return Err(Error::unavailable("the hub is stopping"));
     }
-    hub.store().write(async |txn| Ok(counters::read(&txn.tx).await.map(drop)?)).await
+    // Anybody asks as often as they like: one write a second answers them all.
+    let now = hub.clock().steady();
+    if hub.was_ready_at().is_none_or(|at| now >= at + READY_FOR) {
+        hub.store().write(async |txn| Ok(counters::read(&txn.tx).await.map(drop)?)).await?;
+        hub.is_ready_at(now);
+    }
+    Ok(())
 }
 
 /// `GET /activity?since=`
@@ -44,9 +53,9 @@ pub async fn activity(who: &Principal, hub: &Hub, since: u64, limit: usize) -> R
     let limit = limit.clamp(1, limits::ACTIVITY_PAGE);
     // The entry that `since` is part of may have another part after it.
     let after = render::place_of(since) - 1;
-    let entries = hub.store().read(async move |tx| Ok(log::everything(tx, after, limit).await?)).await?;
+    let page = hub.store().read(async move |tx| Ok(log::everything(tx, after, limit).await?)).await?;
     let salt = hub.store().salt;
-    let rows = entries.iter().flat_map(|entry| render::activity(entry, salt));
+    let rows = page.entries.iter().flat_map(|entry| render::activity(entry, salt));
     Ok(rows.filter(|row| row.id > since).take(limit).collect())
 }
 
@@ -54,7 +63,7 @@ pub async fn activity(who: &Principal, hub: &Hub, since: u64, limit: usize) -> R
 pub async fn events(who: &Principal, hub: &Hub, since: Option<u64>) -> Result<Feed> {
     who.operator()?;
     let connected = json!({"timestamp": hub.clock().now()}).to_string();
-    open(hub, Topic::Activity, since.map(render::place_of), &connected).await
+    open_activity(hub, since, &connected).await
 }
 
 /// Writes down that something happened on the hub, in the transaction in which it does.

@@ -2,6 +2,7 @@
 
 use crate::hub::StartError;
 use std::fs::{File, TryLockError};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 /// Held by the operating system for this process: a crash releases it, a stale file does not keep it.
@@ -13,7 +14,8 @@ impl Lock {
             what: format!("the data directory {} cannot be used", data_dir.display()),
             cause: e.to_string(),
         };
-        std::fs::create_dir_all(data_dir).map_err(failed)?;
+        // Messages and endpoints are in it: the directory is the hub's alone, unless somebody made it otherwise before.
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(data_dir).map_err(failed)?;
         let file =
             File::options().create(true).truncate(false).write(true).open(data_dir.join("lock")).map_err(failed)?;
         match file.try_lock() {

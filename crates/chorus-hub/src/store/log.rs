@@ -1,7 +1,7 @@
 //! The spine: entries in the order of their commits, and the cursor and trace id that each one has.
 
 use super::{DbError, Param, Tx};
-use chorus_wire::time::Micros;
+use chorus_wire::{limits, time::Micros};
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -26,7 +26,7 @@ macro_rules! words {
 
 words! {
     /// What an entry is. `Activity` is heard by operators only; the others are events on a subject's stream.
-    Kind { Message "message", Receipt "receipt", Activity "activity" }
+    Kind { Message "message", Receipt "receipt", Job "job", JobResult "job_result", Activity "activity" }
 }
 
 words! {
@@ -170,15 +170,28 @@ pub(super) fn entry(mut row: super::Row) -> Result<Entry, DbError> {
     })
 }
 
+/// Some entries in their order; `whole` when there were no more.
+pub(crate) struct Page {
+    pub entries: Vec<Entry>,
+    pub whole: bool,
+}
+
+/// Reads a page that is bounded in entries and in bytes.
+pub(super) async fn page(
+    tx: &Tx<'_>,
+    sql: &'static str,
+    params: &[Param<'_>],
+    limit: usize,
+    bytes: usize,
+) -> Result<Page, DbError> {
+    let (rows, all) = tx.query_within(sql, params, bytes).await?;
+    let whole = all && rows.len() < limit;
+    Ok(Page { entries: rows.into_iter().map(entry).collect::<Result<_, _>>()?, whole })
+}
+
 /// What `subject` heard after `after`: its parts, and those of the last few entries. `indexed` may be from before:
 /// an entry that is found both ways is one entry.
-pub(crate) async fn heard(
-    tx: &Tx<'_>,
-    subject: i64,
-    after: i64,
-    indexed: i64,
-    limit: usize,
-) -> Result<Vec<Entry>, DbError> {
+pub(crate) async fn heard(tx: &Tx<'_>, subject: i64, after: i64, indexed: i64, limit: usize) -> Result<Page, DbError> {
     const SQL: &str = "
         select l.seq, l.subject, l.kind, l.actor, p.agent_id, l.at, l.body, l.via, l.delivered_at, ''
         from log l left join principals p on p.id = l.actor
@@ -190,20 +203,18 @@ pub(crate) async fn heard(
             select seq from (select seq from log where seq > $4 and subject = $1 order by seq limit $3) t)
         order by l.seq limit $3";
     let tail = after.max(indexed);
-    let rows =
-        tx.query(SQL, &[Param::Int(subject), Param::Int(after), Param::Int(limit as i64), Param::Int(tail)]).await?;
-    rows.into_iter().map(entry).collect()
+    let params = [Param::Int(subject), Param::Int(after), Param::Int(limit as i64), Param::Int(tail)];
+    page(tx, SQL, &params, limit, limits::STREAM_QUEUE_BYTES).await
 }
 
 /// Everything after `after` that operators hear of.
-pub(crate) async fn everything(tx: &Tx<'_>, after: i64, limit: usize) -> Result<Vec<Entry>, DbError> {
+pub(crate) async fn everything(tx: &Tx<'_>, after: i64, limit: usize) -> Result<Page, DbError> {
     const SQL: &str = "
         select l.seq, l.subject, l.kind, l.actor, p.agent_id, l.at, l.body, l.via, l.delivered_at, r.agent_id
         from log l left join principals p on p.id = l.actor left join principals r on r.id = l.subject
         where l.seq > $1 and l.kind in ('message', 'activity')
         order by l.seq limit $2";
-    let rows = tx.query(SQL, &[Param::Int(after), Param::Int(limit as i64)]).await?;
-    rows.into_iter().map(entry).collect()
+    page(tx, SQL, &[Param::Int(after), Param::Int(limit as i64)], limit, limits::STREAM_QUEUE_BYTES).await
 }
 
 /// The place just before the first entry at or after `at`. Times increase with places, so twenty looks find it among a million:

@@ -2,7 +2,7 @@
 
 use super::log::{self, Entry, Mark};
 use super::{DbError, Param, Row, Tx, Txn};
-use chorus_wire::time::Micros;
+use chorus_wire::{limits, time::Micros};
 
 /// A message with everything that is known of it.
 #[derive(Debug)]
@@ -49,43 +49,62 @@ pub(crate) async fn history(
                              order by seq limit $3) t)
         order by l.seq limit $3";
     let tail = after.max(indexed);
-    let rows = tx.query(SQL, &[Param::Int(me), Param::Int(after), Param::Int(limit as i64), Param::Int(tail)]).await?;
-    rows.into_iter().map(log::entry).collect()
+    Ok(log::page(
+        tx,
+        SQL,
+        &[Param::Int(me), Param::Int(after), Param::Int(limit as i64), Param::Int(tail)],
+        limit,
+        limits::HISTORY_BYTES,
+    )
+    .await?
+    .entries)
 }
 
-/// Settles a message that has `from`; false when it no longer does. `Sse` and `Webhook` are deliveries, and have a time.
+/// Settles a message that has `from`; false when it no longer does. A webhook is a delivery, and has a time.
 pub(crate) async fn settle(txn: &mut Txn<'_>, seq: i64, from: Mark, to: Mark) -> Result<bool, DbError> {
-    const SQL: &str = "update log set via = $3, delivered_at = $4 where seq = $1 and via = $2";
+    const SQL: &str = "update log set via = $3, delivered_at = coalesce(delivered_at, $4) where seq = $1 and via = $2
+                       returning case when delivered_at is null then 0 else 1 end";
     let at = matches!(to, Mark::Webhook).then_some(txn.now().0);
     let params = [Param::Int(seq), Param::Text(from.as_str()), Param::Text(to.as_str()), Param::int(at)];
-    let changed = txn.tx.execute(SQL, &params).await? == 1;
-    if changed {
+    let Some(row) = txn.tx.one(SQL, &params).await? else { return Ok(false) };
+    // What its receiver has meanwhile read from the log does not wait, whatever it is called.
+    if !(to == Mark::Queued && row.int(0)? == 1) {
         txn.counts.marked(from, -1);
         txn.counts.marked(to, 1);
     }
-    Ok(changed)
+    Ok(true)
 }
 
 /// Messages that waited have now been read from a stream; how they first went on their way stays as it was (R-38).
 pub(crate) async fn caught_up(txn: &mut Txn<'_>, seqs: &[i64]) -> Result<(), DbError> {
-    const SQL: &str = "update log set delivered_at = $2 where seq = $1 and via = 'queued' and delivered_at is null";
+    const SQL: &str = "update log set delivered_at = $2
+                       where seq = $1 and via in ('queued', 'sse') and delivered_at is null returning via";
     for seq in seqs {
-        let changed = txn.tx.execute(SQL, &[Param::Int(*seq), Param::Int(txn.now().0)]).await? as i64;
-        txn.counts.queued -= changed;
-        txn.counts.delivered += changed;
+        let row = txn.tx.one(SQL, &[Param::Int(*seq), Param::Int(txn.now().0)]).await?;
+        if row.map(|mut row| row.text(0)).transpose()?.as_deref() == Some(Mark::Queued.as_str()) {
+            txn.counts.marked(Mark::Queued, -1);
+            txn.counts.marked(Mark::Sse, 1);
+        }
     }
     Ok(())
 }
 
-/// How many messages still wait for this agent.
-pub(crate) async fn waiting(txn: &Txn<'_>, subject: i64) -> Result<i64, DbError> {
-    const SQL: &str = "
-        select count(*) from log where via = 'queued' and delivered_at is null and kind = 'message' and seq in (
+/// The receiver is gone, and nobody will come for what waited for it.
+pub(crate) async fn abandon(txn: &mut Txn<'_>, subject: i64) -> Result<(), DbError> {
+    const FAIL: &str = "
+        update log set via = 'failed' where via = 'queued' and delivered_at is null and kind = 'message' and seq in (
             select seq from parts where who = $1 and class = 0
             union all
-            select seq from log where seq > $2 and subject = $1)";
-    let row = txn.tx.one(SQL, &[Param::Int(subject), Param::Int(txn.indexed())]).await?;
-    row.map_or(Ok(0), |row| row.int(0))
+            select seq from log where seq > $2 and subject = $1)
+        returning seq";
+    const DETAIL: &str = "the receiver unregistered before it came for the message";
+    let rows = txn.tx.query(FAIL, &[Param::Int(subject), Param::Int(txn.indexed())]).await?;
+    for row in &rows {
+        fail(&txn.tx, row.int(0)?, chorus_wire::Code::AgentNotFound.as_str(), DETAIL).await?;
+    }
+    txn.counts.marked(Mark::Queued, -(rows.len() as i64));
+    txn.counts.marked(Mark::Failed, rows.len() as i64);
+    Ok(())
 }
 
 pub(crate) async fn respond(tx: &Tx<'_>, seq: i64, response: &str, at: Micros) -> Result<(), DbError> {

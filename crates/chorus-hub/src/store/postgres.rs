@@ -2,8 +2,10 @@
 
 use super::value::{DbError, Param, Row, Value};
 use chorus_wire::secret::Secret;
+use futures_util::TryStreamExt;
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::pin::pin;
 use std::time::Duration;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{NoTls, Statement, error::SqlState};
@@ -11,6 +13,8 @@ use tokio_postgres::{NoTls, Statement, error::SqlState};
 /// A statement that takes longer is the database's trouble, not a reason to hang a request.
 const STATEMENT_TIMEOUT: &str = "10s";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// A server that does not answer for this long is given up on: its own timeout cannot help when it is the network that is gone.
+pub(super) const UNANSWERED: Duration = Duration::from_secs(15);
 /// How long a hub waits for the one before it to be gone.
 const ALONE_TRIES: u32 = 30;
 const ALONE_PAUSE: Duration = Duration::from_millis(100);
@@ -26,7 +30,8 @@ impl Client {
     pub async fn connect(url: &Secret) -> Result<Self, DbError> {
         let mut config: tokio_postgres::Config =
             url.expose().parse().map_err(|_| DbError::Other("the database URL is not a postgres:// URL".into()))?;
-        config.connect_timeout(CONNECT_TIMEOUT).application_name("chorus");
+        config.connect_timeout(CONNECT_TIMEOUT).tcp_user_timeout(UNANSWERED).application_name("chorus");
+        config.keepalives_idle(UNANSWERED).keepalives_interval(CONNECT_TIMEOUT).keepalives_retries(2);
         let (client, connection) = config.connect(NoTls).await.map_err(refused)?;
         tokio::spawn(async move {
             if let Err(error) = connection.await {
@@ -74,6 +79,27 @@ impl Client {
         let statement = self.prepared(sql).await?;
         let rows = self.client.query(&statement, &dynamic(params)).await.map_err(refused)?;
         rows.iter().map(row).collect()
+    }
+
+    /// The rest of the answer is thrown away by the connection as it comes.
+    pub async fn query_within(
+        &self,
+        sql: &'static str,
+        params: &[Param<'_>],
+        bytes: usize,
+    ) -> Result<(Vec<Row>, bool), DbError> {
+        let statement = self.prepared(sql).await?;
+        let mut rows = pin!(self.client.query_raw(&statement, dynamic(params)).await.map_err(refused)?);
+        let (mut answer, mut size) = (Vec::new(), 0);
+        while let Some(next) = rows.try_next().await.map_err(refused)? {
+            if size >= bytes {
+                return Ok((answer, false));
+            }
+            let row = row(&next)?;
+            size += row.size();
+            answer.push(row);
+        }
+        Ok((answer, true))
     }
 
     pub async fn batch(&self, sql: &str) -> Result<(), DbError> {

@@ -126,7 +126,8 @@ pub(crate) async fn bury(tx: &Tx<'_>, agent: &Agent, now: Micros) -> Result<(), 
     if *agent.owner_name == *agent.agent_id {
         // It owned itself: whoever takes the name next is another owner, with an account of its own.
         const RETIRE: &str = "update owners set name = $2 where id = $1";
-        let retired = format!("{}#{}", agent.owner_name, agent.owner);
+        // With a character that no owner_id can have, so that nobody is in its place.
+        let retired = format!("\u{1}{} {}", agent.owner, agent.owner_name);
         tx.execute(RETIRE, &[Param::Int(agent.owner), Param::Text(&retired)]).await?;
     }
     Ok(())

@@ -50,7 +50,8 @@ impl Readers {
                         Some(Connection::Postgres(client)) if !client.is_closed() => client,
                         Some(_) | None => postgres::Client::connect(&url).await?,
                     };
-                    let answer = work(&Tx::Postgres(&client)).await;
+                    let answer = tokio::time::timeout(postgres::UNANSWERED, work(&Tx::Postgres(&client))).await;
+                    let answer = answer.map_err(|_| DbError::Unavailable("the database did not answer".into()))?;
                     Ok::<_, DbError>((answer, Connection::Postgres(client)))
                 })?,
             };

@@ -1,15 +1,24 @@
 //! SQLite: the embedded default. One writing connection, several that only read, write-ahead log, synced at every commit.
 
 use super::value::{DbError, Param, Row, Value};
+use rusqlite::backup::StepResult;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ErrorCode, OpenFlags, Statement};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Statements kept prepared on each connection: more than the store has.
 const STATEMENTS: usize = 128;
 
+/// Creates the file so that nobody else on the machine can read it; the engine gives its other files the same mode.
+fn private(path: &Path) -> Result<(), DbError> {
+    let made = std::fs::OpenOptions::new().create(true).append(true).mode(0o600).open(path);
+    made.map(drop).map_err(|e| DbError::Unavailable(format!("{}: {e}", path.display())))
+}
+
 pub(super) fn open_writer(path: &Path) -> Result<Connection, DbError> {
+    private(path)?;
     let connection = Connection::open(path).map_err(refused)?;
     // A 2xx means that the commit has been synced: FULL syncs the log at every commit.
     let settings =
@@ -44,16 +53,30 @@ pub(super) fn execute(connection: &Connection, sql: &str, params: &[Param<'_>]) 
 }
 
 pub(super) fn query(connection: &Connection, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>, DbError> {
+    query_within(connection, sql, params, usize::MAX).map(|(rows, _)| rows)
+}
+
+pub(super) fn query_within(
+    connection: &Connection,
+    sql: &str,
+    params: &[Param<'_>],
+    bytes: usize,
+) -> Result<(Vec<Row>, bool), DbError> {
     let mut statement = connection.prepare_cached(sql).map_err(refused)?;
     bind(&mut statement, params)?;
     let columns = statement.column_count();
     let mut rows = statement.raw_query();
-    let mut answer = Vec::new();
+    let (mut answer, mut size) = (Vec::new(), 0);
     while let Some(row) = rows.next().map_err(refused)? {
+        if size >= bytes {
+            return Ok((answer, false));
+        }
         let values = (0..columns).map(|column| row.get_ref(column).map_err(refused).and_then(value));
-        answer.push(Row(values.collect::<Result<_, _>>()?));
+        let row = Row(values.collect::<Result<_, _>>()?);
+        size += row.size();
+        answer.push(row);
     }
-    Ok(answer)
+    Ok((answer, true))
 }
 
 /// `$3` is a *name* to SQLite, numbered by first appearance: the name says which parameter it wants.
@@ -119,7 +142,7 @@ pub(super) fn backup(from: &Path, to: &Path) -> Result<PathBuf, DbError> {
     if !from.exists() {
         return Err(DbError::Unavailable(format!("{} is not there", from.display())));
     }
-    std::fs::create_dir_all(to).map_err(io)?;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(to).map_err(io)?;
     let (whole, partial) = (to.join(super::FILE), to.join("chorus.db.partial"));
     if whole.exists() {
         return Err(DbError::Unavailable(format!("{} is there already", whole.display())));
@@ -127,9 +150,14 @@ pub(super) fn backup(from: &Path, to: &Path) -> Result<PathBuf, DbError> {
     {
         let source = Connection::open_with_flags(from, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(refused)?;
         source.busy_timeout(Duration::from_secs(5)).map_err(refused)?;
+        private(&partial)?;
         let mut target = Connection::open(&partial).map_err(refused)?;
         let copy = rusqlite::backup::Backup::new(&source, &mut target).map_err(refused)?;
-        copy.step(-1).map_err(refused)?;
+        // Busy is an answer here and not an error; a copy that was not made must not look like one.
+        match copy.step(-1).map_err(refused)? {
+            StepResult::Done => {}
+            other => return Err(DbError::Unavailable(format!("{} could not be copied: {other:?}", from.display()))),
+        }
     }
     std::fs::File::open(&partial).and_then(|file| file.sync_all()).map_err(io)?;
     std::fs::rename(&partial, &whole).map_err(io)?;

@@ -25,6 +25,19 @@ impl Tx<'_> {
         }
     }
 
+    /// Rows until they hold `bytes`, at least one; false when there were more.
+    pub async fn query_within(
+        &self,
+        sql: &'static str,
+        params: &[Param<'_>],
+        bytes: usize,
+    ) -> Result<(Vec<Row>, bool), DbError> {
+        match self {
+            Tx::Sqlite(connection) => sqlite::query_within(connection, sql, params, bytes),
+            Tx::Postgres(client) => client.query_within(sql, params, bytes).await,
+        }
+    }
+
     /// The first row, if any.
     pub async fn one(&self, sql: &'static str, params: &[Param<'_>]) -> Result<Option<Row>, DbError> {
         Ok(self.query(sql, params).await?.into_iter().next())

@@ -36,6 +36,16 @@ pub(crate) enum Value {
 pub(crate) struct Row(pub Vec<Value>);
 
 impl Row {
+    /// What it holds in texts and bytes.
+    pub fn size(&self) -> usize {
+        let size = |value: &Value| match value {
+            Value::Text(text) => text.len(),
+            Value::Bytes(bytes) => bytes.len(),
+            Value::Null | Value::Int(_) => 0,
+        };
+        self.0.iter().map(size).sum()
+    }
+
     fn wrong(&self, column: usize, what: &str) -> DbError {
         DbError::Other(format!("column {column} is not {what}"))
     }

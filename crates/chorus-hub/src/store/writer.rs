@@ -29,6 +29,8 @@ pub(crate) struct Txn<'t> {
     now: Micros,
     head: Head,
     entries: Vec<Entry>,
+    /// How many of them are in the table.
+    inserted: usize,
     publish: &'t dyn Publish,
 }
 
@@ -36,6 +38,13 @@ impl Txn<'_> {
     /// The time of this group.
     pub fn now(&self) -> Micros {
         self.now
+    }
+
+    /// Inserts the entries that are not in the table yet: together, since on PostgreSQL each by itself is a round trip.
+    async fn insert_new(&mut self) -> std::result::Result<(), DbError> {
+        log::insert(&self.tx, &self.entries[self.inserted..]).await?;
+        self.inserted = self.entries.len();
+        Ok(())
     }
 
     /// Up to which place the parts are kept.
@@ -174,10 +183,16 @@ impl Engine {
     async fn open(place: &Place) -> std::result::Result<Self, DbError> {
         Ok(match place {
             Place::Sqlite(path) => Engine::Sqlite(sqlite::open_writer(path)?),
-            Place::Postgres(url) => {
-                Engine::Postgres { url: url.clone(), client: Some(postgres::Client::connect(url).await?) }
-            }
+            Place::Postgres(url) => Engine::Postgres { url: url.clone(), client: Some(connect(url).await?) },
         })
+    }
+
+    /// Drops a connection that no longer answers.
+    fn hang_up(&mut self) {
+        match self {
+            Engine::Sqlite(_) => {}
+            Engine::Postgres { client, .. } => *client = None,
+        }
     }
 
     /// The connection, made anew if the last one broke.
@@ -272,7 +287,10 @@ impl Writer {
         let mut group = Vec::with_capacity(limits::WRITE_GROUP);
         while queue.recv_many(&mut group, limits::WRITE_GROUP).await > 0 {
             let mut waiting = Vec::with_capacity(group.len());
-            let committed = self.commit(&mut group, &mut waiting).await;
+            let committed = match self.engine {
+                Engine::Sqlite(_) => self.commit(&mut group, &mut waiting).await,
+                Engine::Postgres { .. } => self.commit_in_time(&mut group, &mut waiting).await,
+            };
             let (mut entries, failed) = match committed {
                 Ok(entries) => (entries, None),
                 Err(error) => {
@@ -293,6 +311,22 @@ impl Writer {
         }
     }
 
+    /// A database that does not answer is given up on, with its connection: whether it commits after all is seen with the
+    /// next group, which the old connection's lock lets begin only when that is settled.
+    async fn commit_in_time(
+        &mut self,
+        group: &mut Vec<Job>,
+        waiting: &mut Vec<Waiting>,
+    ) -> std::result::Result<Vec<Entry>, DbError> {
+        match tokio::time::timeout(postgres::UNANSWERED, self.commit(group, waiting)).await {
+            Ok(committed) => committed,
+            Err(_) => {
+                self.engine.hang_up();
+                Err(DbError::Unavailable("the database did not answer".into()))
+            }
+        }
+    }
+
     async fn commit(
         &mut self,
         group: &mut Vec<Job>,
@@ -301,11 +335,14 @@ impl Writer {
         let on_postgres = matches!(self.engine, Engine::Postgres { .. });
         let tx = self.engine.tx().await?;
         tx.control(dialect::begin(&tx)).await?;
-        // Another hub may have written since; alone on a file, nobody has.
+        // A commit that failed may have taken effect after all; alone on a file, nobody writes but this.
         let head =
             if on_postgres { Head { indexed_at: self.head.indexed_at, ..log::head(&tx).await? } } else { self.head };
-        let now = self.clock.now();
-        let mut txn = Txn { tx, counts: Deltas::default(), now, head, entries: Vec::new(), publish: &*self.publish };
+        if head.seq != self.head.seq {
+            self.publish.unsure();
+        }
+        let (now, publish) = (self.clock.now(), &*self.publish);
+        let mut txn = Txn { tx, counts: Deltas::default(), now, head, entries: Vec::new(), inserted: 0, publish };
         let done = perform(&mut txn, group, waiting).await;
         let Txn { tx, head, entries, .. } = txn;
         let done = match done {
@@ -337,6 +374,8 @@ async fn perform(
             }
             Job::Work(work) => {
                 let (first, head, counts) = (txn.entries.len(), txn.head, txn.counts.clone());
+                // Before the savepoint: the work sees what came before it, and undoes only what is its own.
+                txn.insert_new().await?;
                 txn.tx.control("savepoint work").await?;
                 let answer = work.run(txn).await;
                 if answer.is_error() {
@@ -349,7 +388,7 @@ async fn perform(
             }
         }
     }
-    log::insert(&txn.tx, &txn.entries).await?;
+    txn.insert_new().await?;
     parts::keep(&txn.tx, &mut txn.head, txn.now).await?;
     txn.counts.store(&txn.tx).await
 }

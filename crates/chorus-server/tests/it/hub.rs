@@ -73,6 +73,19 @@ impl Hub {
         start(self.settings.clone()).await.map_err(|refusal| refusal.to_string())
     }
 
+    /// A second hub on the same database, with a directory of its own.
+    pub async fn second_elsewhere(&self) -> Result<Running, String> {
+        let elsewhere = tempfile::tempdir().unwrap();
+        let mut settings = self.settings.clone();
+        settings.hub.data_dir = elsewhere.path().into();
+        start(settings).await.map_err(|refusal| refusal.to_string())
+    }
+
+    /// Trims what is past its time, as the hub does by itself every minute.
+    pub async fn maintain(&self) {
+        self.running.as_ref().expect("a running hub").hub().maintain().await.expect("it trims");
+    }
+
     pub fn advance(&self, by: Duration) {
         self.settings.hub.clock.advance(by);
     }

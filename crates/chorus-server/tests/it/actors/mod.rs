@@ -133,6 +133,11 @@ impl Agent {
         Self { id: id.to_owned(), key: key.to_owned(), caller: caller.with_key(key) }
     }
 
+    /// The same agent with the key that a rotation gave it.
+    pub fn turned(&self, key: &str) -> Self {
+        Self::new(&self.caller, &self.id, key)
+    }
+
     pub fn envelope(&self, text: &str) -> Value {
         envelope(&self.id, text)
     }

@@ -44,7 +44,7 @@ async fn take(common: &Common, args: &Args, desk: &mut Desk, posted: Posted) -> 
     let raw = RawValue::from_string(envelope.to_json()).map_err(wrong)?;
     let at = Clock::system().now().to_string();
     let peer = envelope.sender_id().as_str();
-    let (reply, fresh) = match desk.file(&at, peer, raw.clone())? {
+    let (reply, fresh) = match desk.file(&at, peer, raw.clone(), None)? {
         Verdict::Repeat(reply) => (reply, false),
         Verdict::Fresh => {
             let message = Message::direct(peer, raw.clone(), at);

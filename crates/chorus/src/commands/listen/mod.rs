@@ -194,7 +194,7 @@ impl Listener<'_> {
             }
         };
         let peer = envelope.sender_id().as_str();
-        let verdict = self.desk.file(&message.timestamp.to_string(), peer, message.envelope.clone())?;
+        let verdict = self.desk.file(&message.timestamp.to_string(), peer, message.envelope.clone(), cursor)?;
         if verdict == Verdict::Fresh || self.args.since.is_some() {
             told.show(self.common, &envelope);
             self.left -= 1;

@@ -1,0 +1,110 @@
+//! Clients that hang up in the middle: what was committed takes effect whole, and nothing waits for them.
+
+use crate::actors::{Agent, Reply, Webhook, rows};
+use crate::hub::{Hub, eventually};
+use serde_json::json;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+
+/// Sends a whole request and closes the connection without waiting for its answer.
+async fn ask_and_leave(hub: &Hub, agent: &Agent, method: &str, path: &str, body: &str) {
+    let mut socket = TcpStream::connect(hub.addr()).await.unwrap();
+    let (key, length) = (&agent.key, body.len());
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nhost: hub\r\nauthorization: Bearer {key}\r\ncontent-length: {length}\r\n\r\n"
+    );
+    socket.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
+    socket.shutdown().await.unwrap();
+}
+
+story!(a_deletion_whose_client_is_gone_is_whole, |hub| async {
+    // the key dies with the row, also when nobody waits for the answer
+    for number in 0..10 {
+        let agent = hub.agent(&format!("leaver-{number}")).await;
+        let mut inbox = agent.inbox().await;
+        ask_and_leave(&hub, &agent, "DELETE", &format!("/agents/{}", agent.id), "").await;
+        eventually("the record is gone", || async {
+            hub.anyone().get(&format!("/agents/{}", agent.id)).await.status == 404
+        })
+        .await;
+        eventually("its key is dead", || async { agent.get("/agent/messages").await.status == 401 }).await;
+        inbox.ended().await;
+    }
+});
+
+story!(a_rotation_whose_client_is_gone_kills_the_old_key, |hub| async {
+    //
+    let agent = hub.agent("turner").await;
+    let body = crate::actors::registration(&agent.id).to_string();
+    ask_and_leave(&hub, &agent, "POST", "/register", &body).await;
+    eventually("the old key is dead", || async { agent.get("/agent/messages").await.status == 401 }).await;
+});
+
+story!(a_message_whose_sender_is_gone_is_still_forwarded, |hub| async {
+    // failure 14: an outcome is written down whoever waits for it
+    let mut webhook = Webhook::that(Reply::ok()).await;
+    let alice = hub.agent("alice").await;
+    let carol = hub.agent_at("carol", &webhook.url()).await;
+    for number in 0..20 {
+        let body = alice.message(&carol.id, &number.to_string()).to_string();
+        ask_and_leave(&hub, &alice, "POST", "/messages", &body).await;
+    }
+    for _ in 0..20 {
+        webhook.hears().await;
+    }
+    let delivered = || async {
+        let rows = carol.history("").await;
+        rows.len() == 20 && rows.iter().all(|row| row["delivered_via"] == "webhook")
+    };
+    eventually("each has its outcome", delivered).await;
+});
+
+story!(an_owner_that_is_an_address_cannot_be_taken_by_a_stranger, |hub| async {
+    // without owner_id an agent owns itself
+    let squat = |owner: &str, id: &str| json!({"agent_id": id, "agent_name": "squatter", "owner_id": owner});
+    let id = "5f1d3c1e-0d0c-4f0e-9f59-1f6f3a0f3b01";
+    let answer = hub.anyone().post("/register", &squat("bob@chorus", id)).await;
+    assert_eq!((answer.status, answer.json()["error_code"].as_str()), (403, Some("ERR_OWNER_TAKEN")));
+    hub.anyone().register("bob@chorus").await.data(201);
+    // What an owner was called is nobody's to hold against the one who leaves.
+    let alice = hub.agent("alice").await;
+    for number in 1..8 {
+        let id = format!("squatter-{number}");
+        let answer = hub.anyone().post("/register", &squat(&format!("alice#{number}"), &id)).await;
+        assert_eq!(answer.status, 201);
+    }
+    assert_eq!(alice.delete("/agents/alice@chorus").await.data(200)["deleted"], true);
+    hub.anyone().register("alice@chorus").await.data(201);
+});
+
+story!(
+    what_waited_for_one_who_left_waits_no_more,
+    with(|settings| settings.hub.retain = Some(std::time::Duration::from_secs(60))),
+    |hub| async {
+        // messages_queued is how many wait now, also after the messages themselves are trimmed
+        let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
+        for number in 0..5 {
+            alice.says(&bob.id, &number.to_string(), "queued").await;
+        }
+        let queued = || async { hub.anyone().get("/health").await.data(200)["messages_queued"].as_u64() };
+        assert_eq!(queued().await, Some(5));
+        bob.delete("/agents/bob@chorus").await.data(200);
+        assert_eq!(queued().await, Some(0));
+        let standing: Vec<_> = alice.history("").await.iter().map(|row| row["delivered_via"].clone()).collect();
+        assert_eq!(standing, vec![json!("failed"); 5]);
+        hub.advance(std::time::Duration::from_secs(120));
+        hub.maintain().await;
+        let carol = hub.agent("carol").await;
+        alice.says(&carol.id, "one", "queued").await;
+        assert_eq!(queued().await, Some(1));
+    }
+);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_hub_on_one_postgresql_database_refuses() {
+    // Deliver 3: without a shared bus its streams would miss what the other commits
+    let Some(hub) = Hub::postgres(|_| ()).await else { return };
+    let refusal = hub.second_elsewhere().await.err().expect("it must not start");
+    assert!(refusal.contains("another hub"), "{refusal}");
+    assert!(rows(hub.anyone().get("/agents").await.data(200)).is_empty());
+}
