@@ -48,5 +48,5 @@ pub const HISTORY_LINE_BYTES: usize = 1024 * 1024;
 pub const FRAMES_SEEN: usize = 10_000;
 /// Claims that are kept at once; beyond it the one that ends first is forgotten. Nobody reads a longer list.
 pub const CLAIMS: usize = 10_000;
-/// A replay is over when nothing has come for this long: a hub writes what waits in one go.
-pub const REPLAY_QUIET: Duration = Duration::from_millis(250);
+/// A replay whose end is not known is over when nothing has come for this long: a hub writes what waits in one go.
+pub const REPLAY_QUIET: Duration = Duration::from_millis(500);

@@ -58,11 +58,20 @@ impl Client {
     }
 
     /// What the hub still keeps for this session, and the stream that goes on after it.
+    ///
+    /// A stream from now on begins at the newest frame, so a second one from the start has caught up when it gets there. The
+    /// newest may be for another session; then the replay is over when nothing more comes.
     pub async fn kept(&self, speaker: &Speaker, now: Now) -> Result<(Vec<Frame>, Frames)> {
+        let mut live = self.frames(speaker, &Filter::default(), None, now).await;
+        live.opened().await?;
+        let newest = live.stream.since();
+        drop(live);
         let mut frames = self.frames(speaker, &Filter::default(), Some(Cursor::START), now).await;
-        let mut kept = Vec::new();
         frames.opened().await?;
-        while let Ok(heard) = timeout(limits::REPLAY_QUIET, frames.next()).await {
+        let mut kept = Vec::new();
+        while !frames.reached(newest)
+            && let Ok(heard) = timeout(limits::REPLAY_QUIET, frames.next()).await
+        {
             if let Heard::Frame(frame, _) = heard? {
                 kept.push(*frame);
             }
@@ -72,6 +81,12 @@ impl Client {
 }
 
 impl Frames {
+    /// Whether everything up to a place of the same ring has come.
+    fn reached(&self, place: Option<Cursor>) -> bool {
+        let (Some(place), Some(since)) = (place, self.stream.since()) else { return false };
+        since.epoch == place.epoch && since >= place
+    }
+
     /// Waits until the stream is open. Nothing comes before that.
     pub async fn opened(&mut self) -> Result<Listening> {
         loop {

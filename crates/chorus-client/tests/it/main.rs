@@ -3,6 +3,7 @@
 
 mod direct;
 mod files;
+mod frame;
 mod scripted;
 mod send;
 mod stream;

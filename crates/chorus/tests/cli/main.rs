@@ -7,6 +7,11 @@ mod configuration;
 mod crash;
 mod direct;
 mod exec;
+mod frame;
+mod frame_docs;
+mod frame_hooks;
+mod frame_locks;
+mod frame_orgs;
 mod listen;
 #[path = "../../../chorus-server/tests/it/postgres.rs"]
 mod postgres;

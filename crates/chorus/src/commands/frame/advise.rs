@@ -6,6 +6,7 @@ use crate::{cli::Common, fail::Fail};
 use chorus_wire::frame::payload::AgentAdvisory;
 use chorus_wire::limits;
 use serde_json::json;
+use std::path::Path;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -35,20 +36,22 @@ pub struct Args {
 
 pub async fn run(common: &Common, mut args: Args) -> Result<(), Fail> {
     if !args.hook {
-        return advise(common, args).await;
+        return advise(common, args, place::Tree::here()).await;
     }
     let Some(edit) = hook::Edit::read() else { return Ok(()) };
     if args.text.is_empty() {
         args.text.push(format!("edited {}", place::shared_name(&edit.file)));
     }
     edit.speak(&mut args.voice);
+    // An editor may run its hooks anywhere; the file says which working tree it is.
+    let tree = Path::new(&edit.file).parent().and_then(place::Tree::around);
     args.files.push(edit.file);
-    hook::forgive(advise(&Common { json: true, ..common.clone() }, args).await)
+    hook::forgive(advise(&Common { json: true, ..common.clone() }, args, tree).await)
 }
 
-async fn advise(common: &Common, args: Args) -> Result<(), Fail> {
+async fn advise(common: &Common, args: Args, tree: Option<place::Tree>) -> Result<(), Fail> {
     let seat = Seat::take(common, args.voice).await?;
-    let tree = place::Tree::here().filter(|_| !args.nowhere);
+    let tree = tree.filter(|_| !args.nowhere);
     let root = tree.as_ref().map(|tree| tree.root.display().to_string());
     let branch = tree.as_ref().and_then(place::Tree::branch);
     // What git says is a courtesy: a name too long for a frame is left out, one that was typed is refused.

@@ -45,7 +45,7 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
     if common.json {
         seat.told(&said, more);
     } else {
-        show::aside(false, &format!("{query_id} went to {} sessions", said.submitted.recipient_count));
+        show::aside(false, &format!("asked {query_id}, sessions that heard it: {}", said.submitted.recipient_count));
     }
     let ours = |frame: &Frame| matches!(&frame.payload, Payload::AgentResponse(answer) if answer.query_id == query_id);
     collect(common, &mut answers, ours, args.window, args.count.unwrap_or(usize::MAX), stop).await.map(|_| ())

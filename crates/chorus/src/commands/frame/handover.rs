@@ -132,5 +132,9 @@ fn row(common: &Common, offer: &Frame) {
 fn human(offer: &Frame, work: &AgentHandover) -> String {
     let refs: String = work.pointer_refs.iter().flatten().map(|to| format!("\n→ {}", out::harmless(to))).collect();
     let from = format!("{} {}", offer.sender_handle, out::harmless(&work.previous_session_id));
-    format!("taken over from {}\n{}{refs}", out::painted(out::STRONG, &from), out::harmless(&work.handover_body))
+    format!(
+        "taken over from {}\n{}{refs}",
+        out::painted(out::STRONG, &from),
+        out::harmless(work.handover_body.trim_end())
+    )
 }

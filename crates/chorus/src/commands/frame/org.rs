@@ -88,17 +88,20 @@ pub fn rows(common: &Common, told: &Value, sentence: &str) {
     }
 }
 
-/// The values of a row, beside one another.
+/// What people want to know of a row, in this order; the rest is for `--json`.
+const SHOWN: [&str; 10] =
+    ["id", "handle", "grantor", "grantee", "grant", "reaches", "roles", "status", "expires_at", "granted_at"];
+
 fn fields(row: &Value) -> String {
     let text = |value: &Value| match value {
         Value::Null => String::new(),
         Value::String(text) => out::harmless(text),
         Value::Array(items) => {
-            let items = items.iter().map(|item| item.as_str().map_or_else(|| item.to_string(), str::to_owned));
-            out::harmless(&items.collect::<Vec<_>>().join(","))
+            let items: Vec<&str> = items.iter().filter_map(Value::as_str).collect();
+            out::harmless(&items.join(","))
         }
         Value::Bool(_) | Value::Number(_) | Value::Object(_) => out::harmless(&value.to_string()),
     };
-    let fields = row.as_object().map(|row| row.values().map(text).filter(|text| !text.is_empty()).collect::<Vec<_>>());
-    fields.unwrap_or_else(|| vec![text(row)]).join("  ")
+    let shown: Vec<String> = SHOWN.iter().filter_map(|key| row.get(key)).map(text).collect();
+    shown.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("  ")
 }

@@ -1,0 +1,91 @@
+//! The page on frames: every command on it is run, and what goes over the wire is what the page shows.
+
+use crate::actors::{Agent, Scene, run};
+use chorus_wire::frame::{Frame, Kind};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::process::Command;
+
+const PAGE: &str = include_str!("../../../../docs/frame.md");
+
+/// A section of the page: a kind, how it is said, how it looks.
+struct Example {
+    kind: String,
+    command: String,
+    shown: Value,
+    text: String,
+}
+
+fn examples() -> Vec<Example> {
+    let block = |section: &str, fence: &str| {
+        let rest = section.split(fence).nth(1).unwrap_or_else(|| panic!("no {fence} in {section}"));
+        rest.split("```").next().unwrap().trim().to_owned()
+    };
+    let sections = PAGE.split("\n### `").skip(1);
+    let example = |section: &str| {
+        let text = block(section, "```json\n");
+        Example {
+            kind: section.split('`').next().unwrap().to_owned(),
+            command: block(section, "```console\n").strip_prefix("$ ").unwrap().to_owned(),
+            shown: serde_json::from_str(&text).unwrap(),
+            text,
+        }
+    };
+    sections.map(example).collect()
+}
+
+fn shell(agent: &Agent, script: &str, ids: &BTreeMap<&str, String>) {
+    let binary = std::path::Path::new(env!("CARGO_BIN_EXE_chorus")).parent().unwrap();
+    let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap());
+    let mut command = Command::new("sh");
+    command.args(["-c", script]).env_clear().env("PATH", path).env("HOME", &agent.home).current_dir(&agent.home);
+    command.env("CHORUS_HUB", &agent.hub).env("CHORUS_SESSION", "s1").envs(ids);
+    run(command, "").ok();
+}
+
+/// Ids and instants differ from run to run; that they are there does not.
+fn without_the_moment(mut value: Value) -> Value {
+    if let Value::Object(fields) = &mut value {
+        for (name, field) in fields {
+            let id = matches!(name.as_str(), "frame_id" | "lease_id" | "query_id" | "diagnostic_id" | "intent_ref");
+            let differs = id || name == "responded_to_frame_id" || name.ends_with("_at");
+            *field = if differs { "…".into() } else { without_the_moment(field.take()) };
+        }
+    }
+    value
+}
+
+// FRM-21, and habit 12: every printed example is a test.
+#[test]
+fn every_kind_is_said_as_the_page_says_and_looks_as_it_shows() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    let examples = examples();
+    let kinds: Vec<&str> = examples.iter().map(|example| example.kind.as_str()).collect();
+    let (mut sorted, mut all) = (kinds.clone(), Kind::TEXTS.to_vec());
+    sorted.sort_unstable();
+    all.sort_unstable();
+    assert_eq!(sorted, all);
+    let mut ids = BTreeMap::new();
+    for (place, example) in examples.iter().enumerate() {
+        if example.kind == "agent_binding_moment" {
+            std::fs::write(alice.home.join("moment.json"), example.shown["payload"].to_string()).unwrap();
+        }
+        shell(&alice, &example.command, &ids);
+        let frame = alice.kept_for("s1", place + 1).pop().unwrap();
+        let mut heard = frame.clone();
+        if example.shown.get("frame_id").is_none() {
+            heard = serde_json::json!({ "kind": frame["kind"], "payload": frame["payload"] });
+        }
+        assert_eq!(without_the_moment(heard), without_the_moment(example.shown.clone()), "{}", example.command);
+        let payload = &frame["payload"];
+        let named = [("LEASE_ID", "lease_id"), ("QUERY_ID", "query_id"), ("DIAGNOSTIC_ID", "diagnostic_id")];
+        for (variable, field) in named {
+            if let Some(id) = payload[field].as_str() {
+                ids.insert(variable, id.to_owned());
+            }
+        }
+        ids.insert("FRAME_ID", frame["frame_id"].as_str().unwrap().to_owned());
+    }
+    assert!(Frame::parse(&examples[0].text).is_ok(), "the whole frame on the page is one");
+}
