@@ -69,13 +69,15 @@ live_story!(nobody_acts_in_anothers_name, |hub| async {
 live_story!(an_owner_named_like_a_handle_is_not_that_handle, |hub| async {
     // FRM-100, R-04, R-05: whoever claims the owner's name first does not become the agent of that name
     let bob = hub.agent("bob").await;
-    let mallory = hub.agent_like("mallory@chorus", &json!({"owner_id": "~bob"})).await;
-    let other = hub.agent_like("trudy@chorus", &json!({"owner_id": "bob"})).await;
-    for agent in [&mallory, &other] {
-        let mut frame = agent.advisory("signed by bob");
-        frame["acted_by"] = bob.handle().into();
-        agent.submit("", &frame).await.frame_refused(403, "sender-identity-mismatch", Some("acted_by"));
+    let mut body = registration("mallory@chorus");
+    for name in ["~bob", "bob@chorus"] {
+        body["owner_id"] = name.into();
+        hub.anyone().post("/register", &body).await.refused(403, "ERR_OWNER_TAKEN");
     }
+    let trudy = hub.agent_like("trudy@chorus", &json!({"owner_id": "bob"})).await;
+    let mut frame = trudy.advisory("signed by bob");
+    frame["acted_by"] = bob.handle().into();
+    trudy.submit("", &frame).await.frame_refused(403, "sender-identity-mismatch", Some("acted_by"));
 });
 
 live_story!(an_instrument_is_no_sovereign, |hub| async {

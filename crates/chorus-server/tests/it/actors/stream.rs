@@ -51,12 +51,17 @@ impl Stream {
 
     /// The next event of any name; `None` when the stream has ended.
     pub async fn any(&mut self) -> Option<Event> {
+        // Bounded as a whole: keepalives would let a wait for each piece begin again for ever.
+        within(PATIENCE, self.next_event()).await.expect("an event in time")
+    }
+
+    async fn next_event(&mut self) -> Option<Event> {
         loop {
             if let Some(event) = self.waiting.pop_front() {
                 let data = serde_json::from_str(&event.data).unwrap_or(Value::Null);
                 return Some(Event { name: event.name, id: event.id, text: event.data, data });
             }
-            let chunk = within(PATIENCE, self.response.chunk()).await.expect("an event in time");
+            let chunk = self.response.chunk().await;
             // A connection that is cut has ended like one that is closed.
             let Ok(Some(chunk)) = chunk else { return None };
             self.raw.extend_from_slice(&chunk);
