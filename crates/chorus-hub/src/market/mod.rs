@@ -3,7 +3,7 @@
 mod accounts;
 mod discover;
 mod economy;
-pub(crate) mod jobs;
+pub mod jobs;
 pub(crate) mod ledger;
 pub(crate) mod liveness;
 pub(crate) mod reputation;

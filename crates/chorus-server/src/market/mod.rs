@@ -4,6 +4,7 @@ mod accounts;
 mod audit;
 mod economy;
 mod heartbeat;
+mod jobs;
 mod reputation;
 mod skills;
 mod transfer;
@@ -13,6 +14,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 pub fn routes() -> OpenApiRouter<Doors> {
     OpenApiRouter::default()
+        .merge(jobs::routes())
         .merge(transfer::routes())
         .merge(accounts::routes())
         .merge(audit::routes())

@@ -34,6 +34,8 @@ mod inbox;
 mod invites;
 mod limits;
 mod load;
+mod market_jobs;
+mod market_ledger;
 mod market_reputation;
 mod market_skills;
 mod mutations;

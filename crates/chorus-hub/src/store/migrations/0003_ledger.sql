@@ -52,6 +52,7 @@ create table jobs (
     body         text not null,
     requested_at bigint not null,
     deadline     bigint not null,
+    attempt_at   bigint not null,
     ended_at     bigint,
     paid         bigint,
     took_ms      bigint,
@@ -62,7 +63,7 @@ create table jobs (
 create index jobs_asked on jobs (orchestrator, id);
 create index jobs_worked on jobs (worker, id);
 create index jobs_due on jobs (deadline) where ended_at is null;
-create index jobs_held on jobs (id) where state = 'held';
+create index jobs_held on jobs (attempt_at) where state = 'held';
 
 -- Sums that would otherwise be counted over the whole ledger.
 create table market (

@@ -1,0 +1,198 @@
+//! The end of a job, whichever it is: money, score, record and news in one transaction (R-62, R-63, failures 21–23).
+
+use super::{Event, State, standing};
+use crate::delivery::outbox::{self, Purpose};
+use crate::identity;
+use crate::market::ledger::{self, JobRef};
+use crate::market::reputation;
+use crate::store::jobs::{self, End, Job};
+use crate::store::{Kind, NewEntry, Txn};
+use crate::{Hub, Principal, Result};
+use chorus_wire::identity::Name;
+use chorus_wire::market::credits::Credits;
+use chorus_wire::market::job::{self as wire, JobResult, Outcome};
+use chorus_wire::{Code, Error, limits};
+
+/// How a job is to end.
+#[derive(Clone, Debug)]
+pub(super) enum Ending {
+    Done {
+        /// JSON.
+        output: String,
+        /// Without one it is what was offered.
+        cost: Option<Credits>,
+        took_ms: Option<i64>,
+    },
+    Failed {
+        code: String,
+        said: String,
+        took_ms: Option<i64>,
+        /// Whether it says something about the worker.
+        judged: bool,
+    },
+    Cancelled,
+    Expired,
+}
+
+impl Ending {
+    const fn event(&self) -> Event {
+        match self {
+            Ending::Done { .. } => Event::Succeed,
+            Ending::Failed { .. } => Event::Fail,
+            Ending::Cancelled => Event::Cancel,
+            Ending::Expired => Event::Expire,
+        }
+    }
+}
+
+/// What a worker's report amounts to.
+pub(super) fn ending(result: JobResult) -> Ending {
+    let took_ms = result.execution_time_ms.map(|ms| ms as i64);
+    match result.outcome {
+        Outcome::Success { output_data, execution_cost } => {
+            Ending::Done { output: output_data.to_string(), cost: execution_cost, took_ms }
+        }
+        Outcome::Failure { error_code, error_message } => Ending::Failed {
+            code: error_code.unwrap_or_else(|| Code::ExecutionError.as_str().into()),
+            said: error_message,
+            took_ms,
+            judged: true,
+        },
+    }
+}
+
+/// `POST /jobs/{id}/result`: the worker's word, once.
+pub async fn result(who: &Principal, hub: &Hub, job_id: &str, result: JobResult) -> Result<wire::Job> {
+    let me = who.agent()?;
+    let job = standing::find(hub, job_id).await?.filter(|job| job.worker == me.id || job.orchestrator == me.id);
+    let job = job.ok_or(Code::NotFound)?;
+    if job.worker != me.id {
+        return Err(Error::new(Code::Forbidden, "only the agent that does the job reports its result"));
+    }
+    if result.job_id.as_deref().is_some_and(|named| named != job.job_id) {
+        return Err(Error::validation("job_id is not the one in the path"));
+    }
+    if let Some(named) = &result.agent_id {
+        let found = identity::find(hub, &Name::parse("agent_id", named)?).await?;
+        if found.is_none_or(|found| found.id != me.id) {
+            return Err(Error::new(Code::Forbidden, "agent_id must be the agent whose key this is"));
+        }
+    }
+    end(hub, job.id, ending(result)).await
+}
+
+/// `POST /jobs/{id}/cancel`: before a result, by whoever asked for it; nobody's score changes.
+pub async fn cancel(who: &Principal, hub: &Hub, job_id: &str) -> Result<wire::Job> {
+    let me = who.agent()?;
+    let job = standing::find(hub, job_id).await?.filter(|job| job.worker == me.id || job.orchestrator == me.id);
+    let job = job.ok_or(Code::NotFound)?;
+    if job.orchestrator != me.id {
+        return Err(Error::new(Code::Forbidden, "only the agent that asked for the job cancels it"));
+    }
+    end(hub, job.id, Ending::Cancelled).await
+}
+
+/// Brings the job to this end, or says that it has another one already.
+pub(super) async fn end(hub: &Hub, id: i64, ending: Ending) -> Result<wire::Job> {
+    let (job, came) = hub
+        .store()
+        .write(async move |txn| {
+            let job = jobs::by_id(&txn.tx, id).await?.ok_or(Code::NotFound)?;
+            if job.state.after(ending.event()).is_none() {
+                return Err(Code::JobClosed.into());
+            }
+            // Past its deadline a job expires, whoever looks at it first: nothing depends on when the hub swept.
+            let late = txn.now() >= job.deadline && !matches!(ending, Ending::Expired);
+            let ending = if late { Ending::Expired } else { ending };
+            Ok((close(txn, job, ending).await?, !late))
+        })
+        .await?;
+    hub.owes();
+    if came { Ok(standing::shown(&job, false)) } else { Err(Error::new(Code::JobClosed, "the deadline has passed")) }
+}
+
+/// Ends what is past its deadline.
+pub(super) async fn sweep(hub: &Hub) -> Result<()> {
+    loop {
+        let now = hub.clock().now();
+        let due = hub.store().read(async move |tx| Ok(jobs::overdue(tx, now, limits::OUTBOX_AT_ONCE).await?)).await?;
+        if due.is_empty() {
+            return Ok(());
+        }
+        for id in due {
+            match end(hub, id, Ending::Expired).await {
+                Ok(_) => {}
+                Err(error) if error.code == Code::JobClosed => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+async fn close(txn: &mut Txn<'_>, job: Job, ending: Ending) -> Result<Job> {
+    let to = job.state.after(ending.event()).ok_or(Code::JobClosed)?;
+    let named = JobRef { id: job.id, job_id: &job.job_id };
+    let mut end = End { at: txn.now(), ..End::default() };
+    let judged = match ending {
+        Ending::Done { output, cost, took_ms } => {
+            let paid = cost.unwrap_or(job.cost);
+            if paid > job.budget {
+                let said = format!("execution_cost is above the budget of {}", job.budget);
+                return Err(Error::new(Code::BudgetInsufficient, said));
+            }
+            ledger::settle(txn, named, job.payer, job.payee, paid).await?;
+            end = End { paid: Some(paid), took_ms, output: Some(output), ..end };
+            Some(true)
+        }
+        Ending::Failed { code, said, took_ms, judged } => {
+            ledger::release(txn, named, job.payer).await?;
+            end = End { paid: Some(Credits::ZERO), took_ms, error_code: Some(code), error: Some(said), ..end };
+            judged.then_some(false)
+        }
+        Ending::Cancelled => {
+            ledger::release(txn, named, job.payer).await?;
+            end = End { paid: Some(Credits::ZERO), error: Some("the job was cancelled".into()), ..end };
+            None
+        }
+        Ending::Expired => {
+            ledger::release(txn, named, job.payer).await?;
+            end = End { paid: Some(Credits::ZERO), error: Some("no result came before the deadline".into()), ..end };
+            Some(false)
+        }
+    };
+    if let Some(success) = judged {
+        reputation::judge(txn, job.id, job.worker, job.orchestrator, success).await?;
+    }
+    jobs::close(&txn.tx, job.id, to, &end).await?;
+    *txn.counts.market.jobs.of(job.state) -= 1;
+    *txn.counts.market.jobs.of(to) += 1;
+    let job = Job { state: to, end: Some(end), ..job };
+    tell(txn, &job).await?;
+    Ok(job)
+}
+
+/// The orchestrator hears of it on its inbox and at its callback; the worker, when it was taken from it.
+async fn tell(txn: &mut Txn<'_>, job: &Job) -> Result<()> {
+    let body = serde_json::to_string(&standing::shown(job, false)).map_err(Error::internal)?;
+    let news = |subject: i64, subject_name, body| NewEntry {
+        subject,
+        subject_name,
+        kind: Kind::JobResult,
+        actor: job.worker,
+        actor_name: job.worker_name.clone(),
+        body,
+        otherwise: None,
+    };
+    if let Some(url) = &job.callback_url {
+        outbox::owe(txn, Purpose::Callback, &job.job_id, url, &body).await?;
+    }
+    let taken_away = match job.state {
+        State::Cancelled | State::Expired => job.worker != job.orchestrator,
+        State::Requested | State::Held | State::Dispatched | State::Done | State::Failed => false,
+    };
+    if taken_away {
+        txn.append(news(job.worker, job.worker_name.clone(), body.clone()));
+    }
+    txn.append(news(job.orchestrator, job.orchestrator_name.clone(), body));
+    Ok(())
+}
