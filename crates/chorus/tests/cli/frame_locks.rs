@@ -134,3 +134,19 @@ fn a_check_ends_with_four_if_another_session_claims_the_file() {
     assert_eq!(alice.session("s2", &["locks", "--check", "README.md"]).code, 0);
     assert_eq!(alice.session("s1", &["locks", "--check", "src/main.rs"]).code, 0, "its own claim is in nobody's way");
 }
+
+#[test]
+fn a_follower_sees_claims_come_and_go() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    alice.session("s1", &["lock", "a", "--ttl", "10m"]).ok();
+    let following = alice.ongoing("s2", &["locks", "--follow"]);
+    assert_eq!(following.json()["resource"], "a");
+    alice.session("s1", &["advise", "no claim, so nothing changes"]).ok();
+    alice.session("s1", &["lock", "b", "--ttl", "10m"]).ok();
+    let names =
+        |told: Value| told["locks"].as_array().unwrap().iter().map(|c| text(&c["resource"])).collect::<Vec<_>>();
+    assert_eq!(names(following.json()), ["a", "b"]);
+    alice.session("s1", &["lock", "a", "--release"]).ok();
+    assert_eq!(names(following.json()), ["b"]);
+}

@@ -36,11 +36,14 @@ pub async fn run(common: &Common, mut args: Args) -> Result<(), Fail> {
         return check(&seat, &claims, &args.check);
     }
     list(common, &claims);
+    if !args.follow {
+        return Ok(());
+    }
     let mut stop = Stop::watch()?;
-    while args.follow {
+    loop {
         let heard = tokio::select! {
             heard = frames.next() => heard?,
-            () = stop.asked() => break,
+            () = stop.asked() => return Ok(()),
         };
         if let Heard::Frame(frame, _) = heard {
             let before: Vec<Claim> = claims.at(voice::now()).into_iter().cloned().collect();
@@ -50,7 +53,6 @@ pub async fn run(common: &Common, mut args: Args) -> Result<(), Fail> {
             }
         }
     }
-    Ok(())
 }
 
 impl Seat<'_> {
