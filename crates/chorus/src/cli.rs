@@ -4,6 +4,7 @@ use crate::commands::frame::{
     accord, advise, answer, ask, broadcast, decide, diagnose, grant, handover, intent, lock, locks, org, roster, say,
     watch,
 };
+use crate::commands::market::{balance, hire, jobs, ledger, offer, pipeline, skills, transfer};
 use crate::commands::{admin, discover, history, listen, register, reply, send, serve, status, unregister};
 use std::path::PathBuf;
 
@@ -87,6 +88,22 @@ pub enum Command {
     Grant(Box<grant::Args>),
     /// What organisations let one another reach
     Accord(Box<accord::Args>),
+    /// List what can be hired, or who offers a skill
+    Skills(skills::Args),
+    /// Serve a skill by running a command for every job
+    Offer(Box<offer::Args>),
+    /// Ask for a job
+    Hire(Box<hire::Args>),
+    /// Show jobs, yours and those asked of you
+    Jobs(jobs::Args),
+    /// Run several hires in a row, within one budget
+    Pipeline(pipeline::Args),
+    /// Show what you have
+    Balance(balance::Args),
+    /// Pay another owner
+    Transfer(transfer::Args),
+    /// Show every movement of your credits
+    Ledger(ledger::Args),
     /// Look after a hub
     Admin(admin::Args),
     /// Print a completion script for a shell

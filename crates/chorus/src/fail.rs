@@ -38,6 +38,11 @@ impl Fail {
         Self::new(Exit::NotRegistered, "NOT_REGISTERED", message)
     }
 
+    /// The same error, and where in a longer undertaking it happened.
+    pub fn within(self, place: &str) -> Self {
+        Self { message: format!("{place}: {}", self.message), ..self }
+    }
+
     /// The same error from a call with an operator's key: nobody has to register because of it.
     pub fn of_operator(self) -> Self {
         match self.exit {

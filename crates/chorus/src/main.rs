@@ -9,7 +9,7 @@ mod signals;
 
 use clap::Parser;
 use cli::{Cli, Command};
-use commands::frame;
+use commands::{frame, market};
 use fail::Fail;
 use std::process::ExitCode;
 
@@ -83,6 +83,14 @@ async fn run(cli: Cli) -> Result<(), Fail> {
         Command::Org(args) => frame::org::run(&common, *args).await,
         Command::Grant(args) => frame::grant::run(&common, *args).await,
         Command::Accord(args) => frame::accord::run(&common, *args).await,
+        Command::Skills(args) => market::skills::run(&common, args).await,
+        Command::Offer(args) => market::offer::run(&common, *args).await,
+        Command::Hire(args) => market::hire::run(&common, *args).await,
+        Command::Jobs(args) => market::jobs::run(&common, args).await,
+        Command::Pipeline(args) => market::pipeline::run(&common, args).await,
+        Command::Balance(args) => market::balance::run(&common, args).await,
+        Command::Transfer(args) => market::transfer::run(&common, args).await,
+        Command::Ledger(args) => market::ledger::run(&common, args).await,
         Command::Admin(args) => commands::admin::run(&common, args).await,
         Command::Completions { shell } => {
             commands::completions::run(shell);

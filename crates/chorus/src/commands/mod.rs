@@ -7,6 +7,7 @@ pub mod frame;
 pub mod history;
 pub mod invite;
 pub mod listen;
+pub mod market;
 pub mod register;
 pub mod reply;
 pub mod send;

@@ -13,6 +13,7 @@ mod frame_hooks;
 mod frame_locks;
 mod frame_orgs;
 mod listen;
+mod market;
 #[path = "../../../chorus-server/tests/it/postgres.rs"]
 mod postgres;
 mod register;

@@ -1,0 +1,63 @@
+//! Amounts, times and JSON as people type them.
+
+use crate::fail::Fail;
+use chorus_wire::market::credits::Credits;
+use serde_json::Value;
+use std::io::Read;
+use std::time::Duration;
+
+/// `0.15`
+pub fn amount(text: &str) -> Result<Credits, String> {
+    Credits::parse("an amount", text).map_err(|e| e.message)
+}
+
+/// `500ms`, `60s`, `10m`, `2h`
+pub fn time(text: &str) -> Result<Duration, String> {
+    let wrong = || "a time looks like 500ms, 60s, 10m or 2h".to_owned();
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let number: u64 = text[..digits].parse().map_err(|_| wrong())?;
+    let unit = match &text[digits..] {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return Err(wrong()),
+    };
+    number.checked_mul(unit).filter(|ms| *ms > 0).map(Duration::from_millis).ok_or_else(wrong)
+}
+
+/// JSON as it stands, from a file with `@FILE`, or from standard input with `-`.
+pub fn input(text: &str) -> Result<Value, Fail> {
+    let read = match text.strip_prefix('@') {
+        Some(file) => file_text(file)?,
+        None if text == "-" => {
+            let mut read = String::new();
+            let wrong = |e| Fail::usage(format!("standard input: {e}"));
+            std::io::stdin().read_to_string(&mut read).map_err(wrong)?;
+            read
+        }
+        None => text.to_owned(),
+    };
+    chorus_wire::json::value(&read).map_err(|e| Fail::usage(format!("the input: {}", e.message)))
+}
+
+pub fn file_text(file: &str) -> Result<String, Fail> {
+    std::fs::read_to_string(file).map_err(|e| Fail::usage(format!("{file}: {e}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_and_times_are_read_as_they_are_typed() {
+        assert_eq!(amount("0.15").unwrap().in_hundredths(), 15);
+        assert_eq!(time("90s"), Ok(Duration::from_secs(90)));
+        for bad in ["0", "-1", "0.001", "1e3", "x", ""] {
+            assert!(amount(bad).is_err(), "{bad}");
+        }
+        for bad in ["", "5", "0s", "-1s", "1.5s", "99999999999999999999s"] {
+            assert!(time(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! One job, one command: input JSON on its standard input, output JSON on its standard output.
+
+use chorus_client::market::Asked;
+use chorus_wire::limits;
+use serde_json::{Value, json};
+use std::process::{ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::process::Command;
+
+/// What a worker is told when its command fails (JOB-30).
+const FAILED: &str = "EXECUTION_ERROR";
+
+/// Does the job and says how it went, as the document's result. What a command prints on standard error is the worker's own.
+pub async fn done(command: &[String], job: &Asked, agent_id: &str, limit: Duration) -> Value {
+    let began = Instant::now();
+    let outcome = match tokio::time::timeout(limit, run(command, job)).await {
+        Ok(Ok((status, output))) if status.success() => read(&output),
+        Ok(Ok((status, _))) => Err(format!("the command ended with {status}")),
+        Ok(Err(error)) => Err(format!("the command could not be run: {}", error.kind())),
+        Err(_) => Err("the command did not end in time".to_owned()),
+    };
+    let (status, output, code, message) = match outcome {
+        Ok(output) => ("SUCCESS", output, Value::Null, Value::Null),
+        Err(why) => ("FAILURE", Value::Null, json!(FAILED), json!(why)),
+    };
+    let mut result = json!({"job_id": job.job_id, "agent_id": agent_id, "status": status, "output_data": output,
+        "execution_time_ms": began.elapsed().as_millis() as u64, "error_message": message});
+    if code != Value::Null {
+        result["error_code"] = code;
+    }
+    result
+}
+
+fn read(output: &[u8]) -> Result<Value, String> {
+    if output.len() > limits::JOB_DATA_OCTETS {
+        return Err(format!("the command printed more than {} octets", limits::JOB_DATA_OCTETS));
+    }
+    serde_json::from_slice(output).map_err(|_| "the command did not print JSON".to_owned())
+}
+
+async fn run(command: &[String], job: &Asked) -> std::io::Result<(ExitStatus, Vec<u8>)> {
+    let (program, words) = command.split_first().ok_or(std::io::ErrorKind::InvalidInput)?;
+    let mut child = Command::new(program)
+        .args(words)
+        // Nothing of a job is in the words: no input can become a command.
+        .env("CHORUS_JOB_ID", &job.job_id)
+        .env("CHORUS_SKILL_NAME", &job.skill_name)
+        .env("CHORUS_ORCHESTRATOR_ID", &job.orchestrator_id)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()?;
+    let input = format!("{}\n", job.input_data);
+    let told = child.stdin.take();
+    let tell = async move {
+        if let Some(mut told) = told {
+            // A command that does not read its input has its reasons; its exit status says the rest.
+            let _ = told.write_all(input.as_bytes()).await;
+        }
+    };
+    let printed = child.stdout.take();
+    let hear = async move {
+        let mut output = Vec::new();
+        if let Some(printed) = printed {
+            // One octet past the bound shows that there is more; the rest is not kept.
+            printed.take(limits::JOB_DATA_OCTETS as u64 + 1).read_to_end(&mut output).await?;
+        }
+        std::io::Result::Ok(output)
+    };
+    let ((), output) = tokio::join!(tell, hear);
+    let output = output?;
+    Ok((child.wait().await?, output))
+}

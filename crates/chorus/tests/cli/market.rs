@@ -1,0 +1,199 @@
+//! Skills offered and hired from the command line: real processes, real credits.
+
+use crate::actors::{Agent, Ended, Ongoing, PATIENCE, Scene};
+use serde_json::{Value, json};
+use std::time::Instant;
+
+impl Agent {
+    /// Serves a skill until the test ends.
+    fn offer(&self, skill: &str, more: &[&str], command: &[&str]) -> Ongoing {
+        let words = [&["offer", skill, "--json", "--cost", "0.10"], more, &["--"], command].concat();
+        let offering = Ongoing::start(self.command(&words));
+        self.await_skill(skill, true);
+        offering
+    }
+
+    fn await_skill(&self, skill: &str, there: bool) {
+        let until = Instant::now() + PATIENCE;
+        while Instant::now() < until {
+            if self.json(&["skills"]).iter().any(|row| row["skill_name"] == skill) == there {
+                return;
+            }
+        }
+        panic!("{skill} was never {}", if there { "offered" } else { "withdrawn" });
+    }
+
+    fn hire(&self, skill: &str, input: &str, more: &[&str]) -> Ended {
+        self.run(&[&["hire", skill, "--budget", "0.15", "--input", input], more].concat())
+    }
+
+    fn balance(&self) -> (String, String) {
+        let said = self.run(&["balance"]).ok().out;
+        let (balance, held) = said.trim_end().split_once("  ").expect("two amounts");
+        (balance.to_owned(), held.to_owned())
+    }
+}
+
+fn has(balance: &str, held: &str) -> (String, String) {
+    (balance.to_owned(), format!("{held} held"))
+}
+
+// R-62, R-64: the input goes in, the output comes out, and what it cost has changed hands
+#[test]
+fn a_job_is_hired_done_and_paid() {
+    let scene = Scene::open();
+    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
+    let offering = bob.offer("echo", &["--description", "Says it again"], &["cat"]);
+    let found = alice.json(&["skills", "echo"]).remove(0);
+    assert_eq!((&found["agent_id"], &found["skill"]["cost_per_call"]), (&json!("bob@chorus"), &json!(0.1)));
+    let ended = alice.hire("echo", r#"{"text":"grüße"}"#, &["--wait"]).ok();
+    assert_eq!(serde_json::from_str::<Value>(&ended.out).unwrap(), json!({"text": "grüße"}));
+    let done = offering.json();
+    assert_eq!((&done["status"], &done["orchestrator_id"]), (&json!("SUCCESS"), &json!("alice@chorus")));
+    assert_eq!((alice.balance(), bob.balance()), (has("99.90", "0.00"), has("100.10", "0.00")));
+    let job = alice.json(&["jobs", "--status", "success"]).remove(0);
+    assert_eq!((&job["execution_cost"], &job["agent_id"]), (&json!(0.1), &json!("bob@chorus")));
+    let kinds: Vec<Value> = alice.json(&["ledger"]).iter().map(|posting| posting["kind"].clone()).collect();
+    assert!(["hold", "pay", "release"].iter().all(|kind| kinds.contains(&json!(kind))), "{kinds:?}");
+    assert_eq!(bob.json(&["ledger", "--job", job["job_id"].as_str().unwrap()]).len(), 1);
+}
+
+// JOB-30
+#[test]
+fn a_command_that_fails_costs_nothing_and_says_so() {
+    let scene = Scene::open();
+    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
+    let cases: [(&str, &[&str], &[&str]); 4] = [
+        ("breaks", &["sh", "-c", "exit 3"], &[]),
+        ("babbles", &["echo", "no json"], &[]),
+        ("lingers", &["tail", "-f", "/dev/null"], &["--timeout", "200ms"]),
+        ("missing", &["no-such-command-here"], &[]),
+    ];
+    for (skill, command, more) in cases {
+        let offering = bob.offer(skill, more, command);
+        let ended = alice.hire(skill, "{}", &["--wait", "--json"]);
+        assert_eq!(ended.code, 4, "{ended:?}");
+        assert!(ended.err.contains("EXECUTION_ERROR"), "{ended:?}");
+        assert_eq!(offering.json()["status"], "FAILURE");
+    }
+    assert_eq!((alice.balance(), bob.balance()), (has("100.00", "0.00"), has("100.00", "0.00")));
+}
+
+// JOB-27, JOB-28, R-69: nobody is charged and no command runs
+#[test]
+fn an_input_that_does_not_fit_is_refused_before_anything_happens() {
+    let scene = Scene::open();
+    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
+    std::fs::write(bob.home.join("input.json"), r#"{"text": "string"}"#).unwrap();
+    let _offering = bob.offer("echo", &["--input-schema", "input.json"], &["sh", "-c", "touch ran; cat"]);
+    for (ended, code) in [
+        (alice.hire("echo", r#"{"text":5}"#, &["--json"]), "SKILL_MISMATCH"),
+        (alice.hire("nothing", "{}", &["--json"]), "SKILL_MISMATCH"),
+        (
+            alice.run(&["hire", "echo", "--input", r#"{"text":"a"}"#, "--budget", "0.05", "--json"]),
+            "BUDGET_INSUFFICIENT",
+        ),
+    ] {
+        assert_eq!((ended.code, ended.err.contains(code)), (4, true), "{ended:?}");
+    }
+    for wrong in [["--budget", "0"], ["--budget", "0.001"], ["--budget", "1e1"], ["--input", "{"], ["--deadline", "5"]]
+    {
+        let ended = alice.run(&[&["hire", "echo", "--budget", "1"], &wrong[..]].concat());
+        assert_eq!(ended.code, 1, "{ended:?}");
+    }
+    assert!(!bob.home.join("ran").exists());
+    assert_eq!(alice.balance(), has("100.00", "0.00"));
+}
+
+#[test]
+fn a_job_that_came_while_the_worker_was_away_is_done_when_it_is_back() {
+    let scene = Scene::open();
+    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
+    let mut offering = bob.offer("echo", &[], &["cat"]);
+    offering.signal("KILL");
+    offering.await_end();
+    let asked = alice.run(&["hire", "echo", "--budget", "0.15", "--json"]).ok().json().remove(0);
+    assert_eq!(asked["status"], "PENDING");
+    assert_eq!(alice.balance(), has("99.85", "0.15"));
+    let mut back = bob.offer("echo", &["--count", "1"], &["cat"]);
+    assert_eq!(back.json()["job_id"], asked["job_id"]);
+    assert_eq!(back.await_end(), Some(0));
+    let job = alice.json(&["jobs", asked["job_id"].as_str().unwrap()]).remove(0);
+    assert_eq!((&job["status"], alice.balance()), (&json!("SUCCESS"), has("99.90", "0.00")));
+}
+
+#[test]
+fn whoever_stops_offering_is_no_longer_found() {
+    let scene = Scene::open();
+    let bob = scene.agent("bob");
+    let mut offering = bob.offer("echo", &[], &["cat"]);
+    offering.signal("TERM");
+    assert_eq!(offering.await_end(), Some(0));
+    bob.await_skill("echo", false);
+}
+
+#[test]
+fn a_job_can_be_taken_back() {
+    let scene = Scene::open();
+    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
+    let _offering = bob.offer("lingers", &[], &["tail", "-f", "/dev/null"]);
+    let asked = alice.run(&["hire", "lingers", "--budget", "1", "--json"]).ok().json().remove(0);
+    let id = asked["job_id"].as_str().unwrap();
+    assert_eq!(alice.balance(), has("99.00", "1.00"));
+    assert_eq!(bob.run(&["jobs", id, "--cancel"]).code, 4, "it is not his to take back");
+    assert_eq!(alice.json(&["jobs", id, "--cancel"])[0]["state"], "cancelled");
+    assert_eq!(alice.balance(), has("100.00", "0.00"));
+}
+
+// R-65
+#[test]
+fn a_transfer_with_the_same_id_is_made_once() {
+    let scene = Scene::open();
+    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
+    for _ in 0..2 {
+        let said = alice.run(&["transfer", "bob@chorus", "2.50", "--id", "rent-1"]).ok().out;
+        assert_eq!(said, "paid 2.50 to bob@chorus, 97.50 left\n");
+    }
+    assert_eq!((alice.balance(), bob.balance()), (has("97.50", "0.00"), has("102.50", "0.00")));
+    let other = alice.run(&["transfer", "bob@chorus", "3", "--id", "rent-1"]);
+    assert_eq!(other.code, 4, "{other:?}");
+    let broke = alice.run(&["transfer", "bob@chorus", "97.51", "--json"]);
+    assert_eq!((broke.code, broke.err.contains("TRANSFER_FAILED")), (4, true), "{broke:?}");
+    let stolen = bob.run(&["transfer", "bob@chorus", "1", "--from", "alice@chorus"]);
+    assert_ne!(stolen.code, 0, "{stolen:?}");
+    assert_eq!(alice.run(&["transfer", "bob@chorus", "0.001"]).code, 1);
+}
+
+#[test]
+fn a_pipeline_feeds_each_output_to_the_next_step_within_one_budget() {
+    let scene = Scene::open();
+    let (alice, bob, carol) = (scene.agent("alice"), scene.agent("bob"), scene.agent("carol"));
+    let _first = bob.offer("wrap", &[], &["sh", "-c", r#"read -r line; printf '{"inner":%s}' "$line""#]);
+    let _second = carol.offer("echo", &[], &["cat"]);
+    let plan = r#"
+budget = 0.20
+input = { text = "hello" }
+
+[[steps]]
+skill = "wrap"
+
+[[steps]]
+skill = "echo"
+input = { said = "$output.inner.text", first = "$input.text", all = "$output" }
+"#;
+    std::fs::write(alice.home.join("plan.toml"), plan).unwrap();
+    let ended = alice.run(&["pipeline", "plan.toml"]).ok();
+    let all = json!({"inner": {"text": "hello"}});
+    assert_eq!(
+        serde_json::from_str::<Value>(&ended.out).unwrap(),
+        json!({"said": "hello", "first": "hello", "all": all})
+    );
+    assert_eq!(alice.balance(), has("99.80", "0.00"));
+    // The first step leaves too little for the second, and what it cost stays paid.
+    let short = alice.run(&["pipeline", "plan.toml", "--budget", "0.15", "--json"]);
+    assert_eq!((short.code, short.err.contains("BUDGET_INSUFFICIENT")), (4, true), "{short:?}");
+    assert!(short.err.contains("step 2"), "{short:?}");
+    assert_eq!((short.json().len(), alice.balance()), (1, has("99.70", "0.00")));
+    std::fs::write(alice.home.join("bad.toml"), "budget = 1\nstep = []\n").unwrap();
+    assert_eq!(alice.run(&["pipeline", "bad.toml"]).code, 1);
+}
