@@ -47,6 +47,7 @@ story!(events_resume_in_the_middle_of_a_message, |hub| async {
     let rows = hub.operator().activity(0).await;
     let submitted = rows.iter().find(|row| row["type"] == "message_submitted").unwrap()["id"].as_u64().unwrap();
     let mut events = hub.operator().stream(&format!("/events?since={submitted}")).await;
+    events.next("connected").await;
     let next = events.next("activity").await;
     assert_eq!(next.data["type"], "message_queued");
     assert_eq!(next.cursor(), submitted + 1);
