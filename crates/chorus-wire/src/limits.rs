@@ -49,7 +49,7 @@ pub const SCHEMAS_COMPILED: usize = 1_024;
 pub const HEARTBEAT_MISSED: Duration = Duration::from_secs(90);
 /// Agents of one search unless it asks for more, up to [`DIRECTORY_PAGE`]: whoever hires looks at a few.
 pub const FOUND_PAGE: usize = 100;
-/// Agents looked through for those that are online, best first: beyond it a search costs more than the rest is worth.
+/// Agents looked through for those that are online, best first, and counted under a filter: more would take longer than 10 ms.
 pub const FOUND_LOOKED: usize = 10_000;
 /// Judgements shown of one agent: enough to see how it is doing.
 pub const JUDGEMENTS_SHOWN: usize = 50;

@@ -24,7 +24,7 @@ pub async fn discover(_who: &Principal, hub: &Hub, search: Search) -> Result<Fou
     let hub_there = hub.clone();
     hub.store()
         .read(async move |tx| {
-            let total = table::total(tx, &wanted).await?.max(0) as u64;
+            let total = table::total(tx, &wanted, limits::FOUND_LOOKED).await?.max(0) as u64;
             let chosen = choose(tx, &hub_there, &wanted, limit).await?;
             let agents = try_join_all(chosen.iter().map(|(ranked, _)| principals::by_id(tx, ranked.agent))).await?;
             let rows = chosen.into_iter().zip(agents);

@@ -130,9 +130,8 @@ impl<'a> Unfolding<'a> {
                         return Err(format!("{key} is not supported"));
                     }
                 }
-                match map.get("$ref") {
-                    Some(Value::String(to)) => self.follow(to)?,
-                    Some(_) | None => {}
+                if let Some(Value::String(to)) = map.get("$ref") {
+                    self.follow(to)?;
                 }
                 let definitions =
                     |key: &str| matches!(key, "$defs" | "definitions" | "enum" | "const" | "default" | "examples");

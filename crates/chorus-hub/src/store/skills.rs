@@ -131,16 +131,18 @@ fn schema(text: Option<String>) -> Result<Option<Value>, DbError> {
     text.map(read).transpose()
 }
 
+const RANKED_OF_ONE: &str = "select agent, name, score, cost from skills
+                             where name = $4 and score >= $1 and cost <= $2 order by score desc, cost, agent limit $3";
+const RANKED_OF_ANY: &str = "select agent, name, score, cost from skills
+                             where score >= $1 and cost <= $2 order by score desc, cost, agent, name limit $3";
+const CHEAPEST: &str = "select cost from skills where name = $1 and agent <> $2 order by cost limit 1";
+
 /// The best offers: by reputation, then by cost, then the older agent.
 pub(crate) async fn ranked(tx: &Tx<'_>, wanted: &Wanted, limit: usize) -> Result<Vec<Ranked>, DbError> {
-    const OF_ONE: &str = "select agent, name, score, cost from skills
-                          where name = $4 and score >= $1 and cost <= $2 order by score desc, cost, agent limit $3";
-    const OF_ANY: &str = "select agent, name, score, cost from skills
-                          where score >= $1 and cost <= $2 order by score desc, cost, agent, name limit $3";
     let bounds = [Param::Int(wanted.min_score), Param::Int(wanted.max_cost), Param::Int(limit as i64)];
     let rows = match &wanted.name {
-        Some(name) => tx.query(OF_ONE, &[bounds[0], bounds[1], bounds[2], Param::Text(name)]).await?,
-        None => tx.query(OF_ANY, &bounds).await?,
+        Some(name) => tx.query(RANKED_OF_ONE, &[bounds[0], bounds[1], bounds[2], Param::Text(name)]).await?,
+        None => tx.query(RANKED_OF_ANY, &bounds).await?,
     };
     let ranked = |mut row: Row| {
         let (agent, score, cost) = (row.int(0)?, row.int(2)?, Credits::hundredths(row.int(3)?));
@@ -149,15 +151,17 @@ pub(crate) async fn ranked(tx: &Tx<'_>, wanted: &Wanted, limit: usize) -> Result
     rows.into_iter().map(ranked).collect()
 }
 
-/// How many offers there are of what is wanted.
-pub(crate) async fn total(tx: &Tx<'_>, wanted: &Wanted) -> Result<i64, DbError> {
+/// How many offers there are of what is wanted: known for a skill as a whole, otherwise counted, and not beyond `most`.
+pub(crate) async fn total(tx: &Tx<'_>, wanted: &Wanted, most: usize) -> Result<i64, DbError> {
     const ALL: &str = "select agents from skill_names where name = $1";
-    const OF_ONE: &str = "select count(*) from skills where name = $3 and score >= $1 and cost <= $2";
-    const OF_ANY: &str = "select count(*) from skills where score >= $1 and cost <= $2";
-    let bounds = [Param::Int(wanted.min_score), Param::Int(wanted.max_cost)];
+    const OF_ONE: &str = "select count(*) from (select agent from skills where name = $4 and score >= $1 and cost <= $2
+                          limit $3) found";
+    const OF_ANY: &str =
+        "select count(*) from (select agent from skills where score >= $1 and cost <= $2 limit $3) found";
+    let bounds = [Param::Int(wanted.min_score), Param::Int(wanted.max_cost), Param::Int(most as i64)];
     let row = match &wanted.name {
         Some(name) if wanted.min_score <= 0 && wanted.max_cost == i64::MAX => tx.one(ALL, &[Param::Text(name)]).await?,
-        Some(name) => tx.one(OF_ONE, &[bounds[0], bounds[1], Param::Text(name)]).await?,
+        Some(name) => tx.one(OF_ONE, &[bounds[0], bounds[1], bounds[2], Param::Text(name)]).await?,
         None => tx.one(OF_ANY, &bounds).await?,
     };
     row.map_or(Ok(0), |row| row.int(0))
@@ -165,8 +169,7 @@ pub(crate) async fn total(tx: &Tx<'_>, wanted: &Wanted) -> Result<i64, DbError> 
 
 /// The least that anybody but `not` asks for a skill.
 pub(crate) async fn cheapest(tx: &Tx<'_>, name: &str, not: i64) -> Result<Option<Credits>, DbError> {
-    const SQL: &str = "select cost from skills where name = $1 and agent <> $2 order by cost limit 1";
-    let row = tx.one(SQL, &[Param::Text(name), Param::Int(not)]).await?;
+    let row = tx.one(CHEAPEST, &[Param::Text(name), Param::Int(not)]).await?;
     row.map(|row| row.int(0).map(Credits::hundredths)).transpose()
 }
 
@@ -186,3 +189,6 @@ pub(crate) async fn names(tx: &Tx<'_>, after: &str, limit: usize) -> Result<Vec<
 pub(crate) async fn agents(tx: &Tx<'_>) -> Result<u64, DbError> {
     Ok(super::counters::setting(tx, OFFERING).await?.unwrap_or(0).max(0) as u64)
 }
+
+#[cfg(test)]
+mod tests;

@@ -23,7 +23,7 @@ pub enum Presence {
     Offline,
 }
 
-/// `{"agents":[…],"total":…}`: the best first; `total` counts also those that did not fit.
+/// `{"agents":[…],"total":…}`: the best first. `total` counts also those that did not fit, under a filter up to 10 000.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Found {
     pub agents: Vec<FoundAgent>,

@@ -1,0 +1,83 @@
+//! A search reads as much of the table as it shows, however many offer a skill.
+
+use super::*;
+use crate::Clock;
+use crate::store::{Entry, Publish, Store};
+use std::sync::Arc;
+
+struct Nobody;
+
+impl Publish for Nobody {
+    fn listening(&self, _: i64) -> bool {
+        false
+    }
+
+    fn publish(&self, _: &Entry) -> bool {
+        false
+    }
+
+    fn unsure(&self) {}
+}
+
+fn skill(name: &str, cost: i64) -> Skill {
+    Skill {
+        skill_name: name.to_owned(),
+        description: None,
+        cost_per_call: Credits::hundredths(cost),
+        input_schema: None,
+        output_schema: None,
+    }
+}
+
+async fn store() -> (Store, tempfile::TempDir) {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path(), None, Clock::system(), Arc::new(Nobody)).await.unwrap();
+    (store, dir)
+}
+
+/// D-31: no sort and no scan, whatever is asked for.
+#[tokio::test]
+async fn every_search_walks_an_index_in_its_order() {
+    let (store, _dir) = store().await;
+    for (sql, index) in [(RANKED_OF_ONE, "skills_best"), (RANKED_OF_ANY, "skills_any"), (CHEAPEST, "skills_cheapest")] {
+        let plan = store
+            .read(async move |tx| {
+                let Tx::Sqlite(connection) = tx else { unreachable!("opened without a URL") };
+                let explained = connection.prepare(&format!("explain query plan {sql}")).and_then(|mut statement| {
+                    // Without its parameters: the plan does not depend on them.
+                    let (mut rows, mut steps) = (statement.raw_query(), Vec::new());
+                    while let Some(row) = rows.next()? {
+                        steps.push(row.get::<_, String>(3)?);
+                    }
+                    Ok(steps)
+                });
+                Ok(explained.unwrap().join("; "))
+            })
+            .await
+            .unwrap();
+        assert!(plan.contains(index) && !plan.contains("TEMP B-TREE"), "{plan}");
+    }
+}
+
+/// The counts beside the table are what counting would give, whatever is offered and withdrawn.
+#[tokio::test]
+async fn counts_follow_every_change() {
+    let (store, _dir) = store().await;
+    let counted = store
+        .write(async |txn| {
+            let tx = &txn.tx;
+            replace(tx, 1, 0, &[skill("a", 5), skill("b", 7)]).await?;
+            replace(tx, 2, 0, &[skill("a", 3)]).await?;
+            assert!(put(tx, 3, 0, &skill("c", 1)).await? && !put(tx, 3, 0, &skill("c", 2)).await?);
+            replace(tx, 1, 0, &[skill("b", 9)]).await?;
+            assert!(withdraw(tx, 3, "c").await? && !withdraw(tx, 3, "c").await?);
+            replace(tx, 4, 0, &[skill("a", 1)]).await?;
+            replace(tx, 4, 0, &[]).await?;
+            Ok((names(tx, "", 10).await?, agents(tx).await?))
+        })
+        .await
+        .unwrap();
+    let rows: Vec<_> =
+        counted.0.iter().map(|row| (&*row.skill_name, row.agents, row.min_cost.in_hundredths())).collect();
+    assert_eq!((rows, counted.1), (vec![("a", 1, 3), ("b", 1, 9)], 2));
+}
