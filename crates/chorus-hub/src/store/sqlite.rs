@@ -154,9 +154,9 @@ pub(super) fn backup(from: &Path, to: &Path) -> Result<PathBuf, DbError> {
         let mut target = Connection::open(&partial).map_err(refused)?;
         let copy = rusqlite::backup::Backup::new(&source, &mut target).map_err(refused)?;
         // Busy is an answer here and not an error; a copy that was not made must not look like one.
-        match copy.step(-1).map_err(refused)? {
-            StepResult::Done => {}
-            other => return Err(DbError::Unavailable(format!("{} could not be copied: {other:?}", from.display()))),
+        let step = copy.step(-1).map_err(refused)?;
+        if step != StepResult::Done {
+            return Err(DbError::Unavailable(format!("{} could not be copied: {step:?}", from.display())));
         }
     }
     std::fs::File::open(&partial).and_then(|file| file.sync_all()).map_err(io)?;
