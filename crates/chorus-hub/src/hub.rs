@@ -47,7 +47,7 @@ impl Options {
             allow_private_endpoints: false,
             webhook_timeout: chorus_wire::limits::WEBHOOK_DEADLINE,
             retain: None,
-            opening_grant: Credits::hundredths(100_00),
+            opening_grant: Credits::hundredths(10_000),
             clock: Clock::system(),
         }
     }

@@ -33,7 +33,7 @@ impl Form {
         let under = |root: &str| path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
         if FRAME_PATHS.into_iter().any(under) {
             Self::Frame
-        } else if MARKET_PATHS.iter().any(|root| under(&root)) {
+        } else if MARKET_PATHS.into_iter().any(under) {
             Self::Market
         } else {
             Self::Wrapped

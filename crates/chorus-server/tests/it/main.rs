@@ -34,6 +34,7 @@ mod inbox;
 mod invites;
 mod limits;
 mod load;
+mod market_endings;
 mod market_jobs;
 mod market_ledger;
 mod market_reputation;

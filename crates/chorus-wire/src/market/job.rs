@@ -117,8 +117,14 @@ pub struct JobResult {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// Without a cost it is the one that was offered.
-    Success { output_data: Value, execution_cost: Option<Credits> },
-    Failure { error_code: Option<String>, error_message: String },
+    Success {
+        output_data: Value,
+        execution_cost: Option<Credits>,
+    },
+    Failure {
+        error_code: Option<String>,
+        error_message: String,
+    },
 }
 
 impl JobResult {
@@ -136,18 +142,20 @@ impl JobResult {
                 output_data: data(text, &mut fields, "output_data")?.unwrap_or(Value::Null),
                 execution_cost: cost.map(|cost| Credits::parse_price("execution_cost", &cost)).transpose()?,
             },
-            Some(Status::Failure) => Outcome::Failure {
-                error_code: word(&mut fields, "error_code"),
-                error_message: sentence(&mut fields)?,
-            },
+            Some(Status::Failure) => {
+                Outcome::Failure { error_code: word(&mut fields, "error_code"), error_message: sentence(&mut fields)? }
+            }
             Some(Status::Pending) | None => return Err(Error::validation("status must be SUCCESS or FAILURE")),
         };
         instant(&mut fields)?;
         let execution_time_ms = match fields.take("execution_time_ms") {
             None | Some(Value::Null) => None,
-            Some(value) => Some(value.as_u64().filter(|ms| *ms <= i64::MAX as u64).ok_or_else(|| {
-                Error::validation("execution_time_ms must be a whole number of at least 0")
-            })?),
+            Some(value) => Some(
+                value
+                    .as_u64()
+                    .filter(|ms| *ms <= i64::MAX as u64)
+                    .ok_or_else(|| Error::validation("execution_time_ms must be a whole number of at least 0"))?,
+            ),
         };
         Ok(Self {
             job_id: fields.optional_string("job_id")?,

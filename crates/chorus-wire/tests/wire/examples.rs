@@ -257,7 +257,7 @@ fn the_printed_job_result_and_transfer_are_read() {
     let job = JobRequest::parse(example("jobs-protocol/3.3-job.json").as_bytes()).unwrap();
     assert_eq!((job.skill_name.as_str(), job.budget.to_string().as_str()), ("analyze_text", "0.15"));
     assert_eq!(job.callback_url.as_deref(), Some("https://orchestrator/results"));
-    assert_eq!(job.deadline, limits::JOB_DEADLINE);
+    assert_eq!(job.deadline.as_secs(), 600);
 
     let result = JobResult::parse(example("jobs-protocol/3.4-result.json").as_bytes()).unwrap();
     let Outcome::Success { output_data, execution_cost } = result.outcome else { panic!("{result:?}") };

@@ -2,6 +2,7 @@
 
 mod answer;
 mod frame;
+pub mod market;
 mod session;
 mod stream;
 mod webhook;
