@@ -102,7 +102,7 @@ fn judge(ledger: &Ledger, history: &BTreeMap<u64, String>) {
     }
 }
 
-async fn join(hub: &str, name: &str) -> Client {
+pub async fn join(hub: &str, name: &str) -> Client {
     let who = Newcomer {
         agent_id: format!("{name}@chorus"),
         culture: "en".into(),
@@ -153,7 +153,7 @@ fn envelope(name: &str, text: &str) -> Envelope {
     draft.check().unwrap()
 }
 
-async fn reach(counted: &mut watch::Receiver<usize>, goal: usize) {
+pub async fn reach(counted: &mut watch::Receiver<usize>, goal: usize) {
     let reached = tokio::time::timeout(PATIENCE, counted.wait_for(|count| *count >= goal)).await;
     assert!(reached.is_ok(), "{goal} sends were not acknowledged in time");
 }

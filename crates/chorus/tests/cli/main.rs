@@ -5,6 +5,7 @@ mod actors;
 mod admin;
 mod configuration;
 mod crash;
+mod crash_market;
 mod direct;
 mod exec;
 mod frame;
