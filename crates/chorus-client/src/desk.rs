@@ -59,8 +59,15 @@ impl Desk {
     }
 
     /// Files a received message. It is durable when this returns.
-    /// A message at a cursor that was not reached yet is new even if its line is there: the last run ended between the two.
-    pub fn file(&mut self, ts: &str, peer: &str, envelope: Box<RawValue>, cursor: Option<Cursor>) -> Result<Verdict> {
+    /// With `unhandled`, the cursor of a message whose handler runs only once that cursor is reached, a line that is there
+    /// already is new all the same: the last run ended between the two, and the handler never ran.
+    pub fn file(
+        &mut self,
+        ts: &str,
+        peer: &str,
+        envelope: Box<RawValue>,
+        unhandled: Option<Cursor>,
+    ) -> Result<Verdict> {
         let key = turn_key(peer, &envelope);
         if let Some(reply) = key.as_ref().and_then(|key| self.replies.get(key)) {
             return Ok(Verdict::Repeat(reply));
@@ -68,7 +75,7 @@ impl Desk {
         let line = Line { ts: ts.into(), dir: Dir::Received, peer: peer.into(), envelope };
         Ok(match self.history.append_once(&line)? {
             Appended::New => Verdict::Fresh,
-            Appended::Known if cursor.is_some() && cursor > self.cursor() => Verdict::Fresh,
+            Appended::Known if unhandled.is_some() && unhandled > self.cursor() => Verdict::Fresh,
             Appended::Known | Appended::SameTurn => Verdict::Repeat(ReceiverReply::ok()),
         })
     }

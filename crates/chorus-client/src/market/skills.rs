@@ -10,7 +10,8 @@ impl Client {
     pub async fn skills(&self) -> Result<Skills> {
         let mut all: Skills = self.ask_patiently(Call::get("/skills")).await?.bare()?;
         for _ in 1..limits::DIRECTORY_PAGES {
-            let Some(last) = all.skills.last().filter(|_| all.skills.len().is_multiple_of(limits::DIRECTORY_PAGE)) else {
+            let Some(last) = all.skills.last().filter(|_| all.skills.len().is_multiple_of(limits::DIRECTORY_PAGE))
+            else {
                 break;
             };
             let path = format!("/skills?after={}", segment(&last.skill_name));

@@ -241,7 +241,7 @@ fn a_crash_between_the_line_and_the_cursor_loses_nothing_and_files_nothing_twice
     assert_eq!(desk.cursor(), None);
     let reordered = r#"{"sender_culture":"en","original_text":"hi","sender_id":"bob@chorus","chorus_version":"0.4"}"#;
     let replayed = RawValue::from_string(reordered.into()).unwrap();
-    // Nobody can tell whether it was shown, so it is; and its sender is not told that it was before it is.
+    // A handler runs after `reached`, so it has not run: its sender is not told that it did before it does.
     let again = desk.file(at, "bob@chorus", replayed.clone(), Some(Cursor::log(7))).unwrap();
     assert_eq!(again, Verdict::Fresh);
     assert_eq!(desk.history().lines("bob@chorus").unwrap().len(), 1);

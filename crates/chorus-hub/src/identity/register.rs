@@ -108,7 +108,7 @@ fn may_update(who: &Principal, before: &Agent) -> Result<()> {
 /// A name that only an agent can have is nobody else's to claim, or a stranger could keep an address from registering.
 async fn owner(txn: &Txn<'_>, name: &str, agent_id: &str, who: &Principal) -> Result<i64> {
     match (principals::owner(&txn.tx, name).await?, who) {
-        (None, _) if name != agent_id && name.contains('@') => Err(Code::OwnerTaken.into()),
+        (None, _) if name != agent_id && (name.contains('@') || name.starts_with('~')) => Err(Code::OwnerTaken.into()),
         (None, _) => Ok(principals::claim_owner(&txn.tx, name).await?),
         (Some(owner), Principal::Agent(asking)) if asking.owner == owner => Ok(owner),
         (Some(_), Principal::Agent(_) | Principal::Anyone | Principal::Operator(_)) => Err(Code::OwnerTaken.into()),

@@ -45,7 +45,11 @@ story!(no_bent_request_is_a_5xx_or_anything_but_json, |hub| async {
     let bodies = [
         ("/messages", alice.message(&bob.id, "hello there").to_string()),
         ("/register", registration("new@chorus").to_string()),
-        ("/register", r#"{"agent_id":"w-1","agent_name":"W","owner_id":"o","skills":[{"skill_name":"s","cost_per_call":0.10}]}"#.to_owned()),
+        (
+            "/register",
+            r#"{"agent_id":"w-1","agent_name":"W","owner_id":"o","skills":[{"skill_name":"s","cost_per_call":0.10}]}"#
+                .to_owned(),
+        ),
         ("/invites", r#"{"label":"x","max_uses":2,"expires_at":"2027-01-01T00:00:00Z"}"#.to_owned()),
     ];
     for _ in 0..60 {

@@ -194,7 +194,8 @@ impl Listener<'_> {
             }
         };
         let peer = envelope.sender_id().as_str();
-        let verdict = self.desk.file(&message.timestamp.to_string(), peer, message.envelope.clone(), cursor)?;
+        let unhandled = cursor.filter(|_| self.args.exec.is_some());
+        let verdict = self.desk.file(&message.timestamp.to_string(), peer, message.envelope.clone(), unhandled)?;
         if verdict == Verdict::Fresh || self.args.since.is_some() {
             told.show(self.common, &envelope);
             self.left -= 1;
