@@ -1,0 +1,61 @@
+//! Measures one frame to one session, alone and among fifty thousand sessions of other handles: the cost must be the same.
+
+use chorus_hub::frame::{Opening, Submitter, open, submit};
+use chorus_hub::{Hub, Options, Principal, identity};
+use chorus_wire::register::Registration;
+use std::time::{Duration, Instant};
+
+const HANDLES: usize = 5;
+const SESSIONS: usize = 10_000;
+const FRAMES: usize = 20_000;
+
+async fn agent(hub: &Hub, name: &str) -> Principal {
+    let body = format!(r#"{{"agent_id":"{name}@chorus","agent_card":{{"card_version":"0.3"}}}}"#);
+    let request = Registration::parse(body.as_bytes()).expect("a registration");
+    let (_, registered) = identity::register(&Principal::Anyone, hub, request).await.expect("a name that is free");
+    let key = registered.api_key.expect("a new agent has a key");
+    identity::authenticate(hub, Some(key.expose())).await.expect("its key")
+}
+
+fn opening(name: &str) -> Opening {
+    let handle = format!("~{name}");
+    Opening { handle, filter: None, instrument: None, session: None, tool: None, since: None }
+}
+
+/// The median time of a submission; `first` keeps the ids of two measurements apart, since a repeated one is not emitted.
+async fn measure(who: &Principal, hub: &Hub, first: usize) -> Duration {
+    let mut times = Vec::with_capacity(FRAMES);
+    for number in first..first + FRAMES {
+        let frame = format!(
+            r#"{{"frame":{{"envelope_version":"1.0","frame_id":"00000000-0000-4000-8000-{:012x}","kind":"agent_advisory","sender_handle":"~one","recipient_handle":"~one","created_at":"{}","acted_by":"~one","drafted_with":"~cc-bench","provenance_compute_location":"local-only","provenance_method":["bench"],"provenance_context_check":"skipped","provenance_basis":"bench","payload":{{"advisory_text":"{}"}}}}}}"#,
+            number,
+            hub.clock().now(),
+            "x".repeat(64),
+        );
+        let from = Submitter { instrument: None, session: None, tool: None, exclude_self: false };
+        let began = Instant::now();
+        submit(who, hub, frame.as_bytes(), from).await.expect("a good frame");
+        times.push(began.elapsed());
+    }
+    times.sort();
+    times[FRAMES / 2]
+}
+
+#[tokio::main]
+async fn main() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let hub = Hub::open(Options::at(dir.path())).await.expect("a hub");
+    let one = agent(&hub, "one").await;
+    let _listening = open(&one, &hub, opening("one")).await.expect("a stream");
+    let alone = measure(&one, &hub, 0).await;
+    let mut others = Vec::with_capacity(HANDLES * SESSIONS);
+    for number in 0..HANDLES {
+        let name = format!("other-{number}");
+        let other = agent(&hub, &name).await;
+        for _ in 0..SESSIONS {
+            others.push(open(&other, &hub, opening(&name)).await.expect("a stream"));
+        }
+    }
+    let among = measure(&one, &hub, FRAMES).await;
+    println!("alone {alone:?}, among {} sessions of other handles {among:?}", others.len());
+}
