@@ -156,6 +156,7 @@ pub(super) fn backup(from: &Path, to: &Path) -> Result<PathBuf, DbError> {
         // Busy is an answer here and not an error; a copy that was not made must not look like one.
         let step = copy.step(-1).map_err(refused)?;
         if step != StepResult::Done {
+            let _ = std::fs::remove_file(&partial);
             return Err(DbError::Unavailable(format!("{} could not be copied: {step:?}", from.display())));
         }
     }

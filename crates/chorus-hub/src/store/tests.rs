@@ -136,6 +136,32 @@ async fn a_draining_listener_makes_it_a_delivery() {
     }
 }
 
+/// A copy that could not be made is an error, and nothing that looks like a copy.
+#[tokio::test]
+async fn a_backup_of_a_database_that_is_held_says_so() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let holder = rusqlite::Connection::open(from.path().join(super::FILE)).unwrap();
+    holder.execute_batch("create table t (a); pragma locking_mode = exclusive; begin exclusive;").unwrap();
+    assert!(super::backup(from.path(), &to.path().join("copy")).is_err());
+    assert!(!to.path().join("copy").join(super::FILE).exists());
+}
+
+/// messages and endpoints are nobody else's on the machine.
+#[tokio::test]
+async fn the_database_and_its_copy_are_readable_by_their_owner_only() {
+    use std::os::unix::fs::PermissionsExt;
+    let (ear, clock, parent) = (Arc::new(Ear::default()), held(), tempfile::tempdir().unwrap());
+    let (home, copy) = (parent.path().join("data"), parent.path().join("copy"));
+    let store = Store::open(&home, None, clock, ear).await.unwrap();
+    store.append(message("{}")).await.unwrap();
+    super::backup(&home, &copy).unwrap();
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&home), mode(&copy)), (0o700, 0o700));
+    for file in [home.join(super::FILE), home.join("chorus.db-wal"), copy.join(super::FILE)] {
+        assert_eq!(mode(&file), 0o600, "{}", file.display());
+    }
+}
+
 proptest! {
     /// `id`, `timestamp` and `trace_id` sort alike, and a trace id tells its place.
     #[test]

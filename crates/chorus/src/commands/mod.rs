@@ -12,6 +12,7 @@ pub mod register;
 pub mod reply;
 pub mod send;
 pub mod serve;
+mod span;
 pub mod status;
 pub mod unregister;
 pub mod whoami;

@@ -1,7 +1,8 @@
 //! `chorus ask`: a question to other sessions, and the answers that come within a window (FRM-36).
 
+use super::show;
 use super::voice::{self, Seat, Toward, Voice};
-use super::{show, span};
+use crate::commands::span;
 use crate::{cli::Common, fail::Fail, out, signals::Stop};
 use chorus_client::frame::{Frames, Heard, new_id};
 use chorus_wire::frame::payload::AgentQuery;

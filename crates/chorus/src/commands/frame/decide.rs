@@ -1,7 +1,8 @@
 //! `chorus decide`: a decision that another session asks for, shown and answered (FRM-39…41).
 
+use super::show;
 use super::voice::{self, Seat, Toward, Voice};
-use super::{show, span};
+use crate::commands::span;
 use crate::fail::{Exit, Fail};
 use crate::out::{self, FAINT, GOOD, STRONG, harmless, painted};
 use crate::{cli::Common, signals::Stop};

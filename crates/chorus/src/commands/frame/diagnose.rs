@@ -1,8 +1,8 @@
 //! `chorus diagnose`: a symptom told to those who may know, or a finding given back (FRM-42, FRM-43, FRM-107).
 
 use super::ask::collect;
-use super::span;
 use super::voice::{self, Seat, Toward, Voice};
+use crate::commands::span;
 use crate::{cli::Common, fail::Fail, signals::Stop};
 use chorus_client::frame::new_id;
 use chorus_wire::frame::payload::{PeerDiagnosticRequest, PeerDiagnosticResponse, Severity};

@@ -1,7 +1,7 @@
 //! `chorus intent`: a costly effect that a session is about to cause, so that several are done once (FRM-44…47).
 
-use super::span;
 use super::voice::{self, Seat, Toward, Voice};
+use crate::commands::span;
 use crate::{cli::Common, fail::Fail};
 use chorus_wire::frame::payload::{FlushExecuted, IntentDeclare, IntentWithdraw, Urgency};
 use serde_json::json;

@@ -1,7 +1,8 @@
 //! `chorus lock`: a claim on a resource, said aloud, kept up while a command runs, and given back (FRM-23, FRM-33, R-40).
 
 use super::voice::{self, Seat, Toward, Voice};
-use super::{place, show, span};
+use super::{place, show};
+use crate::commands::span;
 use crate::fail::{Exit, Fail};
 use crate::{cli::Common, out};
 use chorus_client::frame::{Claim, Claims, Frames, Heard, new_id};

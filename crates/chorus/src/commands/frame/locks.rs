@@ -86,7 +86,7 @@ fn list(common: &Common, claims: &Claims) {
 /// The claim and the milliseconds that are left of it.
 fn told(claim: &Claim, now: Micros) -> serde_json::Value {
     let mut value = json!(claim);
-    value["left_ms"] = json!(super::span::millis(claim.left(now)));
+    value["left_ms"] = json!(crate::commands::span::millis(claim.left(now)));
     value
 }
 
@@ -115,7 +115,7 @@ async fn before(common: &Common, voice: Voice, file: &str) -> Result<(), Fail> {
     let theirs = claims.on(&name, now).into_iter().find(|claim| !seat.holds(claim));
     let Some(claim) = theirs else { return Ok(()) };
     let intent = claim.intent.as_ref().map(|intent| format!(" ({intent})")).unwrap_or_default();
-    let left = super::span::short(claim.left(now));
+    let left = crate::commands::span::short(claim.left(now));
     let reason = format!("{} is claimed by {} for {left}{intent}", claim.resource, show::holder(claim));
     let answer = json!({ "hookSpecificOutput": { "hookEventName": "PreToolUse", "permissionDecision": "ask",
         "permissionDecisionReason": reason } });

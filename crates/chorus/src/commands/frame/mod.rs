@@ -18,6 +18,5 @@ mod place;
 pub mod roster;
 pub mod say;
 mod show;
-mod span;
 mod voice;
 pub mod watch;

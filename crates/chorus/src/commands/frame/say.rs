@@ -2,7 +2,8 @@
 
 use super::ask::collect;
 use super::voice::{Seat, Toward, Voice};
-use super::{span, watch};
+use super::watch;
+use crate::commands::span;
 use crate::{cli::Common, fail::Fail, signals::Stop};
 use chorus_wire::frame::{Frame, Kind, Payload};
 use chorus_wire::limits;

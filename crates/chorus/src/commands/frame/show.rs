@@ -59,7 +59,7 @@ fn said(payload: &Payload) -> String {
         Payload::AgentBroadcast(p) => format!("{}: {}{}", p.event_class, harmless(&p.broadcast_text), list(&p.refs)),
         Payload::AgentHandover(p) => handover(p),
         Payload::AgentLockRequest(p) => {
-            let span = super::span::short(std::time::Duration::from_millis(p.ttl_ms));
+            let span = crate::commands::span::short(std::time::Duration::from_millis(p.ttl_ms));
             let intent = p.intent.as_ref().map(|intent| format!(": {}", harmless(intent))).unwrap_or_default();
             format!("{} for {span}{intent}", painted(STRONG, &harmless(&p.resource)))
         }
@@ -67,7 +67,7 @@ fn said(payload: &Payload) -> String {
             p.resource.as_ref().filter(|name| !name.is_empty()).map_or(p.lease_id.to_string(), |name| harmless(name))
         }
         Payload::AgentLeaseExtend(p) => {
-            let span = super::span::short(std::time::Duration::from_millis(p.ttl_ms));
+            let span = crate::commands::span::short(std::time::Duration::from_millis(p.ttl_ms));
             format!("by {span} {}", painted(FAINT, &p.lease_id.to_string()))
         }
         Payload::AgentQuery(p) => format!("{}  {}", harmless(&p.query_text), painted(FAINT, &p.query_id.to_string())),
@@ -118,7 +118,7 @@ fn list(items: &Option<Vec<String>>) -> String {
 pub fn claim(claim: &Claim, width: usize, now: Micros) -> String {
     let resource = painted(STRONG, &format!("{:width$}", harmless(&claim.resource)));
     let holder = holder(claim);
-    let left = super::span::short(claim.left(now));
+    let left = crate::commands::span::short(claim.left(now));
     let intent = claim.intent.as_ref().map(|intent| format!("  {}", harmless(intent))).unwrap_or_default();
     format!("{resource}  {holder}  {left} left{intent}")
 }

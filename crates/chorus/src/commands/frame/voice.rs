@@ -45,7 +45,7 @@ pub struct Voice {
     #[arg(long, value_name = "REF", help_heading = "Session")]
     return_ref: Option<String>,
     /// After which time it is stale
-    #[arg(long, value_name = "TIME", value_parser = super::span::parse, help_heading = "Session")]
+    #[arg(long, value_name = "TIME", value_parser = crate::commands::span::parse, help_heading = "Session")]
     stale_after: Option<Duration>,
 }
 
@@ -121,7 +121,7 @@ impl<'a> Seat<'a> {
         speaker.basis = voice.basis;
         speaker.compute_location = voice.compute;
         speaker.return_ref = voice.return_ref;
-        speaker.ttl_ms = voice.stale_after.map(super::span::millis);
+        speaker.ttl_ms = voice.stale_after.map(crate::commands::span::millis);
         if voice.context_checked {
             speaker.context_check = ContextCheck::Passed;
         }

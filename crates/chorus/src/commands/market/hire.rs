@@ -20,7 +20,7 @@ pub struct Args {
     #[arg(long, value_name = "AGENT")]
     agent: Option<String>,
     /// How long it may take; 10 minutes unless said
-    #[arg(long, value_name = "TIME", value_parser = read::time)]
+    #[arg(long, value_name = "TIME", value_parser = crate::commands::span::parse)]
     deadline: Option<Duration>,
     /// Wait for the result, and print its output
     #[arg(long)]

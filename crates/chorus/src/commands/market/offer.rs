@@ -32,7 +32,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     concurrency: u16,
     /// How long a job may take
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = read::time)]
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = crate::commands::span::parse)]
     timeout: Duration,
     /// End after this many jobs
     #[arg(long, value_name = "N")]

@@ -74,7 +74,7 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
             return Err(at_step(Fail::new(Exit::Refused, "BUDGET_INSUFFICIENT", "nothing of the budget is left")));
         }
         let budget = step.budget.as_ref().map(amount).transpose()?.map_or(left, |budget| budget.min(left));
-        let deadline = step.deadline.as_deref().map(read::time).transpose().map_err(Fail::usage)?;
+        let deadline = step.deadline.as_deref().map(crate::commands::span::parse).transpose().map_err(Fail::usage)?;
         let mut hire = Hire::new(&step.skill, input, budget).within(deadline);
         hire.agent_id = step.agent.clone();
         let job = ear.result(&hire).await.map_err(at_step)?;

@@ -1,29 +1,13 @@
-//! Amounts, times and JSON as people type them.
+//! Amounts and JSON as people type them.
 
 use crate::fail::Fail;
 use chorus_wire::market::credits::Credits;
 use serde_json::Value;
 use std::io::Read;
-use std::time::Duration;
 
 /// `0.15`
 pub fn amount(text: &str) -> Result<Credits, String> {
     Credits::parse("an amount", text).map_err(|e| e.message)
-}
-
-/// `500ms`, `60s`, `10m`, `2h`
-pub fn time(text: &str) -> Result<Duration, String> {
-    let wrong = || "a time looks like 500ms, 60s, 10m or 2h".to_owned();
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let number: u64 = text[..digits].parse().map_err(|_| wrong())?;
-    let unit = match &text[digits..] {
-        "ms" => 1,
-        "s" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        _ => return Err(wrong()),
-    };
-    number.checked_mul(unit).filter(|ms| *ms > 0).map(Duration::from_millis).ok_or_else(wrong)
 }
 
 /// JSON as it stands, from a file with `@FILE`, or from standard input with `-`.
