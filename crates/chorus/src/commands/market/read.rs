@@ -34,14 +34,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amounts_and_times_are_read_as_they_are_typed() {
+    fn amounts_are_read_as_they_are_typed() {
         assert_eq!(amount("0.15").unwrap().in_hundredths(), 15);
-        assert_eq!(time("90s"), Ok(Duration::from_secs(90)));
         for bad in ["0", "-1", "0.001", "1e3", "x", ""] {
             assert!(amount(bad).is_err(), "{bad}");
-        }
-        for bad in ["", "5", "0s", "-1s", "1.5s", "99999999999999999999s"] {
-            assert!(time(bad).is_err(), "{bad}");
         }
     }
 }
