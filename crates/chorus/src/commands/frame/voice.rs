@@ -183,13 +183,32 @@ async fn own_handle(session: &Session) -> Result<Handle, Fail> {
 /// name is mixed in, because numbers of processes repeat from machine to machine.
 fn terminal() -> Result<Ident, Fail> {
     let by_terminal = std::fs::File::open("/dev/tty").is_ok();
-    let leader = rustix::process::getsid(None).ok().filter(|_| by_terminal).map(|id| id.as_raw_nonzero().get());
-    let id = match leader {
-        Some(leader) => format!("t{leader}"),
-        None => format!("p{}", std::os::unix::process::parent_id()),
-    };
+    let leader = nix::unistd::getsid(None).ok().filter(|_| by_terminal).map(nix::unistd::Pid::as_raw);
     let host = rustix::system::uname().nodename().to_bytes().to_vec();
+    one_id(leader, std::os::unix::process::parent_id(), &host)
+        .ok_or_else(|| Fail::usage("which session is this? pass --session or set CHORUS_SESSION"))
+}
+
+/// A leader outside our own namespace of processes has the number 0, which says nothing.
+fn one_id(leader: Option<i32>, parent: u32, host: &[u8]) -> Option<Ident> {
+    let id = match leader {
+        Some(leader) if leader > 0 => format!("t{leader}"),
+        Some(_) | None => format!("p{parent}"),
+    };
     let mixed = host.iter().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193));
-    let named = Ident::parse(&format!("{id}-{:04x}", mixed & 0xffff));
-    named.ok_or_else(|| Fail::usage("which session is this? pass --session or set CHORUS_SESSION"))
+    Ident::parse(&format!("{id}-{:04x}", mixed & 0xffff))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::one_id;
+
+    #[test]
+    fn commands_of_one_terminal_are_one_session_and_a_foreign_leader_is_none() {
+        let id = |leader, parent, host: &str| one_id(leader, parent, host.as_bytes()).unwrap().to_string();
+        assert_eq!(id(Some(7), 8, "north"), id(Some(7), 9, "north"));
+        assert_ne!(id(Some(7), 8, "north"), id(Some(7), 8, "south"));
+        assert_eq!(id(Some(0), 8, "north"), id(None, 8, "north"));
+        assert_ne!(id(Some(0), 8, "north"), id(Some(0), 9, "north"));
+    }
 }
