@@ -150,6 +150,53 @@ fn a_job_can_be_taken_back() {
     assert_eq!(alice.balance(), has("100.00", "0.00"));
 }
 
+// R-62: the command and whatever it has started are gone, and the next job finds the place free
+#[test]
+fn the_command_of_a_job_that_was_taken_back_is_ended() {
+    let scene = Scene::open();
+    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
+    let lingers = r#"read -r job; case "$job" in *wait*) tail -f /dev/null & echo $! > pid.new; mv pid.new pid; wait;; esac; echo "$job""#;
+    let offering = bob.offer("lingers", &[], &["sh", "-c", lingers]);
+    for (ends, more) in [("cancelled", &[][..]), ("expired", &["--deadline", "1500ms"][..])] {
+        let job = alice.hire("lingers", r#"{"wait":true}"#, &[more, &["--json"]].concat()).ok().json().remove(0);
+        let id = job["job_id"].as_str().unwrap();
+        let pid = await_file(&bob.home.join("pid"));
+        if ends == "cancelled" {
+            alice.json(&["jobs", id, "--cancel"]);
+        }
+        await_gone(pid.trim());
+        assert_eq!(alice.json(&["jobs", id])[0]["state"], ends);
+        std::fs::remove_file(bob.home.join("pid")).unwrap();
+    }
+    let ended = alice.hire("lingers", r#"{"n":1}"#, &["--wait"]).ok();
+    assert_eq!(ended.out.trim(), r#"{"n":1}"#);
+    assert_eq!(offering.json()["status"], "SUCCESS", "of the others nothing is reported");
+}
+
+fn await_file(path: &std::path::Path) -> String {
+    let until = Instant::now() + PATIENCE;
+    while Instant::now() < until {
+        if let Ok(text) = std::fs::read_to_string(path) {
+            return text;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    panic!("the command never ran");
+}
+
+/// Waits until no living process has this number.
+fn await_gone(pid: &str) {
+    let until = Instant::now() + PATIENCE;
+    while Instant::now() < until {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        if status.is_empty() || status.contains(") Z ") {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    panic!("{pid} goes on");
+}
+
 // R-65
 #[test]
 fn a_transfer_with_the_same_id_is_made_once() {

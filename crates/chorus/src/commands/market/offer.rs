@@ -6,11 +6,12 @@ use crate::{cli::Common, fail::Fail, out, session::Session};
 use chorus_client::market::Asked;
 use chorus_client::stream::Event;
 use chorus_wire::market::credits::Credits;
+use chorus_wire::market::job::Status;
 use chorus_wire::market::skill::Skill;
 use serde_json::{Value, json};
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -61,6 +62,7 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
         queue: VecDeque::new(),
         known: HashSet::new(),
         under_way: JoinSet::new(),
+        running: HashMap::new(),
         left,
     };
     let served = worker.serve(stop).await;
@@ -82,6 +84,8 @@ struct Worker<'a> {
     /// Jobs that were queued since the hub last said which ones wait: an event and that list may name the same job.
     known: HashSet<String>,
     under_way: JoinSet<(Asked, Value)>,
+    /// How each of them is broken off.
+    running: HashMap<String, AbortHandle>,
     /// How many more to do.
     left: u64,
 }
@@ -96,6 +100,8 @@ impl Worker<'_> {
                 Some(done) = self.under_way.join_next() => {
                     match done {
                         Ok((job, result)) => self.deliver(&job, &result).await?,
+                        // Taken back while it ran.
+                        Err(error) if error.is_cancelled() => {}
                         Err(error) => tracing::warn!("a job was lost: {error}"),
                     }
                     stopping |= self.left == 0;
@@ -114,7 +120,9 @@ impl Worker<'_> {
         match event.name.as_str() {
             // Whatever came while nobody listened, also before a crash, still waits.
             "connected" => {
-                for job in self.session.client.waiting().await? {
+                let waiting = self.session.client.waiting().await?;
+                self.missed(&waiting).await?;
+                for job in waiting {
                     self.take(job);
                 }
                 if !self.common.json {
@@ -125,9 +133,38 @@ impl Worker<'_> {
                 Ok(job) => self.take(job),
                 Err(e) => tracing::warn!("a job was not understood: {e}"),
             },
+            // A worker hears of an end that is not its own: the job was cancelled, or its time has run out.
+            "job_result" => {
+                let ended: Value = serde_json::from_str(&event.data).unwrap_or_default();
+                let by_others = matches!(ended["state"].as_str(), Some("cancelled" | "expired"));
+                if let (true, Some(job_id)) = (by_others, ended["job_id"].as_str()) {
+                    self.drop_job(job_id);
+                }
+            }
             _ => {}
         }
         Ok(())
+    }
+
+    /// Jobs whose end came while the stream was away.
+    async fn missed(&mut self, waiting: &[Asked]) -> Result<(), Fail> {
+        let gone = |id: &String| !waiting.iter().any(|job| job.job_id == **id);
+        for job_id in self.running.keys().filter(|id| gone(id)).cloned().collect::<Vec<_>>() {
+            if self.session.client.job(&job_id).await?.status != Status::Pending {
+                self.drop_job(&job_id);
+            }
+        }
+        Ok(())
+    }
+
+    /// Nobody waits for it any more: whatever was begun for it is ended.
+    fn drop_job(&mut self, job_id: &str) {
+        self.queue.retain(|job| job.job_id != job_id);
+        self.known.remove(job_id);
+        if let Some(running) = self.running.remove(job_id) {
+            running.abort();
+            tracing::warn!("{} was taken back", out::harmless(job_id));
+        }
     }
 
     fn take(&mut self, job: Asked) {
@@ -143,15 +180,18 @@ impl Worker<'_> {
             let Some(job) = self.queue.pop_front() else { return };
             let (command, limit) = (self.args.command.clone(), self.args.timeout);
             let agent_id = self.session.who.agent_id.clone();
-            self.under_way.spawn(async move {
+            let job_id = job.job_id.clone();
+            let running = self.under_way.spawn(async move {
                 let result = work::done(&command, &job, &agent_id, limit).await;
                 (job, result)
             });
+            self.running.insert(job_id, running);
         }
     }
 
     async fn deliver(&mut self, job: &Asked, result: &Value) -> Result<(), Fail> {
         self.known.remove(&job.job_id);
+        self.running.remove(&job.job_id);
         match self.session.client.deliver(&job.job_id, result).await {
             Ok(_) => {}
             // It was cancelled, or its time had run out: that stands.

@@ -1,4 +1,4 @@
-//! One job, one command: input JSON on its standard input, output JSON on its standard output.
+//! One job, one command: input JSON on its standard input, output JSON on its standard output. Dropping the work ends the command.
 
 use chorus_client::market::Asked;
 use chorus_wire::limits;
@@ -49,8 +49,11 @@ async fn run(command: &[String], job: &Asked) -> std::io::Result<(ExitStatus, Ve
         .env("CHORUS_ORCHESTRATOR_ID", &job.orchestrator_id)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
+        // Of its own, so that a job that is taken back ends with everything that the command has started.
+        .process_group(0)
         .kill_on_drop(true)
         .spawn()?;
+    let leash = Leash(child.id());
     let input = format!("{}\n", job.input_data);
     let told = child.stdin.take();
     let tell = async move {
@@ -70,5 +73,27 @@ async fn run(command: &[String], job: &Asked) -> std::io::Result<(ExitStatus, Ve
     };
     let ((), output) = tokio::join!(tell, hear);
     let output = output?;
-    Ok((child.wait().await?, output))
+    let status = child.wait().await?;
+    leash.let_go();
+    Ok((status, output))
+}
+
+/// Ends a command's group of processes unless it has ended by itself.
+struct Leash(Option<u32>);
+
+impl Leash {
+    /// It is over: the number may be somebody else's from now on.
+    fn let_go(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Leash {
+    fn drop(&mut self) {
+        use rustix::process::{Pid, Signal, kill_process_group};
+        if let Some(group) = self.0.and_then(|id| Pid::from_raw(id as i32)) {
+            // Gone already is as good.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
 }
