@@ -1,6 +1,7 @@
 //! What travels: the words of every protocol, their grammars and their bounds. No I/O, no clock, no async.
 
 pub mod card;
+pub mod channel;
 pub mod cursor;
 pub mod envelope;
 pub mod error;

@@ -121,6 +121,10 @@ pub const HISTORY_PAGE: usize = 1_000;
 /// The envelopes of one history page: a full page of ordinary messages, and a bound on what one request can hold in memory.
 /// A page that stops here is short; the next one goes on after its last id.
 pub const HISTORY_BYTES: usize = 2 * 1024 * 1024;
+/// Messages of one agent, newest first, among which unanswered ones and those with one peer are sought: some 20 ms.
+pub const MESSAGES_LOOKED: usize = 10_000;
+/// Rows that a tool shows unless it is asked for more: a model reads all of them.
+pub const TOOL_PAGE: usize = 50;
 /// Rows of one directory page; the documents print no paging, so the default is the whole of a small hub.
 pub const DIRECTORY_PAGE: usize = 1_000;
 /// Rows of one activity page.
@@ -188,6 +192,11 @@ pub const JOBS_PAGE: usize = 200;
 /// Postings of one page of the ledger.
 pub const AUDIT_PAGE: usize = 1_000;
 
+/// What a service delivers to a hosted agent: its event stays under the 64 000 characters that clients buffer.
+pub const DELIVERY_CHARS: usize = 63_000;
+/// How long a pair of channel and message is known again: a week, where services try for a day.
+pub const PAIRS_KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
+
 /// what is owed to others is tried for this long, then given up aloud.
 pub const OUTBOX_FOR: Duration = Duration::from_secs(24 * 3600);
 /// the first pause after a failure; each next one is twice as long.
@@ -196,5 +205,32 @@ pub const OUTBOX_PAUSE: Duration = Duration::from_secs(1);
 pub const OUTBOX_PAUSE_MOST: Duration = Duration::from_secs(300);
 /// How long one who took something from the outbox has it alone: well past the deadline of a request.
 pub const OUTBOX_LEASE: Duration = Duration::from_secs(60);
-/// Requests from the outbox that are taken at once; the next ones wait their turn in the table.
-pub const OUTBOX_AT_ONCE: usize = 64;
+/// Requests from the outbox under way at once, half of what may be under way in all; the next ones wait their turn in the table.
+/// Half of these are for those that never failed, so that many that hang do not hold up the others.
+pub const OUTBOX_AT_ONCE: usize = 128;
+
+/// A member's name in a room: what a person types after an `@`.
+pub const MEMBER_NAME_CHARS: usize = 64;
+/// Members that one message may call by name; beyond it a text is a list, and calls nobody further.
+pub const MENTIONS: usize = 64;
+/// What a room says of itself: it goes with every delivery.
+pub const CONTEXT_CHARS: usize = 4_096;
+/// What is said at once in a room, as JSON: with the room's context and its credentials around it, the delivery stays under
+/// what clients buffer of one event.
+pub const SAID_CHARS: usize = 48_000;
+/// Structured parts of one message.
+pub const PARTS: usize = 32;
+/// A status: one line of a roster.
+pub const STATUS_CHARS: usize = 256;
+/// How long a status is shown that its member does not repeat: longer than a slow tool, shorter than a break.
+pub const STATUS_KEPT: Duration = Duration::from_secs(600);
+/// Capabilities with which an agent presents itself.
+pub const CAPABILITIES: usize = 64;
+/// Members of one room: each message is owed to each of them.
+pub const ROOM_MEMBERS: usize = 256;
+/// Rooms that one agent owns.
+pub const ROOMS_OWNED: usize = 1_000;
+/// Rooms of one page.
+pub const ROOMS_PAGE: usize = 200;
+/// Open streams of one room: every member, and some pages that people watch.
+pub const STREAMS_PER_ROOM: usize = 1_024;

@@ -1,0 +1,143 @@
+//! Names in a room, and who is meant by a text: `@name`.
+
+use crate::{Error, Result, limits};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use utoipa::ToSchema;
+
+/// What a member is called in its room: letters and digits of any script, with `.`, `_` and `-` between them, so that where a
+/// name ends in a text is never in doubt.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(transparent)]
+#[schema(value_type = String, example = "timber")]
+pub struct MemberName(String);
+
+/// Who speaks without being a member; a member of that name would be taken for them.
+const RESERVED: [&str; 2] = ["operator", "hub"];
+
+impl MemberName {
+    pub fn parse(field: &str, text: &str) -> Result<Self> {
+        let bounded = (1..=limits::MEMBER_NAME_CHARS).contains(&text.chars().count());
+        if !bounded || !is_name(text) {
+            return Err(Error::validation(format!(
+                "{field} must be 1 to {} letters and digits, with '.', '_' and '-' only between them",
+                limits::MEMBER_NAME_CHARS
+            )));
+        }
+        if RESERVED.contains(&fold(text).as_str()) {
+            return Err(Error::validation(format!("{field} must not be {text}: the hub speaks under that name")));
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Under which it is unique and looked up: `@Timber` means timber.
+    pub fn folded(&self) -> String {
+        fold(&self.0)
+    }
+}
+
+impl fmt::Display for MemberName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A name as it is compared.
+pub fn fold(name: &str) -> String {
+    name.to_lowercase()
+}
+
+fn is_joint(c: char) -> bool {
+    matches!(c, '.' | '_' | '-')
+}
+
+fn is_name(text: &str) -> bool {
+    let ends = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+    let mut all = text.chars();
+    ends(text.chars().next()) && ends(text.chars().next_back()) && all.all(|c| c.is_alphanumeric() || is_joint(c))
+}
+
+/// The names that a text calls, folded, each once, in their order. An `@` inside a word (an e-mail address) calls nobody,
+/// and so `@bob@hub.example` calls bob. What ends a sentence does not belong to the name.
+pub fn mentions(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for (at, _) in text.match_indices('@') {
+        let inside_word = text[..at].chars().next_back().is_some_and(|c| c.is_alphanumeric() || is_joint(c));
+        if inside_word {
+            continue;
+        }
+        let rest = &text[at + 1..];
+        let end = rest.find(|c: char| !(c.is_alphanumeric() || is_joint(c))).unwrap_or(rest.len());
+        let name = rest[..end].trim_end_matches(is_joint);
+        if !is_name(name) || name.chars().count() > limits::MEMBER_NAME_CHARS {
+            continue;
+        }
+        let name = fold(name);
+        if !found.contains(&name) {
+            found.push(name);
+        }
+        if found.len() == limits::MENTIONS {
+            break;
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_name_is_found_wherever_a_reader_would_see_it() {
+        for (text, names) in [
+            ("@timber can you review the auth spec?", vec!["timber"]),
+            ("ask @Timber, @oak-2 and @TIMBER.", vec!["timber", "oak-2"]),
+            ("(@timber) **@oak** @小明，你好", vec!["timber", "oak", "小明"]),
+            ("@bob@hub.example and @a.b...", vec!["bob", "a.b"]),
+            ("me@example.com, a.@b, @ @- @_x, @.", vec![]),
+            ("@@oak", vec!["oak"]),
+        ] {
+            assert_eq!(mentions(text), names, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_name_of_the_hub_is_nobodys() {
+        for bad in ["", "operator", "Hub", "-a", "a-", "a b", "a@b", "a/b", &"x".repeat(65)] {
+            assert!(MemberName::parse("name", bad).is_err(), "{bad}");
+        }
+        for good in ["a", "Timber", "oak-2", "a.b_c", "小明", &"x".repeat(64)] {
+            assert!(MemberName::parse("name", good).is_ok(), "{good}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whoever_may_be_a_member_can_be_called(before in "[^@]{0,20}[ (\n]", name in "[a-zA-Z0-9][a-zA-Z0-9._-]{0,30}[a-z0-9]", after in "|[.,!? )]{1,3}") {
+            let name = MemberName::parse("name", &name);
+            prop_assume!(name.is_ok());
+            let name = name.unwrap_or_else(|e| panic!("{e}"));
+            prop_assert_eq!(mentions(&format!("{before}@{name}{after}")), vec![name.folded()]);
+        }
+
+        #[test]
+        fn whatever_a_text_holds_only_names_come_out_each_once(text in "(?s).{0,200}", at in "[@a-c.]{0,60}") {
+            let found = mentions(&format!("{text}{at}"));
+            prop_assert!(found.len() <= limits::MENTIONS);
+            for (place, name) in found.iter().enumerate() {
+                prop_assert!(is_name(name) || fold(name) != *name, "{}", name);
+                prop_assert!(!found[..place].contains(name));
+            }
+        }
+
+        #[test]
+        fn a_word_before_the_sign_makes_it_no_call(word in "[a-z0-9._-]{1,10}", name in "[a-z]{1,10}") {
+            prop_assert_eq!(mentions(&format!("{word}@{name}")), Vec::<String>::new());
+        }
+    }
+}
