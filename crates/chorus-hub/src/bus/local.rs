@@ -103,6 +103,14 @@ impl Bus for Local {
                 queues.push(queue);
                 self.streams.fetch_add(1, Ordering::Relaxed);
             }
+            Topic::Room(room) => {
+                let mut shard = self.shard(room);
+                let queues = shard.entry(room).or_default();
+                if queues.len() >= limits::STREAMS_PER_ROOM {
+                    return None;
+                }
+                queues.push(queue);
+            }
             Topic::Activity => {
                 let mut operators = self.operators();
                 if operators.len() >= limits::STREAMS_PER_SUBJECT {
@@ -116,7 +124,7 @@ impl Bus for Local {
 
     fn unsubscribe(&self, topic: Topic, queue: &Arc<Queue>) {
         match topic {
-            Topic::Subject(subject) => {
+            Topic::Subject(subject) | Topic::Room(subject) => {
                 let mut shard = self.shard(subject);
                 let Some(queues) = shard.get_mut(&subject) else {
                     return;
@@ -124,7 +132,9 @@ impl Bus for Local {
                 // Only this one: an old connection that closes late takes no other down with it (failure 10).
                 let before = queues.len();
                 queues.retain(|other| !Arc::ptr_eq(other, queue));
-                self.streams.fetch_sub(before - queues.len(), Ordering::Relaxed);
+                if topic == Topic::Subject(subject) {
+                    self.streams.fetch_sub(before - queues.len(), Ordering::Relaxed);
+                }
                 if queues.is_empty() {
                     shard.remove(&subject);
                 }

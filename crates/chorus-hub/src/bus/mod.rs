@@ -15,6 +15,9 @@ pub(crate) enum Topic {
     Subject(i64),
     /// What happens on the hub: for operators.
     Activity,
+    /// What is said in this room, to those in it. A member's id is a subject of its own on which nothing is ever said: the
+    /// stream listens there too, so that what ends the member's streams ends it.
+    Room(i64),
 }
 
 /// Tells the live ones. Publishing never waits: a queue takes an entry at once or its stream reads it from the log.

@@ -60,6 +60,8 @@ impl Feed {
 struct Logged {
     hub: Hub,
     topic: Topic,
+    /// Where it listens only for its end.
+    tether: Option<Topic>,
     queue: Arc<Queue>,
     /// The last place that the reader has been given.
     cursor: i64,
@@ -92,6 +94,23 @@ pub(crate) async fn open_activity(hub: &Hub, since: Option<u64>, connected: &str
     Ok(feed)
 }
 
+/// Opens a stream of a room for one of its members, or for an operator: what ends the member's streams ends it too.
+pub(crate) async fn open_room(
+    hub: &Hub,
+    room: i64,
+    member: Option<i64>,
+    since: Option<i64>,
+    connected: &str,
+) -> Result<Feed> {
+    let mut feed = open(hub, Topic::Room(room), since, connected).await?;
+    if let (Source::Log(logged), Some(member)) = (&mut feed.0, member) {
+        let tether = Topic::Room(member);
+        hub.bus().subscribe(tether, logged.queue.clone()).ok_or(Code::TooManyStreams)?;
+        logged.tether = Some(tether);
+    }
+    Ok(feed)
+}
+
 /// Opens a stream of `topic`; `connected` is the data of its first event.
 pub(crate) async fn open(hub: &Hub, topic: Topic, since: Option<i64>, connected: &str) -> Result<Feed> {
     if hub.bus().draining() {
@@ -102,6 +121,7 @@ pub(crate) async fn open(hub: &Hub, topic: Topic, since: Option<i64>, connected:
     let mut feed = Logged {
         hub: hub.clone(),
         topic,
+        tether: None,
         queue,
         cursor: since.unwrap_or(newest),
         catching_up: since.is_some(),
@@ -170,7 +190,7 @@ impl Logged {
             .store()
             .read(async move |tx| {
                 Ok(match topic {
-                    Topic::Subject(subject) => log::heard(tx, subject, after, indexed, limits::REPLAY_PAGE).await?,
+                    Topic::Subject(subject) | Topic::Room(subject) => log::heard(tx, subject, after, indexed, limits::REPLAY_PAGE).await?,
                     Topic::Activity => log::everything(tx, after, limits::REPLAY_PAGE).await?,
                 })
             })
@@ -182,7 +202,7 @@ impl Logged {
         }
         let salt = self.hub.store().salt;
         match self.topic {
-            Topic::Subject(_) => {
+            Topic::Subject(_) | Topic::Room(_) => {
                 let fell_behind = self.fell_behind;
                 self.waited = entries.iter().filter(|entry| waits(entry, fell_behind)).map(|entry| entry.seq).collect();
                 self.fell_behind &= self.catching_up;
@@ -224,6 +244,9 @@ fn waits(entry: &Entry, fell_behind: bool) -> bool {
 impl Drop for Logged {
     fn drop(&mut self) {
         self.hub.bus().unsubscribe(self.topic, &self.queue);
+        if let Some(tether) = self.tether {
+            self.hub.bus().unsubscribe(tether, &self.queue);
+        }
         // an open inbox is being there, up to its last moment.
         if let Topic::Subject(subject) = self.topic {
             self.hub.liveness().beat(subject, self.hub.clock().steady());

@@ -3,11 +3,14 @@
 mod feed;
 pub(crate) mod outbox;
 pub mod outgoing;
+mod peek;
+pub(crate) mod pool;
 mod queue;
 pub(crate) mod render;
 
 pub use feed::{Feed, Next};
-pub(crate) use feed::{open, open_activity};
+pub(crate) use feed::{open, open_activity, open_room};
+pub use peek::{Peeked, Waiting, peek};
 pub use queue::Ending;
 pub(crate) use queue::Queue;
 

@@ -20,6 +20,9 @@ pub enum Ending {
     Unregistered,
     /// The store did not answer; the reader comes back by its cursor.
     Unavailable,
+    /// The member was removed from the channel.
+    Removed,
+    ChannelDeleted,
 }
 
 impl Ending {
@@ -30,6 +33,8 @@ impl Ending {
             Ending::KeyRotated => "key_rotated",
             Ending::Unregistered => "unregistered",
             Ending::Unavailable => "unavailable",
+            Ending::Removed => "removed",
+            Ending::ChannelDeleted => "channel_deleted",
         }
     }
 }
@@ -39,7 +44,7 @@ impl Ending {
     pub(crate) const fn is_gentle(self) -> bool {
         match self {
             Ending::Shutdown | Ending::Unavailable => true,
-            Ending::KeyRotated | Ending::Unregistered => false,
+            Ending::KeyRotated | Ending::Unregistered | Ending::Removed | Ending::ChannelDeleted => false,
         }
     }
 }

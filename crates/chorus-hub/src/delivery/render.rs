@@ -22,9 +22,20 @@ pub(crate) fn event(entry: &Entry, salt: u32) -> Bytes {
             let open = entry.body.strip_suffix('}').unwrap_or(&entry.body);
             sse::event("receipt", id, &format!(r#"{open},"timestamp":"{}"}}"#, entry.at))
         }
-        Kind::Job | Kind::JobResult => sse::event(entry.kind.as_str(), id, &entry.body),
+        // R-78: what a service delivered, and nothing around it.
+        Kind::Channel | Kind::Job | Kind::JobResult => sse::event(entry.kind.as_str(), id, &entry.body),
         Kind::Activity => sse::event("activity", id, &entry.body),
+        Kind::Said => sse::event("message", id, &line(entry)),
+        Kind::ToolCall | Kind::ToolResult | Kind::Status | Kind::Fault | Kind::Member => {
+            sse::event(entry.kind.as_str(), id, &line(entry))
+        }
     }
+}
+
+/// A line of a room's history: what was kept, and its place and time, which were not known when it was written.
+pub(crate) fn line(entry: &Entry) -> String {
+    let open = entry.body.strip_suffix('}').unwrap_or(&entry.body);
+    format!(r#"{open},"cursor":{},"timestamp":"{}"}}"#, entry.seq, entry.at)
 }
 
 /// Activity ids of one entry: what was asked, then what came of it.
@@ -60,8 +71,9 @@ pub(crate) fn activity(entry: &Entry, salt: u32) -> Vec<Activity> {
             Ok(body) => vec![row(0, body["type"].as_str().unwrap_or_default(), body["data"].clone())],
             Err(_) => Vec::new(),
         },
-        // A job is its parties' business.
-        Kind::Receipt | Kind::Job | Kind::JobResult => Vec::new(),
+        // A job is its parties' business, and what is said in a channel its members'.
+        Kind::Receipt | Kind::Channel | Kind::Job | Kind::JobResult => Vec::new(),
+        Kind::Said | Kind::ToolCall | Kind::ToolResult | Kind::Status | Kind::Fault | Kind::Member => Vec::new(),
     }
 }
 

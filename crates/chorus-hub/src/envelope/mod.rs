@@ -8,8 +8,9 @@ mod send;
 mod standing;
 
 pub(crate) use forward::record as record_outcome;
-pub use history::{Since, history};
+pub use history::{Since, conversation, history};
 pub use relay::{Streamed, send_streaming};
 pub use respond::respond;
-pub use send::{Idempotency, Outcome, send};
+pub use crate::identity::Idempotency;
+pub use send::{Outcome, send};
 pub use standing::standing;

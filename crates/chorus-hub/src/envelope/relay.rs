@@ -1,8 +1,9 @@
 //! A streamed send: the receiver's own stream, relayed to the sender while the outcome is being made (R-29, TRN-52…54).
 
 use super::forward;
-use super::send::{Accepted, Idempotency, Outcome, accept, repeat, settled_live};
+use super::send::{Accepted, Outcome, accept, repeat, settled_live};
 use crate::delivery::outgoing::{Events, StreamedAnswer};
+use crate::identity::Idempotency;
 use crate::{Hub, Principal, Result};
 use bytes::Bytes;
 use chorus_wire::message::{Delivery, SendRequest, Sent};

@@ -1,7 +1,7 @@
 //! Sending: who may, to whom, stored first, then told.
 
 use super::{forward, standing};
-use crate::identity::{self, Agent};
+use crate::identity::{self, Agent, Idempotency};
 use crate::store::idempotency::{self, Seen};
 use crate::store::{Entry, Kind, Mark, NewEntry, messages};
 use crate::{Hub, Principal, Result};
@@ -13,14 +13,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use uuid::Uuid;
-
-/// An `Idempotency-Key` with the value it came with.
-#[derive(Clone, Debug)]
-pub struct Idempotency {
-    pub key: String,
-    /// SHA-256 of the body in its canonical form.
-    pub fingerprint: [u8; 32],
-}
 
 /// What a send answers with.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ mod register;
 mod session;
 
 pub use directory::{Page, directory, invite_card, record, records};
-pub(crate) use keyring::Keyring;
+pub(crate) use keyring::{Keyring, hash};
 pub use keyring::{authenticate, authenticate_session};
 pub use register::{register, register_for, unregister};
 pub use session::open_session;
@@ -77,6 +77,14 @@ impl Principal {
             Principal::Operator(fingerprint) => Ok(format!("operator {fingerprint:016x}")),
         }
     }
+}
+
+/// An `Idempotency-Key` with the value it came with.
+#[derive(Clone, Debug)]
+pub struct Idempotency {
+    pub key: String,
+    /// SHA-256 of the body in its canonical form.
+    pub fingerprint: [u8; 32],
 }
 
 /// The living agent of a name in any of its spellings; `None` when nobody has it.

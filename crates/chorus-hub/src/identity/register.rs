@@ -2,10 +2,11 @@
 
 use super::directory::record_of;
 use super::{Agent, Principal, find, invites, keyring};
+use crate::channel::members::depart;
 use crate::delivery::Ending;
 use crate::market::{reputation, skills};
 use crate::ops::happened;
-use crate::store::{Txn, counters, ledger, messages, orgs, principals, sessions};
+use crate::store::{Txn, channels, counters, ledger, messages, orgs, principals, sessions};
 use crate::{Hub, Result, clock};
 use chorus_wire::register::{MarketFace, Registration};
 use chorus_wire::reply::{Deleted, Registered};
@@ -20,6 +21,8 @@ struct Change {
     after: Agent,
     /// Its reputation, when it came with a market face.
     score: Option<f64>,
+    /// Its places in rooms, when its key changed: the streams there end with those of its inbox.
+    places: Vec<i64>,
 }
 
 /// `POST /register`; true when the agent is new (201), false when it was updated and its key rotated (200).
@@ -164,7 +167,7 @@ async fn create(
     }
     principals::insert(&txn.tx, &agent).await?;
     txn.counts.agents += 1;
-    Ok(Change { before: None, after: agent, score: None })
+    Ok(Change { before: None, after: agent, score: None, places: Vec::new() })
 }
 
 /// An update replaces the record: each form replaces what it speaks of and leaves the other form's part alone.
@@ -188,12 +191,14 @@ async fn update(
         }
     }
     after.key_hash = hash.or(before.key_hash);
+    let mut places = Vec::new();
     // a rotation closes what the old key opened, and so what it could still open.
     if after.key_hash != before.key_hash {
         sessions::revoke(&txn.tx, before.id).await?;
+        places = channels::places(&txn.tx, before.id).await?.iter().map(|place| place.id).collect();
     }
     principals::update(&txn.tx, &after).await?;
-    Ok(Change { before: Some(before), after, score: None })
+    Ok(Change { before: Some(before), after, score: None, places })
 }
 
 /// After the commit: forget what was known, close streams that an old key opened, and say what there is now.
@@ -203,6 +208,7 @@ fn finish(hub: &Hub, change: Change, key: Option<Secret>) -> (bool, Registered) 
         hub.keyring().forget(hub, before);
         if before.key_hash != change.after.key_hash {
             hub.end_streams(before.id, Ending::KeyRotated);
+            change.places.iter().for_each(|place| hub.bus().end(*place, Ending::KeyRotated));
         }
     }
     let agent = Arc::new(change.after);
@@ -246,15 +252,17 @@ pub async fn unregister(who: &Principal, hub: &Hub, name: &str) -> Result<Delete
             skills::replace(txn, id, &[]).await?;
             // whoever takes the name next is granted nothing and belongs nowhere.
             let left = orgs::forget(&txn.tx, id).await?;
+            let places = depart(txn, id).await?;
             principals::bury(&txn.tx, &agent, txn.now()).await?;
             happened(txn, "agent_removed", &json!({"agent_id": &*agent.agent_id}));
-            Ok(Some((agent, left)))
+            Ok(Some((agent, left, places)))
         })
         .await?;
     hub.keyring().forget(hub, &agent);
-    let Some((gone, left)) = gone else { return Ok(absent) };
+    let Some((gone, left, places)) = gone else { return Ok(absent) };
     hub.frames().forget_orgs(left);
     hub.keyring().forget(hub, &gone);
     hub.end_streams(gone.id, Ending::Unregistered);
+    places.iter().for_each(|place| hub.bus().end(*place, Ending::Unregistered));
     Ok(Deleted { agent_id: gone.agent_id.to_string(), deleted: true })
 }

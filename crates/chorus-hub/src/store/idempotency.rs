@@ -1,7 +1,7 @@
 //! Which send came with which `Idempotency-Key`: per caller, so that a stranger's key blocks nobody (failure 5).
 
 use super::{DbError, Param, Tx};
-use crate::envelope::Idempotency;
+use crate::identity::Idempotency;
 use chorus_wire::{limits, time::Micros};
 
 /// What is known of a key.

@@ -25,8 +25,10 @@ macro_rules! words {
 }
 
 words! {
-    /// What an entry is. `Activity` is heard by operators only; the others are events on a subject's stream.
-    Kind { Message "message", Receipt "receipt", Job "job", JobResult "job_result", Activity "activity" }
+    /// What an entry is. `Activity` is heard by operators only; the others are events on a subject's stream, those from `Said`
+    /// on the stream of a room.
+    Kind { Message "message", Receipt "receipt", Channel "channel", Job "job", JobResult "job_result", Activity "activity",
+           Said "said", ToolCall "tool_call", ToolResult "tool_result", Status "status", Fault "error", Member "member" }
 }
 
 words! {

@@ -8,6 +8,8 @@ const STEPS: &[(i64, &str)] = &[
     (2, include_str!("migrations/0002_frames.sql")),
     (3, include_str!("migrations/0003_ledger.sql")),
     (4, include_str!("migrations/0004_skills.sql")),
+    (5, include_str!("migrations/0005_channels.sql")),
+    (7, include_str!("migrations/0007_host.sql")),
 ];
 
 /// Brings the database to the newest step. A database from a newer hub is refused: it would be misread.

@@ -1,9 +1,12 @@
 //! What is known: one log and the tables beside it, on SQLite or PostgreSQL, written in groups and synced before anyone is told.
 
 pub(crate) mod accords;
+pub(crate) mod channels;
 mod checkpoint;
+pub(crate) mod connections;
 pub(crate) mod counters;
 mod dialect;
+mod fold;
 pub(crate) mod grants;
 pub(crate) mod idempotency;
 pub(crate) mod invites;

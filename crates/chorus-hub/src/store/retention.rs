@@ -1,6 +1,6 @@
 //! Trimming what is too old, in steps so small that nobody waits for them.
 
-use super::{DbError, Param, Txn, parts};
+use super::{DbError, Param, Txn, channels, connections, fold, parts};
 use chorus_wire::{limits, time::Micros};
 
 /// Rows of one step.
@@ -15,8 +15,10 @@ pub(crate) async fn step(txn: &mut Txn<'_>, keep: Option<Micros>) -> Result<bool
     let mut trimmed = txn.tx.execute(keys, &[Param::Int(keys_until.0), Param::Int(STEP)]).await?;
     let tokens = "delete from sessions where token_hash in (select token_hash from sessions where expires_at <= $1 order by expires_at limit $2)";
     trimmed += txn.tx.execute(tokens, &[Param::Int(now.0), Param::Int(STEP)]).await?;
+    trimmed += connections::trim(&txn.tx, now.minus(limits::PAIRS_KEPT), STEP).await?;
     if let Some(keep) = keep {
-        trimmed += log(txn, keep).await?;
+        trimmed += log(txn, keep).await? + fold::step(txn, keep).await?;
+        trimmed += channels::trim(&txn.tx, keep, STEP).await?;
     }
     Ok(trimmed > 0)
 }
@@ -39,6 +41,7 @@ async fn log(txn: &mut Txn<'_>, keep: Micros) -> Result<u64, DbError> {
         txn.counts.queued -= row.int(1)?;
     }
     parts::forget(&txn.tx, last).await?;
+    channels::forget_calls(&txn.tx, last).await?;
     txn.tx.execute("delete from responses where seq <= $1", &[Param::Int(last)]).await?;
     txn.tx.execute("delete from failures where seq <= $1", &[Param::Int(last)]).await?;
     txn.tx.execute("delete from log where seq <= $1", &[Param::Int(last)]).await

@@ -1,0 +1,127 @@
+//! Secrets of others that the hub must use again: encrypted at rest with a key of its own.
+
+use crate::hub::StartError;
+use crate::{Hub, Result};
+use chacha20poly1305::aead::{Aead, KeyInit, Payload};
+use chacha20poly1305::{XChaCha20Poly1305, XNonce};
+use chorus_wire::{Error, secret::Secret};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// The key file in the data directory.
+pub(crate) const FILE: &str = "seal.key";
+/// Says what was sealed, and how: sealed under another word it does not open.
+const PURPOSE: &[u8] = b"chorus channel 1";
+const NONCE: usize = 24;
+
+/// The key. It does not print.
+pub(crate) struct Seal(XChaCha20Poly1305);
+
+impl Seal {
+    /// Reads the key, or makes one where the hub keeps its own. One that was named must be there: a hub that made up another
+    /// could not read what the hubs beside it have sealed.
+    pub fn take(data_dir: &Path, named: Option<&Path>) -> std::result::Result<Self, StartError> {
+        let own = data_dir.join(FILE);
+        let path = named.unwrap_or(&own);
+        let failed = |cause: String| StartError::Store {
+            what: format!("the seal key in {} cannot be used", path.display()),
+            cause,
+        };
+        match std::fs::read_to_string(path) {
+            Ok(text) => Self::parse(&text).ok_or_else(|| failed("it is not 64 hexadecimal digits".into())),
+            Err(e) if e.kind() == ErrorKind::NotFound && named.is_none() => {
+                let key: [u8; 32] = rand::random();
+                write_new(path, &key).map_err(|e| failed(e.to_string()))?;
+                Ok(Self::of(&key))
+            }
+            Err(e) => Err(failed(e.to_string())),
+        }
+    }
+
+    fn of(key: &[u8; 32]) -> Self {
+        Self(XChaCha20Poly1305::new(&(*key).into()))
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let text = text.trim();
+        if text.len() != 64 || !text.is_ascii() {
+            return None;
+        }
+        let mut key = [0; 32];
+        for (place, byte) in key.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&text[2 * place..2 * place + 2], 16).ok()?;
+        }
+        Some(Self::of(&key))
+    }
+
+    fn close(&self, text: &str) -> Option<Vec<u8>> {
+        let nonce: [u8; NONCE] = rand::random();
+        let sealed = self.0.encrypt(&XNonce::from(nonce), Payload { msg: text.as_bytes(), aad: PURPOSE }).ok()?;
+        Some([&nonce[..], &sealed].concat())
+    }
+
+    fn open(&self, sealed: &[u8]) -> Option<Secret> {
+        let (nonce, sealed) = sealed.split_first_chunk::<NONCE>()?;
+        let text = self.0.decrypt(&XNonce::from(*nonce), Payload { msg: sealed, aad: PURPOSE }).ok()?;
+        String::from_utf8(text).ok().map(Secret::new)
+    }
+}
+
+/// Whole or not at all, for its owner only, and never over one that is there.
+fn write_new(path: &Path, key: &[u8; 32]) -> std::io::Result<()> {
+    let hex: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+    let draft = path.with_extension("new");
+    let mut file = std::fs::File::options().create(true).truncate(true).write(true).mode(0o600).open(&draft)?;
+    file.write_all(hex.as_bytes())?;
+    file.sync_all()?;
+    let linked = std::fs::hard_link(&draft, path);
+    std::fs::remove_file(&draft)?;
+    linked?;
+    // The name is as durable as what it names.
+    path.parent().map_or(Ok(()), |dir| std::fs::File::open(dir)?.sync_all())
+}
+
+/// The secret as it may be kept.
+pub(crate) fn close(hub: &Hub, secret: &Secret) -> Result<Vec<u8>> {
+    hub.seal().close(secret.expose()).ok_or_else(|| Error::internal("a secret could not be sealed"))
+}
+
+/// The secret itself; `None` when it was sealed with another key.
+pub(super) fn open(hub: &Hub, sealed: &[u8]) -> Option<Secret> {
+    hub.seal().open(sealed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    ///
+    #[test]
+    fn what_is_sealed_opens_with_its_own_key_and_no_other() {
+        let (seal, other) = (Seal::of(&[7; 32]), Seal::of(&[8; 32]));
+        let sealed = seal.close("https://a.example/inbox/sk_1").unwrap();
+        assert_eq!(seal.open(&sealed).unwrap().expose(), "https://a.example/inbox/sk_1");
+        assert!(!sealed.windows(3).any(|part| part == b"sk_"), "it is there to be read");
+        assert_ne!(sealed, seal.close("https://a.example/inbox/sk_1").unwrap(), "two alike do not look alike");
+        let mut changed = sealed.clone();
+        *changed.last_mut().unwrap() ^= 1;
+        assert!(other.open(&sealed).is_none() && seal.open(&changed).is_none() && seal.open(&sealed[..20]).is_none());
+    }
+
+    ///
+    #[test]
+    fn the_key_is_made_once_for_the_hub_alone_and_one_that_was_named_is_never_made_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let sealed = Seal::take(dir.path(), None).unwrap().close("x").unwrap();
+        assert_eq!(Seal::take(dir.path(), None).unwrap().open(&sealed).unwrap().expose(), "x");
+        let path = dir.path().join(FILE);
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(Seal::take(dir.path(), Some(&dir.path().join("elsewhere"))).is_err());
+        assert!(Seal::take(Path::new("/nowhere"), Some(&path)).unwrap().open(&sealed).is_some());
+        std::fs::write(&path, "not a key").unwrap();
+        let said = Seal::take(dir.path(), None).err().unwrap().to_string();
+        assert!(said.contains("seal.key") && !said.contains("not a key"), "{said}");
+    }
+}
