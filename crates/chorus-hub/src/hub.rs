@@ -1,12 +1,14 @@
 //! The hub: its settings and the rooms behind it.
 
 use crate::bus::{Bus, Local};
+use crate::channel::seal::Seal;
 use crate::delivery::Ending;
 use crate::delivery::outgoing::{Outgoing, Policy};
+use crate::delivery::pool::{self, Pool};
 use crate::frame::Frames;
 use crate::identity::Keyring;
 use crate::market::liveness::Liveness;
-use crate::store::{Entry, Store, log};
+use crate::store::{Entry, Store, Terms, log};
 use crate::{Clock, Result, ops};
 use chorus_wire::market::credits::Credits;
 use chorus_wire::secret::Secret;
@@ -32,6 +34,12 @@ pub struct Options {
     pub retain: Option<Duration>,
     /// What every new owner is given.
     pub opening_grant: Credits,
+    /// What the hub calls itself to the outside, in callbacks among other things.
+    pub public_url: String,
+    /// The key that secrets of others are sealed with; without it a file in `data_dir`. Hubs that share a database share it.
+    pub seal_key_file: Option<PathBuf>,
+    /// steps from agent to agent that may follow a person's word in a channel.
+    pub agent_turns: u32,
     pub clock: Clock,
 }
 
@@ -48,6 +56,9 @@ impl Options {
             webhook_timeout: chorus_wire::limits::WEBHOOK_DEADLINE,
             retain: None,
             opening_grant: Credits::hundredths(10_000),
+            public_url: "http://127.0.0.1:3000".into(),
+            seal_key_file: None,
+            agent_turns: chorus_wire::limits::AGENT_TURNS,
             clock: Clock::system(),
         }
     }
@@ -63,6 +74,8 @@ struct Rooms {
     bus: Arc<dyn Bus>,
     keyring: Keyring,
     outgoing: Outgoing,
+    pool: Pool,
+    seal: Seal,
     frames: Frames,
     liveness: Liveness,
     /// Rung when something is owed to others.
@@ -82,6 +95,9 @@ impl Hub {
             cause: e.cause.unwrap_or(e.message),
         };
         bus.opened(store.salt, store.newest().await.map_err(refused)?);
+        let seal = Seal::take(&options.data_dir, options.seal_key_file.as_deref())?;
+        let public_url = options.public_url.trim_end_matches('/').to_owned();
+        store.go_by(Terms { public_url, agent_turns: options.agent_turns });
         let outgoing = Outgoing::new(Policy {
             allow_private: options.allow_private_endpoints,
             deadline: options.webhook_timeout,
@@ -96,6 +112,8 @@ impl Hub {
             bus,
             keyring,
             outgoing,
+            pool: Pool::default(),
+            seal,
             frames,
             liveness,
             bell: Arc::default(),
@@ -129,6 +147,14 @@ impl Hub {
 
     pub(crate) fn outgoing(&self) -> &Outgoing {
         &self.0.outgoing
+    }
+
+    pub(crate) fn pool(&self) -> &Pool {
+        &self.0.pool
+    }
+
+    pub(crate) fn seal(&self) -> &Seal {
+        &self.0.seal
     }
 
     pub(crate) fn liveness(&self) -> &Liveness {
@@ -191,9 +217,10 @@ impl Hub {
         self.store().close().await;
     }
 
-    /// Trims what is past its time, now and completely; the hub does it by itself every minute.
+    /// Trims what is past its time and posts what is due, now and completely; the hub does both by itself all the time.
     pub async fn maintain(&self) -> Result<()> {
-        ops::maintenance::pass(self).await
+        ops::maintenance::pass(self).await?;
+        pool::run_dry(self).await
     }
 }
 

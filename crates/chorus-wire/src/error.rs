@@ -40,6 +40,7 @@ catalogue! {
     AgentNotFound "ERR_AGENT_NOT_FOUND" 404 false "No agent of that name is registered here.";
     NotFound "ERR_NOT_FOUND" 404 false "There is nothing here.";
     MethodNotAllowed "ERR_METHOD_NOT_ALLOWED" 405 false "This path does not take that method.";
+    Gone "ERR_GONE" 410 false "It was here and is no more: it expired, or what it belonged to is gone.";
     AgentIdTaken "ERR_AGENT_ID_TAKEN" 409 false "The name is taken; send its current key to update it.";
     IdempotencyConflict "ERR_IDEMPOTENCY_CONFLICT" 409 false "The Idempotency-Key was used with another body.";
     ResponseConflict "ERR_RESPONSE_CONFLICT" 409 false "The message already has another response; the first one stands.";

@@ -125,6 +125,8 @@ pub const HISTORY_BYTES: usize = 2 * 1024 * 1024;
 pub const MESSAGES_LOOKED: usize = 10_000;
 /// Rows that a tool shows unless it is asked for more: a model reads all of them.
 pub const TOOL_PAGE: usize = 50;
+/// What one call of a tool may wait for others: hosts give up on a tool after a minute.
+pub const TOOL_WAIT: Duration = Duration::from_secs(30);
 /// Rows of one directory page; the documents print no paging, so the default is the whole of a small hub.
 pub const DIRECTORY_PAGE: usize = 1_000;
 /// Rows of one activity page.
@@ -196,6 +198,23 @@ pub const AUDIT_PAGE: usize = 1_000;
 pub const DELIVERY_CHARS: usize = 63_000;
 /// How long a pair of channel and message is known again: a week, where services try for a day.
 pub const PAIRS_KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// how long a callback and its delivery's key to the tools are good for.
+pub const CALLBACK_LIFE: Duration = Duration::from_secs(24 * 3600);
+/// How long a dead callback is told apart from one that never was: agents that were away for a week learn that they are late.
+pub const CALLBACKS_REMEMBERED: Duration = Duration::from_secs(7 * 24 * 3600);
+/// How long a callback that streams its events may pause: a model may think for minutes between two lines.
+pub const CALLBACK_PAUSE: Duration = Duration::from_secs(300);
+/// Streams of callbacks open at once; beyond it the events are to be posted one by one. Each holds a connection and a line.
+pub const CALLBACK_STREAMS: usize = 1_024;
+/// messages that a delivery catches up on.
+pub const BACKLOG: usize = 50;
+/// All of a delivery's messages: with the rest of its body it stays under [`DELIVERY_CHARS`], so that a hosting hub takes it.
+pub const BACKLOG_BYTES: usize = 48 * 1024;
+/// Messages that one member is owed while its retries last; beyond it the oldest are only in the history.
+pub const OWED: usize = 10_000;
+/// steps from agent to agent that follow a person's word, unless the hub is told otherwise.
+pub const AGENT_TURNS: u32 = 8;
 
 /// what is owed to others is tried for this long, then given up aloud.
 pub const OUTBOX_FOR: Duration = Duration::from_secs(24 * 3600);

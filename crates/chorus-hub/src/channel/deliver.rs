@@ -1,11 +1,281 @@
-//! What is said in a room, owed to those who are to hear it.
+//! What is said in a room, owed to those who are to hear it and brought to them: on their inbox, or by their connection string.
 
 use super::say::{Message, Speaker};
-use crate::Result;
-use crate::store::Txn;
-use crate::store::channels::Room;
+use super::{loops, seal, tokens};
+use crate::delivery::outbox::{self, Came, Purpose};
+use crate::store::channels::{self, Member, Room};
+use crate::store::outbox::Taken;
+use crate::store::{Kind, NewEntry, Txn, deliveries, outbox as rows};
+use crate::{Hub, Result};
+use chorus_wire::channel::delivery::{Delivery, Message as Said, Where};
+use chorus_wire::channel::room::Via;
+use chorus_wire::channel::row::{Change, Row};
+use chorus_wire::{Error, limits, secret::Secret, time::Micros};
 
 /// Owes a message to everybody who is to hear it, in the transaction that keeps it.
-pub(crate) async fn fan_out(_txn: &mut Txn<'_>, _room: &Room, _message: &Message<'_>, _from: &Speaker) -> Result<()> {
+pub(crate) async fn fan_out(txn: &mut Txn<'_>, room: &Room, message: &Message<'_>, from: &Speaker) -> Result<()> {
+    let most = txn.terms().agent_turns;
+    for member in message.roster {
+        if !loops::hears(member, from, message.called.contains(&member.id), most) {
+            continue;
+        }
+        if member.turn != i64::from(from.turn) {
+            channels::set_turn(&txn.tx, member.id, i64::from(from.turn)).await?;
+        }
+        match member.via {
+            Via::Owner => {}
+            Via::Inbox => to_inbox(txn, room, message.row, member, from).await?,
+            Via::Connection => {
+                deliveries::owe(&txn.tx, member.id, message.seq).await?;
+                let most = if member.unreachable_at.is_some() { limits::BACKLOG + 1 } else { limits::OWED };
+                deliveries::keep_newest(&txn.tx, member.id, most).await?;
+                wake(txn, member.id).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// An agent of this hub: the delivery is on its inbox with the message itself, and never goes over HTTP.
+async fn to_inbox(txn: &mut Txn<'_>, room: &Room, row: &Row, member: &Member, from: &Speaker) -> Result<()> {
+    let Some(agent) = member.principal else { return Ok(()) };
+    let minted = tokens::mint(txn, room, member.id, from.turn).await?;
+    let body = body(room, said(row), Vec::new(), minted)?;
+    txn.append(NewEntry {
+        subject: agent,
+        subject_name: member.agent_id.clone().unwrap_or_default(),
+        kind: Kind::Channel,
+        actor: from.id,
+        actor_name: from.name.clone(),
+        body,
+        otherwise: None,
+    });
+    Ok(())
+}
+
+fn body(room: &Room, message: Said, backlog: Vec<Said>, minted: tokens::Minted) -> Result<String> {
+    let channel = Where {
+        id: room.public_id.to_string(),
+        name: Some(room.name.clone()),
+        service: room.service.clone(),
+        context: room.context.clone(),
+    };
+    let delivery = Delivery { channel, message, callback: minted.callback, mcp: Some(minted.mcp), backlog };
+    serde_json::to_string(&delivery).map_err(Error::internal)
+}
+
+fn said(row: &Row) -> Said {
+    Said {
+        id: row.id.clone().unwrap_or_default(),
+        sender: row.sender.clone(),
+        content: row.content.clone().unwrap_or_default(),
+        parts: row.parts.clone(),
+    }
+}
+
+fn lane(member: i64) -> String {
+    format!("member {member}")
+}
+
+/// Somebody is to look at what this member is owed. It is one row however much that is, so a member that is away for a day
+/// slows no look at the outbox.
+async fn wake(txn: &Txn<'_>, member: i64) -> Result<()> {
+    let lane = lane(member);
+    if !rows::has(&txn.tx, &lane).await? {
+        outbox::owe(txn, Purpose::Channel, &lane, "", &member.to_string()).await?;
+    }
+    Ok(())
+}
+
+/// What one attempt posts. It is put together now, from ids: the row of the outbox has no secret, and every attempt has fresh
+/// credentials.
+struct Ready {
+    url: Secret,
+    signing: Option<Secret>,
+    message_id: String,
+    /// Its place, and with it that of everything before it.
+    seq: i64,
+    body: String,
+}
+
+enum Prepared {
+    /// Nothing is owed any more.
+    Nothing,
+    /// What the member is reached by was sealed with another key.
+    Sealed,
+    Ready(Ready),
+}
+
+/// One attempt to bring a member the next thing that it is owed.
+pub(crate) async fn attempt(hub: &Hub, one: Taken) -> Result<()> {
+    let member: i64 = one.body.parse().map_err(|_| Error::internal("a row of the outbox is for no member"))?;
+    let (of, lease) = (hub.clone(), one.clone());
+    let prepared = hub.store().write(async move |txn| prepare(&of, txn, &lease, member).await).await?;
+    let (seq, came) = match prepared {
+        Prepared::Nothing => return Ok(()),
+        Prepared::Sealed => {
+            tracing::error!(member, "a connection string cannot be read: it was sealed with another key");
+            (None, Came::Never("its connection string cannot be read".into()))
+        }
+        Prepared::Ready(ready) => {
+            let headers = signature(&ready, hub.clock().now());
+            let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+            (Some(ready.seq), outbox::post(hub, ready.url.expose(), &headers, ready.body).await)
+        }
+    };
+    let again = outbox::next(&one, hub.clock().now());
+    hub.store().write(async move |txn| settle(txn, &one, member, seq, came, again).await).await
+}
+
+async fn prepare(hub: &Hub, txn: &mut Txn<'_>, one: &Taken, id: i64) -> Result<Prepared> {
+    let member = channels::member_by_id(&txn.tx, id).await?.filter(|member| member.left_at.is_none());
+    let room = match &member {
+        Some(member) => channels::by_id(&txn.tx, member.channel).await?,
+        None => None,
+    };
+    let (Some(member), Some(room)) = (member, room) else {
+        deliveries::forget(&txn.tx, id).await?;
+        rows::done(&txn.tx, one).await?;
+        return Ok(Prepared::Nothing);
+    };
+    let Some(waiting) = owed(txn, &member).await? else {
+        rows::done(&txn.tx, one).await?;
+        return Ok(Prepared::Nothing);
+    };
+    let url = member.connection.as_deref().and_then(|sealed| seal::open(hub, sealed));
+    let signing = member.signing.as_deref().map(|sealed| seal::open(hub, sealed));
+    let (Some(url), None | Some(Some(_))) = (url, &signing) else { return Ok(Prepared::Sealed) };
+    let Waiting { seq, row, backlog } = waiting;
+    let minted = tokens::mint(txn, &room, member.id, row.turn.unwrap_or(0)).await?;
+    let message = said(&row);
+    let message_id = message.id.clone();
+    let body = body(&room, message, backlog, minted)?;
+    Ok(Prepared::Ready(Ready { url, signing: signing.flatten(), message_id, seq, body }))
+}
+
+/// The next message, and what is caught up on with it.
+struct Waiting {
+    seq: i64,
+    row: Row,
+    backlog: Vec<Said>,
+}
+
+/// One by one in order to a member that is reached. To one that was given up on, the newest, with what it missed before it
+///
+async fn owed(txn: &Txn<'_>, member: &Member) -> Result<Option<Waiting>> {
+    let mut places = match member.unreachable_at {
+        None => deliveries::first(&txn.tx, member.id).await?.into_iter().collect(),
+        Some(_) => deliveries::newest(&txn.tx, member.id, limits::BACKLOG + 1).await?,
+    };
+    while !places.is_empty() {
+        let seq = places.remove(0);
+        if let Some(row) = line(txn, seq).await? {
+            let backlog = missed(txn, &row, &places).await?;
+            return Ok(Some(Waiting { seq, row, backlog }));
+        }
+        // It was trimmed from the log before it could be heard.
+        deliveries::settle(&txn.tx, member.id, seq).await?;
+        if places.is_empty() {
+            places.extend(deliveries::first(&txn.tx, member.id).await?);
+        }
+    }
+    Ok(None)
+}
+
+async fn line(txn: &Txn<'_>, seq: i64) -> Result<Option<Row>> {
+    let Some(entry) = channels::line(&txn.tx, seq).await? else { return Ok(None) };
+    serde_json::from_str(&entry.body).map(Some).map_err(Error::internal)
+}
+
+/// Those before the newest, oldest first, and no more than a delivery holds: the rest is in the history.
+async fn missed(txn: &Txn<'_>, newest: &Row, places: &[i64]) -> Result<Vec<Said>> {
+    let size = |said: &Said| serde_json::to_string(said).map_or(0, |text| text.len());
+    let mut left = limits::BACKLOG_BYTES.saturating_sub(size(&said(newest)));
+    let mut backlog = Vec::new();
+    for seq in places {
+        let Some(row) = line(txn, *seq).await? else { continue };
+        let said = said(&row);
+        let Some(rest) = left.checked_sub(size(&said) + 1) else { break };
+        left = rest;
+        backlog.push(said);
+    }
+    backlog.reverse();
+    Ok(backlog)
+}
+
+/// Standard Webhooks, for a member that was added with a secret to sign with; a service-agnostic agent ignores them.
+fn signature(ready: &Ready, now: Micros) -> Vec<(&'static str, String)> {
+    let Some(secret) = &ready.signing else { return Vec::new() };
+    let secret = secret.expose();
+    let signer = standardwebhooks::Webhook::new(secret)
+        .or_else(|_| standardwebhooks::Webhook::from_bytes(secret.as_bytes().to_vec()));
+    let seconds = now.0.div_euclid(1_000_000);
+    match signer.and_then(|signer| signer.sign(&ready.message_id, seconds, ready.body.as_bytes())) {
+        Ok(signature) => vec![
+            (standardwebhooks::HEADER_WEBHOOK_ID, ready.message_id.clone()),
+            (standardwebhooks::HEADER_WEBHOOK_TIMESTAMP, seconds.to_string()),
+            (standardwebhooks::HEADER_WEBHOOK_SIGNATURE, signature),
+        ],
+        Err(_) => Vec::new(),
+    }
+}
+
+/// What follows from an attempt. `seq` is what was posted; `again` is when to try once more, if that is still in time.
+async fn settle(
+    txn: &mut Txn<'_>,
+    one: &Taken,
+    id: i64,
+    seq: Option<i64>,
+    came: Came,
+    again: Option<Micros>,
+) -> Result<()> {
+    let member = channels::member_by_id(&txn.tx, id).await?.filter(|member| member.left_at.is_none());
+    let Some(member) = member else {
+        deliveries::forget(&txn.tx, id).await?;
+        rows::done(&txn.tx, one).await?;
+        return Ok(());
+    };
+    let probing = member.unreachable_at.is_some();
+    if let (Came::Again(_), Some(due), false) = (&came, again, probing) {
+        return Ok(rows::later(&txn.tx, one, due).await?);
+    }
+    if !rows::done(&txn.tx, one).await? {
+        // Somebody else has it by now, and will settle it.
+        return Ok(());
+    }
+    match (came, seq) {
+        (Came::Taken, Some(seq)) => {
+            deliveries::settle_to(&txn.tx, id, seq).await?;
+            mark(txn, &member, Change::Reachable).await?;
+        }
+        // It is there and does not want this one: the next may be another matter.
+        (Came::Refused { gone: false }, Some(seq)) => {
+            deliveries::settle(&txn.tx, id, seq).await?;
+            mark(txn, &member, Change::Reachable).await?;
+        }
+        (Came::Taken | Came::Refused { .. } | Came::Again(_) | Came::Never(_), _) => {
+            deliveries::keep_newest(&txn.tx, id, limits::BACKLOG).await?;
+            mark(txn, &member, Change::Unreachable).await?;
+            // One attempt for each new message: what came while this one was under way has not had its own.
+            let newest = deliveries::newest(&txn.tx, id, 1).await?.into_iter().next();
+            if newest <= seq || !probing {
+                return Ok(());
+            }
+        }
+    }
+    if deliveries::first(&txn.tx, id).await?.is_some() {
+        wake(txn, id).await?;
+    }
+    Ok(())
+}
+
+/// Marks the member and tells the room, once.
+async fn mark(txn: &mut Txn<'_>, member: &Member, change: Change) -> Result<()> {
+    let since = (change == Change::Unreachable).then(|| txn.now());
+    if channels::set_unreachable(&txn.tx, member.id, since).await?
+        && let Some(room) = channels::by_id(&txn.tx, member.channel).await?
+    {
+        super::say::tell(txn, &room, &Speaker::hub(), member, change)?;
+    }
     Ok(())
 }

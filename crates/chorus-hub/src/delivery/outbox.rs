@@ -1,6 +1,7 @@
 //! What is owed to others by HTTP: posted, retried with growing pauses, and given up aloud.
 
-use super::outgoing::{Answer, PostError};
+use super::outgoing::PostError;
+use crate::channel::deliver;
 use crate::ops::happened;
 use crate::store::outbox::{self, Owed, Taken};
 use crate::store::{DbError, Txn};
@@ -8,7 +9,6 @@ use crate::{Hub, Result};
 use bytes::Bytes;
 use chorus_wire::{limits, time::Micros};
 use serde_json::json;
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Why something is posted; it decides what giving it up leads to.
@@ -16,27 +16,22 @@ use std::time::Duration;
 pub(crate) enum Purpose {
     /// A job's result, to its orchestrator's `callback_url`.
     Callback,
+    /// What was said in a room, to a member's connection string.
+    Channel,
 }
 
 impl Purpose {
-    const ALL: [Self; 1] = [Self::Callback];
+    const ALL: [Self; 2] = [Self::Callback, Self::Channel];
 
     const fn as_str(self) -> &'static str {
         match self {
             Self::Callback => "callback",
+            Self::Channel => "channel",
         }
     }
 
     fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|purpose| purpose.as_str() == text)
-    }
-
-    /// In the transaction in which it is given up. Never the URL: it may hold a secret.
-    fn given_up(self, txn: &mut Txn<'_>, one: &Taken, why: &str) {
-        match self {
-            // The result stays on the inbox and can be asked for.
-            Self::Callback => happened(txn, "job_callback_failed", &json!({"job_id": one.lane, "detail": why})),
-        }
     }
 }
 
@@ -48,45 +43,31 @@ pub(crate) async fn owe(
     url: &str,
     body: &str,
 ) -> std::result::Result<(), DbError> {
-    let owed = Owed { purpose: purpose.as_str(), lane, url, headers: "{}", body };
+    let owed = Owed { purpose: purpose.as_str(), lane, url, body };
     outbox::put(&txn.tx, &owed, txn.now()).await
 }
 
-/// Posts what is due until nothing is: one round per lane at a time, so that each lane keeps its order.
-pub(crate) async fn pass(hub: &Hub) -> Result<()> {
-    loop {
-        let now = hub.clock().now();
-        if !hub.store().read(async move |tx| Ok(outbox::is_due(tx, now).await?)).await? {
-            return Ok(());
-        }
-        let taken = hub
-            .store()
-            .write(async move |txn| Ok(outbox::take(&txn.tx, txn.now(), limits::OUTBOX_AT_ONCE).await?))
-            .await?;
-        if taken.is_empty() {
-            return Ok(());
-        }
-        let posts = taken.into_iter().map(|one| post(hub, one));
-        for settled in futures_util::future::join_all(posts).await {
-            settled?;
-        }
-    }
-}
-
 /// What became of one attempt.
-#[derive(Debug, PartialEq, Eq)]
-enum Came {
-    /// It was taken, or refused for good: another attempt would say the same.
-    Through,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Came {
+    Taken,
+    /// It said no, and another attempt would hear the same. `gone`: nobody is there any more (404, 410).
+    Refused {
+        gone: bool,
+    },
+    /// It could not be reached, or it broke.
     Again(String),
+    /// This hub does not reach such an address.
     Never(String),
 }
 
-/// Only a receiver that could not be reached or that broke is tried again.
-fn judge(answer: &std::result::Result<Answer, PostError>) -> Came {
+/// Only a receiver that could not be reached or that broke is tried again. What it says besides its status is not read.
+fn judge(answer: &std::result::Result<u16, PostError>) -> Came {
     match answer {
-        Ok(answer) if answer.status >= 500 => Came::Again(format!("the receiver answered {}", answer.status)),
-        Ok(_) | Err(PostError::TooLarge) => Came::Through,
+        Ok(200..=299) => Came::Taken,
+        Ok(status @ 500..) => Came::Again(format!("the receiver answered {status}")),
+        Ok(status) => Came::Refused { gone: matches!(status, 404 | 410) },
+        Err(PostError::TooLarge) => Came::Refused { gone: false },
         Err(PostError::Blocked) => Came::Never(PostError::Blocked.to_string()),
         Err(error @ (PostError::Unreachable(_) | PostError::TimedOut | PostError::Broken | PostError::Busy)) => {
             Came::Again(error.to_string())
@@ -94,23 +75,35 @@ fn judge(answer: &std::result::Result<Answer, PostError>) -> Came {
     }
 }
 
-async fn post(hub: &Hub, one: Taken) -> Result<()> {
-    let headers: BTreeMap<String, String> = serde_json::from_str(&one.headers).unwrap_or_default();
-    let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-    let came = judge(&hub.outgoing().post(&one.url, &headers, Bytes::from(one.body.clone())).await);
+/// One attempt and what follows from it.
+pub(super) async fn attempt(hub: &Hub, one: Taken) -> Result<()> {
+    let Some(purpose) = Purpose::parse(&one.purpose) else {
+        // Of a newer hub: it stays for that one.
+        return Ok(());
+    };
+    match purpose {
+        Purpose::Callback => callback(hub, one).await,
+        Purpose::Channel => deliver::attempt(hub, one).await,
+    }
+}
+
+/// Posts and judges.
+pub(crate) async fn post(hub: &Hub, url: &str, headers: &[(&str, &str)], body: String) -> Came {
+    judge(&hub.outgoing().knock(url, headers, Bytes::from(body)).await)
+}
+
+async fn callback(hub: &Hub, mut one: Taken) -> Result<()> {
+    let came = post(hub, &one.url, &[], std::mem::take(&mut one.body)).await;
     let again = next(&one, hub.clock().now());
     hub.store()
         .write(async move |txn| {
             match (came, again) {
-                (Came::Through, _) => {
-                    outbox::done(&txn.tx, &one).await?;
-                }
+                (Came::Taken | Came::Refused { .. }, _) => drop(outbox::done(&txn.tx, &one).await?),
                 (Came::Again(_), Some(due)) => outbox::later(&txn.tx, &one, due).await?,
                 (Came::Again(why), None) | (Came::Never(why), _) => {
-                    if outbox::done(&txn.tx, &one).await?
-                        && let Some(purpose) = Purpose::parse(&one.purpose)
-                    {
-                        purpose.given_up(txn, &one, &why);
+                    if outbox::done(&txn.tx, &one).await? {
+                        // The result stays on the inbox and can be asked for. Never the URL: it may hold a secret.
+                        happened(txn, "job_callback_failed", &json!({"job_id": one.lane, "detail": why}));
                     }
                 }
             }
@@ -120,7 +113,7 @@ async fn post(hub: &Hub, one: Taken) -> Result<()> {
 }
 
 /// When to try again; `None` when it has been tried for long enough.
-fn next(one: &Taken, now: Micros) -> Option<Micros> {
+pub(crate) fn next(one: &Taken, now: Micros) -> Option<Micros> {
     let due = now.plus(pause(one.tries, rand::random::<f64>()));
     (due < one.created_at.plus(limits::OUTBOX_FOR)).then_some(due)
 }
@@ -149,9 +142,12 @@ mod tests {
     ///
     #[test]
     fn only_what_could_not_be_reached_or_broke_is_tried_again() {
-        let answered = |status| judge(&Ok(Answer { status, body: Bytes::new() }));
-        for status in [200, 202, 302, 400, 404, 410, 429] {
-            assert_eq!(answered(status), Came::Through, "{status}");
+        let answered = |status| judge(&Ok(status));
+        for status in [200, 202, 204] {
+            assert_eq!(answered(status), Came::Taken, "{status}");
+        }
+        for (status, gone) in [(302, false), (400, false), (404, true), (410, true), (429, false)] {
+            assert_eq!(answered(status), Came::Refused { gone }, "{status}");
         }
         assert!(matches!(answered(503), Came::Again(_)));
         assert!(matches!(judge(&Err(PostError::TimedOut)), Came::Again(_)));

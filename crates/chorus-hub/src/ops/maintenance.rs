@@ -1,22 +1,18 @@
 //! What the hub does by itself: settling what a crash left open, and trimming what is past its time.
 
-use crate::delivery::outbox;
+use crate::delivery::pool;
 use crate::envelope::record_outcome;
 use crate::market::jobs;
 use crate::store::{messages, retention};
 use crate::{Hub, Result};
 use chorus_wire::Code;
 use chorus_wire::message::Delivery;
-use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Semaphore;
 
 /// How often the hub looks for something to trim.
 const EVERY: Duration = Duration::from_secs(60);
 /// How often it looks for errands when nobody rings.
 const ERRANDS_EVERY: Duration = Duration::from_secs(1);
-/// Rounds of errands at once: slow receivers keep some of them.
-const ERRANDS: usize = 8;
 /// Messages settled in one transaction after a crash.
 const AT_ONCE: usize = 500;
 
@@ -47,14 +43,12 @@ pub(crate) async fn pass(hub: &Hub) -> Result<()> {
     hub.frames().sweep(hub.clock().steady());
     let keep = hub.options().retain.map(|retain| hub.clock().now().minus(retain));
     while hub.store().write(async move |txn| Ok(retention::step(txn, keep).await?)).await? {}
-    jobs::pass(hub).await?;
-    outbox::pass(hub).await
+    jobs::pass(hub).await
 }
 
 /// What cannot wait for a minute: deadlines of jobs, and what is owed to others.
 fn errands(hub: &Hub) {
     let (bell, hub) = (hub.bell().clone(), hub.downgrade());
-    let turns = Arc::new(Semaphore::new(ERRANDS));
     tokio::spawn(async move {
         loop {
             // Woken or not, it looks: the bell is a hint, the table is the truth.
@@ -63,18 +57,11 @@ fn errands(hub: &Hub) {
             if hub.bus().draining() {
                 return;
             }
-            let Ok(turn) = turns.clone().try_acquire_owned() else { continue };
-            // A receiver that takes its time must not hold up the others: what one round has taken, the next leaves alone.
-            tokio::spawn(async move {
-                let _turn = turn;
-                let done = async {
-                    jobs::pass(&hub).await?;
-                    outbox::pass(&hub).await
-                };
-                if let Err(error) = done.await {
+            for done in [jobs::pass(&hub).await, pool::fill(&hub).await.map(drop)] {
+                if let Err(error) = done {
                     tracing::warn!(%error, cause = error.cause, "errands will be tried again");
                 }
-            });
+            }
         }
     });
 }

@@ -9,6 +9,7 @@ const STEPS: &[(i64, &str)] = &[
     (3, include_str!("migrations/0003_ledger.sql")),
     (4, include_str!("migrations/0004_skills.sql")),
     (5, include_str!("migrations/0005_channels.sql")),
+    (6, include_str!("migrations/0006_deliveries.sql")),
     (7, include_str!("migrations/0007_host.sql")),
 ];
 

@@ -5,6 +5,7 @@ pub(crate) mod channels;
 mod checkpoint;
 pub(crate) mod connections;
 pub(crate) mod counters;
+pub(crate) mod deliveries;
 mod dialect;
 mod fold;
 pub(crate) mod grants;
@@ -37,7 +38,7 @@ mod writer;
 pub(crate) use log::{Entry, Kind, Mark, NewEntry};
 pub(crate) use tx::Tx;
 pub(crate) use value::{DbError, Param, Row};
-pub(crate) use writer::{Publish, Txn};
+pub(crate) use writer::{Publish, Terms, Txn};
 
 use crate::hub::StartError;
 use crate::{Clock, Result};
@@ -87,6 +88,11 @@ impl Store {
             writer::start(place.clone(), clock, publish).await.map_err(failed("the database could not be opened"))?;
         let readers = readers::Readers::new(place).map_err(failed("the database could not be read"))?;
         Ok(Self { writer, readers, salt, lock: Mutex::new(Some(lock)) })
+    }
+
+    /// What the hub goes by from here on; said once.
+    pub fn go_by(&self, terms: Terms) {
+        let _ = self.writer.terms.set(terms);
     }
 
     /// Runs `work` in the next group's transaction; the answer comes after the commit is synced and its entries are published.

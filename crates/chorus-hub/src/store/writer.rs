@@ -8,7 +8,7 @@ use crate::{Clock, Result};
 use chorus_wire::{Error, limits, time::Micros};
 use futures_util::{FutureExt, future::LocalBoxFuture};
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicI64, Ordering};
 use tokio::sync::{mpsc, oneshot};
 
@@ -22,6 +22,15 @@ pub(crate) trait Publish: Send + Sync {
     fn unsure(&self);
 }
 
+/// What the hub goes by, at hand wherever something is written.
+#[derive(Clone, Debug)]
+pub(crate) struct Terms {
+    /// What the hub calls itself to the outside, without a slash at its end.
+    pub public_url: String,
+    /// steps from agent to agent that may follow a person's word.
+    pub agent_turns: u32,
+}
+
 /// What a piece of work may do inside its group's transaction.
 pub(crate) struct Txn<'t> {
     pub tx: Tx<'t>,
@@ -32,9 +41,14 @@ pub(crate) struct Txn<'t> {
     /// How many of them are in the table.
     inserted: usize,
     publish: &'t dyn Publish,
+    terms: &'t Terms,
 }
 
 impl Txn<'_> {
+    pub fn terms(&self) -> &Terms {
+        self.terms
+    }
+
     /// The time of this group.
     pub fn now(&self) -> Micros {
         self.now
@@ -75,6 +89,9 @@ impl Txn<'_> {
         (seq, at)
     }
 }
+
+/// Until the hub has said its own.
+static UNSAID: Terms = Terms { public_url: String::new(), agent_turns: 0 };
 
 /// Work of any kind, waiting for its group.
 enum Job {
@@ -140,6 +157,8 @@ pub(super) struct Handle {
     ended: tokio::sync::Mutex<Option<oneshot::Receiver<()>>>,
     /// Up to where the parts are kept, as far as this hub knows.
     pub indexed: Arc<AtomicI64>,
+    /// Said once, when the hub is open.
+    pub terms: Arc<OnceLock<Terms>>,
 }
 
 impl Handle {
@@ -227,6 +246,8 @@ pub(super) async fn start(
     let (end, ended) = oneshot::channel();
     let known = Arc::<AtomicI64>::default();
     let indexed = known.clone();
+    let said = Arc::<OnceLock<Terms>>::default();
+    let terms = said.clone();
     let thread = std::thread::Builder::new().name("chorus-writer".into());
     let spawned = thread.spawn(move || {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
@@ -246,7 +267,7 @@ pub(super) async fn start(
                         Place::Postgres(_) => None,
                     };
                     let _ = opened.send(Ok(salt));
-                    Writer { engine, head, indexed, clock, publish, checkpoint }.run(queue).await;
+                    Writer { engine, head, indexed, terms, clock, publish, checkpoint }.run(queue).await;
                 }
                 Err(error) => drop(opened.send(Err(error))),
             }
@@ -255,7 +276,7 @@ pub(super) async fn start(
     });
     spawned.map_err(|e| DbError::Unavailable(e.to_string()))?;
     let salt = ready.await.unwrap_or_else(|_| Err(DbError::Unavailable("the writer thread ended at once".into())))?;
-    Ok((Handle { jobs: Some(jobs).into(), ended: Some(ended).into(), indexed: known }, salt))
+    Ok((Handle { jobs: Some(jobs).into(), ended: Some(ended).into(), indexed: known, terms: said }, salt))
 }
 
 async fn prepare(place: &Place, clock: &Clock) -> std::result::Result<(Engine, Head, u32), DbError> {
@@ -271,6 +292,7 @@ struct Writer {
     engine: Engine,
     head: Head,
     indexed: Arc<AtomicI64>,
+    terms: Arc<OnceLock<Terms>>,
     clock: Clock,
     publish: Arc<dyn Publish>,
     checkpoint: Option<Checkpoint>,
@@ -342,7 +364,8 @@ impl Writer {
             self.publish.unsure();
         }
         let (now, publish) = (self.clock.now(), &*self.publish);
-        let mut txn = Txn { tx, counts: Deltas::default(), now, head, entries: Vec::new(), inserted: 0, publish };
+        let terms = self.terms.get().unwrap_or(&UNSAID);
+        let mut txn = Txn { tx, counts: Deltas::default(), now, head, entries: Vec::new(), inserted: 0, publish, terms };
         let done = perform(&mut txn, group, waiting).await;
         let Txn { tx, head, entries, .. } = txn;
         let done = match done {

@@ -7,3 +7,4 @@ pub mod mention;
 mod part;
 pub mod room;
 pub mod row;
+pub mod standing;

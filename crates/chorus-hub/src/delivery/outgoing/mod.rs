@@ -20,6 +20,9 @@ use slots::{Slot, Slots};
 use std::{future::Future, net::IpAddr, sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout};
 
+/// What a body that nobody reads may take.
+const AFTERWORDS: Duration = Duration::from_millis(250);
+
 /// What the client may do, how much and how long.
 #[derive(Clone)]
 pub struct Policy {
@@ -115,6 +118,21 @@ impl Outgoing {
             answer::whole(response, self.0.policy.answer_bytes).await
         })
         .await
+    }
+
+    /// POSTs `body`; only the status of the answer counts. What comes after it is read for a moment, so that the connection can
+    /// be used again, and then left alone.
+    pub async fn knock(
+        &self,
+        url: &str,
+        headers: &[(&str, &str)],
+        body: Bytes,
+    ) -> std::result::Result<u16, PostError> {
+        let sent = self.send(&self.0.posts, "application/json", url, headers, body);
+        let (_slot, response) = self.in_time(sent).await?;
+        let status = response.status().as_u16();
+        let _ = timeout(AFTERWORDS, answer::whole(response, self.0.policy.answer_bytes)).await;
+        Ok(status)
     }
 
     /// POSTs `body` and asks for events. They are handed out as they come; an answer that is no stream comes whole. The deadline holds for the
