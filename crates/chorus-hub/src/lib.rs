@@ -1,6 +1,7 @@
 //! What is allowed and what follows: the rules of the hub, without an HTTP server and without routes.
 
 mod bus;
+pub mod channel;
 pub mod clock;
 pub mod delivery;
 pub mod envelope;

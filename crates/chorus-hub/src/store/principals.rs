@@ -121,6 +121,7 @@ pub(crate) async fn bury(tx: &Tx<'_>, agent: &Agent, now: Micros) -> Result<(), 
     let id = Param::Int(agent.id);
     tx.execute("delete from names where principal = $1", &[id]).await?;
     super::sessions::revoke(tx, agent.id).await?;
+    super::connections::revoke(tx, agent.id).await?;
     const SQL: &str = "update principals set card = null, endpoint = null, market = null, key_hash = null, deleted_at = $2 where id = $1";
     tx.execute(SQL, &[id, Param::Int(now.0)]).await?;
     if *agent.owner_name == *agent.agent_id {
