@@ -74,7 +74,7 @@ async fn read(mut body: Body) -> Result<Bytes, Refused> {
 const DRAINED_BYTES: usize = 32 * limits::BODY_BYTES;
 const DRAINED_FOR: Duration = Duration::from_secs(5);
 
-fn drain(mut body: Body) {
+pub fn drain(mut body: Body) {
     tokio::spawn(tokio::time::timeout(DRAINED_FOR, async move {
         let mut left = DRAINED_BYTES;
         while let Some(Ok(frame)) = body.frame().await {

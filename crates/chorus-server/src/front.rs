@@ -1,14 +1,14 @@
 //! What happens around every request, whatever its route: its id, its bounds, who asks, how often, and the account of it.
 
 use crate::auth::{self, Asked};
-use crate::limit::Budget;
+use crate::limit::{Budget, Caller};
 use crate::{cors, doors::Doors, ops::metrics, query, reply, reply::Form, reply::Refused};
 use axum::extract::{ConnectInfo, MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use chorus_wire::{Code, Error, limits};
 use futures_util::FutureExt;
-use http::{HeaderMap, HeaderName, HeaderValue, header};
+use http::{Extensions, HeaderMap, HeaderName, HeaderValue, header, request::Parts};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::{panic::AssertUnwindSafe, time::Instant};
 
@@ -16,6 +16,9 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Asked by machines that must be answered when everybody else is turned away.
 const UNLIMITED: [&str; 3] = ["/health", "/ready", "/metrics"];
+
+/// Who asks here shows a secret in the path, so the handler counts: by the secret when it is one, by the address when it is not.
+const COUNTED_BY_SECRET: [&str; 2] = ["/inbox/{secret}", "/channels/{id}/inbox/{token}"];
 
 pub async fn around(State(doors): State<Doors>, request: Request, next: Next) -> Response {
     // Measures, decides nothing: a held clock would make every request take no time.
@@ -88,13 +91,29 @@ async fn inside(
     if cors::is_preflight(request.method(), request.headers()) {
         return Ok(cors::preflight());
     }
-    if !route.is_some_and(|route| UNLIMITED.contains(&route.as_str())) {
-        let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
-        let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |ConnectInfo(addr)| addr.ip());
+    let free = |route: &MatchedPath| [&UNLIMITED[..], &COUNTED_BY_SECRET].concat().contains(&route.as_str());
+    if !route.is_some_and(free) {
+        let peer = peer(request.extensions());
         let asked = admit(doors, request.headers(), peer, budget).await?;
         request.extensions_mut().insert(asked);
     }
     Ok(next.run(request).await)
+}
+
+fn peer(extensions: &Extensions) -> IpAddr {
+    let peer = extensions.get::<ConnectInfo<SocketAddr>>();
+    peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |ConnectInfo(addr)| addr.ip())
+}
+
+/// Takes one from the budget of the address that a request with an unknown secret comes from.
+pub fn count_stranger(doors: &Doors, parts: &Parts) -> Result<(), Error> {
+    let Some(limiter) = &doors.limiter else { return Ok(()) };
+    limiter.spend(limiter.stranger(peer(&parts.extensions))).map(drop)
+}
+
+/// Takes one from the budget of a caller that a secret in the path has told.
+pub fn count(doors: &Doors, caller: Caller) -> Result<Option<Budget>, Error> {
+    doors.limiter.as_ref().map(|limiter| limiter.spend(caller)).transpose()
 }
 
 /// The parser lets a little more through than is allowed, so that what is too much is said in JSON (failure 26).

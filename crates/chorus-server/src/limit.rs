@@ -23,6 +23,8 @@ pub enum Caller {
     Agent(i64),
     /// An operator's key, by its fingerprint.
     Operator(u64),
+    /// A connection string, by whose it is: a service that serves many agents has a bucket for each.
+    Connection(i64),
     /// Requests without a key and with a wrong one. An IPv6 customer has a whole /64, so that is one caller.
     Address(IpAddr),
     /// A wider network, counted as one while there are too many addresses to keep.
