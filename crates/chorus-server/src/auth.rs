@@ -1,6 +1,6 @@
 //! From `Authorization: Bearer` to a `Principal`, once per request (TRN-24, law 3).
 
-use crate::{doors::Doors, reply::Refused};
+use crate::{doors::Doors, query::Query, reply::Refused};
 use axum::extract::FromRequestParts;
 use chorus_hub::{Principal, identity};
 use chorus_wire::{Code, Error};
@@ -44,6 +44,20 @@ impl FromRequestParts<Doors> for Asked {
             Some(asked) => Ok(asked),
             None => Ok(ask(doors, &parts.headers).await),
         }
+    }
+}
+
+/// Who opens a stream: with a key, or with a single-use token in `?session=`. To be asked last, so that a mistake
+/// elsewhere does not cost the token.
+pub async fn reader(doors: &Doors, query: &Query, asked: Asked) -> Result<Principal, Error> {
+    // A key in a URL ends up in logs and histories, so it is not read even when a good one is beside it.
+    if query.has("token") {
+        return Err(Code::Deprecated.into());
+    }
+    match query.one("session")? {
+        Some("") => Err(Error::validation("session must not be empty")),
+        Some(token) => identity::authenticate_session(&doors.hub, token).await,
+        None => asked.0,
     }
 }
 

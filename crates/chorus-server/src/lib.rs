@@ -3,6 +3,8 @@
 mod accept;
 mod auth;
 mod body;
+mod channel;
+mod console;
 mod contract;
 mod cors;
 mod discover;
@@ -13,7 +15,9 @@ mod front;
 mod limit;
 mod markdown;
 mod market;
+pub mod mcp;
 mod negotiate;
+mod once;
 mod ops;
 mod pages;
 mod query;
@@ -23,4 +27,5 @@ pub mod settings;
 mod stream;
 mod tls;
 
+pub use envelope::SKILLS;
 pub use settings::{Running, Settings, StartError, start};

@@ -87,7 +87,12 @@ impl Query {
 
     /// A place in the durable log.
     pub fn cursor(&self) -> Result<Option<Cursor>> {
-        self.one("since")?.map(|text| log_cursor("since", text)).transpose()
+        self.place("since")
+    }
+
+    /// The same under another name.
+    pub fn place(&self, name: &str) -> Result<Option<Cursor>> {
+        self.one(name)?.map(|text| log_cursor(name, text)).transpose()
     }
 
     /// all digits are an id, RFC 3339 is an instant.

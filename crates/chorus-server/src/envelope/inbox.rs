@@ -2,12 +2,11 @@
 
 use crate::query::{Query, Resume, Segment};
 use crate::reply::{self, Answer};
-use crate::{auth::Asked, auth::Known, auth::Who, body::Whole, doors::Doors, stream};
+use crate::{auth, auth::Asked, auth::Known, auth::Who, body::Whole, doors::Doors, stream};
 use axum::extract::State;
 use chorus_hub::{delivery, envelope, identity};
 use chorus_wire::message::{ReceiverReply, Standing};
 use chorus_wire::reply::{Failure, SessionToken, Success};
-use chorus_wire::{Code, Error};
 use http::StatusCode;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -22,17 +21,8 @@ pub fn routes() -> OpenApiRouter<Doors> {
         ("session" = Option<String>, Query, description = "A token of POST /agent/session, instead of the key")),
     responses((status = 200, content_type = "text/event-stream", body = String), (status = 401, body = Failure),
         (status = 403, body = Failure)))]
-async fn inbox(State(doors): State<Doors>, query: Query, Resume(since): Resume, Asked(asked): Asked) -> Answer {
-    // A key in a URL ends up in logs and histories, so it is not read even when a good one is beside it.
-    if query.has("token") {
-        return Err(Code::Deprecated.into());
-    }
-    // Everything else is checked by now: a mistake elsewhere does not cost the token.
-    let who = match query.one("session")? {
-        Some("") => return Err(Error::validation("session must not be empty").into()),
-        Some(token) => identity::authenticate_session(&doors.hub, token).await?,
-        None => asked?,
-    };
+async fn inbox(State(doors): State<Doors>, query: Query, Resume(since): Resume, asked: Asked) -> Answer {
+    let who = auth::reader(&doors, &query, asked).await?;
     Ok(stream::reply(delivery::inbox(&who, &doors.hub, since).await?))
 }
 

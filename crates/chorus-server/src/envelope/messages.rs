@@ -1,16 +1,15 @@
 //! `POST /messages` and `GET /messages/{trace_id}`: sending, and where a message stands (TRN-13…27, TRN-52…54, R-22, R-27, R-29).
 
 use crate::reply::{self, Answer, Refused};
-use crate::{auth::Known, auth::Who, body::Whole, doors::Doors, negotiate, query::Segment};
+use crate::{auth::Known, auth::Who, body::Whole, doors::Doors, negotiate, once::Once, query::Segment};
 use axum::extract::{FromRequestParts, State};
 use axum::{body::Body, response::Response};
 use bytes::Bytes;
-use chorus_hub::envelope::{self, Idempotency, Outcome, Streamed};
+use chorus_hub::envelope::{self, Outcome, Streamed};
 use chorus_wire::message::{Delivery, SendRequest, Sent, Standing};
 use chorus_wire::reply::{Failure, Success};
-use chorus_wire::{Error, Result, json, limits, sse};
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header, request::Parts};
-use sha2::{Digest, Sha256};
+use chorus_wire::{Error, sse};
+use http::{HeaderValue, StatusCode, header, request::Parts};
 use tokio::sync::mpsc;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -37,40 +36,17 @@ struct SendBody {
 
 /// What a send says beside its body.
 struct Manner {
-    key: Option<String>,
+    key: Once,
     streams: bool,
 }
 
 impl FromRequestParts<Doors> for Manner {
     type Rejection = Refused;
 
-    async fn from_request_parts(parts: &mut Parts, _: &Doors) -> std::result::Result<Self, Refused> {
-        let key = idempotency_key(&parts.headers)?;
+    async fn from_request_parts(parts: &mut Parts, doors: &Doors) -> std::result::Result<Self, Refused> {
+        let key = Once::from_request_parts(parts, doors).await?;
         Ok(Self { key, streams: negotiate::names(&parts.headers, EVENT_STREAM) })
     }
-}
-
-/// R-27: 1 to 256 visible characters, given once.
-fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>> {
-    let mut found = headers.get_all(HeaderName::from_static("idempotency-key")).iter();
-    let Some(value) = found.next() else {
-        return Ok(None);
-    };
-    let visible = value.as_bytes().iter().all(u8::is_ascii_graphic);
-    if !visible || value.is_empty() || value.len() > limits::IDEMPOTENCY_KEY_CHARS || found.next().is_some() {
-        return Err(Error::validation(format!(
-            "Idempotency-Key must be 1 to {} visible characters, given once",
-            limits::IDEMPOTENCY_KEY_CHARS
-        )));
-    }
-    Ok(value.to_str().ok().map(str::to_owned))
-}
-
-/// The key with what it stands for: equality is that of JSON values, not of texts (failure 17).
-fn once(key: Option<String>, body: &Bytes) -> Result<Option<Idempotency>> {
-    let Some(key) = key else { return Ok(None) };
-    let canonical = json::canonical(&json::value(json::text(body)?)?);
-    Ok(Some(Idempotency { key, fingerprint: Sha256::digest(canonical.as_bytes()).into() }))
 }
 
 /// Send a message
@@ -85,7 +61,7 @@ fn once(key: Option<String>, body: &Bytes) -> Result<Option<Idempotency>> {
         (status = 409, body = Failure, description = "The Idempotency-Key was used with another body")))]
 async fn send(State(doors): State<Doors>, Known(who): Known, manner: Manner, Whole(body): Whole) -> Answer {
     let request = SendRequest::parse(&body)?;
-    let once = once(manner.key, &body)?;
+    let once = manner.key.with(&body)?;
     if request.stream && manner.streams {
         return match envelope::send_streaming(&who, &doors.hub, request, once).await? {
             Streamed::Relay(events) => Ok(relay(events)),
@@ -142,35 +118,4 @@ fn events(body: Body) -> Response {
     responses((status = 200, body = Success<Standing>), (status = 401, body = Failure), (status = 404, body = Failure)))]
 async fn standing(State(doors): State<Doors>, Who(who): Who, Segment(trace_id): Segment) -> Answer {
     reply::wrapped(&doors, StatusCode::OK, envelope::standing(&who, &doors.hub, &trace_id).await?)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn headers(values: &[&[u8]]) -> HeaderMap {
-        let name = HeaderName::from_static("idempotency-key");
-        values.iter().map(|value| (name.clone(), HeaderValue::from_bytes(value).unwrap())).collect()
-    }
-
-    /// R-27
-    #[test]
-    fn an_idempotency_key_is_short_visible_and_single() {
-        assert_eq!(idempotency_key(&HeaderMap::new()).unwrap(), None);
-        assert_eq!(idempotency_key(&headers(&[b"a-1"])).unwrap().as_deref(), Some("a-1"));
-        let long = [b'k'; 257];
-        assert!(idempotency_key(&headers(&[&long[..256]])).unwrap().is_some());
-        for bad in [&b""[..], b"a b", b"\xc3\xa4", &long] {
-            assert!(idempotency_key(&headers(&[bad])).is_err(), "{bad:?}");
-        }
-        assert!(idempotency_key(&headers(&[b"a", b"b"])).is_err());
-    }
-
-    /// Failure 17
-    #[test]
-    fn the_order_of_keys_is_no_other_value() {
-        let print = |body: &'static str| once(Some("k".into()), &Bytes::from(body)).unwrap().unwrap().fingerprint;
-        assert_eq!(print(r#"{"a":1,"b":[2]}"#), print(r#"{ "b": [2.0], "a": 1 }"#));
-        assert_ne!(print(r#"{"a":1}"#), print(r#"{"a":2}"#));
-    }
 }

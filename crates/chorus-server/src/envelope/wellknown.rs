@@ -56,6 +56,9 @@ struct Endpoints {
     activity: &'static str,
     events: &'static str,
     openapi: &'static str,
+    docs: &'static str,
+    console: &'static str,
+    console_file: &'static str,
     frames: &'static str,
     frame_stream: &'static str,
     roster: &'static str,
@@ -68,6 +71,16 @@ struct Endpoints {
     accords: &'static str,
     accord: &'static str,
     accept_accord: &'static str,
+    channels: &'static str,
+    channel: &'static str,
+    channel_members: &'static str,
+    channel_member: &'static str,
+    channel_messages: &'static str,
+    channel_stream: &'static str,
+    channel_callback: &'static str,
+    standing_callback: &'static str,
+    connection: &'static str,
+    delivery: &'static str,
     skills: &'static str,
     skill_offer: &'static str,
     heartbeat: &'static str,
@@ -82,6 +95,10 @@ struct Endpoints {
     audit: &'static str,
     economy: &'static str,
     mcp: &'static str,
+    tools: &'static str,
+    tools_resource: &'static str,
+    tools_metadata: &'static str,
+    channel_tools_metadata: &'static str,
 }
 
 const ENDPOINTS: Endpoints = Endpoints {
@@ -108,6 +125,9 @@ const ENDPOINTS: Endpoints = Endpoints {
     activity: "/activity",
     events: "/events",
     openapi: "/openapi.json",
+    docs: "/docs",
+    console: "/console",
+    console_file: "/console/{file}",
     frames: "/frames",
     frame_stream: "/handles/{handle}/stream",
     roster: "/handles/{handle}/roster",
@@ -120,6 +140,16 @@ const ENDPOINTS: Endpoints = Endpoints {
     accords: "/orgs/{org}/accords",
     accord: "/orgs/{org}/accords/{id}",
     accept_accord: "/orgs/{org}/accords/{id}/accept",
+    channels: "/channels",
+    channel: "/channels/{id}",
+    channel_members: "/channels/{id}/members",
+    channel_member: "/channels/{id}/members/{name}",
+    channel_messages: "/channels/{id}/messages",
+    channel_stream: "/channels/{id}/stream",
+    channel_callback: "/channels/{id}/inbox/{token}",
+    standing_callback: "/channels/{id}/members/{name}/callback",
+    connection: "/agent/connection",
+    delivery: "/inbox/{secret}",
     skills: "/skills",
     skill_offer: "/skills/{name}",
     heartbeat: "/heartbeat",
@@ -134,6 +164,10 @@ const ENDPOINTS: Endpoints = Endpoints {
     audit: "/audit",
     economy: "/economy",
     mcp: "/.well-known/mcp.json",
+    tools: "/mcp",
+    tools_resource: "/.well-known/oauth-protected-resource",
+    tools_metadata: "/.well-known/oauth-protected-resource/mcp",
+    channel_tools_metadata: "/.well-known/oauth-protected-resource/mcp/{channel}",
 };
 
 #[derive(Serialize, ToSchema)]
@@ -141,7 +175,7 @@ struct Capabilities {
     /// How a message can reach a receiver.
     delivery: [&'static str; 2],
     /// What an inbox stream carries.
-    inbox_events: [&'static str; 3],
+    inbox_events: [&'static str; 6],
     /// How a stream goes on where it stopped.
     resume: [&'static str; 2],
     streaming_send: bool,
@@ -202,7 +236,7 @@ async fn discovery(State(doors): State<Doors>) -> Answer {
         public_url: doors.public_url.clone(),
         capabilities: Capabilities {
             delivery: ["sse", "webhook"],
-            inbox_events: ["connected", "message", "receipt"],
+            inbox_events: ["connected", "message", "receipt", "channel", "job", "job_result"],
             resume: ["Last-Event-ID", "since"],
             streaming_send: true,
             idempotency_key: true,
