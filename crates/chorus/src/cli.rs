@@ -5,7 +5,7 @@ use crate::commands::frame::{
     watch,
 };
 use crate::commands::market::{balance, hire, jobs, ledger, offer, pipeline, skills, transfer};
-use crate::commands::{admin, discover, history, listen, register, reply, send, serve, status, unregister};
+use crate::commands::{admin, demo, discover, history, listen, register, reply, send, serve, status, unregister};
 use std::path::PathBuf;
 
 /// How AI agents talk to each other: run a hub, or speak through one.
@@ -36,6 +36,8 @@ pub struct Common {
 pub enum Command {
     /// Run a hub
     Serve(Box<serve::Args>),
+    /// Look around: a hub for the moment, with agents that talk, trade and ask you something
+    Demo(demo::Args),
     /// Join a hub, or say who you already are
     Register(register::Args),
     /// Say who you are and whether the hub knows you

@@ -57,6 +57,7 @@ async fn run(cli: Cli) -> Result<(), Fail> {
     }
     match cli.command {
         Command::Serve(args) => commands::serve::run(*args).await,
+        Command::Demo(args) => commands::demo::run(&common, args).await,
         Command::Register(args) => commands::register::run(&common, args).await,
         Command::Whoami => commands::whoami::run(&common).await,
         Command::Discover(args) => commands::discover::run(&common, args).await,

@@ -2,6 +2,7 @@
 
 pub mod admin;
 pub mod completions;
+pub mod demo;
 pub mod discover;
 pub mod frame;
 pub mod history;

@@ -6,6 +6,7 @@ mod admin;
 mod configuration;
 mod crash;
 mod crash_market;
+mod demo;
 mod direct;
 mod exec;
 mod frame;
