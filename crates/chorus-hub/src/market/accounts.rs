@@ -51,7 +51,7 @@ pub async fn audit(
     hub: &Hub,
     owner: Option<String>,
     job_id: Option<String>,
-    before: Option<u64>,
+    before: Option<i64>,
     limit: usize,
 ) -> Result<Audit> {
     let own = match who {
@@ -62,7 +62,6 @@ pub async fn audit(
         }
         Principal::Operator(_) => None,
     };
-    let before = before.map(|id| id.min(i64::MAX as u64) as i64);
     let postings = hub
         .store()
         .read(async move |tx| {
@@ -85,7 +84,7 @@ fn shown(posting: Written) -> Posting {
     };
     let amount = posting.amount;
     Posting {
-        id: posting.id as u64,
+        id: posting.id,
         kind: posting.kind,
         amount,
         entries: [

@@ -18,13 +18,13 @@ pub fn routes() -> OpenApiRouter<Doors> {
 #[utoipa::path(get, path = "/audit", tag = "market", security(("agent_key" = []), ("operator_key" = [])),
     params(("job_id" = Option<String>, Query, description = "Only those of this job"),
         ("owner_id" = Option<String>, Query, description = "Only those that concern this owner"),
-        ("before" = Option<u64>, Query, description = "Only those before this id: the next page"),
+        ("before" = Option<i64>, Query, description = "Only those before this id: the next page"),
         ("limit" = Option<u64>, Query, description = "At most this many, up to 1000")),
     responses((status = 200, body = Audit), (status = 401, body = MarketFailure), (status = 403, body = MarketFailure),
         (status = 404, body = MarketFailure)))]
 async fn audit(State(doors): State<Doors>, Known(who): Known, query: Query) -> Answer {
     let text = |name: &str| query.one(name).map(|value| value.map(str::to_owned));
-    let before = query.one("before")?.map(|id| id.parse::<u64>());
+    let before = query.one("before")?.map(|id| id.parse::<i64>());
     let before = before.transpose().map_err(|_| Error::validation("before must be the id of a posting"))?;
     let limit = query.limit(limits::AUDIT_PAGE)?;
     let found = market::audit(&who, &doors.hub, text("owner_id")?, text("job_id")?, before, limit).await?;

@@ -40,6 +40,7 @@ mod market_endings;
 mod market_jobs;
 mod market_ledger;
 mod market_reputation;
+mod market_retention;
 mod market_skills;
 mod mutations;
 mod operator;

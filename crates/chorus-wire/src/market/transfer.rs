@@ -116,8 +116,9 @@ pub struct Audit {
 /// One movement of credits; its entries sum to zero (law 7).
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Posting {
-    pub id: u64,
-    /// `grant`, `issue`, `transfer`, `hold`, `pay` or `release`.
+    /// Below zero for an `opening`, which comes before all others (D-33).
+    pub id: i64,
+    /// `grant`, `issue`, `transfer`, `hold`, `pay`, `release`, or `opening` for all that was before the time that is kept.
     pub kind: String,
     pub amount: Credits,
     pub entries: [PostingEntry; 2],

@@ -2,16 +2,18 @@
 
 use super::{JobRef, hold, release, settle};
 use crate::store::ledger::{self, Account, Asked, NewPosting};
-use crate::store::{Entry, Publish, Store, market};
+use crate::store::{Entry, Publish, Store, market, retention};
 use crate::{Clock, Result};
 use chorus_wire::market::credits::Credits;
 use chorus_wire::{Code, Error, time::Micros};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 const OWNERS: i64 = 4;
 const JOBS: i64 = 5;
+const DAY: Duration = Duration::from_secs(24 * 3600);
 
 struct Nobody;
 
@@ -51,6 +53,10 @@ enum Step {
     Release {
         job: i64,
     },
+    /// Time passes, and what is older than the time that is kept is trimmed.
+    Trim {
+        days: u64,
+    },
     /// A transfer in a piece of work that fails after it.
     Undone {
         from: i64,
@@ -71,6 +77,7 @@ fn step() -> impl Strategy<Value = Step> {
         (owner.clone(), job.clone(), amount.clone()).prop_map(|(owner, job, amount)| Step::Hold { owner, job, amount }),
         (job.clone(), owner.clone(), 0..=60i64).prop_map(|(job, payee, paid)| Step::Settle { job, payee, paid }),
         job.prop_map(|job| Step::Release { job }),
+        (0..5u64).prop_map(|days| Step::Trim { days }),
         (owner.clone(), owner, amount).prop_map(|(from, to, amount)| Step::Undone { from, to, amount }),
     ]
 }
@@ -140,6 +147,7 @@ impl Model {
                 self.give(payer, held);
                 true
             }
+            Step::Trim { .. } => true,
             Step::Undone { .. } => false,
         }
     }
@@ -156,12 +164,13 @@ async fn performed(store: &Store, model: &Model, step: Step) -> Result<()> {
         | Step::Hold { .. }
         | Step::Settle { .. }
         | Step::Release { .. }
+        | Step::Trim { .. }
         | Step::Undone { .. } => {}
     }
     let payer = |job: i64| payer(job).unwrap_or_default();
     let held_by = match step {
         Step::Settle { job, .. } | Step::Release { job } => payer(job),
-        Step::Grant { .. } | Step::Transfer { .. } | Step::Hold { .. } | Step::Undone { .. } => 0,
+        Step::Grant { .. } | Step::Transfer { .. } | Step::Hold { .. } | Step::Trim { .. } | Step::Undone { .. } => 0,
     };
     let named = |id: i64| JobRef { id, job_id: "job" };
     store
@@ -185,6 +194,11 @@ async fn performed(store: &Store, model: &Model, step: Step) -> Result<()> {
                 settle(txn, named(job), held_by, payee, Credits::hundredths(paid)).await
             }
             Step::Release { job } => release(txn, named(job), held_by).await,
+            Step::Trim { .. } => {
+                let keep = Some(txn.now().minus(2 * DAY));
+                while retention::step(txn, keep).await? {}
+                Ok(())
+            }
         })
         .await
 }
@@ -244,9 +258,12 @@ proptest! {
         runtime.block_on(async {
             let dir = tempfile::tempdir().unwrap();
             let clock = Clock::held(Micros(1_774_000_000_000_000));
-            let store = Store::open(dir.path(), None, clock, Arc::new(Nobody)).await.unwrap();
+            let store = Store::open(dir.path(), None, clock.clone(), Arc::new(Nobody)).await.unwrap();
             let mut model = Model::default();
             for step in steps {
+                if let Step::Trim { days } = step {
+                    clock.advance(DAY * days as u32);
+                }
                 let done = performed(&store, &model, step).await;
                 assert_eq!(model.tries(step), done.is_ok(), "{step:?}: {done:?}");
                 agrees(&store, &model).await;
