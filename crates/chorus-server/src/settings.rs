@@ -106,8 +106,9 @@ pub async fn start(settings: Settings) -> Result<Running, StartError> {
     let listener = TcpListener::bind(settings.listen).await.map_err(refused)?;
     let addr = listener.local_addr().map_err(refused)?;
     let url = url_of(addr, tls.is_some());
-    let hub = Hub::open(settings.hub.clone()).await?;
     let public = settings.public_url.as_deref().unwrap_or(&url).trim_end_matches('/').to_owned();
+    // The hub gives it to others too, long after the request that led to it.
+    let hub = Hub::open(Options { public_url: public.clone(), ..settings.hub.clone() }).await?;
     let doors = Doors::new(hub.clone(), public, &settings);
     let (stop, stopped) = watch::channel(false);
     let serving = tokio::spawn(accept::serve(listener, tls, router::build(doors), stopped));

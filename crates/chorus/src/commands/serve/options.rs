@@ -67,6 +67,15 @@ pub struct Options {
     #[arg(long, value_name = "CREDITS", env = "CHORUS_OPENING_GRANT", value_parser = grant)]
     #[serde(alias = "opening_grant", deserialize_with = "file_grant")]
     opening_grant: Option<Credits>,
+    /// The key that others' connection strings are sealed with [default: seal.key in the data directory]; hubs on one database
+    /// need the same
+    #[arg(long, value_name = "FILE", env = "CHORUS_SEAL_KEY_FILE")]
+    #[serde(alias = "seal_key_file")]
+    seal_key_file: Option<PathBuf>,
+    /// Steps from agent to agent that may follow a person's word in a channel [default: 8]
+    #[arg(long, value_name = "N", env = "CHORUS_AGENT_TURNS")]
+    #[serde(alias = "agent_turns")]
+    agent_turns: Option<u32>,
     /// Let endpoints be on loopback and private addresses: for tests and closed networks
     #[arg(
         long,
@@ -139,6 +148,8 @@ impl Options {
             max_agents: self.max_agents.or(other.max_agents),
             webhook_timeout: self.webhook_timeout.or(other.webhook_timeout),
             opening_grant: self.opening_grant.or(other.opening_grant),
+            seal_key_file: self.seal_key_file.or(other.seal_key_file),
+            agent_turns: self.agent_turns.or(other.agent_turns),
             allow_private_endpoints: self.allow_private_endpoints.or(other.allow_private_endpoints),
             tls_cert: self.tls_cert.or(other.tls_cert),
             tls_key: self.tls_key.or(other.tls_key),
@@ -175,6 +186,8 @@ impl Options {
         hub.allow_private_endpoints = self.allow_private_endpoints.unwrap_or(hub.allow_private_endpoints);
         hub.webhook_timeout = self.webhook_timeout.map_or(hub.webhook_timeout, |span| span.0);
         hub.opening_grant = self.opening_grant.unwrap_or(hub.opening_grant);
+        hub.seal_key_file = self.seal_key_file;
+        hub.agent_turns = self.agent_turns.unwrap_or(hub.agent_turns);
         hub.retain = self.retain.map(|span| span.0);
         Ok(settings)
     }
