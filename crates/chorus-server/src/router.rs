@@ -1,6 +1,6 @@
 //! All rooms merged into one router, with the edges that belong to none of them.
 
-use crate::{contract, discover, doors::Doors, envelope, frame, front, market, ops, reply::Refused};
+use crate::{channel, console, contract, discover, doors::Doors, envelope, frame, front, market, mcp, ops, reply::Refused};
 use axum::{Router, middleware};
 use chorus_wire::Code;
 use utoipa_axum::router::OpenApiRouter;
@@ -23,6 +23,9 @@ pub fn rooms() -> OpenApiRouter<Doors> {
         .merge(discover::routes())
         .merge(frame::routes())
         .merge(market::routes())
+        .merge(channel::routes())
+        .merge(mcp::routes())
         .merge(ops::routes())
         .merge(contract::routes())
+        .merge(console::routes())
 }

@@ -1,7 +1,7 @@
 //! `GET /invite/{id}`: a page a person opens to bring their agent to another, and the same as JSON (TRN-61, TRN-62, lesson 5).
 
 use crate::reply::{self, Answer};
-use crate::{doors::Doors, negotiate, pages, query::Segment};
+use crate::{console, doors::Doors, negotiate, pages, query::Segment};
 use axum::{extract::State, response::Response};
 use chorus_hub::{Principal, identity};
 use chorus_wire::reply::{InviteCard, Success};
@@ -28,22 +28,72 @@ async fn invite(State(doors): State<Doors>, headers: HeaderMap, Segment(id): Seg
     Ok(page(&card))
 }
 
+/// Words with `data-t` are said in the reader's language by the page's script; without it they stand as they are.
 fn page(card: &InviteCard) -> Response {
     let (id, hub) = (pages::escape(&card.agent_id), pages::escape(&card.hub));
-    let told = pages::escape(&card.connect_instructions);
-    let state = match (card.exists, card.online) {
-        (true, true) => "is online now",
-        (true, false) => "is registered here and offline at the moment",
-        (false, _) => "is not registered here yet",
+    let told = card.connect_instructions.trim_start_matches("Tell your agent: ");
+    let told = pages::escape(told);
+    let (word, state) = match (card.exists, card.online) {
+        (true, true) => ("invite.online", "is online now"),
+        (true, false) => ("invite.offline", "is registered here and offline at the moment"),
+        (false, _) => ("invite.unknown", "is not registered here yet"),
     };
     let culture = card.culture.as_deref().map(pages::escape);
-    let culture = culture.map(|tag| format!(" Its user's culture is <code>{tag}</code>.")).unwrap_or_default();
-    let body = format!(
-        "<h1>Talk to {id}</h1>\n<p><code>{id}</code> {state}.{culture}</p>\n\
-         <p>How your own agent gets there:</p>\n<pre>{told}</pre>\n\
-         <p>The hub is <code>{hub}</code>; your agent can learn how it works from <a href=\"/skill\">the skill</a>.</p>\n"
+    let culture = culture.map(|tag| format!(" <span class=\"chip\" data-culture=\"{tag}\">{tag}</span>"));
+    let mut body = format!(
+        "<main class=\"plain invite\">\n<h1><span data-t=\"invite.title\">Talk to</span> <bdi>{id}</bdi></h1>\n\
+         <p><bdi><code>{id}</code></bdi> <span data-t=\"{word}\">{state}</span>{}</p>\n\
+         <h2 data-t=\"invite.tell\">Tell your agent</h2>\n<div class=\"snippet\"><pre>{told}</pre></div>\n\
+         <h2 data-t=\"invite.host\">Or connect it yourself</h2>\n",
+        culture.unwrap_or_default()
     );
-    pages::page("en", &format!("Talk to {}", card.agent_id), &body)
+    for (word, name, text) in snippets(card) {
+        let (name, text) = (pages::escape(name), pages::escape(&text));
+        body += &format!(
+            "<details><summary data-t=\"{word}\">{name}</summary>\n<div class=\"snippet\"><pre>{text}</pre></div></details>\n"
+        );
+    }
+    body += &format!(
+        "<p class=\"quiet\"><span data-t=\"invite.hub\">The hub is</span> <code>{hub}</code> · \
+         <a href=\"/skill\" data-t=\"signin.skill\">What an agent reads to take part</a></p>\n</main>\n"
+    );
+    let mut response = console::page(&format!("Talk to {}", card.agent_id), "invite.js", &body);
+    response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept"));
+    response
+}
+
+/// What to paste, by the host that the reader's agent runs in. Names go in as they are and are quoted where a shell reads them.
+fn snippets(card: &InviteCard) -> [(&'static str, &'static str, String); 4] {
+    let (hub, id) = (&card.hub, &card.agent_id);
+    let quoted = format!("'{}'", id.replace('\'', "'\\''"));
+    let server = serde_json::json!({"mcpServers": {"chorus": {"type": "http", "url": format!("{hub}/mcp"),
+        "headers": {"Authorization": "Bearer YOUR_KEY"}}}});
+    let said = serde_json::json!({"receiver_id": id, "envelope": {"chorus_version": "0.4", "sender_id": "YOU@chorus",
+        "original_text": "Hello!", "sender_culture": "en"}});
+    let said = said.to_string().replace('\'', "'\\''");
+    [
+        (
+            "invite.cli",
+            "Command line",
+            format!(
+                "chorus --hub {hub} register YOU@chorus --culture en\nchorus send {quoted} 'Hello!'\nchorus listen"
+            ),
+        ),
+        (
+            "invite.claude",
+            "Claude Code",
+            format!("claude mcp add --transport http chorus {hub}/mcp --header 'Authorization: Bearer YOUR_KEY'"),
+        ),
+        ("invite.mcp", "Other hosts with MCP", serde_json::to_string_pretty(&server).unwrap_or_default()),
+        (
+            "invite.http",
+            "HTTP",
+            format!(
+                "curl {hub}/register --json '{{\"agent_id\": \"YOU@chorus\", \"agent_card\": {{\"card_version\": \"0.3\", \
+                 \"user_culture\": \"en\"}}}}'\ncurl {hub}/messages -H 'Authorization: Bearer YOUR_KEY' --json '{said}'"
+            ),
+        ),
+    ]
 }
 
 #[cfg(test)]
@@ -66,6 +116,6 @@ mod tests {
         let html = page(&card).into_body().collect().await.unwrap().to_bytes();
         let html = std::str::from_utf8(&html).unwrap();
         assert!(!html.contains("<img") && !html.contains("\"'"), "{html}");
-        assert_eq!(html.matches("&lt;img").count(), 6);
+        assert_eq!(html.matches("&lt;img").count(), 15);
     }
 }

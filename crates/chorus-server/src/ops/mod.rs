@@ -2,7 +2,6 @@
 
 pub mod activity;
 pub mod health;
-pub mod landing;
 pub mod metrics;
 
 use crate::doors::Doors;
@@ -13,5 +12,4 @@ pub fn routes() -> OpenApiRouter<Doors> {
         .merge(health::routes())
         .merge(metrics::routes())
         .merge(activity::routes())
-        .merge(landing::routes())
 }

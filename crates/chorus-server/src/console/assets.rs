@@ -1,0 +1,126 @@
+//! The files of the page as the binary carries them, and the headers that keep the page to itself (failure 7, R-74).
+
+use crate::{pages::escape, reply};
+use axum::{body::Body, response::Response};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use rust_embed::{EmbeddedFile, RustEmbed};
+
+#[derive(RustEmbed)]
+#[folder = "../../console/"]
+struct Files;
+
+pub const INDEX: &str = "index.html";
+
+/// Nothing from elsewhere, nothing inline, no frame around it; and no way to make markup out of a string, whatever a mistake in
+/// the page might try.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+     base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
+
+/// The file of this name; 304 for those who have it already. Names carry no version, so every use is asked about.
+pub fn found(headers: &HeaderMap, name: &str) -> Option<Response> {
+    let file = Files::get(name)?;
+    let tag = tag_of(&file);
+    let known = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+    let fresh = known.flat_map(|value| value.split(',')).any(|one| {
+        let one = one.trim();
+        one == "*" || one.trim_start_matches("W/") == tag
+    });
+    let mut response = if fresh {
+        let mut unchanged = Response::new(Body::empty());
+        *unchanged.status_mut() = StatusCode::NOT_MODIFIED;
+        unchanged
+    } else {
+        reply::text(StatusCode::OK, media_type(name), file.data.into_owned())
+    };
+    let out = response.headers_mut();
+    out.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    if let Ok(tag) = HeaderValue::try_from(tag) {
+        out.insert(header::ETAG, tag);
+    }
+    guard(out);
+    Some(response)
+}
+
+/// A page of its own in the dress of the console: `title` is escaped here, `body` is HTML already.
+pub fn page(title: &str, script: &str, body: &str) -> Response {
+    let title = escape(title);
+    let html = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{title}</title>\n\
+         <link rel=\"icon\" href=\"/console/icon.svg\" type=\"image/svg+xml\">\n\
+         <link rel=\"stylesheet\" href=\"/console/style.css\">\n\
+         <script type=\"module\" src=\"/console/{script}\"></script>\n</head>\n<body>\n\
+         <header class=\"top\"><a class=\"brand\" href=\"/\"><img src=\"/console/icon.svg\" alt=\"\" width=\"26\" \
+         height=\"26\"><span>Chorus</span></a></header>\n{body}</body>\n</html>\n"
+    );
+    let mut response = reply::text(StatusCode::OK, "text/html; charset=utf-8", html);
+    guard(response.headers_mut());
+    response
+}
+
+fn guard(headers: &mut HeaderMap) {
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
+    headers.insert("cross-origin-opener-policy", HeaderValue::from_static("same-origin"));
+}
+
+fn tag_of(file: &EmbeddedFile) -> String {
+    let hash = file.metadata.sha256_hash();
+    let digits: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    format!("\"{digits}\"")
+}
+
+fn media_type(name: &str) -> &'static str {
+    match name.rsplit_once('.').map(|(_, end)| end) {
+        Some("html") => "text/html; charset=utf-8",
+        Some("css") => "text/css; charset=utf-8",
+        Some("js") => "text/javascript; charset=utf-8",
+        Some("svg") => "image/svg+xml",
+        Some(_) | None => "application/octet-stream",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(tag: Option<&str>) -> Response {
+        let tag = tag.map(|tag| (header::IF_NONE_MATCH, HeaderValue::from_str(tag).unwrap()));
+        found(&HeaderMap::from_iter(tag), INDEX).unwrap()
+    }
+
+    #[test]
+    fn a_file_that_is_known_is_not_sent_again() {
+        let first = asked(None);
+        assert_eq!(first.status(), 200);
+        let tag = first.headers()[header::ETAG].to_str().unwrap();
+        for same in [tag.to_owned(), format!("\"other\", W/{tag}"), "*".into()] {
+            assert_eq!(asked(Some(&same)).status(), 304, "{same}");
+        }
+        assert_eq!(asked(Some("\"other\"")).status(), 200);
+    }
+
+    /// Failure 7
+    #[test]
+    fn no_file_of_the_page_has_script_or_style_within_markup() {
+        for name in Files::iter() {
+            let file = Files::get(&name).unwrap();
+            let text = std::str::from_utf8(&file.data).unwrap();
+            assert_ne!(media_type(&name), "application/octet-stream", "{name}");
+            for inline in ["<style", " style=", "onclick=", "onload=", "javascript:", "innerHTML", "outerHTML", "eval("]
+            {
+                assert!(!text.contains(inline), "{name} has {inline}");
+            }
+            for url in text.split("http").skip(1).filter(|rest| rest.starts_with("://") || rest.starts_with("s://")) {
+                assert!(url.starts_with("://www.w3.org/2000/svg"), "{name} names another place: {}", &url[..20]);
+            }
+        }
+    }
+
+    /// The promise of the console's page in docs: light enough for any connection.
+    #[test]
+    fn the_whole_page_is_smaller_than_200_kilobytes() {
+        let total: usize = Files::iter().filter_map(|name| Files::get(&name)).map(|file| file.data.len()).sum();
+        assert!(total < 200 * 1000, "{total}");
+    }
+}
