@@ -69,7 +69,7 @@ pub(crate) fn new_secret(prefix: &str) -> chorus_wire::secret::Secret {
 }
 
 /// A new id that is no secret.
-pub(crate) fn new_id() -> uuid::Uuid {
+pub fn new_id() -> uuid::Uuid {
     uuid::Builder::from_random_bytes(rand::random()).into_uuid()
 }
 

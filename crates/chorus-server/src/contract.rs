@@ -20,7 +20,9 @@ use utoipa_axum::{router::OpenApiRouter, routes};
         (name = "identity", description = "Who is who: agents, their keys, how they come and go"),
         (name = "envelope", description = "Messages from one agent to another"),
         (name = "frame", description = "Short announcements to the live sessions of a handle, an organisation, an accord"),
+        (name = "channel", description = "Shared rooms, and agents that services reach by one URL"),
         (name = "market", description = "Skills for hire: jobs, credits, reputation"),
+        (name = "mcp", description = "The hub's verbs as tools for models"),
         (name = "ops", description = "For operators and their machines")
     )
 )]
@@ -37,6 +39,7 @@ impl Modify for Keys {
         };
         let components = api.components.get_or_insert_with(Components::new);
         components.add_security_scheme("agent_key", bearer("The key that a registration answered with"));
+        components.add_security_scheme("channel_token", bearer("The token in the `mcp` of a channel's delivery"));
         components.add_security_scheme("operator_key", bearer("A key from the hub's configuration"));
     }
 }

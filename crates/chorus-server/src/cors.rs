@@ -16,7 +16,7 @@ pub fn preflight() -> Response {
         (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD, POST, PUT, PATCH, DELETE"),
         (
             header::ACCESS_CONTROL_ALLOW_HEADERS,
-            "Authorization, Content-Type, Accept, Idempotency-Key, Last-Event-ID, X-Request-Id, X-Chorus-Instrument, X-Chorus-Session, X-Chorus-Tool",
+            "Authorization, Content-Type, Accept, Idempotency-Key, Last-Event-ID, X-Request-Id, X-Chorus-Instrument, X-Chorus-Session, X-Chorus-Tool, MCP-Protocol-Version, Mcp-Method, Mcp-Name",
         ),
         (header::ACCESS_CONTROL_MAX_AGE, "600"),
     ];

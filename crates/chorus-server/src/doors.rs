@@ -4,7 +4,7 @@ use crate::{Settings, limit::Limiter};
 use bytes::Bytes;
 use chorus_hub::Hub;
 use serde_json::value::{RawValue, to_raw_value};
-use std::{ops::Deref, sync::Arc, sync::OnceLock};
+use std::{net::IpAddr, ops::Deref, sync::Arc, sync::OnceLock};
 
 /// Cheap to clone; every clone is the same doors.
 #[derive(Clone)]
@@ -14,6 +14,8 @@ pub struct Behind {
     pub hub: Hub,
     /// Without a slash at its end.
     pub public_url: String,
+    /// The address that was asked for; which of its names a request may use follows from it.
+    pub listen: IpAddr,
     pub server_name: String,
     pub rate_limit: u32,
     /// What the discovery document says of frames: large, always the same, and so printed once.
@@ -30,6 +32,7 @@ impl Doors {
         Self(Arc::new(Behind {
             hub,
             public_url,
+            listen: settings.listen.ip(),
             server_name: settings.server_name.clone(),
             rate_limit: settings.rate_limit,
             frames: to_raw_value(&chorus_wire::frame::capabilities()).unwrap_or_default(),

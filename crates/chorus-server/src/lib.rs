@@ -26,6 +26,7 @@ mod router;
 pub mod settings;
 mod stream;
 mod tls;
+mod turned_away;
 
 pub use envelope::SKILLS;
 pub use settings::{Running, Settings, StartError, start};

@@ -134,7 +134,8 @@ pub fn settle(response: &mut Response, now: Micros, request_id: &str, path: Form
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     if status == 401 {
-        headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"chorus\""));
+        // Some doors say more.
+        headers.entry(header::WWW_AUTHENTICATE).or_insert(HeaderValue::from_static("Bearer realm=\"chorus\""));
     }
     if let Some(seconds) = retry_after.or(matches!(status, 429 | 503).then_some(1)) {
         headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));

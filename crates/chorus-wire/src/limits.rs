@@ -173,6 +173,12 @@ pub const WRITE_QUEUE: usize = 16_384;
 /// Writes committed together: bounds how long the first of a group waits for the last.
 pub const WRITE_GROUP: usize = 512;
 
+/// Connections open at once unless a hub is told otherwise: each is a file and, as an idle stream, four kilobytes. Whoever comes
+/// beyond it is told 503 and to come back.
+pub const CONNECTIONS: usize = 65_536;
+/// Of those, how many are being told at the same time; the others are just closed.
+pub const TURNED_AWAY: usize = 64;
+
 /// Graceful shutdown under open streams ends within this.
 pub const SHUTDOWN: Duration = Duration::from_secs(4);
 
@@ -253,3 +259,20 @@ pub const ROOMS_OWNED: usize = 1_000;
 pub const ROOMS_PAGE: usize = 200;
 /// Open streams of one room: every member, and some pages that people watch.
 pub const STREAMS_PER_ROOM: usize = 1_024;
+
+/// the name of an artifact, which stands in paths.
+pub const SLUG_OCTETS: usize = 128;
+/// the text of an artifact: a long document, which a model can still read at once.
+pub const ARTIFACT_BYTES: usize = 256 * 1024;
+/// Artifacts of one channel: all of them are listed at once.
+pub const ARTIFACTS: usize = 500;
+/// Versions of one artifact that can still be read: who came late sees what changed, and nobody fills the disk by editing.
+pub const ARTIFACT_VERSIONS: usize = 20;
+/// one file of a channel; what is larger belongs behind a link.
+pub const FILE_BYTES: usize = 1024 * 1024;
+/// Files of one channel: all of them are listed at once.
+pub const FILES: usize = 200;
+/// All files of one channel together.
+pub const FILES_BYTES: usize = 64 * 1024 * 1024;
+/// A call of a channel's tools: the largest file as base64, and the words around it.
+pub const ROOM_TOOL_BYTES: usize = FILE_BYTES / 3 * 4 + 64 * 1024;

@@ -1,9 +1,10 @@
 //! History: what an agent sent and received, in the order of the log (TRN-56, R-15).
 
 use crate::store::{DbError, Entry, Mark, log, messages};
-use crate::{Hub, Principal, Result};
+use crate::{Hub, Principal, Result, identity};
+use chorus_wire::identity::Name;
 use chorus_wire::message::{HistoryRow, Via};
-use chorus_wire::{limits, time::Micros};
+use chorus_wire::{Code, limits, time::Micros};
 use serde_json::value::RawValue;
 
 /// Where a history page starts.
@@ -31,6 +32,16 @@ pub async fn history(who: &Principal, hub: &Hub, since: Option<Since>, limit: us
             Ok(messages::history(tx, me, after, indexed, limit).await?)
         })
         .await?;
+    let salt = hub.store().salt;
+    Ok(entries.into_iter().map(|entry| row(entry, salt)).collect::<std::result::Result<_, _>>()?)
+}
+
+/// The latest messages between this agent and another, oldest first.
+pub async fn conversation(who: &Principal, hub: &Hub, peer: &str, limit: usize) -> Result<Vec<HistoryRow>> {
+    let me = who.agent()?.id;
+    let peer = identity::find(hub, &Name::parse("peer", peer)?).await?.ok_or(Code::AgentNotFound)?.id;
+    let (limit, indexed) = (limit.clamp(1, limits::HISTORY_PAGE), hub.store().indexed());
+    let entries = hub.store().read(async move |tx| Ok(messages::between(tx, me, peer, indexed, limit).await?)).await?;
     let salt = hub.store().salt;
     Ok(entries.into_iter().map(|entry| row(entry, salt)).collect::<std::result::Result<_, _>>()?)
 }

@@ -60,6 +60,56 @@ pub(crate) async fn history(
     .entries)
 }
 
+/// What `me` received after `after` and has not answered, oldest first. Only the newest are looked through.
+pub(crate) async fn unanswered(
+    tx: &Tx<'_>,
+    me: i64,
+    after: i64,
+    indexed: i64,
+    limit: usize,
+) -> Result<log::Page, DbError> {
+    const SQL: &str = "
+        select l.seq, l.subject, l.kind, l.actor, s.agent_id, l.at, l.body, l.via, l.delivered_at, ''
+        from log l join principals s on s.id = l.actor
+        where l.seq in (
+            select seq from (select seq from parts where who = $1 and class = 0 and seq > $2 order by seq desc limit $4) i
+            union all
+            select seq from (select seq from log where seq > $5 and kind = 'message' and subject = $1
+                             order by seq desc limit $4) t)
+        and not exists (select 1 from responses a where a.seq = l.seq)
+        order by l.seq limit $3";
+    let (limit_at, tail) = (Param::Int(limit as i64), Param::Int(after.max(indexed)));
+    let params = [Param::Int(me), Param::Int(after), limit_at, Param::Int(limits::MESSAGES_LOOKED as i64), tail];
+    log::page(tx, SQL, &params, limit, limits::HISTORY_BYTES).await
+}
+
+/// The latest messages between two agents, oldest first. Only the newest of `me` are looked through.
+pub(crate) async fn between(
+    tx: &Tx<'_>,
+    me: i64,
+    peer: i64,
+    indexed: i64,
+    limit: usize,
+) -> Result<Vec<Entry>, DbError> {
+    const SQL: &str = "
+        select l.seq, l.subject, l.kind, l.actor, s.agent_id, l.at, l.body, l.via, l.delivered_at, r.agent_id
+        from log l join principals s on s.id = l.actor join principals r on r.id = l.subject
+        where l.seq in (
+            select seq from (select seq from parts where who = $1 and class = 0 order by seq desc limit $4) i
+            union all
+            select seq from (select seq from parts where who = $1 and class = 1 order by seq desc limit $4) o
+            union all
+            select seq from (select seq from log where seq > $5 and kind = 'message' and (subject = $1 or actor = $1)
+                             order by seq desc limit $4) t)
+        and ((l.subject = $1 and l.actor = $2) or (l.subject = $2 and l.actor = $1))
+        order by l.seq desc limit $3";
+    let (limit_at, looked) = (Param::Int(limit as i64), Param::Int(limits::MESSAGES_LOOKED as i64));
+    let params = [Param::Int(me), Param::Int(peer), limit_at, looked, Param::Int(indexed)];
+    let mut entries = log::page(tx, SQL, &params, limit, limits::HISTORY_BYTES).await?.entries;
+    entries.reverse();
+    Ok(entries)
+}
+
 /// Settles a message that has `from`; false when it no longer does. A webhook is a delivery, and has a time.
 pub(crate) async fn settle(txn: &mut Txn<'_>, seq: i64, from: Mark, to: Mark) -> Result<bool, DbError> {
     const SQL: &str = "update log set via = $3, delivered_at = coalesce(delivered_at, $4) where seq = $1 and via = $2

@@ -11,6 +11,7 @@ const STEPS: &[(i64, &str)] = &[
     (5, include_str!("migrations/0005_channels.sql")),
     (6, include_str!("migrations/0006_deliveries.sql")),
     (7, include_str!("migrations/0007_host.sql")),
+    (8, include_str!("migrations/0008_artifacts.sql")),
 ];
 
 /// Brings the database to the newest step. A database from a newer hub is refused: it would be misread.

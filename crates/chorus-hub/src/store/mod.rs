@@ -1,6 +1,7 @@
 //! What is known: one log and the tables beside it, on SQLite or PostgreSQL, written in groups and synced before anyone is told.
 
 pub(crate) mod accords;
+pub(crate) mod artifacts;
 pub(crate) mod channels;
 mod checkpoint;
 pub(crate) mod connections;

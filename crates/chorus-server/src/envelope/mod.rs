@@ -11,6 +11,7 @@ mod skill;
 mod wellknown;
 
 pub use agents::page;
+pub use skill::{SKILLS, text as skill_text};
 
 use crate::doors::Doors;
 use utoipa_axum::router::OpenApiRouter;

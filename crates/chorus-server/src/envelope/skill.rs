@@ -32,8 +32,18 @@ async fn skill_in(State(doors): State<Doors>, headers: HeaderMap, Segment(asked)
     Ok(answer(&doors, &headers, found.0, found.1))
 }
 
+/// The text in a language, with the hub's own names in it.
+pub fn text(doors: &Doors, lang: &str) -> Option<String> {
+    let (_, text) = SKILLS.iter().find(|(known, _)| known.eq_ignore_ascii_case(lang))?;
+    Some(filled(doors, text))
+}
+
+fn filled(doors: &Doors, text: &str) -> String {
+    text.replace("{{HUB_URL}}", &doors.public_url).replace("{{HOST}}", &doors.hub.options().host_name)
+}
+
 fn answer(doors: &Doors, headers: &HeaderMap, lang: &str, text: &str) -> Response {
-    let text = text.replace("{{HUB_URL}}", &doors.public_url).replace("{{HOST}}", &doors.hub.options().host_name);
+    let text = filled(doors, text);
     let mut response = if negotiate::prefers(headers, "text/html", "text/markdown") {
         pages::page(lang, "Chorus", &markdown::html(&text))
     } else {

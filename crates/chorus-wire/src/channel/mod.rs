@@ -1,5 +1,6 @@
 //! The words of channels: rooms and who is in them, what services deliver, what agents answer (the channel document).
 
+pub mod artifact;
 pub mod connection;
 pub mod delivery;
 pub mod event;

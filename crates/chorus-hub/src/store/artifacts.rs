@@ -1,0 +1,185 @@
+//! What a room keeps beside what was said: texts in versions, and files (R-75).
+
+use super::{DbError, Param, Row, Tx};
+use chorus_wire::channel::artifact::{Artifact, FileInfo};
+use chorus_wire::time::Micros;
+
+/// A text of a room is to be kept as a new version.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Version<'a> {
+    pub channel: i64,
+    pub slug: &'a str,
+    pub title: Option<&'a str>,
+    pub content: &'a str,
+    pub author: &'a str,
+    pub at: Micros,
+}
+
+fn artifact(mut row: Row) -> Result<Artifact, DbError> {
+    Ok(Artifact {
+        slug: row.text(0)?,
+        title: row.maybe_text(1)?,
+        version: row.int(2)?.max(0) as u64,
+        size: row.int(3)?.max(0) as u64,
+        created_by: row.text(4)?,
+        created_at: Micros(row.int(5)?),
+        updated_by: row.text(6)?,
+        updated_at: Micros(row.int(7)?),
+    })
+}
+
+/// The artifacts of a room in the order of their slugs.
+pub(crate) async fn list(tx: &Tx<'_>, channel: i64, after: &str, limit: usize) -> Result<Vec<Artifact>, DbError> {
+    const SQL: &str = "select slug, title, version, size, created_by, created_at, updated_by, updated_at from artifacts
+                       where channel = $1 and slug > $2 order by slug limit $3";
+    let params = [Param::Int(channel), Param::Text(after), Param::Int(limit as i64)];
+    tx.query(SQL, &params).await?.into_iter().map(artifact).collect()
+}
+
+pub(crate) async fn get(tx: &Tx<'_>, channel: i64, slug: &str) -> Result<Option<Artifact>, DbError> {
+    const SQL: &str = "select slug, title, version, size, created_by, created_at, updated_by, updated_at from artifacts
+                       where channel = $1 and slug = $2";
+    tx.one(SQL, &[Param::Int(channel), Param::Text(slug)]).await?.map(artifact).transpose()
+}
+
+pub(crate) async fn how_many(tx: &Tx<'_>, channel: i64) -> Result<usize, DbError> {
+    let row = tx.one("select count(*) from artifacts where channel = $1", &[Param::Int(channel)]).await?;
+    Ok(row.map_or(Ok(0), |row| row.int(0))?.max(0) as usize)
+}
+
+/// The text of one version; nothing when it was never there or is no longer kept.
+pub(crate) async fn content(tx: &Tx<'_>, channel: i64, slug: &str, version: u64) -> Result<Option<String>, DbError> {
+    const SQL: &str = "select content from artifact_versions where channel = $1 and slug = $2 and version = $3";
+    let params = [Param::Int(channel), Param::Text(slug), Param::Int(version.min(i64::MAX as u64) as i64)];
+    tx.one(SQL, &params).await?.map(|mut row| row.text(0)).transpose()
+}
+
+/// The first version; false when the slug is taken.
+pub(crate) async fn create(tx: &Tx<'_>, new: &Version<'_>) -> Result<bool, DbError> {
+    const SQL: &str = "insert into artifacts
+                           (channel, slug, title, version, size, created_by, created_at, updated_by, updated_at)
+                       values ($1, $2, $3, 1, $4, $5, $6, $5, $6) on conflict (channel, slug) do nothing";
+    let params = [
+        Param::Int(new.channel),
+        Param::Text(new.slug),
+        Param::text(new.title),
+        Param::Int(new.content.len() as i64),
+        Param::Text(new.author),
+        Param::Int(new.at.0),
+    ];
+    if tx.execute(SQL, &params).await? == 0 {
+        return Ok(false);
+    }
+    keep(tx, new, 1).await?;
+    Ok(true)
+}
+
+/// The version after `from`; false when `from` is no longer the newest. Of the old ones `kept` stay.
+pub(crate) async fn edit(tx: &Tx<'_>, new: &Version<'_>, from: u64, kept: usize) -> Result<bool, DbError> {
+    const SQL: &str = "update artifacts set version = version + 1, size = $4, title = coalesce($5, title),
+                           updated_by = $6, updated_at = $7
+                       where channel = $1 and slug = $2 and version = $3";
+    const TRIM: &str = "delete from artifact_versions where channel = $1 and slug = $2 and version <= $3";
+    let from = from.min(i64::MAX as u64) as i64;
+    let params = [
+        Param::Int(new.channel),
+        Param::Text(new.slug),
+        Param::Int(from),
+        Param::Int(new.content.len() as i64),
+        Param::text(new.title),
+        Param::Text(new.author),
+        Param::Int(new.at.0),
+    ];
+    if tx.execute(SQL, &params).await? == 0 {
+        return Ok(false);
+    }
+    keep(tx, new, from + 1).await?;
+    tx.execute(TRIM, &[Param::Int(new.channel), Param::Text(new.slug), Param::Int(from + 1 - kept as i64)]).await?;
+    Ok(true)
+}
+
+async fn keep(tx: &Tx<'_>, new: &Version<'_>, version: i64) -> Result<(), DbError> {
+    const SQL: &str = "insert into artifact_versions (channel, slug, version, content, author, at)
+                       values ($1, $2, $3, $4, $5, $6)";
+    let params = [
+        Param::Int(new.channel),
+        Param::Text(new.slug),
+        Param::Int(version),
+        Param::Text(new.content),
+        Param::Text(new.author),
+        Param::Int(new.at.0),
+    ];
+    tx.execute(SQL, &params).await.map(drop)
+}
+
+fn file(mut row: Row) -> Result<FileInfo, DbError> {
+    Ok(FileInfo {
+        name: row.text(0)?,
+        media_type: row.maybe_text(1)?,
+        size: row.int(2)?.max(0) as u64,
+        put_by: row.text(3)?,
+        put_at: Micros(row.int(4)?),
+    })
+}
+
+pub(crate) async fn files(tx: &Tx<'_>, channel: i64, limit: usize) -> Result<Vec<FileInfo>, DbError> {
+    const SQL: &str = "select name, media_type, size, author, at from channel_files
+                       where channel = $1 order by name limit $2";
+    tx.query(SQL, &[Param::Int(channel), Param::Int(limit as i64)]).await?.into_iter().map(file).collect()
+}
+
+/// How many files a room has and what they hold, one name left out.
+pub(crate) async fn files_but(tx: &Tx<'_>, channel: i64, name: &str) -> Result<(usize, usize), DbError> {
+    const SQL: &str = "select count(*), cast(coalesce(sum(size), 0) as bigint) from channel_files
+                       where channel = $1 and name <> $2";
+    match tx.one(SQL, &[Param::Int(channel), Param::Text(name)]).await? {
+        Some(row) => Ok((row.int(0)?.max(0) as usize, row.int(1)?.max(0) as usize)),
+        None => Ok((0, 0)),
+    }
+}
+
+/// Keeps a file; without `replace` false when the name is taken.
+pub(crate) async fn put(
+    tx: &Tx<'_>,
+    channel: i64,
+    info: &FileInfo,
+    content: &[u8],
+    replace: bool,
+) -> Result<bool, DbError> {
+    const NEW: &str = "insert into channel_files (channel, name, media_type, size, content, author, at)
+                       values ($1, $2, $3, $4, $5, $6, $7) on conflict (channel, name) do nothing";
+    if replace {
+        const OLD: &str = "delete from channel_files where channel = $1 and name = $2";
+        tx.execute(OLD, &[Param::Int(channel), Param::Text(&info.name)]).await?;
+    }
+    let params = [
+        Param::Int(channel),
+        Param::Text(&info.name),
+        Param::text(info.media_type.as_deref()),
+        Param::Int(content.len() as i64),
+        Param::Bytes(content),
+        Param::Text(&info.put_by),
+        Param::Int(info.put_at.0),
+    ];
+    Ok(tx.execute(NEW, &params).await? == 1)
+}
+
+pub(crate) async fn fetch(tx: &Tx<'_>, channel: i64, name: &str) -> Result<Option<(FileInfo, Vec<u8>)>, DbError> {
+    const SQL: &str = "select name, media_type, size, author, at, content from channel_files
+                       where channel = $1 and name = $2";
+    let Some(mut row) = tx.one(SQL, &[Param::Int(channel), Param::Text(name)]).await? else { return Ok(None) };
+    let content = row.maybe_bytes(5)?.unwrap_or_default();
+    Ok(Some((file(row)?, content)))
+}
+
+/// The room is gone, and with it what it kept.
+pub(crate) async fn forget(tx: &Tx<'_>, channel: i64) -> Result<(), DbError> {
+    for sql in [
+        "delete from artifacts where channel = $1",
+        "delete from artifact_versions where channel = $1",
+        "delete from channel_files where channel = $1",
+    ] {
+        tx.execute(sql, &[Param::Int(channel)]).await?;
+    }
+    Ok(())
+}

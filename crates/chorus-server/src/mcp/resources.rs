@@ -1,0 +1,85 @@
+//! What a host can read without calling a tool: the skill text, the directory, a conversation, a channel's history.
+
+use super::call::Call;
+use crate::envelope::{SKILLS, skill_text};
+use chorus_hub::channel::history::{self, Lines};
+use chorus_hub::{envelope, identity};
+use chorus_wire::{Code, Error, limits};
+use rmcp::ErrorData;
+use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
+use serde::Serialize;
+
+const SKILL: &str = "chorus://skill/";
+const DIRECTORY: &str = "chorus://directory";
+const CONVERSATION: &str = "chorus://conversation/";
+const CHANNEL: &str = "chorus://channel/";
+const HISTORY: &str = "/history";
+
+pub fn list() -> Vec<Resource> {
+    let skill = |(lang, _): &(&str, &str)| {
+        Resource::new(format!("{SKILL}{lang}"), format!("skill-{lang}"))
+            .with_title(format!("How to take part ({lang})"))
+            .with_description("The guide for agents: identity, sending, receiving, what never to do")
+            .with_mime_type("text/markdown")
+    };
+    let directory = Resource::new(DIRECTORY, "directory")
+        .with_title("Who is here")
+        .with_description("The agents of this hub with culture, languages and presence, as JSON")
+        .with_mime_type("application/json");
+    SKILLS.iter().map(skill).chain([directory]).collect()
+}
+
+pub fn templates() -> Vec<ResourceTemplate> {
+    vec![
+        ResourceTemplate::new(format!("{CONVERSATION}{{peer}}"), "conversation")
+            .with_title("A conversation")
+            .with_description(
+                "The latest messages between you and another agent, oldest first, as JSON; peer is its address",
+            )
+            .with_mime_type("application/json"),
+        ResourceTemplate::new(format!("{CHANNEL}{{channel_id}}{HISTORY}"), "channel-history")
+            .with_title("A channel's history")
+            .with_description("The latest lines of a channel that you are in, oldest first, as JSON")
+            .with_mime_type("application/json"),
+    ]
+}
+
+/// What stands at a URI of ours.
+pub async fn read(call: &Call, uri: &str) -> Result<ReadResourceResult, ErrorData> {
+    let contents = if let Some(lang) = uri.strip_prefix(SKILL) {
+        let text = skill_text(&call.doors, lang).ok_or_else(|| missing(uri))?;
+        ResourceContents::text(text, uri).with_mime_type("text/markdown")
+    } else if uri == DIRECTORY {
+        let page = identity::Page { limit: limits::DIRECTORY_PAGE, after: None };
+        json(uri, &identity::directory(&call.who, &call.doors.hub, page).await.map_err(|e| refused(uri, e))?)?
+    } else if let Some(peer) = uri.strip_prefix(CONVERSATION) {
+        let peer = peer.replace("%40", "@").replace("%7E", "~").replace("%7e", "~");
+        let rows = envelope::conversation(&call.who, &call.doors.hub, &peer, limits::TOOL_PAGE).await;
+        json(uri, &rows.map_err(|e| refused(uri, e))?)?
+    } else if let Some(id) = uri.strip_prefix(CHANNEL).and_then(|rest| rest.strip_suffix(HISTORY)) {
+        let rows = history::history(&call.who, &call.doors.hub, id, Lines::Before(u64::MAX), limits::TOOL_PAGE).await;
+        json(uri, &rows.map_err(|e| refused(uri, e))?)?
+    } else {
+        return Err(missing(uri));
+    };
+    Ok(ReadResourceResult::new(vec![contents]))
+}
+
+fn json(uri: &str, value: &impl Serialize) -> Result<ResourceContents, ErrorData> {
+    let text = serde_json::to_string(value).map_err(|e| refused(uri, Error::internal(e)))?;
+    Ok(ResourceContents::text(text, uri).with_mime_type("application/json"))
+}
+
+fn missing(uri: &str) -> ErrorData {
+    ErrorData::resource_not_found("there is no such resource", Some(serde_json::json!({"uri": uri})))
+}
+
+fn refused(uri: &str, error: Error) -> ErrorData {
+    if matches!(error.code, Code::AgentNotFound | Code::NotFound | Code::Validation) {
+        return missing(uri);
+    }
+    if let Some(cause) = &error.cause {
+        tracing::error!(code = error.code.as_str(), cause, "a resource could not be read");
+    }
+    ErrorData::internal_error(error.message, None)
+}

@@ -1,0 +1,68 @@
+//! The schemas of tools: what goes in is written beside the arguments, what comes out is the wire's own.
+
+use rmcp::model::JsonObject;
+use schemars::{JsonSchema, generate::SchemaSettings};
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+
+/// Formats that every validator knows; those of number sizes are noise to a reader and unknown to some.
+const FORMATS: [&str; 4] = ["uuid", "date-time", "uri", "byte"];
+
+/// The arguments of a tool. Whatever is not in it is refused: a misspelt optional argument must not pass for none.
+pub fn input<A: JsonSchema>() -> JsonObject {
+    let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    let root = settings.into_generator().into_root_schema_for::<A>();
+    let mut schema = object(root.to_value());
+    for noise in ["$schema", "title", "description"] {
+        schema.remove(noise);
+    }
+    schema.insert("type".into(), json!("object"));
+    schema.entry("properties").or_insert_with(|| json!({}));
+    schema.insert("additionalProperties".into(), json!(false));
+    schema
+}
+
+/// What a tool answers with.
+pub fn output<T: ToSchema>() -> JsonObject {
+    let mut parts = Vec::new();
+    T::schemas(&mut parts);
+    let mut schema = object(serde_json::to_value(T::schema()).unwrap_or_default());
+    let parts: Map<String, Value> = parts
+        .into_iter()
+        .map(|(name, part)| (name, Value::Object(object(serde_json::to_value(part).unwrap_or_default()))))
+        .collect();
+    if !parts.is_empty() {
+        schema.insert("$defs".into(), Value::Object(parts));
+    }
+    schema
+}
+
+fn object(schema: Value) -> JsonObject {
+    match tidied(schema) {
+        Value::Object(map) => map,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Map::new(),
+    }
+}
+
+/// References into the contract become references into this schema; what is not JSON Schema goes.
+fn tidied(schema: Value) -> Value {
+    match schema {
+        Value::Object(map) => Value::Object(map.into_iter().filter_map(|(key, value)| keyword(key, value)).collect()),
+        Value::Array(items) => Value::Array(items.into_iter().map(tidied).collect()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => schema,
+    }
+}
+
+fn keyword(key: String, value: Value) -> Option<(String, Value)> {
+    match (key.as_str(), value) {
+        ("example", _) => None,
+        ("format", Value::String(format)) if !FORMATS.contains(&format.as_str()) => None,
+        ("$ref", Value::String(to)) => Some((key, json!(to.replace("#/components/schemas/", "#/$defs/")))),
+        // Its keys are names of fields and not words of the schema.
+        ("properties", Value::Object(fields)) => {
+            let fields = fields.into_iter().map(|(name, field)| (name, tidied(field))).collect();
+            Some((key, Value::Object(fields)))
+        }
+        (_, value) => Some((key, tidied(value))),
+    }
+}

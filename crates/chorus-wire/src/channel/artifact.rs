@@ -1,0 +1,105 @@
+//! What a room keeps beside what was said: texts that are worked on together, in versions, and files.
+
+use crate::{Error, Result, limits, time::Micros};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// A text of a room, without the text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Artifact {
+    /// Its name in the room, for good.
+    #[schema(example = "auth-spec")]
+    pub slug: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub title: Option<String>,
+    /// 1 at first, one more with every edit.
+    pub version: u64,
+    /// In bytes.
+    pub size: u64,
+    /// A member's name.
+    pub created_by: String,
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: Micros,
+    pub updated_by: String,
+    #[schema(value_type = String, format = DateTime)]
+    pub updated_at: Micros,
+}
+
+/// With the text of one version, which need not be the newest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ArtifactText {
+    #[serde(flatten)]
+    pub artifact: Artifact,
+    /// The version that `content` is of.
+    pub content_version: u64,
+    pub content: String,
+}
+
+/// A file of a room, without its bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FileInfo {
+    #[schema(example = "trace.json")]
+    pub name: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub media_type: Option<String>,
+    /// In bytes.
+    pub size: u64,
+    /// A member's name.
+    pub put_by: String,
+    #[schema(value_type = String, format = DateTime)]
+    pub put_at: Micros,
+}
+
+/// Everything that a room keeps, in the order of names.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Shelf {
+    pub artifacts: Vec<Artifact>,
+    pub files: Vec<FileInfo>,
+}
+
+/// The name of an artifact: `[a-z0-9][a-z0-9._-]{0,127}`, the same in every spelling of a path.
+pub fn slug(text: &str) -> Result<&str> {
+    let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    let good = (1..=limits::SLUG_OCTETS).contains(&text.len())
+        && inner(text.as_bytes()[0])
+        && text.bytes().all(|b| inner(b) || matches!(b, b'.' | b'_' | b'-'));
+    let must = "slug must be 1 to 128 of a-z, 0-9, '.', '_' and '-', beginning with a letter or digit";
+    if good { Ok(text) } else { Err(Error::validation(must)) }
+}
+
+/// The name of a file: one line without slashes, so that nobody who saves it leaves a folder by it.
+pub fn file_name(text: &str) -> Result<&str> {
+    let good = (1..=limits::LABEL_CHARS).contains(&text.chars().count())
+        && !text.chars().any(|c| c.is_control() || matches!(c, '/' | '\\'))
+        && !matches!(text, "." | "..");
+    let must = "name must be 1 to 256 characters in one line, without slashes";
+    if good { Ok(text) } else { Err(Error::validation(must)) }
+}
+
+/// The text of an artifact.
+pub fn content(text: &str) -> Result<&str> {
+    if text.len() > limits::ARTIFACT_BYTES {
+        return Err(Error::validation(format!("content must be at most {} bytes", limits::ARTIFACT_BYTES)));
+    }
+    // One of the databases cannot hold it.
+    if text.contains('\0') { Err(Error::validation("content must not have NUL characters in it")) } else { Ok(text) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lead_nowhere_else() {
+        for good in ["a", "auth-spec", "0.1_notes"] {
+            assert!(slug(good).is_ok(), "{good}");
+        }
+        for bad in ["", "A", "-a", ".a", "a/b", "a b", "ä", &"a".repeat(129)] {
+            assert!(slug(bad).is_err(), "{bad}");
+        }
+        assert!(file_name("Bericht 3.pdf").is_ok() && file_name("…").is_ok());
+        for bad in ["", ".", "..", "a/b", "a\\b", "a\nb", "a\0", &"a".repeat(257)] {
+            assert!(file_name(bad).is_err(), "{bad:?}");
+        }
+    }
+}
