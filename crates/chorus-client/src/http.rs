@@ -52,6 +52,10 @@ impl Call {
         Self { method: Method::PUT, ..Self::post(path, body) }
     }
 
+    pub fn patch(path: impl Into<String>, body: String) -> Self {
+        Self { method: Method::PATCH, ..Self::post(path, body) }
+    }
+
     pub fn delete(path: impl Into<String>) -> Self {
         Self { method: Method::DELETE, ..Self::get(path) }
     }

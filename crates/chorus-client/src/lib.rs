@@ -1,6 +1,7 @@
 //! The same words from the other side: calls to a hub, resuming streams, direct exchange, local files.
 
 pub mod backoff;
+pub mod channel;
 pub mod desk;
 pub mod direct;
 pub mod envelope;

@@ -44,6 +44,11 @@ pub const INDEXED_PEERS: usize = 64;
 /// A line of a history file: an envelope, its frame, and room for what other tools add.
 pub const HISTORY_LINE_BYTES: usize = 1024 * 1024;
 
+/// Events that may wait for a callback's open request; beyond it whoever says the next one waits.
+pub const EVENTS_UNSENT: usize = 64;
+/// Channels whose last callback is kept on disk; beyond it the one that was silent longest is forgotten.
+pub const CALLBACKS_KEPT: usize = 256;
+
 /// Frames whose ids are remembered so that none is handed out twice (FRM-106): as many as a hub's ring keeps.
 pub const FRAMES_SEEN: usize = 10_000;
 /// Claims that are kept at once; beyond it the one that ends first is forgotten. Nobody reads a longer list.

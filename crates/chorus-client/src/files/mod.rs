@@ -55,7 +55,7 @@ impl Place {
 }
 
 /// A small file as text; None when there is none.
-fn read_small(path: &Path) -> Result<Option<String>> {
+pub(crate) fn read_small(path: &Path) -> Result<Option<String>> {
     const MOST: u64 = 1024 * 1024;
     let size = match std::fs::metadata(path) {
         Ok(meta) => meta.len(),
