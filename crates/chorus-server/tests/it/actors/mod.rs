@@ -1,8 +1,11 @@
 //! Who tells the stories: anyone, an agent, an operator; each holds only what a stranger on the network would hold.
 
 mod answer;
+pub mod between;
+pub mod elsewhere;
 mod frame;
 pub mod market;
+pub mod room;
 mod session;
 mod stream;
 mod webhook;
