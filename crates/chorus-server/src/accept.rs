@@ -1,6 +1,7 @@
 //! The connection loop: takes connections, serves HTTP/1.1 on them, hands streams over, and ends them when the server stops.
 
 use crate::stream::{self, Takeover};
+use crate::turned_away::Door;
 use axum::response::{IntoResponse, Response};
 use axum::{Router, body::Body, extract::ConnectInfo};
 use chorus_hub::delivery::Feed;
@@ -21,7 +22,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio::time::{Instant, Sleep, timeout};
 use tower::Service;
 
@@ -35,6 +36,7 @@ pub async fn serve(
     listener: TcpListener,
     tls: Option<Arc<ServerConfig>>,
     router: Router,
+    mut door: Door,
     mut stop: watch::Receiver<bool>,
 ) {
     let tls = tls.map(tokio_rustls::TlsAcceptor::from);
@@ -52,13 +54,17 @@ pub async fn serve(
             },
             _ = told(&mut stop) => break,
         };
+        let Some(place) = door.enter() else {
+            door.turn_away(socket, tls.is_some());
+            continue;
+        };
         // Small events must not wait for more, and a stalled reader must not hide in the kernel's memory.
         let _ = socket.set_nodelay(true);
         let options = socket2::SockRef::from(&socket);
         let _ = options.set_send_buffer_size(limits::STREAM_SEND_BUFFER);
         // A peer that lost its power closes nothing: without this its stream would pass for a live one for a quarter of an hour.
         let _ = options.set_tcp_user_timeout(Some(limits::REQUEST_DEADLINE));
-        let visit = Visit { peer, router: router.clone(), stop: stop.clone(), open: open.clone() };
+        let visit = Visit { peer, router: router.clone(), stop: stop.clone(), open: (open.clone(), place) };
         match tls.clone() {
             None => drop(tokio::spawn(visit.serve(socket))),
             Some(tls) => drop(tokio::spawn(handshake(tls, socket, visit))),
@@ -96,7 +102,8 @@ struct Visit {
     peer: SocketAddr,
     router: Router,
     stop: watch::Receiver<bool>,
-    open: mpsc::Sender<Infallible>,
+    /// Held for as long as the connection is open, as whatever it becomes.
+    open: (mpsc::Sender<Infallible>, OwnedSemaphorePermit),
 }
 
 /// What the handler and the connection's driver say to each other.

@@ -28,6 +28,11 @@ pub fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Error> {
     }
 }
 
+/// Whether the hub would have to look up whose key it is.
+pub fn needs_look_up(doors: &Doors, headers: &HeaderMap) -> bool {
+    bearer(headers).ok().flatten().is_some_and(|key| identity::needs_look_up(&doors.hub, key))
+}
+
 /// Asks the hub whose key it is.
 pub async fn ask(doors: &Doors, headers: &HeaderMap) -> Asked {
     Asked(match bearer(headers) {

@@ -127,14 +127,30 @@ fn bounded(headers: &HeaderMap) -> Result<(), Error> {
 
 /// Who asks, and whether they may ask now.
 async fn admit(doors: &Doors, headers: &HeaderMap, peer: IpAddr, budget: &mut Option<Budget>) -> Result<Asked, Error> {
-    let asked = auth::ask(doors, headers).await;
     let Some(limiter) = &doors.limiter else {
-        return Ok(asked);
+        return Ok(auth::ask(doors, headers).await);
     };
+    // Keys made up at random would each cost a read of the store: an address that has tried as many as it may ask is told so
+    // before anybody looks.
+    let unknown = auth::needs_look_up(doors, headers);
+    if unknown {
+        let may = limiter.has_some(limiter.guesser(peer));
+        if may.is_err() {
+            *budget = Some(limiter.spent());
+        }
+        may?;
+    }
+    let asked = auth::ask(doors, headers).await;
     let caller = match &asked.0 {
         Ok(who) => limiter.caller(who, peer),
         // A wrong key is nobody's: it counts against the address it comes from.
-        Err(_) => limiter.stranger(peer),
+        Err(_) => {
+            if unknown {
+                // What counts is that it was taken; the refusal comes with the next guess.
+                let _ = limiter.spend(limiter.guesser(peer));
+            }
+            limiter.stranger(peer)
+        }
     };
     let spent = limiter.spend(caller);
     *budget = Some(*spent.as_ref().unwrap_or(&limiter.spent()));

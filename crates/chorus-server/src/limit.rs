@@ -7,9 +7,11 @@ use governor::middleware::StateInformationMiddleware;
 use governor::state::keyed::DashMapStateStore;
 use governor::{Quota, RateLimiter};
 use http::{HeaderMap, HeaderName, HeaderValue};
+use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 const WINDOW_SECONDS: u64 = 60;
@@ -29,6 +31,8 @@ pub enum Caller {
     Address(IpAddr),
     /// A wider network, counted as one while there are too many addresses to keep.
     Network(IpAddr),
+    /// Wrong keys from an address, or a network: each cost a look-up.
+    Guesses(IpAddr),
 }
 
 /// The hub's clock as the limiter reads it.
@@ -52,6 +56,8 @@ pub struct Limiter {
     most: usize,
     strangers: AtomicU32,
     crowded: AtomicU32,
+    /// Who was refused, and until when there is nothing in its bucket; asked only about keys that nobody remembers.
+    dry: Mutex<HashMap<Caller, Duration>>,
 }
 
 /// What is left to a caller after this request.
@@ -71,7 +77,7 @@ impl Limiter {
         let per_minute = Quota::per_minute(NonZeroU32::new(quota)?);
         let buckets = Buckets::new(per_minute, DashMapStateStore::default(), Ticks(clock.clone()));
         let (strangers, crowded) = (AtomicU32::new(0), AtomicU32::new(0));
-        Some(Self { buckets, ticks: Ticks(clock), quota, most, strangers, crowded })
+        Some(Self { buckets, ticks: Ticks(clock), quota, most, strangers, crowded, dry: Mutex::default() })
     }
 
     /// The caller of an authenticated request; `Anyone` has only an address.
@@ -85,18 +91,30 @@ impl Limiter {
 
     /// The caller of a request that only has an address.
     pub fn stranger(&self, peer: IpAddr) -> Caller {
+        match self.place(peer) {
+            (ip, true) => Caller::Network(ip),
+            (ip, false) => Caller::Address(ip),
+        }
+    }
+
+    /// The same place as one that tries keys: what it asks without a key is no guess.
+    pub fn guesser(&self, peer: IpAddr) -> Caller {
+        Caller::Guesses(self.place(peer).0)
+    }
+
+    /// Where a request comes from, and whether that is a wider network.
+    fn place(&self, peer: IpAddr) -> (IpAddr, bool) {
         if self.strangers.fetch_add(1, Ordering::Relaxed) % SWEEP_EVERY == SWEEP_EVERY - 1 {
             self.sweep();
         }
-        let (wide, bits) = match (peer.to_canonical(), self.crowded.load(Ordering::Relaxed) > 0) {
-            (IpAddr::V4(ip), false) => return Caller::Address(IpAddr::V4(ip)),
+        let crowded = self.crowded.load(Ordering::Relaxed) > 0;
+        let (wide, bits) = match (peer.to_canonical(), crowded) {
+            (IpAddr::V4(ip), false) => return (IpAddr::V4(ip), false),
             (IpAddr::V4(ip), true) => (ip.to_ipv6_mapped(), 96 + 16),
-            (IpAddr::V6(ip), false) => {
-                return Caller::Address(IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() & !(u128::MAX >> 64))));
-            }
+            (IpAddr::V6(ip), false) => (ip, 64),
             (IpAddr::V6(ip), true) => (ip, 32),
         };
-        Caller::Network(IpAddr::V6(Ipv6Addr::from_bits(wide.to_bits() & !(u128::MAX >> bits))))
+        (IpAddr::V6(Ipv6Addr::from_bits(wide.to_bits() & !(u128::MAX >> bits))), crowded)
     }
 
     /// Forgets full buckets: a caller that is owed everything needs none.
@@ -115,15 +133,43 @@ impl Limiter {
             Ok(state) => Ok(Budget { quota: self.quota, left: state.remaining_burst_capacity() }),
             Err(not_yet) => {
                 let wait = not_yet.wait_time_from(self.ticks.now());
-                let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
-                Err(Error { retry_after: Some(seconds.max(1)), ..Code::RateLimited.into() })
+                self.is_dry(caller, self.ticks.now() + wait);
+                Err(later(wait))
             }
+        }
+    }
+
+    /// Whether the caller's bucket had anything in it when it was last asked; takes nothing, so that whoever turns out to have a
+    /// good key has not spent what belongs to its address.
+    pub fn has_some(&self, caller: Caller) -> Result<(), Error> {
+        let now = self.ticks.now();
+        let until = self.dry.lock().unwrap_or_else(PoisonError::into_inner).get(&caller).copied();
+        match until.filter(|until| *until > now) {
+            Some(until) => Err(later(until - now)),
+            None => Ok(()),
+        }
+    }
+
+    fn is_dry(&self, caller: Caller, until: Duration) {
+        let now = self.ticks.now();
+        let mut dry = self.dry.lock().unwrap_or_else(PoisonError::into_inner);
+        if dry.len() >= self.most {
+            dry.retain(|_, until| *until > now);
+        }
+        // Full of callers that are all waiting: one more is looked up as before.
+        if dry.len() < self.most {
+            dry.insert(caller, until);
         }
     }
 
     pub fn spent(&self) -> Budget {
         Budget { quota: self.quota, left: 0 }
     }
+}
+
+fn later(wait: Duration) -> Error {
+    let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+    Error { retry_after: Some(seconds.max(1)), ..Code::RateLimited.into() }
 }
 
 impl Budget {
@@ -178,6 +224,22 @@ mod tests {
         clock.advance(Duration::from_secs(wait));
         assert!(limiter.spend(Caller::Agent(1)).is_ok());
         assert!(limiter.spend(Caller::Agent(1)).is_err());
+    }
+
+    /// Law 6
+    #[test]
+    fn who_has_nothing_left_is_known_without_asking_and_only_for_so_long() {
+        let (limiter, clock) = held(3, 2);
+        assert!(limiter.has_some(Caller::Agent(1)).is_ok());
+        while limiter.spend(Caller::Agent(1)).is_ok() {}
+        assert_eq!(limiter.has_some(Caller::Agent(1)).unwrap_err().retry_after, Some(20));
+        assert!(limiter.has_some(Caller::Agent(2)).is_ok());
+        clock.advance(Duration::from_secs(20));
+        assert!(limiter.has_some(Caller::Agent(1)).is_ok());
+        for caller in 2..9 {
+            while limiter.spend(Caller::Agent(caller)).is_ok() {}
+        }
+        assert!(limiter.dry.lock().unwrap().len() <= 2);
     }
 
     #[test]

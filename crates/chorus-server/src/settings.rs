@@ -1,6 +1,6 @@
 //! What a server is started with, and the handle of one that runs.
 
-use crate::{accept, doors::Doors, ops::metrics, router, tls};
+use crate::{accept, doors::Doors, ops::metrics, router, tls, turned_away::Door};
 use chorus_hub::{Hub, Options};
 use chorus_wire::limits;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -19,6 +19,8 @@ pub struct Settings {
     pub server_name: String,
     /// Requests per key (and per address for those without) and minute; 0 is off.
     pub rate_limit: u32,
+    /// Connections that are open at once, streams among them.
+    pub max_connections: usize,
     /// Certificate chain and key, both PEM.
     pub tls: Option<(PathBuf, PathBuf)>,
     pub hub: Options,
@@ -32,6 +34,7 @@ impl Settings {
             public_url: None,
             server_name: "Chorus".into(),
             rate_limit: 600,
+            max_connections: limits::CONNECTIONS,
             tls: None,
             hub: Options::at(data_dir),
         }
@@ -111,7 +114,8 @@ pub async fn start(settings: Settings) -> Result<Running, StartError> {
     let hub = Hub::open(Options { public_url: public.clone(), ..settings.hub.clone() }).await?;
     let doors = Doors::new(hub.clone(), public, &settings);
     let (stop, stopped) = watch::channel(false);
-    let serving = tokio::spawn(accept::serve(listener, tls, router::build(doors), stopped));
+    let door = Door::new(settings.max_connections, hub.clock().clone());
+    let serving = tokio::spawn(accept::serve(listener, tls, router::build(doors), door, stopped));
     Ok(Running { addr, url, hub, stop, serving, upkeep: tokio::spawn(metrics::upkeep()) })
 }
 

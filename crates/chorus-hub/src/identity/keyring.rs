@@ -64,6 +64,11 @@ impl Keyring {
         Ok(found)
     }
 
+    /// Whether a look-up of this key costs nothing.
+    fn remembers(&self, hash: &[u8; 32]) -> bool {
+        self.operator(hash).is_some() || self.keys.peek(hash).is_some()
+    }
+
     /// Whether the key that this agent came with is still its key.
     pub async fn is_current(&self, hub: &Hub, agent: &Agent) -> Result<bool> {
         let Some(hash) = agent.key_hash else { return Ok(false) };
@@ -85,6 +90,16 @@ impl Keyring {
     }
 }
 
+/// Whether asking whose key this is needs the store: only then can a stranger's guess cost something.
+pub fn needs_look_up(hub: &Hub, key: &str) -> bool {
+    is_agents(key) && !hub.keyring().remembers(&hash(key))
+}
+
+/// Whatever is not shaped like an agent's key needs no look-up.
+fn is_agents(key: &str) -> bool {
+    key.starts_with("ca_") && key.len() == 35
+}
+
 /// No credential is `Anyone`; one that is not ours is an error (TRN-24).
 pub async fn authenticate(hub: &Hub, key: Option<&str>) -> Result<Principal> {
     let Some(key) = key else {
@@ -94,8 +109,7 @@ pub async fn authenticate(hub: &Hub, key: Option<&str>) -> Result<Principal> {
     if let Some(fingerprint) = hub.keyring().operator(&hash) {
         return Ok(Principal::Operator(fingerprint));
     }
-    // Whatever is not shaped like a key needs no look-up.
-    if !key.starts_with("ca_") || key.len() != 35 {
+    if !is_agents(key) {
         return Err(Code::Unauthorized.into());
     }
     let agent = hub.keyring().by_key(hub, hash).await?.ok_or(Code::Unauthorized)?;

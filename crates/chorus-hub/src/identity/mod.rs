@@ -8,7 +8,7 @@ mod session;
 
 pub use directory::{Page, directory, invite_card, record, records};
 pub(crate) use keyring::{Keyring, hash};
-pub use keyring::{authenticate, authenticate_session};
+pub use keyring::{authenticate, authenticate_session, needs_look_up};
 pub use register::{register, register_for, unregister};
 pub use session::open_session;
 

@@ -8,8 +8,8 @@ use crate::{Clock, Result};
 use chorus_wire::{Error, limits, time::Micros};
 use futures_util::{FutureExt, future::LocalBoxFuture};
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
 use tokio::sync::{mpsc, oneshot};
 
 /// Who must hear of entries once they are committed.
@@ -354,18 +354,22 @@ impl Writer {
         group: &mut Vec<Job>,
         waiting: &mut Vec<Waiting>,
     ) -> std::result::Result<Vec<Entry>, DbError> {
-        let on_postgres = matches!(self.engine, Engine::Postgres { .. });
         let tx = self.engine.tx().await?;
-        tx.control(dialect::begin(&tx)).await?;
-        // A commit that failed may have taken effect after all; alone on a file, nobody writes but this.
-        let head =
-            if on_postgres { Head { indexed_at: self.head.indexed_at, ..log::head(&tx).await? } } else { self.head };
+        let head = match begun(&tx, self.head).await {
+            Ok(head) => head,
+            Err(error) => {
+                // It may have begun before it failed, and a connection that is left so refuses everything that follows.
+                let _ = tx.control("rollback").await;
+                return Err(error);
+            }
+        };
         if head.seq != self.head.seq {
             self.publish.unsure();
         }
         let (now, publish) = (self.clock.now(), &*self.publish);
         let terms = self.terms.get().unwrap_or(&UNSAID);
-        let mut txn = Txn { tx, counts: Deltas::default(), now, head, entries: Vec::new(), inserted: 0, publish, terms };
+        let mut txn =
+            Txn { tx, counts: Deltas::default(), now, head, entries: Vec::new(), inserted: 0, publish, terms };
         let done = perform(&mut txn, group, waiting).await;
         let Txn { tx, head, entries, .. } = txn;
         let done = match done {
@@ -380,6 +384,16 @@ impl Writer {
         self.head = head;
         self.indexed.store(head.indexed, Ordering::Release);
         Ok(entries)
+    }
+}
+
+/// Begins a group, and says where the log stands: on PostgreSQL a commit that failed may have taken effect after all; alone on a
+/// file, nobody writes but this.
+async fn begun(tx: &Tx<'_>, known: Head) -> std::result::Result<Head, DbError> {
+    tx.control(dialect::begin(tx)).await?;
+    match tx {
+        Tx::Sqlite(_) => Ok(known),
+        Tx::Postgres(_) => Ok(Head { indexed_at: known.indexed_at, ..log::head(tx).await? }),
     }
 }
 

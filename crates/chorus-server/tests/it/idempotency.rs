@@ -1,8 +1,11 @@
 //! One `Idempotency-Key`, one effect.
 
-use crate::actors::{Reply, Webhook};
+use crate::actors::{Reply, Stream, Webhook};
 use serde_json::json;
 use std::time::Duration;
+
+/// What a receiver may take, or pause, in these stories.
+const PAUSE: Duration = Duration::from_millis(700);
 
 story!(the_same_key_and_body_answer_as_the_first_time, |hub| async {
     // R-27, lesson 1
@@ -86,6 +89,31 @@ story!(a_failed_webhook_is_posted_once_under_one_key, |hub| async {
     assert_eq!(alice.send_once("k", &body).await.data(200), first);
     assert!(webhook.heard_nothing());
     assert_eq!(alice.send_once("k2", &body).await.data(200)["delivery"], "delivered");
+});
+
+story!(a_repeat_waits_as_long_as_a_streamed_answer_takes, with(|set| set.hub.webhook_timeout = PAUSE), |hub| async {
+    // failure 13: the receiver streams for longer than any whole answer may take, and the second request hears the first's outcome
+    let mut webhook = Webhook::that(Reply::talks()).await;
+    let (alice, bob) = (hub.agent("alice").await, hub.agent_at("bob", &webhook.url()).await);
+    let mut body = alice.message(&bob.id, "tell me everything");
+    body["stream"] = json!(true);
+    let first = alice.request("POST", "/messages").header("accept", "text/event-stream");
+    let mut first = Stream::open(first.header("idempotency-key", "k").json(&body)).await;
+    webhook.hears().await;
+    let repeat = tokio::spawn({
+        let (alice, body) = (alice.clone(), body.clone());
+        async move { alice.send_once("k", &body).await }
+    });
+    let began = std::time::Instant::now();
+    while began.elapsed() < 3 * PAUSE {
+        first.next("chunk").await;
+    }
+    assert!(!repeat.is_finished(), "there is no outcome yet");
+    webhook.release();
+    let repeat = repeat.await.unwrap().data(200);
+    assert_eq!(repeat["delivery"], "delivered");
+    assert_eq!(repeat["trace_id"], bob.history("").await[0]["trace_id"]);
+    assert_eq!(bob.history("").await.len(), 1);
 });
 
 story!(a_key_has_a_bound_and_at_least_one_character, |hub| async {

@@ -43,6 +43,24 @@ story!(an_address_without_a_key_has_one_too, with(|set| set.rate_limit = 20), |h
     assert!(refused > 0, "forty guesses from one address went through");
 });
 
+story!(guesses_are_refused_before_anybody_looks, with(|set| set.rate_limit = 20), |hub| async {
+    // A key that was never used is unknown to the hub's memory, as a made-up one is: that it is refused shows that nobody looked.
+    let (alice, unseen) = (hub.agent("alice").await, hub.agent("unseen").await);
+    alice.get("/agent/messages").await.data(200);
+    // To ask without a key is no guess: whoever shares an address with it comes in all the same.
+    let early = hub.agent("early").await;
+    exhaust(&hub.anyone(), "/agents").await;
+    early.get("/agent/messages").await.data(200);
+    for guess in 0..40 {
+        hub.anyone().with_key(&format!("ca_{guess:032}")).get("/agent/messages").await;
+    }
+    alice.get("/agent/messages").await.data(200);
+    let refusal = unseen.get("/agent/messages").await;
+    refusal.refused(429, "ERR_RATE_LIMITED");
+    hub.advance(std::time::Duration::from_secs(refusal.header("retry-after").parse().unwrap()));
+    unseen.get("/agent/messages").await.data(200);
+});
+
 story!(off_means_off, |hub| async {
     for _ in 0..200 {
         hub.anyone().get("/agents").await.data(200);

@@ -64,6 +64,8 @@ async fn pays(from: &Agent, id: &str, to: &Agent, amount: f64) -> Value {
 }
 
 async fn done(boss: &Agent, worker: &Agent, id: &str) {
+    // after days of silence it says that it is there.
+    worker.get("/jobs").await;
     hired(boss, &job(id)).await;
     assert_eq!(worker.post(&format!("/jobs/{id}/result"), &success(0.10)).await.status, 200);
 }

@@ -53,6 +53,19 @@ story!(an_error_at_the_end_means_failed, |hub| async {
     }
 });
 
+story!(an_error_with_what_no_database_keeps_still_has_its_outcome, |hub| async {
+    // TRN-53: a NUL in a receiver's words is the receiver's doing, and must not lose the sender the outcome
+    let said = b"event: error\ndata: {\"code\":\"ADAPT\\u0000ATION\",\"message\":\"no\\u0000 way\"}\n\n";
+    let webhook = Webhook::that(Reply::events(&[said])).await;
+    let (alice, bob) = (hub.agent("alice").await, hub.agent_at("bob", &webhook.url()).await);
+    assert_eq!(names(&streamed(&alice, &bob.id, "hello").await), ["error"]);
+    let row = &bob.history("").await[0];
+    assert_eq!(row["delivered_via"], "failed");
+    let standing = alice.standing(&row["trace_id"]).await;
+    assert_eq!(standing["status"], "failed");
+    assert!(standing.to_string().contains("ADAPTATION") && standing.to_string().contains("no way"), "{standing}");
+});
+
 story!(a_receiver_on_sse_answers_with_one_done, |hub| async {
     //
     let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);

@@ -18,6 +18,8 @@ pub enum Reply {
     Held(Vec<u8>),
     /// A head and then one byte at a time, for ever.
     Dribble,
+    /// An event stream that goes on until the story says `release`.
+    Talks,
     /// These pieces, each in a write of its own.
     Pieces(Vec<Vec<u8>>),
 }
@@ -41,6 +43,10 @@ impl Reply {
 
     pub fn redirect(to: &str) -> Self {
         Reply::Bytes(whole(307, &format!("location: {to}\r\n"), ""))
+    }
+
+    pub fn talks() -> Self {
+        Reply::Talks
     }
 
     /// An event stream that ends when `pieces` do.
@@ -155,6 +161,21 @@ async fn serve(
                 beat.tick().await;
                 socket.write_all(b" ").await?;
             }
+        }
+        Reply::Talks => {
+            socket
+                .write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")
+                .await?;
+            let mut beat = tokio::time::interval(std::time::Duration::from_millis(50));
+            let released = told.notified();
+            tokio::pin!(released);
+            loop {
+                tokio::select! {
+                    () = &mut released => break,
+                    _ = beat.tick() => socket.write_all(b"event: chunk\ndata: {\"text\":\"and \"}\n\n").await?,
+                }
+            }
+            socket.write_all(b"event: done\ndata: {\"full_text\":\"all\",\"envelope\":null}\n\n").await?;
         }
         Reply::Pieces(pieces) => {
             socket.set_nodelay(true)?;

@@ -20,9 +20,12 @@ pub struct Args {
 pub async fn run(args: Args) -> Result<(), Fail> {
     let options = args.options.or(Options::from_file(args.config.as_deref())?);
     log(&options)?;
-    let settings = options.settings()?;
+    let mut settings = options.settings()?;
     let mut stop = Stop::watch()?;
-    raise_file_limit();
+    if let Some(files) = raise_file_limit() {
+        // Some stay free for the database, for webhooks and for what else the hub opens.
+        settings.max_connections = settings.max_connections.min(files.saturating_sub(FILES_KEPT).max(1));
+    }
     // TLS of the hub and of its webhooks: one provider for the process.
     let running = chorus_server::start(settings).await.map_err(|e| Fail::usage(e.to_string()))?;
     let mut out = std::io::stdout().lock();
@@ -48,11 +51,16 @@ fn log(options: &Options) -> Result<(), Fail> {
     Ok(())
 }
 
-/// Every open stream is a file: the soft limit of many systems is 1024, the hard one is meant for servers.
-fn raise_file_limit() {
+/// Files that connections leave to the hub itself: readers, the write-ahead log, webhooks under way.
+const FILES_KEPT: usize = 512;
+
+/// Every open stream is a file: the soft limit of many systems is 1024, the hard one is meant for servers. How many there may be.
+fn raise_file_limit() -> Option<usize> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum }) {
         tracing::warn!(%error, "the limit of open files stays at {:?}", limit.current);
+        return limit.current.map(|files| files as usize);
     }
+    limit.maximum.map(|files| files as usize)
 }

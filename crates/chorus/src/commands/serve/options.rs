@@ -52,6 +52,10 @@ pub struct Options {
     #[arg(long, value_name = "N", env = "CHORUS_RATE_LIMIT")]
     #[serde(alias = "rate_limit")]
     rate_limit: Option<u32>,
+    /// Connections open at once, streams among them [default: 65536, or what the system's limit of open files leaves]
+    #[arg(long, value_name = "N", env = "CHORUS_MAX_CONNECTIONS", value_parser = clap::value_parser!(u32).range(1..))]
+    #[serde(alias = "max_connections")]
+    max_connections: Option<u32>,
     /// How long messages and activity are kept, such as 90d [default: for good]
     #[arg(long, value_name = "TIME", env = "CHORUS_RETAIN")]
     retain: Option<Span>,
@@ -144,6 +148,7 @@ impl Options {
             bus: self.bus.or(other.bus),
             operator_keys: if self.operator_keys.is_empty() { other.operator_keys } else { self.operator_keys },
             rate_limit: self.rate_limit.or(other.rate_limit),
+            max_connections: self.max_connections.or(other.max_connections),
             retain: self.retain.or(other.retain),
             max_agents: self.max_agents.or(other.max_agents),
             webhook_timeout: self.webhook_timeout.or(other.webhook_timeout),
@@ -163,6 +168,7 @@ impl Options {
         settings.listen = self.listen.unwrap_or(settings.listen);
         settings.server_name = self.server_name.unwrap_or(settings.server_name);
         settings.rate_limit = self.rate_limit.unwrap_or(settings.rate_limit);
+        settings.max_connections = self.max_connections.map_or(settings.max_connections, |most| most as usize);
         settings.public_url = self.public_url.map(public_url).transpose()?;
         settings.tls = match (self.tls_cert, self.tls_key) {
             (Some(cert), Some(key)) => Some((cert, key)),
