@@ -1,4 +1,4 @@
-//! How many may be connected at once. Whoever comes when every place is taken is told so in JSON, and to come back.
+//! How many may be connected at once (D-19). Whoever comes when every place is taken is told so in JSON, and to come back.
 
 use chorus_hub::Clock;
 use chorus_wire::{Code, limits};
