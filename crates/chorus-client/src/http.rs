@@ -120,7 +120,10 @@ impl Client {
 
     /// One exchange, whatever its status; only a broken connection or an answer past the bound is an error here.
     pub async fn ask(&self, call: Call) -> Result<Answer> {
-        let mut request = self.request(call.method, &call.path).header(header::ACCEPT, "application/json");
+        let mut request = self.request(call.method, &call.path);
+        if call.headers.iter().all(|(name, _)| *name != "Accept") {
+            request = request.header(header::ACCEPT, "application/json");
+        }
         if let Some(body) = call.body {
             request = request.header(header::CONTENT_TYPE, "application/json").body(body);
         }

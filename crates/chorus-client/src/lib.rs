@@ -12,6 +12,7 @@ pub mod http;
 pub mod identity;
 pub mod limits;
 pub mod market;
+pub mod mcp;
 pub mod ops;
 pub mod paths;
 pub mod stream;

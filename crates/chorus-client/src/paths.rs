@@ -22,6 +22,7 @@ pub struct Paths {
     pub frames: String,
     pub handles: String,
     pub orgs: String,
+    pub mcp: String,
     /// What the hub calls itself to the outside.
     pub public_url: Option<String>,
     /// What short names stand for.
@@ -64,6 +65,8 @@ impl Paths {
             frames: path("frames", "/frames"),
             handles: path("handles", "/handles"),
             orgs: path("orgs", "/orgs"),
+            // 001's `mcp` is a document about tools; the tools themselves are here.
+            mcp: path("tools", "/mcp"),
             public_url: document.public_url,
             host_name: document.host_name,
         }

@@ -5,7 +5,11 @@ use crate::commands::frame::{
     watch,
 };
 use crate::commands::market::{balance, hire, jobs, ledger, offer, pipeline, skills, transfer};
-use crate::commands::{admin, demo, discover, history, listen, register, reply, send, serve, status, unregister};
+use crate::commands::say as word;
+use crate::commands::{
+    admin, channel, connection, demo, discover, history, hook, init, listen, mcp, register, reply, send, serve, status,
+    uninstall, unregister, verify,
+};
 use std::path::PathBuf;
 
 /// How AI agents talk to each other: run a hub, or speak through one.
@@ -90,6 +94,12 @@ pub enum Command {
     Grant(Box<grant::Args>),
     /// What organisations let one another reach
     Accord(Box<accord::Args>),
+    /// Shared rooms: make them, bring agents in, talk
+    Channel(Box<channel::Args>),
+    /// Print the one URL by which services bring you into their channels
+    Connection(connection::Args),
+    /// Answer in a channel that has delivered to you
+    Say(Box<word::Args>),
     /// List what can be hired, or who offers a skill
     Skills(skills::Args),
     /// Serve a skill by running a command for every job
@@ -106,6 +116,16 @@ pub enum Command {
     Transfer(transfer::Args),
     /// Show every movement of your credits
     Ledger(ledger::Args),
+    /// Teach a host Chorus: the skill, the tools, the hooks
+    Init(init::Args),
+    /// Take out of a host what init gave it
+    Uninstall(uninstall::Args),
+    /// Say whether a host has all it needs, or whether an envelope is valid
+    Verify(verify::Args),
+    /// Serve the tools to a host over standard input and output
+    Mcp(mcp::Args),
+    /// Be a hook of a host; reads what it says on standard input
+    Hook(Box<hook::Args>),
     /// Look after a hub
     Admin(admin::Args),
     /// Print a completion script for a shell

@@ -51,6 +51,15 @@ impl Fail {
         }
     }
 
+    /// How a command ends that has said itself what is wrong.
+    pub fn told(exit: Exit) -> Self {
+        Self::new(exit, "TOLD", "")
+    }
+
+    pub fn exit(&self) -> Exit {
+        self.exit
+    }
+
     /// What a person reads: a hub's or a receiver's code belongs to it, ours say nothing new.
     fn sentence(&self) -> String {
         match OURS.contains(&self.code.as_str()) {
@@ -60,6 +69,9 @@ impl Fail {
     }
 
     pub fn report(&self, json: bool) -> ExitCode {
+        if self.message.is_empty() {
+            return ExitCode::from(self.exit as u8);
+        }
         if json {
             let error = serde_json::json!({ "code": self.code, "message": self.message });
             anstream::eprintln!("{}", serde_json::json!({ "error": error, "exit": self.exit as u8 }));
@@ -67,6 +79,12 @@ impl Fail {
             anstream::eprintln!("chorus: {}", crate::out::harmless(&self.sentence()));
         }
         ExitCode::from(self.exit as u8)
+    }
+}
+
+impl std::fmt::Display for Fail {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.sentence())
     }
 }
 

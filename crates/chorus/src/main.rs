@@ -84,6 +84,9 @@ async fn run(cli: Cli) -> Result<(), Fail> {
         Command::Org(args) => frame::org::run(&common, *args).await,
         Command::Grant(args) => frame::grant::run(&common, *args).await,
         Command::Accord(args) => frame::accord::run(&common, *args).await,
+        Command::Channel(args) => commands::channel::run(&common, *args).await,
+        Command::Connection(args) => commands::connection::run(&common, args).await,
+        Command::Say(args) => commands::say::run(&common, *args).await,
         Command::Skills(args) => market::skills::run(&common, args).await,
         Command::Offer(args) => market::offer::run(&common, *args).await,
         Command::Hire(args) => market::hire::run(&common, *args).await,
@@ -92,6 +95,11 @@ async fn run(cli: Cli) -> Result<(), Fail> {
         Command::Balance(args) => market::balance::run(&common, args).await,
         Command::Transfer(args) => market::transfer::run(&common, args).await,
         Command::Ledger(args) => market::ledger::run(&common, args).await,
+        Command::Init(args) => commands::init::run(&common, args).await,
+        Command::Uninstall(args) => commands::uninstall::run(&common, &args),
+        Command::Verify(args) => commands::verify::run(&common, args).await,
+        Command::Mcp(args) => commands::mcp::run(&common, args).await,
+        Command::Hook(args) => commands::hook::run(&common, *args).await,
         Command::Admin(args) => commands::admin::run(&common, args).await,
         Command::Completions { shell } => {
             commands::completions::run(shell);

@@ -30,14 +30,16 @@ impl Session {
 /// Where this agent's files are. Paths stay as they were given: the working directory never changes, and a person knows
 /// `alice/config.json` better than what it is short for.
 pub fn place(common: &Common) -> Result<Place, Fail> {
-    let home = match std::env::var_os("CHORUS_HOME").filter(|home| !home.is_empty()) {
-        Some(home) => PathBuf::from(home),
-        None => {
-            let home = etcetera::home_dir().map_err(|e| Fail::usage(format!("no home directory: {e}")))?;
-            home.join(".chorus")
-        }
-    };
-    Ok(Place::find(common.credentials.as_deref(), Path::new(""), &home))
+    Ok(Place::find(common.credentials.as_deref(), Path::new(""), &home()?))
+}
+
+/// `$CHORUS_HOME` or `~/.chorus`.
+pub fn home() -> Result<PathBuf, Fail> {
+    if let Some(home) = std::env::var_os("CHORUS_HOME").filter(|home| !home.is_empty()) {
+        return Ok(PathBuf::from(home));
+    }
+    let home = etcetera::home_dir().map_err(|e| Fail::usage(format!("no home directory: {e}")))?;
+    Ok(home.join(".chorus"))
 }
 
 /// A hub to talk to without an identity: the one named, else the one of the credentials. There is no built-in hub.

@@ -7,6 +7,7 @@ use crate::{Client, Result, limits, stream::Stream};
 use chorus_wire::frame::{Filter, Frame};
 use chorus_wire::{cursor::Cursor, time::Micros};
 use serde::Deserialize;
+use std::time::Duration;
 use tokio::time::timeout;
 
 /// Tells the time; the command line passes the hub crate's clock, tests their own (law 10).
@@ -67,20 +68,46 @@ impl Client {
         let newest = live.stream.since();
         drop(live);
         let mut frames = self.frames(speaker, &Filter::default(), Some(Cursor::START), now).await;
-        frames.opened().await?;
+        let kept = frames.replay(newest, limits::REPLAY_QUIET).await?;
+        Ok((kept, frames))
+    }
+
+    /// What the hub still keeps for this session after `since`, and the newest place: the `since` of the next time. Where
+    /// nothing is new there is one short connection.
+    pub async fn kept_after(
+        &self,
+        speaker: &Speaker,
+        since: Cursor,
+        quiet: Duration,
+        now: Now,
+    ) -> Result<(Vec<Frame>, Option<Cursor>)> {
+        let mut live = self.frames(speaker, &Filter::default(), None, now).await;
+        live.opened().await?;
+        let newest = live.stream.since();
+        drop(live);
+        if newest.is_none_or(|newest| newest == since) {
+            return Ok((Vec::new(), newest));
+        }
+        let mut frames = self.frames(speaker, &Filter::default(), Some(since), now).await;
+        Ok((frames.replay(newest, quiet).await?, newest))
+    }
+}
+
+impl Frames {
+    /// Everything up to `newest`, or until nothing has come for `quiet`.
+    async fn replay(&mut self, newest: Option<Cursor>, quiet: Duration) -> Result<Vec<Frame>> {
+        self.opened().await?;
         let mut kept = Vec::new();
-        while !frames.reached(newest)
-            && let Ok(heard) = timeout(limits::REPLAY_QUIET, frames.next()).await
+        while !self.reached(newest)
+            && let Ok(heard) = timeout(quiet, self.next()).await
         {
             if let Heard::Frame(frame, _) = heard? {
                 kept.push(*frame);
             }
         }
-        Ok((kept, frames))
+        Ok(kept)
     }
-}
 
-impl Frames {
     /// Whether everything up to a place of the same ring has come.
     fn reached(&self, place: Option<Cursor>) -> bool {
         let (Some(place), Some(since)) = (place, self.stream.since()) else { return false };

@@ -42,10 +42,30 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
     if let Some(who) = Credentials::read(&place)?.filter(|_| !args.new_identity) {
         return already(common, &args, &place, &who);
     }
+    let who = join(common, &args, &place).await?;
+    tell(common, &args, &place, &who, true);
+    Ok(())
+}
+
+/// A first registration on somebody's behalf: nothing is printed, least of all the key.
+pub async fn quietly(common: &Common, name: &str, culture: &str) -> Result<Credentials, Fail> {
+    let args = Args {
+        name: Some(name.to_owned()),
+        culture: Some(culture.to_owned()),
+        languages: Vec::new(),
+        endpoint: None,
+        invite_code: std::env::var("CHORUS_INVITE_CODE").ok().map(Secret::new),
+        show_key: false,
+        new_identity: false,
+    };
+    join(common, &args, &session::place(common)?).await
+}
+
+async fn join(common: &Common, args: &Args, place: &Place) -> Result<Credentials, Fail> {
     let client = session::hub(common, None)?;
-    let newcomer = newcomer(&client, &args).await?;
+    let newcomer = newcomer(&client, args).await?;
     // SKL-22: where the key will go is made sure of before there is one.
-    let slot = Credentials::slot(&place, args.new_identity)?;
+    let slot = Credentials::slot(place, args.new_identity)?;
     let registered = client.register(&newcomer).await?;
     let not_understood = || chorus_client::Error::Answer("a new agent came without a key".into());
     let who = Credentials {
@@ -57,9 +77,8 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
     slot.save(who.clone())?;
     // Heard from its first moment on: what arrives before the first `listen` is not missed.
     let first = Some(Cursor::START.to_string());
-    State { culture: Some(newcomer.culture), cursor: first, ..State::read(&place, &who)? }.save(&place)?;
-    tell(common, &args, &place, &who, true);
-    Ok(())
+    State { culture: Some(newcomer.culture), cursor: first, ..State::read(place, &who)? }.save(place)?;
+    Ok(who)
 }
 
 async fn newcomer(client: &Client, args: &Args) -> Result<Newcomer, Fail> {

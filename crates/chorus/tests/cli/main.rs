@@ -3,19 +3,26 @@
 
 mod actors;
 mod admin;
+mod agents_docs;
+mod channel;
+mod channel_hubs;
 mod configuration;
 mod crash;
 mod crash_market;
 mod demo;
 mod direct;
+mod examples;
 mod exec;
 mod frame;
 mod frame_docs;
 mod frame_hooks;
 mod frame_locks;
 mod frame_orgs;
+mod host_hooks;
+mod init;
 mod listen;
 mod market;
+mod mcp;
 #[path = "../../../chorus-server/tests/it/postgres.rs"]
 mod postgres;
 mod register;

@@ -34,6 +34,15 @@ pub struct Args {
     voice: Voice,
 }
 
+impl Args {
+    /// As an editor's hook.
+    pub fn hooked(voice: Voice) -> Self {
+        let toward = Toward { scope: None, to: None };
+        let (text, files, worktree, branch) = (Vec::new(), Vec::new(), None, None);
+        Self { text, files, worktree, branch, nowhere: false, hook: true, toward, voice }
+    }
+}
+
 pub async fn run(common: &Common, mut args: Args) -> Result<(), Fail> {
     if !args.hook {
         return advise(common, args, place::Tree::here()).await;

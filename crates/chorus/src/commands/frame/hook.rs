@@ -3,6 +3,7 @@
 use super::voice::{Voice, ident};
 use crate::fail::Fail;
 use serde::Deserialize;
+use serde_json::Value;
 use std::io::Read;
 use std::path::Path;
 
@@ -29,6 +30,20 @@ struct Told {
 struct Input {
     #[serde(alias = "notebook_path")]
     file_path: Option<String>,
+    /// A patch, where the tool takes one.
+    #[serde(alias = "patch", alias = "input")]
+    command: Option<Value>,
+}
+
+impl Input {
+    /// The file, or the first one that a patch of Codex names.
+    fn file(self) -> Option<String> {
+        let Some(Value::String(patch)) = self.command.filter(|_| self.file_path.is_none()) else {
+            return self.file_path;
+        };
+        let kinds = ["*** Update File: ", "*** Add File: ", "*** Delete File: "];
+        patch.lines().find_map(|line| kinds.iter().find_map(|kind| line.strip_prefix(kind))).map(str::to_owned)
+    }
 }
 
 impl Edit {
@@ -41,7 +56,7 @@ impl Edit {
 
     fn of(text: &str) -> Option<Self> {
         let told: Told = serde_json::from_str(text).ok()?;
-        let file = told.tool_input.file_path?;
+        let file = told.tool_input.file()?;
         let file = Path::new(&told.cwd).join(file).to_string_lossy().into_owned();
         Some(Self { session: told.session_id, file })
     }
@@ -73,6 +88,8 @@ mod tests {
         assert_eq!(Edit::of(said), Some(Edit { session: "abc".into(), file: "/repo/src/a \"b\".rs".into() }));
         let absolute = r#"{"session_id":"abc","cwd":"/repo","tool_input":{"file_path":"/repo/x","content":"y"}}"#;
         assert_eq!(Edit::of(absolute).unwrap().file, "/repo/x");
+        let patch = r#"{"session_id":"abc","cwd":"/repo","tool_name":"apply_patch","tool_input":{"command":"*** Begin Patch\n*** Update File: src/a.rs\n@@\n"}}"#;
+        assert_eq!(Edit::of(patch).unwrap().file, "/repo/src/a.rs");
         for other in ["", "{}", r#"{"tool_input":{"command":"ls"}}"#, "[1]"] {
             assert_eq!(Edit::of(other), None, "{other}");
         }

@@ -24,6 +24,13 @@ pub struct Args {
     voice: Voice,
 }
 
+impl Args {
+    /// As an editor's hook before an edit.
+    pub fn hooked(voice: Voice) -> Self {
+        Self { check: Vec::new(), follow: false, hook: true, voice }
+    }
+}
+
 pub async fn run(common: &Common, mut args: Args) -> Result<(), Fail> {
     if args.hook {
         let Some(edit) = hook::Edit::read() else { return Ok(()) };

@@ -1,0 +1,85 @@
+//! How a host calls us, and how we know our own lines in its files.
+
+use super::target::Layout;
+use serde_json::Value;
+use std::path::Path;
+
+/// The name under which hosts know our tools.
+pub const SERVER: &str = "chorus";
+
+/// `chorus` where a shell finds it as this very program, otherwise where it is: editors have another PATH than shells. In
+/// files that others read too it is always the name.
+pub fn program(layout: &Layout) -> String {
+    let name = SERVER.to_owned();
+    let Ok(own) = std::env::current_exe().and_then(std::fs::canonicalize) else {
+        return name;
+    };
+    let found = std::env::var_os("PATH").and_then(|path| {
+        let mut places = std::env::split_paths(&path).map(|folder| folder.join(SERVER));
+        places.find(|place| place.is_file()).and_then(|place| std::fs::canonicalize(place).ok())
+    });
+    if layout.for_others || found.as_deref() == Some(&own) { name } else { own.display().to_string() }
+}
+
+/// The command line of a hook.
+pub fn hook(program: &str, event: &str, instrument: &str) -> String {
+    format!("{} hook {event} --instrument {instrument}", quoted(program))
+}
+
+/// For a shell.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | '@');
+    if word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+}
+
+fn is_us(program: &str) -> bool {
+    Path::new(program).file_name().is_some_and(|name| name == SERVER)
+}
+
+/// An entry of a host's servers that we wrote, or that does the same: `chorus … mcp …`.
+pub fn our_server(entry: &Value) -> bool {
+    let ours = entry["command"].as_str().is_some_and(is_us);
+    ours && entry["args"].as_array().is_some_and(|args| args.iter().any(|arg| arg == "mcp"))
+}
+
+/// A hook's command that we wrote for this event.
+pub fn our_hook(command: &str, event: &str) -> bool {
+    rest(command).is_some_and(|rest| rest.starts_with(&format!("hook {event} ")) || rest == format!("hook {event}"))
+}
+
+/// A hook that somebody took from the page on coding agents: it does what ours would do.
+pub fn by_hand(command: &str) -> bool {
+    let rest = rest(command).unwrap_or_default();
+    (rest.starts_with("advise ") || rest.starts_with("locks ")) && rest.contains("--hook")
+}
+
+/// What a command line that runs us says after our name.
+fn rest(command: &str) -> Option<&str> {
+    let (program, rest) = match command.strip_prefix('\'') {
+        Some(quoted) => quoted.split_once("' ")?,
+        None => command.split_once(' ')?,
+    };
+    is_us(program).then_some(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn our_own_lines_are_known_and_others_are_not() {
+        for program in ["chorus", "/opt/bin/chorus", "/a b/it's/chorus"] {
+            let line = hook(program, "Stop", "cc-claude");
+            assert!(our_hook(&line, "Stop") && !our_hook(&line, "SessionStart"), "{line}");
+            assert!(our_server(&json!({ "command": program, "args": ["mcp"] })));
+        }
+        for other in ["chorus-lint hook Stop", "echo chorus hook Stop", "chorus hooked Stop", "/chorus/x hook Stop"] {
+            assert!(!our_hook(other, "Stop"), "{other}");
+        }
+        for other in [json!({ "url": "https://a.example/mcp" }), json!({ "command": "chorus", "args": ["sing"] })] {
+            assert!(!our_server(&other));
+        }
+        assert!(by_hand("chorus advise --hook --instrument cc-claude") && !by_hand("chorus advise hi"));
+    }
+}
