@@ -1,7 +1,7 @@
 // What happened, newest first, searchable and live. Operators see the hub's own record, agents what reached this page.
 
 import { h, swap, throttled } from './dom.js';
-import { clock, count, day, t } from './words.js';
+import { clock, count, t } from './words.js';
 import { earlier, known, me, on } from './hub.js';
 import { rows } from './list.js';
 
@@ -15,18 +15,27 @@ function tone(type) {
   return '';
 }
 
+/** One line of text. Values are isolated by characters, not by elements: this is written anew for every row that comes into sight. */
 function gist(data = {}) {
-  const { sender_id: from, receiver_id: to, ...rest } = data;
-  const ends = from || to ? [h('bdi', {}, from ?? ''), from && to ? ' → ' : '', h('bdi', {}, to ?? ''), ' '] : [];
-  const more = Object.entries(rest).filter(([key, value]) => key !== 'trace_id' && value !== undefined && value !== null);
-  return [ends, more.map(([key, value]) => [h('span.quiet', {}, ` ${key} `), h('bdi', {}, typeof value === 'object' ? JSON.stringify(value) : String(value))])];
+  const { sender_id: from, receiver_id: to, trace_id: _, ...rest } = data;
+  const own = (text) => `\u2068${text}\u2069`;
+  const parts = from || to ? [[from, to].filter(Boolean).map(own).join(' → ')] : [];
+  for (const [key, value] of Object.entries(rest)) {
+    if (value !== undefined && value !== null) parts.push(`${key} ${own(typeof value === 'object' ? JSON.stringify(value) : value)}`);
+  }
+  return parts.join('  ');
 }
 
 function fill(row, entry) {
-  swap(row,
-    h('time', { title: day(entry.timestamp) }, clock(entry.timestamp)),
-    h('span', { class: `kind tone-${tone(entry.type)}` }, entry.type.replaceAll('_', ' ')),
-    h('span.cut', {}, gist(entry.data)));
+  if (!row.cells) {
+    row.cells = [h('time'), h('span'), h('span.cut')];
+    row.append(...row.cells);
+  }
+  const [time, kind, text] = row.cells;
+  time.textContent = clock(entry.timestamp);
+  kind.className = `kind tone-${tone(entry.type)}`;
+  kind.textContent = entry.type.replaceAll('_', ' ');
+  text.textContent = gist(entry.data);
 }
 
 export function open(root) {

@@ -100,6 +100,7 @@ function room(root, id) {
       else known.links.set('channel', state);
     },
     since: '0',
+    rests: true,
   });
   const stops = [every(6_000, members), on(['channels'], draw)];
   draw();

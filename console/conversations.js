@@ -3,7 +3,7 @@
 import { avatar, h, icon, linked, name, swap, throttled } from './dom.js';
 import { clock, count, cultureName, day, t, when } from './words.js';
 import { part, post, uuid } from './api.js';
-import { cultureOf, history, known, me, on, settle, standingOf } from './hub.js';
+import { cultureOf, history, known, me, on, settle, standingOf, wholeHistory } from './hub.js';
 import { chip } from './agents.js';
 
 const SHOWN = 150;
@@ -48,7 +48,8 @@ function threads(root, peer, thread = '') {
         avatar(one.peer, known.agents.get(one.peer)?.online),
         h('span.two', {}, h('span.row-line', {}, name(one.peer), one.thread && h('span.quiet.small', {}, h('bdi', {}, one.thread))), h('bdi.quiet.small.cut', {}, row.envelope.original_text)),
         h('span.two.end', {}, h('time.quiet.small', {}, when(row.timestamp)), h('span.quiet.small', {}, count(one.rows.length)))));
-    }), !all.length && h('li', {}, h('p.empty', {}, known.historyDone ? t('thread.empty') : t('wait'))));
+    }), !all.length && h('li', {}, h('p.empty', {}, known.historyDone ? t('thread.empty') : t('wait'))),
+    known.historyDone && !known.historyWhole && h('li', {}, h('button', { type: 'button', 'data-key': 'whole', onclick: () => wholeHistory().catch(() => {}) }, t('thread.older'))));
   };
 
   const draw = () => {

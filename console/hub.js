@@ -151,6 +151,7 @@ function agent() {
       address: async () => ({ path: `/agent/inbox?session=${await token()}` }),
       heard: inbox,
       state: link('inbox'),
+      rests: true,
     });
   }
   if (me.handle) {
@@ -163,7 +164,7 @@ function agent() {
     });
   }
   every(me.endpoint ? 1_000 : 3_000, history);
-  every(4_000, settle);
+  every(5_000, settle);
 }
 
 function inbox(name, data, id) {
@@ -208,7 +209,16 @@ function keep(row) {
   if (known.messages.size > MESSAGES_MOST) known.messages.delete(known.messages.keys().next().value);
 }
 
-let historyFrom = 0;
+/** A long history begins with its last two weeks; the rest comes when it is asked for. */
+const RECENT = 14 * 86_400_000;
+let historyFrom = new Date(Date.now() - RECENT).toISOString();
+
+export async function wholeHistory() {
+  historyFrom = 0;
+  known.historyWhole = true;
+  await history();
+}
+
 /** Reads what history has since the last look; what I send is nowhere else. */
 export async function history() {
   let changed = false;
@@ -219,7 +229,10 @@ export async function history() {
       known.messages.set(row.id, row);
       historyFrom = row.id;
     }
-    if (page.length === 0) break;
+    if (page.length === 0 && typeof historyFrom === 'string') {
+      historyFrom = 0;
+      known.historyWhole = true;
+    } else if (page.length === 0) break;
   }
   if (known.messages.size > MESSAGES_MOST) {
     for (const id of [...known.messages.keys()].sort((a, b) => a - b).slice(0, known.messages.size - MESSAGES_MOST)) known.messages.delete(id);
@@ -235,9 +248,9 @@ const FINAL = ['acknowledged', 'declined', 'failed'];
 /** Where the messages that I sent stand, until they stand for good: those in sight, and the latest. */
 export async function settle() {
   const open = (row) => row.sender_id === me.id && !FINAL.includes(known.standing.get(row.trace_id));
-  const recent = [...known.messages.values()].filter(open).slice(-6);
+  const recent = [...known.messages.values()].filter(open).slice(-2);
   let changed = false;
-  for (const row of new Set([...known.watched.filter(open).slice(-12), ...recent])) {
+  for (const row of new Set([...known.watched.filter(open).slice(-8), ...recent])) {
     const found = await get(`/messages/${row.trace_id}`);
     const word = found.receiver_response?.status === 'error' ? 'declined' : found.status;
     changed ||= known.standing.get(row.trace_id) !== word;
@@ -278,6 +291,7 @@ async function operator() {
     },
     state: link('events'),
     since: String(newest),
+    rests: true,
   });
   await earlier();
 }

@@ -101,11 +101,12 @@ function job(root, id) {
       return swap(root, back(), h('p.note', {}, refusal.message));
     }
     const ended = !['held', 'dispatched'].includes(one.state);
-    const steps = audit.postings.map((posting) => ({ at: posting.timestamp_utc, what: t(`posting.${posting.kind}.more`, { n: credits(posting.amount) }), tone: 'off' }));
-    steps.push({ at: one.requested_at, what: t('job.asked', { who: one.orchestrator_id, skill: one.skill_name }), tone: '' });
+    const posted = (kinds) => audit.postings.filter((posting) => kinds.includes(posting.kind)).map((posting) => ({ at: posting.timestamp_utc, what: t(`posting.${posting.kind}.more`, { n: credits(posting.amount) }), tone: 'off' })).reverse();
+    // In the order of things: what is one transaction has one time.
+    const steps = [{ at: one.requested_at, what: t('job.asked', { who: one.orchestrator_id, skill: one.skill_name }), tone: '' }, ...posted(['hold'])];
     if (one.state !== 'held') steps.push({ at: one.requested_at, what: t('job.handed', { who: one.agent_id }), tone: 'wait' });
     if (ended) steps.push({ at: one.timestamp_utc, what: `${t(`job.${one.state}`)}${one.error_message ? `: ${one.error_message}` : ''}`, tone: TONES[one.state] });
-    steps.sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0));
+    steps.push(...posted(['pay', 'release', 'transfer']));
     const left = (Date.parse(one.deadline_utc) - Date.now()) / 1000;
     return swap(root, back(), h('h1', {}, h('bdi', {}, one.skill_name), ' ', h('span', { class: `state ${TONES[one.state]}` }, t(`job.${one.state}`))),
       h('dl.pairs', {}, pair(t('job.id'), h('code', {}, one.job_id)), pair(t('job.hirer'), who(one.orchestrator_id)), pair(t('job.worker'), who(one.agent_id)),

@@ -13,11 +13,18 @@ const DONE_SHOWN = 3;
 const word = (kind) => kind.replace(/^(agent|peer)_/, '').replaceAll('_', ' ');
 
 function fill(row, frame) {
-  swap(row,
-    h('time', {}, clock(frame.created_at)),
-    h('span', { class: `kind k-${frame.kind}` }, word(frame.kind)),
-    h('bdi.from', { title: sessionOf(frame) ?? frame.sender_handle }, sessionOf(frame)?.split('@')[0] ?? frame.sender_handle),
-    h('span.cut', { dir: 'auto' }, gist(frame) ?? ''));
+  if (!row.cells) {
+    row.cells = [h('time'), h('span'), h('bdi.from'), h('span.cut', { dir: 'auto' })];
+    row.append(...row.cells);
+  }
+  const [time, kind, from, text] = row.cells;
+  const session = sessionOf(frame);
+  time.textContent = clock(frame.created_at);
+  kind.className = `kind k-${frame.kind}`;
+  kind.textContent = word(frame.kind);
+  from.title = session ?? frame.sender_handle;
+  from.textContent = session?.split('@')[0] ?? frame.sender_handle;
+  text.textContent = gist(frame) ?? '';
 }
 
 export function open(root) {

@@ -97,7 +97,6 @@ export function signOut() {
   key.drop();
   sessionStorage.removeItem('chorus.session');
   location.assign('/console');
-  location.reload();
 }
 
 /* ---- keys ---- */

@@ -6,22 +6,38 @@ import { stream } from './api.js';
 const SILENCE = 40_000;
 const PAUSE_LEAST = 400;
 const PAUSE_MOST = 10_000;
+/** A browser opens six connections to a place and no more: a page that nobody looks at gives its own back after a while. */
+const UNSEEN = 20_000;
 /** After these a stream is not opened again. */
 const FINAL = ['key_rotated', 'unregistered'];
 
 /**
  * Follows a stream until `stop()`.
  * `address()` gives `{path, headers}` for each attempt, `heard(name, data, id)` gets the events, `state(word)` hears
- * `connecting`, `live`, `waiting` and `ended`.
+ * `connecting`, `live`, `waiting` and `ended`. One that `rests` is closed while the page is out of sight: it has a cursor, and
+ * misses nothing.
  */
-export function follow({ address, heard, state, since }) {
+export function follow({ address, heard, state, since, rests = false }) {
   let last = since;
   let stopped = false;
   let pause = PAUSE_LEAST;
   let wake = () => {};
   let cut = () => {};
 
-  const soon = () => wake();
+  let unseen;
+  const resting = () => rests && document.hidden && unseen === 'over';
+  const soon = () => {
+    clearTimeout(unseen);
+    unseen = undefined;
+    if (!document.hidden) return wake();
+    if (rests) {
+      unseen = setTimeout(() => {
+        unseen = 'over';
+        cut();
+      }, UNSEEN);
+    }
+    return undefined;
+  };
   window.addEventListener('online', soon);
   document.addEventListener('visibilitychange', soon);
 
@@ -69,7 +85,7 @@ export function follow({ address, heard, state, since }) {
       pause = Math.min(pause * 1.7, PAUSE_MOST);
       await new Promise((done) => {
         wake = done;
-        setTimeout(done, wait);
+        if (!resting()) setTimeout(done, wait);
       });
     }
     state('ended');

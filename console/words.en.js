@@ -28,7 +28,7 @@ export default {
   'agents.search': 'Name, language, skill', 'agents.count': '{n} agents', 'agents.none': 'Nobody fits.', 'agents.one': 'One agent', 'agents.choose': 'Choose an agent.',
   'agents.since': 'here since {day}', 'agents.handle': 'Handle', 'agents.reached': 'Reached', 'agents.endpoint': 'at an endpoint of its own', 'agents.stream': 'on its inbox stream',
   'agents.url': 'Endpoint', 'agents.activity': 'Lately', 'agents.quiet': 'Nothing in what is loaded.', 'agents.talk': 'Conversations', 'agents.write': 'Write to it', 'agents.invite': 'Invite link',
-  'thread.search': 'Name, conversation, text', 'thread.one': 'Conversation', 'thread.none': 'without a name', 'thread.empty': 'Nothing was said yet.', 'thread.choose': 'Choose a conversation.',
+  'thread.search': 'Name, conversation, text', 'thread.one': 'Conversation', 'thread.none': 'without a name', 'thread.older': 'Older than two weeks', 'thread.empty': 'Nothing was said yet.', 'thread.choose': 'Choose a conversation.',
   'thread.operator': 'Who wrote to whom, and how it went. The texts are for their senders and receivers; sign in with an agent’s key to read its own.', 'thread.failed': '{n} failed',
   'turn': 'turn {n}', 'write.to': 'Write to {name}', 'write.as': 'as {id}, {culture}', 'write.culture': 'they: {culture}',
   'state.queued': 'queued', 'state.delivered': 'delivered', 'state.acknowledged': 'acknowledged', 'state.declined': 'declined', 'state.failed': 'failed',

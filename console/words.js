@@ -33,14 +33,22 @@ export const count = (n) => new Intl.NumberFormat(locale(), { maximumFractionDig
 export const decimal = (n, digits = 1) => new Intl.NumberFormat(locale(), { minimumFractionDigits: digits, maximumFractionDigits: digits }).format(n ?? 0);
 export const credits = (n) => (n === undefined || n === null ? '–' : decimal(Number(n), 2));
 
+const formats = new Map();
+/** Formats are dear to make and cheap to use. */
+function format(kind, options) {
+  const at = `${lang} ${kind}`;
+  if (!formats.has(at)) formats.set(at, new Intl.DateTimeFormat(locale(), options));
+  return formats.get(at);
+}
+
 export function clock(at, seconds = true) {
   const time = new Date(at);
   if (Number.isNaN(time.valueOf())) return '';
-  return new Intl.DateTimeFormat(locale(), { hour: '2-digit', minute: '2-digit', second: seconds ? '2-digit' : undefined, hour12: false }).format(time);
+  return format(seconds ? 'seconds' : 'minutes', { hour: '2-digit', minute: '2-digit', second: seconds ? '2-digit' : undefined, hour12: false }).format(time);
 }
 
 export function day(at) {
-  return new Intl.DateTimeFormat(locale(), { year: 'numeric', month: 'short', day: 'numeric' }).format(new Date(at));
+  return format('day', { year: 'numeric', month: 'short', day: 'numeric' }).format(new Date(at));
 }
 
 /** Short for things of today, with the day for the rest. */

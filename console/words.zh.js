@@ -28,7 +28,7 @@ export default {
   'agents.search': '名称、语言、技能', 'agents.count': '{n} 个智能体', 'agents.none': '没有符合的。', 'agents.one': '一个智能体', 'agents.choose': '请选择一个智能体。',
   'agents.since': '{day} 加入', 'agents.handle': '句柄', 'agents.reached': '送达方式', 'agents.endpoint': '它自己的端点', 'agents.stream': '收件箱数据流',
   'agents.url': '端点', 'agents.activity': '近况', 'agents.quiet': '已加载的内容里没有。', 'agents.talk': '对话', 'agents.write': '写给它', 'agents.invite': '邀请链接',
-  'thread.search': '名称、对话、文字', 'thread.one': '对话', 'thread.none': '未命名', 'thread.empty': '还没有说过什么。', 'thread.choose': '请选择一个对话。',
+  'thread.search': '名称、对话、文字', 'thread.one': '对话', 'thread.none': '未命名', 'thread.older': '两周之前的', 'thread.empty': '还没有说过什么。', 'thread.choose': '请选择一个对话。',
   'thread.operator': '谁写给了谁，结果如何。内容只属于收发双方；用智能体的密钥登录可阅读它自己的对话。', 'thread.failed': '{n} 次失败',
   'turn': '第 {n} 轮', 'write.to': '写给 {name}', 'write.as': '以 {id} 的身份，{culture}', 'write.culture': '对方：{culture}',
   'state.queued': '排队中', 'state.delivered': '已送达', 'state.acknowledged': '已确认', 'state.declined': '被拒绝', 'state.failed': '失败',

@@ -1,0 +1,157 @@
+//! What happens is on the page while it happens, and after the hub was away.
+
+use crate::stage::Stage;
+use serde_json::{Value, json};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+fn millis() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64() * 1000.0
+}
+
+/// Notes the time at which `text` first comes into the page.
+fn watch_for(text: &str) -> String {
+    format!(
+        "window.seen = undefined; new MutationObserver(() => {{ if (window.seen === undefined && \
+         document.body.innerText.includes({})) window.seen = Date.now(); }}).observe(document.body, {{childList: true, \
+         subtree: true, characterData: true}})",
+        json!(text)
+    )
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_is_on_the_page_within_a_second_of_being_sent() {
+    let Some(stage) = Stage::open().await else { return };
+    let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
+    stage.sign_in(&alice.key).await;
+    stage.view("conversations").await;
+    stage.browser.run(&watch_for("are you there?")).await;
+    bob.says("alice", "are you there?", "delivered_sse").await;
+    let sent = millis();
+    stage.browser.eventually("window.seen").await;
+    let took = stage.browser.run("return window.seen").await.as_f64().unwrap() - sent;
+    assert!(took < 1000.0, "{took} ms");
+    stage.is_clean().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operator_sees_who_writes_to_whom_within_a_second() {
+    let Some(stage) = Stage::open().await else { return };
+    let (alice, _bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
+    stage.as_operator().await;
+    stage.view("activity").await;
+    stage.browser.run(&watch_for("message queued")).await;
+    alice.says("bob", "hello", "queued").await;
+    let sent = millis();
+    stage.browser.eventually("window.seen").await;
+    let took = stage.browser.run("return window.seen").await.as_f64().unwrap() - sent;
+    assert!(took < 1000.0, "{took} ms");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_goes_from_queued_to_delivered_to_acknowledged_before_ones_eyes() {
+    let Some(stage) = Stage::open().await else { return };
+    let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
+    stage.sign_in(&alice.key).await;
+    stage.view("conversations/bob%40chorus").await;
+    stage.browser.write(".composer textarea", "shall we?").await;
+    stage.browser.click(".composer button").await;
+    let state = |word: &str| format!("document.querySelector('.bubble.mine .stand')?.dataset.state === '{word}'");
+    stage.browser.eventually(&state("queued")).await;
+    let mut inbox = bob.inbox_after("0").await;
+    let message = inbox.next("message").await;
+    assert_eq!((message.says(), &message.data["sender_id"]), ("shall we?", &json!("alice@chorus")));
+    stage.browser.eventually(&state("delivered")).await;
+    bob.respond(&message.data["trace_id"], &json!({"status": "ok"})).await.data(200);
+    stage.browser.eventually(&state("acknowledged")).await;
+    stage.is_clean().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_goes_on_where_it_was_after_the_hub_restarts() {
+    let Some(mut stage) = Stage::open().await else { return };
+    let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
+    stage.sign_in(&alice.key).await;
+    stage.view("conversations/bob%40chorus").await;
+    bob.says("alice", "before", "delivered_sse").await;
+    stage.browser.shows("before").await;
+    // The page knows one address, so the hub has to come back to it.
+    stage.hub.settings.listen = stage.hub.addr();
+    stage.hub.stop().await;
+    stage.browser.shows("Reconnecting…").await;
+    stage.hub.restart().await;
+    // Before the page is back: it has to be replayed, not only heard.
+    bob.send("alice", "while you were away").await;
+    stage.live().await;
+    stage.browser.shows("while you were away").await;
+    bob.says("alice", "and after", "delivered_sse").await;
+    stage.browser.shows("and after").await;
+    let texts =
+        stage.browser.run("return [...document.querySelectorAll('.bubble .said')].map((one) => one.textContent)").await;
+    assert_eq!(texts, json!(["before", "while you were away", "and after"]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_only_looks_takes_no_message_from_an_agents_endpoint() {
+    // An open inbox is preferred to an endpoint, so a page that opened one would have what is meant for the agent.
+    let Some(stage) = Stage::open().await else { return };
+    let mut webhook = crate::actors::Webhook::that(crate::actors::Reply::ok()).await;
+    let alice = stage.hub.agent_at("alice", &webhook.url()).await;
+    let bob = stage.hub.agent("bob").await;
+    stage.sign_in(&alice.key).await;
+    stage.view("conversations").await;
+    bob.says("alice", "for the agent", "delivered").await;
+    assert_eq!(webhook.hears().await.json()["envelope"]["original_text"], "for the agent");
+    stage.browser.shows("for the agent").await;
+    stage.is_clean().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn counters_and_charts_move_by_themselves() {
+    let Some(stage) = Stage::open().await else { return };
+    let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
+    stage.as_operator().await;
+    let tile = |at: usize| format!("document.querySelectorAll('.tile dd')[{at}]?.textContent");
+    stage.browser.eventually(&format!("{} === '2'", tile(0))).await;
+    let _inbox = bob.inbox().await;
+    alice.says("bob", "one", "delivered_sse").await;
+    stage.browser.eventually(&format!("{} === '1'", tile(1))).await;
+    stage.browser.eventually("document.querySelector('.online')?.textContent.includes('bob@chorus')").await;
+    stage.browser.eventually("document.querySelector('.chart.messages .edge')?.getAttribute('d')?.includes('L')").await;
+    stage.is_clean().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_room_unfolds_while_agents_work_in_it() {
+    let Some(stage) = Stage::open().await else { return };
+    let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
+    let mut inbox = bob.inbox().await;
+    stage.sign_in(&alice.key).await;
+    stage.view("channels").await;
+    stage.browser.write("form.bar input", "launch").await;
+    stage.browser.click("form.bar button").await;
+    stage.browser.shows("launch").await;
+    let rooms = alice.get("/channels").await.data(200);
+    let id = rooms[0]["id"].as_str().unwrap().to_owned();
+    alice.post(&format!("/channels/{id}/members"), &json!({"agent_id": "bob@chorus"})).await.data(201);
+    stage.browser.shows("came in").await;
+    stage.browser.write(".composer textarea", "@bob what is the weather?").await;
+    stage.browser.click(".composer button").await;
+    let delivery = inbox.next("channel").await;
+    assert_eq!(delivery.data["message"]["content"], "@bob what is the weather?");
+    let callback = delivery.data["callback"].as_str().unwrap();
+    let say = async |event: Value| {
+        let posted = stage.hub.http.post(callback).timeout(Duration::from_secs(20)).body(event.to_string());
+        assert_eq!(posted.send().await.unwrap().status(), 200);
+    };
+    say(json!({"type": "status", "status": "looking it up"})).await;
+    stage.browser.shows("looking it up").await;
+    say(json!({"type": "tool_call", "name": "web_search", "args": {"query": "oslo"}, "id": "tc_1"})).await;
+    stage.browser.eventually("document.querySelector('[data-call=tc_1] .dot.busy')").await;
+    say(json!({"type": "tool_result", "id": "tc_1", "content": "3 degrees and cloudy"})).await;
+    stage.browser.eventually("document.querySelector('[data-call=tc_1] .dot.good')").await;
+    stage.browser.click("[data-call=tc_1] summary").await;
+    stage.browser.shows("3 degrees and cloudy").await;
+    say(json!({"type": "message", "content": "Cold, bring a coat."})).await;
+    stage.browser.shows("Cold, bring a coat.").await;
+    stage.is_clean().await;
+}
