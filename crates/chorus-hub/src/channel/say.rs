@@ -4,11 +4,11 @@ use super::deliver;
 use crate::store::channels::{self, Member, Room};
 use crate::store::{Kind, NewEntry, Txn, log};
 use crate::{Result, clock};
+use chorus_wire::Error;
 use chorus_wire::channel::event::{Callback, Event};
 use chorus_wire::channel::mention::{self, MemberName};
 use chorus_wire::channel::room::{Via, Voice};
 use chorus_wire::channel::row::{Change, Row, RowKind};
-use chorus_wire::{Error, time::Micros};
 use std::sync::Arc;
 
 /// Whose word it is.
@@ -68,7 +68,6 @@ pub(crate) struct Line {
 pub(crate) struct Message<'a> {
     /// Its place in the log, from which it can be read again.
     pub seq: i64,
-    pub at: Micros,
     pub row: &'a Row,
     /// Everybody in the room.
     pub roster: &'a [Member],
@@ -117,8 +116,7 @@ async fn message(txn: &mut Txn<'_>, room: &Room, from: &Speaker, mut row: Row) -
     row.turn = Some(from.turn);
     let called: Vec<i64> = called.iter().map(|member| member.id).collect();
     let line = keep(txn, room, from, row)?;
-    let at = line.row.timestamp.unwrap_or_default();
-    let message = Message { seq: line.seq, at, row: &line.row, roster: &roster, called: &called };
+    let message = Message { seq: line.seq, row: &line.row, roster: &roster, called: &called };
     deliver::fan_out(txn, room, &message, from).await?;
     Ok(line)
 }

@@ -20,6 +20,7 @@ mod channel_host;
 mod channel_rooms;
 mod channel_rooms_members;
 mod channel_rooms_said;
+mod channel_secrets;
 mod connections;
 mod cursors;
 mod database_faults;

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "what goes wrong in a test's own tools fails the test")]
 
 mod catalogue;
+mod channel_events;
 mod credits;
 mod culture;
 mod envelope_faults;
