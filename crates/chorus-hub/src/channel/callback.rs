@@ -3,10 +3,11 @@
 use super::say::{Speaker, say};
 use super::tokens::{self, Pass};
 use super::{loops, rooms};
-use crate::identity::hash;
-use crate::store::channels;
+use crate::identity::{Idempotency, hash};
+use crate::store::idempotency::{self, Seen};
+use crate::store::{Txn, channels};
 use crate::{Hub, Principal, Result};
-use chorus_wire::channel::event::Callback;
+use chorus_wire::channel::event::{Callback, Event};
 use chorus_wire::channel::mention;
 use chorus_wire::channel::room::Via;
 use chorus_wire::channel::standing::Standing;
@@ -40,17 +41,34 @@ impl Door {
         self.member
     }
 
-    /// `POST /channels/{id}/inbox/{tok_…}`, or one line of it.
-    pub async fn hear(&self, hub: &Hub, event: &[u8]) -> Result<()> {
+    /// `POST /channels/{id}/inbox/{tok_…}`, or one line of it. The same key and event are heard once.
+    pub async fn hear(&self, hub: &Hub, event: &[u8], once: Option<Idempotency>) -> Result<()> {
         let (door, event) = (self.clone(), Callback::parse(event)?);
-        hub.store()
-            .write(async move |txn| {
-                // Asked again here: what was revoked meanwhile is revoked.
-                let pass = tokens::callback(&txn.tx, &door.channel, &door.hash, txn.now()).await?;
-                say(txn, &pass.room, &pass.speaker(), event).await.map(drop)
-            })
-            .await?;
-        hub.owes();
+        let said = matches!(event.event, Event::Message { .. });
+        hub.store().write(async move |txn| door.say(txn, event, once).await).await?;
+        if said {
+            hub.owes();
+        }
+        Ok(())
+    }
+
+    async fn say(&self, txn: &mut Txn<'_>, event: Callback, once: Option<Idempotency>) -> Result<()> {
+        let now = txn.now();
+        // Asked again here: what was revoked meanwhile is revoked.
+        let pass = tokens::callback(&txn.tx, &self.channel, &self.hash, now).await?;
+        // By the member: an event that is posted again may come with the callback of a later attempt.
+        let caller = format!("member {}", pass.member.id);
+        if let Some(once) = &once {
+            match idempotency::look(&txn.tx, &caller, once, now).await? {
+                Seen::New => {}
+                Seen::Same(_) => return Ok(()),
+                Seen::Other => return Err(Code::IdempotencyConflict.into()),
+            }
+        }
+        let line = say(txn, &pass.room, &pass.speaker(), event).await?;
+        if let Some(once) = &once {
+            idempotency::keep(&txn.tx, &caller, once, line.seq, now).await?;
+        }
         Ok(())
     }
 }

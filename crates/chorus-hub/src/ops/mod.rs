@@ -2,6 +2,7 @@
 
 pub(crate) mod maintenance;
 
+use crate::channel::seal;
 use crate::delivery::{Feed, open_activity, render};
 use crate::identity::invites;
 use crate::store::{self, Kind, NewEntry, Txn, counters, log};
@@ -81,5 +82,11 @@ pub(crate) fn happened(txn: &mut Txn<'_>, kind: &str, data: &Value) {
 
 /// Copies the database of the hub in `data_dir`, which may be running, into the new directory `to`.
 pub fn backup(data_dir: &Path, to: &Path) -> Result<PathBuf> {
-    store::backup(data_dir, to).map_err(Error::unavailable)
+    let copy = store::backup(data_dir, to).map_err(Error::unavailable)?;
+    // Without the key nobody could be reached from the copy.
+    let key = data_dir.join(seal::FILE);
+    if key.exists() {
+        std::fs::copy(&key, to.join(seal::FILE)).map_err(Error::unavailable)?;
+    }
+    Ok(copy)
 }

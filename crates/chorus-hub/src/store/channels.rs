@@ -1,7 +1,7 @@
 //! Rooms and their members as they are kept; what is said in a room is in the log, under its id.
 
 use super::log::{self, Entry, Page};
-use super::{DbError, Param, Row, Tx};
+use super::{DbError, Param, Row, Tx, deliveries};
 use chorus_wire::channel::room::{Deliver, Via};
 use chorus_wire::{limits, time::Micros};
 use std::sync::Arc;
@@ -111,6 +111,7 @@ pub(crate) async fn bury(tx: &Tx<'_>, id: i64, now: Micros) -> Result<(), DbErro
                            where channel = $1 and left_at is null";
     let params = [Param::Int(id), Param::Int(now.0)];
     tx.execute(MEMBERS, &params).await?;
+    deliveries::close(tx, id, now).await?;
     tx.execute("update channels set deleted_at = $2 where id = $1", &params).await.map(drop)
 }
 
@@ -234,6 +235,7 @@ pub(crate) async fn places(tx: &Tx<'_>, principal: i64) -> Result<Vec<Member>, D
 pub(crate) async fn leave(tx: &Tx<'_>, id: i64, now: Micros) -> Result<bool, DbError> {
     const SQL: &str = "update channel_members set left_at = $2, connection = null, signing = null
                        where id = $1 and left_at is null";
+    deliveries::part(tx, id, now).await?;
     Ok(tx.execute(SQL, &[Param::Int(id), Param::Int(now.0)]).await? == 1)
 }
 

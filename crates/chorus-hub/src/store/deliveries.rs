@@ -114,6 +114,21 @@ pub(crate) async fn end_standing(tx: &Tx<'_>, member: i64, now: Micros) -> Resul
     tx.execute(SQL, &[Param::Int(member), Param::Int(now.0)]).await.map(drop)
 }
 
+/// The member is gone: it is owed nothing, and what it had for good ends.
+pub(super) async fn part(tx: &Tx<'_>, member: i64, now: Micros) -> Result<(), DbError> {
+    forget(tx, member).await?;
+    end_standing(tx, member, now).await
+}
+
+/// The same for everybody in a room.
+pub(super) async fn close(tx: &Tx<'_>, channel: i64, now: Micros) -> Result<(), DbError> {
+    const OWED: &str = "delete from deliveries where member in (select id from channel_members where channel = $1)";
+    const STANDING: &str = "update channel_tokens set expires_at = $2 where expires_at is null and member in
+                            (select id from channel_members where channel = $1)";
+    tx.execute(OWED, &[Param::Int(channel)]).await?;
+    tx.execute(STANDING, &[Param::Int(channel), Param::Int(now.0)]).await.map(drop)
+}
+
 /// Forgets some tokens that ended before `keep`; how many there were.
 pub(super) async fn trim(tx: &Tx<'_>, keep: Micros, most: i64) -> Result<u64, DbError> {
     const SQL: &str = "delete from channel_tokens where hash in (

@@ -2,7 +2,7 @@
 
 use crate::query::Pair;
 use crate::reply::{self, Answer, Refused};
-use crate::{auth::Known, body, body::Whole, doors::Doors, front, limit::Caller};
+use crate::{auth::Known, body, body::Whole, doors::Doors, front, limit::Caller, once::Once};
 use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request, State};
 use bytes::BytesMut;
@@ -48,9 +48,11 @@ struct CallbackEvent {
 
 /// Answer in a channel: the URL is the credential; as `application/x-ndjson`, an event a line for as long as it takes
 #[utoipa::path(post, path = "/channels/{id}/inbox/{token}", tag = "channel", request_body = CallbackEvent,
-    params(("id" = String, Path), ("token" = String, Path, description = "The `tok_…` of the callback")),
+    params(("id" = String, Path), ("token" = String, Path, description = "The `tok_…` of the callback"),
+        ("Idempotency-Key" = Option<String>, Header, description = "The same key and event are heard once, for 24 hours")),
     responses((status = 200, body = Object, description = "It is in the channel's history"),
         (status = 404, body = Failure, description = "No such callback"),
+        (status = 409, body = Failure, description = "The Idempotency-Key was used with another event"),
         (status = 410, body = Failure, description = "It expired, or its member or channel is gone")))]
 async fn post(State(doors): State<Doors>, request: Request) -> Answer {
     let (mut parts, content) = request.into_parts();
@@ -71,8 +73,10 @@ async fn post(State(doors): State<Doors>, request: Request) -> Answer {
     let heard = if is_lines(&parts.headers) {
         lines(&doors, &door, content).await?
     } else {
+        let once = Once::from_request_parts(&mut parts, &doors).await?;
         let Whole(event) = Whole::from_request(Request::from_parts(parts, content), &doors).await?;
-        door.hear(&doors.hub, &event).await?;
+        let once = once.with(&event)?;
+        door.hear(&doors.hub, &event, once).await?;
         1
     };
     let mut answer = reply::bare(StatusCode::OK, &json!({"status": "ok", "events": heard}))?;
@@ -157,7 +161,7 @@ impl Lines<'_> {
         while let (1.., Err(refused)) = (self.heard, self.count()) {
             tokio::time::sleep(Duration::from_secs(refused.retry_after.unwrap_or(1))).await;
         }
-        self.door.hear(&self.doors.hub, line).await.map_err(|refused| self.wrong(refused))?;
+        self.door.hear(&self.doors.hub, line, None).await.map_err(|refused| self.wrong(refused))?;
         self.heard += 1;
         Ok(())
     }

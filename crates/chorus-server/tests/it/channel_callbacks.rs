@@ -306,3 +306,36 @@ story!(a_member_may_have_a_callback_that_stands, |hub| async {
     oak.posts(&second, &event("removed")).await.refused(410, "ERR_GONE");
     assert_eq!(room.said().await, ["unasked", "a month later", "from bob", "the new one"]);
 });
+
+story!(an_event_that_is_posted_again_with_its_key_is_heard_once, |hub| async {
+    // R-27, CHN-30
+    let (room, _oak, delivery) = delivered(&hub).await;
+    let post = async |key: &str, text: &str| {
+        let event = json!({"type": "message", "content": text});
+        Answer::of(hub.http.post(callback(&delivery)).header("idempotency-key", key).json(&event)).await
+    };
+    for _ in 0..3 {
+        assert_eq!(post("a", "one").await.status, 200);
+    }
+    post("a", "another").await.refused(409, "ERR_IDEMPOTENCY_CONFLICT");
+    assert_eq!(post("b", "one").await.status, 200);
+    assert_eq!(done(&room).await, ["message one", "message one"]);
+});
+
+story!(members_at_one_address_have_budgets_of_their_own, with(|set| set.rate_limit = 40), |hub| async {
+    // Failure 24: the secret in the path says whose request it is, not the address it comes from
+    let room = Room::of(&hub, "alice").await;
+    let (mut oak, mut elm) = (Elsewhere::well(&hub).await, Elsewhere::well(&hub).await);
+    room.add("oak", &oak.url()).await;
+    room.add("elm", &elm.url()).await;
+    room.says("hello").await;
+    let (to_oak, to_elm) = (oak.hears().await, elm.hears().await);
+    let event = json!({"type": "status", "status": "busy"});
+    for _ in 0..40 {
+        assert_eq!(oak.posts(&to_oak, &event).await.status, 200);
+    }
+    oak.posts(&to_oak, &event).await.refused(429, "ERR_RATE_LIMITED");
+    for _ in 0..40 {
+        assert_eq!(elm.posts(&to_elm, &event).await.status, 200);
+    }
+});

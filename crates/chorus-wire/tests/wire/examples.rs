@@ -1,6 +1,10 @@
 //! Every example that the documents print: requests are accepted as printed, replies begin with the printed keys.
 
 use crate::shape::Shape;
+use chorus_wire::channel::delivery::Delivery as Delivered;
+use chorus_wire::channel::event::Callback;
+use chorus_wire::channel::room::{Invited, NewMember, Voice};
+use chorus_wire::channel::row::Row;
 use chorus_wire::cursor::Cursor;
 use chorus_wire::envelope::Envelope;
 use chorus_wire::identity::{Address, Name};
@@ -269,6 +273,62 @@ fn the_printed_job_result_and_transfer_are_read() {
     let printed = serde_json::to_string(&transfer).unwrap();
     assert!(printed.contains(r#""amount":0.10,"#), "{printed}");
     assert_eq!(json::value(&printed).unwrap(), json::value(&text).unwrap());
+}
+
+// CHN-05…17, CHN-40: the full one, the minimal one, and the one the document explains
+#[test]
+fn the_printed_deliveries_are_read_and_written_as_printed() {
+    for (name, tools) in [
+        ("channel-protocol/2-delivery.json", true),
+        ("channel-protocol/6-full.json", true),
+        ("channel-protocol/6-minimal.json", false),
+    ] {
+        let text = example(name);
+        let delivery = Delivered::parse(text.as_bytes()).unwrap_or_else(|why| panic!("{name}: {why}"));
+        assert_eq!(delivery.mcp.is_some(), tools, "{name}");
+        prints_like(&delivery, name);
+        let ours = serde_json::to_string(&delivery).unwrap();
+        assert_eq!(json::value(&ours).unwrap(), json::value(&text).unwrap(), "{name}");
+    }
+}
+
+// CHN-01
+#[test]
+fn the_printed_connection_string_lets_an_agent_in() {
+    let url = example("channel-protocol/1-connection.txt");
+    let body = serde_json::json!({"connection": url.trim(), "name": "timber"}).to_string();
+    let Invited::Connection { url: read, .. } = NewMember::parse(body.as_bytes()).unwrap().who else {
+        panic!("{body}")
+    };
+    assert_eq!(read.expose(), url.trim());
+}
+
+// CHN-23…28
+#[test]
+fn the_printed_callbacks_are_read_as_printed() {
+    let (method, path, callback) = request("channel-protocol/6-minimal-callback.http");
+    let minimal = Delivered::parse(example("channel-protocol/6-minimal.json").as_bytes()).unwrap();
+    assert_eq!((method.as_str(), path.as_str()), ("POST", minimal.callback.expose()));
+    let mut read = vec![("6-minimal-callback.http", callback)];
+    for name in [
+        "channel-protocol/3-message.json",
+        "channel-protocol/3-tool-call.json",
+        "channel-protocol/3-tool-result.json",
+        "channel-protocol/3-status.json",
+        "channel-protocol/3-error.json",
+        "channel-protocol/6-full-status.json",
+        "channel-protocol/6-full-message.json",
+    ] {
+        read.push((name, example(name)));
+    }
+    for (name, text) in read {
+        let callback = Callback::parse(text.as_bytes()).unwrap_or_else(|why| panic!("{name}: {why}"));
+        let row = Row::of(callback.event, "timber", Voice::Agent);
+        let (row, printed) = (serde_json::to_value(&row).unwrap(), json::value(&text).unwrap());
+        for (key, value) in printed.as_object().unwrap() {
+            assert_eq!(&row[key], value, "{name}: {key}");
+        }
+    }
 }
 
 /// Read by the tests of the doors, which answer them; here there is nothing to parse in them.
