@@ -21,7 +21,8 @@ function gist(data = {}) {
   const own = (text) => `\u2068${text}\u2069`;
   const parts = from || to ? [[from, to].filter(Boolean).map(own).join(' → ')] : [];
   for (const [key, value] of Object.entries(rest)) {
-    if (value !== undefined && value !== null) parts.push(`${key} ${own(typeof value === 'object' ? JSON.stringify(value) : value)}`);
+    if (value !== undefined && value !== null)
+      parts.push(`${key} ${own(typeof value === 'object' ? JSON.stringify(value) : value)}`);
   }
   return parts.join('  ');
 }
@@ -45,16 +46,29 @@ export function open(root) {
   const pause = h('button', { type: 'button', 'aria-pressed': 'false' }, t('log.pause'));
   const detail = h('pre.entry', { hidden: true, tabindex: '0' });
   const list = rows({
-    height: 32, fill, label: t('view.activity'), empty: t('log.empty'),
+    height: 32,
+    fill,
+    label: t('view.activity'),
+    empty: t('log.empty'),
     open: (entry) => {
       detail.hidden = false;
       detail.textContent = JSON.stringify(entry, null, 2);
     },
-    end: () => { earlier().catch(() => {}); },
+    end: () => {
+      earlier().catch(() => {});
+    },
   });
-  root.append(h('div.column.fill', {},
-    h('h1', {}, t('view.activity')), me.role === 'agent' && h('p.note', {}, t('log.own')),
-    h('div.bar', {}, search, kind, pause, h('span.spring'), number), list.node, detail));
+  root.append(
+    h(
+      'div.column.fill',
+      {},
+      h('h1', {}, t('view.activity')),
+      me.role === 'agent' && h('p.note', {}, t('log.own')),
+      h('div.bar', {}, search, kind, pause, h('span.spring'), number),
+      list.node,
+      detail,
+    ),
+  );
 
   let kinds = '';
   let paused = false;
@@ -64,7 +78,11 @@ export function open(root) {
     if (seen.join() !== kinds) {
       kinds = seen.join();
       const now = kind.value;
-      swap(kind, h('option', { value: '' }, t('log.all')), seen.map((type) => h('option', { value: type }, type.replaceAll('_', ' '))));
+      swap(
+        kind,
+        h('option', { value: '' }, t('log.all')),
+        seen.map((type) => h('option', { value: type }, type.replaceAll('_', ' '))),
+      );
       kind.value = seen.includes(now) ? now : '';
     }
     const word = search.value.trim().toLowerCase();
@@ -85,7 +103,7 @@ export function open(root) {
   let over = false;
   (async () => {
     // Searching finds only what is here, so a good part of the past is fetched at once.
-    while (!over && me.role === 'operator' && known.log.length < READ_AHEAD && await earlier().catch(() => false));
+    while (!over && me.role === 'operator' && known.log.length < READ_AHEAD && (await earlier().catch(() => false)));
   })();
   const stop = on(['log'], throttled(draw));
   return () => {

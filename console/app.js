@@ -61,14 +61,27 @@ function enter(who) {
 }
 
 function ask(said = '') {
-  const field = h('input', { type: 'password', id: 'key', autocomplete: 'off', spellcheck: 'false', required: true, 'aria-describedby': 'key-note' });
+  const field = h('input', {
+    type: 'password',
+    id: 'key',
+    autocomplete: 'off',
+    spellcheck: 'false',
+    required: true,
+    'aria-describedby': 'key-note',
+  });
   const button = h('button.first', { type: 'submit' }, t('signin.go'));
   const wrong = h('p.wrong', { role: 'alert' }, said);
-  const form = h('form.card.signin', {},
+  const form = h(
+    'form.card.signin',
+    {},
     h('h1', {}, t('signin.title')),
     h('p.quiet', {}, t('signin.text')),
-    h('label', { for: 'key' }, t('signin.key')), field, button, wrong,
-    h('p.quiet.small', { id: 'key-note' }, t('signin.note')));
+    h('label', { for: 'key' }, t('signin.key')),
+    field,
+    button,
+    wrong,
+    h('p.quiet.small', { id: 'key-note' }, t('signin.note')),
+  );
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
     const text = field.value.trim();
@@ -85,12 +98,34 @@ function ask(said = '') {
       field.focus();
     }
   });
-  swap(root, h('div.gate', {},
-    h('header.top', {}, brand(), h('span.spring'), tools()),
-    h('main', { id: 'main' }, form,
-      h('p.gate-links', {}, h('a', { href: '/skill' }, t('signin.skill')), h('a', { href: '/docs' }, t('view.docs')), h('a', { href: '/health' }, t('signin.health'))))));
+  swap(
+    root,
+    h(
+      'div.gate',
+      {},
+      h('header.top', {}, brand(), h('span.spring'), tools()),
+      h(
+        'main',
+        { id: 'main' },
+        form,
+        h(
+          'p.gate-links',
+          {},
+          h('a', { href: '/skill' }, t('signin.skill')),
+          h('a', { href: '/docs' }, t('view.docs')),
+          h('a', { href: '/health' }, t('signin.health')),
+        ),
+      ),
+    ),
+  );
   field.focus();
-  window.addEventListener('relabel', () => { if (form.isConnected) ask(); }, { once: true });
+  window.addEventListener(
+    'relabel',
+    () => {
+      if (form.isConnected) ask();
+    },
+    { once: true },
+  );
 }
 
 async function begin() {

@@ -11,7 +11,14 @@ const SHOWN = 400;
 export function open(root, id) {
   const list = h('ul.picks');
   const side = h('section.detail.column', { 'aria-label': t('channel.one') });
-  root.append(h('div.split', { class: id ? 'has-detail' : '' }, h('section.master', {}, h('h1', {}, t('view.channels')), list, maker()), side));
+  root.append(
+    h(
+      'div.split',
+      { class: id ? 'has-detail' : '' },
+      h('section.master', {}, h('h1', {}, t('view.channels')), list, maker()),
+      side,
+    ),
+  );
   const rooms = async () => {
     let found;
     try {
@@ -19,9 +26,27 @@ export function open(root, id) {
     } catch (refusal) {
       return swap(list, h('li', {}, h('p.note', {}, refusal.status === 403 ? t('channel.operator') : refusal.message)));
     }
-    return swap(list, found.map((room) => h('li', {}, h('a', { href: `#/channels/${part(room.id)}`, 'aria-current': room.id === id ? 'true' : undefined, 'data-key': room.id },
-      h('span.hash', { 'aria-hidden': 'true' }, '#'), h('span.two', {}, name(room.name), h('bdi.quiet.small.cut', {}, room.context ?? room.service ?? '')), h('span.quiet.small', {}, t('channel.members', { n: count(room.members) }))))),
-    !found.length && h('li', {}, h('p.empty', {}, t('channel.none'))));
+    return swap(
+      list,
+      found.map((room) =>
+        h(
+          'li',
+          {},
+          h(
+            'a',
+            {
+              href: `#/channels/${part(room.id)}`,
+              'aria-current': room.id === id ? 'true' : undefined,
+              'data-key': room.id,
+            },
+            h('span.hash', { 'aria-hidden': 'true' }, '#'),
+            h('span.two', {}, name(room.name), h('bdi.quiet.small.cut', {}, room.context ?? room.service ?? '')),
+            h('span.quiet.small', {}, t('channel.members', { n: count(room.members) })),
+          ),
+        ),
+      ),
+      !found.length && h('li', {}, h('p.empty', {}, t('channel.none'))),
+    );
   };
   const stops = [every(8_000, rooms)];
   if (id) stops.push(room(side, id));
@@ -30,7 +55,13 @@ export function open(root, id) {
 }
 
 function maker() {
-  const field = h('input', { type: 'text', maxlength: 128, placeholder: t('channel.name'), 'aria-label': t('channel.name'), required: true });
+  const field = h('input', {
+    type: 'text',
+    maxlength: 128,
+    placeholder: t('channel.name'),
+    'aria-label': t('channel.name'),
+    required: true,
+  });
   const wrong = h('p.wrong', { role: 'alert' });
   const form = h('form.bar', {}, field, h('button', { type: 'submit' }, t('channel.make')), wrong);
   form.addEventListener('submit', async (event) => {
@@ -53,8 +84,20 @@ function room(root, id) {
   const said = h('div.thread', { role: 'log', 'aria-label': t('channel.one'), tabindex: '0' });
   const roster = h('ul.roster', { 'aria-label': t('channel.roster') });
   const form = composer(id);
-  swap(root, h('header.thread-head', {}, h('a.back', { href: '#/channels' }, icon('back'), t('view.channels')), h('span.hash', { 'aria-hidden': 'true' }, '#'), title, about),
-    roster, said, form);
+  swap(
+    root,
+    h(
+      'header.thread-head',
+      {},
+      h('a.back', { href: '#/channels' }, icon('back'), t('view.channels')),
+      h('span.hash', { 'aria-hidden': 'true' }, '#'),
+      title,
+      about,
+    ),
+    roster,
+    said,
+    form,
+  );
 
   const rows = new Map();
   const opened = new Set();
@@ -64,7 +107,11 @@ function room(root, id) {
     for (const row of rows.values()) if (row.type === 'tool_result') results.set(`${row.sender} ${row.id}`, row);
     const lines = [...rows.values()].sort((a, b) => a.cursor - b.cursor);
     const calls = new Set(lines.filter((row) => row.type === 'tool_call').map((row) => `${row.sender} ${row.id}`));
-    swap(said, lines.slice(-SHOWN).map((row) => lineOf(row, results, calls, opened)), !lines.length && h('p.empty', {}, t('channel.silent')));
+    swap(
+      said,
+      lines.slice(-SHOWN).map((row) => lineOf(row, results, calls, opened)),
+      !lines.length && h('p.empty', {}, t('channel.silent')),
+    );
     if (below) said.scrollTop = said.scrollHeight;
   });
   const take = (row, cursor) => {
@@ -73,22 +120,37 @@ function room(root, id) {
   };
   const members = async () => {
     const found = await get(`/channels/${part(id)}/members`);
-    swap(roster, found.map((one) => h('li', { title: one.agent?.capabilities?.join(', ') }, avatar(one.name, one.presence === 'online' ? true : one.presence === 'offline' ? false : undefined), name(one.name),
-      one.status && h('bdi.chip.wait', {}, one.status), one.unreachable && h('span.chip.bad', {}, t('channel.unreachable')))));
+    swap(
+      roster,
+      found.map((one) =>
+        h(
+          'li',
+          { title: one.agent?.capabilities?.join(', ') },
+          avatar(one.name, one.presence === 'online' ? true : one.presence === 'offline' ? false : undefined),
+          name(one.name),
+          one.status && h('bdi.chip.wait', {}, one.status),
+          one.unreachable && h('span.chip.bad', {}, t('channel.unreachable')),
+        ),
+      ),
+    );
   };
-  get(`/channels/${part(id)}`).then((one) => {
-    title.textContent = one.name;
-    about.textContent = one.context ?? '';
-  }, (refusal) => {
-    title.textContent = '';
-    swap(said, h('p.note', {}, refusal.message));
-  });
+  get(`/channels/${part(id)}`).then(
+    (one) => {
+      title.textContent = one.name;
+      about.textContent = one.context ?? '';
+    },
+    (refusal) => {
+      title.textContent = '';
+      swap(said, h('p.note', {}, refusal.message));
+    },
+  );
 
   // From the beginning: what was said and what is said now are one stream.
   const stream = follow({
-    address: async () => (me.role === 'operator'
-      ? { path: `/channels/${part(id)}/stream`, headers: { authorization: `Bearer ${key.get()}` } }
-      : { path: `/channels/${part(id)}/stream?session=${await token()}` }),
+    address: async () =>
+      me.role === 'operator'
+        ? { path: `/channels/${part(id)}/stream`, headers: { authorization: `Bearer ${key.get()}` } }
+        : { path: `/channels/${part(id)}/stream?session=${await token()}` },
     heard: (kind, row, cursor) => {
       if (kind === 'connected' || !row) return;
       take({ type: kind, ...row }, cursor);
@@ -117,24 +179,69 @@ function lineOf(row, results, calls, opened) {
   const own = row.agent_id === me.id || (row.sender_kind === 'person' && row.sender === me.id);
   switch (row.type) {
     case 'message':
-      return h('article.line', { class: own ? 'mine' : '' }, avatar(row.sender),
-        h('div', {}, h('header.row-line', {}, name(row.sender, 'b'), row.sender_kind === 'agent' && h('span.chip', {}, t('channel.agent')), at),
-          h('p.said', { dir: 'auto' }, mentioned(row)), row.parts?.length > 0 && h('p.quiet.small', {}, t('channel.parts', { n: row.parts.length }))));
+      return h(
+        'article.line',
+        { class: own ? 'mine' : '' },
+        avatar(row.sender),
+        h(
+          'div',
+          {},
+          h(
+            'header.row-line',
+            {},
+            name(row.sender, 'b'),
+            row.sender_kind === 'agent' && h('span.chip', {}, t('channel.agent')),
+            at,
+          ),
+          h('p.said', { dir: 'auto' }, mentioned(row)),
+          row.parts?.length > 0 && h('p.quiet.small', {}, t('channel.parts', { n: row.parts.length })),
+        ),
+      );
     case 'tool_call': {
       const result = results.get(`${row.sender} ${row.id}`);
-      const box = h('details.tool', { open: opened.has(row.cursor), 'data-call': row.id },
-        h('summary', { 'data-key': `call ${row.cursor}` }, h('span', { class: `dot ${result ? 'good' : 'busy'}` }), name(row.sender), h('code', {}, row.name), h('span.quiet.small.cut', {}, JSON.stringify(row.args ?? {})), at),
+      const box = h(
+        'details.tool',
+        { open: opened.has(row.cursor), 'data-call': row.id },
+        h(
+          'summary',
+          { 'data-key': `call ${row.cursor}` },
+          h('span', { class: `dot ${result ? 'good' : 'busy'}` }),
+          name(row.sender),
+          h('code', {}, row.name),
+          h('span.quiet.small.cut', {}, JSON.stringify(row.args ?? {})),
+          at,
+        ),
         row.args !== undefined && h('pre', {}, JSON.stringify(row.args, null, 2)),
-        h('pre', {}, result ? result.content : t('channel.running')));
+        h('pre', {}, result ? result.content : t('channel.running')),
+      );
       box.addEventListener('toggle', () => (box.open ? opened.add(row.cursor) : opened.delete(row.cursor)));
       return box;
     }
     case 'tool_result':
-      return calls.has(`${row.sender} ${row.id}`) ? undefined : h('details.tool', {}, h('summary', {}, h('span.dot.good'), name(row.sender), h('code', {}, row.id), at), h('pre', {}, row.content));
+      return calls.has(`${row.sender} ${row.id}`)
+        ? undefined
+        : h(
+            'details.tool',
+            {},
+            h('summary', {}, h('span.dot.good'), name(row.sender), h('code', {}, row.id), at),
+            h('pre', {}, row.content),
+          );
     case 'status':
-      return row.status && h('p.aside', {}, h('span.dot.busy'), name(row.sender), ' ', h('bdi', {}, row.status), ' ', at);
+      return (
+        row.status && h('p.aside', {}, h('span.dot.busy'), name(row.sender), ' ', h('bdi', {}, row.status), ' ', at)
+      );
     case 'error':
-      return h('p.aside.bad', {}, h('span.dot.bad'), name(row.sender), ' ', h('bdi', {}, row.message), row.code && h('code', {}, row.code), ' ', at);
+      return h(
+        'p.aside.bad',
+        {},
+        h('span.dot.bad'),
+        name(row.sender),
+        ' ',
+        h('bdi', {}, row.message),
+        row.code && h('code', {}, row.code),
+        ' ',
+        at,
+      );
     case 'member':
       return h('p.aside', {}, name(row.name ?? row.sender), ' ', t(`member.${row.change}`), ' ', at);
     default:
@@ -149,7 +256,10 @@ function mentioned(row) {
   const out = [];
   let rest = text;
   while (rest) {
-    const hits = names.map((one) => [rest.indexOf(one), one]).filter(([at]) => at >= 0).sort((a, b) => a[0] - b[0] || b[1].length - a[1].length);
+    const hits = names
+      .map((one) => [rest.indexOf(one), one])
+      .filter(([at]) => at >= 0)
+      .sort((a, b) => a[0] - b[0] || b[1].length - a[1].length);
     if (!hits.length) break;
     const [at, one] = hits[0];
     out.push(linked(rest.slice(0, at)), h('b.mention', {}, one));
@@ -159,10 +269,27 @@ function mentioned(row) {
 }
 
 function composer(id) {
-  const field = h('textarea', { rows: 2, placeholder: t('channel.say'), 'aria-label': t('channel.say'), required: true });
+  const field = h('textarea', {
+    rows: 2,
+    placeholder: t('channel.say'),
+    'aria-label': t('channel.say'),
+    required: true,
+  });
   const wrong = h('p.wrong', { role: 'alert' });
   const send = h('button.first', { type: 'submit' }, t('send'));
-  const form = h('form.composer', {}, field, h('div.row-line', {}, h('span.quiet.small', {}, t('channel.as', { id: me.id || t('role.operator') })), h('span.spring'), send), wrong);
+  const form = h(
+    'form.composer',
+    {},
+    field,
+    h(
+      'div.row-line',
+      {},
+      h('span.quiet.small', {}, t('channel.as', { id: me.id || t('role.operator') })),
+      h('span.spring'),
+      send,
+    ),
+    wrong,
+  );
   field.addEventListener('keydown', (event) => {
     if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) {
       event.preventDefault();

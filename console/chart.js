@@ -9,7 +9,12 @@ const HEIGHT = 64;
 export function line(tone, samples, say) {
   const area = s('path', { class: 'area' });
   const edge = s('path', { class: 'edge' });
-  const svg = s('svg', { class: `chart ${tone}`, viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: 'none', role: 'img' }, area, edge);
+  const svg = s(
+    'svg',
+    { class: `chart ${tone}`, viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: 'none', role: 'img' },
+    area,
+    edge,
+  );
   return {
     node: svg,
     draw(values) {
@@ -31,12 +36,25 @@ export function line(tone, samples, say) {
 export function shares(parts) {
   const total = parts.reduce((sum, one) => sum + one.value, 0) || 1;
   let from = 0;
-  const bars = parts.filter((one) => one.value > 0).map((one) => {
-    const width = (one.value / total) * WIDTH;
-    const bar = s('rect', { class: `tone-${one.tone}`, x: from, y: 0, width: Math.max(1, width - 1.5), height: 10, rx: 2 });
-    from += width;
-    return bar;
-  });
+  const bars = parts
+    .filter((one) => one.value > 0)
+    .map((one) => {
+      const width = (one.value / total) * WIDTH;
+      const bar = s('rect', {
+        class: `tone-${one.tone}`,
+        x: from,
+        y: 0,
+        width: Math.max(1, width - 1.5),
+        height: 10,
+        rx: 2,
+      });
+      from += width;
+      return bar;
+    });
   const label = parts.map((one) => `${one.label} ${one.value}`).join(', ');
-  return s('svg', { class: 'shares', viewBox: `0 0 ${WIDTH} 10`, preserveAspectRatio: 'none', role: 'img', 'aria-label': label }, bars);
+  return s(
+    'svg',
+    { class: 'shares', viewBox: `0 0 ${WIDTH} 10`, preserveAspectRatio: 'none', role: 'img', 'aria-label': label },
+    bars,
+  );
 }

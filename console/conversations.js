@@ -33,23 +33,70 @@ function threads(root, peer, thread = '') {
   const list = h('ul.picks');
   const said = h('div.thread', { role: 'log', 'aria-label': t('thread.one'), tabindex: '0' });
   const side = h('section.detail.column', {});
-  root.append(h('div.split', { class: peer ? 'has-detail' : '' },
-    h('section.master', {}, h('h1', {}, t('view.conversations')), h('div.bar', {}, search), list), side));
+  root.append(
+    h(
+      'div.split',
+      { class: peer ? 'has-detail' : '' },
+      h('section.master', {}, h('h1', {}, t('view.conversations')), h('div.bar', {}, search), list),
+      side,
+    ),
+  );
   let shown = SHOWN;
   let last = -1;
 
   const choose = () => {
     const word = search.value.trim().toLowerCase();
-    const all = gathered().filter((one) => !word || one.peer.toLowerCase().includes(word) || one.thread.toLowerCase().includes(word) || one.rows.some((row) => row.envelope.original_text.toLowerCase().includes(word)));
-    swap(list, all.slice(0, 200).map((one) => {
-      const row = one.rows.at(-1);
-      const here = one.peer === peer && one.thread === thread;
-      return h('li', {}, h('a', { href: `#/conversations/${part(one.peer)}/${part(one.thread)}`, 'aria-current': here ? 'true' : undefined, 'data-key': `${one.peer} ${one.thread}` },
-        avatar(one.peer, known.agents.get(one.peer)?.online),
-        h('span.two', {}, h('span.row-line', {}, name(one.peer), one.thread && h('span.quiet.small', {}, h('bdi', {}, one.thread))), h('bdi.quiet.small.cut', {}, row.envelope.original_text)),
-        h('span.two.end', {}, h('time.quiet.small', {}, when(row.timestamp)), h('span.quiet.small', {}, count(one.rows.length)))));
-    }), !all.length && h('li', {}, h('p.empty', {}, known.historyDone ? t('thread.empty') : t('wait'))),
-    known.historyDone && !known.historyWhole && h('li', {}, h('button', { type: 'button', 'data-key': 'whole', onclick: () => wholeHistory().catch(() => {}) }, t('thread.older'))));
+    const all = gathered().filter(
+      (one) =>
+        !word ||
+        one.peer.toLowerCase().includes(word) ||
+        one.thread.toLowerCase().includes(word) ||
+        one.rows.some((row) => row.envelope.original_text.toLowerCase().includes(word)),
+    );
+    swap(
+      list,
+      all.slice(0, 200).map((one) => {
+        const row = one.rows.at(-1);
+        const here = one.peer === peer && one.thread === thread;
+        return h(
+          'li',
+          {},
+          h(
+            'a',
+            {
+              href: `#/conversations/${part(one.peer)}/${part(one.thread)}`,
+              'aria-current': here ? 'true' : undefined,
+              'data-key': `${one.peer} ${one.thread}`,
+            },
+            avatar(one.peer, known.agents.get(one.peer)?.online),
+            h(
+              'span.two',
+              {},
+              h('span.row-line', {}, name(one.peer), one.thread && h('span.quiet.small', {}, h('bdi', {}, one.thread))),
+              h('bdi.quiet.small.cut', {}, row.envelope.original_text),
+            ),
+            h(
+              'span.two.end',
+              {},
+              h('time.quiet.small', {}, when(row.timestamp)),
+              h('span.quiet.small', {}, count(one.rows.length)),
+            ),
+          ),
+        );
+      }),
+      !all.length && h('li', {}, h('p.empty', {}, known.historyDone ? t('thread.empty') : t('wait'))),
+      known.historyDone &&
+        !known.historyWhole &&
+        h(
+          'li',
+          {},
+          h(
+            'button',
+            { type: 'button', 'data-key': 'whole', onclick: () => wholeHistory().catch(() => {}) },
+            t('thread.older'),
+          ),
+        ),
+    );
   };
 
   const draw = () => {
@@ -60,14 +107,28 @@ function threads(root, peer, thread = '') {
     known.watched = rows;
     const below = said.scrollHeight - said.scrollTop - said.clientHeight < 80;
     let date = '';
-    swap(said,
-      one.rows.length > rows.length && h('button', { type: 'button', 'data-key': 'more', onclick: () => { shown += SHOWN; draw(); } }, t('earlier', { n: count(one.rows.length - rows.length) })),
+    swap(
+      said,
+      one.rows.length > rows.length &&
+        h(
+          'button',
+          {
+            type: 'button',
+            'data-key': 'more',
+            onclick: () => {
+              shown += SHOWN;
+              draw();
+            },
+          },
+          t('earlier', { n: count(one.rows.length - rows.length) }),
+        ),
       rows.map((row) => {
         const today = day(row.timestamp);
         const mark = today !== date && h('p.daymark', {}, today);
         date = today;
         return [mark, bubble(row)];
-      }));
+      }),
+    );
     const newest = rows.at(-1)?.id ?? -1;
     if (below || last === -1) said.scrollTop = said.scrollHeight;
     last = newest;
@@ -82,26 +143,66 @@ function threads(root, peer, thread = '') {
 }
 
 function head(peer, thread) {
-  return h('header.thread-head', {}, h('a.back', { href: '#/conversations' }, icon('back'), t('view.conversations')),
-    avatar(peer), h('a', { href: `#/agents/${part(peer)}` }, name(peer, 'b')), thread && h('bdi.quiet', {}, thread));
+  return h(
+    'header.thread-head',
+    {},
+    h('a.back', { href: '#/conversations' }, icon('back'), t('view.conversations')),
+    avatar(peer),
+    h('a', { href: `#/agents/${part(peer)}` }, name(peer, 'b')),
+    thread && h('bdi.quiet', {}, thread),
+  );
 }
 
 function bubble(row) {
   const mine = row.sender_id === me.id;
   const { original_text: text, sender_culture: culture, cultural_context: context, turn_number: turn } = row.envelope;
   const state = standingOf(row);
-  return h('article.bubble', { class: mine ? 'mine' : '', 'data-trace': row.trace_id },
+  return h(
+    'article.bubble',
+    { class: mine ? 'mine' : '', 'data-trace': row.trace_id },
     h('p.said', { lang: culture, dir: 'auto' }, linked(text)),
     context && h('p.context', { dir: 'auto' }, h('b', {}, t('context')), ' ', linked(context)),
-    h('footer', {}, chip(culture), turn && h('span', {}, t('turn', { n: turn })), h('time', {}, clock(row.timestamp)),
-      mine ? h('span', { class: `stand is-${state}`, 'data-state': state }, t(`state.${state}`)) : h('span', {}, t(`via.${row.delivered_via}`))));
+    h(
+      'footer',
+      {},
+      chip(culture),
+      turn && h('span', {}, t('turn', { n: turn })),
+      h('time', {}, clock(row.timestamp)),
+      mine
+        ? h('span', { class: `stand is-${state}`, 'data-state': state }, t(`state.${state}`))
+        : h('span', {}, t(`via.${row.delivered_via}`)),
+    ),
+  );
 }
 
 function composer(peer, thread) {
-  const field = h('textarea', { rows: 2, maxlength: 10_000, placeholder: t('write.to', { name: peer }), 'aria-label': t('write.to', { name: peer }), required: true });
+  const field = h('textarea', {
+    rows: 2,
+    maxlength: 10_000,
+    placeholder: t('write.to', { name: peer }),
+    'aria-label': t('write.to', { name: peer }),
+    required: true,
+  });
   const wrong = h('p.wrong', { role: 'alert' });
   const send = h('button.first', { type: 'submit' }, t('send'));
-  const form = h('form.composer', {}, field, h('div.row-line', {}, h('span.quiet.small', {}, t('write.as', { id: me.id, culture: cultureName(me.culture) }), cultureOf(peer) && ` · ${t('write.culture', { culture: cultureName(cultureOf(peer)) })}`), h('span.spring'), send), wrong);
+  const form = h(
+    'form.composer',
+    {},
+    field,
+    h(
+      'div.row-line',
+      {},
+      h(
+        'span.quiet.small',
+        {},
+        t('write.as', { id: me.id, culture: cultureName(me.culture) }),
+        cultureOf(peer) && ` · ${t('write.culture', { culture: cultureName(cultureOf(peer)) })}`,
+      ),
+      h('span.spring'),
+      send,
+    ),
+    wrong,
+  );
   field.addEventListener('keydown', (event) => {
     if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) {
       event.preventDefault();
@@ -115,14 +216,19 @@ function composer(peer, thread) {
     if (!text) return;
     send.disabled = true;
     wrong.textContent = '';
-    const turns = [...known.messages.values()].filter((row) => peerOf(row) === peer && (row.envelope.conversation_id ?? '') === thread).map((row) => row.envelope.turn_number ?? 0);
+    const turns = [...known.messages.values()]
+      .filter((row) => peerOf(row) === peer && (row.envelope.conversation_id ?? '') === thread)
+      .map((row) => row.envelope.turn_number ?? 0);
     const envelope = { chorus_version: '0.4', sender_id: me.id, original_text: text, sender_culture: me.culture };
     if (thread) Object.assign(envelope, { conversation_id: thread, turn_number: Math.max(0, ...turns) + 1 });
     try {
       // Pressed again after a lost answer it is the same message, not another.
       const sent = await post('/messages', { receiver_id: peer, envelope }, { 'idempotency-key': once });
       once = uuid();
-      known.standing.set(sent.trace_id, { delivered_sse: 'delivered', delivered: 'delivered', queued: 'queued', failed: 'failed' }[sent.delivery]);
+      known.standing.set(
+        sent.trace_id,
+        { delivered_sse: 'delivered', delivered: 'delivered', queued: 'queued', failed: 'failed' }[sent.delivery],
+      );
       field.value = '';
       await history();
     } catch (refusal) {
@@ -139,7 +245,12 @@ function composer(peer, thread) {
 function pairs(root) {
   const list = h('ul.picks.wide');
   const search = h('input', { type: 'search', placeholder: t('thread.search'), 'aria-label': t('thread.search') });
-  root.append(h('h1', {}, t('view.conversations')), h('p.note', {}, t('thread.operator')), h('div.bar', {}, search), list);
+  root.append(
+    h('h1', {}, t('view.conversations')),
+    h('p.note', {}, t('thread.operator')),
+    h('div.bar', {}, search),
+    list,
+  );
   const draw = () => {
     const found = new Map();
     for (const row of known.log) {
@@ -153,12 +264,39 @@ function pairs(root) {
       found.set(at, pair);
     }
     const word = search.value.trim().toLowerCase();
-    const all = [...found.values()].filter((pair) => !word || pair.ends.some((end) => end.toLowerCase().includes(word))).sort((a, b) => b.last.id - a.last.id);
-    swap(list, all.slice(0, 300).map((pair) => h('li', {}, h('div.pick', {},
-      avatar(pair.ends[0]), avatar(pair.ends[1]),
-      h('span.two', {}, h('span.row-line', {}, name(pair.ends[0]), h('span.quiet', {}, '↔'), name(pair.ends[1])), h('span.quiet.small', {}, pair.last.type.replaceAll('_', ' '), ' · ', when(pair.last.timestamp))),
-      h('span.two.end', {}, h('b', {}, count(pair.sent)), pair.bad ? h('span.state.bad', {}, t('thread.failed', { n: count(pair.bad) })) : undefined)))),
-    !all.length && h('li', {}, h('p.empty', {}, t('thread.empty'))));
+    const all = [...found.values()]
+      .filter((pair) => !word || pair.ends.some((end) => end.toLowerCase().includes(word)))
+      .sort((a, b) => b.last.id - a.last.id);
+    swap(
+      list,
+      all
+        .slice(0, 300)
+        .map((pair) =>
+          h(
+            'li',
+            {},
+            h(
+              'div.pick',
+              {},
+              avatar(pair.ends[0]),
+              avatar(pair.ends[1]),
+              h(
+                'span.two',
+                {},
+                h('span.row-line', {}, name(pair.ends[0]), h('span.quiet', {}, '↔'), name(pair.ends[1])),
+                h('span.quiet.small', {}, pair.last.type.replaceAll('_', ' '), ' · ', when(pair.last.timestamp)),
+              ),
+              h(
+                'span.two.end',
+                {},
+                h('b', {}, count(pair.sent)),
+                pair.bad ? h('span.state.bad', {}, t('thread.failed', { n: count(pair.bad) })) : undefined,
+              ),
+            ),
+          ),
+        ),
+      !all.length && h('li', {}, h('p.empty', {}, t('thread.empty'))),
+    );
   };
   search.addEventListener('input', draw);
   draw();

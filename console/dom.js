@@ -37,7 +37,9 @@ function append(node, children) {
 
 /** Replaces what is in `root`, and keeps the focus where it was if the same thing (`data-key`) is there again. */
 export function swap(root, ...children) {
-  const held = root.contains(document.activeElement) ? document.activeElement.closest('[data-key]')?.dataset.key : undefined;
+  const held = root.contains(document.activeElement)
+    ? document.activeElement.closest('[data-key]')?.dataset.key
+    : undefined;
   const top = root.scrollTop;
   const fresh = document.createDocumentFragment();
   append(fresh, children);
@@ -103,12 +105,17 @@ export function hueOf(text) {
 export function avatar(who, online) {
   const plain = String(who ?? '').replace(/^[~@]+/, '');
   const first = [...plain][0] ?? '?';
-  return h('span.avatar', { hue: hueOf(who), 'aria-hidden': 'true', class: online === undefined ? '' : online ? 'is-on' : 'is-off' }, first.toUpperCase());
+  return h(
+    'span.avatar',
+    { hue: hueOf(who), 'aria-hidden': 'true', class: online === undefined ? '' : online ? 'is-on' : 'is-off' },
+    first.toUpperCase(),
+  );
 }
 
 const SHAPES = {
   overview: 'M3 12h4l2.5-7 5 14L17 12h4',
-  agents: 'M8 11a3.5 3.5 0 1 0 0-7 3.5 3.5 0 0 0 0 7zM1.8 20a6.2 6.2 0 0 1 12.4 0M16 4.3a3.5 3.5 0 0 1 0 6.4M18 14.4a6.2 6.2 0 0 1 4.2 5.6',
+  agents:
+    'M8 11a3.5 3.5 0 1 0 0-7 3.5 3.5 0 0 0 0 7zM1.8 20a6.2 6.2 0 0 1 12.4 0M16 4.3a3.5 3.5 0 0 1 0 6.4M18 14.4a6.2 6.2 0 0 1 4.2 5.6',
   conversations: 'M4 5h16v11H10l-5 4v-4H4z',
   channels: 'M9 4 7 20M17 4l-2 16M4 9h17M3 15h17',
   sessions: 'M3 5h18v12H3zM8 21h8M7 9l3 2-3 2M12 13h4',

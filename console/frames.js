@@ -5,9 +5,21 @@ import { me, post, uuid } from './api.js';
 const SEEN_MOST = 20_000;
 
 export const KINDS = [
-  'agent_advisory', 'agent_broadcast', 'agent_handover', 'agent_lock_request', 'agent_lock_release', 'agent_lease_extend',
-  'agent_query', 'agent_response', 'agent_return_event', 'agent_binding_moment', 'peer_diagnostic_request',
-  'peer_diagnostic_response', 'intent_declare', 'intent_withdraw', 'flush_executed',
+  'agent_advisory',
+  'agent_broadcast',
+  'agent_handover',
+  'agent_lock_request',
+  'agent_lock_release',
+  'agent_lease_extend',
+  'agent_query',
+  'agent_response',
+  'agent_return_event',
+  'agent_binding_moment',
+  'peer_diagnostic_request',
+  'peer_diagnostic_response',
+  'intent_declare',
+  'intent_withdraw',
+  'flush_executed',
 ];
 
 /** A new, empty memory of frames. */
@@ -30,7 +42,15 @@ export function hear(known, frame, now = Date.now()) {
   if (frame.kind === 'agent_lock_request') {
     const before = known.claims.get(lease);
     const turn = before && before.resource === p.resource && before.until > made ? before.turn : ++known.turns;
-    known.claims.set(lease, { resource: p.resource, holder: frame.sender_handle, from: sessionOf(frame), intent: p.intent, until: made + p.ttl_ms, span: p.ttl_ms, turn });
+    known.claims.set(lease, {
+      resource: p.resource,
+      holder: frame.sender_handle,
+      from: sessionOf(frame),
+      intent: p.intent,
+      until: made + p.ttl_ms,
+      span: p.ttl_ms,
+      turn,
+    });
   } else if (frame.kind === 'agent_lease_extend') {
     const claim = known.claims.get(lease);
     if (claim) {
@@ -52,7 +72,9 @@ export function hear(known, frame, now = Date.now()) {
 /** Claims that have not run out, by resource, the first one first. */
 export function claimsAt(known, now = Date.now()) {
   for (const [lease, claim] of known.claims) if (claim.until <= now) known.claims.delete(lease);
-  return [...known.claims.values()].sort((a, b) => (a.resource < b.resource ? -1 : a.resource > b.resource ? 1 : a.turn - b.turn));
+  return [...known.claims.values()].sort((a, b) =>
+    a.resource < b.resource ? -1 : a.resource > b.resource ? 1 : a.turn - b.turn,
+  );
 }
 
 export const openMoments = (known) => [...known.moments.values()].filter((frame) => !known.answers.has(frame.frame_id));
@@ -67,49 +89,69 @@ export function sessionOf(frame) {
 export function gist(frame) {
   const p = frame.payload ?? {};
   switch (frame.kind) {
-    case 'agent_advisory': return p.advisory_text;
-    case 'agent_broadcast': return p.broadcast_text;
-    case 'agent_handover': return p.next_session_id ? `${p.previous_session_id} → ${p.next_session_id}` : p.handover_body;
-    case 'agent_lock_request': return p.intent ? `${p.resource} · ${p.intent}` : p.resource;
-    case 'agent_lock_release': return p.resource || p.lease_id;
-    case 'agent_lease_extend': return `+${Math.round(p.ttl_ms / 1000)} s`;
-    case 'agent_query': return p.query_text;
-    case 'agent_response': return p.response_text;
-    case 'agent_return_event': return p.summary;
-    case 'agent_binding_moment': return p.question?.stem ?? p.synopsis;
-    case 'peer_diagnostic_request': return p.symptom;
-    case 'peer_diagnostic_response': return p.finding;
-    case 'intent_declare': return `${p.convergence_class} · ${p.payload_ref}`;
-    case 'intent_withdraw': return p.convergence_class;
-    case 'flush_executed': return `${p.convergence_class} · ${p.result_ref}`;
-    default: return '';
+    case 'agent_advisory':
+      return p.advisory_text;
+    case 'agent_broadcast':
+      return p.broadcast_text;
+    case 'agent_handover':
+      return p.next_session_id ? `${p.previous_session_id} → ${p.next_session_id}` : p.handover_body;
+    case 'agent_lock_request':
+      return p.intent ? `${p.resource} · ${p.intent}` : p.resource;
+    case 'agent_lock_release':
+      return p.resource || p.lease_id;
+    case 'agent_lease_extend':
+      return `+${Math.round(p.ttl_ms / 1000)} s`;
+    case 'agent_query':
+      return p.query_text;
+    case 'agent_response':
+      return p.response_text;
+    case 'agent_return_event':
+      return p.summary;
+    case 'agent_binding_moment':
+      return p.question?.stem ?? p.synopsis;
+    case 'peer_diagnostic_request':
+      return p.symptom;
+    case 'peer_diagnostic_response':
+      return p.finding;
+    case 'intent_declare':
+      return `${p.convergence_class} · ${p.payload_ref}`;
+    case 'intent_withdraw':
+      return p.convergence_class;
+    case 'flush_executed':
+      return `${p.convergence_class} · ${p.result_ref}`;
+    default:
+      return '';
   }
 }
 
 /** Sends the answer to a decision to all sessions of whoever asked, so that nobody else is asked again. */
 export function answer(moment, text) {
   const own = moment.sender_handle === me.handle;
-  return post('/frames', {
-    scope: moment.sender_handle,
-    frame: {
-      envelope_version: '1.0',
-      frame_id: uuid(),
-      kind: 'agent_response',
-      sender_handle: me.handle,
-      recipient_handle: moment.sender_handle,
-      created_at: new Date().toISOString(),
-      payload: {
-        query_id: moment.frame_id,
-        response_text: text,
-        responder_session_id: me.session,
-        responded_to_frame_id: moment.frame_id,
+  return post(
+    '/frames',
+    {
+      scope: moment.sender_handle,
+      frame: {
+        envelope_version: '1.0',
+        frame_id: uuid(),
+        kind: 'agent_response',
+        sender_handle: me.handle,
+        recipient_handle: moment.sender_handle,
+        created_at: new Date().toISOString(),
+        payload: {
+          query_id: moment.frame_id,
+          response_text: text,
+          responder_session_id: me.session,
+          responded_to_frame_id: moment.frame_id,
+        },
+        acted_by: me.handle,
+        drafted_with: '~chorus-console',
+        provenance_compute_location: 'local-only',
+        provenance_method: ['console'],
+        provenance_context_check: 'skipped',
+        provenance_basis: own ? `session:console@${me.session}` : 'console',
       },
-      acted_by: me.handle,
-      drafted_with: '~chorus-console',
-      provenance_compute_location: 'local-only',
-      provenance_method: ['console'],
-      provenance_context_check: 'skipped',
-      provenance_basis: own ? `session:console@${me.session}` : 'console',
     },
-  }, { 'x-chorus-instrument': 'console', 'x-chorus-session': me.session });
+    { 'x-chorus-instrument': 'console', 'x-chorus-session': me.session },
+  );
 }

@@ -64,7 +64,9 @@ export function every(ms, work) {
       await new Promise((done) => setTimeout(done, ms));
     }
   })();
-  return () => { over = true; };
+  return () => {
+    over = true;
+  };
 }
 
 export function start(who) {
@@ -73,10 +75,13 @@ export function start(who) {
   me.endpoint = Boolean(who.record?.has_endpoint);
   me.session = sessionStorage.getItem('chorus.session') || `web-${Math.random().toString(36).slice(2, 8)}`;
   sessionStorage.setItem('chorus.session', me.session);
-  look('/.well-known/chorus.json').then((document) => {
-    known.discovery = document;
-    emit('discovery');
-  }, () => {});
+  look('/.well-known/chorus.json').then(
+    (document) => {
+      known.discovery = document;
+      emit('discovery');
+    },
+    () => {},
+  );
   every(BEAT, pulse);
   every(5_000, directory);
   if (me.role === 'operator') operator();
@@ -182,7 +187,8 @@ function inbox(name, data, id) {
 /** Of what an inbox brings, the parts that are no secret: deliveries carry addresses that speak for the agent. */
 function inboxFacts(name, data = {}) {
   if (name === 'message') return { sender_id: data.sender_id, receiver_id: me.id, trace_id: data.trace_id };
-  if (name === 'receipt') return { receiver_id: data.receiver_id, trace_id: data.trace_id, status: data.response?.status };
+  if (name === 'receipt')
+    return { receiver_id: data.receiver_id, trace_id: data.trace_id, status: data.response?.status };
   if (name === 'channel') return { channel: data.channel?.name ?? data.channel?.id, sender: data.message?.sender };
   return { job_id: data.job_id, skill_name: data.skill_name, status: data.status };
 }
@@ -235,7 +241,8 @@ export async function history() {
     } else if (page.length === 0) break;
   }
   if (known.messages.size > MESSAGES_MOST) {
-    for (const id of [...known.messages.keys()].sort((a, b) => a - b).slice(0, known.messages.size - MESSAGES_MOST)) known.messages.delete(id);
+    for (const id of [...known.messages.keys()].sort((a, b) => a - b).slice(0, known.messages.size - MESSAGES_MOST))
+      known.messages.delete(id);
   }
   if (changed || !known.historyDone) {
     known.historyDone = true;
@@ -263,7 +270,9 @@ export async function settle() {
 export function standingOf(row) {
   const word = known.standing.get(row.trace_id);
   if (word) return word;
-  return { sse: 'delivered', webhook: 'delivered', queued: 'queued', failed: 'failed' }[row.delivered_via] ?? 'delivered';
+  return (
+    { sse: 'delivered', webhook: 'delivered', queued: 'queued', failed: 'failed' }[row.delivered_via] ?? 'delivered'
+  );
 }
 
 /* ---- an operator's page ---- */
@@ -332,6 +341,8 @@ export function earlier() {
     known.log.unshift(...rows);
     emit('log');
     return true;
-  })().finally(() => { reading = undefined; });
+  })().finally(() => {
+    reading = undefined;
+  });
   return reading;
 }

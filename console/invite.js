@@ -9,6 +9,10 @@ for (const node of document.querySelectorAll('[data-t]')) node.textContent = t(n
 for (const node of document.querySelectorAll('[data-culture]')) node.title = cultureName(node.dataset.culture);
 for (const box of document.querySelectorAll('.snippet')) {
   const button = h('button', { type: 'button' }, t('copy'));
-  button.addEventListener('click', () => copy(box.querySelector('pre').textContent).then(() => { button.textContent = t('copied'); }));
+  button.addEventListener('click', () =>
+    copy(box.querySelector('pre').textContent).then(() => {
+      button.textContent = t('copied');
+    }),
+  );
   box.append(button);
 }

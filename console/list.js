@@ -65,7 +65,16 @@ export function rows({ height, fill, open, end, label, empty }) {
   root.addEventListener('scroll', paint, { passive: true });
   root.addEventListener('keydown', (event) => {
     const page = Math.max(1, Math.floor(root.clientHeight / height) - 1);
-    const moves = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity };
+    const moves = {
+      ArrowDown: 1,
+      j: 1,
+      ArrowUp: -1,
+      k: -1,
+      PageDown: page,
+      PageUp: -page,
+      Home: -Infinity,
+      End: Infinity,
+    };
     if (event.key in moves && !event.ctrlKey && !event.metaKey && !event.altKey) {
       event.preventDefault();
       const to = active + moves[event.key];

@@ -18,7 +18,8 @@ export function dress() {
 }
 
 export function turnTheme() {
-  const now = document.documentElement.dataset.theme ?? (matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light');
+  const now =
+    document.documentElement.dataset.theme ?? (matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light');
   const next = now === 'dark' ? 'light' : 'dark';
   localStorage.setItem(THEME, next);
   document.documentElement.dataset.theme = next;
@@ -31,14 +32,35 @@ export function turnLanguage() {
 
 export function tools() {
   return [
-    h('button.tool', { type: 'button', title: t('tool.theme'), 'aria-label': t('tool.theme'), onclick: turnTheme }, icon('sun')),
-    h('button.tool', { type: 'button', title: t('tool.language'), 'aria-label': t('tool.language'), lang: lang === 'zh' ? 'en' : 'zh', onclick: turnLanguage, 'data-do': 'language' }, lang === 'zh' ? 'EN' : '中'),
+    h(
+      'button.tool',
+      { type: 'button', title: t('tool.theme'), 'aria-label': t('tool.theme'), onclick: turnTheme },
+      icon('sun'),
+    ),
+    h(
+      'button.tool',
+      {
+        type: 'button',
+        title: t('tool.language'),
+        'aria-label': t('tool.language'),
+        lang: lang === 'zh' ? 'en' : 'zh',
+        onclick: turnLanguage,
+        'data-do': 'language',
+      },
+      lang === 'zh' ? 'EN' : '中',
+    ),
   ];
 }
 
 /* ---- the frame ---- */
 
-export const brand = (title) => h('a.brand', { href: '/' }, h('img', { src: '/console/icon.svg', alt: '', width: 26, height: 26 }), h('span', {}, title ?? 'Chorus'));
+export const brand = (title) =>
+  h(
+    'a.brand',
+    { href: '/' },
+    h('img', { src: '/console/icon.svg', alt: '', width: 26, height: 26 }),
+    h('span', {}, title ?? 'Chorus'),
+  );
 
 /** Builds the frame; returns where a view goes and how to mark the one that is open. */
 export function frame(root) {
@@ -52,14 +74,43 @@ export function frame(root) {
   const main = h('main', { id: 'main', tabindex: '-1' });
   const title = h('span.hub-name');
   const who = h('span.who', {}, avatar(me.id || 'operator'), h('bdi', {}, me.id || t('role.operator')));
-  const leave = h('button.tool', { type: 'button', title: t('tool.leave'), 'aria-label': t('tool.leave'), 'data-do': 'leave', onclick: signOut }, icon('out'));
-  const keys = h('button.tool.wide-only', { type: 'button', title: t('tool.keys'), 'aria-label': t('tool.keys'), onclick: help }, icon('keys'));
-  swap(root,
-    h('a.skip', { href: '#main', onclick: (event) => { event.preventDefault(); main.focus(); } }, t('skip')),
-    h('div.frame', {},
+  const leave = h(
+    'button.tool',
+    { type: 'button', title: t('tool.leave'), 'aria-label': t('tool.leave'), 'data-do': 'leave', onclick: signOut },
+    icon('out'),
+  );
+  const keys = h(
+    'button.tool.wide-only',
+    { type: 'button', title: t('tool.keys'), 'aria-label': t('tool.keys'), onclick: help },
+    icon('keys'),
+  );
+  swap(
+    root,
+    h(
+      'a.skip',
+      {
+        href: '#main',
+        onclick: (event) => {
+          event.preventDefault();
+          main.focus();
+        },
+      },
+      t('skip'),
+    ),
+    h(
+      'div.frame',
+      {},
       h('header.top', {}, brand(), title, h('span.spring'), pill, who, keys, tools(), leave),
-      h('nav.side', { 'aria-label': t('nav') }, [...links.values()], h('span.spring'), h('a', { href: '/docs', class: 'wide-only' }, icon('docs'), h('span', {}, t('view.docs')))),
-      main));
+      h(
+        'nav.side',
+        { 'aria-label': t('nav') },
+        [...links.values()],
+        h('span.spring'),
+        h('a', { href: '/docs', class: 'wide-only' }, icon('docs'), h('span', {}, t('view.docs'))),
+      ),
+      main,
+    ),
+  );
 
   let told;
   const state = () => {
@@ -79,7 +130,10 @@ export function frame(root) {
     badge.setAttribute('aria-label', t('decision.open', { n: open }));
     document.title = open ? `(${open}) Chorus` : 'Chorus';
   };
-  const named = () => { title.textContent = known.discovery?.server_name && known.discovery.server_name !== 'Chorus' ? known.discovery.server_name : ''; };
+  const named = () => {
+    title.textContent =
+      known.discovery?.server_name && known.discovery.server_name !== 'Chorus' ? known.discovery.server_name : '';
+  };
   const stops = [on(['links'], throttled(state)), on(['frames'], throttled(decisions)), on(['discovery'], named)];
   state();
   decisions();
@@ -87,7 +141,8 @@ export function frame(root) {
   return {
     main,
     mark(view) {
-      for (const [name, link] of links) name === view ? link.setAttribute('aria-current', 'page') : link.removeAttribute('aria-current');
+      for (const [name, link] of links)
+        name === view ? link.setAttribute('aria-current', 'page') : link.removeAttribute('aria-current');
     },
     stop: () => stops.forEach((stop) => stop()),
   };
@@ -102,14 +157,33 @@ export function signOut() {
 /* ---- keys ---- */
 
 const SHORTCUTS = [
-  ['1 – 7', 'keys.views'], ['/', 'keys.search'], ['j k ↑ ↓', 'keys.move'], ['Enter', 'keys.open'], ['Esc', 'keys.close'],
-  ['t', 'keys.theme'], ['l', 'keys.language'], ['?', 'keys.help'],
+  ['1 – 7', 'keys.views'],
+  ['/', 'keys.search'],
+  ['j k ↑ ↓', 'keys.move'],
+  ['Enter', 'keys.open'],
+  ['Esc', 'keys.close'],
+  ['t', 'keys.theme'],
+  ['l', 'keys.language'],
+  ['?', 'keys.help'],
 ];
 
 function help() {
   const close = h('button', { type: 'button' }, t('close'));
-  const rows = SHORTCUTS.map(([keys, word]) => [h('dt', {}, keys.split(' ').map((one) => (one === '–' ? ' – ' : h('kbd', {}, one)))), h('dd', {}, t(word))]);
-  const dialog = h('dialog.help', { 'aria-label': t('tool.keys') }, h('h2', {}, t('tool.keys')), h('dl', {}, rows), close);
+  const rows = SHORTCUTS.map(([keys, word]) => [
+    h(
+      'dt',
+      {},
+      keys.split(' ').map((one) => (one === '–' ? ' – ' : h('kbd', {}, one))),
+    ),
+    h('dd', {}, t(word)),
+  ]);
+  const dialog = h(
+    'dialog.help',
+    { 'aria-label': t('tool.keys') },
+    h('h2', {}, t('tool.keys')),
+    h('dl', {}, rows),
+    close,
+  );
   close.addEventListener('click', () => dialog.close());
   dialog.addEventListener('close', () => dialog.remove());
   document.body.append(dialog);

@@ -64,7 +64,8 @@ export function follow({ address, heard, state, since, rests = false }) {
       for await (const one of events(body, () => {
         clearTimeout(quiet);
         quiet = setTimeout(cut, SILENCE);
-      })) event(one.name, one.data, one.id, one.retry);
+      }))
+        event(one.name, one.data, one.id, one.retry);
     } finally {
       clearTimeout(quiet);
     }

@@ -30,7 +30,8 @@ export function t(key, values) {
 const locale = () => (lang === 'zh' ? 'zh-CN' : 'en-GB');
 
 export const count = (n) => new Intl.NumberFormat(locale(), { maximumFractionDigits: 0 }).format(n ?? 0);
-export const decimal = (n, digits = 1) => new Intl.NumberFormat(locale(), { minimumFractionDigits: digits, maximumFractionDigits: digits }).format(n ?? 0);
+export const decimal = (n, digits = 1) =>
+  new Intl.NumberFormat(locale(), { minimumFractionDigits: digits, maximumFractionDigits: digits }).format(n ?? 0);
 export const credits = (n) => (n === undefined || n === null ? '–' : decimal(Number(n), 2));
 
 const formats = new Map();
@@ -44,7 +45,12 @@ function format(kind, options) {
 export function clock(at, seconds = true) {
   const time = new Date(at);
   if (Number.isNaN(time.valueOf())) return '';
-  return format(seconds ? 'seconds' : 'minutes', { hour: '2-digit', minute: '2-digit', second: seconds ? '2-digit' : undefined, hour12: false }).format(time);
+  return format(seconds ? 'seconds' : 'minutes', {
+    hour: '2-digit',
+    minute: '2-digit',
+    second: seconds ? '2-digit' : undefined,
+    hour12: false,
+  }).format(time);
 }
 
 export function day(at) {
@@ -61,8 +67,16 @@ export function when(at) {
 /** `2 d 4 h`, `3 min 12 s` */
 export function span(seconds) {
   const whole = Math.max(0, Math.floor(seconds));
-  const parts = [[86_400, t('unit.d')], [3_600, t('unit.h')], [60, t('unit.min')], [1, t('unit.s')]];
-  const at = Math.max(0, parts.findIndex(([size]) => whole >= size));
+  const parts = [
+    [86_400, t('unit.d')],
+    [3_600, t('unit.h')],
+    [60, t('unit.min')],
+    [1, t('unit.s')],
+  ];
+  const at = Math.max(
+    0,
+    parts.findIndex(([size]) => whole >= size),
+  );
   const [size, word] = whole === 0 ? parts[3] : parts[at];
   const rest = parts[at + 1];
   const first = `${Math.floor(whole / size)} ${word}`;
