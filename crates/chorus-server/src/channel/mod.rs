@@ -1,5 +1,6 @@
 //! The doors of channels; each file mounts its own routes.
 
+mod artifacts;
 mod callback;
 mod host;
 mod members;
@@ -16,6 +17,7 @@ pub fn routes() -> OpenApiRouter<Doors> {
         .merge(members::routes())
         .merge(messages::routes())
         .merge(stream::routes())
+        .merge(artifacts::routes())
         .merge(callback::routes())
         .merge(host::routes())
 }

@@ -77,6 +77,8 @@ struct Endpoints {
     channel_member: &'static str,
     channel_messages: &'static str,
     channel_stream: &'static str,
+    channel_artifacts: &'static str,
+    channel_artifact: &'static str,
     channel_callback: &'static str,
     standing_callback: &'static str,
     connection: &'static str,
@@ -147,6 +149,8 @@ const ENDPOINTS: Endpoints = Endpoints {
     channel_member: "/channels/{id}/members/{name}",
     channel_messages: "/channels/{id}/messages",
     channel_stream: "/channels/{id}/stream",
+    channel_artifacts: "/channels/{id}/artifacts",
+    channel_artifact: "/channels/{id}/artifacts/{slug}",
     channel_callback: "/channels/{id}/inbox/{token}",
     standing_callback: "/channels/{id}/members/{name}/callback",
     connection: "/agent/connection",
@@ -205,6 +209,11 @@ struct Limits {
     max_streams_per_handle: usize,
     idempotency_seconds: u64,
     session_token_seconds: u64,
+    max_channel_members: usize,
+    /// What is said at once in a channel, as JSON.
+    max_said_characters: usize,
+    /// How long a member's status is shown.
+    status_seconds: u64,
     webhook_timeout_ms: u64,
 }
 
@@ -259,6 +268,9 @@ async fn discovery(State(doors): State<Doors>) -> Answer {
             max_streams_per_handle: limits::STREAMS_PER_HANDLE,
             idempotency_seconds: limits::IDEMPOTENCY_KEPT.as_secs(),
             session_token_seconds: limits::SESSION_TOKEN_LIFE.as_secs(),
+            max_channel_members: limits::ROOM_MEMBERS,
+            max_said_characters: limits::SAID_CHARS,
+            status_seconds: limits::STATUS_KEPT.as_secs(),
             webhook_timeout_ms: hub.webhook_timeout.as_millis() as u64,
         },
         retention: Retention {

@@ -68,6 +68,12 @@ pub struct Ongoing {
 }
 
 impl Ongoing {
+    /// What it says beside its lines goes to a file.
+    pub fn start_with(mut command: Command, beside: std::fs::File) -> Self {
+        command.stderr(beside);
+        Self::start(command)
+    }
+
     pub fn start(mut command: Command) -> Self {
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
         let out = child.stdout.take().unwrap();

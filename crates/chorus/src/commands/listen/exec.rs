@@ -34,19 +34,36 @@ pub async fn handle(args: &Args, message: &Message, envelope: &Envelope) -> Rece
     }
 }
 
+/// The same for a delivery from a channel. Nobody waits for the outcome: what the command has to say goes to the callback.
+pub async fn deliver(args: &Args, line: &str) {
+    let Some(command) = &args.exec else { return };
+    let limit = Duration::from_secs(args.exec_timeout.max(1));
+    match tokio::time::timeout(limit, fed(command, &[], line)).await {
+        Ok(Ok(status)) if status.success() => {}
+        Ok(Ok(status)) => tracing::warn!("the command ended with {status}"),
+        Ok(Err(error)) => tracing::warn!("the command could not be run: {error}"),
+        Err(_) => tracing::warn!("the command took longer than {} s and was ended", limit.as_secs()),
+    }
+}
+
 async fn run(command: &str, message: &Message, envelope: &Envelope) -> std::io::Result<ExitStatus> {
+    // Both are of our own grammar: letters, digits and a few marks.
+    let sender = ("CHORUS_SENDER_ID", envelope.sender_id().as_str());
+    let trace = ("CHORUS_TRACE_ID", message.trace_id.as_deref().unwrap_or_default());
+    fed(command, &[sender, trace], &message.to_json()).await
+}
+
+async fn fed(command: &str, names: &[(&str, &str)], line: &str) -> std::io::Result<ExitStatus> {
     let mut child = Command::new("sh")
         .arg("-c")
         .arg(command)
-        // Both are of our own grammar: letters, digits and a few marks.
-        .env("CHORUS_SENDER_ID", envelope.sender_id().as_str())
-        .env("CHORUS_TRACE_ID", message.trace_id.as_deref().unwrap_or_default())
+        .envs(names.iter().copied())
         .stdin(Stdio::piped())
         .kill_on_drop(true)
         .spawn()?;
     if let Some(mut input) = child.stdin.take() {
         // A command that does not read its input has its reasons; its exit status says the rest.
-        let line = format!("{}\n", message.to_json());
+        let line = format!("{line}\n");
         let _ = input.write_all(line.as_bytes()).await;
     }
     child.wait().await

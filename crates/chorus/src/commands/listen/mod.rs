@@ -1,5 +1,6 @@
 //! `chorus listen`: hear what arrives, file it, show it, answer it (SKL-13…18, SKL-24, SKL-35).
 
+mod channel;
 mod direct;
 mod exec;
 mod show;
@@ -22,7 +23,7 @@ pub struct Args {
     /// Begin after this cursor, also with what was heard before; 0 is the beginning
     #[arg(long, value_name = "CURSOR", conflicts_with = "direct", value_parser = cursor)]
     since: Option<Cursor>,
-    /// Run this with sh for every message, the event on its standard input; its failure is told to the sender
+    /// Run this with sh for every message and every delivery from a channel, the event on its standard input; its failure is told to the sender
     #[arg(long, value_name = "CMD")]
     exec: Option<String>,
     /// How long a command may take, in seconds
@@ -34,7 +35,7 @@ pub struct Args {
     /// Receive on this address, without a hub
     #[arg(long, value_name = "ADDR")]
     direct: Option<SocketAddr>,
-    /// End after this many messages and receipts
+    /// End after this many messages, receipts and deliveries
     #[arg(long, value_name = "N")]
     count: Option<u64>,
     /// End after one
@@ -158,6 +159,7 @@ impl Listener<'_> {
                 }
                 Err(e) => not_understood(e),
             },
+            "channel" => self.delivery(&event).await?,
             _ => {
                 show::other(self.common, &event);
                 self.reached(event.cursor, None)?;
