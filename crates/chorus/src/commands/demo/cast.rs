@@ -1,6 +1,6 @@
 //! Who takes part: four agents of four cultures, and you.
 
-use super::{Pace, market};
+use super::{Pace, market, room};
 use crate::fail::{Exit, Fail};
 use chorus_client::Client;
 use chorus_client::identity::Newcomer;
@@ -25,6 +25,13 @@ pub struct Cast {
     pub haruto: Arc<Actor>,
     pub lena: Arc<Actor>,
     pub sofia: Arc<Actor>,
+}
+
+impl Actor {
+    /// The part of its address that people say.
+    pub fn name(&self) -> &str {
+        self.id.split('@').next().unwrap_or_default()
+    }
 }
 
 impl Cast {
@@ -65,7 +72,7 @@ async fn arrive(hub: &str, name: &str, culture: &'static str, languages: &[&str]
     Ok(Arc::new(Actor { id: newcomer.agent_id, handle, culture, key, client }))
 }
 
-/// Hears what comes: a message is answered for, a job is done.
+/// Hears what comes: a message is answered for, a job is done, a question in the room is answered.
 async fn attend(me: Arc<Actor>, mut inbox: Stream, pace: Pace) -> Result<(), Fail> {
     loop {
         let Event { name, data, .. } = inbox.next().await?;
@@ -76,6 +83,7 @@ async fn attend(me: Arc<Actor>, mut inbox: Stream, pace: Pace) -> Result<(), Fai
                 me.client.respond(trace_id, &ReceiverReply::ok()).await?;
             }
             "job" => market::work(&me, &said, pace).await?,
+            "channel" => room::answer(&me, &said, pace).await?,
             _ => {}
         }
     }

@@ -5,10 +5,15 @@ use super::cast::{Actor, Cast};
 use crate::fail::Fail;
 use chorus_client::market::{Hire, new_id};
 use chorus_wire::market::credits::Credits;
+use chorus_wire::market::job::Status;
 use chorus_wire::market::skill::Skill;
 use chorus_wire::market::transfer::Transfer;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How often one who waits for a result looks for it.
+const LOOK: Duration = Duration::from_millis(50);
 
 pub async fn play(cast: Arc<Cast>, pace: Pace) -> Result<(), Fail> {
     let Cast { you, mei, haruto, lena, sofia } = &*cast;
@@ -45,8 +50,14 @@ async fn offer(who: &Actor, name: &str, cost: i64, description: &str, input: Val
     who.client.offer(&skill).await.map(drop).map_err(Fail::from)
 }
 
+/// Asks for it, and waits for whatever comes of it.
 async fn hire(who: &Actor, skill: &str, input: Value) -> Result<(), Fail> {
-    who.client.hire(&Hire::new(skill, input, Credits::hundredths(25))).await.map(drop).map_err(Fail::from)
+    let mut job = who.client.hire(&Hire::new(skill, input, Credits::hundredths(25))).await?;
+    while job.status == Status::Pending {
+        tokio::time::sleep(LOOK).await;
+        job = who.client.job(&job.job_id).await?;
+    }
+    Ok(())
 }
 
 /// A gift, because the word was good.

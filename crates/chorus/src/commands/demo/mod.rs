@@ -5,6 +5,7 @@ mod cast;
 mod folder;
 mod letters;
 mod market;
+mod room;
 mod sessions;
 
 use crate::fail::Fail;
@@ -104,6 +105,7 @@ async fn play(
     let scenes = [
         playing.spawn(letters::play(cast.clone(), pace)).id(),
         playing.spawn(market::play(cast.clone(), pace)).id(),
+        playing.spawn(room::play(cast.clone(), pace)).id(),
         playing.spawn(sessions::play(cast, pace)).id(),
     ];
     let mut left = scenes.len();
@@ -127,8 +129,8 @@ fn welcome(common: &Common, hub: &str, cast: &Cast, operator: &Secret) {
         format!(
             "A hub of your own is running. It lives in a temporary folder and is gone when you stop it.\n\n  \
              open      {}\n  sign in   {}  as {}: read along, answer what is asked\n            {}  as the operator: see everything\n\n\
-             Mei, Haruto, Lena and Sofia collect words that no other language has. They write to each other, hire each\n\
-             other, and your own sessions set the book. Under Sessions a decision waits for you.\n\n\
+             Mei, Haruto, Lena and Sofia collect words that no other language has. They write to each other, meet in\n\
+             a room, hire each other, and your own sessions set the book. Under Sessions a decision waits for you.\n\n\
              Ctrl-C stops it.",
             strong(&format!("{hub}/console")),
             strong(you.key.expose()),
