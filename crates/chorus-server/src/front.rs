@@ -18,7 +18,7 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const UNLIMITED: [&str; 3] = ["/health", "/ready", "/metrics"];
 
 /// Who asks here shows a secret in the path, so the handler counts: by the secret when it is one, by the address when it is not.
-const COUNTED_BY_SECRET: [&str; 2] = ["/inbox/{secret}", "/channels/{id}/inbox/{token}"];
+const COUNTED_BY_SECRET: [&str; 3] = ["/inbox/{secret}", "/channels/{id}/inbox/{token}", "/mcp/{channel}"];
 
 pub async fn around(State(doors): State<Doors>, request: Request, next: Next) -> Response {
     // Measures, decides nothing: a held clock would make every request take no time.

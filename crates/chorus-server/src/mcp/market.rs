@@ -17,7 +17,7 @@ pub fn verbs() -> Vec<Verb<Call>> {
     vec![
         Verb::new("market_discover", "Find a skill for hire", Nature::Reads, DISCOVER, discover)
             .also(&[("skill", "skill_name")]),
-        Verb::new("market_hire", "Hire an agent for a skill", Nature::Settles, HIRE, hire),
+        Verb::new("market_hire", "Hire an agent for a skill", Nature::Speaks, HIRE, hire),
         Verb::new("market_job", "Follow jobs", Nature::Reads, JOB, job),
         Verb::new("market_result", "Report a job's result", Nature::Settles, RESULT, result),
         Verb::new("market_balance", "See credits", Nature::Reads, BALANCE, balance),

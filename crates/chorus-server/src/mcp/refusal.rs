@@ -26,6 +26,18 @@ impl Refusal {
         Self { field: self.field.or_else(|| Some(field.to_owned())), ..self }
     }
 
+    /// Two of them in one sentence.
+    pub fn and(self, other: Self) -> Self {
+        Self { message: format!("{}; {}", self.worded(), other.worded()), field: None, ..self }
+    }
+
+    fn worded(&self) -> String {
+        match &self.field {
+            Some(field) if !self.message.contains(field.as_str()) => format!("{field}: {}", self.message),
+            Some(_) | None => self.message.clone(),
+        }
+    }
+
     /// A refusal of the hub, with the argument that each of its codes speaks of here.
     pub fn told(error: Error, fields: &[(Code, &str)]) -> Self {
         let field = fields.iter().find(|(code, _)| *code == error.code).map(|(_, field)| *field);
@@ -40,11 +52,7 @@ impl Refusal {
 
 impl std::fmt::Display for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match &self.field {
-            Some(field) if !self.message.contains(field.as_str()) => write!(f, "{field}: {}", self.message)?,
-            Some(_) | None => f.write_str(&self.message)?,
-        }
-        write!(f, " [{}]", self.code)?;
+        write!(f, "{} [{}]", self.worded(), self.code)?;
         if self.again { f.write_str(" The same call may succeed later.") } else { Ok(()) }
     }
 }
@@ -88,6 +96,8 @@ mod tests {
     fn a_refusal_names_the_argument_once() {
         let said = |refusal: Refusal| refusal.to_string();
         assert_eq!(said(Refusal::argument("limit", "it is too large")), "limit: it is too large [ERR_VALIDATION]");
+        let two = Refusal::argument("a", "no").and(Refusal::argument("b", "it is required"));
+        assert_eq!(said(two), "a: no; b: it is required [ERR_VALIDATION]");
         let named = Refusal::from(Error::validation("receiver_id must be an address"));
         assert_eq!(said(named.about("receiver_id")), "receiver_id must be an address [ERR_VALIDATION]");
         let frame = FrameError::invalid("payload.query_text", "shorter");

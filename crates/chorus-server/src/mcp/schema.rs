@@ -34,6 +34,8 @@ pub fn output<T: ToSchema>() -> JsonObject {
     if !parts.is_empty() {
         schema.insert("$defs".into(), Value::Object(parts));
     }
+    // A schema that is put together out of others does not say so itself, and revision 2025-11-25 wants it said.
+    schema.entry("type").or_insert_with(|| json!("object"));
     schema
 }
 

@@ -40,6 +40,9 @@ impl Nature {
     }
 }
 
+/// How many faults of one call are told: beyond it the whole call is wrong.
+const FAULTS_TOLD: usize = 5;
+
 /// What a tool came to: a line for whoever reads along, and the data.
 pub struct Said<T> {
     pub text: String,
@@ -107,9 +110,10 @@ impl<C: Send + 'static> Verb<C> {
         Value::Object(given)
     }
 
-    /// What the arguments are refused for, by name.
+    /// What the arguments are refused for, by name; several at once, so that one more call mends them all.
     fn fault(&self, given: &Value) -> Option<Refusal> {
-        self.takes.as_ref()?.iter_errors(given).next().map(|fault| named(&fault))
+        let faults = self.takes.as_ref()?.iter_errors(given).take(FAULTS_TOLD);
+        faults.map(|fault| named(&fault)).reduce(Refusal::and)
     }
 }
 

@@ -38,6 +38,7 @@ fn recorder() -> &'static PrometheusHandle {
         // A program that embeds the server may have a recorder of its own; then ours stays empty and in nobody's way.
         let handle = builder().install_recorder().unwrap_or_else(|_| builder().build_recorder().handle());
         metrics::describe_counter!(REQUESTS, "Requests answered, by route, method and status");
+        metrics::describe_counter!("chorus_tool_calls_total", "Calls of tools, by tool and whether they were refused");
         metrics::describe_histogram!(SECONDS, metrics::Unit::Seconds, "Time until the answer's head is ready");
         handle
     })

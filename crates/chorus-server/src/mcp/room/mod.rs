@@ -7,7 +7,7 @@ use super::door::{serve, unknown};
 use super::tool::{self, Verb};
 use crate::query::Segment;
 use crate::reply::Answer;
-use crate::{auth, doors::Doors};
+use crate::{auth, body, doors::Doors, front, limit::Caller};
 use axum::extract::{Request, State};
 use chorus_hub::Hub;
 use chorus_hub::channel::tools::Guest;
@@ -33,17 +33,27 @@ pub fn routes() -> OpenApiRouter<Doors> {
         (status = 202, body = Object, description = "A notification was taken; the body is empty"),
         (status = 401, body = Failure, description = "The token never was, has ended, or opens another channel")))]
 async fn tools(State(doors): State<Doors>, Segment(channel): Segment, request: Request) -> Answer {
-    let (parts, body) = request.into_parts();
+    let (parts, content) = request.into_parts();
     let path = format!("/mcp/{channel}");
     let opened = match auth::bearer(&parts.headers) {
         Ok(Some(token)) => Guest::open(&doors.hub, &channel, token).await,
         Ok(None) | Err(_) => Err(Code::Unauthorized.into()),
     };
     let guest = match opened {
-        Err(error) if error.code == Code::Unauthorized => return Ok(unknown(&doors, &path, error)),
+        Err(error) if error.code == Code::Unauthorized => {
+            body::drain(content);
+            front::count_stranger(&doors, &parts)?;
+            return Ok(unknown(&doors, &path, error));
+        }
         opened => opened?,
     };
-    serve(&doors, Room(Visit { hub: doors.hub.clone(), guest }), parts, body, limits::ROOM_TOOL_BYTES).await
+    let budget = front::count(&doors, Caller::Connection(guest.number()))?;
+    let handler = Room(Visit { hub: doors.hub.clone(), guest });
+    let mut answer = serve(&doors, handler, parts, content, limits::ROOM_TOOL_BYTES).await?;
+    if let Some(budget) = budget {
+        budget.write(answer.headers_mut());
+    }
+    Ok(answer)
 }
 
 /// One call to a room's tools.

@@ -17,7 +17,7 @@ pub fn verbs() -> Vec<Verb<Visit>> {
         Verb::new("read_history", "Read the channel", Nature::Reads, HISTORY, history),
         Verb::new("send_message", "Say something", Nature::Speaks, SEND, send).also(&[("text", "content")]),
         Verb::new("get_roster", "See who is here", Nature::Reads, ROSTER, roster),
-        Verb::new("set_status", "Say what you are doing", Nature::Settles, STATUS, status),
+        Verb::new("set_status", "Say what you are doing", Nature::Speaks, STATUS, status),
     ]
 }
 

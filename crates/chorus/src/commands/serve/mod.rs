@@ -43,6 +43,11 @@ fn log(options: &Options) -> Result<(), Fail> {
     let filter = tracing_subscriber::EnvFilter::try_new(filter);
     let filter =
         filter.map_err(|e| Fail::usage(format!("--log {}: {e}", options.log.as_deref().unwrap_or_default())))?;
+    // The library behind the tools prints whole calls and answers: the words of others, and single-use tokens.
+    let filter = match "rmcp=off".parse() {
+        Ok(silent) => filter.add_directive(silent),
+        Err(_) => filter,
+    };
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     let _ = match options.log_format.unwrap_or_default() {
         LogFormat::Text => log.with_ansi(std::io::stderr().is_terminal()).try_init(),
