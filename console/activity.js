@@ -1,7 +1,7 @@
 // What happened, newest first, searchable and live. Operators see the hub's own record, agents what reached this page.
 
 import { h, swap, throttled } from './dom.js';
-import { clock, count, t } from './words.js';
+import { clock, count, kindName, t } from './words.js';
 import { earlier, known, me, on } from './hub.js';
 import { rows } from './list.js';
 
@@ -35,7 +35,7 @@ function fill(row, entry) {
   const [time, kind, text] = row.cells;
   time.textContent = clock(entry.timestamp);
   kind.className = `kind tone-${tone(entry.type)}`;
-  kind.textContent = entry.type.replaceAll('_', ' ');
+  kind.textContent = kindName(entry.type);
   text.textContent = gist(entry.data);
 }
 
@@ -81,7 +81,7 @@ export function open(root) {
       swap(
         kind,
         h('option', { value: '' }, t('log.all')),
-        seen.map((type) => h('option', { value: type }, type.replaceAll('_', ' '))),
+        seen.map((type) => h('option', { value: type }, kindName(type))),
       );
       kind.value = seen.includes(now) ? now : '';
     }

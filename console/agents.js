@@ -1,7 +1,7 @@
 // Who is registered, and one agent's page: its card, what it offers, what its work has earned it, what was said with it.
 
 import { avatar, copy, h, icon, linked, name, swap, throttled } from './dom.js';
-import { count, credits, cultureName, day, decimal, t, when } from './words.js';
+import { count, credits, cultureName, day, decimal, kindName, t, when } from './words.js';
 import { get, look, part } from './api.js';
 import { known, me, on } from './hub.js';
 import { line } from './chart.js';
@@ -218,7 +218,7 @@ function talk(record) {
                 'li',
                 {},
                 h('time.quiet', {}, when(row.timestamp)),
-                h('span', {}, row.type.replaceAll('_', ' ')),
+                h('span', {}, kindName(row.type)),
                 h(
                   'bdi.quiet',
                   {},

@@ -11,7 +11,13 @@ export function line(tone, samples, say) {
   const edge = s('path', { class: 'edge' });
   const svg = s(
     'svg',
-    { class: `chart ${tone}`, viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: 'none', role: 'img' },
+    {
+      class: `chart ${tone}`,
+      viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
+      preserveAspectRatio: 'none',
+      role: 'img',
+      'aria-label': say(0),
+    },
     area,
     edge,
   );

@@ -1,7 +1,7 @@
 // What was said with whom, by peer and conversation, with culture and where every message stands.
 
 import { avatar, h, icon, linked, name, swap, throttled } from './dom.js';
-import { clock, count, cultureName, day, t, when } from './words.js';
+import { clock, count, cultureName, day, kindName, t, when } from './words.js';
 import { part, post, uuid } from './api.js';
 import { cultureOf, history, known, me, on, settle, standingOf, wholeHistory } from './hub.js';
 import { chip } from './agents.js';
@@ -284,7 +284,7 @@ function pairs(root) {
                 'span.two',
                 {},
                 h('span.row-line', {}, name(pair.ends[0]), h('span.quiet', {}, '↔'), name(pair.ends[1])),
-                h('span.quiet.small', {}, pair.last.type.replaceAll('_', ' '), ' · ', when(pair.last.timestamp)),
+                h('span.quiet.small', {}, kindName(pair.last.type), ' · ', when(pair.last.timestamp)),
               ),
               h(
                 'span.two.end',

@@ -132,15 +132,18 @@ export function icon(which) {
   return s('svg', { class: 'icon', viewBox: '0 0 24 24', 'aria-hidden': 'true' }, s('path', { d: SHAPES[which] }));
 }
 
-/** Puts text on the clipboard; pages without TLS have only the old way. */
+/** Puts text on the clipboard; pages without TLS, or without leave, have only the old way. */
 export async function copy(text) {
-  if (navigator.clipboard && window.isSecureContext) return navigator.clipboard.writeText(text);
-  const box = h('textarea', { class: 'unseen', readonly: true });
-  box.value = text;
-  document.body.append(box);
-  box.select();
-  document.execCommand('copy');
-  box.remove();
+  try {
+    return await navigator.clipboard.writeText(text);
+  } catch {
+    const box = h('textarea', { class: 'unseen', readonly: true });
+    box.value = text;
+    document.body.append(box);
+    box.select();
+    document.execCommand('copy');
+    return box.remove();
+  }
 }
 
 /** Tells those who do not see the page. */

@@ -26,7 +26,9 @@ export function rows({ height, fill, open, end, label, empty }) {
       pool.push(row);
       space.append(row);
     }
-    const first = Math.max(0, Math.floor(root.scrollTop / height) - SPARE);
+    // A list that became shorter is scrolled back only with the next picture.
+    const top = Math.min(root.scrollTop, Math.max(0, items.length * height - root.clientHeight));
+    const first = Math.max(0, Math.floor(top / height) - SPARE);
     for (let at = first; at < first + pool.length; at += 1) {
       const row = pool[at % pool.length];
       const item = items[at];

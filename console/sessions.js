@@ -1,7 +1,7 @@
 // My handle's sessions: what they ask me, who listens, what is claimed, and every frame as it comes.
 
 import { h, swap, throttled } from './dom.js';
-import { clock, count, span, t } from './words.js';
+import { clock, count, kindName, span, t } from './words.js';
 import { get } from './api.js';
 import { every, known, me, on } from './hub.js';
 import { KINDS, claimsAt, gist, openMoments, sessionOf } from './frames.js';
@@ -9,8 +9,6 @@ import { card } from './decision.js';
 import { rows } from './list.js';
 
 const DONE_SHOWN = 3;
-
-const word = (kind) => kind.replace(/^(agent|peer)_/, '').replaceAll('_', ' ');
 
 function fill(row, frame) {
   if (!row.cells) {
@@ -21,7 +19,7 @@ function fill(row, frame) {
   const session = sessionOf(frame);
   time.textContent = clock(frame.created_at);
   kind.className = `kind k-${frame.kind}`;
-  kind.textContent = word(frame.kind);
+  kind.textContent = kindName(frame.kind);
   from.title = session ?? frame.sender_handle;
   from.textContent = session?.split('@')[0] ?? frame.sender_handle;
   text.textContent = gist(frame) ?? '';
@@ -115,7 +113,7 @@ export function open(root) {
               frames();
             },
           },
-          word(kind),
+          kindName(kind),
           ' ',
           h('b', {}, count(counts.get(kind))),
         ),

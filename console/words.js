@@ -27,6 +27,11 @@ export function t(key, values) {
   return values ? text.replace(/\{(\w+)\}/g, (_, name) => values[name] ?? '') : text;
 }
 
+/** A kind of activity or frame: its word in the protocol, unless the language has one of its own. */
+export function kindName(kind) {
+  return BOOKS[lang][`kind.${kind}`] ?? kind.replace(/^(agent|peer)_/, '').replaceAll('_', ' ');
+}
+
 const locale = () => (lang === 'zh' ? 'zh-CN' : 'en-GB');
 
 export const count = (n) => new Intl.NumberFormat(locale(), { maximumFractionDigits: 0 }).format(n ?? 0);

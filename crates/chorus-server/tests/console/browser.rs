@@ -52,7 +52,8 @@ impl Browser {
         let mut driver =
             Command::new(driver).arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines().map_while(Result::ok);
-        let port = lines.find_map(|line| line.rsplit_once("on port ")?.1.trim_end_matches('.').parse().ok());
+        let port =
+            lines.find_map(|line| line.rsplit_once("successfully on port ")?.1.trim_end_matches('.').parse().ok());
         // Whatever else it prints has to go somewhere, or it stops.
         std::thread::spawn(move || lines.for_each(drop));
         let profile = tempfile::tempdir().unwrap();
@@ -163,7 +164,9 @@ impl Browser {
         for entry in self.log("performance").await {
             let event: Value = serde_json::from_str(entry["message"].as_str().unwrap()).unwrap();
             let event = &event["message"];
-            if event["method"] == "Network.requestWillBeSent" {
+            // The browser's own first page is not ours to answer for.
+            let ours = !event["params"]["documentURL"].as_str().is_some_and(|url| url.starts_with("chrome:"));
+            if event["method"] == "Network.requestWillBeSent" && ours {
                 urls.push(event["params"]["request"]["url"].as_str().unwrap().to_owned());
             }
         }

@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 
 /// Asks, and returns the id of the question and the stream on which the answer comes.
 async fn asks(agent: &Agent, moment: &Value) -> (String, Stream) {
-    let stream = agent.stream("/handles/~alice/stream?instrument=cc-tests&session=s2&filter=kind:agent_response").await;
+    let mut stream =
+        agent.stream("/handles/~alice/stream?instrument=cc-tests&session=s2&filter=kind:agent_response").await;
+    stream.next("connected").await;
     let frame = said(agent, "agent_binding_moment", moment);
     let id = frame["frame_id"].as_str().unwrap().to_owned();
     agent.submit("~alice", &frame).await.counted(&id);

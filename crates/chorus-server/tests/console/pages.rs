@@ -10,7 +10,7 @@ async fn what_to_tell_ones_agent_is_copied_with_a_click() {
     let _inbox = alice.inbox().await;
     stage.goto("/invite/alice").await;
     stage.browser.shows("is online now").await;
-    let granted = json!({"permissions": ["clipboardReadWrite"], "origin": stage.hub.url});
+    let granted = json!({"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"], "origin": stage.hub.url});
     stage.browser.devtools("Browser.grantPermissions", &granted).await;
     stage.browser.click(".snippet button").await;
     stage.browser.shows("Copied").await;
