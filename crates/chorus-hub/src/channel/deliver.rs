@@ -27,9 +27,12 @@ pub(crate) async fn fan_out(txn: &mut Txn<'_>, room: &Room, message: &Message<'_
             Via::Inbox => to_inbox(txn, room, message.row, member, from).await?,
             Via::Connection => {
                 deliveries::owe(&txn.tx, member.id, message.seq).await?;
-                let most = if member.unreachable_at.is_some() { limits::BACKLOG + 1 } else { limits::OWED };
-                deliveries::keep_newest(&txn.tx, member.id, most).await?;
-                wake(txn, member.id).await?;
+                // One that has nothing else to hear is owed one: only the others need their bound.
+                let away = member.unreachable_at.is_some();
+                if !wake(txn, member.id).await? || away {
+                    let most = if away { limits::BACKLOG + 1 } else { limits::OWED };
+                    deliveries::keep_newest(&txn.tx, member.id, most).await?;
+                }
             }
         }
     }
@@ -79,12 +82,14 @@ fn lane(member: i64) -> String {
 
 /// Somebody is to look at what this member is owed. It is one row however much that is, so a member that is away for a day
 /// slows no look at the outbox.
-async fn wake(txn: &Txn<'_>, member: i64) -> Result<()> {
+/// False when somebody is at it already, or will be.
+async fn wake(txn: &Txn<'_>, member: i64) -> Result<bool> {
     let lane = lane(member);
-    if !rows::has(&txn.tx, &lane).await? {
+    let idle = !rows::has(&txn.tx, &lane).await?;
+    if idle {
         outbox::owe(txn, Purpose::Channel, &lane, "", &member.to_string()).await?;
     }
-    Ok(())
+    Ok(idle)
 }
 
 /// What one attempt posts. It is put together now, from ids: the row of the outbox has no secret, and every attempt has fresh
@@ -102,7 +107,7 @@ enum Prepared {
     /// Nothing is owed any more.
     Nothing,
     /// What the member is reached by was sealed with another key.
-    Sealed,
+    Sealed(i64),
     Ready(Ready),
 }
 
@@ -113,14 +118,14 @@ pub(crate) async fn attempt(hub: &Hub, one: Taken) -> Result<()> {
     let prepared = hub.store().write(async move |txn| prepare(&of, txn, &lease, member).await).await?;
     let (seq, came) = match prepared {
         Prepared::Nothing => return Ok(()),
-        Prepared::Sealed => {
+        Prepared::Sealed(seq) => {
             tracing::error!(member, "a connection string cannot be read: it was sealed with another key");
-            (None, Came::Never("its connection string cannot be read".into()))
+            (seq, Came::Never("its connection string cannot be read".into()))
         }
         Prepared::Ready(ready) => {
             let headers = signature(&ready, hub.clock().now());
             let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-            (Some(ready.seq), outbox::post(hub, ready.url.expose(), &headers, ready.body).await)
+            (ready.seq, outbox::post(hub, ready.url.expose(), &headers, ready.body).await)
         }
     };
     let again = outbox::next(&one, hub.clock().now());
@@ -144,7 +149,7 @@ async fn prepare(hub: &Hub, txn: &mut Txn<'_>, one: &Taken, id: i64) -> Result<P
     };
     let url = member.connection.as_deref().and_then(|sealed| seal::open(hub, sealed));
     let signing = member.signing.as_deref().map(|sealed| seal::open(hub, sealed));
-    let (Some(url), None | Some(Some(_))) = (url, &signing) else { return Ok(Prepared::Sealed) };
+    let (Some(url), None | Some(Some(_))) = (url, &signing) else { return Ok(Prepared::Sealed(waiting.seq)) };
     let Waiting { seq, row, backlog } = waiting;
     let minted = tokens::mint(txn, &room, member.id, row.turn.unwrap_or(0)).await?;
     let message = said(&row);
@@ -221,14 +226,7 @@ fn signature(ready: &Ready, now: Micros) -> Vec<(&'static str, String)> {
 }
 
 /// What follows from an attempt. `seq` is what was posted; `again` is when to try once more, if that is still in time.
-async fn settle(
-    txn: &mut Txn<'_>,
-    one: &Taken,
-    id: i64,
-    seq: Option<i64>,
-    came: Came,
-    again: Option<Micros>,
-) -> Result<()> {
+async fn settle(txn: &mut Txn<'_>, one: &Taken, id: i64, seq: i64, came: Came, again: Option<Micros>) -> Result<()> {
     let member = channels::member_by_id(&txn.tx, id).await?.filter(|member| member.left_at.is_none());
     let Some(member) = member else {
         deliveries::forget(&txn.tx, id).await?;
@@ -243,22 +241,22 @@ async fn settle(
         // Somebody else has it by now, and will settle it.
         return Ok(());
     }
-    match (came, seq) {
-        (Came::Taken, Some(seq)) => {
+    match came {
+        Came::Taken => {
             deliveries::settle_to(&txn.tx, id, seq).await?;
             mark(txn, &member, Change::Reachable).await?;
         }
         // It is there and does not want this one: the next may be another matter.
-        (Came::Refused { gone: false }, Some(seq)) => {
+        Came::Refused { gone: false } => {
             deliveries::settle(&txn.tx, id, seq).await?;
             mark(txn, &member, Change::Reachable).await?;
         }
-        (Came::Taken | Came::Refused { .. } | Came::Again(_) | Came::Never(_), _) => {
+        Came::Refused { gone: true } | Came::Again(_) | Came::Never(_) => {
             deliveries::keep_newest(&txn.tx, id, limits::BACKLOG).await?;
             mark(txn, &member, Change::Unreachable).await?;
             // One attempt for each new message: what came while this one was under way has not had its own.
             let newest = deliveries::newest(&txn.tx, id, 1).await?.into_iter().next();
-            if newest <= seq || !probing {
+            if !probing || newest.is_none_or(|newest| newest <= seq) {
                 return Ok(());
             }
         }
