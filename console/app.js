@@ -86,6 +86,11 @@ function ask(said = '') {
     event.preventDefault();
     const text = field.value.trim();
     if (!text) return;
+    // What no header can carry is no key.
+    if (!/^[\x21-\x7e]+$/.test(text)) {
+      wrong.textContent = t('signin.wrong');
+      return;
+    }
     button.disabled = true;
     wrong.textContent = '';
     key.set(text);

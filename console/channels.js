@@ -3,7 +3,7 @@
 import { avatar, h, icon, linked, name, swap, throttled } from './dom.js';
 import { clock, count, t } from './words.js';
 import { get, key, part, post, token } from './api.js';
-import { every, known, me, on } from './hub.js';
+import { emit, every, known, me, on } from './hub.js';
 import { follow } from './stream.js';
 
 const SHOWN = 400;
@@ -160,6 +160,7 @@ function room(root, id) {
     state: (state) => {
       if (state === 'ended') known.links.delete('channel');
       else known.links.set('channel', state);
+      emit('links');
     },
     since: '0',
     rests: true,

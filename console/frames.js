@@ -3,6 +3,13 @@
 import { me, post, uuid } from './api.js';
 
 const SEEN_MOST = 20_000;
+const ASKED_MOST = 500;
+
+/** Puts something into a map that keeps only the latest. */
+function put(map, key, value, most) {
+  map.set(key, value);
+  if (map.size > most) map.delete(map.keys().next().value);
+}
 
 export const KINDS = [
   'agent_advisory',
@@ -60,10 +67,10 @@ export function hear(known, frame, now = Date.now()) {
   } else if (frame.kind === 'agent_lock_release') {
     known.claims.delete(lease);
   } else if (frame.kind === 'agent_binding_moment') {
-    known.moments.set(frame.frame_id, frame);
+    put(known.moments, frame.frame_id, frame, ASKED_MOST);
   } else if (frame.kind === 'agent_response') {
     for (const id of [p.responded_to_frame_id, p.query_id]) {
-      if (id && !known.answers.has(id)) known.answers.set(id, frame);
+      if (id && !known.answers.has(id)) put(known.answers, id, frame, ASKED_MOST * 4);
     }
   }
   return true;

@@ -24,6 +24,7 @@ export const known = {
   log: [],
   logFrom: 0,
   links: new Map(),
+  over: false,
 };
 
 const hearers = new Map();
@@ -44,6 +45,8 @@ export function emit(topic) {
 function link(name) {
   return (word) => {
     known.links.set(name, word);
+    // A key that is no longer good is not tried again and again: that is what those who guess do.
+    if (word === 'ended') known.over = true;
     emit('links');
   };
 }
@@ -59,7 +62,7 @@ export function linkState() {
 export function every(ms, work) {
   let over = false;
   (async () => {
-    while (!over) {
+    while (!over && !known.over) {
       if (!document.hidden) await Promise.resolve(work()).catch(() => {});
       await new Promise((done) => setTimeout(done, ms));
     }
