@@ -3,7 +3,7 @@
 use super::{liveness, reputation, schema};
 use crate::identity::Agent;
 use crate::store::skills as table;
-use crate::store::{Txn, principals};
+use crate::store::{Tx, Txn, principals};
 use crate::{Hub, Principal, Result};
 use chorus_wire::market::credits::Credits;
 use chorus_wire::market::discover::Presence;
@@ -50,35 +50,30 @@ pub(crate) async fn offer(hub: &Hub, agent: &Agent, skill_name: &str) -> Result<
 }
 
 /// The best offer within the budget that is not `not`'s own: present ones first, then by reputation, then by cost.
-pub(crate) async fn best(hub: &Hub, skill_name: &str, budget: Credits, not: i64) -> Result<Option<Offer>> {
+pub(crate) async fn best(tx: &Tx<'_>, hub: &Hub, skill_name: &str, budget: Credits, not: i64) -> Result<Option<Offer>> {
     let wanted = table::Wanted { name: Some(skill_name.to_owned()), min_score: 0, max_cost: budget.in_hundredths() };
-    let hub_there = hub.clone();
-    hub.store()
-        .read(async move |tx| {
-            // One is nearly always among the first few; only when all of those are away are the others looked through.
-            let mut chosen = None;
-            for most in [8, limits::FOUND_LOOKED] {
-                let ranked = table::ranked(tx, &wanted, most).await?;
-                let full = ranked.len() == most;
-                let mut others = ranked.into_iter().filter(|ranked| ranked.agent != not).peekable();
-                let first = others.peek().cloned();
-                chosen = others.find(|ranked| liveness::presence(&hub_there, ranked.agent) == Presence::Online);
-                let found = chosen.is_some();
-                chosen = chosen.or(first);
-                if found || !full {
-                    break;
-                }
-            }
-            let Some(chosen) = chosen else { return Ok(None) };
-            let agent = principals::by_id(tx, chosen.agent).await?;
-            let skill = table::one(tx, chosen.agent, &chosen.name).await?;
-            match (agent, skill) {
-                (Some(agent), Some(skill)) => Offer::new(Arc::new(agent), &skill).map(Some),
-                // Withdrawn this very moment.
-                (Some(_) | None, Some(_) | None) => Ok(None),
-            }
-        })
-        .await
+    // One is nearly always among the first few; only when all of those are away are the others looked through.
+    let mut chosen = None;
+    for most in [8, limits::FOUND_LOOKED] {
+        let ranked = table::ranked(tx, &wanted, most).await?;
+        let full = ranked.len() == most;
+        let mut others = ranked.into_iter().filter(|ranked| ranked.agent != not).peekable();
+        let first = others.peek().cloned();
+        chosen = others.find(|ranked| liveness::presence(hub, ranked.agent) == Presence::Online);
+        let found = chosen.is_some();
+        chosen = chosen.or(first);
+        if found || !full {
+            break;
+        }
+    }
+    let Some(chosen) = chosen else { return Ok(None) };
+    let agent = principals::by_id(tx, chosen.agent).await?;
+    let skill = table::one(tx, chosen.agent, &chosen.name).await?;
+    match (agent, skill) {
+        (Some(agent), Some(skill)) => Offer::new(Arc::new(agent), &skill).map(Some),
+        // Withdrawn this very moment.
+        (Some(_) | None, Some(_) | None) => Ok(None),
+    }
 }
 
 /// The least that anybody but `not` asks for a skill; `None` when nobody offers it.

@@ -28,6 +28,33 @@ pub(crate) struct NewJob<'a> {
     pub attempt_at: Micros,
 }
 
+impl NewJob<'_> {
+    /// The job as it is once it has been kept.
+    pub fn kept(&self, id: i64, now: Micros, orchestrator_name: Arc<str>, worker_name: Arc<str>) -> Job {
+        Job {
+            id,
+            job_id: self.job_id.to_owned(),
+            fingerprint: self.fingerprint.to_vec(),
+            orchestrator: self.orchestrator,
+            orchestrator_name,
+            worker: self.worker,
+            worker_name,
+            payer: self.payer,
+            payee: self.payee,
+            skill: self.skill.to_owned(),
+            budget: self.budget,
+            cost: self.cost,
+            state: self.state,
+            endpoint: self.endpoint.map(str::to_owned),
+            callback_url: self.callback_url.map(str::to_owned),
+            body: self.body.to_owned(),
+            requested_at: now,
+            deadline: self.deadline,
+            end: None,
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
     pub id: i64,

@@ -107,7 +107,9 @@ pub(super) async fn end(hub: &Hub, id: i64, ending: Ending) -> Result<wire::Job>
             Ok((close(txn, job, ending).await?, !late))
         })
         .await?;
-    hub.owes();
+    if job.callback_url.is_some() {
+        hub.owes();
+    }
     if came { Ok(standing::shown(&job, false)) } else { Err(Error::new(Code::JobClosed, "the deadline has passed")) }
 }
 

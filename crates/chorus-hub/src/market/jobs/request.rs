@@ -23,13 +23,12 @@ pub async fn request(who: &Principal, hub: &Hub, request: JobRequest, hub_url: &
     }
     let fingerprint: [u8; 32] = Sha256::digest(&request.canonical).into();
     let job_id = request.job_id.clone().unwrap_or_else(|| clock::new_id().to_string());
-    let known = job_id.clone();
-    let known = hub.store().read(async move |tx| Ok(jobs::by_name(tx, &known).await?)).await?;
-    if let Some(job) = known {
+    let best = match looked(hub, &me, &request).await? {
         // The first answer stands, whatever has become of the worker or the credits since.
-        return same(job, &me, &fingerprint).map(|job| standing::shown(&job, false));
-    }
-    let offer = chosen(hub, &me, &request).await?;
+        Looked::Before(job) => return same(*job, &me, &fingerprint).map(|job| standing::shown(&job, false)),
+        Looked::New(best) => best,
+    };
+    let offer = chosen(hub, &me, &request, best.map(|best| *best)).await?;
     if let Some(url) = &request.callback_url {
         hub.outgoing().admit(url).await?;
     }
@@ -56,8 +55,35 @@ fn same(job: Job, me: &Agent, fingerprint: &[u8; 32]) -> Result<Job> {
     if same { Ok(job) } else { Err(Code::JobConflict.into()) }
 }
 
+/// What the store knows before anything is decided, in one look.
+enum Looked {
+    /// The job_id was used.
+    Before(Box<Job>),
+    /// It was not, and this is the best offer, unless somebody was named.
+    New(Option<Box<Offer>>),
+}
+
+async fn looked(hub: &Hub, me: &Agent, request: &JobRequest) -> Result<Looked> {
+    // A name that this hub has made up is new.
+    let (job_id, budget, me, hub_there) = (request.job_id.clone(), request.budget, me.id, hub.clone());
+    let skill_name = request.agent_id.is_none().then(|| request.skill_name.clone());
+    hub.store()
+        .read(async move |tx| {
+            if let Some(job_id) = job_id
+                && let Some(job) = jobs::by_name(tx, &job_id).await?
+            {
+                return Ok(Looked::Before(Box::new(job)));
+            }
+            Ok(Looked::New(match skill_name {
+                Some(name) => skills::best(tx, &hub_there, &name, budget, me).await?.map(Box::new),
+                None => None,
+            }))
+        })
+        .await
+}
+
 /// Who does it: the agent that was named, or the best there is within the budget.
-async fn chosen(hub: &Hub, me: &Agent, request: &JobRequest) -> Result<Offer> {
+async fn chosen(hub: &Hub, me: &Agent, request: &JobRequest, best: Option<Offer>) -> Result<Offer> {
     let lacks = || Error::new(Code::SkillMismatch, format!("nobody offers the skill {}", request.skill_name));
     let dear = |cost| Error::new(Code::BudgetInsufficient, format!("the skill costs {cost}, more than the budget"));
     let offer = match &request.agent_id {
@@ -68,7 +94,7 @@ async fn chosen(hub: &Hub, me: &Agent, request: &JobRequest) -> Result<Offer> {
                 Error::new(Code::SkillMismatch, format!("the agent does not offer {}", request.skill_name))
             })?
         }
-        None => match skills::best(hub, &request.skill_name, request.budget, me.id).await? {
+        None => match best {
             Some(offer) => offer,
             None => match skills::cheapest(hub, &request.skill_name, me.id).await? {
                 Some(cost) => return Err(dear(cost)),
@@ -110,7 +136,10 @@ async fn keep(txn: &mut Txn<'_>, asked: Asked) -> Result<(Job, bool)> {
         deadline_utc: deadline,
     };
     let text = serde_json::to_string(&body).map_err(Error::internal)?;
-    let held = State::Requested.after(Event::Hold).ok_or_else(|| Error::internal("a new job cannot be held"))?;
+    let held = State::Requested.after(Event::Hold);
+    // Without an endpoint it is on the worker's inbox with this very commit.
+    let state = if endpoint.is_some() { held } else { held.and_then(|held| held.after(Event::Dispatch)) };
+    let state = state.ok_or_else(|| Error::internal("a new job cannot be held"))?;
     let new = NewJob {
         job_id: &body.job_id,
         fingerprint: &fingerprint,
@@ -121,7 +150,7 @@ async fn keep(txn: &mut Txn<'_>, asked: Asked) -> Result<(Job, bool)> {
         skill: &body.skill_name,
         budget: request.budget,
         cost: offer.cost,
-        state: held,
+        state,
         endpoint: endpoint.as_deref(),
         callback_url: request.callback_url.as_deref(),
         body: &text,
@@ -133,24 +162,22 @@ async fn keep(txn: &mut Txn<'_>, asked: Asked) -> Result<(Job, bool)> {
         return Ok((same(job, &me, &fingerprint)?, false));
     };
     ledger::hold(txn, me.owner, JobRef { id, job_id: &body.job_id }, request.budget).await?;
-    *txn.counts.market.jobs.of(held) += 1;
+    *txn.counts.market.jobs.of(state) += 1;
+    let job = new.kept(id, now, me.agent_id.clone(), offer.agent.agent_id.clone());
     if endpoint.is_none() {
-        to_inbox(txn, id, &offer.agent, &me, text).await?;
+        to_inbox(txn, &job);
     }
-    let job = jobs::by_id(&txn.tx, id).await?.ok_or_else(|| Error::internal("a job was not kept"))?;
     Ok((job, true))
 }
 
-async fn to_inbox(txn: &mut Txn<'_>, id: i64, worker: &Agent, me: &Agent, body: String) -> Result<()> {
-    super::advance(txn, id, State::Held, Event::Dispatch).await?;
+fn to_inbox(txn: &mut Txn<'_>, job: &Job) {
     txn.append(NewEntry {
-        subject: worker.id,
-        subject_name: worker.agent_id.clone(),
+        subject: job.worker,
+        subject_name: job.worker_name.clone(),
         kind: Kind::Job,
-        actor: me.id,
-        actor_name: me.agent_id.clone(),
-        body,
+        actor: job.orchestrator,
+        actor_name: job.orchestrator_name.clone(),
+        body: job.body.clone(),
         otherwise: None,
     });
-    Ok(())
 }
