@@ -43,3 +43,42 @@ pub fn origins(doors: &Doors) -> Vec<String> {
     }
     origins
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Settings;
+    use chorus_hub::Hub;
+    use http::HeaderValue;
+
+    async fn doors(listen: &str, public_url: &str) -> (Doors, tempfile::TempDir) {
+        let dir = tempfile::tempdir().unwrap();
+        let settings = Settings { listen: listen.parse().unwrap(), ..Settings::at(dir.path()) };
+        let hub = Hub::open(settings.hub.clone()).await.unwrap();
+        (Doors::new(hub, public_url.to_owned(), &settings), dir)
+    }
+
+    fn asked_as(host: &'static str) -> HeaderMap {
+        HeaderMap::from_iter([(header::HOST, HeaderValue::from_static(host))])
+    }
+
+    #[tokio::test]
+    async fn a_hub_on_every_address_is_asked_by_number_or_by_its_name() {
+        let (doors, _dir) = doors("0.0.0.0:3000", "https://hub.example.com").await;
+        let has = |host: &'static str, name: &str| hosts(&doors, &asked_as(host)).iter().any(|known| known == name);
+        assert!(has("192.0.2.7:3000", "192.0.2.7"), "a number cannot be bent");
+        assert!(has("[2001:db8::1]:3000", "2001:db8::1"));
+        assert!(has("x", "hub.example.com") && has("x", "localhost"));
+        assert!(!has("evil.example", "evil.example") && !has("x", "0.0.0.0"));
+        assert_eq!(origins(&doors), ["https://hub.example.com:443"]);
+    }
+
+    #[tokio::test]
+    async fn a_hub_on_one_address_is_asked_there_and_pages_of_the_machine_only_where_it_is_local() {
+        let (doors_outside, _dir) = doors("192.0.2.7:3000", "http://192.0.2.7:3000").await;
+        assert_eq!(hosts(&doors_outside, &asked_as("198.51.100.1")), ["192.0.2.7", "192.0.2.7"]);
+        assert_eq!(origins(&doors_outside), ["http://192.0.2.7:3000"]);
+        let (doors_here, _dir) = doors("127.0.0.1:3000", "http://127.0.0.1:3000").await;
+        assert!(origins(&doors_here).contains(&"http://localhost:*".to_owned()));
+    }
+}

@@ -132,3 +132,38 @@ live_story!(a_bad_argument_of_a_frame_tool_is_named_and_nobody_hears_of_it, |hub
     let other = crate::actors::Agent::new(&hub.anyone().0, "m-1", market["api_key"].as_str().unwrap());
     Host::of(&other).await.call("agent_advise", json!({"advisory_text": "x"})).await.refused("handle");
 });
+
+live_story!(whoever_claims_second_is_told_who_came_first, |hub| async {
+    let alice = hub.agent("alice").await;
+    let host = Host::of(&alice).await;
+    let claim = async |resource: &str, session: &str| {
+        let args = json!({"resource": resource, "session": session, "ttl_ms": 60_000, "intent": "to mend it"});
+        host.call("agent_lock_acquire", args).await.data()
+    };
+    let first = claim("src", "s1").await;
+    assert_eq!((&first["others"], &first["recipient_count"]), (&json!([]), &json!(0)), "also when nobody listens");
+    let second = claim("src/main.rs", "s2").await;
+    let others = second["others"].as_array().unwrap();
+    assert_eq!(others.len(), 1, "{second}");
+    assert_eq!((&others[0]["lease_id"], &others[0]["holder"]), (&first["lease_id"], &json!("~alice")));
+    assert_eq!((&others[0]["intent"], &others[0]["expires_at"]), (&json!("to mend it"), &first["expires_at"]));
+    assert_eq!(claim("docs", "s2").await["others"], json!([]), "another resource");
+    host.call("agent_lock_release", json!({"lease_id": first["lease_id"]})).await.data();
+    let third = claim("src", "s3").await;
+    assert_eq!(third["others"][0]["lease_id"], second["lease_id"], "the second is now the first");
+    hub.advance(std::time::Duration::from_secs(60));
+    assert_eq!(claim("src", "s4").await["others"], json!([]), "FRM-27: all have run out");
+
+    let racing: Vec<_> = (0..6)
+        .map(|n| {
+            let host = host.clone();
+            let args = json!({"resource": "race", "session": format!("r{n}")});
+            tokio::spawn(async move { host.call("agent_lock_acquire", args).await.data()["others"] == json!([]) })
+        })
+        .collect();
+    let mut alone = 0;
+    for one in racing {
+        alone += usize::from(one.await.unwrap());
+    }
+    assert_eq!(alone, 1, "of those who claim at once exactly one is first");
+});

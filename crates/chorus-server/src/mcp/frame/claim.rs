@@ -1,5 +1,6 @@
 //! Claims on resources: made, prolonged, let go. They bind nobody; sessions that hear them keep out of the way (FRM-23…27).
 
+use super::held::{self, Held};
 use super::speaker::{Speaker, Voice, reached};
 use crate::mcp::call::Call;
 use crate::mcp::refusal::Refusal;
@@ -21,9 +22,10 @@ pub fn verbs() -> Vec<Verb<Call>> {
     ]
 }
 
-const ACQUIRE: &str = "Announce that you claim a resource, such as a file or a folder, for a while, so that other sessions leave it alone. Use \
-    it before a change that must not collide. The claim is advisory: it asks and does not enforce, and the first claim stands. Returns \
-    lease_id, which agent_lock_release and agent_lease_extend need, and expires_at.";
+const ACQUIRE: &str = "Announce that you claim a resource, such as a file or a folder, for a while, so that other sessions leave it \
+    alone. Use it before a change that must not collide. The claim is advisory: it asks and does not enforce, and the first claim \
+    stands. Returns lease_id, which agent_lock_release and agent_lease_extend need, expires_at, and in `others` the claims of others \
+    that came first: if there are any, let go of yours and work on something else, or ask their holder with agent_query.";
 
 const RELEASE: &str = "Let go of a claim made with agent_lock_acquire, as soon as you are done with the resource. Returns frame_id and \
     recipient_count.";
@@ -62,6 +64,8 @@ struct Claimed {
     resource: String,
     #[schema(value_type = String, format = DateTime)]
     expires_at: Micros,
+    /// Claims on it that were there before.
+    others: Vec<Held>,
 }
 
 async fn acquire(call: Call, args: AcquireArgs) -> Result<Said<Claimed>, Refusal> {
@@ -74,8 +78,17 @@ async fn acquire(call: Call, args: AcquireArgs) -> Result<Said<Claimed>, Refusal
     let speaker = Speaker::of(&call, &args.voice)?;
     let expires_at = call.doors.hub.clock().now().plus(Duration::from_millis(ttl_ms));
     let submitted = speaker.submit(&call, Kind::AgentLockRequest, payload, None).await?;
-    let text = format!("{resource} is claimed until {expires_at}; {}", reached(submitted.recipient_count));
-    Ok(Said::new(text, Claimed { submitted, lease_id, resource, expires_at }))
+    // Looked at afterwards and up to one's own: of two who claim at once, the one who came second sees the first.
+    let mut others = held::standing(&call, &speaker, &resource).await?;
+    let mine = others.iter().position(|claim| claim.lease_id.eq_ignore_ascii_case(&lease_id));
+    others.truncate(mine.unwrap_or(others.len()));
+    let text = match others.first() {
+        Some(first) => {
+            format!("{} has claimed {} before you, until {}", first.holder, first.resource, first.expires_at)
+        }
+        None => format!("{resource} is claimed until {expires_at}; {}", reached(submitted.recipient_count)),
+    };
+    Ok(Said::new(text, Claimed { submitted, lease_id, resource, expires_at, others }))
 }
 
 /// `agent_lock_release`

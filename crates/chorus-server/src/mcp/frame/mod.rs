@@ -2,6 +2,7 @@
 
 mod ask;
 mod claim;
+mod held;
 mod live;
 mod say;
 mod speaker;
