@@ -11,7 +11,6 @@ mod crash;
 mod crash_market;
 mod demo;
 mod direct;
-mod examples;
 mod exec;
 mod frame;
 mod frame_docs;
