@@ -54,6 +54,20 @@ fn mail_is_shown_once_between_turns_and_its_sender_hears_that_it_arrived() {
 }
 
 #[test]
+fn what_was_heard_before_the_hooks_came_is_no_news_and_what_a_listener_heard_since_is() {
+    let scene = Scene::open();
+    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
+    bob.run(&["send", "alice@chorus", "long ago"]).ok();
+    alice.listen(&["--once"]).rest();
+    alice.run(&["init", "--target", "claude-user"]).ok();
+    assert_eq!(hook(&alice, "SessionStart", &turn("s1")).out, "");
+    bob.run(&["send", "alice@chorus", "just now"]).ok();
+    alice.listen(&["--once"]).rest();
+    let shown = context(&hook(&alice, "SessionStart", &turn("s1")));
+    assert!(shown.contains("just now") && !shown.contains("long ago"), "{shown}");
+}
+
+#[test]
 fn mail_that_comes_while_the_agent_works_is_told_before_it_rests() {
     let scene = Scene::open();
     let (alice, bob) = (with_hooks(&scene, "alice"), scene.agent("bob"));

@@ -182,6 +182,31 @@ fn verify_names_what_is_missing_and_how_to_mend_it() {
     assert!(verify(&alice).out.contains("✗ hooks:"));
 }
 
+#[test]
+fn hooks_that_nobody_wanted_are_not_missed() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    alice.run(&["init", "--target", "claude-user", "--no-hooks"]).ok();
+    assert!(!alice.home.join(".claude/settings.json").exists());
+    let good = alice.run(&["verify", "--target", "claude-user"]).ok().out;
+    assert!(!good.contains("hooks"), "{good}");
+}
+
+#[test]
+fn two_hosts_on_one_machine_can_be_two_agents() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    alice.run(&["register", "bob@chorus", "--culture", "en", "--credentials", "bob.json"]).ok();
+    alice.run(&["init", "--target", "claude-user"]).ok();
+    alice.run(&["init", "--target", "codex", "--credentials", "bob.json"]).ok();
+    assert_eq!(json(&alice, ".claude.json")["mcpServers"]["chorus"]["args"], json!(["mcp"]));
+    let (config, file) = (text(&alice, ".codex/config.toml"), alice.home.join("bob.json"));
+    assert!(config.contains(&format!("args = [\"mcp\", \"--credentials\", \"{}\"]", file.display())), "{config}");
+    assert!(text(&alice, ".codex/hooks.json").contains("--credentials"));
+    let refused = alice.run(&["init", "--target", "claude-project", "--credentials", "bob.json"]);
+    assert_eq!(refused.code, 1, "nothing of one machine in a file of everybody");
+}
+
 // Lesson 13
 #[test]
 fn verify_lists_every_fault_of_an_envelope() {

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::time::Duration;
+pub use told::Told;
 
 /// A host waits for its hooks, and a person for the host: after this a hub counts as away.
 const PATIENCE: Duration = Duration::from_secs(4);
@@ -70,7 +71,8 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
 }
 
 async fn between_turns(common: &Common, event: Event, mut voice: voice::Voice) -> Result<(), Fail> {
-    let said = Said::read();
+    // On a thread of its own, so that a host that never closes our input does not hold us either.
+    let said = tokio::task::spawn_blocking(Said::read).await.unwrap_or_default();
     if voice.session.is_none() {
         voice.session = voice::ident(&said.session_id).ok();
     }

@@ -50,7 +50,7 @@ impl News {
     }
 
     async fn fetch_mail(&mut self) -> Result<(), Fail> {
-        let mut since = self.told.mail().or(self.session.state()?.cursor()).unwrap_or(Cursor::START);
+        let mut since = self.told.mail().unwrap_or(Cursor::START);
         let mut history = History::at(&self.session.place.history);
         for _ in 0..PAGES {
             let rows = self.session.client.history(Some(&since.to_string())).await?;

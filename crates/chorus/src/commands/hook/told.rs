@@ -47,6 +47,11 @@ impl Told {
         self.saved.frames.iter().find(|(known, _)| known == session)?.1.parse().ok()
     }
 
+    /// From here on, unless something was told before.
+    pub fn begin(&mut self, heard: Cursor) -> chorus_client::Result<()> {
+        if self.saved.mail.is_some() { Ok(()) } else { self.save(Some(heard), None) }
+    }
+
     pub fn save(&mut self, mail: Option<Cursor>, frames: Option<(String, Cursor)>) -> chorus_client::Result<()> {
         let before = (self.mail(), frames.as_ref().and_then(|(session, _)| self.frames(session)));
         if let Some(mail) = mail {

@@ -1,7 +1,7 @@
 //! Our entries in a host's JSON: put in and taken out with everything else, comments and order too, as it was.
 
 use super::plan::wrong;
-use super::program::{SERVER, by_hand, hook, our_hook, our_server};
+use super::program::{SERVER, Us, by_hand, our_hook, our_server};
 use super::target::Hook;
 use crate::fail::Fail;
 use jsonc_parser::cst::{CstArray, CstInputValue, CstObject, CstRootNode};
@@ -42,13 +42,14 @@ impl<'a> Config<'a> {
     }
 
     /// The entry for our tools; one of another program under our name is an error.
-    pub fn add_server(&self, keys: &[&str], program: &str) -> Result<(), Fail> {
+    pub fn add_server(&self, keys: &[&str], us: &Us) -> Result<(), Fail> {
         let mut servers = self.top.clone();
         for key in keys {
             servers = self.object(&servers, key)?;
         }
         let Some(entry) = servers.get(SERVER) else {
-            servers.append(SERVER, json!({ "command": program, "args": ["mcp"] }));
+            let (program, args) = (us.program.as_str(), us.args());
+            servers.append(SERVER, json!({ "command": program, "args": args }));
             return Ok(());
         };
         let value = entry.to_serde_value().unwrap_or_default();
@@ -57,11 +58,17 @@ impl<'a> Config<'a> {
                 format!("already has a server \"{SERVER}\" that is not ours; rename it first, nothing was changed");
             return Err(wrong(self.path, why));
         }
-        // What its owner added to it, such as other credentials, stays; only where we are may have changed.
-        if value["command"] != program
-            && let Some(command) = entry.object_value().and_then(|entry| entry.get("command"))
-        {
-            command.set_value(program.into());
+        // What its owner added to it stays; only where we are may have changed, and who we are if that was said.
+        let set = |name: &str, value: CstInputValue| {
+            if let Some(property) = entry.object_value().and_then(|entry| entry.get(name)) {
+                property.set_value(value);
+            }
+        };
+        if value["command"] != us.program.as_str() {
+            set("command", us.program.as_str().into());
+        }
+        if us.credentials.is_some() && value["args"] != serde_json::json!(us.args()) {
+            set("args", us.args().into());
         }
         Ok(())
     }
@@ -93,12 +100,12 @@ impl<'a> Config<'a> {
         }
     }
 
-    pub fn add_hooks(&self, hooks: &[Hook], program: &str, instrument: &str) -> Result<(), Fail> {
+    pub fn add_hooks(&self, hooks: &[Hook], us: &Us, instrument: &str) -> Result<(), Fail> {
         let events = self.object(&self.top, "hooks")?;
         for (event, matcher) in hooks {
             let odd = || wrong(self.path, format!("\"hooks.{event}\" is not a list; nothing was changed"));
             let groups = events.array_value_or_create(event).ok_or_else(odd)?;
-            let line = hook(program, event, instrument);
+            let line = us.hook(event, instrument);
             let ours: Vec<CstObject> = commands(&groups).into_iter().filter(|c| our_hook(&text_of(c), event)).collect();
             for command in &ours {
                 if text_of(command) != line

@@ -7,9 +7,11 @@ pub mod skill;
 pub mod target;
 mod toml;
 
-use crate::{cli::Common, fail::Fail, out, session};
+use super::hook::Told;
+use crate::{cli::Common, fail::Fail, out, session, session::Session};
 use chorus_client::files::{Credentials, atomic};
 use plan::{Plan, read};
+use program::Us;
 use serde_json::json;
 use skill::{Hub, Lang};
 use std::path::{Path, PathBuf};
@@ -34,10 +36,11 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
     layout.hooks = layout.hooks.filter(|_| !args.no_hooks);
     let hub = hub(common).await;
     let mut plan = Plan::default();
-    skill::install(&mut plan, &layout.skill, args.lang, &hub)?;
-    add(&mut plan, &layout)?;
+    skill::install(&mut plan, &layout.skill, args.lang, &hub, !args.no_hooks)?;
+    add(&mut plan, &layout, &us(common, &layout)?)?;
     plan.apply(|| installed(&layout))?;
     let storage = storage(common)?;
+    begin(common)?;
     tell(common, &args, &roots, &layout, &plan, &storage);
     Ok(())
 }
@@ -55,20 +58,39 @@ async fn hub(common: &Common) -> Hub {
     Hub { url: client.base().to_owned(), host: host.unwrap_or(unknown.host) }
 }
 
+/// How the host shall call us. A file that was named is named to it too, wherever it runs.
+fn us(common: &Common, layout: &Layout) -> Result<Us, Fail> {
+    let whole = |file: &PathBuf| std::path::absolute(file).map_err(|e| plan::wrong(file, e));
+    let credentials = common.credentials.as_ref().map(whole).transpose()?;
+    if layout.for_others && credentials.is_some() {
+        return Err(Fail::usage("others read these files too; there --credentials is for each of them to say"));
+    }
+    Ok(Us { program: program::program(layout), credentials: credentials.map(|file| file.display().to_string()) })
+}
+
+/// What was heard before the hooks came is no news to them.
+fn begin(common: &Common) -> Result<(), Fail> {
+    if let Ok(session) = Session::open(common)
+        && let Some(heard) = session.state()?.cursor()
+    {
+        Told::open(&session.place, &session.who).begin(heard)?;
+    }
+    Ok(())
+}
+
 /// Plans the tools and the hooks.
-fn add(plan: &mut Plan, layout: &Layout) -> Result<(), Fail> {
-    let program = program::program(layout);
+fn add(plan: &mut Plan, layout: &Layout, us: &Us) -> Result<(), Fail> {
     if let Some((path, form)) = &layout.tools {
         let before = read(path)?;
         let after = match form {
             Form::Json(keys) => {
                 let config = json::Config::parse(path, before.as_deref())?;
-                config.add_server(keys, &program)?;
+                config.add_server(keys, us)?;
                 config.text()
             }
             Form::Toml => {
                 let mut config = toml::Config::parse(path, before.as_deref())?;
-                config.add_server(&program)?;
+                config.add_server(us)?;
                 config.text()
             }
         };
@@ -77,7 +99,7 @@ fn add(plan: &mut Plan, layout: &Layout) -> Result<(), Fail> {
     if let Some((path, hooks)) = &layout.hooks {
         let before = read(path)?;
         let config = json::Config::parse(path, before.as_deref())?;
-        config.add_hooks(hooks, &program, layout.instrument)?;
+        config.add_hooks(hooks, us, layout.instrument)?;
         plan.change(path, before, Some(config.text()));
     }
     Ok(())

@@ -7,6 +7,28 @@ use std::path::Path;
 /// The name under which hosts know our tools.
 pub const SERVER: &str = "chorus";
 
+/// How a host calls us.
+#[derive(Clone, Debug)]
+pub struct Us {
+    pub program: String,
+    /// Other credentials than the usual ones, if they were named.
+    pub credentials: Option<String>,
+}
+
+impl Us {
+    /// What comes after the program for the tools.
+    pub fn args(&self) -> Vec<String> {
+        let named = self.credentials.iter().flat_map(|file| ["--credentials".to_owned(), file.clone()]);
+        ["mcp".to_owned()].into_iter().chain(named).collect()
+    }
+
+    /// The command line of a hook.
+    pub fn hook(&self, event: &str, instrument: &str) -> String {
+        let named = self.credentials.as_ref().map(|file| format!(" --credentials {}", quoted(file)));
+        format!("{} hook {event} --instrument {instrument}{}", quoted(&self.program), named.unwrap_or_default())
+    }
+}
+
 /// `chorus` where a shell finds it as this very program, otherwise where it is: editors have another PATH than shells. In
 /// files that others read too it is always the name.
 pub fn program(layout: &Layout) -> String {
@@ -19,11 +41,6 @@ pub fn program(layout: &Layout) -> String {
         places.find(|place| place.is_file()).and_then(|place| std::fs::canonicalize(place).ok())
     });
     if layout.for_others || found.as_deref() == Some(&own) { name } else { own.display().to_string() }
-}
-
-/// The command line of a hook.
-pub fn hook(program: &str, event: &str, instrument: &str) -> String {
-    format!("{} hook {event} --instrument {instrument}", quoted(program))
 }
 
 /// For a shell.
@@ -70,9 +87,11 @@ mod tests {
     #[test]
     fn our_own_lines_are_known_and_others_are_not() {
         for program in ["chorus", "/opt/bin/chorus", "/a b/it's/chorus"] {
-            let line = hook(program, "Stop", "cc-claude");
+            let us = Us { program: program.into(), credentials: Some("a b.json".into()) };
+            let line = us.hook("Stop", "cc-claude");
+            assert!(line.ends_with(" hook Stop --instrument cc-claude --credentials 'a b.json'"), "{line}");
             assert!(our_hook(&line, "Stop") && !our_hook(&line, "SessionStart"), "{line}");
-            assert!(our_server(&json!({ "command": program, "args": ["mcp"] })));
+            assert!(our_server(&json!({ "command": program, "args": us.args() })));
         }
         for other in ["chorus-lint hook Stop", "echo chorus hook Stop", "chorus hooked Stop", "/chorus/x hook Stop"] {
             assert!(!our_hook(other, "Stop"), "{other}");

@@ -38,8 +38,11 @@ pub struct Hub {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Mark {
-    pub lang: String,
+struct Mark {
+    lang: String,
+    /// Whether hooks came with it; without, none are missing.
+    #[serde(default)]
+    hooks: bool,
     files: BTreeMap<String, String>,
 }
 
@@ -69,7 +72,7 @@ fn files(lang: Lang, hub: &Hub) -> Vec<(&'static str, String)> {
 }
 
 /// Plans the folder. A file that we did not write, or that somebody changed since, is left alone and said aloud.
-pub fn install(plan: &mut Plan, folder: &Path, lang: Lang, hub: &Hub) -> Result<(), Fail> {
+pub fn install(plan: &mut Plan, folder: &Path, lang: Lang, hub: &Hub, hooks: bool) -> Result<(), Fail> {
     let mark = Mark::read(folder)?;
     let mut written = BTreeMap::new();
     for (name, text) in files(lang, hub) {
@@ -83,7 +86,7 @@ pub fn install(plan: &mut Plan, folder: &Path, lang: Lang, hub: &Hub) -> Result<
         plan.change(&path, there, Some(text));
     }
     let path = folder.join(MARK);
-    let mark = Mark { lang: lang.tag().into(), files: written };
+    let mark = Mark { lang: lang.tag().into(), hooks, files: written };
     let text = serde_json::to_string_pretty(&mark).map_err(|e| wrong(&path, e))?;
     plan.change(&path, read(&path)?, Some(text + "\n"));
     Ok(())
@@ -106,8 +109,8 @@ pub fn uninstall(plan: &mut Plan, folder: &Path) -> Result<Vec<String>, Fail> {
     Ok(kept)
 }
 
-/// The language of an installed skill, or what is wrong with it.
-pub fn state(folder: &Path) -> Result<String, String> {
+/// The language of an installed skill and whether hooks came with it, or what is wrong with it.
+pub fn state(folder: &Path) -> Result<(String, bool), String> {
     let shown = folder.display();
     let mark = Mark::read(folder).map_err(|_| format!("{shown}/{MARK} is not a mark of ours"))?;
     let mark = mark.ok_or_else(|| format!("there is no skill of ours in {shown}"))?;
@@ -118,7 +121,7 @@ pub fn state(folder: &Path) -> Result<String, String> {
             Ok(None) | Err(_) => return Err(format!("{shown}/{name} is missing")),
         }
     }
-    Ok(mark.lang)
+    Ok((mark.lang, mark.hooks))
 }
 
 #[cfg(test)]

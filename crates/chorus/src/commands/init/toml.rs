@@ -1,7 +1,7 @@
 //! Our entry in Codex's configuration, with everything around it as it was.
 
 use super::plan::wrong;
-use super::program::{SERVER, our_server};
+use super::program::{SERVER, Us, our_server};
 use crate::fail::Fail;
 use std::path::Path;
 use toml_edit::{Array, DocumentMut, Item, Table, value};
@@ -35,7 +35,7 @@ impl<'a> Config<'a> {
         self.entry().is_some_and(is_ours)
     }
 
-    pub fn add_server(&mut self, program: &str) -> Result<(), Fail> {
+    pub fn add_server(&mut self, us: &Us) -> Result<(), Fail> {
         let (ours, there) = (self.has_server(), self.entry().is_some());
         let servers = self.document.entry(SERVERS).or_insert_with(|| {
             let mut table = Table::new();
@@ -49,16 +49,19 @@ impl<'a> Config<'a> {
                 format!("already has a server \"{SERVER}\" that is not ours; rename it first, nothing was changed");
             return Err(wrong(self.path, why));
         }
-        match servers.get_mut(SERVER) {
-            Some(entry) if entry["command"].as_str() != Some(program) => entry["command"] = value(program),
-            Some(_) => {}
-            None => {
-                let mut entry = Table::new();
-                entry.insert("command", value(program));
-                entry.insert("args", value(Array::from_iter(["mcp"])));
-                servers.insert(SERVER, Item::Table(entry));
+        if let Some(entry) = servers.get_mut(SERVER) {
+            if entry["command"].as_str() != Some(&us.program) {
+                entry["command"] = value(&us.program);
             }
+            if us.credentials.is_some() {
+                entry["args"] = value(Array::from_iter(us.args()));
+            }
+            return Ok(());
         }
+        let mut entry = Table::new();
+        entry.insert("command", value(&us.program));
+        entry.insert("args", value(Array::from_iter(us.args())));
+        servers.insert(SERVER, Item::Table(entry));
         Ok(())
     }
 
@@ -88,6 +91,10 @@ mod tests {
     const LIVED_IN: &str =
         "# mine\nmodel = \"big\"   # the big one\n\n[mcp_servers.other]\ncommand = \"other\"\n\n[z]\nb = 1\na = 2\n";
 
+    fn us(program: &str) -> Us {
+        Us { program: program.into(), credentials: None }
+    }
+
     fn edited(text: &str, edit: impl Fn(&mut Config<'_>)) -> String {
         let mut config = Config::parse(Path::new("config.toml"), Some(text)).unwrap();
         edit(&mut config);
@@ -97,11 +104,11 @@ mod tests {
     #[test]
     fn an_entry_comes_and_goes_and_the_rest_stays() {
         for before in [LIVED_IN, "", "model = \"x\"\n"] {
-            let with = edited(before, |config| config.add_server("chorus").unwrap());
+            let with = edited(before, |config| config.add_server(&us("chorus")).unwrap());
             assert!(with.contains("[mcp_servers.chorus]\ncommand = \"chorus\"\nargs = [\"mcp\"]"), "{with}");
-            assert_eq!(edited(&with, |config| config.add_server("chorus").unwrap()), with);
+            assert_eq!(edited(&with, |config| config.add_server(&us("chorus")).unwrap()), with);
             assert_eq!(edited(&with, |config| config.remove_server()), before);
-            let moved = edited(&with, |config| config.add_server("/opt/chorus").unwrap());
+            let moved = edited(&with, |config| config.add_server(&us("/opt/chorus")).unwrap());
             assert_eq!(moved, with.replace("command = \"chorus\"", "command = \"/opt/chorus\""));
         }
     }
@@ -110,11 +117,11 @@ mod tests {
     fn what_is_not_ours_or_not_understood_is_not_touched() {
         let theirs = "[mcp_servers.chorus]\nurl = \"https://choir.example/mcp\"\n";
         let mut config = Config::parse(Path::new("config.toml"), Some(theirs)).unwrap();
-        assert!(config.add_server("chorus").is_err());
+        assert!(config.add_server(&us("chorus")).is_err());
         config.remove_server();
         assert_eq!(config.text(), theirs);
         assert!(Config::parse(Path::new("config.toml"), Some("a = = b")).is_err());
         let mut odd = Config::parse(Path::new("config.toml"), Some("mcp_servers = 3\n")).unwrap();
-        assert!(odd.add_server("chorus").is_err());
+        assert!(odd.add_server(&us("chorus")).is_err());
     }
 }

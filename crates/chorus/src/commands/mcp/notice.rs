@@ -42,7 +42,8 @@ pub fn put(result: &mut CallToolResult, line: String) {
 pub fn announce(tool: &mut Tool) {
     let Some(schema) = &mut tool.output_schema else { return };
     let about = json!({ "type": "string", "description": "Unread mail, if there is any; see chorus_inbox" });
-    if let Some(Value::Object(fields)) = Arc::make_mut(schema).get_mut("properties") {
+    let fields = Arc::make_mut(schema).entry("properties").or_insert_with(|| json!({}));
+    if let Value::Object(fields) = fields {
         fields.insert(FIELD.into(), about);
     }
 }

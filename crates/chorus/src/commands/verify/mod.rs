@@ -63,13 +63,15 @@ fn host(target: Target) -> Result<Vec<Finding>, Fail> {
         };
         Finding { what, found }
     };
-    let skill = skill::state(&layout.skill).map(|lang| format!("{} ({lang})", roots.short(&layout.skill)));
+    let state = skill::state(&layout.skill);
+    let hooked = !matches!(state, Ok((_, false)));
+    let skill = state.map(|(lang, _)| format!("{} ({lang})", roots.short(&layout.skill)));
     let mut findings =
         vec![Finding { what: "skill", found: skill.map_err(|why| (Exit::Usage, format!("{why}; {again}"))) }];
     if let Some((path, form)) = &layout.tools {
         findings.push(judge("tools", has_tools(path, *form), roots.short(path)));
     }
-    if let Some((path, hooks)) = &layout.hooks {
+    if let Some((path, hooks)) = layout.hooks.as_ref().filter(|_| hooked) {
         findings.push(judge("hooks", has_hooks(path, hooks), roots.short(path)));
     }
     Ok(findings)

@@ -17,10 +17,14 @@ fn hooks() -> &'static [Hook] {
     Target::ClaudeUser.layout(&roots).hooks.unwrap().1
 }
 
+fn us(program: &str) -> Us {
+    Us { program: program.into(), credentials: None }
+}
+
 fn install(text: &str, program: &str) -> String {
     edited(text, |config| {
-        config.add_server(SERVERS, program).unwrap();
-        config.add_hooks(hooks(), program, "cc-claude").unwrap();
+        config.add_server(SERVERS, &us(program)).unwrap();
+        config.add_hooks(hooks(), &us(program), "cc-claude").unwrap();
     })
 }
 
@@ -78,15 +82,18 @@ fn a_program_that_moved_is_found_where_it_is_now() {
 #[test]
 fn what_its_owner_added_to_our_entry_stays() {
     let text = r#"{"mcpServers": {"chorus": {"command": "chorus", "args": ["mcp", "--credentials", "bot.json"]}}}"#;
-    let after = edited(text, |config| config.add_server(SERVERS, "chorus").unwrap());
+    let after = edited(text, |config| config.add_server(SERVERS, &us("chorus")).unwrap());
     assert_eq!(after, text);
+    let other = Us { credentials: Some("other.json".into()), ..us("chorus") };
+    let after = edited(text, |config| config.add_server(SERVERS, &other).unwrap());
+    assert!(after.contains("other.json") && !after.contains("bot.json"), "{after}");
 }
 
 #[test]
 fn a_server_of_somebody_else_under_our_name_is_not_touched() {
     let text = r#"{"mcpServers": {"chorus": {"url": "https://choir.example/mcp"}}}"#;
     let config = Config::parse(Path::new(PATH), Some(text)).unwrap();
-    assert!(config.add_server(SERVERS, "chorus").is_err());
+    assert!(config.add_server(SERVERS, &us("chorus")).is_err());
     config.remove_server(SERVERS);
     assert_eq!(config.text(), text);
 }
@@ -107,16 +114,16 @@ fn a_broken_configuration_is_refused_and_not_guessed_at() {
     }
     for odd in [r#"{"mcpServers": 3}"#, r#"{"mcpServers": []}"#] {
         let config = Config::parse(Path::new(PATH), Some(odd)).unwrap();
-        assert!(config.add_server(SERVERS, "chorus").is_err(), "{odd}");
+        assert!(config.add_server(SERVERS, &us("chorus")).is_err(), "{odd}");
     }
     let odd = Config::parse(Path::new(PATH), Some(r#"{"hooks": {"Stop": "x"}}"#)).unwrap();
-    assert!(odd.add_hooks(hooks(), "chorus", "cc-claude").is_err());
+    assert!(odd.add_hooks(hooks(), &us("chorus"), "cc-claude").is_err());
 }
 
 #[test]
 fn json5_of_openclaw_stays_json5() {
     let text = "{\n  // mine\n  gateway: { port: 0x10, },\n  mcp: { servers: {}, },\n}\n";
-    let with = edited(text, |config| config.add_server(&["mcp", "servers"], "chorus").unwrap());
+    let with = edited(text, |config| config.add_server(&["mcp", "servers"], &us("chorus")).unwrap());
     assert!(with.contains("// mine") && with.contains("port: 0x10"), "{with}");
     let again = Config::parse(Path::new(PATH), Some(&with)).unwrap();
     assert!(again.has_server(&["mcp", "servers"]));
