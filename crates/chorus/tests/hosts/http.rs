@@ -1,0 +1,63 @@
+//! As much of HTTP/1.1 as the servers of these tests need: one request per connection, a body with a length.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
+
+pub struct Request {
+    /// The first line and the headers, as they came.
+    pub head: Vec<String>,
+    pub body: Vec<u8>,
+}
+
+impl Request {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let named = |line: &&String| line.split(':').next().is_some_and(|key| key.eq_ignore_ascii_case(name));
+        self.head[1..].iter().find(named).and_then(|line| line.split_once(':')).map(|(_, value)| value.trim())
+    }
+
+    pub fn path(&self) -> &str {
+        self.head[0].split(' ').nth(1).unwrap_or_default()
+    }
+
+    fn read(stream: &TcpStream) -> Option<Self> {
+        let mut reader = BufReader::new(stream);
+        let mut head = Vec::new();
+        loop {
+            let mut line = String::new();
+            if reader.read_line(&mut line).ok()? == 0 {
+                return None;
+            }
+            let line = line.trim_end().to_owned();
+            if line.is_empty() {
+                break;
+            }
+            head.push(line);
+        }
+        let mut request = Self { head, body: Vec::new() };
+        let length = request.header("content-length").and_then(|text| text.parse().ok()).unwrap_or(0);
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body).ok()?;
+        request.body = body;
+        Some(request)
+    }
+}
+
+/// Serves on a port of this machine until the test ends; its address.
+pub fn serve(answer: impl Fn(Request, &mut TcpStream) + Send + Sync + Clone + 'static) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let answer = answer.clone();
+            std::thread::spawn(move || {
+                let mut stream = stream;
+                let _ = stream.set_read_timeout(Some(Duration::from_secs(60)));
+                if let Some(request) = Request::read(&stream) {
+                    answer(request, &mut stream);
+                }
+            });
+        }
+    });
+    address
+}
