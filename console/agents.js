@@ -27,7 +27,7 @@ function fill(row, agent) {
       h(
         'span.quiet.small',
         {},
-        agent.skills.length ? agent.skills.map((one) => one.skill_name).join(' · ') : agent.languages.join(' · '),
+        [agent.languages.join(' '), ...agent.skills.map((one) => one.skill_name)].filter(Boolean).join(' · '),
       ),
     ),
     chip(agent.culture),
