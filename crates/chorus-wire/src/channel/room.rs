@@ -20,11 +20,11 @@ pub struct NewChannel {
 impl NewChannel {
     pub fn parse(body: &[u8]) -> Result<Self> {
         let mut fields = json::object(json::text(body)?)?;
-        let name = fields.optional_label("name", limits::LABEL_CHARS)?;
+        let name = printable(&mut fields, "name", limits::LABEL_CHARS)?;
         let channel = Self {
             name: name.ok_or_else(|| Error::validation("name is required"))?,
-            service: fields.optional_label("service", limits::LABEL_CHARS)?,
-            context: fields.optional_label("context", limits::CONTEXT_CHARS)?,
+            service: printable(&mut fields, "service", limits::LABEL_CHARS)?,
+            context: printable(&mut fields, "context", limits::CONTEXT_CHARS)?,
         };
         fields.end()?;
         Ok(channel)
@@ -43,7 +43,7 @@ impl ChannelChange {
     pub fn parse(body: &[u8]) -> Result<Self> {
         let mut fields = json::object(json::text(body)?)?;
         let change = Self {
-            name: fields.optional_label("name", limits::LABEL_CHARS)?,
+            name: printable(&mut fields, "name", limits::LABEL_CHARS)?,
             service: nullable(&mut fields, "service", limits::LABEL_CHARS)?,
             context: nullable(&mut fields, "context", limits::CONTEXT_CHARS)?,
         };
@@ -55,13 +55,24 @@ impl ChannelChange {
     }
 }
 
+/// What goes with every delivery: a text in which no character takes more than two as JSON, so that its bound holds there too.
+fn printable(fields: &mut Fields, key: &str, most: usize) -> Result<Option<String>> {
+    let text = fields.optional_label(key, most)?;
+    match &text {
+        Some(said) if said.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) => {
+            Err(Error::validation(format!("{key} must not have control characters in it")))
+        }
+        Some(_) | None => Ok(text),
+    }
+}
+
 fn nullable(fields: &mut Fields, key: &str, most: usize) -> Result<Option<Option<String>>> {
     match fields.take(key) {
         None => Ok(None),
         Some(Value::Null) => Ok(Some(None)),
         Some(value) => {
             fields.put(key, value);
-            fields.optional_label(key, most).map(Some)
+            printable(fields, key, most).map(Some)
         }
     }
 }
