@@ -1,6 +1,7 @@
 //! The tools of shared rooms for whoever is in them with a key: which there are, what was said, saying something.
 
 use super::call::Call;
+use super::place::Place;
 use super::refusal::Refusal;
 use super::tool::{Nature, Said, Verb};
 use chorus_hub::channel::history::{self, Lines};
@@ -84,7 +85,7 @@ struct HistoryArgs {
     #[schemars(length(min = 1, max = 128))]
     channel_id: String,
     /// What came after this cursor; the latest lines without it.
-    since: Option<u64>,
+    since: Option<Place>,
     /// At most this many; 50 without it.
     #[schemars(range(min = 1, max = limits::HISTORY_PAGE))]
     limit: Option<usize>,
@@ -117,8 +118,8 @@ pub fn lines(since: Option<u64>) -> Lines {
 }
 
 async fn history(call: Call, args: HistoryArgs) -> Result<Said<Read>, Refusal> {
-    let limit = args.limit.unwrap_or(limits::TOOL_PAGE);
-    let found = history::history(&call.who, &call.doors.hub, &args.channel_id, lines(args.since), limit).await;
+    let (limit, since) = (args.limit.unwrap_or(limits::TOOL_PAGE), args.since.as_ref().map(Place::id).transpose()?);
+    let found = history::history(&call.who, &call.doors.hub, &args.channel_id, lines(since), limit).await;
     let found = found.map_err(|error| Refusal::told(error, &[(Code::NotFound, "channel_id")]))?;
-    Ok(Said::new(format!("{} lines", found.len()), Read::new(found, args.since)))
+    Ok(Said::new(format!("{} lines", found.len()), Read::new(found, since)))
 }

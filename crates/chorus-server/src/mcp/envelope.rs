@@ -1,13 +1,14 @@
 //! The tools of messages: write to another agent, look into the inbox, read back, find somebody.
 
 use super::call::Call;
+use super::place::Place;
 use super::refusal::Refusal;
 use super::tool::{Nature, Said, Verb};
 use chorus_hub::envelope::{self, Idempotency, Since};
 use chorus_hub::{delivery, identity};
 use chorus_wire::message::{HistoryRow, ReceiverReply, SendRequest, Sent};
 use chorus_wire::reply::DirectoryRow;
-use chorus_wire::{CHORUS_VERSION, Code, json, limits, time::Micros};
+use chorus_wire::{CHORUS_VERSION, Code, json, limits};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
@@ -108,7 +109,7 @@ fn argument(mut error: chorus_wire::Error) -> chorus_wire::Error {
 #[derive(Deserialize, JsonSchema)]
 struct InboxArgs {
     /// Everything after this id, of whatever kind. Without it: the messages that have no response yet.
-    since: Option<u64>,
+    since: Option<Place>,
     /// At most this many; 50 without it.
     #[schemars(range(min = 1, max = limits::HISTORY_PAGE))]
     limit: Option<usize>,
@@ -141,21 +142,21 @@ struct InboxEvent {
 }
 
 async fn inbox(call: Call, args: InboxArgs) -> Result<Said<Inbox>, Refusal> {
+    let since = args.since.as_ref().map(Place::id).transpose()?;
     let acknowledged = args.acknowledge.unwrap_or_default();
     for (place, trace_id) in acknowledged.iter().enumerate() {
         let answered = envelope::respond(&call.who, &call.doors.hub, trace_id, ReceiverReply::ok()).await;
         answered.map_err(|error| Refusal::from(error).about(&format!("acknowledge[{place}]")))?;
     }
-    let limit = args.limit.unwrap_or(limits::TOOL_PAGE);
-    let peeked = delivery::peek(&call.who, &call.doors.hub, args.since, limit).await?;
+    let peeked = delivery::peek(&call.who, &call.doors.hub, since, args.limit.unwrap_or(limits::TOOL_PAGE)).await?;
     let events: Vec<InboxEvent> =
         peeked.events.into_iter().map(|e| InboxEvent { id: e.id, event: e.event, data: e.data }).collect();
-    let text = match (events.len(), args.since) {
+    let text = match (events.len(), since) {
         (0, _) => "nothing new".to_owned(),
         (count, None) => format!("{count} not acknowledged"),
         (count, Some(since)) => format!("{count} after {since}"),
     };
-    let next_since = events.last().map(|event| event.id).or(args.since);
+    let next_since = events.last().map(|event| event.id).or(since);
     Ok(Said::new(text, Inbox { events, next_since, more: peeked.more, acknowledged }))
 }
 
@@ -169,7 +170,7 @@ struct HistoryArgs {
     #[schemars(length(min = 1, max = limits::CONVERSATION_ID_CHARS))]
     conversation_id: Option<String>,
     /// An id (digits): what came after it. Or an RFC 3339 instant: what came from then on.
-    since: Option<String>,
+    since: Option<Place>,
     /// At most this many; 50 without it.
     #[schemars(range(min = 1, max = limits::HISTORY_PAGE))]
     limit: Option<usize>,
@@ -186,7 +187,7 @@ struct History {
 async fn history(call: Call, args: HistoryArgs) -> Result<Said<History>, Refusal> {
     let (who, hub) = (&call.who, &call.doors.hub);
     let limit = args.limit.unwrap_or(limits::TOOL_PAGE);
-    let since = args.since.as_deref().map(read_since).transpose()?;
+    let since = args.since.as_ref().map(Place::since).transpose()?;
     let mut messages = match &args.peer {
         Some(peer) => {
             envelope::conversation(who, hub, peer, limit).await.map_err(|e| Refusal::from(e).about("peer"))?
@@ -202,16 +203,6 @@ async fn history(call: Call, args: HistoryArgs) -> Result<Said<History>, Refusal
         messages.retain(|row| conversation_of(row).as_ref() == Some(wanted));
     }
     Ok(Said::new(format!("{} messages", messages.len()), History { messages, next_since }))
-}
-
-///
-fn read_since(text: &str) -> Result<Since, Refusal> {
-    let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    let since = match digits {
-        true => text.parse().ok().map(Since::Id),
-        false => Micros::parse(text).map(Since::Instant),
-    };
-    since.ok_or_else(|| Refusal::argument("since", "it must be an id (digits only) or an RFC 3339 instant"))
 }
 
 fn is_after(row: &HistoryRow, since: Since) -> bool {

@@ -9,6 +9,7 @@ mod hub;
 mod market;
 mod metadata;
 mod origin;
+mod place;
 mod prompts;
 mod refusal;
 mod resources;

@@ -35,12 +35,19 @@ story!(a_message_is_sent_seen_acknowledged_and_read_back_with_tools_alone, |hub|
     let after = seen["events"][0]["id"].as_u64().unwrap() - 1;
     let since = to.call("chorus_inbox", json!({"since": after, "limit": 1})).await.data();
     assert_eq!(since["events"][0]["data"]["trace_id"], plain["trace_id"], "{since}");
-    let nothing = to.call("chorus_inbox", json!({"since": since["next_since"]})).await.data();
+    let place = since["next_since"].to_string();
+    let nothing = to.call("chorus_inbox", json!({"since": place})).await.data();
     assert_eq!((&nothing["events"], &nothing["more"]), (&json!([]), &json!(false)));
     let heard = from.call("chorus_inbox", json!({"since": 0})).await.data();
     assert_eq!(heard["events"][0]["event"], "receipt", "everything that came, not messages alone: {heard}");
 
-    for args in [json!({}), json!({"peer": "alice"}), json!({"since": "0"}), json!({"since": "2026-01-01T00:00:00Z"})] {
+    for args in [
+        json!({}),
+        json!({"peer": "alice"}),
+        json!({"since": "0"}),
+        json!({"since": 0}),
+        json!({"since": "2026-01-01T00:00:00Z"}),
+    ] {
         let past = to.call("chorus_history", args.clone()).await.data();
         assert_eq!(past["messages"].as_array().unwrap().len(), 2, "{args} {past}");
     }
@@ -66,6 +73,7 @@ story!(a_bad_argument_of_a_message_tool_is_named_and_nothing_is_done, |hub| asyn
         ("chorus_send", json!({"receiver_id": "alice", "text": "x", "turn_number": 0}), "turn_number"),
         ("chorus_send", json!({"receiver_id": "alice", "text": "x", "turn_number": 1.5}), "turn_number"),
         ("chorus_inbox", json!({"since": -1}), "since"),
+        ("chorus_inbox", json!({"since": "soon"}), "since"),
         ("chorus_inbox", json!({"limit": 0}), "limit"),
         ("chorus_inbox", json!({"acknowledge": ["nothing"]}), "acknowledge[0]"),
         ("chorus_history", json!({"since": "yesterday"}), "since"),

@@ -2,6 +2,7 @@
 
 use super::Visit;
 use crate::mcp::channel::{Read, lines};
+use crate::mcp::place::Place;
 use crate::mcp::refusal::Refusal;
 use crate::mcp::tool::{Nature, Said, Verb};
 use chorus_hub::channel::tools;
@@ -38,16 +39,16 @@ const STATUS: &str = "Show on the roster what you are doing, such as `reading th
 #[derive(Deserialize, JsonSchema)]
 struct HistoryArgs {
     /// What came after this cursor; the latest lines without it.
-    since: Option<u64>,
+    since: Option<Place>,
     /// At most this many; 50 without it.
     #[schemars(range(min = 1, max = limits::HISTORY_PAGE))]
     limit: Option<usize>,
 }
 
 async fn history(visit: Visit, args: HistoryArgs) -> Result<Said<Read>, Refusal> {
-    let limit = args.limit.unwrap_or(limits::TOOL_PAGE);
-    let found = tools::read_history(&visit.guest, &visit.hub, lines(args.since), limit).await?;
-    Ok(Said::new(format!("{} lines", found.len()), Read::new(found, args.since)))
+    let (limit, since) = (args.limit.unwrap_or(limits::TOOL_PAGE), args.since.as_ref().map(Place::id).transpose()?);
+    let found = tools::read_history(&visit.guest, &visit.hub, lines(since), limit).await?;
+    Ok(Said::new(format!("{} lines", found.len()), Read::new(found, since)))
 }
 
 /// `send_message`
