@@ -18,4 +18,5 @@ mod polite;
 mod postgres;
 mod signing;
 mod stage;
+mod views;
 mod weight;

@@ -1,0 +1,90 @@
+//! What single views promise: a thread with its cultures, a job with its money, a directory that can be searched.
+
+use crate::stage::Stage;
+use serde_json::json;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thread_shows_culture_context_and_turn_and_keeps_conversations_apart() {
+    let Some(stage) = Stage::open().await else { return };
+    let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
+    for (thread, turn, text) in
+        [("review", 1, "Passt Donnerstag?"), ("invoice", 1, "Zeile 14 fehlt."), ("review", 2, "Um zehn?")]
+    {
+        let mut message = bob.message("alice", text);
+        let more = json!({"conversation_id": thread, "turn_number": turn, "sender_culture": "de",
+            "cultural_context": "Direct wording is normal here."});
+        message["envelope"].as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        bob.post("/messages", &message).await.data(202);
+    }
+    stage.sign_in(&alice.key).await;
+    stage.view("conversations").await;
+    stage.browser.eventually("document.querySelectorAll('.picks a').length === 2").await;
+    stage.view("conversations/bob%40chorus/review").await;
+    stage.browser.eventually("document.querySelectorAll('.bubble').length === 2").await;
+    for text in ["Passt Donnerstag?", "Direct wording is normal here.", "turn 2"] {
+        stage.browser.shows(text).await;
+    }
+    assert_eq!(stage.browser.run("return document.querySelector('.bubble .said').lang").await, "de");
+    assert_eq!(stage.browser.run("return document.querySelector('.bubble .chip').title").await, "German");
+    // The answer is the next turn of the same conversation.
+    stage.browser.write(".composer textarea", "Ten is fine.").await;
+    stage.browser.click(".composer button").await;
+    stage.browser.eventually("document.querySelector('.bubble.mine')").await;
+    let last = bob.history("").await.pop().unwrap();
+    let envelope = &last["envelope"];
+    assert_eq!((&envelope["conversation_id"], &envelope["turn_number"]), (&json!("review"), &json!(3)));
+    stage.is_clean().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_and_its_money_are_followed_to_the_end() {
+    let Some(stage) = Stage::open().await else { return };
+    let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
+    let offer = bob.request("PUT", "/skills/translate").body(json!({"cost_per_call": 0.10}).to_string());
+    assert_eq!(offer.send().await.unwrap().status(), 201);
+    stage.sign_in(&alice.key).await;
+    stage.view("market").await;
+    stage.browser.shows("from 0.10").await;
+    let job = alice
+        .post("/jobs", &json!({"skill_name": "translate", "budget": 0.25, "input_data": {"text": "guten Tag"}}))
+        .await;
+    let job = job.json()["job_id"].as_str().unwrap().to_owned();
+    let state = |word: &str| format!("document.querySelector('.picks .state')?.textContent === '{word}'");
+    stage.browser.eventually(&state("under way")).await;
+    let balance = |text: &str| format!("document.querySelector('.tile dd')?.textContent === '{text}'");
+    stage.browser.eventually(&balance("99.75")).await;
+    let result = json!({"status": "SUCCESS", "output_data": {"text": "good day"}, "execution_time_ms": 840});
+    assert_eq!(bob.post(&format!("/jobs/{job}/result"), &result).await.status, 200);
+    stage.browser.eventually(&state("done")).await;
+    stage.browser.eventually(&balance("99.90")).await;
+    stage.browser.click(".picks a").await;
+    for text in [
+        "alice@chorus asked for translate",
+        "0.25 held",
+        "handed to bob@chorus",
+        "0.10 paid",
+        "0.15 given back",
+        "good day",
+    ] {
+        stage.browser.shows(text).await;
+    }
+    stage.is_clean().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_agents_page_has_its_card_and_what_was_said_with_it() {
+    let Some(stage) = Stage::open().await else { return };
+    let alice = stage.hub.agent("alice").await;
+    let card = json!({"card_version": "0.3", "user_culture": "ja", "supported_languages": ["ja", "en"], "about": "Plans trips."});
+    let yuki = stage.hub.agent_like("yuki@chorus", &json!({ "agent_card": card })).await;
+    yuki.says("alice", "konnichiwa", "queued").await;
+    stage.sign_in(&alice.key).await;
+    stage.view("agents").await;
+    stage.browser.write("main input[type=search]", "ja").await;
+    stage.browser.eventually("document.querySelectorAll('.rows .row:not([hidden])').length === 1").await;
+    stage.browser.click(".rows .row").await;
+    for text in ["~yuki", "Japanese", "Plans trips.", "konnichiwa", "/invite/yuki%40chorus"] {
+        stage.browser.shows(text).await;
+    }
+    stage.is_clean().await;
+}
