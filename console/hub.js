@@ -17,8 +17,12 @@ export const known = {
   discovery: undefined,
   agents: new Map(),
   rates: { messages: [], frames: [], requests: [] },
+  frameStreams: 0,
   messages: new Map(),
+  historyDone: false,
+  historyWhole: false,
   standing: new Map(),
+  /** Messages in sight, whose standing is asked for first. */
   watched: [],
   frames: memory(),
   log: [],
