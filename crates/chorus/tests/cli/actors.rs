@@ -89,7 +89,12 @@ impl Ongoing {
     }
 
     pub fn line(&self) -> String {
-        self.lines.recv_timeout(PATIENCE).expect("a line in time")
+        self.line_within(PATIENCE)
+    }
+
+    /// For what a process leaves behind that was killed in the middle of it.
+    pub fn line_within(&self, time: Duration) -> String {
+        self.lines.recv_timeout(time).expect("a line in time")
     }
 
     pub fn json(&self) -> Value {

@@ -78,8 +78,8 @@ enum Verb {
         channel: String,
         slug: Option<String>,
         /// An older version of it
-        #[arg(long, value_name = "N", requires = "slug")]
-        version: Option<u64>,
+        #[arg(long = "at", value_name = "VERSION", requires = "slug")]
+        at: Option<u64>,
     },
 }
 
@@ -100,8 +100,8 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
         Verb::Post { channel, text } => talk::post(common, &client, &channel, &text).await,
         Verb::Tail(tail) => talk::tail(common, &client, tail).await,
         Verb::History { channel, since, limit } => talk::history(common, &client, &channel, since, limit).await,
-        Verb::Artifacts { channel, slug, version } => {
-            artifacts::run(common, &client, &channel, slug.as_deref(), version).await
+        Verb::Artifacts { channel, slug, at } => {
+            artifacts::run(common, &client, &channel, slug.as_deref(), at).await
         }
     }
 }
