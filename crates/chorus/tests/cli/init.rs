@@ -193,6 +193,24 @@ fn hooks_that_nobody_wanted_are_not_missed() {
 }
 
 #[test]
+fn a_project_holds_nothing_of_one_machine_and_its_hooks_are_silent_where_we_are_not() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    init(&alice, "claude-project").ok();
+    let home = alice.home.display().to_string();
+    for path in [".mcp.json", ".claude/settings.json"] {
+        let text = text(&alice, path);
+        assert!(text.contains("\"chorus") && !text.contains(&home) && !text.contains("target"), "{text}");
+    }
+    let settings = json(&alice, ".claude/settings.json");
+    let line = settings["hooks"]["Stop"][0]["hooks"][0]["command"].as_str().unwrap().to_owned();
+    let mut elsewhere = std::process::Command::new("/bin/sh");
+    elsewhere.args(["-c", &line]).env_clear().env("PATH", "/nowhere").current_dir(&alice.home);
+    let ended = run(elsewhere, "").ok();
+    assert_eq!(ended.out, "");
+}
+
+#[test]
 fn two_hosts_on_one_machine_can_be_two_agents() {
     let scene = Scene::open();
     let alice = scene.agent("alice");

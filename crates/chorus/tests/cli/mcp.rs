@@ -16,12 +16,8 @@ struct Host {
 }
 
 impl Host {
-    fn start(mut command: Command) -> Self {
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let (input, out) = (child.stdin.take(), child.stdout.take().unwrap());
-        let (tell, lines) = channel();
-        std::thread::spawn(move || BufReader::new(out).lines().map_while(Result::ok).try_for_each(|l| tell.send(l)));
-        let mut host = Self { child, input, lines, last: 0 };
+    fn start(command: Command) -> Self {
+        let mut host = Self::silent(command);
         let hello = host.ask(
             "initialize",
             json!({ "protocolVersion": "2025-11-25", "capabilities": {},
@@ -30,6 +26,15 @@ impl Host {
         assert_eq!(hello["result"]["serverInfo"]["name"], "chorus", "{hello}");
         host.say(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
         host
+    }
+
+    /// One that has not said anything yet.
+    fn silent(mut command: Command) -> Self {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let (input, out) = (child.stdin.take(), child.stdout.take().unwrap());
+        let (tell, lines) = channel();
+        std::thread::spawn(move || BufReader::new(out).lines().map_while(Result::ok).try_for_each(|l| tell.send(l)));
+        Self { child, input, lines, last: 0 }
     }
 
     fn of(agent: &Agent) -> Self {
@@ -112,6 +117,28 @@ fn the_tools_are_the_hubs_and_a_message_sent_with_one_is_in_the_local_history() 
     assert!(refused["isError"] == true && refused.to_string().contains("text"), "{refused}");
     assert_eq!(alice.file("bob@chorus").len(), 1);
     assert_eq!(host.end().0, Some(0));
+}
+
+#[test]
+fn a_host_of_the_newer_revision_needs_no_handshake() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    let mut host = Host::silent(alice.command(&["mcp"]));
+    let meta = json!({ "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": { "name": "new", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": {} });
+    let hello = host.ask("server/discover", json!({ "_meta": meta }));
+    let versions = hello["result"]["supportedVersions"].as_array().unwrap_or_else(|| panic!("{hello}"));
+    assert!(versions.contains(&json!("2026-07-28")) && versions.contains(&json!("2025-11-25")), "{hello}");
+    for (method, params) in [
+        ("tools/list", json!({ "_meta": meta })),
+        ("tools/call", json!({ "name": "chorus_discover", "arguments": {}, "_meta": meta })),
+        ("resources/list", json!({ "_meta": meta })),
+        ("prompts/list", json!({ "_meta": meta })),
+    ] {
+        let answer = host.ask(method, params);
+        assert_eq!(answer["result"]["resultType"], "complete", "{method}: {answer}");
+    }
 }
 
 // SKL-13, SKL-24, SKL-26

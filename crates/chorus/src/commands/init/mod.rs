@@ -65,7 +65,8 @@ fn us(common: &Common, layout: &Layout) -> Result<Us, Fail> {
     if layout.for_others && credentials.is_some() {
         return Err(Fail::usage("others read these files too; there --credentials is for each of them to say"));
     }
-    Ok(Us { program: program::program(layout), credentials: credentials.map(|file| file.display().to_string()) })
+    let credentials = credentials.map(|file| file.display().to_string());
+    Ok(Us { program: program::program(layout), credentials, for_others: layout.for_others })
 }
 
 /// What was heard before the hooks came is no news to them.

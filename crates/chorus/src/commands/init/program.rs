@@ -13,6 +13,8 @@ pub struct Us {
     pub program: String,
     /// Other credentials than the usual ones, if they were named.
     pub credentials: Option<String>,
+    /// Whoever else reads the file may not have us.
+    pub for_others: bool,
 }
 
 impl Us {
@@ -25,7 +27,12 @@ impl Us {
     /// The command line of a hook.
     pub fn hook(&self, event: &str, instrument: &str) -> String {
         let named = self.credentials.as_ref().map(|file| format!(" --credentials {}", quoted(file)));
-        format!("{} hook {event} --instrument {instrument}{}", quoted(&self.program), named.unwrap_or_default())
+        let missing = if self.for_others { " || true" } else { "" };
+        format!(
+            "{} hook {event} --instrument {instrument}{}{missing}",
+            quoted(&self.program),
+            named.unwrap_or_default()
+        )
     }
 }
 
@@ -87,7 +94,7 @@ mod tests {
     #[test]
     fn our_own_lines_are_known_and_others_are_not() {
         for program in ["chorus", "/opt/bin/chorus", "/a b/it's/chorus"] {
-            let us = Us { program: program.into(), credentials: Some("a b.json".into()) };
+            let us = Us { program: program.into(), credentials: Some("a b.json".into()), for_others: false };
             let line = us.hook("Stop", "cc-claude");
             assert!(line.ends_with(" hook Stop --instrument cc-claude --credentials 'a b.json'"), "{line}");
             assert!(our_hook(&line, "Stop") && !our_hook(&line, "SessionStart"), "{line}");

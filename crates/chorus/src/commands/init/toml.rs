@@ -92,7 +92,7 @@ mod tests {
         "# mine\nmodel = \"big\"   # the big one\n\n[mcp_servers.other]\ncommand = \"other\"\n\n[z]\nb = 1\na = 2\n";
 
     fn us(program: &str) -> Us {
-        Us { program: program.into(), credentials: None }
+        Us { program: program.into(), credentials: None, for_others: false }
     }
 
     fn edited(text: &str, edit: impl Fn(&mut Config<'_>)) -> String {

@@ -77,8 +77,14 @@ impl Link {
         let away = |fail: &Fail| Missed::Away(sorry(fail));
         let session = self.session().await.map_err(|fail| away(&fail))?;
         match session.client.tools(method, params, &self.from()).await {
-            Ok(Outcome::Result(result)) => serde_json::from_value(result)
-                .map_err(|e| Missed::Away(format!("The hub's answer was not understood: {e}"))),
+            Ok(Outcome::Result(mut result)) => {
+                // We ask in an older revision than the host may; to an older host it is not passed on.
+                if let Value::Object(fields) = &mut result {
+                    fields.entry("resultType").or_insert_with(|| json!("complete"));
+                }
+                serde_json::from_value(result)
+                    .map_err(|e| Missed::Away(format!("The hub's answer was not understood: {e}")))
+            }
             Ok(Outcome::Fault { code, message }) => {
                 let code = ErrorCode(i32::try_from(code).unwrap_or(ErrorCode::INTERNAL_ERROR.0));
                 Err(Missed::Fault(ErrorData::new(code, message, None)))

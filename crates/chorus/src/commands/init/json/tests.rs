@@ -18,7 +18,7 @@ fn hooks() -> &'static [Hook] {
 }
 
 fn us(program: &str) -> Us {
-    Us { program: program.into(), credentials: None }
+    Us { program: program.into(), credentials: None, for_others: false }
 }
 
 fn install(text: &str, program: &str) -> String {
