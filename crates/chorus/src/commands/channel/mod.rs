@@ -100,9 +100,7 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
         Verb::Post { channel, text } => talk::post(common, &client, &channel, &text).await,
         Verb::Tail(tail) => talk::tail(common, &client, tail).await,
         Verb::History { channel, since, limit } => talk::history(common, &client, &channel, since, limit).await,
-        Verb::Artifacts { channel, slug, at } => {
-            artifacts::run(common, &client, &channel, slug.as_deref(), at).await
-        }
+        Verb::Artifacts { channel, slug, at } => artifacts::run(common, &client, &channel, slug.as_deref(), at).await,
     }
 }
 
