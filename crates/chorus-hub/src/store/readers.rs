@@ -62,12 +62,20 @@ impl Readers {
     }
 }
 
-/// SQLite never waits, so the work is done at its first poll.
+/// SQLite never waits, so the work is done at its first poll. It sees one snapshot: whatever the writer commits meanwhile would
+/// otherwise empty the connection's page cache between any two of its statements.
 fn on_sqlite<T, F>(connection: rusqlite::Connection, work: F) -> (Result<T>, Connection)
 where
     F: AsyncFnOnce(&Tx<'_>) -> Result<T>,
 {
-    let answer = work(&Tx::Sqlite(&connection)).now_or_never();
-    let answer = answer.unwrap_or_else(|| Err(Error::internal("a read on SQLite waited for something else")));
+    let answer = match sqlite::execute(&connection, "begin", &[]) {
+        Ok(_) => {
+            let answer = work(&Tx::Sqlite(&connection)).now_or_never();
+            answer.unwrap_or_else(|| Err(Error::internal("a read on SQLite waited for something else")))
+        }
+        Err(error) => Err(error.into()),
+    };
+    // Nothing was written, so there is nothing to lose; a snapshot that stayed open would hold the checkpoint up.
+    let _ = sqlite::execute(&connection, "rollback", &[]);
     (answer, Connection::Sqlite(connection))
 }

@@ -63,50 +63,76 @@ pub(super) fn ending(result: JobResult) -> Ending {
 
 /// `POST /jobs/{id}/result`: the worker's word, once.
 pub async fn result(who: &Principal, hub: &Hub, job_id: &str, result: JobResult) -> Result<wire::Job> {
-    let me = who.agent()?;
-    let job = standing::find(hub, job_id).await?.filter(|job| job.worker == me.id || job.orchestrator == me.id);
-    let job = job.ok_or(Code::NotFound)?;
-    if job.worker != me.id {
-        return Err(Error::new(Code::Forbidden, "only the agent that does the job reports its result"));
-    }
-    if result.job_id.as_deref().is_some_and(|named| named != job.job_id) {
-        return Err(Error::validation("job_id is not the one in the path"));
-    }
-    if let Some(named) = &result.agent_id {
-        let found = identity::find(hub, &Name::parse("agent_id", named)?).await?;
-        if found.is_none_or(|found| found.id != me.id) {
+    let me = who.agent()?.id;
+    let other_job = result.job_id.as_deref().is_some_and(|named| named != job_id);
+    let other_agent = match &result.agent_id {
+        Some(named) => identity::find(hub, &Name::parse("agent_id", named)?).await?.is_none_or(|found| found.id != me),
+        None => false,
+    };
+    let may = move |job: &Job| {
+        if job.worker != me {
+            return Err(Error::new(Code::Forbidden, "only the agent that does the job reports its result"));
+        }
+        if other_job {
+            return Err(Error::validation("job_id is not the one in the path"));
+        }
+        if other_agent {
             return Err(Error::new(Code::Forbidden, "agent_id must be the agent whose key this is"));
         }
-    }
-    end(hub, job.id, ending(result)).await
+        Ok(())
+    };
+    end_mine(hub, me, job_id, ending(result), may).await
 }
 
 /// `POST /jobs/{id}/cancel`: before a result, by whoever asked for it; nobody's score changes.
 pub async fn cancel(who: &Principal, hub: &Hub, job_id: &str) -> Result<wire::Job> {
-    let me = who.agent()?;
-    let job = standing::find(hub, job_id).await?.filter(|job| job.worker == me.id || job.orchestrator == me.id);
-    let job = job.ok_or(Code::NotFound)?;
-    if job.orchestrator != me.id {
-        return Err(Error::new(Code::Forbidden, "only the agent that asked for the job cancels it"));
-    }
-    end(hub, job.id, Ending::Cancelled).await
+    let me = who.agent()?.id;
+    let may = move |job: &Job| match job.orchestrator == me {
+        true => Ok(()),
+        false => Err(Error::new(Code::Forbidden, "only the agent that asked for the job cancels it")),
+    };
+    end_mine(hub, me, job_id, Ending::Cancelled, may).await
+}
+
+/// Ends a job that `me` has a part in, if it may. It is looked up where it is ended: a look before would only cost another.
+async fn end_mine(
+    hub: &Hub,
+    me: i64,
+    job_id: &str,
+    ending: Ending,
+    may: impl FnOnce(&Job) -> Result<()> + Send + 'static,
+) -> Result<wire::Job> {
+    let job_id = job_id.to_owned();
+    let ended = hub.store().write(async move |txn| {
+        let job = jobs::by_name(&txn.tx, &job_id).await?.filter(|job| job.worker == me || job.orchestrator == me);
+        let job = job.ok_or(Code::NotFound)?;
+        may(&job)?;
+        brought(txn, job, ending).await
+    });
+    told(hub, ended.await?)
 }
 
 /// Brings the job to this end, or says that it has another one already.
 pub(super) async fn end(hub: &Hub, id: i64, ending: Ending) -> Result<wire::Job> {
-    let (job, came) = hub
-        .store()
-        .write(async move |txn| {
-            let job = jobs::by_id(&txn.tx, id).await?.ok_or(Code::NotFound)?;
-            if job.state.after(ending.event()).is_none() {
-                return Err(Code::JobClosed.into());
-            }
-            // Past its deadline a job expires, whoever looks at it first: nothing depends on when the hub swept.
-            let late = txn.now() >= job.deadline && !matches!(ending, Ending::Expired);
-            let ending = if late { Ending::Expired } else { ending };
-            Ok((close(txn, job, ending).await?, !late))
-        })
-        .await?;
+    let ended = hub.store().write(async move |txn| {
+        let job = jobs::by_id(&txn.tx, id).await?.ok_or(Code::NotFound)?;
+        brought(txn, job, ending).await
+    });
+    told(hub, ended.await?)
+}
+
+/// The job at its end, and whether it is the one that was meant.
+async fn brought(txn: &mut Txn<'_>, job: Job, ending: Ending) -> Result<(Job, bool)> {
+    if job.state.after(ending.event()).is_none() {
+        return Err(Code::JobClosed.into());
+    }
+    // Past its deadline a job expires, whoever looks at it first: nothing depends on when the hub swept.
+    let late = txn.now() >= job.deadline && !matches!(ending, Ending::Expired);
+    let ending = if late { Ending::Expired } else { ending };
+    Ok((close(txn, job, ending).await?, !late))
+}
+
+fn told(hub: &Hub, (job, came): (Job, bool)) -> Result<wire::Job> {
     if job.callback_url.is_some() {
         hub.owes();
     }
