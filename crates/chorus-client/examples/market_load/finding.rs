@@ -45,7 +45,7 @@ pub async fn run(hub: &str, agents: usize, skills: usize, asks: usize) -> Result
                 return Err(format!("{path} found nobody").into());
             }
         }
-        parts.push(format!(r#""{what}_ms":{}"#, times.to_json()));
+        parts.push(format!(r#""{what}_ms":{}"#, times.summary()));
     }
     println!(r#"{{"agents":{agents},"skills":{skills},"registered_in_s":{registered:.1},{}}}"#, parts.join(","));
     Ok(())

@@ -54,7 +54,7 @@ pub async fn run(hub: &str, hirers: usize, workers: usize, seconds: usize) -> Re
         r#"{{"jobs_per_s":{:.0},"jobs":{},"ms":{},"hirers":{hirers},"workers":{workers},"seconds":{:.1},"held":{},"states":{}}}"#,
         times.0.len() as f64 / took.as_secs_f64(),
         times.0.len(),
-        times.to_json(),
+        times.summary(),
         took.as_secs_f64(),
         economy["held"],
         economy["job_states"]

@@ -22,7 +22,7 @@ impl Times {
         self.0.get(place).map_or(0.0, |time| time.as_secs_f64() * 1e3)
     }
 
-    fn to_json(&mut self) -> String {
+    fn summary(&mut self) -> String {
         let [p50, p99, most] = [0.5, 0.99, 1.0].map(|part| self.at(part));
         format!(r#"{{"p50":{p50:.2},"p99":{p99:.2},"max":{most:.2}}}"#)
     }
