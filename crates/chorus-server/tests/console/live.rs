@@ -1,11 +1,12 @@
 //! What happens is on the page while it happens, and after the hub was away.
 
 use crate::stage::Stage;
+use chorus_hub::Clock;
 use serde_json::{Value, json};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 fn millis() -> f64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64() * 1000.0
+    Clock::system().now().0 as f64 / 1000.0
 }
 
 /// Notes the time at which `text` first comes into the page.
