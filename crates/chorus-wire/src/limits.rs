@@ -125,6 +125,9 @@ pub const HISTORY_BYTES: usize = 2 * 1024 * 1024;
 pub const MESSAGES_LOOKED: usize = 10_000;
 /// Rows that a tool shows unless it is asked for more: a model reads all of them.
 pub const TOOL_PAGE: usize = 50;
+/// The rows of one answer as JSON: hosts cut off what a tool says beyond some 25 000 tokens, and then it is no JSON any more. One
+/// row is shown however large it is.
+pub const TOOL_ANSWER_BYTES: usize = 64 * 1024;
 /// What one call of a tool may wait for others: hosts give up on a tool after a minute.
 pub const TOOL_WAIT: Duration = Duration::from_secs(30);
 /// Rows of one directory page; the documents print no paging, so the default is the whole of a small hub.
@@ -213,12 +216,16 @@ pub const CALLBACKS_REMEMBERED: Duration = Duration::from_secs(7 * 24 * 3600);
 pub const CALLBACK_PAUSE: Duration = Duration::from_secs(300);
 /// Streams of callbacks open at once; beyond it the events are to be posted one by one. Each holds a connection and a line.
 pub const CALLBACK_STREAMS: usize = 1_024;
+/// The same of one member: a stream for each delivery that it works on, and none left over to keep others from theirs.
+pub const CALLBACK_STREAMS_EACH: usize = 16;
 /// messages that a delivery catches up on.
 pub const BACKLOG: usize = 50;
 /// All of a delivery's messages: with the rest of its body it stays under [`DELIVERY_CHARS`], so that a hosting hub takes it.
 pub const BACKLOG_BYTES: usize = 48 * 1024;
 /// Messages that one member is owed while its retries last; beyond it the oldest are only in the history.
 pub const OWED: usize = 10_000;
+/// CHN-34: a secret that deliveries are signed with, as Standard Webhooks bounds it.
+pub const SIGNING_BYTES: std::ops::RangeInclusive<usize> = 24..=64;
 /// steps from agent to agent that follow a person's word, unless the hub is told otherwise.
 pub const AGENT_TURNS: u32 = 8;
 

@@ -1,11 +1,11 @@
 //! What is said in a room, owed to those who are to hear it and brought to them: on their inbox, or by their connection string.
 
 use super::say::{Message, Speaker};
-use super::{loops, seal, tokens};
+use super::{loops, seal, sign, tokens};
 use crate::delivery::outbox::{self, Came, Purpose};
 use crate::store::channels::{self, Member, Room};
 use crate::store::outbox::Taken;
-use crate::store::{Kind, NewEntry, Txn, deliveries, outbox as rows};
+use crate::store::{Entry, Kind, NewEntry, Txn, deliveries, outbox as rows};
 use crate::{Hub, Result};
 use chorus_wire::channel::delivery::{Delivery, Message as Said, Where};
 use chorus_wire::channel::room::Via;
@@ -29,7 +29,7 @@ pub(crate) async fn fan_out(txn: &mut Txn<'_>, room: &Room, message: &Message<'_
                 deliveries::owe(&txn.tx, member.id, message.seq).await?;
                 // One that has nothing else to hear is owed one: only the others need their bound.
                 let away = member.unreachable_at.is_some();
-                if !wake(txn, member.id).await? || away {
+                if !wake(txn, member.id, away).await? || away {
                     let most = if away { limits::BACKLOG + 1 } else { limits::OWED };
                     deliveries::keep_newest(&txn.tx, member.id, most).await?;
                 }
@@ -81,13 +81,15 @@ fn lane(member: i64) -> String {
 }
 
 /// Somebody is to look at what this member is owed. It is one row however much that is, so a member that is away for a day
-/// slows no look at the outbox.
+/// slows no look at the outbox. One that was given up on has failed before: it takes no place of those that did not (D-41).
 /// False when somebody is at it already, or will be.
-async fn wake(txn: &Txn<'_>, member: i64) -> Result<bool> {
-    let lane = lane(member);
+async fn wake(txn: &Txn<'_>, member: i64, away: bool) -> Result<bool> {
+    let (lane, body) = (lane(member), member.to_string());
     let idle = !rows::has(&txn.tx, &lane).await?;
-    if idle {
-        outbox::owe(txn, Purpose::Channel, &lane, "", &member.to_string()).await?;
+    match (idle, away) {
+        (true, false) => outbox::owe(txn, Purpose::Channel, &lane, "", &body).await?,
+        (true, true) => outbox::owe_again(txn, Purpose::Channel, &lane, "", &body).await?,
+        (false, true | false) => {}
     }
     Ok(idle)
 }
@@ -122,11 +124,7 @@ pub(crate) async fn attempt(hub: &Hub, one: Taken) -> Result<()> {
             tracing::error!(member, "a connection string cannot be read: it was sealed with another key");
             (seq, Came::Never("its connection string cannot be read".into()))
         }
-        Prepared::Ready(ready) => {
-            let headers = signature(&ready, hub.clock().now());
-            let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-            (ready.seq, outbox::post(hub, ready.url.expose(), &headers, ready.body).await)
-        }
+        Prepared::Ready(ready) => (ready.seq, post(hub, ready).await),
     };
     let again = outbox::next(&one, hub.clock().now());
     hub.store().write(async move |txn| settle(txn, &one, member, seq, came, again).await).await
@@ -166,40 +164,37 @@ struct Waiting {
 }
 
 /// One by one in order to a member that is reached. To one that was given up on, the newest, with what it missed before it
-///
+/// . What was trimmed from the log before it could be heard is let go.
 async fn owed(txn: &Txn<'_>, member: &Member) -> Result<Option<Waiting>> {
-    let mut places = match member.unreachable_at {
-        None => deliveries::first(&txn.tx, member.id).await?.into_iter().collect(),
-        Some(_) => deliveries::newest(&txn.tx, member.id, limits::BACKLOG + 1).await?,
-    };
-    while !places.is_empty() {
-        let seq = places.remove(0);
-        if let Some(row) = line(txn, seq).await? {
-            let backlog = missed(txn, &row, &places).await?;
-            return Ok(Some(Waiting { seq, row, backlog }));
+    if member.unreachable_at.is_some() {
+        let mut lines = channels::owed(&txn.tx, member.id, limits::BACKLOG + 1).await?.into_iter();
+        let Some(newest) = lines.next() else {
+            deliveries::forget(&txn.tx, member.id).await?;
+            return Ok(None);
+        };
+        let row = read(&newest)?;
+        return Ok(Some(Waiting { seq: newest.seq, backlog: missed(&row, lines)?, row }));
+    }
+    while let Some(seq) = deliveries::first(&txn.tx, member.id).await? {
+        if let Some(line) = channels::line(&txn.tx, seq).await? {
+            return Ok(Some(Waiting { seq, row: read(&line)?, backlog: Vec::new() }));
         }
-        // It was trimmed from the log before it could be heard.
         deliveries::settle(&txn.tx, member.id, seq).await?;
-        if places.is_empty() {
-            places.extend(deliveries::first(&txn.tx, member.id).await?);
-        }
     }
     Ok(None)
 }
 
-async fn line(txn: &Txn<'_>, seq: i64) -> Result<Option<Row>> {
-    let Some(entry) = channels::line(&txn.tx, seq).await? else { return Ok(None) };
-    serde_json::from_str(&entry.body).map(Some).map_err(Error::internal)
+fn read(line: &Entry) -> Result<Row> {
+    serde_json::from_str(&line.body).map_err(Error::internal)
 }
 
 /// Those before the newest, oldest first, and no more than a delivery holds: the rest is in the history.
-async fn missed(txn: &Txn<'_>, newest: &Row, places: &[i64]) -> Result<Vec<Said>> {
+fn missed(newest: &Row, before: impl Iterator<Item = Entry>) -> Result<Vec<Said>> {
     let size = |said: &Said| serde_json::to_string(said).map_or(0, |text| text.len());
     let mut left = limits::BACKLOG_BYTES.saturating_sub(size(&said(newest)));
     let mut backlog = Vec::new();
-    for seq in places {
-        let Some(row) = line(txn, *seq).await? else { continue };
-        let said = said(&row);
+    for line in before {
+        let said = said(&read(&line)?);
         let Some(rest) = left.checked_sub(size(&said) + 1) else { break };
         left = rest;
         backlog.push(said);
@@ -208,21 +203,15 @@ async fn missed(txn: &Txn<'_>, newest: &Row, places: &[i64]) -> Result<Vec<Said>
     Ok(backlog)
 }
 
-/// Standard Webhooks, for a member that was added with a secret to sign with; a service-agnostic agent ignores them.
-fn signature(ready: &Ready, now: Micros) -> Vec<(&'static str, String)> {
-    let Some(secret) = &ready.signing else { return Vec::new() };
-    let secret = secret.expose();
-    let signer = standardwebhooks::Webhook::new(secret)
-        .or_else(|_| standardwebhooks::Webhook::from_bytes(secret.as_bytes().to_vec()));
-    let seconds = now.0.div_euclid(1_000_000);
-    match signer.and_then(|signer| signer.sign(&ready.message_id, seconds, ready.body.as_bytes())) {
-        Ok(signature) => vec![
-            (standardwebhooks::HEADER_WEBHOOK_ID, ready.message_id.clone()),
-            (standardwebhooks::HEADER_WEBHOOK_TIMESTAMP, seconds.to_string()),
-            (standardwebhooks::HEADER_WEBHOOK_SIGNATURE, signature),
-        ],
-        Err(_) => Vec::new(),
-    }
+/// Signed for whoever was added with a secret; a service-agnostic agent ignores that.
+async fn post(hub: &Hub, ready: Ready) -> Came {
+    let signed = match &ready.signing {
+        None => Some(Vec::new()),
+        Some(secret) => sign::headers(secret, &ready.message_id, &ready.body, hub.clock().now()),
+    };
+    let Some(headers) = signed else { return Came::Never("its signing secret cannot be used".into()) };
+    let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    outbox::post(hub, ready.url.expose(), &headers, ready.body).await
 }
 
 /// What follows from an attempt. `seq` is what was posted; `again` is when to try once more, if that is still in time.
@@ -241,15 +230,17 @@ async fn settle(txn: &mut Txn<'_>, one: &Taken, id: i64, seq: i64, came: Came, a
         // Somebody else has it by now, and will settle it.
         return Ok(());
     }
-    match came {
+    let away = match came {
         Came::Taken => {
             deliveries::settle_to(&txn.tx, id, seq).await?;
             mark(txn, &member, Change::Reachable).await?;
+            false
         }
         // It is there and does not want this one: the next may be another matter.
         Came::Refused { gone: false } => {
             deliveries::settle(&txn.tx, id, seq).await?;
             mark(txn, &member, Change::Reachable).await?;
+            false
         }
         Came::Refused { gone: true } | Came::Again(_) | Came::Never(_) => {
             deliveries::keep_newest(&txn.tx, id, limits::BACKLOG).await?;
@@ -259,10 +250,11 @@ async fn settle(txn: &mut Txn<'_>, one: &Taken, id: i64, seq: i64, came: Came, a
             if !probing || newest.is_none_or(|newest| newest <= seq) {
                 return Ok(());
             }
+            true
         }
-    }
+    };
     if deliveries::first(&txn.tx, id).await?.is_some() {
-        wake(txn, id).await?;
+        wake(txn, id, away).await?;
     }
     Ok(())
 }

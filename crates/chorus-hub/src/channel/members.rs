@@ -2,7 +2,7 @@
 
 use super::rooms::{Seat, blank, enter, seat, short_name};
 use super::say::{Speaker, tell};
-use super::{roster, seal};
+use super::{roster, seal, sign};
 use crate::delivery::Ending;
 use crate::identity::{self, Agent};
 use crate::ops::happened;
@@ -28,6 +28,7 @@ pub async fn add(who: &Principal, hub: &Hub, id: &str, new: NewMember) -> Result
     enter(who, hub, id).await?.may_change()?;
     let (guest, name) = match new.who {
         Invited::Connection { url, signing_secret } => {
+            signing_secret.as_ref().map_or(Ok(()), sign::check)?;
             hub.outgoing().admit(url.expose()).await?;
             let connection = seal::close(hub, &url)?;
             let signing = signing_secret.map(|secret| seal::close(hub, &secret)).transpose()?;

@@ -13,5 +13,6 @@ pub mod rooms;
 pub mod roster;
 mod say;
 pub(crate) mod seal;
+mod sign;
 pub mod tokens;
 pub mod tools;

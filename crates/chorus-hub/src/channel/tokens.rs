@@ -72,7 +72,11 @@ pub(super) async fn callback(
         Opens::Tools => return Err(Code::NotFound.into()),
     }
     let Some(room) = channels::by_id(tx, token.channel).await? else {
-        return Err(if channels::ever(tx, channel).await? { Code::Gone.into() } else { Code::NotFound.into() });
+        return Err(if channels::was(tx, token.channel, channel).await? {
+            Code::Gone.into()
+        } else {
+            Code::NotFound.into()
+        });
     };
     if *room.public_id != *channel {
         return Err(Code::NotFound.into());

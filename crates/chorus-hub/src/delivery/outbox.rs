@@ -43,7 +43,19 @@ pub(crate) async fn owe(
     url: &str,
     body: &str,
 ) -> std::result::Result<(), DbError> {
-    let owed = Owed { purpose: purpose.as_str(), lane, url, body };
+    let owed = Owed { purpose: purpose.as_str(), lane, url, body, tries: 0 };
+    outbox::put(&txn.tx, &owed, txn.now()).await
+}
+
+/// The same for whom it failed before, so that it waits with those.
+pub(crate) async fn owe_again(
+    txn: &Txn<'_>,
+    purpose: Purpose,
+    lane: &str,
+    url: &str,
+    body: &str,
+) -> std::result::Result<(), DbError> {
+    let owed = Owed { purpose: purpose.as_str(), lane, url, body, tries: 1 };
     outbox::put(&txn.tx, &owed, txn.now()).await
 }
 

@@ -73,9 +73,10 @@ pub(crate) async fn by_id(tx: &Tx<'_>, id: i64) -> Result<Option<Room>, DbError>
     tx.one(rooms!("and c.id = $1"), &[Param::Int(id)]).await?.map(room).transpose()
 }
 
-/// Whether there ever was a room of this public id; a deleted one is remembered (R-78).
-pub(crate) async fn ever(tx: &Tx<'_>, id: &str) -> Result<bool, DbError> {
-    Ok(tx.one("select 1 from channels where public_id = $1", &[Param::Text(id)]).await?.is_some())
+/// Whether the room of this subject has, or had, this public id; a deleted one is remembered (R-78).
+pub(crate) async fn was(tx: &Tx<'_>, id: i64, public_id: &str) -> Result<bool, DbError> {
+    const SQL: &str = "select 1 from channels where id = $1 and public_id = $2";
+    Ok(tx.one(SQL, &[Param::Int(id), Param::Text(public_id)]).await?.is_some())
 }
 
 /// Rooms that this agent is in, or all of them, in the order in which they were made.
@@ -288,6 +289,16 @@ pub(crate) async fn line(tx: &Tx<'_>, seq: i64) -> Result<Option<Entry>, DbError
         select l.seq, l.subject, l.kind, l.actor, '', l.at, l.body, l.via, l.delivered_at, c.public_id
         from log l join channels c on c.id = l.subject where l.seq = $1";
     tx.one(SQL, &[Param::Int(seq)]).await?.map(log::entry).transpose()
+}
+
+/// The newest lines that a member is owed, newest first, as many as a delivery may have room for.
+pub(crate) async fn owed(tx: &Tx<'_>, member: i64, limit: usize) -> Result<Vec<Entry>, DbError> {
+    const SQL: &str = "
+        select l.seq, l.subject, l.kind, l.actor, '', l.at, l.body, l.via, l.delivered_at, ''
+        from deliveries d join log l on l.seq = d.seq where d.member = $1 order by d.seq desc limit $2";
+    let params = [Param::Int(member), Param::Int(limit as i64)];
+    // A line has more in it than what of it is delivered.
+    Ok(log::page(tx, SQL, &params, limit, 2 * limits::BACKLOG_BYTES).await?.entries)
 }
 
 macro_rules! before {

@@ -13,6 +13,8 @@ pub(crate) struct Owed<'a> {
     pub lane: &'a str,
     pub url: &'a str,
     pub body: &'a str,
+    /// Failures before it.
+    pub tries: i64,
 }
 
 /// One that was taken: nobody else has it until its lease ends.
@@ -36,7 +38,7 @@ pub(crate) async fn put(tx: &Tx<'_>, owed: &Owed<'_>, now: Micros) -> Result<(),
                           on conflict (name) do update set value = settings.value + 1 returning value";
     let id = tx.one(NUMBER, &[]).await?.ok_or_else(|| DbError::Other("no number was given".into()))?.int(0)?;
     const SQL: &str = "insert into outbox (id, purpose, lane, url, headers, body, created_at, due_at, tries, leased)
-                       values ($1, $2, $3, $4, '{}', $5, $6, $6, 0, 0)";
+                       values ($1, $2, $3, $4, '{}', $5, $6, $6, $7, 0)";
     let params = [
         Param::Int(id),
         Param::Text(owed.purpose),
@@ -44,6 +46,7 @@ pub(crate) async fn put(tx: &Tx<'_>, owed: &Owed<'_>, now: Micros) -> Result<(),
         Param::Text(owed.url),
         Param::Text(owed.body),
         Param::Int(now.0),
+        Param::Int(owed.tries),
     ];
     tx.execute(SQL, &params).await.map(drop)
 }

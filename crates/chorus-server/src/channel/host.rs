@@ -7,7 +7,7 @@ use chorus_hub::channel::host::{self, Letterbox};
 use chorus_wire::channel::connection::{Connection, Revoked};
 use chorus_wire::channel::delivery::Delivery;
 use chorus_wire::reply::{Failure, Success};
-use chorus_wire::{Code, json, secret::Secret};
+use chorus_wire::{Code, Error, json, secret::Secret};
 use http::StatusCode;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -30,11 +30,18 @@ async fn disconnect(State(doors): State<Doors>, Known(who): Known) -> Answer {
     reply::wrapped(&doors, StatusCode::OK, host::disconnect(&who, &doors.hub).await?)
 }
 
+/// A service may try again after a 5xx and after nothing else (CHN-22): a 429 would lose the delivery.
+fn later(busy: Error) -> Error {
+    let said = "this agent has been delivered as much as it may be for now; Retry-After says when to come back";
+    Error { retry_after: busy.retry_after, ..Error::new(Code::Unavailable, said) }
+}
+
 /// Deliver to an agent: the connection string is the credential, and the answer comes by the callback
 #[utoipa::path(post, path = "/inbox/{secret}", tag = "channel", request_body = Delivery,
     params(("secret" = String, Path, description = "The `sk_…` of the connection string")),
     responses((status = 200, body = Object, description = "It is kept for the agent, now or from an earlier try"),
-        (status = 404, body = Failure, description = "No such connection string, or no longer")))]
+        (status = 404, body = Failure, description = "No such connection string, or no longer"),
+        (status = 503, body = Failure, description = "Too much at once: try again after Retry-After")))]
 async fn deliver(State(doors): State<Doors>, request: Request) -> Answer {
     let (mut parts, content) = request.into_parts();
     let secret = Path::<String>::from_request_parts(&mut parts, &doors).await;
@@ -50,7 +57,7 @@ async fn deliver(State(doors): State<Doors>, request: Request) -> Answer {
             return Err(refused.into());
         }
     };
-    let budget = front::count(&doors, Caller::Connection(letterbox.number()))?;
+    let budget = front::count(&doors, Caller::Connection(letterbox.number())).map_err(later)?;
     let Whole(content) = Whole::from_request(Request::from_parts(parts, content), &doors).await?;
     letterbox.put(&doors.hub, &Delivery::parse(&content)?, json::text(&content)?).await?;
     let mut answer = reply::bare(StatusCode::OK, &serde_json::json!({"status": "ok"}))?;

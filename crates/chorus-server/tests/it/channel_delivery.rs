@@ -2,6 +2,7 @@
 
 use crate::actors::elsewhere::{Elsewhere, Room, callback};
 use crate::examples::example;
+use chorus_wire::limits;
 use serde_json::{Value, json};
 
 fn keys(value: &Value) -> Vec<&str> {
@@ -179,6 +180,22 @@ story!(a_member_added_with_a_secret_can_check_who_posts, |hub| async {
     let seconds: i64 = header("webhook-timestamp").parse().unwrap();
     let ours = standardwebhooks::Webhook::new(secret).unwrap();
     assert_eq!(header("webhook-signature"), ours.sign(&header("webhook-id"), seconds, heard.text.as_bytes()).unwrap());
+});
+
+story!(the_longest_word_in_the_most_talkative_room_is_taken_by_a_hosting_hub, |hub| async {
+    // R-25: every text as long as it may be, of characters that take two as JSON
+    let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
+    let label = "\"".repeat(limits::LABEL_CHARS);
+    let new = json!({"name": label, "service": label, "context": "\\".repeat(limits::CONTEXT_CHARS)});
+    let made = alice.post("/channels", &new).await.data(201);
+    let room = Room { id: made["id"].as_str().unwrap().to_owned(), owner: alice };
+    let data = bob.post("/agent/connection", &json!({})).await.data(200);
+    room.add(&"b".repeat(limits::MEMBER_NAME_CHARS), data["connection_string"].as_str().unwrap()).await;
+    let most = "é".repeat(limits::SAID_CHARS - 2);
+    room.says(&most).await;
+    let event = bob.inbox_after("0").await.next("channel").await;
+    assert_eq!(event.data["message"]["content"], json!(most));
+    assert!(event.text.chars().count() <= limits::DELIVERY_CHARS - 2 * limits::URL_CHARS, "{}", event.text.len());
 });
 
 story!(who_is_removed_is_delivered_nothing_more, |hub| async {

@@ -1,7 +1,7 @@
 //! Members that fail: tried again in order, given up aloud, caught up with; and nobody else waits for them.
 
 use crate::actors::elsewhere::{Elsewhere, Room, callback};
-use crate::actors::{Reply, rows};
+use crate::actors::{Answer, Reply, rows};
 use crate::hub::Hub;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -188,6 +188,78 @@ story!(a_catch_up_is_no_larger_than_a_hosting_hub_takes, |hub| async {
         assert_eq!((&heard.json()["message"]["content"], missed(&heard.json())), (&json!(text(n)), before));
     }
 });
+
+story!(what_a_hosting_hub_has_no_time_for_comes_later_and_in_order, with(|set| set.rate_limit = 12), |hub| async {
+    // R-72, BEYOND-08: a busy host delays and loses nothing
+    let room = Room::of(&hub, "alice").await;
+    let bob = hub.agent("bob").await;
+    let data = bob.post("/agent/connection", &json!({})).await.data(200);
+    let url = data["connection_string"].as_str().unwrap();
+    room.add("bob", url).await;
+    for n in 0..12 {
+        let body = json!({"channel": {"id": "c"}, "message": {"id": n.to_string(), "sender": "x", "content": "x"},
+            "callback": "https://service.example.com/cb"});
+        let request = hub.http.post(url).json(&body);
+        assert_eq!(Answer::of(request).await.status, 200);
+    }
+    room.says("one").await;
+    room.says("two").await;
+    hub.maintain().await;
+    for _ in 0..4 {
+        later(&hub, Duration::from_secs(10)).await;
+    }
+    let mut inbox = bob.inbox_after("0").await;
+    let mut heard = Vec::new();
+    while heard.len() < 2 {
+        let data = inbox.next("channel").await.data;
+        if data["channel"]["id"] == json!(room.id) {
+            heard.push(data["message"]["content"].clone());
+        }
+    }
+    assert_eq!(heard, ["one", "two"]);
+});
+
+story!(an_address_that_may_not_be_reached_any_more_is_never_asked_and_the_room_is_told, |hub| async {
+    // D-42: it was allowed when it was added; each attempt asks again
+    let room = Room::of(&hub, "alice").await;
+    let mut oak = Elsewhere::well(&hub).await;
+    room.add("oak", &oak.url()).await;
+    hub.settings.hub.allow_private_endpoints = false;
+    hub.restart().await;
+    let room = room.again(&hub);
+    room.says("one").await;
+    later(&hub, DAY).await;
+    assert!(oak.endpoint.heard_nothing());
+    assert_eq!(room.changes().await, ["oak joined", "oak unreachable"]);
+    hub.settings.hub.allow_private_endpoints = true;
+    hub.restart().await;
+    let room = room.again(&hub);
+    room.says("two").await;
+    let body = oak.hears().await;
+    assert_eq!((&body["message"]["content"], missed(&body)), (&json!("two"), vec!["one".to_owned()]));
+});
+
+live_story!(
+    those_that_were_given_up_on_and_hang_keep_nobody_from_hearing,
+    with(|set| set.hub.webhook_timeout = Duration::from_secs(120)),
+    |hub| async {
+        // D-41: more of them than there are places
+        const MANY: usize = chorus_wire::limits::OUTBOX_AT_ONCE + 2;
+        let room = Room::of(&hub, "alice").await;
+        let hangs = Elsewhere::that(&hub, |turn| if turn < MANY { Reply::json(410, "{}") } else { Reply::held_ok() });
+        let (hangs, mut well) = (hangs.await, Elsewhere::well(&hub).await);
+        for n in 0..MANY {
+            room.add(&format!("hangs-{n}"), &hangs.url()).await;
+        }
+        // Another host by its name: each has places of its own.
+        room.add("well", &well.url().replace("127.0.0.1", "localhost")).await;
+        room.says("one").await;
+        hub.maintain().await;
+        assert_eq!(room.changes().await.iter().filter(|change| change.ends_with(" unreachable")).count(), MANY);
+        room.says("two").await;
+        assert_eq!(well.texts(2).await, ["one", "two"]);
+    }
+);
 
 /// Ten that fail, each in its own way.
 async fn ten_that_fail(hub: &Hub) -> Vec<(&'static str, Elsewhere)> {

@@ -8,13 +8,15 @@ use std::time::Duration;
 
 /// The fixtures' secret; it must not be found again anywhere.
 const SECRET: &str = "sk_fixture";
+/// The same, for signatures: base64 of 24 zeros.
+const SIGNING: &str = "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
 story!(anybody_comes_in_by_one_url_and_the_url_is_never_shown_again, |hub| async {
     let alice = hub.agent("alice").await;
     let path = room(&alice, "ops").await;
     let agent = Webhook::that(crate::actors::Reply::ok()).await;
     let url = format!("{}/inbox/{SECRET}", agent.url());
-    let body = json!({"connection": url, "name": "timber", "deliver": "mentions", "signing_secret": "whsec_fixture"});
+    let body = json!({"connection": url, "name": "timber", "deliver": "mentions", "signing_secret": SIGNING});
     let answer = alice.post(&format!("{path}/members"), &body).await;
     let member = answer.data(201);
     assert_eq!(
@@ -31,7 +33,7 @@ story!(anybody_comes_in_by_one_url_and_the_url_is_never_shown_again, |hub| async
         alice.get(&path).await.text,
     ];
     for text in everything {
-        assert!(!text.contains(SECRET) && !text.contains("whsec_fixture"), "R-74: {text}");
+        assert!(!text.contains(SECRET) && !text.contains(SIGNING), "R-74: {text}");
     }
     let kept = std::fs::read(hub.dir.path().join("chorus.db")).unwrap_or_default();
     let log = std::fs::read(hub.dir.path().join("chorus.db-wal")).unwrap_or_default();
@@ -123,12 +125,26 @@ story!(what_is_wrong_with_a_member_is_named, |hub| async {
         (json!({"connection": url, "name": "b", "deliver": "none"}), "deliver"),
         (json!({"connection": url, "name": "b", "deliver": 1}), "deliver"),
         (json!({"connection": url, "name": "b", "role": "x"}), "role"),
-        (json!({"agent_id": "alice", "signing_secret": "s"}), "signing_secret"),
+        (json!({"agent_id": "alice", "signing_secret": SIGNING}), "signing_secret"),
+        // What a member's own library could not read would sign nothing that it can check.
+        (json!({"connection": url, "name": "b", "signing_secret": 7}), "signing_secret"),
+        (json!({"connection": url, "name": "b", "signing_secret": ""}), "signing_secret"),
+        (
+            json!({"connection": url, "name": "b", "signing_secret": "whsec_open sesame, and more of it"}),
+            "signing_secret",
+        ),
+        (json!({"connection": url, "name": "b", "signing_secret": "whsec_c2hvcnQ="}), "signing_secret"),
+        (json!({"connection": url, "name": "b", "signing_secret": &SIGNING[..SIGNING.len() - 1]}), "signing_secret"),
+        (
+            json!({"connection": url, "name": "b", "signing_secret": format!("whsec_{}", "A".repeat(88))}),
+            "signing_secret",
+        ),
     ] {
         let answer = alice.post(&format!("{path}/members"), &body).await;
         let said = answer.refused(400, "ERR_VALIDATION");
         assert!(said.contains(field), "{body}: {said}");
         assert!(!said.contains("agent.example.com"), "R-74: no part of the URL is repeated: {said}");
+        assert!(!said.contains("sesame") && !said.contains("AAAA"), "{said}");
     }
     assert_eq!(roster(&alice, &path).await.len(), 1);
 });
