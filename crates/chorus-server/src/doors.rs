@@ -1,6 +1,6 @@
 //! What every handler can reach: the hub, how it is called from outside, the limiter and the finished contract.
 
-use crate::{Settings, limit::Limiter};
+use crate::{Settings, channel::places::Places, limit::Limiter};
 use bytes::Bytes;
 use chorus_hub::Hub;
 use serde_json::value::{RawValue, to_raw_value};
@@ -22,6 +22,8 @@ pub struct Behind {
     pub frames: Box<RawValue>,
     /// None when the limit is off.
     pub limiter: Option<Limiter>,
+    /// Callbacks that stream their events.
+    pub callbacks: Places,
     /// The OpenAPI document; it is known once all routes are.
     pub contract: OnceLock<Bytes>,
 }
@@ -37,6 +39,7 @@ impl Doors {
             rate_limit: settings.rate_limit,
             frames: to_raw_value(&chorus_wire::frame::capabilities()).unwrap_or_default(),
             limiter,
+            callbacks: Places::default(),
             contract: OnceLock::new(),
         }))
     }

@@ -14,7 +14,6 @@ use http::{HeaderMap, StatusCode, header};
 use http_body_util::BodyExt;
 use serde_json::json;
 use std::time::Duration;
-use tokio::sync::Semaphore;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -53,7 +52,8 @@ struct CallbackEvent {
     responses((status = 200, body = Object, description = "It is in the channel's history"),
         (status = 404, body = Failure, description = "No such callback"),
         (status = 409, body = Failure, description = "The Idempotency-Key was used with another event"),
-        (status = 410, body = Failure, description = "It expired, or its member or channel is gone")))]
+        (status = 410, body = Failure, description = "It expired, or its member or channel is gone"),
+        (status = 429, body = Failure, description = "Too many events, or too many streams of this member")))]
 async fn post(State(doors): State<Doors>, request: Request) -> Answer {
     let (mut parts, content) = request.into_parts();
     let place = Path::<(String, String)>::from_request_parts(&mut parts, &doors).await;
@@ -92,14 +92,14 @@ fn is_lines(headers: &HeaderMap) -> bool {
     matches!(essence.as_str(), "application/x-ndjson" | "application/ndjson" | "application/jsonl")
 }
 
-/// Full: the events are to be posted one by one.
-static STREAMS: Semaphore = Semaphore::const_new(limits::CALLBACK_STREAMS);
-
 /// Every line as it comes; at a bad one it ends, and those before it stand.
 async fn lines(doors: &Doors, door: &Door, mut content: Body) -> Result<usize, Refused> {
-    let Ok(_open) = STREAMS.try_acquire() else {
-        body::drain(content);
-        return Err(Error::unavailable("too many callbacks are streaming").into());
+    let _place = match doors.callbacks.take(door.number()) {
+        Ok(place) => place,
+        Err(full) => {
+            body::drain(content);
+            return Err(full.into());
+        }
     };
     let mut lines = Lines { doors, door, held: BytesMut::new(), number: 0, heard: 0 };
     loop {

@@ -5,6 +5,7 @@ mod callback;
 mod host;
 mod members;
 mod messages;
+pub mod places;
 mod rooms;
 mod stream;
 

@@ -109,6 +109,15 @@ story!(what_is_wrong_is_refused_by_name_and_nothing_of_it_is_done, |hub| async {
         let event = json!({"type": "message", "content": "x".repeat(size)});
         oak.posts(&delivery, &event).await.refused(413, "ERR_TOO_LARGE");
     }
+    // Short as it was written and long as it is passed on: what counts is what others are to take.
+    let numbers = vec!["1e15"; 9_000].join(",");
+    for text in [
+        format!("{{\"type\":\"message\",\"content\":\"x\",\"parts\":[{{\"data\":[{numbers}]}}]}}"),
+        format!("{{\"type\":\"tool_call\",\"id\":\"1\",\"name\":\"t\",\"args\":{{\"x\":[{numbers}]}}}}"),
+    ] {
+        let request = hub.http.post(callback(&delivery)).header("content-type", "application/json").body(text);
+        Answer::of(request).await.refused(413, "ERR_TOO_LARGE");
+    }
     let request = hub.http.post(callback(&delivery)).header("content-type", "text/plain").body("hello");
     Answer::of(request).await.refused(400, "ERR_VALIDATION");
     assert_eq!(room.history().await.len(), before);
@@ -149,6 +158,10 @@ story!(a_callback_ends_with_its_member_and_with_its_room, |hub| async {
     other.answers(&second, "it is me").await;
     room.owner.delete(&room.path("")).await.data(200);
     other.posts(&second, &event).await.refused(410, "ERR_GONE");
+    // Of another room it never was one, whatever became of its own.
+    let elsewhere = Room::of(&hub, "bob").await;
+    let there = json!({"callback": callback(&second).replace(&room.id, &elsewhere.id)});
+    other.posts(&there, &event).await.refused(404, "ERR_NOT_FOUND");
 });
 
 story!(a_token_that_never_was_is_not_there_whatever_comes_with_it, |hub| async {
@@ -255,8 +268,9 @@ story!(a_half_sent_line_was_not_said, |hub| async {
     let lines = Lines::open(&hub, &delivery);
     lines.sends("{\"type\":\"message\",\"content\":\"whole\"}\n{\"type\":\"message\",\"content\":\"half\"}");
     eventually("the first is heard", async || done(&room).await == ["message whole"]).await;
-    lines.answer.abort();
-    drop(lines.to);
+    // The connection is cut in the middle of the body; to let the pieces end would be to end the body in good order.
+    lines.to.as_ref().unwrap().send(Err(std::io::Error::other("cut"))).unwrap();
+    assert!(lines.answer.await.is_err(), "there is nobody left to answer");
     // Whatever comes next is after anything that the cut connection could still have led to.
     let oak = Elsewhere::well(&hub).await;
     for n in 0..20 {
@@ -275,6 +289,35 @@ story!(a_stream_ends_at_the_next_line_when_its_member_is_removed, |hub| async {
     lines.sends("{\"type\":\"message\",\"content\":\"two\"}\n");
     lines.ends().await.refused(410, "ERR_GONE");
     assert_eq!(done(&room).await, ["message one"]);
+});
+
+live_story!(a_member_has_so_many_streams_of_lines_and_leaves_the_others_theirs, |hub| async {
+    // Law 6: whoever opens many and says little would take every place there is
+    let room = Room::of(&hub, "alice").await;
+    let (mut oak, mut elm) = (Elsewhere::well(&hub).await, Elsewhere::well(&hub).await);
+    room.add("oak", &oak.url()).await;
+    room.add("elm", &elm.url()).await;
+    room.says("hello").await;
+    let (to_oak, to_elm) = (oak.hears().await, elm.hears().await);
+    let line = |text: &str| format!("{{\"type\":\"message\",\"content\":\"{text}\"}}\n");
+    let mut open = Vec::new();
+    for n in 0..chorus_wire::limits::CALLBACK_STREAMS_EACH {
+        let lines = Lines::open(&hub, &to_oak);
+        lines.sends(&line(&n.to_string()));
+        eventually("it is open", async || done(&room).await.len() == n + 1).await;
+        open.push(lines);
+    }
+    let more = Lines::open(&hub, &to_oak);
+    more.sends(&line("one more"));
+    more.ends().await.refused(429, "ERR_TOO_MANY_STREAMS");
+    oak.answers(&to_oak, "by itself").await;
+    let others = Lines::open(&hub, &to_elm);
+    others.sends(&line("from elm"));
+    assert_eq!(others.ends().await.status, 200);
+    assert_eq!(open.pop().unwrap().ends().await.status, 200);
+    let next = Lines::open(&hub, &to_oak);
+    next.sends(&line("a place is free again"));
+    assert_eq!(next.ends().await.status, 200);
 });
 
 story!(a_member_may_have_a_callback_that_stands, |hub| async {

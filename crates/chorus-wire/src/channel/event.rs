@@ -81,6 +81,11 @@ impl Callback {
             }
             _ => return Err(Error::validation("type must be message, tool_call, tool_result, status or error")),
         };
+        match &event {
+            Event::Message { content, parts } => bounded(content, parts.as_deref())?,
+            Event::ToolCall { args, .. } => bounded("", args.as_deref())?,
+            Event::ToolResult { .. } | Event::Status { .. } | Event::Error { .. } => {}
+        }
         let agent = fields.take("agent").filter(|agent| !agent.is_null()).map(Identity::read).transpose()?;
         Ok(Self { event, agent })
     }
@@ -123,8 +128,15 @@ fn is_picture(url: &str) -> bool {
     http && url.len() <= limits::URL_CHARS
 }
 
-pub(super) fn too_large() -> Error {
+fn too_large() -> Error {
     Error::new(Code::TooLarge, format!("what is said at once has at most {} characters", limits::SAID_CHARS))
+}
+
+/// As JSON, which is how it travels on: a number may be longer there than it was written.
+pub(super) fn bounded(text: &str, structure: Option<&RawValue>) -> Result<()> {
+    let structure = structure.map_or(0, |structure| structure.get().chars().count());
+    let text = Value::from(text).to_string().chars().count();
+    if text + structure > limits::SAID_CHARS { Err(too_large()) } else { Ok(()) }
 }
 
 /// A text that must be there and may be empty.

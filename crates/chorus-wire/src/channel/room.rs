@@ -1,6 +1,6 @@
 //! Rooms and who is in them: what is asked of `/channels`, and how it answers.
 
-use super::event::{Identity, said, too_large};
+use super::event::{Identity, bounded, said};
 use super::mention::MemberName;
 use super::part;
 use crate::json::{self, Fields};
@@ -282,9 +282,7 @@ impl NewMessage {
         if self.content.is_empty() && self.parts.is_none() {
             return Err(Error::validation("content must not be empty"));
         }
-        let parts = self.parts.as_deref().map_or(0, |parts| parts.get().chars().count());
-        // As JSON, which is how it travels.
-        let content = Value::from(self.content.as_str()).to_string().chars().count();
-        if content + parts > limits::SAID_CHARS { Err(too_large()) } else { Ok(self) }
+        bounded(&self.content, self.parts.as_deref())?;
+        Ok(self)
     }
 }
