@@ -2,7 +2,7 @@
 
 use crate::actors::elsewhere::{Elsewhere, Room, callback};
 use crate::actors::{Answer, Reply, rows};
-use crate::hub::Hub;
+use crate::hub::{Hub, eventually};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -169,6 +169,33 @@ story!(whoever_is_away_for_a_day_is_given_up_aloud_and_catches_up_on_fifty, |hub
     assert_eq!(room.changes().await.pop().as_deref(), Some("oak reachable"));
     assert_eq!(room.said().await.len(), 61, "all of it is in the history");
 });
+
+story!(
+    what_was_trimmed_before_it_was_heard_is_not_caught_up_on,
+    with(|set| set.hub.retain = Some(90 * DAY)),
+    |hub| async {
+        //
+        let (room, other) = (Room::of(&hub, "alice").await, Room::of(&hub, "bob").await);
+        let mut oak = Elsewhere::that(&hub, |turn| if turn == 0 { Reply::json(410, "{}") } else { taken() }).await;
+        room.add("oak", &oak.url()).await;
+        room.says("old").await;
+        assert_eq!(oak.texts(1).await, ["old"]);
+        hub.maintain().await;
+        hub.advance(91 * DAY);
+        other.says("so that there is something newer").await;
+        eventually("the old line is trimmed", async || {
+            hub.maintain().await;
+            room.said().await.is_empty()
+        })
+        .await;
+        room.says("new").await;
+        let body = oak.hears().await;
+        assert_eq!((&body["message"]["content"], missed(&body)), (&json!("new"), Vec::new()));
+        hub.maintain().await;
+        assert!(oak.endpoint.heard_nothing());
+        assert_eq!(room.member("oak").await["unreachable"], false);
+    }
+);
 
 story!(a_catch_up_is_no_larger_than_a_hosting_hub_takes, |hub| async {
     //
