@@ -65,6 +65,10 @@ pub(crate) async fn insert(tx: &Tx<'_>, room: &Room) -> Result<(), DbError> {
 
 /// The room of this public id, unless it is deleted.
 pub(crate) async fn by_public(tx: &Tx<'_>, id: &str) -> Result<Option<Room>, DbError> {
+    // PostgreSQL has no text with this in it, and would fail where nothing is found.
+    if id.contains('\0') {
+        return Ok(None);
+    }
     tx.one(rooms!("and c.public_id = $1"), &[Param::Text(id)]).await?.map(room).transpose()
 }
 

@@ -172,6 +172,10 @@ pub(crate) async fn by_id(tx: &Tx<'_>, id: i64) -> Result<Option<Job>, DbError> 
 }
 
 pub(crate) async fn by_name(tx: &Tx<'_>, job_id: &str) -> Result<Option<Job>, DbError> {
+    // PostgreSQL has no text with this in it, and would fail where nothing is found.
+    if job_id.contains('\0') {
+        return Ok(None);
+    }
     tx.one(select!("where j.job_id = $1"), &[Param::Text(job_id)]).await?.map(job).transpose()
 }
 
