@@ -13,6 +13,8 @@ pub struct Peeked {
     pub events: Vec<Waiting>,
     /// There is more after the last of them.
     pub more: bool,
+    /// The place to go on from, also where nothing was found.
+    pub next: u64,
 }
 
 /// An event as the inbox stream would print it.
@@ -31,18 +33,23 @@ pub async fn peek(who: &Principal, hub: &Hub, since: Option<u64>, limit: usize) 
     let me = who.agent()?.id;
     let (limit, indexed) = (limit.clamp(1, limits::HISTORY_PAGE), hub.store().indexed());
     let after = since.map(|id| i64::try_from(id).unwrap_or(i64::MAX));
-    let page = hub
+    let (page, start) = hub
         .store()
         .read(async move |tx| {
             Ok(match after {
-                Some(after) => log::heard(tx, me, after, indexed, limit).await?,
-                None => messages::unanswered(tx, me, 0, indexed, limit).await?,
+                Some(after) => (log::heard(tx, me, after, indexed, limit).await?, after),
+                None => {
+                    // Before the messages are: what is committed in between comes after it.
+                    let last = log::last(tx).await?;
+                    (messages::unanswered(tx, me, 0, indexed, limit).await?, last)
+                }
             })
         })
         .await?;
+    let next = page.entries.last().map_or(start, |entry| entry.seq) as u64;
     let salt = hub.store().salt;
     let events = page.entries.iter().map(|entry| read(&render::event(entry, salt))).collect::<Result<_>>()?;
-    Ok(Peeked { events, more: !page.whole })
+    Ok(Peeked { events, more: !page.whole, next })
 }
 
 /// From the bytes of the stream, so that both say the same.

@@ -36,14 +36,42 @@ pub async fn history(who: &Principal, hub: &Hub, since: Option<Since>, limit: us
     Ok(entries.into_iter().map(|entry| row(entry, salt)).collect::<std::result::Result<_, _>>()?)
 }
 
-/// The latest messages between this agent and another, oldest first.
-pub async fn conversation(who: &Principal, hub: &Hub, peer: &str, limit: usize) -> Result<Vec<HistoryRow>> {
+/// Messages that were sought, oldest first.
+#[derive(Debug)]
+pub struct Sought {
+    pub rows: Vec<HistoryRow>,
+    /// There are more: after the last of them, or before the first where the latest were asked for.
+    pub more: bool,
+}
+
+/// What this agent sent and received, with `peer` what it said with that one: the first after a place, the latest without.
+pub async fn sought(
+    who: &Principal,
+    hub: &Hub,
+    peer: Option<&str>,
+    since: Option<Since>,
+    limit: usize,
+) -> Result<Sought> {
     let me = who.agent()?.id;
-    let peer = identity::find(hub, &Name::parse("peer", peer)?).await?.ok_or(Code::AgentNotFound)?.id;
+    let peer = match peer {
+        Some(name) => Some(identity::find(hub, &Name::parse("peer", name)?).await?.ok_or(Code::AgentNotFound)?.id),
+        None => None,
+    };
     let (limit, indexed) = (limit.clamp(1, limits::HISTORY_PAGE), hub.store().indexed());
-    let entries = hub.store().read(async move |tx| Ok(messages::between(tx, me, peer, indexed, limit).await?)).await?;
+    let page = hub
+        .store()
+        .read(async move |tx| {
+            let after = match since {
+                None => None,
+                Some(Since::Id(id)) => Some(i64::try_from(id).unwrap_or(i64::MAX)),
+                Some(Since::Instant(at)) => Some(log::before(tx, at).await?),
+            };
+            Ok(messages::sought(tx, me, peer, after, indexed, limit).await?)
+        })
+        .await?;
     let salt = hub.store().salt;
-    Ok(entries.into_iter().map(|entry| row(entry, salt)).collect::<std::result::Result<_, _>>()?)
+    let rows = page.entries.into_iter().map(|entry| row(entry, salt)).collect::<std::result::Result<_, _>>()?;
+    Ok(Sought { rows, more: !page.whole })
 }
 
 fn row(entry: Entry, salt: u32) -> std::result::Result<HistoryRow, DbError> {

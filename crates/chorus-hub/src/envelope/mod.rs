@@ -8,7 +8,7 @@ mod send;
 mod standing;
 
 pub(crate) use forward::record as record_outcome;
-pub use history::{Since, conversation, history};
+pub use history::{Since, Sought, history, sought};
 pub use relay::{Streamed, send_streaming};
 pub use respond::respond;
 pub use crate::identity::Idempotency;

@@ -209,6 +209,11 @@ pub(crate) async fn heard(tx: &Tx<'_>, subject: i64, after: i64, indexed: i64, l
     page(tx, SQL, &params, limit, limits::STREAM_QUEUE_BYTES).await
 }
 
+/// The place of the newest entry, whoever hears it.
+pub(crate) async fn last(tx: &Tx<'_>) -> Result<i64, DbError> {
+    tx.one("select coalesce(max(seq), 0) from log", &[]).await?.map_or(Ok(0), |row| row.int(0))
+}
+
 /// Everything after `after` that operators hear of.
 pub(crate) async fn everything(tx: &Tx<'_>, after: i64, limit: usize) -> Result<Page, DbError> {
     const SQL: &str = "

@@ -83,15 +83,29 @@ pub(crate) async fn unanswered(
     log::page(tx, SQL, &params, limit, limits::HISTORY_BYTES).await
 }
 
-/// The latest messages between two agents, oldest first. Only the newest of `me` are looked through.
-pub(crate) async fn between(
+/// Messages of `me`, those with `peer` where one is named: the first after a place, or the latest; oldest first either way. Of
+/// those with a peer, only so many of `me` are looked through.
+pub(crate) async fn sought(
     tx: &Tx<'_>,
     me: i64,
-    peer: i64,
+    peer: Option<i64>,
+    after: Option<i64>,
     indexed: i64,
     limit: usize,
-) -> Result<Vec<Entry>, DbError> {
-    const SQL: &str = "
+) -> Result<log::Page, DbError> {
+    const FIRST: &str = "
+        select l.seq, l.subject, l.kind, l.actor, s.agent_id, l.at, l.body, l.via, l.delivered_at, r.agent_id
+        from log l join principals s on s.id = l.actor join principals r on r.id = l.subject
+        where l.seq in (
+            select seq from (select seq from parts where who = $1 and class = 0 and seq > $5 order by seq limit $4) i
+            union all
+            select seq from (select seq from parts where who = $1 and class = 1 and seq > $5 order by seq limit $4) o
+            union all
+            select seq from (select seq from log where seq > $6 and kind = 'message' and (subject = $1 or actor = $1)
+                             order by seq limit $4) t)
+        and (cast($2 as bigint) = 0 or (l.subject = $1 and l.actor = $2) or (l.subject = $2 and l.actor = $1))
+        order by l.seq limit $3";
+    const LATEST: &str = "
         select l.seq, l.subject, l.kind, l.actor, s.agent_id, l.at, l.body, l.via, l.delivered_at, r.agent_id
         from log l join principals s on s.id = l.actor join principals r on r.id = l.subject
         where l.seq in (
@@ -101,13 +115,22 @@ pub(crate) async fn between(
             union all
             select seq from (select seq from log where seq > $5 and kind = 'message' and (subject = $1 or actor = $1)
                              order by seq desc limit $4) t)
-        and ((l.subject = $1 and l.actor = $2) or (l.subject = $2 and l.actor = $1))
+        and (cast($2 as bigint) = 0 or (l.subject = $1 and l.actor = $2) or (l.subject = $2 and l.actor = $1))
         order by l.seq desc limit $3";
-    let (limit_at, looked) = (Param::Int(limit as i64), Param::Int(limits::MESSAGES_LOOKED as i64));
-    let params = [Param::Int(me), Param::Int(peer), limit_at, looked, Param::Int(indexed)];
-    let mut entries = log::page(tx, SQL, &params, limit, limits::HISTORY_BYTES).await?.entries;
-    entries.reverse();
-    Ok(entries)
+    let looked = if peer.is_some() { limits::MESSAGES_LOOKED } else { limit };
+    let [me, with, most, looked] = [me, peer.unwrap_or(0), limit as i64, looked as i64].map(Param::Int);
+    match after {
+        Some(after) => {
+            let params = [me, with, most, looked, Param::Int(after), Param::Int(after.max(indexed))];
+            log::page(tx, FIRST, &params, limit, limits::HISTORY_BYTES).await
+        }
+        None => {
+            let params = [me, with, most, looked, Param::Int(indexed)];
+            let mut page = log::page(tx, LATEST, &params, limit, limits::HISTORY_BYTES).await?;
+            page.entries.reverse();
+            Ok(page)
+        }
+    }
 }
 
 /// Settles a message that has `from`; false when it no longer does. A webhook is a delivery, and has a time.

@@ -1,17 +1,19 @@
 //! The tools of the market: find a skill, hire, follow a job, report a result, see what is left.
 
 use super::call::Call;
+use super::page;
 use super::refusal::Refusal;
 use super::tool::{Nature, Said, Verb};
 use chorus_hub::market::{self, jobs};
 use chorus_wire::market::credits::Credits;
 use chorus_wire::market::discover::{Found, Search};
-use chorus_wire::market::job::{Job, JobRequest, JobResult, Jobs, Status};
+use chorus_wire::market::job::{Job, JobRequest, JobResult, Status};
 use chorus_wire::market::transfer::Account;
 use chorus_wire::{Code, limits};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 pub fn verbs() -> Vec<Verb<Call>> {
     vec![
@@ -29,11 +31,12 @@ const DISCOVER: &str = "Search agents for hire by skill, price and reputation, b
 
 const HIRE: &str = "Hire an agent for one skill and pay it in credits when it succeeds. The budget is held at once, never more than it \
     is paid, and all of it comes back on failure or at the deadline. Give a job_id of your own if you may have to repeat the call: the \
-    same job is then asked for once. Returns the job, PENDING: its result comes with market_job, or as a job_result in chorus_inbox.";
+    same job is then asked for once. Returns the job, PENDING: ask for its result with market_job, or with chorus_inbox and `since`, \
+    where it comes as a job_result.";
 
 const JOB: &str = "See where jobs stand: one by its job_id, or the latest you gave (role orchestrator) or were given (role worker). Use it \
-    to fetch a result, and as a worker to find what waits for you (role worker, status PENDING). Returns jobs, newest first; \
-    input_data only where one job is asked for.";
+    to fetch a result, and as a worker to find what waits for you (role worker, status PENDING). Returns jobs, newest first, \
+    and whether there is `more`; input_data only where one job is asked for.";
 
 const RESULT: &str = "Report the result of a job you were hired for: SUCCESS with output_data, and you are paid; or FAILURE with \
     error_message, and the budget goes back. The first report stands. Returns the job as it ended.";
@@ -70,7 +73,8 @@ async fn discover(call: Call, args: DiscoverArgs) -> Result<Said<Found>, Refusal
         max_cost: args.max_cost.as_ref().map(|cost| credits("max_cost", cost)).transpose()?,
         limit: args.limit.unwrap_or(limits::TOOL_PAGE),
     };
-    let found = market::discover(&call.who, &call.doors.hub, search).await?;
+    let mut found = market::discover(&call.who, &call.doors.hub, search).await?;
+    page::first(&mut found.agents);
     Ok(Said::new(format!("{} of {} agents", found.agents.len(), found.total), found))
 }
 
@@ -133,6 +137,17 @@ struct JobArgs {
     /// At most this many; 50 without it.
     #[schemars(range(min = 1, max = limits::JOBS_PAGE))]
     limit: Option<usize>,
+    /// Only jobs older than this one: the job_id of the last that you were shown.
+    #[schemars(length(min = 1, max = 128))]
+    before: Option<String>,
+}
+
+/// Jobs, newest first.
+#[derive(Serialize, ToSchema)]
+struct Listed {
+    jobs: Vec<Job>,
+    /// There may be older ones; go on with `before`.
+    more: bool,
 }
 
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
@@ -152,19 +167,25 @@ enum Standing {
     Failure,
 }
 
-async fn job(call: Call, args: JobArgs) -> Result<Said<Jobs>, Refusal> {
+async fn job(call: Call, args: JobArgs) -> Result<Said<Listed>, Refusal> {
     let (who, hub) = (&call.who, &call.doors.hub);
     if let Some(id) = &args.job_id {
         let job = jobs::standing(who, hub, id).await.map_err(|error| Refusal::from(error).about("job_id"))?;
-        return Ok(Said::new(format!("{id} is {}", job.status.as_str()), Jobs { jobs: vec![job] }));
+        return Ok(Said::new(format!("{id} is {}", job.status.as_str()), Listed { jobs: vec![job], more: false }));
+    }
+    if let Some(before) = &args.before {
+        // Of a stranger's job it is not even said that it is there.
+        jobs::standing(who, hub, before).await.map_err(|error| Refusal::from(error).about("before"))?;
     }
     let role = args.role.map(|role| match role {
         Role::Orchestrator => "orchestrator",
         Role::Worker => "worker",
     });
     let limit = args.limit.unwrap_or(limits::TOOL_PAGE);
-    let found = jobs::list(who, hub, role, args.status.map(Status::as_str), None, limit).await?;
-    Ok(Said::new(format!("{} jobs", found.jobs.len()), found))
+    let found = jobs::list(who, hub, role, args.status.map(Status::as_str), args.before.as_deref(), limit).await?;
+    let (full, mut jobs) = (found.jobs.len() == limit, found.jobs);
+    let more = page::first(&mut jobs) || full;
+    Ok(Said::new(format!("{} jobs", jobs.len()), Listed { jobs, more }))
 }
 
 /// `market_result`
@@ -183,7 +204,8 @@ struct ResultArgs {
     #[schemars(with = "Option<f64>", range(min = 0))]
     #[serde(skip_serializing_if = "Option::is_none")]
     execution_cost: Option<serde_json::Number>,
-    /// How long it took.
+    /// How long it took, in milliseconds.
+    #[schemars(range(min = 0, max = limits::WHOLE_NUMBER))]
     #[serde(skip_serializing_if = "Option::is_none")]
     execution_time_ms: Option<u64>,
     /// Why it failed, in capitals, such as EXECUTION_ERROR.

@@ -27,8 +27,16 @@ struct Resource {
 
 /// What `WWW-Authenticate` says to whoever is refused at `path`.
 pub fn challenge(doors: &Doors, path: &str) -> HeaderValue {
+    if !is_plain(path) {
+        return HeaderValue::from_static("Bearer realm=\"chorus\"");
+    }
     let text = format!("Bearer realm=\"chorus\", resource_metadata=\"{}{WELL_KNOWN}{path}\"", doors.public_url);
     HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("Bearer realm=\"chorus\""))
+}
+
+/// What can stand in a header between quotes, and be the path of a room.
+fn is_plain(path: &str) -> bool {
+    path.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'/'))
 }
 
 fn document(doors: &Doors, path: &str) -> Answer {
@@ -60,8 +68,7 @@ async fn tools(State(doors): State<Doors>) -> Answer {
 #[utoipa::path(get, path = "/.well-known/oauth-protected-resource/mcp/{channel}", tag = "mcp",
     params(("channel" = String, Path)), responses((status = 200, body = Resource)))]
 async fn channel_tools(State(doors): State<Doors>, Segment(channel): Segment) -> Answer {
-    let plain = channel.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
-    if !plain {
+    if !is_plain(&channel) || channel.contains('/') {
         return Err(chorus_wire::Code::NotFound.into());
     }
     document(&doors, &format!("/mcp/{channel}"))

@@ -9,6 +9,7 @@ mod hub;
 mod market;
 mod metadata;
 mod origin;
+mod page;
 mod place;
 mod prompts;
 mod refusal;

@@ -2,7 +2,7 @@
 
 use super::refusal::Refusal;
 use chorus_hub::envelope::Since;
-use chorus_wire::time::Micros;
+use chorus_wire::{limits, time::Micros};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use std::borrow::Cow;
@@ -24,7 +24,7 @@ impl JsonSchema for Place {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": ["integer", "string"], "minimum": 0})
+        json_schema!({"type": ["integer", "string"], "minimum": 0, "maximum": limits::WHOLE_NUMBER})
     }
 }
 

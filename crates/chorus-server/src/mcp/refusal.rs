@@ -21,8 +21,11 @@ impl Refusal {
         Self { code, field: Some(field.into()), message: message.into(), again: false }
     }
 
-    /// The same, where the hub did not say which argument its answer is about.
+    /// The same, where the hub did not say which argument its answer is about. What is our own fault is about none.
     pub fn about(self, field: &str) -> Self {
+        if self.again || self.code == Code::Internal.as_str() {
+            return self;
+        }
         Self { field: self.field.or_else(|| Some(field.to_owned())), ..self }
     }
 
@@ -33,7 +36,7 @@ impl Refusal {
 
     fn worded(&self) -> String {
         match &self.field {
-            Some(field) if !self.message.contains(field.as_str()) => format!("{field}: {}", self.message),
+            Some(field) if !names(&self.message, field) => format!("{field}: {}", self.message),
             Some(_) | None => self.message.clone(),
         }
     }
@@ -55,6 +58,15 @@ impl std::fmt::Display for Refusal {
         write!(f, "{} [{}]", self.worded(), self.code)?;
         if self.again { f.write_str(" The same call may succeed later.") } else { Ok(()) }
     }
+}
+
+/// `text` is not named by `the context`.
+fn names(message: &str, field: &str) -> bool {
+    let inside = |c: char| c.is_alphanumeric() || c == '_';
+    message.match_indices(field).any(|(at, _)| {
+        let (before, after) = (&message[..at], &message[at + field.len()..]);
+        !before.ends_with(inside) && !after.starts_with(inside)
+    })
 }
 
 /// The cause is for the log, as it is when the same failure leaves by HTTP.
@@ -100,6 +112,8 @@ mod tests {
         assert_eq!(said(two), "a: no; b: it is required [ERR_VALIDATION]");
         let named = Refusal::from(Error::validation("receiver_id must be an address"));
         assert_eq!(said(named.about("receiver_id")), "receiver_id must be an address [ERR_VALIDATION]");
+        let near = Refusal::argument("text", "the context is too long");
+        assert_eq!(said(near), "text: the context is too long [ERR_VALIDATION]");
         let frame = FrameError::invalid("payload.query_text", "shorter");
         assert_eq!(said(frame.into()), "query_text must be shorter [field-invalid]");
     }
@@ -108,5 +122,7 @@ mod tests {
     fn what_may_succeed_later_says_so_and_causes_stay_here() {
         let said = Refusal::from(Error::unavailable("the disk is full")).to_string();
         assert!(said.ends_with("may succeed later.") && !said.contains("disk"), "{said}");
+        let ours = Refusal::from(Error::internal("x")).about("job_id").to_string();
+        assert!(!ours.contains("job_id"), "no argument mends our own fault: {ours}");
     }
 }

@@ -1,6 +1,7 @@
 //! What a host can read without calling a tool: the skill text, the directory, a conversation, a channel's history.
 
 use super::call::Call;
+use super::page;
 use crate::envelope::{SKILLS, skill_text};
 use chorus_hub::channel::history::{self, Lines};
 use chorus_hub::{envelope, identity};
@@ -11,6 +12,7 @@ use serde::Serialize;
 
 const SKILL: &str = "chorus://skill/";
 const DIRECTORY: &str = "chorus://directory";
+const FRAMES: &str = "chorus://frames";
 const CONVERSATION: &str = "chorus://conversation/";
 const CHANNEL: &str = "chorus://channel/";
 const HISTORY: &str = "/history";
@@ -26,7 +28,13 @@ pub fn list() -> Vec<Resource> {
         .with_title("Who is here")
         .with_description("The agents of this hub with culture, languages and presence, as JSON")
         .with_mime_type("application/json");
-    SKILLS.iter().map(skill).chain([directory]).collect()
+    let frames = Resource::new(FRAMES, "frames")
+        .with_title("Kinds of frames")
+        .with_description(
+            "What agent_send takes: the kinds of frames, the payload of each, scopes and filters, as JSON",
+        )
+        .with_mime_type("application/json");
+    SKILLS.iter().map(skill).chain([directory, frames]).collect()
 }
 
 pub fn templates() -> Vec<ResourceTemplate> {
@@ -52,13 +60,19 @@ pub async fn read(call: &Call, uri: &str) -> Result<ReadResourceResult, ErrorDat
     } else if uri == DIRECTORY {
         let page = identity::Page { limit: limits::DIRECTORY_PAGE, after: None };
         json(uri, &identity::directory(&call.who, &call.doors.hub, page).await.map_err(|e| refused(uri, e))?)?
+    } else if uri == FRAMES {
+        ResourceContents::text(call.doors.frames.get(), uri).with_mime_type("application/json")
     } else if let Some(peer) = uri.strip_prefix(CONVERSATION) {
         let peer = peer.replace("%40", "@").replace("%7E", "~").replace("%7e", "~");
-        let rows = envelope::conversation(&call.who, &call.doors.hub, &peer, limits::TOOL_PAGE).await;
-        json(uri, &rows.map_err(|e| refused(uri, e))?)?
+        let found = envelope::sought(&call.who, &call.doors.hub, Some(&peer), None, limits::TOOL_PAGE).await;
+        let mut rows = found.map_err(|e| refused(uri, e))?.rows;
+        page::last(&mut rows);
+        json(uri, &rows)?
     } else if let Some(id) = uri.strip_prefix(CHANNEL).and_then(|rest| rest.strip_suffix(HISTORY)) {
         let rows = history::history(&call.who, &call.doors.hub, id, Lines::Before(u64::MAX), limits::TOOL_PAGE).await;
-        json(uri, &rows.map_err(|e| refused(uri, e))?)?
+        let mut rows = rows.map_err(|e| refused(uri, e))?;
+        page::last(&mut rows);
+        json(uri, &rows)?
     } else {
         return Err(missing(uri));
     };

@@ -2,6 +2,7 @@
 
 use super::refusal::Refusal;
 use super::schema;
+use chorus_wire::limits;
 use futures_util::future::{BoxFuture, FutureExt};
 use jsonschema::{ValidationError, Validator, error::ValidationErrorKind};
 use rmcp::ErrorData;
@@ -40,6 +41,9 @@ impl Nature {
     }
 }
 
+/// The line for whoever reads along; what is longer is in the data.
+const LINE_CHARS: usize = 160;
+
 /// How many faults of one call are told: beyond it the whole call is wrong.
 const FAULTS_TOLD: usize = 5;
 
@@ -51,7 +55,11 @@ pub struct Said<T> {
 
 impl<T> Said<T> {
     pub fn new(text: impl Into<String>, data: T) -> Self {
-        Self { text: text.into(), data }
+        let mut text: String = text.into();
+        if let Some((end, _)) = text.char_indices().nth(LINE_CHARS) {
+            text.replace_range(end.., "…");
+        }
+        Self { text, data }
     }
 }
 
@@ -107,7 +115,22 @@ impl<C: Send + 'static> Verb<C> {
                 given.insert((*meant).to_owned(), value);
             }
         }
+        for (name, value) in &mut given {
+            if self.is_whole(name)
+                && let Some(whole) = value.as_f64().filter(|_| value.is_f64()).and_then(whole)
+            {
+                *value = whole;
+            }
+        }
         Value::Object(given)
+    }
+
+    fn is_whole(&self, argument: &str) -> bool {
+        let schema = self.tool.input_schema.get("properties").and_then(|all| all.get(argument)?.get("type"));
+        match schema {
+            Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "integer"),
+            kind => kind.is_some_and(|kind| kind == "integer"),
+        }
     }
 
     /// What the arguments are refused for, by name; several at once, so that one more call mends them all.
@@ -115,6 +138,12 @@ impl<C: Send + 'static> Verb<C> {
         let faults = self.takes.as_ref()?.iter_errors(given).take(FAULTS_TOLD);
         faults.map(|fault| named(&fault)).reduce(Refusal::and)
     }
+}
+
+/// `5.0` is an integer to a schema, and to some models the way to write one.
+fn whole(number: f64) -> Option<Value> {
+    let exact = number.fract() == 0.0 && number.abs() <= limits::WHOLE_NUMBER as f64;
+    exact.then(|| Value::from(number as i64))
 }
 
 fn named(fault: &ValidationError<'_>) -> Refusal {

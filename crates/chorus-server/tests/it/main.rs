@@ -54,6 +54,7 @@ mod market_retention;
 mod market_skills;
 mod mcp_frame;
 mod mcp_host;
+mod mcp_hostile;
 mod mcp_hub;
 mod mcp_protocol;
 mod mcp_room;

@@ -92,6 +92,11 @@ impl Host {
         self
     }
 
+    /// What a tool takes.
+    pub fn schema(&self, name: &str) -> &Value {
+        &self.tools[name]["inputSchema"]
+    }
+
     pub fn names(&self) -> Vec<&str> {
         self.tools.keys().map(String::as_str).collect()
     }
@@ -113,6 +118,8 @@ impl Host {
             }
             for (argument, schema) in tool["inputSchema"]["properties"].as_object().unwrap() {
                 assert!(schema["description"].is_string(), "{name}.{argument} says nothing");
+                let whole = schema["type"].to_string().contains("integer");
+                assert!(!whole || schema["maximum"].is_number(), "{name}.{argument} has no bound");
             }
             self.call(name, json!({"surely_not": 1})).await.refused("surely_not");
         }

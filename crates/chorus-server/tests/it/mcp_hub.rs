@@ -186,7 +186,7 @@ story!(a_host_reads_the_guide_the_directory_and_a_conversation, |hub| async {
         let listed = host.result("resources/list", json!({})).await;
         let uris: Vec<&str> =
             listed["resources"].as_array().unwrap().iter().map(|one| one["uri"].as_str().unwrap()).collect();
-        assert_eq!(uris, ["chorus://skill/en", "chorus://skill/zh-CN", "chorus://directory"]);
+        assert_eq!(uris, ["chorus://skill/en", "chorus://skill/zh-CN", "chorus://directory", "chorus://frames"]);
         for uri in uris {
             let read = host.result("resources/read", json!({"uri": uri})).await;
             assert_eq!(read["contents"][0]["uri"], uri);

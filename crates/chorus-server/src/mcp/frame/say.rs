@@ -54,7 +54,7 @@ async fn say(call: &Call, voice: &Voice, kind: Kind, payload: Value) -> Result<S
 struct SendArgs {
     /// One of the fifteen kinds of frames, such as peer_diagnostic_request.
     kind: String,
-    /// The payload of that kind; its shapes are in /.well-known/chorus.json under capabilities.frames.
+    /// The payload of that kind; its shape is in the resource chorus://frames.
     payload: Map<String, Value>,
     /// After how many milliseconds the frame is stale.
     #[schemars(range(min = 1, max = limits::WHOLE_NUMBER))]

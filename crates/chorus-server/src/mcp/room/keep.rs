@@ -57,7 +57,7 @@ struct ReadArgs {
     #[schemars(length(min = 1, max = limits::SLUG_OCTETS))]
     slug: String,
     /// An older version; the newest without it.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = limits::WHOLE_NUMBER))]
     version: Option<u64>,
 }
 
@@ -94,7 +94,7 @@ struct EditArgs {
     #[schemars(length(min = 1, max = limits::SLUG_OCTETS))]
     slug: String,
     /// The version you read, which must still be the newest.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = limits::WHOLE_NUMBER))]
     version: u64,
     /// The whole new text; or leave it out and give find and replace.
     #[schemars(length(max = limits::ARTIFACT_BYTES))]
