@@ -143,7 +143,8 @@ fn of_status(status: u16) -> FrameCode {
         400 => FrameCode::FieldInvalid,
         401 => FrameCode::Unauthenticated,
         403 => FrameCode::Forbidden,
-        404 => FrameCode::NotFound,
+        // Of callbacks, which no frame goes to; its nearest word here.
+        404 | 410 => FrameCode::NotFound,
         405 => FrameCode::MethodNotAllowed,
         408 => FrameCode::RequestTimeout,
         409 => FrameCode::Conflict,
