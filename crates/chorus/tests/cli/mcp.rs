@@ -230,6 +230,7 @@ fn with_the_hub_away_it_stays_and_every_call_says_so() {
         let result = host.call(name, json!({}));
         assert_eq!(result["isError"], true);
         assert!(last_text(&result).contains("cannot reach http://127.0.0.1:1"), "{result}");
+        assert!(!last_text(&result).contains("Nothing was done"), "whoever hears no answer does not know: {result}");
     }
     assert_eq!(host.end().0, Some(0));
 }

@@ -111,7 +111,11 @@ fn instrument(host: &str) -> String {
 /// What a model reads when no tool ran, with what its user can do about it.
 fn sorry(fail: &Fail) -> String {
     let what = match fail.exit() {
-        Exit::Transport => "Nothing was done. Tell your user that the Chorus hub is away, and try again later.",
+        // An answer that got lost may be that of a message that was sent.
+        Exit::Transport => {
+            "Tell your user that the Chorus hub is away, and try again later; if the call was to change something, look \
+             first whether it did."
+        }
         Exit::NotRegistered => "Nothing was done. Your user has to run: chorus register",
         Exit::Usage | Exit::Refused => "Nothing was done.",
     };
