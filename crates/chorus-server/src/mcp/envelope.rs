@@ -153,7 +153,10 @@ async fn inbox(call: Call, args: InboxArgs) -> Result<Said<Inbox>, Refusal> {
     let acknowledged = args.acknowledge.unwrap_or_default();
     for (place, trace_id) in acknowledged.iter().enumerate() {
         let answered = envelope::respond(&call.who, &call.doors.hub, trace_id, ReceiverReply::ok()).await;
-        answered.map_err(|error| Refusal::from(error).about(&format!("acknowledge[{place}]")))?;
+        answered.map_err(|error| {
+            let refusal = Refusal::from(error).about(&format!("acknowledge[{place}]"));
+            if place == 0 { refusal } else { refusal.but("those before it are acknowledged") }
+        })?;
     }
     let peeked = delivery::peek(&call.who, &call.doors.hub, since, args.limit.unwrap_or(limits::TOOL_PAGE)).await?;
     let mut events: Vec<InboxEvent> =

@@ -29,6 +29,11 @@ impl Refusal {
         Self { field: self.field.or_else(|| Some(field.to_owned())), ..self }
     }
 
+    /// What was done all the same.
+    pub fn but(self, done: &str) -> Self {
+        Self { message: format!("{}; {done}", self.message), ..self }
+    }
+
     /// Two of them in one sentence.
     pub fn and(self, other: Self) -> Self {
         Self { message: format!("{}; {}", self.worded(), other.worded()), field: None, ..self }

@@ -154,6 +154,10 @@ live_story!(whoever_claims_second_is_told_who_came_first, |hub| async {
     hub.advance(std::time::Duration::from_secs(60));
     assert_eq!(claim("src", "s4").await["others"], json!([]), "FRM-27: all have run out");
 
+    claim("own", "s5").await;
+    assert_eq!(claim("own", "s5").await["others"], json!([]), "nobody stands in its own way");
+    assert_eq!(claim("own", "s6").await["others"].as_array().unwrap().len(), 2);
+
     let racing: Vec<_> = (0..6)
         .map(|n| {
             let host = host.clone();

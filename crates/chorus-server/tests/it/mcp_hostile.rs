@@ -109,6 +109,8 @@ story!(an_empty_inbox_says_from_where_receipts_and_results_are_heard, |hub| asyn
     assert_eq!((&empty["events"], &empty["more"]), (&json!([]), &json!(false)));
     let sent = from.call("chorus_send", json!({"receiver_id": "bob", "text": "after"})).await.data();
     to.call("chorus_inbox", json!({"acknowledge": [sent["trace_id"]]})).await.data();
+    let said = to.call("chorus_inbox", json!({"acknowledge": [sent["trace_id"], "none"]})).await;
+    assert!(said.refused("acknowledge[1]").contains("those before it are acknowledged"), "{said:?}");
     let heard = from.call("chorus_inbox", json!({"since": empty["next_since"]})).await.data();
     assert_eq!(heard["events"].as_array().unwrap().len(), 1, "{heard}");
     assert_eq!(

@@ -82,6 +82,7 @@ async fn acquire(call: Call, args: AcquireArgs) -> Result<Said<Claimed>, Refusal
     let mut others = held::standing(&call, &speaker, &resource).await?;
     let mine = others.iter().position(|claim| claim.lease_id.eq_ignore_ascii_case(&lease_id));
     others.truncate(mine.unwrap_or(others.len()));
+    others.retain(|claim| !claim.is_of(&speaker));
     let text = match others.first() {
         Some(first) => {
             format!("{} has claimed {} before you, until {}", first.holder, first.resource, first.expires_at)

@@ -24,6 +24,16 @@ pub struct Held {
     pub intent: Option<String>,
     #[schema(value_type = String, format = DateTime)]
     pub expires_at: Micros,
+    /// The session that claimed it, where its frame says so.
+    #[serde(skip)]
+    basis: String,
+}
+
+impl Held {
+    /// Whether this very session made it.
+    pub fn is_of(&self, speaker: &Speaker) -> bool {
+        self.holder == speaker.handle.as_str() && speaker.basis().is_some_and(|here| self.basis == here)
+    }
 }
 
 /// The claims that stand in the way of `resource`, the first one first; what is older than the ring is forgotten.
@@ -66,8 +76,8 @@ fn hear(claims: &mut Vec<Held>, kind: Kind, frame: &str) {
         (true, _, known) => {
             let Some(at) = Micros::parse(&text(&frame["created_at"])) else { return };
             let intent = payload["intent"].as_str().filter(|intent| !intent.is_empty()).map(str::to_owned);
-            let claim =
-                Held { holder, resource: text(&payload["resource"]), lease_id, intent, expires_at: at.plus(span) };
+            let (resource, basis) = (text(&payload["resource"]), text(&frame["provenance_basis"]));
+            let claim = Held { holder, resource, lease_id, intent, expires_at: at.plus(span), basis };
             match known {
                 Some(place) => claims[place] = claim,
                 None => claims.push(claim),

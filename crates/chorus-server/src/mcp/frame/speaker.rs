@@ -74,6 +74,12 @@ impl Speaker {
         self.session.as_ref().map_or_else(|| UNNAMED.to_owned(), Ident::to_string)
     }
 
+    /// Which session it is, for those who may know: others need not (FRM-111).
+    pub fn basis(&self) -> Option<String> {
+        let own = self.scope.names() == &self.handle;
+        self.session.as_ref().filter(|_| own).map(|session| format!("session:{}@{session}", self.instrument))
+    }
+
     /// Submits a frame with honest words about itself: a model made it with a tool, and nothing was checked (FRM-14…19).
     pub async fn submit(
         &self,
@@ -82,12 +88,7 @@ impl Speaker {
         payload: Value,
         ttl_ms: Option<u64>,
     ) -> Result<Submitted, Refusal> {
-        let own = self.scope.names() == &self.handle;
-        // Others need not know which of our sessions it was (FRM-111).
-        let basis = match &self.session {
-            Some(session) if own => format!("session:{}@{session}", self.instrument),
-            Some(_) | None => "tool-call".to_owned(),
-        };
+        let basis = self.basis().unwrap_or_else(|| "tool-call".to_owned());
         let mut frame = json!({
             "envelope_version": ENVELOPE_VERSION,
             "frame_id": clock::new_id(),
