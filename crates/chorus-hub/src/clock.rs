@@ -15,6 +15,8 @@ pub struct Clock(Kind);
 enum Kind {
     System,
     Held(Arc<AtomicI64>),
+    /// The machine's clock and what it is wrong by.
+    Led(Arc<AtomicI64>),
 }
 
 impl Clock {
@@ -27,23 +29,44 @@ impl Clock {
         Self(Kind::Held(Arc::new(AtomicI64::new(at.0))))
     }
 
+    /// The machine's clock as if it went this much ahead, or behind.
+    pub fn off_by(micros: i64) -> Self {
+        Self(Kind::Led(Arc::new(AtomicI64::new(micros))))
+    }
+
+    /// The same clock, which may be set right: hubs that share a database go by its clock, so that one that is a minute ahead
+    /// takes nobody's lease away.
+    pub(crate) fn led(self) -> Self {
+        match self.0 {
+            Kind::System => Self::off_by(0),
+            Kind::Held(_) | Kind::Led(_) => self,
+        }
+    }
+
+    /// It is now this late. A held clock is the test's alone.
+    pub(crate) fn follow(&self, now: Micros) {
+        match &self.0 {
+            Kind::System | Kind::Held(_) => {}
+            Kind::Led(by) => {
+                by.fetch_add(now.0 - self.now().0, Ordering::SeqCst);
+            }
+        }
+    }
+
     /// Moves a held clock, and every clone of it; the machine's clock is nobody's to move.
     pub fn advance(&self, by: Duration) {
         match &self.0 {
-            Kind::System => {}
+            Kind::System | Kind::Led(_) => {}
             Kind::Held(at) => {
                 at.fetch_add(by.as_micros() as i64, Ordering::SeqCst);
             }
         }
     }
 
-    #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the machine's clock")]
     pub fn now(&self) -> Micros {
         match &self.0 {
-            Kind::System => {
-                let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-                Micros(since.map_or(0, |d| d.as_micros() as i64))
-            }
+            Kind::System => machine(),
+            Kind::Led(by) => Micros(machine().0 + by.load(Ordering::SeqCst)),
             Kind::Held(at) => Micros(at.load(Ordering::SeqCst)),
         }
     }
@@ -52,7 +75,7 @@ impl Clock {
     pub fn steady(&self) -> Duration {
         static START: OnceLock<Instant> = OnceLock::new();
         match &self.0 {
-            Kind::System => START.get_or_init(Instant::now).elapsed(),
+            Kind::System | Kind::Led(_) => START.get_or_init(Instant::now).elapsed(),
             Kind::Held(at) => Duration::from_micros(at.load(Ordering::SeqCst).unsigned_abs()),
         }
     }
@@ -61,6 +84,12 @@ impl Clock {
     pub fn request_id(&self) -> String {
         format!("{:016x}", rand::random::<u64>())
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the one place that reads the machine's clock")]
+fn machine() -> Micros {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    Micros(since.map_or(0, |d| d.as_micros() as i64))
 }
 
 /// A new secret: `prefix` and 32 hex digits, 128 bits of the system's randomness.

@@ -1,14 +1,15 @@
 //! The hub: its settings and the rooms behind it.
 
-use crate::bus::{Bus, Local};
+use crate::bus::{Bus, Local, Mesh};
 use crate::channel::seal::Seal;
 use crate::delivery::Ending;
 use crate::delivery::outgoing::{Outgoing, Policy};
 use crate::delivery::pool::{self, Pool};
 use crate::frame::Frames;
 use crate::identity::Keyring;
+use crate::joined::Joined;
 use crate::market::liveness::Liveness;
-use crate::store::{Entry, Store, Terms, log};
+use crate::store::{Entry, Publish, Store, Terms, log};
 use crate::{Clock, Result, ops};
 use chorus_wire::market::credits::Credits;
 use chorus_wire::secret::Secret;
@@ -23,6 +24,8 @@ pub struct Options {
     pub data_dir: PathBuf,
     /// `postgres://…`; without it the database is a file in `data_dir`.
     pub database: Option<Secret>,
+    /// `nats://…`, which hubs that share a database need; without it this hub has its database alone.
+    pub bus: Option<Secret>,
     /// The host part that short names stand for.
     pub host_name: String,
     pub operator_keys: Vec<Secret>,
@@ -49,6 +52,7 @@ impl Options {
         Self {
             data_dir: data_dir.into(),
             database: None,
+            bus: None,
             host_name: "chorus".into(),
             operator_keys: Vec::new(),
             max_agents: None,
@@ -72,6 +76,7 @@ struct Rooms {
     options: Options,
     store: Store,
     bus: Arc<dyn Bus>,
+    mesh: Option<Arc<Mesh>>,
     keyring: Keyring,
     outgoing: Outgoing,
     pool: Pool,
@@ -86,15 +91,29 @@ struct Rooms {
 
 impl Hub {
     /// Opens the store (creating or migrating it), takes the lock on the data directory, starts the background work.
-    pub async fn open(options: Options) -> std::result::Result<Self, StartError> {
-        let bus = Arc::new(Local::new());
-        let store =
-            Store::open(&options.data_dir, options.database.as_ref(), options.clock.clone(), bus.clone()).await?;
+    pub async fn open(mut options: Options) -> std::result::Result<Self, StartError> {
+        if options.bus.is_some() && options.database.is_none() {
+            return Err(StartError::Bus(
+                "hubs that share a bus share a database: it needs --database postgres://…".into(),
+            ));
+        }
+        if options.bus.is_some() && options.seal_key_file.is_none() {
+            let said = "hubs that share a bus share what they have sealed: it needs --seal-key-file, the same for all";
+            return Err(StartError::Bus(said.into()));
+        }
+        if options.bus.is_some() {
+            options.clock = options.clock.led();
+        }
+        let (alone, mesh) = (Arc::new(Local::new()), options.bus.as_ref().map(|_| Mesh::new()));
+        let bus: Arc<dyn Bus> = mesh.as_ref().map_or_else(|| alone.clone() as Arc<dyn Bus>, |mesh| mesh.clone());
+        let publish: Arc<dyn Publish> = mesh.as_ref().map_or_else(|| alone.clone() as _, |mesh| mesh.clone() as _);
+        let store = Store::open(&options.data_dir, options.database.as_ref(), options.clock.clone(), publish).await?;
         let refused = |e: chorus_wire::Error| StartError::Store {
             what: "the database could not be read".into(),
             cause: e.cause.unwrap_or(e.message),
         };
-        bus.opened(store.salt, store.newest().await.map_err(refused)?);
+        let newest = store.newest().await.map_err(refused)?;
+        mesh.as_ref().map_or_else(|| alone.opened(store.salt, newest), |mesh| mesh.opened(store.salt, newest));
         let seal = Seal::take(&options.data_dir, options.seal_key_file.as_deref())?;
         let public_url = options.public_url.trim_end_matches('/').to_owned();
         store.go_by(Terms { public_url, agent_turns: options.agent_turns });
@@ -110,6 +129,7 @@ impl Hub {
             options,
             store,
             bus,
+            mesh,
             keyring,
             outgoing,
             pool: Pool::default(),
@@ -120,9 +140,16 @@ impl Hub {
             opened,
             ready: Mutex::default(),
         }));
+        hub.join().await?;
         ops::maintenance::recover(&hub).await.map_err(refused)?;
         ops::maintenance::start(&hub);
         Ok(hub)
+    }
+
+    async fn join(&self) -> std::result::Result<(), StartError> {
+        let (Some(mesh), Some(url)) = (self.mesh(), &self.options().bus) else { return Ok(()) };
+        let behind = Box::new(Joined(self.downgrade()));
+        mesh.join(url, self.store().salt, behind).await.map_err(StartError::Bus)
     }
 
     pub fn options(&self) -> &Options {
@@ -139,6 +166,39 @@ impl Hub {
 
     pub(crate) fn bus(&self) -> &dyn Bus {
         &*self.0.bus
+    }
+
+    /// The other hubs of this database; nothing when it has none.
+    pub(crate) fn mesh(&self) -> Option<&Arc<Mesh>> {
+        self.0.mesh.as_ref()
+    }
+
+    /// How many other hubs this one knows.
+    pub fn others(&self) -> usize {
+        self.mesh().map_or(0, |mesh| mesh.others())
+    }
+
+    /// The agent was heard, and every hub knows it.
+    pub(crate) async fn heard(&self, agent: i64) {
+        if self.was_heard(agent) {
+            self.bus().told().await;
+        }
+    }
+
+    /// The agent was heard; true when other hubs are being told.
+    pub(crate) fn was_heard(&self, agent: i64) -> bool {
+        let tell = self.liveness().beat(agent, self.clock().steady()) && self.mesh().is_some();
+        if let Some(mesh) = self.mesh().filter(|_| tell) {
+            mesh.heard(agent, Some(self.clock().steady()));
+        }
+        tell
+    }
+
+    /// The agent's endpoint refused a job.
+    pub(crate) fn refused(&self, agent: i64) {
+        if let Some(mesh) = self.mesh() {
+            mesh.heard(agent, None);
+        }
     }
 
     pub(crate) fn keyring(&self) -> &Keyring {
@@ -200,7 +260,7 @@ impl Hub {
     }
 
     /// A hold on the hub that does not keep it open: for background work.
-    pub(crate) fn downgrade(&self) -> impl Fn() -> Option<Hub> + Send + 'static {
+    pub(crate) fn downgrade(&self) -> impl Fn() -> Option<Hub> + Send + Sync + 'static {
         let weak = Arc::downgrade(&self.0);
         move || weak.upgrade().map(Hub)
     }
@@ -215,6 +275,9 @@ impl Hub {
     pub async fn close(&self) {
         self.drain();
         self.store().close().await;
+        if let Some(mesh) = self.mesh() {
+            mesh.leave().await;
+        }
     }
 
     /// Trims what is past its time and posts what is due, now and completely; the hub does both by itself all the time.
@@ -231,4 +294,6 @@ pub enum StartError {
     Locked(String),
     #[error("{what}: {cause}")]
     Store { what: String, cause: String },
+    #[error("the bus: {0}")]
+    Bus(String),
 }

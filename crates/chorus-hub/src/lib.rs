@@ -8,6 +8,7 @@ pub mod envelope;
 pub mod frame;
 pub mod hub;
 pub mod identity;
+mod joined;
 pub mod market;
 pub mod ops;
 mod store;

@@ -54,7 +54,7 @@ impl Door {
 
 async fn tell(mut socket: TcpStream, answer: String) -> std::io::Result<()> {
     // Clients take an answer that comes before their question for a broken connection.
-    socket.readable().await?;
+    socket.peek(&mut [0]).await?;
     socket.write_all(answer.as_bytes()).await?;
     socket.shutdown().await?;
     let mut said = socket.take(UNREAD);

@@ -283,3 +283,16 @@ pub const FILES: usize = 200;
 pub const FILES_BYTES: usize = 64 * 1024 * 1024;
 /// A call of a channel's tools: the largest file as base64, and the words around it.
 pub const ROOM_TOOL_BYTES: usize = FILE_BYTES / 3 * 4 + 64 * 1024;
+
+/// What one hub waits for another: answers come within milliseconds, and a hub that is cut off must not hold up a send.
+pub const BUS_WAIT: Duration = Duration::from_secs(1);
+/// A hub that has not been heard for this long is taken for gone.
+pub const PEER_SILENT: Duration = Duration::from_secs(2);
+/// How often a hub looks for what others wrote when nobody rings: nothing waits longer than this for a lost word.
+pub const TAIL_EVERY: Duration = Duration::from_millis(300);
+/// A hub that could not look for this long trusts nothing it remembers: a key taken back elsewhere is dead within a second.
+pub const TAIL_STALE: Duration = Duration::from_millis(900);
+/// How soon a stream looks again when the log could not be read.
+pub const LOG_AGAIN: Duration = Duration::from_millis(500);
+/// The frames that hubs keep together for those who come back, in bytes; as much as the rings of one hub hold.
+pub const TAPE_BYTES: i64 = RINGS_BYTES as i64;

@@ -1,12 +1,23 @@
 //! Who must hear of it now: the live streams of each subject. It never carries the only copy of anything durable (law 4).
 
 mod local;
+mod mesh;
+mod nats;
+mod peers;
+mod reel;
+mod words;
 
 pub(crate) use local::Local;
+pub(crate) use mesh::Mesh;
+pub(crate) use words::Question;
 
 use crate::delivery::{Ending, Queue};
 use crate::store::Publish;
+use bytes::Bytes;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Whose entries a stream hears.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,4 +46,35 @@ pub(crate) trait Bus: Publish {
     /// Ends every stream and refuses new ones.
     fn drain(&self);
     fn draining(&self) -> bool;
+
+    /// Streams or sessions of the subject came or went here: other hubs will know.
+    fn changed(&self, _subject: i64) {}
+    /// Over when the other hubs know what changed up to now, or do not answer.
+    fn told(&self) -> BoxFuture<'_, ()> {
+        std::future::ready(()).boxed()
+    }
+    /// Whether what this hub remembers of the database is true: nobody else writes, or it has just looked.
+    fn is_current(&self) -> bool {
+        true
+    }
+}
+
+/// What the bus needs of the hub it belongs to.
+pub(crate) trait Behind: Send + Sync {
+    /// What this notice of a write, made here or elsewhere, says is no longer true.
+    fn forget(&self, notice: &str);
+    /// An agent was heard at another hub so long ago, or refused a job there.
+    fn heard(&self, agent: i64, ago: Option<Duration>);
+    /// The hub's own clock of waits.
+    fn steady(&self) -> Duration;
+    /// Streams here took these messages, which their senders call queued.
+    fn delivered(&self, seqs: Vec<i64>);
+    /// All principals with frame sessions here, and how many.
+    fn sessions(&self) -> Vec<(i64, u32)>;
+    fn sessions_of(&self, principal: i64) -> u32;
+    fn answer(&self, question: Question) -> BoxFuture<'_, Bytes>;
+    /// The memory that all hubs share of the last frames begins at this place, or was lost and begins anew.
+    fn begin(&self, epoch: u64, floor: u64);
+    /// The next frame in it.
+    fn frame(&self, place: u64, payload: &[u8]);
 }

@@ -7,7 +7,7 @@ use crate::delivery::Ending;
 use crate::identity::{self, Agent};
 use crate::ops::happened;
 use crate::store::channels::{self, Member};
-use crate::store::{Txn, principals};
+use crate::store::{Notice, Txn, principals};
 use crate::{Hub, Principal, Result};
 use chorus_wire::channel::mention::{self, MemberName};
 use chorus_wire::channel::room::{Deliver, Invited, Member as Shown, NewMember, Removed, Via};
@@ -112,6 +112,7 @@ async fn expel(txn: &mut Txn<'_>, seat: &Seat, member: &Member) -> Result<()> {
         return Err(Error::new(Code::Conflict, "the owner stays as long as the channel; delete the channel instead"));
     }
     channels::leave(&txn.tx, member.id, txn.now()).await?;
+    txn.notice(&Notice::ended([member.id], Ending::Removed));
     let change = if itself { Change::Left } else { Change::Removed };
     tell(txn, &seat.room, &seat.speaker(), member, change)?;
     let data = json!({"channel_id": &*seat.room.public_id, "name": member.name});
@@ -119,16 +120,13 @@ async fn expel(txn: &mut Txn<'_>, seat: &Seat, member: &Member) -> Result<()> {
     Ok(())
 }
 
-/// The agent is unregistered: it leaves every room, and its own are the operators' from here on. What is to be ended after
-/// the commit comes back.
-pub(crate) async fn depart(txn: &mut Txn<'_>, agent: i64) -> Result<Vec<i64>> {
-    let places = channels::places(&txn.tx, agent).await?;
-    for member in &places {
+/// The agent is unregistered: it leaves every room, and its own are the operators' from here on.
+pub(crate) async fn depart(txn: &mut Txn<'_>, agent: i64) -> Result<()> {
+    for member in &channels::places(&txn.tx, agent).await? {
         channels::leave(&txn.tx, member.id, txn.now()).await?;
         if let Some(room) = channels::by_id(&txn.tx, member.channel).await? {
             tell(txn, &room, &Speaker::hub(), member, Change::Left)?;
         }
     }
-    channels::disown(&txn.tx, agent).await?;
-    Ok(places.iter().map(|member| member.id).collect())
+    Ok(channels::disown(&txn.tx, agent).await?)
 }

@@ -4,7 +4,7 @@ use super::say::Speaker;
 use crate::delivery::Ending;
 use crate::ops::happened;
 use crate::store::channels::{self, Member, Room};
-use crate::store::{Tx, Txn, artifacts, principals};
+use crate::store::{Notice, Tx, Txn, artifacts, principals};
 use crate::{Hub, Principal, Result, clock, identity::Agent};
 use chorus_wire::channel::mention::MemberName;
 use chorus_wire::channel::room::{Channel, ChannelChange, Deleted, Deliver, NewChannel, Via};
@@ -191,6 +191,7 @@ pub async fn delete(who: &Principal, hub: &Hub, id: &str) -> Result<Deleted> {
             channels::bury(&txn.tx, seat.room.id, txn.now()).await?;
             artifacts::forget(&txn.tx, seat.room.id).await?;
             happened(txn, "channel_deleted", &json!({"channel_id": &*seat.room.public_id}));
+            txn.notice(&Notice::ended([seat.room.id], Ending::ChannelDeleted));
             Ok(seat.room.id)
         })
         .await?;

@@ -117,7 +117,7 @@ pub(crate) async fn open(hub: &Hub, topic: Topic, since: Option<i64>, connected:
         return Err(Error::unavailable("the hub is stopping"));
     }
     let queue = Arc::<Queue>::default();
-    let newest = hub.bus().subscribe(topic, queue.clone()).ok_or(Code::TooManyStreams)?;
+    let mut newest = hub.bus().subscribe(topic, queue.clone()).ok_or(Code::TooManyStreams)?;
     let mut feed = Logged {
         hub: hub.clone(),
         topic,
@@ -130,6 +130,11 @@ pub(crate) async fn open(hub: &Hub, topic: Topic, since: Option<i64>, connected:
         opening: Some(sse::opening("connected", connected)),
         waited: Vec::new(),
     };
+    if since.is_none() && hub.mesh().is_some() {
+        // What another hub wrote may not be known here yet, and came before this stream all the same.
+        newest = newest.max(hub.store().newest().await?);
+        feed.cursor = newest;
+    }
     if feed.cursor > newest {
         let newest = hub.store().newest().await?;
         if feed.cursor > newest {
@@ -139,6 +144,8 @@ pub(crate) async fn open(hub: &Hub, topic: Topic, since: Option<i64>, connected:
             feed.opening = Some(sse::opening_at("connected", Cursor::log(newest as u64), connected));
         }
     }
+    // From here on a send through any hub finds this stream.
+    hub.bus().told().await;
     // The hub may have begun to stop between the question and the subscription.
     if hub.bus().draining() { Err(Error::unavailable("the hub is stopping")) } else { Ok(Feed(Source::Log(feed))) }
 }
@@ -157,6 +164,12 @@ impl Logged {
                 match self.page().await {
                     Ok(events) if events.is_empty() => {}
                     Ok(events) => return Next::Events(events),
+                    // A database that is away for a while ends no stream that shares it with other hubs: they have the
+                    // same trouble.
+                    Err(error) if self.hub.mesh().is_some() && error.code == Code::Unavailable => {
+                        tracing::debug!(cause = error.cause, "a stream waits for the log");
+                        tokio::time::sleep(limits::LOG_AGAIN).await;
+                    }
                     Err(error) => {
                         tracing::warn!(%error, cause = error.cause, "a stream could not read the log");
                         return Next::Ended(Ending::Unavailable);
@@ -190,7 +203,9 @@ impl Logged {
             .store()
             .read(async move |tx| {
                 Ok(match topic {
-                    Topic::Subject(subject) | Topic::Room(subject) => log::heard(tx, subject, after, indexed, limits::REPLAY_PAGE).await?,
+                    Topic::Subject(subject) | Topic::Room(subject) => {
+                        log::heard(tx, subject, after, indexed, limits::REPLAY_PAGE).await?
+                    }
                     Topic::Activity => log::everything(tx, after, limits::REPLAY_PAGE).await?,
                 })
             })
@@ -249,7 +264,7 @@ impl Drop for Logged {
         }
         // an open inbox is being there, up to its last moment.
         if let Topic::Subject(subject) = self.topic {
-            self.hub.liveness().beat(subject, self.hub.clock().steady());
+            self.hub.was_heard(subject);
         }
     }
 }

@@ -37,6 +37,19 @@ impl Ending {
             Ending::ChannelDeleted => "channel_deleted",
         }
     }
+
+    /// The ending of this reason; other hubs say it so.
+    pub(crate) fn parse(reason: &str) -> Option<Self> {
+        const ALL: [Ending; 6] = [
+            Ending::Shutdown,
+            Ending::KeyRotated,
+            Ending::Unregistered,
+            Ending::Unavailable,
+            Ending::Removed,
+            Ending::ChannelDeleted,
+        ];
+        ALL.into_iter().find(|ending| ending.reason() == reason)
+    }
 }
 
 impl Ending {

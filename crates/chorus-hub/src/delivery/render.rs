@@ -24,7 +24,7 @@ pub(crate) fn event(entry: &Entry, salt: u32) -> Bytes {
         }
         // what a service delivered, and nothing around it.
         Kind::Channel | Kind::Job | Kind::JobResult => sse::event(entry.kind.as_str(), id, &entry.body),
-        Kind::Activity => sse::event("activity", id, &entry.body),
+        Kind::Activity | Kind::Notice => sse::event(entry.kind.as_str(), id, &entry.body),
         Kind::Said => sse::event("message", id, &line(entry)),
         Kind::ToolCall | Kind::ToolResult | Kind::Status | Kind::Fault | Kind::Member => {
             sse::event(entry.kind.as_str(), id, &line(entry))
@@ -72,7 +72,7 @@ pub(crate) fn activity(entry: &Entry, salt: u32) -> Vec<Activity> {
             Err(_) => Vec::new(),
         },
         // A job is its parties' business, and what is said in a channel its members'.
-        Kind::Receipt | Kind::Channel | Kind::Job | Kind::JobResult => Vec::new(),
+        Kind::Receipt | Kind::Channel | Kind::Job | Kind::JobResult | Kind::Notice => Vec::new(),
         Kind::Said | Kind::ToolCall | Kind::ToolResult | Kind::Status | Kind::Fault | Kind::Member => Vec::new(),
     }
 }

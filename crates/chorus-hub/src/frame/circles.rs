@@ -1,7 +1,7 @@
 //! What is known of who may address whom: looked up once, remembered until a commit changes it.
 
 use super::reach::Target;
-use crate::store::{Txn, accords, grants, orgs};
+use crate::store::{Notice, Txn, accords, grants, orgs};
 use crate::{Hub, Result};
 use chorus_wire::frame::org::Reaches;
 use chorus_wire::frame::{FrameError, Role};
@@ -74,13 +74,21 @@ impl Circles {
         }
     }
 
-    fn forget_all(&self) {
+    pub fn forget_all(&self) {
         self.grants.clear();
         self.orgs.clear();
     }
 
+    /// A hub that has not heard for too long what others changed remembers nothing.
+    fn look_again(&self, hub: &Hub) {
+        if !hub.bus().is_current() {
+            self.forget_all();
+        }
+    }
+
     /// Whether the grantor lets the grantee address it.
     pub async fn grant(&self, hub: &Hub, grantor: i64, grantee: i64) -> Result<bool> {
+        self.look_again(hub);
         let place = match self.grants.get_value_or_guard_async(&(grantor, grantee)).await {
             Ok(granted) => return Ok(granted),
             Err(place) => place,
@@ -92,6 +100,7 @@ impl Circles {
 
     /// `None` for a handle that is no organisation's; that is not remembered, or strangers could fill the memory with names.
     pub async fn org(&self, hub: &Hub, handle: &Handle) -> Result<Option<Arc<Circle>>> {
+        self.look_again(hub);
         let place = match self.orgs.get_value_or_guard_async(handle).await {
             Ok(circle) => return Ok(Some(circle)),
             Err(place) => place,
@@ -130,6 +139,18 @@ impl Circle {
     }
 }
 
+/// The same for the other hubs of this database.
+fn notice(touched: &[Touched]) -> Notice {
+    let mut notice = Notice::default();
+    for touched in touched {
+        match touched {
+            Touched::Grant { grantor, grantee } => notice.grants.push((*grantor, *grantee)),
+            Touched::Org(handle) => notice.orgs.push(handle.to_string()),
+        }
+    }
+    notice
+}
+
 /// Writes, then forgets what the write touched. In a task of its own: a caller that hangs up between the commit and the
 /// forgetting must not keep alive what it has just ended.
 pub(super) async fn change<T, F>(hub: &Hub, work: F) -> std::result::Result<T, FrameError>
@@ -140,7 +161,12 @@ where
     let changing = hub.clone();
     let task = tokio::spawn(async move {
         let circles = &changing.frames().circles;
-        match changing.store().write(work).await {
+        let writing = changing.store().write(async move |txn| {
+            let (answer, touched) = work(txn).await?;
+            txn.notice(&notice(&touched));
+            Ok((answer, touched))
+        });
+        match writing.await {
             Ok((answer, touched)) => {
                 circles.forget(touched);
                 Ok(answer)

@@ -4,6 +4,7 @@
 pub mod accords;
 mod circles;
 pub mod grants;
+mod joint;
 mod label;
 mod open;
 pub mod orgs;
@@ -16,6 +17,7 @@ mod senders;
 mod session;
 mod stream;
 mod submit;
+mod tape;
 
 pub use open::{Opening, open};
 pub use ring::{RETENTION, Retention};
@@ -24,8 +26,10 @@ pub use roster::roster;
 pub(crate) use senders::Senders;
 pub(crate) use stream::Subscription;
 pub use submit::{Submitter, submit};
+pub(crate) use tape::{answer, take};
 
 use crate::delivery::Ending;
+use crate::store::Notice;
 use chorus_wire::identity::Handle;
 use std::time::Duration;
 
@@ -46,6 +50,33 @@ impl Frames {
     /// These organisations have changed, or are no more; to be called after the commit.
     pub fn forget_orgs(&self, orgs: impl IntoIterator<Item = Handle>) {
         self.circles.forget(orgs.into_iter().map(circles::Touched::Org));
+    }
+
+    /// Forgets what a notice of another hub's write speaks of.
+    pub fn heed(&self, notice: &Notice) {
+        self.forget_orgs(notice.orgs.iter().filter_map(|handle| Handle::parse(handle)));
+        let grants = notice.grants.iter().map(|(grantor, grantee)| (*grantor, *grantee));
+        self.circles.forget(grants.map(|(grantor, grantee)| circles::Touched::Grant { grantor, grantee }));
+    }
+
+    /// The memory that all hubs share begins at this place, or was lost and begins anew.
+    pub fn begin(&self, epoch: u64, floor: u64) {
+        self.rooms.begin(epoch, floor);
+    }
+
+    /// Forgets everything that was looked up.
+    pub fn forget_all(&self) {
+        self.circles.forget_all();
+    }
+
+    /// Every principal with live sessions here, and how many.
+    pub fn sessions(&self) -> Vec<(i64, u32)> {
+        self.rooms.all_sessions()
+    }
+
+    /// How many live sessions a principal has here.
+    pub fn sessions_of(&self, principal: i64) -> usize {
+        self.rooms.sessions(principal)
     }
 
     /// Ends every stream.

@@ -60,13 +60,19 @@ pub async fn open(who: &Principal, hub: &Hub, opening: Opening) -> Result<Feed, 
     let connected = serde_json::to_string(&connected).map_err(Error::internal)?;
     let stopping = || if hub.bus().draining() { Err(Error::unavailable("the hub is stopping")) } else { Ok(()) };
     stopping()?;
-    let joined = hub.frames().rooms.join(session, resume(opening.since.as_deref()), hub.clock().steady());
+    let since = resume(opening.since.as_deref());
+    if let (Resume::After(cursor), Some(_)) = (since, hub.mesh()) {
+        hub.frames().rooms.joint.reach_cursor(agent.id, cursor).await;
+    }
+    let joined = hub.frames().rooms.join(session, since, hub.clock().steady());
     metrics::gauge!("chorus_frame_streams").increment(u32::from(joined.is_some()));
     let subscription = Subscription::new(hub.clone(), joined.ok_or(FrameCode::TooManyStreams)?, &connected);
     // The hub may have begun to stop, or the key may have been taken away, between the question and the joining: from here
     // on both find this stream.
     stopping()?;
     still_there(hub, agent, &handle).await?;
+    hub.bus().changed(agent.id);
+    hub.bus().told().await;
     Ok(Feed::from(subscription))
 }
 

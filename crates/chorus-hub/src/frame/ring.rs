@@ -27,6 +27,7 @@ const ENTRY_BYTES: usize = 256;
 pub(super) struct Entry {
     pub event: Bytes,
     pub label: Arc<Label>,
+    seq: u64,
     at: Duration,
 }
 
@@ -46,9 +47,16 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// `epoch` is another one for every ring there ever is, so that an id of another life is known for what it is.
-    pub fn new(epoch: u64, bounds: Retention) -> Self {
-        Self { epoch, floor: 0, entries: VecDeque::new(), bytes: 0, bounds }
+    /// `epoch` is another one for every ring there ever is, so that an id of another life is known for what it is. Rings that
+    /// several hubs fill alike share one, and begin where the hubs' memory does.
+    pub fn new(epoch: u64, floor: u64, bounds: Retention) -> Self {
+        Self { epoch, floor, entries: VecDeque::new(), bytes: 0, bounds }
+    }
+
+    /// Begins anew, with nothing of what was there.
+    pub fn rewind(&mut self, epoch: u64, floor: u64) {
+        self.clear();
+        (self.epoch, self.floor) = (epoch, floor);
     }
 
     pub fn floor(&self) -> u64 {
@@ -56,7 +64,11 @@ impl Ring {
     }
 
     pub fn newest(&self) -> u64 {
-        self.floor + self.entries.len() as u64
+        self.entries.back().map_or(self.floor, |entry| entry.seq)
+    }
+
+    pub fn len(&self) -> usize {
+        self.entries.len()
     }
 
     pub fn bytes(&self) -> usize {
@@ -67,11 +79,12 @@ impl Ring {
         Cursor { epoch: self.epoch, seq }
     }
 
-    /// Renders the event, once for everybody, and keeps it. Whatever no longer fits is let go, oldest first.
-    pub fn push(&mut self, text: &str, label: Arc<Label>, now: Duration) {
-        let id = self.cursor(self.newest() + 1);
-        let event = sse::event(label.kind.as_str(), Some(id), text);
-        let entry = Entry { event, label, at: now };
+    /// Renders the event, once for everybody, and keeps it at the next place, or at the one that all hubs know it by. Whatever
+    /// no longer fits is let go, oldest first.
+    pub fn push(&mut self, place: Option<u64>, text: &str, label: Arc<Label>, now: Duration) {
+        let seq = place.unwrap_or(self.newest() + 1).max(self.newest() + 1);
+        let event = sse::event(label.kind.as_str(), Some(self.cursor(seq)), text);
+        let entry = Entry { event, label, seq, at: now };
         self.bytes += entry.bytes();
         self.entries.push_back(entry);
         while self.entries.len() > self.bounds.frames || self.bytes > self.bounds.bytes {
@@ -92,14 +105,15 @@ impl Ring {
 
     /// The floor for those who come now: what is past its time is gone for them, here or not.
     pub fn floor_at(&self, now: Duration) -> u64 {
-        self.floor + self.entries.iter().take_while(|entry| self.is_over(entry, now)).count() as u64
+        let over = self.entries.iter().take_while(|entry| self.is_over(entry, now));
+        over.last().map_or(self.floor, |entry| entry.seq)
     }
 
     /// False when there is none.
     pub fn drop_oldest(&mut self) -> bool {
         let Some(entry) = self.entries.pop_front() else { return false };
         self.bytes -= entry.bytes();
-        self.floor += 1;
+        self.floor = entry.seq;
         // A burst is over: its room is given back.
         if self.entries.is_empty() {
             self.entries = VecDeque::new();
@@ -111,17 +125,17 @@ impl Ring {
         while self.drop_oldest() {}
     }
 
-    /// Where a session that has heard up to `since` goes on, or nothing when that is not known to be without a gap.
-    pub fn resume(&self, since: Cursor, now: Duration) -> Option<u64> {
-        let known = since.epoch == self.epoch && (self.floor_at(now)..=self.newest()).contains(&since.seq);
-        known.then_some(since.seq)
+    /// Where a session that has heard up to `since` goes on, or nothing when that is not known to be without a gap. Nothing
+    /// up to `known` is missing here.
+    pub fn resume(&self, since: Cursor, known: u64, now: Duration) -> Option<u64> {
+        let there = self.floor_at(now)..=self.newest().max(known);
+        (since.epoch == self.epoch && there.contains(&since.seq)).then_some(since.seq.min(self.newest()))
     }
 
     /// What is kept after a place, each with its own.
     pub fn after(&self, seq: u64) -> impl Iterator<Item = (u64, &Entry)> {
-        let skip = seq.saturating_sub(self.floor) as usize;
-        let first = self.floor.max(seq) + 1;
-        (first..).zip(self.entries.range(skip.min(self.entries.len())..))
+        let first = self.entries.partition_point(|entry| entry.seq <= seq);
+        self.entries.range(first..).map(|entry| (entry.seq, entry))
     }
 }
 

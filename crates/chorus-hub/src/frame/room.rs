@@ -69,8 +69,8 @@ pub(super) enum Taken {
 }
 
 impl Room {
-    pub fn new(epoch: u64, now: Duration, held: Arc<Held>) -> Self {
-        let ring = Ring::new(epoch, RETENTION);
+    pub fn new(epoch: u64, floor: u64, now: Duration, held: Arc<Held>) -> Self {
+        let ring = Ring::new(epoch, floor, RETENTION);
         Self { state: RwLock::new(State { ring, sessions: Vec::new(), empty_since: now, closed: false }), held }
     }
 
@@ -92,8 +92,14 @@ impl Room {
     }
 
     /// Lets a session in. It hears what comes from now on, or what came since its cursor; the cursor is where it starts,
-    /// and true means that there is a gap before that.
-    pub fn join(&self, session: &Arc<Session>, since: Resume, now: Duration) -> Result<(Cursor, bool), Shut> {
+    /// and true means that there is a gap before that. Nothing up to `known` is missing here.
+    pub fn join(
+        &self,
+        session: &Arc<Session>,
+        since: Resume,
+        known: u64,
+        now: Duration,
+    ) -> Result<(Cursor, bool), Shut> {
         let mut state = self.write();
         if state.closed {
             return Err(Shut::Closed);
@@ -104,7 +110,7 @@ impl Room {
         let ring = &state.ring;
         let known = match since {
             Resume::Now => Some(ring.newest()),
-            Resume::After(cursor) => ring.resume(cursor, now),
+            Resume::After(cursor) => ring.resume(cursor, known, now),
             Resume::Unknown => None,
         };
         let start = known.unwrap_or_else(|| ring.floor_at(now));
@@ -133,14 +139,14 @@ impl Room {
     }
 
     /// Emits a frame; the number of sessions that it is for (FRM-66), or nothing when the room is closed.
-    pub fn publish(&self, text: &str, label: &Arc<Label>, now: Duration) -> Option<u64> {
+    pub fn publish(&self, place: Option<u64>, text: &str, label: &Arc<Label>, now: Duration) -> Option<u64> {
         let mut sleepers: Vec<Waker> = Vec::new();
         let mut state = self.write();
         if state.closed {
             return None;
         }
         let before = state.ring.newest();
-        self.account(&mut state, |ring| ring.push(text, label.clone(), now));
+        self.account(&mut state, |ring| ring.push(place, text, label.clone(), now));
         self.make_room(&mut state);
         let newest = state.ring.newest();
         let (mut count, mut heard) = (0, newest);
@@ -167,7 +173,7 @@ impl Room {
     /// Law 6: when all rings together are full, the one that wants more gives up its own oldest frames.
     fn make_room(&self, state: &mut State) {
         let mut over = self.held.bytes.load(Ordering::Relaxed).saturating_sub(self.held.most);
-        while over > 0 && state.ring.newest() - state.ring.floor() > 1 {
+        while over > 0 && state.ring.len() > 1 {
             let before = state.ring.bytes();
             self.account(state, Ring::drop_oldest);
             over = over.saturating_sub(before - state.ring.bytes());
@@ -183,7 +189,7 @@ impl Room {
             return Poll::Ready(Taken::Ended(why));
         }
         let ring = &state.ring;
-        if session.cursor() < ring.floor() {
+        if session.cursor() < ring.floor() || session.lost.swap(false, Ordering::Relaxed) {
             session.move_to(ring.floor());
             return Poll::Ready(Taken::Gap(ring.cursor(ring.floor())));
         }
@@ -196,6 +202,19 @@ impl Room {
         }
         session.sleep(context.waker());
         Poll::Pending
+    }
+
+    /// The memory that hubs share was lost: the ring begins anew, and every session is told so.
+    pub fn rewind(&self, epoch: u64, floor: u64) {
+        let mut state = self.write();
+        self.account(&mut state, |ring| ring.rewind(epoch, floor));
+        let sessions = state.sessions.clone();
+        for session in &sessions {
+            session.move_to(floor);
+            session.lost.store(true, Ordering::Relaxed);
+        }
+        drop(state);
+        sessions.iter().filter_map(|session| session.sleeper()).for_each(Waker::wake);
     }
 
     /// Ends every session; with `clear` nothing is left for anybody.
@@ -219,7 +238,7 @@ impl Room {
         let mut state = self.write();
         let heard = state.sessions.iter().map(|session| session.cursor()).min().unwrap_or(u64::MAX);
         self.account(&mut state, |ring| ring.expire(now, heard));
-        let quiet = state.sessions.is_empty() && state.ring.newest() == state.ring.floor();
+        let quiet = state.sessions.is_empty() && state.ring.len() == 0;
         let over = quiet && state.empty_since + limits::RING_KEPT < now;
         if over {
             state.closed = true;
@@ -228,7 +247,6 @@ impl Room {
     }
 
     /// The place of the newest frame.
-    #[cfg(test)]
     pub fn newest(&self) -> u64 {
         self.read().ring.newest()
     }
@@ -260,7 +278,7 @@ fn take(ring: &Ring, session: &Session) -> Bytes {
                 None => one = Some(&entry.event),
                 Some(first) => {
                     if many.is_empty() {
-                        let rest = (ring.newest() - seq + 2) as usize;
+                        let rest = ring.len();
                         many.reserve_exact(first.len().max(entry.event.len()).saturating_mul(rest).min(CHUNK_BYTES));
                         many.extend_from_slice(first);
                     }

@@ -1,5 +1,6 @@
 //! All rooms of the hub, in shards: a frame costs what its own handles' sessions cost, whoever else is here.
 
+use super::joint::{self, Joint};
 use super::label::Label;
 use super::room::{Held, Resume, Room, Shut};
 use super::session::Session;
@@ -18,11 +19,12 @@ type Shard = HashMap<i64, Arc<Room>>;
 pub(crate) struct Rooms {
     shards: [RwLock<Shard>; SHARDS],
     held: Arc<Held>,
+    pub(super) joint: Joint,
 }
 
 impl Default for Rooms {
     fn default() -> Self {
-        Self { shards: std::array::from_fn(|_| RwLock::default()), held: Arc::default() }
+        Self { shards: std::array::from_fn(|_| RwLock::default()), held: Arc::default(), joint: Joint::default() }
     }
 }
 
@@ -50,7 +52,10 @@ impl Rooms {
         if let Some(room) = self.get(principal) {
             return room;
         }
-        let new = || Arc::new(Room::new(clock::new_epoch(), now, self.held.clone()));
+        let new = || {
+            let (epoch, floor) = self.joint.fresh(principal).unwrap_or_else(|| (clock::new_epoch(), 0));
+            Arc::new(Room::new(epoch, floor, now, self.held.clone()))
+        };
         locked(self.shard(principal)).entry(principal).or_insert_with(new).clone()
     }
 
@@ -59,7 +64,7 @@ impl Rooms {
         let session = Arc::new(session);
         loop {
             let room = self.enter(session.principal, now);
-            match room.join(&session, since, now) {
+            match room.join(&session, since, self.joint.taken(), now) {
                 Ok((start, gap)) => return Some(Joined { room, session, start, gap }),
                 Err(Shut::Full) => return None,
                 // It was swept away between the two looks. The sweep takes it out of the map under the same lock.
@@ -69,9 +74,16 @@ impl Rooms {
     }
 
     /// Emits to one handle, also where nobody listens: a session that comes a minute later can still ask what was said.
-    pub(super) fn publish(&self, principal: i64, text: &str, label: &Arc<Label>, now: Duration) -> u64 {
+    pub(super) fn publish(
+        &self,
+        principal: i64,
+        place: Option<u64>,
+        text: &str,
+        label: &Arc<Label>,
+        now: Duration,
+    ) -> u64 {
         loop {
-            if let Some(count) = self.enter(principal, now).publish(text, label, now) {
+            if let Some(count) = self.enter(principal, now).publish(place, text, label, now) {
                 return count;
             }
         }
@@ -80,6 +92,17 @@ impl Rooms {
     /// How many sessions a handle has.
     pub(super) fn sessions(&self, principal: i64) -> usize {
         self.get(principal).map_or(0, |room| room.len())
+    }
+
+    /// Every principal with sessions, and how many.
+    pub fn all_sessions(&self) -> Vec<(i64, u32)> {
+        let mut all = Vec::new();
+        for shard in &self.shards {
+            let shard = shard.read().unwrap_or_else(PoisonError::into_inner);
+            let there = shard.iter().map(|(principal, room)| (*principal, room.len() as u32));
+            all.extend(there.filter(|(_, sessions)| *sessions > 0));
+        }
+        all
     }
 
     pub fn end(&self, principal: i64, why: Ending, now: Duration) {
@@ -99,10 +122,25 @@ impl Rooms {
         }
     }
 
+    /// The memory that all hubs share begins here, or was lost and begins anew.
+    pub fn begin(&self, epoch: u64, floor: u64) {
+        self.joint.begin(epoch, floor);
+        for shard in &self.shards {
+            let rooms: Vec<(i64, Arc<Room>)> = locked(shard).iter().map(|(id, room)| (*id, room.clone())).collect();
+            rooms.iter().for_each(|(principal, room)| room.rewind(joint::own(epoch, *principal), floor));
+        }
+    }
+
     pub fn sweep(&self, now: Duration) {
         for shard in &self.shards {
             let mut shard = locked(shard);
-            shard.retain(|_, room| !room.expire(now));
+            shard.retain(|principal, room| {
+                let over = room.expire(now);
+                if over {
+                    self.joint.swept(*principal, room.newest());
+                }
+                !over
+            });
             shard.shrink_to_fit();
         }
     }
@@ -128,7 +166,7 @@ mod tests {
     #[test]
     fn a_room_goes_when_nobody_can_come_back_for_anything() {
         let rooms = Rooms::default();
-        rooms.publish(1, "{}", &label(), NOW);
+        rooms.publish(1, None, "{}", &label(), NOW);
         let joined = rooms.join(session("cc-a", ""), Resume::Now, NOW).unwrap();
         assert!(held(&rooms) > 0);
         let later = NOW + Duration::from_secs(301);
@@ -145,7 +183,7 @@ mod tests {
     #[test]
     fn what_is_said_to_nobody_is_kept_for_who_comes_in_time() {
         let rooms = Rooms::default();
-        assert_eq!(rooms.publish(1, "{}", &label(), NOW), 0);
+        assert_eq!(rooms.publish(1, None, "{}", &label(), NOW), 0);
         rooms.sweep(NOW + Duration::from_secs(300));
         let joined = rooms.join(session("cc-a", ""), Resume::Unknown, NOW + Duration::from_secs(300)).unwrap();
         assert_eq!((joined.start.seq, joined.gap), (0, true));
@@ -157,7 +195,7 @@ mod tests {
     #[test]
     fn a_gone_principals_frames_go_with_it_and_a_rotated_keys_stay() {
         let rooms = Rooms::default();
-        rooms.publish(1, "{}", &label(), NOW);
+        rooms.publish(1, None, "{}", &label(), NOW);
         let first = rooms.join(session("cc-a", ""), Resume::Now, NOW).unwrap();
         rooms.end(1, Ending::KeyRotated, NOW);
         assert_eq!(rooms.sessions(1), 0);
@@ -176,7 +214,7 @@ mod tests {
         let rooms = Rooms { held: held.clone(), ..Rooms::default() };
         let text = "x".repeat(1_000);
         for n in 0..100 {
-            rooms.publish(n % 3, &text, &label(), NOW);
+            rooms.publish(n % 3, None, &text, &label(), NOW);
             assert!(held.bytes.load(Ordering::Relaxed) <= 10_000);
         }
         drop(rooms);

@@ -65,6 +65,15 @@ impl Senders {
         Ok(count)
     }
 
+    /// What a frame was answered with, if it was emitted lately.
+    pub fn known(&self, sender: i64, id: Uuid, now: Duration) -> Option<u64> {
+        let shard = &self.0[sender.unsigned_abs() as usize % SHARDS];
+        let answers = locked(shard).get(&sender).cloned()?;
+        let mut answers = locked(&answers);
+        answers.expire(now);
+        answers.counts.get(&id).copied()
+    }
+
     pub fn sweep(&self, now: Duration) {
         for shard in &self.0 {
             // Whoever holds one has taken it under this lock, so what only the map holds is in nobody's hands.

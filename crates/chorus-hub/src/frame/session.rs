@@ -3,7 +3,7 @@
 use crate::delivery::Ending;
 use chorus_wire::frame::{Filter, Ident};
 use chorus_wire::time::Micros;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::task::Waker;
 
@@ -17,6 +17,8 @@ pub(super) struct Session {
     pub filter: Filter,
     pub since: Micros,
     pub ending: OnceLock<Ending>,
+    /// What it was about to be given is gone, and it has not been told yet.
+    pub lost: AtomicBool,
     /// The last place in the ring that it has been given or has no part in.
     cursor: AtomicU64,
     /// Where it stands in its room's list.
@@ -35,6 +37,7 @@ impl Session {
             filter,
             since,
             ending: OnceLock::new(),
+            lost: AtomicBool::new(false),
             cursor: AtomicU64::new(0),
             place: AtomicUsize::new(usize::MAX),
             sleeper: Mutex::new(None),

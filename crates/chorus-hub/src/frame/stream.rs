@@ -51,5 +51,6 @@ impl Drop for Subscription {
     fn drop(&mut self) {
         metrics::gauge!("chorus_frame_streams").decrement(1);
         self.joined.room.leave(&self.joined.session, self.hub.clock().steady());
+        self.hub.bus().changed(self.joined.session.principal);
     }
 }

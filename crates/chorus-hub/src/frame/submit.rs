@@ -2,6 +2,7 @@
 
 use super::label::{Except, Label, Only};
 use super::reach::{self, Reach, Target};
+use super::tape;
 use crate::identity::{self, Agent};
 use crate::{Hub, Principal};
 use chorus_wire::frame::{Frame, FrameCode, FrameError, Ident, Scope, Submission, Submitted};
@@ -40,7 +41,11 @@ async fn accept(who: &Principal, hub: &Hub, body: &[u8], from: Submitter) -> Res
     speaks_for_itself(hub, agent, &submission.frame).await?;
     let scope = submission.scope()?;
     let reach = reach_of(hub, agent, scope).await?;
-    emit(hub, agent.id, &submission.frame, scope, &reach, from)
+    let label = label(agent.id, &submission.frame, scope, from);
+    match hub.mesh() {
+        None => emit(hub, agent.id, &submission.frame, &Arc::new(label), &reach),
+        Some(mesh) => tape::emit(hub, mesh, agent.id, &submission.frame, &label, &reach).await,
+    }
 }
 
 /// FRM-07, FRM-100, R-04: the frame names its sender and the person behind it, and both are the key's own.
@@ -83,16 +88,8 @@ async fn reach_of(hub: &Hub, agent: &Agent, scope: &Scope) -> Result<Reach, Fram
     }
 }
 
-fn emit(
-    hub: &Hub,
-    sender: i64,
-    frame: &Frame,
-    scope: &Scope,
-    reach: &Reach,
-    from: Submitter,
-) -> Result<Submitted, FrameError> {
-    let (rooms, now) = (&hub.frames().rooms, hub.clock().steady());
-    let label = Arc::new(Label {
+fn label(sender: i64, frame: &Frame, scope: &Scope, from: Submitter) -> Label {
+    Label {
         kind: frame.kind(),
         sender: frame.sender_handle.clone(),
         tool: from.tool.or_else(|| from.instrument.as_ref().map(tool_of)),
@@ -103,7 +100,11 @@ fn emit(
             instrument: from.instrument,
             session,
         }),
-    });
+    }
+}
+
+fn emit(hub: &Hub, sender: i64, frame: &Frame, label: &Arc<Label>, reach: &Reach) -> Result<Submitted, FrameError> {
+    let (rooms, now) = (&hub.frames().rooms, hub.clock().steady());
     let recipient_count = hub.frames().senders.once(sender, frame.frame_id, now, || {
         // One handle never has more streams than an expansion may reach, so only several are counted beforehand.
         if reach.targets.len() > 1 {
@@ -112,14 +113,14 @@ fn emit(
                 return Err(FrameCode::ExpansionTooLarge.into());
             }
         }
-        let emitted = reach.targets.iter().map(|target| rooms.publish(target.id, frame.text(), &label, now)).sum();
+        let emitted = reach.targets.iter().map(|target| rooms.publish(target.id, None, frame.text(), label, now)).sum();
         Ok(if reach.own { emitted } else { coarse(emitted) })
     })?;
     Ok(Submitted { frame_id: frame.frame_id, recipient_count })
 }
 
 /// whether another is there is private, how often even more so.
-fn coarse(count: u64) -> u64 {
+pub(super) fn coarse(count: u64) -> u64 {
     match count {
         0 => 0,
         1..=9 => 1,
@@ -183,7 +184,7 @@ mod tests {
         let target = |id| Target { id, handle: handle.clone() };
         let reach = Reach { targets: vec![target(1), target(2)], own: true };
         let scope = Scope::OrgMembers(handle.clone());
-        let send = || emit(&hub, 1, &frame(), &scope, &reach, Submitter::default());
+        let send = || emit(&hub, 1, &frame(), &Arc::new(label(1, &frame(), &scope, Submitter::default())), &reach);
         assert_eq!(send().unwrap_err().code, FrameCode::ExpansionTooLarge);
         let waits = |joined: &Joined| joined.room.newest() > 0;
         assert!(!waits(&one_more) && !sessions.iter().any(waits), "nothing was emitted to anybody");

@@ -1,7 +1,7 @@
 //! From a credential to a principal, and from a name to an agent: looked up once, remembered until it changes.
 
 use super::{Agent, Principal};
-use crate::store::{principals, sessions};
+use crate::store::{Notice, principals, sessions};
 use crate::{Hub, Result};
 use chorus_wire::{Code, Error, secret::Secret};
 use quick_cache::sync::Cache;
@@ -38,6 +38,7 @@ impl Keyring {
     }
 
     async fn by_key(&self, hub: &Hub, hash: [u8; 32]) -> Result<Option<Arc<Agent>>> {
+        self.look_again(hub);
         let place = match self.keys.get_value_or_guard_async(&hash).await {
             Ok(agent) => return Ok(Some(agent)),
             Err(place) => place,
@@ -53,6 +54,7 @@ impl Keyring {
     }
 
     pub async fn by_name(&self, hub: &Hub, name: String) -> Result<Option<Arc<Agent>>> {
+        self.look_again(hub);
         let place = match self.names.get_value_or_guard_async(&name).await {
             Ok(agent) => return Ok(Some(agent)),
             Err(place) => place,
@@ -75,18 +77,27 @@ impl Keyring {
         Ok(self.by_key(hub, hash).await?.is_some_and(|known| known.id == agent.id))
     }
 
+    /// A hub that has not heard for too long what others changed remembers nothing.
+    fn look_again(&self, hub: &Hub) {
+        if !hub.bus().is_current() {
+            self.forget_all();
+        }
+    }
+
+    pub fn forget_all(&self) {
+        self.keys.clear();
+        self.names.clear();
+    }
+
     /// The agent changed or is gone: what was known of it is forgotten.
     pub fn forget(&self, hub: &Hub, agent: &Agent) {
-        if let Some(hash) = &agent.key_hash {
-            self.keys.remove(hash);
-        }
-        let host = &hub.options().host_name;
-        if let Ok(name) = chorus_wire::identity::Name::parse("agent_id", &agent.agent_id) {
-            self.names.remove(&name.canonical(host));
-        }
-        if let Some(handle) = &agent.handle {
-            self.names.remove(handle);
-        }
+        self.heed(&Notice::of(agent, &hub.options().host_name));
+    }
+
+    /// Forgets what the notice speaks of.
+    pub fn heed(&self, notice: &Notice) {
+        notice.keys.iter().for_each(|hash| drop(self.keys.remove(hash)));
+        notice.names.iter().for_each(|name| drop(self.names.remove(name)));
     }
 }
 
@@ -114,7 +125,7 @@ pub async fn authenticate(hub: &Hub, key: Option<&str>) -> Result<Principal> {
     }
     let agent = hub.keyring().by_key(hub, hash).await?.ok_or(Code::Unauthorized)?;
     // whoever shows a key is there.
-    hub.liveness().beat(agent.id, hub.clock().steady());
+    hub.heard(agent.id).await;
     Ok(Principal::Agent(agent))
 }
 
@@ -136,6 +147,6 @@ pub async fn authenticate_session(hub: &Hub, token: &str) -> Result<Principal> {
         })
         .await?;
     let agent = agent.ok_or_else(refused)?;
-    hub.liveness().beat(agent.id, hub.clock().steady());
+    hub.heard(agent.id).await;
     Ok(Principal::Agent(Arc::new(agent)))
 }

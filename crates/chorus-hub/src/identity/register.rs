@@ -6,7 +6,7 @@ use crate::channel::members::depart;
 use crate::delivery::Ending;
 use crate::market::{reputation, skills};
 use crate::ops::happened;
-use crate::store::{Txn, channels, counters, ledger, messages, orgs, principals, sessions};
+use crate::store::{Notice, Txn, channels, counters, ledger, messages, orgs, principals, sessions};
 use crate::{Hub, Result, clock};
 use chorus_wire::register::{MarketFace, Registration};
 use chorus_wire::reply::{Deleted, Registered};
@@ -23,6 +23,16 @@ struct Change {
     score: Option<f64>,
     /// Its places in rooms, when its key changed: the streams there end with those of its inbox.
     places: Vec<i64>,
+}
+
+impl Change {
+    /// What other hubs knew of the agent is no longer so; with its key changed, its streams end there too.
+    fn notice(&self, host: &str) -> Notice {
+        let Some(before) = &self.before else { return Notice::default() };
+        let rotated = before.key_hash != self.after.key_hash;
+        let ended = rotated.then_some(before.id).into_iter().chain(self.places.iter().copied());
+        Notice { ended: Notice::ended(ended, Ending::KeyRotated).ended, ..Notice::of(before, host) }
+    }
 }
 
 /// `POST /register`; true when the agent is new (201), false when it was updated and its key rotated (200).
@@ -46,6 +56,7 @@ pub async fn register(who: &Principal, hub: &Hub, request: Registration) -> Resu
                 }
             };
             ledger::grant_opening(txn, change.after.owner, grant).await?;
+            txn.notice(&change.notice(&host));
             if let Some(market) = &request.market {
                 skills::replace(txn, change.after.id, &market.skills).await?;
                 change.score = Some(reputation::score(&txn.tx, change.after.id).await?.value());
@@ -76,6 +87,7 @@ pub async fn register_for(who: &Principal, hub: &Hub, request: Registration) -> 
                 None => create(txn, &request, &asking, hash, &host, most).await?,
             };
             ledger::grant_opening(txn, change.after.owner, grant).await?;
+            txn.notice(&change.notice(&host));
             happened(
                 txn,
                 "agent_registered",
@@ -240,7 +252,7 @@ pub async fn unregister(who: &Principal, hub: &Hub, name: &str) -> Result<Delete
         }
         Principal::Agent(_) | Principal::Operator(_) | Principal::Anyone => {}
     }
-    let id = agent.id;
+    let (id, host) = (agent.id, hub.options().host_name.clone());
     let gone = hub
         .store()
         .write(async move |txn| {
@@ -252,7 +264,14 @@ pub async fn unregister(who: &Principal, hub: &Hub, name: &str) -> Result<Delete
             skills::replace(txn, id, &[]).await?;
             // whoever takes the name next is granted nothing and belongs nowhere.
             let left = orgs::forget(&txn.tx, id).await?;
-            let places = depart(txn, id).await?;
+            // Before anything else is said in its rooms: its streams there hear nothing more.
+            let places: Vec<i64> = channels::places(&txn.tx, id).await?.iter().map(|place| place.id).collect();
+            txn.notice(&Notice {
+                orgs: left.iter().map(ToString::to_string).collect(),
+                ended: Notice::ended(places.iter().copied().chain([id]), Ending::Unregistered).ended,
+                ..Notice::of(&agent, &host)
+            });
+            depart(txn, id).await?;
             principals::bury(&txn.tx, &agent, txn.now()).await?;
             happened(txn, "agent_removed", &json!({"agent_id": &*agent.agent_id}));
             Ok(Some((agent, left, places)))

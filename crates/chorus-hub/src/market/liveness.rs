@@ -16,6 +16,8 @@ const PLACES: usize = 4_096;
 
 /// Never heard since this hub started.
 const UNHEARD: i64 = 0;
+/// How often other hubs are told that an agent is still heard, in microseconds: often enough for [`limits::HEARTBEAT_MISSED`].
+const TOLD_EVERY: i64 = 5_000_000;
 /// Its endpoint refused a job, and it has not been heard since.
 const REFUSED: i64 = -1;
 
@@ -47,13 +49,23 @@ impl Liveness {
         places.map_or(UNHEARD, |places| places[place % PLACES].load(Ordering::Relaxed))
     }
 
-    /// The agent was heard.
-    pub fn beat(&self, agent: i64, now: Duration) {
-        self.store(agent, (now.as_micros() as i64).max(1));
+    /// The agent was heard; true when other hubs should know, which is now and then.
+    pub fn beat(&self, agent: i64, now: Duration) -> bool {
+        let (before, now) = (self.read(agent), (now.as_micros() as i64).max(1));
+        self.store(agent, now);
+        before <= UNHEARD || before / TOLD_EVERY != now / TOLD_EVERY
+    }
+
+    /// The agent was heard at another hub: that counts unless it was heard here later.
+    pub fn beat_elsewhere(&self, agent: i64, at: Duration) {
+        let at = (at.as_micros() as i64).max(1);
+        if self.read(agent) < at {
+            self.store(agent, at);
+        }
     }
 
     /// Its endpoint refused a job: gone until it is heard again.
-    fn refused(&self, agent: i64) {
+    pub fn refused(&self, agent: i64) {
         self.store(agent, REFUSED);
     }
 
@@ -79,6 +91,7 @@ pub(super) fn presence(hub: &Hub, agent: i64) -> Presence {
 /// The agent's endpoint refused a job.
 pub(crate) fn refused(hub: &Hub, agent: &Agent) {
     hub.liveness().refused(agent.id);
+    hub.refused(agent.id);
 }
 
 /// `POST /heartbeat`: the key says who is there; a name, when there is one, has to be that agent's.
@@ -91,7 +104,7 @@ pub async fn heartbeat(who: &Principal, hub: &Hub, named: Option<&str>) -> Resul
             return Err(Error::new(Code::Forbidden, "an agent's key beats only for that agent"));
         }
     }
-    hub.liveness().beat(agent.id, hub.clock().steady());
+    hub.heard(agent.id).await;
     Ok(heard(hub, agent))
 }
 

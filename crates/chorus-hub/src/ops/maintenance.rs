@@ -3,10 +3,10 @@
 use crate::delivery::pool;
 use crate::envelope::record_outcome;
 use crate::market::jobs;
-use crate::store::{messages, retention};
+use crate::store::{messages, outbox, retention};
 use crate::{Hub, Result};
-use chorus_wire::Code;
 use chorus_wire::message::Delivery;
+use chorus_wire::{Code, limits, time::Micros};
 use std::time::Duration;
 
 /// How often the hub looks for something to trim.
@@ -17,13 +17,21 @@ const ERRANDS_EVERY: Duration = Duration::from_secs(1);
 const AT_ONCE: usize = 500;
 
 /// A webhook that was under way when the hub died has no outcome that anybody knows: it failed, and its sender may retry.
+/// A hub that is alone knows that nobody waits for it; among others, what no hub can still be waiting for is past its time.
 pub(crate) async fn recover(hub: &Hub) -> Result<()> {
     let salt = hub.store().salt;
+    let until = match hub.mesh() {
+        None => {
+            hub.store().write(async move |txn| Ok(outbox::free(&txn.tx).await?)).await?;
+            Micros(i64::MAX)
+        }
+        Some(_) => hub.clock().now().minus(limits::WEBHOOK_STREAM_DEADLINE + hub.options().webhook_timeout),
+    };
     loop {
         let settled = hub
             .store()
             .write(async move |txn| {
-                let open = messages::pending(&txn.tx, AT_ONCE).await?;
+                let open = messages::pending(&txn.tx, until, AT_ONCE).await?;
                 for seq in &open {
                     let detail = "the hub stopped before the receiver's endpoint answered".to_owned();
                     let failed = Delivery::Failed { error_code: Code::AgentUnreachable.as_str().into(), detail };
@@ -42,6 +50,9 @@ pub(crate) async fn recover(hub: &Hub) -> Result<()> {
 pub(crate) async fn pass(hub: &Hub) -> Result<()> {
     hub.frames().sweep(hub.clock().steady());
     let keep = hub.options().retain.map(|retain| hub.clock().now().minus(retain));
+    if hub.mesh().is_some() {
+        recover(hub).await?;
+    }
     while hub.store().write(async move |txn| Ok(retention::step(txn, keep).await?)).await? {}
     jobs::pass(hub).await
 }

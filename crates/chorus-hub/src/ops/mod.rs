@@ -4,10 +4,12 @@ pub(crate) mod maintenance;
 
 use crate::channel::seal;
 use crate::delivery::{Feed, open_activity, render};
+use crate::hub::StartError;
 use crate::identity::invites;
 use crate::store::{self, Kind, NewEntry, Txn, counters, log};
 use crate::{Hub, Principal, Result};
 use chorus_wire::reply::{Activity, Health};
+use chorus_wire::secret::Secret;
 use chorus_wire::{Error, limits};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -34,8 +36,17 @@ pub async fn health(hub: &Hub) -> Result<Health> {
     })
 }
 
-/// `GET /ready`: the store takes writes and the hub is not stopping.
-pub async fn ready(hub: &Hub) -> Result<()> {
+/// What a hub that is ready stands on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// It is alone, and needs nobody.
+    Alone,
+    /// It reaches the bus that it shares with others.
+    Shared,
+}
+
+/// `GET /ready`: the store takes writes, the bus answers, and the hub is not stopping.
+pub async fn ready(hub: &Hub) -> Result<Reach> {
     if hub.bus().draining() {
         return Err(Error::unavailable("the hub is stopping"));
     }
@@ -45,7 +56,11 @@ pub async fn ready(hub: &Hub) -> Result<()> {
         hub.store().write(async |txn| Ok(counters::read(&txn.tx).await.map(drop)?)).await?;
         hub.is_ready_at(now);
     }
-    Ok(())
+    match hub.mesh() {
+        None => Ok(Reach::Alone),
+        Some(mesh) if mesh.is_up() => Ok(Reach::Shared),
+        Some(_) => Err(Error { message: "the bus is away".into(), ..Error::unavailable("the bus is away") }),
+    }
 }
 
 /// `GET /activity?since=`
@@ -89,4 +104,9 @@ pub fn backup(data_dir: &Path, to: &Path) -> Result<PathBuf> {
         std::fs::copy(&key, to.join(seal::FILE)).map_err(Error::unavailable)?;
     }
     Ok(copy)
+}
+
+/// Copies everything of the stopped hub in `data_dir` into an empty PostgreSQL database: how many rows of which table.
+pub async fn copy(data_dir: &Path, to: &Secret) -> std::result::Result<Vec<(String, u64)>, StartError> {
+    store::copy(data_dir, to).await
 }

@@ -31,6 +31,14 @@ pub(super) fn begin(tx: &Tx<'_>) -> &'static str {
     }
 }
 
+/// The time that hubs with one database have in common, in microseconds; a file has one hub, and its own clock will do.
+pub(super) fn now(tx: &Tx<'_>) -> Option<&'static str> {
+    match tx {
+        Tx::Sqlite(_) => None,
+        Tx::Postgres(_) => Some("select (extract(epoch from clock_timestamp()) * 1000000)::bigint"),
+    }
+}
+
 /// Migrations of two hubs that start at once must not meet.
 pub(super) fn begin_migration(tx: &Tx<'_>) -> &'static str {
     match tx {

@@ -25,10 +25,11 @@ macro_rules! words {
 }
 
 words! {
-    /// What an entry is. `Activity` is heard by operators only; the others are events on a subject's stream, those from `Said`
+    /// What an entry is. `Activity` is heard by operators only, `Notice` by hubs only; the others are events on a subject's stream, those from `Said`
     /// on the stream of a room.
     Kind { Message "message", Receipt "receipt", Channel "channel", Job "job", JobResult "job_result", Activity "activity",
-           Said "said", ToolCall "tool_call", ToolResult "tool_result", Status "status", Fault "error", Member "member" }
+           Said "said", ToolCall "tool_call", ToolResult "tool_result", Status "status", Fault "error", Member "member",
+           Notice "notice" }
 }
 
 words! {
@@ -207,6 +208,16 @@ pub(crate) async fn heard(tx: &Tx<'_>, subject: i64, after: i64, indexed: i64, l
     let tail = after.max(indexed);
     let params = [Param::Int(subject), Param::Int(after), Param::Int(limit as i64), Param::Int(tail)];
     page(tx, SQL, &params, limit, limits::STREAM_QUEUE_BYTES).await
+}
+
+/// Everything after `after`, whoever hears it: for a hub that tells its streams what another one wrote.
+pub(super) async fn tail(tx: &Tx<'_>, after: i64, limit: usize) -> Result<Vec<Entry>, DbError> {
+    const SQL: &str = "
+        select l.seq, l.subject, l.kind, l.actor, p.agent_id, l.at, l.body, l.via, l.delivered_at, r.agent_id
+        from log l left join principals p on p.id = l.actor left join principals r on r.id = l.subject
+        where l.seq > $1 order by l.seq limit $2";
+    let rows = tx.query(SQL, &[Param::Int(after), Param::Int(limit as i64)]).await?;
+    rows.into_iter().map(entry).collect()
 }
 
 /// The place of the newest entry, whoever hears it.

@@ -190,10 +190,9 @@ pub(crate) async fn fail(tx: &Tx<'_>, seq: i64, code: &str, detail: &str) -> Res
     tx.execute(SQL, &[Param::Int(seq), Param::Text(code), Param::Text(detail)]).await.map(drop)
 }
 
-/// Messages whose webhook had not answered when the hub stopped. A hub is alone on its database, so nobody else waits for them.
-pub(crate) async fn pending(tx: &Tx<'_>, limit: usize) -> Result<Vec<i64>, DbError> {
-    let rows = tx
-        .query("select seq from log where via = 'pending' order by seq limit $1", &[Param::Int(limit as i64)])
-        .await?;
+/// Messages from before `until` whose webhook has not answered.
+pub(crate) async fn pending(tx: &Tx<'_>, until: Micros, limit: usize) -> Result<Vec<i64>, DbError> {
+    const SQL: &str = "select seq from log where via = 'pending' and at < $2 order by seq limit $1";
+    let rows = tx.query(SQL, &[Param::Int(limit as i64), Param::Int(until.0)]).await?;
     rows.iter().map(|row| row.int(0)).collect()
 }

@@ -131,6 +131,11 @@ fn read(mut row: Row, lease: i64) -> Result<Taken, DbError> {
     })
 }
 
+/// Nobody is at any of them: for a hub that starts alone, and knows that whoever took them is gone.
+pub(crate) async fn free(tx: &Tx<'_>) -> Result<(), DbError> {
+    tx.execute("update outbox set leased = 0 where leased > 0", &[]).await.map(drop)
+}
+
 /// It is done, or given up; false when somebody else has it by now.
 pub(crate) async fn done(tx: &Tx<'_>, one: &Taken) -> Result<bool, DbError> {
     const SQL: &str = "delete from outbox where id = $1 and leased = $2";

@@ -12,6 +12,8 @@ use tokio_postgres::{NoTls, Statement, error::SqlState};
 
 /// A statement that takes longer is the database's trouble, not a reason to hang a request.
 const STATEMENT_TIMEOUT: &str = "10s";
+/// A hub that stands still, or is cut off, in the middle of a group gives the group's lock back after this.
+const IDLE_TIMEOUT: &str = "5s";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// A server that does not answer for this long is given up on: its own timeout cannot help when it is the network that is gone.
 pub(super) const UNANSWERED: Duration = Duration::from_secs(15);
@@ -38,23 +40,33 @@ impl Client {
                 tracing::debug!(%error, "a database connection ended");
             }
         });
-        let settings =
-            format!("set statement_timeout = '{STATEMENT_TIMEOUT}'; set synchronous_commit = on; set time zone 'UTC'");
+        let settings = format!(
+            "set statement_timeout = '{STATEMENT_TIMEOUT}'; set idle_in_transaction_session_timeout = '{IDLE_TIMEOUT}';
+             set synchronous_commit = on; set time zone 'UTC'"
+        );
         client.batch_execute(&settings).await.map_err(refused)?;
         Ok(Self { client, statements: RefCell::default() })
     }
 
-    /// Takes the lock of a hub that is alone on its database: without a shared bus a second one would tell its streams
-    /// nothing of what the first commits. A hub that was killed loses it as soon as the server sees its connection close.
-    pub async fn alone(&self) -> Result<(), DbError> {
+    /// Takes the lock of a hub on its database: exclusive when it has no shared bus, since a second one would tell its
+    /// streams nothing of what the first commits; otherwise shared with those who have one too. A hub that was killed loses
+    /// it as soon as the server sees its connection close.
+    pub async fn hold(&self, alone: bool) -> Result<(), DbError> {
+        let sql = match alone {
+            true => "select case when pg_try_advisory_lock(4842714) then 1 else 0 end",
+            false => "select case when pg_try_advisory_lock_shared(4842714) then 1 else 0 end",
+        };
         for _ in 0..ALONE_TRIES {
-            let row = self.query("select case when pg_try_advisory_lock(4842714) then 1 else 0 end", &[]).await?;
+            let row = self.query(sql, &[]).await?;
             if row.first().map(|row| row.int(0)).transpose()? == Some(1) {
                 return Ok(());
             }
             tokio::time::sleep(ALONE_PAUSE).await;
         }
-        Err(DbError::Unavailable("another hub is using this database".into()))
+        Err(DbError::Unavailable(match alone {
+            true => "another hub is using this database".into(),
+            false => "a hub without a shared bus is using this database".into(),
+        }))
     }
 
     pub fn is_closed(&self) -> bool {
@@ -100,6 +112,16 @@ impl Client {
             answer.push(row);
         }
         Ok((answer, true))
+    }
+
+    /// Inserts rows that are all alike, without waiting for one before the next is on its way.
+    pub async fn insert_all(&self, sql: &str, rows: &[Row]) -> Result<(), DbError> {
+        let statement = self.client.prepare(sql).await.map_err(refused)?;
+        let one = async |row: &Row| {
+            let params: Vec<Param<'_>> = row.0.iter().map(Param::from).collect();
+            self.client.execute(&statement, &dynamic(&params)).await.map(drop).map_err(refused)
+        };
+        futures_util::future::try_join_all(rows.iter().map(one)).await.map(drop)
     }
 
     pub async fn batch(&self, sql: &str) -> Result<(), DbError> {

@@ -71,12 +71,16 @@ pub(super) fn query_within(
         if size >= bytes {
             return Ok((answer, false));
         }
-        let values = (0..columns).map(|column| row.get_ref(column).map_err(refused).and_then(value));
-        let row = Row(values.collect::<Result<_, _>>()?);
+        let row = Row(values(row, columns)?);
         size += row.size();
         answer.push(row);
     }
     Ok((answer, true))
+}
+
+/// The first `columns` of a row.
+pub(super) fn values(row: &rusqlite::Row<'_>, columns: usize) -> Result<Vec<Value>, DbError> {
+    (0..columns).map(|column| row.get_ref(column).map_err(refused).and_then(value)).collect()
 }
 
 /// `$3` is a *name* to SQLite, numbered by first appearance: the name says which parameter it wants.

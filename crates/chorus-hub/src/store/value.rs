@@ -31,6 +31,17 @@ pub(crate) enum Value {
     Bytes(Vec<u8>),
 }
 
+impl<'a> From<&'a Value> for Param<'a> {
+    fn from(value: &'a Value) -> Self {
+        match value {
+            Value::Null => Param::Null,
+            Value::Int(number) => Param::Int(*number),
+            Value::Text(text) => Param::Text(text),
+            Value::Bytes(bytes) => Param::Bytes(bytes),
+        }
+    }
+}
+
 /// One row of an answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Row(pub Vec<Value>);

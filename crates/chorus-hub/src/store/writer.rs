@@ -2,25 +2,17 @@
 
 use super::checkpoint::Checkpoint;
 use super::counters::Deltas;
-use super::log::{self, Entry, Head, Mark, NewEntry};
-use super::{DbError, Place, Tx, dialect, migrations, parts, postgres, sqlite};
+use super::engine::Engine;
+use super::job::{Answer, Job, Task};
+use super::log::{self, Entry, Head, Kind, Mark, NewEntry};
+use super::notice::Notice;
+use super::publish::Publish;
+use super::{DbError, Place, Tx, dialect, migrations, parts, postgres};
 use crate::{Clock, Result};
 use chorus_wire::{Error, limits, time::Micros};
-use futures_util::{FutureExt, future::LocalBoxFuture};
-use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 use tokio::sync::{mpsc, oneshot};
-
-/// Who must hear of entries once they are committed.
-pub(crate) trait Publish: Send + Sync {
-    /// Whether a live stream of this subject is draining.
-    fn listening(&self, subject: i64) -> bool;
-    /// Tells the live ones, in the order of the log; true when one that is draining took it.
-    fn publish(&self, entry: &Entry) -> bool;
-    /// A commit failed without saying whether it took effect: every live stream reads the log again.
-    fn unsure(&self);
-}
 
 /// What the hub goes by, at hand wherever something is written.
 #[derive(Clone, Debug)]
@@ -66,6 +58,21 @@ impl Txn<'_> {
         self.head.indexed
     }
 
+    /// Says what this write makes untrue, to hubs that remember it; a hub that has the database alone needs no telling.
+    pub fn notice(&mut self, notice: &Notice) {
+        if self.publish.others().is_some() && !notice.is_empty() {
+            self.append(NewEntry {
+                subject: log::HUB,
+                subject_name: "".into(),
+                kind: Kind::Notice,
+                actor: log::HUB,
+                actor_name: "".into(),
+                body: notice.to_json(),
+                otherwise: None,
+            });
+        }
+    }
+
     /// Appends an entry at the next place; it is inserted with the others of its group, and published after the commit.
     pub fn append(&mut self, new: NewEntry) -> (i64, Micros) {
         let via = new.otherwise.map(|mark| if self.publish.listening(new.subject) { Mark::Sse } else { mark });
@@ -92,64 +99,6 @@ impl Txn<'_> {
 
 /// Until the hub has said its own.
 static UNSAID: Terms = Terms { public_url: String::new(), agent_turns: 0 };
-
-/// Work of any kind, waiting for its group.
-enum Job {
-    Append(NewEntry, oneshot::Sender<Result<Entry>>),
-    Work(Box<dyn Work>),
-}
-
-trait Work: Send {
-    /// Runs inside the transaction; what comes back is answered after the commit.
-    fn run<'a>(self: Box<Self>, txn: &'a mut Txn<'_>) -> LocalBoxFuture<'a, Box<dyn Answer>>;
-}
-
-trait Answer {
-    fn is_error(&self) -> bool;
-    /// `entries` are those that the work appended; `failed` is why the group was not committed.
-    fn send(self: Box<Self>, entries: &[Entry], failed: Option<&Error>);
-}
-
-struct Task<F, T> {
-    work: F,
-    to: oneshot::Sender<Result<(T, Vec<Entry>)>>,
-}
-
-impl<F, T> Work for Task<F, T>
-where
-    T: Send + 'static,
-    F: AsyncFnOnce(&mut Txn<'_>) -> Result<T> + Send + 'static,
-{
-    fn run<'a>(self: Box<Self>, txn: &'a mut Txn<'_>) -> LocalBoxFuture<'a, Box<dyn Answer>> {
-        Box::pin(async move {
-            // A bug in one piece of work must not take the writer, and with it the hub, down.
-            let result = AssertUnwindSafe((self.work)(txn)).catch_unwind().await;
-            let result = result.unwrap_or_else(|_| Err(Error::internal("a write panicked")));
-            Box::new(Done { result, to: self.to }) as Box<dyn Answer>
-        })
-    }
-}
-
-struct Done<T> {
-    result: Result<T>,
-    to: oneshot::Sender<Result<(T, Vec<Entry>)>>,
-}
-
-impl<T> Answer for Done<T> {
-    fn is_error(&self) -> bool {
-        self.result.is_err()
-    }
-
-    fn send(self: Box<Self>, entries: &[Entry], failed: Option<&Error>) {
-        let answer = match (self.result, failed) {
-            (Ok(_), Some(failed)) => Err(failed.clone()),
-            (Ok(value), None) => Ok((value, entries.to_vec())),
-            (Err(error), Some(_) | None) => Err(error),
-        };
-        // A requester that is gone needs no answer.
-        let _ = self.to.send(answer);
-    }
-}
 
 /// The other end of the writer's queue.
 pub(super) struct Handle {
@@ -192,49 +141,6 @@ impl Handle {
     }
 }
 
-/// The engine that the writer thread owns.
-enum Engine {
-    Sqlite(rusqlite::Connection),
-    Postgres { url: chorus_wire::secret::Secret, client: Option<postgres::Client> },
-}
-
-impl Engine {
-    async fn open(place: &Place) -> std::result::Result<Self, DbError> {
-        Ok(match place {
-            Place::Sqlite(path) => Engine::Sqlite(sqlite::open_writer(path)?),
-            Place::Postgres(url) => Engine::Postgres { url: url.clone(), client: Some(connect(url).await?) },
-        })
-    }
-
-    /// Drops a connection that no longer answers.
-    fn hang_up(&mut self) {
-        match self {
-            Engine::Sqlite(_) => {}
-            Engine::Postgres { client, .. } => *client = None,
-        }
-    }
-
-    /// The connection, made anew if the last one broke.
-    async fn tx(&mut self) -> std::result::Result<Tx<'_>, DbError> {
-        match self {
-            Engine::Sqlite(connection) => Ok(Tx::Sqlite(connection)),
-            Engine::Postgres { url, client } => {
-                if client.as_ref().is_none_or(postgres::Client::is_closed) {
-                    *client = Some(connect(url).await?);
-                }
-                client.as_ref().map(Tx::Postgres).ok_or_else(|| DbError::Unavailable("no database connection".into()))
-            }
-        }
-    }
-}
-
-/// The writer's connection holds the lock that keeps a second hub off the database.
-async fn connect(url: &chorus_wire::secret::Secret) -> std::result::Result<postgres::Client, DbError> {
-    let client = postgres::Client::connect(url).await?;
-    client.alone().await?;
-    Ok(client)
-}
-
 /// Opens and migrates the database on a thread of its own and goes on writing there.
 pub(super) async fn start(
     place: Place,
@@ -259,7 +165,7 @@ pub(super) async fn start(
             Err(error) => return drop(opened.send(Err(DbError::Unavailable(error.to_string())))),
         };
         runtime.block_on(async move {
-            match prepare(&place, &clock).await {
+            match prepare(&place, &clock, publish.others().is_none()).await {
                 Ok((engine, head, salt)) => {
                     indexed.store(head.indexed, Ordering::Release);
                     let checkpoint = match &place {
@@ -267,7 +173,11 @@ pub(super) async fn start(
                         Place::Postgres(_) => None,
                     };
                     let _ = opened.send(Ok(salt));
-                    Writer { engine, head, indexed, terms, clock, publish, checkpoint }.run(queue).await;
+                    let told = head.seq;
+                    let answering = tokio::task::JoinSet::new();
+                    Writer { engine, head, told, indexed, terms, clock, publish, checkpoint, answering }
+                        .run(queue)
+                        .await;
                 }
                 Err(error) => drop(opened.send(Err(error))),
             }
@@ -279,9 +189,10 @@ pub(super) async fn start(
     Ok((Handle { jobs: Some(jobs).into(), ended: Some(ended).into(), indexed: known, terms: said }, salt))
 }
 
-async fn prepare(place: &Place, clock: &Clock) -> std::result::Result<(Engine, Head, u32), DbError> {
-    let mut engine = Engine::open(place).await?;
+async fn prepare(place: &Place, clock: &Clock, alone: bool) -> std::result::Result<(Engine, Head, u32), DbError> {
+    let mut engine = Engine::open(place, alone).await?;
     let tx = engine.tx().await?;
+    set_right(clock, &tx).await?;
     migrations::run(&tx, clock.now().0).await?;
     let salt = super::counters::salt(&tx).await?;
     let head = log::head(&tx).await?;
@@ -291,11 +202,15 @@ async fn prepare(place: &Place, clock: &Clock) -> std::result::Result<(Engine, H
 struct Writer {
     engine: Engine,
     head: Head,
+    /// Up to where the streams of this hub have been told, in order.
+    told: i64,
     indexed: Arc<AtomicI64>,
     terms: Arc<OnceLock<Terms>>,
     clock: Clock,
     publish: Arc<dyn Publish>,
     checkpoint: Option<Checkpoint>,
+    /// Answers that wait for what other hubs say.
+    answering: tokio::task::JoinSet<()>,
 }
 
 /// Who waits for which of the group's entries.
@@ -304,32 +219,114 @@ enum Waiting {
     Answer(std::ops::Range<usize>, Box<dyn Answer>),
 }
 
+/// What a group came to.
+struct Committed {
+    /// What other hubs wrote before it and this one has not told its streams yet.
+    foreign: Vec<Entry>,
+    entries: Vec<Entry>,
+    /// False when what comes before could not be read: then the streams are told by the next look at the log.
+    in_order: bool,
+}
+
 impl Writer {
     async fn run(mut self, mut queue: mpsc::Receiver<Job>) {
         let mut group = Vec::with_capacity(limits::WRITE_GROUP);
-        while queue.recv_many(&mut group, limits::WRITE_GROUP).await > 0 {
+        while self.gather(&mut queue, &mut group).await {
+            if group.is_empty() {
+                self.tail().await;
+                continue;
+            }
             let mut waiting = Vec::with_capacity(group.len());
             let committed = match self.engine {
                 Engine::Sqlite(_) => self.commit(&mut group, &mut waiting).await,
                 Engine::Postgres { .. } => self.commit_in_time(&mut group, &mut waiting).await,
             };
-            let (mut entries, failed) = match committed {
-                Ok(entries) => (entries, None),
+            match committed {
+                Ok(committed) => self.speak(committed, waiting),
                 Err(error) => {
                     tracing::error!(%error, "a group of writes was not committed");
                     self.publish.unsure();
-                    (Vec::new(), Some(Error::unavailable(error)))
+                    answer(&[], Some(&Error::unavailable(error)), waiting);
                 }
-            };
-            for entry in &mut entries {
-                entry.accepted = self.publish.publish(entry);
             }
-            answer(&entries, failed.as_ref(), waiting);
             if let (Engine::Sqlite(connection), Some(checkpoint)) = (&self.engine, &self.checkpoint) {
                 checkpoint.finish(connection);
             }
             // Jobs that never ran because the database was gone: their requesters learn it by the dropped channel.
             group.clear();
+        }
+        // What was committed is answered before the end.
+        while self.answering.join_next().await.is_some() {}
+    }
+
+    /// Waits for work; with an empty group, for a look at what others wrote. False when there will be no more.
+    async fn gather(&self, queue: &mut mpsc::Receiver<Job>, group: &mut Vec<Job>) -> bool {
+        let Some(others) = self.publish.others() else {
+            return queue.recv_many(group, limits::WRITE_GROUP).await > 0;
+        };
+        tokio::select! {
+            biased;
+            count = queue.recv_many(group, limits::WRITE_GROUP) => count > 0,
+            () = others.grew().notified() => true,
+            // Law 4: who is not rung looks all the same.
+            () = tokio::time::sleep(limits::TAIL_EVERY) => true,
+        }
+    }
+
+    /// Tells the streams what was committed, in the order of the log, and then those who wait for it.
+    fn speak(&mut self, committed: Committed, waiting: Vec<Waiting>) {
+        let Committed { mut foreign, mut entries, in_order } = committed;
+        if !in_order {
+            return answer(&entries, None, waiting);
+        }
+        for entry in foreign.iter_mut().chain(&mut entries) {
+            entry.accepted = self.publish.publish(entry);
+            self.told = entry.seq;
+        }
+        let Some(others) = self.publish.others() else {
+            return answer(&entries, None, waiting);
+        };
+        others.tailed(self.told, &foreign);
+        if entries.is_empty() {
+            return answer(&entries, None, waiting);
+        }
+        let elsewhere = others.tell(self.head.seq, &entries);
+        // The next group does not wait for what other hubs say of this one.
+        while self.answering.try_join_next().is_some() {}
+        self.answering.spawn(async move {
+            let taken = elsewhere.await;
+            entries.iter_mut().for_each(|entry| entry.accepted |= taken.contains(&entry.seq));
+            answer(&entries, None, waiting);
+        });
+    }
+
+    /// Tells the streams what other hubs wrote.
+    async fn tail(&mut self) {
+        let looking = async {
+            loop {
+                let tx = self.engine.tx().await?;
+                let mut page = log::tail(&tx, self.told, limits::WRITE_GROUP).await?;
+                for entry in &mut page {
+                    entry.accepted = self.publish.publish(entry);
+                    self.told = entry.seq;
+                }
+                if let Some(others) = self.publish.others() {
+                    others.tailed(self.told, &page);
+                }
+                if page.len() < limits::WRITE_GROUP {
+                    let head = log::head(&tx).await?;
+                    self.indexed.store(head.indexed, Ordering::Release);
+                    return set_right(&self.clock, &tx).await;
+                }
+            }
+        };
+        match tokio::time::timeout(postgres::UNANSWERED, looking).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "the log could not be read; it will be tried again");
+                tokio::time::sleep(limits::TAIL_EVERY).await;
+            }
+            Err(_) => self.engine.hang_up(),
         }
     }
 
@@ -339,7 +336,7 @@ impl Writer {
         &mut self,
         group: &mut Vec<Job>,
         waiting: &mut Vec<Waiting>,
-    ) -> std::result::Result<Vec<Entry>, DbError> {
+    ) -> std::result::Result<Committed, DbError> {
         match tokio::time::timeout(postgres::UNANSWERED, self.commit(group, waiting)).await {
             Ok(committed) => committed,
             Err(_) => {
@@ -353,7 +350,8 @@ impl Writer {
         &mut self,
         group: &mut Vec<Job>,
         waiting: &mut Vec<Waiting>,
-    ) -> std::result::Result<Vec<Entry>, DbError> {
+    ) -> std::result::Result<Committed, DbError> {
+        let shared = self.publish.others().is_some();
         let tx = self.engine.tx().await?;
         let head = match begun(&tx, self.head).await {
             Ok(head) => head,
@@ -363,10 +361,10 @@ impl Writer {
                 return Err(error);
             }
         };
-        if head.seq != self.head.seq {
+        if head.seq != self.head.seq && !shared {
             self.publish.unsure();
         }
-        let (now, publish) = (self.clock.now(), &*self.publish);
+        let (before, now, publish) = (head.seq, self.clock.now(), &*self.publish);
         let terms = self.terms.get().unwrap_or(&UNSAID);
         let mut txn =
             Txn { tx, counts: Deltas::default(), now, head, entries: Vec::new(), inserted: 0, publish, terms };
@@ -383,8 +381,32 @@ impl Writer {
         }
         self.head = head;
         self.indexed.store(head.indexed, Ordering::Release);
-        Ok(entries)
+        let mut foreign = Vec::new();
+        while shared && foreign.last().map_or(self.told, |entry: &Entry| entry.seq) < before {
+            let after = foreign.last().map_or(self.told, |entry: &Entry| entry.seq);
+            let most = ((before - after) as usize).min(limits::WRITE_GROUP);
+            match log::tail(&tx, after, most).await {
+                Ok(page) if page.is_empty() => break,
+                Ok(page) => foreign.extend(page),
+                Err(error) => {
+                    tracing::warn!(%error, "what other hubs wrote could not be read");
+                    self.publish.unsure();
+                    return Ok(Committed { foreign: Vec::new(), entries, in_order: false });
+                }
+            }
+        }
+        Ok(Committed { foreign, entries, in_order: true })
     }
+}
+
+/// Hubs that share a database go by its clock.
+async fn set_right(clock: &Clock, tx: &Tx<'_>) -> std::result::Result<(), DbError> {
+    if let Some(sql) = dialect::now(tx)
+        && let Some(row) = tx.one(sql, &[]).await?
+    {
+        clock.follow(Micros(row.int(0)?));
+    }
+    Ok(())
 }
 
 /// Begins a group, and says where the log stands: on PostgreSQL a commit that failed may have taken effect after all; alone on a

@@ -5,7 +5,7 @@ use crate::{
     reply::{self, Answer},
 };
 use axum::extract::State;
-use chorus_hub::ops;
+use chorus_hub::ops::{self, Reach};
 use chorus_wire::reply::{Failure, Health, Success};
 use http::StatusCode;
 use serde::Serialize;
@@ -26,12 +26,21 @@ async fn health(State(doors): State<Doors>) -> Answer {
 struct Ready {
     #[schema(example = "ready")]
     status: &'static str,
+    /// The store takes writes.
+    #[schema(example = "ok")]
+    store: &'static str,
+    /// `local` for a hub alone, `ok` when it reaches the bus that it shares.
+    #[schema(example = "local")]
+    bus: &'static str,
 }
 
-/// Whether the hub can serve: its store answers
+/// Whether the hub can serve: its store and its bus answer
 #[utoipa::path(get, path = "/ready", tag = "ops",
     responses((status = 200, body = Success<Ready>), (status = 503, body = Failure, description = "Not now")))]
 async fn ready(State(doors): State<Doors>) -> Answer {
-    ops::ready(&doors.hub).await?;
-    reply::wrapped(&doors, StatusCode::OK, Ready { status: "ready" })
+    let bus = match ops::ready(&doors.hub).await? {
+        Reach::Alone => "local",
+        Reach::Shared => "ok",
+    };
+    reply::wrapped(&doors, StatusCode::OK, Ready { status: "ready", store: "ok", bus })
 }

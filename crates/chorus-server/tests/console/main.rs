@@ -6,11 +6,17 @@
 mod actors;
 mod browser;
 mod decisions;
+#[path = "../it/front.rs"]
+#[allow(dead_code, reason = "the page does not know how many hubs there are")]
+mod front;
 mod hostile;
 #[path = "../it/hub.rs"]
 #[allow(dead_code, reason = "the stories of the hub need more of it")]
 mod hub;
 mod live;
+#[path = "../it/nats.rs"]
+#[allow(dead_code, reason = "the page does not know how many hubs there are")]
+mod nats;
 mod pages;
 mod polite;
 #[path = "../it/postgres.rs"]

@@ -291,7 +291,7 @@ story!(a_stream_ends_at_the_next_line_when_its_member_is_removed, |hub| async {
     assert_eq!(done(&room).await, ["message one"]);
 });
 
-live_story!(a_member_has_so_many_streams_of_lines_and_leaves_the_others_theirs, |hub| async {
+file_story!(a_member_has_so_many_streams_of_lines_and_leaves_the_others_theirs, |hub| async {
     // Law 6: whoever opens many and says little would take every place there is
     let room = Room::of(&hub, "alice").await;
     let (mut oak, mut elm) = (Elsewhere::well(&hub).await, Elsewhere::well(&hub).await);
@@ -365,7 +365,7 @@ story!(an_event_that_is_posted_again_with_its_key_is_heard_once, |hub| async {
     assert_eq!(done(&room).await, ["message one", "message one"]);
 });
 
-story!(members_at_one_address_have_budgets_of_their_own, with(|set| set.rate_limit = 40), |hub| async {
+alone_story!(members_at_one_address_have_budgets_of_their_own, with(|set| set.rate_limit = 40), |hub| async {
     // Failure 24: the secret in the path says whose request it is, not the address it comes from
     let room = Room::of(&hub, "alice").await;
     let (mut oak, mut elm) = (Elsewhere::well(&hub).await, Elsewhere::well(&hub).await);

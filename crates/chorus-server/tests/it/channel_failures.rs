@@ -306,7 +306,7 @@ async fn ten_that_fail(hub: &Hub) -> Vec<(&'static str, Elsewhere)> {
     ]
 }
 
-live_story!(with_another_key_nobody_is_reached_and_the_room_is_told, |hub| async {
+file_story!(with_another_key_nobody_is_reached_and_the_room_is_told, |hub| async {
     //
     let room = Room::of(&hub, "alice").await;
     let mut oak = Elsewhere::well(&hub).await;
@@ -329,7 +329,7 @@ live_story!(with_another_key_nobody_is_reached_and_the_room_is_told, |hub| async
     assert_eq!((&body["message"]["content"], missed(&body)), (&json!("three"), vec!["one".into(), "two".into()]));
 });
 
-live_story!(a_copy_of_a_hub_reaches_its_members, |hub| async {
+file_story!(a_copy_of_a_hub_reaches_its_members, |hub| async {
     //
     let room = Room::of(&hub, "alice").await;
     let mut oak = Elsewhere::well(&hub).await;

@@ -1,25 +1,34 @@
 //! How many may be connected at once, and what the next one hears.
 
-use crate::hub::eventually;
+use crate::edges::{is_failure, raw};
+use crate::hub::{Hub, eventually};
+use tokio::net::TcpStream;
 
-story!(
+const PLACES: usize = 6;
+
+async fn asked(hub: &Hub) -> (u16, String, String) {
+    raw(hub, b"GET /agents HTTP/1.1\r\nhost: hub\r\nconnection: close\r\n\r\n").await
+}
+
+alone_story!(
     whoever_comes_when_every_place_is_taken_is_told_to_come_back,
-    with(|set| set.max_connections = 4),
+    with(|set| set.max_connections = PLACES),
     |hub| async {
         let alice = hub.agent("alice").await;
-        let mut streams = Vec::new();
-        // The library keeps the connection it registered on, and uses it again.
-        while streams.len() < 4 {
-            streams.push(alice.inbox().await);
+        let mut inbox = alice.inbox().await;
+        // Whoever is connected has a place, also one who says nothing.
+        let mut silent = Vec::new();
+        while silent.len() < PLACES {
+            silent.push(TcpStream::connect(hub.addr()).await.unwrap());
         }
-        let answer = hub.anyone().get("/agents").await;
-        answer.refused(503, "ERR_UNAVAILABLE");
-        assert_eq!(answer.header("retry-after"), "5");
+        let (status, head, body) = asked(&hub).await;
+        assert_eq!(status, 503, "{head}");
+        is_failure(&body, "ERR_UNAVAILABLE");
+        assert!(head.contains("retry-after: 5"), "{head}");
         // Those who are in are not disturbed, and a place that is left is free.
-        drop(streams.pop());
-        eventually("a place is free again", || async { hub.anyone().get("/agents").await.status == 200 }).await;
-        let [first, ..] = &mut streams[..] else { panic!("three streams") };
+        drop(silent);
+        eventually("a place is free again", async || asked(&hub).await.0 == 200).await;
         alice.says(&alice.id, "still here", "delivered_sse").await;
-        assert_eq!(first.next("message").await.data["envelope"]["original_text"], "still here");
+        assert_eq!(inbox.next("message").await.data["envelope"]["original_text"], "still here");
     }
 );

@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// Bytes to the hub as they are; status, head and body of what comes back before it closes.
-async fn raw(hub: &Hub, bytes: &[u8]) -> (u16, String, String) {
+pub async fn raw(hub: &Hub, bytes: &[u8]) -> (u16, String, String) {
     let mut socket = TcpStream::connect(hub.addr()).await.unwrap();
     // The hub may answer and close before it has read everything.
     let _ = socket.write_all(bytes).await;
@@ -36,7 +36,7 @@ fn complete(answer: &[u8]) -> bool {
 }
 
 #[track_caller]
-fn is_failure(body: &str, code: &str) {
+pub fn is_failure(body: &str, code: &str) {
     let value: Value = serde_json::from_str(body).unwrap_or_else(|e| panic!("{e}: {body:?}"));
     assert_eq!((&value["success"], &value["error"]["code"]), (&json!(false), &json!(code)), "{body}");
 }

@@ -101,7 +101,7 @@ live_story!(an_id_that_is_not_ours_is_a_gap, |hub| async {
     }
 });
 
-story!(an_id_from_before_a_restart_is_a_gap, |hub| async {
+alone_story!(an_id_from_before_a_restart_is_a_gap, |hub| async {
     // the epoch; what is new is never skipped
     let alice = hub.agent("alice").await;
     let mut first = alice.opens("cc-editor", "s1").await;

@@ -1,6 +1,7 @@
 //! A hub of its own for every story: fresh directory, free port, time held still.
 
 use crate::actors::{Agent, Anyone, Caller, Operator, PATIENCE};
+use crate::front::Front;
 use crate::postgres::Database;
 use chorus_hub::Clock;
 use chorus_server::{Running, Settings, start};
@@ -11,12 +12,17 @@ use std::time::Duration;
 pub const OPERATOR_KEY: &str = "operator-key-of-the-stories";
 
 pub struct Hub {
-    running: Option<Running>,
+    /// One, or several that share a database.
+    running: Vec<Running>,
+    front: Option<Front>,
     pub url: String,
     pub settings: Settings,
     pub http: reqwest::Client,
     // Dropped last: the server must be gone before its files and its database are.
     pub dir: Arc<tempfile::TempDir>,
+    /// Directories of the hubs beside the first, and what is different there.
+    beside: Vec<tempfile::TempDir>,
+    apart: fn(&mut Settings),
     _database: Option<Database>,
 }
 
@@ -36,7 +42,46 @@ impl Hub {
         Some(Self::new(Some(database), with).await)
     }
 
+    /// Two hubs that are set up differently.
+    pub async fn cluster_apart(with: impl FnOnce(&mut Settings), apart: fn(&mut Settings)) -> Option<Self> {
+        let mut hub = Self::cluster_unopened(with).await?;
+        hub.apart = apart;
+        hub.open().await;
+        Some(hub)
+    }
+
+    /// Two hubs on one database behind a front, alike; `None` where there is no PostgreSQL or no NATS to be had.
+    pub async fn cluster(with: impl FnOnce(&mut Settings)) -> Option<Self> {
+        Self::cluster_apart(with, |_| ()).await
+    }
+
+    async fn cluster_unopened(with: impl FnOnce(&mut Settings)) -> Option<Self> {
+        let bus = tokio::task::spawn_blocking(crate::nats::url).await.unwrap()?;
+        let database = Database::fresh().await?;
+        let front = Front::before(Vec::new()).await;
+        let url = format!("http://{}", front.addr);
+        let mut hub = Self::unopened(Some(database), |settings| {
+            settings.hub.bus = Some(Secret::new(bus));
+            settings.public_url = Some(url.clone());
+            let key = settings.hub.data_dir.join("shared.key");
+            std::fs::write(&key, "5".repeat(64)).unwrap();
+            settings.hub.seal_key_file = Some(key);
+            with(settings);
+        });
+        hub.beside.push(tempfile::tempdir().unwrap());
+        (hub.url, hub.front) = (url, Some(front));
+        // Every request goes to the next hub.
+        hub.http = client(|builder| builder.pool_max_idle_per_host(0));
+        Some(hub)
+    }
+
     async fn new(database: Option<Database>, with: impl FnOnce(&mut Settings)) -> Self {
+        let mut hub = Self::unopened(database, with);
+        hub.open().await;
+        hub
+    }
+
+    fn unopened(database: Option<Database>, with: impl FnOnce(&mut Settings)) -> Self {
         let dir = Arc::new(tempfile::tempdir().unwrap());
         let mut settings = Settings::at(dir.path());
         settings.listen = ([127, 0, 0, 1], 0).into();
@@ -46,15 +91,43 @@ impl Hub {
         settings.hub.clock = Clock::held(Micros::parse("2026-03-20T10:00:00Z").unwrap());
         settings.hub.database = database.as_ref().map(|d| Secret::new(&d.url));
         with(&mut settings);
-        let running =
-            within(PATIENCE, start(settings.clone())).await.expect("a start in time").expect("the hub starts");
-        let url = running.url();
-        Self { running: Some(running), url, settings, http: client(), dir, _database: database }
+        let (http, url) = (client(|builder| builder), String::new());
+        Self {
+            running: Vec::new(),
+            front: None,
+            url,
+            settings,
+            http,
+            dir,
+            beside: Vec::new(),
+            apart: |_| (),
+            _database: database,
+        }
+    }
+
+    async fn open(&mut self) {
+        let others = self.beside.iter().map(|dir| {
+            let mut settings = self.settings.clone();
+            settings.hub.data_dir = dir.path().into();
+            (self.apart)(&mut settings);
+            settings
+        });
+        for settings in std::iter::once(self.settings.clone()).chain(others) {
+            let running = within(PATIENCE, start(settings)).await.expect("a start in time").expect("the hub starts");
+            self.running.push(running);
+        }
+        let all = self.running.len() - 1;
+        eventually("the hubs know one another", async || self.running.iter().all(|one| one.hub().others() == all))
+            .await;
+        match &self.front {
+            Some(front) => front.turn_to(self.running.iter().map(Running::addr).collect()),
+            None => self.url = self.running[0].url(),
+        }
     }
 
     /// Stops it in good order.
     pub async fn stop(&mut self) {
-        if let Some(running) = self.running.take() {
+        for running in std::mem::take(&mut self.running) {
             within(PATIENCE, running.stop()).await.expect("a stop in time");
         }
     }
@@ -62,10 +135,7 @@ impl Hub {
     /// Stops it and opens it again on the same data; its clock goes on from where it was, its port is another.
     pub async fn restart(&mut self) {
         self.stop().await;
-        let starting = start(self.settings.clone());
-        let running = within(PATIENCE, starting).await.expect("a start in time").expect("the hub starts again");
-        self.url = running.url();
-        self.running = Some(running);
+        self.open().await;
     }
 
     /// A second hub on the same settings, or what it says instead.
@@ -83,7 +153,9 @@ impl Hub {
 
     /// Trims what is past its time, as the hub does by itself every minute.
     pub async fn maintain(&self) {
-        self.running.as_ref().expect("a running hub").hub().maintain().await.expect("it trims");
+        for running in &self.running {
+            running.hub().maintain().await.expect("it trims");
+        }
     }
 
     pub fn advance(&self, by: Duration) {
@@ -92,7 +164,13 @@ impl Hub {
 
     /// Where to connect without a library in between.
     pub fn addr(&self) -> std::net::SocketAddr {
-        self.running.as_ref().expect("a running hub").addr()
+        self.front.as_ref().map_or_else(|| self.running[0].addr(), |front| front.addr)
+    }
+
+    /// The same story at one of several hubs, by its number.
+    pub fn at(&self, number: usize, agent: &Agent) -> Agent {
+        let caller = Caller::new(&self.http, &self.running[number].url(), None);
+        Agent::new(&caller, &agent.id, &agent.key)
     }
 
     fn caller(&self, key: Option<&str>) -> Caller {
@@ -133,19 +211,18 @@ impl Hub {
 }
 
 /// A client that trusts nobody and goes through no proxy: every address in these stories is loopback.
-fn client() -> reqwest::Client {
+fn client(with: impl FnOnce(reqwest::ClientBuilder) -> reqwest::ClientBuilder) -> reqwest::Client {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let tls = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_root_certificates(rustls::RootCertStore::empty())
         .with_no_client_auth();
-    reqwest::Client::builder()
+    let builder = reqwest::Client::builder()
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())
-        .tls_backend_preconfigured(tls)
-        .build()
-        .unwrap()
+        .tls_backend_preconfigured(tls);
+    with(builder).build().unwrap()
 }
 
 /// Asks again until `ready` says yes; a bounded wait for something that happens behind the door.

@@ -43,7 +43,7 @@ story!(an_address_without_a_key_has_one_too, with(|set| set.rate_limit = 20), |h
     assert!(refused > 0, "forty guesses from one address went through");
 });
 
-story!(guesses_are_refused_before_anybody_looks, with(|set| set.rate_limit = 20), |hub| async {
+alone_story!(guesses_are_refused_before_anybody_looks, with(|set| set.rate_limit = 20), |hub| async {
     // A key that was never used is unknown to the hub's memory, as a made-up one is: that it is refused shows that nobody looked.
     let (alice, unseen) = (hub.agent("alice").await, hub.agent("unseen").await);
     alice.get("/agent/messages").await.data(200);

@@ -6,7 +6,9 @@ mod story;
 mod actors;
 mod chance;
 mod examples;
+mod front;
 mod hub;
+mod nats;
 mod postgres;
 
 mod a2a;
@@ -65,6 +67,7 @@ mod receipts;
 mod register;
 mod retention;
 mod send_outcomes;
+mod several;
 mod shutdown;
 mod ssrf;
 mod stalled;

@@ -91,7 +91,7 @@ fn server() -> Option<&'static Server> {
 }
 
 /// The newest version that Debian's or Fedora's layout has.
-fn binaries() -> Option<PathBuf> {
+pub fn binaries() -> Option<PathBuf> {
     let mut found: Vec<PathBuf> = std::fs::read_dir("/usr/lib/postgresql")
         .into_iter()
         .flatten()
@@ -147,7 +147,7 @@ fn await_server(bin: &Path, port: u16, dir: &Path) {
 }
 
 /// PostgreSQL refuses to run as root, so root runs it as the user that its package made.
-fn other_user() -> Option<(u32, u32)> {
+pub fn other_user() -> Option<(u32, u32)> {
     let number = |args: &[&str]| -> Option<u32> {
         let output = Command::new("id").args(args).output().ok()?;
         String::from_utf8(output.stdout).ok()?.trim().parse().ok()
@@ -158,7 +158,7 @@ fn other_user() -> Option<(u32, u32)> {
     Some((number(&["-u", "postgres"])?, number(&["-g", "postgres"])?))
 }
 
-fn as_postgres(program: &Path) -> Command {
+pub fn as_postgres(program: &Path) -> Command {
     let mut command = Command::new(program);
     command.current_dir("/");
     if let Some((uid, gid)) = other_user() {

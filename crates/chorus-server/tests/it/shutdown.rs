@@ -70,13 +70,13 @@ story!(what_was_acknowledged_is_there_after_a_stop_under_load, |hub| async {
     assert!(acknowledged.len() > 40);
 });
 
-story!(a_stopped_hub_takes_no_more, |hub| async {
+alone_story!(a_stopped_hub_takes_no_more, |hub| async {
     let addr = hub.addr();
     hub.stop().await;
     assert!(TcpStream::connect(addr).await.is_err());
 });
 
-story!(a_second_hub_on_the_directory_refuses_and_says_why, |hub| async {
+alone_story!(a_second_hub_on_the_directory_refuses_and_says_why, |hub| async {
     // Deliver 3
     let refusal = hub.second().await.err().expect("the directory is taken");
     assert!(refusal.contains(&hub.dir.path().display().to_string()), "{refusal}");

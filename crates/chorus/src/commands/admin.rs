@@ -35,6 +35,15 @@ enum What {
         /// Where the copy goes
         to: PathBuf,
     },
+    /// Move the data of a stopped hub from its file to an empty PostgreSQL database
+    Copy {
+        /// The hub's data directory
+        #[arg(long, value_name = "DIR", env = "CHORUS_DATA_DIR", default_value = "chorus-data")]
+        data_dir: PathBuf,
+        /// postgres://… where it goes
+        #[arg(long, value_name = "URL", env = "CHORUS_DATABASE", hide_env_values = true, value_parser = secret)]
+        database: Secret,
+    },
     /// Registration codes
     #[command(subcommand)]
     Invites(Invites),
@@ -79,6 +88,7 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
     let key = args.operator_key;
     match args.what {
         What::Backup { data_dir, to } => backup(common, &data_dir, &to),
+        What::Copy { data_dir, database } => copy(common, &data_dir, &database).await,
         What::Invites(what) => invites(common, operator(common, key)?, what).await.map_err(Fail::of_operator),
         What::Activity { since, follow } => {
             activity(common, operator(common, key)?, since, follow).await.map_err(Fail::of_operator)
@@ -97,6 +107,16 @@ fn backup(common: &Common, data_dir: &std::path::Path, to: &std::path::Path) -> 
     let file = chorus_hub::ops::backup(data_dir, to).map_err(wrong)?;
     let said = json!({ "backup": file.display().to_string() });
     out::say(common.json, &said, || format!("copied to {}", file.display()));
+    Ok(())
+}
+
+async fn copy(common: &Common, data_dir: &std::path::Path, database: &Secret) -> Result<(), Fail> {
+    let copied = chorus_hub::ops::copy(data_dir, database).await.map_err(|e| Fail::usage(e.to_string()))?;
+    let rows: u64 = copied.iter().map(|(_, rows)| rows).sum();
+    let tables: serde_json::Map<String, serde_json::Value> =
+        copied.into_iter().map(|(table, rows)| (table, rows.into())).collect();
+    let said = json!({ "copied": tables });
+    out::say(common.json, &said, || format!("copied {rows} rows; start the hub with --database from now on"));
     Ok(())
 }
 

@@ -89,12 +89,7 @@ impl Ongoing {
     }
 
     pub fn line(&self) -> String {
-        self.line_within(PATIENCE)
-    }
-
-    /// For what a process leaves behind that was killed in the middle of it.
-    pub fn line_within(&self, time: Duration) -> String {
-        self.lines.recv_timeout(time).expect("a line in time")
+        self.lines.recv_timeout(PATIENCE).expect("a line in time")
     }
 
     pub fn json(&self) -> Value {

@@ -35,10 +35,10 @@ async fn what_was_acknowledged_is_there_once_after_kill_9_on_postgresql() {
 
 /// What the senders know.
 #[derive(Default)]
-struct Ledger {
-    acknowledged: BTreeSet<String>,
+pub struct Ledger {
+    pub acknowledged: BTreeSet<String>,
     /// Given up without an answer: there once or not at all.
-    unknown: BTreeSet<String>,
+    pub unknown: BTreeSet<String>,
 }
 
 async fn story(database: Option<&str>) {
@@ -88,7 +88,7 @@ async fn story(database: Option<&str>) {
     assert_eq!(again.1, kept, "and so does one that starts over");
 }
 
-fn judge(ledger: &Ledger, history: &BTreeMap<u64, String>) {
+pub fn judge(ledger: &Ledger, history: &BTreeMap<u64, String>) {
     let mut times: BTreeMap<&str, usize> = BTreeMap::new();
     for text in history.values() {
         *times.entry(text).or_default() += 1;
@@ -103,6 +103,11 @@ fn judge(ledger: &Ledger, history: &BTreeMap<u64, String>) {
 }
 
 pub async fn join(hub: &str, name: &str) -> Client {
+    join_with_key(hub, name).await.0
+}
+
+/// The same, and the key for those who speak without the client.
+pub async fn join_with_key(hub: &str, name: &str) -> (Client, String) {
     let who = Newcomer {
         agent_id: format!("{name}@chorus"),
         culture: "en".into(),
@@ -111,13 +116,14 @@ pub async fn join(hub: &str, name: &str) -> Client {
         invite_code: None,
     };
     let registered = Client::new(hub, None).unwrap().register(&who).await.unwrap();
-    let mut client = Client::new(hub, registered.api_key).unwrap();
+    let key = registered.api_key.unwrap();
+    let mut client = Client::new(hub, Some(key.clone())).unwrap();
     client.backoff = Backoff { first: Duration::from_millis(20), most: Duration::from_millis(400) };
-    client
+    (client, key.expose().to_owned())
 }
 
 /// Sends one message after the other until told to stop; a broken send is repeated under its own key by the client.
-async fn send(
+pub async fn send(
     client: Client,
     name: String,
     ledger: Arc<Mutex<Ledger>>,
@@ -142,7 +148,7 @@ async fn send(
     }
 }
 
-fn envelope(name: &str, text: &str) -> Envelope {
+pub fn envelope(name: &str, text: &str) -> Envelope {
     let draft = Draft {
         chorus_version: Some("0.4".into()),
         sender_id: Some(format!("{name}@chorus")),
@@ -159,9 +165,9 @@ pub async fn reach(counted: &mut watch::Receiver<usize>, goal: usize) {
 }
 
 /// The inbox as it is heard; ends when the receiver of what it heard is gone.
-type Heard = tokio::sync::mpsc::UnboundedReceiver<(u64, String)>;
+pub type Heard = tokio::sync::mpsc::UnboundedReceiver<(u64, String)>;
 
-async fn hear(mut stream: Stream) -> Heard {
+pub async fn hear(mut stream: Stream) -> Heard {
     let (tell, heard) = tokio::sync::mpsc::unbounded_channel();
     tokio::spawn(async move {
         loop {
@@ -179,7 +185,7 @@ async fn hear(mut stream: Stream) -> Heard {
 }
 
 /// Everything heard up to `last`.
-async fn until(heard: tokio::task::JoinHandle<Heard>, last: u64) -> Vec<(u64, String)> {
+pub async fn until(heard: tokio::task::JoinHandle<Heard>, last: u64) -> Vec<(u64, String)> {
     let mut heard = heard.await.unwrap();
     let mut all: Vec<(u64, String)> = Vec::new();
     while all.last().is_none_or(|(id, _)| *id < last) {
@@ -189,7 +195,7 @@ async fn until(heard: tokio::task::JoinHandle<Heard>, last: u64) -> Vec<(u64, St
     all
 }
 
-async fn history(bob: &Client) -> BTreeMap<u64, String> {
+pub async fn history(bob: &Client) -> BTreeMap<u64, String> {
     let mut all = BTreeMap::new();
     let mut since = String::from("0");
     loop {

@@ -7,16 +7,20 @@ mod agents_docs;
 mod channel;
 mod channel_hubs;
 mod configuration;
+mod copy;
 mod crash;
 mod crash_market;
 mod demo;
 mod direct;
 mod exec;
+mod faults;
 mod frame;
 mod frame_docs;
 mod frame_hooks;
 mod frame_locks;
 mod frame_orgs;
+#[path = "../../../chorus-server/tests/it/front.rs"]
+mod front;
 mod host_hooks;
 mod init;
 mod listen;
@@ -25,4 +29,6 @@ mod mcp;
 #[path = "../../../chorus-server/tests/it/postgres.rs"]
 mod postgres;
 mod register;
+mod servers;
+mod split;
 mod talk;

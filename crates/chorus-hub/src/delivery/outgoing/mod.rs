@@ -122,12 +122,7 @@ impl Outgoing {
 
     /// POSTs `body`; only the status of the answer counts. What comes after it is read for a moment, so that the connection can
     /// be used again, and then left alone.
-    pub async fn knock(
-        &self,
-        url: &str,
-        headers: &[(&str, &str)],
-        body: Bytes,
-    ) -> std::result::Result<u16, PostError> {
+    pub async fn knock(&self, url: &str, headers: &[(&str, &str)], body: Bytes) -> std::result::Result<u16, PostError> {
         let sent = self.send(&self.0.posts, "application/json", url, headers, body);
         let (_slot, response) = self.in_time(sent).await?;
         let status = response.status().as_u16();

@@ -16,8 +16,8 @@ fn texts(ring: &Ring, after: u64) -> Vec<(u64, String)> {
 }
 
 fn filled(bounds: Retention, count: usize) -> Ring {
-    let mut ring = Ring::new(7, bounds);
-    (1..=count).for_each(|n| ring.push(&n.to_string(), label(), START));
+    let mut ring = Ring::new(7, 0, bounds);
+    (1..=count).for_each(|n| ring.push(None, &n.to_string(), label(), START));
     ring
 }
 
@@ -38,9 +38,9 @@ fn the_oldest_go_when_there_are_too_many() {
 
 #[test]
 fn the_oldest_go_when_they_are_too_large() {
-    let mut ring = Ring::new(7, Retention { bytes: 10_000, ..BOUNDS });
+    let mut ring = Ring::new(7, 0, Retention { bytes: 10_000, ..BOUNDS });
     for _ in 0..5 {
-        ring.push(&"x".repeat(3_000), label(), START);
+        ring.push(None, &"x".repeat(3_000), label(), START);
         assert!(ring.bytes() <= 10_000);
     }
     assert_eq!((ring.floor(), ring.newest()), (2, 5));
@@ -52,7 +52,7 @@ fn the_oldest_go_when_they_are_too_large() {
 fn what_is_past_its_time_goes_unless_somebody_is_about_to_hear_it() {
     let mut ring = filled(BOUNDS, 3);
     let kept = START + Duration::from_secs(300);
-    ring.push("4", label(), kept);
+    ring.push(None, "4", label(), kept);
     ring.expire(kept, u64::MAX);
     assert_eq!(ring.floor(), 0, "five minutes are five minutes");
     let later = kept + Duration::from_micros(1);
@@ -67,13 +67,13 @@ fn what_is_past_its_time_goes_unless_somebody_is_about_to_hear_it() {
 #[test]
 fn only_an_id_of_this_ring_that_nothing_is_missing_after_resumes() {
     let ring = filled(BOUNDS, 12);
-    let resumed = |epoch, seq| ring.resume(Cursor { epoch, seq }, START);
+    let resumed = |epoch, seq| ring.resume(Cursor { epoch, seq }, 0, START);
     assert_eq!([resumed(7, 2), resumed(7, 12)], [Some(2), Some(12)]);
     for (epoch, seq) in [(7, 1), (7, 0), (7, 13), (6, 5), (0, 5)] {
         assert_eq!(resumed(epoch, seq), None, "{epoch}-{seq}");
     }
-    let empty = Ring::new(7, BOUNDS);
-    assert_eq!(empty.resume(Cursor { epoch: 7, seq: 0 }, START), Some(0));
+    let empty = Ring::new(7, 0, BOUNDS);
+    assert_eq!(empty.resume(Cursor { epoch: 7, seq: 0 }, 0, START), Some(0));
 }
 
 proptest! {
@@ -81,13 +81,13 @@ proptest! {
     #[test]
     fn the_ring_is_the_end_of_everything_pushed(steps in prop::collection::vec((0u64..80, 1usize..900), 1..200)) {
         let bounds = Retention { seconds: 300, frames: 12, bytes: 6_000 };
-        let mut ring = Ring::new(7, bounds);
+        let mut ring = Ring::new(7, 0, bounds);
         let mut pushed: Vec<(Duration, String)> = Vec::new();
         let mut now = START;
         for (wait, size) in steps {
             now += Duration::from_secs(wait);
             let text = format!("{}-{}", pushed.len(), "x".repeat(size));
-            ring.push(&text, label(), now);
+            ring.push(None, &text, label(), now);
             pushed.push((now, text));
             ring.expire(now, u64::MAX);
             prop_assert_eq!(ring.newest() as usize, pushed.len());

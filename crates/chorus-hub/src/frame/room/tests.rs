@@ -31,18 +31,18 @@ pub(in crate::frame) fn session(instrument: &str, filter: &str) -> Session {
 }
 
 fn room() -> Room {
-    Room::new(7, NOW, Arc::default())
+    Room::new(7, 0, NOW, Arc::default())
 }
 
 fn enter(room: &Room, instrument: &str, filter: &str) -> Arc<Session> {
     let session = Arc::new(session(instrument, filter));
-    room.join(&session, Resume::Now, NOW).unwrap();
+    room.join(&session, Resume::Now, 0, NOW).unwrap();
     session
 }
 
 /// To everybody.
 fn say(room: &Room, text: &str) {
-    room.publish(text, &label(), NOW).unwrap();
+    room.publish(None, text, &label(), NOW).unwrap();
 }
 
 /// Counts how often it is woken.
@@ -82,7 +82,7 @@ fn only_those_whom_a_frame_is_for_are_woken_and_once() {
     let (mine, theirs) = (Arc::<Bell>::default(), Arc::<Bell>::default());
     assert!(look(&room, &one, &mine).is_pending() && look(&room, &other, &theirs).is_pending());
     for text in ["1", "2", "3"] {
-        let count = room.publish(text, &aimed(Kind::AgentAdvisory, Only::Prefix(name("cc-"))), NOW);
+        let count = room.publish(None, text, &aimed(Kind::AgentAdvisory, Only::Prefix(name("cc-"))), NOW);
         assert_eq!(count, Some(1));
     }
     assert_eq!((mine.0.load(Ordering::SeqCst), theirs.0.load(Ordering::SeqCst)), (1, 0));
@@ -98,7 +98,7 @@ fn a_session_that_fell_off_the_ring_is_told_once_and_goes_on() {
     (0..limits::RING_FRAMES + 5).for_each(|n| say(&room, &n.to_string()));
     let all = heard(&room, &slow);
     assert_eq!((all.len(), all[0].as_str(), all[1].as_str()), (limits::RING_FRAMES + 1, "gap", "5"));
-    room.publish("after", &label(), NOW);
+    room.publish(None, "after", &label(), NOW);
     assert_eq!(heard(&room, &slow), ["after"]);
 }
 
@@ -109,7 +109,7 @@ fn a_session_whose_filter_lets_nothing_through_misses_nothing() {
     let narrow = enter(&room, "cc-a", "kind:agent_query");
     assert!(heard(&room, &narrow).is_empty());
     (0..limits::RING_FRAMES + 5).for_each(|n| say(&room, &n.to_string()));
-    assert_eq!(room.publish("asked", &aimed(Kind::AgentQuery, Only::All), NOW), Some(1));
+    assert_eq!(room.publish(None, "asked", &aimed(Kind::AgentQuery, Only::All), NOW), Some(1));
     assert_eq!(heard(&room, &narrow), ["asked"]);
 }
 
@@ -133,9 +133,9 @@ fn everything_that_waits_is_taken_in_pieces_of_a_bounded_size() {
 fn a_handle_has_as_many_streams_as_one_frame_may_reach() {
     let room = room();
     let all: Vec<Arc<Session>> = (0..limits::STREAMS_PER_HANDLE).map(|_| enter(&room, "cc-a", "")).collect();
-    assert_eq!(room.publish("all", &label(), NOW), Some(limits::EXPANSION as u64));
+    assert_eq!(room.publish(None, "all", &label(), NOW), Some(limits::EXPANSION as u64));
     let late = Arc::new(session("cc-b", ""));
-    assert_eq!(room.join(&late, Resume::Now, NOW), Err(Shut::Full));
+    assert_eq!(room.join(&late, Resume::Now, 0, NOW), Err(Shut::Full));
     room.leave(&late, NOW);
     assert_eq!(room.len(), limits::STREAMS_PER_HANDLE, "who never came in takes nobody out");
     all.iter().for_each(|session| room.leave(session, NOW));
@@ -151,13 +151,13 @@ fn a_stopping_hub_says_what_it_has_and_a_dead_key_hears_nothing_more() {
         let session = enter(&room, "cc-a", "");
         let bell = Arc::<Bell>::default();
         assert!(look(&room, &session, &bell).is_pending());
-        room.publish("last", &label(), NOW);
+        room.publish(None, "last", &label(), NOW);
         room.end(why, clear, NOW);
         assert_eq!(bell.0.load(Ordering::SeqCst), 1);
         let first = look(&room, &session, &bell);
         assert_eq!(matches!(first, Poll::Ready(Taken::Events(_))), last, "{first:?}");
         assert!(matches!(look(&room, &session, &bell), Poll::Ready(Taken::Ended(end)) if end == why));
-        let again = room.join(&Arc::new(self::session("cc-b", "")), Resume::Now, NOW);
+        let again = room.join(&Arc::new(self::session("cc-b", "")), Resume::Now, 0, NOW);
         assert_eq!(again.is_err(), clear);
     }
 }
@@ -250,14 +250,14 @@ proptest! {
                             count += 1;
                         }
                     }
-                    prop_assert_eq!(room.publish(&text, &aimed(kind, only), NOW), Some(count));
+                    prop_assert_eq!(room.publish(None, &text, &aimed(kind, only), NOW), Some(count));
                 }
                 Step::Take(n) => got[n].extend(heard(&room, &sessions[n])),
                 Step::Resume(n) => {
                     let since = Cursor { epoch: 7, seq: sessions[n].cursor() };
                     room.leave(&sessions[n], NOW);
                     let back = Arc::new(session(who(n).0, who(n).1));
-                    prop_assert_eq!(room.join(&back, Resume::After(since), NOW), Ok((since, false)));
+                    prop_assert_eq!(room.join(&back, Resume::After(since), 0, NOW), Ok((since, false)));
                     sessions[n] = back;
                 }
             }

@@ -34,9 +34,9 @@ pub struct Options {
     /// postgres://… instead of a file in the data directory
     #[arg(long, value_name = "URL", env = "CHORUS_DATABASE", hide_env_values = true, value_parser = secret)]
     database: Option<Secret>,
-    /// How hubs tell one another [default: local]
-    #[arg(long, value_name = "URL", env = "CHORUS_BUS", hide_env_values = true)]
-    bus: Option<String>,
+    /// nats://… for hubs that share a PostgreSQL database [default: local, a hub alone]
+    #[arg(long, value_name = "URL", env = "CHORUS_BUS", hide_env_values = true, value_parser = secret)]
+    bus: Option<Secret>,
     /// A key that may do what operators may (repeatable; the variable separates them by commas)
     #[arg(
         long = "operator-key",
@@ -177,11 +177,17 @@ impl Options {
                 return Err(Fail::usage("--tls-cert and --tls-key belong together"));
             }
         };
-        match self.bus.as_deref() {
-            None | Some("local") => {}
-            Some(_) => return Err(Fail::usage("--bus: this hub only knows the local bus")),
-        }
         let hub = &mut settings.hub;
+        hub.bus = match self.bus {
+            Some(url) if url.expose() == "local" => None,
+            Some(url) if !["nats://", "tls://"].iter().any(|scheme| url.expose().starts_with(scheme)) => {
+                return Err(Fail::usage("--bus is local or a nats:// URL"));
+            }
+            Some(_) if self.database.is_none() => {
+                return Err(Fail::usage("--bus nats://… is for hubs that share a database: give --database too"));
+            }
+            bus => bus,
+        };
         if let Some(name) = self.host_name {
             Address::parse("--host-name", &format!("a@{name}")).map_err(|e| Fail::usage(e.message))?;
             hub.host_name = name;

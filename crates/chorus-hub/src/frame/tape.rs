@@ -1,0 +1,141 @@
+//! A frame as it travels between hubs: decided at one, emitted at all of them in the same order (D-82).
+
+use super::label::{Except, Label, Only};
+use super::reach::Reach;
+use super::submit::coarse;
+use crate::Hub;
+use crate::bus::{Mesh, Question};
+use bytes::Bytes;
+use chorus_wire::frame::{Frame, FrameCode, FrameError, Ident, Kind, Submitted};
+use chorus_wire::identity::Handle;
+use chorus_wire::limits;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use uuid::Uuid;
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Travelling {
+    id: Uuid,
+    sender: i64,
+    targets: Vec<i64>,
+    kind: String,
+    from: String,
+    tool: Option<String>,
+    org: Option<String>,
+    /// Nothing, an instrument's beginning, or an instrument and a session.
+    only: Vec<String>,
+    /// Whose session does not hear it: the instrument, if it was said, and the session.
+    except: Option<(Option<String>, String)>,
+    text: String,
+}
+
+impl Travelling {
+    fn new(sender: i64, frame: &Frame, label: &Label, reach: &Reach) -> Self {
+        Self {
+            id: frame.frame_id,
+            sender,
+            targets: reach.targets.iter().map(|target| target.id).collect(),
+            kind: label.kind.as_str().to_owned(),
+            from: label.sender.to_string(),
+            tool: label.tool.as_ref().map(Ident::to_string),
+            org: label.org.as_ref().map(Handle::to_string),
+            only: match &label.only {
+                Only::All => Vec::new(),
+                Only::Prefix(prefix) => vec![prefix.to_string()],
+                Only::One(instrument, session) => vec![instrument.to_string(), session.to_string()],
+            },
+            except: label
+                .except
+                .as_ref()
+                .map(|except| (except.instrument.as_ref().map(Ident::to_string), except.session.to_string())),
+            text: frame.text().to_owned(),
+        }
+    }
+
+    fn label(&self) -> Option<Label> {
+        let idents: Vec<Ident> = self.only.iter().filter_map(|text| Ident::parse(text)).collect();
+        let only = match idents.as_slice() {
+            [] => Only::All,
+            [prefix] => Only::Prefix(prefix.clone()),
+            [instrument, session, ..] => Only::One(instrument.clone(), session.clone()),
+        };
+        let except = match &self.except {
+            None => None,
+            Some((instrument, session)) => Some(Except {
+                principal: self.sender,
+                instrument: instrument.as_deref().and_then(Ident::parse),
+                session: Ident::parse(session)?,
+            }),
+        };
+        Some(Label {
+            kind: Kind::parse(&self.kind)?,
+            sender: Handle::parse(&self.from)?,
+            tool: self.tool.as_deref().and_then(Ident::parse),
+            org: self.org.as_deref().and_then(Handle::parse),
+            only,
+            except,
+        })
+    }
+}
+
+/// Emits a frame at every hub: the number of sessions that it was for, at all of them.
+pub(super) async fn emit(
+    hub: &Hub,
+    mesh: &Mesh,
+    sender: i64,
+    frame: &Frame,
+    label: &Label,
+    reach: &Reach,
+) -> Result<Submitted, FrameError> {
+    let away = || FrameError::from(FrameCode::BusUnavailable);
+    let frames = hub.frames();
+    // a repeated id is not emitted again, wherever it comes.
+    let place = if frames.senders.known(sender, frame.frame_id, hub.clock().steady()).is_some() {
+        frames.rooms.joint.taken()
+    } else {
+        if reach.targets.len() > 1 {
+            let sessions = |id| frames.rooms.sessions(id) + mesh.sessions_elsewhere(id);
+            if reach.targets.iter().map(|target| sessions(target.id)).sum::<usize>() > limits::EXPANSION {
+                return Err(FrameCode::ExpansionTooLarge.into());
+            }
+        }
+        let travelling = Travelling::new(sender, frame, label, reach);
+        let what = serde_json::to_vec(&travelling).map_err(chorus_wire::Error::internal)?;
+        mesh.tape_put(what.into()).await.map_err(|_| away())?
+    };
+    if !frames.rooms.joint.reach(place).await {
+        return Err(away());
+    }
+    let mine = frames.senders.known(sender, frame.frame_id, hub.clock().steady()).ok_or_else(away)?;
+    let answers = mesh.ask_all(Question::Reached { sender, id: frame.frame_id, place }).await;
+    let elsewhere: u64 = answers.iter().filter_map(|answer| serde_json::from_slice::<u64>(answer).ok()).sum();
+    let count = mine + elsewhere;
+    let recipient_count = if reach.own { count } else { coarse(count) };
+    Ok(Submitted { frame_id: frame.frame_id, recipient_count })
+}
+
+/// The next frame of all hubs. What cannot be read is a newer hub's, and nobody's here.
+pub(crate) fn take(hub: &Hub, place: u64, payload: &[u8]) {
+    let (frames, now) = (hub.frames(), hub.clock().steady());
+    let travelling = serde_json::from_slice::<Travelling>(payload).ok();
+    if let Some((label, travelling)) = travelling.and_then(|travelling| Some((travelling.label()?, travelling))) {
+        let label = Arc::new(label);
+        let emit = |target: &i64| frames.rooms.publish(*target, Some(place), &travelling.text, &label, now);
+        let _ = frames
+            .senders
+            .once(travelling.sender, travelling.id, now, || Ok(travelling.targets.iter().map(emit).sum()));
+    }
+    frames.rooms.joint.took(place);
+}
+
+/// What another hub asks of this room.
+pub(crate) async fn answer(hub: &Hub, question: Question) -> Bytes {
+    let answer = match question {
+        Question::Sessions(principal) => serde_json::to_vec(&super::roster::here(hub, principal)),
+        Question::Reached { sender, id, place } => {
+            hub.frames().rooms.joint.reach(place).await;
+            serde_json::to_vec(&hub.frames().senders.known(sender, id, hub.clock().steady()).unwrap_or_default())
+        }
+    };
+    answer.unwrap_or_default().into()
+}

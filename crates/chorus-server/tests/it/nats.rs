@@ -1,0 +1,68 @@
+//! One NATS server for the whole test binary, or the one that `./test --cluster` started for all of them.
+
+use std::net::TcpListener;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+
+struct Server {
+    url: String,
+    // Its standard input is our end of the leash: when this process ends, however it ends, the guard stops the server.
+    _guard: Option<Child>,
+}
+
+/// `None`, said aloud, where NATS is not installed; under CI that is a failure.
+pub fn url() -> Option<&'static str> {
+    static SERVER: OnceLock<Option<Server>> = OnceLock::new();
+    let server = SERVER.get_or_init(|| {
+        if let Ok(url) = std::env::var("CHORUS_TEST_NATS") {
+            return Some(Server { url, _guard: None });
+        }
+        let there = Command::new("nats-server").arg("--version").stdout(Stdio::null()).status();
+        if !there.is_ok_and(|status| status.success()) {
+            assert!(
+                std::env::var_os("CI").is_none(),
+                "NATS is not installed, and CI tells every story to several hubs"
+            );
+            return None;
+        }
+        Some(launch())
+    });
+    if server.is_none() {
+        eprintln!("skipped with several hubs: NATS is not installed");
+    }
+    server.as_ref().map(|server| server.url.as_str())
+}
+
+fn launch() -> Server {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let dir = tempfile::Builder::new().prefix("chorus-stories-nats-").tempdir().unwrap().keep();
+    // Every story leaves a memory of its own behind, of which nothing is used but the promise of its size.
+    let config = format!("jetstream {{ store_dir: \"{}\", max_memory_store: 1000GB }}", dir.display());
+    std::fs::write(dir.join("nats.conf"), config).unwrap();
+    let script = r#"
+        nats-server -a 127.0.0.1 -p "$2" -c "$1/nats.conf" &
+        pid=$!
+        cat >/dev/null
+        kill -KILL $pid
+        wait $pid
+        rm -rf "$1"
+    "#;
+    let mut guard = Command::new("sh");
+    guard.args(["-c", script, "guard"]).arg(&dir).arg(port.to_string());
+    // Its own process group: Ctrl-C ends the stories, and only then the guard.
+    let guard =
+        guard.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0).spawn().unwrap();
+    await_open(port);
+    Server { url: format!("nats://127.0.0.1:{port}"), _guard: Some(guard) }
+}
+
+fn await_open(port: u16) {
+    for _ in 0..300 {
+        if std::net::TcpStream::connect(("127.0.0.1", port)).is_ok() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    panic!("NATS did not start");
+}
