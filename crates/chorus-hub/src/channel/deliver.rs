@@ -4,7 +4,7 @@ use super::say::{Message, Speaker};
 use super::{loops, seal, sign, tokens};
 use crate::delivery::outbox::{self, Came, Purpose};
 use crate::store::channels::{self, Member, Room};
-use crate::store::outbox::Taken;
+use crate::store::outbox::{Sort, Taken};
 use crate::store::{Entry, Kind, NewEntry, Txn, deliveries, outbox as rows};
 use crate::{Hub, Result};
 use chorus_wire::channel::delivery::{Delivery, Message as Said, Where};
@@ -86,10 +86,9 @@ fn lane(member: i64) -> String {
 async fn wake(txn: &Txn<'_>, member: i64, away: bool) -> Result<bool> {
     let (lane, body) = (lane(member), member.to_string());
     let idle = !rows::has(&txn.tx, &lane).await?;
-    match (idle, away) {
-        (true, false) => outbox::owe(txn, Purpose::Channel, &lane, "", &body).await?,
-        (true, true) => outbox::owe_again(txn, Purpose::Channel, &lane, "", &body).await?,
-        (false, true | false) => {}
+    if idle {
+        let sort = if away { Sort::Failed } else { Sort::New };
+        outbox::owe(txn, Purpose::Channel, sort, &lane, "", &body).await?;
     }
     Ok(idle)
 }

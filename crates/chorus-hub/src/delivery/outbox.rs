@@ -3,7 +3,7 @@
 use super::outgoing::PostError;
 use crate::channel::deliver;
 use crate::ops::happened;
-use crate::store::outbox::{self, Owed, Taken};
+use crate::store::outbox::{self, Owed, Sort, Taken};
 use crate::store::{DbError, Txn};
 use crate::{Hub, Result};
 use bytes::Bytes;
@@ -35,27 +35,16 @@ impl Purpose {
     }
 }
 
-/// Owes a POST. It goes out after the commit: ring [`Hub::owes`] then.
+/// Owes a POST; to one for whom it failed before, it waits with those. It goes out after the commit: ring [`Hub::owes`] then.
 pub(crate) async fn owe(
     txn: &Txn<'_>,
     purpose: Purpose,
+    sort: Sort,
     lane: &str,
     url: &str,
     body: &str,
 ) -> std::result::Result<(), DbError> {
-    let owed = Owed { purpose: purpose.as_str(), lane, url, body, tries: 0 };
-    outbox::put(&txn.tx, &owed, txn.now()).await
-}
-
-/// The same for whom it failed before, so that it waits with those.
-pub(crate) async fn owe_again(
-    txn: &Txn<'_>,
-    purpose: Purpose,
-    lane: &str,
-    url: &str,
-    body: &str,
-) -> std::result::Result<(), DbError> {
-    let owed = Owed { purpose: purpose.as_str(), lane, url, body, tries: 1 };
+    let owed = Owed { purpose: purpose.as_str(), lane, url, body, sort };
     outbox::put(&txn.tx, &owed, txn.now()).await
 }
 

@@ -13,8 +13,8 @@ pub(crate) struct Owed<'a> {
     pub lane: &'a str,
     pub url: &'a str,
     pub body: &'a str,
-    /// Failures before it.
-    pub tries: i64,
+    /// With whom it waits.
+    pub sort: Sort,
 }
 
 /// One that was taken: nobody else has it until its lease ends.
@@ -39,6 +39,7 @@ pub(crate) async fn put(tx: &Tx<'_>, owed: &Owed<'_>, now: Micros) -> Result<(),
     let id = tx.one(NUMBER, &[]).await?.ok_or_else(|| DbError::Other("no number was given".into()))?.int(0)?;
     const SQL: &str = "insert into outbox (id, purpose, lane, url, headers, body, created_at, due_at, tries, leased)
                        values ($1, $2, $3, $4, '{}', $5, $6, $6, $7, 0)";
+    let [tries, _] = owed.sort.tries();
     let params = [
         Param::Int(id),
         Param::Text(owed.purpose),
@@ -46,7 +47,7 @@ pub(crate) async fn put(tx: &Tx<'_>, owed: &Owed<'_>, now: Micros) -> Result<(),
         Param::Text(owed.url),
         Param::Text(owed.body),
         Param::Int(now.0),
-        Param::Int(owed.tries),
+        tries,
     ];
     tx.execute(SQL, &params).await.map(drop)
 }

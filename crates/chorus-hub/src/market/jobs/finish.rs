@@ -6,6 +6,7 @@ use crate::identity;
 use crate::market::ledger::{self, JobRef};
 use crate::market::reputation;
 use crate::store::jobs::{self, End, Job};
+use crate::store::outbox::Sort;
 use crate::store::{Kind, NewEntry, Txn};
 use crate::{Hub, Principal, Result};
 use chorus_wire::identity::Name;
@@ -212,7 +213,7 @@ async fn tell(txn: &mut Txn<'_>, job: &Job) -> Result<()> {
         otherwise: None,
     };
     if let Some(url) = &job.callback_url {
-        outbox::owe(txn, Purpose::Callback, &job.job_id, url, &body).await?;
+        outbox::owe(txn, Purpose::Callback, Sort::New, &job.job_id, url, &body).await?;
     }
     let taken_away = match job.state {
         State::Cancelled | State::Expired => job.worker != job.orchestrator,
