@@ -52,29 +52,39 @@ impl Travelling {
         }
     }
 
+    /// Nothing when any part of it is unreadable: what a frame is kept from must not get lost on the way.
     fn label(&self) -> Option<Label> {
-        let idents: Vec<Ident> = self.only.iter().filter_map(|text| Ident::parse(text)).collect();
+        let idents = self.only.iter().map(|text| Ident::parse(text)).collect::<Option<Vec<_>>>()?;
         let only = match idents.as_slice() {
             [] => Only::All,
             [prefix] => Only::Prefix(prefix.clone()),
-            [instrument, session, ..] => Only::One(instrument.clone(), session.clone()),
+            [instrument, session] => Only::One(instrument.clone(), session.clone()),
+            [_, _, _, ..] => return None,
         };
         let except = match &self.except {
             None => None,
             Some((instrument, session)) => Some(Except {
                 principal: self.sender,
-                instrument: instrument.as_deref().and_then(Ident::parse),
+                instrument: readable(instrument, Ident::parse)?,
                 session: Ident::parse(session)?,
             }),
         };
         Some(Label {
             kind: Kind::parse(&self.kind)?,
             sender: Handle::parse(&self.from)?,
-            tool: self.tool.as_deref().and_then(Ident::parse),
-            org: self.org.as_deref().and_then(Handle::parse),
+            tool: readable(&self.tool, Ident::parse)?,
+            org: readable(&self.org, Handle::parse)?,
             only,
             except,
         })
+    }
+}
+
+/// What may be absent, but not unreadable.
+fn readable<T>(text: &Option<String>, parse: impl Fn(&str) -> Option<T>) -> Option<Option<T>> {
+    match text {
+        None => Some(None),
+        Some(text) => parse(text).map(Some),
     }
 }
 
@@ -138,4 +148,38 @@ pub(crate) async fn answer(hub: &Hub, question: Question) -> Bytes {
         }
     };
     answer.unwrap_or_default().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn label(change: impl FnOnce(&mut Value)) -> Option<Label> {
+        let mut travelling = json!({"id": Uuid::nil(), "sender": 1, "targets": [1], "kind": "agent_advisory",
+            "from": "~alice", "tool": "cc", "org": "~acme", "only": ["cc-editor", "s1"],
+            "except": ["cc-tests", "s2"], "text": "{}"});
+        change(&mut travelling);
+        serde_json::from_value::<Travelling>(travelling).unwrap().label()
+    }
+
+    /// D-82
+    #[test]
+    fn a_frame_that_cannot_be_read_whole_reaches_nobody_rather_than_more() {
+        assert!(matches!(label(|_| ()).unwrap().only, Only::One(..)));
+        assert!(matches!(label(|frame| frame["only"] = json!(["cc-"])).unwrap().only, Only::Prefix(_)));
+        assert!(matches!(label(|frame| frame["only"] = json!([])).unwrap().only, Only::All));
+        for (field, odd) in [
+            ("only", json!(["not a session"])),
+            ("only", json!(["cc-editor", "not a session"])),
+            ("only", json!(["cc-editor", "s1", "s2"])),
+            ("except", json!(["not an instrument", "s2"])),
+            ("except", json!([null, "not a session"])),
+            ("tool", json!("not a tool")),
+            ("org", json!("not an organisation")),
+            ("kind", json!("agent_newer")),
+        ] {
+            assert!(label(|frame| frame[field] = odd.clone()).is_none(), "{field} {odd}");
+        }
+    }
 }
