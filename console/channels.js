@@ -4,6 +4,7 @@ import { avatar, h, icon, linked, name, swap, throttled } from './dom.js';
 import { clock, count, t } from './words.js';
 import { get, key, part, post, token } from './api.js';
 import { emit, every, known, me, on } from './hub.js';
+import { composer } from './composer.js';
 import { follow } from './stream.js';
 
 const SHOWN = 400;
@@ -83,7 +84,12 @@ function room(root, id) {
   const about = h('bdi.quiet.cut');
   const said = h('div.thread', { role: 'log', 'aria-label': t('channel.one'), tabindex: '0' });
   const roster = h('ul.roster', { 'aria-label': t('channel.roster') });
-  const form = composer(id);
+  const form = composer({
+    label: t('channel.say'),
+    note: t('channel.as', { id: me.id || t('role.operator') }),
+    draft: (content) => ({ content }),
+    say: (body, once) => post(`/channels/${part(id)}/messages`, body, { 'idempotency-key': once }),
+  });
   swap(
     root,
     h(
@@ -267,50 +273,4 @@ function mentioned(row) {
     rest = rest.slice(at + one.length);
   }
   return [...out, linked(rest)];
-}
-
-function composer(id) {
-  const field = h('textarea', {
-    rows: 2,
-    placeholder: t('channel.say'),
-    'aria-label': t('channel.say'),
-    required: true,
-  });
-  const wrong = h('p.wrong', { role: 'alert' });
-  const send = h('button.first', { type: 'submit' }, t('send'));
-  const form = h(
-    'form.composer',
-    {},
-    field,
-    h(
-      'div.row-line',
-      {},
-      h('span.quiet.small', {}, t('channel.as', { id: me.id || t('role.operator') })),
-      h('span.spring'),
-      send,
-    ),
-    wrong,
-  );
-  field.addEventListener('keydown', (event) => {
-    if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) {
-      event.preventDefault();
-      form.requestSubmit();
-    }
-  });
-  form.addEventListener('submit', async (event) => {
-    event.preventDefault();
-    const content = field.value.trim();
-    if (!content) return;
-    send.disabled = true;
-    wrong.textContent = '';
-    try {
-      await post(`/channels/${part(id)}/messages`, { content });
-      field.value = '';
-    } catch (refusal) {
-      wrong.textContent = refusal.message;
-    }
-    send.disabled = false;
-    field.focus();
-  });
-  return form;
 }

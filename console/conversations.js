@@ -2,9 +2,10 @@
 
 import { avatar, h, icon, linked, name, swap, throttled } from './dom.js';
 import { clock, count, cultureName, day, kindName, t, when } from './words.js';
-import { part, post, uuid } from './api.js';
+import { part, post } from './api.js';
 import { cultureOf, history, known, me, on, settle, standingOf, wholeHistory } from './hub.js';
 import { chip } from './agents.js';
+import { composer } from './composer.js';
 
 const SHOWN = 150;
 
@@ -135,7 +136,7 @@ function threads(root, peer, thread = '') {
   };
 
   if (peer === undefined) swap(side, h('p.empty', {}, t('thread.choose')));
-  else swap(side, head(peer, thread), said, composer(peer, thread));
+  else swap(side, head(peer, thread), said, writer(peer, thread));
   search.addEventListener('input', choose);
   draw();
   settle().catch(() => {});
@@ -175,69 +176,28 @@ function bubble(row) {
   );
 }
 
-function composer(peer, thread) {
-  const field = h('textarea', {
-    rows: 2,
-    maxlength: 10_000,
-    placeholder: t('write.to', { name: peer }),
-    'aria-label': t('write.to', { name: peer }),
-    required: true,
-  });
-  const wrong = h('p.wrong', { role: 'alert' });
-  const send = h('button.first', { type: 'submit' }, t('send'));
-  const form = h(
-    'form.composer',
-    {},
-    field,
-    h(
-      'div.row-line',
-      {},
-      h(
-        'span.quiet.small',
-        {},
-        t('write.as', { id: me.id, culture: cultureName(me.culture) }),
-        cultureOf(peer) && ` · ${t('write.culture', { culture: cultureName(cultureOf(peer)) })}`,
-      ),
-      h('span.spring'),
-      send,
-    ),
-    wrong,
-  );
-  field.addEventListener('keydown', (event) => {
-    if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) {
-      event.preventDefault();
-      form.requestSubmit();
-    }
-  });
-  let once = uuid();
-  form.addEventListener('submit', async (event) => {
-    event.preventDefault();
-    const text = field.value.trim();
-    if (!text) return;
-    send.disabled = true;
-    wrong.textContent = '';
+function writer(peer, thread) {
+  const draft = (text) => {
     const turns = [...known.messages.values()]
       .filter((row) => peerOf(row) === peer && (row.envelope.conversation_id ?? '') === thread)
       .map((row) => row.envelope.turn_number ?? 0);
     const envelope = { chorus_version: '0.4', sender_id: me.id, original_text: text, sender_culture: me.culture };
     if (thread) Object.assign(envelope, { conversation_id: thread, turn_number: Math.max(0, ...turns) + 1 });
-    try {
-      // Pressed again after a lost answer it is the same message, not another.
-      const sent = await post('/messages', { receiver_id: peer, envelope }, { 'idempotency-key': once });
-      once = uuid();
-      known.standing.set(
-        sent.trace_id,
-        { delivered_sse: 'delivered', delivered: 'delivered', queued: 'queued', failed: 'failed' }[sent.delivery],
-      );
-      field.value = '';
-      await history();
-    } catch (refusal) {
-      wrong.textContent = refusal.message;
-    }
-    send.disabled = false;
-    field.focus();
-  });
-  return form;
+    return { receiver_id: peer, envelope };
+  };
+  const say = async (body, once) => {
+    const sent = await post('/messages', body, { 'idempotency-key': once });
+    known.standing.set(
+      sent.trace_id,
+      { delivered_sse: 'delivered', delivered: 'delivered', queued: 'queued', failed: 'failed' }[sent.delivery],
+    );
+    await history();
+  };
+  const note = [
+    t('write.as', { id: me.id, culture: cultureName(me.culture) }),
+    cultureOf(peer) && ` · ${t('write.culture', { culture: cultureName(cultureOf(peer)) })}`,
+  ];
+  return composer({ label: t('write.to', { name: peer }), note, most: 10_000, draft, say });
 }
 
 /* ---- what an operator may see of conversations ---- */

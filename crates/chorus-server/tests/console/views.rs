@@ -36,6 +36,35 @@ async fn a_thread_shows_culture_context_and_turn_and_keeps_conversations_apart()
     stage.is_clean().await;
 }
 
+/// R-27: the answer to the first try is lost on its way back, and what is pressed again is the same word, in a room as in a letter.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_sent_again_after_a_lost_answer_is_said_once() {
+    let Some(stage) = Stage::open().await else { return };
+    let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
+    let room = alice.post("/channels", &json!({"name": "weather"})).await.data(201)["id"].clone();
+    let room = room.as_str().unwrap();
+    let mut hello = bob.message("alice", "Hello?");
+    hello["envelope"]["conversation_id"] = json!("review");
+    bob.post("/messages", &hello).await.data(202);
+    stage.sign_in(&alice.key).await;
+    let lose = "const ask = window.fetch; window.fetch = async (...of) => { const answer = await ask(...of); \
+         if (of[1]?.method !== 'POST' || window.lost) return answer; window.lost = true; throw new TypeError('gone'); };";
+    for view in ["conversations/bob%40chorus/review".to_owned(), format!("channels/{room}")] {
+        stage.view(&view).await;
+        stage.browser.eventually("document.querySelector('.composer textarea')").await;
+        stage.browser.run(&format!("window.lost = false; {lose}")).await;
+        stage.browser.write(".composer textarea", "Only once.").await;
+        stage.browser.click(".composer button").await;
+        stage.browser.eventually("document.querySelector('.composer .wrong').textContent").await;
+        stage.browser.click(".composer button").await;
+        stage.browser.eventually("!document.querySelector('.composer textarea').value").await;
+    }
+    let letters = bob.history("").await;
+    assert_eq!(letters.iter().filter(|row| row["envelope"]["original_text"] == "Only once.").count(), 1, "{letters:?}");
+    let said = alice.get(&format!("/channels/{room}/messages")).await.text;
+    assert_eq!(said.matches("Only once.").count(), 1, "{said}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_job_and_its_money_are_followed_to_the_end() {
     let Some(stage) = Stage::open().await else { return };
