@@ -4,10 +4,12 @@ use crate::Hub;
 use crate::bus::{Behind, Question};
 use crate::delivery::Ending;
 use crate::frame;
+use crate::identity::budget::Budgets;
 use crate::store::{Notice, messages};
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A hold on the hub that does not keep it open.
@@ -37,6 +39,19 @@ impl<F: Fn() -> Option<Hub> + Send + Sync> Behind for Joined<F> {
         }
     }
 
+    fn heard_before(&self, agent: i64, ago: Option<Duration>) {
+        let Some(hub) = (self.0)() else { return };
+        match ago {
+            Some(ago) => hub.liveness().beat_elsewhere(agent, hub.clock().steady().saturating_sub(ago)),
+            None => hub.liveness().refused_before(agent),
+        }
+    }
+
+    fn all_heard(&self, after: i64, most: usize) -> Vec<(i64, i64)> {
+        let Some(hub) = (self.0)() else { return Vec::new() };
+        hub.liveness().all(after, most, hub.clock().steady())
+    }
+
     fn steady(&self) -> Duration {
         (self.0)().map(|hub| hub.clock().steady()).unwrap_or_default()
     }
@@ -51,12 +66,12 @@ impl<F: Fn() -> Option<Hub> + Send + Sync> Behind for Joined<F> {
         });
     }
 
-    fn sessions(&self) -> Vec<(i64, u32)> {
-        (self.0)().map(|hub| hub.frames().sessions()).unwrap_or_default()
-    }
-
     fn sessions_of(&self, principal: i64) -> u32 {
         (self.0)().map_or(0, |hub| hub.frames().sessions_of(principal) as u32)
+    }
+
+    fn budgets(&self) -> Option<Arc<Budgets>> {
+        (self.0)().map(|hub| hub.budgets().clone())
     }
 
     fn answer(&self, question: Question) -> BoxFuture<'_, Bytes> {

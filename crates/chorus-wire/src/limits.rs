@@ -43,8 +43,18 @@ pub const SKILL_DESCRIPTION_CHARS: usize = 2_048;
 pub const SCHEMA_BYTES: usize = 16 * 1024;
 /// Parts of a schema once its references are written out: a few lines could otherwise unfold into work without end.
 pub const SCHEMA_PARTS: usize = 2_000;
-/// Schemas kept compiled; beyond it the least used is compiled again when it is needed.
-pub const SCHEMAS_COMPILED: usize = 1_024;
+/// Patterns of a schema, its references written out: each is a machine of its own.
+pub const SCHEMA_PATTERNS: usize = 32;
+/// What one pattern may take once it is compiled: four classes of letters fit, and a few characters can stand for megabytes.
+pub const PATTERN_BYTES: usize = 512 * 1024;
+/// Keywords of a schema that look at everything around them once more, `unevaluatedProperties` and its like: each that is inside
+/// another doubles the work.
+pub const SCHEMA_UNEVALUATED: usize = 2;
+/// Parts of a schema times values of an input that is checked against it: some 50 ms.
+pub const SCHEMA_WORK: usize = 5_000_000;
+/// Schemas kept compiled, one with patterns for as many as it has of them and more; beyond it the least used is compiled again
+/// when it is needed.
+pub const SCHEMAS_COMPILED: usize = 512;
 /// an agent that has been heard and then is silent for this long is offline.
 pub const HEARTBEAT_MISSED: Duration = Duration::from_secs(90);
 /// Agents of one search unless it asks for more, up to [`DIRECTORY_PAGE`]: whoever hires looks at a few.
@@ -198,6 +208,8 @@ pub const JOB_DATA_OCTETS: usize = 56_000;
 pub const JOB_DEADLINE: Duration = Duration::from_secs(600);
 /// The longest deadline a job may ask for; its credits are held until then.
 pub const JOB_DEADLINE_MOST: Duration = Duration::from_secs(7 * 24 * 3600);
+/// D-96: a job with less time than this says nothing about a worker that did not end it: to ask for one costs nothing.
+pub const JOB_JUDGED: Duration = Duration::from_secs(60);
 /// Rows of one page of jobs.
 pub const JOBS_PAGE: usize = 200;
 /// Postings of one page of the ledger.
@@ -284,10 +296,31 @@ pub const FILES_BYTES: usize = 64 * 1024 * 1024;
 /// A call of a channel's tools: the largest file as base64, and the words around it.
 pub const ROOM_TOOL_BYTES: usize = FILE_BYTES / 3 * 4 + 64 * 1024;
 
+/// What a request waits for another hub to say whether its caller may ask: a hundred times what that takes, and still not felt.
+pub const BUDGET_WAIT: Duration = Duration::from_millis(250);
+/// Callers that two hubs speak of in one message: a tenth of what one may hold.
+pub const BUDGETS_SAID: usize = 1_024;
+/// Requests that wait for the word of one hub; more are decided where they are.
+pub const BUDGETS_ASKED: usize = 16_384;
+/// Callers that other hubs are still to hear of; of more they hear with the next request.
+pub const BUDGET_NEWS: usize = 65_536;
+
 /// What one hub waits for another: answers come within milliseconds, and a hub that is cut off must not hold up a send.
 pub const BUS_WAIT: Duration = Duration::from_secs(1);
 /// A hub that has not been heard for this long is taken for gone.
 pub const PEER_SILENT: Duration = Duration::from_secs(2);
+/// How long a number of sessions, or a list of them, waits for a hub that is there and does not answer: longer than
+/// [`PEER_SILENT`], so that one that hangs is gone by then and one that answers late is counted (D-93).
+pub const BUS_COUNT: Duration = Duration::from_secs(3);
+/// Questions of other hubs that wait here to be answered; beyond it they are told at once that there is no answer yet.
+pub const BUS_ANSWERS: usize = 4_096;
+/// Places, agents or bytes that hubs say to one another in one piece: about half of what NATS takes unless it is told otherwise.
+pub const BUS_PIECE: usize = 10_000;
+pub const BUS_PIECE_BYTES: usize = 512 * 1024;
+/// How often a hub that is not answered in time asks again.
+pub const BUS_AGAIN: Duration = Duration::from_millis(50);
+/// Handles of which it is remembered where their frames ended, for those who come back after everything of them was let go.
+pub const ENDS_REMEMBERED: usize = 100_000;
 /// How often a hub looks for what others wrote when nobody rings: nothing waits longer than this for a lost word.
 pub const TAIL_EVERY: Duration = Duration::from_millis(300);
 /// A hub that could not look for this long trusts nothing it remembers: a key taken back elsewhere is dead within a second.

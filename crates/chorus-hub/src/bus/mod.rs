@@ -1,5 +1,6 @@
 //! Who must hear of it now: the live streams of each subject. It never carries the only copy of anything durable (law 4).
 
+mod access;
 mod local;
 mod mesh;
 mod nats;
@@ -7,11 +8,14 @@ mod peers;
 mod reel;
 mod words;
 
+pub use access::BusFiles;
 pub(crate) use local::Local;
 pub(crate) use mesh::Mesh;
-pub(crate) use words::Question;
+pub(crate) use nats::Silence;
+pub(crate) use words::{Question, Spend, Verdict};
 
 use crate::delivery::{Ending, Queue};
+use crate::identity::budget::Budgets;
 use crate::store::Publish;
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -69,9 +73,13 @@ pub(crate) trait Behind: Send + Sync {
     fn steady(&self) -> Duration;
     /// Streams here took these messages, which their senders call queued.
     fn delivered(&self, seqs: Vec<i64>);
-    /// All principals with frame sessions here, and how many.
-    fn sessions(&self) -> Vec<(i64, u32)>;
+    /// The same, as a hub that was there before remembers it.
+    fn heard_before(&self, agent: i64, ago: Option<Duration>);
+    /// Agents after this one that this hub has heard, and how many microseconds ago; below zero for one that refused a job.
+    fn all_heard(&self, after: i64, most: usize) -> Vec<(i64, i64)>;
     fn sessions_of(&self, principal: i64) -> u32;
+    /// What callers of this hub have left; nothing when it is closing.
+    fn budgets(&self) -> Option<Arc<Budgets>>;
     fn answer(&self, question: Question) -> BoxFuture<'_, Bytes>;
     /// The memory that all hubs share of the last frames begins at this place, or was lost and begins anew.
     fn begin(&self, epoch: u64, floor: u64);

@@ -1,7 +1,8 @@
 //! NATS as hubs use it: one connection, names under one root, and questions that know at once when nobody is there to answer.
 
+use super::access::{Access, BusFiles, Who};
 use async_nats::jetstream::{self, consumer::DeliverPolicy, consumer::pull, stream};
-use async_nats::{Client, ConnectOptions, Event, RequestErrorKind, connection::State};
+use async_nats::{Client, ConnectError, ConnectErrorKind, ConnectOptions, Event, RequestErrorKind, connection::State};
 use bytes::Bytes;
 use chorus_wire::{limits, secret::Secret};
 use futures_util::StreamExt;
@@ -56,11 +57,12 @@ impl Ear {
 
 impl Nats {
     /// `url` may name several servers, separated by commas.
-    pub async fn connect(url: &Secret, root: String) -> Result<Self, String> {
-        let servers: Result<Vec<async_nats::ServerAddr>, _> = url.expose().split(',').map(str::parse).collect();
+    pub async fn connect(url: &Secret, files: &BusFiles, root: String) -> Result<Self, String> {
+        let access = Access::read(url, files)?;
+        let servers: Result<Vec<async_nats::ServerAddr>, _> = access.servers.iter().map(|one| one.parse()).collect();
         let servers = servers.map_err(|_| "not a nats:// URL".to_owned())?;
         let (made, times) = watch::channel(0);
-        let options = ConnectOptions::new()
+        let options = introduced(&access, files)?
             .name("chorus")
             .connection_timeout(CONNECT)
             .ping_interval(PING)
@@ -75,8 +77,13 @@ impl Nats {
                 }
                 std::future::ready(())
             });
-        let connecting = tokio::time::timeout(CONNECT, options.connect(servers)).await;
-        let client = connecting.map_err(|_| "no answer in time".to_owned())?.map_err(|e| e.to_string())?;
+        // One that does not answer leaves the next its time.
+        let patience = CONNECT * u32::try_from(servers.len()).unwrap_or(u32::MAX);
+        let connecting = tokio::time::timeout(patience, options.connect(servers)).await;
+        let client = connecting.map_err(|_| "no answer in time".to_owned())?.map_err(|e| said(&e))?;
+        if access.exposed && !client.server_info().tls_required {
+            tracing::warn!("what proves to the bus who we are goes over the network as it is; tls:// would hide it");
+        }
         let mut context = jetstream::new(client.clone());
         context.set_timeout(limits::BUS_WAIT);
         Ok(Self { client, context, root, made: times })
@@ -151,12 +158,21 @@ impl Nats {
             discard: stream::DiscardPolicy::Old,
             ..stream::Config::default()
         };
-        let stream = self.context.get_or_create_stream(config).await.map_err(|e| e.to_string())?;
+        let stream = match self.context.get_or_create_stream(config.clone()).await {
+            Ok(stream) => stream,
+            // Hubs that start together all find none and make one; who comes second takes the first one's.
+            Err(_) => self.context.get_or_create_stream(config).await.map_err(|e| e.to_string())?,
+        };
         let info = stream.cached_info();
-        let epoch = info.config.description.as_deref().and_then(|text| u64::from_str_radix(text, 16).ok());
-        let epoch = epoch.ok_or("the frames' stream is not ours")?;
+        let epoch = epoch_of(info).ok_or("the frames' stream is not ours")?;
         let first = info.state.first_sequence.max(1);
         Ok(Tape { epoch, floor: first - 1, newest: info.state.last_sequence, stream })
+    }
+
+    /// Which life of the shared memory this is now; nothing when there is none.
+    pub async fn tape_epoch(&self) -> Option<u64> {
+        let stream = self.context.get_stream(self.tape()).await.ok()?;
+        epoch_of(stream.cached_info())
     }
 
     /// Puts something on the tape: its place.
@@ -173,6 +189,42 @@ impl Nats {
             Ok(Err(())) | Err(_) => Err(Silence::Late),
         }
     }
+}
+
+/// Options that say who we are and whom we trust. Certificates are read for every connection, and may be renewed meanwhile.
+fn introduced(access: &Access, files: &BusFiles) -> Result<ConnectOptions, String> {
+    let mut options = ConnectOptions::new().require_tls(access.encrypted);
+    if let Some(roots) = &files.roots {
+        options = options.add_root_certificates(roots.clone());
+    }
+    if let Some((certificate, key)) = &files.own {
+        options = options.add_client_certificate(certificate.clone(), key.clone());
+    }
+    Ok(match &access.who {
+        Who::Nobody => options,
+        Who::Token(token) => options.token(token.expose().to_owned()),
+        Who::User { name, password } => options.user_and_password(name.clone(), password.expose().to_owned()),
+        // Nothing of the parser's complaint: the file holds a seed.
+        Who::Credentials(text) => options
+            .credentials(text.expose())
+            .map_err(|_| "--bus-credentials is no NATS credentials file: it has a JWT and a seed".to_owned())?,
+    })
+}
+
+/// What is wrong, for somebody who has the settings before them.
+fn said(error: &ConnectError) -> String {
+    let text = error.to_string();
+    if error.kind() == ConnectErrorKind::AuthorizationViolation {
+        "the server does not know us by this user, token or credentials file".into()
+    } else if text.contains("UnknownIssuer") {
+        "the server's certificate is signed by nobody we trust; --bus-root-cert says whom to trust".into()
+    } else {
+        text
+    }
+}
+
+fn epoch_of(info: &stream::Info) -> Option<u64> {
+    info.config.description.as_deref().and_then(|text| u64::from_str_radix(text, 16).ok())
 }
 
 /// The shared memory, as it was when it was opened.

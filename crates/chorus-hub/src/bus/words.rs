@@ -1,5 +1,8 @@
-//! What hubs that share a database say to one another. Nothing in it is the only copy of anything that lasts (law 4).
+//! What hubs that share a database say to one another. Nothing in it is the only copy of anything that lasts (law 4). Hubs of two
+//! versions understand one another while one is replaced by the other: what is added has a default, and a question that a hub
+//! does not know is answered at once with nothing (D-94).
 
+use crate::identity::budget::Caller;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -14,15 +17,20 @@ pub(super) enum Said {
     Gone(HubId),
     /// The log has grown up to this place.
     Grew(HubId, i64),
+    /// This hub decides about these callers, and this is what they owe, in nanoseconds.
+    Spent(HubId, Vec<(Caller, u64)>),
 }
 
 /// I am here, and this is what you should know of me.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub(super) struct Here {
     pub hub: HubId,
-    /// How many subjects have a stream here, and a sum over them: whoever knows others asks again.
+    /// How many subjects have a stream here, and a sum over them, as it was with the news of this number: whoever knows others
+    /// asks again.
     pub subjects: usize,
     pub sum: u64,
+    pub news: u64,
 }
 
 /// Who listens at a hub: a subject, its streams, its frame sessions.
@@ -35,27 +43,63 @@ pub(super) enum Ask {
     News(News),
     /// Which of these places did streams of yours take? Answered once the log is known up to `upto`.
     Took { upto: i64, seqs: Vec<i64> },
-    /// Who listens at your hub, after this subject?
+    /// Who listens at your hub, after this subject? A [`Page`] of them.
     Places(HubId, i64),
+    /// What callers have spent, and whether they may once more; a [`Verdict`] each.
+    Spend(Vec<Spend>),
+    /// Which agents has your hub heard, or been refused by, after this one? As in [`News`].
+    Heard(i64),
     /// A question that a room of the hub answers.
     Room(Question),
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub(super) struct News {
     pub hub: HubId,
+    /// One more than the last; none for a mere question whether somebody answers.
+    pub number: u64,
     pub places: Vec<Place>,
-    /// Agents that were heard, and how many microseconds ago; below zero when one refused a job.
-    pub heard: Vec<(i64, i64)>,
+    pub heard: Vec<Heard>,
+}
+
+/// An agent that was heard, and how many microseconds ago; below zero when it refused a job.
+pub(super) type Heard = (i64, i64);
+
+/// Some of who listens at a hub, after the news of this number. One that is not full is the last.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Page {
+    pub news: u64,
+    pub places: Vec<Place>,
 }
 
 /// What one room of a hub asks the same room of another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Question {
-    /// The sessions of this principal.
-    Sessions(i64),
-    /// How many sessions this sender's frame was for, once the tape is known up to this place.
-    Reached { sender: i64, id: uuid::Uuid, place: u64 },
+    /// The sessions of this principal after this one, in the order of a roster; as many as fit in one piece.
+    Sessions { principal: i64, after: Option<(i64, String, String)> },
+    /// How many sessions this sender's frame was for: once it is taken, or the memory of this epoch is known up to this place.
+    Reached { sender: i64, id: uuid::Uuid, epoch: u64, place: u64 },
+}
+
+/// Said of a caller to the hub that decides about it. Durations are in nanoseconds: how long what was spent takes to come back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Spend {
+    pub caller: Caller,
+    /// Spent at the hub that says this, and not said before.
+    pub owed: u64,
+    /// What the caller owes, as far as that hub knows.
+    pub known: u64,
+    /// The quota that one more is to be taken from; 0 when none is.
+    pub quota: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Verdict {
+    pub granted: bool,
+    /// What the caller owes now.
+    pub debt: u64,
 }
 
 pub(super) fn pack<T: Serialize>(what: &T) -> Bytes {

@@ -69,11 +69,6 @@ impl Frames {
         self.circles.forget_all();
     }
 
-    /// Every principal with live sessions here, and how many.
-    pub fn sessions(&self) -> Vec<(i64, u32)> {
-        self.rooms.all_sessions()
-    }
-
     /// How many live sessions a principal has here.
     pub fn sessions_of(&self, principal: i64) -> usize {
         self.rooms.sessions(principal)

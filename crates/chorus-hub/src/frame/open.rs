@@ -11,7 +11,7 @@ use crate::identity::{self, Agent};
 use crate::{Hub, Principal, clock};
 use chorus_wire::frame::{Filter, FrameCode, FrameError, Ident};
 use chorus_wire::identity::{Handle, Name};
-use chorus_wire::{Code, Error};
+use chorus_wire::{Code, Error, limits};
 use serde::Serialize;
 
 /// What a session says when it opens its stream, as it was written.
@@ -63,6 +63,11 @@ pub async fn open(who: &Principal, hub: &Hub, opening: Opening) -> Result<Feed, 
     let since = resume(opening.since.as_deref());
     if let (Resume::After(cursor), Some(_)) = (since, hub.mesh()) {
         hub.frames().rooms.joint.reach_cursor(agent.id, cursor).await;
+    }
+    // One handle has as many streams as it may have, wherever they are.
+    let elsewhere = hub.mesh().map_or(0, |mesh| mesh.sessions_elsewhere(agent.id));
+    if hub.frames().sessions_of(agent.id) + elsewhere >= limits::STREAMS_PER_HANDLE {
+        return Err(FrameCode::TooManyStreams.into());
     }
     let joined = hub.frames().rooms.join(session, since, hub.clock().steady());
     metrics::gauge!("chorus_frame_streams").increment(u32::from(joined.is_some()));

@@ -189,7 +189,8 @@ impl Room {
             return Poll::Ready(Taken::Ended(why));
         }
         let ring = &state.ring;
-        if session.cursor() < ring.floor() || session.lost.swap(false, Ordering::Relaxed) {
+        // Both at once are one gap.
+        if session.lost.swap(false, Ordering::Relaxed) || session.cursor() < ring.floor() {
             session.move_to(ring.floor());
             return Poll::Ready(Taken::Gap(ring.cursor(ring.floor())));
         }

@@ -64,7 +64,7 @@ impl Rooms {
         let session = Arc::new(session);
         loop {
             let room = self.enter(session.principal, now);
-            match room.join(&session, since, self.joint.taken(), now) {
+            match room.join(&session, since, self.joint.taken().place, now) {
                 Ok((start, gap)) => return Some(Joined { room, session, start, gap }),
                 Err(Shut::Full) => return None,
                 // It was swept away between the two looks. The sweep takes it out of the map under the same lock.
@@ -92,17 +92,6 @@ impl Rooms {
     /// How many sessions a handle has.
     pub(super) fn sessions(&self, principal: i64) -> usize {
         self.get(principal).map_or(0, |room| room.len())
-    }
-
-    /// Every principal with sessions, and how many.
-    pub fn all_sessions(&self) -> Vec<(i64, u32)> {
-        let mut all = Vec::new();
-        for shard in &self.shards {
-            let shard = shard.read().unwrap_or_else(PoisonError::into_inner);
-            let there = shard.iter().map(|(principal, room)| (*principal, room.len() as u32));
-            all.extend(there.filter(|(_, sessions)| *sessions > 0));
-        }
-        all
     }
 
     pub fn end(&self, principal: i64, why: Ending, now: Duration) {

@@ -1,5 +1,6 @@
 //! A frame as it travels between hubs: decided at one, emitted at all of them in the same order (D-82).
 
+use super::joint::At;
 use super::label::{Except, Label, Only};
 use super::reach::Reach;
 use super::submit::coarse;
@@ -13,7 +14,9 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use uuid::Uuid;
 
+/// D-94: a part that is not known might be what the frame is kept from somebody by, so a frame with one is not read at all.
 #[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Travelling {
     id: Uuid,
     sender: i64,
@@ -99,10 +102,10 @@ pub(super) async fn emit(
 ) -> Result<Submitted, FrameError> {
     let away = || FrameError::from(FrameCode::BusUnavailable);
     let frames = hub.frames();
+    let known = || frames.senders.known(sender, frame.frame_id, hub.clock().steady());
     // a repeated id is not emitted again, wherever it comes.
-    let place = if frames.senders.known(sender, frame.frame_id, hub.clock().steady()).is_some() {
-        frames.rooms.joint.taken()
-    } else {
+    let mut at = frames.rooms.joint.taken();
+    if known().is_none() {
         if reach.targets.len() > 1 {
             let sessions = |id| frames.rooms.sessions(id) + mesh.sessions_elsewhere(id);
             if reach.targets.iter().map(|target| sessions(target.id)).sum::<usize>() > limits::EXPANSION {
@@ -111,14 +114,21 @@ pub(super) async fn emit(
         }
         let travelling = Travelling::new(sender, frame, label, reach);
         let what = serde_json::to_vec(&travelling).map_err(chorus_wire::Error::internal)?;
-        mesh.tape_put(what.into()).await.map_err(|_| away())?
-    };
-    if !frames.rooms.joint.reach(place).await {
-        return Err(away());
+        at.place = mesh.tape_put(what.into()).await.map_err(|_| away())?;
     }
-    let mine = frames.senders.known(sender, frame.frame_id, hub.clock().steady()).ok_or_else(away)?;
-    let answers = mesh.ask_all(Question::Reached { sender, id: frame.frame_id, place }).await;
-    let elsewhere: u64 = answers.iter().filter_map(|answer| serde_json::from_slice::<u64>(answer).ok()).sum();
+    let taken = frames.rooms.joint.when(at, limits::BUS_COUNT, |_| {
+        let mine = known();
+        if mine.is_none() {
+            // It went to a memory that is not the one that is read here.
+            mesh.tape_doubt();
+        }
+        mine
+    });
+    let mine = taken.await.ok_or_else(away)?;
+    let At { epoch, place } = frames.rooms.joint.taken();
+    let question = Question::Reached { sender, id: frame.frame_id, epoch, place };
+    let answers = mesh.ask_all(question, |answer| serde_json::from_slice::<u64>(answer).ok()).await;
+    let elsewhere: u64 = answers.map_err(|_| away())?.into_iter().map(|(_, count)| count).sum();
     let count = mine + elsewhere;
     let recipient_count = if reach.own { count } else { coarse(count) };
     Ok(Submitted { frame_id: frame.frame_id, recipient_count })
@@ -138,13 +148,24 @@ pub(crate) fn take(hub: &Hub, place: u64, payload: &[u8]) {
     frames.rooms.joint.took(place);
 }
 
-/// What another hub asks of this room.
+/// What another hub asks of this room. Nothing when it cannot be said yet: then it asks again.
 pub(crate) async fn answer(hub: &Hub, question: Question) -> Bytes {
     let answer = match question {
-        Question::Sessions(principal) => serde_json::to_vec(&super::roster::here(hub, principal)),
-        Question::Reached { sender, id, place } => {
-            hub.frames().rooms.joint.reach(place).await;
-            serde_json::to_vec(&hub.frames().senders.known(sender, id, hub.clock().steady()).unwrap_or_default())
+        Question::Sessions { principal, after } => serde_json::to_vec(&super::roster::page(hub, principal, after)),
+        Question::Reached { sender, id, epoch, place } => {
+            let (frames, asked) = (hub.frames(), At { epoch, place });
+            let count = frames.rooms.joint.when(asked, limits::BUS_WAIT, |at| {
+                let known = frames.senders.known(sender, id, hub.clock().steady());
+                if at.epoch != epoch && known.is_none() {
+                    hub.mesh().into_iter().for_each(|mesh| mesh.tape_doubt());
+                }
+                // A frame of this memory that was taken and is not known could not be read here, and was for nobody.
+                known.or((at.epoch == epoch).then_some(0))
+            });
+            match count.await {
+                Some(count) => serde_json::to_vec(&count),
+                None => return Bytes::new(),
+            }
         }
     };
     answer.unwrap_or_default().into()
@@ -160,7 +181,7 @@ mod tests {
             "from": "~alice", "tool": "cc", "org": "~acme", "only": ["cc-editor", "s1"],
             "except": ["cc-tests", "s2"], "text": "{}"});
         change(&mut travelling);
-        serde_json::from_value::<Travelling>(travelling).unwrap().label()
+        serde_json::from_value::<Travelling>(travelling).ok()?.label()
     }
 
     /// D-82
@@ -181,5 +202,11 @@ mod tests {
         ] {
             assert!(label(|frame| frame[field] = odd.clone()).is_none(), "{field} {odd}");
         }
+    }
+
+    /// D-94
+    #[test]
+    fn a_frame_with_a_part_that_only_newer_hubs_know_reaches_nobody_here() {
+        assert!(label(|frame| frame["kept_from"] = json!("s3")).is_none());
     }
 }

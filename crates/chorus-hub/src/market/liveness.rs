@@ -64,6 +64,29 @@ impl Liveness {
         }
     }
 
+    /// Everybody after this agent who was heard here or refused a job, and how many microseconds ago; below zero for the latter.
+    pub fn all(&self, after: i64, most: usize, now: Duration) -> Vec<(i64, i64)> {
+        let (first, now) = (after.saturating_add(1).max(0) as usize, now.as_micros() as i64);
+        let tables = self.0.iter().enumerate().skip(first / PLACES).filter_map(|(n, table)| Some((n, table.get()?)));
+        let places = tables.flat_map(|(n, places)| places.iter().enumerate().map(move |(m, at)| (n * PLACES + m, at)));
+        let heard = places.filter(|(agent, _)| *agent >= first).filter_map(|(agent, at)| {
+            let ago = match at.load(Ordering::Relaxed) {
+                UNHEARD => return None,
+                REFUSED => REFUSED,
+                heard => (now - heard).max(0),
+            };
+            Some((agent as i64, ago))
+        });
+        heard.take(most).collect()
+    }
+
+    /// Its endpoint refused a job before this hub knew of anybody; whoever was heard since is there.
+    pub fn refused_before(&self, agent: i64) {
+        if self.read(agent) == UNHEARD {
+            self.store(agent, REFUSED);
+        }
+    }
+
     /// Its endpoint refused a job: gone until it is heard again.
     pub fn refused(&self, agent: i64) {
         self.store(agent, REFUSED);
@@ -138,6 +161,32 @@ mod tests {
         assert!(!liveness.present(AGENT, START));
         liveness.beat(AGENT, START);
         assert!(liveness.present(AGENT, START));
+    }
+
+    #[test]
+    fn what_one_hub_knows_another_learns_in_pieces() {
+        let (known, newer) = (Liveness::default(), Liveness::default());
+        let agents = [0, 7, PLACES as i64 - 1, PLACES as i64, 3 * PLACES as i64 + 5];
+        agents.iter().for_each(|agent| drop(known.beat(*agent, START)));
+        known.refused(7);
+        newer.beat(agents[4], START * 2);
+        let (mut after, mut found) = (i64::MIN, Vec::new());
+        while let page @ [.., (last, _)] = &*known.all(after, 2, START * 2) {
+            after = *last;
+            found.extend_from_slice(page);
+        }
+        assert_eq!(found.iter().map(|(agent, _)| *agent).collect::<Vec<_>>(), agents);
+        for (agent, ago) in found {
+            match u64::try_from(ago) {
+                Ok(ago) => newer.beat_elsewhere(agent, START * 2 - Duration::from_micros(ago)),
+                Err(_) => newer.refused_before(agent),
+            }
+        }
+        let silent = START + limits::HEARTBEAT_MISSED + Duration::from_micros(1);
+        assert_eq!(agents.map(|agent| newer.present(agent, silent)), [false, false, false, false, true]);
+        known.refused(agents[4]);
+        newer.refused_before(agents[4]);
+        assert!(newer.present(agents[4], START * 2), "it was heard here since");
     }
 
     #[test]

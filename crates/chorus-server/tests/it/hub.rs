@@ -116,12 +116,24 @@ impl Hub {
             let running = within(PATIENCE, start(settings)).await.expect("a start in time").expect("the hub starts");
             self.running.push(running);
         }
-        let all = self.running.len() - 1;
-        eventually("the hubs know one another", async || self.running.iter().all(|one| one.hub().others() == all))
-            .await;
+        self.know(self.running.len() - 1).await;
         match &self.front {
             Some(front) => front.turn_to(self.running.iter().map(Running::addr).collect()),
             None => self.url = self.running[0].url(),
+        }
+    }
+
+    /// Over when each of several hubs knows so many others.
+    pub async fn know(&self, others: usize) {
+        let known = async || self.running.iter().all(|one| one.hub().others() == others);
+        eventually("the hubs know one another", known).await;
+    }
+
+    /// One of several hubs stops, and the others go on.
+    pub async fn stop_one(&mut self, number: usize) {
+        within(PATIENCE, self.running.remove(number).stop()).await.expect("a stop in time");
+        if let Some(front) = &self.front {
+            front.turn_to(self.running.iter().map(Running::addr).collect());
         }
     }
 
@@ -171,6 +183,21 @@ impl Hub {
     pub fn at(&self, number: usize, agent: &Agent) -> Agent {
         let caller = Caller::new(&self.http, &self.running[number].url(), None);
         Agent::new(&caller, &agent.id, &agent.key)
+    }
+
+    /// The same at a hub that a story has started beside them.
+    pub fn there(&self, running: &Running, agent: &Agent) -> Agent {
+        Agent::new(&Caller::new(&self.http, &running.url(), None), &agent.id, &agent.key)
+    }
+
+    /// How many others each of them knows.
+    pub fn known(&self) -> Vec<usize> {
+        self.running.iter().map(|running| running.hub().others()).collect()
+    }
+
+    /// One of them, without its doors.
+    pub fn inside(&self, number: usize) -> &chorus_hub::Hub {
+        self.running[number].hub()
     }
 
     fn caller(&self, key: Option<&str>) -> Caller {

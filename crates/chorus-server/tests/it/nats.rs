@@ -5,36 +5,37 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 
-struct Server {
-    url: String,
+/// A server that ends with it.
+pub struct Own {
+    pub url: String,
     // Its standard input is our end of the leash: when this process ends, however it ends, the guard stops the server.
     _guard: Option<Child>,
 }
 
 /// `None`, said aloud, where NATS is not installed; under CI that is a failure.
 pub fn url() -> Option<&'static str> {
-    static SERVER: OnceLock<Option<Server>> = OnceLock::new();
+    static SERVER: OnceLock<Option<Own>> = OnceLock::new();
     let server = SERVER.get_or_init(|| {
         if let Ok(url) = std::env::var("CHORUS_TEST_NATS") {
-            return Some(Server { url, _guard: None });
+            return Some(Own { url, _guard: None });
         }
-        let there = Command::new("nats-server").arg("--version").stdout(Stdio::null()).status();
-        if !there.is_ok_and(|status| status.success()) {
-            assert!(
-                std::env::var_os("CI").is_none(),
-                "NATS is not installed, and CI tells every story to several hubs"
-            );
-            return None;
-        }
-        Some(launch())
+        own()
     });
-    if server.is_none() {
-        eprintln!("skipped with several hubs: NATS is not installed");
-    }
     server.as_ref().map(|server| server.url.as_str())
 }
 
-fn launch() -> Server {
+/// A server of a story's own, which it may stop, or speak to as no hub would.
+pub fn own() -> Option<Own> {
+    let there = Command::new("nats-server").arg("--version").stdout(Stdio::null()).status();
+    if there.is_ok_and(|status| status.success()) {
+        return Some(launch());
+    }
+    assert!(std::env::var_os("CI").is_none(), "NATS is not installed, and CI tells every story to several hubs");
+    eprintln!("skipped with several hubs: NATS is not installed");
+    None
+}
+
+fn launch() -> Own {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let dir = tempfile::Builder::new().prefix("chorus-stories-nats-").tempdir().unwrap().keep();
     // Every story leaves a memory of its own behind, of which nothing is used but the promise of its size.
@@ -54,7 +55,7 @@ fn launch() -> Server {
     let guard =
         guard.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0).spawn().unwrap();
     await_open(port);
-    Server { url: format!("nats://127.0.0.1:{port}"), _guard: Some(guard) }
+    Own { url: format!("nats://127.0.0.1:{port}"), _guard: Some(guard) }
 }
 
 fn await_open(port: u16) {

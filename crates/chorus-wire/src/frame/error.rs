@@ -50,7 +50,7 @@ catalogue! {
     Internal "internal" 500 true "The hub failed; the request id finds the reason in its log.";
     ScopeUnimplemented "scope-unimplemented" 501 false "The scope is well-formed, but this hub does not expand it.";
     Unavailable "unavailable" 503 true "The hub cannot do this right now; nothing was done, try again.";
-    BusUnavailable "bus-unavailable" 503 true "The hubs cannot reach one another right now; nobody has heard the frame, try again.";
+    BusUnavailable "bus-unavailable" 503 true "The hubs cannot reach one another right now; try again with the same frame_id, nobody hears a frame twice.";
 }
 
 impl fmt::Display for FrameCode {
