@@ -1,12 +1,12 @@
 //! The hub: its settings and the rooms behind it.
 
-use crate::bus::{Bus, Local, Mesh};
+use crate::bus::{Bus, BusFiles, Local, Mesh};
 use crate::channel::seal::Seal;
 use crate::delivery::Ending;
 use crate::delivery::outgoing::{Outgoing, Policy};
 use crate::delivery::pool::{self, Pool};
 use crate::frame::Frames;
-use crate::identity::Keyring;
+use crate::identity::{Keyring, budget::Budgets};
 use crate::joined::Joined;
 use crate::market::liveness::Liveness;
 use crate::store::{Entry, Publish, Store, Terms, log};
@@ -26,6 +26,8 @@ pub struct Options {
     pub database: Option<Secret>,
     /// `nats://…`, which hubs that share a database need; without it this hub has its database alone.
     pub bus: Option<Secret>,
+    /// Who this hub is there, and whom it trusts, as far as files say it.
+    pub bus_files: BusFiles,
     /// The host part that short names stand for.
     pub host_name: String,
     pub operator_keys: Vec<Secret>,
@@ -53,6 +55,7 @@ impl Options {
             data_dir: data_dir.into(),
             database: None,
             bus: None,
+            bus_files: BusFiles::default(),
             host_name: "chorus".into(),
             operator_keys: Vec::new(),
             max_agents: None,
@@ -78,6 +81,7 @@ struct Rooms {
     bus: Arc<dyn Bus>,
     mesh: Option<Arc<Mesh>>,
     keyring: Keyring,
+    budgets: Arc<Budgets>,
     outgoing: Outgoing,
     pool: Pool,
     seal: Seal,
@@ -123,6 +127,7 @@ impl Hub {
             ..Policy::default()
         });
         let keyring = Keyring::new(&options.operator_keys);
+        let budgets = Arc::new(Budgets::new(options.clock.clone()));
         let opened = options.clock.steady();
         let (frames, liveness) = (Frames::default(), Liveness::default());
         let hub = Self(Arc::new(Rooms {
@@ -131,6 +136,7 @@ impl Hub {
             bus,
             mesh,
             keyring,
+            budgets,
             outgoing,
             pool: Pool::default(),
             seal,
@@ -149,7 +155,7 @@ impl Hub {
     async fn join(&self) -> std::result::Result<(), StartError> {
         let (Some(mesh), Some(url)) = (self.mesh(), &self.options().bus) else { return Ok(()) };
         let behind = Box::new(Joined(self.downgrade()));
-        mesh.join(url, self.store().salt, behind).await.map_err(StartError::Bus)
+        mesh.join((url, &self.options().bus_files), self.store().salt, behind).await.map_err(StartError::Bus)
     }
 
     pub fn options(&self) -> &Options {
@@ -203,6 +209,10 @@ impl Hub {
 
     pub(crate) fn keyring(&self) -> &Keyring {
         &self.0.keyring
+    }
+
+    pub(crate) fn budgets(&self) -> &Arc<Budgets> {
+        &self.0.budgets
     }
 
     pub(crate) fn outgoing(&self) -> &Outgoing {

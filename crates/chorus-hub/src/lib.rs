@@ -11,8 +11,10 @@ pub mod identity;
 mod joined;
 pub mod market;
 pub mod ops;
+mod pem;
 mod store;
 
+pub use bus::BusFiles;
 pub use clock::Clock;
 pub use hub::{Hub, Options};
 pub use identity::Principal;

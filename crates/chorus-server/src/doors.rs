@@ -1,6 +1,6 @@
 //! What every handler can reach: the hub, how it is called from outside, the limiter and the finished contract.
 
-use crate::{Settings, channel::places::Places, limit::Limiter};
+use crate::{Settings, channel::places::Places, limit::Limiter, proxies::Proxies};
 use bytes::Bytes;
 use chorus_hub::Hub;
 use serde_json::value::{RawValue, to_raw_value};
@@ -20,6 +20,8 @@ pub struct Behind {
     pub rate_limit: u32,
     /// What the discovery document says of frames: large, always the same, and so printed once.
     pub frames: Box<RawValue>,
+    /// Whose word about where a request comes from is taken.
+    pub proxies: Proxies,
     /// None when the limit is off.
     pub limiter: Option<Limiter>,
     /// Callbacks that stream their events.
@@ -30,7 +32,7 @@ pub struct Behind {
 
 impl Doors {
     pub fn new(hub: Hub, public_url: String, settings: &Settings) -> Self {
-        let limiter = Limiter::per_minute(settings.rate_limit, hub.clock().clone());
+        let limiter = Limiter::per_minute(settings.rate_limit, &hub);
         Self(Arc::new(Behind {
             hub,
             public_url,
@@ -38,6 +40,7 @@ impl Doors {
             server_name: settings.server_name.clone(),
             rate_limit: settings.rate_limit,
             frames: to_raw_value(&chorus_wire::frame::capabilities()).unwrap_or_default(),
+            proxies: Proxies::new(&settings.trusted_proxies),
             limiter,
             callbacks: Places::default(),
             contract: OnceLock::new(),

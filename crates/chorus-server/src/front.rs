@@ -20,7 +20,7 @@ const UNLIMITED: [&str; 3] = ["/health", "/ready", "/metrics"];
 /// Who asks here shows a secret in the path, so the handler counts: by the secret when it is one, by the address when it is not.
 const COUNTED_BY_SECRET: [&str; 3] = ["/inbox/{secret}", "/channels/{id}/inbox/{token}", "/mcp/{channel}"];
 
-pub async fn around(State(doors): State<Doors>, request: Request, next: Next) -> Response {
+pub async fn around(State(doors): State<Doors>, mut request: Request, next: Next) -> Response {
     // Measures, decides nothing: a held clock would make every request take no time.
     let began = Instant::now();
     let id = request_id(&doors, request.headers());
@@ -29,6 +29,8 @@ pub async fn around(State(doors): State<Doors>, request: Request, next: Next) ->
     let cross_origin = request.headers().contains_key(header::ORIGIN);
     let keyed = request.headers().contains_key(header::AUTHORIZATION);
     let form = Form::of(request.uri().path());
+    let from = doors.proxies.origin(peer(request.extensions()), request.headers());
+    request.extensions_mut().insert(Origin(from));
 
     let mut budget = None;
     let answered = inside(&doors, request, next, route.as_ref(), &mut budget);
@@ -49,7 +51,7 @@ pub async fn around(State(doors): State<Doors>, request: Request, next: Next) ->
     }
     let route = route.as_ref().map_or("none", MatchedPath::as_str);
     // Never the path or the query itself: they hold names, and sometimes tokens.
-    tracing::debug!(request_id = ?id, %method, route, status = status.as_u16(), elapsed = ?began.elapsed(), "request");
+    tracing::debug!(request_id = ?id, %from, %method, route, status = status.as_u16(), elapsed = ?began.elapsed(), "request");
     metrics::request(route, &method, status, began.elapsed());
     dress(headers, id, keyed);
     response
@@ -93,27 +95,37 @@ async fn inside(
     }
     let free = |route: &MatchedPath| [&UNLIMITED[..], &COUNTED_BY_SECRET].concat().contains(&route.as_str());
     if !route.is_some_and(free) {
-        let peer = peer(request.extensions());
-        let asked = admit(doors, request.headers(), peer, budget).await?;
+        let from = origin(request.extensions());
+        let asked = admit(doors, request.headers(), from, budget).await?;
         request.extensions_mut().insert(asked);
     }
     Ok(next.run(request).await)
 }
 
+/// Where a request comes from, also through a proxy that is trusted (D-92).
+#[derive(Clone, Copy)]
+struct Origin(IpAddr);
+
+fn origin(extensions: &Extensions) -> IpAddr {
+    extensions.get::<Origin>().map_or_else(|| peer(extensions), |Origin(from)| *from)
+}
+
+/// The other end of the connection.
 fn peer(extensions: &Extensions) -> IpAddr {
     let peer = extensions.get::<ConnectInfo<SocketAddr>>();
     peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |ConnectInfo(addr)| addr.ip())
 }
 
 /// Takes one from the budget of the address that a request with an unknown secret comes from.
-pub fn count_stranger(doors: &Doors, parts: &Parts) -> Result<(), Error> {
+pub async fn count_stranger(doors: &Doors, parts: &Parts) -> Result<(), Error> {
     let Some(limiter) = &doors.limiter else { return Ok(()) };
-    limiter.spend(limiter.stranger(peer(&parts.extensions))).map(drop)
+    limiter.spend(limiter.stranger(origin(&parts.extensions))).await.map(drop)
 }
 
 /// Takes one from the budget of a caller that a secret in the path has told.
-pub fn count(doors: &Doors, caller: Caller) -> Result<Option<Budget>, Error> {
-    doors.limiter.as_ref().map(|limiter| limiter.spend(caller)).transpose()
+pub async fn count(doors: &Doors, caller: Caller) -> Result<Option<Budget>, Error> {
+    let Some(limiter) = &doors.limiter else { return Ok(None) };
+    limiter.spend(caller).await.map(Some)
 }
 
 /// The parser lets a little more through than is allowed, so that what is too much is said in JSON (failure 26).
@@ -134,7 +146,7 @@ async fn admit(doors: &Doors, headers: &HeaderMap, peer: IpAddr, budget: &mut Op
     // before anybody looks.
     let unknown = auth::needs_look_up(doors, headers);
     if unknown {
-        let may = limiter.has_some(limiter.guesser(peer));
+        let may = limiter.has_some(limiter.guesser(peer)).await;
         if may.is_err() {
             *budget = Some(limiter.spent());
         }
@@ -147,12 +159,12 @@ async fn admit(doors: &Doors, headers: &HeaderMap, peer: IpAddr, budget: &mut Op
         Err(_) => {
             if unknown {
                 // What counts is that it was taken; the refusal comes with the next guess.
-                let _ = limiter.spend(limiter.guesser(peer));
+                let _ = limiter.spend(limiter.guesser(peer)).await;
             }
             limiter.stranger(peer)
         }
     };
-    let spent = limiter.spend(caller);
+    let spent = limiter.spend(caller).await;
     *budget = Some(*spent.as_ref().unwrap_or(&limiter.spent()));
     spent.map(|_| asked)
 }

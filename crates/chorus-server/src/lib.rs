@@ -20,6 +20,7 @@ mod negotiate;
 mod once;
 mod ops;
 mod pages;
+mod proxies;
 mod query;
 mod reply;
 mod router;
@@ -29,4 +30,5 @@ mod tls;
 mod turned_away;
 
 pub use envelope::SKILLS;
+pub use proxies::Network;
 pub use settings::{Running, Settings, StartError, start};

@@ -1,6 +1,6 @@
 //! What a server is started with, and the handle of one that runs.
 
-use crate::{accept, doors::Doors, ops::metrics, router, tls, turned_away::Door};
+use crate::{accept, doors::Doors, ops::metrics, proxies::Network, router, tls, turned_away::Door};
 use chorus_hub::{Hub, Options};
 use chorus_wire::limits;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -19,6 +19,8 @@ pub struct Settings {
     pub server_name: String,
     /// Requests per key (and per address for those without) and minute; 0 is off.
     pub rate_limit: u32,
+    /// Proxies whose word about where a request comes from is taken (D-92).
+    pub trusted_proxies: Vec<Network>,
     /// Connections that are open at once, streams among them.
     pub max_connections: usize,
     /// Certificate chain and key, both PEM.
@@ -34,6 +36,7 @@ impl Settings {
             public_url: None,
             server_name: "Chorus".into(),
             rate_limit: 600,
+            trusted_proxies: Vec::new(),
             max_connections: limits::CONNECTIONS,
             tls: None,
             hub: Options::at(data_dir),

@@ -17,6 +17,7 @@ pub(crate) mod invites;
 mod job;
 pub(crate) mod jobs;
 pub(crate) mod ledger;
+mod line;
 mod lock;
 pub(crate) mod log;
 pub(crate) mod market;
@@ -37,6 +38,7 @@ pub(crate) mod skills;
 mod sqlite;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod tx;
 mod value;
 mod writer;

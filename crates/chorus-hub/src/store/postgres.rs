@@ -1,5 +1,6 @@
 //! PostgreSQL: the shared store of several hubs. One client for the writer, a pool of them for readers.
 
+use super::line::Line;
 use super::value::{DbError, Param, Row, Value};
 use chorus_wire::secret::Secret;
 use futures_util::TryStreamExt;
@@ -8,7 +9,7 @@ use std::collections::HashMap;
 use std::pin::pin;
 use std::time::Duration;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{NoTls, Statement, error::SqlState};
+use tokio_postgres::{Statement, error::SqlState};
 
 /// A statement that takes longer is the database's trouble, not a reason to hang a request.
 const STATEMENT_TIMEOUT: &str = "10s";
@@ -30,11 +31,18 @@ pub(crate) struct Client {
 impl Client {
     /// Connects on the runtime that it is called on, which must go on running for as long as the client is used.
     pub async fn connect(url: &Secret) -> Result<Self, DbError> {
-        let mut config: tokio_postgres::Config =
-            url.expose().parse().map_err(|_| DbError::Other("the database URL is not a postgres:// URL".into()))?;
+        let mut line = Line::read(url.expose()).map_err(DbError::Other)?;
+        let tls = line.tls.connector().map_err(DbError::Unavailable)?;
+        let config = &mut line.config;
         config.connect_timeout(CONNECT_TIMEOUT).tcp_user_timeout(UNANSWERED).application_name("chorus");
         config.keepalives_idle(UNANSWERED).keepalives_interval(CONNECT_TIMEOUT).keepalives_retries(2);
-        let (client, connection) = config.connect(NoTls).await.map_err(refused)?;
+        // The driver's own bound ends with the socket; what answers there may still say nothing.
+        let connecting = tokio::time::timeout(UNANSWERED, config.connect(tls)).await;
+        let connecting = connecting.map_err(|_| DbError::Unavailable("the server did not answer in time".into()))?;
+        let (client, connection) = connecting.map_err(|e| match refused(e) {
+            DbError::Unavailable(said) => DbError::Unavailable(format!("{said}{}", line.advice(&said))),
+            other @ (DbError::Unique | DbError::Other(_)) => other,
+        })?;
         tokio::spawn(async move {
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "a database connection ended");
@@ -162,10 +170,11 @@ fn refused(error: tokio_postgres::Error) -> DbError {
     }
 }
 
-/// The server's own words; the driver's short text leaves them out.
+/// The server's own words, or the network's; the driver's short text leaves them out.
 fn describe(error: &tokio_postgres::Error) -> String {
-    match error.as_db_error() {
-        Some(said) => format!("{} ({})", said.message(), said.code().code()),
-        None => error.to_string(),
+    match (error.as_db_error(), std::error::Error::source(error)) {
+        (Some(said), _) => format!("{} ({})", said.message(), said.code().code()),
+        (None, Some(cause)) => format!("{error}: {cause}"),
+        (None, None) => error.to_string(),
     }
 }

@@ -47,6 +47,8 @@ fn what_is_wrong_is_said_in_one_line_without_secrets() {
         (&["--config", "none.toml"], "none.toml"),
         (&["--bus", "nats://127.0.0.1:1"], "--bus"),
         (&["--tls-cert", "cert.pem"], "--tls-key"),
+        (&["--bus-cert", "cert.pem"], "--bus-key"),
+        (&["--database", "postgres://hidden:hidden@db.test/hidden?sslmode=no"], "sslmode"),
         (&["--tls-cert", "none.pem", "--tls-key", "none.pem"], "none.pem"),
         (&["--host-name", "two words"], "--host-name"),
         (&["--public-url", "hub.example"], "--public-url"),

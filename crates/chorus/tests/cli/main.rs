@@ -4,6 +4,7 @@
 mod actors;
 mod admin;
 mod agents_docs;
+mod authority;
 mod channel;
 mod channel_hubs;
 mod configuration;
@@ -11,6 +12,7 @@ mod copy;
 mod crash;
 mod crash_market;
 mod demo;
+mod deploy;
 mod direct;
 mod exec;
 mod faults;
@@ -29,6 +31,8 @@ mod mcp;
 #[path = "../../../chorus-server/tests/it/postgres.rs"]
 mod postgres;
 mod register;
+mod secure_bus;
+mod secure_database;
 mod servers;
 mod split;
 mod talk;

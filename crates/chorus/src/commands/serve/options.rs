@@ -1,7 +1,8 @@
 //! Everything `chorus serve` can be told: by flag, else by variable, else by file (DESIGN: one struct).
 
 use crate::fail::Fail;
-use chorus_server::Settings;
+use chorus_hub::BusFiles;
+use chorus_server::{Network, Settings};
 use chorus_wire::{identity::Address, market::credits::Credits, secret::Secret};
 use serde::{Deserialize, Deserializer};
 use std::net::SocketAddr;
@@ -31,12 +32,33 @@ pub struct Options {
     #[arg(long, value_name = "TEXT", env = "CHORUS_SERVER_NAME")]
     #[serde(alias = "server_name")]
     server_name: Option<String>,
-    /// postgres://… instead of a file in the data directory
+    /// postgres://… instead of a file in the data directory; TLS as sslmode, sslrootcert, sslcert and sslkey in it say
     #[arg(long, value_name = "URL", env = "CHORUS_DATABASE", hide_env_values = true, value_parser = secret)]
     database: Option<Secret>,
-    /// nats://… for hubs that share a PostgreSQL database [default: local, a hub alone]
+    /// nats://… or tls://… for hubs that share a PostgreSQL database [default: local, a hub alone]; several are separated by
+    /// commas
     #[arg(long, value_name = "URL", env = "CHORUS_BUS", hide_env_values = true, value_parser = secret)]
     bus: Option<Secret>,
+    /// Who this hub is on the bus: a NATS credentials file
+    #[arg(long, value_name = "FILE", env = "CHORUS_BUS_CREDENTIALS")]
+    #[serde(alias = "bus_credentials")]
+    bus_credentials: Option<PathBuf>,
+    /// Whose certificates are trusted on the bus, PEM [default: those that this machine trusts]
+    #[arg(long, value_name = "FILE", env = "CHORUS_BUS_ROOT_CERT")]
+    #[serde(alias = "bus_root_cert")]
+    bus_root_cert: Option<PathBuf>,
+    /// The certificate that this hub shows on the bus, PEM
+    #[arg(long, value_name = "FILE", env = "CHORUS_BUS_CERT")]
+    #[serde(alias = "bus_cert")]
+    bus_cert: Option<PathBuf>,
+    /// That certificate's key, PEM
+    #[arg(long, value_name = "FILE", env = "CHORUS_BUS_KEY")]
+    #[serde(alias = "bus_key")]
+    bus_key: Option<PathBuf>,
+    /// A proxy, or a network of them, that says truly whom it asks for (repeatable; the variable separates them by commas)
+    #[arg(long = "trusted-proxy", value_name = "CIDR", env = "CHORUS_TRUSTED_PROXIES", value_delimiter = ',')]
+    #[serde(alias = "trusted_proxies", alias = "trusted-proxy", deserialize_with = "networks")]
+    trusted_proxies: Vec<Network>,
     /// A key that may do what operators may (repeatable; the variable separates them by commas)
     #[arg(
         long = "operator-key",
@@ -146,6 +168,11 @@ impl Options {
             server_name: self.server_name.or(other.server_name),
             database: self.database.or(other.database),
             bus: self.bus.or(other.bus),
+            bus_credentials: self.bus_credentials.or(other.bus_credentials),
+            bus_root_cert: self.bus_root_cert.or(other.bus_root_cert),
+            bus_cert: self.bus_cert.or(other.bus_cert),
+            bus_key: self.bus_key.or(other.bus_key),
+            trusted_proxies: if self.trusted_proxies.is_empty() { other.trusted_proxies } else { self.trusted_proxies },
             operator_keys: if self.operator_keys.is_empty() { other.operator_keys } else { self.operator_keys },
             rate_limit: self.rate_limit.or(other.rate_limit),
             max_connections: self.max_connections.or(other.max_connections),
@@ -170,13 +197,8 @@ impl Options {
         settings.rate_limit = self.rate_limit.unwrap_or(settings.rate_limit);
         settings.max_connections = self.max_connections.map_or(settings.max_connections, |most| most as usize);
         settings.public_url = self.public_url.map(public_url).transpose()?;
-        settings.tls = match (self.tls_cert, self.tls_key) {
-            (Some(cert), Some(key)) => Some((cert, key)),
-            (None, None) => None,
-            (Some(_), None) | (None, Some(_)) => {
-                return Err(Fail::usage("--tls-cert and --tls-key belong together"));
-            }
-        };
+        settings.tls = pair(self.tls_cert, self.tls_key, "--tls-cert and --tls-key belong together")?;
+        settings.trusted_proxies = self.trusted_proxies;
         let hub = &mut settings.hub;
         hub.bus = match self.bus {
             Some(url) if url.expose() == "local" => None,
@@ -187,6 +209,11 @@ impl Options {
                 return Err(Fail::usage("--bus nats://… is for hubs that share a database: give --database too"));
             }
             bus => bus,
+        };
+        hub.bus_files = BusFiles {
+            credentials: self.bus_credentials,
+            roots: self.bus_root_cert,
+            own: pair(self.bus_cert, self.bus_key, "--bus-cert and --bus-key belong together")?,
         };
         if let Some(name) = self.host_name {
             Address::parse("--host-name", &format!("a@{name}")).map_err(|e| Fail::usage(e.message))?;
@@ -203,6 +230,30 @@ impl Options {
         hub.retain = self.retain.map(|span| span.0);
         Ok(settings)
     }
+}
+
+/// A certificate and its key.
+fn pair(cert: Option<PathBuf>, key: Option<PathBuf>, apart: &str) -> Result<Option<(PathBuf, PathBuf)>, Fail> {
+    match (cert, key) {
+        (Some(cert), Some(key)) => Ok(Some((cert, key))),
+        (None, None) => Ok(None),
+        (Some(_), None) | (None, Some(_)) => Err(Fail::usage(apart)),
+    }
+}
+
+/// One network or a list of them.
+fn networks<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Network>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "trusted-proxies is a list of texts")]
+    enum Given {
+        One(String),
+        Several(Vec<String>),
+    }
+    let given = match Given::deserialize(from)? {
+        Given::One(text) => vec![text],
+        Given::Several(texts) => texts,
+    };
+    given.iter().map(|text| text.parse().map_err(serde::de::Error::custom)).collect()
 }
 
 fn secret(text: &str) -> Result<Secret, std::convert::Infallible> {
@@ -298,6 +349,22 @@ mod tests {
         }
         for bad in ["opening-grant = 0.125", "opening-grant = -1", "opening-grant = nan", "opening-grant = \"1e3\""] {
             assert!(granted(bad).is_err(), "{bad}");
+        }
+    }
+
+    // D-92
+    #[test]
+    fn proxies_are_trusted_one_by_one_or_by_the_network_and_never_everybody() {
+        let trusted = |text: &str| toml::from_str::<Options>(text).map(|o| o.settings().unwrap().trusted_proxies.len());
+        for (text, count) in [
+            ("", 0),
+            ("trusted-proxies = \"10.0.0.0/8\"", 1),
+            ("trusted_proxies = [\"10.0.0.7\", \"2001:db8::/32\"]", 2),
+        ] {
+            assert_eq!(trusted(text).unwrap(), count, "{text}");
+        }
+        for bad in ["trusted-proxies = 10", "trusted-proxies = [\"0.0.0.0/0\"]", "trusted-proxies = [\"front\"]"] {
+            assert!(trusted(bad).is_err(), "{bad}");
         }
     }
 
