@@ -3,7 +3,7 @@
 use crate::stream::{self, Takeover};
 use crate::turned_away::Door;
 use axum::response::{IntoResponse, Response};
-use axum::{Router, body::Body, extract::ConnectInfo};
+use axum::{Router, extract::ConnectInfo};
 use chorus_hub::delivery::Feed;
 use chorus_wire::limits;
 use http::{Method, Request, StatusCode};
@@ -180,7 +180,7 @@ async fn answer(
     request.extensions_mut().insert(ConnectInfo(peer));
     let head_only = request.method() == Method::HEAD;
     let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
-    let request = request.map(Body::new);
+    let request = request.map(crate::body::Incoming::of);
     // What may change something is on a task of its own: a client that hangs up after the commit must not leave what follows
     // from it undone, be it a cache that still knows the old key or a webhook that nobody posts.
     let mut response = if reads {

@@ -1,12 +1,15 @@
 //! The whole body of a request, within its bounds of size and time.
 
 use crate::{doors::Doors, reply::Refused};
-use axum::body::Body;
+use axum::body::{Body, HttpBody};
 use axum::extract::{FromRequest, Request};
 use bytes::{Bytes, BytesMut};
 use chorus_wire::{Code, Error, limits};
 use http::{HeaderMap, header};
 use http_body_util::BodyExt;
+use hyper::body::{Frame, SizeHint};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 /// A JSON body as bytes, not parsed yet.
@@ -24,7 +27,7 @@ impl FromRequest<Doors> for Whole {
         if !is_json(&parts.headers) {
             return Err(Error::validation("Content-Type must be application/json").into());
         }
-        // At the deadline the rest is not waited for; dropping the body closes the connection after the answer.
+        // At the deadline the rest is not waited for: the connection is closed soon after the answer.
         match tokio::time::timeout(limits::REQUEST_DEADLINE, read(body)).await {
             Ok(body) => Ok(Self(body?)),
             Err(_) => Err(Code::RequestTimeout.into()),
@@ -69,21 +72,62 @@ async fn read(mut body: Body) -> Result<Bytes, Refused> {
     Ok(Bytes::from([&first[..], &more[..]].concat()))
 }
 
-/// What is read and thrown away after a 413, so that a client that writes before it reads still finds the answer: closing with
-/// bytes unread would reset its connection.
+/// What is read and thrown away of a request that was answered before its end: a client that writes before it reads, such as a
+/// proxy, would otherwise find its connection reset in place of the answer.
 const DRAINED_BYTES: usize = 32 * limits::BODY_BYTES;
 const DRAINED_FOR: Duration = Duration::from_secs(5);
 
-pub fn drain(mut body: Body) {
-    tokio::spawn(tokio::time::timeout(DRAINED_FOR, async move {
-        let mut left = DRAINED_BYTES;
-        while let Some(Ok(frame)) = body.frame().await {
-            left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
-            if left == 0 {
-                break;
-            }
+/// The body of every request: whoever drops it has seen enough, and the rest is drained.
+pub struct Incoming(Option<hyper::body::Incoming>);
+
+impl Incoming {
+    pub fn of(body: hyper::body::Incoming) -> Body {
+        if body.is_end_stream() { Body::empty() } else { Body::new(Self(Some(body))) }
+    }
+}
+
+impl HttpBody for Incoming {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let Some(body) = &mut self.0 else { return Poll::Ready(None) };
+        let frame = ready!(Pin::new(body).poll_frame(cx));
+        if !matches!(frame, Some(Ok(_))) {
+            self.0 = None;
         }
-    }));
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.as_ref().is_none_or(HttpBody::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.0.as_ref().map_or_else(|| SizeHint::with_exact(0), HttpBody::size_hint)
+    }
+}
+
+impl Drop for Incoming {
+    fn drop(&mut self) {
+        let Some(mut body) = self.0.take().filter(|body| !body.is_end_stream()) else { return };
+        // Outside of the runtime there is no connection either.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        runtime.spawn(tokio::time::timeout(DRAINED_FOR, async move {
+            let mut left = DRAINED_BYTES;
+            while let Some(Ok(frame)) = body.frame().await {
+                left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
+                if left == 0 {
+                    break;
+                }
+            }
+        }));
+    }
+}
+
+/// Says where the answer is given that nobody reads further.
+pub fn drain(body: Body) {
+    drop(body);
 }
 
 #[cfg(test)]

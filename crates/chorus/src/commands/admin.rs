@@ -4,6 +4,7 @@ use super::register::secret;
 use crate::signals::Stop;
 use crate::{cli::Common, fail::Fail, out, session};
 use chorus_client::Client;
+use chorus_client::http::Call;
 use chorus_wire::reply::{Activity, Invite};
 use chorus_wire::{cursor::Cursor, secret::Secret, time::Micros};
 use serde_json::json;
@@ -44,6 +45,8 @@ enum What {
         #[arg(long, value_name = "URL", env = "CHORUS_DATABASE", hide_env_values = true, value_parser = secret)]
         database: Secret,
     },
+    /// Whether a hub can serve: exit code 0 when its store and its bus answer, else 3; for health checks
+    Ready,
     /// Registration codes
     #[command(subcommand)]
     Invites(Invites),
@@ -89,6 +92,7 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
     match args.what {
         What::Backup { data_dir, to } => backup(common, &data_dir, &to),
         What::Copy { data_dir, database } => copy(common, &data_dir, &database).await,
+        What::Ready => ready(common).await,
         What::Invites(what) => invites(common, operator(common, key)?, what).await.map_err(Fail::of_operator),
         What::Activity { since, follow } => {
             activity(common, operator(common, key)?, since, follow).await.map_err(Fail::of_operator)
@@ -117,6 +121,12 @@ async fn copy(common: &Common, data_dir: &std::path::Path, database: &Secret) ->
         copied.into_iter().map(|(table, rows)| (table, rows.into())).collect();
     let said = json!({ "copied": tables });
     out::say(common.json, &said, || format!("copied {rows} rows; start the hub with --database from now on"));
+    Ok(())
+}
+
+async fn ready(common: &Common) -> Result<(), Fail> {
+    let said: serde_json::Value = session::hub(common, None)?.data(Call::get("/ready")).await?;
+    out::say(common.json, &said, || "ready".into());
     Ok(())
 }
 

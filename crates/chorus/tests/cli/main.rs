@@ -28,6 +28,7 @@ mod init;
 mod listen;
 mod market;
 mod mcp;
+mod network;
 #[path = "../../../chorus-server/tests/it/postgres.rs"]
 mod postgres;
 mod register;
@@ -35,4 +36,6 @@ mod secure_bus;
 mod secure_database;
 mod servers;
 mod split;
+mod split_bus;
+mod split_load;
 mod talk;

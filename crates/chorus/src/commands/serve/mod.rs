@@ -1,5 +1,6 @@
 //! `chorus serve`: run a hub until told to stop.
 
+mod notify;
 mod options;
 
 use crate::fail::Fail;
@@ -32,7 +33,11 @@ pub async fn run(args: Args) -> Result<(), Fail> {
     let told = writeln!(out, "chorus listening on {}", running.url()).and_then(|()| out.flush());
     drop(out);
     told.map_err(|e| Fail::usage(format!("standard output: {e}")))?;
-    stop.asked().await;
+    tokio::select! {
+        () = stop.asked() => {}
+        () = notify::when_ready(running.hub()) => {}
+    }
+    notify::stopping();
     tracing::info!("stopping; a second signal ends it at once");
     running.stop().await;
     Ok(())
