@@ -1,12 +1,11 @@
-//! What stands before several hubs, or between a hub and what it needs: each new connection goes to the next one that takes
-//! it, and its bytes are passed on as they are, unless the line is cut.
+//! What stands before several hubs: each new connection goes to the next one that takes it, and its bytes are passed on as they
+//! are.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 /// Small, so that a reader who takes nothing is felt behind it as it would be without it.
@@ -15,7 +14,6 @@ const BUFFER: u32 = 16 * 1024;
 pub struct Front {
     pub addr: SocketAddr,
     backs: Arc<Mutex<Vec<SocketAddr>>>,
-    cut: watch::Sender<bool>,
     accepting: JoinHandle<()>,
 }
 
@@ -33,50 +31,44 @@ impl Front {
         socket.bind(([127, 0, 0, 1], 0).into()).unwrap();
         let listener = socket.listen(1024).unwrap();
         let addr = listener.local_addr().unwrap();
-        let (backs, cut) = (Arc::new(Mutex::new(backs)), watch::Sender::new(false));
-        let accepting = tokio::spawn(accept(listener, backs.clone(), cut.clone()));
-        Self { addr, backs, cut, accepting }
+        let backs = Arc::new(Mutex::new(backs));
+        let accepting = tokio::spawn(accept(listener, backs.clone()));
+        Self { addr, backs, accepting }
     }
 
     /// The hubs are others now.
     pub fn turn_to(&self, backs: Vec<SocketAddr>) {
         *self.backs.lock().unwrap() = backs;
     }
-
-    /// Nothing passes, and nobody is told; or everything passes again.
-    #[allow(dead_code, reason = "not every test that has a front cuts it")]
-    pub fn cut(&self, cut: bool) {
-        self.cut.send_replace(cut);
-    }
 }
 
-async fn accept(listener: TcpListener, backs: Arc<Mutex<Vec<SocketAddr>>>, cut: watch::Sender<bool>) {
+async fn accept(listener: TcpListener, backs: Arc<Mutex<Vec<SocketAddr>>>) {
     for turn in 0.. {
         let Ok((outside, _)) = listener.accept().await else { continue };
         let mut order = backs.lock().unwrap().clone();
         let first = turn % order.len().max(1);
         order.rotate_left(first);
-        tokio::spawn(pass_on(outside, order, cut.subscribe()));
+        tokio::spawn(pass_on(outside, order));
     }
 }
 
-async fn pass_on(outside: TcpStream, order: Vec<SocketAddr>, cut: watch::Receiver<bool>) {
+async fn pass_on(outside: TcpStream, order: Vec<SocketAddr>) {
     for back in order {
         let socket = TcpSocket::new_v4().unwrap();
         socket.set_recv_buffer_size(BUFFER).unwrap();
         let Ok(inside) = socket.connect(back).await else { continue };
         let _ = (outside.set_nodelay(true), inside.set_nodelay(true));
         let ((from_outside, to_outside), (from_inside, to_inside)) = (outside.into_split(), inside.into_split());
-        tokio::join!(pump(from_outside, to_inside, cut.clone()), pump(from_inside, to_outside, cut));
+        tokio::join!(pump(from_outside, to_inside), pump(from_inside, to_outside));
         return;
     }
 }
 
 /// Until one side ends; then the other side is told.
-async fn pump(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut cut: watch::Receiver<bool>) {
+async fn pump(mut from: OwnedReadHalf, mut to: OwnedWriteHalf) {
     let mut buffer = vec![0; BUFFER as usize];
     while let Ok(count @ 1..) = from.read(&mut buffer).await {
-        if cut.wait_for(|cut| !cut).await.is_err() || to.write_all(&buffer[..count]).await.is_err() {
+        if to.write_all(&buffer[..count]).await.is_err() {
             return;
         }
     }

@@ -141,11 +141,20 @@ pub struct Hub {
 
 impl Hub {
     pub fn start(folder: &Path, options: &[&str]) -> Self {
+        Self::begin(Self::command(folder, options))
+    }
+
+    pub fn command(folder: &Path, options: &[&str]) -> Command {
         let mut command = chorus(folder);
         command.args(["serve", "--log", "warn", "--rate-limit", "0"]).args(options);
         if !options.contains(&"--listen") {
             command.args(["--listen", "127.0.0.1:0"]);
         }
+        command
+    }
+
+    /// The same with a command that was changed, such as to run elsewhere.
+    pub fn begin(command: Command) -> Self {
         let process = Ongoing::start(command);
         let line = process.line();
         let url = line.strip_prefix("chorus listening on ").unwrap_or_else(|| panic!("{line}")).to_owned();
