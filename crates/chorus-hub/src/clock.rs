@@ -15,7 +15,8 @@ pub struct Clock(Kind);
 enum Kind {
     System,
     Held(Arc<AtomicI64>),
-    /// The machine's clock and what it is wrong by.
+    /// What the time was when the process began, as far as is known by now. It goes on by itself: a machine's clock that is
+    /// set while a hub runs must not end a lease (D-83).
     Led(Arc<AtomicI64>),
 }
 
@@ -31,7 +32,7 @@ impl Clock {
 
     /// The machine's clock as if it went this much ahead, or behind.
     pub fn off_by(micros: i64) -> Self {
-        Self(Kind::Led(Arc::new(AtomicI64::new(micros))))
+        Self(Kind::Led(Arc::new(AtomicI64::new(machine().0 + micros - since_start()))))
     }
 
     /// The same clock, which may be set right: hubs that share a database go by its clock, so that one that is a minute ahead
@@ -47,9 +48,7 @@ impl Clock {
     pub(crate) fn follow(&self, now: Micros) {
         match &self.0 {
             Kind::System | Kind::Held(_) => {}
-            Kind::Led(by) => {
-                by.fetch_add(now.0 - self.now().0, Ordering::SeqCst);
-            }
+            Kind::Led(start) => start.store(now.0 - since_start(), Ordering::SeqCst),
         }
     }
 
@@ -66,16 +65,15 @@ impl Clock {
     pub fn now(&self) -> Micros {
         match &self.0 {
             Kind::System => machine(),
-            Kind::Led(by) => Micros(machine().0 + by.load(Ordering::SeqCst)),
+            Kind::Led(start) => Micros(start.load(Ordering::SeqCst) + since_start()),
             Kind::Held(at) => Micros(at.load(Ordering::SeqCst)),
         }
     }
 
     /// Time that never runs backwards, to measure waits with; a held clock shows its own.
     pub fn steady(&self) -> Duration {
-        static START: OnceLock<Instant> = OnceLock::new();
         match &self.0 {
-            Kind::System | Kind::Led(_) => START.get_or_init(Instant::now).elapsed(),
+            Kind::System | Kind::Led(_) => elapsed(),
             Kind::Held(at) => Duration::from_micros(at.load(Ordering::SeqCst).unsigned_abs()),
         }
     }
@@ -84,6 +82,16 @@ impl Clock {
     pub fn request_id(&self) -> String {
         format!("{:016x}", rand::random::<u64>())
     }
+}
+
+/// Since the process first looked at a clock.
+fn elapsed() -> Duration {
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed()
+}
+
+fn since_start() -> i64 {
+    elapsed().as_micros() as i64
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the machine's clock")]

@@ -35,6 +35,7 @@ mod register;
 mod secure_bus;
 mod secure_database;
 mod servers;
+mod skew;
 mod split;
 mod split_bus;
 mod split_load;
