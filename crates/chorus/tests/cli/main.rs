@@ -13,6 +13,7 @@ mod crash;
 mod crash_market;
 mod demo;
 mod deploy;
+mod deploy_unit;
 mod direct;
 mod exec;
 mod faults;
