@@ -218,6 +218,8 @@ fn said(error: &ConnectError) -> String {
         "the server does not know us by this user, token or credentials file".into()
     } else if text.contains("UnknownIssuer") {
         "the server's certificate is signed by nobody we trust; --bus-root-cert says whom to trust".into()
+    } else if text.contains("InvalidContentType") {
+        "the server speaks no TLS; switch it on there, or say nats:// to talk in the clear".into()
     } else {
         text
     }

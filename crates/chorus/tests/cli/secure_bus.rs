@@ -155,7 +155,7 @@ async fn hubs_meet_on_a_bus_that_is_encrypted_and_lets_in_whom_it_knows() {
         (&format!("tls://{at}"), &root, "does not know us"),
         (&format!("tls://hidden-token@{at}"), &root, "does not know us"),
         (&format!("tls://hidden:hidden@{named}"), &root, "not valid for name"),
-        (&format!("tls://hidden:hidden@{plain}"), &root, ""),
+        (&format!("tls://hidden:hidden@{plain}"), &root, "no TLS"),
         (&good, &format!("{root}.none"), "--bus-root-cert"),
     ] {
         stage.is_refused(&["--bus", url, "--bus-root-cert", root], clue);

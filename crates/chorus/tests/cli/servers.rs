@@ -239,8 +239,10 @@ impl Servers {
     pub fn hub_command(&self, name: &str, listen: &str, nats: &Nats) -> Command {
         let folder = self.folder.path().join(name);
         std::fs::create_dir_all(&folder).unwrap();
-        let (database, bus) =
-            (format!("postgres://postgres@{}/postgres", self.postgres_at), format!("nats://{}", nats.at));
+        let (database, bus) = (
+            format!("postgres://postgres@{}/postgres?sslmode=disable", self.postgres_at),
+            format!("nats://{}", nats.at),
+        );
         let key = self.folder.path().join("seal.key");
         std::fs::write(&key, "5".repeat(64)).unwrap();
         let key = key.display().to_string();
