@@ -2,6 +2,7 @@
 
 use super::{DbError, Param, Row, Tx};
 use crate::market::jobs::State;
+use chorus_wire::limits;
 use chorus_wire::market::credits::Credits;
 use chorus_wire::time::Micros;
 use std::sync::Arc;
@@ -231,7 +232,7 @@ pub(crate) enum Part {
     Either,
 }
 
-/// An agent's jobs, newest first; `filter` is a state, a status of the document, or empty.
+/// An agent's jobs, newest first, as many as fit into a page; `filter` is a state, a status of the document, or empty.
 pub(crate) async fn list(
     tx: &Tx<'_>,
     agent: i64,
@@ -265,5 +266,6 @@ pub(crate) async fn list(
         Part::Either => BOTH,
     };
     let params = [Param::Int(agent), Param::Int(before), Param::Int(limit as i64), Param::Text(filter)];
-    tx.query(sql, &params).await?.into_iter().map(job).collect()
+    let (rows, _) = tx.query_within(sql, &params, limits::HISTORY_BYTES).await?;
+    rows.into_iter().map(job).collect()
 }
