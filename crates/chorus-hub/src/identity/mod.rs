@@ -1,5 +1,6 @@
 //! Who is asking: principals, their names, their keys, and how they come and go.
 
+pub mod budget;
 mod directory;
 pub mod invites;
 mod keyring;

@@ -64,12 +64,12 @@ async fn post(State(doors): State<Doors>, request: Request) -> Answer {
         Err(refused) => {
             body::drain(content);
             if refused.code == Code::NotFound {
-                front::count_stranger(&doors, &parts)?;
+                front::count_stranger(&doors, &parts).await?;
             }
             return Err(refused.into());
         }
     };
-    let budget = front::count(&doors, Caller::Connection(door.number()))?;
+    let budget = front::count(&doors, Caller::Connection(door.number())).await?;
     let heard = if is_lines(&parts.headers) {
         lines(&doors, &door, content).await?
     } else {
@@ -158,7 +158,9 @@ impl Lines<'_> {
             return Ok(());
         }
         // The request was one; the lines after the first wait for their turn instead of being refused.
-        while let (1.., Err(refused)) = (self.heard, self.count()) {
+        while self.heard > 0
+            && let Err(refused) = self.count().await
+        {
             tokio::time::sleep(Duration::from_secs(refused.retry_after.unwrap_or(1))).await;
         }
         self.door.hear(&self.doors.hub, line, None).await.map_err(|refused| self.wrong(refused))?;
@@ -166,8 +168,8 @@ impl Lines<'_> {
         Ok(())
     }
 
-    fn count(&self) -> Result<(), Error> {
-        front::count(self.doors, Caller::Connection(self.door.number())).map(drop)
+    async fn count(&self) -> Result<(), Error> {
+        front::count(self.doors, Caller::Connection(self.door.number())).await.map(drop)
     }
 
     /// Which line it was, since the ones before it are said.

@@ -52,12 +52,12 @@ async fn deliver(State(doors): State<Doors>, request: Request) -> Answer {
         Err(refused) => {
             body::drain(content);
             if refused.code == Code::NotFound {
-                front::count_stranger(&doors, &parts)?;
+                front::count_stranger(&doors, &parts).await?;
             }
             return Err(refused.into());
         }
     };
-    let budget = front::count(&doors, Caller::Connection(letterbox.number())).map_err(later)?;
+    let budget = front::count(&doors, Caller::Connection(letterbox.number())).await.map_err(later)?;
     let Whole(content) = Whole::from_request(Request::from_parts(parts, content), &doors).await?;
     letterbox.put(&doors.hub, &Delivery::parse(&content)?, json::text(&content)?).await?;
     let mut answer = reply::bare(StatusCode::OK, &serde_json::json!({"status": "ok"}))?;

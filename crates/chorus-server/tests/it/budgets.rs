@@ -1,11 +1,15 @@
 //! A caller's budget is one, however many hubs it speaks to, and whatever becomes of them (D-85).
 
 use crate::actors::Agent;
-use crate::front::Front;
 use crate::hub::{Hub, eventually};
 use chorus_wire::{limits, secret::Secret};
 use futures_util::future::join_all;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 
 /// How many requests pass of so many at each of these places, all places at once.
 async fn passed(places: &[Agent], each: usize) -> usize {
@@ -19,6 +23,15 @@ async fn passed(places: &[Agent], each: usize) -> usize {
         passed
     });
     join_all(asking).await.into_iter().sum()
+}
+
+/// So many that each of a few hubs decides about some of them.
+async fn several(hub: &Hub) -> Vec<Agent> {
+    let mut agents = Vec::new();
+    for name in ["ann", "bea", "cat", "dan", "eve", "fay", "gil", "hal"] {
+        agents.push(hub.agent(name).await);
+    }
+    agents
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -35,13 +48,30 @@ async fn a_large_budget_is_given_out_once_by_all_hubs_together() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn when_the_hub_that_decides_dies_callers_go_on_with_what_they_had_left() {
+    let Some(hub) = Hub::cluster(|set| set.rate_limit = 20).await else { return };
+    // A life of its own that ends at once: it says goodbye to nobody.
+    let (life, dir) = (tokio::runtime::Runtime::new().unwrap(), tempfile::tempdir().unwrap());
+    let mut settings = hub.settings.clone();
+    settings.hub.data_dir = dir.path().into();
+    let third = life.spawn(chorus_server::start(settings)).await.unwrap().unwrap();
+    hub.know(2).await;
+    eventually("it knows the others", async || third.hub().others() == 2).await;
+    let agents = several(&hub).await;
+    for agent in &agents {
+        assert_eq!(passed(std::slice::from_ref(agent), 10).await, 10);
+    }
+    life.shutdown_background();
+    for agent in &agents {
+        let more = passed(std::slice::from_ref(agent), 20).await;
+        assert!((10..=11).contains(&more), "{more} after ten of twenty");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn when_the_hub_that_decided_is_gone_what_was_spent_stays_spent_and_the_rest_is_there() {
     let Some(mut hub) = Hub::cluster(|set| set.rate_limit = 20).await else { return };
-    let mut agents = Vec::new();
-    for name in ["ann", "bea", "cat", "dan", "eve", "fay"] {
-        agents.push(hub.agent(name).await);
-    }
-    // About half of them are decided about by either hub.
+    let agents = several(&hub).await;
     for agent in &agents {
         assert_eq!(passed(std::slice::from_ref(agent), 10).await, 10);
     }
@@ -52,10 +82,41 @@ async fn when_the_hub_that_decided_is_gone_what_was_spent_stays_spent_and_the_re
     }
 }
 
+/// The way to the bus: while it is held nothing passes, and nobody is told.
+struct Line {
+    addr: SocketAddr,
+    held: watch::Sender<bool>,
+}
+
+impl Line {
+    async fn to(bus: SocketAddr) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (addr, held) = (listener.local_addr().unwrap(), watch::Sender::new(false));
+        let holding = held.clone();
+        tokio::spawn(async move {
+            while let Ok((hub, _)) = listener.accept().await {
+                let (here, there) = (hub.into_split(), TcpStream::connect(bus).await.unwrap().into_split());
+                tokio::spawn(pass_on(here.0, there.1, holding.subscribe()));
+                tokio::spawn(pass_on(there.0, here.1, holding.subscribe()));
+            }
+        });
+        Self { addr, held }
+    }
+}
+
+async fn pass_on(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut held: watch::Receiver<bool>) {
+    let mut buffer = vec![0; 16 * 1024];
+    while let Ok(count @ 1..) = from.read(&mut buffer).await {
+        if held.wait_for(|held| !held).await.is_err() || to.write_all(&buffer[..count]).await.is_err() {
+            return;
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn without_the_bus_each_hub_counts_by_itself_and_waits_for_nobody() {
     let Some(bus) = tokio::task::spawn_blocking(crate::nats::url).await.unwrap() else { return };
-    let line = Front::before(vec![bus.strip_prefix("nats://").unwrap().parse().unwrap()]).await;
+    let line = Line::to(bus.strip_prefix("nats://").unwrap().parse().unwrap()).await;
     let by_line = format!("nats://{}", line.addr);
     let cluster = Hub::cluster(|set| {
         set.rate_limit = 20;
@@ -64,13 +125,13 @@ async fn without_the_bus_each_hub_counts_by_itself_and_waits_for_nobody() {
     let Some(hub) = cluster.await else { return };
     let alice = hub.agent("alice").await;
     let places = [0, 1].map(|number| hub.at(number, &alice));
-    line.cut(true);
+    line.held.send_replace(true);
     let began = Instant::now();
     assert_eq!(passed(&places, 30).await, 40, "twenty at each");
     assert!(began.elapsed() < 15 * limits::BUDGET_WAIT, "not every request waits for a hub that is not heard");
-    line.cut(false);
+    line.held.send_replace(false);
     eventually("it is one budget again", async || {
-        hub.know_one_another().await;
+        hub.know(1).await;
         hub.advance(Duration::from_secs(120));
         passed(&places, 20).await == 20
     })

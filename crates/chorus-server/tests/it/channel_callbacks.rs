@@ -365,7 +365,7 @@ story!(an_event_that_is_posted_again_with_its_key_is_heard_once, |hub| async {
     assert_eq!(done(&room).await, ["message one", "message one"]);
 });
 
-alone_story!(members_at_one_address_have_budgets_of_their_own, with(|set| set.rate_limit = 40), |hub| async {
+story!(members_at_one_address_have_budgets_of_their_own, with(|set| set.rate_limit = 40), |hub| async {
     // Failure 24: the secret in the path says whose request it is, not the address it comes from
     let room = Room::of(&hub, "alice").await;
     let (mut oak, mut elm) = (Elsewhere::well(&hub).await, Elsewhere::well(&hub).await);

@@ -235,7 +235,7 @@ story!(the_longest_delivery_stays_under_what_readers_buffer, |hub| async {
     assert!(bob.inbox_after("0").await.next("channel").await.text.chars().count() < 63_900);
 });
 
-alone_story!(each_connection_string_has_a_budget_of_its_own, with(|set| set.rate_limit = 6), |hub| async {
+story!(each_connection_string_has_a_budget_of_its_own, with(|set| set.rate_limit = 6), |hub| async {
     // BEYOND-08: a service that serves many agents is not one caller, and guessing is counted by address
     let (bob, carol) = (hub.agent("bob").await, hub.agent("carol").await);
     let (to_bob, to_carol) = (connected(&hub, &bob).await, connected(&hub, &carol).await);

@@ -44,8 +44,7 @@ live_story!(texts_are_bounded_in_octets, |hub| async {
     session.next("agent_handover").await;
 });
 
-// Each hub counts for itself, so this is the story of one.
-alone_story!(a_sender_that_sends_too_often_waits_and_nobody_else_does, with(|set| set.rate_limit = 20), |hub| async {
+story!(a_sender_that_sends_too_often_waits_and_nobody_else_does, with(|set| set.rate_limit = 20), |hub| async {
     // FRM-101, R-45; failure 24
     let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
     let mut session = alice.opens("cc-editor", "s1").await;

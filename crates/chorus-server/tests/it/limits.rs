@@ -28,6 +28,33 @@ story!(a_key_has_a_bucket_of_its_own, with(|set| set.rate_limit = 20), |hub| asy
     assert!(bob.history("").await.is_empty(), "a refusal has no effect");
 });
 
+story!(a_budget_is_counted_down_by_one_and_comes_back_in_time, with(|set| set.rate_limit = 20), |hub| async {
+    // D-85: no answer shows how many hubs there are
+    let alice = hub.agent("alice").await;
+    for left in (0..20).rev() {
+        let answer = alice.get("/agent/messages").await;
+        answer.data(200);
+        assert_eq!(answer.header("ratelimit"), format!("\"default\";r={left};t={}", (20 - left) * 3));
+        assert_eq!(answer.header("ratelimit-policy"), "\"default\";q=20;w=60");
+    }
+    for _ in 0..3 {
+        let refusal = alice.get("/agent/messages").await;
+        refusal.refused(429, "ERR_RATE_LIMITED");
+        assert_eq!((refusal.header("retry-after"), refusal.header("ratelimit")), ("3", "\"default\";r=0;t=60"));
+    }
+    hub.advance(std::time::Duration::from_secs(6));
+    for status in [200, 200, 429, 429] {
+        assert_eq!(alice.get("/agent/messages").await.status, status);
+    }
+});
+
+story!(requests_of_one_moment_share_a_budget, with(|set| set.rate_limit = 20), |hub| async {
+    let alice = hub.agent("alice").await;
+    let asked = futures_util::future::join_all((0..40).map(async |_| alice.get("/agent/messages").await)).await;
+    assert_eq!(asked.iter().filter(|answer| answer.status == 200).count(), 20);
+    assert_eq!(asked.iter().filter(|answer| answer.status == 429).count(), 20);
+});
+
 story!(an_address_without_a_key_has_one_too, with(|set| set.rate_limit = 20), |hub| async {
     // failure 24, and guessing keys is no way round it
     let alice = hub.agent("alice").await;
@@ -43,9 +70,11 @@ story!(an_address_without_a_key_has_one_too, with(|set| set.rate_limit = 20), |h
     assert!(refused > 0, "forty guesses from one address went through");
 });
 
-alone_story!(guesses_are_refused_before_anybody_looks, with(|set| set.rate_limit = 20), |hub| async {
+story!(guesses_are_refused_before_anybody_looks, with(|set| set.rate_limit = 20), |hub| async {
     // A key that was never used is unknown to the hub's memory, as a made-up one is: that it is refused shows that nobody looked.
     let (alice, unseen) = (hub.agent("alice").await, hub.agent("unseen").await);
+    // Twice: where there are two hubs, both remember it.
+    alice.get("/agent/messages").await.data(200);
     alice.get("/agent/messages").await.data(200);
     // To ask without a key is no guess: whoever shares an address with it comes in all the same.
     let early = hub.agent("early").await;

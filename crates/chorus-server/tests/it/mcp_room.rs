@@ -233,7 +233,7 @@ story!(what_a_room_kept_goes_with_it_and_outlives_a_restart, |hub| async {
     host.ask("tools/list", json!({})).await.refused(401, "ERR_UNAUTHORIZED");
 });
 
-alone_story!(a_token_has_a_budget_of_its_own, with(|set| set.rate_limit = 5), |hub| async {
+story!(a_token_has_a_budget_of_its_own, with(|set| set.rate_limit = 5), |hub| async {
     let (_alice, _bob, _path, delivery) = delivered(&hub, "busy").await;
     let host = Host::visiting(&hub, &delivery).await;
     for _ in 0..4 {

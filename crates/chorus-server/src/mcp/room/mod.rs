@@ -42,12 +42,12 @@ async fn tools(State(doors): State<Doors>, Segment(channel): Segment, request: R
     let guest = match opened {
         Err(error) if error.code == Code::Unauthorized => {
             body::drain(content);
-            front::count_stranger(&doors, &parts)?;
+            front::count_stranger(&doors, &parts).await?;
             return Ok(unknown(&doors, &path, error));
         }
         opened => opened?,
     };
-    let budget = front::count(&doors, Caller::Connection(guest.number()))?;
+    let budget = front::count(&doors, Caller::Connection(guest.number())).await?;
     let handler = Room(Visit { hub: doors.hub.clone(), guest });
     let mut answer = serve(&doors, handler, parts, content, limits::ROOM_TOOL_BYTES).await?;
     if let Some(budget) = budget {
