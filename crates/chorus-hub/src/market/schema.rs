@@ -4,7 +4,7 @@ use crate::Result;
 use chorus_wire::market::skill::Skill;
 use chorus_wire::{Code, Error, limits};
 use jsonschema::{PatternOptions, Validator};
-use quick_cache::sync::Cache;
+use quick_cache::{Weighter, sync::Cache};
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, LazyLock};
 
@@ -33,7 +33,28 @@ const KEYWORDS: &str = "$schema $ref $defs definitions type enum const propertie
 /// Ways to point elsewhere that are not followed: out of the document, or by names whose meaning changes on the way.
 const ELSEWHERE: [&str; 6] = ["$id", "id", "$anchor", "$dynamicRef", "$dynamicAnchor", "$recursiveRef"];
 
-static COMPILED: LazyLock<Cache<String, Arc<Validator>>> = LazyLock::new(|| Cache::new(limits::SCHEMAS_COMPILED));
+/// Keywords whose keys are names, and whose values are schemas.
+const NAMED: [&str; 4] = ["properties", "patternProperties", "dependentSchemas", "dependencies"];
+
+/// A schema that can be run, and what there is of it.
+struct Compiled {
+    validator: Validator,
+    parts: usize,
+    patterns: usize,
+}
+
+/// Patterns are what a compiled schema takes memory for.
+#[derive(Clone)]
+struct Patterned;
+
+impl Weighter<String, Arc<Compiled>> for Patterned {
+    fn weight(&self, _: &String, of: &Arc<Compiled>) -> u64 {
+        1 + of.patterns as u64
+    }
+}
+
+static COMPILED: LazyLock<Cache<String, Arc<Compiled>, Patterned>> =
+    LazyLock::new(|| Cache::with_weighter(limits::SCHEMAS_COMPILED, limits::SCHEMAS_COMPILED as u64, Patterned));
 
 /// Whether the schemas of a skill are schemas; asked before it is offered.
 pub(crate) fn admit(skill: &Skill) -> Result<()> {
@@ -53,15 +74,20 @@ pub(crate) fn check_input(skill: &Value, input: &Value) -> Result<()> {
         return Ok(());
     };
     let text = schema.to_string();
-    let validator = match COMPILED.get(&text) {
-        Some(validator) => validator,
+    let compiled = match COMPILED.get(&text) {
+        Some(compiled) => compiled,
         None => {
-            let validator = Arc::new(compile(schema).map_err(Error::internal)?);
-            COMPILED.insert(text, validator.clone());
-            validator
+            let compiled = Arc::new(compile(schema).map_err(Error::internal)?);
+            COMPILED.insert(text, compiled.clone());
+            compiled
         }
     };
-    validator.validate(input).map_err(|fault| {
+    // Each part may have to be held against each value, and nobody else is served meanwhile.
+    if compiled.parts.saturating_mul(values(input)) > limits::SCHEMA_WORK {
+        let said = "input_data has more values than can be checked against the schema of the skill";
+        return Err(Error::new(Code::SkillMismatch, said));
+    }
+    compiled.validator.validate(input).map_err(|fault| {
         let place = format!("input_data{}", fault.instance_path().as_str().replace('/', "."));
         // The library's sentence quotes the value, which may be long and is the client's own.
         Error::new(Code::SkillMismatch, format!("{place} is not what the skill takes: {}", short(&fault.to_string())))
@@ -76,7 +102,16 @@ fn short(said: &str) -> String {
     }
 }
 
-fn compile(schema: &Value) -> std::result::Result<Validator, String> {
+/// How many values there are in a value, itself included.
+fn values(of: &Value) -> usize {
+    match of {
+        Value::Object(map) => 1 + map.values().map(values).sum::<usize>(),
+        Value::Array(items) => 1 + items.iter().map(values).sum::<usize>(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 1,
+    }
+}
+
+fn compile(schema: &Value) -> std::result::Result<Compiled, String> {
     let Value::Object(map) = schema else { return Err("it must be an object".into()) };
     let written_out = short_form(map);
     let schema = written_out.as_ref().unwrap_or(schema);
@@ -85,10 +120,15 @@ fn compile(schema: &Value) -> std::result::Result<Validator, String> {
                     boolean, array or list, object or dict"
             .into());
     }
-    Unfolding { root: schema, parts: 0, under_way: Vec::new() }.unfold(schema)?;
-    // Patterns are matched in linear time, so that nobody's expression keeps the hub busy.
-    let options = jsonschema::options().with_pattern_options(PatternOptions::regex());
-    options.build(schema).map_err(|fault| format!("it is no JSON Schema: {}", short(&fault.to_string())))
+    let mut unfolding = Unfolding { root: schema, parts: 0, patterns: 0, unevaluated: 0, under_way: Vec::new() };
+    unfolding.unfold(schema)?;
+    let Unfolding { parts, patterns, .. } = unfolding;
+    // Patterns are matched in linear time and small, so that nobody's expression keeps the hub busy or fills it.
+    let pattern = PatternOptions::regex().size_limit(limits::PATTERN_BYTES).dfa_size_limit(limits::PATTERN_BYTES);
+    let options = jsonschema::options().with_pattern_options(pattern);
+    let validator = options.build(schema);
+    let validator = validator.map_err(|fault| format!("it is no JSON Schema: {}", short(&fault.to_string())))?;
+    Ok(Compiled { validator, parts, patterns })
 }
 
 /// The JSON Schema that a short form stands for: every field is there and has its type, others may be there too.
@@ -113,37 +153,67 @@ fn short_form(map: &Map<String, Value>) -> Option<Value> {
 struct Unfolding<'a> {
     root: &'a Value,
     parts: usize,
+    patterns: usize,
+    unevaluated: usize,
     under_way: Vec<&'a str>,
 }
 
 impl<'a> Unfolding<'a> {
     fn unfold(&mut self, part: &'a Value) -> std::result::Result<(), String> {
-        self.parts += 1;
-        if self.parts > limits::SCHEMA_PARTS {
-            return Err(format!("it has more than {} parts, its references written out", limits::SCHEMA_PARTS));
-        }
+        self.count(1)?;
         match part {
-            Value::Object(map) => {
-                if let Some(key) = map.keys().find(|key| ELSEWHERE.contains(&key.as_str())) {
-                    // A property may have such a name; then it stands for a schema and not for a text.
-                    if map[key].is_string() {
-                        return Err(format!("{key} is not supported"));
-                    }
-                }
-                if let Some(Value::String(to)) = map.get("$ref") {
-                    self.follow(to)?;
-                }
-                let definitions =
-                    |key: &str| matches!(key, "$defs" | "definitions" | "enum" | "const" | "default" | "examples");
-                map.iter().filter(|(key, _)| !definitions(key)).try_for_each(|(_, inner)| self.unfold(inner))
-            }
+            Value::Object(map) => map.iter().try_for_each(|(key, inner)| self.keyword(key, inner)),
             Value::Array(items) => items.iter().try_for_each(|inner| self.unfold(inner)),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
         }
     }
 
+    fn keyword(&mut self, key: &str, inner: &'a Value) -> std::result::Result<(), String> {
+        match (key, inner) {
+            ("$ref", Value::String(to)) => self.follow(to),
+            (key, Value::String(_)) if ELSEWHERE.contains(&key) => Err(format!("{key} is not supported")),
+            // What is defined counts where something refers to it, and what is only told does not.
+            ("$defs" | "definitions" | "default" | "examples", _) => Ok(()),
+            // No schemas, but each may have to be compared.
+            ("enum" | "const", _) => self.count(values(inner)),
+            // Under these stand names, which may be those of keywords.
+            (key, Value::Object(named)) if NAMED.contains(&key) => {
+                if key == "patternProperties" {
+                    self.patterns(named.len())?;
+                }
+                named.values().try_for_each(|schema| self.unfold(schema))
+            }
+            ("pattern", _) => self.patterns(1),
+            ("unevaluatedProperties" | "unevaluatedItems", _) => {
+                self.unevaluated += 1;
+                if self.unevaluated > limits::SCHEMA_UNEVALUATED {
+                    return Err(format!("it has unevaluated… more than {} times", limits::SCHEMA_UNEVALUATED));
+                }
+                self.unfold(inner)
+            }
+            (_, _) => self.unfold(inner),
+        }
+    }
+
+    fn count(&mut self, parts: usize) -> std::result::Result<(), String> {
+        self.parts += parts;
+        if self.parts <= limits::SCHEMA_PARTS {
+            return Ok(());
+        }
+        Err(format!("it has more than {} parts, its references written out", limits::SCHEMA_PARTS))
+    }
+
+    fn patterns(&mut self, more: usize) -> std::result::Result<(), String> {
+        self.patterns += more;
+        if self.patterns <= limits::SCHEMA_PATTERNS {
+            return self.count(more);
+        }
+        Err(format!("it has more than {} patterns, its references written out", limits::SCHEMA_PATTERNS))
+    }
+
     fn follow(&mut self, to: &'a str) -> std::result::Result<(), String> {
-        let place = to.strip_prefix('#').filter(|place| place.starts_with('/'));
+        // An escape would be read here as it stands, and by who runs the schema as what it stands for.
+        let place = to.strip_prefix('#').filter(|place| place.starts_with('/') && !place.contains('%'));
         let place =
             place.ok_or_else(|| format!("$ref {}: only references inside the schema are followed", short(to)))?;
         let target = self.root.pointer(place).ok_or_else(|| format!("$ref {} leads nowhere", short(to)))?;

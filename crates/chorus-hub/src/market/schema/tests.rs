@@ -118,3 +118,61 @@ fn an_evil_pattern_is_matched_in_linear_time() {
     let schema = json!({"type": "string", "pattern": "^(a+)+$"});
     assert!(!takes(&schema, &json!(format!("{}b", "a".repeat(50_000)))));
 }
+
+/// Some of these were let through because the reference was spelled otherwise, or stood under a property with a keyword's name.
+#[test]
+fn a_reference_is_seen_however_it_is_written_and_wherever_it_stands() {
+    let mut bomb = json!({"$ref": "#/$defs/a0", "$defs": {"a20": {"type": "object"}}});
+    for n in 0..20 {
+        let next = json!({"$ref": format!("#/$defs/a{}", n + 1)});
+        bomb["$defs"][format!("a{n}")] = json!({"properties": {"default": {"allOf": [next, next]}}});
+    }
+    let spelled = json!({"$ref": "#/$defs/a%62",
+        "$defs": {"a%62": {"type": "string"}, "ab": {"anyOf": [{"$ref": "#/$defs/a%62"}]}}});
+    let itself =
+        |name: &str| json!({"$ref": "#/$defs/a", "$defs": {"a": {"properties": {name: {"$ref": "#/$defs/a"}}}}});
+    for bad in [bomb, spelled, itself("default"), itself("enum"), itself("const"), itself("examples")] {
+        assert!(compile(&bad).is_err(), "{bad}");
+    }
+    let named =
+        json!({"type": "object", "properties": {"default": {"type": "string"}, "pattern": {"enum": ["a", "b"]}}});
+    assert!(takes(&named, &json!({"default": "x", "pattern": "a"})) && !takes(&named, &json!({"default": 1})));
+}
+
+#[test]
+fn patterns_of_a_few_characters_do_not_fill_the_machine() {
+    let with = |count: usize| {
+        let fields = (0..count).map(|n| (format!("p{n}"), json!({"type": "string", "pattern": "^[a-z]{2,8}$"})));
+        json!({"type": "object", "properties": fields.collect::<Map<_, _>>()})
+    };
+    assert!(compile(&with(limits::SCHEMA_PATTERNS)).is_ok() && compile(&with(limits::SCHEMA_PATTERNS + 1)).is_err());
+    let names = (0..=limits::SCHEMA_PATTERNS).map(|n| (format!("^x{n}"), json!({})));
+    assert!(compile(&json!({"patternProperties": names.collect::<Map<_, _>>()})).is_err());
+    for good in [r"^[^@\s]+@[^@\s]+\.[a-z]+$", r"^\d{4}-\d{2}-\d{2}$", r"^\p{L}[\p{L}\p{N} '-]*$", "^[0-9a-f]{64}$"] {
+        assert!(compile(&json!({"type": "string", "pattern": good})).is_ok(), "{good}");
+    }
+    for bad in ["((a{40}){40}){40}", r"^(\p{L}{20}){10}$"] {
+        assert!(compile(&json!({"type": "string", "pattern": bad})).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn keywords_that_look_again_at_all_there_is_stand_in_one_another_twice_at_most() {
+    let nested = |depth: usize| {
+        (0..depth).fold(json!({"type": "object"}), |inner, _| json!({"anyOf": [inner], "unevaluatedProperties": false}))
+    };
+    assert!(compile(&nested(limits::SCHEMA_UNEVALUATED)).is_ok());
+    assert!(compile(&nested(limits::SCHEMA_UNEVALUATED + 1)).is_err());
+}
+
+#[test]
+fn an_input_that_would_take_too_long_to_check_is_refused_at_once() {
+    let many = json!({"type": "array", "items": {"allOf": vec![json!({"minimum": 0}); 900]}});
+    let words = json!({"type": "array", "items": {"enum": (0..1_900).collect::<Vec<_>>()}});
+    for schema in [&many, &words] {
+        assert!(takes(schema, &json!(vec![1; 100])));
+        assert!(!takes(schema, &json!(vec![1; 25_000])));
+    }
+    let plain = json!({"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 9}});
+    assert!(takes(&plain, &json!(vec![1; 25_000])));
+}
