@@ -36,7 +36,6 @@ pub(crate) async fn replace(tx: &Tx<'_>, agent: i64, score: i64, skills: &[Skill
         insert(tx, agent, score, skill).await?;
         count(tx, &skill.skill_name, 1).await?;
     }
-    tx.execute("delete from skill_names where agents = 0", &[]).await?;
     offering(tx, i64::from(!skills.is_empty()) - offered).await
 }
 
@@ -58,7 +57,6 @@ pub(crate) async fn withdraw(tx: &Tx<'_>, agent: i64, name: &str) -> Result<bool
         return Ok(false);
     }
     count(tx, name, -1).await?;
-    tx.execute("delete from skill_names where agents = 0", &[]).await?;
     let left = how_many(tx, agent).await?;
     offering(tx, -i64::from(left == 0)).await?;
     Ok(true)
@@ -89,8 +87,15 @@ async fn insert(tx: &Tx<'_>, agent: i64, score: i64, skill: &Skill) -> Result<()
 async fn count(tx: &Tx<'_>, name: &str, by: i64) -> Result<(), DbError> {
     const SQL: &str = "insert into skill_names (name, agents) values ($1, $2)
                        on conflict (name) do update set agents = skill_names.agents + excluded.agents";
-    tx.execute(SQL, &[Param::Text(name), Param::Int(by)]).await.map(drop)
+    tx.execute(SQL, &[Param::Text(name), Param::Int(by)]).await?;
+    if by < 0 {
+        tx.execute(EMPTIED, &[Param::Text(name)]).await?;
+    }
+    Ok(())
 }
+
+/// By its name: to look through all of them would be felt by everybody with each agent that leaves.
+const EMPTIED: &str = "delete from skill_names where name = $1 and agents = 0";
 
 async fn offering(tx: &Tx<'_>, by: i64) -> Result<(), DbError> {
     const SQL: &str = "insert into settings (name, value) values ($1, $2)

@@ -35,28 +35,36 @@ async fn store() -> (Store, tempfile::TempDir) {
     (store, dir)
 }
 
+/// How the database goes about it.
+fn plan(tx: &Tx<'_>, sql: &str) -> String {
+    let Tx::Sqlite(connection) = tx else { unreachable!("opened without a URL") };
+    let explained = connection.prepare(&format!("explain query plan {sql}")).and_then(|mut statement| {
+        // Without its parameters: the plan does not depend on them.
+        let (mut rows, mut steps) = (statement.raw_query(), Vec::new());
+        while let Some(row) = rows.next()? {
+            steps.push(row.get::<_, String>(3)?);
+        }
+        Ok(steps)
+    });
+    explained.unwrap().join("; ")
+}
+
 /// D-31: no sort and no scan, whatever is asked for.
 #[tokio::test]
 async fn every_search_walks_an_index_in_its_order() {
     let (store, _dir) = store().await;
     for (sql, index) in [(RANKED_OF_ONE, "skills_best"), (RANKED_OF_ANY, "skills_any"), (CHEAPEST, "skills_cheapest")] {
-        let plan = store
-            .read(async move |tx| {
-                let Tx::Sqlite(connection) = tx else { unreachable!("opened without a URL") };
-                let explained = connection.prepare(&format!("explain query plan {sql}")).and_then(|mut statement| {
-                    // Without its parameters: the plan does not depend on them.
-                    let (mut rows, mut steps) = (statement.raw_query(), Vec::new());
-                    while let Some(row) = rows.next()? {
-                        steps.push(row.get::<_, String>(3)?);
-                    }
-                    Ok(steps)
-                });
-                Ok(explained.unwrap().join("; "))
-            })
-            .await
-            .unwrap();
+        let plan = store.read(async move |tx| Ok(plan(tx, sql))).await.unwrap();
         assert!(plan.contains(index) && !plan.contains("TEMP B-TREE"), "{plan}");
     }
+}
+
+/// What an agent that leaves takes with it is found without a look at what others offer.
+#[tokio::test]
+async fn a_name_that_nobody_offers_any_more_is_found_by_its_name() {
+    let (store, _dir) = store().await;
+    let plan = store.read(async |tx| Ok(plan(tx, EMPTIED))).await.unwrap();
+    assert!(plan.starts_with("SEARCH") && !plan.contains("SCAN"), "{plan}");
 }
 
 /// The counts beside the table are what counting would give, whatever is offered and withdrawn.
