@@ -185,6 +185,11 @@ pub const WEBHOOKS_WAITING: usize = 1_024;
 pub const WRITE_QUEUE: usize = 16_384;
 /// Writes committed together: bounds how long the first of a group waits for the last.
 pub const WRITE_GROUP: usize = 512;
+/// Runs of a group after the first when the database undid it for the sake of another (D-88): a rival that comes back more often
+/// than this is the database's trouble, and those who wait are told.
+pub const WRITE_AGAIN: u32 = 4;
+/// The pause before the first of them; each next one is twice as long, so that all take far less than a client waits.
+pub const WRITE_AGAIN_PAUSE: Duration = Duration::from_millis(10);
 
 /// Connections open at once unless a hub is told otherwise: each is a file and, as an idle stream, four kilobytes. Whoever comes
 /// beyond it is told 503 and to come back.
@@ -325,6 +330,11 @@ pub const ENDS_REMEMBERED: usize = 100_000;
 pub const TAIL_EVERY: Duration = Duration::from_millis(300);
 /// A hub that could not look for this long trusts nothing it remembers: a key taken back elsewhere is dead within a second.
 pub const TAIL_STALE: Duration = Duration::from_millis(900);
+/// How often a hub that always has something to write looks at the database's clock all the same: a machine whose clock was stepped
+/// is right again before a lease could be taken for over.
+pub const CLOCK_EVERY: Duration = Duration::from_secs(1);
+/// An answer that took longer says too little about what time it is: half of it is what the hub may be wrong by.
+pub const CLOCK_TRUSTED: Duration = Duration::from_secs(1);
 /// How soon a stream looks again when the log could not be read.
 pub const LOG_AGAIN: Duration = Duration::from_millis(500);
 /// The frames that hubs keep together for those who come back, in bytes; as much as the rings of one hub hold.

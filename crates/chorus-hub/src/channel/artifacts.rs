@@ -112,11 +112,11 @@ pub async fn edit(
                     format!("version {from} is not the newest: {by} made it {}; read it and edit that", now.version);
                 return Err(Error::new(Code::Conflict, said));
             }
-            let content = match edit {
-                Edit::Whole(content) => content,
+            let content = match &edit {
+                Edit::Whole(content) => content.clone(),
                 Edit::Passage { find, replace } => {
                     let text = table::content(&txn.tx, room, &slug, from).await?.ok_or_else(|| nothing(&slug))?;
-                    replaced(&text, &find, &replace)?
+                    replaced(&text, find, replace)?
                 }
             };
             artifact::content(&content)?;

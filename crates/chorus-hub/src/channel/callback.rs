@@ -45,20 +45,20 @@ impl Door {
     pub async fn hear(&self, hub: &Hub, event: &[u8], once: Option<Idempotency>) -> Result<()> {
         let (door, event) = (self.clone(), Callback::parse(event)?);
         let said = matches!(event.event, Event::Message { .. });
-        hub.store().write(async move |txn| door.say(txn, event, once).await).await?;
+        hub.store().write(async move |txn| door.say(txn, event.clone(), once.as_ref()).await).await?;
         if said {
             hub.owes();
         }
         Ok(())
     }
 
-    async fn say(&self, txn: &mut Txn<'_>, event: Callback, once: Option<Idempotency>) -> Result<()> {
+    async fn say(&self, txn: &mut Txn<'_>, event: Callback, once: Option<&Idempotency>) -> Result<()> {
         let now = txn.now();
         // Asked again here: what was revoked meanwhile is revoked.
         let pass = tokens::callback(&txn.tx, &self.channel, &self.hash, now).await?;
         // By the member: an event that is posted again may come with the callback of a later attempt.
         let caller = format!("member {}", pass.member.id);
-        if let Some(once) = &once {
+        if let Some(once) = once {
             match idempotency::look(&txn.tx, &caller, once, now).await? {
                 Seen::New => {}
                 Seen::Same(_) => return Ok(()),
@@ -66,7 +66,7 @@ impl Door {
             }
         }
         let line = say(txn, &pass.room, &pass.speaker(), event).await?;
-        if let Some(once) = &once {
+        if let Some(once) = once {
             idempotency::keep(&txn.tx, &caller, once, line.seq, now).await?;
         }
         Ok(())

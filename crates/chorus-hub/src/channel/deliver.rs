@@ -50,7 +50,7 @@ async fn to_inbox(txn: &mut Txn<'_>, room: &Room, row: &Row, member: &Member, fr
         kind: Kind::Channel,
         actor: from.id,
         actor_name: from.name.clone(),
-        body,
+        body: body.into(),
         otherwise: None,
     });
     Ok(())
@@ -123,13 +123,17 @@ pub(crate) async fn attempt(hub: &Hub, one: Taken) -> Result<()> {
             tracing::error!(member, "a connection string cannot be read: it was sealed with another key");
             (seq, Came::Never("its connection string cannot be read".into()))
         }
-        Prepared::Ready(ready) => (ready.seq, post(hub, ready).await),
+        Prepared::Ready(ready) => (ready.seq, post(hub, &one, ready).await),
     };
     let again = outbox::next(&one, hub.clock().now());
-    hub.store().write(async move |txn| settle(txn, &one, member, seq, came, again).await).await
+    hub.store().write(async move |txn| settle(txn, &one, member, seq, &came, again).await).await
 }
 
 async fn prepare(hub: &Hub, txn: &mut Txn<'_>, one: &Taken, id: i64) -> Result<Prepared> {
+    // Asked again here: whoever came too late leaves it to the one who has it (D-89).
+    if !rows::held(&txn.tx, one).await? {
+        return Ok(Prepared::Nothing);
+    }
     let member = channels::member_by_id(&txn.tx, id).await?.filter(|member| member.left_at.is_none());
     let room = match &member {
         Some(member) => channels::by_id(&txn.tx, member.channel).await?,
@@ -203,18 +207,18 @@ fn missed(newest: &Row, before: impl Iterator<Item = Entry>) -> Result<Vec<Said>
 }
 
 /// Signed for whoever was added with a secret; a service-agnostic agent ignores that.
-async fn post(hub: &Hub, ready: Ready) -> Came {
+async fn post(hub: &Hub, one: &Taken, ready: Ready) -> Came {
     let signed = match &ready.signing {
         None => Some(Vec::new()),
         Some(secret) => sign::headers(secret, &ready.message_id, &ready.body, hub.clock().now()),
     };
     let Some(headers) = signed else { return Came::Never("its signing secret cannot be used".into()) };
     let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    outbox::post(hub, ready.url.expose(), &headers, ready.body).await
+    outbox::post(hub, one, ready.url.expose(), &headers, ready.body).await
 }
 
 /// What follows from an attempt. `seq` is what was posted; `again` is when to try once more, if that is still in time.
-async fn settle(txn: &mut Txn<'_>, one: &Taken, id: i64, seq: i64, came: Came, again: Option<Micros>) -> Result<()> {
+async fn settle(txn: &mut Txn<'_>, one: &Taken, id: i64, seq: i64, came: &Came, again: Option<Micros>) -> Result<()> {
     let member = channels::member_by_id(&txn.tx, id).await?.filter(|member| member.left_at.is_none());
     let Some(member) = member else {
         deliveries::forget(&txn.tx, id).await?;
@@ -222,7 +226,7 @@ async fn settle(txn: &mut Txn<'_>, one: &Taken, id: i64, seq: i64, came: Came, a
         return Ok(());
     };
     let probing = member.unreachable_at.is_some();
-    if let (Came::Again(_), Some(due), false) = (&came, again, probing) {
+    if let (Came::Again(_), Some(due), false) = (came, again, probing) {
         return Ok(rows::later(&txn.tx, one, due).await?);
     }
     if !rows::done(&txn.tx, one).await? {

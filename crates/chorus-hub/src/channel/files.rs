@@ -34,6 +34,7 @@ pub async fn put(
                 return Err(Error::new(Code::Conflict, said));
             }
             let put_by = pass.member.name;
+            let (name, media_type) = (name.clone(), media_type.clone());
             let info = FileInfo { name, media_type, size: content.len() as u64, put_by, put_at: txn.now() };
             if !table::put(&txn.tx, room, &info, &content, replace).await? {
                 let said = format!("name {} is taken; choose another, or set replace", info.name);

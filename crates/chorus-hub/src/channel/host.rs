@@ -7,6 +7,7 @@ use chorus_wire::channel::connection::{Connection, Revoked};
 use chorus_wire::channel::delivery::Delivery;
 use chorus_wire::{Code, secret::Secret};
 use sha2::{Digest, Sha256};
+use std::sync::Arc;
 
 /// `POST /agent/connection`: always a new one, since the old one is kept as a hash and cannot be shown again.
 pub async fn connect(who: &Principal, hub: &Hub, public_url: &str) -> Result<Connection> {
@@ -52,7 +53,7 @@ impl Letterbox {
 
     /// `POST /inbox/{sk_…}`: on the agent's inbox, body intact, or known already.
     pub async fn put(&self, hub: &Hub, delivery: &Delivery, body: &str) -> Result<()> {
-        let (hash, pair, body) = (self.hash, pair(delivery), one_line(body));
+        let (hash, pair, body) = (self.hash, pair(delivery), Arc::<str>::from(one_line(body)));
         hub.store()
             .write(async move |txn| {
                 // Asked again here: a rotation that came between is a rotation (CHN-04).
@@ -64,7 +65,7 @@ impl Letterbox {
                         kind: Kind::Channel,
                         actor: log::HUB,
                         actor_name: "".into(),
-                        body,
+                        body: body.clone(),
                         otherwise: None,
                     });
                 }

@@ -42,7 +42,7 @@ pub async fn add(who: &Principal, hub: &Hub, id: &str, new: NewMember) -> Result
         }
     };
     let (who, id, deliver) = (who.clone(), id.to_owned(), new.deliver);
-    let member = hub.store().write(async move |txn| join(txn, &who, &id, guest, name, deliver).await).await?;
+    let member = hub.store().write(async move |txn| join(txn, &who, &id, &guest, &name, deliver).await).await?;
     roster::shown(hub, &member)
 }
 
@@ -50,8 +50,8 @@ async fn join(
     txn: &mut Txn<'_>,
     who: &Principal,
     id: &str,
-    guest: Guest,
-    name: MemberName,
+    guest: &Guest,
+    name: &MemberName,
     deliver: Deliver,
 ) -> Result<Member> {
     let seat = seat(&txn.tx, who, id).await?;
@@ -62,9 +62,9 @@ async fn join(
     }
     let member = match guest {
         Guest::Elsewhere { connection, signing } => Member {
-            connection: Some(connection),
-            signing,
-            ..blank(txn, &seat.room, &name, Via::Connection, deliver).await?
+            connection: Some(connection.clone()),
+            signing: signing.clone(),
+            ..blank(txn, &seat.room, name, Via::Connection, deliver).await?
         },
         Guest::Here(agent) => {
             // It may have unregistered since it was looked up.
@@ -72,7 +72,7 @@ async fn join(
             Member {
                 principal: Some(agent.id),
                 agent_id: Some(agent.agent_id.clone()),
-                ..blank(txn, &seat.room, &name, Via::Inbox, deliver).await?
+                ..blank(txn, &seat.room, name, Via::Inbox, deliver).await?
             }
         }
     };

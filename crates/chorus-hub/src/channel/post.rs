@@ -29,7 +29,7 @@ pub async fn post(who: &Principal, hub: &Hub, id: &str, message: NewMessage, onc
                     Seen::Other => return Err(Code::IdempotencyConflict.into()),
                 }
             }
-            let event = Event::Message { content: message.content, parts: message.parts };
+            let event = Event::Message { content: message.content.clone(), parts: message.parts.clone() };
             let line = say(txn, &seat.room, &seat.speaker(), Callback { event, agent: None }).await?;
             if let Some(once) = &once {
                 idempotency::keep(&txn.tx, &caller, once, line.seq, now).await?;

@@ -82,7 +82,7 @@ pub async fn create(who: &Principal, hub: &Hub, new: NewChannel) -> Result<Chann
         Principal::Agent(agent) => Some(agent.clone()),
         Principal::Operator(_) => None,
     };
-    let room = hub.store().write(async move |txn| found(txn, owner.as_deref(), new).await).await?;
+    let room = hub.store().write(async move |txn| found(txn, owner.as_deref(), new.clone()).await).await?;
     Ok(shown(&room))
 }
 
@@ -170,9 +170,9 @@ pub async fn change(who: &Principal, hub: &Hub, id: &str, change: ChannelChange)
             let seat = seat(&txn.tx, &who, &id).await?;
             seat.may_change()?;
             let mut room = seat.room;
-            room.name = change.name.unwrap_or(room.name);
-            room.service = change.service.unwrap_or(room.service);
-            room.context = change.context.unwrap_or(room.context);
+            room.name = change.name.clone().unwrap_or(room.name);
+            room.service = change.service.clone().unwrap_or(room.service);
+            room.context = change.context.clone().unwrap_or(room.context);
             channels::describe(&txn.tx, &room).await?;
             Ok(room)
         })

@@ -147,7 +147,7 @@ fn keep(txn: &mut Txn<'_>, room: &Room, from: &Speaker, mut row: Row) -> Result<
         kind,
         actor: from.id,
         actor_name: from.name.clone(),
-        body: serde_json::to_string(&row).map_err(Error::internal)?,
+        body: serde_json::to_string(&row).map_err(Error::internal)?.into(),
         otherwise: None,
     });
     (row.cursor, row.timestamp) = (Some(seq as u64), Some(at));

@@ -81,7 +81,7 @@ async fn tell(guest: &Guest, hub: &Hub, event: Event) -> Result<Row> {
         .store()
         .write(async move |txn| {
             let pass = guest.enter(txn).await?;
-            Ok(say(txn, &pass.room, &pass.speaker(), Callback { event, agent: None }).await?.row)
+            Ok(say(txn, &pass.room, &pass.speaker(), Callback { event: event.clone(), agent: None }).await?.row)
         })
         .await?;
     hub.owes();

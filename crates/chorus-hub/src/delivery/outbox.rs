@@ -88,17 +88,21 @@ pub(super) async fn attempt(hub: &Hub, one: Taken) -> Result<()> {
     }
 }
 
-/// Posts and judges.
-pub(crate) async fn post(hub: &Hub, url: &str, headers: &[(&str, &str)], body: String) -> Came {
+/// Posts and judges. A hub that stood still past its lease posts nothing: another has it, and one of them is enough (D-89).
+pub(crate) async fn post(hub: &Hub, one: &Taken, url: &str, headers: &[(&str, &str)], body: String) -> Came {
+    if one.is_over(hub.clock().now()) {
+        return Came::Again("the hub stood still until its time was over".into());
+    }
     judge(&hub.outgoing().knock(url, headers, Bytes::from(body)).await)
 }
 
 async fn callback(hub: &Hub, mut one: Taken) -> Result<()> {
-    let came = post(hub, &one.url, &[], std::mem::take(&mut one.body)).await;
+    let (url, body) = (std::mem::take(&mut one.url), std::mem::take(&mut one.body));
+    let came = post(hub, &one, &url, &[], body).await;
     let again = next(&one, hub.clock().now());
     hub.store()
         .write(async move |txn| {
-            match (came, again) {
+            match (&came, again) {
                 (Came::Taken | Came::Refused { .. }, _) => drop(outbox::done(&txn.tx, &one).await?),
                 (Came::Again(_), Some(due)) => outbox::later(&txn.tx, &one, due).await?,
                 (Came::Again(why), None) | (Came::Never(why), _) => {

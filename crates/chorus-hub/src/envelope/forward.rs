@@ -43,7 +43,7 @@ pub(super) async fn settle(hub: &Hub, seq: i64, delivery: Delivery) -> Result<De
     hub.store()
         .write(async move |txn| {
             record(txn, salt, seq, &delivery).await?;
-            Ok(delivery)
+            Ok(delivery.clone())
         })
         .await
 }

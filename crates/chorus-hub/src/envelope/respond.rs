@@ -32,7 +32,8 @@ pub async fn respond(who: &Principal, hub: &Hub, trace_id: &str, reply: Receiver
                 kind: Kind::Receipt,
                 actor: me.id,
                 actor_name: me.agent_id.clone(),
-                body: format!(r#"{{"trace_id":"{trace}","receiver_id":"{}","response":{response}}}"#, me.agent_id),
+                body: format!(r#"{{"trace_id":"{trace}","receiver_id":"{}","response":{response}}}"#, me.agent_id)
+                    .into(),
                 otherwise: None,
             });
             messages::get(&txn.tx, seq).await?.ok_or_else(|| Code::NotFound.into())

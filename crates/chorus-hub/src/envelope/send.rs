@@ -58,7 +58,7 @@ pub(super) async fn accept(
         kind: Kind::Message,
         actor: sender.id,
         actor_name: sender.agent_id.clone(),
-        body: request.envelope.to_json(),
+        body: request.envelope.to_json().into(),
         otherwise: Some(if receiver.endpoint.is_some() { Mark::Pending } else { Mark::Queued }),
     };
     let Some(once) = once else {
@@ -72,7 +72,7 @@ pub(super) async fn accept(
                 Seen::Same(seq) => Ok(Some(seq)),
                 Seen::Other => Err(Code::IdempotencyConflict.into()),
                 Seen::New => {
-                    let (seq, _) = txn.append(new);
+                    let (seq, _) = txn.append(new.clone());
                     idempotency::keep(&txn.tx, &caller, &once, seq, now).await?;
                     Ok(None)
                 }

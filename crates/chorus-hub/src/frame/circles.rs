@@ -156,7 +156,7 @@ fn notice(touched: &[Touched]) -> Notice {
 pub(super) async fn change<T, F>(hub: &Hub, work: F) -> std::result::Result<T, FrameError>
 where
     T: Send + 'static,
-    F: AsyncFnOnce(&mut Txn<'_>) -> Result<(T, Vec<Touched>)> + Send + 'static,
+    F: AsyncFn(&mut Txn<'_>) -> Result<(T, Vec<Touched>)> + Send + 'static,
 {
     let changing = hub.clone();
     let task = tokio::spawn(async move {

@@ -52,7 +52,7 @@ pub async fn grant(who: &Principal, hub: &Hub, mine: &str, other: &str) -> Answe
             return Err(Error::new(Code::Conflict, message));
         }
         let granted_at = table::insert(&txn.tx, grantor, grantee, txn.now()).await?;
-        Ok((Grant { grantee: other, granted_at }, vec![Touched::Grant { grantor, grantee }]))
+        Ok((Grant { grantee: other.clone(), granted_at }, vec![Touched::Grant { grantor, grantee }]))
     })
     .await
 }
@@ -63,10 +63,10 @@ pub async fn withdraw(who: &Principal, hub: &Hub, mine: &str, other: &str) -> An
     let handle = handle("grantee", other)?;
     change(hub, async move |txn| {
         let Some(grantee) = principals::by_name(&txn.tx, handle.as_str()).await?.map(|agent| agent.id) else {
-            return Ok((Ended { handle, deleted: false }, Vec::new()));
+            return Ok((Ended { handle: handle.clone(), deleted: false }, Vec::new()));
         };
         let deleted = table::delete(&txn.tx, grantor, grantee).await?;
-        Ok((Ended { handle, deleted }, vec![Touched::Grant { grantor, grantee }]))
+        Ok((Ended { handle: handle.clone(), deleted }, vec![Touched::Grant { grantor, grantee }]))
     })
     .await
 }

@@ -76,12 +76,13 @@ pub async fn create(who: &Principal, hub: &Hub, new: NewOrg) -> Answer<Org> {
         still_here(txn, agent.id).await?;
         may_join(txn, agent.id).await?;
         let now = txn.now();
-        let org = table::Org { id: principals::new_subject(&txn.tx).await?, handle: new.handle, created_at: now };
+        let org =
+            table::Org { id: principals::new_subject(&txn.tx).await?, handle: new.handle.clone(), created_at: now };
         if !principals::claim_name(&txn.tx, org.handle.as_str(), org.id).await? {
             return Err(conflict(format!("the handle {} is taken", org.handle)));
         }
         table::insert(&txn.tx, &org).await?;
-        table::put_member(&txn.tx, org.id, agent.id, &[owner], now).await?;
+        table::put_member(&txn.tx, org.id, agent.id, std::slice::from_ref(&owner), now).await?;
         table::accept(&txn.tx, org.id, agent.id, now).await?;
         let touched = vec![Touched::Org(org.handle.clone())];
         Ok((Org { handle: org.handle, created_at: now }, touched))
@@ -136,12 +137,12 @@ pub async fn remove(who: &Principal, hub: &Hub, org: &str, member: &str) -> Answ
             false => owned_by(&txn.tx, &org, asking.id).await?,
         };
         let Some(agent) = principals::by_name(&txn.tx, member.as_str()).await?.map(|agent| agent.id) else {
-            return Ok((Ended { handle: member, deleted: false }, Vec::new()));
+            return Ok((Ended { handle: member.clone(), deleted: false }, Vec::new()));
         };
         let before = table::member(&txn.tx, org.id, agent).await?;
         keep_an_owner(txn, org.id, before.as_ref()).await?;
         let deleted = table::remove(&txn.tx, org.id, agent).await?;
-        Ok((Ended { handle: member, deleted }, vec![Touched::Org(org.handle)]))
+        Ok((Ended { handle: member.clone(), deleted }, vec![Touched::Org(org.handle)]))
     })
     .await
 }

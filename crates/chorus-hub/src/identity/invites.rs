@@ -26,7 +26,7 @@ pub async fn create(who: &Principal, hub: &Hub, new: NewInvite) -> Result<Invite
             let invite = Invite {
                 id: clock::new_id().to_string(),
                 code: None,
-                label: new.label,
+                label: new.label.clone(),
                 uses: 0,
                 max_uses: new.max_uses,
                 expires_at: new.expires_at,
@@ -35,7 +35,7 @@ pub async fn create(who: &Principal, hub: &Hub, new: NewInvite) -> Result<Invite
             };
             table::insert(&txn.tx, &invite, &hash).await?;
             counters::set(&txn.tx, GATED, 1).await?;
-            Ok(Invite { code: Some(code), ..invite })
+            Ok(Invite { code: Some(code.clone()), ..invite })
         })
         .await
 }

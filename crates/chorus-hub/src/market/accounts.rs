@@ -40,7 +40,7 @@ pub async fn credit(who: &Principal, hub: &Hub, owner: &str, issue: Issue) -> Re
                 note: issue.reason.as_deref(),
             };
             ledger::post(&txn.tx, &posting, txn.now()).await?;
-            standing(&txn.tx, name).await
+            standing(&txn.tx, name.clone()).await
         })
         .await
 }

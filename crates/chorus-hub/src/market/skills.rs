@@ -106,7 +106,7 @@ pub async fn put(who: &Principal, hub: &Hub, skill: Skill) -> Result<(bool, Skil
             }
             let score = reputation::score(&txn.tx, id).await?;
             let new = table::put(&txn.tx, id, score.bits(), &skill).await?;
-            Ok((new, skill))
+            Ok((new, skill.clone()))
         })
         .await
 }

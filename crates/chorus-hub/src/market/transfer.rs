@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 pub async fn transfer(who: &Principal, hub: &Hub, transfer: Transfer) -> Result<String> {
     may_pay(who, &transfer.from_owner)?;
     let fingerprint = Sha256::digest(transfer.canonical()).into();
-    hub.store().write(async move |txn| perform(txn, transfer, fingerprint).await).await
+    hub.store().write(async move |txn| perform(txn, transfer.clone(), fingerprint).await).await
 }
 
 /// A key of the owner, or an operator's; whoever has another key learns nothing of that owner.

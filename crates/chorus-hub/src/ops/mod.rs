@@ -90,7 +90,7 @@ pub(crate) fn happened(txn: &mut Txn<'_>, kind: &str, data: &Value) {
         kind: Kind::Activity,
         actor: log::HUB,
         actor_name: "".into(),
-        body: json!({"type": kind, "data": data}).to_string(),
+        body: json!({"type": kind, "data": data}).to_string().into(),
         otherwise: None,
     });
 }

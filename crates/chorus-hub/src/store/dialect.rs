@@ -43,6 +43,16 @@ pub(super) fn now(tx: &Tx<'_>) -> Option<&'static str> {
 pub(super) fn begin_migration(tx: &Tx<'_>) -> &'static str {
     match tx {
         Tx::Sqlite(_) => "begin exclusive",
-        Tx::Postgres(_) => "begin; select pg_advisory_xact_lock(4842713)",
+        // However long a step takes on a large table, and however long the other one waits for it: the bound of a statement
+        // is for requests.
+        Tx::Postgres(_) => "begin; set local statement_timeout = 0; select pg_advisory_xact_lock(4842713)",
+    }
+}
+
+/// Keeps the groups of running hubs out while tables change: locks taken table by table in two orders would meet.
+pub(super) fn alone(tx: &Tx<'_>) -> Option<&'static str> {
+    match tx {
+        Tx::Sqlite(_) => None,
+        Tx::Postgres(_) => Some("select pg_advisory_xact_lock(4842712)"),
     }
 }

@@ -41,14 +41,14 @@ words! {
 pub(crate) const HUB: i64 = 0;
 
 /// An entry that is to be appended; its place and time are given to it at commit.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct NewEntry {
     pub subject: i64,
     pub subject_name: Arc<str>,
     pub kind: Kind,
     pub actor: i64,
     pub actor_name: Arc<str>,
-    pub body: String,
+    pub body: Arc<str>,
     /// For a message: what becomes of it when no stream is draining.
     pub otherwise: Option<Mark>,
 }

@@ -35,6 +35,11 @@ async fn steps(tx: &Tx<'_>, now: i64) -> Result<(), DbError> {
     if done > newest {
         return Err(DbError::Other(format!("the database is of a newer hub (step {done}, this one knows {newest})")));
     }
+    if done < newest
+        && let Some(sql) = dialect::alone(tx)
+    {
+        tx.batch(sql).await?;
+    }
     for (step, text) in STEPS.iter().filter(|(step, _)| *step > done) {
         tx.batch(&dialect::migration(tx, text)).await?;
         tx.execute("insert into migrations (step, at) values ($1, $2)", &[Param::Int(*step), Param::Int(now)]).await?;

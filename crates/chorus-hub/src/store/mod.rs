@@ -12,6 +12,7 @@ mod dialect;
 mod engine;
 mod fold;
 pub(crate) mod grants;
+mod group;
 pub(crate) mod idempotency;
 pub(crate) mod invites;
 mod job;
@@ -40,6 +41,7 @@ mod sqlite;
 mod tests;
 mod tls;
 mod tx;
+mod txn;
 mod value;
 mod writer;
 
@@ -48,8 +50,8 @@ pub(crate) use log::{Entry, Kind, Mark, NewEntry};
 pub(crate) use notice::Notice;
 pub(crate) use publish::{Others, Publish};
 pub(crate) use tx::Tx;
+pub(crate) use txn::{Terms, Txn};
 pub(crate) use value::{DbError, Param, Row};
-pub(crate) use writer::{Terms, Txn};
 
 use crate::hub::StartError;
 use crate::{Clock, Result};
@@ -107,11 +109,12 @@ impl Store {
     }
 
     /// Runs `work` in the next group's transaction; the answer comes after the commit is synced and its entries are published.
-    /// An error undoes what `work` wrote and nothing else.
+    /// An error undoes what `work` wrote and nothing else. It may run more than once (D-88): what it does outside of the
+    /// transaction would be done as often.
     pub async fn write<T, F>(&self, work: F) -> Result<T>
     where
         T: Send + 'static,
-        F: AsyncFnOnce(&mut Txn<'_>) -> Result<T> + Send + 'static,
+        F: AsyncFn(&mut Txn<'_>) -> Result<T> + Send + 'static,
     {
         self.writer.write(work).await.map(|(answer, _)| answer)
     }
@@ -120,7 +123,7 @@ impl Store {
     pub async fn write_entries<T, F>(&self, work: F) -> Result<(T, Vec<Entry>)>
     where
         T: Send + 'static,
-        F: AsyncFnOnce(&mut Txn<'_>) -> Result<T> + Send + 'static,
+        F: AsyncFn(&mut Txn<'_>) -> Result<T> + Send + 'static,
     {
         self.writer.write(work).await
     }

@@ -32,6 +32,13 @@ pub(crate) struct Taken {
     pub lease: i64,
 }
 
+impl Taken {
+    /// Its time is over: somebody else may have it by now.
+    pub fn is_over(&self, now: Micros) -> bool {
+        now.0 >= self.lease
+    }
+}
+
 pub(crate) async fn put(tx: &Tx<'_>, owed: &Owed<'_>, now: Micros) -> Result<(), DbError> {
     // Never a number that was used before: a late answer must not find another row under its own.
     const NUMBER: &str = "insert into settings (name, value) values ('outbox', 1)
@@ -135,6 +142,12 @@ fn read(mut row: Row, lease: i64) -> Result<Taken, DbError> {
 /// Nobody is at any of them: for a hub that starts alone, and knows that whoever took them is gone.
 pub(crate) async fn free(tx: &Tx<'_>) -> Result<(), DbError> {
     tx.execute("update outbox set leased = 0 where leased > 0", &[]).await.map(drop)
+}
+
+/// Whether it is still this taking's.
+pub(crate) async fn held(tx: &Tx<'_>, one: &Taken) -> Result<bool, DbError> {
+    const SQL: &str = "select 1 from outbox where id = $1 and leased = $2";
+    Ok(tx.one(SQL, &[Param::Int(one.id), Param::Int(one.lease)]).await?.is_some())
 }
 
 /// It is done, or given up; false when somebody else has it by now.

@@ -1,15 +1,18 @@
 //! PostgreSQL: the shared store of several hubs. One client for the writer, a pool of them for readers.
 
 use super::line::Line;
-use super::value::{DbError, Param, Row, Value};
+use super::value::{DbError, Param, Row, Trouble, Value};
 use chorus_wire::secret::Secret;
 use futures_util::TryStreamExt;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::pin::pin;
 use std::time::Duration;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Statement, error::SqlState};
+use tokio_postgres::{
+    Statement,
+    error::{Severity, SqlState},
+};
 
 /// A statement that takes longer is the database's trouble, not a reason to hang a request.
 const STATEMENT_TIMEOUT: &str = "10s";
@@ -26,6 +29,8 @@ const ALONE_PAUSE: Duration = Duration::from_millis(100);
 pub(crate) struct Client {
     client: tokio_postgres::Client,
     statements: RefCell<HashMap<&'static str, Statement>>,
+    /// The first that happened since somebody asked.
+    pub(super) trouble: Cell<Option<Trouble>>,
 }
 
 impl Client {
@@ -50,10 +55,11 @@ impl Client {
         });
         let settings = format!(
             "set statement_timeout = '{STATEMENT_TIMEOUT}'; set idle_in_transaction_session_timeout = '{IDLE_TIMEOUT}';
-             set synchronous_commit = on; set time zone 'UTC'"
+             set synchronous_commit = on;
+             set session characteristics as transaction isolation level read committed; set time zone 'UTC'"
         );
         client.batch_execute(&settings).await.map_err(refused)?;
-        Ok(Self { client, statements: RefCell::default() })
+        Ok(Self { client, statements: RefCell::default(), trouble: Cell::default() })
     }
 
     /// Takes the lock of a hub on its database: exclusive when it has no shared bus, since a second one would tell its
@@ -85,19 +91,19 @@ impl Client {
         if let Some(statement) = self.statements.borrow().get(sql) {
             return Ok(statement.clone());
         }
-        let statement = self.client.prepare(sql).await.map_err(refused)?;
+        let statement = self.client.prepare(sql).await.map_err(|e| self.refused(e))?;
         self.statements.borrow_mut().insert(sql, statement.clone());
         Ok(statement)
     }
 
     pub async fn execute(&self, sql: &'static str, params: &[Param<'_>]) -> Result<u64, DbError> {
         let statement = self.prepared(sql).await?;
-        self.client.execute(&statement, &dynamic(params)).await.map_err(refused)
+        self.client.execute(&statement, &dynamic(params)).await.map_err(|e| self.refused(e))
     }
 
     pub async fn query(&self, sql: &'static str, params: &[Param<'_>]) -> Result<Vec<Row>, DbError> {
         let statement = self.prepared(sql).await?;
-        let rows = self.client.query(&statement, &dynamic(params)).await.map_err(refused)?;
+        let rows = self.client.query(&statement, &dynamic(params)).await.map_err(|e| self.refused(e))?;
         rows.iter().map(row).collect()
     }
 
@@ -109,9 +115,9 @@ impl Client {
         bytes: usize,
     ) -> Result<(Vec<Row>, bool), DbError> {
         let statement = self.prepared(sql).await?;
-        let mut rows = pin!(self.client.query_raw(&statement, dynamic(params)).await.map_err(refused)?);
+        let mut rows = pin!(self.client.query_raw(&statement, dynamic(params)).await.map_err(|e| self.refused(e))?);
         let (mut answer, mut size) = (Vec::new(), 0);
-        while let Some(next) = rows.try_next().await.map_err(refused)? {
+        while let Some(next) = rows.try_next().await.map_err(|e| self.refused(e))? {
             if size >= bytes {
                 return Ok((answer, false));
             }
@@ -124,16 +130,31 @@ impl Client {
 
     /// Inserts rows that are all alike, without waiting for one before the next is on its way.
     pub async fn insert_all(&self, sql: &str, rows: &[Row]) -> Result<(), DbError> {
-        let statement = self.client.prepare(sql).await.map_err(refused)?;
+        let statement = self.client.prepare(sql).await.map_err(|e| self.refused(e))?;
         let one = async |row: &Row| {
             let params: Vec<Param<'_>> = row.0.iter().map(Param::from).collect();
-            self.client.execute(&statement, &dynamic(&params)).await.map(drop).map_err(refused)
+            self.client.execute(&statement, &dynamic(&params)).await.map(drop).map_err(|e| self.refused(e))
         };
         futures_util::future::try_join_all(rows.iter().map(one)).await.map(drop)
     }
 
     pub async fn batch(&self, sql: &str) -> Result<(), DbError> {
-        self.client.batch_execute(sql).await.map_err(refused)
+        self.client.batch_execute(sql).await.map_err(|e| self.refused(e))
+    }
+
+    /// Remembers what the error says of the connection, whatever becomes of the error.
+    fn refused(&self, error: tokio_postgres::Error) -> DbError {
+        let trouble = trouble(&error);
+        if outdated(&error) {
+            self.statements.borrow_mut().clear();
+        }
+        if self.trouble.get().is_none() {
+            self.trouble.set(trouble);
+        }
+        match trouble {
+            Some(Trouble::Undone | Trouble::Gone) => DbError::Unavailable(describe(&error)),
+            None => refused(error),
+        }
     }
 }
 
@@ -156,6 +177,24 @@ fn row(row: &tokio_postgres::Row) -> Result<Row, DbError> {
     };
     let columns = row.columns().iter().enumerate();
     Ok(Row(columns.map(|(place, column)| value(place, column.type_())).collect::<Result<_, _>>()?))
+}
+
+/// A plan of before somebody changed a table, or of a session that is not this one any more.
+fn outdated(error: &tokio_postgres::Error) -> bool {
+    let replanned =
+        error.as_db_error().and_then(tokio_postgres::error::DbError::routine) == Some("RevalidateCachedQuery");
+    replanned || error.code() == Some(&SqlState::INVALID_SQL_STATEMENT_NAME)
+}
+
+fn trouble(error: &tokio_postgres::Error) -> Option<Trouble> {
+    let Some(said) = error.as_db_error() else { return Some(Trouble::Gone) };
+    // After a failover the old primary may still answer, and take no writes: the new one is found by connecting again.
+    let ended = matches!(said.parsed_severity(), Some(Severity::Fatal | Severity::Panic));
+    if ended || *said.code() == SqlState::READ_ONLY_SQL_TRANSACTION {
+        return Some(Trouble::Gone);
+    }
+    let undone = [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED];
+    (undone.contains(said.code()) || outdated(error)).then_some(Trouble::Undone)
 }
 
 fn refused(error: tokio_postgres::Error) -> DbError {

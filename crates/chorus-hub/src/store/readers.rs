@@ -37,7 +37,11 @@ impl Readers {
         T: Send + 'static,
         F: AsyncFnOnce(&Tx<'_>) -> Result<T> + Send + 'static,
     {
-        let turn = self.turns.clone().acquire_owned().await.map_err(Error::unavailable)?;
+        // Behind a database that answers nobody the line is long: whoever would stand in it for longer than a read may take is
+        // told so.
+        let turn = tokio::time::timeout(postgres::UNANSWERED, self.turns.clone().acquire_owned()).await;
+        let turn = turn.map_err(|_| Error::unavailable("too many reads wait for the database"))?;
+        let turn = turn.map_err(Error::unavailable)?;
         let (place, idle) = (self.place.clone(), self.idle.clone());
         let task = tokio::task::spawn_blocking(move || {
             let _turn = turn;

@@ -1,6 +1,6 @@
 //! One statement, two engines: the same text with `$n` placeholders runs on both.
 
-use super::value::{DbError, Param, Row};
+use super::value::{DbError, Param, Row, Trouble};
 use super::{postgres, sqlite};
 
 /// A connection inside a transaction, or one that only reads.
@@ -48,6 +48,21 @@ impl Tx<'_> {
         match self {
             Tx::Sqlite(connection) => sqlite::execute(connection, sql, &[]).map(drop),
             Tx::Postgres(client) => client.batch(sql).await,
+        }
+    }
+
+    /// What happened to the connection, said once.
+    pub fn trouble(&self) -> Option<Trouble> {
+        match self {
+            Tx::Sqlite(_) => None,
+            Tx::Postgres(client) => client.trouble.take(),
+        }
+    }
+
+    pub fn in_trouble(&self) -> bool {
+        match self {
+            Tx::Sqlite(_) => false,
+            Tx::Postgres(client) => client.trouble.get().is_some(),
         }
     }
 

@@ -111,6 +111,16 @@ pub(crate) enum DbError {
     Other(String),
 }
 
+/// What happened to a connection while a statement ran, for whoever owns the connection: those who wrote the statement make
+/// an answer of its error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// The server undid the transaction for the sake of another, or for a plan that is out of date: run again, it may pass.
+    Undone,
+    /// The connection is gone, and with it whatever it had not committed.
+    Gone,
+}
+
 impl ToSql for Param<'_> {
     fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
         match self {

@@ -1,104 +1,19 @@
 //! The one writer: drains what is queued, runs it in one transaction, syncs once, publishes in order, and only then answers.
 
 use super::checkpoint::Checkpoint;
-use super::counters::Deltas;
 use super::engine::Engine;
-use super::job::{Answer, Job, Task};
-use super::log::{self, Entry, Head, Kind, Mark, NewEntry};
-use super::notice::Notice;
+use super::group::{self, Failed, Fate, Group};
+use super::job::{Job, Task};
+use super::log::{self, Entry, Head, NewEntry};
 use super::publish::Publish;
-use super::{DbError, Place, Tx, dialect, migrations, parts, postgres};
+use super::txn::{Terms, Txn};
+use super::{DbError, Place, Tx, dialect, migrations, postgres};
 use crate::{Clock, Result};
 use chorus_wire::{Error, limits, time::Micros};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
-
-/// What the hub goes by, at hand wherever something is written.
-#[derive(Clone, Debug)]
-pub(crate) struct Terms {
-    /// What the hub calls itself to the outside, without a slash at its end.
-    pub public_url: String,
-    /// steps from agent to agent that may follow a person's word.
-    pub agent_turns: u32,
-}
-
-/// What a piece of work may do inside its group's transaction.
-pub(crate) struct Txn<'t> {
-    pub tx: Tx<'t>,
-    pub counts: Deltas,
-    now: Micros,
-    head: Head,
-    entries: Vec<Entry>,
-    /// How many of them are in the table.
-    inserted: usize,
-    publish: &'t dyn Publish,
-    terms: &'t Terms,
-}
-
-impl Txn<'_> {
-    pub fn terms(&self) -> &Terms {
-        self.terms
-    }
-
-    /// The time of this group.
-    pub fn now(&self) -> Micros {
-        self.now
-    }
-
-    /// Inserts the entries that are not in the table yet: together, since on PostgreSQL each by itself is a round trip.
-    async fn insert_new(&mut self) -> std::result::Result<(), DbError> {
-        log::insert(&self.tx, &self.entries[self.inserted..]).await?;
-        self.inserted = self.entries.len();
-        Ok(())
-    }
-
-    /// Up to which place the parts are kept.
-    pub fn indexed(&self) -> i64 {
-        self.head.indexed
-    }
-
-    /// Says what this write makes untrue, to hubs that remember it; a hub that has the database alone needs no telling.
-    pub fn notice(&mut self, notice: &Notice) {
-        if self.publish.others().is_some() && !notice.is_empty() {
-            self.append(NewEntry {
-                subject: log::HUB,
-                subject_name: "".into(),
-                kind: Kind::Notice,
-                actor: log::HUB,
-                actor_name: "".into(),
-                body: notice.to_json(),
-                otherwise: None,
-            });
-        }
-    }
-
-    /// Appends an entry at the next place; it is inserted with the others of its group, and published after the commit.
-    pub fn append(&mut self, new: NewEntry) -> (i64, Micros) {
-        let via = new.otherwise.map(|mark| if self.publish.listening(new.subject) { Mark::Sse } else { mark });
-        if let Some(mark) = via {
-            self.counts.message(mark);
-        }
-        let (seq, at) = self.head.next(self.now);
-        self.entries.push(Entry {
-            seq,
-            subject: new.subject,
-            subject_name: new.subject_name,
-            kind: new.kind,
-            actor: new.actor,
-            actor_name: new.actor_name,
-            at,
-            body: new.body.into(),
-            via,
-            delivered_at: None,
-            accepted: false,
-        });
-        (seq, at)
-    }
-}
-
-/// Until the hub has said its own.
-static UNSAID: Terms = Terms { public_url: String::new(), agent_turns: 0 };
 
 /// The other end of the writer's queue.
 pub(super) struct Handle {
@@ -120,10 +35,10 @@ impl Handle {
     pub async fn write<T, F>(&self, work: F) -> Result<(T, Vec<Entry>)>
     where
         T: Send + 'static,
-        F: AsyncFnOnce(&mut Txn<'_>) -> Result<T> + Send + 'static,
+        F: AsyncFn(&mut Txn<'_>) -> Result<T> + Send + 'static,
     {
         let (to, answer) = oneshot::channel();
-        self.queue(Job::Work(Box::new(Task { work, to })))?;
+        self.queue(Job::Work(Box::new(Task::new(work, to))))?;
         answer.await.unwrap_or_else(|_| Err(Error::unavailable("the writer ended before it answered")))
     }
 
@@ -174,10 +89,21 @@ pub(super) async fn start(
                     };
                     let _ = opened.send(Ok(salt));
                     let told = head.seq;
-                    let answering = tokio::task::JoinSet::new();
-                    Writer { engine, head, told, indexed, terms, clock, publish, checkpoint, answering }
-                        .run(queue)
-                        .await;
+                    let (answering, sent, looked) = (tokio::task::JoinSet::new(), false, clock.steady());
+                    let writer = Writer {
+                        engine,
+                        head,
+                        told,
+                        looked,
+                        sent,
+                        indexed,
+                        terms,
+                        clock,
+                        publish,
+                        checkpoint,
+                        answering,
+                    };
+                    writer.run(queue).await;
                 }
                 Err(error) => drop(opened.send(Err(error))),
             }
@@ -204,6 +130,10 @@ struct Writer {
     head: Head,
     /// Up to where the streams of this hub have been told, in order.
     told: i64,
+    /// When the log was last looked at for its own sake.
+    looked: Duration,
+    /// The commit of the last group was on its way.
+    sent: bool,
     indexed: Arc<AtomicI64>,
     terms: Arc<OnceLock<Terms>>,
     clock: Clock,
@@ -211,12 +141,6 @@ struct Writer {
     checkpoint: Option<Checkpoint>,
     /// Answers that wait for what other hubs say.
     answering: tokio::task::JoinSet<()>,
-}
-
-/// Who waits for which of the group's entries.
-enum Waiting {
-    Entry(usize, oneshot::Sender<Result<Entry>>),
-    Answer(std::ops::Range<usize>, Box<dyn Answer>),
 }
 
 /// What a group came to.
@@ -230,43 +154,47 @@ struct Committed {
 
 impl Writer {
     async fn run(mut self, mut queue: mpsc::Receiver<Job>) {
-        let mut group = Vec::with_capacity(limits::WRITE_GROUP);
+        let mut group = Group::default();
         while self.gather(&mut queue, &mut group).await {
             if group.is_empty() {
                 self.tail().await;
                 continue;
             }
-            let mut waiting = Vec::with_capacity(group.len());
             let committed = match self.engine {
-                Engine::Sqlite(_) => self.commit(&mut group, &mut waiting).await,
-                Engine::Postgres { .. } => self.commit_in_time(&mut group, &mut waiting).await,
+                Engine::Sqlite(_) => self.commit_again(&mut group).await,
+                Engine::Postgres { .. } => self.commit_in_time(&mut group).await,
             };
             match committed {
-                Ok(committed) => self.speak(committed, waiting),
-                Err(error) => {
-                    tracing::error!(%error, "a group of writes was not committed");
-                    self.publish.unsure();
-                    answer(&[], Some(&Error::unavailable(error)), waiting);
+                Ok(committed) => self.speak(committed, &mut group),
+                Err(Failed { fate, cause }) => {
+                    tracing::error!(%cause, ?fate, "a group of writes was not committed");
+                    // Hubs that share the log read on from where they have told it, whoever wrote it.
+                    if fate == Fate::Unknown && self.publish.others().is_none() {
+                        self.publish.unsure();
+                    }
+                    group.answer(&[], Some(&Error::unavailable(cause)));
                 }
+            }
+            // Also under load: nothing else sets the clock right then.
+            if self.publish.others().is_some() && self.clock.steady() >= self.looked + limits::CLOCK_EVERY {
+                self.tail().await;
             }
             if let (Engine::Sqlite(connection), Some(checkpoint)) = (&self.engine, &self.checkpoint) {
                 checkpoint.finish(connection);
             }
-            // Jobs that never ran because the database was gone: their requesters learn it by the dropped channel.
-            group.clear();
         }
         // What was committed is answered before the end.
         while self.answering.join_next().await.is_some() {}
     }
 
     /// Waits for work; with an empty group, for a look at what others wrote. False when there will be no more.
-    async fn gather(&self, queue: &mut mpsc::Receiver<Job>, group: &mut Vec<Job>) -> bool {
+    async fn gather(&self, queue: &mut mpsc::Receiver<Job>, group: &mut Group) -> bool {
         let Some(others) = self.publish.others() else {
-            return queue.recv_many(group, limits::WRITE_GROUP).await > 0;
+            return group.gather(queue).await > 0;
         };
         tokio::select! {
             biased;
-            count = queue.recv_many(group, limits::WRITE_GROUP) => count > 0,
+            count = group.gather(queue) => count > 0,
             () = others.grew().notified() => true,
             // Law 4: who is not rung looks all the same.
             () = tokio::time::sleep(limits::TAIL_EVERY) => true,
@@ -274,34 +202,35 @@ impl Writer {
     }
 
     /// Tells the streams what was committed, in the order of the log, and then those who wait for it.
-    fn speak(&mut self, committed: Committed, waiting: Vec<Waiting>) {
+    fn speak(&mut self, committed: Committed, group: &mut Group) {
         let Committed { mut foreign, mut entries, in_order } = committed;
         if !in_order {
-            return answer(&entries, None, waiting);
+            return group.answer(&entries, None);
         }
         for entry in foreign.iter_mut().chain(&mut entries) {
             entry.accepted = self.publish.publish(entry);
             self.told = entry.seq;
         }
         let Some(others) = self.publish.others() else {
-            return answer(&entries, None, waiting);
+            return group.answer(&entries, None);
         };
         others.tailed(self.told, &foreign);
         if entries.is_empty() {
-            return answer(&entries, None, waiting);
+            return group.answer(&entries, None);
         }
-        let elsewhere = others.tell(self.head.seq, &entries);
+        let (elsewhere, mut group) = (others.tell(self.head.seq, &entries), std::mem::take(group));
         // The next group does not wait for what other hubs say of this one.
         while self.answering.try_join_next().is_some() {}
         self.answering.spawn(async move {
             let taken = elsewhere.await;
             entries.iter_mut().for_each(|entry| entry.accepted |= taken.contains(&entry.seq));
-            answer(&entries, None, waiting);
+            group.answer(&entries, None);
         });
     }
 
     /// Tells the streams what other hubs wrote.
     async fn tail(&mut self) {
+        self.looked = self.clock.steady();
         let looking = async {
             loop {
                 let tx = self.engine.tx().await?;
@@ -332,52 +261,75 @@ impl Writer {
 
     /// A database that does not answer is given up on, with its connection: whether it commits after all is seen with the
     /// next group, which the old connection's lock lets begin only when that is settled.
-    async fn commit_in_time(
-        &mut self,
-        group: &mut Vec<Job>,
-        waiting: &mut Vec<Waiting>,
-    ) -> std::result::Result<Committed, DbError> {
-        match tokio::time::timeout(postgres::UNANSWERED, self.commit(group, waiting)).await {
+    async fn commit_in_time(&mut self, group: &mut Group) -> std::result::Result<Committed, Failed> {
+        match tokio::time::timeout(postgres::UNANSWERED, self.commit_again(group)).await {
             Ok(committed) => committed,
             Err(_) => {
                 self.engine.hang_up();
-                Err(DbError::Unavailable("the database did not answer".into()))
+                let fate = if self.sent { Fate::Unknown } else { Fate::Refused };
+                Err(Failed { fate, cause: DbError::Unavailable("the database did not answer".into()) })
             }
         }
     }
 
-    async fn commit(
-        &mut self,
-        group: &mut Vec<Job>,
-        waiting: &mut Vec<Waiting>,
-    ) -> std::result::Result<Committed, DbError> {
+    /// D-88: a group that the database undid, or whose connection broke before its commit, is run again.
+    async fn commit_again(&mut self, group: &mut Group) -> std::result::Result<Committed, Failed> {
+        let (mut runs, mut cut) = (0, false);
+        loop {
+            let last = runs == limits::WRITE_AGAIN;
+            let failed = match self.commit(group, last).await {
+                Ok(committed) => return Ok(committed),
+                Err(failed) => failed,
+            };
+            match failed.fate {
+                Fate::Undone if !last => {
+                    tracing::warn!(cause = %failed.cause, "the database undid a group of writes; it runs again");
+                    tokio::time::sleep(group::pause(runs)).await;
+                    runs += 1;
+                }
+                // Once: a connection that breaks every time is the database's trouble, and those who wait are told.
+                Fate::Cut if !cut => {
+                    tracing::warn!(cause = %failed.cause, "the connection broke before the commit; the group runs again");
+                    self.engine.hang_up();
+                    cut = true;
+                }
+                Fate::Undone | Fate::Cut | Fate::Refused | Fate::Unknown => return Err(failed),
+            }
+        }
+    }
+
+    async fn commit(&mut self, group: &mut Group, last: bool) -> std::result::Result<Committed, Failed> {
+        self.sent = false;
         let shared = self.publish.others().is_some();
-        let tx = self.engine.tx().await?;
+        let tx = self.engine.tx().await.map_err(Failed::refused)?;
         let head = match begun(&tx, self.head).await {
             Ok(head) => head,
             Err(error) => {
+                let failed = Failed::on(&tx, false, error);
                 // It may have begun before it failed, and a connection that is left so refuses everything that follows.
                 let _ = tx.control("rollback").await;
-                return Err(error);
+                return Err(failed);
             }
         };
         if head.seq != self.head.seq && !shared {
             self.publish.unsure();
         }
-        let (before, now, publish) = (head.seq, self.clock.now(), &*self.publish);
-        let terms = self.terms.get().unwrap_or(&UNSAID);
-        let mut txn =
-            Txn { tx, counts: Deltas::default(), now, head, entries: Vec::new(), inserted: 0, publish, terms };
-        let done = perform(&mut txn, group, waiting).await;
+        let (before, now, terms) = (head.seq, self.clock.now(), self.terms.get());
+        let mut txn = Txn::new(tx, head, now, &*self.publish, terms);
+        let done = group.run(&mut txn, last).await;
         let Txn { tx, head, entries, .. } = txn;
         let done = match done {
-            Ok(()) => tx.control("commit").await,
+            Ok(()) => {
+                self.sent = true;
+                tx.control("commit").await
+            }
             Err(error) => Err(error),
         };
         if let Err(error) = done {
+            let failed = Failed::on(&tx, self.sent, error);
             // The first error is the one to report; a broken connection has rolled back by itself.
             let _ = tx.control("rollback").await;
-            return Err(error);
+            return Err(failed);
         }
         self.head = head;
         self.indexed.store(head.indexed, Ordering::Release);
@@ -399,12 +351,17 @@ impl Writer {
     }
 }
 
-/// Hubs that share a database go by its clock.
+/// Hubs that share a database go by its clock (D-83). What it said while it was on its way is taken as the middle of the way; an
+/// answer that was long on it tells too little.
 async fn set_right(clock: &Clock, tx: &Tx<'_>) -> std::result::Result<(), DbError> {
+    let asked = clock.steady();
     if let Some(sql) = dialect::now(tx)
         && let Some(row) = tx.one(sql, &[]).await?
     {
-        clock.follow(Micros(row.int(0)?));
+        let took = clock.steady().saturating_sub(asked);
+        if took <= limits::CLOCK_TRUSTED {
+            clock.follow(Micros(row.int(0)?).plus(took / 2));
+        }
     }
     Ok(())
 }
@@ -416,54 +373,5 @@ async fn begun(tx: &Tx<'_>, known: Head) -> std::result::Result<Head, DbError> {
     match tx {
         Tx::Sqlite(_) => Ok(known),
         Tx::Postgres(_) => Ok(Head { indexed_at: known.indexed_at, ..log::head(tx).await? }),
-    }
-}
-
-/// Everything between `begin` and `commit`.
-async fn perform(
-    txn: &mut Txn<'_>,
-    group: &mut Vec<Job>,
-    waiting: &mut Vec<Waiting>,
-) -> std::result::Result<(), DbError> {
-    for job in group.drain(..) {
-        match job {
-            Job::Append(entry, to) => {
-                waiting.push(Waiting::Entry(txn.entries.len(), to));
-                txn.append(entry);
-            }
-            Job::Work(work) => {
-                let (first, head, counts) = (txn.entries.len(), txn.head, txn.counts.clone());
-                // Before the savepoint: the work sees what came before it, and undoes only what is its own.
-                txn.insert_new().await?;
-                txn.tx.control("savepoint work").await?;
-                let answer = work.run(txn).await;
-                if answer.is_error() {
-                    txn.tx.control("rollback to savepoint work").await?;
-                    txn.entries.truncate(first);
-                    (txn.head, txn.counts) = (head, counts);
-                }
-                txn.tx.control("release savepoint work").await?;
-                waiting.push(Waiting::Answer(first..txn.entries.len(), answer));
-            }
-        }
-    }
-    txn.insert_new().await?;
-    parts::keep(&txn.tx, &mut txn.head, txn.now).await?;
-    txn.counts.store(&txn.tx).await
-}
-
-fn answer(entries: &[Entry], failed: Option<&Error>, waiting: Vec<Waiting>) {
-    for one in waiting {
-        match one {
-            Waiting::Entry(place, to) => {
-                let entry = match (failed, entries.get(place)) {
-                    (None, Some(entry)) => Ok(entry.clone()),
-                    (Some(failed), Some(_) | None) => Err(failed.clone()),
-                    (None, None) => Err(Error::internal("an entry was lost between commit and answer")),
-                };
-                let _ = to.send(entry);
-            }
-            Waiting::Answer(range, answer) => answer.send(entries.get(range).unwrap_or_default(), failed),
-        }
     }
 }

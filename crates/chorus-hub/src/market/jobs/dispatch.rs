@@ -162,11 +162,11 @@ async fn to_inbox(hub: &Hub, job: Job) -> Result<()> {
             if super::advance(txn, job.id, State::Held, Event::Dispatch).await? {
                 txn.append(NewEntry {
                     subject: job.worker,
-                    subject_name: job.worker_name,
+                    subject_name: job.worker_name.clone(),
                     kind: Kind::Job,
                     actor: job.orchestrator,
-                    actor_name: job.orchestrator_name,
-                    body: job.body,
+                    actor_name: job.orchestrator_name.clone(),
+                    body: job.body.as_str().into(),
                     otherwise: None,
                 });
             }

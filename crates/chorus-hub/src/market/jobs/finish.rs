@@ -13,6 +13,7 @@ use chorus_wire::identity::Name;
 use chorus_wire::market::credits::Credits;
 use chorus_wire::market::job::{self as wire, JobResult, Outcome};
 use chorus_wire::{Code, Error, limits};
+use std::sync::Arc;
 
 /// How a job is to end.
 #[derive(Clone, Debug)]
@@ -101,14 +102,14 @@ async fn end_mine(
     me: i64,
     job_id: &str,
     ending: Ending,
-    may: impl FnOnce(&Job) -> Result<()> + Send + 'static,
+    may: impl Fn(&Job) -> Result<()> + Send + 'static,
 ) -> Result<wire::Job> {
     let job_id = job_id.to_owned();
     let ended = hub.store().write(async move |txn| {
         let job = jobs::by_name(&txn.tx, &job_id).await?.filter(|job| job.worker == me || job.orchestrator == me);
         let job = job.ok_or(Code::NotFound)?;
         may(&job)?;
-        brought(txn, job, ending).await
+        brought(txn, job, ending.clone()).await
     });
     told(hub, ended.await?)
 }
@@ -117,7 +118,7 @@ async fn end_mine(
 pub(super) async fn end(hub: &Hub, id: i64, ending: Ending) -> Result<wire::Job> {
     let ended = hub.store().write(async move |txn| {
         let job = jobs::by_id(&txn.tx, id).await?.ok_or(Code::NotFound)?;
-        brought(txn, job, ending).await
+        brought(txn, job, ending.clone()).await
     });
     told(hub, ended.await?)
 }
@@ -202,14 +203,14 @@ async fn close(txn: &mut Txn<'_>, job: Job, ending: Ending) -> Result<Job> {
 
 /// The orchestrator hears of it on its inbox and at its callback; the worker, when it was taken from it.
 async fn tell(txn: &mut Txn<'_>, job: &Job) -> Result<()> {
-    let body = serde_json::to_string(&standing::shown(job, false)).map_err(Error::internal)?;
-    let news = |subject: i64, subject_name, body| NewEntry {
+    let body: Arc<str> = serde_json::to_string(&standing::shown(job, false)).map_err(Error::internal)?.into();
+    let news = |subject: i64, subject_name| NewEntry {
         subject,
         subject_name,
         kind: Kind::JobResult,
         actor: job.worker,
         actor_name: job.worker_name.clone(),
-        body,
+        body: body.clone(),
         otherwise: None,
     };
     if let Some(url) = &job.callback_url {
@@ -220,8 +221,8 @@ async fn tell(txn: &mut Txn<'_>, job: &Job) -> Result<()> {
         State::Requested | State::Held | State::Dispatched | State::Done | State::Failed => false,
     };
     if taken_away {
-        txn.append(news(job.worker, job.worker_name.clone(), body.clone()));
+        txn.append(news(job.worker, job.worker_name.clone()));
     }
-    txn.append(news(job.orchestrator, job.orchestrator_name.clone(), body));
+    txn.append(news(job.orchestrator, job.orchestrator_name.clone()));
     Ok(())
 }

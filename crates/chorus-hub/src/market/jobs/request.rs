@@ -34,7 +34,7 @@ pub async fn request(who: &Principal, hub: &Hub, request: JobRequest, hub_url: &
     }
     let hub_url = hub_url.to_owned();
     let asked = Asked { me, request, job_id, fingerprint, offer, hub_url };
-    let (job, new) = hub.store().write(async move |txn| keep(txn, asked).await).await?;
+    let (job, new) = hub.store().write(async move |txn| keep(txn, &asked).await).await?;
     if new && job.state == State::Held {
         dispatch::start(hub, job.id);
     }
@@ -119,17 +119,17 @@ struct Asked {
 }
 
 /// Holds the budget and keeps the job; a worker without an endpoint has it on its inbox with the same commit.
-async fn keep(txn: &mut Txn<'_>, asked: Asked) -> Result<(Job, bool)> {
+async fn keep(txn: &mut Txn<'_>, asked: &Asked) -> Result<(Job, bool)> {
     let Asked { me, request, job_id, fingerprint, offer, hub_url } = asked;
     let endpoint = offer.endpoint.as_deref().and_then(dispatch::endpoint);
     let now = txn.now();
     let deadline = now.plus(request.deadline);
     let body = JobBody {
         callback_url: Some(format!("{hub_url}/jobs/{job_id}/result")),
-        job_id,
+        job_id: job_id.clone(),
         orchestrator_id: me.agent_id.to_string(),
-        skill_name: request.skill_name,
-        input_data: request.input_data,
+        skill_name: request.skill_name.clone(),
+        input_data: request.input_data.clone(),
         budget: request.budget,
         currency: CURRENCY.into(),
         timestamp_utc: now,
@@ -142,7 +142,7 @@ async fn keep(txn: &mut Txn<'_>, asked: Asked) -> Result<(Job, bool)> {
     let state = state.ok_or_else(|| Error::internal("a new job cannot be held"))?;
     let new = NewJob {
         job_id: &body.job_id,
-        fingerprint: &fingerprint,
+        fingerprint,
         orchestrator: me.id,
         worker: offer.agent.id,
         payer: me.owner,
@@ -159,7 +159,7 @@ async fn keep(txn: &mut Txn<'_>, asked: Asked) -> Result<(Job, bool)> {
     };
     let Some(id) = jobs::insert(&txn.tx, &new, now).await? else {
         let job = jobs::by_name(&txn.tx, &body.job_id).await?.ok_or(Code::JobConflict)?;
-        return Ok((same(job, &me, &fingerprint)?, false));
+        return Ok((same(job, me, fingerprint)?, false));
     };
     ledger::hold(txn, me.owner, JobRef { id, job_id: &body.job_id }, request.budget).await?;
     *txn.counts.market.jobs.of(state) += 1;
@@ -177,7 +177,7 @@ fn to_inbox(txn: &mut Txn<'_>, job: &Job) {
         kind: Kind::Job,
         actor: job.orchestrator,
         actor_name: job.orchestrator_name.clone(),
-        body: job.body.clone(),
+        body: job.body.as_str().into(),
         otherwise: None,
     });
 }
