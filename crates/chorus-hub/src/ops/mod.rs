@@ -110,3 +110,8 @@ pub fn backup(data_dir: &Path, to: &Path) -> Result<PathBuf> {
 pub async fn copy(data_dir: &Path, to: &Secret) -> std::result::Result<Vec<(String, u64)>, StartError> {
     store::copy(data_dir, to).await
 }
+
+/// Before a hub is started on a copy that is older than what its clients have seen.
+pub async fn restored(data_dir: &Path, database: Option<&Secret>) -> std::result::Result<(), StartError> {
+    store::restored(data_dir, database).await
+}

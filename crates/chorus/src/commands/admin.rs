@@ -45,6 +45,15 @@ enum What {
         #[arg(long, value_name = "URL", env = "CHORUS_DATABASE", hide_env_values = true, value_parser = secret)]
         database: Secret,
     },
+    /// Before a restored copy is served: its ids go on beyond all that clients saw after it was made
+    Restored {
+        /// The data directory of a hub that keeps its data in a file
+        #[arg(long, value_name = "DIR", env = "CHORUS_DATA_DIR", default_value = "chorus-data")]
+        data_dir: PathBuf,
+        /// postgres://… of one that does not
+        #[arg(long, value_name = "URL", env = "CHORUS_DATABASE", hide_env_values = true, value_parser = secret)]
+        database: Option<Secret>,
+    },
     /// Whether a hub can serve: exit code 0 when its store and its bus answer, else 3; for health checks
     Ready,
     /// Registration codes
@@ -92,6 +101,12 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
     match args.what {
         What::Backup { data_dir, to } => backup(common, &data_dir, &to),
         What::Copy { data_dir, database } => copy(common, &data_dir, &database).await,
+        What::Restored { data_dir, database } => {
+            let done = chorus_hub::ops::restored(&data_dir, database.as_ref()).await;
+            done.map_err(|e| Fail::usage(e.to_string()))?;
+            out::say(common.json, &json!({"restored": true}), || "the hub may be started".into());
+            Ok(())
+        }
         What::Ready => ready(common).await,
         What::Invites(what) => invites(common, operator(common, key)?, what).await.map_err(Fail::of_operator),
         What::Activity { since, follow } => {

@@ -33,6 +33,7 @@ mod network;
 #[path = "../../../chorus-server/tests/it/postgres.rs"]
 mod postgres;
 mod register;
+mod restore;
 mod secure_bus;
 mod secure_database;
 mod servers;
