@@ -4,6 +4,7 @@ use crate::actors::{Hub, chorus, run};
 use crate::authority::Authority;
 use crate::crash::{envelope, join};
 use crate::faults::eventually;
+use crate::network::{Net, Network};
 use crate::postgres::other_user;
 use crate::servers::Servers;
 use std::path::Path;
@@ -135,4 +136,23 @@ async fn a_hub_moves_to_postgresql_over_a_line_that_is_checked() {
     assert!(refused.code == 1 && refused.err.contains("nobody we trust"), "{refused:?}");
     assert!(!refused.err.contains("hidden"), "{refused:?}");
     copy(authority.root()).ok();
+}
+
+#[test]
+fn a_database_on_another_machine_is_told_nothing_in_the_clear_unless_the_url_says_so() {
+    let Some(network) = Network::make() else { return };
+    let Some(servers) = Servers::start_on(&network) else { return };
+    let node = network.node("hub");
+    let wires = [Net::Clients, Net::Database].map(|net| network.wire(&node, net));
+    let (folder, listen) = (tempfile::tempdir().unwrap(), format!("{}:0", wires[0].address));
+    let serve = |query: &str| {
+        let database = format!("postgres://postgres:{WORD}@{}/postgres{query}", servers.postgres_at);
+        node.run(&Hub::command(folder.path(), &["--listen", &listen, "--database", &database]), None)
+    };
+    let ended = run(serve(""), "");
+    assert_eq!((ended.code, ended.out.as_str()), (1, ""), "{ended:?}");
+    assert!(ended.err.contains("another machine") && ended.err.contains("sslmode=disable"), "{ended:?}");
+    assert!(!ended.err.contains("hidden"), "{ended:?}");
+    drop(Hub::begin(serve("?sslmode=disable")));
+    drop(Hub::begin(serve("?sslmode=prefer")));
 }
