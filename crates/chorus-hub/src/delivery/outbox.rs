@@ -144,6 +144,40 @@ mod tests {
         }
     }
 
+    /// D-89
+    #[tokio::test]
+    async fn a_hub_that_stood_still_past_its_lease_posts_nothing_and_settles_nothing_of_anothers() {
+        let dir = tempfile::tempdir().unwrap();
+        let receiver = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/", receiver.local_addr().unwrap());
+        let clock = crate::Clock::held(Micros(1_774_000_000_000_000));
+        let options =
+            crate::Options { clock: clock.clone(), allow_private_endpoints: true, ..crate::Options::at(dir.path()) };
+        let hub = Hub::open(options).await.unwrap();
+        let lease = limits::OUTBOX_LEASE;
+        // Due only in an hour, so that the hub's own errands leave it alone.
+        let later = clock.now().plus(Duration::from_secs(3_600));
+        let owed = url.clone();
+        let put = hub.store().write(async move |txn| {
+            outbox::put(
+                &txn.tx,
+                &Owed { purpose: "callback", lane: "job", url: &owed, body: "{}", sort: Sort::New },
+                later,
+            )
+            .await?;
+            Ok(outbox::take(&txn.tx, later, lease, Sort::New, 1, &std::collections::HashSet::new()).await?)
+        });
+        let mut taken = put.await.unwrap();
+        let mut mine = taken.pop().unwrap();
+        mine.lease = clock.now().0;
+        attempt(&hub, mine).await.unwrap();
+        assert!(futures_util::FutureExt::now_or_never(receiver.accept()).is_none(), "nobody knocked");
+        let left =
+            hub.store().read(async |tx| Ok(tx.one("select tries, leased from outbox", &[]).await?)).await.unwrap();
+        let left = left.expect("another's row is another's");
+        assert_eq!((left.int(0).unwrap(), left.int(1).unwrap()), (0, later.plus(lease).0));
+    }
+
     ///
     #[test]
     fn only_what_could_not_be_reached_or_broke_is_tried_again() {

@@ -148,6 +148,9 @@ impl Client {
         if outdated(&error) {
             self.statements.borrow_mut().clear();
         }
+        if trouble.is_some() {
+            tracing::debug!(cause = describe(&error), ?trouble, "a statement came to nothing with its transaction");
+        }
         if self.trouble.get().is_none() {
             self.trouble.set(trouble);
         }

@@ -1,5 +1,6 @@
 //! Connections that only read, lent to one reader at a time on the blocking threads.
 
+use super::value::Trouble;
 use super::{DbError, Place, Tx, postgres, sqlite};
 use crate::Result;
 use chorus_wire::Error;
@@ -56,10 +57,12 @@ impl Readers {
                     };
                     let answer = tokio::time::timeout(postgres::UNANSWERED, work(&Tx::Postgres(&client))).await;
                     let answer = answer.map_err(|_| DbError::Unavailable("the database did not answer".into()))?;
-                    Ok::<_, DbError>((answer, Connection::Postgres(client)))
+                    // One that is gone is nobody's: the next reader makes its own.
+                    let back = (client.trouble.take() != Some(Trouble::Gone)).then_some(Connection::Postgres(client));
+                    Ok::<_, DbError>((answer, back))
                 })?,
             };
-            idle.lock().unwrap_or_else(PoisonError::into_inner).push(back);
+            idle.lock().unwrap_or_else(PoisonError::into_inner).extend(back);
             answer
         });
         task.await.map_err(Error::internal)?
@@ -68,7 +71,7 @@ impl Readers {
 
 /// SQLite never waits, so the work is done at its first poll. It sees one snapshot: whatever the writer commits meanwhile would
 /// otherwise empty the connection's page cache between any two of its statements.
-fn on_sqlite<T, F>(connection: rusqlite::Connection, work: F) -> (Result<T>, Connection)
+fn on_sqlite<T, F>(connection: rusqlite::Connection, work: F) -> (Result<T>, Option<Connection>)
 where
     F: AsyncFnOnce(&Tx<'_>) -> Result<T>,
 {
@@ -81,5 +84,5 @@ where
     };
     // Nothing was written, so there is nothing to lose; a snapshot that stayed open would hold the checkpoint up.
     let _ = sqlite::execute(&connection, "rollback", &[]);
-    (answer, Connection::Sqlite(connection))
+    (answer, Some(Connection::Sqlite(connection)))
 }

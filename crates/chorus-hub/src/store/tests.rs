@@ -136,6 +136,16 @@ async fn a_draining_listener_makes_it_a_delivery() {
     }
 }
 
+/// D-83
+#[test]
+fn a_late_answer_about_the_time_sets_no_clock() {
+    let said = Micros(1_774_000_000_000_000);
+    let after = |millis| super::writer::believed(said, Duration::from_millis(millis));
+    assert_eq!(after(0), Some(said));
+    assert_eq!(after(200), Some(said.plus(Duration::from_millis(100))), "it was said halfway");
+    assert_eq!(after(5_000), None);
+}
+
 /// A copy that could not be made is an error, and nothing that looks like a copy.
 #[tokio::test]
 async fn a_backup_of_a_database_that_is_held_says_so() {

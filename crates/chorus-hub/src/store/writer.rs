@@ -302,6 +302,8 @@ impl Writer {
         self.sent = false;
         let shared = self.publish.others().is_some();
         let tx = self.engine.tx().await.map_err(Failed::refused)?;
+        // What a look at the log met before is not this group's.
+        let _ = tx.trouble();
         let head = match begun(&tx, self.head).await {
             Ok(head) => head,
             Err(error) => {
@@ -358,12 +360,15 @@ async fn set_right(clock: &Clock, tx: &Tx<'_>) -> std::result::Result<(), DbErro
     if let Some(sql) = dialect::now(tx)
         && let Some(row) = tx.one(sql, &[]).await?
     {
-        let took = clock.steady().saturating_sub(asked);
-        if took <= limits::CLOCK_TRUSTED {
-            clock.follow(Micros(row.int(0)?).plus(took / 2));
-        }
+        let now = believed(Micros(row.int(0)?), clock.steady().saturating_sub(asked));
+        now.into_iter().for_each(|now| clock.follow(now));
     }
     Ok(())
+}
+
+/// What time it is when an answer has come that took so long, if it tells.
+pub(super) fn believed(said: Micros, took: Duration) -> Option<Micros> {
+    (took <= limits::CLOCK_TRUSTED).then(|| said.plus(took / 2))
 }
 
 /// Begins a group, and says where the log stands: on PostgreSQL a commit that failed may have taken effect after all; alone on a
