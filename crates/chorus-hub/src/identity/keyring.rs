@@ -89,6 +89,15 @@ impl Keyring {
         self.names.clear();
     }
 
+    /// What came of a write that takes keys back. A commit that failed may have taken effect all the same, and then nobody else
+    /// says what is over.
+    pub fn sure<T>(&self, done: Result<T>) -> Result<T> {
+        if done.as_ref().is_err_and(|error| error.code.status() >= 500) {
+            self.forget_all();
+        }
+        done
+    }
+
     /// The agent changed or is gone: what was known of it is forgotten.
     pub fn forget(&self, hub: &Hub, agent: &Agent) {
         self.heed(&Notice::of(agent, &hub.options().host_name));

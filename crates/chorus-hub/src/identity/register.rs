@@ -68,7 +68,8 @@ pub async fn register(who: &Principal, hub: &Hub, request: Registration) -> Resu
             );
             Ok(change)
         })
-        .await?;
+        .await;
+    let change = hub.keyring().sure(change)?;
     Ok(finish(hub, change, Some(key)))
 }
 
@@ -95,7 +96,8 @@ pub async fn register_for(who: &Principal, hub: &Hub, request: Registration) -> 
             );
             Ok(change)
         })
-        .await?;
+        .await;
+    let change = hub.keyring().sure(change)?;
     let key = change.before.is_none().then_some(key);
     Ok(finish(hub, change, key))
 }
@@ -276,7 +278,8 @@ pub async fn unregister(who: &Principal, hub: &Hub, name: &str) -> Result<Delete
             happened(txn, "agent_removed", &json!({"agent_id": &*agent.agent_id}));
             Ok(Some((agent, left, places)))
         })
-        .await?;
+        .await;
+    let gone = hub.keyring().sure(gone)?;
     hub.keyring().forget(hub, &agent);
     let Some((gone, left, places)) = gone else { return Ok(absent) };
     hub.frames().forget_orgs(left);
