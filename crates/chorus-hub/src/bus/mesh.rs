@@ -289,15 +289,12 @@ impl Mesh {
 
     async fn asked(&self, heard: Heard) {
         match unpack(&heard.payload) {
-            Some(Ask::News(news)) => {
-                self.peers.change(&news);
-                for (agent, ago) in news.heard {
-                    if let Some(behind) = self.behind() {
-                        behind.heard(agent, u64::try_from(ago).ok().map(Duration::from_micros));
-                    }
-                }
+            Some(Ask::News(news)) if self.peers.knows(news.hub) => {
+                self.take_news(news);
                 self.answer(&heard, Bytes::new()).await;
             }
+            // It waits until it is known: then whoever comes to it is counted by everybody.
+            Some(Ask::News(news)) => self.when_ready(heard, |me| Self::meet(me, news)).await,
             Some(Ask::Places(_, after)) => {
                 let page = locked(&self.own).page(after);
                 self.answer(&heard, pack(&page)).await;

@@ -19,6 +19,9 @@ const UNWRITTEN: usize = 16_384;
 /// Heard and not yet looked at; what comes beyond it is dropped, and found missing by the next look at the log.
 const UNHEARD: usize = 65_536;
 
+/// How many servers of a cluster have the memory that hubs share: so many that one may be lost.
+const REPLICAS: usize = 3;
+
 /// A connection that comes back by itself.
 pub(super) struct Nats {
     client: Client,
@@ -148,8 +151,9 @@ impl Nats {
 
     /// The memory that all hubs share of the last minutes, made if there is none. `epoch` names a new one.
     pub async fn tape_open(&self, epoch: u64) -> Result<Tape, String> {
-        let config = stream::Config {
+        let config = |num_replicas| stream::Config {
             name: self.tape(),
+            num_replicas,
             description: Some(format!("{epoch:x}")),
             subjects: vec![self.place("frames")],
             storage: stream::StorageType::Memory,
@@ -158,21 +162,27 @@ impl Nats {
             discard: stream::DiscardPolicy::Old,
             ..stream::Config::default()
         };
-        let stream = match self.context.get_or_create_stream(config.clone()).await {
-            Ok(stream) => stream,
-            // Hubs that start together all find none and make one; who comes second takes the first one's.
-            Err(_) => self.context.get_or_create_stream(config).await.map_err(|e| e.to_string())?,
-        };
+        let replicas = if self.client.server_info().cluster.is_some() { REPLICAS } else { 1 };
+        let mut opened = self.context.get_or_create_stream(config(replicas)).await;
+        for _ in 0..2 {
+            // Hubs that start together all find none and make one: who comes second takes the first one's. And where there
+            // are not as many servers, one has it.
+            if opened.is_err() {
+                opened = self.context.get_or_create_stream(config(1)).await;
+            }
+        }
+        let stream = opened.map_err(|e| e.to_string())?;
         let info = stream.cached_info();
         let epoch = epoch_of(info).ok_or("the frames' stream is not ours")?;
         let first = info.state.first_sequence.max(1);
         Ok(Tape { epoch, floor: first - 1, newest: info.state.last_sequence, stream })
     }
 
-    /// Which life of the shared memory this is now; nothing when there is none.
-    pub async fn tape_epoch(&self) -> Option<u64> {
+    /// Which life of the shared memory this is now, and the place of the newest in it; nothing when there is none.
+    pub async fn tape_now(&self) -> Option<(u64, u64)> {
         let stream = self.context.get_stream(self.tape()).await.ok()?;
-        epoch_of(stream.cached_info())
+        let info = stream.cached_info();
+        Some((epoch_of(info)?, info.state.last_sequence))
     }
 
     /// Puts something on the tape: its place.

@@ -110,6 +110,14 @@ impl Peers {
         self.write().learning.insert(hub, Meanwhile::default()).is_none()
     }
 
+    pub fn is_learning(&self, hub: HubId) -> bool {
+        self.read().learning.contains_key(&hub)
+    }
+
+    pub fn is_learning_any(&self) -> bool {
+        !self.read().learning.is_empty()
+    }
+
     pub fn unlearned(&self, hub: HubId) {
         self.write().learning.remove(&hub);
     }

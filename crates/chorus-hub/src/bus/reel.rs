@@ -92,9 +92,17 @@ impl Mesh {
         let _ = tokio::time::timeout(LOOK, doubted).await;
     }
 
-    async fn tape_is(&self, epoch: u64) -> bool {
-        match self.nats() {
-            Some(nats) => nats.tape_epoch().await == Some(epoch),
+    /// Whether the memory is still the one that is read, and read on. `stuck` is where reading stood at the last look, when
+    /// there was more: a server that is lost may take the place in it along.
+    async fn tape_goes_on(&self, read: Read, stuck: &mut Option<u64>) -> bool {
+        let Some(nats) = self.nats() else { return false };
+        let before = stuck.take();
+        match nats.tape_now().await {
+            Some((epoch, newest)) if epoch == read.epoch && newest > read.place => {
+                *stuck = Some(read.place);
+                before != *stuck
+            }
+            Some((epoch, _)) => epoch == read.epoch,
             None => false,
         }
     }
@@ -105,6 +113,7 @@ impl Mesh {
             let mut made = nats.made();
             made.mark_unchanged();
             drop(nats);
+            let mut stuck = None;
             loop {
                 let next = tokio::select! {
                     next = reel.next() => Some(next),
@@ -114,7 +123,7 @@ impl Mesh {
                 let Some(mesh) = me.upgrade() else { return };
                 match next {
                     Some(Ok(next)) if mesh.read_on(&mut read, next.clone()) => {}
-                    None if mesh.tape_is(read.epoch).await => {}
+                    None if mesh.tape_goes_on(read, &mut stuck).await => {}
                     None | Some(_) => break,
                 }
             }

@@ -9,10 +9,19 @@ use uuid::Uuid;
 
 const SHARDS: usize = 64;
 
+/// What is remembered of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Counted {
+    /// The sessions that it was for at this hub.
+    pub here: u64,
+    /// What its sender was told, where this hub did that.
+    pub told: Option<u64>,
+}
+
 /// The answers to one sender's frames, kept as long and as many as a ring keeps frames.
 #[derive(Default)]
 struct Answers {
-    counts: HashMap<Uuid, u64>,
+    counts: HashMap<Uuid, Counted>,
     order: VecDeque<(Duration, Uuid)>,
 }
 
@@ -57,21 +66,30 @@ impl Senders {
         let mut answers = locked(&answers);
         answers.expire(now);
         if let Some(count) = answers.counts.get(&id) {
-            return Ok(*count);
+            return Ok(count.here);
         }
         let count = emit()?;
-        answers.counts.insert(id, count);
+        answers.counts.insert(id, Counted { here: count, told: None });
         answers.order.push_back((now, id));
         Ok(count)
     }
 
-    /// What a frame was answered with, if it was emitted lately.
-    pub fn known(&self, sender: i64, id: Uuid, now: Duration) -> Option<u64> {
+    /// What is remembered of a frame, if it was emitted lately.
+    pub(super) fn known(&self, sender: i64, id: Uuid, now: Duration) -> Option<Counted> {
         let shard = &self.0[sender.unsigned_abs() as usize % SHARDS];
         let answers = locked(shard).get(&sender).cloned()?;
         let mut answers = locked(&answers);
         answers.expire(now);
         answers.counts.get(&id).copied()
+    }
+
+    /// The sender is told this of all hubs together, and is told it again if it asks again.
+    pub(super) fn tell(&self, sender: i64, id: Uuid, count: u64) {
+        let shard = &self.0[sender.unsigned_abs() as usize % SHARDS];
+        let Some(answers) = locked(shard).get(&sender).cloned() else { return };
+        if let Some(counted) = locked(&answers).counts.get_mut(&id) {
+            counted.told = Some(count);
+        }
     }
 
     pub fn sweep(&self, now: Duration) {

@@ -3,6 +3,7 @@
 use super::joint::At;
 use super::label::{Except, Label, Only};
 use super::reach::Reach;
+use super::senders::Counted;
 use super::submit::coarse;
 use crate::Hub;
 use crate::bus::{Mesh, Question};
@@ -125,13 +126,25 @@ pub(super) async fn emit(
         mine
     });
     let mine = taken.await.ok_or_else(away)?;
-    let At { epoch, place } = frames.rooms.joint.taken();
-    let question = Question::Reached { sender, id: frame.frame_id, epoch, place };
-    let answers = mesh.ask_all(question, |answer| serde_json::from_slice::<u64>(answer).ok()).await;
-    let elsewhere: u64 = answers.map_err(|_| away())?.into_iter().map(|(_, count)| count).sum();
-    let count = mine + elsewhere;
-    let recipient_count = if reach.own { count } else { coarse(count) };
+    let recipient_count = match mine.told {
+        Some(told) => told,
+        None => {
+            let At { epoch, place } = frames.rooms.joint.taken();
+            let question = Question::Reached { sender, id: frame.frame_id, epoch, place };
+            let answers = mesh.ask_all(question, reached).await.map_err(|_| away())?;
+            let count = mine.here + answers.iter().map(|(_, (here, _))| here).sum::<u64>();
+            // as the first time, also where another hub has answered that.
+            let told = answers.iter().find_map(|(_, (_, told))| *told);
+            told.unwrap_or(if reach.own { count } else { coarse(count) })
+        }
+    };
+    frames.senders.tell(sender, frame.frame_id, recipient_count);
     Ok(Submitted { frame_id: frame.frame_id, recipient_count })
+}
+
+/// What another hub says of a frame: how many sessions it was for there, and what its sender was told.
+fn reached(answer: &[u8]) -> Option<(u64, Option<u64>)> {
+    serde_json::from_slice(answer).ok()
 }
 
 /// The next frame of all hubs. What cannot be read is a newer hub's, and nobody's here.
@@ -160,10 +173,10 @@ pub(crate) async fn answer(hub: &Hub, question: Question) -> Bytes {
                     hub.mesh().into_iter().for_each(|mesh| mesh.tape_doubt());
                 }
                 // A frame of this memory that was taken and is not known could not be read here, and was for nobody.
-                known.or((at.epoch == epoch).then_some(0))
+                known.or((at.epoch == epoch).then_some(Counted { here: 0, told: None }))
             });
             match count.await {
-                Some(count) => serde_json::to_vec(&count),
+                Some(count) => serde_json::to_vec(&(count.here, count.told)),
                 None => return Bytes::new(),
             }
         }

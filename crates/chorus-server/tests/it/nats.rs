@@ -35,11 +35,31 @@ pub fn own() -> Option<Own> {
     None
 }
 
+/// Three servers that are one, by their names `n0`, `n1` and `n2`.
+pub fn three() -> Option<Vec<Own>> {
+    drop(own()?);
+    let routes = [(); 3].map(|()| free());
+    let all = routes.map(|port| format!("nats://127.0.0.1:{port}")).join(", ");
+    let one = |n: usize| {
+        let cluster = format!("cluster {{ name: three, listen: \"127.0.0.1:{}\", routes: [{all}] }}", routes[n]);
+        launch_with(&format!("server_name: n{n}\n{cluster}"))
+    };
+    Some((0..3).map(one).collect())
+}
+
+fn free() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
 fn launch() -> Own {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    launch_with("")
+}
+
+fn launch_with(more: &str) -> Own {
+    let port = free();
     let dir = tempfile::Builder::new().prefix("chorus-stories-nats-").tempdir().unwrap().keep();
     // Every story leaves a memory of its own behind, of which nothing is used but the promise of its size.
-    let config = format!("jetstream {{ store_dir: \"{}\", max_memory_store: 1000GB }}", dir.display());
+    let config = format!("jetstream {{ store_dir: \"{}\", max_memory_store: 1000GB }}\n{more}\n", dir.display());
     std::fs::write(dir.join("nats.conf"), config).unwrap();
     let script = r#"
         nats-server -a 127.0.0.1 -p "$2" -c "$1/nats.conf" &

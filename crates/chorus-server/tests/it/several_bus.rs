@@ -91,13 +91,21 @@ fn dutiful(name: &str) -> Option<String> {
 async fn a_hub_that_answers_late_is_counted_all_the_same() {
     let Some((own, hub, alice)) = two().await else { return };
     let times = AtomicUsize::new(0);
-    let _third = Third::join(&own, &hub, move |name, _| match name {
-        "Room" => (times.fetch_add(1, Ordering::SeqCst) > 0).then(|| "1".into()),
+    let third = Third::join(&own, &hub, move |name, _| match name {
+        "Room" => (times.fetch_add(1, Ordering::SeqCst) > 0).then(|| "[1,null]".into()),
         other => dutiful(other),
     })
     .await;
     let mut session = hub.at(1, &alice).opens("vim", "s1").await;
-    assert_eq!(hub.at(0, &alice).tells("~alice", "hello").await, 2);
+    let frame = alice.advisory("hello");
+    let counted = async |at| {
+        let answer = hub.at(at, &alice).submit("~alice", &frame).await;
+        answer.counted(frame["frame_id"].as_str().unwrap())
+    };
+    assert_eq!(counted(0).await, 2);
+    third.leaves().await;
+    // who asks again is told the same, also by another hub, and whoever is gone since.
+    assert_eq!([counted(0).await, counted(1).await], [2, 2]);
     assert_eq!(session.hears(1).await, ["hello"]);
 }
 
@@ -200,6 +208,36 @@ async fn a_memory_of_frames_that_is_deleted_is_begun_anew_and_told_as_one_gap() 
     for session in &mut sessions {
         session.next("resume-gap").await;
         assert_eq!(session.hears(2).await, ["after", "and on"]);
+    }
+}
+
+/// D-82: a cluster of servers is for losing one of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_three_servers_one_is_lost_and_no_frame_with_it() {
+    let Some(mut servers) = tokio::task::spawn_blocking(crate::nats::three).await.unwrap() else { return };
+    let bus = async_nats::connect(&servers[0].url).await.unwrap();
+    let context = jetstream::new(bus.clone());
+    // They choose among themselves who decides, and only then make anything.
+    let one = async || {
+        let answer = bus.request("$JS.API.INFO", "".into()).await;
+        answer.is_ok_and(|answer| !String::from_utf8_lossy(&answer.payload).contains("\"error\""))
+    };
+    eventually("the three are one", one).await;
+    let urls = servers.iter().map(|server| server.url.as_str()).collect::<Vec<_>>().join(",");
+    let Some(hub) = Hub::cluster(|settings| settings.hub.bus = Some(Secret::new(&urls))).await else { return };
+    let alice = hub.agent("alice").await;
+    let (here, there) = (hub.at(0, &alice), hub.at(1, &alice));
+    let mut sessions = [here.opens("vim", "s1").await, there.opens("vim", "s2").await];
+    assert_eq!(here.tells("~alice", "before").await, 2);
+    let name = context.stream_names().next().await.unwrap().unwrap();
+    let info = context.get_stream(name).await.unwrap().get_info().await.unwrap();
+    let leader = info.cluster.and_then(|cluster| cluster.leader).unwrap();
+    drop(servers.remove(leader.strip_prefix('n').unwrap().parse().unwrap()));
+    let frame = alice.advisory("after");
+    eventually("frames are taken again", async || there.submit("~alice", &frame).await.status == 200).await;
+    assert_eq!(here.submit("~alice", &frame).await.counted(frame["frame_id"].as_str().unwrap()), 2);
+    for session in &mut sessions {
+        assert_eq!(session.hears(2).await, ["before", "after"]);
     }
 }
 

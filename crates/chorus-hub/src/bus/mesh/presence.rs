@@ -75,9 +75,11 @@ impl Mesh {
     /// Says that this hub is there, and waits a moment for the others to say the same.
     pub(super) async fn greet(&self) {
         self.say(&Said::Here(self.here())).await;
-        let until = Instant::now() + GREETING;
-        while self.peers.is_empty() && Instant::now() < until {
+        let (until, mut quiet) = (Instant::now() + GREETING, 0);
+        while Instant::now() < until && quiet < 3 {
             tokio::time::sleep(GREETING / 10).await;
+            // Who answers is asked who listens there, and others may answer a little later.
+            quiet = if self.peers.is_empty() || self.peers.is_learning_any() { 0 } else { quiet + 1 };
         }
     }
 
@@ -127,6 +129,28 @@ impl Mesh {
         if !known {
             mesh.say(&Said::Here(mesh.here())).await;
         }
+    }
+
+    pub(super) fn take_news(&self, news: News) {
+        self.peers.change(&news);
+        for (agent, ago) in news.heard {
+            if let Some(behind) = self.behind() {
+                behind.heard(agent, u64::try_from(ago).ok().map(Duration::from_micros));
+            }
+        }
+    }
+
+    /// News of a hub that this one does not know yet.
+    pub(super) async fn meet(me: Weak<Mesh>, news: News) -> Bytes {
+        let Some(mesh) = me.upgrade() else { return Bytes::new() };
+        if mesh.peers.learn(news.hub) {
+            Self::learn(me, news.hub, false).await;
+        }
+        while mesh.peers.is_learning(news.hub) {
+            tokio::time::sleep(GREETING / 10).await;
+        }
+        mesh.take_news(news);
+        Bytes::new()
     }
 
     async fn learn_places(&self, hub: HubId) -> Option<(u64, Vec<Place>)> {
