@@ -319,8 +319,9 @@ pub const PEER_SILENT: Duration = Duration::from_secs(2);
 pub const BUS_COUNT: Duration = Duration::from_secs(3);
 /// Questions of other hubs that wait here to be answered; beyond it they are told at once that there is no answer yet.
 pub const BUS_ANSWERS: usize = 4_096;
-/// Places, agents or bytes that hubs say to one another in one piece: about half of what NATS takes unless it is told otherwise.
+/// Places or agents that hubs say to one another in one piece: at most half of the megabyte that NATS takes.
 pub const BUS_PIECE: usize = 10_000;
+/// The same in bytes, for what has no fixed length.
 pub const BUS_PIECE_BYTES: usize = 512 * 1024;
 /// How often a hub that is not answered in time asks again.
 pub const BUS_AGAIN: Duration = Duration::from_millis(50);
