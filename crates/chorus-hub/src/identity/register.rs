@@ -8,6 +8,7 @@ use crate::market::{reputation, skills};
 use crate::ops::happened;
 use crate::store::{Notice, Txn, channels, counters, ledger, messages, orgs, principals, sessions};
 use crate::{Hub, Result, clock};
+use chorus_wire::market::credits::Credits;
 use chorus_wire::register::{MarketFace, Registration};
 use chorus_wire::reply::{Deleted, Registered};
 use chorus_wire::{Code, Error, identity::Name, secret::Secret};
@@ -55,7 +56,7 @@ pub async fn register(who: &Principal, hub: &Hub, request: Registration) -> Resu
                     create(txn, &request, &asking, hash, &host, most).await?
                 }
             };
-            ledger::grant_opening(txn, change.after.owner, grant).await?;
+            open_account(txn, &change, grant).await?;
             txn.notice(&change.notice(&host));
             if let Some(market) = &request.market {
                 skills::replace(txn, change.after.id, &market.skills).await?;
@@ -87,7 +88,7 @@ pub async fn register_for(who: &Principal, hub: &Hub, request: Registration) -> 
                 Some(before) => update(txn, before, &request, &asking, None).await?,
                 None => create(txn, &request, &asking, hash, &host, most).await?,
             };
-            ledger::grant_opening(txn, change.after.owner, grant).await?;
+            open_account(txn, &change, grant).await?;
             txn.notice(&change.notice(&host));
             happened(
                 txn,
@@ -121,15 +122,36 @@ fn may_update(who: &Principal, before: &Agent) -> Result<()> {
     }
 }
 
-/// The owner of this name: claimed now, or already the asking agent's own.
+/// The owner of this name, if it is the asking agent's own or an operator vouches for it; `None` when it is free (R-05, D-97).
 /// A name that only an agent can have is nobody else's to claim, or a stranger could keep an address from registering.
-async fn owner(txn: &Txn<'_>, name: &str, agent_id: &str, who: &Principal) -> Result<i64> {
+async fn owner(txn: &Txn<'_>, name: &str, agent_id: &str, who: &Principal) -> Result<Option<i64>> {
     match (principals::owner(&txn.tx, name).await?, who) {
         (None, _) if name != agent_id && (name.contains('@') || name.starts_with('~')) => Err(Code::OwnerTaken.into()),
-        (None, _) => Ok(principals::claim_owner(&txn.tx, name).await?),
-        (Some(owner), Principal::Agent(asking)) if asking.owner == owner => Ok(owner),
-        (Some(_), Principal::Agent(_) | Principal::Anyone | Principal::Operator(_)) => Err(Code::OwnerTaken.into()),
+        (None, _) => Ok(None),
+        (Some(owner), Principal::Agent(asking)) if asking.owner == owner => Ok(Some(owner)),
+        (Some(owner), Principal::Operator(_)) => Ok(Some(owner)),
+        (Some(_), Principal::Agent(_) | Principal::Anyone) => Err(Code::OwnerTaken.into()),
     }
+}
+
+/// The owner that an agent which is here already names instead of its own. One that owned itself alone is the same owner under
+/// the new name, and has what it had.
+async fn other_owner(txn: &Txn<'_>, agent: &Agent, name: &str, who: &Principal) -> Result<i64> {
+    if let Some(owner) = owner(txn, name, &agent.agent_id, who).await? {
+        return Ok(owner);
+    }
+    if *agent.owner_name == *agent.agent_id && principals::beside(&txn.tx, agent).await?.is_none() {
+        principals::rename_owner(&txn.tx, agent.owner, name).await?;
+        return Ok(agent.owner);
+    }
+    Ok(principals::claim_owner(&txn.tx, name).await?)
+}
+
+/// The owner has an account. Credits are granted to one who comes: whoever is here could otherwise make some by naming another
+/// owner, as often as it likes.
+async fn open_account(txn: &mut Txn<'_>, change: &Change, grant: Credits) -> Result<()> {
+    let grant = if change.before.is_none() { grant } else { Credits::ZERO };
+    Ok(ledger::grant_opening(txn, change.after.owner, grant).await?)
 }
 
 fn card_text(request: &Registration) -> Option<Box<str>> {
@@ -156,12 +178,16 @@ async fn create(
     }
     let named = request.market.as_ref().and_then(|market| market.owner_id.as_deref());
     let owner_name = named.unwrap_or(&request.agent_id).to_owned();
+    let owner = match owner(txn, &owner_name, &request.agent_id, who).await? {
+        Some(owner) => owner,
+        None => principals::claim_owner(&txn.tx, &owner_name).await?,
+    };
     let id = principals::new_subject(&txn.tx).await?;
     let mut agent = Agent {
         id,
         agent_id: request.agent_id.as_str().into(),
         handle: None,
-        owner: owner(txn, &owner_name, &request.agent_id, who).await?,
+        owner,
         owner_name,
         card: card_text(request),
         endpoint: request.endpoint.clone(),
@@ -200,7 +226,7 @@ async fn update(
     if let Some(market) = &request.market {
         after.market = Some(market_json(market));
         if let Some(name) = market.owner_id.as_deref().filter(|name| *name != before.owner_name) {
-            after.owner = owner(txn, name, &before.agent_id, who).await?;
+            after.owner = other_owner(txn, &before, name, who).await?;
             after.owner_name = name.to_owned();
         }
     }
@@ -225,11 +251,15 @@ fn finish(hub: &Hub, change: Change, key: Option<Secret>) -> (bool, Registered) 
             change.places.iter().for_each(|place| hub.bus().end(*place, Ending::KeyRotated));
         }
     }
+    let rotated = change.before.as_ref().is_some_and(|before| before.key_hash != change.after.key_hash);
     let agent = Arc::new(change.after);
+    let mut registration = record_of(&Principal::Agent(agent.clone()), hub, &agent);
+    // What was open with the old key is ending, on every hub at its own moment.
+    registration.online &= !rotated;
     let registered = Registered {
         agent_id: agent.agent_id.to_string(),
         api_key: key,
-        registration: record_of(&Principal::Agent(agent.clone()), hub, &agent),
+        registration,
         status: change.score.map(|_| "registered".to_owned()),
         reputation_score: change.score,
     };

@@ -1,7 +1,7 @@
 //! Credits from one owner to another, once per `transfer_id` (R-65, failures 6 and 21).
 
 use crate::store::ledger::{self, Account, NewPosting};
-use crate::store::{Txn, principals};
+use crate::store::{Tx, Txn, principals};
 use crate::{Hub, Principal, Result};
 use chorus_wire::market::transfer::{Transfer, Transferred};
 use chorus_wire::{Code, Error};
@@ -9,27 +9,29 @@ use sha2::{Digest, Sha256};
 
 /// `POST /transfer`: the answer as JSON. The same transfer again gets the same answer again, byte for byte.
 pub async fn transfer(who: &Principal, hub: &Hub, transfer: Transfer) -> Result<String> {
-    may_pay(who, &transfer.from_owner)?;
     let fingerprint = Sha256::digest(transfer.canonical()).into();
-    hub.store().write(async move |txn| perform(txn, transfer.clone(), fingerprint).await).await
+    let who = who.clone();
+    hub.store().write(async move |txn| perform(txn, &who, transfer.clone(), fingerprint).await).await
 }
 
-/// A key of the owner, or an operator's; whoever has another key learns nothing of that owner.
-pub(super) fn may_pay(who: &Principal, owner: &str) -> Result<()> {
+/// The owner of this name, for a key of it or an operator's; whoever has another key learns nothing of that owner. It is looked
+/// up where it is paid from: the name that an agent knows its owner by may be another's by now (D-97).
+pub(super) async fn own(tx: &Tx<'_>, who: &Principal, name: &str) -> Result<Option<i64>> {
+    let found = principals::owner(tx, name).await?;
     match who {
         Principal::Anyone => Err(Code::Unauthorized.into()),
-        Principal::Agent(agent) if agent.owner_name == owner => Ok(()),
+        Principal::Agent(agent) if found == Some(agent.owner) => Ok(found),
         Principal::Agent(_) => Err(Error::new(Code::Forbidden, "this needs a key of that owner")),
-        Principal::Operator(_) => Ok(()),
+        Principal::Operator(_) => Ok(found),
     }
 }
 
-async fn perform(txn: &mut Txn<'_>, transfer: Transfer, fingerprint: [u8; 32]) -> Result<String> {
-    let payer = owner(txn, "from_owner", &transfer.from_owner).await?;
+async fn perform(txn: &mut Txn<'_>, who: &Principal, transfer: Transfer, fingerprint: [u8; 32]) -> Result<String> {
+    let payer = known("from_owner", own(&txn.tx, who, &transfer.from_owner).await?)?;
     if let Some(made) = ledger::made(&txn.tx, payer, &transfer.transfer_id).await? {
         return if made.fingerprint == fingerprint { Ok(made.reply) } else { Err(Code::TransferConflict.into()) };
     }
-    let payee = owner(txn, "to_owner", &transfer.to_owner).await?;
+    let payee = known("to_owner", principals::owner(&txn.tx, &transfer.to_owner).await?)?;
     let posting = NewPosting {
         kind: "transfer",
         from: Account::Owner(payer),
@@ -55,8 +57,7 @@ async fn perform(txn: &mut Txn<'_>, transfer: Transfer, fingerprint: [u8; 32]) -
     Ok(reply)
 }
 
-/// The owner of this name; credits sent to nobody would be lost.
-async fn owner(txn: &Txn<'_>, field: &str, name: &str) -> Result<i64> {
-    let found = principals::owner(&txn.tx, name).await?;
-    found.ok_or_else(|| Error::new(Code::NotFound, format!("{field} is not known here")))
+/// Credits sent to nobody would be lost.
+fn known(field: &str, owner: Option<i64>) -> Result<i64> {
+    owner.ok_or_else(|| Error::new(Code::NotFound, format!("{field} is not known here")))
 }

@@ -12,6 +12,7 @@ const STEPS: &[(i64, &str)] = &[
     (6, include_str!("migrations/0006_deliveries.sql")),
     (7, include_str!("migrations/0007_host.sql")),
     (8, include_str!("migrations/0008_artifacts.sql")),
+    (9, include_str!("migrations/0009_owned.sql")),
 ];
 
 /// Brings the database to the newest step. A database from a newer hub is refused: it would be misread.

@@ -64,6 +64,10 @@ pub(crate) async fn new_subject(tx: &Tx<'_>) -> Result<i64, DbError> {
 
 /// The owner of this name, if somebody has claimed it.
 pub(crate) async fn owner(tx: &Tx<'_>, name: &str) -> Result<Option<i64>, DbError> {
+    // PostgreSQL has no text with this in it, and would fail where nothing is found.
+    if name.contains('\0') {
+        return Ok(None);
+    }
     let row = tx.one("select id from owners where name = $1", &[Param::Text(name)]).await?;
     row.map(|row| row.int(0)).transpose()
 }
@@ -74,6 +78,25 @@ pub(crate) async fn claim_owner(tx: &Tx<'_>, name: &str) -> Result<i64, DbError>
         "insert into owners (id, name) values ((select coalesce(max(id), 0) + 1 from owners), $1) returning id";
     let row = tx.one(SQL, &[Param::Text(name)]).await?;
     row.ok_or_else(|| DbError::Other("no owner was made".into()))?.int(0)
+}
+
+/// What an owner is called today.
+pub(crate) async fn owner_name(tx: &Tx<'_>, owner: i64) -> Result<Option<String>, DbError> {
+    let row = tx.one("select name from owners where id = $1", &[Param::Int(owner)]).await?;
+    row.map(|mut row| row.text(0)).transpose()
+}
+
+/// The same owner under another name, which nobody has; its account is what it was.
+pub(crate) async fn rename_owner(tx: &Tx<'_>, owner: i64, name: &str) -> Result<(), DbError> {
+    tx.execute("update owners set name = $2 where id = $1", &[Param::Int(owner), Param::Text(name)]).await.map(drop)
+}
+
+/// The oldest other agent of the same owner.
+pub(crate) async fn beside(tx: &Tx<'_>, agent: &Agent) -> Result<Option<String>, DbError> {
+    const SQL: &str =
+        "select agent_id from principals where owner = $1 and id <> $2 and deleted_at is null order by id limit 1";
+    let row = tx.one(SQL, &[Param::Int(agent.owner), Param::Int(agent.id)]).await?;
+    row.map(|mut row| row.text(0)).transpose()
 }
 
 /// Gives a name to an agent; false when it is taken.
@@ -125,11 +148,13 @@ pub(crate) async fn bury(tx: &Tx<'_>, agent: &Agent, now: Micros) -> Result<(), 
     const SQL: &str = "update principals set card = null, endpoint = null, market = null, key_hash = null, deleted_at = $2 where id = $1";
     tx.execute(SQL, &[id, Param::Int(now.0)]).await?;
     if *agent.owner_name == *agent.agent_id {
-        // It owned itself: whoever takes the name next is another owner, with an account of its own.
-        const RETIRE: &str = "update owners set name = $2 where id = $1";
-        // With a character that no owner_id can have, so that nobody is in its place.
-        let retired = format!("\u{1}{} {}", agent.owner, agent.owner_name);
-        tx.execute(RETIRE, &[Param::Int(agent.owner), Param::Text(&retired)]).await?;
+        // It owned itself: whoever takes the name next is another owner, with an account of its own (D-97). Those that belong to
+        // it besides go on under the name of the oldest; of nobody's, with a character that no owner_id can have.
+        let name = match beside(tx, agent).await? {
+            Some(heir) if owner(tx, &heir).await?.is_none() => heir,
+            Some(_) | None => format!("\u{1}{} {}", agent.owner, agent.owner_name),
+        };
+        rename_owner(tx, agent.owner, &name).await?;
     }
     Ok(())
 }

@@ -20,7 +20,7 @@ pub fn routes() -> OpenApiRouter<Doors> {
     responses((status = 200, body = Account), (status = 401, body = MarketFailure),
         (status = 403, body = MarketFailure, description = "Not a key of that owner"), (status = 404, body = MarketFailure)))]
 async fn account(State(doors): State<Doors>, Known(who): Known, Segment(owner): Segment) -> Answer {
-    reply::bare(StatusCode::OK, &market::account(&who, &doors.hub, &owner).await?)
+    reply::bare(StatusCode::OK, &market::account(&who, &doors.hub, Some(&owner)).await?)
 }
 
 /// Issue credits to an owner

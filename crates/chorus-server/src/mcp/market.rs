@@ -249,8 +249,7 @@ struct BalanceArgs {
 }
 
 async fn balance(call: Call, args: BalanceArgs) -> Result<Said<Account>, Refusal> {
-    let owner = args.owner_id.unwrap_or(call.me()?.owner_name.clone());
-    let account = market::account(&call.who, &call.doors.hub, &owner).await;
+    let account = market::account(&call.who, &call.doors.hub, args.owner_id.as_deref()).await;
     let account = account.map_err(|error| Refusal::from(error).about("owner_id"))?;
     Ok(Said::new(format!("{} credits, {} held", account.balance, account.held), account))
 }
