@@ -42,6 +42,28 @@ story!(the_first_of_two_results_stands_also_when_they_race, |hub| async {
     conserved(&hub).await;
 });
 
+story!(of_a_result_and_a_cancellation_that_race_one_stands, |hub| async {
+    // R-62; failure 21
+    let (boss, worker) = (boss(&hub).await, worker(&hub, "worker-1").await);
+    let (mut paid, body) = (0, success(0.10));
+    for turn in 0..10 {
+        let id = format!("job-{turn}");
+        hired(&boss, &job(&id)).await;
+        let path = format!("/jobs/{id}/result");
+        let reported = worker.post(&path, &body);
+        let cancelled = Answer::of(boss.request("POST", &format!("/jobs/{id}/cancel")));
+        let (reported, cancelled) = futures_util::future::join(reported, cancelled).await;
+        let (won, lost) = if reported.status == 200 { (reported, cancelled) } else { (cancelled, reported) };
+        refused(&lost, 409, "ERR_JOB_CLOSED");
+        assert_eq!(standing(&boss, &id).await["state"], won.json()["state"]);
+        paid += i32::from(won.json()["state"] == "done");
+    }
+    let had = |cents: i32| f64::from(cents) / 100.0;
+    assert_eq!(purse(&hub, &boss).await, (had(10_000 - 10 * paid), 0.0));
+    assert_eq!(purse(&hub, &worker).await, (had(10_000 + 10 * paid), 0.0));
+    conserved(&hub).await;
+});
+
 story!(nothing_above_the_budget_is_ever_paid, |hub| async {
     // Failure 22
     let (boss, worker) = (boss(&hub).await, worker(&hub, "worker-1").await);
@@ -91,7 +113,44 @@ story!(a_job_without_a_result_expires_at_its_deadline_and_a_late_result_is_none,
     hub.advance(Duration::from_secs(595));
     let told = bosses.next("job_result").await;
     assert_eq!((&told.data["job_id"], &told.data["state"]), (&json!("job-2"), &json!("expired")));
-    assert_eq!((purse(&hub, &boss).await, score(&hub, &worker).await), ((100.0, 0.0), 41.0));
+    assert_eq!(
+        (purse(&hub, &boss).await, score(&hub, &worker).await),
+        ((100.0, 0.0), 45.5),
+        "D-96: five seconds are none"
+    );
+    conserved(&hub).await;
+});
+
+story!(a_deadline_that_nobody_can_keep_lowers_no_score, |hub| async {
+    // D-96: it costs whoever asks nothing, so it would cost a worker its name
+    let (boss, worker) = (boss(&hub).await, worker(&hub, "worker-1").await);
+    for (id, millis, expected) in [("at-once", 1, 50.0), ("short", 59_999, 50.0), ("fair", 60_000, 45.5)] {
+        worker.get("/jobs").await;
+        let mut body = job(id);
+        body["deadline_ms"] = json!(millis);
+        hired(&boss, &body).await;
+        hub.advance(Duration::from_millis(millis));
+        refused(&worker.post(&format!("/jobs/{id}/result"), &success(0.10)).await, 409, "ERR_JOB_CLOSED");
+        assert_eq!(
+            (standing(&boss, id).await["state"].as_str(), score(&hub, &worker).await),
+            (Some("expired"), expected)
+        );
+    }
+    conserved(&hub).await;
+});
+
+story!(a_job_that_never_reached_its_worker_says_nothing_about_it, |hub| async {
+    // its endpoint is so busy with others that the deadline comes first
+    let endpoint = Webhook::that(Reply::held_ok()).await;
+    let url = format!("http://127.0.0.1:{}", endpoint.port());
+    let boss = boss(&hub).await;
+    let slow = trader(&hub, "slow-1", skill(0.10), Some(&url)).await;
+    hired(&boss, &job("job-1")).await;
+    assert_eq!(standing(&boss, "job-1").await["state"], "held");
+    hub.advance(Duration::from_secs(600));
+    hub.maintain().await;
+    eventually("it has ended", async || standing(&boss, "job-1").await["state"] == "expired").await;
+    assert_eq!((purse(&hub, &boss).await, score(&hub, &slow).await), ((100.0, 0.0), 50.0));
     conserved(&hub).await;
 });
 

@@ -105,6 +105,27 @@ story!(work_for_oneself_or_ones_own_owner_earns_nothing, |hub| async {
     assert_eq!((&ada["score"], &ada["stats"]["total"], &ada["history"]), (&json!(50.0), &json!(0), &json!([])));
 });
 
+story!(an_owner_that_changes_while_a_job_is_done_does_not_make_it_work_for_others, |hub| async {
+    // what was asked for at home stays at home, whatever its agents call themselves when it is done
+    let ada = worker(&hub, "ada-1", "adding", 0.10).await;
+    for (id, result) in [("twin-1", "SUCCESS"), ("twin-2", "FAILURE")] {
+        let twin = json!({"agent_id": id, "owner_id": "owner of ada-1", "agent_name": "Twin"});
+        let twin = ada.post("/register", &twin).await.json();
+        let twin = Agent::new(&ada, id, twin["api_key"].as_str().unwrap());
+        let job = json!({"job_id": id, "agent_id": "ada-1", "skill_name": "adding", "budget": 0.10});
+        assert_eq!(twin.post("/jobs", &job).await.status, 202);
+        let moved = twin.post("/register", &json!({"agent_id": id, "owner_id": format!("new owner of {id}")})).await;
+        assert_eq!(moved.status, 200, "{moved:?}");
+        let told = ada.post(&format!("/jobs/{id}/result"), &json!({"status": result})).await;
+        assert_eq!(told.status, 200, "{told:?}");
+        assert_eq!(
+            (score(&hub, "ada-1").await, &standing(&hub, "ada-1").await["history"]),
+            (50.0, &json!([])),
+            "{result}"
+        );
+    }
+});
+
 story!(a_score_never_leaves_its_bounds, |hub| async {
     // JOB-25
     let ada = worker(&hub, "ada-1", "adding", 0.10).await;

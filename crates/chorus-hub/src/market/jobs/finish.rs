@@ -187,10 +187,11 @@ async fn close(txn: &mut Txn<'_>, job: Job, ending: Ending) -> Result<Job> {
         Ending::Expired => {
             ledger::release(txn, named, job.payer).await?;
             end = End { paid: Some(Credits::ZERO), error: Some("no result came before the deadline".into()), ..end };
-            Some(false)
+            had_time(&job).then_some(false)
         }
     };
-    if let Some(success) = judged {
+    // what was hired at home earns nothing, wherever its agents belong by now.
+    if let Some(success) = judged.filter(|_| job.payer != job.payee) {
         reputation::judge(txn, job.id, job.worker, job.orchestrator, success).await?;
     }
     jobs::close(&txn.tx, job.id, to, &end).await?;
@@ -199,6 +200,11 @@ async fn close(txn: &mut Txn<'_>, job: Job, ending: Ending) -> Result<Job> {
     let job = Job { state: to, end: Some(end), ..job };
     tell(txn, &job).await?;
     Ok(job)
+}
+
+/// Whether a deadline that has passed says something about the worker: it had the job, and time for it (R-62, D-96).
+fn had_time(job: &Job) -> bool {
+    job.state == State::Dispatched && job.requested_at.plus(limits::JOB_JUDGED) <= job.deadline
 }
 
 /// The orchestrator hears of it on its inbox and at its callback; the worker, when it was taken from it.
