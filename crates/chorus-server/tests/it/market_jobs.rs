@@ -287,3 +287,14 @@ story!(
         assert_eq!(purse(&hub, &boss).await, (100.0, 0.0));
     }
 );
+
+story!(a_job_of_others_is_no_place_to_go_on_from, |hub| async {
+    // that it exists is already news
+    let (boss, worker, stranger) = (boss(&hub).await, worker(&hub, "worker-1").await, hub.agent("stranger").await);
+    hired(&boss, &job("job-1")).await;
+    for party in [&boss, &worker] {
+        assert_eq!(party.get("/jobs?before=job-1").await.json(), json!({"jobs": []}));
+    }
+    let (known, unknown) = (stranger.get("/jobs?before=job-1").await, stranger.get("/jobs?before=job-2").await);
+    assert_eq!((known.status, known.text), (unknown.status, unknown.text));
+});

@@ -23,7 +23,7 @@ pub async fn standing(who: &Principal, hub: &Hub, job_id: &str) -> Result<wire::
     Ok(shown(&job.filter(concerned).ok_or(Code::NotFound)?, true))
 }
 
-/// `GET /jobs`
+/// `GET /jobs`; a page that is full of bytes is short, and the next one goes on after it.
 pub async fn list(
     who: &Principal,
     hub: &Hub,
@@ -49,7 +49,11 @@ pub async fn list(
     };
     let before = match before {
         None => i64::MAX,
-        Some(job_id) => find(hub, job_id).await?.ok_or(Code::NotFound)?.id,
+        // Whoever has no part in it is not told that it is there.
+        Some(job_id) => {
+            let job = find(hub, job_id).await?.filter(|job| job.orchestrator == me || job.worker == me);
+            job.ok_or(Code::NotFound)?.id
+        }
     };
     let limit = limit.clamp(1, limits::JOBS_PAGE);
     let found = hub.store().read(async move |tx| Ok(jobs::list(tx, me, part, &filter, before, limit).await?)).await?;
