@@ -1,6 +1,6 @@
 //! Keys: who they speak for, where they are refused, and that they are nowhere to be read.
 
-use crate::actors::{Answer, Caller};
+use crate::actors::{Answer, Caller, registration};
 use crate::hub::{Hub, OPERATOR_KEY};
 use serde_json::json;
 
@@ -119,3 +119,20 @@ async fn the_data_directory_holds_no_secret_in_the_clear() {
     }
     assert!(files > 0, "the data directory is empty");
 }
+
+story!(a_token_asked_for_while_its_key_is_rotated_opens_nothing, |hub| async {
+    // whoever has a stolen key asks without a pause, and must not outlive it
+    for round in 0..4 {
+        let alice = hub.agent(&format!("alice-{round}")).await;
+        let asked = (0..40).map(|_| Answer::of(alice.request("POST", "/agent/session")));
+        let again = registration(&alice.id);
+        let rotated = alice.post("/register", &again);
+        let (asked, rotated) = futures_util::future::join(futures_util::future::join_all(asked), rotated).await;
+        rotated.data(200);
+        for answer in asked.into_iter().filter(|answer| answer.status == 200) {
+            let token = answer.data(200)["session_token"].as_str().unwrap().to_owned();
+            let opened = Answer::of(hub.anyone().request("GET", &format!("/agent/inbox?session={token}"))).await;
+            opened.refused(401, "ERR_UNAUTHORIZED");
+        }
+    }
+});
