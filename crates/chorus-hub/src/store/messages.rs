@@ -162,26 +162,70 @@ pub(crate) async fn caught_up(txn: &mut Txn<'_>, seqs: &[i64]) -> Result<(), DbE
     Ok(())
 }
 
-/// The receiver is gone, and nobody will come for what waited for it.
+/// Messages that are given up in one transaction: everybody else's writes wait meanwhile.
+const GIVEN_UP: i64 = 500;
+
+/// The receiver is gone, and nobody will come for what waited for it. Where that is much, the rest follows step by step.
 pub(crate) async fn abandon(txn: &mut Txn<'_>, subject: i64) -> Result<(), DbError> {
-    const FAIL: &str = "
-        update log set via = 'failed' where via = 'queued' and delivered_at is null and kind = 'message' and seq in (
-            select seq from parts where who = $1 and class = 0
-            union all
-            select seq from log where seq > $2 and subject = $1)
-        returning seq";
-    const DETAIL: &str = "the receiver unregistered before it came for the message";
-    let rows = txn.tx.query(FAIL, &[Param::Int(subject), Param::Int(txn.indexed())]).await?;
-    for row in &rows {
-        fail(&txn.tx, row.int(0)?, chorus_wire::Code::AgentNotFound.as_str(), DETAIL).await?;
+    const LATER: &str = "insert into abandoned (subject, after) values ($1, $2) on conflict (subject) do nothing";
+    let last_few = txn.indexed();
+    if let Some(after) = give_up(txn, subject, 0, last_few).await? {
+        txn.tx.execute(LATER, &[subject, after].map(Param::Int)).await?;
     }
-    txn.counts.marked(Mark::Queued, -(rows.len() as i64));
-    txn.counts.marked(Mark::Failed, rows.len() as i64);
     Ok(())
 }
 
+/// One step for a receiver that is gone; 0 when there is none.
+pub(super) async fn abandon_more(txn: &mut Txn<'_>) -> Result<u64, DbError> {
+    let row = txn.tx.one("select subject, after from abandoned order by subject limit 1", &[]).await?;
+    let Some(row) = row else { return Ok(0) };
+    let (subject, after) = (row.int(0)?, row.int(1)?);
+    match give_up(txn, subject, after, i64::MAX).await? {
+        Some(after) => {
+            let params = [subject, after].map(Param::Int);
+            txn.tx.execute("update abandoned set after = $2 where subject = $1", &params).await
+        }
+        None => txn.tx.execute("delete from abandoned where subject = $1", &[Param::Int(subject)]).await,
+    }
+}
+
+/// Gives up some of what waited for `subject` after a place, and what is behind the index from `tail` on; the place to go on
+/// from, if there is more.
+async fn give_up(txn: &mut Txn<'_>, subject: i64, after: i64, tail: i64) -> Result<Option<i64>, DbError> {
+    const PAGE: &str = "select coalesce(max(seq), cast($2 as bigint)), count(*) from (
+                            select seq from parts where who = $1 and class = 0 and seq > $2 order by seq limit $3) p";
+    macro_rules! waiting {
+        () => {
+            " where via = 'queued' and delivered_at is null and kind = 'message' and seq in (
+                  select seq from parts where who = $1 and class = 0 and seq > $2 and seq <= $3
+                  union all
+                  select seq from log where seq > $4 and subject = $1)"
+        };
+    }
+    const WHY: &str = concat!(
+        "insert into failures (seq, error_code, detail) select seq, cast($5 as text), cast($6 as text) from log",
+        waiting!(),
+        " on conflict (seq) do nothing"
+    );
+    const FAIL: &str = concat!("update log set via = 'failed'", waiting!());
+    const DETAIL: &str = "the receiver unregistered before it came for the message";
+    let page = txn.tx.one(PAGE, &[subject, after, GIVEN_UP].map(Param::Int)).await?;
+    let (last, count) = match page {
+        Some(row) => (row.int(0)?, row.int(1)?),
+        None => (after, 0),
+    };
+    let [who, after, upto, tail] = [subject, after, last, tail].map(Param::Int);
+    let code = Param::Text(chorus_wire::Code::AgentNotFound.as_str());
+    txn.tx.execute(WHY, &[who, after, upto, tail, code, Param::Text(DETAIL)]).await?;
+    let failed = txn.tx.execute(FAIL, &[who, after, upto, tail]).await? as i64;
+    txn.counts.marked(Mark::Queued, -failed);
+    txn.counts.marked(Mark::Failed, failed);
+    Ok((count == GIVEN_UP).then_some(last))
+}
+
+/// What was said of a message; the first word stands (R-38), also when its endpoint and its receiver's key both say one.
 pub(crate) async fn respond(tx: &Tx<'_>, seq: i64, response: &str, at: Micros) -> Result<(), DbError> {
-    const SQL: &str = "insert into responses (seq, response, at) values ($1, $2, $3)";
+    const SQL: &str = "insert into responses (seq, response, at) values ($1, $2, $3) on conflict (seq) do nothing";
     tx.execute(SQL, &[Param::Int(seq), Param::Text(response), Param::Int(at.0)]).await.map(drop)
 }
 

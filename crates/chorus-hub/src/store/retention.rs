@@ -1,6 +1,6 @@
 //! Trimming what is too old, in steps so small that nobody waits for them.
 
-use super::{DbError, Param, Txn, channels, connections, deliveries, fold, parts};
+use super::{DbError, Param, Txn, channels, connections, deliveries, fold, messages, parts};
 use chorus_wire::{limits, time::Micros};
 
 /// Rows of one step.
@@ -16,6 +16,7 @@ pub(crate) async fn step(txn: &mut Txn<'_>, keep: Option<Micros>) -> Result<bool
     let tokens = "delete from sessions where token_hash in (select token_hash from sessions where expires_at <= $1 order by expires_at limit $2)";
     trimmed += txn.tx.execute(tokens, &[Param::Int(now.0), Param::Int(STEP)]).await?;
     trimmed += connections::trim(&txn.tx, now.minus(limits::PAIRS_KEPT), STEP).await?;
+    trimmed += messages::abandon_more(txn).await?;
     trimmed += deliveries::trim(&txn.tx, now.minus(limits::CALLBACKS_REMEMBERED), STEP).await?;
     if let Some(keep) = keep {
         trimmed += log(txn, keep).await? + fold::step(txn, keep).await?;

@@ -1,5 +1,6 @@
 //! "Sent" and "the other agent saw it" are two facts: where a message stands, and what its receiver said.
 
+use crate::actors::{Reply, Webhook};
 use serde_json::json;
 
 story!(a_receivers_reply_reaches_the_sender_as_a_receipt, |hub| async {
@@ -112,4 +113,20 @@ story!(a_replay_delivers_what_was_queued_and_a_fetch_does_not, |hub| async {
     assert_eq!(alice.standing(&sent["trace_id"]).await["delivered_via"], "queued");
     assert_eq!(bob.history("").await[0]["delivered_via"], "queued");
     assert_eq!(hub.anyone().get("/health").await.data(200)["messages_queued"], 0);
+});
+
+story!(a_receiver_that_answers_both_ways_has_answered, |hub| async {
+    // by its key while its endpoint is still being asked
+    let mut endpoint = Webhook::that(Reply::held_ok()).await;
+    let (alice, bob) = (hub.agent("alice").await, hub.agent_at("bob", &endpoint.url()).await);
+    let asking = alice.clone();
+    let sending = tokio::spawn(async move { asking.send("bob", "hello").await });
+    endpoint.hears().await;
+    let trace_id = bob.history("").await[0]["trace_id"].clone();
+    bob.respond(&trace_id, &json!({"status": "ok"})).await.data(200);
+    endpoint.release();
+    let sent = sending.await.unwrap().data(200);
+    assert_eq!((&sent["delivery"], &sent["trace_id"]), (&json!("delivered"), &trace_id));
+    let known = alice.standing(&trace_id).await;
+    assert_eq!((&known["status"], &known["delivered_via"]), (&json!("acknowledged"), &json!("webhook")));
 });

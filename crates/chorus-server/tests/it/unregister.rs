@@ -49,3 +49,22 @@ story!(a_name_is_free_again_with_nothing_of_the_old_one, |hub| async {
     bob.says(&heir.id, "marker", "delivered_sse").await;
     assert_eq!(inbox.texts(1).await, ["marker"], "no receipt for a predecessor's message");
 });
+
+story!(what_waited_for_an_agent_that_left_is_given_up_to_the_last_message, |hub| async {
+    // some at once, so that nobody else waits for it, and the rest by and by
+    let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
+    for _ in 0..24 {
+        let some = (0..50).map(|_| bob.send(&alice.id, "are you there?"));
+        for answer in futures_util::future::join_all(some).await {
+            assert_eq!(answer.status, 202, "{answer:?}");
+        }
+    }
+    alice.delete("/agents/alice@chorus").await.data(200);
+    hub.maintain().await;
+    let sent = bob.whole_history(1_000).await;
+    assert_eq!(sent.iter().filter(|row| row["delivered_via"] == "failed").count(), 1_200);
+    let last = bob.standing(&sent[1_199]["trace_id"]).await;
+    assert_eq!((&last["status"], &last["error_code"]), (&json!("failed"), &json!("ERR_AGENT_NOT_FOUND")));
+    let health = hub.anyone().get("/health").await.data(200);
+    assert_eq!((&health["messages_queued"], &health["messages_failed"]), (&json!(0), &json!(1_200)));
+});
