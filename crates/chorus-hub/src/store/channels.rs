@@ -215,6 +215,10 @@ pub(crate) async fn roster(tx: &Tx<'_>, room: i64) -> Result<Vec<Member>, DbErro
 
 /// Whoever is called so in the room.
 pub(crate) async fn called(tx: &Tx<'_>, room: i64, folded: &str) -> Result<Option<Member>, DbError> {
+    // PostgreSQL has no text with this in it, and would fail where nothing is found.
+    if folded.contains('\0') {
+        return Ok(None);
+    }
     const SQL: &str = members!("where m.channel = $1 and m.folded = $2 and m.left_at is null");
     tx.one(SQL, &[Param::Int(room), Param::Text(folded)]).await?.map(member).transpose()
 }
