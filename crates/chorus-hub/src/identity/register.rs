@@ -52,7 +52,10 @@ pub async fn register(who: &Principal, hub: &Hub, request: Registration) -> Resu
                     update(txn, before, &request, &asking, Some(hash)).await?
                 }
                 None => {
-                    invites::admit(txn, request.invite_code.as_ref()).await?;
+                    // the gate is for those whom no operator lets in.
+                    if asking.operator().is_err() {
+                        invites::admit(txn, request.invite_code.as_ref()).await?;
+                    }
                     create(txn, &request, &asking, hash, &host, most).await?
                 }
             };

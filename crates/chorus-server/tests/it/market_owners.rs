@@ -102,6 +102,8 @@ story!(an_owner_whose_last_key_is_lost_has_its_credits_back_by_an_operator, |hub
     refused(&hub.anyone().post("/register", &body("worker-1")).await, 403, "ERR_OWNER_TAKEN");
     let stranger = hub.agent("stranger").await;
     refused(&stranger.post("/register", &body("worker-1")).await, 403, "ERR_OWNER_TAKEN");
+    // Also where the hub asks everybody else for a code.
+    hub.operator().invite(&json!({"label": "closed"})).await;
     let given = hub.operator().post("/register", &body("worker-1")).await;
     assert_eq!(given.status, 201, "{given:?}");
     let agent = Agent::new(&hub.anyone().0, "worker-1", given.json()["api_key"].as_str().unwrap());
