@@ -13,6 +13,7 @@ use chorus_wire::identity::Name;
 use chorus_wire::market::credits::Credits;
 use chorus_wire::market::job::{self as wire, JobResult, Outcome};
 use chorus_wire::{Code, Error, limits};
+use futures_util::future::join_all;
 use std::sync::Arc;
 
 /// How a job is to end.
@@ -149,8 +150,9 @@ pub(super) async fn sweep(hub: &Hub) -> Result<()> {
         if due.is_empty() {
             return Ok(());
         }
-        for id in due {
-            match end(hub, id, Ending::Expired).await {
+        // Together, so that they wait for one commit: whoever lets thousands end at once would hold up every other errand.
+        for ended in join_all(due.into_iter().map(|id| end(hub, id, Ending::Expired))).await {
+            match ended {
                 Ok(_) => {}
                 Err(error) if error.code == Code::JobClosed => {}
                 Err(error) => return Err(error),
