@@ -217,7 +217,35 @@ pub(super) async fn tail(tx: &Tx<'_>, after: i64, limit: usize) -> Result<Vec<En
         from log l left join principals p on p.id = l.actor left join principals r on r.id = l.subject
         where l.seq > $1 order by l.seq limit $2";
     let rows = tx.query(SQL, &[Param::Int(after), Param::Int(limit as i64)]).await?;
-    rows.into_iter().map(entry).collect()
+    let mut entries = Vec::with_capacity(rows.len());
+    for row in rows {
+        let (seq, at) = (row.int(0)?, Micros(row.int(5)?));
+        // What stood between was trimmed while this hub stood still.
+        if entries.is_empty() && after > 0 && seq > after + 1 {
+            entries.push(unread(seq - 1, at));
+        }
+        // Of a kind that only a newer hub knows: were it in the way, this one would tell its streams nothing any more.
+        entries.push(entry(row).unwrap_or_else(|_| unread(seq, at)));
+    }
+    Ok(entries)
+}
+
+/// Something that this hub did not read and no stream of its own hears. It may have said that something is over, and so it is to
+/// this hub what a notice is that it does not understand.
+fn unread(seq: i64, at: Micros) -> Entry {
+    Entry {
+        seq,
+        subject: HUB,
+        subject_name: "".into(),
+        kind: Kind::Notice,
+        actor: HUB,
+        actor_name: "".into(),
+        at,
+        body: "".into(),
+        via: None,
+        delivered_at: None,
+        accepted: false,
+    }
 }
 
 /// The place of the newest entry, whoever hears it.

@@ -177,3 +177,47 @@ async fn what_waits_at_one_hub_is_replayed_at_the_other() {
     assert_eq!(inbox.texts(1).await, ["one"]);
     eventually("it is delivered", async || sender.standing(&sent["trace_id"]).await["status"] == "delivered").await;
 }
+
+/// An entry that no hub wrote, in the order of all others, so many places after the last one.
+async fn entered(hub: &Hub, kind: &str, after: i64) {
+    let url = hub.settings.hub.database.as_ref().unwrap().expose();
+    let (other, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let sql = format!(
+        "begin; select pg_advisory_xact_lock(4842712);
+         update principals set key_hash = decode(repeat('00', 32), 'hex') where agent_id = 'carol@chorus';
+         insert into log (seq, subject, kind, actor, at, body)
+         select max(seq) + {after}, 0, '{kind}', 0, max(at) + 1, '{{}}' from log; commit"
+    );
+    other.batch_execute(&sql).await.unwrap();
+}
+
+/// D-94: one hub after the other is replaced, and the new ones write what the old ones never heard of.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_entry_that_only_a_newer_hub_knows_keeps_nobody_from_hearing_the_rest() {
+    let Some((hub, alice, bob)) = two().await else { return };
+    let (mut here, mut there) = (hub.at(0, &bob).inbox().await, hub.at(1, &bob).inbox().await);
+    for n in 0..2 {
+        entered(&hub, "of tomorrow", 1).await;
+        hub.at(n, &alice).says("bob@chorus", &format!("message {n}"), "delivered_sse").await;
+    }
+    assert_eq!(here.texts(2).await, ["message 0", "message 1"]);
+    assert_eq!(there.texts(2).await, ["message 0", "message 1"]);
+}
+
+/// D-81: a hub that stood still for longer than the log is kept has not read what is over.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_hub_can_no_longer_read_of_the_log_it_takes_for_over() {
+    let Some((hub, alice, _)) = two().await else { return };
+    let carol = hub.agent("carol").await;
+    for n in 0..2 {
+        assert_eq!(hub.at(n, &carol).get("/agent/messages").await.status, 200);
+    }
+    // Her key is taken back, and the notice of it is among what was trimmed.
+    entered(&hub, "activity", 3).await;
+    for n in 0..2 {
+        let carol = hub.at(n, &carol);
+        eventually("her key is dead", async || carol.get("/agent/messages").await.status == 401).await;
+    }
+    alice.says("alice@chorus", "and the log goes on", "queued").await;
+}
