@@ -2,8 +2,9 @@
 //! was refused may be sent again under its key (law 4, R-24, R-27).
 
 use crate::actors::PATIENCE;
-use crate::crash::{Heard, hear, history, join_with_key, reach, until};
-use crate::split::{Land, Machine, at, once};
+use crate::crash::{Heard, hear, history, join, join_with_key, reach, until};
+use crate::faults::Inbox;
+use crate::split::{Land, Machine, at, once, says};
 use chorus_client::Client;
 use chorus_wire::cursor::Cursor;
 use std::collections::BTreeSet;
@@ -64,22 +65,22 @@ async fn send(
     stop: Arc<AtomicBool>,
 ) -> Vec<String> {
     let (mut sent, mut unsure) = (Vec::new(), BTreeSet::new());
+    let mut pace = tokio::time::interval(PACE);
+    pace.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     while !stop.load(Ordering::SeqCst) {
         let text = format!("{name}-{:05}", sent.len());
         loop {
-            let answer =
-                once(&client, &name, "bob", &text, &text).await.expect("the hub answers, whatever it has lost");
+            pace.tick().await;
+            let answer = once(&client, &name, "bob", &text, &text).await.expect("a hub answers, whatever it has lost");
             if (200..300).contains(&answer.status) {
                 break;
             }
             assert_eq!(answer.status, 503, "{}", String::from_utf8_lossy(&answer.body));
             refused.fetch_add(1, Ordering::SeqCst);
             unsure.insert(text.clone());
-            tokio::time::sleep(PACE).await;
         }
         sent.push(text);
         count.send_modify(|count| *count += 1);
-        tokio::time::sleep(PACE).await;
     }
     for text in unsure {
         let again = once(&other, &name, "bob", &text, &text).await.unwrap();
@@ -98,6 +99,9 @@ async fn what_was_acknowledged_is_there_once_however_long_packets_vanish() {
     let Land { near, far, .. } = &land;
     let (bob, key) = join_with_key(near.url(), "bob").await;
     let streams = [listen(near, &key).await, listen(far, &key).await];
+    // On one connection that outlasts it all.
+    let (_, carol) = join_with_key(near.url(), "carol").await;
+    let mut quiet = Inbox::open(&far.hub, &carol);
     let stop = Arc::<AtomicBool>::default();
     let (mut here, mut there) =
         (Side::start([near, far], "near", &stop).await, Side::start([far, near], "far", &stop).await);
@@ -115,6 +119,8 @@ async fn what_was_acknowledged_is_there_once_however_long_packets_vanish() {
     far.bus.mend();
     there.goes_on().await;
     here.goes_on().await;
+    says(&join(near.url(), "dave").await, "dave", "carol", "still there").await;
+    quiet.until("still there");
     stop.store(true, Ordering::SeqCst);
     let mut sent = here.all().await;
     sent.extend(there.all().await);
