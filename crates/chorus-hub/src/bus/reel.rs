@@ -42,7 +42,9 @@ impl Mesh {
             self.wind(nats, None).await.map_err(|cause| format!("it needs JetStream (nats-server -js): {cause}"))?;
         while read.place < newest {
             match tokio::time::timeout(limits::BUS_WAIT, reel.next()).await {
-                Ok(next) => drop(self.read_on(&mut read, next?)),
+                Ok(next) => {
+                    self.read_on(&mut read, next?);
+                }
                 // The last of it was let go meanwhile.
                 Err(_) => break,
             }

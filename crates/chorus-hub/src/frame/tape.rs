@@ -101,7 +101,7 @@ pub(super) async fn emit(
     label: &Label,
     reach: &Reach,
 ) -> Result<Submitted, FrameError> {
-    let away = || FrameError::from(FrameCode::BusUnavailable);
+    let away = |cause: &str| FrameError { cause: Some(cause.into()), ..FrameCode::BusUnavailable.into() };
     let frames = hub.frames();
     let known = || frames.senders.known(sender, frame.frame_id, hub.clock().steady());
     // a repeated id is not emitted again, wherever it comes.
@@ -115,7 +115,7 @@ pub(super) async fn emit(
         }
         let travelling = Travelling::new(sender, frame, label, reach);
         let what = serde_json::to_vec(&travelling).map_err(chorus_wire::Error::internal)?;
-        at.place = mesh.tape_put(what.into()).await.map_err(|_| away())?;
+        at.place = mesh.tape_put(what.into()).await.map_err(|_| away("the shared memory did not take the frame"))?;
     }
     let taken = frames.rooms.joint.when(at, limits::BUS_COUNT, |_| {
         let mine = known();
@@ -125,13 +125,14 @@ pub(super) async fn emit(
         }
         mine
     });
-    let mine = taken.await.ok_or_else(away)?;
+    let mine = taken.await.ok_or_else(|| away("the frame did not come back from the shared memory"))?;
     let recipient_count = match mine.told {
         Some(told) => told,
         None => {
             let At { epoch, place } = frames.rooms.joint.taken();
             let question = Question::Reached { sender, id: frame.frame_id, epoch, place };
-            let answers = mesh.ask_all(question, reached).await.map_err(|_| away())?;
+            let answers = mesh.ask_all(question, reached).await;
+            let answers = answers.map_err(|_| away("another hub did not say how many it reached"))?;
             let count = mine.here + answers.iter().map(|(_, (here, _))| here).sum::<u64>();
             // as the first time, also where another hub has answered that.
             let told = answers.iter().find_map(|(_, (_, told))| *told);

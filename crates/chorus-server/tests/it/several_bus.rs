@@ -116,8 +116,9 @@ async fn a_hub_that_is_there_and_does_not_answer_is_left_out_of_no_count_and_no_
     let third = Third::join(&own, &hub, |name, _| dutiful(name)).await;
     let mut session = hub.at(1, &alice).opens("vim", "s1").await;
     let (here, frame) = (hub.at(0, &alice), alice.advisory("hello"));
-    here.submit("~alice", &frame).await.frame_refused(503, "bus-unavailable", None);
-    here.get("/handles/~alice/roster").await.frame_refused(503, "bus-unavailable", None);
+    let (submitted, roster) = tokio::join!(here.submit("~alice", &frame), here.get("/handles/~alice/roster"));
+    submitted.frame_refused(503, "bus-unavailable", None);
+    roster.frame_refused(503, "bus-unavailable", None);
     third.leaves().await;
     let id = frame["frame_id"].as_str().unwrap();
     for at in 0..2 {
