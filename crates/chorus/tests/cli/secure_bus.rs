@@ -3,17 +3,16 @@
 use crate::actors::{Hub, chorus, run};
 use crate::authority::{Authority, Signed};
 use crate::crash::{envelope, join, join_with_key};
-use crate::faults::{Inbox, eventually};
-use crate::servers::Servers;
+use crate::faults::{Inbox, eventually, frame};
+use crate::servers::{Servers, await_so, free};
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use chorus_client::http::Call;
 use nkeys::KeyPair;
 use serde_json::{Value, json};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 /// A NATS server with settings of its own.
 struct Bus {
@@ -24,7 +23,7 @@ struct Bus {
 
 impl Bus {
     fn start(folder: &Path, name: &str, settings: &str) -> Self {
-        let at = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let at = free();
         let config = folder.join(format!("{name}.conf"));
         let store = folder.join(name);
         let text = format!("listen: \"{at}\"\njetstream {{ store_dir: \"{}\" }}\n{settings}\n", store.display());
@@ -37,12 +36,8 @@ impl Bus {
     fn up(&mut self) {
         let mut server = Command::new("nats-server");
         server.arg("-c").arg(&self.config).stdout(Stdio::null()).stderr(Stdio::null());
-        let child = self.child.insert(server.spawn().unwrap());
-        let until = Instant::now() + crate::actors::PATIENCE;
-        while TcpStream::connect(self.at).is_err() {
-            assert!(child.try_wait().unwrap().is_none() && Instant::now() < until, "NATS did not start");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        self.child = Some(server.spawn().unwrap());
+        await_so("NATS starts", || TcpStream::connect(self.at).is_ok());
     }
 
     fn down(&mut self) {
@@ -65,7 +60,7 @@ fn encrypted(signed: &Signed, more: &str) -> String {
 }
 
 /// What a hub has to be allowed, as docs/operations.md has it.
-const ALLOWED: &str = "[\"chorus.>\", \"_INBOX.>\", \"$JS.API.>\", \"$JS.ACK.>\"]";
+const ALLOWED: &str = "[\"chorus.>\", \"_INBOX.>\", \"$JS.API.>\"]";
 
 fn user(name: &str, word: &str) -> String {
     let may = format!("permissions: {{ publish: {ALLOWED}, subscribe: {ALLOWED} }}");
@@ -122,7 +117,7 @@ impl Stage {
     }
 }
 
-/// A message and a frame go from one hub to the other.
+/// A message goes from one hub to the other, and a frame is taken for all of them.
 async fn hear_one_another(near: &Hub, far: &Hub, number: usize) {
     let (name, other) = (format!("alice{number}"), format!("bob{number}"));
     let (alice, (bob, key)) = (join(&near.url, &name).await, join_with_key(&far.url, &other).await);
@@ -133,6 +128,7 @@ async fn hear_one_another(near: &Hub, far: &Hub, number: usize) {
     })
     .await;
     inbox.until("hello");
+    eventually("a frame is taken", async || frame(&bob, &format!("~{other}"), "hello").await.0 == 200).await;
     assert_eq!(bob.ask(Call::get("/ready")).await.unwrap().status, 200);
 }
 
@@ -156,13 +152,16 @@ async fn hubs_meet_on_a_bus_that_is_encrypted_and_lets_in_whom_it_knows() {
         (&format!("tls://hidden-token@{at}"), &root, "does not know us"),
         (&format!("tls://hidden:hidden@{named}"), &root, "not valid for name"),
         (&format!("tls://hidden:hidden@{plain}"), &root, "no TLS"),
+        // Whoever names a root, or one encrypted server, is not led to talk in the clear by another.
+        (&format!("nats://hidden:hidden@{plain}"), &root, "no TLS"),
         (&good, &format!("{root}.none"), "--bus-root-cert"),
     ] {
         stage.is_refused(&["--bus", url, "--bus-root-cert", root], clue);
     }
     stage.is_refused(&["--bus", &good], "--bus-root-cert");
+    let nobody = free();
+    stage.is_refused(&["--bus", &format!("tls://hidden:hidden@{nobody},nats://{plain}")], "");
     // The first of them is not there; that one of them is encrypted holds for both.
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let several = format!("tls://hub:hidden%2Cword@{nobody},nats://{at}");
     let near = stage.hub("near", &["--bus", &several, "--bus-root-cert", &root]);
     let far = stage.hub("far", &["--bus", &good, "--bus-root-cert", &root]);
