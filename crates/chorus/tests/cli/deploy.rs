@@ -2,7 +2,8 @@
 
 use crate::actors::{Hub, Ongoing, PATIENCE};
 use crate::crash::{envelope, join, join_with_key};
-use crate::servers::{Servers, address, free, there};
+use crate::deploy_unit::shipped;
+use crate::servers::{Servers, address, await_so, free, there};
 use chorus_client::Client;
 use chorus_client::http::{Answer, Call};
 use chorus_wire::secret::Secret;
@@ -13,9 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
-
-const SHIPPED: &str = include_str!("../../../../deploy/nginx.conf");
+use std::time::Instant;
 
 pub struct Front {
     _nginx: Ongoing,
@@ -44,7 +43,7 @@ fn configured(folder: &Path, hubs: [SocketAddr; 3], at: SocketAddr, secure: Sock
     let there = folder.display();
     let own =
         ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(|what| format!("{what}_temp_path {there}/{what};"));
-    let mut text = SHIPPED.to_owned();
+    let mut text = shipped("nginx.conf");
     for (shipped, here) in [
         ("hub-a:3000", hubs[0].to_string()),
         ("hub-b:3000", hubs[1].to_string()),
@@ -75,11 +74,7 @@ impl Front {
         command.arg("-p").arg(&folder).arg("-c").arg(folder.join("nginx.conf"));
         command.arg("-g").arg(format!("daemon off; pid {}/pid;", folder.display()));
         let process = Ongoing::start(command);
-        let until = Instant::now() + PATIENCE;
-        while TcpStream::connect(at).is_err() {
-            assert!(Instant::now() < until, "nginx does not take its configuration");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        await_so("nginx takes its configuration", || TcpStream::connect(at).is_ok());
         Some(Self { _nginx: process, at, secure, folder })
     }
 
@@ -197,8 +192,8 @@ async fn nginx_passes_the_lines_of_a_callback_on_one_by_one_and_writes_no_secret
     }
     line.0.write_all(b"0\r\n\r\n").unwrap();
     line.until("\"events\":2");
+    await_so("it is written down", || front.log().contains("POST 200"));
     let log = front.log();
-    assert!(log.contains("POST 200"), "{log}");
     assert!(!log.contains(token) && !log.contains("/channels"), "{log}");
 }
 
@@ -267,7 +262,6 @@ async fn nginx_sends_only_those_again_that_a_hub_would_know_again() {
             assert!(answer.status < 300, "a hub that is gone is not noticed: {answer:?}");
             assert!(Instant::now() < until, "it was never met");
             answered += 1;
-            tokio::time::sleep(Duration::from_millis(100)).await;
         }
     };
     assert_eq!(ask(Call::get("/discover")).await.0.status, 200);

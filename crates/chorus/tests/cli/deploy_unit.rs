@@ -12,7 +12,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-fn shipped(name: &str) -> String {
+pub fn shipped(name: &str) -> String {
     std::fs::read_to_string(root().join("deploy").join(name)).unwrap()
 }
 
