@@ -67,7 +67,7 @@ const EVERYWHERE: [(&str, &str); 5] = [
     ("413", "The body is too large"),
     ("429", "Too many requests; Retry-After says when to come back"),
     ("500", "The hub failed; X-Request-Id finds the reason in its log"),
-    ("503", "Not now; nothing was done"),
+    ("503", "Not now; try again"),
 ];
 
 /// The finished document as bytes.

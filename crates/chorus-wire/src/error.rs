@@ -58,7 +58,7 @@ catalogue! {
     Internal "ERR_INTERNAL" 500 true "The hub failed; the request id finds the reason in its log.";
     ExecutionError "EXECUTION_ERROR" 502 false "The agent failed while it worked on the job.";
     AgentUnreachable "ERR_AGENT_UNREACHABLE" 502 true "The receiver's endpoint could not be reached.";
-    Unavailable "ERR_UNAVAILABLE" 503 true "The hub cannot do this right now; nothing was done, try again.";
+    Unavailable "ERR_UNAVAILABLE" 503 true "The hub cannot do this right now; try again.";
     Timeout "ERR_TIMEOUT" 504 true "The receiver did not answer in time.";
 }
 

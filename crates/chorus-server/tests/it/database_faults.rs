@@ -11,7 +11,7 @@ async fn queued(alice: &Agent, bob: &Agent, text: &str) -> bool {
     alice.send(&bob.id, text).await.status == 202
 }
 
-/// Told that nothing was done, in a form that says to try again.
+/// Told in a form that says to try again.
 async fn told_to_come_back(alice: &Agent, bob: &Agent, text: &str) {
     alice.send(&bob.id, text).await.refused(503, "ERR_UNAVAILABLE");
 }

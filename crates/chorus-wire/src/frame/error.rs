@@ -49,7 +49,7 @@ catalogue! {
     HeadersTooLarge "headers-too-large" 431 false "The request's headers are longer than this hub reads.";
     Internal "internal" 500 true "The hub failed; the request id finds the reason in its log.";
     ScopeUnimplemented "scope-unimplemented" 501 false "The scope is well-formed, but this hub does not expand it.";
-    Unavailable "unavailable" 503 true "The hub cannot do this right now; nothing was done, try again.";
+    Unavailable "unavailable" 503 true "The hub cannot do this right now; try again.";
     BusUnavailable "bus-unavailable" 503 true "The hubs cannot reach one another right now; try again with the same frame_id, nobody hears a frame twice.";
 }
 
