@@ -89,10 +89,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let hub = Hub::open(chorus_hub::Options::at(dir.path())).await.unwrap();
         assert!(Limiter::per_minute(0, &hub).is_none());
-        assert_eq!(
-            Limiter::per_minute(3, &hub).unwrap().spend(Caller::Agent(1)).await,
-            Ok(Budget { quota: 3, left: 2 })
-        );
+        let limiter = Limiter::per_minute(3, &hub).unwrap();
+        assert_eq!(limiter.spend(Caller::Agent(1)).await.unwrap(), Budget { quota: 3, left: 2 });
     }
 
     #[test]
