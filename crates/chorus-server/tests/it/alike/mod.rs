@@ -98,3 +98,27 @@ async fn no_byte_differs_between_one_hub_and_two() {
     let (one, other) = (told(Hub::sqlite(|_| ()).await, true).await, told(hub, true).await);
     alike(&one, &other, "two hubs");
 }
+
+/// What a caller is told of its budget, until there is none left and after it has come back.
+async fn limited(hub: Hub) -> Tale {
+    let mut tale = Tale::at(hub);
+    let pat = envelope::agent(&mut tale, "pat@chorus").await;
+    for key in [pat.as_str(), ""] {
+        for _ in 0..9 {
+            tale.get(key, "/agents/pat@chorus").await;
+        }
+    }
+    tale.hub.advance(std::time::Duration::from_secs(60));
+    tale.get(&pat, "/agents/pat@chorus").await.is(200);
+    tale
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg(feature = "cluster")]
+async fn a_budget_is_told_by_two_hubs_as_by_one() {
+    let few = |set: &mut chorus_server::Settings| set.rate_limit = 6;
+    let Some(hub) = Hub::cluster(few).await else { return };
+    let (one, other) = (limited(Hub::sqlite(few).await).await, limited(hub).await);
+    assert!(one.asked.iter().any(|(_, _, status)| *status == 429));
+    alike(&one, &other, "two hubs");
+}
