@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 pub struct Front {
-    _nginx: Ongoing,
+    nginx: Ongoing,
     pub at: SocketAddr,
     pub secure: SocketAddr,
     folder: PathBuf,
@@ -62,6 +62,14 @@ fn configured(folder: &Path, hubs: [SocketAddr; 3], at: SocketAddr, secure: Sock
     text
 }
 
+/// Its workers go on if it is killed.
+impl Drop for Front {
+    fn drop(&mut self) {
+        self.nginx.signal("TERM");
+        self.nginx.await_end();
+    }
+}
+
 impl Front {
     pub fn start(servers: &Servers, hubs: [SocketAddr; 3]) -> Option<Self> {
         let program = nginx()?;
@@ -75,7 +83,7 @@ impl Front {
         command.arg("-g").arg(format!("daemon off; pid {}/pid;", folder.display()));
         let process = Ongoing::start(command);
         await_so("nginx takes its configuration", || TcpStream::connect(at).is_ok());
-        Some(Self { _nginx: process, at, secure, folder })
+        Some(Self { nginx: process, at, secure, folder })
     }
 
     fn url(&self) -> String {
