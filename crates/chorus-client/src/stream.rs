@@ -27,6 +27,8 @@ pub struct Stream {
     failures: u32,
     retry: Duration,
     not_before: Option<Instant>,
+    /// Why the hub is about to close, where it said so.
+    farewell: Option<String>,
 }
 
 struct Open {
@@ -58,6 +60,7 @@ impl Client {
             failures: 0,
             retry: Duration::ZERO,
             not_before: None,
+            farewell: None,
         }
     }
 }
@@ -89,7 +92,7 @@ impl Stream {
                         }
                         self.ready.extend(events);
                     }
-                    Ok(Ok(None)) => self.lost("the hub closed the stream"),
+                    Ok(Ok(None)) => self.closed(),
                     Ok(Err(error)) => {
                         let why = self.client.broken(&error).to_string();
                         self.lost(&why);
@@ -107,6 +110,12 @@ impl Stream {
         if let Some(retry) = event.retry {
             self.retry = Duration::from_millis(retry).min(limits::PATIENCE);
         }
+        // It is about the connection, and nothing that anybody said.
+        if event.name == "closing" {
+            let said: serde_json::Value = serde_json::from_str(&event.data).unwrap_or_default();
+            self.farewell = said["reason"].as_str().map(str::to_owned);
+            return None;
+        }
         let cursor = event.id.as_deref().and_then(|id| id.parse::<Cursor>().ok());
         // These say where the stream goes on, which is no repeat of what came at that place.
         let about_the_stream = matches!(event.name.as_str(), "connected" | "resume-gap");
@@ -120,8 +129,15 @@ impl Stream {
         Some(Event { name: event.name, cursor, data: event.data })
     }
 
+    fn closed(&mut self) {
+        match self.farewell.take() {
+            Some(reason) => self.lost(&format!("the hub closed the stream ({})", reason.escape_debug())),
+            None => self.lost("the hub closed the stream"),
+        }
+    }
+
     fn lost(&mut self, why: &str) {
-        self.open = None;
+        (self.open, self.farewell) = (None, None);
         self.failures += 1;
         let asked = self.retry + backoff::jitter(self.retry) / 2;
         let wait = self.client.backoff.wait(self.failures).max(asked);

@@ -72,6 +72,22 @@ async fn a_stream_cut_at_any_byte_goes_on_without_gap_or_repeat() {
     }
 }
 
+// It is about the connection: when to come back, and nothing that anybody said.
+#[tokio::test]
+async fn a_farewell_is_heeded_and_not_handed_out() {
+    let farewell = "event: closing\nretry: 1\ndata: {\"reason\":\"shutting_down\"}\n\n";
+    let first = format!("{}{}{farewell}", connected(), message(1));
+    let second = format!("{}{}", connected(), message(2));
+    let hub = Scripted::start(vec![Answer::events(&first, 64), Answer::events(&second, 64).hanging()]).await;
+    let mut stream = client(&hub).stream("/agent/inbox", None);
+    let mut names = Vec::new();
+    while names.len() < 4 {
+        let event = tokio::time::timeout(Duration::from_secs(20), stream.next()).await.expect("the stream hangs");
+        names.push(event.unwrap().name);
+    }
+    assert_eq!(names, ["connected", "message", "connected", "message"]);
+}
+
 // A hub that replays too much is not believed.
 #[tokio::test]
 async fn what_was_heard_is_not_handed_out_again() {
