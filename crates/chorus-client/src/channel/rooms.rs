@@ -6,6 +6,7 @@ use crate::{Client, Result, limits};
 use chorus_wire::channel::artifact::{ArtifactText, Shelf};
 use chorus_wire::channel::room::{Channel, Deleted, Member, Removed};
 use chorus_wire::channel::row::Row;
+use chorus_wire::channel::standing::Standing;
 use chorus_wire::cursor::Cursor;
 use chorus_wire::secret::Secret;
 use serde_json::{Value, json};
@@ -93,6 +94,12 @@ impl Room {
 
     pub async fn remove(&self, name: &str) -> Result<Removed> {
         self.client.data(Call::delete(format!("{}/members/{}", self.path, segment(name)))).await
+    }
+
+    /// A callback of this member's own; the one before stops working at once.
+    pub async fn callback(&self, name: &str) -> Result<Standing> {
+        let path = format!("{}/members/{}/callback", self.path, segment(name));
+        self.client.data(Call::post(path, "{}".to_owned())).await
     }
 
     /// Says something in the room: once, also over a connection that breaks.

@@ -99,6 +99,26 @@ fn a_connection_string_is_kept_rotated_and_revoked() {
     assert_ne!(bob.json(&["connection"])[0]["connection_string"], rotated[0]["connection_string"]);
 }
 
+//
+#[test]
+fn a_standing_callback_speaks_in_the_room_until_another_takes_its_place() {
+    let scene = Scene::open();
+    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
+    let id = room(&alice, "ops");
+    alice.run(&["channel", "add", &id, "bob@chorus"]).ok();
+    let first = bob.run(&["channel", "callback", "ops", "bob"]).ok().out;
+    assert!(first.starts_with(&format!("{}/channels/{id}/inbox/tok_", scene.hub.url)), "{first}");
+    bob.fed(&["say", "nobody asked", "--callback", "-"], &first).ok();
+    let second = alice.json(&["channel", "callback", &id, "bob"]).remove(0);
+    let second = second["callback"].as_str().unwrap();
+    assert_ne!(second, first.trim());
+    assert_eq!(bob.fed(&["say", "too late", "--callback", "-"], &first).code, 4);
+    bob.fed(&["say", "once more", "--callback", "-"], second).ok();
+    assert_eq!(contents(&alice.json(&["channel", "history", &id])), ["nobody asked", "once more"]);
+    assert_eq!(bob.run(&["channel", "callback", &id, "alice"]).code, 4, "an owner speaks with its key");
+    assert_eq!(bob.run(&["channel", "callback", &id, "nobody"]).code, 4);
+}
+
 #[cfg(unix)]
 #[test]
 fn what_is_secret_is_for_its_owners_eyes_only() {

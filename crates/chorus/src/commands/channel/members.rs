@@ -6,6 +6,7 @@ use crate::{cli::Common, fail::Fail, out};
 use chorus_client::Client;
 use chorus_client::channel::Guest;
 use chorus_wire::secret::Secret;
+use serde_json::json;
 
 #[derive(Debug, clap::Args)]
 pub struct Add {
@@ -40,5 +41,13 @@ pub async fn add(common: &Common, client: &Client, args: Add) -> Result<(), Fail
 pub async fn remove(common: &Common, client: &Client, channel: &str, name: &str) -> Result<(), Fail> {
     let removed = find(client, channel).await?.remove(name).await?;
     out::say(common.json, &removed, || format!("{} is out of the room", out::harmless(removed.name.as_str())));
+    Ok(())
+}
+
+/// shown once, and only because it was asked for.
+pub async fn callback(common: &Common, client: &Client, channel: &str, name: &str) -> Result<(), Fail> {
+    let standing = find(client, channel).await?.callback(name).await?;
+    let url = standing.callback.expose();
+    out::say(common.json, &json!({ "callback": url }), || url.to_owned());
     Ok(())
 }

@@ -55,6 +55,8 @@ enum Verb {
     Add(Box<members::Add>),
     /// Put a member out, or leave; its callbacks and tools stop working at once
     Remove { channel: String, name: String },
+    /// Print a URL by which a member speaks without being asked; the one before stops working at once
+    Callback { channel: String, name: String },
     /// Say something; - reads it from standard input
     Post {
         channel: String,
@@ -97,6 +99,7 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
         Verb::Delete { channel, yes } => rooms::delete(common, &client, &channel, yes).await,
         Verb::Add(add) => members::add(common, &client, *add).await,
         Verb::Remove { channel, name } => members::remove(common, &client, &channel, &name).await,
+        Verb::Callback { channel, name } => members::callback(common, &client, &channel, &name).await,
         Verb::Post { channel, text } => talk::post(common, &client, &channel, &text).await,
         Verb::Tail(tail) => talk::tail(common, &client, tail).await,
         Verb::History { channel, since, limit } => talk::history(common, &client, &channel, since, limit).await,
