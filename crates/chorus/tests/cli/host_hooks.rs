@@ -99,6 +99,26 @@ fn a_message_cannot_pass_for_anything_but_a_message() {
     assert!(shown.len() < 9_000 && shown.contains("and 4 earlier"), "{} characters", shown.len());
 }
 
+// SKL-16: its sender hears that it arrived, so all of it has to be there to read.
+#[test]
+fn a_message_that_is_too_long_to_tell_says_where_the_whole_of_it_is() {
+    let scene = Scene::open();
+    let (alice, bob) = (with_hooks(&scene, "alice"), scene.agent("bob"));
+    bob.run(&["send", "alice@chorus", "short"]).ok();
+    bob.run(&["send", "alice@chorus", &format!("{}, the end", "long ".repeat(400))]).ok();
+    let shown = context(&hook(&alice, "SessionStart", &turn("s1")));
+    assert!(!shown.contains("the end"), "{shown}");
+    let wholes: Vec<&str> = shown.lines().filter(|line| line.contains("the whole of it")).collect();
+    assert_eq!(wholes.len(), 1, "only where something is missing: {shown}");
+    let (_, command) = wholes[0].split_once("or: chorus ").unwrap();
+    let words: Vec<&str> = command.trim_end_matches(')').split(' ').collect();
+    assert!(alice.run(&words).ok().out.contains("the end"), "{command}");
+    let (_, since) = wholes[0].split_once("since ").unwrap();
+    let since: u64 = since.split(',').next().unwrap().parse().unwrap();
+    let rows = alice.json(&["history", "--remote", "--since", &since.to_string()]);
+    assert!(rows[0]["envelope"]["original_text"].as_str().unwrap().ends_with("the end"), "{rows:?}");
+}
+
 #[test]
 fn frames_of_other_sessions_are_shown_once_to_each_session_and_never_its_own() {
     let scene = Scene::open();

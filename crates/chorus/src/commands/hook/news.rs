@@ -80,7 +80,11 @@ impl News {
             if appended != Appended::SameTurn
                 && let Ok(envelope) = Envelope::parse(line.envelope.get())
             {
-                self.mail.push(Letter { trace_id, text: letter(&line.ts, &envelope) });
+                let mut text = letter(&line.ts, &envelope);
+                if is_cut(&envelope) {
+                    text += &whole(row.id, &line.ts);
+                }
+                self.mail.push(Letter { trace_id, text });
             }
         }
         Ok(())
@@ -147,6 +151,17 @@ fn letter(ts: &str, envelope: &Envelope) -> String {
     let text = plain(&cut(envelope.original_text()));
     let context = envelope.cultural_context().map(|context| format!("\n    ({})", plain(&cut(context))));
     format!("- {} {sender} ({culture}): {text}{}", out::seconds(ts), context.unwrap_or_default())
+}
+
+fn is_cut(envelope: &Envelope) -> bool {
+    let long = |text: &str| text.chars().nth(TEXT_CHARS).is_some();
+    long(envelope.original_text()) || envelope.cultural_context().is_some_and(long)
+}
+
+/// Its sender hears that it arrived, so whoever reads on must find the rest (SKL-16).
+fn whole(id: u64, ts: &str) -> String {
+    let before = id.saturating_sub(1);
+    format!("\n    (the whole of it: chorus_history with since {before}, limit 1; or: chorus history --since {ts})")
 }
 
 fn cut(text: &str) -> String {
