@@ -317,6 +317,9 @@ pub const PEER_SILENT: Duration = Duration::from_secs(2);
 /// How long a number of sessions, or a list of them, waits for a hub that is there and does not answer: far longer than
 /// [`PEER_SILENT`], so that one that hangs is gone by then and one that is only busy is counted (D-93).
 pub const BUS_COUNT: Duration = Duration::from_secs(10);
+/// How long a frame waits to be taken by the memory that hubs share: a busy server takes seconds, and while servers choose who
+/// has it, whoever sends may as well be told to try again.
+pub const BUS_PUT: Duration = Duration::from_secs(4);
 /// Questions of other hubs that wait here to be answered; beyond it they are told at once that there is no answer yet.
 pub const BUS_ANSWERS: usize = 4_096;
 /// Places or agents that hubs say to one another in one piece: at most half of the megabyte that NATS takes.

@@ -8,6 +8,7 @@ use chorus_wire::{limits, secret::Secret};
 use futures_util::StreamExt;
 use std::time::Duration;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 /// How often the connection is tried; three that nobody answered end it.
 const PING: Duration = Duration::from_secs(1);
@@ -190,13 +191,20 @@ impl Nats {
         if !self.is_up() {
             return Err(Silence::Late);
         }
-        let putting = async {
-            let receipt = self.context.publish(self.place("frames"), what).await.map_err(drop)?;
+        let mut context = self.context.clone();
+        context.set_timeout(limits::BUS_PUT);
+        let mut putting = std::pin::pin!(async {
+            let receipt = context.publish(self.place("frames"), what).await.map_err(drop)?;
             receipt.await.map_err(drop)
-        };
-        match tokio::time::timeout(limits::BUS_WAIT, putting).await {
-            Ok(Ok(receipt)) => Ok(receipt.sequence),
-            Ok(Err(())) | Err(_) => Err(Silence::Late),
+        });
+        let until = Instant::now() + limits::BUS_PUT;
+        loop {
+            match tokio::time::timeout(limits::BUS_WAIT, &mut putting).await {
+                Ok(Ok(receipt)) => return Ok(receipt.sequence),
+                // A server that is busy is waited for, and one that is lost is not.
+                Err(_) if self.is_up() && Instant::now() < until => {}
+                Ok(Err(())) | Err(_) => return Err(Silence::Late),
+            }
         }
     }
 }
