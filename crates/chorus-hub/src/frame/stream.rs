@@ -6,8 +6,9 @@ use crate::Hub;
 use crate::delivery::Next;
 use bytes::Bytes;
 use chorus_wire::cursor::Cursor;
-use chorus_wire::sse;
+use chorus_wire::{limits, sse};
 use std::future::poll_fn;
+use std::task::{Context, Poll};
 
 /// Dropping it is leaving.
 pub(crate) struct Subscription {
@@ -33,12 +34,24 @@ impl Subscription {
         if let Some(opening) = self.opening.take() {
             return Next::Events(opening);
         }
-        let Joined { room, session, .. } = &self.joined;
-        match poll_fn(|context| room.poll(session, context)).await {
-            Taken::Events(events) => Next::Events(vec![events]),
-            Taken::Gap(floor) => Next::Events(vec![gap(floor)]),
-            Taken::Ended(why) => Next::Ended(why),
+        loop {
+            match poll_fn(|context| self.poll(context)).await {
+                Some(Taken::Events(events)) => return Next::Events(vec![events]),
+                Some(Taken::Gap(floor)) => return Next::Events(vec![gap(floor)]),
+                Some(Taken::Ended(why)) => return Next::Ended(why),
+                None => tokio::time::sleep(limits::TAIL_EVERY).await,
+            }
         }
+    }
+
+    /// D-81: a hub that cannot read the log does not know whose key was taken back elsewhere. Until it does it tells nobody
+    /// anything; what is said meanwhile stays in the ring.
+    fn poll(&self, context: &Context<'_>) -> Poll<Option<Taken>> {
+        let Joined { room, session, .. } = &self.joined;
+        if self.hub.bus().is_current() {
+            return room.poll(session, context).map(Some);
+        }
+        Poll::Ready(session.ending.get().map(|why| Taken::Ended(*why)))
     }
 }
 

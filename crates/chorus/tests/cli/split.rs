@@ -6,6 +6,7 @@ use crate::crash::{envelope, join, join_with_key};
 use crate::faults::{Inbox, eventually, frame, frame_named};
 use crate::network::{Net, Network, Wire};
 use crate::servers::{Nats, Servers};
+use crate::split_bus::rotate;
 use chorus_client::Client;
 use chorus_client::http::{Answer, Call};
 use serde_json::{Value, json};
@@ -155,6 +156,37 @@ async fn a_hub_that_loses_only_the_database_refuses_and_keeps_its_streams() {
     inbox.until(sent.last().unwrap());
     assert_eq!(inbox.said(), sent);
     eventually("it is ready", async || status(&bob, "/ready").await == 200).await;
+}
+
+/// D-81: a hub that cannot know whose key was taken back tells nobody anything until it does.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_taken_back_hears_no_frame_at_a_hub_without_the_database() {
+    let Some(land) = Land::settle() else { return };
+    let Land { near, far, .. } = &land;
+    let mut keys = Vec::new();
+    let mut sessions = Vec::new();
+    for name in ["bob", "carol"] {
+        let (client, key) = join_with_key(near.url(), name).await;
+        let path = format!("/handles/~{name}/stream?instrument=cc-editor&session=s2");
+        let mut session = Inbox::open_at(&far.hub, &key, &path);
+        assert_eq!(frame(&client, &format!("~{name}"), "before").await, (200, json!(1)));
+        session.until("before");
+        sessions.push(session);
+        keys.push(key);
+    }
+    far.database.cut();
+    let (bob, carol) = (rotate(near, "bob", &keys[0]).await, at(near, &keys[1]));
+    eventually("the far hub trusts nothing", async || status(&at(far, &keys[0]), "/agent/messages").await == 503).await;
+    for number in 0..3 {
+        frame(&bob, "~bob", &format!("secret {number}")).await;
+        frame(&carol, "~carol", &format!("later {number}")).await;
+    }
+    far.database.mend();
+    sessions[0].until("key_rotated");
+    assert_eq!(sessions[0].said(), ["before"]);
+    // Whose key is good has missed nothing.
+    sessions[1].until("later 2");
+    assert_eq!(sessions[1].said(), ["before", "later 0", "later 1", "later 2"]);
 }
 
 /// D-80, D-82
