@@ -213,8 +213,6 @@ pub const JOB_DATA_OCTETS: usize = 56_000;
 pub const JOB_DEADLINE: Duration = Duration::from_secs(600);
 /// The longest deadline a job may ask for; its credits are held until then.
 pub const JOB_DEADLINE_MOST: Duration = Duration::from_secs(7 * 24 * 3600);
-/// D-96: a job with less time than this says nothing about a worker that did not end it: to ask for one costs nothing.
-pub const JOB_JUDGED: Duration = Duration::from_secs(60);
 /// Rows of one page of jobs.
 pub const JOBS_PAGE: usize = 200;
 /// Postings of one page of the ledger.

@@ -189,7 +189,8 @@ async fn close(txn: &mut Txn<'_>, job: Job, ending: Ending) -> Result<Job> {
         Ending::Expired => {
             ledger::release(txn, named, job.payer).await?;
             end = End { paid: Some(Credits::ZERO), error: Some("no result came before the deadline".into()), ..end };
-            had_time(&job).then_some(false)
+            // R-62, D-96: a job that was never handed over says nothing about its worker.
+            (job.state == State::Dispatched).then_some(false)
         }
     };
     // what was hired at home earns nothing, wherever its agents belong by now.
@@ -202,11 +203,6 @@ async fn close(txn: &mut Txn<'_>, job: Job, ending: Ending) -> Result<Job> {
     let job = Job { state: to, end: Some(end), ..job };
     tell(txn, &job).await?;
     Ok(job)
-}
-
-/// Whether a deadline that has passed says something about the worker: it had the job, and time for it (R-62, D-96).
-fn had_time(job: &Job) -> bool {
-    job.state == State::Dispatched && job.requested_at.plus(limits::JOB_JUDGED) <= job.deadline
 }
 
 /// The orchestrator hears of it on its inbox and at its callback; the worker, when it was taken from it.
