@@ -4,7 +4,7 @@
 use chorus_hub::{Hub, ops};
 use std::ffi::OsStr;
 use std::io;
-use std::os::linux::net::SocketAddrExt;
+#[cfg(target_os = "linux")]
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
@@ -35,11 +35,15 @@ fn tell(word: &str) {
     }
 }
 
-/// An `@` in front stands for the byte 0 of a name that is in no directory.
 fn send(socket: &OsStr, word: &str) -> io::Result<()> {
-    let to = match socket.as_bytes() {
-        [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
-        _ => SocketAddr::from_pathname(socket)?,
-    };
-    UnixDatagram::unbound()?.send_to_addr(word.as_bytes(), &to).map(drop)
+    UnixDatagram::unbound()?.send_to_addr(word.as_bytes(), &address(socket)?).map(drop)
+}
+
+/// An `@` in front stands for the byte 0 of a name that is in no directory, which only Linux has.
+fn address(socket: &OsStr) -> io::Result<SocketAddr> {
+    #[cfg(target_os = "linux")]
+    if let [b'@', name @ ..] = socket.as_bytes() {
+        return std::os::linux::net::SocketAddrExt::from_abstract_name(name);
+    }
+    SocketAddr::from_pathname(socket)
 }
