@@ -146,7 +146,10 @@ impl Hub {
             opened,
             ready: Mutex::default(),
         }));
-        hub.join().await?;
+        if let Err(refused) = hub.join().await {
+            hub.close().await;
+            return Err(refused);
+        }
         ops::maintenance::recover(&hub).await.map_err(refused)?;
         ops::maintenance::start(&hub);
         Ok(hub)

@@ -1,7 +1,7 @@
 //! What the bus needs of this hub: how it forgets, hears and answers what other hubs say.
 
 use crate::Hub;
-use crate::bus::{Behind, Question};
+use crate::bus::{Alike, Behind, Question};
 use crate::delivery::Ending;
 use crate::frame;
 use crate::identity::budget::Budgets;
@@ -68,6 +68,11 @@ impl<F: Fn() -> Option<Hub> + Send + Sync> Behind for Joined<F> {
 
     fn sessions_of(&self, principal: i64) -> u32 {
         (self.0)().map_or(0, |hub| hub.frames().sessions_of(principal) as u32)
+    }
+
+    fn alike(&self) -> Alike {
+        let Some(hub) = (self.0)() else { return Alike::default() };
+        Alike { host_name: hub.options().host_name.clone(), seal: hub.seal().mark() }
     }
 
     fn budgets(&self) -> Option<Arc<Budgets>> {

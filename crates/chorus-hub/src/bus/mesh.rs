@@ -6,7 +6,7 @@ mod presence;
 mod spends;
 
 use super::nats::{Ear, Heard, Nats, Silence};
-use super::words::{Ask, HubId, Question, Said, pack, unpack};
+use super::words::{Alike, Ask, HubId, Question, Said, pack, unpack};
 use super::{Behind, Local, peers};
 use bytes::Bytes;
 use chorus_wire::{limits, secret::Secret};
@@ -106,6 +106,19 @@ impl Mesh {
             self.run(Self::tell_spends, budgets);
         }
         self.greet().await;
+        self.compare().await
+    }
+
+    /// D-87: a hub that could not read what those beside it write does not begin to write.
+    async fn compare(&self) -> Result<(), String> {
+        let mine = self.behind().map(Behind::alike).unwrap_or_default();
+        for hub in self.peers.all() {
+            // One that is too old to know the question says nothing, and is believed to be alike.
+            let answer = self.ask(hub, pack(&Ask::Alike)).await.unwrap_or_default();
+            if let Some(setting) = unpack::<Alike>(&answer).and_then(|theirs| mine.unlike(&theirs)) {
+                return Err(format!("a hub that is already running on this database has another {setting}"));
+            }
+        }
         Ok(())
     }
 
@@ -302,6 +315,10 @@ impl Mesh {
             Some(Ask::Heard(after)) => {
                 let page = self.behind().map(|behind| behind.all_heard(after, limits::BUS_PIECE)).unwrap_or_default();
                 self.answer(&heard, pack(&page)).await;
+            }
+            Some(Ask::Alike) => {
+                let alike = self.behind().map(Behind::alike).unwrap_or_default();
+                self.answer(&heard, pack(&alike)).await;
             }
             Some(Ask::Spend(spends)) => self.answer(&heard, pack(&self.judge(&spends))).await,
             // Those wait, and nobody else for them.

@@ -12,7 +12,7 @@ pub use access::BusFiles;
 pub(crate) use local::Local;
 pub(crate) use mesh::Mesh;
 pub(crate) use nats::Silence;
-pub(crate) use words::{Question, Spend, Verdict};
+pub(crate) use words::{Alike, Question, Spend, Verdict};
 
 use crate::delivery::{Ending, Queue};
 use crate::identity::budget::Budgets;
@@ -78,6 +78,7 @@ pub(crate) trait Behind: Send + Sync {
     /// Agents after this one that this hub has heard, and how many microseconds ago; below zero for one that refused a job.
     fn all_heard(&self, after: i64, most: usize) -> Vec<(i64, i64)>;
     fn sessions_of(&self, principal: i64) -> u32;
+    fn alike(&self) -> Alike;
     /// What callers of this hub have left; nothing when it is closing.
     fn budgets(&self) -> Option<Arc<Budgets>>;
     fn answer(&self, question: Question) -> BoxFuture<'_, Bytes>;

@@ -49,8 +49,29 @@ pub(super) enum Ask {
     Spend(Vec<Spend>),
     /// Which agents has your hub heard, or been refused by, after this one? As in [`News`].
     Heard(i64),
+    /// What must be the same at all hubs, as your hub has it? An [`Alike`].
+    Alike,
     /// A question that a room of the hub answers.
     Room(Question),
+}
+
+/// What must be the same at all hubs of a database, or what one writes another cannot read (D-87).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Alike {
+    pub host_name: String,
+    /// A mark of the key that seals, which tells nothing else of it.
+    pub seal: u64,
+}
+
+impl Alike {
+    /// The setting in which the two differ.
+    pub(super) fn unlike(&self, other: &Self) -> Option<&'static str> {
+        if self.seal != other.seal {
+            return Some("--seal-key-file");
+        }
+        (self.host_name != other.host_name).then_some("--host-name")
+    }
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]

@@ -5,6 +5,7 @@ use crate::{Hub, Result};
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use chorus_wire::{Error, secret::Secret};
+use sha2::{Digest, Sha256};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -16,7 +17,10 @@ const PURPOSE: &[u8] = b"chorus channel 1";
 const NONCE: usize = 24;
 
 /// The key. It does not print.
-pub(crate) struct Seal(XChaCha20Poly1305);
+pub(crate) struct Seal {
+    cipher: XChaCha20Poly1305,
+    mark: u64,
+}
 
 impl Seal {
     /// Reads the key, or makes one where the hub keeps its own. One that was named must be there: a hub that made up another
@@ -40,7 +44,14 @@ impl Seal {
     }
 
     fn of(key: &[u8; 32]) -> Self {
-        Self(XChaCha20Poly1305::new(&(*key).into()))
+        let mark = Sha256::new().chain_update(b"chorus seal mark").chain_update(key).finalize();
+        let mark = mark.iter().take(8).fold(0, |mark, byte| mark << 8 | u64::from(*byte));
+        Self { cipher: XChaCha20Poly1305::new(&(*key).into()), mark }
+    }
+
+    /// By which two hubs see whether they have the same key, without saying it.
+    pub fn mark(&self) -> u64 {
+        self.mark
     }
 
     fn parse(text: &str) -> Option<Self> {
@@ -57,13 +68,13 @@ impl Seal {
 
     fn close(&self, text: &str) -> Option<Vec<u8>> {
         let nonce: [u8; NONCE] = rand::random();
-        let sealed = self.0.encrypt(&XNonce::from(nonce), Payload { msg: text.as_bytes(), aad: PURPOSE }).ok()?;
+        let sealed = self.cipher.encrypt(&XNonce::from(nonce), Payload { msg: text.as_bytes(), aad: PURPOSE }).ok()?;
         Some([&nonce[..], &sealed].concat())
     }
 
     fn open(&self, sealed: &[u8]) -> Option<Secret> {
         let (nonce, sealed) = sealed.split_first_chunk::<NONCE>()?;
-        let text = self.0.decrypt(&XNonce::from(*nonce), Payload { msg: sealed, aad: PURPOSE }).ok()?;
+        let text = self.cipher.decrypt(&XNonce::from(*nonce), Payload { msg: sealed, aad: PURPOSE }).ok()?;
         String::from_utf8(text).ok().map(Secret::new)
     }
 }

@@ -32,6 +32,26 @@ async fn what_is_sent_at_either_hub_is_heard_at_each_in_one_order() {
     assert_eq!(there.texts(80).await, kept);
 }
 
+/// D-87
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hub_with_another_seal_key_or_host_name_is_refused_and_soon_forgotten() {
+    let Some((mut hub, ..)) = two().await else { return };
+    let elsewhere = tempfile::tempdir().unwrap();
+    let key = elsewhere.path().join("another.key");
+    std::fs::write(&key, "6".repeat(64)).unwrap();
+    let (seal, host) = (hub.settings.hub.seal_key_file.clone(), hub.settings.hub.host_name.clone());
+    for (setting, key, name) in
+        [("--seal-key-file", Some(key), host.clone()), ("--host-name", seal.clone(), "another".to_owned())]
+    {
+        (hub.settings.hub.seal_key_file, hub.settings.hub.host_name) = (key, name);
+        let refusal = hub.second_elsewhere().await.err().expect("it is refused");
+        assert!(refusal.contains(setting) && !refusal.contains("6666"), "{refusal}");
+        hub.know(1).await;
+    }
+    (hub.settings.hub.seal_key_file, hub.settings.hub.host_name) = (seal, host);
+    hub.second_elsewhere().await.expect("one that is alike is taken").stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_at_one_hub_is_a_delivery_and_a_presence_at_the_other_until_it_closes() {
     let Some((hub, alice, bob)) = two().await else { return };
