@@ -43,7 +43,7 @@ fn send(socket: &OsStr, word: &str) -> io::Result<()> {
 fn address(socket: &OsStr) -> io::Result<SocketAddr> {
     #[cfg(target_os = "linux")]
     if let [b'@', name @ ..] = socket.as_bytes() {
-        return std::os::linux::net::SocketAddrExt::from_abstract_name(name);
+        return <SocketAddr as std::os::linux::net::SocketAddrExt>::from_abstract_name(name);
     }
     SocketAddr::from_pathname(socket)
 }
