@@ -10,6 +10,7 @@ mod envelope_faults;
 mod envelope_round;
 mod examples;
 mod json;
+mod market_job;
 mod market_skill;
 mod names;
 mod reader;
