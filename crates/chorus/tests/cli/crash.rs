@@ -102,20 +102,24 @@ pub fn judge(ledger: &Ledger, history: &BTreeMap<u64, String>) {
     }
 }
 
+/// As it registers, the first time and again.
+pub fn newcomer(name: &str) -> Newcomer {
+    Newcomer {
+        agent_id: format!("{name}@chorus"),
+        culture: "en".into(),
+        languages: vec!["en".into()],
+        endpoint: None,
+        invite_code: None,
+    }
+}
+
 pub async fn join(hub: &str, name: &str) -> Client {
     join_with_key(hub, name).await.0
 }
 
 /// The same, and the key for those who speak without the client.
 pub async fn join_with_key(hub: &str, name: &str) -> (Client, String) {
-    let who = Newcomer {
-        agent_id: format!("{name}@chorus"),
-        culture: "en".into(),
-        languages: vec!["en".into()],
-        endpoint: None,
-        invite_code: None,
-    };
-    let registered = Client::new(hub, None).unwrap().register(&who).await.unwrap();
+    let registered = Client::new(hub, None).unwrap().register(&newcomer(name)).await.unwrap();
     let key = registered.api_key.unwrap();
     let mut client = Client::new(hub, Some(key.clone())).unwrap();
     client.backoff = Backoff { first: Duration::from_millis(20), most: Duration::from_millis(400) };

@@ -1,13 +1,12 @@
 //! A bus that splits in two while every hub still reaches the database: messages cross by the log, and no frame is said to
 //! have reached anybody whom it did not (D-80, D-81, D-82).
 
-use crate::crash::{join, join_with_key};
+use crate::crash::{join, join_with_key, newcomer};
 use crate::faults::{eventually, frame};
 use crate::network::Network;
 use crate::servers::Servers;
 use crate::split::{Everywhere, Machine, at, says, status};
 use chorus_client::Client;
-use chorus_client::identity::Newcomer;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -55,13 +54,6 @@ async fn a_bus_that_splits_in_two_holds_up_no_message_and_claims_no_delivery() {
 
 /// Takes a key back; the client has the next one.
 pub async fn rotate(machine: &Machine, name: &str, key: &str) -> Client {
-    let who = Newcomer {
-        agent_id: format!("{name}@chorus"),
-        culture: "en".into(),
-        languages: vec!["en".into()],
-        endpoint: None,
-        invite_code: None,
-    };
-    let registered = at(machine, key).register(&who).await.unwrap();
+    let registered = at(machine, key).register(&newcomer(name)).await.unwrap();
     at(machine, registered.api_key.unwrap().expose())
 }
