@@ -4,6 +4,7 @@ import { h, swap } from './dom.js';
 import { t } from './words.js';
 import { key, whoami } from './api.js';
 import { start } from './hub.js';
+import { loadModule } from './load.js';
 import { VIEWS, brand, dress, frame, listen, tools } from './shell.js';
 
 const root = document.getElementById('app');
@@ -37,7 +38,7 @@ let turn = 0;
 async function show() {
   const mine = ++turn;
   const [view, words] = place();
-  const { open } = await modules[view]();
+  const { open } = await loadModule(modules[view]);
   if (mine !== turn) return;
   close();
   shell.mark(view);
@@ -135,7 +136,7 @@ function ask(said = '') {
 
 async function begin() {
   dress();
-  if (location.pathname === '/docs') return (await import('./docs.js')).open(root);
+  if (location.pathname === '/docs') return (await loadModule(() => import('./docs.js'))).open(root);
   if (!key.get()) return ask();
   try {
     return enter(await whoami());

@@ -156,3 +156,26 @@ async fn a_room_unfolds_while_agents_work_in_it() {
     stage.browser.shows("Cold, bring a coat.").await;
     stage.is_clean().await;
 }
+
+/// A network change or a hub restart ends the requests under way: the page loads itself again and is not left blank.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_whose_modules_could_not_be_fetched_loads_itself_again() {
+    let Some(stage) = Stage::open().await else { return };
+    let block = async |urls: &[&str]| {
+        stage.browser.devtools("Network.enable", &json!({})).await;
+        stage.browser.devtools("Network.setBlockedURLs", &json!({ "urls": urls })).await;
+    };
+    block(&["*/console/shell.js"]).await;
+    stage.goto("/console").await;
+    assert_eq!(stage.browser.run("return document.querySelector('form.signin')").await, Value::Null);
+    block(&[]).await;
+    stage.browser.eventually("document.querySelector('form.signin')").await;
+    let alice = stage.hub.agent("alice").await;
+    stage.sign_in(&alice.key).await;
+    // A view is a module of its own, fetched when it is opened.
+    block(&["*/console/market.js"]).await;
+    stage.browser.run("location.hash = '#/market'").await;
+    stage.browser.eventually("performance.getEntriesByName(new URL('/console/market.js', location).href).length").await;
+    block(&[]).await;
+    stage.browser.eventually("document.querySelector('main .view[data-view=market]')?.childElementCount").await;
+}

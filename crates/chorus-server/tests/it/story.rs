@@ -52,7 +52,6 @@ macro_rules! telling {
     };
     (to cluster, $with:expr) => {
         #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-        #[cfg(feature = "cluster")]
         async fn cluster() {
             if let Some(hub) = crate::hub::Hub::cluster($with).await {
                 tell(hub).await;

@@ -92,7 +92,6 @@ async fn no_byte_differs_between_a_file_and_postgresql() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[cfg(feature = "cluster")]
 async fn no_byte_differs_between_one_hub_and_two() {
     let Some(hub) = Hub::cluster(|_| ()).await else { return };
     let (one, other) = (told(Hub::sqlite(|_| ()).await, true).await, told(hub, true).await);
@@ -114,7 +113,6 @@ async fn limited(hub: Hub) -> Tale {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[cfg(feature = "cluster")]
 async fn a_budget_is_told_by_two_hubs_as_by_one() {
     let few = |set: &mut chorus_server::Settings| set.rate_limit = 6;
     let Some(hub) = Hub::cluster(few).await else { return };
