@@ -20,9 +20,12 @@ async fn main() -> ExitCode {
 }
 
 async fn run() -> Result<()> {
-    let file = std::env::args_os().nth(1).ok_or_else(|| Error::Input("usage: echo-agent CREDENTIALS".into()))?;
+    let file = std::env::args_os()
+        .nth(1)
+        .ok_or_else(|| Error::Input("usage: echo-agent CREDENTIALS".into()))?;
     let place = Place::beside(file.into());
-    let nobody = || Error::Input("there are no credentials in it; chorus register makes them".into());
+    let nobody =
+        || Error::Input("there are no credentials in it; chorus register makes them".into());
     let who = Credentials::read(&place)?.ok_or_else(nobody)?;
     let mut state = State::read(&place, &who)?;
     let client = Client::new(&who.hub_url, Some(who.api_key.clone()))?;
@@ -58,6 +61,11 @@ async fn say(delivered: &Delivered) -> Result<()> {
     let mut back = Callback::open(&delivered.delivery.callback)?;
     back.status("listening closely").await?;
     // Without the @: an echo calls nobody, so that two of them in one room have nothing to say to each other.
-    back.message(format!("{} said: {}", message.sender, message.content.replace('@', ""))).await?;
+    back.message(format!(
+        "{} said: {}",
+        message.sender,
+        message.content.replace('@', "")
+    ))
+    .await?;
     back.status("").await
 }

@@ -47,21 +47,42 @@ async fn serve(address: &str) -> std::io::Result<()> {
     for secret in &secrets {
         println!("http://{address}/inbox/{}", secret.expose());
     }
-    let relay = Arc::new(Relay { secrets, sides: Default::default() });
-    axum::serve(listener, Router::new().route("/inbox/{secret}", post(deliver)).with_state(relay)).await
+    let relay = Arc::new(Relay {
+        secrets,
+        sides: Default::default(),
+    });
+    axum::serve(
+        listener,
+        Router::new()
+            .route("/inbox/{secret}", post(deliver))
+            .with_state(relay),
+    )
+    .await
 }
 
 fn secret(variable: &str) -> Secret {
-    let given = std::env::var(variable).ok().filter(|secret| !secret.is_empty());
+    let given = std::env::var(variable)
+        .ok()
+        .filter(|secret| !secret.is_empty());
     Secret::new(given.unwrap_or_else(|| format!("sk_{:032x}", rand::random::<u128>())))
 }
 
 /// A delivery from one room, said in the other.
-async fn deliver(State(relay): State<Arc<Relay>>, Path(secret): Path<String>, body: Bytes) -> StatusCode {
-    let Some(here) = relay.secrets.iter().position(|known| known.expose() == secret) else {
+async fn deliver(
+    State(relay): State<Arc<Relay>>,
+    Path(secret): Path<String>,
+    body: Bytes,
+) -> StatusCode {
+    let Some(here) = relay
+        .secrets
+        .iter()
+        .position(|known| known.expose() == secret)
+    else {
         return StatusCode::NOT_FOUND;
     };
-    let Ok(delivery) = Delivery::parse(&body) else { return StatusCode::BAD_REQUEST };
+    let Ok(delivery) = Delivery::parse(&body) else {
+        return StatusCode::BAD_REQUEST;
+    };
     let (here, there) = (&relay.sides[here], &relay.sides[1 - here]);
     // Also of a delivery that cannot be passed on yet: it is the way back to this side.
     here.answers_at(&delivery.callback);
@@ -71,9 +92,13 @@ async fn deliver(State(relay): State<Arc<Relay>>, Path(secret): Path<String>, bo
         Heard::Before | Heard::Ourselves => return StatusCode::OK,
         Heard::New => {}
     }
-    let Some(callback) = there.callback() else { return StatusCode::SERVICE_UNAVAILABLE };
+    let Some(callback) = there.callback() else {
+        return StatusCode::SERVICE_UNAVAILABLE;
+    };
     let text = format!("{}: {}", delivery.message.sender, delivery.message.content);
-    let Ok(mut back) = Callback::open(&callback) else { return StatusCode::SERVICE_UNAVAILABLE };
+    let Ok(mut back) = Callback::open(&callback) else {
+        return StatusCode::SERVICE_UNAVAILABLE;
+    };
     there.says(&text);
     match back.message(text).await {
         Ok(()) => {
@@ -82,7 +107,10 @@ async fn deliver(State(relay): State<Arc<Relay>>, Path(secret): Path<String>, bo
         }
         Err(error) => {
             eprintln!("not passed on: {error}");
-            if error.refusal().is_some_and(|refusal| matches!(refusal.status, 404 | 410)) {
+            if error
+                .refusal()
+                .is_some_and(|refusal| matches!(refusal.status, 404 | 410))
+            {
                 there.forget(&callback);
             }
             StatusCode::SERVICE_UNAVAILABLE

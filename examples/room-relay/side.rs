@@ -46,7 +46,10 @@ impl Side {
     }
 
     pub fn callback(&self) -> Option<Secret> {
-        self.callback.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.callback
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// It is dead; a newer one stays.
@@ -58,17 +61,27 @@ impl Side {
     }
 
     pub fn says(&self, text: &str) {
-        remember(&mut self.said.lock().unwrap_or_else(PoisonError::into_inner), text.to_owned());
+        remember(
+            &mut self.said.lock().unwrap_or_else(PoisonError::into_inner),
+            text.to_owned(),
+        );
     }
 
     pub async fn turn(&self) -> Turn<'_> {
-        Turn { side: self, passed: self.passed.lock().await }
+        Turn {
+            side: self,
+            passed: self.passed.lock().await,
+        }
     }
 }
 
 impl Turn<'_> {
     pub fn hear(&self, delivery: &Delivery) -> Heard {
-        let said = self.side.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let said = self
+            .side
+            .said
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if self.passed.contains(&delivery.message.id) {
             Heard::Before
         } else if said.contains(&delivery.message.content) {

@@ -1,5 +1,8 @@
 //! The examples as processes of their own, between real hubs.
-#![allow(clippy::unwrap_used, reason = "a step that cannot be taken is a failure")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a step that cannot be taken is a failure"
+)]
 
 use chorus_client::Client;
 use chorus_client::channel::{Guest, Room};
@@ -39,7 +42,11 @@ impl Hub {
         settings.hub.allow_private_endpoints = true;
         let running = start(settings.clone()).await.unwrap();
         settings.listen = running.addr();
-        Self { running: Some(running), settings, dir }
+        Self {
+            running: Some(running),
+            settings,
+            dir,
+        }
     }
 
     async fn restart(&mut self) {
@@ -59,7 +66,13 @@ impl Hub {
             endpoint: None,
             invite_code: None,
         };
-        let key = Client::new(&self.url(), None).unwrap().register(&newcomer).await.unwrap().api_key.unwrap();
+        let key = Client::new(&self.url(), None)
+            .unwrap()
+            .register(&newcomer)
+            .await
+            .unwrap()
+            .api_key
+            .unwrap();
         (Client::new(&self.url(), Some(key.clone())).unwrap(), key)
     }
 }
@@ -73,14 +86,24 @@ struct Example {
 impl Example {
     fn start(binary: &str, argument: &Path) -> Self {
         let mut command = Command::new(binary);
-        command.arg(argument).env_clear().stdout(Stdio::piped()).kill_on_drop(true);
+        command
+            .arg(argument)
+            .env_clear()
+            .stdout(Stdio::piped())
+            .kill_on_drop(true);
         let mut child = command.spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        Self { _child: child, lines }
+        Self {
+            _child: child,
+            lines,
+        }
     }
 
     async fn line(&mut self) -> String {
-        in_time(self.lines.next_line()).await.unwrap().expect("a line")
+        in_time(self.lines.next_line())
+            .await
+            .unwrap()
+            .expect("a line")
     }
 }
 
@@ -91,7 +114,11 @@ async fn said(stream: &mut Stream, count: usize) -> Vec<String> {
         let event = in_time(stream.next()).await.unwrap();
         if event.name == RowKind::Message.as_str() {
             let row: Row = serde_json::from_str(&event.data).unwrap();
-            said.push(format!("{}> {}", row.sender, row.content.unwrap_or_default()));
+            said.push(format!(
+                "{}> {}",
+                row.sender,
+                row.content.unwrap_or_default()
+            ));
         }
     }
     said
@@ -107,19 +134,38 @@ async fn the_echo_agent_answers_what_it_hears_also_after_restarts() {
     let mut hub = Hub::open().await;
     let ((alice, _), (_, key)) = (hub.agent("alice").await, hub.agent("echo").await);
     let file = hub.dir.path().join("echo.json");
-    let credentials = serde_json::json!({"agent_id": "echo@chorus", "api_key": key, "hub_url": hub.url()});
+    let credentials =
+        serde_json::json!({"agent_id": "echo@chorus", "api_key": key, "hub_url": hub.url()});
     std::fs::write(&file, credentials.to_string()).unwrap();
     let room = room(&alice, "ops").await;
-    room.add(&Guest::Agent { agent_id: "echo@chorus".into(), name: None }, "all").await.unwrap();
+    room.add(
+        &Guest::Agent {
+            agent_id: "echo@chorus".into(),
+            name: None,
+        },
+        "all",
+    )
+    .await
+    .unwrap();
     let mut stream = room.stream(Some(Cursor::log(0)));
     let mut agent = Example::start(env!("CARGO_BIN_EXE_echo-agent"), &file);
     assert_eq!(agent.line().await, "echo@chorus is listening");
     room.post("hello @echo").await.unwrap();
-    assert_eq!(said(&mut stream, 2).await, ["alice> hello @echo", "echo> alice said: hello echo"]);
+    assert_eq!(
+        said(&mut stream, 2).await,
+        ["alice> hello @echo", "echo> alice said: hello echo"]
+    );
     hub.restart().await;
-    assert_eq!(agent.line().await, "echo@chorus is listening", "it outlives its hub");
+    assert_eq!(
+        agent.line().await,
+        "echo@chorus is listening",
+        "it outlives its hub"
+    );
     room.post("and now?").await.unwrap();
-    assert_eq!(said(&mut stream, 2).await, ["alice> and now?", "echo> alice said: and now?"]);
+    assert_eq!(
+        said(&mut stream, 2).await,
+        ["alice> and now?", "echo> alice said: and now?"]
+    );
     drop(agent);
     room.post("are you there?").await.unwrap();
     let mut agent = Example::start(env!("CARGO_BIN_EXE_echo-agent"), &file);
@@ -138,25 +184,46 @@ async fn the_room_relay_mirrors_two_rooms_and_echoes_nothing() {
     let mut relay = Example::start(env!("CARGO_BIN_EXE_room-relay"), Path::new("127.0.0.1:0"));
     for room in [&here, &there] {
         let url = Secret::new(relay.line().await);
-        room.add(&Guest::Connection { url, name: "relay".into(), signing_secret: None }, "all").await.unwrap();
+        room.add(
+            &Guest::Connection {
+                url,
+                name: "relay".into(),
+                signing_secret: None,
+            },
+            "all",
+        )
+        .await
+        .unwrap();
     }
     let beginning = Some(Cursor::log(0));
     let (mut at_here, mut at_there) = (here.stream(beginning), there.stream(beginning));
     // The first word waits until the other side has spoken, and is not lost.
     here.post("first").await.unwrap();
     there.post("second").await.unwrap();
-    assert_eq!(sorted(said(&mut at_here, 2).await), ["alice> first", "relay> bob: second"]);
-    assert_eq!(sorted(said(&mut at_there, 2).await), ["bob> second", "relay> alice: first"]);
+    assert_eq!(
+        sorted(said(&mut at_here, 2).await),
+        ["alice> first", "relay> bob: second"]
+    );
+    assert_eq!(
+        sorted(said(&mut at_there, 2).await),
+        ["bob> second", "relay> alice: first"]
+    );
     here.post("third @relay").await.unwrap();
     here.post("fourth").await.unwrap();
     let mirrored = ["relay> alice: third @relay", "relay> alice: fourth"];
     assert_eq!(said(&mut at_there, 2).await, mirrored, "in order");
     there.post("fifth").await.unwrap();
-    assert_eq!(said(&mut at_here, 3).await, ["alice> third @relay", "alice> fourth", "relay> bob: fifth"]);
+    assert_eq!(
+        said(&mut at_here, 3).await,
+        ["alice> third @relay", "alice> fourth", "relay> bob: fifth"]
+    );
     // Nothing came back: each room has what was said in it and what was mirrored, once.
     for room in [&here, &there] {
         let all = room.history(beginning, 100).await.unwrap();
-        let messages = all.iter().filter(|row| row.kind == RowKind::Message).count();
+        let messages = all
+            .iter()
+            .filter(|row| row.kind == RowKind::Message)
+            .count();
         assert_eq!(messages, 5, "{all:?}");
     }
 }

@@ -11,14 +11,19 @@ pub struct Backoff {
 
 impl Default for Backoff {
     fn default() -> Self {
-        Self { first: limits::BACKOFF.0, most: limits::BACKOFF.1 }
+        Self {
+            first: limits::BACKOFF.0,
+            most: limits::BACKOFF.1,
+        }
     }
 }
 
 impl Backoff {
     /// The wait after `failures` failures in a row: between half and all of `first · 2^(failures-1)`, at most `most`.
     pub fn wait(&self, failures: u32) -> Duration {
-        let doubled = self.first.saturating_mul(1 << failures.saturating_sub(1).min(20));
+        let doubled = self
+            .first
+            .saturating_mul(1 << failures.saturating_sub(1).min(20));
         jitter(doubled.min(self.most))
     }
 }
@@ -35,11 +40,24 @@ mod tests {
     // TRN-48
     #[test]
     fn waits_double_up_to_the_bound_and_never_fall_under_half() {
-        let backoff = Backoff { first: Duration::from_millis(100), most: Duration::from_secs(1) };
-        for (failures, whole) in [(1, 100), (2, 200), (3, 400), (4, 800), (5, 1000), (60, 1000)] {
+        let backoff = Backoff {
+            first: Duration::from_millis(100),
+            most: Duration::from_secs(1),
+        };
+        for (failures, whole) in [
+            (1, 100),
+            (2, 200),
+            (3, 400),
+            (4, 800),
+            (5, 1000),
+            (60, 1000),
+        ] {
             for _ in 0..50 {
                 let wait = backoff.wait(failures).as_millis();
-                assert!((whole / 2..=whole).contains(&wait), "{failures} failures waited {wait} ms");
+                assert!(
+                    (whole / 2..=whole).contains(&wait),
+                    "{failures} failures waited {wait} ms"
+                );
             }
         }
     }

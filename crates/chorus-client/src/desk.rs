@@ -37,12 +37,22 @@ impl Desk {
     /// For messages of the hub that `who` is registered with.
     pub fn of(place: Place, who: &Credentials) -> Result<Self> {
         let state = Some(State::read(&place, who)?);
-        Ok(Self { history: History::at(&place.history), place, state, replies: Replies::default() })
+        Ok(Self {
+            history: History::at(&place.history),
+            place,
+            state,
+            replies: Replies::default(),
+        })
     }
 
     /// For messages that peers send directly.
     pub fn direct(place: Place) -> Self {
-        Self { history: History::at(&place.history), place, state: None, replies: Replies::default() }
+        Self {
+            history: History::at(&place.history),
+            place,
+            state: None,
+            replies: Replies::default(),
+        }
     }
 
     pub fn history(&mut self) -> &mut History {
@@ -72,7 +82,12 @@ impl Desk {
         if let Some(reply) = key.as_ref().and_then(|key| self.replies.get(key)) {
             return Ok(Verdict::Repeat(reply));
         }
-        let line = Line { ts: ts.into(), dir: Dir::Received, peer: peer.into(), envelope };
+        let line = Line {
+            ts: ts.into(),
+            dir: Dir::Received,
+            peer: peer.into(),
+            envelope,
+        };
         Ok(match self.history.append_once(&line)? {
             Appended::New => Verdict::Fresh,
             Appended::Known if unhandled.is_some() && unhandled > self.cursor() => Verdict::Fresh,
@@ -103,7 +118,11 @@ impl Desk {
         };
         let before = state.unanswered.len();
         state.unanswered.retain(|owed| owed != trace_id);
-        if state.unanswered.len() == before { Ok(()) } else { state.save(&self.place) }
+        if state.unanswered.len() == before {
+            Ok(())
+        } else {
+            state.save(&self.place)
+        }
     }
 
     /// `reply` was this message's answer; a repeat of its turn gets it again.
@@ -116,7 +135,11 @@ impl Desk {
 
 fn turn_key(peer: &str, envelope: &RawValue) -> Option<TurnKey> {
     let envelope = Envelope::parse(envelope.get()).ok()?;
-    Some((peer.to_owned(), envelope.conversation_id()?.to_owned(), envelope.turn_number()?))
+    Some((
+        peer.to_owned(),
+        envelope.conversation_id()?.to_owned(),
+        envelope.turn_number()?,
+    ))
 }
 
 /// The latest replies; the oldest one makes room.

@@ -24,7 +24,11 @@ pub const UNSUPPORTED_VERSION: &str = "UNSUPPORTED_VERSION";
 
 /// Accepts peers and hands their envelopes on in the order they came, until `stop` is true; then the answers that are under
 /// way still leave.
-pub async fn receive(listener: TcpListener, to: mpsc::Sender<Posted>, mut stop: watch::Receiver<bool>) {
+pub async fn receive(
+    listener: TcpListener,
+    to: mpsc::Sender<Posted>,
+    mut stop: watch::Receiver<bool>,
+) {
     let places = Arc::new(Semaphore::new(limits::DIRECT_CONNECTIONS));
     loop {
         let accepted = tokio::select! {
@@ -47,8 +51,15 @@ pub async fn receive(listener: TcpListener, to: mpsc::Sender<Posted>, mut stop: 
 }
 
 /// A peer, and the place it takes until it has gone.
-async fn accept(listener: &TcpListener, places: &Arc<Semaphore>) -> std::io::Result<(TcpStream, OwnedSemaphorePermit)> {
-    let place = places.clone().acquire_owned().await.map_err(std::io::Error::other)?;
+async fn accept(
+    listener: &TcpListener,
+    places: &Arc<Semaphore>,
+) -> std::io::Result<(TcpStream, OwnedSemaphorePermit)> {
+    let place = places
+        .clone()
+        .acquire_owned()
+        .await
+        .map_err(std::io::Error::other)?;
     Ok((listener.accept().await?.0, place))
 }
 
@@ -86,19 +97,30 @@ async fn converse(
 
 async fn answer(request: Request<Incoming>, to: mpsc::Sender<Posted>) -> Response<Full<Bytes>> {
     if request.method() != Method::POST {
-        let mut refused = reply(405, &ReceiverReply::error(INVALID_ENVELOPE, "post an envelope here"));
-        refused.headers_mut().insert(header::ALLOW, header::HeaderValue::from_static("POST"));
+        let mut refused = reply(
+            405,
+            &ReceiverReply::error(INVALID_ENVELOPE, "post an envelope here"),
+        );
+        refused
+            .headers_mut()
+            .insert(header::ALLOW, header::HeaderValue::from_static("POST"));
         return refused;
     }
     let body = Limited::new(request.into_body(), chorus_wire::limits::BODY_BYTES).collect();
     let body = match tokio::time::timeout(limits::DIRECT_REQUEST, body).await {
         Ok(Ok(body)) => body.to_bytes(),
         Ok(Err(_)) => {
-            let detail = format!("the request is larger than {} bytes or broken off", chorus_wire::limits::BODY_BYTES);
+            let detail = format!(
+                "the request is larger than {} bytes or broken off",
+                chorus_wire::limits::BODY_BYTES
+            );
             return reply(413, &ReceiverReply::error(INVALID_ENVELOPE, detail));
         }
         Err(_) => {
-            return reply(408, &ReceiverReply::error(INVALID_ENVELOPE, "the request was not sent in time"));
+            return reply(
+                408,
+                &ReceiverReply::error(INVALID_ENVELOPE, "the request was not sent in time"),
+            );
         }
     };
     let envelope = match check(&body) {
@@ -106,7 +128,12 @@ async fn answer(request: Request<Incoming>, to: mpsc::Sender<Posted>) -> Respons
         Err(refused) => return reply(400, &refused),
     };
     let (answer, answered) = oneshot::channel();
-    let busy = || reply(503, &ReceiverReply::error("UNAVAILABLE", "the receiver is busy or stopping; try again"));
+    let busy = || {
+        reply(
+            503,
+            &ReceiverReply::error("UNAVAILABLE", "the receiver is busy or stopping; try again"),
+        )
+    };
     if to.try_send(Posted { envelope, answer }).is_err() {
         return busy();
     }
@@ -120,7 +147,9 @@ async fn answer(request: Request<Incoming>, to: mpsc::Sender<Posted>) -> Respons
 
 /// The envelope in `{"envelope":{…}}`, or the protocol's words for what is wrong with it.
 pub fn check(body: &[u8]) -> std::result::Result<Envelope, ReceiverReply> {
-    let mut fields = json::text(body).and_then(json::object).map_err(|e| invalid(&e))?;
+    let mut fields = json::text(body)
+        .and_then(json::object)
+        .map_err(|e| invalid(&e))?;
     let Some(envelope) = fields.take("envelope") else {
         return Err(ReceiverReply::error(INVALID_ENVELOPE, "missing envelope"));
     };
@@ -131,7 +160,9 @@ pub fn check(body: &[u8]) -> std::result::Result<Envelope, ReceiverReply> {
 /// The envelope in `text`, whichever way it came, or what its sender is to be told.
 pub fn open(text: &str) -> std::result::Result<Envelope, ReceiverReply> {
     let value = json::value(text).map_err(|e| invalid(&e))?;
-    let version = value.get("chorus_version").and_then(|version| version.as_str());
+    let version = value
+        .get("chorus_version")
+        .and_then(|version| version.as_str());
     if version.is_some_and(|version| version != CHORUS_VERSION) {
         let detail = format!("this receiver speaks {CHORUS_VERSION}");
         return Err(ReceiverReply::error(UNSUPPORTED_VERSION, detail));
@@ -155,7 +186,8 @@ fn detail(message: &str) -> String {
 fn reply(status: u16, said: &ReceiverReply) -> Response<Full<Bytes>> {
     let body = serde_json::to_vec(said).unwrap_or_default();
     let mut response = Response::new(Full::new(Bytes::from(body)));
-    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    *response.status_mut() =
+        StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let json = header::HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, json);
     response
@@ -167,7 +199,10 @@ pub async fn send(url: &str, envelope: &Envelope, retries: u32) -> Result<Receiv
     let peer = Client::endpoint(url)?;
     let mut failures = 0;
     loop {
-        let asked = peer.ask(http::Call::post("", body.clone())).await.and_then(|answer| understood(&answer));
+        let asked = peer
+            .ask(http::Call::post("", body.clone()))
+            .await
+            .and_then(|answer| understood(&answer));
         match asked {
             Err(error) if error.passes() && failures < retries => failures += 1,
             Err(_) | Ok(_) => return asked,
@@ -180,12 +215,21 @@ pub async fn send(url: &str, envelope: &Envelope, retries: u32) -> Result<Receiv
 fn understood(answer: &http::Answer) -> Result<ReceiverReply> {
     let said = serde_json::from_slice::<serde_json::Value>(&answer.body).ok();
     match said {
-        Some(said) if matches!(answer.status, 200..300 | 400..500) && ReceiverReply::is_protocol(&said) => {
+        Some(said)
+            if matches!(answer.status, 200..300 | 400..500)
+                && ReceiverReply::is_protocol(&said) =>
+        {
             serde_json::from_value(said).map_err(|e| Error::Answer(e.to_string()))
         }
         Some(_) | None if answer.status >= 500 || matches!(answer.status, 408 | 429) => {
-            Err(Error::Transport(format!("the receiver answered with status {}", answer.status)))
+            Err(Error::Transport(format!(
+                "the receiver answered with status {}",
+                answer.status
+            )))
         }
-        Some(_) | None => Err(Error::Answer(format!("status {} without a protocol reply", answer.status))),
+        Some(_) | None => Err(Error::Answer(format!(
+            "status {} without a protocol reply",
+            answer.status
+        ))),
     }
 }

@@ -21,12 +21,24 @@ impl Client {
     ///
     /// A broken connection repeats the request under the same `Idempotency-Key`: the hub answers once. A `failed` delivery
     /// is an answer, kept under its key, so another try is another request with a key of its own.
-    pub async fn send(&self, receiver: &str, envelope: &Envelope, retries: u32) -> Result<Accepted> {
-        let body = format!(r#"{{"receiver_id":{},"envelope":{}}}"#, json!(receiver), envelope.to_json());
+    pub async fn send(
+        &self,
+        receiver: &str,
+        envelope: &Envelope,
+        retries: u32,
+    ) -> Result<Accepted> {
+        let body = format!(
+            r#"{{"receiver_id":{},"envelope":{}}}"#,
+            json!(receiver),
+            envelope.to_json()
+        );
         let path = self.paths().await?.messages.clone();
         let mut failures = 0;
         loop {
-            let call = Call { idempotency_key: Some(token()), ..Call::post(&*path, body.clone()) };
+            let call = Call {
+                idempotency_key: Some(token()),
+                ..Call::post(&*path, body.clone())
+            };
             let (sent, at) = self.ask_patiently(call).await?.data::<Sent>()?;
             failures += 1;
             if failures > retries || !worth_retrying(&sent) {
@@ -39,9 +51,18 @@ impl Client {
 
     /// One page of what this agent sent and received, oldest first, after `since` (R-15).
     pub async fn history(&self, since: Option<&str>) -> Result<Vec<HistoryRow>> {
-        let since = since.map(|since| format!("&since={}", segment(since))).unwrap_or_default();
-        let path = format!("{}?limit={}{since}", self.paths().await?.history, limits::PAGE);
-        self.ask_patiently(Call::get(path)).await?.data().map(|(rows, _)| rows)
+        let since = since
+            .map(|since| format!("&since={}", segment(since)))
+            .unwrap_or_default();
+        let path = format!(
+            "{}?limit={}{since}",
+            self.paths().await?.history,
+            limits::PAGE
+        );
+        self.ask_patiently(Call::get(path))
+            .await?
+            .data()
+            .map(|(rows, _)| rows)
     }
 
     /// Where a message stands; its sender and its receiver may ask.
@@ -53,8 +74,14 @@ impl Client {
     /// The receiver's reply to a message that came by stream (R-34). The same reply again is no error, so it is repeated
     /// until it gets through.
     pub async fn respond(&self, trace_id: &str, reply: &ReceiverReply) -> Result<()> {
-        let path = format!("{}/{}/response", self.paths().await?.history, segment(trace_id));
-        self.ask_patiently(Call::post(path, json!(reply).to_string())).await.map(|_| ())
+        let path = format!(
+            "{}/{}/response",
+            self.paths().await?.history,
+            segment(trace_id)
+        );
+        self.ask_patiently(Call::post(path, json!(reply).to_string()))
+            .await
+            .map(|_| ())
     }
 }
 

@@ -46,7 +46,10 @@ impl fmt::Display for Refusal {
 
 impl Error {
     pub fn file(path: impl Into<PathBuf>, cause: impl fmt::Display) -> Self {
-        Error::File { path: path.into(), cause: cause.to_string() }
+        Error::File {
+            path: path.into(),
+            cause: cause.to_string(),
+        }
     }
 
     /// The hub's answer, if it is one.

@@ -41,23 +41,42 @@ pub struct Call {
 
 impl Call {
     pub fn get(path: impl Into<String>) -> Self {
-        Self { method: Method::GET, path: path.into(), body: None, idempotency_key: None, headers: Vec::new() }
+        Self {
+            method: Method::GET,
+            path: path.into(),
+            body: None,
+            idempotency_key: None,
+            headers: Vec::new(),
+        }
     }
 
     pub fn post(path: impl Into<String>, body: String) -> Self {
-        Self { method: Method::POST, body: Some(body), ..Self::get(path) }
+        Self {
+            method: Method::POST,
+            body: Some(body),
+            ..Self::get(path)
+        }
     }
 
     pub fn put(path: impl Into<String>, body: String) -> Self {
-        Self { method: Method::PUT, ..Self::post(path, body) }
+        Self {
+            method: Method::PUT,
+            ..Self::post(path, body)
+        }
     }
 
     pub fn patch(path: impl Into<String>, body: String) -> Self {
-        Self { method: Method::PATCH, ..Self::post(path, body) }
+        Self {
+            method: Method::PATCH,
+            ..Self::post(path, body)
+        }
     }
 
     pub fn delete(path: impl Into<String>) -> Self {
-        Self { method: Method::DELETE, ..Self::get(path) }
+        Self {
+            method: Method::DELETE,
+            ..Self::get(path)
+        }
     }
 }
 
@@ -71,7 +90,11 @@ impl Client {
     /// A peer's receive endpoint: the URL exactly as it was given.
     pub(crate) fn endpoint(url: &str) -> Result<Self> {
         let parsed = plain_url(url)?;
-        Self::with(parsed.as_str().to_owned(), parsed.origin().ascii_serialization(), None)
+        Self::with(
+            parsed.as_str().to_owned(),
+            parsed.origin().ascii_serialization(),
+            None,
+        )
     }
 
     fn with(base: String, shown: String, key: Option<Secret>) -> Result<Self> {
@@ -84,7 +107,14 @@ impl Client {
             .user_agent(concat!("chorus/", env!("CARGO_PKG_VERSION")))
             .build()
             .map_err(|e| Error::Transport(plain(&e)))?;
-        Ok(Self { http, base, shown, key, paths: Arc::default(), backoff: Backoff::default() })
+        Ok(Self {
+            http,
+            base,
+            shown,
+            key,
+            paths: Arc::default(),
+            backoff: Backoff::default(),
+        })
     }
 
     /// The hub's URL without a slash at its end.
@@ -125,7 +155,9 @@ impl Client {
             request = request.header(header::ACCEPT, "application/json");
         }
         if let Some(body) = call.body {
-            request = request.header(header::CONTENT_TYPE, "application/json").body(body);
+            request = request
+                .header(header::CONTENT_TYPE, "application/json")
+                .body(body);
         }
         if let Some(key) = call.idempotency_key {
             request = request.header("Idempotency-Key", key);
@@ -137,8 +169,16 @@ impl Client {
             let response = request.send().await.map_err(|e| self.broken(&e))?;
             self.read(response).await
         };
-        let late = || Error::Transport(format!("{} did not answer within {} s", self.shown, limits::CALL.as_secs()));
-        tokio::time::timeout(limits::CALL, exchange).await.map_err(|_| late())?
+        let late = || {
+            Error::Transport(format!(
+                "{} did not answer within {} s",
+                self.shown,
+                limits::CALL.as_secs()
+            ))
+        };
+        tokio::time::timeout(limits::CALL, exchange)
+            .await
+            .map_err(|_| late())?
     }
 
     /// The `data` of a call that succeeded.
@@ -155,7 +195,10 @@ impl Client {
                 Err(error) => error,
             };
             failures += 1;
-            let asked = error.refusal().and_then(|refusal| refusal.retry_after).unwrap_or_default();
+            let asked = error
+                .refusal()
+                .and_then(|refusal| refusal.retry_after)
+                .unwrap_or_default();
             if !error.passes() || failures >= limits::ATTEMPTS || asked > limits::PATIENCE {
                 return Err(error);
             }
@@ -171,11 +214,18 @@ impl Client {
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(|e| self.broken(&e))? {
             if body.len() + chunk.len() > limits::ANSWER_BYTES {
-                return Err(Error::Answer(format!("it is longer than {} bytes", limits::ANSWER_BYTES)));
+                return Err(Error::Answer(format!(
+                    "it is longer than {} bytes",
+                    limits::ANSWER_BYTES
+                )));
             }
             body.extend_from_slice(&chunk);
         }
-        Ok(Answer { status, body, retry_after })
+        Ok(Answer {
+            status,
+            body,
+            retry_after,
+        })
     }
 
     pub(crate) fn broken(&self, error: &reqwest::Error) -> Error {
@@ -193,9 +243,14 @@ struct Wrapped<T> {
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Failed {
-    Wrapped { error: FailedBody },
+    Wrapped {
+        error: FailedBody,
+    },
     Bare(FailedBody),
-    Market { error_code: String, error_message: String },
+    Market {
+        error_code: String,
+        error_message: String,
+    },
 }
 
 #[derive(Deserialize)]
@@ -207,13 +262,18 @@ struct FailedBody {
 impl Answer {
     /// The answer itself if it is a 2xx, its error otherwise.
     pub fn accepted(self) -> Result<Self> {
-        if (200..300).contains(&self.status) { Ok(self) } else { Err(Error::Refused(self.refusal())) }
+        if (200..300).contains(&self.status) {
+            Ok(self)
+        } else {
+            Err(Error::Refused(self.refusal()))
+        }
     }
 
     /// `data`, and the instant the hub put beside it.
     pub fn data<T: DeserializeOwned>(self) -> Result<(T, Option<String>)> {
         let accepted = self.accepted()?;
-        let wrapped: Wrapped<T> = serde_json::from_slice(&accepted.body).map_err(|e| Error::Answer(e.to_string()))?;
+        let wrapped: Wrapped<T> =
+            serde_json::from_slice(&accepted.body).map_err(|e| Error::Answer(e.to_string()))?;
         Ok((wrapped.data, wrapped.metadata.map(|m| m.timestamp)))
     }
 
@@ -226,24 +286,50 @@ impl Answer {
     fn refusal(&self) -> Refusal {
         let (code, message) = match serde_json::from_slice::<Failed>(&self.body) {
             Ok(Failed::Wrapped { error } | Failed::Bare(error)) => (error.code, error.message),
-            Ok(Failed::Market { error_code, error_message }) => (error_code, error_message),
-            Err(_) => (format!("HTTP_{}", self.status), format!("the hub answered with status {}", self.status)),
+            Ok(Failed::Market {
+                error_code,
+                error_message,
+            }) => (error_code, error_message),
+            Err(_) => (
+                format!("HTTP_{}", self.status),
+                format!("the hub answered with status {}", self.status),
+            ),
         };
-        Refusal { status: self.status, code, message, retry_after: self.retry_after }
+        Refusal {
+            status: self.status,
+            code,
+            message,
+            retry_after: self.retry_after,
+        }
     }
 }
 
 fn retry_after(headers: &header::HeaderMap) -> Option<Duration> {
-    let seconds = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    let seconds = headers
+        .get(header::RETRY_AFTER)?
+        .to_str()
+        .ok()?
+        .trim()
+        .parse()
+        .ok()?;
     Some(Duration::from_secs(seconds))
 }
 
 /// An absolute http or https URL without user information.
 fn plain_url(text: &str) -> Result<url::Url> {
-    let wrong = || Error::Input("a URL here is http:// or https:// with a host and without a user or fragment".into());
+    let wrong = || {
+        Error::Input(
+            "a URL here is http:// or https:// with a host and without a user or fragment".into(),
+        )
+    };
     let url = url::Url::parse(text).map_err(|_| wrong())?;
-    let plain = matches!(url.scheme(), "http" | "https") && url.has_host() && url.username().is_empty();
-    if plain && url.password().is_none() && url.fragment().is_none() { Ok(url) } else { Err(wrong()) }
+    let plain =
+        matches!(url.scheme(), "http" | "https") && url.has_host() && url.username().is_empty();
+    if plain && url.password().is_none() && url.fragment().is_none() {
+        Ok(url)
+    } else {
+        Err(wrong())
+    }
 }
 
 /// `hub` as the front part of every URL.
@@ -257,10 +343,15 @@ fn base(hub: &str) -> Result<String> {
 
 /// One segment of a path, safe to append.
 pub(crate) fn segment(text: &str) -> String {
-    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'~' | b'@' | b':');
+    let plain =
+        |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'~' | b'@' | b':');
     let dots = text.bytes().all(|b| b == b'.');
     let byte = |b: u8| {
-        if plain(b) && !dots { char::from(b).to_string() } else { format!("%{b:02X}") }
+        if plain(b) && !dots {
+            char::from(b).to_string()
+        } else {
+            format!("%{b:02X}")
+        }
     };
     text.bytes().map(byte).collect()
 }
@@ -280,9 +371,21 @@ mod tests {
 
     #[test]
     fn a_hub_url_is_plain_http_or_https() {
-        assert_eq!(base("http://127.0.0.1:3000/").unwrap(), "http://127.0.0.1:3000");
-        assert_eq!(base("https://hub.example/chorus/").unwrap(), "https://hub.example/chorus");
-        for bad in ["", "hub.example", "ftp://hub.example", "http://a:b@hub.example", "http://hub.example/?x=1"] {
+        assert_eq!(
+            base("http://127.0.0.1:3000/").unwrap(),
+            "http://127.0.0.1:3000"
+        );
+        assert_eq!(
+            base("https://hub.example/chorus/").unwrap(),
+            "https://hub.example/chorus"
+        );
+        for bad in [
+            "",
+            "hub.example",
+            "ftp://hub.example",
+            "http://a:b@hub.example",
+            "http://hub.example/?x=1",
+        ] {
             assert!(matches!(base(bad), Err(Error::Input(_))), "{bad}");
         }
     }

@@ -3,7 +3,9 @@
 use crate::http::{Call, segment};
 use crate::{Client, Error, Result, limits};
 use chorus_wire::CARD_VERSION;
-use chorus_wire::reply::{AgentRecord, Deleted, DirectoryRow, Invite, InviteCard, Registered, SessionToken};
+use chorus_wire::reply::{
+    AgentRecord, Deleted, DirectoryRow, Invite, InviteCard, Registered, SessionToken,
+};
 use chorus_wire::{secret::Secret, time::Micros};
 use serde_json::{Map, json};
 
@@ -59,7 +61,9 @@ impl Client {
             let page = self.directory_page(all.last()).await?;
             let full = page.len() == limits::DIRECTORY_PAGE;
             // A hub that does not know pages answers with everything, every time.
-            let repeats = page.last().is_some_and(|last| all.iter().any(|row| row.agent_id == last.agent_id));
+            let repeats = page
+                .last()
+                .is_some_and(|last| all.iter().any(|row| row.agent_id == last.agent_id));
             if !repeats {
                 all.extend(page);
             }
@@ -72,13 +76,19 @@ impl Client {
 
     async fn directory_page(&self, after: Option<&DirectoryRow>) -> Result<Vec<DirectoryRow>> {
         let paths = self.paths().await?;
-        let after = after.map(|row| format!("&after={}", segment(&row.agent_id))).unwrap_or_default();
+        let after = after
+            .map(|row| format!("&after={}", segment(&row.agent_id)))
+            .unwrap_or_default();
         let query = format!("?limit={}{after}", limits::DIRECTORY_PAGE);
-        let answer = self.ask(Call::get(format!("{}{query}", paths.directory))).await?;
+        let answer = self
+            .ask(Call::get(format!("{}{query}", paths.directory)))
+            .await?;
         if answer.status != 404 {
             return answer.bare();
         }
-        let records: Vec<AgentRecord> = self.data(Call::get(format!("{}{query}", paths.agents))).await?;
+        let records: Vec<AgentRecord> = self
+            .data(Call::get(format!("{}{query}", paths.agents)))
+            .await?;
         Ok(records.into_iter().map(row).collect())
     }
 
@@ -103,7 +113,12 @@ impl Client {
     pub async fn invite_link(&self, name: &str) -> Result<String> {
         let paths = self.paths().await?;
         let hub = paths.public_url.as_deref().unwrap_or(self.base());
-        Ok(format!("{}{}/{}", hub.trim_end_matches('/'), paths.invite, segment(name)))
+        Ok(format!(
+            "{}{}/{}",
+            hub.trim_end_matches('/'),
+            paths.invite,
+            segment(name)
+        ))
     }
 
     /// Operators: a new registration code. It is shown this once.
@@ -122,7 +137,12 @@ impl Client {
             body.insert("expires_at".into(), json!(at));
         }
         let path = self.paths().await?.invites.clone();
-        let made: Invite = self.data(Call::post(path, serde_json::Value::Object(body).to_string())).await?;
+        let made: Invite = self
+            .data(Call::post(
+                path,
+                serde_json::Value::Object(body).to_string(),
+            ))
+            .await?;
         if made.code.is_none() {
             return Err(Error::Answer("a new invite came without its code".into()));
         }
@@ -150,7 +170,9 @@ fn row(record: AgentRecord) -> DirectoryRow {
     let card = record.agent_card.as_ref();
     DirectoryRow {
         culture: card.and_then(|card| card.culture()).map(str::to_owned),
-        languages: card.map(|card| card.languages().into_iter().map(str::to_owned).collect()).unwrap_or_default(),
+        languages: card
+            .map(|card| card.languages().into_iter().map(str::to_owned).collect())
+            .unwrap_or_default(),
         agent_id: record.agent_id,
         online: record.online,
     }

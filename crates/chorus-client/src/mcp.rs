@@ -29,20 +29,38 @@ struct Fault {
 
 impl Client {
     /// Calls `method`. `from` says which session calls. Not repeated on a broken connection: a tool may have run.
-    pub async fn tools(&self, method: &str, params: Value, from: &[(&'static str, String)]) -> Result<Outcome> {
-        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
+    pub async fn tools(
+        &self,
+        method: &str,
+        params: Value,
+        from: &[(&'static str, String)],
+    ) -> Result<Outcome> {
+        let body =
+            json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
         let mut call = Call::post(self.paths().await?.mcp.clone(), body);
-        call.headers.push(("Accept", "application/json, text/event-stream".into()));
+        call.headers
+            .push(("Accept", "application/json, text/event-stream".into()));
         call.headers.push(("MCP-Protocol-Version", REVISION.into()));
         call.headers.extend_from_slice(from);
         let answer = self.ask(call).await?;
         // A fault of the protocol comes with a status of its own and the same body.
         match serde_json::from_slice::<Reply>(&answer.body) {
-            Ok(Reply { result: Some(result), .. }) if answer.status == 200 => Ok(Outcome::Result(result)),
-            Ok(Reply { error: Some(fault), .. }) => Ok(Outcome::Fault { code: fault.code, message: fault.message }),
+            Ok(Reply {
+                result: Some(result),
+                ..
+            }) if answer.status == 200 => Ok(Outcome::Result(result)),
+            Ok(Reply {
+                error: Some(fault), ..
+            }) => Ok(Outcome::Fault {
+                code: fault.code,
+                message: fault.message,
+            }),
             Ok(_) | Err(_) => {
                 let answer = answer.accepted()?;
-                Err(Error::Answer(format!("status {} without a result", answer.status)))
+                Err(Error::Answer(format!(
+                    "status {} without a result",
+                    answer.status
+                )))
             }
         }
     }

@@ -12,7 +12,11 @@ impl Client {
 
     /// One page of what happened after `since`.
     pub async fn activity(&self, since: u64) -> Result<Vec<Activity>> {
-        let path = format!("{}?since={since}&limit={}", self.paths().await?.activity, limits::PAGE);
+        let path = format!(
+            "{}?since={since}&limit={}",
+            self.paths().await?.activity,
+            limits::PAGE
+        );
         self.data(Call::get(path)).await
     }
 }

@@ -45,7 +45,9 @@ impl Paths {
             let said = document.endpoints.get(key).and_then(Value::as_str);
             // `/invite/{id}`: what comes before the parameter is ours to append to.
             let said = said.map(|path| path.strip_suffix("/{id}").unwrap_or(path));
-            said.filter(|path| usable(path)).unwrap_or(otherwise).to_owned()
+            said.filter(|path| usable(path))
+                .unwrap_or(otherwise)
+                .to_owned()
         };
         Self {
             // 001's `register` is the operator's route, so self-registration has a name of its own.
@@ -100,15 +102,29 @@ mod tests {
         let paths = Paths::read(document);
         assert_eq!(paths.agents, "/v2/agents");
         assert_eq!(paths.messages, "/v2/messages");
-        assert_eq!(paths.register, "/register", "001's register is the operator's route");
+        assert_eq!(
+            paths.register, "/register",
+            "001's register is the operator's route"
+        );
         assert_eq!(paths.health, "/health");
     }
 
     #[test]
     fn a_document_cannot_lead_a_key_elsewhere() {
-        for bad in ["https://elsewhere.example/m", "//elsewhere.example/m", "@elsewhere.example", "/a?b", "/../x", ""] {
+        for bad in [
+            "https://elsewhere.example/m",
+            "//elsewhere.example/m",
+            "@elsewhere.example",
+            "/a?b",
+            "/../x",
+            "",
+        ] {
             let document = format!(r#"{{"endpoints":{{"send":"{bad}"}}}}"#);
-            assert_eq!(Paths::read(document.as_bytes()).messages, "/messages", "{bad}");
+            assert_eq!(
+                Paths::read(document.as_bytes()).messages,
+                "/messages",
+                "{bad}"
+            );
         }
         assert_eq!(Paths::read(b"<html>"), Paths::default());
         assert_eq!(Paths::read(br#"{"endpoints":[]}"#), Paths::default());

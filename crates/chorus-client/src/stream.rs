@@ -120,18 +120,27 @@ impl Stream {
         // These say where the stream goes on, which is no repeat of what came at that place.
         let about_the_stream = matches!(event.name.as_str(), "connected" | "resume-gap");
         if let Some(cursor) = cursor {
-            let heard = self.since.is_some_and(|since| cursor.epoch == since.epoch && cursor <= since);
+            let heard = self
+                .since
+                .is_some_and(|since| cursor.epoch == since.epoch && cursor <= since);
             if heard && !about_the_stream {
                 return None;
             }
             self.since = Some(cursor);
         }
-        Some(Event { name: event.name, cursor, data: event.data })
+        Some(Event {
+            name: event.name,
+            cursor,
+            data: event.data,
+        })
     }
 
     fn closed(&mut self) {
         match self.farewell.take() {
-            Some(reason) => self.lost(&format!("the hub closed the stream ({})", reason.escape_debug())),
+            Some(reason) => self.lost(&format!(
+                "the hub closed the stream ({})",
+                reason.escape_debug()
+            )),
             None => self.lost("the hub closed the stream"),
         }
     }
@@ -151,12 +160,20 @@ impl Stream {
         }
         match self.open_once().await {
             Ok(response) => {
-                self.open = Some(Open { response, reader: sse::Reader::new(limits::EVENT_BYTES) });
+                self.open = Some(Open {
+                    response,
+                    reader: sse::Reader::new(limits::EVENT_BYTES),
+                });
             }
             Err(error) if error.passes() => {
-                let asked = error.refusal().and_then(|refusal| refusal.retry_after).unwrap_or_default();
+                let asked = error
+                    .refusal()
+                    .and_then(|refusal| refusal.retry_after)
+                    .unwrap_or_default();
                 self.lost(&error.to_string());
-                self.not_before = self.not_before.max(Some(Instant::now() + asked.min(limits::PATIENCE)));
+                self.not_before = self
+                    .not_before
+                    .max(Some(Instant::now() + asked.min(limits::PATIENCE)));
             }
             Err(error) => return Err(error),
         }
@@ -164,21 +181,35 @@ impl Stream {
     }
 
     async fn open_once(&self) -> Result<reqwest::Response> {
-        let mut request = self.client.request(Method::GET, &self.path).header(header::ACCEPT, "text/event-stream");
+        let mut request = self
+            .client
+            .request(Method::GET, &self.path)
+            .header(header::ACCEPT, "text/event-stream");
         if let Some(since) = self.since {
             request = request.header("Last-Event-ID", since.to_string());
         }
         let late = |_| Error::Transport(format!("{} did not answer", self.client.base()));
-        let response =
-            timeout(limits::CALL, request.send()).await.map_err(late)?.map_err(|e| self.client.broken(&e))?;
+        let response = timeout(limits::CALL, request.send())
+            .await
+            .map_err(late)?
+            .map_err(|e| self.client.broken(&e))?;
         if response.status() != 200 {
-            let answer = timeout(limits::CALL, self.client.read(response)).await.map_err(late)??;
+            let answer = timeout(limits::CALL, self.client.read(response))
+                .await
+                .map_err(late)??;
             return match answer.accepted() {
-                Ok(answer) => Err(Error::Answer(format!("status {} is not a stream", answer.status))),
+                Ok(answer) => Err(Error::Answer(format!(
+                    "status {} is not a stream",
+                    answer.status
+                ))),
                 Err(refused) => Err(refused),
             };
         }
-        let kind = response.headers().get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
+        let kind = response
+            .headers()
+            .get(header::CONTENT_TYPE)
+            .and_then(|v| v.to_str().ok())
+            .unwrap_or_default();
         if !kind.starts_with("text/event-stream") {
             return Err(Error::Answer("the inbox is not an event stream".into()));
         }

@@ -12,14 +12,25 @@ const FRAMES: usize = 20_000;
 async fn agent(hub: &Hub, name: &str) -> Principal {
     let body = format!(r#"{{"agent_id":"{name}@chorus","agent_card":{{"card_version":"0.3"}}}}"#);
     let request = Registration::parse(body.as_bytes()).expect("a registration");
-    let (_, registered) = identity::register(&Principal::Anyone, hub, request).await.expect("a name that is free");
+    let (_, registered) = identity::register(&Principal::Anyone, hub, request)
+        .await
+        .expect("a name that is free");
     let key = registered.api_key.expect("a new agent has a key");
-    identity::authenticate(hub, Some(key.expose())).await.expect("its key")
+    identity::authenticate(hub, Some(key.expose()))
+        .await
+        .expect("its key")
 }
 
 fn opening(name: &str) -> Opening {
     let handle = format!("~{name}");
-    Opening { handle, filter: None, instrument: None, session: None, tool: None, since: None }
+    Opening {
+        handle,
+        filter: None,
+        instrument: None,
+        session: None,
+        tool: None,
+        since: None,
+    }
 }
 
 /// The median time of a submission; `first` keeps the ids of two measurements apart, since a repeated one is not emitted.
@@ -32,9 +43,16 @@ async fn measure(who: &Principal, hub: &Hub, first: usize) -> Duration {
             hub.clock().now(),
             "x".repeat(64),
         );
-        let from = Submitter { instrument: None, session: None, tool: None, exclude_self: false };
+        let from = Submitter {
+            instrument: None,
+            session: None,
+            tool: None,
+            exclude_self: false,
+        };
         let began = Instant::now();
-        submit(who, hub, frame.as_bytes(), from).await.expect("a good frame");
+        submit(who, hub, frame.as_bytes(), from)
+            .await
+            .expect("a good frame");
         times.push(began.elapsed());
     }
     times.sort();
@@ -57,5 +75,8 @@ async fn main() {
         }
     }
     let among = measure(&one, &hub, FRAMES).await;
-    println!("alone {alone:?}, among {} sessions of other handles {among:?}", others.len());
+    println!(
+        "alone {alone:?}, among {} sessions of other handles {among:?}",
+        others.len()
+    );
 }

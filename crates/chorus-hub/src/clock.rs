@@ -32,7 +32,9 @@ impl Clock {
 
     /// The machine's clock as if it went this much ahead, or behind.
     pub fn off_by(micros: i64) -> Self {
-        Self(Kind::Led(Arc::new(AtomicI64::new(machine().0 + micros - since_start()))))
+        Self(Kind::Led(Arc::new(AtomicI64::new(
+            machine().0 + micros - since_start(),
+        ))))
     }
 
     /// The same clock, which may be set right: hubs that share a database go by its clock, so that one that is a minute ahead
@@ -94,7 +96,10 @@ fn since_start() -> i64 {
     elapsed().as_micros() as i64
 }
 
-#[expect(clippy::disallowed_methods, reason = "this is the one place that reads the machine's clock")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is the one place that reads the machine's clock"
+)]
 fn machine() -> Micros {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     Micros(since.map_or(0, |d| d.as_micros() as i64))

@@ -108,19 +108,38 @@ impl Hub {
         if options.bus.is_some() {
             options.clock = options.clock.led();
         }
-        let (alone, mesh) = (Arc::new(Local::new()), options.bus.as_ref().map(|_| Mesh::new()));
-        let bus: Arc<dyn Bus> = mesh.as_ref().map_or_else(|| alone.clone() as Arc<dyn Bus>, |mesh| mesh.clone());
-        let publish: Arc<dyn Publish> = mesh.as_ref().map_or_else(|| alone.clone() as _, |mesh| mesh.clone() as _);
-        let store = Store::open(&options.data_dir, options.database.as_ref(), options.clock.clone(), publish).await?;
+        let (alone, mesh) = (
+            Arc::new(Local::new()),
+            options.bus.as_ref().map(|_| Mesh::new()),
+        );
+        let bus: Arc<dyn Bus> = mesh
+            .as_ref()
+            .map_or_else(|| alone.clone() as Arc<dyn Bus>, |mesh| mesh.clone());
+        let publish: Arc<dyn Publish> = mesh
+            .as_ref()
+            .map_or_else(|| alone.clone() as _, |mesh| mesh.clone() as _);
+        let store = Store::open(
+            &options.data_dir,
+            options.database.as_ref(),
+            options.clock.clone(),
+            publish,
+        )
+        .await?;
         let refused = |e: chorus_wire::Error| StartError::Store {
             what: "the database could not be read".into(),
             cause: e.cause.unwrap_or(e.message),
         };
         let newest = store.newest().await.map_err(refused)?;
-        mesh.as_ref().map_or_else(|| alone.opened(store.salt, newest), |mesh| mesh.opened(store.salt, newest));
+        mesh.as_ref().map_or_else(
+            || alone.opened(store.salt, newest),
+            |mesh| mesh.opened(store.salt, newest),
+        );
         let seal = Seal::take(&options.data_dir, options.seal_key_file.as_deref())?;
         let public_url = options.public_url.trim_end_matches('/').to_owned();
-        store.go_by(Terms { public_url, agent_turns: options.agent_turns });
+        store.go_by(Terms {
+            public_url,
+            agent_turns: options.agent_turns,
+        });
         let outgoing = Outgoing::new(Policy {
             allow_private: options.allow_private_endpoints,
             deadline: options.webhook_timeout,
@@ -156,9 +175,13 @@ impl Hub {
     }
 
     async fn join(&self) -> std::result::Result<(), StartError> {
-        let (Some(mesh), Some(url)) = (self.mesh(), &self.options().bus) else { return Ok(()) };
+        let (Some(mesh), Some(url)) = (self.mesh(), &self.options().bus) else {
+            return Ok(());
+        };
         let behind = Box::new(Joined(self.downgrade()));
-        mesh.join((url, &self.options().bus_files), self.store().salt, behind).await.map_err(StartError::Bus)
+        mesh.join((url, &self.options().bus_files), self.store().salt, behind)
+            .await
+            .map_err(StartError::Bus)
     }
 
     pub fn options(&self) -> &Options {

@@ -34,7 +34,9 @@ impl<F: Fn() -> Option<Hub> + Send + Sync> Behind for Joined<F> {
     fn heard(&self, agent: i64, ago: Option<Duration>) {
         let Some(hub) = (self.0)() else { return };
         match ago {
-            Some(ago) => hub.liveness().beat_elsewhere(agent, hub.clock().steady().saturating_sub(ago)),
+            Some(ago) => hub
+                .liveness()
+                .beat_elsewhere(agent, hub.clock().steady().saturating_sub(ago)),
             None => hub.liveness().refused(agent),
         }
     }
@@ -42,24 +44,33 @@ impl<F: Fn() -> Option<Hub> + Send + Sync> Behind for Joined<F> {
     fn heard_before(&self, agent: i64, ago: Option<Duration>) {
         let Some(hub) = (self.0)() else { return };
         match ago {
-            Some(ago) => hub.liveness().beat_elsewhere(agent, hub.clock().steady().saturating_sub(ago)),
+            Some(ago) => hub
+                .liveness()
+                .beat_elsewhere(agent, hub.clock().steady().saturating_sub(ago)),
             None => hub.liveness().refused_before(agent),
         }
     }
 
     fn all_heard(&self, after: i64, most: usize) -> Vec<(i64, i64)> {
-        let Some(hub) = (self.0)() else { return Vec::new() };
+        let Some(hub) = (self.0)() else {
+            return Vec::new();
+        };
         hub.liveness().all(after, most, hub.clock().steady())
     }
 
     fn steady(&self) -> Duration {
-        (self.0)().map(|hub| hub.clock().steady()).unwrap_or_default()
+        (self.0)()
+            .map(|hub| hub.clock().steady())
+            .unwrap_or_default()
     }
 
     fn delivered(&self, seqs: Vec<i64>) {
         let Some(hub) = (self.0)() else { return };
         tokio::spawn(async move {
-            let marked = hub.store().write(async move |txn| Ok(messages::caught_up(txn, &seqs).await?)).await;
+            let marked = hub
+                .store()
+                .write(async move |txn| Ok(messages::caught_up(txn, &seqs).await?))
+                .await;
             if let Err(error) = marked {
                 tracing::warn!(%error, cause = error.cause, "delivered messages could not be marked");
             }
@@ -71,8 +82,13 @@ impl<F: Fn() -> Option<Hub> + Send + Sync> Behind for Joined<F> {
     }
 
     fn alike(&self) -> Alike {
-        let Some(hub) = (self.0)() else { return Alike::default() };
-        Alike { host_name: hub.options().host_name.clone(), seal: hub.seal().mark() }
+        let Some(hub) = (self.0)() else {
+            return Alike::default();
+        };
+        Alike {
+            host_name: hub.options().host_name.clone(),
+            seal: hub.seal().mark(),
+        }
     }
 
     fn budgets(&self) -> Option<Arc<Budgets>> {

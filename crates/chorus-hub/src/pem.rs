@@ -5,8 +5,12 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::path::Path;
 
 /// Every certificate of a file; one without any is refused.
-pub(crate) fn certificates(what: &str, path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
-    let found = CertificateDer::pem_file_iter(path).and_then(|found| found.collect::<Result<Vec<_>, _>>());
+pub(crate) fn certificates(
+    what: &str,
+    path: &Path,
+) -> Result<Vec<CertificateDer<'static>>, String> {
+    let found =
+        CertificateDer::pem_file_iter(path).and_then(|found| found.collect::<Result<Vec<_>, _>>());
     let found = found.map_err(|e| format!("{what} {} cannot be read: {e}", path.display()))?;
     match found.is_empty() {
         true => Err(format!("{what} {} holds no certificate", path.display())),
@@ -16,5 +20,6 @@ pub(crate) fn certificates(what: &str, path: &Path) -> Result<Vec<CertificateDer
 
 /// The reason stays general: a parser's complaint could repeat bytes of the key.
 pub(crate) fn key(what: &str, path: &Path) -> Result<PrivateKeyDer<'static>, String> {
-    PrivateKeyDer::from_pem_file(path).map_err(|_| format!("{what} {} is no readable PEM private key", path.display()))
+    PrivateKeyDer::from_pem_file(path)
+        .map_err(|_| format!("{what} {} is no readable PEM private key", path.display()))
 }

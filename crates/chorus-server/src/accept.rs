@@ -64,7 +64,12 @@ pub async fn serve(
         let _ = options.set_send_buffer_size(limits::STREAM_SEND_BUFFER);
         // A peer that lost its power closes nothing: without this its stream would pass for a live one for a quarter of an hour.
         let _ = options.set_tcp_user_timeout(Some(limits::REQUEST_DEADLINE));
-        let visit = Visit { peer, router: router.clone(), stop: stop.clone(), open: (open.clone(), place) };
+        let visit = Visit {
+            peer,
+            router: router.clone(),
+            stop: stop.clone(),
+            open: (open.clone(), place),
+        };
         match tls.clone() {
             None => drop(tokio::spawn(visit.serve(socket))),
             Some(tls) => drop(tokio::spawn(handshake(tls, socket, visit))),
@@ -117,12 +122,23 @@ struct Between {
 
 impl Visit {
     async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(self, socket: S) {
-        let Visit { peer, router, mut stop, open } = self;
+        let Visit {
+            peer,
+            router,
+            mut stop,
+            open,
+        } = self;
         let between = Arc::<Between>::default();
-        let socket = TokioIo::new(Watched { socket, between: between.clone(), overdue: None });
+        let socket = TokioIo::new(Watched {
+            socket,
+            between: between.clone(),
+            overdue: None,
+        });
         let service = {
             let between = between.clone();
-            hyper::service::service_fn(move |request| answer(router.clone(), peer, between.clone(), request))
+            hyper::service::service_fn(move |request| {
+                answer(router.clone(), peer, between.clone(), request)
+            })
         };
         let mut connection = http1::Builder::new()
             .timer(TokioTimer::new())
@@ -154,7 +170,10 @@ impl Visit {
 }
 
 /// Runs the HTTP connection to its end, or until a stream is to take it over.
-async fn drive<C: Future + Unpin>(connection: &mut C, between: &Between) -> Option<(Vec<u8>, Feed)> {
+async fn drive<C: Future + Unpin>(
+    connection: &mut C,
+    between: &Between,
+) -> Option<(Vec<u8>, Feed)> {
     poll_fn(|cx| {
         if Pin::new(&mut *connection).poll(cx).is_ready() {
             return Poll::Ready(None);
@@ -162,7 +181,12 @@ async fn drive<C: Future + Unpin>(connection: &mut C, between: &Between) -> Opti
         if between.unwritten.load(Ordering::Relaxed) {
             return Poll::Pending;
         }
-        match between.taken.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        match between
+            .taken
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+        {
             Some(taken) => Poll::Ready(Some(taken)),
             None => Poll::Pending,
         }
@@ -179,7 +203,10 @@ async fn answer(
 ) -> Result<Response, Infallible> {
     request.extensions_mut().insert(ConnectInfo(peer));
     let head_only = request.method() == Method::HEAD;
-    let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+    let reads = matches!(
+        *request.method(),
+        Method::GET | Method::HEAD | Method::OPTIONS
+    );
     let request = request.map(crate::body::Incoming::of);
     // What may change something is on a task of its own: a client that hangs up after the commit must not leave what follows
     // from it undone, be it a cache that still knows the old key or a webhook that nobody posts.
@@ -191,7 +218,10 @@ async fn answer(
             Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
         }
     };
-    let takeover = response.extensions_mut().remove::<Takeover>().and_then(|takeover| takeover.take());
+    let takeover = response
+        .extensions_mut()
+        .remove::<Takeover>()
+        .and_then(|takeover| takeover.take());
     match takeover {
         Some(feed) if !head_only => {
             let head = stream::head(&response.into_parts().0);
@@ -210,28 +240,44 @@ struct Watched<S> {
 }
 
 impl<S> Watched<S> {
-    fn wrote(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
-        self.between.unwritten.store(written.is_pending(), Ordering::Relaxed);
+    fn wrote(
+        &mut self,
+        cx: &mut Context<'_>,
+        written: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        self.between
+            .unwritten
+            .store(written.is_pending(), Ordering::Relaxed);
         if written.is_ready() {
             self.overdue = None;
             return written;
         }
-        let overdue = self
-            .overdue
-            .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(Instant::now() + limits::REQUEST_DEADLINE)));
+        let overdue = self.overdue.get_or_insert_with(|| {
+            Box::pin(tokio::time::sleep_until(
+                Instant::now() + limits::REQUEST_DEADLINE,
+            ))
+        });
         ready!(overdue.as_mut().poll(cx));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         Pin::new(&mut self.socket).poll_read(cx, into)
     }
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.socket).poll_write(cx, bytes);
         self.wrote(cx, written)
     }

@@ -19,7 +19,9 @@ pub fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Error> {
     let key = value.to_str().ok().and_then(|text| {
         let (scheme, key) = text.trim().split_once(' ')?;
         let key = key.trim();
-        let good = scheme.eq_ignore_ascii_case("bearer") && !key.is_empty() && !key.contains([' ', '\t', ',']);
+        let good = scheme.eq_ignore_ascii_case("bearer")
+            && !key.is_empty()
+            && !key.contains([' ', '\t', ',']);
         good.then_some(key)
     });
     match (key, found.next()) {
@@ -30,7 +32,10 @@ pub fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Error> {
 
 /// Whether the hub would have to look up whose key it is.
 pub fn needs_look_up(doors: &Doors, headers: &HeaderMap) -> bool {
-    bearer(headers).ok().flatten().is_some_and(|key| identity::needs_look_up(&doors.hub, key))
+    bearer(headers)
+        .ok()
+        .flatten()
+        .is_some_and(|key| identity::needs_look_up(&doors.hub, key))
 }
 
 /// Asks the hub whose key it is.
@@ -116,7 +121,9 @@ mod tests {
         for value in values {
             headers.append(header::AUTHORIZATION, HeaderValue::from_str(value).unwrap());
         }
-        bearer(&headers).map(|key| key.map(str::to_owned)).map_err(|e| e.code)
+        bearer(&headers)
+            .map(|key| key.map(str::to_owned))
+            .map_err(|e| e.code)
     }
 
     #[test]
@@ -130,7 +137,16 @@ mod tests {
     /// TRN-24
     #[test]
     fn a_garbled_credential_is_never_taken_for_none() {
-        for value in ["", "Bearer", "Bearer ", "k1", "Basic k1", "Bearer a b", "Bearer a,b", "Bearer\u{e9} k"] {
+        for value in [
+            "",
+            "Bearer",
+            "Bearer ",
+            "k1",
+            "Basic k1",
+            "Bearer a b",
+            "Bearer a,b",
+            "Bearer\u{e9} k",
+        ] {
             assert_eq!(read(&[value]), Err(Code::Unauthorized), "{value:?}");
         }
         assert_eq!(read(&["Bearer a", "Bearer b"]), Err(Code::Unauthorized));

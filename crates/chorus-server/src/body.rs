@@ -36,7 +36,12 @@ impl FromRequest<Doors> for Whole {
 }
 
 fn declared(headers: &HeaderMap) -> Option<u64> {
-    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+    headers
+        .get(header::CONTENT_LENGTH)?
+        .to_str()
+        .ok()?
+        .parse()
+        .ok()
 }
 
 /// no `Content-Type` is JSON; another one is a mistake that is better said than guessed at.
@@ -44,9 +49,18 @@ fn is_json(headers: &HeaderMap) -> bool {
     let Some(value) = headers.get(header::CONTENT_TYPE) else {
         return true;
     };
-    let Ok(text) = value.to_str() else { return false };
-    let essence = text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    essence.is_empty() || essence == "application/json" || (essence.contains('/') && essence.ends_with("+json"))
+    let Ok(text) = value.to_str() else {
+        return false;
+    };
+    let essence = text
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase();
+    essence.is_empty()
+        || essence == "application/json"
+        || (essence.contains('/') && essence.ends_with("+json"))
 }
 
 async fn read(mut body: Body) -> Result<Bytes, Refused> {
@@ -54,7 +68,9 @@ async fn read(mut body: Body) -> Result<Bytes, Refused> {
     let mut more = BytesMut::new();
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|_| Error::validation("the body broke off"))?;
-        let Ok(data) = frame.into_data() else { continue };
+        let Ok(data) = frame.into_data() else {
+            continue;
+        };
         if first.len() + more.len() + data.len() > limits::BODY_BYTES {
             drain(body);
             return Err(Code::TooLarge.into());
@@ -82,7 +98,11 @@ pub struct Incoming(Option<hyper::body::Incoming>);
 
 impl Incoming {
     pub fn of(body: hyper::body::Incoming) -> Body {
-        if body.is_end_stream() { Body::empty() } else { Body::new(Self(Some(body))) }
+        if body.is_end_stream() {
+            Body::empty()
+        } else {
+            Body::new(Self(Some(body)))
+        }
     }
 }
 
@@ -90,8 +110,13 @@ impl HttpBody for Incoming {
     type Data = Bytes;
     type Error = hyper::Error;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let Some(body) = &mut self.0 else { return Poll::Ready(None) };
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let Some(body) = &mut self.0 else {
+            return Poll::Ready(None);
+        };
         let frame = ready!(Pin::new(body).poll_frame(cx));
         if !matches!(frame, Some(Ok(_))) {
             self.0 = None;
@@ -104,15 +129,21 @@ impl HttpBody for Incoming {
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.0.as_ref().map_or_else(|| SizeHint::with_exact(0), HttpBody::size_hint)
+        self.0
+            .as_ref()
+            .map_or_else(|| SizeHint::with_exact(0), HttpBody::size_hint)
     }
 }
 
 impl Drop for Incoming {
     fn drop(&mut self) {
-        let Some(mut body) = self.0.take().filter(|body| !body.is_end_stream()) else { return };
+        let Some(mut body) = self.0.take().filter(|body| !body.is_end_stream()) else {
+            return;
+        };
         // Outside of the runtime there is no connection either.
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
         runtime.spawn(tokio::time::timeout(DRAINED_FOR, async move {
             let mut left = DRAINED_BYTES;
             while let Some(Ok(frame)) = body.frame().await {
@@ -145,10 +176,20 @@ mod tests {
     #[test]
     fn json_is_accepted_by_every_name_it_goes_by() {
         assert!(is_json(&HeaderMap::new()));
-        for good in ["application/json", "Application/JSON; charset=utf-8", "application/vnd.chorus.envelope+json"] {
+        for good in [
+            "application/json",
+            "Application/JSON; charset=utf-8",
+            "application/vnd.chorus.envelope+json",
+        ] {
             assert!(typed(good), "{good}");
         }
-        for bad in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "json", "+json"] {
+        for bad in [
+            "text/plain",
+            "application/x-www-form-urlencoded",
+            "multipart/form-data",
+            "json",
+            "+json",
+        ] {
             assert!(!typed(bad), "{bad}");
         }
     }

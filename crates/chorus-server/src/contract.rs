@@ -38,9 +38,16 @@ impl Modify for Keys {
             SecurityScheme::Http(http)
         };
         let components = api.components.get_or_insert_with(Components::new);
-        components.add_security_scheme("agent_key", bearer("The key that a registration answered with"));
-        components.add_security_scheme("channel_token", bearer("The token in the `mcp` of a channel's delivery"));
-        components.add_security_scheme("operator_key", bearer("A key from the hub's configuration"));
+        components.add_security_scheme(
+            "agent_key",
+            bearer("The key that a registration answered with"),
+        );
+        components.add_security_scheme(
+            "channel_token",
+            bearer("The token in the `mcp` of a channel's delivery"),
+        );
+        components
+            .add_security_scheme("operator_key", bearer("A key from the hub's configuration"));
     }
 }
 
@@ -56,24 +63,45 @@ pub fn routes() -> OpenApiRouter<Doors> {
 /// This document
 #[utoipa::path(get, path = "/openapi.json", tag = "ops", responses((status = 200, body = Object)))]
 async fn contract(State(doors): State<Doors>) -> Response {
-    let mut response = reply::json(StatusCode::OK, doors.contract.get().cloned().unwrap_or_default());
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=60"));
+    let mut response = reply::json(
+        StatusCode::OK,
+        doors.contract.get().cloned().unwrap_or_default(),
+    );
+    response.headers_mut().insert(
+        header::CACHE_CONTROL,
+        HeaderValue::from_static("public, max-age=60"),
+    );
     response
 }
 
 /// What any route may answer, said once instead of at each of them.
 const EVERYWHERE: [(&str, &str); 5] = [
-    ("400", "The request is malformed; the message names what to mend"),
+    (
+        "400",
+        "The request is malformed; the message names what to mend",
+    ),
     ("413", "The body is too large"),
-    ("429", "Too many requests; Retry-After says when to come back"),
-    ("500", "The hub failed; X-Request-Id finds the reason in its log"),
+    (
+        "429",
+        "Too many requests; Retry-After says when to come back",
+    ),
+    (
+        "500",
+        "The hub failed; X-Request-Id finds the reason in its log",
+    ),
     ("503", "Not now; try again"),
 ];
 
 /// The finished document as bytes.
 pub fn finish(mut api: utoipa::openapi::OpenApi) -> Bytes {
     for item in api.paths.paths.values_mut() {
-        let methods = [&mut item.get, &mut item.post, &mut item.put, &mut item.patch, &mut item.delete];
+        let methods = [
+            &mut item.get,
+            &mut item.post,
+            &mut item.put,
+            &mut item.patch,
+            &mut item.delete,
+        ];
         methods.into_iter().flatten().for_each(complete);
     }
     Bytes::from(serde_json::to_vec(&api).unwrap_or_default())
@@ -89,7 +117,14 @@ fn complete(operation: &mut Operation) {
     for (status, description) in EVERYWHERE {
         let schema = RefOr::Ref(Ref::from_schema_name(failure));
         let content = ContentBuilder::new().schema(Some(schema)).build();
-        let response = ResponseBuilder::new().description(description).content("application/json", content).build();
-        operation.responses.responses.entry(status.into()).or_insert(RefOr::T(response));
+        let response = ResponseBuilder::new()
+            .description(description)
+            .content("application/json", content)
+            .build();
+        operation
+            .responses
+            .responses
+            .entry(status.into())
+            .or_insert(RefOr::T(response));
     }
 }

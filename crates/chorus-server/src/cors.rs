@@ -13,7 +13,10 @@ pub fn preflight() -> Response {
     *response.status_mut() = StatusCode::NO_CONTENT;
     let headers = response.headers_mut();
     let allowed = [
-        (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD, POST, PUT, PATCH, DELETE"),
+        (
+            header::ACCESS_CONTROL_ALLOW_METHODS,
+            "GET, HEAD, POST, PUT, PATCH, DELETE",
+        ),
         (
             header::ACCESS_CONTROL_ALLOW_HEADERS,
             "Authorization, Content-Type, Accept, Idempotency-Key, Last-Event-ID, X-Request-Id, X-Chorus-Instrument, X-Chorus-Session, X-Chorus-Tool, MCP-Protocol-Version, Mcp-Method, Mcp-Name",
@@ -28,7 +31,10 @@ pub fn preflight() -> Response {
 
 /// What every answer to another origin carries.
 pub fn open(headers: &mut HeaderMap) {
-    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    headers.insert(
+        header::ACCESS_CONTROL_ALLOW_ORIGIN,
+        HeaderValue::from_static("*"),
+    );
     headers.insert(
         header::ACCESS_CONTROL_EXPOSE_HEADERS,
         HeaderValue::from_static("X-Request-Id, Retry-After, RateLimit, RateLimit-Policy"),

@@ -35,11 +35,16 @@ enum Discovered {
         ("max_cost" = Option<f64>, Query, description = "Agents that ask for at most this much")),
     responses((status = 200, body = Discovered), (status = 401, body = Failure)))]
 async fn discover(State(doors): State<Doors>, Who(who): Who, query: Query) -> Answer {
-    let asked = ["skill", "min_reputation", "max_cost"].iter().any(|name| query.has(name));
+    let asked = ["skill", "min_reputation", "max_cost"]
+        .iter()
+        .any(|name| query.has(name));
     if asked {
         let of_market = |error: Error| Refused::new(error, Form::Market);
         let found = market::discover(&who, &doors.hub, search(&query).map_err(of_market)?).await;
-        return reply::bare(StatusCode::OK, &Discovered::Market(found.map_err(of_market)?));
+        return reply::bare(
+            StatusCode::OK,
+            &Discovered::Market(found.map_err(of_market)?),
+        );
     }
     let wrap = is_wrapped(&query)?;
     let rows = identity::directory(&who, &doors.hub, envelope::page(&query)?).await?;
@@ -54,20 +59,37 @@ fn is_wrapped(query: &Query) -> Result<bool> {
     match query.one("format")? {
         None => Ok(false),
         Some("envelope") => Ok(true),
-        Some(_) => Err(Error::validation("format must be \"envelope\", or be left out")),
+        Some(_) => Err(Error::validation(
+            "format must be \"envelope\", or be left out",
+        )),
     }
 }
 
 /// The filters, each of them checked.
 fn search(query: &Query) -> Result<Search> {
     let skill = query.one("skill")?.map(str::to_owned);
-    if skill.as_deref().is_some_and(|name| name.is_empty() || name.contains('\0')) {
+    if skill
+        .as_deref()
+        .is_some_and(|name| name.is_empty() || name.contains('\0'))
+    {
         return Err(Error::validation("skill must be the name of a skill"));
     }
-    let max_cost = query.one("max_cost")?.map(|text| Credits::parse_price("max_cost", text)).transpose()?;
+    let max_cost = query
+        .one("max_cost")?
+        .map(|text| Credits::parse_price("max_cost", text))
+        .transpose()?;
     let min_reputation = query.number("min_reputation", 0.0)?.unwrap_or(0.0);
-    let limit = if query.has("limit") { query.limit(limits::DIRECTORY_PAGE)? } else { limits::FOUND_PAGE };
-    Ok(Search { skill, min_reputation, max_cost, limit })
+    let limit = if query.has("limit") {
+        query.limit(limits::DIRECTORY_PAGE)?
+    } else {
+        limits::FOUND_PAGE
+    };
+    Ok(Search {
+        skill,
+        min_reputation,
+        max_cost,
+        limit,
+    })
 }
 
 #[cfg(test)]
@@ -80,7 +102,15 @@ mod tests {
         let read = |raw: &str| search(&Query::parse(raw).unwrap());
         let found = read("skill=translate&min_reputation=40.5&max_cost=0.10&limit=3").unwrap();
         let max_cost = Some(Credits::hundredths(10));
-        assert_eq!(found, Search { skill: Some("translate".into()), min_reputation: 40.5, max_cost, limit: 3 });
+        assert_eq!(
+            found,
+            Search {
+                skill: Some("translate".into()),
+                min_reputation: 40.5,
+                max_cost,
+                limit: 3
+            }
+        );
         assert_eq!(read("max_cost=1").unwrap().limit, limits::FOUND_PAGE);
         for (raw, name) in [
             ("max_cost=x", "max_cost"),

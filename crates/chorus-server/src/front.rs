@@ -18,7 +18,11 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const UNLIMITED: [&str; 3] = ["/health", "/ready", "/metrics"];
 
 /// Who asks here shows a secret in the path, so the handler counts: by the secret when it is one, by the address when it is not.
-const COUNTED_BY_SECRET: [&str; 3] = ["/inbox/{secret}", "/channels/{id}/inbox/{token}", "/mcp/{channel}"];
+const COUNTED_BY_SECRET: [&str; 3] = [
+    "/inbox/{secret}",
+    "/channels/{id}/inbox/{token}",
+    "/mcp/{channel}",
+];
 
 pub async fn around(State(doors): State<Doors>, mut request: Request, next: Next) -> Response {
     // Measures, decides nothing: a held clock would make every request take no time.
@@ -29,7 +33,9 @@ pub async fn around(State(doors): State<Doors>, mut request: Request, next: Next
     let cross_origin = request.headers().contains_key(header::ORIGIN);
     let keyed = request.headers().contains_key(header::AUTHORIZATION);
     let form = Form::of(request.uri().path());
-    let from = doors.proxies.origin(peer(request.extensions()), request.headers());
+    let from = doors
+        .proxies
+        .origin(peer(request.extensions()), request.headers());
     request.extensions_mut().insert(Origin(from));
 
     let mut budget = None;
@@ -39,7 +45,12 @@ pub async fn around(State(doors): State<Doors>, mut request: Request, next: Next
         Ok(Err(refusal)) => Refused::from(refusal).into_response(),
         Err(_) => Refused::from(Error::internal("the handler panicked")).into_response(),
     };
-    reply::settle(&mut response, doors.hub.clock().now(), id.to_str().unwrap_or_default(), form);
+    reply::settle(
+        &mut response,
+        doors.hub.clock().now(),
+        id.to_str().unwrap_or_default(),
+        form,
+    );
 
     let status = response.status();
     let headers = response.headers_mut();
@@ -60,8 +71,14 @@ pub async fn around(State(doors): State<Doors>, mut request: Request, next: Next
 /// Headers of every answer. A handler may let its answer be kept, but never one that a key was shown for.
 fn dress(headers: &mut HeaderMap, id: HeaderValue, keyed: bool) {
     headers.insert(REQUEST_ID, id);
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    headers.insert(
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    );
+    headers.insert(
+        header::REFERRER_POLICY,
+        HeaderValue::from_static("no-referrer"),
+    );
     if keyed || !headers.contains_key(header::CACHE_CONTROL) {
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
@@ -75,7 +92,8 @@ fn request_id(doors: &Doors, headers: &HeaderMap) -> HeaderValue {
     };
     match headers.get(REQUEST_ID).filter(sane) {
         Some(given) => given.clone(),
-        None => HeaderValue::try_from(doors.hub.clock().request_id()).unwrap_or(HeaderValue::from_static("-")),
+        None => HeaderValue::try_from(doors.hub.clock().request_id())
+            .unwrap_or(HeaderValue::from_static("-")),
     }
 }
 
@@ -93,7 +111,11 @@ async fn inside(
     if cors::is_preflight(request.method(), request.headers()) {
         return Ok(cors::preflight());
     }
-    let free = |route: &MatchedPath| [&UNLIMITED[..], &COUNTED_BY_SECRET].concat().contains(&route.as_str());
+    let free = |route: &MatchedPath| {
+        [&UNLIMITED[..], &COUNTED_BY_SECRET]
+            .concat()
+            .contains(&route.as_str())
+    };
     if !route.is_some_and(free) {
         let from = origin(request.extensions());
         let asked = admit(doors, request.headers(), from, budget).await?;
@@ -107,30 +129,43 @@ async fn inside(
 struct Origin(IpAddr);
 
 fn origin(extensions: &Extensions) -> IpAddr {
-    extensions.get::<Origin>().map_or_else(|| peer(extensions), |Origin(from)| *from)
+    extensions
+        .get::<Origin>()
+        .map_or_else(|| peer(extensions), |Origin(from)| *from)
 }
 
 /// The other end of the connection.
 fn peer(extensions: &Extensions) -> IpAddr {
     let peer = extensions.get::<ConnectInfo<SocketAddr>>();
-    peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |ConnectInfo(addr)| addr.ip())
+    peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |ConnectInfo(addr)| {
+        addr.ip()
+    })
 }
 
 /// Takes one from the budget of the address that a request with an unknown secret comes from.
 pub async fn count_stranger(doors: &Doors, parts: &Parts) -> Result<(), Error> {
-    let Some(limiter) = &doors.limiter else { return Ok(()) };
-    limiter.spend(limiter.stranger(origin(&parts.extensions))).await.map(drop)
+    let Some(limiter) = &doors.limiter else {
+        return Ok(());
+    };
+    limiter
+        .spend(limiter.stranger(origin(&parts.extensions)))
+        .await
+        .map(drop)
 }
 
 /// Takes one from the budget of a caller that a secret in the path has told.
 pub async fn count(doors: &Doors, caller: Caller) -> Result<Option<Budget>, Error> {
-    let Some(limiter) = &doors.limiter else { return Ok(None) };
+    let Some(limiter) = &doors.limiter else {
+        return Ok(None);
+    };
     limiter.spend(caller).await.map(Some)
 }
 
 /// The parser lets a little more through than is allowed, so that what is too much is said in JSON (failure 26).
 fn bounded(headers: &HeaderMap) -> Result<(), Error> {
-    let size = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
+    let size = headers
+        .iter()
+        .map(|(name, value)| name.as_str().len() + value.len() + 4);
     if headers.len() > limits::HEADER_LINES || size.sum::<usize>() > limits::HEADER_BYTES {
         return Err(Code::HeadersTooLarge.into());
     }
@@ -138,7 +173,12 @@ fn bounded(headers: &HeaderMap) -> Result<(), Error> {
 }
 
 /// Who asks, and whether they may ask now.
-async fn admit(doors: &Doors, headers: &HeaderMap, peer: IpAddr, budget: &mut Option<Budget>) -> Result<Asked, Error> {
+async fn admit(
+    doors: &Doors,
+    headers: &HeaderMap,
+    peer: IpAddr,
+    budget: &mut Option<Budget>,
+) -> Result<Asked, Error> {
     let Some(limiter) = &doors.limiter else {
         return Ok(auth::ask(doors, headers).await);
     };
@@ -193,12 +233,21 @@ mod tests {
         (router, dir)
     }
 
-    async fn asked(router: &Router, method: Method, path: &str, headers: &[(&str, &str)]) -> Response {
+    async fn asked(
+        router: &Router,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+    ) -> Response {
         let mut request = Request::builder().method(method).uri(path);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap()
+        router
+            .clone()
+            .oneshot(request.body(Body::empty()).unwrap())
+            .await
+            .unwrap()
     }
 
     #[tokio::test]
@@ -210,14 +259,22 @@ mod tests {
         let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
         assert_eq!(body["error"]["code"], "ERR_INTERNAL");
         assert!(!body.to_string().contains("a bug"));
-        assert_eq!(asked(&router, Method::GET, "/good", &[]).await.status(), StatusCode::OK);
+        assert_eq!(
+            asked(&router, Method::GET, "/good", &[]).await.status(),
+            StatusCode::OK
+        );
     }
 
     #[tokio::test]
     async fn a_sane_request_id_is_kept_and_any_other_is_replaced() {
         let (router, _dir) = around_two_routes().await;
         let long = "a".repeat(65);
-        for (given, kept) in [("job-7.a_B", true), ("a b", false), (long.as_str(), false), ("", false)] {
+        for (given, kept) in [
+            ("job-7.a_B", true),
+            ("a b", false),
+            (long.as_str(), false),
+            ("", false),
+        ] {
             let response = asked(&router, Method::GET, "/good", &[("x-request-id", given)]).await;
             let id = response.headers()["x-request-id"].to_str().unwrap();
             assert_eq!(id == given, kept, "{given:?} became {id:?}");
@@ -228,23 +285,38 @@ mod tests {
     #[tokio::test]
     async fn a_page_of_another_origin_may_ask_and_its_question_costs_nothing() {
         let (router, _dir) = around_two_routes().await;
-        let question = [("origin", "https://page.test"), ("access-control-request-method", "GET")];
+        let question = [
+            ("origin", "https://page.test"),
+            ("access-control-request-method", "GET"),
+        ];
         let response = asked(&router, Method::OPTIONS, "/good", &question).await;
         assert_eq!(response.status(), StatusCode::NO_CONTENT);
         assert_eq!(response.headers()["access-control-allow-origin"], "*");
-        assert!(response.headers()["access-control-allow-headers"].to_str().unwrap().contains("Authorization"));
+        assert!(
+            response.headers()["access-control-allow-headers"]
+                .to_str()
+                .unwrap()
+                .contains("Authorization")
+        );
         assert!(!response.headers().contains_key("ratelimit"));
         let response = asked(&router, Method::GET, "/good", &question[..1]).await;
         assert_eq!(response.headers()["access-control-allow-origin"], "*");
-        assert!(!response.headers().contains_key("access-control-allow-credentials"));
+        assert!(
+            !response
+                .headers()
+                .contains_key("access-control-allow-credentials")
+        );
     }
 
     #[test]
     fn an_answer_to_a_key_is_never_kept() {
-        let kept = || HeaderMap::from_iter([(header::CACHE_CONTROL, HeaderValue::from_static("public"))]);
-        for (mut headers, keyed, control) in
-            [(kept(), false, "public"), (kept(), true, "no-store"), (HeaderMap::new(), false, "no-store")]
-        {
+        let kept =
+            || HeaderMap::from_iter([(header::CACHE_CONTROL, HeaderValue::from_static("public"))]);
+        for (mut headers, keyed, control) in [
+            (kept(), false, "public"),
+            (kept(), true, "no-store"),
+            (HeaderMap::new(), false, "no-store"),
+        ] {
             dress(&mut headers, HeaderValue::from_static("r"), keyed);
             assert_eq!(headers[header::CACHE_CONTROL], control);
         }
@@ -258,7 +330,10 @@ mod tests {
         let many = vec![("x-line", "1"); limits::HEADER_LINES + 1];
         for headers in [vec![("x-large", large.as_str())], many] {
             let response = asked(&router, Method::GET, "/good", &headers).await;
-            assert_eq!(response.status(), StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
+            assert_eq!(
+                response.status(),
+                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
+            );
             assert_eq!(response.headers()[header::CONTENT_TYPE], "application/json");
         }
     }

@@ -25,7 +25,10 @@ pub struct Budget {
 impl Limiter {
     /// `quota` requests a minute, all of them at once if need be; 0 is no limit.
     pub fn per_minute(quota: u32, hub: &Hub) -> Option<Self> {
-        Quota::per_minute(quota).map(|quota| Self { hub: hub.clone(), quota })
+        Quota::per_minute(quota).map(|quota| Self {
+            hub: hub.clone(),
+            quota,
+        })
     }
 
     /// The caller of an authenticated request; `Anyone` has only an address.
@@ -50,7 +53,10 @@ impl Limiter {
     /// Takes one request from the caller's budget, or says when there will be one.
     pub async fn spend(&self, caller: Caller) -> Result<Budget, Error> {
         let left = budget::spend(&self.hub, caller, self.quota).await?;
-        Ok(Budget { left, ..self.spent() })
+        Ok(Budget {
+            left,
+            ..self.spent()
+        })
     }
 
     /// Whether there is anything in it; takes nothing.
@@ -59,7 +65,10 @@ impl Limiter {
     }
 
     pub fn spent(&self) -> Budget {
-        Budget { quota: self.quota.get(), left: 0 }
+        Budget {
+            quota: self.quota.get(),
+            left: 0,
+        }
     }
 }
 
@@ -67,9 +76,13 @@ impl Budget {
     /// The two fields of the IETF draft `draft-ietf-httpapi-ratelimit-headers`.
     pub fn write(self, headers: &mut HeaderMap) {
         let Self { quota, left } = self;
-        let full_in = (u64::from(quota.saturating_sub(left)) * WINDOW_SECONDS).div_ceil(u64::from(quota.max(1)));
+        let full_in = (u64::from(quota.saturating_sub(left)) * WINDOW_SECONDS)
+            .div_ceil(u64::from(quota.max(1)));
         let fields = [
-            ("ratelimit-policy", format!("\"default\";q={quota};w={WINDOW_SECONDS}")),
+            (
+                "ratelimit-policy",
+                format!("\"default\";q={quota};w={WINDOW_SECONDS}"),
+            ),
             ("ratelimit", format!("\"default\";r={left};t={full_in}")),
         ];
         for (name, value) in fields {
@@ -87,16 +100,25 @@ mod tests {
     #[tokio::test]
     async fn zero_is_no_limit() {
         let dir = tempfile::tempdir().unwrap();
-        let hub = Hub::open(chorus_hub::Options::at(dir.path())).await.unwrap();
+        let hub = Hub::open(chorus_hub::Options::at(dir.path()))
+            .await
+            .unwrap();
         assert!(Limiter::per_minute(0, &hub).is_none());
         let limiter = Limiter::per_minute(3, &hub).unwrap();
-        assert_eq!(limiter.spend(Caller::Agent(1)).await.unwrap(), Budget { quota: 3, left: 2 });
+        assert_eq!(
+            limiter.spend(Caller::Agent(1)).await.unwrap(),
+            Budget { quota: 3, left: 2 }
+        );
     }
 
     #[test]
     fn the_headers_have_the_drafts_form() {
         let mut headers = HeaderMap::new();
-        Budget { quota: 600, left: 598 }.write(&mut headers);
+        Budget {
+            quota: 600,
+            left: 598,
+        }
+        .write(&mut headers);
         assert_eq!(headers["ratelimit-policy"], "\"default\";q=600;w=60");
         assert_eq!(headers["ratelimit"], "\"default\";r=598;t=1");
     }

@@ -76,7 +76,9 @@ pub fn html(text: &str) -> String {
 
 /// The lines between two `---` at the top are for machines.
 fn without_front_matter(text: &str) -> &str {
-    let inner = text.strip_prefix("---\n").and_then(|rest| rest.split_once("\n---\n"));
+    let inner = text
+        .strip_prefix("---\n")
+        .and_then(|rest| rest.split_once("\n---\n"));
     inner.map_or(text, |(_, rest)| rest)
 }
 
@@ -112,7 +114,11 @@ fn inline(text: &str) -> String {
         }
         for (place, part) in part.split("**").enumerate() {
             let part = escape(part);
-            out.push_str(&if place % 2 == 1 { format!("<strong>{part}</strong>") } else { part });
+            out.push_str(&if place % 2 == 1 {
+                format!("<strong>{part}</strong>")
+            } else {
+                part
+            });
         }
     }
     out
@@ -133,7 +139,14 @@ mod tests {
     /// Failure 7
     #[test]
     fn nothing_in_a_text_becomes_markup_of_its_own() {
-        for text in ["<script>", "# <b>", "- `<i>`", "```\n<u>\n```", "**<s>**", "> <q>"] {
+        for text in [
+            "<script>",
+            "# <b>",
+            "- `<i>`",
+            "```\n<u>\n```",
+            "**<s>**",
+            "> <q>",
+        ] {
             let html = html(text);
             for tag in ["<script", "<b>", "<i>", "<u>", "<s>", "<q>"] {
                 assert!(!html.contains(tag), "{text}: {html}");

@@ -18,7 +18,10 @@ fn weight(accept: &str, media: &str) -> (u32, u32) {
         };
         let quality = parts.find_map(|part| part.strip_prefix("q=").or(part.strip_prefix("Q=")));
         // A weight nobody can read does not make the type unwanted.
-        let quality = quality.and_then(|text| text.parse::<f32>().ok()).unwrap_or(1.0).clamp(0.0, 1.0);
+        let quality = quality
+            .and_then(|text| text.parse::<f32>().ok())
+            .unwrap_or(1.0)
+            .clamp(0.0, 1.0);
         if rank > best.0 {
             best = (rank, (quality * 1000.0) as u32);
         }
@@ -41,7 +44,12 @@ pub fn prefers(headers: &HeaderMap, other: &str, default: &str) -> bool {
 /// Whether `media` is asked for by name.
 pub fn names(headers: &HeaderMap, media: &str) -> bool {
     accept(headers).is_some_and(|accept| {
-        let named = |range: &str| range.split(';').next().is_some_and(|name| name.trim().eq_ignore_ascii_case(media));
+        let named = |range: &str| {
+            range
+                .split(';')
+                .next()
+                .is_some_and(|name| name.trim().eq_ignore_ascii_case(media))
+        };
         accept.split(',').any(named) && weight(accept, media).0 > 0
     })
 }
@@ -62,7 +70,9 @@ mod tests {
         assert!(json("application/json"));
         assert!(json("application/json, text/plain, */*"));
         assert!(json("text/html;q=0.5, application/json"));
-        assert!(!json("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"));
+        assert!(!json(
+            "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+        ));
         assert!(!json("*/*"));
         assert!(!json("application/json;q=0"));
         assert!(!prefers(&HeaderMap::new(), "application/json", "text/html"));
@@ -72,8 +82,14 @@ mod tests {
     #[test]
     fn a_stream_is_given_only_to_those_who_name_it() {
         assert!(names(&headers("text/event-stream"), "text/event-stream"));
-        assert!(names(&headers("application/json, Text/Event-Stream;q=0.5"), "text/event-stream"));
+        assert!(names(
+            &headers("application/json, Text/Event-Stream;q=0.5"),
+            "text/event-stream"
+        ));
         assert!(!names(&headers("*/*"), "text/event-stream"));
-        assert!(!names(&headers("text/event-stream;q=0"), "text/event-stream"));
+        assert!(!names(
+            &headers("text/event-stream;q=0"),
+            "text/event-stream"
+        ));
     }
 }

@@ -16,26 +16,38 @@ impl Once {
     pub fn with(self, body: &Bytes) -> Result<Option<Idempotency>> {
         let Some(key) = self.0 else { return Ok(None) };
         let canonical = json::canonical(&json::value(json::text(body)?)?);
-        Ok(Some(Idempotency { key, fingerprint: Sha256::digest(canonical.as_bytes()).into() }))
+        Ok(Some(Idempotency {
+            key,
+            fingerprint: Sha256::digest(canonical.as_bytes()).into(),
+        }))
     }
 }
 
 impl FromRequestParts<Doors> for Once {
     type Rejection = Refused;
 
-    async fn from_request_parts(parts: &mut Parts, _: &Doors) -> std::result::Result<Self, Refused> {
+    async fn from_request_parts(
+        parts: &mut Parts,
+        _: &Doors,
+    ) -> std::result::Result<Self, Refused> {
         Ok(Self(key(&parts.headers)?))
     }
 }
 
 /// 1 to 256 visible characters, given once.
 fn key(headers: &HeaderMap) -> Result<Option<String>> {
-    let mut found = headers.get_all(HeaderName::from_static("idempotency-key")).iter();
+    let mut found = headers
+        .get_all(HeaderName::from_static("idempotency-key"))
+        .iter();
     let Some(value) = found.next() else {
         return Ok(None);
     };
     let visible = value.as_bytes().iter().all(u8::is_ascii_graphic);
-    if !visible || value.is_empty() || value.len() > limits::IDEMPOTENCY_KEY_CHARS || found.next().is_some() {
+    if !visible
+        || value.is_empty()
+        || value.len() > limits::IDEMPOTENCY_KEY_CHARS
+        || found.next().is_some()
+    {
         return Err(Error::validation(format!(
             "Idempotency-Key must be 1 to {} visible characters, given once",
             limits::IDEMPOTENCY_KEY_CHARS
@@ -51,7 +63,10 @@ mod tests {
 
     fn headers(values: &[&[u8]]) -> HeaderMap {
         let name = HeaderName::from_static("idempotency-key");
-        values.iter().map(|value| (name.clone(), HeaderValue::from_bytes(value).unwrap())).collect()
+        values
+            .iter()
+            .map(|value| (name.clone(), HeaderValue::from_bytes(value).unwrap()))
+            .collect()
     }
 
     /// R-27
@@ -70,8 +85,17 @@ mod tests {
     /// Failure 17
     #[test]
     fn the_order_of_keys_is_no_other_value() {
-        let print = |body: &'static str| Once(Some("k".into())).with(&Bytes::from(body)).unwrap().unwrap().fingerprint;
-        assert_eq!(print(r#"{"a":1,"b":[2]}"#), print(r#"{ "b": [2.0], "a": 1 }"#));
+        let print = |body: &'static str| {
+            Once(Some("k".into()))
+                .with(&Bytes::from(body))
+                .unwrap()
+                .unwrap()
+                .fingerprint
+        };
+        assert_eq!(
+            print(r#"{"a":1,"b":[2]}"#),
+            print(r#"{ "b": [2.0], "a": 1 }"#)
+        );
         assert_ne!(print(r#"{"a":1}"#), print(r#"{"a":2}"#));
     }
 }

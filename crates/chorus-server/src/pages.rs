@@ -60,7 +60,11 @@ fn base64(bytes: &[u8]) -> String {
         let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
         for place in 0..4 {
             let digit = DIGITS[(bits >> (18 - 6 * place) & 63) as usize];
-            out.push(if place <= chunk.len() { char::from(digit) } else { '=' });
+            out.push(if place <= chunk.len() {
+                char::from(digit)
+            } else {
+                '='
+            });
         }
     }
     out
@@ -74,13 +78,22 @@ mod tests {
     #[test]
     fn no_character_of_a_name_can_leave_its_place() {
         let escaped = escape("<script>alert(\"1\")</script>&'x'");
-        assert_eq!(escaped, "&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt;&amp;&#39;x&#39;");
+        assert_eq!(
+            escaped,
+            "&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt;&amp;&#39;x&#39;"
+        );
     }
 
     /// RFC 4648 §10
     #[test]
     fn base64_gives_the_published_answers() {
-        for (text, code) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")] {
+        for (text, code) in [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foobar", "Zm9vYmFy"),
+        ] {
             assert_eq!(base64(text.as_bytes()), code);
         }
     }
@@ -88,8 +101,13 @@ mod tests {
     #[test]
     fn a_page_allows_its_own_style_and_nothing_else() {
         let response = page("en", "<t>", "<p>x</p>");
-        let policy = response.headers()[header::CONTENT_SECURITY_POLICY].to_str().unwrap();
-        assert!(policy.starts_with("default-src 'none'; style-src 'sha256-"), "{policy}");
+        let policy = response.headers()[header::CONTENT_SECURITY_POLICY]
+            .to_str()
+            .unwrap();
+        assert!(
+            policy.starts_with("default-src 'none'; style-src 'sha256-"),
+            "{policy}"
+        );
         assert!(!policy.contains("unsafe"));
     }
 }

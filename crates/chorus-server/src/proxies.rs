@@ -35,7 +35,8 @@ impl FromStr for Network {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("{text} is not an address or a network such as 10.0.0.0/8 or 2001:db8::/32");
+        let wrong =
+            || format!("{text} is not an address or a network such as 10.0.0.0/8 or 2001:db8::/32");
         let (ip, length) = match text.trim().split_once('/') {
             Some((ip, length)) => (ip, Some(length)),
             None => (text.trim(), None),
@@ -47,10 +48,15 @@ impl FromStr for Network {
             return Err(wrong());
         }
         if length == 0 {
-            return Err(format!("{text} is everybody: then anybody could say to be anybody"));
+            return Err(format!(
+                "{text} is everybody: then anybody could say to be anybody"
+            ));
         }
         let bits = 128 - most + length;
-        Ok(Self { first: wide(ip) & mask(bits), bits })
+        Ok(Self {
+            first: wide(ip) & mask(bits),
+            bits,
+        })
     }
 }
 
@@ -73,13 +79,19 @@ impl Proxies {
         if !self.trusts(peer) {
             return peer;
         }
-        let found = (self.walk(headers, header::FORWARDED, forwarded), self.walk(headers, X_FORWARDED_FOR, listed));
+        let found = (
+            self.walk(headers, header::FORWARDED, forwarded),
+            self.walk(headers, X_FORWARDED_FOR, listed),
+        );
         match found {
             (Said::Nothing, Said::Nothing) => peer,
             (Said::From(ip), Said::Nothing) | (Said::Nothing, Said::From(ip)) => ip,
             // A proxy that writes one of them may pass on the other as a client wrote it, and which one that is cannot be told.
             (Said::From(ip), Said::From(other)) if ip == other => ip,
-            (Said::From(_) | Said::Nothing | Said::Garbled, Said::From(_) | Said::Nothing | Said::Garbled) => peer,
+            (
+                Said::From(_) | Said::Nothing | Said::Garbled,
+                Said::From(_) | Said::Nothing | Said::Garbled,
+            ) => peer,
         }
     }
 
@@ -88,7 +100,9 @@ impl Proxies {
         let lines: Vec<&HeaderValue> = headers.get_all(name).iter().collect();
         let mut said = Said::Nothing;
         for line in lines.into_iter().rev() {
-            let Some(hops) = line.to_str().ok().and_then(hops) else { return Said::Garbled };
+            let Some(hops) = line.to_str().ok().and_then(hops) else {
+                return Said::Garbled;
+            };
             for hop in hops.into_iter().rev() {
                 match hop.as_deref().and_then(node) {
                     Some(ip) if self.trusts(ip) => said = Said::From(ip),
@@ -114,7 +128,11 @@ type Hops = fn(&str) -> Option<Vec<Option<String>>>;
 
 /// `X-Forwarded-For`: addresses between commas.
 fn listed(line: &str) -> Option<Vec<Option<String>>> {
-    Some(line.split(',').map(|hop| Some(hop.trim().to_owned())).collect())
+    Some(
+        line.split(',')
+            .map(|hop| Some(hop.trim().to_owned()))
+            .collect(),
+    )
 }
 
 /// `Forwarded` (RFC 7239): pairs between semicolons, hops between commas, and either may stand in quotes.
@@ -125,7 +143,11 @@ fn forwarded(line: &str) -> Option<Vec<Option<String>>> {
 /// The one `for=` of a hop.
 fn of_pairs(hop: &str) -> Option<String> {
     let mut found = None;
-    for pair in apart(hop, ';')?.into_iter().map(str::trim).filter(|pair| !pair.is_empty()) {
+    for pair in apart(hop, ';')?
+        .into_iter()
+        .map(str::trim)
+        .filter(|pair| !pair.is_empty())
+    {
         let (name, value) = pair.split_once('=')?;
         if name.eq_ignore_ascii_case("for") && found.replace(unquoted(value)?).is_some() {
             return None;
@@ -154,7 +176,9 @@ fn apart(text: &str, at: char) -> Option<Vec<&str>> {
 }
 
 fn unquoted(value: &str) -> Option<String> {
-    let Some(inside) = value.strip_prefix('"') else { return Some(value.to_owned()) };
+    let Some(inside) = value.strip_prefix('"') else {
+        return Some(value.to_owned());
+    };
     let mut text = String::new();
     let mut signs = inside.strip_suffix('"')?.chars();
     while let Some(sign) = signs.next() {
@@ -168,7 +192,11 @@ fn node(text: &str) -> Option<IpAddr> {
     if let Some(inside) = text.strip_prefix('[') {
         let (ip, rest) = inside.split_once(']')?;
         let plain = rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port);
-        return ip.parse::<Ipv6Addr>().ok().filter(|_| plain).map(|ip| IpAddr::V6(ip).to_canonical());
+        return ip
+            .parse::<Ipv6Addr>()
+            .ok()
+            .filter(|_| plain)
+            .map(|ip| IpAddr::V6(ip).to_canonical());
     }
     match text.split_once(':') {
         Some((ip, port)) if is_port(port) => ip.parse::<Ipv4Addr>().ok().map(IpAddr::V4),
@@ -180,7 +208,10 @@ fn node(text: &str) -> Option<IpAddr> {
 fn is_port(text: &str) -> bool {
     let digits = (1..=5).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
     let hides = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
-    digits || text.strip_prefix('_').is_some_and(|name| !name.is_empty() && name.bytes().all(hides))
+    digits
+        || text
+            .strip_prefix('_')
+            .is_some_and(|name| !name.is_empty() && name.bytes().all(hides))
 }
 
 #[cfg(test)]
@@ -198,12 +229,15 @@ mod tests {
         for (name, value) in lines {
             headers.append(*name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
         }
-        Proxies::new(&trusted).origin(ip(peer), &headers).to_string()
+        Proxies::new(&trusted)
+            .origin(ip(peer), &headers)
+            .to_string()
     }
 
     #[test]
     fn a_network_is_its_first_bits_in_either_family() {
-        let holds = |network: &str, address: &str| network.parse::<Network>().unwrap().holds(ip(address));
+        let holds =
+            |network: &str, address: &str| network.parse::<Network>().unwrap().holds(ip(address));
         for (network, inside, outside) in [
             ("10.0.0.0/8", "10.255.1.2", "11.0.0.1"),
             ("10.1.2.3/8", "::ffff:10.9.9.9", "::10.9.9.9"),
@@ -213,11 +247,22 @@ mod tests {
             ("::1", "::1", "127.0.0.1"),
             ("0.0.0.0/1", "127.0.0.1", "::1"),
         ] {
-            assert!(holds(network, inside) && !holds(network, outside), "{network}");
+            assert!(
+                holds(network, inside) && !holds(network, outside),
+                "{network}"
+            );
         }
-        for bad in
-            ["", "10", "10.0.0.0/33", "2001:db8::/129", "10.0.0.0/-1", "10.0.0.0/8/8", "host", "0.0.0.0/0", "::/0"]
-        {
+        for bad in [
+            "",
+            "10",
+            "10.0.0.0/33",
+            "2001:db8::/129",
+            "10.0.0.0/-1",
+            "10.0.0.0/8/8",
+            "host",
+            "0.0.0.0/0",
+            "::/0",
+        ] {
             assert!(bad.parse::<Network>().is_err(), "{bad}");
         }
     }
@@ -226,10 +271,17 @@ mod tests {
     #[test]
     fn nobody_else_is_listened_to() {
         for name in ["forwarded", "x-forwarded-for"] {
-            assert_eq!(origin("192.0.2.1", &[(name, "for=198.51.100.1"), (name, "198.51.100.1")]), "192.0.2.1");
+            assert_eq!(
+                origin(
+                    "192.0.2.1",
+                    &[(name, "for=198.51.100.1"), (name, "198.51.100.1")]
+                ),
+                "192.0.2.1"
+            );
         }
         let nobody = Proxies::default();
-        let headers = HeaderMap::from_iter([(X_FORWARDED_FOR, HeaderValue::from_static("198.51.100.1"))]);
+        let headers =
+            HeaderMap::from_iter([(X_FORWARDED_FOR, HeaderValue::from_static("198.51.100.1"))]);
         assert_eq!(nobody.origin(ip("127.0.0.1"), &headers), ip("127.0.0.1"));
     }
 
@@ -237,14 +289,28 @@ mod tests {
     fn the_nearest_that_is_no_trusted_proxy_is_who_asks() {
         let list = |value: &str| origin("10.0.0.1", &[("x-forwarded-for", value)]);
         assert_eq!(list("198.51.100.1"), "198.51.100.1");
-        assert_eq!(list("203.0.113.9, 198.51.100.1"), "198.51.100.1", "what a client wrote stands on the left");
+        assert_eq!(
+            list("203.0.113.9, 198.51.100.1"),
+            "198.51.100.1",
+            "what a client wrote stands on the left"
+        );
         assert_eq!(list("nonsense, 198.51.100.1, 10.2.2.2"), "198.51.100.1");
-        assert_eq!(list("10.3.3.3,10.2.2.2"), "10.3.3.3", "a proxy may ask for itself");
+        assert_eq!(
+            list("10.3.3.3,10.2.2.2"),
+            "10.3.3.3",
+            "a proxy may ask for itself"
+        );
         assert_eq!(list("198.51.100.1:4711"), "198.51.100.1");
         assert_eq!(list("2001:db8:1::7"), "2001:db8:1::7");
-        assert_eq!(list("[2001:db8:1::7]:443 , [2001:db8:f::2]"), "2001:db8:1::7");
+        assert_eq!(
+            list("[2001:db8:1::7]:443 , [2001:db8:f::2]"),
+            "2001:db8:1::7"
+        );
         assert_eq!(list("::ffff:198.51.100.1"), "198.51.100.1");
-        let lines = [("x-forwarded-for", "203.0.113.9"), ("x-forwarded-for", "198.51.100.1, 10.2.2.2")];
+        let lines = [
+            ("x-forwarded-for", "203.0.113.9"),
+            ("x-forwarded-for", "198.51.100.1, 10.2.2.2"),
+        ];
         assert_eq!(origin("::ffff:10.0.0.1", &lines), "198.51.100.1");
     }
 
@@ -252,19 +318,42 @@ mod tests {
     fn forwarded_is_read_as_its_standard_has_it() {
         let list = |value: &str| origin("2001:db8:f::1", &[("forwarded", value)]);
         assert_eq!(list("for=198.51.100.1"), "198.51.100.1");
-        assert_eq!(list("proto=https;For=\"198.51.100.1:80\" ;by=10.0.0.1"), "198.51.100.1");
-        assert_eq!(list("for=198.51.100.1, for=\"[2001:db8:f::2]:_hidden\";by=x"), "198.51.100.1");
-        assert_eq!(list("for=\"[2001:db8:cafe::17]:4711\""), "2001:db8:cafe::17");
+        assert_eq!(
+            list("proto=https;For=\"198.51.100.1:80\" ;by=10.0.0.1"),
+            "198.51.100.1"
+        );
+        assert_eq!(
+            list("for=198.51.100.1, for=\"[2001:db8:f::2]:_hidden\";by=x"),
+            "198.51.100.1"
+        );
+        assert_eq!(
+            list("for=\"[2001:db8:cafe::17]:4711\""),
+            "2001:db8:cafe::17"
+        );
         assert_eq!(list("for=\"\\[2001:db8:cafe::17\\]\""), "2001:db8:cafe::17");
-        assert_eq!(list("for=203.0.113.9;host=\"a,b;c\", for=198.51.100.1;host=\"a,b;for=10.0.0.1\""), "198.51.100.1");
+        assert_eq!(
+            list("for=203.0.113.9;host=\"a,b;c\", for=198.51.100.1;host=\"a,b;for=10.0.0.1\""),
+            "198.51.100.1"
+        );
     }
 
     #[test]
     fn what_cannot_be_read_is_the_peers_own() {
-        for value in
-            ["", "unknown", "_hidden", "198.51.100", "198.51.100.1:port", "[2001:db8::1", "fe80::1%eth0", "a, "]
-        {
-            assert_eq!(origin("10.0.0.1", &[("x-forwarded-for", value)]), "10.0.0.1", "{value:?}");
+        for value in [
+            "",
+            "unknown",
+            "_hidden",
+            "198.51.100",
+            "198.51.100.1:port",
+            "[2001:db8::1",
+            "fe80::1%eth0",
+            "a, ",
+        ] {
+            assert_eq!(
+                origin("10.0.0.1", &[("x-forwarded-for", value)]),
+                "10.0.0.1",
+                "{value:?}"
+            );
         }
         for value in [
             "",
@@ -280,14 +369,23 @@ mod tests {
             "for=198.51.100.1, for=unknown",
             "for=\u{e9}",
         ] {
-            assert_eq!(origin("10.0.0.1", &[("forwarded", value)]), "10.0.0.1", "{value:?}");
+            assert_eq!(
+                origin("10.0.0.1", &[("forwarded", value)]),
+                "10.0.0.1",
+                "{value:?}"
+            );
         }
     }
 
     // D-92
     #[test]
     fn two_headers_that_differ_are_none() {
-        let both = |one: &str, other: &str| origin("10.0.0.1", &[("forwarded", one), ("x-forwarded-for", other)]);
+        let both = |one: &str, other: &str| {
+            origin(
+                "10.0.0.1",
+                &[("forwarded", one), ("x-forwarded-for", other)],
+            )
+        };
         assert_eq!(both("for=198.51.100.1", "198.51.100.1"), "198.51.100.1");
         assert_eq!(both("for=203.0.113.9", "198.51.100.1"), "10.0.0.1");
         assert_eq!(both("for=unknown", "198.51.100.1"), "10.0.0.1");

@@ -9,7 +9,8 @@ use http::{Uri, request::Parts};
 /// Whether every `%` is followed by two hex digits and what they spell is UTF-8. Routes are matched on the raw path, so
 /// this is asked before any handler runs.
 pub fn well_encoded(uri: &Uri) -> Result<()> {
-    let wrong = |place: &str| Error::validation(format!("the {place} is not valid percent-encoded UTF-8"));
+    let wrong =
+        |place: &str| Error::validation(format!("the {place} is not valid percent-encoded UTF-8"));
     decode(uri.path()).ok_or_else(|| wrong("path"))?;
     decode(uri.query().unwrap_or_default()).ok_or_else(|| wrong("query"))?;
     Ok(())
@@ -44,7 +45,10 @@ impl Query {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let read = |text: &str| decode(&text.replace('+', " ")).map(|text| text.into_owned());
             let wrong = || Error::validation("the query is not valid percent-encoded UTF-8");
-            pairs.push((read(name).ok_or_else(wrong)?, read(value).ok_or_else(wrong)?));
+            pairs.push((
+                read(name).ok_or_else(wrong)?,
+                read(value).ok_or_else(wrong)?,
+            ));
         }
         Ok(Self(pairs))
     }
@@ -54,7 +58,11 @@ impl Query {
     }
 
     pub fn one(&self, name: &str) -> Result<Option<&str>> {
-        let mut found = self.0.iter().filter(|(found, _)| found == name).map(|(_, value)| value.as_str());
+        let mut found = self
+            .0
+            .iter()
+            .filter(|(found, _)| found == name)
+            .map(|(_, value)| value.as_str());
         match (found.next(), found.next()) {
             (value, None) => Ok(value),
             (_, Some(_)) => Err(Error::validation(format!("{name} is given twice"))),
@@ -68,7 +76,9 @@ impl Query {
         };
         let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         match (digits, text.parse::<usize>()) {
-            (true, Ok(0)) | (false, _) => Err(Error::validation("limit must be a whole number of at least 1")),
+            (true, Ok(0)) | (false, _) => Err(Error::validation(
+                "limit must be a whole number of at least 1",
+            )),
             (true, Ok(limit)) => Ok(limit.min(most)),
             (true, Err(_)) => Ok(most),
         }
@@ -81,7 +91,9 @@ impl Query {
         };
         match text.parse::<f64>() {
             Ok(number) if number.is_finite() && number >= least => Ok(Some(number)),
-            Ok(_) | Err(_) => Err(Error::validation(format!("{name} must be a number of at least {least}"))),
+            Ok(_) | Err(_) => Err(Error::validation(format!(
+                "{name} must be a number of at least {least}"
+            ))),
         }
     }
 
@@ -92,7 +104,9 @@ impl Query {
 
     /// The same under another name.
     pub fn place(&self, name: &str) -> Result<Option<Cursor>> {
-        self.one(name)?.map(|text| log_cursor(name, text)).transpose()
+        self.one(name)?
+            .map(|text| log_cursor(name, text))
+            .transpose()
     }
 
     /// all digits are an id, RFC 3339 is an instant.
@@ -105,7 +119,8 @@ impl Query {
         }
         // The plus of an offset is often sent unescaped, and then reads as a blank.
         let instant = Micros::parse(&text.replace(' ', "+"));
-        let wrong = || Error::validation("since must be an id (digits only) or an RFC 3339 instant");
+        let wrong =
+            || Error::validation("since must be an id (digits only) or an RFC 3339 instant");
         instant.map(|at| Some(Since::Instant(at))).ok_or_else(wrong)
     }
 }
@@ -114,14 +129,19 @@ impl Query {
 fn log_cursor(what: &str, text: &str) -> Result<Cursor> {
     match text.parse() {
         Ok(cursor @ Cursor { epoch: 0, .. }) => Ok(cursor),
-        Ok(_) | Err(_) => Err(Error::validation(format!("{what} is not an id that this hub gave out"))),
+        Ok(_) | Err(_) => Err(Error::validation(format!(
+            "{what} is not an id that this hub gave out"
+        ))),
     }
 }
 
 impl FromRequestParts<Doors> for Query {
     type Rejection = Refused;
 
-    async fn from_request_parts(parts: &mut Parts, _: &Doors) -> std::result::Result<Self, Refused> {
+    async fn from_request_parts(
+        parts: &mut Parts,
+        _: &Doors,
+    ) -> std::result::Result<Self, Refused> {
         Ok(Self::parse(parts.uri.query().unwrap_or_default())?)
     }
 }
@@ -132,12 +152,23 @@ pub struct Resume(pub Option<Cursor>);
 impl FromRequestParts<Doors> for Resume {
     type Rejection = Refused;
 
-    async fn from_request_parts(parts: &mut Parts, doors: &Doors) -> std::result::Result<Self, Refused> {
-        let header = parts.headers.get("last-event-id").filter(|value| !value.is_empty());
+    async fn from_request_parts(
+        parts: &mut Parts,
+        doors: &Doors,
+    ) -> std::result::Result<Self, Refused> {
+        let header = parts
+            .headers
+            .get("last-event-id")
+            .filter(|value| !value.is_empty());
         match header {
             // Bytes that are no text are no cursor either, and fail as one.
-            Some(value) => Ok(Self(Some(log_cursor("Last-Event-ID", value.to_str().unwrap_or_default())?))),
-            None => Ok(Self(Query::from_request_parts(parts, doors).await?.cursor()?)),
+            Some(value) => Ok(Self(Some(log_cursor(
+                "Last-Event-ID",
+                value.to_str().unwrap_or_default(),
+            )?))),
+            None => Ok(Self(
+                Query::from_request_parts(parts, doors).await?.cursor()?,
+            )),
         }
     }
 }
@@ -148,9 +179,13 @@ pub struct Segment(pub String);
 impl FromRequestParts<Doors> for Segment {
     type Rejection = Refused;
 
-    async fn from_request_parts(parts: &mut Parts, doors: &Doors) -> std::result::Result<Self, Refused> {
+    async fn from_request_parts(
+        parts: &mut Parts,
+        doors: &Doors,
+    ) -> std::result::Result<Self, Refused> {
         let path = Path::<String>::from_request_parts(parts, doors).await;
-        path.map(|Path(segment)| Self(segment)).map_err(|e| Error::validation(e.body_text()).into())
+        path.map(|Path(segment)| Self(segment))
+            .map_err(|e| Error::validation(e.body_text()).into())
     }
 }
 
@@ -160,9 +195,13 @@ pub struct Pair(pub String, pub String);
 impl FromRequestParts<Doors> for Pair {
     type Rejection = Refused;
 
-    async fn from_request_parts(parts: &mut Parts, doors: &Doors) -> std::result::Result<Self, Refused> {
+    async fn from_request_parts(
+        parts: &mut Parts,
+        doors: &Doors,
+    ) -> std::result::Result<Self, Refused> {
         let path = Path::<(String, String)>::from_request_parts(parts, doors).await;
-        path.map(|Path((one, other))| Self(one, other)).map_err(|e| Error::validation(e.body_text()).into())
+        path.map(|Path((one, other))| Self(one, other))
+            .map_err(|e| Error::validation(e.body_text()).into())
     }
 }
 
@@ -176,7 +215,14 @@ mod tests {
 
     #[test]
     fn a_broken_escape_is_refused_wherever_it_stands() {
-        for bad in ["/agents/%zz", "/agents/%e4", "/agents/%", "/agents/%C3%28", "/a?since=%", "/a?x=%ff"] {
+        for bad in [
+            "/agents/%zz",
+            "/agents/%e4",
+            "/agents/%",
+            "/agents/%C3%28",
+            "/a?since=%",
+            "/a?x=%ff",
+        ] {
             assert!(well_encoded(&bad.parse().unwrap()).is_err(), "{bad}");
         }
         for good in ["/agents/bob%40chorus", "/a?since=%E4%BD%A0", "/"] {
@@ -188,8 +234,19 @@ mod tests {
     fn a_limit_is_clamped_above_and_refused_below() {
         assert_eq!(query("").limit(10).unwrap(), 10);
         assert_eq!(query("limit=3").limit(10).unwrap(), 3);
-        assert_eq!(query("limit=99999999999999999999999").limit(10).unwrap(), 10);
-        for bad in ["limit=0", "limit=abc", "limit=-1", "limit=", "limit=1.5", "limit=+1", "limit=1&limit=2"] {
+        assert_eq!(
+            query("limit=99999999999999999999999").limit(10).unwrap(),
+            10
+        );
+        for bad in [
+            "limit=0",
+            "limit=abc",
+            "limit=-1",
+            "limit=",
+            "limit=1.5",
+            "limit=+1",
+            "limit=1&limit=2",
+        ] {
             let error = query(bad).limit(10).unwrap_err();
             assert!(error.message.contains("limit"), "{bad}: {error}");
         }
@@ -200,11 +257,29 @@ mod tests {
     fn since_is_an_id_or_an_instant_and_nothing_else() {
         assert_eq!(query("since=5").since().unwrap(), Some(Since::Id(5)));
         let instant = Some(Since::Instant(Micros(0)));
-        for same in ["1970-01-01T00:00:00Z", "1970-01-01T02:00:00+02:00", "1970-01-01T02:00:00%2B02:00"] {
-            assert_eq!(query(&format!("since={same}")).since().unwrap(), instant, "{same}");
+        for same in [
+            "1970-01-01T00:00:00Z",
+            "1970-01-01T02:00:00+02:00",
+            "1970-01-01T02:00:00%2B02:00",
+        ] {
+            assert_eq!(
+                query(&format!("since={same}")).since().unwrap(),
+                instant,
+                "{same}"
+            );
         }
-        for bad in ["since=abc", "since=", "since=-1", "since=1-2", "since=1e3", "since=2026-01-01"] {
-            assert!(query(bad).since().unwrap_err().message.contains("since"), "{bad}");
+        for bad in [
+            "since=abc",
+            "since=",
+            "since=-1",
+            "since=1-2",
+            "since=1e3",
+            "since=2026-01-01",
+        ] {
+            assert!(
+                query(bad).since().unwrap_err().message.contains("since"),
+                "{bad}"
+            );
         }
     }
 
@@ -213,6 +288,11 @@ mod tests {
     fn a_stream_cursor_is_one_of_the_log() {
         assert_eq!(query("since=7").cursor().unwrap(), Some(Cursor::log(7)));
         assert!(query("since=2026-01-01T00:00:00Z").cursor().is_err());
-        assert!(log_cursor("Last-Event-ID", "3-7").unwrap_err().message.contains("Last-Event-ID"));
+        assert!(
+            log_cursor("Last-Event-ID", "3-7")
+                .unwrap_err()
+                .message
+                .contains("Last-Event-ID")
+        );
     }
 }

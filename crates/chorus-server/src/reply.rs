@@ -24,13 +24,24 @@ pub enum Form {
 /// Everything under these paths is refused in the form of frames.
 const FRAME_PATHS: [&str; 3] = ["/frames", "/handles", "/orgs"];
 /// Everything under these in the form of the jobs document.
-const MARKET_PATHS: [&str; 8] =
-    ["/jobs", "/transfer", "/heartbeat", "/skills", "/reputation", "/accounts", "/audit", "/economy"];
+const MARKET_PATHS: [&str; 8] = [
+    "/jobs",
+    "/transfer",
+    "/heartbeat",
+    "/skills",
+    "/reputation",
+    "/accounts",
+    "/audit",
+    "/economy",
+];
 
 impl Form {
     /// The form of the protocol whose path it is, for what is refused before or beside a handler.
     pub fn of(path: &str) -> Self {
-        let under = |root: &str| path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        let under = |root: &str| {
+            path.strip_prefix(root)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
         if FRAME_PATHS.into_iter().any(under) {
             Self::Frame
         } else if MARKET_PATHS.into_iter().any(under) {
@@ -84,7 +95,8 @@ impl From<Code> for Refused {
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
         let mut response = Response::new(Body::empty());
-        *response.status_mut() = StatusCode::from_u16(self.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        *response.status_mut() =
+            StatusCode::from_u16(self.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         response.extensions_mut().insert(self);
         response
     }
@@ -93,7 +105,14 @@ impl IntoResponse for Refused {
 /// `{"success":true,"data":…,"metadata":{…}}`
 pub fn wrapped<T: Serialize>(doors: &Doors, status: StatusCode, data: T) -> Answer {
     let metadata = Metadata::at(doors.hub.clock().now());
-    bare(status, &Success { success: true, data, metadata })
+    bare(
+        status,
+        &Success {
+            success: true,
+            data,
+            metadata,
+        },
+    )
 }
 
 /// The value itself as JSON, serialised once.
@@ -110,7 +129,9 @@ pub fn json(status: StatusCode, body: impl Into<Body>) -> Response {
 pub fn text(status: StatusCode, content_type: &'static str, body: impl Into<Body>) -> Response {
     let mut response = Response::new(body.into());
     *response.status_mut() = status;
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
 }
 
@@ -124,18 +145,33 @@ pub fn settle(response: &mut Response, now: Micros, request_id: &str, path: Form
     };
     let status = refused.status();
     let (body, code, cause, retry_after) = match refused {
-        Refused::Hub(error, form) => (hub_body(&error, form, now), error.code.as_str(), error.cause, error.retry_after),
-        Refused::Frame(error) => (error.to_json().into_bytes(), error.code.as_str(), error.cause, error.retry_after),
+        Refused::Hub(error, form) => (
+            hub_body(&error, form, now),
+            error.code.as_str(),
+            error.cause,
+            error.retry_after,
+        ),
+        Refused::Frame(error) => (
+            error.to_json().into_bytes(),
+            error.code.as_str(),
+            error.cause,
+            error.retry_after,
+        ),
     };
     if let Some(cause) = cause {
         tracing::error!(request_id, code, cause, "a request failed");
     }
     *response.body_mut() = Body::from(body);
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/json"),
+    );
     if status == 401 {
         // Some doors say more.
-        headers.entry(header::WWW_AUTHENTICATE).or_insert(HeaderValue::from_static("Bearer realm=\"chorus\""));
+        headers
+            .entry(header::WWW_AUTHENTICATE)
+            .or_insert(HeaderValue::from_static("Bearer realm=\"chorus\""));
     }
     if let Some(seconds) = retry_after.or(matches!(status, 429 | 503).then_some(1)) {
         headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
@@ -177,8 +213,14 @@ mod tests {
         let (parts, body) = settled(Error::unavailable("the disk is full").into()).await;
         assert_eq!(parts.status, 503);
         assert_eq!(parts.headers[header::RETRY_AFTER], "1");
-        assert!(body.starts_with(r#"{"success":false,"error":{"code":"ERR_UNAVAILABLE","message":""#), "{body}");
-        assert!(body.ends_with(r#""metadata":{"timestamp":"1970-01-01T00:00:00.000Z"}}"#), "{body}");
+        assert!(
+            body.starts_with(r#"{"success":false,"error":{"code":"ERR_UNAVAILABLE","message":""#),
+            "{body}"
+        );
+        assert!(
+            body.ends_with(r#""metadata":{"timestamp":"1970-01-01T00:00:00.000Z"}}"#),
+            "{body}"
+        );
         assert!(!body.contains("disk"));
     }
 
@@ -188,29 +230,53 @@ mod tests {
         let refused = Refused::new(Error::validation("agent_id is required"), Form::Market);
         let (parts, body) = settled(refused).await;
         assert_eq!(parts.status, 400);
-        assert_eq!(body, r#"{"error_code":"ERR_VALIDATION","error_message":"agent_id is required"}"#);
+        assert_eq!(
+            body,
+            r#"{"error_code":"ERR_VALIDATION","error_message":"agent_id is required"}"#
+        );
     }
 
     #[tokio::test]
     async fn a_missing_key_is_asked_for_by_its_scheme() {
         let (parts, _) = settled(Code::Unauthorized.into()).await;
-        assert!(parts.headers[header::WWW_AUTHENTICATE].to_str().unwrap().starts_with("Bearer"));
+        assert!(
+            parts.headers[header::WWW_AUTHENTICATE]
+                .to_str()
+                .unwrap()
+                .starts_with("Bearer")
+        );
     }
 
     /// R-45, R-53: whoever refuses it, a path of frames answers in their form.
     #[tokio::test]
     async fn on_a_path_of_frames_every_refusal_has_the_drafts_form() {
-        for path in ["/frames", "/handles/~alice/stream", "/orgs/~acme/members/~bob"] {
+        for path in [
+            "/frames",
+            "/handles/~alice/stream",
+            "/orgs/~acme/members/~bob",
+        ] {
             assert_eq!(Form::of(path), Form::Frame, "{path}");
         }
         for path in ["/", "/framework", "/agents/frames", "/messages", "/organs"] {
             assert_eq!(Form::of(path), Form::Wrapped, "{path}");
         }
         let (parts, body) = settled_at(Code::RateLimited.into(), Form::Frame).await;
-        assert_eq!((parts.status.as_u16(), parts.headers[header::RETRY_AFTER].as_bytes()), (429, &b"1"[..]));
-        assert!(body.starts_with(r#"{"code":"rate-limited","message":""#), "{body}");
+        assert_eq!(
+            (
+                parts.status.as_u16(),
+                parts.headers[header::RETRY_AFTER].as_bytes()
+            ),
+            (429, &b"1"[..])
+        );
+        assert!(
+            body.starts_with(r#"{"code":"rate-limited","message":""#),
+            "{body}"
+        );
         let (parts, body) = settled_at(FrameError::missing("kind").into(), Form::Frame).await;
         assert_eq!(parts.status, 400);
-        assert_eq!(body, r#"{"code":"field-missing","field":"kind","message":"kind is required"}"#);
+        assert_eq!(
+            body,
+            r#"{"code":"field-missing","field":"kind","message":"kind is required"}"#
+        );
     }
 }

@@ -1,7 +1,8 @@
 //! All rooms merged into one router, with the edges that belong to none of them.
 
 use crate::{
-    channel, console, contract, discover, doors::Doors, envelope, frame, front, market, mcp, ops, reply::Refused,
+    channel, console, contract, discover, doors::Doors, envelope, frame, front, market, mcp, ops,
+    reply::Refused,
 };
 use axum::{Router, middleware};
 use chorus_wire::Code;

@@ -87,12 +87,20 @@ impl Running {
     pub async fn stop(mut self) {
         self.stop.send_replace(true);
         self.hub.drain();
-        if tokio::time::timeout(limits::SHUTDOWN, &mut self.serving).await.is_err() {
+        if tokio::time::timeout(limits::SHUTDOWN, &mut self.serving)
+            .await
+            .is_err()
+        {
             tracing::warn!("some connections did not end in time and are cut");
         }
         // What is queued is committed first; a database that does not answer must not keep the process from ending.
-        if tokio::time::timeout(CLOSING, self.hub.close()).await.is_err() {
-            tracing::error!("the store did not close in time; what was not acknowledged may be lost");
+        if tokio::time::timeout(CLOSING, self.hub.close())
+            .await
+            .is_err()
+        {
+            tracing::error!(
+                "the store did not close in time; what was not acknowledged may be lost"
+            );
         }
     }
 }
@@ -107,19 +115,48 @@ impl Drop for Running {
 /// Opens the hub and listens. When it returns, requests are answered.
 pub async fn start(settings: Settings) -> Result<Running, StartError> {
     // Certificates are read and the address is taken before the store is touched: what fails often fails early.
-    let tls = settings.tls.as_ref().map(|(chain, key)| tls::load(chain, key)).transpose()?;
-    let refused = |cause: std::io::Error| StartError::Listen { addr: settings.listen, cause: said(&cause) };
+    let tls = settings
+        .tls
+        .as_ref()
+        .map(|(chain, key)| tls::load(chain, key))
+        .transpose()?;
+    let refused = |cause: std::io::Error| StartError::Listen {
+        addr: settings.listen,
+        cause: said(&cause),
+    };
     let listener = TcpListener::bind(settings.listen).await.map_err(refused)?;
     let addr = listener.local_addr().map_err(refused)?;
     let url = url_of(addr, tls.is_some());
-    let public = settings.public_url.as_deref().unwrap_or(&url).trim_end_matches('/').to_owned();
+    let public = settings
+        .public_url
+        .as_deref()
+        .unwrap_or(&url)
+        .trim_end_matches('/')
+        .to_owned();
     // The hub gives it to others too, long after the request that led to it.
-    let hub = Hub::open(Options { public_url: public.clone(), ..settings.hub.clone() }).await?;
+    let hub = Hub::open(Options {
+        public_url: public.clone(),
+        ..settings.hub.clone()
+    })
+    .await?;
     let doors = Doors::new(hub.clone(), public, &settings);
     let (stop, stopped) = watch::channel(false);
     let door = Door::new(settings.max_connections, hub.clock().clone());
-    let serving = tokio::spawn(accept::serve(listener, tls, router::build(doors), door, stopped));
-    Ok(Running { addr, url, hub, stop, serving, upkeep: tokio::spawn(metrics::upkeep()) })
+    let serving = tokio::spawn(accept::serve(
+        listener,
+        tls,
+        router::build(doors),
+        door,
+        stopped,
+    ));
+    Ok(Running {
+        addr,
+        url,
+        hub,
+        stop,
+        serving,
+        upkeep: tokio::spawn(metrics::upkeep()),
+    })
 }
 
 fn said(cause: &std::io::Error) -> String {

@@ -36,19 +36,32 @@ pub fn reply(feed: Feed) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::OK;
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/event-stream"),
+    );
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     // Some proxies hold a stream back until they have a block of it, unless told not to.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    response.extensions_mut().insert(Takeover(Arc::new(Mutex::new(Some(feed)))));
+    response
+        .extensions_mut()
+        .insert(Takeover(Arc::new(Mutex::new(Some(feed)))));
     response
 }
 
 /// The head as it goes on the wire. The body ends where the connection does: no chunk sizes around every event.
 pub(crate) fn head(parts: &Parts) -> Vec<u8> {
     let mut out = format!("HTTP/1.1 {}\r\n", parts.status).into_bytes();
-    let framing = [header::CONTENT_LENGTH, header::TRANSFER_ENCODING, header::CONNECTION];
-    for (name, value) in parts.headers.iter().filter(|(name, _)| !framing.contains(name)) {
+    let framing = [
+        header::CONTENT_LENGTH,
+        header::TRANSFER_ENCODING,
+        header::CONNECTION,
+    ];
+    for (name, value) in parts
+        .headers
+        .iter()
+        .filter(|(name, _)| !framing.contains(name))
+    {
         out.extend_from_slice(name.as_str().as_bytes());
         out.extend_from_slice(b": ");
         out.extend_from_slice(value.as_bytes());
@@ -59,7 +72,11 @@ pub(crate) fn head(parts: &Parts) -> Vec<u8> {
 }
 
 /// Writes the feed until its reader leaves, stops reading, or the feed ends.
-pub(crate) async fn run<S: AsyncRead + AsyncWrite + Unpin>(mut socket: S, head: Vec<u8>, mut feed: Feed) {
+pub(crate) async fn run<S: AsyncRead + AsyncWrite + Unpin>(
+    mut socket: S,
+    head: Vec<u8>,
+    mut feed: Feed,
+) {
     let mut first = Some(Bytes::from(head));
     let mut quiet_until = Instant::now() + limits::KEEPALIVE;
     let mut said = 0;
@@ -114,11 +131,17 @@ async fn write<S: AsyncWrite + Unpin>(
         }
         write_all(socket, &together, feed).await?;
     }
-    poll_fn(|cx| Pin::new(&mut *socket).poll_flush(cx)).await.map_err(|_| "closed")
+    poll_fn(|cx| Pin::new(&mut *socket).poll_flush(cx))
+        .await
+        .map_err(|_| "closed")
 }
 
 /// A reader that takes nothing for `limits::STREAM_CUT` is cut off; it resumes by its cursor (law 6).
-async fn write_all<S: AsyncWrite + Unpin>(socket: &mut S, mut bytes: &[u8], feed: &Feed) -> Result<(), &'static str> {
+async fn write_all<S: AsyncWrite + Unpin>(
+    socket: &mut S,
+    mut bytes: &[u8],
+    feed: &Feed,
+) -> Result<(), &'static str> {
     let mut blocked = false;
     while !bytes.is_empty() {
         let now = poll_fn(|cx| Poll::Ready(Pin::new(&mut *socket).poll_write(cx, bytes))).await;
@@ -129,7 +152,9 @@ async fn write_all<S: AsyncWrite + Unpin>(socket: &mut S, mut bytes: &[u8], feed
                     blocked = true;
                     feed.blocked(true);
                 }
-                timeout(limits::STREAM_CUT, socket.write(bytes)).await.map_err(|_| "stalled")?
+                timeout(limits::STREAM_CUT, socket.write(bytes))
+                    .await
+                    .map_err(|_| "stalled")?
             }
         };
         match written {
@@ -147,7 +172,10 @@ async fn write_all<S: AsyncWrite + Unpin>(socket: &mut S, mut bytes: &[u8], feed
 async fn end<S: AsyncWrite + Unpin>(mut socket: S, first: Option<Bytes>, why: Ending) {
     let spread = limits::STREAM_RETRY.as_millis() as u64;
     let retry = rand::random_range(spread / 2..spread * 2);
-    let farewell = format!("event: closing\nretry: {retry}\ndata: {{\"reason\":\"{}\"}}\n\n", why.reason());
+    let farewell = format!(
+        "event: closing\nretry: {retry}\ndata: {{\"reason\":\"{}\"}}\n\n",
+        why.reason()
+    );
     let said = async {
         socket.write_all(&first.unwrap_or_default()).await?;
         socket.write_all(farewell.as_bytes()).await?;

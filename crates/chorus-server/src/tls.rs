@@ -8,7 +8,10 @@ use rustls::{
 use std::{fmt, path::Path, sync::Arc};
 
 fn unusable(path: &Path, cause: impl fmt::Display) -> StartError {
-    StartError::Tls { path: path.display().to_string(), cause: cause.to_string() }
+    StartError::Tls {
+        path: path.display().to_string(),
+        cause: cause.to_string(),
+    }
 }
 
 /// The certificate chain and its key, ready for the listener. Only HTTP/1.1 is offered: it is what the doors speak.
@@ -20,7 +23,8 @@ pub fn load(chain: &Path, key: &Path) -> Result<Arc<ServerConfig>, StartError> {
         return Err(unusable(chain, "it holds no certificate"));
     }
     // The reason stays general: a parser's complaint could repeat bytes of the key.
-    let key_der = PrivateKeyDer::from_pem_file(key).map_err(|_| unusable(key, "it is no readable PEM private key"))?;
+    let key_der = PrivateKeyDer::from_pem_file(key)
+        .map_err(|_| unusable(key, "it is no readable PEM private key"))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -42,8 +46,13 @@ mod tests {
         let path = dir.path().join("empty.pem");
         std::fs::write(&path, "nothing here").unwrap();
         let error = load(&path, &path).unwrap_err().to_string();
-        assert!(error.contains("empty.pem") && error.contains("no certificate"), "{error}");
-        let missing = load(&dir.path().join("missing.pem"), &path).unwrap_err().to_string();
+        assert!(
+            error.contains("empty.pem") && error.contains("no certificate"),
+            "{error}"
+        );
+        let missing = load(&dir.path().join("missing.pem"), &path)
+            .unwrap_err()
+            .to_string();
         assert!(missing.contains("missing.pem"), "{missing}");
     }
 }

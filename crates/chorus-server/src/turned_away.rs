@@ -27,7 +27,12 @@ pub struct Door {
 impl Door {
     pub fn new(places: usize, clock: Clock) -> Self {
         let places = Arc::new(Semaphore::new(places.min(Semaphore::MAX_PERMITS)));
-        Self { places, telling: Arc::new(Semaphore::new(limits::TURNED_AWAY)), full: false, clock }
+        Self {
+            places,
+            telling: Arc::new(Semaphore::new(limits::TURNED_AWAY)),
+            full: false,
+            clock,
+        }
     }
 
     /// A place, to be held for as long as the connection is open.
@@ -67,7 +72,8 @@ fn answer(clock: &Clock) -> String {
     let error = serde_json::json!({"code": Code::Unavailable.as_str(),
         "message": "every connection that this hub may have is taken; come back in a moment"});
     let metadata = serde_json::json!({"timestamp": clock.now().millis()});
-    let body = serde_json::json!({"success": false, "error": error, "metadata": metadata}).to_string();
+    let body =
+        serde_json::json!({"success": false, "error": error, "metadata": metadata}).to_string();
     format!(
         "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\ncontent-length: {}\r\nretry-after: {RETRY_AFTER}\r\n\
          cache-control: no-store\r\nconnection: close\r\n\r\n{body}",

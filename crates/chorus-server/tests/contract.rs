@@ -1,5 +1,8 @@
 //! The contract against the server that serves it, and the table of errors against its page.
-#![allow(clippy::unwrap_used, reason = "in a test, what is not there is a failure")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "in a test, what is not there is a failure"
+)]
 
 use chorus_server::{Running, Settings, start};
 use chorus_wire::{Code, frame::FrameCode};
@@ -24,7 +27,14 @@ fn client() -> reqwest::Client {
 
 async fn document(server: &Running) -> Value {
     let url = format!("{}/openapi.json", server.url());
-    client().get(url).send().await.unwrap().json().await.unwrap()
+    client()
+        .get(url)
+        .send()
+        .await
+        .unwrap()
+        .json()
+        .await
+        .unwrap()
 }
 
 /// (path, method, operation) of everything the contract has.
@@ -59,17 +69,41 @@ fn the_page_of_errors_and_the_table_say_the_same() {
     let mut rows = BTreeMap::new();
     for line in page.lines().filter(|line| line.starts_with("| `")) {
         let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
-        let [code, status, retryable, meaning] = cells[..] else { panic!("{line}") };
+        let [code, status, retryable, meaning] = cells[..] else {
+            panic!("{line}")
+        };
         let retryable = match retryable {
             "yes" => true,
             "no" => false,
             other => panic!("{other}"),
         };
-        let row = (status.parse::<u16>().unwrap(), retryable, meaning.to_owned());
-        assert!(rows.insert(code.trim_matches('`').to_owned(), row).is_none(), "{code} is there twice");
+        let row = (
+            status.parse::<u16>().unwrap(),
+            retryable,
+            meaning.to_owned(),
+        );
+        assert!(
+            rows.insert(code.trim_matches('`').to_owned(), row)
+                .is_none(),
+            "{code} is there twice"
+        );
     }
-    let hub = Code::ALL.iter().map(|code| (code.as_str(), code.status(), code.retryable(), code.sentence()));
-    let frame = FrameCode::ALL.iter().map(|code| (code.as_str(), code.status(), code.retryable(), code.sentence()));
+    let hub = Code::ALL.iter().map(|code| {
+        (
+            code.as_str(),
+            code.status(),
+            code.retryable(),
+            code.sentence(),
+        )
+    });
+    let frame = FrameCode::ALL.iter().map(|code| {
+        (
+            code.as_str(),
+            code.status(),
+            code.retryable(),
+            code.sentence(),
+        )
+    });
     let row = |(code, status, retryable, meaning): (&str, u16, bool, &str)| {
         (code.to_owned(), (status, retryable, meaning.to_owned()))
     };
@@ -98,31 +132,61 @@ async fn the_contract_is_whole_and_refers_to_nothing_that_is_not_there() {
 }
 
 fn is_whole(document: &Value, path: &str, name: &str, operation: &Value) {
-    assert!(operation["summary"].as_str().is_some_and(|said| !said.is_empty()), "{name} has no summary");
+    assert!(
+        operation["summary"]
+            .as_str()
+            .is_some_and(|said| !said.is_empty()),
+        "{name} has no summary"
+    );
     let tags = document["tags"].as_array().unwrap();
-    assert!(tags.iter().any(|tag| tag["name"] == operation["tags"][0]), "{name}");
+    assert!(
+        tags.iter().any(|tag| tag["name"] == operation["tags"][0]),
+        "{name}"
+    );
     let responses = operation["responses"].as_object().unwrap();
     let good = responses.iter().find(|(status, _)| status.starts_with('2'));
     let content = good.and_then(|(_, response)| response["content"].as_object());
-    assert!(content.is_some_and(|content| !content.is_empty()), "{name} answers nothing");
+    assert!(
+        content.is_some_and(|content| !content.is_empty()),
+        "{name} answers nothing"
+    );
     for status in ["400", "429", "500"] {
-        assert!(responses.contains_key(status), "{name} does not say {status}");
+        assert!(
+            responses.contains_key(status),
+            "{name} does not say {status}"
+        );
     }
-    let schemes = document["components"]["securitySchemes"].as_object().unwrap();
-    let keys = operation["security"].as_array().cloned().unwrap_or_default();
+    let schemes = document["components"]["securitySchemes"]
+        .as_object()
+        .unwrap();
+    let keys = operation["security"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
     for key in keys.iter().flat_map(|key| key.as_object().unwrap().keys()) {
         assert!(schemes.contains_key(key), "{name}: {key}");
     }
-    assert!(!needs_key(operation) || responses.contains_key("401"), "{name} does not say what happens without a key");
+    assert!(
+        !needs_key(operation) || responses.contains_key("401"),
+        "{name} does not say what happens without a key"
+    );
     let parameters = operation["parameters"].as_array().into_iter().flatten();
-    let in_path: Vec<&str> = parameters.filter(|p| p["in"] == "path").map(|p| p["name"].as_str().unwrap()).collect();
+    let in_path: Vec<&str> = parameters
+        .filter(|p| p["in"] == "path")
+        .map(|p| p["name"].as_str().unwrap())
+        .collect();
     assert_eq!(path.matches('{').count(), in_path.len(), "{name}");
-    assert!(in_path.iter().all(|p| path.contains(&format!("{{{p}}}"))), "{name}");
+    assert!(
+        in_path.iter().all(|p| path.contains(&format!("{{{p}}}"))),
+        "{name}"
+    );
 }
 
 /// Whether there is no way in without a key.
 fn needs_key(operation: &Value) -> bool {
-    operation["security"].as_array().is_some_and(|keys| !keys.contains(&serde_json::json!({})))
+    operation["security"]
+        .as_array()
+        .is_some_and(|keys| !keys.contains(&serde_json::json!({})))
 }
 
 /// what the contract has is mounted, and what it has not answers 405 or 404 as JSON.
@@ -132,10 +196,19 @@ async fn every_route_of_the_contract_is_there_and_no_other_method_is() {
     let document = document(&server).await;
     let client = client();
     for (path, item) in document["paths"].as_object().unwrap() {
-        let url = format!("{}{}", server.url(), path.replace("{lang}", "en").replace(['{', '}'], "x"));
+        let url = format!(
+            "{}{}",
+            server.url(),
+            path.replace("{lang}", "en").replace(['{', '}'], "x")
+        );
         for method in METHODS {
             let verb = reqwest::Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
-            let reply = client.request(verb, &url).header("authorization", "Bearer nobody").send().await.unwrap();
+            let reply = client
+                .request(verb, &url)
+                .header("authorization", "Bearer nobody")
+                .send()
+                .await
+                .unwrap();
             let (status, name) = (reply.status().as_u16(), format!("{method} {path}"));
             assert!(reply.headers().contains_key("x-request-id"), "{name}");
             if item.get(method).is_some() {
@@ -146,20 +219,37 @@ async fn every_route_of_the_contract_is_there_and_no_other_method_is() {
                 assert_eq!(status, 405, "{name}");
                 assert!(reply.headers().contains_key("allow"), "{name}");
                 let body: Value = reply.json().await.unwrap();
-                let framed = ["/frames", "/handles/", "/orgs"].iter().any(|root| path.starts_with(root));
-                let market = item.as_object().unwrap().values().any(|operation| operation["tags"][0] == "market");
+                let framed = ["/frames", "/handles/", "/orgs"]
+                    .iter()
+                    .any(|root| path.starts_with(root));
+                let market = item
+                    .as_object()
+                    .unwrap()
+                    .values()
+                    .any(|operation| operation["tags"][0] == "market");
                 let (place, code) = match (framed, market) {
                     (true, _) => ("/code", "method-not-allowed"),
                     (false, true) => ("/error_code", "ERR_METHOD_NOT_ALLOWED"),
                     (false, false) => ("/error/code", "ERR_METHOD_NOT_ALLOWED"),
                 };
-                assert_eq!(body.pointer(place).and_then(Value::as_str), Some(code), "{name}");
+                assert_eq!(
+                    body.pointer(place).and_then(Value::as_str),
+                    Some(code),
+                    "{name}"
+                );
             }
         }
     }
-    let nowhere = client.get(format!("{}/nowhere", server.url())).send().await.unwrap();
+    let nowhere = client
+        .get(format!("{}/nowhere", server.url()))
+        .send()
+        .await
+        .unwrap();
     assert_eq!(nowhere.status(), 404);
-    assert_eq!(nowhere.json::<Value>().await.unwrap()["error"]["code"], "ERR_NOT_FOUND");
+    assert_eq!(
+        nowhere.json::<Value>().await.unwrap()["error"]["code"],
+        "ERR_NOT_FOUND"
+    );
     server.stop().await;
 }
 
@@ -170,11 +260,15 @@ async fn the_printed_examples_are_valid_requests() {
     let document = document(&server).await;
     let example = |name: &str| {
         let schema = &document["components"]["schemas"][name];
-        let example = schema.get("example").or_else(|| schema["examples"].get(0)).unwrap_or_else(|| panic!("{name}"));
+        let example = schema
+            .get("example")
+            .or_else(|| schema["examples"].get(0))
+            .unwrap_or_else(|| panic!("{name}"));
         example.to_string().into_bytes()
     };
     chorus_wire::register::Registration::parse(&example("RegistrationBody")).unwrap();
-    chorus_wire::register::Registration::parse_operator(&example("OperatorRegistrationBody")).unwrap();
+    chorus_wire::register::Registration::parse_operator(&example("OperatorRegistrationBody"))
+        .unwrap();
     chorus_wire::message::SendRequest::parse(&example("SendBody")).unwrap();
     chorus_wire::frame::Submission::parse(&example("FrameSubmission")).unwrap();
     server.stop().await;

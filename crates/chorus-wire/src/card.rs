@@ -25,13 +25,19 @@ impl Card {
             None => {}
             Some(Value::String(version)) if version == CARD_VERSION => {}
             Some(_) => {
-                return Err(Error::validation(format!("agent_card.card_version must be \"{CARD_VERSION}\"")));
+                return Err(Error::validation(format!(
+                    "agent_card.card_version must be \"{CARD_VERSION}\""
+                )));
             }
         }
         match map.get("user_culture") {
             None => {}
             Some(Value::String(tag)) => identity::culture("agent_card.user_culture", tag)?,
-            Some(_) => return Err(Error::validation("agent_card.user_culture must be a string")),
+            Some(_) => {
+                return Err(Error::validation(
+                    "agent_card.user_culture must be a string",
+                ));
+            }
         }
         match map.get("supported_languages") {
             None => {}
@@ -45,7 +51,10 @@ impl Card {
         }
         let card = Self(map);
         if card.to_json().len() > limits::CARD_BYTES {
-            return Err(Error::validation(format!("agent_card is larger than {} bytes", limits::CARD_BYTES)));
+            return Err(Error::validation(format!(
+                "agent_card is larger than {} bytes",
+                limits::CARD_BYTES
+            )));
         }
         Ok(card)
     }
@@ -70,7 +79,9 @@ impl Card {
 fn languages(tags: &[Value]) -> Result<()> {
     for (place, tag) in tags.iter().enumerate() {
         let field = format!("agent_card.supported_languages[{place}]");
-        let tag = tag.as_str().ok_or_else(|| Error::validation(format!("{field} must be a string")))?;
+        let tag = tag
+            .as_str()
+            .ok_or_else(|| Error::validation(format!("{field} must be a string")))?;
         identity::culture(&field, tag)?;
     }
     Ok(())

@@ -21,14 +21,22 @@ impl Cursor {
 
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.epoch == 0 { write!(f, "{}", self.seq) } else { write!(f, "{}-{}", self.epoch, self.seq) }
+        if self.epoch == 0 {
+            write!(f, "{}", self.seq)
+        } else {
+            write!(f, "{}-{}", self.epoch, self.seq)
+        }
     }
 }
 
 /// Digits only: no sign, no blank, nothing past `i64::MAX` (what both databases hold).
 fn number(text: &str) -> Option<u64> {
     let digits = !text.is_empty() && text.len() <= 19 && text.bytes().all(|b| b.is_ascii_digit());
-    if digits { text.parse().ok().filter(|n| *n <= i64::MAX as u64) } else { None }
+    if digits {
+        text.parse().ok().filter(|n| *n <= i64::MAX as u64)
+    } else {
+        None
+    }
 }
 
 impl FromStr for Cursor {

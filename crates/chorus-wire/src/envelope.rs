@@ -38,7 +38,9 @@ pub struct Envelope {
 impl Envelope {
     /// Reads an envelope from JSON text.
     pub fn parse(text: &str) -> Result<Self> {
-        serde_json::from_str::<Draft>(text).map_err(|e| json::refused(&e))?.check()
+        serde_json::from_str::<Draft>(text)
+            .map_err(|e| json::refused(&e))?
+            .check()
     }
 
     pub fn sender_id(&self) -> &Address {
@@ -85,7 +87,9 @@ fn sized(field: &str, text: &str, least: usize, most: usize) -> Result<()> {
     if fits {
         Ok(())
     } else {
-        Err(Error::validation(format!("envelope.{field} must be {least} to {most} characters long")))
+        Err(Error::validation(format!(
+            "envelope.{field} must be {least} to {most} characters long"
+        )))
     }
 }
 
@@ -97,10 +101,17 @@ impl Draft {
         let original_text = required("original_text", self.original_text)?;
         let sender_culture = required("sender_culture", self.sender_culture)?;
         if chorus_version != CHORUS_VERSION {
-            return Err(Error::validation(format!("envelope.chorus_version must be \"{CHORUS_VERSION}\"")));
+            return Err(Error::validation(format!(
+                "envelope.chorus_version must be \"{CHORUS_VERSION}\""
+            )));
         }
         let sender_id = Address::parse("envelope.sender_id", &sender_id)?;
-        sized("original_text", &original_text, 1, limits::ORIGINAL_TEXT_CHARS)?;
+        sized(
+            "original_text",
+            &original_text,
+            1,
+            limits::ORIGINAL_TEXT_CHARS,
+        )?;
         identity::culture("envelope.sender_culture", &sender_culture)?;
         if let Some(context) = &self.cultural_context {
             let bounds = limits::CULTURAL_CONTEXT_CHARS;
@@ -110,7 +121,9 @@ impl Draft {
             sized("conversation_id", id, 0, limits::CONVERSATION_ID_CHARS)?;
         }
         if self.turn_number == Some(0) {
-            return Err(Error::validation("envelope.turn_number must be a whole number of at least 1"));
+            return Err(Error::validation(
+                "envelope.turn_number must be a whole number of at least 1",
+            ));
         }
         Ok(Envelope {
             chorus_version,
@@ -131,10 +144,13 @@ fn once<'de, A: MapAccess<'de>>(
     slot: &mut Option<String>,
 ) -> std::result::Result<(), A::Error> {
     if slot.is_some() {
-        return Err(de::Error::custom(format!("envelope.{field} is given twice")));
+        return Err(de::Error::custom(format!(
+            "envelope.{field} is given twice"
+        )));
     }
     let Text(text) = map.next_value()?;
-    let text = text.ok_or_else(|| de::Error::custom(format!("envelope.{field} must be a string")))?;
+    let text =
+        text.ok_or_else(|| de::Error::custom(format!("envelope.{field} must be a string")))?;
     *slot = Some(text);
     Ok(())
 }
@@ -171,12 +187,21 @@ impl<'de> Deserialize<'de> for Text {
             fn visit_unit<E>(self) -> std::result::Result<Text, E> {
                 Ok(Text(None))
             }
-            fn visit_seq<A: de::SeqAccess<'de>>(self, mut seq: A) -> std::result::Result<Text, A::Error> {
+            fn visit_seq<A: de::SeqAccess<'de>>(
+                self,
+                mut seq: A,
+            ) -> std::result::Result<Text, A::Error> {
                 while seq.next_element::<de::IgnoredAny>()?.is_some() {}
                 Ok(Text(None))
             }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Text, A::Error> {
-                while map.next_entry::<de::IgnoredAny, de::IgnoredAny>()?.is_some() {}
+            fn visit_map<A: MapAccess<'de>>(
+                self,
+                mut map: A,
+            ) -> std::result::Result<Text, A::Error> {
+                while map
+                    .next_entry::<de::IgnoredAny, de::IgnoredAny>()?
+                    .is_some()
+                {}
                 Ok(Text(None))
             }
         }
@@ -187,7 +212,10 @@ impl<'de> Deserialize<'de> for Text {
 /// A whole number of at least 1; `2.0` is the same JSON number as `2`.
 fn turn(number: &serde_json::Value) -> Option<u64> {
     let whole = |f: f64| (f.fract() == 0.0 && (1.0..9e15).contains(&f)).then_some(f as u64);
-    number.as_u64().or_else(|| number.as_f64().and_then(whole)).filter(|n| (1..=i64::MAX as u64).contains(n))
+    number
+        .as_u64()
+        .or_else(|| number.as_f64().and_then(whole))
+        .filter(|n| (1..=i64::MAX as u64).contains(n))
 }
 
 impl<'de> Deserialize<'de> for Draft {
@@ -200,26 +228,40 @@ impl<'de> Deserialize<'de> for Draft {
                 f.write_str("the envelope to be a JSON object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Draft, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(
+                self,
+                mut map: A,
+            ) -> std::result::Result<Draft, A::Error> {
                 let mut draft = Draft::default();
                 while let Some(key) = map.next_key::<Cow<'de, str>>()? {
                     match key.as_ref() {
-                        field @ "chorus_version" => once(&mut map, field, &mut draft.chorus_version)?,
+                        field @ "chorus_version" => {
+                            once(&mut map, field, &mut draft.chorus_version)?
+                        }
                         field @ "sender_id" => once(&mut map, field, &mut draft.sender_id)?,
                         field @ "original_text" => once(&mut map, field, &mut draft.original_text)?,
-                        field @ "sender_culture" => once(&mut map, field, &mut draft.sender_culture)?,
-                        field @ "cultural_context" => once(&mut map, field, &mut draft.cultural_context)?,
-                        field @ "conversation_id" => once(&mut map, field, &mut draft.conversation_id)?,
+                        field @ "sender_culture" => {
+                            once(&mut map, field, &mut draft.sender_culture)?
+                        }
+                        field @ "cultural_context" => {
+                            once(&mut map, field, &mut draft.cultural_context)?
+                        }
+                        field @ "conversation_id" => {
+                            once(&mut map, field, &mut draft.conversation_id)?
+                        }
                         "turn_number" if draft.turn_number.is_some() => {
                             return Err(de::Error::custom("envelope.turn_number is given twice"));
                         }
                         "turn_number" => {
                             let wrong = "envelope.turn_number must be a whole number of at least 1";
-                            let number = turn(&map.next_value()?).ok_or_else(|| de::Error::custom(wrong))?;
+                            let number =
+                                turn(&map.next_value()?).ok_or_else(|| de::Error::custom(wrong))?;
                             draft.turn_number = Some(number);
                         }
                         other => {
-                            return Err(de::Error::custom(format!("envelope.{other} is not a field of an envelope")));
+                            return Err(de::Error::custom(format!(
+                                "envelope.{other} is not a field of an envelope"
+                            )));
                         }
                     }
                 }
@@ -232,6 +274,8 @@ impl<'de> Deserialize<'de> for Draft {
 
 impl<'de> Deserialize<'de> for Envelope {
     fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
-        Draft::deserialize(from)?.check().map_err(|e| de::Error::custom(e.message))
+        Draft::deserialize(from)?
+            .check()
+            .map_err(|e| de::Error::custom(e.message))
     }
 }

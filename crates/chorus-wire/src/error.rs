@@ -80,7 +80,12 @@ pub struct Error {
 
 impl Error {
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), cause: None, retry_after: None }
+        Self {
+            code,
+            message: message.into(),
+            cause: None,
+            retry_after: None,
+        }
     }
 
     /// The request is malformed, and this is what to mend.
@@ -90,12 +95,19 @@ impl Error {
 
     /// Our fault: the client gets the code's sentence, the log gets the cause.
     pub fn internal(cause: impl fmt::Display) -> Self {
-        Self { cause: Some(cause.to_string()), ..Code::Internal.into() }
+        Self {
+            cause: Some(cause.to_string()),
+            ..Code::Internal.into()
+        }
     }
 
     /// Not now: the client may try again, the log gets the cause.
     pub fn unavailable(cause: impl fmt::Display) -> Self {
-        Self { cause: Some(cause.to_string()), retry_after: Some(1), ..Code::Unavailable.into() }
+        Self {
+            cause: Some(cause.to_string()),
+            retry_after: Some(1),
+            ..Code::Unavailable.into()
+        }
     }
 }
 

@@ -24,7 +24,10 @@ impl Address {
             )));
         }
         if text.len() > limits::ADDRESS_CHARS {
-            return Err(Error::validation(format!("{field} is longer than {} characters", limits::ADDRESS_CHARS)));
+            return Err(Error::validation(format!(
+                "{field} is longer than {} characters",
+                limits::ADDRESS_CHARS
+            )));
         }
         Ok(Self(text.to_owned()))
     }
@@ -43,7 +46,11 @@ impl Address {
 
     /// The handle that this address owns on its own hub, if its name fits the grammar.
     pub fn handle(&self, server_host: &str) -> Option<Handle> {
-        if self.host() == server_host { Handle::parse(&format!("~{}", self.name())) } else { None }
+        if self.host() == server_host {
+            Handle::parse(&format!("~{}", self.name()))
+        } else {
+            None
+        }
     }
 }
 
@@ -54,7 +61,10 @@ impl fmt::Display for Address {
 }
 
 fn is_name(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
+    !text.is_empty()
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
 }
 
 /// `~name`: never folded, never trimmed; `~org` is reserved.
@@ -113,7 +123,11 @@ impl Name {
         } else {
             is_opaque(text).then(|| Name::Short(text.to_owned()))
         };
-        name.ok_or_else(|| Error::validation(format!("{field} is not an address, a UUID, a handle or a short name")))
+        name.ok_or_else(|| {
+            Error::validation(format!(
+                "{field} is not an address, a UUID, a handle or a short name"
+            ))
+        })
     }
 
     /// The one text under which the name is kept, so that every spelling of it finds the same agent.
@@ -130,12 +144,18 @@ impl Name {
 
 /// Only the hyphenated form is a UUID here: 32 bare hex digits are a name somebody may have chosen.
 fn hyphenated(text: &str) -> Option<uuid::Uuid> {
-    if text.len() == 36 { uuid::Uuid::try_parse(text).ok() } else { None }
+    if text.len() == 36 {
+        uuid::Uuid::try_parse(text).ok()
+    } else {
+        None
+    }
 }
 
 fn is_opaque(text: &str) -> bool {
     (1..=128).contains(&text.len())
-        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'-'))
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'-'))
 }
 
 /// A well-formed RFC 5646 tag whose language has two or three letters, in any letter case.
@@ -148,7 +168,9 @@ pub fn culture(field: &str, tag: &str) -> Result<()> {
     if good {
         Ok(())
     } else {
-        Err(Error::validation(format!("{field} must be a BCP 47 language tag such as en, ja or zh-CN")))
+        Err(Error::validation(format!(
+            "{field} must be a BCP 47 language tag such as en, ja or zh-CN"
+        )))
     }
 }
 

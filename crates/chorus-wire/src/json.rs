@@ -13,14 +13,19 @@ pub fn text(body: &[u8]) -> Result<&str> {
 /// Any JSON value in which no object has a key twice and nothing is nested deeper than `limits::JSON_DEPTH`.
 pub fn value(text: &str) -> Result<Value> {
     let mut from = serde_json::Deserializer::from_str(text);
-    let value = Unique { depth: 0 }.deserialize(&mut from).and_then(|value| from.end().map(|()| value));
+    let value = Unique { depth: 0 }
+        .deserialize(&mut from)
+        .and_then(|value| from.end().map(|()| value));
     value.map_err(|e| refused(&e))
 }
 
 /// The same, and it must be an object.
 pub fn object(text: &str) -> Result<Fields> {
     match value(text)? {
-        Value::Object(map) => Ok(Fields { map, path: String::new() }),
+        Value::Object(map) => Ok(Fields {
+            map,
+            path: String::new(),
+        }),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
             Err(Error::validation("the body must be a JSON object"))
         }
@@ -32,10 +37,14 @@ pub fn refused(error: &serde_json::Error) -> Error {
     let said = error.to_string();
     match error.classify() {
         serde_json::error::Category::Data => {
-            let plain = said.rfind(" at line ").map_or(said.as_str(), |end| &said[..end]);
+            let plain = said
+                .rfind(" at line ")
+                .map_or(said.as_str(), |end| &said[..end]);
             Error::validation(plain)
         }
-        serde_json::error::Category::Io | serde_json::error::Category::Syntax | serde_json::error::Category::Eof => {
+        serde_json::error::Category::Io
+        | serde_json::error::Category::Syntax
+        | serde_json::error::Category::Eof => {
             Error::validation(format!("the body is not valid JSON: {said}"))
         }
     }
@@ -95,10 +104,15 @@ impl Fields {
     /// The value as an object; `path` is what errors put before the field names.
     pub fn of(path: &str, value: Value) -> Result<Self> {
         match value {
-            Value::Object(map) => Ok(Self { map, path: format!("{path}.") }),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-                Err(Error::validation(format!("{path} must be an object")))
-            }
+            Value::Object(map) => Ok(Self {
+                map,
+                path: format!("{path}."),
+            }),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_) => Err(Error::validation(format!("{path} must be an object"))),
         }
     }
 
@@ -120,7 +134,8 @@ impl Fields {
 
     /// A string that must be there.
     pub fn string(&mut self, key: &str) -> Result<String> {
-        self.optional_string(key)?.ok_or_else(|| Error::validation(format!("{}{key} is required", self.path)))
+        self.optional_string(key)?
+            .ok_or_else(|| Error::validation(format!("{}{key} is required", self.path)))
     }
 
     /// A string that may be absent; null is not absent.
@@ -128,9 +143,13 @@ impl Fields {
         match self.map.remove(key) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
-            Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
-                Err(self.wrong(key, "a string"))
-            }
+            Some(
+                Value::Null
+                | Value::Bool(_)
+                | Value::Number(_)
+                | Value::Array(_)
+                | Value::Object(_),
+            ) => Err(self.wrong(key, "a string")),
         }
     }
 
@@ -142,7 +161,9 @@ impl Fields {
                 Err(self.wrong(key, &format!("1 to {most} characters long")))
             }
             // One of the databases cannot hold it.
-            Some(text) if text.contains('\0') => Err(self.wrong(key, "a text without NUL characters")),
+            Some(text) if text.contains('\0') => {
+                Err(self.wrong(key, "a text without NUL characters"))
+            }
             Some(_) | None => Ok(label),
         }
     }
@@ -153,7 +174,9 @@ impl Fields {
             None => Ok(None),
             Some(value) => match value.as_u64() {
                 Some(count) if count >= least && count <= i64::MAX as u64 => Ok(Some(count)),
-                Some(_) | None => Err(self.wrong(key, &format!("a whole number of at least {least}"))),
+                Some(_) | None => {
+                    Err(self.wrong(key, &format!("a whole number of at least {least}")))
+                }
             },
         }
     }
@@ -162,7 +185,10 @@ impl Fields {
     pub fn end(self) -> Result<()> {
         match self.map.keys().next() {
             None => Ok(()),
-            Some(key) => Err(Error::validation(format!("{}{key} is not a field of this request", self.path))),
+            Some(key) => Err(Error::validation(format!(
+                "{}{key} is not a field of this request",
+                self.path
+            ))),
         }
     }
 }
@@ -175,7 +201,10 @@ struct Unique {
 impl<'de> DeserializeSeed<'de> for Unique {
     type Value = Value;
 
-    fn deserialize<D: de::Deserializer<'de>>(self, from: D) -> std::result::Result<Value, D::Error> {
+    fn deserialize<D: de::Deserializer<'de>>(
+        self,
+        from: D,
+    ) -> std::result::Result<Value, D::Error> {
         from.deserialize_any(self)
     }
 }
@@ -242,6 +271,9 @@ fn deeper<E: de::Error>(depth: usize) -> std::result::Result<usize, E> {
     if depth < limits::JSON_DEPTH {
         Ok(depth + 1)
     } else {
-        Err(E::custom(format!("the body is nested deeper than {} levels", limits::JSON_DEPTH)))
+        Err(E::custom(format!(
+            "the body is nested deeper than {} levels",
+            limits::JSON_DEPTH
+        )))
     }
 }

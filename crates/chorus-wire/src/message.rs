@@ -23,7 +23,8 @@ pub struct SendRequest {
 
 impl SendRequest {
     pub fn parse(body: &[u8]) -> Result<Self> {
-        let parts: Parts<'_> = serde_json::from_str(json::text(body)?).map_err(|e| json::refused(&e))?;
+        let parts: Parts<'_> =
+            serde_json::from_str(json::text(body)?).map_err(|e| json::refused(&e))?;
         let missing = |field: &str| Error::validation(format!("{field} is required"));
         let receiver_id = parts.receiver_id.ok_or_else(|| missing("receiver_id"))?;
         let envelope = parts.envelope.ok_or_else(|| missing("envelope"))?;
@@ -39,7 +40,12 @@ impl SendRequest {
                 )));
             }
         }
-        Ok(Self { receiver, envelope, wrapped, stream: parts.stream.unwrap_or(false) })
+        Ok(Self {
+            receiver,
+            envelope,
+            wrapped,
+            stream: parts.stream.unwrap_or(false),
+        })
     }
 }
 
@@ -49,10 +55,16 @@ fn unwrap_a2a(text: &str) -> Result<(Envelope, Option<String>)> {
         Ok(envelope) => return Ok((envelope, None)),
         Err(refusal) => refusal,
     };
-    let Ok(Value::Object(message)) = json::value(text) else { return Err(refusal) };
-    let Some(Value::Array(parts)) = message.get("parts") else { return Err(refusal) };
+    let Ok(Value::Object(message)) = json::value(text) else {
+        return Err(refusal);
+    };
+    let Some(Value::Array(parts)) = message.get("parts") else {
+        return Err(refusal);
+    };
     let mut matching = parts.iter().filter(|part| {
-        let type_of = |holder: &Value| holder.get("mediaType").and_then(Value::as_str) == Some(A2A_MEDIA_TYPE);
+        let type_of = |holder: &Value| {
+            holder.get("mediaType").and_then(Value::as_str) == Some(A2A_MEDIA_TYPE)
+        };
         type_of(part) || part.get("metadata").is_some_and(type_of)
     });
     let (Some(part), None) = (matching.next(), matching.next()) else {
@@ -60,7 +72,9 @@ fn unwrap_a2a(text: &str) -> Result<(Envelope, Option<String>)> {
             "an A2A message must have exactly one data part of type {A2A_MEDIA_TYPE}"
         )));
     };
-    let data = part.get("data").ok_or_else(|| Error::validation("the A2A part with the envelope has no data"))?;
+    let data = part
+        .get("data")
+        .ok_or_else(|| Error::validation("the A2A part with the envelope has no data"))?;
     let envelope = Envelope::parse(&data.to_string())?;
     // As it was sent, to the letter: numbers and the order of keys may matter to whoever reads it.
     Ok((envelope, Some(text.to_owned())))
@@ -83,18 +97,27 @@ impl<'de> Deserialize<'de> for Parts<'de> {
                 f.write_str("the body to be a JSON object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Parts<'de>, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(
+                self,
+                mut map: A,
+            ) -> std::result::Result<Parts<'de>, A::Error> {
                 let mut parts = Parts::default();
                 while let Some(key) = map.next_key::<Cow<'de, str>>()? {
                     let twice = match key.as_ref() {
-                        "receiver_id" => {
-                            parts.receiver_id.replace(typed(map.next_value()?, "receiver_id", "a string")?).is_some()
-                        }
+                        "receiver_id" => parts
+                            .receiver_id
+                            .replace(typed(map.next_value()?, "receiver_id", "a string")?)
+                            .is_some(),
                         "envelope" => parts.envelope.replace(map.next_value()?).is_some(),
-                        "stream" => {
-                            parts.stream.replace(typed(map.next_value()?, "stream", "true or false")?).is_some()
+                        "stream" => parts
+                            .stream
+                            .replace(typed(map.next_value()?, "stream", "true or false")?)
+                            .is_some(),
+                        other => {
+                            return Err(de::Error::custom(format!(
+                                "{other} is not a field of this request"
+                            )));
                         }
-                        other => return Err(de::Error::custom(format!("{other} is not a field of this request"))),
                     };
                     if twice {
                         return Err(de::Error::custom(format!("{key} is given twice")));
@@ -130,11 +153,19 @@ pub struct ReceiverReply {
 
 impl ReceiverReply {
     pub fn ok() -> Self {
-        Self { status: "ok".into(), error_code: None, detail: None }
+        Self {
+            status: "ok".into(),
+            error_code: None,
+            detail: None,
+        }
     }
 
     pub fn error(code: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self { status: "error".into(), error_code: Some(code.into()), detail: Some(detail.into()) }
+        Self {
+            status: "error".into(),
+            error_code: Some(code.into()),
+            detail: Some(detail.into()),
+        }
     }
 
     /// The body of `POST /agent/messages/{trace_id}/response`.
@@ -146,12 +177,26 @@ impl ReceiverReply {
         fields.end()?;
         match (status.as_str(), &error_code) {
             ("ok", None) if detail.is_none() => {}
-            ("ok", Some(_) | None) => return Err(Error::validation("a reply with status \"ok\" has no other field")),
+            ("ok", Some(_) | None) => {
+                return Err(Error::validation(
+                    "a reply with status \"ok\" has no other field",
+                ));
+            }
             ("error", Some(_)) => {}
-            ("error", None) => return Err(Error::validation("error_code is required when status is \"error\"")),
-            (_, Some(_) | None) => return Err(Error::validation("status must be \"ok\" or \"error\"")),
+            ("error", None) => {
+                return Err(Error::validation(
+                    "error_code is required when status is \"error\"",
+                ));
+            }
+            (_, Some(_) | None) => {
+                return Err(Error::validation("status must be \"ok\" or \"error\""));
+            }
         }
-        Ok(Self { status, error_code, detail })
+        Ok(Self {
+            status,
+            error_code,
+            detail,
+        })
     }
 
     /// Whether a receiver's answer is one of the protocol's, whatever else it carries.
@@ -221,7 +266,9 @@ impl Sent {
         };
         match delivery {
             Delivery::DeliveredSse | Delivery::Queued => {}
-            Delivery::Delivered { receiver_response } => sent.receiver_response = Some(receiver_response.clone()),
+            Delivery::Delivered { receiver_response } => {
+                sent.receiver_response = Some(receiver_response.clone())
+            }
             Delivery::Failed { error_code, detail } => {
                 sent.error_code = Some(error_code.clone());
                 sent.detail = Some(detail.clone());

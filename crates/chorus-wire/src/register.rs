@@ -1,7 +1,10 @@
 //! Registration in its two forms, one request type.
 
 use crate::market::skill::Skill;
-use crate::{Error, Result, card::Card, identity::Address, identity::Name, json, json::Fields, limits, secret::Secret};
+use crate::{
+    Error, Result, card::Card, identity::Address, identity::Name, json, json::Fields, limits,
+    secret::Secret,
+};
 use serde_json::Value;
 
 /// What a registration asks for, in either form or both.
@@ -39,10 +42,14 @@ impl Registration {
         match &name {
             Name::Address(_) => {}
             Name::Handle(_) => {
-                return Err(Error::validation("agent_id must be an address name@host or a market id, not a handle"));
+                return Err(Error::validation(
+                    "agent_id must be an address name@host or a market id, not a handle",
+                ));
             }
             Name::Short(_) | Name::Uuid(_) if carded && !market => {
-                return Err(Error::validation("agent_id must be an address of the form name@host"));
+                return Err(Error::validation(
+                    "agent_id must be an address of the form name@host",
+                ));
             }
             Name::Short(_) | Name::Uuid(_) if !market => {
                 return Err(Error::validation(
@@ -51,7 +58,9 @@ impl Registration {
             }
             // with a card the id is an address; a short name would claim one without saying so.
             Name::Short(_) if carded => {
-                return Err(Error::validation("agent_id must be an address of the form name@host"));
+                return Err(Error::validation(
+                    "agent_id must be an address of the form name@host",
+                ));
             }
             Name::Short(_) | Name::Uuid(_) => {}
         }
@@ -59,7 +68,11 @@ impl Registration {
             card: fields.take("agent_card").map(Card::check).transpose()?,
             endpoint: endpoint(&mut fields, "endpoint")?,
             invite_code: fields.optional_string("invite_code")?.map(Secret::new),
-            market: if market { Some(MarketFace::take(&mut fields, text)?) } else { None },
+            market: if market {
+                Some(MarketFace::take(&mut fields, text)?)
+            } else {
+                None
+            },
             name,
             agent_id,
         };
@@ -76,10 +89,18 @@ impl Registration {
         let mut fields = json::object(json::text(body)?)?;
         let agent_id = fields.string("agent_id")?;
         let name = Name::Address(Address::parse("agent_id", &agent_id)?);
-        let endpoint = endpoint(&mut fields, "endpoint")?.ok_or_else(|| Error::validation("endpoint is required"))?;
+        let endpoint = endpoint(&mut fields, "endpoint")?
+            .ok_or_else(|| Error::validation("endpoint is required"))?;
         let card = fields.take("agent_card").map(Card::check).transpose()?;
         fields.end()?;
-        Ok(Self { name, agent_id, card, endpoint: Some(endpoint), invite_code: None, market: None })
+        Ok(Self {
+            name,
+            agent_id,
+            card,
+            endpoint: Some(endpoint),
+            invite_code: None,
+            market: None,
+        })
     }
 
     /// Whether the reply is the bare one of the jobs document.
@@ -90,9 +111,16 @@ impl Registration {
 
 /// Whether a body that could not be read was meant in the jobs document's form: its errors have another shape.
 pub fn looks_like_market(body: &[u8]) -> bool {
-    let Ok(Value::Object(map)) = serde_json::from_slice::<Value>(body) else { return false };
-    let address = map.get("agent_id").and_then(Value::as_str).is_some_and(|id| id.contains('@'));
-    !address && !map.contains_key("agent_card") && MARKET_KEYS.iter().any(|key| map.contains_key(*key))
+    let Ok(Value::Object(map)) = serde_json::from_slice::<Value>(body) else {
+        return false;
+    };
+    let address = map
+        .get("agent_id")
+        .and_then(Value::as_str)
+        .is_some_and(|id| id.contains('@'));
+    !address
+        && !map.contains_key("agent_card")
+        && MARKET_KEYS.iter().any(|key| map.contains_key(*key))
 }
 
 impl MarketFace {
@@ -110,19 +138,24 @@ impl MarketFace {
 fn owner_id(fields: &mut Fields) -> Result<Option<String>> {
     let owner = fields.optional_label("owner_id", limits::LABEL_CHARS)?;
     match &owner {
-        Some(name) if name.chars().any(char::is_control) => {
-            Err(Error::validation("owner_id must not have control characters"))
-        }
+        Some(name) if name.chars().any(char::is_control) => Err(Error::validation(
+            "owner_id must not have control characters",
+        )),
         Some(_) | None => Ok(owner),
     }
 }
 
 /// An absolute http or https URL without user information. Where it leads is judged by the hub, not here.
 pub(crate) fn endpoint(fields: &mut Fields, key: &str) -> Result<Option<String>> {
-    let Some(text) = fields.optional_string(key)? else { return Ok(None) };
+    let Some(text) = fields.optional_string(key)? else {
+        return Ok(None);
+    };
     let wrong = || Error::validation(format!("{key} must be an absolute http or https URL"));
     if text.len() > limits::URL_CHARS {
-        return Err(Error::validation(format!("{key} is longer than {} characters", limits::URL_CHARS)));
+        return Err(Error::validation(format!(
+            "{key} is longer than {} characters",
+            limits::URL_CHARS
+        )));
     }
     let url = match url::Url::parse(&text) {
         Ok(url) => url,

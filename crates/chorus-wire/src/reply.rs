@@ -12,7 +12,9 @@ pub struct Metadata {
 
 impl Metadata {
     pub fn at(now: Micros) -> Self {
-        Self { timestamp: now.millis() }
+        Self {
+            timestamp: now.millis(),
+        }
     }
 }
 
@@ -42,8 +44,15 @@ pub struct FailureBody {
 
 impl Failure {
     pub fn new(error: &Error, now: Micros) -> Self {
-        let error = FailureBody { code: error.code.as_str().into(), message: error.message.clone() };
-        Self { success: false, error, metadata: Metadata::at(now) }
+        let error = FailureBody {
+            code: error.code.as_str().into(),
+            message: error.message.clone(),
+        };
+        Self {
+            success: false,
+            error,
+            metadata: Metadata::at(now),
+        }
     }
 }
 

@@ -22,13 +22,18 @@ pub fn event(name: &str, id: Option<Cursor>, data: &str) -> Bytes {
 /// The first event of a stream: it also tells the reader how long to wait before it reconnects. `retry` stands inside a real
 /// event because some readers turn a lone one into an empty event.
 pub fn opening(name: &str, data: &str) -> Bytes {
-    Bytes::from(format!("event: {name}\nretry: {}\ndata: {data}\n\n", limits::STREAM_RETRY.as_millis()))
+    Bytes::from(format!(
+        "event: {name}\nretry: {}\ndata: {data}\n\n",
+        limits::STREAM_RETRY.as_millis()
+    ))
 }
 
 /// The same with an id, where a stream that breaks off at once can go on from.
 pub fn opening_at(name: &str, id: Cursor, data: &str) -> Bytes {
     let retry = limits::STREAM_RETRY.as_millis();
-    Bytes::from(format!("event: {name}\nid: {id}\nretry: {retry}\ndata: {data}\n\n"))
+    Bytes::from(format!(
+        "event: {name}\nid: {id}\nretry: {retry}\ndata: {data}\n\n"
+    ))
 }
 
 /// One event as it was read.
@@ -89,7 +94,9 @@ impl Reader {
     pub fn read_into(&mut self, chunk: &[u8], events: &mut Vec<Event>) -> Result<(), ReadError> {
         match self.failed {
             Some(fault) => Err(fault),
-            None => self.lines(chunk, events).inspect_err(|fault| self.failed = Some(*fault)),
+            None => self
+                .lines(chunk, events)
+                .inspect_err(|fault| self.failed = Some(*fault)),
         }
     }
 
@@ -136,7 +143,9 @@ impl Reader {
         match field {
             "event" => self.name = value.to_owned(),
             "id" if !value.contains('\0') => self.id = Some(value.to_owned()),
-            "retry" if value.bytes().all(|b| b.is_ascii_digit()) => self.retry = value.parse().ok().or(self.retry),
+            "retry" if value.bytes().all(|b| b.is_ascii_digit()) => {
+                self.retry = value.parse().ok().or(self.retry)
+            }
             "data" => match &mut self.data {
                 Some(data) => {
                     data.push('\n');
@@ -151,8 +160,21 @@ impl Reader {
     }
 
     fn dispatch(&mut self) -> Option<Event> {
-        let (name, id, retry) = (std::mem::take(&mut self.name), self.id.take(), self.retry.take());
+        let (name, id, retry) = (
+            std::mem::take(&mut self.name),
+            self.id.take(),
+            self.retry.take(),
+        );
         let data = self.data.take()?;
-        Some(Event { name: if name.is_empty() { "message".into() } else { name }, id, data, retry })
+        Some(Event {
+            name: if name.is_empty() {
+                "message".into()
+            } else {
+                name
+            },
+            id,
+            data,
+            retry,
+        })
     }
 }

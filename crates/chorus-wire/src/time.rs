@@ -31,12 +31,22 @@ impl Micros {
         let mut out = String::with_capacity(27);
         let micros = self.0.rem_euclid(1_000_000) as u32;
         push(&mut out, t.year().unsigned_abs().into(), 4);
-        for (mark, value) in [('-', t.month()), ('-', t.day()), ('T', t.hour()), (':', t.minute()), (':', t.second())] {
+        for (mark, value) in [
+            ('-', t.month()),
+            ('-', t.day()),
+            ('T', t.hour()),
+            (':', t.minute()),
+            (':', t.second()),
+        ] {
             out.push(mark);
             push(&mut out, value.unsigned_abs().into(), 2);
         }
         out.push('.');
-        push(&mut out, if digits == 3 { micros / 1_000 } else { micros }, digits);
+        push(
+            &mut out,
+            if digits == 3 { micros / 1_000 } else { micros },
+            digits,
+        );
         out.push('Z');
         out
     }
@@ -58,15 +68,24 @@ impl Micros {
 /// The form alone: whether there is such a day and such a minute is the parser's to say.
 fn is_rfc3339(text: &[u8]) -> bool {
     const FORM: &[u8] = b"0000-00-00T00:00:00";
-    let Some((head, tail)) = text.split_at_checked(FORM.len()) else { return false };
+    let Some((head, tail)) = text.split_at_checked(FORM.len()) else {
+        return false;
+    };
     let shaped = FORM.iter().zip(head).all(|(form, byte)| match form {
         b'0' => byte.is_ascii_digit(),
         mark => byte.eq_ignore_ascii_case(mark),
     });
     let zone = match tail {
         [b'.', fraction @ ..] => {
-            let digits = fraction.iter().take_while(|byte| byte.is_ascii_digit()).count();
-            if digits == 0 { &[] } else { &fraction[digits..] }
+            let digits = fraction
+                .iter()
+                .take_while(|byte| byte.is_ascii_digit())
+                .count();
+            if digits == 0 {
+                &[]
+            } else {
+                &fraction[digits..]
+            }
         }
         whole => whole,
     };

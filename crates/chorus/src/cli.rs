@@ -1,20 +1,25 @@
 //! The command line: what may be typed.
 
 use crate::commands::frame::{
-    accord, advise, answer, ask, broadcast, decide, diagnose, grant, handover, intent, lock, locks, org, roster, say,
-    watch,
+    accord, advise, answer, ask, broadcast, decide, diagnose, grant, handover, intent, lock, locks,
+    org, roster, say, watch,
 };
 use crate::commands::market::{balance, hire, jobs, ledger, offer, pipeline, skills, transfer};
 use crate::commands::say as word;
 use crate::commands::{
-    admin, channel, connection, demo, discover, history, hook, init, listen, mcp, register, reply, send, serve, status,
-    uninstall, unregister, verify,
+    admin, channel, connection, demo, discover, history, hook, init, listen, mcp, register, reply,
+    send, serve, status, uninstall, unregister, verify,
 };
 use std::path::PathBuf;
 
 /// How AI agents talk to each other: run a hub, or speak through one.
 #[derive(Debug, clap::Parser)]
-#[command(name = "chorus", version, propagate_version = true, max_term_width = 100)]
+#[command(
+    name = "chorus",
+    version,
+    propagate_version = true,
+    max_term_width = 100
+)]
 pub struct Cli {
     #[command(flatten)]
     pub common: Common,

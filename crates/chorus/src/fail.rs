@@ -15,7 +15,13 @@ pub enum Exit {
     Refused = 4,
 }
 
-const OURS: [&str; 5] = ["USAGE", "FILE", "NOT_REGISTERED", "TRANSPORT", "NOT_UNDERSTOOD"];
+const OURS: [&str; 5] = [
+    "USAGE",
+    "FILE",
+    "NOT_REGISTERED",
+    "TRANSPORT",
+    "NOT_UNDERSTOOD",
+];
 
 #[derive(Debug)]
 pub struct Fail {
@@ -26,7 +32,11 @@ pub struct Fail {
 
 impl Fail {
     pub fn new(exit: Exit, code: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { exit, code: code.into(), message: message.into() }
+        Self {
+            exit,
+            code: code.into(),
+            message: message.into(),
+        }
     }
 
     pub fn usage(message: impl Into<String>) -> Self {
@@ -34,19 +44,26 @@ impl Fail {
     }
 
     pub fn not_registered() -> Self {
-        let message = "no credentials found; run: chorus register NAME@HOST --hub URL --culture TAG";
+        let message =
+            "no credentials found; run: chorus register NAME@HOST --hub URL --culture TAG";
         Self::new(Exit::NotRegistered, "NOT_REGISTERED", message)
     }
 
     /// The same error, and where in a longer undertaking it happened.
     pub fn within(self, place: &str) -> Self {
-        Self { message: format!("{place}: {}", self.message), ..self }
+        Self {
+            message: format!("{place}: {}", self.message),
+            ..self
+        }
     }
 
     /// The same error from a call with an operator's key: nobody has to register because of it.
     pub fn of_operator(self) -> Self {
         match self.exit {
-            Exit::NotRegistered => Self { exit: Exit::Refused, ..self },
+            Exit::NotRegistered => Self {
+                exit: Exit::Refused,
+                ..self
+            },
             Exit::Usage | Exit::Transport | Exit::Refused => self,
         }
     }
@@ -74,7 +91,10 @@ impl Fail {
         }
         if json {
             let error = serde_json::json!({ "code": self.code, "message": self.message });
-            anstream::eprintln!("{}", serde_json::json!({ "error": error, "exit": self.exit as u8 }));
+            anstream::eprintln!(
+                "{}",
+                serde_json::json!({ "error": error, "exit": self.exit as u8 })
+            );
         } else {
             anstream::eprintln!("chorus: {}", crate::out::harmless(&self.sentence()));
         }

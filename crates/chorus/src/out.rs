@@ -11,7 +11,11 @@ pub const BAD: Style = Style::new().fg_color(Some(anstyle::Color::Ansi(AnsiColor
 
 /// One thing to say: as JSON with `--json`, else in the words that `human` makes.
 pub fn say<T: Serialize>(json: bool, value: &T, human: impl FnOnce() -> String) {
-    let text = if json { serde_json::to_string(value).unwrap_or_default() } else { human() };
+    let text = if json {
+        serde_json::to_string(value).unwrap_or_default()
+    } else {
+        human()
+    };
     line(&text);
 }
 
@@ -37,7 +41,9 @@ pub fn harmless(text: &str) -> String {
         match c {
             '\n' => out.push_str("\n    "),
             '\t' => out.push(c),
-            '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => out.push('\u{fffd}'),
+            '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+                out.push('\u{fffd}')
+            }
             c if c.is_control() => out.push('\u{fffd}'),
             c => out.push(c),
         }
@@ -60,10 +66,17 @@ pub fn seconds(instant: &str) -> String {
 
 /// What the client crate has to say on the side goes to standard error, one plain line each.
 pub fn log_quietly() {
-    let filter = std::env::var("CHORUS_LOG").unwrap_or_else(|_| "chorus=warn,chorus_client=warn".into());
+    let filter =
+        std::env::var("CHORUS_LOG").unwrap_or_else(|_| "chorus=warn,chorus_client=warn".into());
     let filter = tracing_subscriber::EnvFilter::try_new(filter).unwrap_or_default();
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    let _ = log.without_time().with_target(false).with_ansi(false).try_init();
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
+    let _ = log
+        .without_time()
+        .with_target(false)
+        .with_ansi(false)
+        .try_init();
 }
 
 #[cfg(test)]

@@ -30,7 +30,11 @@ impl Session {
 /// Where this agent's files are. Paths stay as they were given: the working directory never changes, and a person knows
 /// `alice/config.json` better than what it is short for.
 pub fn place(common: &Common) -> Result<Place, Fail> {
-    Ok(Place::find(common.credentials.as_deref(), Path::new(""), &home()?))
+    Ok(Place::find(
+        common.credentials.as_deref(),
+        Path::new(""),
+        &home()?,
+    ))
 }
 
 /// `$CHORUS_HOME` or `~/.chorus`.

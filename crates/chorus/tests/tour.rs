@@ -1,5 +1,8 @@
 //! The tour in the README is run as it stands there, and its printed output is what comes out.
-#![expect(clippy::unwrap_used, reason = "a step that cannot be taken is a failure")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a step that cannot be taken is a failure"
+)]
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -27,9 +30,18 @@ fn steps(text: &str) -> Vec<Step> {
             "```console" => inside = true,
             "```" => inside = false,
             _ if !inside => {}
-            _ => match (line.strip_prefix("$ "), line.strip_prefix("> "), steps.last_mut()) {
-                (Some(command), _, _) => steps.push(Step { command: command.into(), printed: vec![] }),
-                (None, Some(more), Some(step)) => step.command = format!("{}\n{more}", step.command),
+            _ => match (
+                line.strip_prefix("$ "),
+                line.strip_prefix("> "),
+                steps.last_mut(),
+            ) {
+                (Some(command), _, _) => steps.push(Step {
+                    command: command.into(),
+                    printed: vec![],
+                }),
+                (None, Some(more), Some(step)) => {
+                    step.command = format!("{}\n{more}", step.command)
+                }
                 (None, None, Some(step)) => step.printed.push(line.into()),
                 (None, _, None) => panic!("output before any command: {line}"),
             },
@@ -43,7 +55,9 @@ fn steady(line: &str) -> String {
     let mut out = String::new();
     let mut rest = line;
     while let Some(c) = rest.chars().next() {
-        let word = rest.find(|c: char| !(c.is_ascii_alphanumeric() || "-_:.".contains(c))).unwrap_or(rest.len());
+        let word = rest
+            .find(|c: char| !(c.is_ascii_alphanumeric() || "-_:.".contains(c)))
+            .unwrap_or(rest.len());
         if word == 0 {
             out.push(c);
             rest = &rest[c.len_utf8()..];
@@ -57,7 +71,10 @@ fn steady(line: &str) -> String {
 
 fn steady_word(word: &str) -> String {
     let bare = word.trim_end_matches([':', '.']);
-    let shape: String = bare.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+    let shape: String = bare
+        .chars()
+        .map(|c| if c.is_ascii_digit() { '0' } else { c })
+        .collect();
     let hex = |text: &str| text.chars().all(|c| c.is_ascii_hexdigit());
     let uuid = bare.split('-').map(str::len).eq([8, 4, 4, 4, 12]) && bare.split('-').all(hex);
     let steady = if uuid {
@@ -114,22 +131,40 @@ impl Shell {
         let binary = Path::new(env!("CARGO_BIN_EXE_chorus")).parent().unwrap();
         let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap());
         let mut bash = Command::new("bash");
-        bash.args(["--noprofile", "--norc"]).current_dir(home).env_clear();
-        bash.env("PATH", path).env("HOME", home).env("LANG", "C.UTF-8").env("TZ", "UTC");
-        let mut bash = bash.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        bash.args(["--noprofile", "--norc"])
+            .current_dir(home)
+            .env_clear();
+        bash.env("PATH", path)
+            .env("HOME", home)
+            .env("LANG", "C.UTF-8")
+            .env("TZ", "UTC");
+        let mut bash = bash
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut input = bash.stdin.take().unwrap();
         input.write_all(b"exec 2>&1\n").unwrap();
         let lines = lines_of(bash.stdout.take().unwrap());
-        Self { input, lines, _bash: Leashed(bash) }
+        Self {
+            input,
+            lines,
+            _bash: Leashed(bash),
+        }
     }
 
     fn run(&mut self, command: &str) -> (Vec<String>, String) {
         // Standard input stays ours: a command that reads it would swallow the next one.
-        writeln!(self.input, "{{ {command}\n}} </dev/null; printf '\\n%s %s\\n' '{MARK}' $?").unwrap();
+        writeln!(
+            self.input,
+            "{{ {command}\n}} </dev/null; printf '\\n%s %s\\n' '{MARK}' $?"
+        )
+        .unwrap();
         let mut printed = Vec::new();
         loop {
             let line = self.lines.recv_timeout(PATIENCE);
-            let line = line.unwrap_or_else(|_| panic!("{command}: did not end; it printed {printed:#?}"));
+            let line =
+                line.unwrap_or_else(|_| panic!("{command}: did not end; it printed {printed:#?}"));
             match line.strip_prefix(MARK) {
                 Some(status) => {
                     // The line break before the mark ends a last line that had none, or is an empty line.
@@ -146,16 +181,26 @@ impl Shell {
 
 fn serve(home: &Path) -> (Leashed, String) {
     let mut hub = Command::new(env!("CARGO_BIN_EXE_chorus"));
-    hub.arg("serve").current_dir(home).env_clear().env("CHORUS_LISTEN", "127.0.0.1:0");
-    let mut hub = hub.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    hub.arg("serve")
+        .current_dir(home)
+        .env_clear()
+        .env("CHORUS_LISTEN", "127.0.0.1:0");
+    let mut hub = hub
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     let lines = lines_of(hub.stdout.take().unwrap());
     let hub = Leashed(hub);
-    let line = lines.recv_timeout(PATIENCE).expect("the hub says that it listens");
+    let line = lines
+        .recv_timeout(PATIENCE)
+        .expect("the hub says that it listens");
     (hub, line)
 }
 
 fn check(step: &Step, printed: &[String]) {
-    let agree = step.printed.len() == printed.len() && step.printed.iter().zip(printed).all(|(a, b)| same(a, b));
+    let agree = step.printed.len() == printed.len()
+        && step.printed.iter().zip(printed).all(|(a, b)| same(a, b));
     assert!(
         agree,
         "$ {}\n--- README ---\n{}\n--- printed ---\n{}",
@@ -167,13 +212,19 @@ fn check(step: &Step, printed: &[String]) {
 
 #[test]
 fn the_tour_prints_what_the_readme_says() {
-    let readme = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md")).unwrap();
+    let readme =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md"))
+            .unwrap();
     let home = tempfile::tempdir().unwrap();
     let mut shell = Shell::start(home.path());
     let mut hub = None;
     let mut port = String::new();
     let steps = steps(&readme);
-    assert!(steps.len() >= 8, "the tour has only {} commands", steps.len());
+    assert!(
+        steps.len() >= 8,
+        "the tour has only {} commands",
+        steps.len()
+    );
     for step in steps {
         if step.command == SERVE {
             let (running, line) = serve(home.path());
@@ -183,7 +234,10 @@ fn the_tour_prints_what_the_readme_says() {
             continue;
         }
         let (printed, status) = shell.run(&step.command.replace(":3000", &format!(":{port}")));
-        let printed: Vec<String> = printed.iter().map(|line| line.replace(&format!(":{port}"), ":3000")).collect();
+        let printed: Vec<String> = printed
+            .iter()
+            .map(|line| line.replace(&format!(":{port}"), ":3000"))
+            .collect();
         check(&step, &printed);
         assert_eq!(status, "0", "$ {}", step.command);
     }

@@ -36,7 +36,10 @@ pub async fn run(hub: &str, agents: usize, skills: usize, asks: usize) -> Result
             let path = match what {
                 "rare" => format!("/discover?skill=rare-{}", ask * 7 % skills),
                 "popular" => "/discover?skill=popular".to_owned(),
-                _ => format!("/discover?skill=popular&min_reputation=40&max_cost=0.{:02}", 10 + ask % 90),
+                _ => format!(
+                    "/discover?skill=popular&min_reputation=40&max_cost=0.{:02}",
+                    10 + ask % 90
+                ),
             };
             let asked = Instant::now();
             let found = line.asked("GET", &path, "").await?;
@@ -47,6 +50,9 @@ pub async fn run(hub: &str, agents: usize, skills: usize, asks: usize) -> Result
         }
         parts.push(format!(r#""{what}_ms":{}"#, times.summary()));
     }
-    println!(r#"{{"agents":{agents},"skills":{skills},"registered_in_s":{registered:.1},{}}}"#, parts.join(","));
+    println!(
+        r#"{{"agents":{agents},"skills":{skills},"registered_in_s":{registered:.1},{}}}"#,
+        parts.join(",")
+    );
     Ok(())
 }

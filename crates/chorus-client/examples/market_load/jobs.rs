@@ -32,12 +32,17 @@ pub async fn run(hub: &str, hirers: usize, workers: usize, seconds: usize) -> Re
     let mut hiring = Vec::new();
     for number in 0..hirers {
         let key = register(&mut desk, &format!("hirer-{run}-{number}"), &json!([])).await?;
-        let (line, inbox) = (Line::open(hub, &key).await?, Line::open(hub, &key).await?.listen().await?);
+        let (line, inbox) = (
+            Line::open(hub, &key).await?,
+            Line::open(hub, &key).await?.listen().await?,
+        );
         let skill = format!("skill-{run}-{}", number % workers);
         let (name, phase) = (format!("{run}-{number}"), phase.clone());
-        hiring.push(tokio::spawn(
-            async move { hire(line, inbox, &skill, &name, &phase).await.map_err(|e| e.to_string()) },
-        ));
+        hiring.push(tokio::spawn(async move {
+            hire(line, inbox, &skill, &name, &phase)
+                .await
+                .map_err(|e| e.to_string())
+        }));
     }
     tokio::time::sleep(WARM_UP).await;
     let begin = Instant::now();
@@ -71,9 +76,14 @@ async fn work(hub: &str, key: &str) -> Result<(), Failure> {
         let (mut line, jobs) = (Line::open(hub, key).await?, jobs.clone());
         tokio::spawn(async move {
             loop {
-                let Some(id) = jobs.lock().await.recv().await else { return };
+                let Some(id) = jobs.lock().await.recv().await else {
+                    return;
+                };
                 let result = r#"{"status":"SUCCESS","output_data":{"entities":["42"]},"execution_time_ms":1}"#;
-                match line.ask("POST", &format!("/jobs/{id}/result"), result).await {
+                match line
+                    .ask("POST", &format!("/jobs/{id}/result"), result)
+                    .await
+                {
                     Ok((200, _)) => {}
                     other => return eprintln!("a result was not taken: {other:?}"),
                 }
@@ -113,7 +123,11 @@ async fn hire(
         );
         let (status, answer) = line.ask("POST", "/jobs", &body).await?;
         if status != 202 {
-            return Err(format!("a job was not taken: {status} {}", String::from_utf8_lossy(&answer)).into());
+            return Err(format!(
+                "a job was not taken: {status} {}",
+                String::from_utf8_lossy(&answer)
+            )
+            .into());
         }
         loop {
             let (event, data) = inbox.event().await?;

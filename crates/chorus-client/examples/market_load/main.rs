@@ -19,7 +19,9 @@ impl Times {
     fn at(&mut self, part: f64) -> f64 {
         self.0.sort_unstable();
         let place = ((self.0.len() as f64 * part) as usize).min(self.0.len().saturating_sub(1));
-        self.0.get(place).map_or(0.0, |time| time.as_secs_f64() * 1e3)
+        self.0
+            .get(place)
+            .map_or(0.0, |time| time.as_secs_f64() * 1e3)
     }
 
     fn summary(&mut self) -> String {
@@ -36,10 +38,20 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         None => Ok(otherwise),
     };
     let [what, url] = [0, 1].map(|place| words.get(place).map_or("", String::as_str));
-    let hub = url.strip_prefix("http://").ok_or("market_load (jobs|discover) http://HOST:PORT [NUMBER]…")?;
+    let hub = url
+        .strip_prefix("http://")
+        .ok_or("market_load (jobs|discover) http://HOST:PORT [NUMBER]…")?;
     match what {
         "jobs" => jobs::run(hub, number(2, 100)?, number(3, 16)?, number(4, 8)?).await,
-        "discover" => finding::run(hub, number(2, 100_000)?, number(3, 1_000)?, number(4, 2_000)?).await,
+        "discover" => {
+            finding::run(
+                hub,
+                number(2, 100_000)?,
+                number(3, 1_000)?,
+                number(4, 2_000)?,
+            )
+            .await
+        }
         _ => Err("the first word is jobs or discover".into()),
     }
 }

@@ -29,7 +29,10 @@ impl Callback {
     /// `Idempotency-Key`: a service that knows the header says it once.
     pub async fn say(&mut self, say: &Say) -> Result<()> {
         let key = format!("{:032x}", rand::random::<u128>());
-        let call = Call { idempotency_key: Some(key), ..Call::post("", print(say)) };
+        let call = Call {
+            idempotency_key: Some(key),
+            ..Call::post("", print(say))
+        };
         self.0.ask_patiently(call).await.map(drop)
     }
 
@@ -41,7 +44,12 @@ impl Callback {
         self.say(&Say::status(status)).await
     }
 
-    pub async fn tool_call(&mut self, id: &str, name: &str, args: &Map<String, Value>) -> Result<()> {
+    pub async fn tool_call(
+        &mut self,
+        id: &str,
+        name: &str,
+        args: &Map<String, Value>,
+    ) -> Result<()> {
         self.say(&Say::tool_call(id, name, args)).await
     }
 
@@ -56,10 +64,14 @@ impl Callback {
     /// Many events over one request. What was taken stands; nothing of it is sent twice.
     pub fn stream(&mut self) -> Streaming {
         let (to, mut from) = mpsc::channel::<String>(limits::EVENTS_UNSENT);
-        let lines =
-            futures_util::stream::poll_fn(move |cx| from.poll_recv(cx).map(|line| line.map(Ok::<_, std::io::Error>)));
+        let lines = futures_util::stream::poll_fn(move |cx| {
+            from.poll_recv(cx)
+                .map(|line| line.map(Ok::<_, std::io::Error>))
+        });
         let client = self.0.clone();
-        let request = client.request(Method::POST, "").header(header::CONTENT_TYPE, "application/x-ndjson");
+        let request = client
+            .request(Method::POST, "")
+            .header(header::CONTENT_TYPE, "application/x-ndjson");
         let request = request.body(reqwest::Body::wrap_stream(lines));
         let done = tokio::spawn(async move {
             let response = request.send().await.map_err(|e| client.broken(&e))?;
@@ -96,7 +108,9 @@ impl Streaming {
         self.to = None;
         match (&mut self.done).await {
             Ok(answer) => answer,
-            Err(_) => Err(Error::Transport("the stream to the callback broke off".into())),
+            Err(_) => Err(Error::Transport(
+                "the stream to the callback broke off".into(),
+            )),
         }
     }
 }

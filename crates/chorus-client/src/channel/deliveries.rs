@@ -21,8 +21,12 @@ impl Delivered {
         if event.name != "channel" {
             return Ok(None);
         }
-        let delivery = serde_json::from_str(&event.data).map_err(|e| Error::Answer(e.to_string()))?;
-        Ok(Some(Self { delivery, body: event.data.clone() }))
+        let delivery =
+            serde_json::from_str(&event.data).map_err(|e| Error::Answer(e.to_string()))?;
+        Ok(Some(Self {
+            delivery,
+            body: event.data.clone(),
+        }))
     }
 }
 
@@ -39,15 +43,24 @@ pub struct Kept {
 
 impl Kept {
     fn file(place: &Place) -> PathBuf {
-        let state = place.state.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        place.state.with_file_name(state.replace("state.json", "callbacks.json"))
+        let state = place
+            .state
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default();
+        place
+            .state
+            .with_file_name(state.replace("state.json", "callbacks.json"))
     }
 
     /// The last one of every channel, the newest last.
     pub fn all(place: &Place) -> Result<Vec<Self>> {
         let path = Self::file(place);
-        let Some(text) = read_small(&path)? else { return Ok(Vec::new()) };
-        serde_json::from_str(&text).map_err(|e| Error::file(&path, format!("{e}; remove it to start afresh")))
+        let Some(text) = read_small(&path)? else {
+            return Ok(Vec::new());
+        };
+        serde_json::from_str(&text)
+            .map_err(|e| Error::file(&path, format!("{e}; remove it to start afresh")))
     }
 
     /// Keeps the way back of a delivery in place of its channel's last one.

@@ -35,21 +35,34 @@ pub struct Connected {
 
 impl Connected {
     pub fn of(who: &Credentials, connection_string: Secret) -> Self {
-        Self { agent_id: who.agent_id.clone(), hub_url: who.hub_url.clone(), connection_string }
+        Self {
+            agent_id: who.agent_id.clone(),
+            hub_url: who.hub_url.clone(),
+            connection_string,
+        }
     }
 
     fn file(place: &Place) -> PathBuf {
-        let state = place.state.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        place.state.with_file_name(state.replace("state.json", "connection.json"))
+        let state = place
+            .state
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default();
+        place
+            .state
+            .with_file_name(state.replace("state.json", "connection.json"))
     }
 
     /// The saved one, unless it is another identity's.
     pub fn read(place: &Place, who: &Credentials) -> Result<Option<Self>> {
         let path = Self::file(place);
-        let Some(text) = read_small(&path)? else { return Ok(None) };
-        let saved: Self =
-            serde_json::from_str(&text).map_err(|e| Error::file(&path, format!("{e}; remove it to start afresh")))?;
-        Ok(Some(saved).filter(|saved| saved.agent_id == who.agent_id && saved.hub_url == who.hub_url))
+        let Some(text) = read_small(&path)? else {
+            return Ok(None);
+        };
+        let saved: Self = serde_json::from_str(&text)
+            .map_err(|e| Error::file(&path, format!("{e}; remove it to start afresh")))?;
+        Ok(Some(saved)
+            .filter(|saved| saved.agent_id == who.agent_id && saved.hub_url == who.hub_url))
     }
 
     pub fn save(&self, place: &Place) -> Result<()> {

@@ -20,8 +20,16 @@ impl Draft {
         private_folder(&folder)?;
         let name = target.file_name().unwrap_or_default().to_string_lossy();
         let temporary = folder.join(format!(".{name}.{:016x}.tmp", rand::random::<u64>()));
-        let file = private().write(true).create_new(true).open(&temporary).map_err(wrong)?;
-        Ok(Self { file, temporary, target: target.to_owned() })
+        let file = private()
+            .write(true)
+            .create_new(true)
+            .open(&temporary)
+            .map_err(wrong)?;
+        Ok(Self {
+            file,
+            temporary,
+            target: target.to_owned(),
+        })
     }
 
     /// Puts `bytes` in place of whatever is there.
@@ -43,7 +51,9 @@ impl Draft {
     }
 
     fn write(&self, bytes: &[u8]) -> Result<()> {
-        let written = (&self.file).write_all(bytes).and_then(|()| self.file.sync_all());
+        let written = (&self.file)
+            .write_all(bytes)
+            .and_then(|()| self.file.sync_all());
         written.map_err(|e| Error::file(&self.target, e))
     }
 }
@@ -89,6 +99,8 @@ pub fn private() -> OpenOptions {
 pub fn sync_folder(path: &Path) -> Result<()> {
     let folder = folder_of(path);
     #[cfg(unix)]
-    File::open(&folder).and_then(|f| f.sync_all()).map_err(|e| Error::file(&folder, e))?;
+    File::open(&folder)
+        .and_then(|f| f.sync_all())
+        .map_err(|e| Error::file(&folder, e))?;
     Ok(())
 }

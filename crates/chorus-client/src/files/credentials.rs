@@ -30,32 +30,47 @@ impl Credentials {
         let Some(fields) = fields(place)? else {
             return Ok(None);
         };
-        let filled = |key: &str| fields.get(key).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
+        let filled = |key: &str| {
+            fields
+                .get(key)
+                .and_then(Value::as_str)
+                .is_some_and(|text| !text.is_empty())
+        };
         if !filled("agent_id") || !filled("api_key") {
             return Ok(None);
         }
         let wrong = |e| Error::file(&place.credentials, format!("is not a credential file: {e}"));
-        serde_json::from_value(Value::Object(fields)).map(Some).map_err(wrong)
+        serde_json::from_value(Value::Object(fields))
+            .map(Some)
+            .map_err(wrong)
     }
 
     /// `renew` is the user's word that a saved identity may go.
     pub fn slot(place: &Place, renew: bool) -> Result<Slot> {
         let exists = fields(place)?;
         if !renew && Self::read(place)?.is_some() {
-            return Err(Error::Input(format!("{} already holds an identity", place.credentials.display())));
+            return Err(Error::Input(format!(
+                "{} already holds an identity",
+                place.credentials.display()
+            )));
         }
         let mut rest = exists.clone().unwrap_or_default();
         for key in ["agent_id", "api_key", "hub_url"] {
             rest.remove(key);
         }
-        Ok(Slot { draft: Draft::for_target(&place.credentials)?, replace: exists.is_some(), rest })
+        Ok(Slot {
+            draft: Draft::for_target(&place.credentials)?,
+            replace: exists.is_some(),
+            rest,
+        })
     }
 }
 
 impl Slot {
     pub fn save(self, mut credentials: Credentials) -> Result<()> {
         credentials.rest = self.rest;
-        let mut text = serde_json::to_string_pretty(&credentials).map_err(|e| Error::Input(e.to_string()))?;
+        let mut text =
+            serde_json::to_string_pretty(&credentials).map_err(|e| Error::Input(e.to_string()))?;
         text.push('\n');
         if self.replace {
             return self.draft.replace(text.as_bytes());
@@ -63,7 +78,9 @@ impl Slot {
         if self.draft.create(text.as_bytes())? {
             return Ok(());
         }
-        Err(Error::Input("another process saved an identity at the same moment; nothing was overwritten".into()))
+        Err(Error::Input(
+            "another process saved an identity at the same moment; nothing was overwritten".into(),
+        ))
     }
 }
 

@@ -76,16 +76,28 @@ struct Index {
 
 impl History {
     pub fn at(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into(), hasher: RandomState::new(), indexes: HashMap::new() }
+        Self {
+            folder: folder.into(),
+            hasher: RandomState::new(),
+            indexes: HashMap::new(),
+        }
     }
 
     /// SKL-29, and nothing that leaves the folder or hides in it.
     pub fn file_of(&self, peer: &str) -> PathBuf {
         let safe = |c: char| {
-            if matches!(c, '/' | ':' | '\\') || c.is_control() { '_' } else { c }
+            if matches!(c, '/' | ':' | '\\') || c.is_control() {
+                '_'
+            } else {
+                c
+            }
         };
         let name: String = peer.chars().map(safe).collect();
-        let name = if name.starts_with('.') { format!("_{name}") } else { name };
+        let name = if name.starts_with('.') {
+            format!("_{name}")
+        } else {
+            name
+        };
         self.folder.join(format!("{name}.jsonl"))
     }
 
@@ -134,7 +146,10 @@ impl History {
         let mut lines = Vec::new();
         for entry in entries {
             let path = entry.map_err(|e| Error::file(&self.folder, e))?.path();
-            if path.extension().is_some_and(|extension| extension == "jsonl") {
+            if path
+                .extension()
+                .is_some_and(|extension| extension == "jsonl")
+            {
                 lines.extend(read_lines(&path)?);
             }
         }
@@ -146,7 +161,10 @@ impl History {
     /// The turn that follows the last one of a conversation, whoever took it (ENV-08).
     pub fn next_turn(&self, peer: &str, conversation: &str) -> Result<u64> {
         let turns = self.lines(peer)?.into_iter().filter_map(|line| line.turn());
-        let last = turns.filter(|(id, _)| id == conversation).map(|(_, turn)| turn).max();
+        let last = turns
+            .filter(|(id, _)| id == conversation)
+            .map(|(_, turn)| turn)
+            .max();
         Ok(last.unwrap_or(0).saturating_add(1))
     }
 
@@ -154,7 +172,11 @@ impl History {
         let path = self.file_of(peer);
         atomic::private_folder(&self.folder)?;
         let new = !path.exists();
-        let file = atomic::private().read(true).append(true).create(true).open(&path);
+        let file = atomic::private()
+            .read(true)
+            .append(true)
+            .create(true)
+            .open(&path);
         let file = file.map_err(|e| Error::file(&path, e))?;
         file.lock().map_err(|e| Error::file(&path, e))?;
         if new {
@@ -183,7 +205,8 @@ impl Index {
     }
 
     fn add(&mut self, line: &Line, hasher: &RandomState) {
-        self.lines.insert(hasher.hash_one((&line.ts, line.dir, &line.peer, line.canonical())));
+        self.lines
+            .insert(hasher.hash_one((&line.ts, line.dir, &line.peer, line.canonical())));
         if line.dir == Dir::Received
             && let Some(turn) = line.turn()
         {
@@ -192,7 +215,10 @@ impl Index {
     }
 
     fn look_up(&self, line: &Line, hasher: &RandomState) -> Appended {
-        if self.lines.contains(&hasher.hash_one((&line.ts, line.dir, &line.peer, line.canonical()))) {
+        if self
+            .lines
+            .contains(&hasher.hash_one((&line.ts, line.dir, &line.peer, line.canonical())))
+        {
             return Appended::Known;
         }
         let repeated = |turn| self.turns.contains(&hasher.hash_one((&line.peer, turn)));
@@ -225,7 +251,10 @@ fn mend(file: &mut File) -> std::io::Result<()> {
     file.seek(SeekFrom::Start(from))?;
     let mut tail = Vec::new();
     (&*file).take(end - from).read_to_end(&mut tail)?;
-    let start = tail.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+    let start = tail
+        .iter()
+        .rposition(|b| *b == b'\n')
+        .map_or(0, |at| at + 1);
     if serde_json::from_slice::<Line>(&tail[start..]).is_ok() {
         return file.write_all(b"\n");
     }
@@ -244,7 +273,10 @@ fn read_lines(path: &Path) -> Result<Vec<Line>> {
         match serde_json::from_slice(&text) {
             Ok(line) => lines.push(line),
             Err(_) if text.trim_ascii().is_empty() => {}
-            Err(_) => tracing::warn!("{}: a line was not understood and is passed over", path.display()),
+            Err(_) => tracing::warn!(
+                "{}: a line was not understood and is passed over",
+                path.display()
+            ),
         }
     }
     Ok(lines)

@@ -40,12 +40,18 @@ impl Place {
     /// `config.json` has `history/` and `state.json` beside it, `chorus-credentials.json` has `chorus-history/` and
     /// `chorus-state.json`, and any other `bot.json` has `bot-history/` and `bot-state.json`.
     pub fn beside(credentials: PathBuf) -> Self {
-        let stem = credentials.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+        let stem = credentials
+            .file_stem()
+            .map(|stem| stem.to_string_lossy().into_owned())
+            .unwrap_or_default();
         let prefix = match stem.as_str() {
             "config" => String::new(),
             stem => format!("{}-", stem.strip_suffix("-credentials").unwrap_or(stem)),
         };
-        let folder = credentials.parent().map(Path::to_path_buf).unwrap_or_default();
+        let folder = credentials
+            .parent()
+            .map(Path::to_path_buf)
+            .unwrap_or_default();
         Self {
             history: folder.join(format!("{prefix}history")),
             state: folder.join(format!("{prefix}state.json")),
@@ -65,5 +71,7 @@ pub(crate) fn read_small(path: &Path) -> Result<Option<String>> {
     if size > MOST {
         return Err(Error::file(path, format!("is larger than {MOST} bytes")));
     }
-    std::fs::read_to_string(path).map(Some).map_err(|e| Error::file(path, e))
+    std::fs::read_to_string(path)
+        .map(Some)
+        .map_err(|e| Error::file(path, e))
 }

@@ -25,7 +25,11 @@ pub struct State {
 impl State {
     /// The state of `who`; an empty one if none was saved or the saved one is somebody else's.
     pub fn read(place: &Place, who: &Credentials) -> Result<Self> {
-        let fresh = || State { agent_id: who.agent_id.clone(), hub_url: who.hub_url.clone(), ..State::default() };
+        let fresh = || State {
+            agent_id: who.agent_id.clone(),
+            hub_url: who.hub_url.clone(),
+            ..State::default()
+        };
         let Some(text) = read_small(&place.state)? else {
             return Ok(fresh());
         };
@@ -53,13 +57,19 @@ impl Turn {
     pub fn take(place: &Place) -> Result<Self> {
         let path = place.state.with_extension("lock");
         atomic::private_folder(&atomic::folder_of(&path))?;
-        let file = atomic::private().write(true).create(true).truncate(false).open(&path);
+        let file = atomic::private()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path);
         let file = file.map_err(|e| Error::file(&path, e))?;
         match file.try_lock() {
             Ok(()) => Ok(Self(file)),
             Err(std::fs::TryLockError::WouldBlock) => {
                 let state = place.state.display();
-                Err(Error::Input(format!("another listener keeps {state}; stop it or use other --credentials")))
+                Err(Error::Input(format!(
+                    "another listener keeps {state}; stop it or use other --credentials"
+                )))
             }
             Err(std::fs::TryLockError::Error(e)) => Err(Error::file(&path, e)),
         }

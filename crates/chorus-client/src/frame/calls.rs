@@ -8,12 +8,24 @@ use chorus_wire::identity::Handle;
 
 impl Client {
     /// Submits a frame. It has its own id, so a connection that breaks is simply tried again: it is emitted once.
-    pub async fn submit(&self, from: &Speaker, scope: &Scope, frame: &Frame, unheard: bool) -> Result<Submitted> {
+    pub async fn submit(
+        &self,
+        from: &Speaker,
+        scope: &Scope,
+        frame: &Frame,
+        unheard: bool,
+    ) -> Result<Submitted> {
         let path = self.paths().await?.frames.clone();
-        let path = if unheard { format!("{path}?exclude_self=1") } else { path };
+        let path = if unheard {
+            format!("{path}?exclude_self=1")
+        } else {
+            path
+        };
         let mut call = Call::post(path, Submission::print(Some(scope), frame));
-        call.headers.push(("X-Chorus-Instrument", from.instrument.to_string()));
-        call.headers.push(("X-Chorus-Session", from.session.to_string()));
+        call.headers
+            .push(("X-Chorus-Instrument", from.instrument.to_string()));
+        call.headers
+            .push(("X-Chorus-Session", from.session.to_string()));
         if let Some(tool) = &from.tool {
             call.headers.push(("X-Chorus-Tool", tool.to_string()));
         }

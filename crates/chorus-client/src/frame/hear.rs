@@ -42,10 +42,18 @@ pub struct Frames {
 
 impl Client {
     /// The stream of the speaker's handle: from now on, or after `since`.
-    pub async fn frames(&self, speaker: &Speaker, filter: &Filter, since: Option<Cursor>, now: Now) -> Frames {
+    pub async fn frames(
+        &self,
+        speaker: &Speaker,
+        filter: &Filter,
+        since: Option<Cursor>,
+        now: Now,
+    ) -> Frames {
         let handles = self.paths_or_default().await.handles;
-        let (handle, instrument, session) = (&speaker.handle, &speaker.instrument, &speaker.session);
-        let mut path = format!("{handles}/{handle}/stream?instrument={instrument}&session={session}");
+        let (handle, instrument, session) =
+            (&speaker.handle, &speaker.instrument, &speaker.session);
+        let mut path =
+            format!("{handles}/{handle}/stream?instrument={instrument}&session={session}");
         if let Some(tool) = &speaker.tool {
             path.push_str(&format!("&tool={tool}"));
         }
@@ -55,7 +63,12 @@ impl Client {
         }
         let stream = self.stream(path, since);
         let from_start = since == Some(Cursor::START);
-        Frames { stream, seen: Seen::new(limits::FRAMES_SEEN), now, from_start }
+        Frames {
+            stream,
+            seen: Seen::new(limits::FRAMES_SEEN),
+            now,
+            from_start,
+        }
     }
 
     /// What the hub still keeps for this session, and the stream that goes on after it.
@@ -67,7 +80,9 @@ impl Client {
         live.opened().await?;
         let newest = live.stream.since();
         drop(live);
-        let mut frames = self.frames(speaker, &Filter::default(), Some(Cursor::START), now).await;
+        let mut frames = self
+            .frames(speaker, &Filter::default(), Some(Cursor::START), now)
+            .await;
         let kept = frames.replay(newest, limits::REPLAY_QUIET).await?;
         Ok((kept, frames))
     }
@@ -88,7 +103,9 @@ impl Client {
         if newest.is_none_or(|newest| newest == since) {
             return Ok((Vec::new(), newest));
         }
-        let mut frames = self.frames(speaker, &Filter::default(), Some(since), now).await;
+        let mut frames = self
+            .frames(speaker, &Filter::default(), Some(since), now)
+            .await;
         Ok((frames.replay(newest, quiet).await?, newest))
     }
 }
@@ -110,7 +127,9 @@ impl Frames {
 
     /// Whether everything up to a place of the same ring has come.
     fn reached(&self, place: Option<Cursor>) -> bool {
-        let (Some(place), Some(since)) = (place, self.stream.since()) else { return false };
+        let (Some(place), Some(since)) = (place, self.stream.since()) else {
+            return false;
+        };
         since.epoch == place.epoch && since >= place
     }
 
@@ -128,7 +147,11 @@ impl Frames {
         loop {
             let event = self.stream.next().await?;
             match event.name.as_str() {
-                "connected" => return Ok(Heard::Opened(serde_json::from_str(&event.data).unwrap_or_default())),
+                "connected" => {
+                    return Ok(Heard::Opened(
+                        serde_json::from_str(&event.data).unwrap_or_default(),
+                    ));
+                }
                 "resume-gap" if std::mem::take(&mut self.from_start) => {}
                 "resume-gap" => return Ok(Heard::Gap),
                 _ => {

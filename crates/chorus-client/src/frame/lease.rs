@@ -26,7 +26,9 @@ pub struct Claim {
 
 impl Claim {
     pub fn left(&self, now: Micros) -> Duration {
-        Duration::from_micros(u64::try_from(self.expires_at.0.saturating_sub(now.0)).unwrap_or_default())
+        Duration::from_micros(
+            u64::try_from(self.expires_at.0.saturating_sub(now.0)).unwrap_or_default(),
+        )
     }
 }
 
@@ -55,13 +57,19 @@ impl Claims {
     /// The same lease again is the same claim, said again for those who came later.
     fn requested(&mut self, frame: &Frame, request: &payload::AgentLockRequest) {
         let key = (frame.sender_handle.clone(), request.lease_id);
-        let before = self.held.get(&key).filter(|claim| claim.resource == request.resource);
-        let before = before.filter(|claim| claim.expires_at > frame.created_at).map(|claim| claim.turn);
+        let before = self
+            .held
+            .get(&key)
+            .filter(|claim| claim.resource == request.resource);
+        let before = before
+            .filter(|claim| claim.expires_at > frame.created_at)
+            .map(|claim| claim.turn);
         self.turns += 1;
         let claim = Claim {
             resource: request.resource.clone(),
             holder: frame.sender_handle.clone(),
-            session: super::session_of(frame).map(|(instrument, session)| format!("{instrument}@{session}")),
+            session: super::session_of(frame)
+                .map(|(instrument, session)| format!("{instrument}@{session}")),
             drafted_with: frame.drafted_with.clone(),
             lease_id: request.lease_id,
             intent: request.intent.clone().filter(|intent| !intent.is_empty()),
@@ -70,14 +78,22 @@ impl Claims {
         };
         self.held.insert(key, claim);
         if self.held.len() > limits::CLAIMS {
-            let ends_first = self.held.iter().min_by_key(|(_, claim)| claim.expires_at).map(|(key, _)| key.clone());
+            let ends_first = self
+                .held
+                .iter()
+                .min_by_key(|(_, claim)| claim.expires_at)
+                .map(|(key, _)| key.clone());
             ends_first.map(|key| self.held.remove(&key));
         }
     }
 
     /// Those that have not run out, by resource, the first claim first.
     pub fn at(&self, now: Micros) -> Vec<&Claim> {
-        let mut claims: Vec<&Claim> = self.held.values().filter(|claim| claim.expires_at > now).collect();
+        let mut claims: Vec<&Claim> = self
+            .held
+            .values()
+            .filter(|claim| claim.expires_at > now)
+            .collect();
         claims.sort_by(|a, b| (&a.resource, a.turn).cmp(&(&b.resource, b.turn)));
         claims
     }
@@ -85,7 +101,8 @@ impl Claims {
     /// The claims that stand in the way of `resource`.
     pub fn on(&self, resource: &str, now: Micros) -> Vec<&Claim> {
         let mut claims = self.at(now);
-        claims.retain(|claim| covers(&claim.resource, resource) || covers(resource, &claim.resource));
+        claims
+            .retain(|claim| covers(&claim.resource, resource) || covers(resource, &claim.resource));
         claims
     }
 }
@@ -115,11 +132,19 @@ mod tests {
     fn said(who: &str, seconds: i64, payload: impl Into<Payload>) -> Frame {
         let ident = |text| Ident::parse(text).unwrap();
         let speaker = Speaker::new(Handle::parse(who).unwrap(), ident("cli"), ident("s1"));
-        speaker.draft(&speaker.own(), payload.into(), at(seconds)).check().unwrap()
+        speaker
+            .draft(&speaker.own(), payload.into(), at(seconds))
+            .check()
+            .unwrap()
     }
 
     fn request(lease_id: Uuid, resource: &str) -> payload::AgentLockRequest {
-        payload::AgentLockRequest { resource: resource.into(), lease_id, ttl_ms: MINUTE, intent: None }
+        payload::AgentLockRequest {
+            resource: resource.into(),
+            lease_id,
+            ttl_ms: MINUTE,
+            intent: None,
+        }
     }
 
     fn lease() -> Uuid {
@@ -133,9 +158,23 @@ mod tests {
         claims.hear(&said("~alice", 0, request(id, "main.rs")));
         assert_eq!(claims.at(at(59)).len(), 1);
         assert!(claims.at(at(60)).is_empty());
-        claims.hear(&said("~alice", 30, payload::AgentLeaseExtend { lease_id: id, ttl_ms: MINUTE }));
+        claims.hear(&said(
+            "~alice",
+            30,
+            payload::AgentLeaseExtend {
+                lease_id: id,
+                ttl_ms: MINUTE,
+            },
+        ));
         assert_eq!(claims.at(at(119))[0].left(at(119)), Duration::from_secs(1));
-        claims.hear(&said("~alice", 40, payload::AgentLockRelease { lease_id: id, resource: None }));
+        claims.hear(&said(
+            "~alice",
+            40,
+            payload::AgentLockRelease {
+                lease_id: id,
+                resource: None,
+            },
+        ));
         assert!(claims.at(at(41)).is_empty());
     }
 
@@ -143,14 +182,38 @@ mod tests {
     #[test]
     fn only_the_one_who_claimed_can_extend_or_release() {
         let (mut claims, id) = (Claims::default(), lease());
-        claims.hear(&said("~mallory", 0, payload::AgentLockRelease { lease_id: id, resource: None }));
+        claims.hear(&said(
+            "~mallory",
+            0,
+            payload::AgentLockRelease {
+                lease_id: id,
+                resource: None,
+            },
+        ));
         claims.hear(&said("~alice", 0, request(id, "main.rs")));
-        claims.hear(&said("~mallory", 1, payload::AgentLockRelease { lease_id: id, resource: None }));
-        claims.hear(&said("~mallory", 1, payload::AgentLeaseExtend { lease_id: id, ttl_ms: MINUTE }));
+        claims.hear(&said(
+            "~mallory",
+            1,
+            payload::AgentLockRelease {
+                lease_id: id,
+                resource: None,
+            },
+        ));
+        claims.hear(&said(
+            "~mallory",
+            1,
+            payload::AgentLeaseExtend {
+                lease_id: id,
+                ttl_ms: MINUTE,
+            },
+        ));
         claims.hear(&said("~mallory", 1, request(id, "other.rs")));
         let held = claims.at(at(2));
         assert_eq!((held.len(), held[0].expires_at), (2, at(60)));
-        assert_eq!((held[0].resource.as_str(), held[0].holder.as_str()), ("main.rs", "~alice"));
+        assert_eq!(
+            (held[0].resource.as_str(), held[0].holder.as_str()),
+            ("main.rs", "~alice")
+        );
     }
 
     #[test]
@@ -160,7 +223,10 @@ mod tests {
         claims.hear(&said("~alice", 1, request(second, "main.rs")));
         claims.hear(&said("~alice", 2, request(first, "main.rs")));
         let held = claims.on("main.rs", at(3));
-        assert_eq!(held.iter().map(|claim| claim.lease_id).collect::<Vec<_>>(), [first, second]);
+        assert_eq!(
+            held.iter().map(|claim| claim.lease_id).collect::<Vec<_>>(),
+            [first, second]
+        );
         assert_eq!(held[0].expires_at, at(62));
     }
 

@@ -20,8 +20,14 @@ pub struct Handovers {
 
 impl Handovers {
     pub fn hear(&mut self, frame: &Frame) {
-        let Payload::AgentHandover(handover) = &frame.payload else { return };
-        if handover.next_session_id.as_ref().is_none_or(String::is_empty) {
+        let Payload::AgentHandover(handover) = &frame.payload else {
+            return;
+        };
+        if handover
+            .next_session_id
+            .as_ref()
+            .is_none_or(String::is_empty)
+        {
             self.offered.push(frame.clone());
         } else if let Some(offer) = self.offered.iter().find(|offer| takes(handover, offer)) {
             self.taken.push((offer.frame_id, frame.clone()));
@@ -30,7 +36,10 @@ impl Handovers {
 
     /// What nobody has taken yet, oldest first.
     pub fn open(&self) -> Vec<&Frame> {
-        self.offered.iter().filter(|offer| self.taker(&offer.frame_id).is_none()).collect()
+        self.offered
+            .iter()
+            .filter(|offer| self.taker(&offer.frame_id).is_none())
+            .collect()
     }
 
     pub fn offer(&self, id: &Uuid) -> Option<&Frame> {
@@ -39,19 +48,25 @@ impl Handovers {
 
     /// The frame that took it first.
     pub fn taker(&self, id: &Uuid) -> Option<&Frame> {
-        self.taken.iter().find(|(offer, _)| offer == id).map(|(_, frame)| frame)
+        self.taken
+            .iter()
+            .find(|(offer, _)| offer == id)
+            .map(|(_, frame)| frame)
     }
 }
 
 /// By the reference that our own claims carry, else by the words: other clients may know no more than the draft.
 fn takes(claim: &payload::AgentHandover, offer: &Frame) -> bool {
-    let Payload::AgentHandover(offered) = &offer.payload else { return false };
+    let Payload::AgentHandover(offered) = &offer.payload else {
+        return false;
+    };
     let refs = claim.pointer_refs.as_deref().unwrap_or_default();
     let named = refs.iter().any(|reference| reference.starts_with("frame:"));
     match named {
         true => refs.contains(&frame_ref(&offer.frame_id)),
         false => {
-            claim.previous_session_id == offered.previous_session_id && claim.handover_body == offered.handover_body
+            claim.previous_session_id == offered.previous_session_id
+                && claim.handover_body == offered.handover_body
         }
     }
 }
@@ -65,7 +80,10 @@ pub struct Moments {
 
 impl Default for Moments {
     fn default() -> Self {
-        Self { asked: Vec::new(), answered: Seen::new(limits::FRAMES_SEEN) }
+        Self {
+            asked: Vec::new(),
+            answered: Seen::new(limits::FRAMES_SEEN),
+        }
     }
 }
 
@@ -74,7 +92,11 @@ impl Moments {
         if matches!(frame.payload, Payload::AgentBindingMoment(_)) {
             self.asked.push(frame.clone());
         } else if let Payload::AgentResponse(response) = &frame.payload {
-            for id in response.responded_to_frame_id.into_iter().chain([response.query_id]) {
+            for id in response
+                .responded_to_frame_id
+                .into_iter()
+                .chain([response.query_id])
+            {
                 self.answered.first(id);
             }
         }
@@ -82,6 +104,9 @@ impl Moments {
 
     /// Undecided ones, oldest first.
     pub fn open(&self) -> Vec<&Frame> {
-        self.asked.iter().filter(|moment| !self.answered.has(&moment.frame_id)).collect()
+        self.asked
+            .iter()
+            .filter(|moment| !self.answered.has(&moment.frame_id))
+            .collect()
     }
 }

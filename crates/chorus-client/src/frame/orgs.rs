@@ -19,15 +19,21 @@ pub struct Proposal {
 impl Client {
     /// `other` may address `mine` from now on.
     pub async fn grant(&self, mine: &Handle, other: &Handle) -> Result<Value> {
-        self.told(Call::put(self.grants_of(mine, Some(other)).await?, "{}".into())).await
+        self.told(Call::put(
+            self.grants_of(mine, Some(other)).await?,
+            "{}".into(),
+        ))
+        .await
     }
 
     pub async fn ungrant(&self, mine: &Handle, other: &Handle) -> Result<Value> {
-        self.told(Call::delete(self.grants_of(mine, Some(other)).await?)).await
+        self.told(Call::delete(self.grants_of(mine, Some(other)).await?))
+            .await
     }
 
     pub async fn grants(&self, mine: &Handle) -> Result<Value> {
-        self.told(Call::get(self.grants_of(mine, None).await?)).await
+        self.told(Call::get(self.grants_of(mine, None).await?))
+            .await
     }
 
     async fn grants_of(&self, mine: &Handle, other: Option<&Handle>) -> Result<String> {
@@ -37,17 +43,20 @@ impl Client {
 
     pub async fn create_org(&self, org: &Handle) -> Result<Value> {
         let path = self.paths().await?.orgs.clone();
-        self.told(Call::post(path, json!({ "handle": org }).to_string())).await
+        self.told(Call::post(path, json!({ "handle": org }).to_string()))
+            .await
     }
 
     pub async fn members(&self, org: &Handle) -> Result<Value> {
-        self.told(Call::get(self.of_org(org, "members").await?)).await
+        self.told(Call::get(self.of_org(org, "members").await?))
+            .await
     }
 
     /// An invitation, or other roles for somebody who is a member.
     pub async fn invite(&self, org: &Handle, who: &Handle, roles: &[Role]) -> Result<Value> {
         let path = self.of_org(org, &format!("members/{who}")).await?;
-        self.told(Call::put(path, json!({ "roles": roles }).to_string())).await
+        self.told(Call::put(path, json!({ "roles": roles }).to_string()))
+            .await
     }
 
     pub async fn join(&self, org: &Handle, who: &Handle) -> Result<Value> {
@@ -57,29 +66,44 @@ impl Client {
 
     /// Leaving, or being removed.
     pub async fn part(&self, org: &Handle, who: &Handle) -> Result<Value> {
-        self.told(Call::delete(self.of_org(org, &format!("members/{who}")).await?)).await
+        self.told(Call::delete(
+            self.of_org(org, &format!("members/{who}")).await?,
+        ))
+        .await
     }
 
     pub async fn propose(&self, grantor: &Handle, proposal: &Proposal) -> Result<Value> {
         let reaches = proposal.reaches.as_ref().map_or("*", Role::as_str);
-        let mut body = json!({ "grantee": proposal.grantee, "grant": proposal.grant, "reaches": reaches });
+        let mut body =
+            json!({ "grantee": proposal.grantee, "grant": proposal.grant, "reaches": reaches });
         if let Some(at) = proposal.expires_at {
             body["expires_at"] = json!(at);
         }
-        self.told(Call::post(self.of_org(grantor, "accords").await?, body.to_string())).await
+        self.told(Call::post(
+            self.of_org(grantor, "accords").await?,
+            body.to_string(),
+        ))
+        .await
     }
 
     pub async fn accept_accord(&self, grantee: &Handle, id: &str) -> Result<Value> {
-        let path = self.of_org(grantee, &format!("accords/{}/accept", segment(id))).await?;
+        let path = self
+            .of_org(grantee, &format!("accords/{}/accept", segment(id)))
+            .await?;
         self.told(Call::post(path, "{}".into())).await
     }
 
     pub async fn revoke_accord(&self, either: &Handle, id: &str) -> Result<Value> {
-        self.told(Call::delete(self.of_org(either, &format!("accords/{}", segment(id))).await?)).await
+        self.told(Call::delete(
+            self.of_org(either, &format!("accords/{}", segment(id)))
+                .await?,
+        ))
+        .await
     }
 
     pub async fn accords(&self, org: &Handle) -> Result<Value> {
-        self.told(Call::get(self.of_org(org, "accords").await?)).await
+        self.told(Call::get(self.of_org(org, "accords").await?))
+            .await
     }
 
     async fn of_org(&self, org: &Handle, what: &str) -> Result<String> {

@@ -13,7 +13,11 @@ pub struct Seen {
 impl Seen {
     /// Beyond `most` ids the oldest is forgotten.
     pub fn new(most: usize) -> Self {
-        Self { order: VecDeque::new(), known: HashSet::new(), most }
+        Self {
+            order: VecDeque::new(),
+            known: HashSet::new(),
+            most,
+        }
     }
 
     /// Whether it is the first time.

@@ -1,6 +1,8 @@
 //! A session that speaks: who it is, and what stands in every frame of its (FRM-06…19, R-04).
 
-use chorus_wire::frame::{ComputeLocation, ContextCheck, Frame, FrameDraft, Ident, Payload, Provenance, Scope};
+use chorus_wire::frame::{
+    ComputeLocation, ContextCheck, Frame, FrameDraft, Ident, Payload, Provenance, Scope,
+};
 use chorus_wire::{identity::Handle, time::Micros};
 use uuid::Uuid;
 
@@ -48,7 +50,11 @@ impl Speaker {
 
     /// This session and no other (FRM-52).
     pub fn here(&self) -> Scope {
-        Scope::Session(self.handle.clone(), self.instrument.clone(), self.session.clone())
+        Scope::Session(
+            self.handle.clone(),
+            self.instrument.clone(),
+            self.session.clone(),
+        )
     }
 
     /// All sessions of the speaker: where advisories go unless told otherwise (FRM-22).
@@ -90,7 +96,11 @@ impl Speaker {
 /// The instrument and session that a frame says it comes from. Frames have no field of their own for it; the hub has
 /// checked the handle, and between the sessions of one handle a word is enough.
 pub fn session_of(frame: &Frame) -> Option<(&str, &str)> {
-    frame.provenance.basis.strip_prefix(SESSION)?.split_once('@')
+    frame
+        .provenance
+        .basis
+        .strip_prefix(SESSION)?
+        .split_once('@')
 }
 
 /// `~cc-editor` for the instruments `editor` and `cc-editor`.
@@ -114,11 +124,21 @@ mod tests {
 
     fn speaker(instrument: &str) -> Speaker {
         let ident = |text| Ident::parse(text).unwrap();
-        Speaker::new(Handle::parse("~alice").unwrap(), ident(instrument), ident("s1"))
+        Speaker::new(
+            Handle::parse("~alice").unwrap(),
+            ident(instrument),
+            ident("s1"),
+        )
     }
 
     fn advisory() -> Payload {
-        AgentAdvisory { advisory_text: "hi".into(), file_refs: None, worktree: None, branch: None }.into()
+        AgentAdvisory {
+            advisory_text: "hi".into(),
+            file_refs: None,
+            worktree: None,
+            branch: None,
+        }
+        .into()
     }
 
     // every instrument has a drafter that a hub takes.
@@ -127,7 +147,10 @@ mod tests {
         let long = "A".repeat(128);
         for instrument in ["cli", "cc-editor", "Cursor.1_x-", "-", ".", long.as_str()] {
             let speaker = speaker(instrument);
-            let frame = speaker.draft(&speaker.own(), advisory(), Micros(0)).check().unwrap();
+            let frame = speaker
+                .draft(&speaker.own(), advisory(), Micros(0))
+                .check()
+                .unwrap();
             assert!(speaker.said(&frame), "{instrument}");
         }
         assert_eq!(speaker("cc-editor").drafted_with, "~cc-editor");

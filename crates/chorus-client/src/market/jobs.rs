@@ -77,7 +77,9 @@ impl Client {
     }
 
     pub async fn job(&self, job_id: &str) -> Result<Job> {
-        self.ask_patiently(Call::get(format!("/jobs/{}", segment(job_id)))).await?.bare()
+        self.ask_patiently(Call::get(format!("/jobs/{}", segment(job_id))))
+            .await?
+            .bare()
     }
 
     /// The latest jobs of this agent, newest first.
@@ -85,23 +87,38 @@ impl Client {
         let mut filters = Vec::new();
         filters.extend(role.map(|role| format!("role={}", role.as_str())));
         filters.extend(status.map(|status| format!("status={}", status.as_str())));
-        self.ask_patiently(Call::get(format!("/jobs?{}", filters.join("&")))).await?.bare()
+        self.ask_patiently(Call::get(format!("/jobs?{}", filters.join("&"))))
+            .await?
+            .bare()
     }
 
     /// Jobs that wait for this agent's work.
     pub async fn waiting(&self) -> Result<Vec<Asked>> {
-        let jobs = self.jobs(Some(Role::Worker), Some(Status::Pending)).await?.jobs;
+        let jobs = self
+            .jobs(Some(Role::Worker), Some(Status::Pending))
+            .await?
+            .jobs;
         Ok(jobs.into_iter().map(asked).collect())
     }
 
     /// Takes a job back before its result.
     pub async fn cancel(&self, job_id: &str) -> Result<Job> {
-        self.ask_patiently(Call::post(format!("/jobs/{}/cancel", segment(job_id)), "{}".into())).await?.bare()
+        self.ask_patiently(Call::post(
+            format!("/jobs/{}/cancel", segment(job_id)),
+            "{}".into(),
+        ))
+        .await?
+        .bare()
     }
 
     /// The worker's result. The first one stands; the same again is no error.
     pub async fn deliver(&self, job_id: &str, result: &Value) -> Result<Job> {
-        self.ask_patiently(Call::post(format!("/jobs/{}/result", segment(job_id)), result.to_string())).await?.bare()
+        self.ask_patiently(Call::post(
+            format!("/jobs/{}/result", segment(job_id)),
+            result.to_string(),
+        ))
+        .await?
+        .bare()
     }
 }
 

@@ -8,5 +8,7 @@ pub use jobs::{Asked, Hire, Role};
 
 /// A new id for a job or a transfer: whoever makes it can repeat a request without repeating what it does.
 pub fn new_id() -> String {
-    uuid::Builder::from_random_bytes(rand::random()).into_uuid().to_string()
+    uuid::Builder::from_random_bytes(rand::random())
+        .into_uuid()
+        .to_string()
 }

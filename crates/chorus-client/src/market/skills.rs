@@ -10,7 +10,10 @@ impl Client {
     pub async fn skills(&self) -> Result<Skills> {
         let mut all: Skills = self.ask_patiently(Call::get("/skills")).await?.bare()?;
         for _ in 1..limits::DIRECTORY_PAGES {
-            let Some(last) = all.skills.last().filter(|_| all.skills.len().is_multiple_of(limits::DIRECTORY_PAGE))
+            let Some(last) = all
+                .skills
+                .last()
+                .filter(|_| all.skills.len().is_multiple_of(limits::DIRECTORY_PAGE))
             else {
                 break;
             };
@@ -26,7 +29,10 @@ impl Client {
 
     /// Who offers what is looked for, the best first.
     pub async fn search(&self, search: &Search) -> Result<Found> {
-        let mut path = format!("/discover?limit={}&min_reputation={}", search.limit, search.min_reputation);
+        let mut path = format!(
+            "/discover?limit={}&min_reputation={}",
+            search.limit, search.min_reputation
+        );
         if let Some(skill) = &search.skill {
             path.push_str(&format!("&skill={}", segment(skill)));
         }
@@ -45,6 +51,8 @@ impl Client {
 
     /// Takes a skill off the market.
     pub async fn withdraw(&self, skill_name: &str) -> Result<()> {
-        self.ask_patiently(Call::delete(format!("/skills/{}", segment(skill_name)))).await.map(drop)
+        self.ask_patiently(Call::delete(format!("/skills/{}", segment(skill_name))))
+            .await
+            .map(drop)
     }
 }

@@ -8,8 +8,14 @@ use chorus_wire::secret::Secret;
 use std::time::Duration;
 
 fn callback(service: &Scripted) -> Callback {
-    let url = Secret::new(format!("{}/channels/ch_1/inbox/tok_not-a-real-one?x=1", service.url));
-    let quickly = Backoff { first: Duration::from_millis(1), most: Duration::from_millis(5) };
+    let url = Secret::new(format!(
+        "{}/channels/ch_1/inbox/tok_not-a-real-one?x=1",
+        service.url
+    ));
+    let quickly = Backoff {
+        first: Duration::from_millis(1),
+        most: Duration::from_millis(5),
+    };
     Callback::open(&url).unwrap().with(quickly)
 }
 
@@ -18,25 +24,50 @@ fn ok() -> Answer {
 }
 
 fn bodies(service: &Scripted) -> Vec<String> {
-    let body = |request: String| request.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default();
+    let body = |request: String| {
+        request
+            .split_once("\r\n\r\n")
+            .map(|(_, body)| body.to_owned())
+            .unwrap_or_default()
+    };
     service.asked().into_iter().map(body).collect()
 }
 
 #[tokio::test]
 async fn an_event_that_did_not_arrive_comes_before_the_next() {
-    let broken = Answer { pieces: Vec::new(), hang: false };
+    let broken = Answer {
+        pieces: Vec::new(),
+        hang: false,
+    };
     let busy = Answer::head(503, "retry-after: 0\r\n", "");
     let service = Scripted::start(vec![broken, busy, ok(), ok()]).await;
     let mut callback = callback(&service);
     callback.status("searching").await.unwrap();
     callback.message("found").await.unwrap();
     let status = r#"{"type":"status","status":"searching"}"#;
-    assert_eq!(bodies(&service), [status, status, status, r#"{"type":"message","content":"found"}"#]);
+    assert_eq!(
+        bodies(&service),
+        [
+            status,
+            status,
+            status,
+            r#"{"type":"message","content":"found"}"#
+        ]
+    );
     let asked = service.asked();
-    let keys: Vec<_> = asked.iter().map(|request| header(request, "idempotency-key").unwrap()).collect();
-    assert!(keys[0] == keys[2] && keys[2] != keys[3], "one key for one event");
+    let keys: Vec<_> = asked
+        .iter()
+        .map(|request| header(request, "idempotency-key").unwrap())
+        .collect();
+    assert!(
+        keys[0] == keys[2] && keys[2] != keys[3],
+        "one key for one event"
+    );
     for request in &asked {
-        assert!(request.starts_with("POST /channels/ch_1/inbox/tok_not-a-real-one?x=1 HTTP"), "as it stands");
+        assert!(
+            request.starts_with("POST /channels/ch_1/inbox/tok_not-a-real-one?x=1 HTTP"),
+            "as it stands"
+        );
         assert_eq!(header(request, "authorization"), None);
     }
 }
@@ -47,13 +78,27 @@ async fn a_dead_callback_is_said_at_once_and_never_printed() {
         let body = r#"{"success":false,"error":{"code":"ERR_GONE","message":"no"}}"#;
         let service = Scripted::start(vec![Answer::json(status, body)]).await;
         let error = callback(&service).message("x").await.unwrap_err();
-        assert!(matches!(&error, Error::Refused(refusal) if refusal.status == status), "{error}");
+        assert!(
+            matches!(&error, Error::Refused(refusal) if refusal.status == status),
+            "{error}"
+        );
         assert_eq!(service.asked().len(), 1);
     }
     let url = Secret::new("http://127.0.0.1:9/channels/ch_1/inbox/tok_not-a-real-one");
-    let quickly = Backoff { first: Duration::from_millis(1), most: Duration::from_millis(1) };
-    let error = Callback::open(&url).unwrap().with(quickly).message("x").await.unwrap_err();
-    assert!(matches!(error, Error::Transport(_)) && !error.to_string().contains("tok_"), "{error}");
+    let quickly = Backoff {
+        first: Duration::from_millis(1),
+        most: Duration::from_millis(1),
+    };
+    let error = Callback::open(&url)
+        .unwrap()
+        .with(quickly)
+        .message("x")
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, Error::Transport(_)) && !error.to_string().contains("tok_"),
+        "{error}"
+    );
     assert!(!format!("{:?}", Callback::open(&Secret::new("tok_1")).unwrap_err()).contains("tok_1"));
 }
 
@@ -63,13 +108,20 @@ async fn many_events_go_over_one_request_a_line_each() {
     let service = Scripted::start(vec![ok()]).await;
     let mut callback = callback(&service);
     let mut stream = callback.stream();
-    for say in [Say::status("writing"), Say::message("one\ntwo"), Say::status("")] {
+    for say in [
+        Say::status("writing"),
+        Say::message("one\ntwo"),
+        Say::status(""),
+    ] {
         stream.say(&say).await.unwrap();
     }
     stream.finish().await.unwrap();
     let asked = service.asked();
     assert_eq!(asked.len(), 1);
-    assert_eq!(header(&asked[0], "content-type").as_deref(), Some("application/x-ndjson"));
+    assert_eq!(
+        header(&asked[0], "content-type").as_deref(),
+        Some("application/x-ndjson")
+    );
 }
 
 #[tokio::test]

@@ -30,7 +30,13 @@ async fn receiver(reply: ReceiverReply) -> (String, mpsc::Receiver<Envelope>) {
 
 /// One raw exchange: status line and body.
 async fn exchange(url: &str, method: &str, body: &[u8]) -> (u16, String) {
-    let address = url.strip_prefix("http://").unwrap().split('/').next().unwrap().to_owned();
+    let address = url
+        .strip_prefix("http://")
+        .unwrap()
+        .split('/')
+        .next()
+        .unwrap()
+        .to_owned();
     let mut socket = TcpStream::connect(&address).await.unwrap();
     let head = format!(
         "{method} /any/path HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
@@ -42,8 +48,19 @@ async fn exchange(url: &str, method: &str, body: &[u8]) -> (u16, String) {
     let mut answer = Vec::new();
     let _ = socket.read_to_end(&mut answer).await;
     let answer = String::from_utf8(answer).unwrap();
-    let status = answer.split(' ').nth(1).and_then(|s| s.parse().ok()).unwrap_or(0);
-    (status, answer.split("\r\n\r\n").nth(1).unwrap_or_default().to_owned())
+    let status = answer
+        .split(' ')
+        .nth(1)
+        .and_then(|s| s.parse().ok())
+        .unwrap_or(0);
+    (
+        status,
+        answer
+            .split("\r\n\r\n")
+            .nth(1)
+            .unwrap_or_default()
+            .to_owned(),
+    )
 }
 
 // ENV-13, ENV-15
@@ -51,9 +68,17 @@ async fn exchange(url: &str, method: &str, body: &[u8]) -> (u16, String) {
 async fn a_posted_envelope_arrives_whole_and_is_answered_ok() {
     let (url, mut heard) = receiver(ReceiverReply::ok()).await;
     let envelope = Envelope::parse(HELLO).unwrap();
-    assert_eq!(direct::send(&url, &envelope, 0).await.unwrap(), ReceiverReply::ok());
+    assert_eq!(
+        direct::send(&url, &envelope, 0).await.unwrap(),
+        ReceiverReply::ok()
+    );
     assert_eq!(heard.recv().await.unwrap(), envelope);
-    let (status, body) = exchange(&url, "POST", format!(r#"{{"envelope":{HELLO}}}"#).as_bytes()).await;
+    let (status, body) = exchange(
+        &url,
+        "POST",
+        format!(r#"{{"envelope":{HELLO}}}"#).as_bytes(),
+    )
+    .await;
     assert_eq!((status, body.as_str()), (200, r#"{"status":"ok"}"#));
 }
 
@@ -62,15 +87,24 @@ async fn a_posted_envelope_arrives_whole_and_is_answered_ok() {
 async fn a_broken_envelope_is_refused_in_the_protocols_words() {
     let (url, mut heard) = receiver(ReceiverReply::ok()).await;
     let without = HELLO.replace(r#","sender_culture":"zh-CN""#, "");
-    let (status, body) = exchange(&url, "POST", format!(r#"{{"envelope":{without}}}"#).as_bytes()).await;
-    let printed = r#"{"status":"error","error_code":"INVALID_ENVELOPE","detail":"missing sender_culture"}"#;
+    let (status, body) = exchange(
+        &url,
+        "POST",
+        format!(r#"{{"envelope":{without}}}"#).as_bytes(),
+    )
+    .await;
+    let printed =
+        r#"{"status":"error","error_code":"INVALID_ENVELOPE","detail":"missing sender_culture"}"#;
     assert_eq!((status, body.as_str()), (400, printed));
     let other = HELLO.replace("0.4", "0.9");
     for (body, code) in [
         (format!(r#"{{"envelope":{other}}}"#), "UNSUPPORTED_VERSION"),
         (HELLO.to_owned(), "INVALID_ENVELOPE"),
         ("{".to_owned(), "INVALID_ENVELOPE"),
-        (format!(r#"{{"envelope":{HELLO},"receiver_id":"x"}}"#), "INVALID_ENVELOPE"),
+        (
+            format!(r#"{{"envelope":{HELLO},"receiver_id":"x"}}"#),
+            "INVALID_ENVELOPE",
+        ),
         ("[".repeat(5_000), "INVALID_ENVELOPE"),
         (r#"{"envelope":null}"#.to_owned(), "INVALID_ENVELOPE"),
     ] {
@@ -79,17 +113,28 @@ async fn a_broken_envelope_is_refused_in_the_protocols_words() {
         assert!(answer.contains(code), "{body} → {answer}");
     }
     let (status, answer) = exchange(&url, "POST", b"\xff\xfe{}").await;
-    assert!(status == 400 && answer.contains("INVALID_ENVELOPE"), "{answer}");
+    assert!(
+        status == 400 && answer.contains("INVALID_ENVELOPE"),
+        "{answer}"
+    );
     let (status, _) = exchange(&url, "GET", b"").await;
     assert_eq!(status, 405);
-    assert!(heard.try_recv().is_err(), "nothing of this reaches the agent");
+    assert!(
+        heard.try_recv().is_err(),
+        "nothing of this reaches the agent"
+    );
 }
 
 // R-37
 #[tokio::test]
 async fn an_oversize_request_is_refused() {
     let (url, _heard) = receiver(ReceiverReply::ok()).await;
-    let (status, _) = exchange(&url, "POST", &vec![b' '; chorus_wire::limits::BODY_BYTES + 1]).await;
+    let (status, _) = exchange(
+        &url,
+        "POST",
+        &vec![b' '; chorus_wire::limits::BODY_BYTES + 1],
+    )
+    .await;
     assert_eq!(status, 413);
 }
 
@@ -98,15 +143,29 @@ async fn an_oversize_request_is_refused() {
 async fn a_receivers_no_reaches_the_sender() {
     let no = ReceiverReply::error("ADAPTATION_FAILED", "no words for it");
     let (url, _heard) = receiver(no.clone()).await;
-    assert_eq!(direct::send(&url, &Envelope::parse(HELLO).unwrap(), 3).await.unwrap(), no);
+    assert_eq!(
+        direct::send(&url, &Envelope::parse(HELLO).unwrap(), 3)
+            .await
+            .unwrap(),
+        no
+    );
 }
 
 // TRN-25
 #[tokio::test]
 async fn a_peer_that_is_not_there_is_a_transport_error() {
-    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let error =
-        direct::send(&format!("http://{closed}/receive"), &Envelope::parse(HELLO).unwrap(), 0).await.unwrap_err();
+    let closed = TcpListener::bind("127.0.0.1:0")
+        .await
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let error = direct::send(
+        &format!("http://{closed}/receive"),
+        &Envelope::parse(HELLO).unwrap(),
+        0,
+    )
+    .await
+    .unwrap_err();
     assert!(matches!(error, Error::Transport(_)), "{error:?}");
     assert!(Client::new("not a url", None).is_err());
 }
@@ -119,10 +178,14 @@ async fn a_receiver_that_stops_still_answers_what_it_took() {
     let (to, mut posted) = mpsc::channel::<Posted>(8);
     let (tell, stop) = watch::channel(false);
     let receiving = tokio::spawn(direct::receive(listener, to, stop));
-    let sending = tokio::spawn(async move { direct::send(&url, &Envelope::parse(HELLO).unwrap(), 0).await });
+    let sending =
+        tokio::spawn(async move { direct::send(&url, &Envelope::parse(HELLO).unwrap(), 0).await });
     let taken = posted.recv().await.unwrap();
     tell.send_replace(true);
     taken.answer.send(ReceiverReply::ok()).unwrap();
-    tokio::time::timeout(std::time::Duration::from_secs(20), receiving).await.unwrap().unwrap();
+    tokio::time::timeout(std::time::Duration::from_secs(20), receiving)
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(sending.await.unwrap().unwrap(), ReceiverReply::ok());
 }

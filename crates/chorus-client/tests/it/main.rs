@@ -1,5 +1,8 @@
 //! The client seen from outside: its files, its streams, its retries, its direct exchange.
-#![expect(clippy::unwrap_used, reason = "a step that cannot be taken is a failure")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a step that cannot be taken is a failure"
+)]
 
 mod channel;
 mod direct;

@@ -20,17 +20,26 @@ impl Answer {
 
     pub fn head(status: u16, headers: &str, body: &str) -> Self {
         let length = body.len();
-        let text =
-            format!("HTTP/1.1 {status} X\r\nconnection: close\r\ncontent-length: {length}\r\n{headers}\r\n{body}");
-        Self { pieces: vec![text.into_bytes()], hang: false }
+        let text = format!(
+            "HTTP/1.1 {status} X\r\nconnection: close\r\ncontent-length: {length}\r\n{headers}\r\n{body}"
+        );
+        Self {
+            pieces: vec![text.into_bytes()],
+            hang: false,
+        }
     }
 
     /// An event stream cut into pieces of `size` bytes.
     pub fn events(body: &str, size: usize) -> Self {
-        let head = b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: text/event-stream\r\n\r\n".to_vec();
+        let head =
+            b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: text/event-stream\r\n\r\n"
+                .to_vec();
         let mut pieces = vec![head];
         pieces.extend(body.as_bytes().chunks(size.max(1)).map(<[u8]>::to_vec));
-        Self { pieces, hang: false }
+        Self {
+            pieces,
+            hang: false,
+        }
     }
 
     pub fn hanging(self) -> Self {
@@ -92,8 +101,11 @@ async fn read_request(socket: &mut tokio::net::TcpStream) -> String {
     loop {
         let text = String::from_utf8_lossy(&seen).into_owned();
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let length =
-                head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ").map(str::to_owned));
+            let length = head.lines().find_map(|line| {
+                line.to_lowercase()
+                    .strip_prefix("content-length: ")
+                    .map(str::to_owned)
+            });
             if body.len() >= length.and_then(|l| l.parse().ok()).unwrap_or(0) {
                 return text;
             }
@@ -110,6 +122,7 @@ pub fn header(request: &str, name: &str) -> Option<String> {
     let head = request.split("\r\n\r\n").next()?;
     head.lines().find_map(|line| {
         let (key, value) = line.split_once(':')?;
-        key.eq_ignore_ascii_case(name).then(|| value.trim().to_owned())
+        key.eq_ignore_ascii_case(name)
+            .then(|| value.trim().to_owned())
     })
 }

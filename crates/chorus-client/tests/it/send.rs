@@ -11,7 +11,10 @@ const TRACE: &str = "0195c0de-0000-7000-8000-000000000001";
 
 fn client(hub: &Scripted) -> Client {
     let mut client = Client::new(&hub.url, Some(Secret::new("ca_not-a-real-key"))).unwrap();
-    client.backoff = Backoff { first: Duration::from_millis(1), most: Duration::from_millis(5) };
+    client.backoff = Backoff {
+        first: Duration::from_millis(1),
+        most: Duration::from_millis(5),
+    };
     client
 }
 
@@ -29,13 +32,16 @@ fn envelope() -> Envelope {
 fn outcome(data: &str) -> Answer {
     Answer::json(
         200,
-        &format!(r#"{{"success":true,"data":{data},"metadata":{{"timestamp":"2026-03-20T10:00:00.000Z"}}}}"#),
+        &format!(
+            r#"{{"success":true,"data":{data},"metadata":{{"timestamp":"2026-03-20T10:00:00.000Z"}}}}"#
+        ),
     )
 }
 
 fn refusal(status: u16, code: &str, headers: &str) -> Answer {
-    let body =
-        format!(r#"{{"success":false,"error":{{"code":"{code}","message":"no"}},"metadata":{{"timestamp":"x"}}}}"#);
+    let body = format!(
+        r#"{{"success":false,"error":{{"code":"{code}","message":"no"}},"metadata":{{"timestamp":"x"}}}}"#
+    );
     Answer::head(status, headers, &body)
 }
 
@@ -44,41 +50,81 @@ fn no_document() -> Answer {
 }
 
 fn keys(hub: &Scripted) -> Vec<String> {
-    let sends = hub.asked().into_iter().filter(|request| request.starts_with("POST /messages "));
-    sends.map(|request| header(&request, "idempotency-key").expect("every send has a key")).collect()
+    let sends = hub
+        .asked()
+        .into_iter()
+        .filter(|request| request.starts_with("POST /messages "));
+    sends
+        .map(|request| header(&request, "idempotency-key").expect("every send has a key"))
+        .collect()
 }
 
 // TRN-48, R-27
 #[tokio::test]
 async fn a_passing_refusal_is_tried_again_under_the_same_key() {
-    let delivered = outcome(&format!(r#"{{"delivery":"delivered_sse","trace_id":"{TRACE}"}}"#));
+    let delivered = outcome(&format!(
+        r#"{{"delivery":"delivered_sse","trace_id":"{TRACE}"}}"#
+    ));
     let busy = refusal(503, "ERR_UNAVAILABLE", "retry-after: 0\r\n");
-    let broken = Answer { pieces: vec![b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{".to_vec()], hang: false };
+    let broken = Answer {
+        pieces: vec![b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{".to_vec()],
+        hang: false,
+    };
     let hub = Scripted::start(vec![no_document(), busy, broken, delivered]).await;
-    let accepted = client(&hub).send("bob@chorus", &envelope(), 0).await.unwrap();
+    let accepted = client(&hub)
+        .send("bob@chorus", &envelope(), 0)
+        .await
+        .unwrap();
     assert_eq!(accepted.sent.delivery, "delivered_sse");
     let keys = keys(&hub);
     assert_eq!(keys.len(), 3);
-    assert!(keys.iter().all(|key| *key == keys[0] && key.len() == 32), "{keys:?}");
+    assert!(
+        keys.iter().all(|key| *key == keys[0] && key.len() == 32),
+        "{keys:?}"
+    );
     let body = hub.asked()[3].split("\r\n\r\n").nth(1).unwrap().to_owned();
-    assert_eq!(body, format!(r#"{{"receiver_id":"bob@chorus","envelope":{}}}"#, envelope().to_json()));
+    assert_eq!(
+        body,
+        format!(
+            r#"{{"receiver_id":"bob@chorus","envelope":{}}}"#,
+            envelope().to_json()
+        )
+    );
 }
 
 // TRN-46, R-27: a failed delivery is an answer; another try is another request.
 #[tokio::test]
 async fn a_failed_delivery_is_tried_again_only_when_asked_and_under_a_fresh_key() {
-    let failed =
-        outcome(&format!(r#"{{"delivery":"failed","error_code":"ERR_TIMEOUT","detail":"late","trace_id":"{TRACE}"}}"#));
-    let delivered =
-        outcome(&format!(r#"{{"delivery":"delivered","receiver_response":{{"status":"ok"}},"trace_id":"{TRACE}"}}"#));
-    let hub = Scripted::start(vec![no_document(), failed.clone(), failed.clone(), delivered]).await;
-    let accepted = client(&hub).send("bob@chorus", &envelope(), 2).await.unwrap();
+    let failed = outcome(&format!(
+        r#"{{"delivery":"failed","error_code":"ERR_TIMEOUT","detail":"late","trace_id":"{TRACE}"}}"#
+    ));
+    let delivered = outcome(&format!(
+        r#"{{"delivery":"delivered","receiver_response":{{"status":"ok"}},"trace_id":"{TRACE}"}}"#
+    ));
+    let hub = Scripted::start(vec![
+        no_document(),
+        failed.clone(),
+        failed.clone(),
+        delivered,
+    ])
+    .await;
+    let accepted = client(&hub)
+        .send("bob@chorus", &envelope(), 2)
+        .await
+        .unwrap();
     assert_eq!(accepted.sent.delivery, "delivered");
     let keys = keys(&hub);
-    assert_eq!(keys.iter().collect::<std::collections::HashSet<_>>().len(), 3, "{keys:?}");
+    assert_eq!(
+        keys.iter().collect::<std::collections::HashSet<_>>().len(),
+        3,
+        "{keys:?}"
+    );
 
     let hub = Scripted::start(vec![no_document(), failed]).await;
-    let accepted = client(&hub).send("bob@chorus", &envelope(), 0).await.unwrap();
+    let accepted = client(&hub)
+        .send("bob@chorus", &envelope(), 0)
+        .await
+        .unwrap();
     assert_eq!(accepted.sent.delivery, "failed");
     assert_eq!(hub.asked().len(), 2);
 }
@@ -86,10 +132,20 @@ async fn a_failed_delivery_is_tried_again_only_when_asked_and_under_a_fresh_key(
 // TRN-47
 #[tokio::test]
 async fn a_lasting_refusal_is_not_tried_again() {
-    for (status, code) in [(404, "ERR_AGENT_NOT_FOUND"), (400, "ERR_VALIDATION"), (401, "ERR_UNAUTHORIZED")] {
+    for (status, code) in [
+        (404, "ERR_AGENT_NOT_FOUND"),
+        (400, "ERR_VALIDATION"),
+        (401, "ERR_UNAUTHORIZED"),
+    ] {
         let hub = Scripted::start(vec![no_document(), refusal(status, code, "")]).await;
-        let error = client(&hub).send("bob@chorus", &envelope(), 9).await.unwrap_err();
-        assert!(matches!(&error, Error::Refused(r) if r.code == code && r.status == status), "{error:?}");
+        let error = client(&hub)
+            .send("bob@chorus", &envelope(), 9)
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(&error, Error::Refused(r) if r.code == code && r.status == status),
+            "{error:?}"
+        );
         assert_eq!(keys(&hub).len(), 1, "{code}");
     }
 }
@@ -97,18 +153,34 @@ async fn a_lasting_refusal_is_not_tried_again() {
 // A hub that asks for an hour is not waited for.
 #[tokio::test]
 async fn a_long_pause_is_shown_instead_of_waited_out() {
-    let hub = Scripted::start(vec![no_document(), refusal(429, "ERR_RATE_LIMITED", "retry-after: 3600\r\n")]).await;
-    let error = client(&hub).send("bob@chorus", &envelope(), 0).await.unwrap_err();
-    assert_eq!(error.refusal().unwrap().retry_after, Some(Duration::from_secs(3600)));
+    let hub = Scripted::start(vec![
+        no_document(),
+        refusal(429, "ERR_RATE_LIMITED", "retry-after: 3600\r\n"),
+    ])
+    .await;
+    let error = client(&hub)
+        .send("bob@chorus", &envelope(), 0)
+        .await
+        .unwrap_err();
+    assert_eq!(
+        error.refusal().unwrap().retry_after,
+        Some(Duration::from_secs(3600))
+    );
 }
 
 // TRN-51
 #[tokio::test]
 async fn sends_go_where_the_discovery_document_says() {
-    let document = Answer::json(200, r#"{"chorus_version":"0.4","endpoints":{"send":"/v9/post"}}"#);
+    let document = Answer::json(
+        200,
+        r#"{"chorus_version":"0.4","endpoints":{"send":"/v9/post"}}"#,
+    );
     let queued = outcome(&format!(r#"{{"delivery":"queued","trace_id":"{TRACE}"}}"#));
     let hub = Scripted::start(vec![document, queued]).await;
-    client(&hub).send("bob@chorus", &envelope(), 0).await.unwrap();
+    client(&hub)
+        .send("bob@chorus", &envelope(), 0)
+        .await
+        .unwrap();
     let asked = hub.asked();
     assert!(asked[0].starts_with("GET /.well-known/chorus.json "));
     assert!(asked[1].starts_with("POST /v9/post "));
@@ -121,9 +193,17 @@ async fn an_unreachable_hub_is_named_without_secrets() {
     let error = hub.health().await.unwrap_err();
     assert!(matches!(error, Error::Transport(_)), "{error:?}");
     let text = format!("{error} {error:?} {hub:?}");
-    assert!(text.contains("http://127.0.0.1:1") && !text.contains("not-a-real-key"), "{text}");
-    let error = chorus_client::direct::send("http://127.0.0.1:1/in?k=hidden", &envelope(), 0).await.unwrap_err();
-    assert!(!format!("{error} {error:?}").contains("hidden"), "{error:?}");
+    assert!(
+        text.contains("http://127.0.0.1:1") && !text.contains("not-a-real-key"),
+        "{text}"
+    );
+    let error = chorus_client::direct::send("http://127.0.0.1:1/in?k=hidden", &envelope(), 0)
+        .await
+        .unwrap_err();
+    assert!(
+        !format!("{error} {error:?}").contains("hidden"),
+        "{error:?}"
+    );
 }
 
 // R-15: the answer to a send and a history page give one message the same instant.

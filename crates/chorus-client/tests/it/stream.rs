@@ -9,7 +9,10 @@ use std::time::Duration;
 
 fn client(hub: &Scripted) -> Client {
     let mut client = Client::new(&hub.url, Some(Secret::new("ca_not-a-real-key"))).unwrap();
-    client.backoff = Backoff { first: Duration::from_millis(1), most: Duration::from_millis(5) };
+    client.backoff = Backoff {
+        first: Duration::from_millis(1),
+        most: Duration::from_millis(5),
+    };
     client
 }
 
@@ -26,8 +29,10 @@ fn connected() -> String {
 async fn heard(stream: &mut Stream, count: usize) -> Vec<u64> {
     let mut ids = Vec::new();
     while ids.len() < count {
-        let event =
-            tokio::time::timeout(Duration::from_secs(20), stream.next()).await.expect("the stream hangs").unwrap();
+        let event = tokio::time::timeout(Duration::from_secs(20), stream.next())
+            .await
+            .expect("the stream hangs")
+            .unwrap();
         if event.name == "message" {
             assert!(event.data.contains("grüße 你好"), "{}", event.data);
             ids.push(event.cursor.unwrap().seq);
@@ -43,7 +48,11 @@ async fn events_are_whole_however_the_stream_is_cut() {
     for size in 1..=body.len() {
         let hub = Scripted::start(vec![Answer::events(&body, size).hanging()]).await;
         let mut stream = client(&hub).stream("/agent/inbox", None);
-        assert_eq!(heard(&mut stream, 2).await, [1, 2], "pieces of {size} bytes");
+        assert_eq!(
+            heard(&mut stream, 2).await,
+            [1, 2],
+            "pieces of {size} bytes"
+        );
     }
 }
 
@@ -53,22 +62,40 @@ async fn a_stream_cut_at_any_byte_goes_on_without_gap_or_repeat() {
     let first = format!("{}{}{}", connected(), message(1), message(2));
     for cut in 0..=first.len() {
         // What a hub does: after the last id the reader names, everything; before it, nothing.
-        let seen = first.as_bytes()[..cut].windows(2).filter(|w| w == b"\n\n").count().saturating_sub(1) as u64;
+        let seen = first.as_bytes()[..cut]
+            .windows(2)
+            .filter(|w| w == b"\n\n")
+            .count()
+            .saturating_sub(1) as u64;
         let rest: String = (seen + 1..=3).map(message).collect();
         let script = vec![
             Answer {
-                pieces: vec![Answer::events("", 1).pieces.remove(0), first.as_bytes()[..cut].to_vec()],
+                pieces: vec![
+                    Answer::events("", 1).pieces.remove(0),
+                    first.as_bytes()[..cut].to_vec(),
+                ],
                 hang: false,
             },
             Answer::events(&format!("{}{rest}", connected()), 4096).hanging(),
         ];
         let hub = Scripted::start(script).await;
         let mut stream = client(&hub).stream("/agent/inbox", None);
-        assert_eq!(heard(&mut stream, 3).await, [1, 2, 3], "cut after {cut} bytes");
+        assert_eq!(
+            heard(&mut stream, 3).await,
+            [1, 2, 3],
+            "cut after {cut} bytes"
+        );
         let asked = hub.asked();
         assert_eq!(header(&asked[0], "last-event-id"), None);
-        assert_eq!(header(&asked[0], "authorization").as_deref(), Some("Bearer ca_not-a-real-key"));
-        assert_eq!(header(&asked[1], "last-event-id"), (seen > 0).then(|| seen.to_string()), "cut after {cut} bytes");
+        assert_eq!(
+            header(&asked[0], "authorization").as_deref(),
+            Some("Bearer ca_not-a-real-key")
+        );
+        assert_eq!(
+            header(&asked[1], "last-event-id"),
+            (seen > 0).then(|| seen.to_string()),
+            "cut after {cut} bytes"
+        );
     }
 }
 
@@ -78,11 +105,17 @@ async fn a_farewell_is_heeded_and_not_handed_out() {
     let farewell = "event: closing\nretry: 1\ndata: {\"reason\":\"shutting_down\"}\n\n";
     let first = format!("{}{}{farewell}", connected(), message(1));
     let second = format!("{}{}", connected(), message(2));
-    let hub = Scripted::start(vec![Answer::events(&first, 64), Answer::events(&second, 64).hanging()]).await;
+    let hub = Scripted::start(vec![
+        Answer::events(&first, 64),
+        Answer::events(&second, 64).hanging(),
+    ])
+    .await;
     let mut stream = client(&hub).stream("/agent/inbox", None);
     let mut names = Vec::new();
     while names.len() < 4 {
-        let event = tokio::time::timeout(Duration::from_secs(20), stream.next()).await.expect("the stream hangs");
+        let event = tokio::time::timeout(Duration::from_secs(20), stream.next())
+            .await
+            .expect("the stream hangs");
         names.push(event.unwrap().name);
     }
     assert_eq!(names, ["connected", "message", "connected", "message"]);
@@ -92,8 +125,10 @@ async fn a_farewell_is_heeded_and_not_handed_out() {
 #[tokio::test]
 async fn what_was_heard_is_not_handed_out_again() {
     let again: String = (1..=4).map(message).collect();
-    let script =
-        vec![Answer::events(&format!("{}{}", message(1), message(2)), 64), Answer::events(&again, 64).hanging()];
+    let script = vec![
+        Answer::events(&format!("{}{}", message(1), message(2)), 64),
+        Answer::events(&again, 64).hanging(),
+    ];
     let hub = Scripted::start(script).await;
     let mut stream = client(&hub).stream("/agent/inbox", None);
     assert_eq!(heard(&mut stream, 4).await, [1, 2, 3, 4]);
@@ -102,12 +137,18 @@ async fn what_was_heard_is_not_handed_out_again() {
 
 #[tokio::test]
 async fn a_stream_that_falls_silent_is_opened_again() {
-    let script = vec![Answer::events(&message(1), 64).hanging(), Answer::events(&message(2), 64).hanging()];
+    let script = vec![
+        Answer::events(&message(1), 64).hanging(),
+        Answer::events(&message(2), 64).hanging(),
+    ];
     let hub = Scripted::start(script).await;
     let mut stream = client(&hub).stream("/agent/inbox", None);
     stream.silence = Duration::from_millis(50);
     assert_eq!(heard(&mut stream, 2).await, [1, 2]);
-    assert_eq!(header(&hub.asked()[1], "last-event-id").as_deref(), Some("1"));
+    assert_eq!(
+        header(&hub.asked()[1], "last-event-id").as_deref(),
+        Some("1")
+    );
 }
 
 // Lessons 8 and 24: busy hubs are waited for.
@@ -128,19 +169,37 @@ async fn a_hub_that_is_busy_or_restarting_is_waited_for() {
 // TRN-12: a key that is no longer valid is not tried for ever.
 #[tokio::test]
 async fn a_refused_key_ends_the_stream() {
-    let refusal =
-        r#"{"success":false,"error":{"code":"ERR_UNAUTHORIZED","message":"no"},"metadata":{"timestamp":"x"}}"#;
-    let hub = Scripted::start(vec![Answer::events(&message(1), 64), Answer::json(401, refusal)]).await;
+    let refusal = r#"{"success":false,"error":{"code":"ERR_UNAUTHORIZED","message":"no"},"metadata":{"timestamp":"x"}}"#;
+    let hub = Scripted::start(vec![
+        Answer::events(&message(1), 64),
+        Answer::json(401, refusal),
+    ])
+    .await;
     let mut stream = client(&hub).stream("/agent/inbox", None);
     assert_eq!(heard(&mut stream, 1).await, [1]);
-    let error = tokio::time::timeout(Duration::from_secs(20), stream.next()).await.unwrap().unwrap_err();
-    assert!(matches!(&error, Error::Refused(r) if r.status == 401 && r.code == "ERR_UNAUTHORIZED"), "{error:?}");
+    let error = tokio::time::timeout(Duration::from_secs(20), stream.next())
+        .await
+        .unwrap()
+        .unwrap_err();
+    assert!(
+        matches!(&error, Error::Refused(r) if r.status == 401 && r.code == "ERR_UNAUTHORIZED"),
+        "{error:?}"
+    );
 }
 
 #[tokio::test]
 async fn a_page_that_is_no_stream_ends_it() {
-    let hub = Scripted::start(vec![Answer::head(200, "content-type: text/html\r\n", "<html>")]).await;
-    let error = client(&hub).stream("/agent/inbox", None).next().await.unwrap_err();
+    let hub = Scripted::start(vec![Answer::head(
+        200,
+        "content-type: text/html\r\n",
+        "<html>",
+    )])
+    .await;
+    let error = client(&hub)
+        .stream("/agent/inbox", None)
+        .next()
+        .await
+        .unwrap_err();
     assert!(matches!(error, Error::Answer(_)), "{error:?}");
 }
 

@@ -42,16 +42,25 @@ impl Local {
 
     fn shard(&self, subject: i64) -> MutexGuard<'_, Shard> {
         let place = subject.unsigned_abs() as usize % SHARDS;
-        self.shards[place].lock().unwrap_or_else(PoisonError::into_inner)
+        self.shards[place]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn operators(&self) -> MutexGuard<'_, Vec<Arc<Queue>>> {
-        self.operators.lock().unwrap_or_else(PoisonError::into_inner)
+        self.operators
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn each(&self, mut act: impl FnMut(&Arc<Queue>)) {
         for shard in &self.shards {
-            shard.lock().unwrap_or_else(PoisonError::into_inner).values().flatten().for_each(&mut act);
+            shard
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .values()
+                .flatten()
+                .for_each(&mut act);
         }
         self.operators().iter().for_each(act);
     }
@@ -59,7 +68,9 @@ impl Local {
 
 impl Publish for Local {
     fn listening(&self, subject: i64) -> bool {
-        self.shard(subject).get(&subject).is_some_and(|queues| queues.iter().any(|queue| queue.is_draining()))
+        self.shard(subject)
+            .get(&subject)
+            .is_some_and(|queues| queues.iter().any(|queue| queue.is_draining()))
     }
 
     fn publish(&self, entry: &Entry) -> bool {
@@ -68,7 +79,9 @@ impl Publish for Local {
             Some(queues) => {
                 // Serialised once, shared by every stream it goes to (law 11).
                 let event = render::event(entry, salt);
-                queues.iter().fold(false, |taken, queue| queue.offer(entry.seq, &event) | taken)
+                queues
+                    .iter()
+                    .fold(false, |taken, queue| queue.offer(entry.seq, &event) | taken)
             }
             None => false,
         };
@@ -133,7 +146,8 @@ impl Bus for Local {
                 let before = queues.len();
                 queues.retain(|other| !Arc::ptr_eq(other, queue));
                 if topic == Topic::Subject(subject) {
-                    self.streams.fetch_sub(before - queues.len(), Ordering::Relaxed);
+                    self.streams
+                        .fetch_sub(before - queues.len(), Ordering::Relaxed);
                 }
                 if queues.is_empty() {
                     shard.remove(&subject);
@@ -152,7 +166,11 @@ impl Bus for Local {
     }
 
     fn end(&self, subject: i64, why: Ending) {
-        self.shard(subject).get(&subject).into_iter().flatten().for_each(|queue| queue.end(why));
+        self.shard(subject)
+            .get(&subject)
+            .into_iter()
+            .flatten()
+            .for_each(|queue| queue.end(why));
     }
 
     fn drain(&self) {

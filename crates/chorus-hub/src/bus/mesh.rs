@@ -95,7 +95,10 @@ impl Mesh {
         behind: Box<dyn Behind>,
     ) -> Result<(), String> {
         let nats = Arc::new(Nats::connect(bus.0, bus.1, format!("chorus.{salt:06x}")).await?);
-        let (all, mine) = (nats.listen("all").await?, nats.listen(&name(self.id)).await?);
+        let (all, mine) = (
+            nats.listen("all").await?,
+            nats.listen(&name(self.id)).await?,
+        );
         let _ = self.behind.set(behind);
         let _ = self.nats.set(nats.clone());
         self.tape_begin(&nats).await?;
@@ -115,8 +118,11 @@ impl Mesh {
         for hub in self.peers.all() {
             // One that is too old to know the question says nothing, and is believed to be alike.
             let answer = self.ask(hub, pack(&Ask::Alike)).await.unwrap_or_default();
-            if let Some(setting) = unpack::<Alike>(&answer).and_then(|theirs| mine.unlike(&theirs)) {
-                return Err(format!("a hub that is already running on this database has another {setting}"));
+            if let Some(setting) = unpack::<Alike>(&answer).and_then(|theirs| mine.unlike(&theirs))
+            {
+                return Err(format!(
+                    "a hub that is already running on this database has another {setting}"
+                ));
             }
         }
         Ok(())
@@ -140,12 +146,17 @@ impl Mesh {
     where
         F: Future<Output = Bytes> + Send + 'static,
     {
-        let (Some(nats), Ok(place)) = (self.nats().cloned(), self.answers.clone().try_acquire_owned()) else {
+        let (Some(nats), Ok(place)) = (
+            self.nats().cloned(),
+            self.answers.clone().try_acquire_owned(),
+        ) else {
             return self.answer(&heard, Bytes::new()).await;
         };
         let work = work(self.me.clone());
         tokio::spawn(async move {
-            let answer = tokio::time::timeout(limits::BUS_WAIT, work).await.unwrap_or_default();
+            let answer = tokio::time::timeout(limits::BUS_WAIT, work)
+                .await
+                .unwrap_or_default();
             nats.answer(&heard, answer).await;
             drop(place);
         });
@@ -203,7 +214,12 @@ impl Mesh {
         self.ask_within(hub, what, limits::BUS_WAIT).await
     }
 
-    async fn ask_within(&self, hub: HubId, what: Bytes, within: Duration) -> Result<Bytes, Silence> {
+    async fn ask_within(
+        &self,
+        hub: HubId,
+        what: Bytes,
+        within: Duration,
+    ) -> Result<Bytes, Silence> {
         let nats = self.nats().ok_or(Silence::Late)?;
         match nats.ask(&name(hub), what, within).await {
             Err(Silence::Nobody) if self.is_settled() => {
@@ -233,7 +249,11 @@ impl Mesh {
             return Err(Silence::Late);
         }
         let what = pack(&Ask::Room(question));
-        let asks = self.peers.all().into_iter().map(|hub| self.ask_until(hub, what.clone(), until, read));
+        let asks = self
+            .peers
+            .all()
+            .into_iter()
+            .map(|hub| self.ask_until(hub, what.clone(), until, read));
         Ok(try_join_all(asks).await?.into_iter().flatten().collect())
     }
 
@@ -244,7 +264,14 @@ impl Mesh {
         question: Question,
         read: impl Fn(&[u8]) -> Option<T>,
     ) -> Result<T, Silence> {
-        let answer = self.ask_until(hub, pack(&Ask::Room(question)), Instant::now() + limits::BUS_COUNT, read).await?;
+        let answer = self
+            .ask_until(
+                hub,
+                pack(&Ask::Room(question)),
+                Instant::now() + limits::BUS_COUNT,
+                read,
+            )
+            .await?;
         answer.map(|(_, answer)| answer).ok_or(Silence::Nobody)
     }
 
@@ -276,7 +303,9 @@ impl Mesh {
                 heard = all.next() => (heard, false),
                 asked = mine.next() => (asked, true),
             };
-            let (Some(heard), Some(mesh)) = (heard, me.upgrade()) else { return };
+            let (Some(heard), Some(mesh)) = (heard, me.upgrade()) else {
+                return;
+            };
             if asked {
                 mesh.asked(heard).await;
             } else if let Some(said) = unpack(&heard.payload) {
@@ -294,7 +323,9 @@ impl Mesh {
                 }
             }
             Said::Gone(hub) => self.peers.gone(hub),
-            Said::Grew(hub, upto) if hub != self.id && upto > *self.tailed.borrow() => self.grew.notify_one(),
+            Said::Grew(hub, upto) if hub != self.id && upto > *self.tailed.borrow() => {
+                self.grew.notify_one()
+            }
             Said::Spent(hub, debts) if hub != self.id => self.learn_debts(&debts),
             Said::Here(_) | Said::Grew(..) | Said::Spent(..) => {}
         }
@@ -313,7 +344,10 @@ impl Mesh {
                 self.answer(&heard, pack(&page)).await;
             }
             Some(Ask::Heard(after)) => {
-                let page = self.behind().map(|behind| behind.all_heard(after, limits::BUS_PIECE)).unwrap_or_default();
+                let page = self
+                    .behind()
+                    .map(|behind| behind.all_heard(after, limits::BUS_PIECE))
+                    .unwrap_or_default();
                 self.answer(&heard, pack(&page)).await;
             }
             Some(Ask::Alike) => {
@@ -322,26 +356,41 @@ impl Mesh {
             }
             Some(Ask::Spend(spends)) => self.answer(&heard, pack(&self.judge(&spends))).await,
             // Those wait, and nobody else for them.
-            Some(Ask::Took { upto, seqs }) => self.when_ready(heard, |me| Self::took(me, upto, seqs)).await,
-            Some(Ask::Room(question)) => self.when_ready(heard, |me| Self::room_answers(me, question)).await,
+            Some(Ask::Took { upto, seqs }) => {
+                self.when_ready(heard, |me| Self::took(me, upto, seqs))
+                    .await
+            }
+            Some(Ask::Room(question)) => {
+                self.when_ready(heard, |me| Self::room_answers(me, question))
+                    .await
+            }
             // A newer hub's: it need not wait to learn that it gets no answer.
             None => self.answer(&heard, Bytes::new()).await,
         }
     }
 
     async fn took(me: Weak<Mesh>, upto: i64, seqs: Vec<i64>) -> Bytes {
-        let Some(mesh) = me.upgrade() else { return Bytes::new() };
+        let Some(mesh) = me.upgrade() else {
+            return Bytes::new();
+        };
         let mut tailed = mesh.tailed.subscribe();
         if *tailed.borrow() < upto {
             mesh.grew.notify_one();
             let _ = tailed.wait_for(|at| *at >= upto).await;
         }
         let taken = locked(&mesh.taken);
-        pack(&seqs.into_iter().filter(|seq| taken.binary_search(seq).is_ok()).collect::<Vec<i64>>())
+        pack(
+            &seqs
+                .into_iter()
+                .filter(|seq| taken.binary_search(seq).is_ok())
+                .collect::<Vec<i64>>(),
+        )
     }
 
     async fn room_answers(me: Weak<Mesh>, question: Question) -> Bytes {
-        let Some(mesh) = me.upgrade() else { return Bytes::new() };
+        let Some(mesh) = me.upgrade() else {
+            return Bytes::new();
+        };
         match mesh.behind() {
             Some(behind) => behind.answer(question).await,
             None => Bytes::new(),
@@ -361,9 +410,16 @@ impl Mesh {
     /// Which of these entries streams of other hubs took. Those hubs have then forgotten what the entries say is over.
     async fn taken_elsewhere(&self, upto: i64, asks: HashMap<HubId, Vec<i64>>) -> Vec<i64> {
         self.say(&Said::Grew(self.id, upto)).await;
-        let asks = asks.into_iter().map(|(hub, seqs)| self.ask(hub, pack(&Ask::Took { upto, seqs })));
+        let asks = asks
+            .into_iter()
+            .map(|(hub, seqs)| self.ask(hub, pack(&Ask::Took { upto, seqs })));
         let answers = join_all(asks).await;
-        answers.into_iter().flatten().filter_map(|answer| unpack::<Vec<i64>>(&answer)).flatten().collect()
+        answers
+            .into_iter()
+            .flatten()
+            .filter_map(|answer| unpack::<Vec<i64>>(&answer))
+            .flatten()
+            .collect()
     }
 }
 

@@ -2,7 +2,10 @@
 
 use super::access::{Access, BusFiles, Who};
 use async_nats::jetstream::{self, consumer::DeliverPolicy, consumer::pull, stream};
-use async_nats::{Client, ConnectError, ConnectErrorKind, ConnectOptions, Event, RequestErrorKind, connection::State};
+use async_nats::{
+    Client, ConnectError, ConnectErrorKind, ConnectOptions, Event, RequestErrorKind,
+    connection::State,
+};
 use bytes::Bytes;
 use chorus_wire::{limits, secret::Secret};
 use futures_util::StreamExt;
@@ -55,7 +58,10 @@ impl Ear {
     /// The next thing said; nothing when the connection is gone for good.
     pub async fn next(&mut self) -> Option<Heard> {
         let message = self.0.next().await?;
-        Some(Heard { payload: message.payload, reply: message.reply })
+        Some(Heard {
+            payload: message.payload,
+            reply: message.reply,
+        })
     }
 }
 
@@ -63,7 +69,8 @@ impl Nats {
     /// `url` may name several servers, separated by commas.
     pub async fn connect(url: &Secret, files: &BusFiles, root: String) -> Result<Self, String> {
         let access = Access::read(url, files)?;
-        let servers: Result<Vec<async_nats::ServerAddr>, _> = access.servers.iter().map(|one| one.parse()).collect();
+        let servers: Result<Vec<async_nats::ServerAddr>, _> =
+            access.servers.iter().map(|one| one.parse()).collect();
         let servers = servers.map_err(|_| "not a nats:// URL".to_owned())?;
         let (made, times) = watch::channel(0);
         let options = introduced(&access, files)?
@@ -84,13 +91,22 @@ impl Nats {
         // One that does not answer leaves the next its time.
         let patience = CONNECT * u32::try_from(servers.len()).unwrap_or(u32::MAX);
         let connecting = tokio::time::timeout(patience, options.connect(servers)).await;
-        let client = connecting.map_err(|_| "no answer in time".to_owned())?.map_err(|e| said(&e))?;
+        let client = connecting
+            .map_err(|_| "no answer in time".to_owned())?
+            .map_err(|e| said(&e))?;
         if access.exposed && !client.server_info().tls_required {
-            tracing::warn!("what proves to the bus who we are goes over the network as it is; tls:// would hide it");
+            tracing::warn!(
+                "what proves to the bus who we are goes over the network as it is; tls:// would hide it"
+            );
         }
         let mut context = jetstream::new(client.clone());
         context.set_timeout(limits::BUS_WAIT);
-        Ok(Self { client, context, root, made: times })
+        Ok(Self {
+            client,
+            context,
+            root,
+            made: times,
+        })
     }
 
     pub fn is_up(&self) -> bool {
@@ -109,7 +125,9 @@ impl Nats {
     /// Said to whoever listens; nobody knows who did.
     pub async fn say(&self, to: &str, what: Bytes) {
         if self.is_up() {
-            let _ = tokio::time::timeout(limits::BUS_WAIT, self.client.publish(self.place(to), what)).await;
+            let _ =
+                tokio::time::timeout(limits::BUS_WAIT, self.client.publish(self.place(to), what))
+                    .await;
         }
     }
 
@@ -121,20 +139,28 @@ impl Nats {
         let asking = self.client.send_request(self.place(to), request);
         match tokio::time::timeout(within, asking).await {
             Ok(Ok(answer)) => Ok(answer.payload),
-            Ok(Err(error)) if error.kind() == RequestErrorKind::NoResponders => Err(Silence::Nobody),
+            Ok(Err(error)) if error.kind() == RequestErrorKind::NoResponders => {
+                Err(Silence::Nobody)
+            }
             Ok(Err(_)) | Err(_) => Err(Silence::Late),
         }
     }
 
     pub async fn answer(&self, question: &Heard, what: Bytes) {
         if let Some(reply) = &question.reply {
-            let _ = tokio::time::timeout(limits::BUS_WAIT, self.client.publish(reply.clone(), what)).await;
+            let _ =
+                tokio::time::timeout(limits::BUS_WAIT, self.client.publish(reply.clone(), what))
+                    .await;
         }
     }
 
     /// From here on everything said to `name` is heard: the server knows when this returns.
     pub async fn listen(&self, name: &str) -> Result<Ear, String> {
-        let ear = self.client.subscribe(self.place(name)).await.map_err(|e| e.to_string())?;
+        let ear = self
+            .client
+            .subscribe(self.place(name))
+            .await
+            .map_err(|e| e.to_string())?;
         self.client.flush().await.map_err(|e| e.to_string())?;
         Ok(Ear(ear))
     }
@@ -163,7 +189,11 @@ impl Nats {
             discard: stream::DiscardPolicy::Old,
             ..stream::Config::default()
         };
-        let replicas = if self.client.server_info().cluster.is_some() { REPLICAS } else { 1 };
+        let replicas = if self.client.server_info().cluster.is_some() {
+            REPLICAS
+        } else {
+            1
+        };
         let mut opened = self.context.get_or_create_stream(config(replicas)).await;
         for _ in 0..2 {
             // Hubs that start together all find none and make one: who comes second takes the first one's. And where there
@@ -176,7 +206,12 @@ impl Nats {
         let info = stream.cached_info();
         let epoch = epoch_of(info).ok_or("the frames' stream is not ours")?;
         let first = info.state.first_sequence.max(1);
-        Ok(Tape { epoch, floor: first - 1, newest: info.state.last_sequence, stream })
+        Ok(Tape {
+            epoch,
+            floor: first - 1,
+            newest: info.state.last_sequence,
+            stream,
+        })
     }
 
     /// Which life of the shared memory this is now, and the place of the newest in it; nothing when there is none.
@@ -194,7 +229,10 @@ impl Nats {
         let mut context = self.context.clone();
         context.set_timeout(limits::BUS_PUT);
         let mut putting = std::pin::pin!(async {
-            let receipt = context.publish(self.place("frames"), what).await.map_err(drop)?;
+            let receipt = context
+                .publish(self.place("frames"), what)
+                .await
+                .map_err(drop)?;
             receipt.await.map_err(drop)
         });
         let until = Instant::now() + limits::BUS_PUT;
@@ -221,11 +259,13 @@ fn introduced(access: &Access, files: &BusFiles) -> Result<ConnectOptions, Strin
     Ok(match &access.who {
         Who::Nobody => options,
         Who::Token(token) => options.token(token.expose().to_owned()),
-        Who::User { name, password } => options.user_and_password(name.clone(), password.expose().to_owned()),
+        Who::User { name, password } => {
+            options.user_and_password(name.clone(), password.expose().to_owned())
+        }
         // Nothing of the parser's complaint: the file holds a seed.
-        Who::Credentials(text) => options
-            .credentials(text.expose())
-            .map_err(|_| "--bus-credentials is no NATS credentials file: it has a JWT and a seed".to_owned())?,
+        Who::Credentials(text) => options.credentials(text.expose()).map_err(|_| {
+            "--bus-credentials is no NATS credentials file: it has a JWT and a seed".to_owned()
+        })?,
     })
 }
 
@@ -235,7 +275,8 @@ fn said(error: &ConnectError) -> String {
     if error.kind() == ConnectErrorKind::AuthorizationViolation {
         "the server does not know us by this user, token or credentials file".into()
     } else if text.contains("UnknownIssuer") {
-        "the server's certificate is signed by nobody we trust; --bus-root-cert says whom to trust".into()
+        "the server's certificate is signed by nobody we trust; --bus-root-cert says whom to trust"
+            .into()
     } else if text.contains("InvalidContentType") {
         "the server speaks no TLS; switch it on there, or say nats:// to talk in the clear".into()
     } else {
@@ -244,7 +285,10 @@ fn said(error: &ConnectError) -> String {
 }
 
 fn epoch_of(info: &stream::Info) -> Option<u64> {
-    info.config.description.as_deref().and_then(|text| u64::from_str_radix(text, 16).ok())
+    info.config
+        .description
+        .as_deref()
+        .and_then(|text| u64::from_str_radix(text, 16).ok())
 }
 
 /// The shared memory, as it was when it was opened.
@@ -263,17 +307,28 @@ pub(super) struct Reel(pull::Ordered);
 impl Tape {
     pub async fn after(&self, place: u64) -> Result<Reel, String> {
         let config = pull::OrderedConfig {
-            deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: place + 1 },
+            deliver_policy: DeliverPolicy::ByStartSequence {
+                start_sequence: place + 1,
+            },
             ..pull::OrderedConfig::default()
         };
-        let consumer = self.stream.create_consumer(config).await.map_err(|e| e.to_string())?;
+        let consumer = self
+            .stream
+            .create_consumer(config)
+            .await
+            .map_err(|e| e.to_string())?;
         Ok(Reel(consumer.messages().await.map_err(|e| e.to_string())?))
     }
 }
 
 impl Reel {
     pub async fn next(&mut self) -> Result<(u64, Bytes), String> {
-        let message = self.0.next().await.ok_or("the stream ended")?.map_err(|e| e.to_string())?;
+        let message = self
+            .0
+            .next()
+            .await
+            .ok_or("the stream ended")?
+            .map_err(|e| e.to_string())?;
         let place = message.info().map_err(|e| e.to_string())?.stream_sequence;
         Ok((place, message.message.payload))
     }

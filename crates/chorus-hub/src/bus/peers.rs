@@ -42,8 +42,13 @@ impl Book {
 
     /// The next places after this subject.
     pub fn after(&self, subject: i64, most: usize) -> Vec<Place> {
-        let range = self.places.range((Bound::Excluded(subject), Bound::Unbounded));
-        range.take(most).map(|(subject, counts)| (*subject, counts.0, counts.1)).collect()
+        let range = self
+            .places
+            .range((Bound::Excluded(subject), Bound::Unbounded));
+        range
+            .take(most)
+            .map(|(subject, counts)| (*subject, counts.0, counts.1))
+            .collect()
     }
 
     fn of(&self, subject: i64) -> Counts {
@@ -51,7 +56,12 @@ impl Book {
     }
 
     pub fn here(&self, hub: HubId, news: u64) -> Here {
-        Here { hub, subjects: self.places.len(), sum: self.sum, news }
+        Here {
+            hub,
+            subjects: self.places.len(),
+            sum: self.sum,
+            news,
+        }
     }
 }
 
@@ -96,7 +106,9 @@ impl Peers {
     /// A hub says that it is there; true when it should be asked who listens there.
     pub fn here(&self, here: Here) -> bool {
         let mut state = self.write();
-        let Some(peer) = state.known.get_mut(&here.hub) else { return true };
+        let Some(peer) = state.known.get_mut(&here.hub) else {
+            return true;
+        };
         peer.seen = Instant::now();
         // News that it has said a beat ago are not on the way any more.
         let missed = peer.owed.is_some_and(|owed| peer.news < owed);
@@ -107,7 +119,10 @@ impl Peers {
 
     /// It is going to be asked for everything; false when it already is.
     pub fn learn(&self, hub: HubId) -> bool {
-        self.write().learning.insert(hub, Meanwhile::default()).is_none()
+        self.write()
+            .learning
+            .insert(hub, Meanwhile::default())
+            .is_none()
     }
 
     pub fn is_learning(&self, hub: HubId) -> bool {
@@ -126,7 +141,9 @@ impl Peers {
     pub fn learned(&self, hub: HubId, news: u64, places: Vec<Place>) {
         let mut state = self.write();
         // It has left while it was asked.
-        let Some(meanwhile) = state.learning.remove(&hub) else { return };
+        let Some(meanwhile) = state.learning.remove(&hub) else {
+            return;
+        };
         let mut book = Book::default();
         places.into_iter().for_each(|place| book.put(place));
         for (subject, (number, counts)) in meanwhile.places {
@@ -135,7 +152,17 @@ impl Peers {
             }
         }
         let (seen, news) = (Instant::now(), news.max(meanwhile.news));
-        state.known.insert(hub, Peer { seen, book, news, owed: None, torn: false, late: false });
+        state.known.insert(
+            hub,
+            Peer {
+                seen,
+                book,
+                news,
+                owed: None,
+                torn: false,
+                late: false,
+            },
+        );
     }
 
     /// What changed there. A hub that is not known is asked for all of it soon.
@@ -149,7 +176,9 @@ impl Peers {
             let put = |place: &Place| (place.0, (news.number, (place.1, place.2)));
             meanwhile.places.extend(news.places.iter().map(put));
         }
-        let Some(peer) = state.known.get_mut(&news.hub) else { return };
+        let Some(peer) = state.known.get_mut(&news.hub) else {
+            return;
+        };
         peer.seen = Instant::now();
         // What was in the answer to a question may come again.
         if news.number > peer.news {
@@ -167,12 +196,17 @@ impl Peers {
 
     /// Forgets who has not been heard for too long.
     pub fn expire(&self) {
-        self.write().known.retain(|_, peer| peer.seen.elapsed() < limits::PEER_SILENT);
+        self.write()
+            .known
+            .retain(|_, peer| peer.seen.elapsed() < limits::PEER_SILENT);
     }
 
     /// This hub was not listening: that nobody was heard says nothing of the others.
     pub fn forgive(&self) {
-        self.write().known.values_mut().for_each(|peer| peer.seen = Instant::now());
+        self.write()
+            .known
+            .values_mut()
+            .for_each(|peer| peer.seen = Instant::now());
     }
 
     pub fn set_late(&self, hub: HubId, late: bool) {
@@ -183,7 +217,11 @@ impl Peers {
 
     /// All of them, and who is late.
     pub fn punctual(&self) -> Vec<(HubId, bool)> {
-        self.read().known.iter().map(|(hub, peer)| (*hub, !peer.late)).collect()
+        self.read()
+            .known
+            .iter()
+            .map(|(hub, peer)| (*hub, !peer.late))
+            .collect()
     }
 
     pub fn all(&self) -> Vec<HubId> {
@@ -198,7 +236,11 @@ impl Peers {
     /// by itself, and when one comes or goes only its own marks move.
     pub fn owner(&self, me: HubId, mark: u64) -> Option<(HubId, usize)> {
         let peers = &self.read().known;
-        let owner = peers.keys().copied().chain([me]).max_by_key(|hub| (mix(mark ^ hub), *hub))?;
+        let owner = peers
+            .keys()
+            .copied()
+            .chain([me])
+            .max_by_key(|hub| (mix(mark ^ hub), *hub))?;
         (!peers.is_empty()).then_some((owner, peers.len()))
     }
 
@@ -209,25 +251,45 @@ impl Peers {
     /// The hubs where the subject has a stream.
     pub fn listening(&self, subject: i64) -> Vec<HubId> {
         let there = |peer: &Peer| peer.book.of(subject).0 > 0;
-        self.read().known.iter().filter(|(_, peer)| there(peer)).map(|(hub, _)| *hub).collect()
+        self.read()
+            .known
+            .iter()
+            .filter(|(_, peer)| there(peer))
+            .map(|(hub, _)| *hub)
+            .collect()
     }
 
     pub fn online(&self, subject: i64) -> bool {
-        self.read().known.values().any(|peer| peer.book.of(subject).0 > 0)
+        self.read()
+            .known
+            .values()
+            .any(|peer| peer.book.of(subject).0 > 0)
     }
 
     /// Streams of a subject at other hubs.
     pub fn streams_of(&self, subject: i64) -> usize {
-        self.read().known.values().map(|peer| peer.book.of(subject).0 as usize).sum()
+        self.read()
+            .known
+            .values()
+            .map(|peer| peer.book.of(subject).0 as usize)
+            .sum()
     }
 
     pub fn streams(&self) -> u64 {
-        self.read().known.values().map(|peer| peer.book.streams).sum()
+        self.read()
+            .known
+            .values()
+            .map(|peer| peer.book.streams)
+            .sum()
     }
 
     /// Frame sessions of a principal at other hubs.
     pub fn sessions(&self, principal: i64) -> usize {
-        self.read().known.values().map(|peer| peer.book.of(principal).1 as usize).sum()
+        self.read()
+            .known
+            .values()
+            .map(|peer| peer.book.of(principal).1 as usize)
+            .sum()
     }
 }
 

@@ -38,8 +38,10 @@ impl Mesh {
     /// Opens the memory, so that a bus without one is known at start, and reads what is in it: a session that comes now hears
     /// what comes from now on, and nothing older.
     pub(super) async fn tape_begin(&self, nats: &Arc<Nats>) -> Result<(), String> {
-        let (mut reel, mut read, newest) =
-            self.wind(nats, None).await.map_err(|cause| format!("it needs JetStream (nats-server -js): {cause}"))?;
+        let (mut reel, mut read, newest) = self
+            .wind(nats, None)
+            .await
+            .map_err(|cause| format!("it needs JetStream (nats-server -js): {cause}"))?;
         while read.place < newest {
             match tokio::time::timeout(limits::BUS_WAIT, reel.next()).await {
                 Ok(next) => {
@@ -72,9 +74,13 @@ impl Mesh {
     /// What is to be read next. A memory that is another one, or that has lost what was not read yet, begins anew.
     async fn wind(&self, nats: &Nats, read: Option<Read>) -> Result<(Reel, Read, u64), String> {
         let tape = nats.tape_open(crate::clock::new_epoch()).await?;
-        let same =
-            read.filter(|read| read.epoch == tape.epoch && read.place >= tape.floor && read.place <= tape.newest);
-        let read = same.unwrap_or(Read { epoch: tape.epoch, place: tape.floor });
+        let same = read.filter(|read| {
+            read.epoch == tape.epoch && read.place >= tape.floor && read.place <= tape.newest
+        });
+        let read = same.unwrap_or(Read {
+            epoch: tape.epoch,
+            place: tape.floor,
+        });
         let reel = tape.after(read.place).await?;
         // Only now: whoever has to try again would tell another gap.
         if let (None, Some(behind)) = (same, self.behind()) {
@@ -97,7 +103,9 @@ impl Mesh {
     /// Whether the memory is still the one that is read, and read on. `stuck` is where reading stood at the last look, when
     /// there was more: a server that is lost may take the place in it along.
     async fn tape_goes_on(&self, read: Read, stuck: &mut Option<u64>) -> bool {
-        let Some(nats) = self.nats() else { return false };
+        let Some(nats) = self.nats() else {
+            return false;
+        };
         let before = stuck.take();
         match nats.tape_now().await {
             Some((epoch, newest)) if epoch == read.epoch && newest > read.place => {
@@ -111,7 +119,9 @@ impl Mesh {
 
     async fn follow(me: Weak<Mesh>, (mut reel, mut read): (Reel, Read)) {
         loop {
-            let Some(nats) = me.upgrade().and_then(|mesh| mesh.nats().cloned()) else { return };
+            let Some(nats) = me.upgrade().and_then(|mesh| mesh.nats().cloned()) else {
+                return;
+            };
             let mut made = nats.made();
             made.mark_unchanged();
             drop(nats);
@@ -132,13 +142,17 @@ impl Mesh {
             loop {
                 tokio::time::sleep(AGAIN).await;
                 let Some(mesh) = me.upgrade() else { return };
-                let Some(nats) = mesh.nats().cloned() else { return };
+                let Some(nats) = mesh.nats().cloned() else {
+                    return;
+                };
                 match mesh.wind(&nats, Some(read)).await {
                     Ok(wound) => {
                         (reel, read, _) = wound;
                         break;
                     }
-                    Err(cause) => tracing::debug!(cause, "the frames of other hubs cannot be read yet"),
+                    Err(cause) => {
+                        tracing::debug!(cause, "the frames of other hubs cannot be read yet")
+                    }
                 }
             }
         }

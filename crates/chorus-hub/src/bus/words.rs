@@ -99,9 +99,17 @@ pub(super) struct Page {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Question {
     /// The sessions of this principal after this one, in the order of a roster; as many as fit in one piece.
-    Sessions { principal: i64, after: Option<(i64, String, String)> },
+    Sessions {
+        principal: i64,
+        after: Option<(i64, String, String)>,
+    },
     /// How many sessions this sender's frame was for: once it is taken, or the memory of this epoch is known up to this place.
-    Reached { sender: i64, id: uuid::Uuid, epoch: u64, place: u64 },
+    Reached {
+        sender: i64,
+        id: uuid::Uuid,
+        epoch: u64,
+        place: u64,
+    },
 }
 
 /// Said of a caller to the hub that decides about it. Durations are in nanoseconds: how long what was spent takes to come back.

@@ -32,8 +32,15 @@ impl Door {
     /// Before anything of the body is read: whoever guesses learns nothing, whatever it sends.
     pub async fn find(hub: &Hub, channel: &str, token: &Secret) -> Result<Self> {
         let (hash, id, now) = (hash(token.expose()), channel.to_owned(), hub.clock().now());
-        let pass = hub.store().read(async move |tx| tokens::callback(tx, &id, &hash, now).await).await?;
-        Ok(Self { channel: channel.to_owned(), hash, member: pass.member.id })
+        let pass = hub
+            .store()
+            .read(async move |tx| tokens::callback(tx, &id, &hash, now).await)
+            .await?;
+        Ok(Self {
+            channel: channel.to_owned(),
+            hash,
+            member: pass.member.id,
+        })
     }
 
     /// Tells one member from another, for whoever counts.
@@ -45,14 +52,21 @@ impl Door {
     pub async fn hear(&self, hub: &Hub, event: &[u8], once: Option<Idempotency>) -> Result<()> {
         let (door, event) = (self.clone(), Callback::parse(event)?);
         let said = matches!(event.event, Event::Message { .. });
-        hub.store().write(async move |txn| door.say(txn, event.clone(), once.as_ref()).await).await?;
+        hub.store()
+            .write(async move |txn| door.say(txn, event.clone(), once.as_ref()).await)
+            .await?;
         if said {
             hub.owes();
         }
         Ok(())
     }
 
-    async fn say(&self, txn: &mut Txn<'_>, event: Callback, once: Option<&Idempotency>) -> Result<()> {
+    async fn say(
+        &self,
+        txn: &mut Txn<'_>,
+        event: Callback,
+        once: Option<&Idempotency>,
+    ) -> Result<()> {
         let now = txn.now();
         // Asked again here: what was revoked meanwhile is revoked.
         let pass = tokens::callback(&txn.tx, &self.channel, &self.hash, now).await?;
@@ -81,13 +95,18 @@ pub async fn standing(who: &Principal, hub: &Hub, id: &str, name: &str) -> Resul
         .write(async move |txn| {
             let seat = rooms::seat(&txn.tx, &who, &id).await?;
             let member = channels::called(&txn.tx, seat.room.id, &folded).await?;
-            let member = member.ok_or_else(|| Error::new(Code::NotFound, "nobody of that name is in the channel"))?;
+            let member = member.ok_or_else(|| {
+                Error::new(Code::NotFound, "nobody of that name is in the channel")
+            })?;
             if seat.member.as_ref().is_none_or(|mine| mine.id != member.id) {
                 seat.may_change()?;
             }
             if member.via == Via::Owner {
                 // What comes by a callback is an agent's word; the owner's is a person's.
-                return Err(Error::new(Code::Conflict, "the owner speaks with its key, not by a callback"));
+                return Err(Error::new(
+                    Code::Conflict,
+                    "the owner speaks with its key, not by a callback",
+                ));
             }
             Ok(tokens::stand(txn, &seat.room, member.id).await?)
         })

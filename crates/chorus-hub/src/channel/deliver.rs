@@ -13,7 +13,12 @@ use chorus_wire::channel::row::{Change, Row};
 use chorus_wire::{Error, limits, secret::Secret, time::Micros};
 
 /// Owes a message to everybody who is to hear it, in the transaction that keeps it.
-pub(crate) async fn fan_out(txn: &mut Txn<'_>, room: &Room, message: &Message<'_>, from: &Speaker) -> Result<()> {
+pub(crate) async fn fan_out(
+    txn: &mut Txn<'_>,
+    room: &Room,
+    message: &Message<'_>,
+    from: &Speaker,
+) -> Result<()> {
     let most = txn.terms().agent_turns;
     for member in message.roster {
         if !loops::hears(member, from, message.called.contains(&member.id), most) {
@@ -30,7 +35,11 @@ pub(crate) async fn fan_out(txn: &mut Txn<'_>, room: &Room, message: &Message<'_
                 // One that has nothing else to hear is owed one: only the others need their bound.
                 let away = member.unreachable_at.is_some();
                 if !wake(txn, member.id, away).await? || away {
-                    let most = if away { limits::BACKLOG + 1 } else { limits::OWED };
+                    let most = if away {
+                        limits::BACKLOG + 1
+                    } else {
+                        limits::OWED
+                    };
                     deliveries::keep_newest(&txn.tx, member.id, most).await?;
                 }
             }
@@ -40,8 +49,16 @@ pub(crate) async fn fan_out(txn: &mut Txn<'_>, room: &Room, message: &Message<'_
 }
 
 /// An agent of this hub: the delivery is on its inbox with the message itself, and never goes over HTTP.
-async fn to_inbox(txn: &mut Txn<'_>, room: &Room, row: &Row, member: &Member, from: &Speaker) -> Result<()> {
-    let Some(agent) = member.principal else { return Ok(()) };
+async fn to_inbox(
+    txn: &mut Txn<'_>,
+    room: &Room,
+    row: &Row,
+    member: &Member,
+    from: &Speaker,
+) -> Result<()> {
+    let Some(agent) = member.principal else {
+        return Ok(());
+    };
     let minted = tokens::mint(txn, room, member.id, from.turn).await?;
     let body = body(room, said(row), Vec::new(), minted)?;
     txn.append(NewEntry {
@@ -63,7 +80,13 @@ fn body(room: &Room, message: Said, backlog: Vec<Said>, minted: tokens::Minted) 
         service: room.service.clone(),
         context: room.context.clone(),
     };
-    let delivery = Delivery { channel, message, callback: minted.callback, mcp: Some(minted.mcp), backlog };
+    let delivery = Delivery {
+        channel,
+        message,
+        callback: minted.callback,
+        mcp: Some(minted.mcp),
+        backlog,
+    };
     serde_json::to_string(&delivery).map_err(Error::internal)
 }
 
@@ -114,19 +137,33 @@ enum Prepared {
 
 /// One attempt to bring a member the next thing that it is owed.
 pub(crate) async fn attempt(hub: &Hub, one: Taken) -> Result<()> {
-    let member: i64 = one.body.parse().map_err(|_| Error::internal("a row of the outbox is for no member"))?;
+    let member: i64 = one
+        .body
+        .parse()
+        .map_err(|_| Error::internal("a row of the outbox is for no member"))?;
     let (of, lease) = (hub.clone(), one.clone());
-    let prepared = hub.store().write(async move |txn| prepare(&of, txn, &lease, member).await).await?;
+    let prepared = hub
+        .store()
+        .write(async move |txn| prepare(&of, txn, &lease, member).await)
+        .await?;
     let (seq, came) = match prepared {
         Prepared::Nothing => return Ok(()),
         Prepared::Sealed(seq) => {
-            tracing::error!(member, "a connection string cannot be read: it was sealed with another key");
-            (seq, Came::Never("its connection string cannot be read".into()))
+            tracing::error!(
+                member,
+                "a connection string cannot be read: it was sealed with another key"
+            );
+            (
+                seq,
+                Came::Never("its connection string cannot be read".into()),
+            )
         }
         Prepared::Ready(ready) => (ready.seq, post(hub, &one, ready).await),
     };
     let again = outbox::next(&one, hub.clock().now());
-    hub.store().write(async move |txn| settle(txn, &one, member, seq, &came, again).await).await
+    hub.store()
+        .write(async move |txn| settle(txn, &one, member, seq, &came, again).await)
+        .await
 }
 
 async fn prepare(hub: &Hub, txn: &mut Txn<'_>, one: &Taken, id: i64) -> Result<Prepared> {
@@ -134,7 +171,9 @@ async fn prepare(hub: &Hub, txn: &mut Txn<'_>, one: &Taken, id: i64) -> Result<P
     if !rows::held(&txn.tx, one).await? {
         return Ok(Prepared::Nothing);
     }
-    let member = channels::member_by_id(&txn.tx, id).await?.filter(|member| member.left_at.is_none());
+    let member = channels::member_by_id(&txn.tx, id)
+        .await?
+        .filter(|member| member.left_at.is_none());
     let room = match &member {
         Some(member) => channels::by_id(&txn.tx, member.channel).await?,
         None => None,
@@ -148,15 +187,29 @@ async fn prepare(hub: &Hub, txn: &mut Txn<'_>, one: &Taken, id: i64) -> Result<P
         rows::done(&txn.tx, one).await?;
         return Ok(Prepared::Nothing);
     };
-    let url = member.connection.as_deref().and_then(|sealed| seal::open(hub, sealed));
-    let signing = member.signing.as_deref().map(|sealed| seal::open(hub, sealed));
-    let (Some(url), None | Some(Some(_))) = (url, &signing) else { return Ok(Prepared::Sealed(waiting.seq)) };
+    let url = member
+        .connection
+        .as_deref()
+        .and_then(|sealed| seal::open(hub, sealed));
+    let signing = member
+        .signing
+        .as_deref()
+        .map(|sealed| seal::open(hub, sealed));
+    let (Some(url), None | Some(Some(_))) = (url, &signing) else {
+        return Ok(Prepared::Sealed(waiting.seq));
+    };
     let Waiting { seq, row, backlog } = waiting;
     let minted = tokens::mint(txn, &room, member.id, row.turn.unwrap_or(0)).await?;
     let message = said(&row);
     let message_id = message.id.clone();
     let body = body(&room, message, backlog, minted)?;
-    Ok(Prepared::Ready(Ready { url, signing: signing.flatten(), message_id, seq, body }))
+    Ok(Prepared::Ready(Ready {
+        url,
+        signing: signing.flatten(),
+        message_id,
+        seq,
+        body,
+    }))
 }
 
 /// The next message, and what is caught up on with it.
@@ -170,17 +223,27 @@ struct Waiting {
 /// . What was trimmed from the log before it could be heard is let go.
 async fn owed(txn: &Txn<'_>, member: &Member) -> Result<Option<Waiting>> {
     if member.unreachable_at.is_some() {
-        let mut lines = channels::owed(&txn.tx, member.id, limits::BACKLOG + 1).await?.into_iter();
+        let mut lines = channels::owed(&txn.tx, member.id, limits::BACKLOG + 1)
+            .await?
+            .into_iter();
         let Some(newest) = lines.next() else {
             deliveries::forget(&txn.tx, member.id).await?;
             return Ok(None);
         };
         let row = read(&newest)?;
-        return Ok(Some(Waiting { seq: newest.seq, backlog: missed(&row, lines)?, row }));
+        return Ok(Some(Waiting {
+            seq: newest.seq,
+            backlog: missed(&row, lines)?,
+            row,
+        }));
     }
     while let Some(seq) = deliveries::first(&txn.tx, member.id).await? {
         if let Some(line) = channels::line(&txn.tx, seq).await? {
-            return Ok(Some(Waiting { seq, row: read(&line)?, backlog: Vec::new() }));
+            return Ok(Some(Waiting {
+                seq,
+                row: read(&line)?,
+                backlog: Vec::new(),
+            }));
         }
         deliveries::settle(&txn.tx, member.id, seq).await?;
     }
@@ -198,7 +261,9 @@ fn missed(newest: &Row, before: impl Iterator<Item = Entry>) -> Result<Vec<Said>
     let mut backlog = Vec::new();
     for line in before {
         let said = said(&read(&line)?);
-        let Some(rest) = left.checked_sub(size(&said) + 1) else { break };
+        let Some(rest) = left.checked_sub(size(&said) + 1) else {
+            break;
+        };
         left = rest;
         backlog.push(said);
     }
@@ -212,14 +277,28 @@ async fn post(hub: &Hub, one: &Taken, ready: Ready) -> Came {
         None => Some(Vec::new()),
         Some(secret) => sign::headers(secret, &ready.message_id, &ready.body, hub.clock().now()),
     };
-    let Some(headers) = signed else { return Came::Never("its signing secret cannot be used".into()) };
-    let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let Some(headers) = signed else {
+        return Came::Never("its signing secret cannot be used".into());
+    };
+    let headers: Vec<(&str, &str)> = headers
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()))
+        .collect();
     outbox::post(hub, one, ready.url.expose(), &headers, ready.body).await
 }
 
 /// What follows from an attempt. `seq` is what was posted; `again` is when to try once more, if that is still in time.
-async fn settle(txn: &mut Txn<'_>, one: &Taken, id: i64, seq: i64, came: &Came, again: Option<Micros>) -> Result<()> {
-    let member = channels::member_by_id(&txn.tx, id).await?.filter(|member| member.left_at.is_none());
+async fn settle(
+    txn: &mut Txn<'_>,
+    one: &Taken,
+    id: i64,
+    seq: i64,
+    came: &Came,
+    again: Option<Micros>,
+) -> Result<()> {
+    let member = channels::member_by_id(&txn.tx, id)
+        .await?
+        .filter(|member| member.left_at.is_none());
     let Some(member) = member else {
         deliveries::forget(&txn.tx, id).await?;
         rows::done(&txn.tx, one).await?;

@@ -19,13 +19,24 @@ pub enum Lines {
 }
 
 /// `GET /channels/{id}/messages`: everything, oldest first.
-pub async fn history(who: &Principal, hub: &Hub, id: &str, lines: Lines, limit: usize) -> Result<Vec<Box<RawValue>>> {
+pub async fn history(
+    who: &Principal,
+    hub: &Hub,
+    id: &str,
+    lines: Lines,
+    limit: usize,
+) -> Result<Vec<Box<RawValue>>> {
     let room = enter(who, hub, id).await?.room.id;
     of(hub, room, lines, limit).await
 }
 
 /// The same for whoever is in the room by other means than a key.
-pub(crate) async fn of(hub: &Hub, room: i64, lines: Lines, limit: usize) -> Result<Vec<Box<RawValue>>> {
+pub(crate) async fn of(
+    hub: &Hub,
+    room: i64,
+    lines: Lines,
+    limit: usize,
+) -> Result<Vec<Box<RawValue>>> {
     let limit = limit.clamp(1, limits::HISTORY_PAGE);
     let indexed = hub.store().indexed();
     let place = |seq: u64| i64::try_from(seq).unwrap_or(i64::MAX);
@@ -34,8 +45,12 @@ pub(crate) async fn of(hub: &Hub, room: i64, lines: Lines, limit: usize) -> Resu
         .read(async move |tx| {
             let page = match lines {
                 Lines::After(seq) => log::heard(tx, room, place(seq), indexed, limit).await?,
-                Lines::Before(seq) => channels::before(tx, room, place(seq), indexed, false, limit).await?,
-                Lines::SaidBefore(seq) => channels::before(tx, room, place(seq), indexed, true, limit).await?,
+                Lines::Before(seq) => {
+                    channels::before(tx, room, place(seq), indexed, false, limit).await?
+                }
+                Lines::SaidBefore(seq) => {
+                    channels::before(tx, room, place(seq), indexed, true, limit).await?
+                }
             };
             Ok(page.entries)
         })
@@ -62,7 +77,10 @@ pub async fn stream(who: &Principal, hub: &Hub, id: &str, since: Option<Cursor>)
     // A removal, a deletion or a rotation between the look and the subscription has ended the streams that were there, and not
     // this one.
     let (asking, id) = (who.clone(), id.to_owned());
-    let now = hub.store().read(async move |tx| seat(tx, &asking, &id).await).await?;
+    let now = hub
+        .store()
+        .read(async move |tx| seat(tx, &asking, &id).await)
+        .await?;
     let same = now.member.map(|member| member.id) == member;
     let current = match who {
         Principal::Agent(agent) => hub.keyring().is_current(hub, agent).await?,

@@ -16,18 +16,29 @@ pub async fn connect(who: &Principal, hub: &Hub, public_url: &str) -> Result<Con
     let hashed = hash(secret.expose());
     hub.store()
         .write(async move |txn| {
-            principals::by_id(&txn.tx, id).await?.ok_or(Code::Unauthorized)?;
+            principals::by_id(&txn.tx, id)
+                .await?
+                .ok_or(Code::Unauthorized)?;
             Ok(connections::put(&txn.tx, id, &hashed, txn.now()).await?)
         })
         .await?;
-    let url = format!("{}/inbox/{}", public_url.trim_end_matches('/'), secret.expose());
-    Ok(Connection { connection_string: Secret::new(url) })
+    let url = format!(
+        "{}/inbox/{}",
+        public_url.trim_end_matches('/'),
+        secret.expose()
+    );
+    Ok(Connection {
+        connection_string: Secret::new(url),
+    })
 }
 
 /// `DELETE /agent/connection`: nobody reaches this agent by one any more.
 pub async fn disconnect(who: &Principal, hub: &Hub) -> Result<Revoked> {
     let id = who.agent()?.id;
-    let revoked = hub.store().write(async move |txn| Ok(connections::revoke(&txn.tx, id).await?)).await?;
+    let revoked = hub
+        .store()
+        .write(async move |txn| Ok(connections::revoke(&txn.tx, id).await?))
+        .await?;
     Ok(Revoked { revoked })
 }
 
@@ -42,8 +53,14 @@ impl Letterbox {
     /// The one that this secret opens. Dead, rotated and never made are the same answer after the same look-up.
     pub async fn find(hub: &Hub, secret: &Secret) -> Result<Self> {
         let hash = hash(secret.expose());
-        let agent = hub.store().read(async move |tx| Ok(connections::whose(tx, &hash).await?)).await?;
-        Ok(Self { agent: agent.ok_or(Code::NotFound)?, hash })
+        let agent = hub
+            .store()
+            .read(async move |tx| Ok(connections::whose(tx, &hash).await?))
+            .await?;
+        Ok(Self {
+            agent: agent.ok_or(Code::NotFound)?,
+            hash,
+        })
     }
 
     /// Tells one from another, for whoever counts.
@@ -57,7 +74,9 @@ impl Letterbox {
         hub.store()
             .write(async move |txn| {
                 // Asked again here: a rotation that came between is a rotation (CHN-04).
-                let agent = connections::whose(&txn.tx, &hash).await?.ok_or(Code::NotFound)?;
+                let agent = connections::whose(&txn.tx, &hash)
+                    .await?
+                    .ok_or(Code::NotFound)?;
                 if connections::first(&txn.tx, agent, &pair, txn.now()).await? {
                     txn.append(NewEntry {
                         subject: agent,

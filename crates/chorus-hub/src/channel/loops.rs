@@ -22,7 +22,9 @@ pub(super) fn hears(member: &Member, from: &Speaker, called: bool, most: u32) ->
 /// How far from a person's word an answer is: a step after what was delivered with the credential, or after what the member
 /// heard last, so that an old credential does not begin a chain anew.
 pub(super) fn next_turn(delivered: i64, heard: i64) -> u32 {
-    u32::try_from(delivered.max(heard).max(0)).unwrap_or(u32::MAX).saturating_add(1)
+    u32::try_from(delivered.max(heard).max(0))
+        .unwrap_or(u32::MAX)
+        .saturating_add(1)
 }
 
 #[cfg(test)]
@@ -55,14 +57,27 @@ mod tests {
     #[test]
     fn people_reach_all_agents_and_agents_only_whom_they_call() {
         let (all, named) = (member(1, Deliver::All), member(2, Deliver::Mentions));
-        let (person, agent) = (Speaker::operator(), Speaker::agent(&member(3, Deliver::All), 1));
-        assert!(hears(&all, &person, false, 8) && !hears(&named, &person, false, 8) && hears(&named, &person, true, 8));
+        let (person, agent) = (
+            Speaker::operator(),
+            Speaker::agent(&member(3, Deliver::All), 1),
+        );
+        assert!(
+            hears(&all, &person, false, 8)
+                && !hears(&named, &person, false, 8)
+                && hears(&named, &person, true, 8)
+        );
         for member in [&all, &named] {
             assert!(!hears(member, &agent, false, 8) && hears(member, &agent, true, 8));
             assert!(!hears(member, &Speaker::hub(), true, 8));
         }
-        assert!(!hears(&member(4, Deliver::None), &person, true, 8), "the owner looks for itself");
-        assert!(!hears(&all, &Speaker::agent(&all, 1), true, 8), "nobody hears itself");
+        assert!(
+            !hears(&member(4, Deliver::None), &person, true, 8),
+            "the owner looks for itself"
+        );
+        assert!(
+            !hears(&all, &Speaker::agent(&all, 1), true, 8),
+            "nobody hears itself"
+        );
     }
 
     ///
@@ -70,8 +85,20 @@ mod tests {
     fn after_the_last_step_words_are_kept_and_reach_no_agent() {
         let (all, other) = (member(1, Deliver::All), member(3, Deliver::All));
         for (turn, routed) in [(1, true), (8, true), (9, false), (u32::MAX, false)] {
-            assert_eq!(hears(&all, &Speaker::agent(&other, turn), true, 8), routed, "{turn}");
+            assert_eq!(
+                hears(&all, &Speaker::agent(&other, turn), true, 8),
+                routed,
+                "{turn}"
+            );
         }
-        assert_eq!((next_turn(0, 0), next_turn(0, 5), next_turn(3, 0), next_turn(-1, -1)), (1, 6, 4, 1));
+        assert_eq!(
+            (
+                next_turn(0, 0),
+                next_turn(0, 5),
+                next_turn(3, 0),
+                next_turn(-1, -1)
+            ),
+            (1, 6, 4, 1)
+        );
     }
 }

@@ -19,7 +19,10 @@ use std::sync::Arc;
 
 /// Whoever is to be let in, checked as far as it can be without the room.
 enum Guest {
-    Elsewhere { connection: Vec<u8>, signing: Option<Vec<u8>> },
+    Elsewhere {
+        connection: Vec<u8>,
+        signing: Option<Vec<u8>>,
+    },
     Here(Arc<Agent>),
 }
 
@@ -27,22 +30,40 @@ enum Guest {
 pub async fn add(who: &Principal, hub: &Hub, id: &str, new: NewMember) -> Result<Shown> {
     enter(who, hub, id).await?.may_change()?;
     let (guest, name) = match new.who {
-        Invited::Connection { url, signing_secret } => {
+        Invited::Connection {
+            url,
+            signing_secret,
+        } => {
             signing_secret.as_ref().map_or(Ok(()), sign::check)?;
             hub.outgoing().admit(url.expose()).await?;
             let connection = seal::close(hub, &url)?;
-            let signing = signing_secret.map(|secret| seal::close(hub, &secret)).transpose()?;
-            let name = new.name.ok_or_else(|| Error::validation("name is required with a connection"))?;
-            (Guest::Elsewhere { connection, signing }, name)
+            let signing = signing_secret
+                .map(|secret| seal::close(hub, &secret))
+                .transpose()?;
+            let name = new
+                .name
+                .ok_or_else(|| Error::validation("name is required with a connection"))?;
+            (
+                Guest::Elsewhere {
+                    connection,
+                    signing,
+                },
+                name,
+            )
         }
         Invited::Agent(named) => {
-            let agent = identity::find(hub, &Name::parse("agent_id", &named)?).await?.ok_or(Code::AgentNotFound)?;
+            let agent = identity::find(hub, &Name::parse("agent_id", &named)?)
+                .await?
+                .ok_or(Code::AgentNotFound)?;
             let name = new.name.map_or_else(|| short_name(&agent), Ok)?;
             (Guest::Here(agent), name)
         }
     };
     let (who, id, deliver) = (who.clone(), id.to_owned(), new.deliver);
-    let member = hub.store().write(async move |txn| join(txn, &who, &id, &guest, &name, deliver).await).await?;
+    let member = hub
+        .store()
+        .write(async move |txn| join(txn, &who, &id, &guest, &name, deliver).await)
+        .await?;
     roster::shown(hub, &member)
 }
 
@@ -61,14 +82,19 @@ async fn join(
         return Err(Error::new(Code::Conflict, said));
     }
     let member = match guest {
-        Guest::Elsewhere { connection, signing } => Member {
+        Guest::Elsewhere {
+            connection,
+            signing,
+        } => Member {
             connection: Some(connection.clone()),
             signing: signing.clone(),
             ..blank(txn, &seat.room, name, Via::Connection, deliver).await?
         },
         Guest::Here(agent) => {
             // It may have unregistered since it was looked up.
-            principals::by_id(&txn.tx, agent.id).await?.ok_or(Code::AgentNotFound)?;
+            principals::by_id(&txn.tx, agent.id)
+                .await?
+                .ok_or(Code::AgentNotFound)?;
             Member {
                 principal: Some(agent.id),
                 agent_id: Some(agent.agent_id.clone()),
@@ -94,26 +120,41 @@ pub async fn remove(who: &Principal, hub: &Hub, id: &str, name: &str) -> Result<
         .write(async move |txn| {
             let seat = seat(&txn.tx, &who, &id).await?;
             let member = channels::called(&txn.tx, seat.room.id, &folded).await?;
-            let member = member.ok_or_else(|| Error::new(Code::NotFound, "nobody of that name is in the channel"))?;
+            let member = member.ok_or_else(|| {
+                Error::new(Code::NotFound, "nobody of that name is in the channel")
+            })?;
             expel(txn, &seat, &member).await?;
             Ok(member)
         })
         .await?;
     hub.bus().end(member.id, Ending::Removed);
-    Ok(Removed { name: MemberName::parse("name", &member.name)?, removed: true })
+    Ok(Removed {
+        name: MemberName::parse("name", &member.name)?,
+        removed: true,
+    })
 }
 
 async fn expel(txn: &mut Txn<'_>, seat: &Seat, member: &Member) -> Result<()> {
-    let itself = seat.member.as_ref().is_some_and(|mine| mine.id == member.id);
+    let itself = seat
+        .member
+        .as_ref()
+        .is_some_and(|mine| mine.id == member.id);
     if !itself {
         seat.may_change()?;
     }
     if member.via == Via::Owner {
-        return Err(Error::new(Code::Conflict, "the owner stays as long as the channel; delete the channel instead"));
+        return Err(Error::new(
+            Code::Conflict,
+            "the owner stays as long as the channel; delete the channel instead",
+        ));
     }
     channels::leave(&txn.tx, member.id, txn.now()).await?;
     txn.notice(&Notice::ended([member.id], Ending::Removed));
-    let change = if itself { Change::Left } else { Change::Removed };
+    let change = if itself {
+        Change::Left
+    } else {
+        Change::Removed
+    };
     tell(txn, &seat.room, &seat.speaker(), member, change)?;
     let data = json!({"channel_id": &*seat.room.public_id, "name": member.name});
     happened(txn, "channel_member_removed", &data);

@@ -12,7 +12,13 @@ use chorus_wire::channel::row::Row;
 use chorus_wire::{Code, Error};
 
 /// `POST /channels/{id}/messages`: the line that it became; the same key and body get the first line again.
-pub async fn post(who: &Principal, hub: &Hub, id: &str, message: NewMessage, once: Option<Idempotency>) -> Result<Row> {
+pub async fn post(
+    who: &Principal,
+    hub: &Hub,
+    id: &str,
+    message: NewMessage,
+    once: Option<Idempotency>,
+) -> Result<Row> {
     let message = message.checked()?;
     let (who, id) = (who.clone(), id.to_owned());
     let row = hub
@@ -29,8 +35,17 @@ pub async fn post(who: &Principal, hub: &Hub, id: &str, message: NewMessage, onc
                     Seen::Other => return Err(Code::IdempotencyConflict.into()),
                 }
             }
-            let event = Event::Message { content: message.content.clone(), parts: message.parts.clone() };
-            let line = say(txn, &seat.room, &seat.speaker(), Callback { event, agent: None }).await?;
+            let event = Event::Message {
+                content: message.content.clone(),
+                parts: message.parts.clone(),
+            };
+            let line = say(
+                txn,
+                &seat.room,
+                &seat.speaker(),
+                Callback { event, agent: None },
+            )
+            .await?;
             if let Some(once) = &once {
                 idempotency::keep(&txn.tx, &caller, once, line.seq, now).await?;
             }
@@ -43,7 +58,12 @@ pub async fn post(who: &Principal, hub: &Hub, id: &str, message: NewMessage, onc
 
 async fn again(tx: &Tx<'_>, seq: i64) -> Result<Row> {
     let entry = channels::line(tx, seq).await?;
-    let entry = entry.ok_or_else(|| Error::internal("an idempotency key speaks of a line that is gone"))?;
+    let entry =
+        entry.ok_or_else(|| Error::internal("an idempotency key speaks of a line that is gone"))?;
     let row: Row = serde_json::from_str(&entry.body).map_err(Error::internal)?;
-    Ok(Row { cursor: Some(seq as u64), timestamp: Some(entry.at), ..row })
+    Ok(Row {
+        cursor: Some(seq as u64),
+        timestamp: Some(entry.at),
+        ..row
+    })
 }

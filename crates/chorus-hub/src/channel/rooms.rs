@@ -25,12 +25,17 @@ impl Seat {
         match &self.member {
             None => Ok(()),
             Some(member) if member.via == Via::Owner => Ok(()),
-            Some(_) => Err(Error::new(Code::Forbidden, "only the channel's owner may do that")),
+            Some(_) => Err(Error::new(
+                Code::Forbidden,
+                "only the channel's owner may do that",
+            )),
         }
     }
 
     pub fn speaker(&self) -> Speaker {
-        self.member.as_ref().map_or_else(Speaker::operator, Speaker::of)
+        self.member
+            .as_ref()
+            .map_or_else(Speaker::operator, Speaker::of)
     }
 }
 
@@ -39,11 +44,19 @@ pub(crate) async fn seat(tx: &Tx<'_>, who: &Principal, id: &str) -> Result<Seat>
     let room = channels::by_public(tx, id).await?;
     match who {
         Principal::Anyone => Err(Code::Unauthorized.into()),
-        Principal::Operator(_) => Ok(Seat { room: room.ok_or(Code::NotFound)?, member: None }),
+        Principal::Operator(_) => Ok(Seat {
+            room: room.ok_or(Code::NotFound)?,
+            member: None,
+        }),
         Principal::Agent(agent) => {
             let room = room.ok_or(Code::NotFound)?;
-            let member = channels::place(tx, room.id, agent.id).await?.ok_or(Code::NotFound)?;
-            Ok(Seat { room, member: Some(member) })
+            let member = channels::place(tx, room.id, agent.id)
+                .await?
+                .ok_or(Code::NotFound)?;
+            Ok(Seat {
+                room,
+                member: Some(member),
+            })
         }
     }
 }
@@ -51,7 +64,9 @@ pub(crate) async fn seat(tx: &Tx<'_>, who: &Principal, id: &str) -> Result<Seat>
 /// The same for whoever only reads.
 pub(crate) async fn enter(who: &Principal, hub: &Hub, id: &str) -> Result<Seat> {
     let (who, id) = (who.clone(), id.to_owned());
-    hub.store().read(async move |tx| seat(tx, &who, &id).await).await
+    hub.store()
+        .read(async move |tx| seat(tx, &who, &id).await)
+        .await
 }
 
 fn shown(room: &Room) -> Channel {
@@ -70,9 +85,13 @@ fn shown(room: &Room) -> Channel {
 pub(super) fn short_name(agent: &Agent) -> Result<MemberName> {
     let name = match Name::parse("agent_id", &agent.agent_id) {
         Ok(Name::Address(address)) => MemberName::parse("name", address.name()),
-        Ok(Name::Handle(_) | Name::Uuid(_) | Name::Short(_)) | Err(_) => MemberName::parse("name", &agent.agent_id),
+        Ok(Name::Handle(_) | Name::Uuid(_) | Name::Short(_)) | Err(_) => {
+            MemberName::parse("name", &agent.agent_id)
+        }
     };
-    name.map_err(|_| Error::validation("name is required: the agent's own cannot be called with an @"))
+    name.map_err(|_| {
+        Error::validation("name is required: the agent's own cannot be called with an @")
+    })
 }
 
 /// `POST /channels`: the caller owns it, and is in it as a person.
@@ -82,7 +101,10 @@ pub async fn create(who: &Principal, hub: &Hub, new: NewChannel) -> Result<Chann
         Principal::Agent(agent) => Some(agent.clone()),
         Principal::Operator(_) => None,
     };
-    let room = hub.store().write(async move |txn| found(txn, owner.as_deref(), new.clone()).await).await?;
+    let room = hub
+        .store()
+        .write(async move |txn| found(txn, owner.as_deref(), new.clone()).await)
+        .await?;
     Ok(shown(&room))
 }
 
@@ -100,7 +122,9 @@ async fn found(txn: &mut Txn<'_>, owner: Option<&Agent>, new: NewChannel) -> Res
         created_at: txn.now(),
     };
     if let Some(owner) = owner {
-        principals::by_id(&txn.tx, owner.id).await?.ok_or(Code::Unauthorized)?;
+        principals::by_id(&txn.tx, owner.id)
+            .await?
+            .ok_or(Code::Unauthorized)?;
         if channels::owned(&txn.tx, owner.id).await? >= limits::ROOMS_OWNED as i64 {
             let said = format!("an agent owns at most {} channels", limits::ROOMS_OWNED);
             return Err(Error::new(Code::Conflict, said));
@@ -115,12 +139,22 @@ async fn found(txn: &mut Txn<'_>, owner: Option<&Agent>, new: NewChannel) -> Res
         channels::join(&txn.tx, &member, &name.folded()).await?;
     }
     channels::insert(&txn.tx, &room).await?;
-    happened(txn, "channel_created", &json!({"channel_id": &*room.public_id, "owner": room.owner_name}));
+    happened(
+        txn,
+        "channel_created",
+        &json!({"channel_id": &*room.public_id, "owner": room.owner_name}),
+    );
     Ok(room)
 }
 
 /// A new place in a room, with nothing said or heard yet.
-pub(super) async fn blank(txn: &Txn<'_>, room: &Room, name: &MemberName, via: Via, deliver: Deliver) -> Result<Member> {
+pub(super) async fn blank(
+    txn: &Txn<'_>,
+    room: &Room,
+    name: &MemberName,
+    via: Via,
+    deliver: Deliver,
+) -> Result<Member> {
     Ok(Member {
         id: principals::new_subject(&txn.tx).await?,
         channel: room.id,
@@ -141,7 +175,12 @@ pub(super) async fn blank(txn: &Txn<'_>, room: &Room, name: &MemberName, via: Vi
 }
 
 /// `GET /channels`: mine, or all of them for an operator; after the channel of this id.
-pub async fn list(who: &Principal, hub: &Hub, after: Option<&str>, limit: usize) -> Result<Vec<Channel>> {
+pub async fn list(
+    who: &Principal,
+    hub: &Hub,
+    after: Option<&str>,
+    limit: usize,
+) -> Result<Vec<Channel>> {
     let mine = match who {
         Principal::Anyone => return Err(Code::Unauthorized.into()),
         Principal::Agent(agent) => Some(agent.id),
@@ -152,7 +191,10 @@ pub async fn list(who: &Principal, hub: &Hub, after: Option<&str>, limit: usize)
         Some(id) => enter(who, hub, id).await?.room.id,
     };
     let limit = limit.clamp(1, limits::ROOMS_PAGE);
-    let rooms = hub.store().read(async move |tx| Ok(channels::list(tx, mine, after, limit).await?)).await?;
+    let rooms = hub
+        .store()
+        .read(async move |tx| Ok(channels::list(tx, mine, after, limit).await?))
+        .await?;
     Ok(rooms.iter().map(shown).collect())
 }
 
@@ -162,7 +204,12 @@ pub async fn show(who: &Principal, hub: &Hub, id: &str) -> Result<Channel> {
 }
 
 /// `PATCH /channels/{id}`: the next delivery has it.
-pub async fn change(who: &Principal, hub: &Hub, id: &str, change: ChannelChange) -> Result<Channel> {
+pub async fn change(
+    who: &Principal,
+    hub: &Hub,
+    id: &str,
+    change: ChannelChange,
+) -> Result<Channel> {
     let (who, id) = (who.clone(), id.to_owned());
     let room = hub
         .store()
@@ -190,11 +237,18 @@ pub async fn delete(who: &Principal, hub: &Hub, id: &str) -> Result<Deleted> {
             seat.may_change()?;
             channels::bury(&txn.tx, seat.room.id, txn.now()).await?;
             artifacts::forget(&txn.tx, seat.room.id).await?;
-            happened(txn, "channel_deleted", &json!({"channel_id": &*seat.room.public_id}));
+            happened(
+                txn,
+                "channel_deleted",
+                &json!({"channel_id": &*seat.room.public_id}),
+            );
             txn.notice(&Notice::ended([seat.room.id], Ending::ChannelDeleted));
             Ok(seat.room.id)
         })
         .await?;
     hub.bus().end(room, Ending::ChannelDeleted);
-    Ok(Deleted { id: id.to_owned(), deleted: true })
+    Ok(Deleted {
+        id: id.to_owned(),
+        deleted: true,
+    })
 }

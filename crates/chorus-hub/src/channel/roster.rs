@@ -15,13 +15,19 @@ pub async fn roster(who: &Principal, hub: &Hub, id: &str) -> Result<Vec<Shown>> 
 
 /// The same for whoever is in the room by other means than a key.
 pub(crate) async fn of(hub: &Hub, room: i64) -> Result<Vec<Shown>> {
-    let members = hub.store().read(async move |tx| Ok(channels::roster(tx, room).await?)).await?;
+    let members = hub
+        .store()
+        .read(async move |tx| Ok(channels::roster(tx, room).await?))
+        .await?;
     members.iter().map(|member| shown(hub, member)).collect()
 }
 
 pub(super) fn shown(hub: &Hub, member: &Member) -> Result<Shown> {
     // A status that is not repeated is not true for ever: an agent that died does not search the web.
-    let status = member.status.clone().filter(|(_, at)| hub.clock().now() < at.plus(limits::STATUS_KEPT));
+    let status = member
+        .status
+        .clone()
+        .filter(|(_, at)| hub.clock().now() < at.plus(limits::STATUS_KEPT));
     let (status, status_at) = status.unzip();
     let presence = match (member.via, member.principal) {
         (Via::Owner | Via::Inbox, Some(agent)) if hub.bus().online(agent) => Presence::Online,
@@ -42,7 +48,10 @@ pub(super) fn shown(hub: &Hub, member: &Member) -> Result<Shown> {
         presence,
         unreachable: member.unreachable_at.is_some(),
         signed: member.signing.is_some(),
-        agent: member.identity.as_deref().and_then(|text| serde_json::from_str(text).ok()),
+        agent: member
+            .identity
+            .as_deref()
+            .and_then(|text| serde_json::from_str(text).ok()),
         joined_at: member.joined_at,
     })
 }

@@ -28,22 +28,41 @@ impl Speaker {
     /// A member's word as an agent's, `turn` steps from a person's.
     pub fn agent(member: &Member, turn: u32) -> Self {
         let id = member.principal.unwrap_or(member.id);
-        Self { id, name: member.name.as_str().into(), voice: Voice::Agent, member: Some(member.id), turn }
+        Self {
+            id,
+            name: member.name.as_str().into(),
+            voice: Voice::Agent,
+            member: Some(member.id),
+            turn,
+        }
     }
 
     /// The owner's word, which is a person's.
     pub fn owner(member: &Member) -> Self {
-        Self { voice: Voice::Person, ..Self::agent(member, 0) }
+        Self {
+            voice: Voice::Person,
+            ..Self::agent(member, 0)
+        }
     }
 
     /// An operator's, which is a person's too.
     pub fn operator() -> Self {
-        Self { id: log::HUB, name: "operator".into(), voice: Voice::Person, member: None, turn: 0 }
+        Self {
+            id: log::HUB,
+            name: "operator".into(),
+            voice: Voice::Person,
+            member: None,
+            turn: 0,
+        }
     }
 
     /// What the room says of itself.
     pub fn hub() -> Self {
-        Self { name: "hub".into(), voice: Voice::Hub, ..Self::operator() }
+        Self {
+            name: "hub".into(),
+            voice: Voice::Hub,
+            ..Self::operator()
+        }
     }
 
     /// As this member speaks when it comes with its own key and answers nothing in particular.
@@ -51,7 +70,9 @@ impl Speaker {
         match member.via {
             Via::Owner => Self::owner(member),
             // One step after what it heard last, or an agent could go round the bound of R-73 by its key.
-            Via::Inbox | Via::Connection => Self::agent(member, u32::try_from(member.turn).unwrap_or(0) + 1),
+            Via::Inbox | Via::Connection => {
+                Self::agent(member, u32::try_from(member.turn).unwrap_or(0) + 1)
+            }
         }
     }
 }
@@ -76,7 +97,12 @@ pub(crate) struct Message<'a> {
 }
 
 /// Keeps what was said. Ring [`crate::Hub::owes`] after the commit.
-pub(crate) async fn say(txn: &mut Txn<'_>, room: &Room, from: &Speaker, said: Callback) -> Result<Line> {
+pub(crate) async fn say(
+    txn: &mut Txn<'_>,
+    room: &Room,
+    from: &Speaker,
+    said: Callback,
+) -> Result<Line> {
     let Callback { event, agent } = said;
     if let (Some(member), Some(agent)) = (from.member, &agent) {
         let text = serde_json::to_string(agent).map_err(Error::internal)?;
@@ -86,7 +112,10 @@ pub(crate) async fn say(txn: &mut Txn<'_>, room: &Room, from: &Speaker, said: Ca
         let shown = Some(status.as_str()).filter(|status| !status.is_empty());
         channels::set_status(&txn.tx, member, shown, txn.now()).await?;
     }
-    let mut row = Row { agent, ..Row::of(event, &from.name, from.voice) };
+    let mut row = Row {
+        agent,
+        ..Row::of(event, &from.name, from.voice)
+    };
     match row.kind {
         RowKind::Message => return message(txn, room, from, row).await,
         RowKind::ToolCall => {
@@ -99,7 +128,9 @@ pub(crate) async fn say(txn: &mut Txn<'_>, room: &Room, from: &Speaker, said: Ca
         }
         RowKind::ToolResult => {
             if let (Some(member), Some(call)) = (from.member, &row.id) {
-                row.call = channels::call_place(&txn.tx, member, call).await?.map(|seq| seq as u64);
+                row.call = channels::call_place(&txn.tx, member, call)
+                    .await?
+                    .map(|seq| seq as u64);
             }
         }
         RowKind::Status | RowKind::Error | RowKind::Member => {}
@@ -110,19 +141,36 @@ pub(crate) async fn say(txn: &mut Txn<'_>, room: &Room, from: &Speaker, said: Ca
 async fn message(txn: &mut Txn<'_>, room: &Room, from: &Speaker, mut row: Row) -> Result<Line> {
     let roster = channels::roster(&txn.tx, room.id).await?;
     let names = mention::mentions(row.content.as_deref().unwrap_or_default());
-    let called: Vec<&Member> = roster.iter().filter(|member| names.contains(&mention::fold(&member.name))).collect();
+    let called: Vec<&Member> = roster
+        .iter()
+        .filter(|member| names.contains(&mention::fold(&member.name)))
+        .collect();
     row.id = Some(format!("msg_{}", clock::new_id().simple()));
-    row.mentions = called.iter().filter_map(|member| MemberName::parse("name", &member.name).ok()).collect();
+    row.mentions = called
+        .iter()
+        .filter_map(|member| MemberName::parse("name", &member.name).ok())
+        .collect();
     row.turn = Some(from.turn);
     let called: Vec<i64> = called.iter().map(|member| member.id).collect();
     let line = keep(txn, room, from, row)?;
-    let message = Message { seq: line.seq, row: &line.row, roster: &roster, called: &called };
+    let message = Message {
+        seq: line.seq,
+        row: &line.row,
+        roster: &roster,
+        called: &called,
+    };
     deliver::fan_out(txn, room, &message, from).await?;
     Ok(line)
 }
 
 /// Tells the room what became of a member.
-pub(crate) fn tell(txn: &mut Txn<'_>, room: &Room, by: &Speaker, member: &Member, change: Change) -> Result<Line> {
+pub(crate) fn tell(
+    txn: &mut Txn<'_>,
+    room: &Room,
+    by: &Speaker,
+    member: &Member,
+    change: Change,
+) -> Result<Line> {
     let row = Row {
         name: Some(member.name.clone()),
         change: Some(change),

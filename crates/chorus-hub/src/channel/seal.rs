@@ -33,7 +33,9 @@ impl Seal {
             cause,
         };
         match std::fs::read_to_string(path) {
-            Ok(text) => Self::parse(&text).ok_or_else(|| failed("it is not 64 hexadecimal digits".into())),
+            Ok(text) => {
+                Self::parse(&text).ok_or_else(|| failed("it is not 64 hexadecimal digits".into()))
+            }
             Err(e) if e.kind() == ErrorKind::NotFound && named.is_none() => {
                 let key: [u8; 32] = rand::random();
                 write_new(path, &key).map_err(|e| failed(e.to_string()))?;
@@ -44,9 +46,18 @@ impl Seal {
     }
 
     fn of(key: &[u8; 32]) -> Self {
-        let mark = Sha256::new().chain_update(b"chorus seal mark").chain_update(key).finalize();
-        let mark = mark.iter().take(8).fold(0, |mark, byte| mark << 8 | u64::from(*byte));
-        Self { cipher: XChaCha20Poly1305::new(&(*key).into()), mark }
+        let mark = Sha256::new()
+            .chain_update(b"chorus seal mark")
+            .chain_update(key)
+            .finalize();
+        let mark = mark
+            .iter()
+            .take(8)
+            .fold(0, |mark, byte| mark << 8 | u64::from(*byte));
+        Self {
+            cipher: XChaCha20Poly1305::new(&(*key).into()),
+            mark,
+        }
     }
 
     /// By which two hubs see whether they have the same key, without saying it.
@@ -68,13 +79,31 @@ impl Seal {
 
     fn close(&self, text: &str) -> Option<Vec<u8>> {
         let nonce: [u8; NONCE] = rand::random();
-        let sealed = self.cipher.encrypt(&XNonce::from(nonce), Payload { msg: text.as_bytes(), aad: PURPOSE }).ok()?;
+        let sealed = self
+            .cipher
+            .encrypt(
+                &XNonce::from(nonce),
+                Payload {
+                    msg: text.as_bytes(),
+                    aad: PURPOSE,
+                },
+            )
+            .ok()?;
         Some([&nonce[..], &sealed].concat())
     }
 
     fn open(&self, sealed: &[u8]) -> Option<Secret> {
         let (nonce, sealed) = sealed.split_first_chunk::<NONCE>()?;
-        let text = self.cipher.decrypt(&XNonce::from(*nonce), Payload { msg: sealed, aad: PURPOSE }).ok()?;
+        let text = self
+            .cipher
+            .decrypt(
+                &XNonce::from(*nonce),
+                Payload {
+                    msg: sealed,
+                    aad: PURPOSE,
+                },
+            )
+            .ok()?;
         String::from_utf8(text).ok().map(Secret::new)
     }
 }
@@ -83,19 +112,27 @@ impl Seal {
 fn write_new(path: &Path, key: &[u8; 32]) -> std::io::Result<()> {
     let hex: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
     let draft = path.with_extension("new");
-    let mut file = std::fs::File::options().create(true).truncate(true).write(true).mode(0o600).open(&draft)?;
+    let mut file = std::fs::File::options()
+        .create(true)
+        .truncate(true)
+        .write(true)
+        .mode(0o600)
+        .open(&draft)?;
     file.write_all(hex.as_bytes())?;
     file.sync_all()?;
     let linked = std::fs::hard_link(&draft, path);
     std::fs::remove_file(&draft)?;
     linked?;
     // The name is as durable as what it names.
-    path.parent().map_or(Ok(()), |dir| std::fs::File::open(dir)?.sync_all())
+    path.parent()
+        .map_or(Ok(()), |dir| std::fs::File::open(dir)?.sync_all())
 }
 
 /// The secret as it may be kept.
 pub(crate) fn close(hub: &Hub, secret: &Secret) -> Result<Vec<u8>> {
-    hub.seal().close(secret.expose()).ok_or_else(|| Error::internal("a secret could not be sealed"))
+    hub.seal()
+        .close(secret.expose())
+        .ok_or_else(|| Error::internal("a secret could not be sealed"))
 }
 
 /// The secret itself; `None` when it was sealed with another key.
@@ -113,12 +150,26 @@ mod tests {
     fn what_is_sealed_opens_with_its_own_key_and_no_other() {
         let (seal, other) = (Seal::of(&[7; 32]), Seal::of(&[8; 32]));
         let sealed = seal.close("https://a.example/inbox/sk_1").unwrap();
-        assert_eq!(seal.open(&sealed).unwrap().expose(), "https://a.example/inbox/sk_1");
-        assert!(!sealed.windows(3).any(|part| part == b"sk_"), "it is there to be read");
-        assert_ne!(sealed, seal.close("https://a.example/inbox/sk_1").unwrap(), "two alike do not look alike");
+        assert_eq!(
+            seal.open(&sealed).unwrap().expose(),
+            "https://a.example/inbox/sk_1"
+        );
+        assert!(
+            !sealed.windows(3).any(|part| part == b"sk_"),
+            "it is there to be read"
+        );
+        assert_ne!(
+            sealed,
+            seal.close("https://a.example/inbox/sk_1").unwrap(),
+            "two alike do not look alike"
+        );
         let mut changed = sealed.clone();
         *changed.last_mut().unwrap() ^= 1;
-        assert!(other.open(&sealed).is_none() && seal.open(&changed).is_none() && seal.open(&sealed[..20]).is_none());
+        assert!(
+            other.open(&sealed).is_none()
+                && seal.open(&changed).is_none()
+                && seal.open(&sealed[..20]).is_none()
+        );
     }
 
     ///
@@ -126,13 +177,31 @@ mod tests {
     fn the_key_is_made_once_for_the_hub_alone_and_one_that_was_named_is_never_made_up() {
         let dir = tempfile::tempdir().unwrap();
         let sealed = Seal::take(dir.path(), None).unwrap().close("x").unwrap();
-        assert_eq!(Seal::take(dir.path(), None).unwrap().open(&sealed).unwrap().expose(), "x");
+        assert_eq!(
+            Seal::take(dir.path(), None)
+                .unwrap()
+                .open(&sealed)
+                .unwrap()
+                .expose(),
+            "x"
+        );
         let path = dir.path().join(FILE);
-        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
         assert!(Seal::take(dir.path(), Some(&dir.path().join("elsewhere"))).is_err());
-        assert!(Seal::take(Path::new("/nowhere"), Some(&path)).unwrap().open(&sealed).is_some());
+        assert!(
+            Seal::take(Path::new("/nowhere"), Some(&path))
+                .unwrap()
+                .open(&sealed)
+                .is_some()
+        );
         std::fs::write(&path, "not a key").unwrap();
         let said = Seal::take(dir.path(), None).err().unwrap().to_string();
-        assert!(said.contains("seal.key") && !said.contains("not a key"), "{said}");
+        assert!(
+            said.contains("seal.key") && !said.contains("not a key"),
+            "{said}"
+        );
     }
 }

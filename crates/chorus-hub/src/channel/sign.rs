@@ -2,7 +2,9 @@
 
 use crate::Result;
 use chorus_wire::{Error, limits, secret::Secret, time::Micros};
-use standardwebhooks::{HEADER_WEBHOOK_ID, HEADER_WEBHOOK_SIGNATURE, HEADER_WEBHOOK_TIMESTAMP, Webhook};
+use standardwebhooks::{
+    HEADER_WEBHOOK_ID, HEADER_WEBHOOK_SIGNATURE, HEADER_WEBHOOK_TIMESTAMP, Webhook,
+};
 
 /// A secret that the member's own library reads as we do. Asked when it is given: later there is nobody to tell, and a member
 /// that expects a signature must not get deliveries without one.
@@ -14,13 +16,23 @@ pub(super) fn check(secret: &Secret) -> Result<()> {
         return Ok(());
     }
     let (least, most) = (limits::SIGNING_BYTES.start(), limits::SIGNING_BYTES.end());
-    Err(Error::validation(format!("signing_secret must be whsec_ and the base64 of {least} to {most} bytes")))
+    Err(Error::validation(format!(
+        "signing_secret must be whsec_ and the base64 of {least} to {most} bytes"
+    )))
 }
 
 /// The headers of one delivery; `None` when the secret cannot sign.
-pub(super) fn headers(secret: &Secret, id: &str, body: &str, now: Micros) -> Option<Vec<(&'static str, String)>> {
+pub(super) fn headers(
+    secret: &Secret,
+    id: &str,
+    body: &str,
+    now: Micros,
+) -> Option<Vec<(&'static str, String)>> {
     let seconds = now.0.div_euclid(1_000_000);
-    let signature = Webhook::new(secret.expose()).ok()?.sign(id, seconds, body.as_bytes()).ok()?;
+    let signature = Webhook::new(secret.expose())
+        .ok()?
+        .sign(id, seconds, body.as_bytes())
+        .ok()?;
     Some(vec![
         (HEADER_WEBHOOK_ID, id.to_owned()),
         (HEADER_WEBHOOK_TIMESTAMP, seconds.to_string()),

@@ -31,32 +31,63 @@ pub(super) struct Minted {
 }
 
 /// Makes both, good for a day.
-pub(super) async fn mint(txn: &Txn<'_>, room: &Room, member: i64, turn: u32) -> std::result::Result<Minted, DbError> {
+pub(super) async fn mint(
+    txn: &Txn<'_>,
+    room: &Room,
+    member: i64,
+    turn: u32,
+) -> std::result::Result<Minted, DbError> {
     let (callback, bearer) = (clock::new_secret("tok_"), clock::new_secret("mcp_"));
     let until = Some(txn.now().plus(limits::CALLBACK_LIFE));
     for (secret, opens) in [(&callback, Opens::Callback), (&bearer, Opens::Tools)] {
-        let token = Token { opens, channel: room.id, member, turn: i64::from(turn), expires_at: until };
+        let token = Token {
+            opens,
+            channel: room.id,
+            member,
+            turn: i64::from(turn),
+            expires_at: until,
+        };
         deliveries::mint(&txn.tx, &hash(secret.expose()), &token).await?;
     }
     let public = &txn.terms().public_url;
     let bearer = Secret::new(format!("Bearer {}", bearer.expose()));
     let headers = BTreeMap::from([("Authorization".to_owned(), bearer)]);
-    let mcp = Mcp { url: format!("{public}/mcp/{}", room.public_id), headers: Some(headers) };
-    Ok(Minted { callback: url(txn, room, &callback), mcp })
+    let mcp = Mcp {
+        url: format!("{public}/mcp/{}", room.public_id),
+        headers: Some(headers),
+    };
+    Ok(Minted {
+        callback: url(txn, room, &callback),
+        mcp,
+    })
 }
 
 /// A standing callback in the place of the one before, which is dead from here on.
-pub(super) async fn stand(txn: &Txn<'_>, room: &Room, member: i64) -> std::result::Result<Secret, DbError> {
+pub(super) async fn stand(
+    txn: &Txn<'_>,
+    room: &Room,
+    member: i64,
+) -> std::result::Result<Secret, DbError> {
     deliveries::end_standing(&txn.tx, member, txn.now()).await?;
     let secret = clock::new_secret("tok_");
-    let token = Token { opens: Opens::Standing, channel: room.id, member, turn: 0, expires_at: None };
+    let token = Token {
+        opens: Opens::Standing,
+        channel: room.id,
+        member,
+        turn: 0,
+        expires_at: None,
+    };
     deliveries::mint(&txn.tx, &hash(secret.expose()), &token).await?;
     Ok(url(txn, room, &secret))
 }
 
 fn url(txn: &Txn<'_>, room: &Room, token: &Secret) -> Secret {
     let public = &txn.terms().public_url;
-    Secret::new(format!("{public}/channels/{}/inbox/{}", room.public_id, token.expose()))
+    Secret::new(format!(
+        "{public}/channels/{}/inbox/{}",
+        room.public_id,
+        token.expose()
+    ))
 }
 
 /// Whom a callback lets in. Never made, or made for another room: it is not there. Made and dead: it is gone.
@@ -81,10 +112,16 @@ pub(super) async fn callback(
     if *room.public_id != *channel {
         return Err(Code::NotFound.into());
     }
-    let member = channels::member_by_id(tx, token.member).await?.filter(|member| member.left_at.is_none());
+    let member = channels::member_by_id(tx, token.member)
+        .await?
+        .filter(|member| member.left_at.is_none());
     let alive = token.expires_at.is_none_or(|until| now < until);
     match member {
-        Some(member) if alive => Ok(Pass { room, member, turn: token.turn }),
+        Some(member) if alive => Ok(Pass {
+            room,
+            member,
+            turn: token.turn,
+        }),
         Some(_) | None => Err(Code::Gone.into()),
     }
 }
@@ -92,17 +129,36 @@ pub(super) async fn callback(
 /// Whom the bearer of a delivery's `mcp` lets into this channel's tools; whatever is wrong with it, it is the same refusal.
 pub async fn open(hub: &Hub, channel: &str, bearer: &str) -> Result<Pass> {
     let (hash, channel, now) = (hash(bearer), channel.to_owned(), hub.clock().now());
-    hub.store().read(async move |tx| enter(tx, &channel, &hash, now).await).await
+    hub.store()
+        .read(async move |tx| enter(tx, &channel, &hash, now).await)
+        .await
 }
 
 /// The same inside a transaction, for what is to be undone together with a removal that came before.
-pub(crate) async fn enter(tx: &Tx<'_>, channel: &str, hash: &[u8; 32], now: chorus_wire::time::Micros) -> Result<Pass> {
-    let token = deliveries::token(tx, hash).await?.filter(|token| token.opens == Opens::Tools);
-    let token = token.filter(|token| token.expires_at.is_some_and(|until| now < until)).ok_or(Code::Unauthorized)?;
-    let room = channels::by_id(tx, token.channel).await?.filter(|room| *room.public_id == *channel);
-    let member = channels::member_by_id(tx, token.member).await?.filter(|member| member.left_at.is_none());
+pub(crate) async fn enter(
+    tx: &Tx<'_>,
+    channel: &str,
+    hash: &[u8; 32],
+    now: chorus_wire::time::Micros,
+) -> Result<Pass> {
+    let token = deliveries::token(tx, hash)
+        .await?
+        .filter(|token| token.opens == Opens::Tools);
+    let token = token
+        .filter(|token| token.expires_at.is_some_and(|until| now < until))
+        .ok_or(Code::Unauthorized)?;
+    let room = channels::by_id(tx, token.channel)
+        .await?
+        .filter(|room| *room.public_id == *channel);
+    let member = channels::member_by_id(tx, token.member)
+        .await?
+        .filter(|member| member.left_at.is_none());
     match (room, member) {
-        (Some(room), Some(member)) => Ok(Pass { room, member, turn: token.turn }),
+        (Some(room), Some(member)) => Ok(Pass {
+            room,
+            member,
+            turn: token.turn,
+        }),
         (Some(_) | None, Some(_) | None) => Err(Code::Unauthorized.into()),
     }
 }

@@ -23,7 +23,10 @@ pub struct Guest {
 impl Guest {
     /// Whatever is wrong with the token, it is the same refusal.
     pub async fn open(hub: &Hub, channel: &str, bearer: &str) -> Result<Self> {
-        Ok(Self { hash: hash(bearer), pass: tokens::open(hub, channel, bearer).await? })
+        Ok(Self {
+            hash: hash(bearer),
+            pass: tokens::open(hub, channel, bearer).await?,
+        })
     }
 
     /// Tells one member from another, for whoever counts.
@@ -51,7 +54,12 @@ impl Guest {
 }
 
 /// `read_history`
-pub async fn read_history(guest: &Guest, hub: &Hub, lines: Lines, limit: usize) -> Result<Vec<Box<RawValue>>> {
+pub async fn read_history(
+    guest: &Guest,
+    hub: &Hub,
+    lines: Lines,
+    limit: usize,
+) -> Result<Vec<Box<RawValue>>> {
     history::of(hub, guest.pass.room.id, lines, limit).await
 }
 
@@ -69,7 +77,10 @@ pub async fn send_message(guest: &Guest, hub: &Hub, message: NewMessage) -> Resu
 /// `set_status`; an empty one takes it away.
 pub async fn set_status(guest: &Guest, hub: &Hub, status: String) -> Result<Row> {
     if status.chars().count() > limits::LABEL_CHARS || status.contains(char::is_control) {
-        let said = format!("status must be one line of at most {} characters", limits::LABEL_CHARS);
+        let said = format!(
+            "status must be one line of at most {} characters",
+            limits::LABEL_CHARS
+        );
         return Err(Error::validation(said));
     }
     tell(guest, hub, Event::Status { status }).await
@@ -81,7 +92,17 @@ async fn tell(guest: &Guest, hub: &Hub, event: Event) -> Result<Row> {
         .store()
         .write(async move |txn| {
             let pass = guest.enter(txn).await?;
-            Ok(say(txn, &pass.room, &pass.speaker(), Callback { event: event.clone(), agent: None }).await?.row)
+            Ok(say(
+                txn,
+                &pass.room,
+                &pass.speaker(),
+                Callback {
+                    event: event.clone(),
+                    agent: None,
+                },
+            )
+            .await?
+            .row)
         })
         .await?;
     hub.owes();

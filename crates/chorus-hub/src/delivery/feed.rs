@@ -105,19 +105,29 @@ pub(crate) async fn open_room(
     let mut feed = open(hub, Topic::Room(room), since, connected).await?;
     if let (Source::Log(logged), Some(member)) = (&mut feed.0, member) {
         let tether = Topic::Room(member);
-        hub.bus().subscribe(tether, logged.queue.clone()).ok_or(Code::TooManyStreams)?;
+        hub.bus()
+            .subscribe(tether, logged.queue.clone())
+            .ok_or(Code::TooManyStreams)?;
         logged.tether = Some(tether);
     }
     Ok(feed)
 }
 
 /// Opens a stream of `topic`; `connected` is the data of its first event.
-pub(crate) async fn open(hub: &Hub, topic: Topic, since: Option<i64>, connected: &str) -> Result<Feed> {
+pub(crate) async fn open(
+    hub: &Hub,
+    topic: Topic,
+    since: Option<i64>,
+    connected: &str,
+) -> Result<Feed> {
     if hub.bus().draining() {
         return Err(Error::unavailable("the hub is stopping"));
     }
     let queue = Arc::<Queue>::default();
-    let mut newest = hub.bus().subscribe(topic, queue.clone()).ok_or(Code::TooManyStreams)?;
+    let mut newest = hub
+        .bus()
+        .subscribe(topic, queue.clone())
+        .ok_or(Code::TooManyStreams)?;
     let mut feed = Logged {
         hub: hub.clone(),
         topic,
@@ -141,13 +151,21 @@ pub(crate) async fn open(hub: &Hub, topic: Topic, since: Option<i64>, connected:
             // A cursor of another life of this hub, say before a backup was restored: taken at its word it would hide
             // everything until the log has grown past it. The first event's id tells the reader where it is now.
             (feed.cursor, feed.catching_up) = (newest, false);
-            feed.opening = Some(sse::opening_at("connected", Cursor::log(newest as u64), connected));
+            feed.opening = Some(sse::opening_at(
+                "connected",
+                Cursor::log(newest as u64),
+                connected,
+            ));
         }
     }
     // From here on a send through any hub finds this stream.
     hub.bus().told().await;
     // The hub may have begun to stop between the question and the subscription.
-    if hub.bus().draining() { Err(Error::unavailable("the hub is stopping")) } else { Ok(Feed(Source::Log(feed))) }
+    if hub.bus().draining() {
+        Err(Error::unavailable("the hub is stopping"))
+    } else {
+        Ok(Feed(Source::Log(feed)))
+    }
 }
 
 impl Logged {
@@ -182,8 +200,11 @@ impl Logged {
                     let (after, last) = (self.cursor, events.back().map_or(0, |(seq, _)| *seq));
                     self.cursor = after.max(last);
                     // What a page of the log has already shown comes again in the queue.
-                    let fresh: Vec<Bytes> =
-                        events.into_iter().filter(|(seq, _)| *seq > after).map(|(_, event)| event).collect();
+                    let fresh: Vec<Bytes> = events
+                        .into_iter()
+                        .filter(|(seq, _)| *seq > after)
+                        .map(|(_, event)| event)
+                        .collect();
                     if !fresh.is_empty() {
                         return Next::Events(fresh);
                     }
@@ -219,13 +240,23 @@ impl Logged {
         match self.topic {
             Topic::Subject(_) | Topic::Room(_) => {
                 let fell_behind = self.fell_behind;
-                self.waited = entries.iter().filter(|entry| waits(entry, fell_behind)).map(|entry| entry.seq).collect();
+                self.waited = entries
+                    .iter()
+                    .filter(|entry| waits(entry, fell_behind))
+                    .map(|entry| entry.seq)
+                    .collect();
                 self.fell_behind &= self.catching_up;
-                Ok(entries.iter().map(|entry| render::event(entry, salt)).collect())
+                Ok(entries
+                    .iter()
+                    .map(|entry| render::event(entry, salt))
+                    .collect())
             }
             Topic::Activity => {
                 let after = self.activity;
-                Ok(entries.iter().filter_map(|entry| render::activity_event(entry, salt, after)).collect())
+                Ok(entries
+                    .iter()
+                    .filter_map(|entry| render::activity_event(entry, salt, after))
+                    .collect())
             }
         }
     }
@@ -237,7 +268,10 @@ impl Logged {
         }
         let (hub, seqs) = (self.hub.clone(), std::mem::take(&mut self.waited));
         tokio::spawn(async move {
-            let marked = hub.store().write(async move |txn| Ok(messages::caught_up(txn, &seqs).await?)).await;
+            let marked = hub
+                .store()
+                .write(async move |txn| Ok(messages::caught_up(txn, &seqs).await?))
+                .await;
             if let Err(error) = marked {
                 // The next replay says it again.
                 tracing::warn!(%error, cause = error.cause, "delivered messages could not be marked");

@@ -24,8 +24,17 @@ pub async fn inbox(who: &Principal, hub: &Hub, since: Option<Cursor>) -> Result<
         "agent_id": &*agent.agent_id,
         "timestamp": hub.clock().now(),
     });
-    let feed =
-        open(hub, Topic::Subject(agent.id), since.map(|cursor| cursor.seq as i64), &connected.to_string()).await?;
+    let feed = open(
+        hub,
+        Topic::Subject(agent.id),
+        since.map(|cursor| cursor.seq as i64),
+        &connected.to_string(),
+    )
+    .await?;
     // A rotation between the look at the key and the subscription has ended the streams that were there, and not this one.
-    if hub.keyring().is_current(hub, agent).await? { Ok(feed) } else { Err(Code::Unauthorized.into()) }
+    if hub.keyring().is_current(hub, agent).await? {
+        Ok(feed)
+    } else {
+        Err(Code::Unauthorized.into())
+    }
 }

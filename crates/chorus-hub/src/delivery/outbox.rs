@@ -31,7 +31,9 @@ impl Purpose {
     }
 
     fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|purpose| purpose.as_str() == text)
+        Self::ALL
+            .into_iter()
+            .find(|purpose| purpose.as_str() == text)
     }
 }
 
@@ -44,7 +46,13 @@ pub(crate) async fn owe(
     url: &str,
     body: &str,
 ) -> std::result::Result<(), DbError> {
-    let owed = Owed { purpose: purpose.as_str(), lane, url, body, sort };
+    let owed = Owed {
+        purpose: purpose.as_str(),
+        lane,
+        url,
+        body,
+        sort,
+    };
     outbox::put(&txn.tx, &owed, txn.now()).await
 }
 
@@ -67,12 +75,17 @@ fn judge(answer: &std::result::Result<u16, PostError>) -> Came {
     match answer {
         Ok(200..=299) => Came::Taken,
         Ok(status @ 500..) => Came::Again(format!("the receiver answered {status}")),
-        Ok(status) => Came::Refused { gone: matches!(status, 404 | 410) },
+        Ok(status) => Came::Refused {
+            gone: matches!(status, 404 | 410),
+        },
         Err(PostError::TooLarge) => Came::Refused { gone: false },
         Err(PostError::Blocked) => Came::Never(PostError::Blocked.to_string()),
-        Err(error @ (PostError::Unreachable(_) | PostError::TimedOut | PostError::Broken | PostError::Busy)) => {
-            Came::Again(error.to_string())
-        }
+        Err(
+            error @ (PostError::Unreachable(_)
+            | PostError::TimedOut
+            | PostError::Broken
+            | PostError::Busy),
+        ) => Came::Again(error.to_string()),
     }
 }
 
@@ -89,7 +102,13 @@ pub(super) async fn attempt(hub: &Hub, one: Taken) -> Result<()> {
 }
 
 /// Posts and judges. A hub that stood still past its lease posts nothing: another has it, and one of them is enough (D-89).
-pub(crate) async fn post(hub: &Hub, one: &Taken, url: &str, headers: &[(&str, &str)], body: String) -> Came {
+pub(crate) async fn post(
+    hub: &Hub,
+    one: &Taken,
+    url: &str,
+    headers: &[(&str, &str)],
+    body: String,
+) -> Came {
     if one.is_over(hub.clock().now()) {
         return Came::Again("the hub stood still until its time was over".into());
     }
@@ -108,7 +127,11 @@ async fn callback(hub: &Hub, mut one: Taken) -> Result<()> {
                 (Came::Again(why), None) | (Came::Never(why), _) => {
                     if outbox::done(&txn.tx, &one).await? {
                         // The result stays on the inbox and can be asked for. Never the URL: it may hold a secret.
-                        happened(txn, "job_callback_failed", &json!({"job_id": one.lane, "detail": why}));
+                        happened(
+                            txn,
+                            "job_callback_failed",
+                            &json!({"job_id": one.lane, "detail": why}),
+                        );
                     }
                 }
             }
@@ -126,7 +149,9 @@ pub(crate) fn next(one: &Taken, now: Micros) -> Option<Micros> {
 /// 1 s, 2 s, 4 s … 5 min, and up to half as much on top, so that those who failed together do not come back together.
 fn pause(failures: i64, jitter: f64) -> Duration {
     let doubled = limits::OUTBOX_PAUSE.saturating_mul(1 << failures.clamp(0, 16));
-    doubled.mul_f64(1.0 + jitter / 2.0).min(limits::OUTBOX_PAUSE_MOST)
+    doubled
+        .mul_f64(1.0 + jitter / 2.0)
+        .min(limits::OUTBOX_PAUSE_MOST)
 }
 
 #[cfg(test)]
@@ -136,10 +161,19 @@ mod tests {
     ///
     #[test]
     fn pauses_grow_from_a_second_to_five_minutes() {
-        for (failures, least, most) in [(0, 1, 2), (1, 2, 3), (5, 32, 48), (9, 300, 300), (1_000, 300, 300)] {
+        for (failures, least, most) in [
+            (0, 1, 2),
+            (1, 2, 3),
+            (5, 32, 48),
+            (9, 300, 300),
+            (1_000, 300, 300),
+        ] {
             for jitter in [0.0, 0.5, 0.999] {
                 let pause = pause(failures, jitter).as_secs_f64();
-                assert!((f64::from(least)..=f64::from(most)).contains(&pause), "{failures}: {pause}");
+                assert!(
+                    (f64::from(least)..=f64::from(most)).contains(&pause),
+                    "{failures}: {pause}"
+                );
             }
         }
     }
@@ -151,8 +185,11 @@ mod tests {
         let receiver = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/", receiver.local_addr().unwrap());
         let clock = crate::Clock::held(Micros(1_774_000_000_000_000));
-        let options =
-            crate::Options { clock: clock.clone(), allow_private_endpoints: true, ..crate::Options::at(dir.path()) };
+        let options = crate::Options {
+            clock: clock.clone(),
+            allow_private_endpoints: true,
+            ..crate::Options::at(dir.path())
+        };
         let hub = Hub::open(options).await.unwrap();
         let lease = limits::OUTBOX_LEASE;
         // Due only in an hour, so that the hub's own errands leave it alone.
@@ -161,21 +198,44 @@ mod tests {
         let put = hub.store().write(async move |txn| {
             outbox::put(
                 &txn.tx,
-                &Owed { purpose: "callback", lane: "job", url: &owed, body: "{}", sort: Sort::New },
+                &Owed {
+                    purpose: "callback",
+                    lane: "job",
+                    url: &owed,
+                    body: "{}",
+                    sort: Sort::New,
+                },
                 later,
             )
             .await?;
-            Ok(outbox::take(&txn.tx, later, lease, Sort::New, 1, &std::collections::HashSet::new()).await?)
+            Ok(outbox::take(
+                &txn.tx,
+                later,
+                lease,
+                Sort::New,
+                1,
+                &std::collections::HashSet::new(),
+            )
+            .await?)
         });
         let mut taken = put.await.unwrap();
         let mut mine = taken.pop().unwrap();
         mine.lease = clock.now().0;
         attempt(&hub, mine).await.unwrap();
-        assert!(futures_util::FutureExt::now_or_never(receiver.accept()).is_none(), "nobody knocked");
-        let left =
-            hub.store().read(async |tx| Ok(tx.one("select tries, leased from outbox", &[]).await?)).await.unwrap();
+        assert!(
+            futures_util::FutureExt::now_or_never(receiver.accept()).is_none(),
+            "nobody knocked"
+        );
+        let left = hub
+            .store()
+            .read(async |tx| Ok(tx.one("select tries, leased from outbox", &[]).await?))
+            .await
+            .unwrap();
         let left = left.expect("another's row is another's");
-        assert_eq!((left.int(0).unwrap(), left.int(1).unwrap()), (0, later.plus(lease).0));
+        assert_eq!(
+            (left.int(0).unwrap(), left.int(1).unwrap()),
+            (0, later.plus(lease).0)
+        );
     }
 
     ///
@@ -185,7 +245,13 @@ mod tests {
         for status in [200, 202, 204] {
             assert_eq!(answered(status), Came::Taken, "{status}");
         }
-        for (status, gone) in [(302, false), (400, false), (404, true), (410, true), (429, false)] {
+        for (status, gone) in [
+            (302, false),
+            (400, false),
+            (404, true),
+            (410, true),
+            (429, false),
+        ] {
             assert_eq!(answered(status), Came::Refused { gone }, "{status}");
         }
         assert!(matches!(answered(503), Came::Again(_)));

@@ -48,14 +48,33 @@ pub async fn peek(who: &Principal, hub: &Hub, since: Option<u64>, limit: usize) 
         .await?;
     let next = page.entries.last().map_or(start, |entry| entry.seq) as u64;
     let salt = hub.store().salt;
-    let events = page.entries.iter().map(|entry| read(&render::event(entry, salt))).collect::<Result<_>>()?;
-    Ok(Peeked { events, more: !page.whole, next })
+    let events = page
+        .entries
+        .iter()
+        .map(|entry| read(&render::event(entry, salt)))
+        .collect::<Result<_>>()?;
+    Ok(Peeked {
+        events,
+        more: !page.whole,
+        next,
+    })
 }
 
 /// From the bytes of the stream, so that both say the same.
 fn read(event: &[u8]) -> Result<Waiting> {
-    let mut read = sse::Reader::new(event.len()).read(event).map_err(Error::internal)?;
-    let event = read.pop().ok_or_else(|| Error::internal("an entry is no event"))?;
-    let id = event.id.and_then(|id| id.parse().ok()).ok_or_else(|| Error::internal("an event has no place"))?;
-    Ok(Waiting { id, event: event.name, data: RawValue::from_string(event.data).map_err(Error::internal)? })
+    let mut read = sse::Reader::new(event.len())
+        .read(event)
+        .map_err(Error::internal)?;
+    let event = read
+        .pop()
+        .ok_or_else(|| Error::internal("an entry is no event"))?;
+    let id = event
+        .id
+        .and_then(|id| id.parse().ok())
+        .ok_or_else(|| Error::internal("an event has no place"))?;
+    Ok(Waiting {
+        id,
+        event: event.name,
+        data: RawValue::from_string(event.data).map_err(Error::internal)?,
+    })
 }

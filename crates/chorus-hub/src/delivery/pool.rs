@@ -20,7 +20,9 @@ pub(crate) struct Pool {
 
 impl Pool {
     fn under_way(&self) -> MutexGuard<'_, HashMap<i64, bool>> {
-        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+        self.under_way
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Free places of a sort. Those that failed get half of them: were there ever so many that hang, the others go on.
@@ -66,14 +68,19 @@ async fn start(hub: &Hub, sort: Sort) -> Result<usize> {
         return Ok(0);
     }
     let looked = busy.len() + 1;
-    let due = hub.store().read(async move |tx| Ok(rows::due(tx, now, sort, looked).await?)).await?;
+    let due = hub
+        .store()
+        .read(async move |tx| Ok(rows::due(tx, now, sort, looked).await?))
+        .await?;
     if due.iter().all(|id| busy.contains(id)) {
         return Ok(0);
     }
     // Well past the deadline of one request.
     let lease = limits::OUTBOX_LEASE.max(hub.options().webhook_timeout.saturating_mul(2));
-    let taken =
-        hub.store().write(async move |txn| Ok(rows::take(&txn.tx, txn.now(), lease, sort, free, &busy).await?)).await?;
+    let taken = hub
+        .store()
+        .write(async move |txn| Ok(rows::take(&txn.tx, txn.now(), lease, sort, free, &busy).await?))
+        .await?;
     let count = taken.len();
     for one in taken {
         begin(hub, one);
@@ -83,7 +90,10 @@ async fn start(hub: &Hub, sort: Sort) -> Result<usize> {
 
 fn begin(hub: &Hub, one: Taken) {
     hub.pool().under_way().insert(one.id, one.tries > 0);
-    let place = Place { hub: hub.clone(), id: one.id };
+    let place = Place {
+        hub: hub.clone(),
+        id: one.id,
+    };
     tokio::spawn(async move {
         if let Err(error) = outbox::attempt(&place.hub, one).await {
             tracing::warn!(%error, cause = error.cause, "a post from the outbox will be tried again");

@@ -57,7 +57,10 @@ impl Ending {
     pub(crate) const fn is_gentle(self) -> bool {
         match self {
             Ending::Shutdown | Ending::Unavailable => true,
-            Ending::KeyRotated | Ending::Unregistered | Ending::Removed | Ending::ChannelDeleted => false,
+            Ending::KeyRotated
+            | Ending::Unregistered
+            | Ending::Removed
+            | Ending::ChannelDeleted => false,
         }
     }
 }
@@ -86,7 +89,8 @@ pub(crate) struct Queue(Mutex<State>);
 
 impl State {
     fn stalled(&self) -> bool {
-        self.blocked_since.is_some_and(|since| since.elapsed() >= limits::STREAM_STALLED)
+        self.blocked_since
+            .is_some_and(|since| since.elapsed() >= limits::STREAM_STALLED)
     }
 
     fn wake(&mut self) -> Option<Waker> {
@@ -111,8 +115,8 @@ impl Queue {
         if state.ending.is_some() || state.behind {
             return false;
         }
-        let full =
-            state.events.len() >= limits::STREAM_QUEUE_EVENTS || state.bytes + event.len() > limits::STREAM_QUEUE_BYTES;
+        let full = state.events.len() >= limits::STREAM_QUEUE_EVENTS
+            || state.bytes + event.len() > limits::STREAM_QUEUE_BYTES;
         if full || state.stalled() {
             state.behind = true;
         } else {
@@ -158,7 +162,11 @@ impl Queue {
     /// The socket takes nothing, or takes bytes again.
     pub(super) fn blocked(&self, blocked: bool) {
         let mut state = self.state();
-        state.blocked_since = if blocked { state.blocked_since.or_else(|| Some(Instant::now())) } else { None };
+        state.blocked_since = if blocked {
+            state.blocked_since.or_else(|| Some(Instant::now()))
+        } else {
+            None
+        };
     }
 
     /// Everything that is there, at once: one write for many events.
@@ -175,7 +183,11 @@ impl Queue {
             if state.behind {
                 return Poll::Ready(Taken::Behind);
             }
-            if !state.reader.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
+            if !state
+                .reader
+                .as_ref()
+                .is_some_and(|waker| waker.will_wake(context.waker()))
+            {
                 state.reader = Some(context.waker().clone());
             }
             Poll::Pending

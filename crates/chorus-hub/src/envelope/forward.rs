@@ -14,12 +14,21 @@ pub(super) fn body(envelope: &str, wrapped: Option<&str>) -> Bytes {
 }
 
 /// Posts and settles. The request that waits may go away; the outcome is written down all the same.
-pub(super) async fn forward(hub: &Hub, seq: i64, url: &str, envelope: &str, wrapped: Option<&str>) -> Result<Delivery> {
+pub(super) async fn forward(
+    hub: &Hub,
+    seq: i64,
+    url: &str,
+    envelope: &str,
+    wrapped: Option<&str>,
+) -> Result<Delivery> {
     let (hub, url, body) = (hub.clone(), url.to_owned(), body(envelope, wrapped));
     let task = tokio::spawn(async move {
         let delivery = match hub.outgoing().post(&url, &[], body).await {
             Ok(answer) => judge(&answer),
-            Err(error) => Delivery::Failed { error_code: error.code().as_str().into(), detail: error.to_string() },
+            Err(error) => Delivery::Failed {
+                error_code: error.code().as_str().into(),
+                detail: error.to_string(),
+            },
         };
         settle(&hub, seq, delivery).await
     });
@@ -32,7 +41,10 @@ pub(super) fn judge(answer: &Answer) -> Delivery {
         Some(receiver_response) => Delivery::Delivered { receiver_response },
         None => Delivery::Failed {
             error_code: Code::AgentUnreachable.as_str().into(),
-            detail: format!("the receiver's endpoint answered {} without a protocol reply", answer.status),
+            detail: format!(
+                "the receiver's endpoint answered {} without a protocol reply",
+                answer.status
+            ),
         },
     }
 }
@@ -49,15 +61,19 @@ pub(super) async fn settle(hub: &Hub, seq: i64, delivery: Delivery) -> Result<De
 }
 
 /// The outcome of the pending message at `seq`, with its activity.
-pub(crate) async fn record(txn: &mut Txn<'_>, salt: u32, seq: i64, delivery: &Delivery) -> Result<()> {
+pub(crate) async fn record(
+    txn: &mut Txn<'_>,
+    salt: u32,
+    seq: i64,
+    delivery: &Delivery,
+) -> Result<()> {
     let Some(message) = messages::get(&txn.tx, seq).await? else {
         return Ok(());
     };
     let names = |extra: Value| {
         let entry = &message.entry;
         let trace_id = log::trace_id(entry.seq, entry.at, salt);
-        let mut data =
-            json!({"trace_id": trace_id, "sender_id": &*entry.actor_name, "receiver_id": &*entry.subject_name});
+        let mut data = json!({"trace_id": trace_id, "sender_id": &*entry.actor_name, "receiver_id": &*entry.subject_name});
         if let (Some(data), Value::Object(extra)) = (data.as_object_mut(), extra) {
             data.extend(extra);
         }
@@ -73,7 +89,11 @@ pub(crate) async fn record(txn: &mut Txn<'_>, salt: u32, seq: i64, delivery: &De
         Delivery::Failed { error_code, detail } => {
             if messages::settle(txn, seq, Mark::Pending, Mark::Failed).await? {
                 messages::fail(&txn.tx, seq, error_code, detail).await?;
-                happened(txn, "message_failed", &names(json!({"error_code": error_code, "detail": detail})));
+                happened(
+                    txn,
+                    "message_failed",
+                    &names(json!({"error_code": error_code, "detail": detail})),
+                );
             }
         }
         Delivery::DeliveredSse | Delivery::Queued => {}

@@ -17,7 +17,12 @@ pub enum Since {
 }
 
 /// `GET /agent/messages`
-pub async fn history(who: &Principal, hub: &Hub, since: Option<Since>, limit: usize) -> Result<Vec<HistoryRow>> {
+pub async fn history(
+    who: &Principal,
+    hub: &Hub,
+    since: Option<Since>,
+    limit: usize,
+) -> Result<Vec<HistoryRow>> {
     let me = who.agent()?.id;
     let limit = limit.clamp(1, limits::HISTORY_PAGE);
     let indexed = hub.store().indexed();
@@ -33,7 +38,10 @@ pub async fn history(who: &Principal, hub: &Hub, since: Option<Since>, limit: us
         })
         .await?;
     let salt = hub.store().salt;
-    Ok(entries.into_iter().map(|entry| row(entry, salt)).collect::<std::result::Result<_, _>>()?)
+    Ok(entries
+        .into_iter()
+        .map(|entry| row(entry, salt))
+        .collect::<std::result::Result<_, _>>()?)
 }
 
 /// Messages that were sought, oldest first.
@@ -54,7 +62,12 @@ pub async fn sought(
 ) -> Result<Sought> {
     let me = who.agent()?.id;
     let peer = match peer {
-        Some(name) => Some(identity::find(hub, &Name::parse("peer", name)?).await?.ok_or(Code::AgentNotFound)?.id),
+        Some(name) => Some(
+            identity::find(hub, &Name::parse("peer", name)?)
+                .await?
+                .ok_or(Code::AgentNotFound)?
+                .id,
+        ),
         None => None,
     };
     let (limit, indexed) = (limit.clamp(1, limits::HISTORY_PAGE), hub.store().indexed());
@@ -70,8 +83,15 @@ pub async fn sought(
         })
         .await?;
     let salt = hub.store().salt;
-    let rows = page.entries.into_iter().map(|entry| row(entry, salt)).collect::<std::result::Result<_, _>>()?;
-    Ok(Sought { rows, more: !page.whole })
+    let rows = page
+        .entries
+        .into_iter()
+        .map(|entry| row(entry, salt))
+        .collect::<std::result::Result<_, _>>()?;
+    Ok(Sought {
+        rows,
+        more: !page.whole,
+    })
 }
 
 fn row(entry: Entry, salt: u32) -> std::result::Result<HistoryRow, DbError> {
@@ -80,7 +100,8 @@ fn row(entry: Entry, salt: u32) -> std::result::Result<HistoryRow, DbError> {
         trace_id: log::trace_id(entry.seq, entry.at, salt),
         sender_id: entry.actor_name.to_string(),
         receiver_id: entry.subject_name.to_string(),
-        envelope: RawValue::from_string(entry.body.to_string()).map_err(|e| DbError::Other(e.to_string()))?,
+        envelope: RawValue::from_string(entry.body.to_string())
+            .map_err(|e| DbError::Other(e.to_string()))?,
         delivered_via: via(entry.via),
         timestamp: entry.at,
     })

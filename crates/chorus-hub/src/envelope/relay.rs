@@ -39,9 +39,16 @@ pub async fn send_streaming(
         return Ok(Streamed::Whole(Outcome { trace_id, delivery }));
     }
     let Some(url) = receiver.endpoint.clone() else {
-        return Ok(Streamed::Whole(Outcome { trace_id, delivery: Delivery::Queued }));
+        return Ok(Streamed::Whole(Outcome {
+            trace_id,
+            delivery: Delivery::Queued,
+        }));
     };
-    let (hub, seq, body) = (hub.clone(), entry.seq, forward::body(&entry.body, request.wrapped.as_deref()));
+    let (hub, seq, body) = (
+        hub.clone(),
+        entry.seq,
+        forward::body(&entry.body, request.wrapped.as_deref()),
+    );
     let (to, relay) = mpsc::channel(UNREAD);
     let (first, opened) = tokio::sync::oneshot::channel();
     // On a task of its own, so that a sender who hangs up does not leave the message without an outcome.
@@ -52,19 +59,28 @@ pub async fn send_streaming(
                 return run(&hub, seq, trace_id, *events, to).await;
             }
             Ok(StreamedAnswer::Whole(answer)) => forward::judge(&answer),
-            Err(error) => Delivery::Failed { error_code: error.code().as_str().into(), detail: error.to_string() },
+            Err(error) => Delivery::Failed {
+                error_code: error.code().as_str().into(),
+                detail: error.to_string(),
+            },
         };
         let _ = first.send(Some(forward::settle(&hub, seq, delivery).await));
     });
     match opened.await.map_err(chorus_wire::Error::internal)? {
         None => Ok(Streamed::Relay(relay)),
-        Some(delivery) => Ok(Streamed::Whole(Outcome { trace_id, delivery: delivery? })),
+        Some(delivery) => Ok(Streamed::Whole(Outcome {
+            trace_id,
+            delivery: delivery?,
+        })),
     }
 }
 
 /// Relays until the final event, which decides the state: `done` is delivered, `error` or a broken stream is failed.
 async fn run(hub: &Hub, seq: i64, trace_id: Uuid, mut events: Events, to: mpsc::Sender<Bytes>) {
-    let failed = |code: Code, detail: String| Delivery::Failed { error_code: code.as_str().into(), detail };
+    let failed = |code: Code, detail: String| Delivery::Failed {
+        error_code: code.as_str().into(),
+        detail,
+    };
     let (delivery, said) = loop {
         match events.next().await {
             Some(Ok(event)) if event.name == "chunk" => {
@@ -97,19 +113,33 @@ async fn pass_on(to: &mpsc::Sender<Bytes>, event: Bytes) {
 fn ending(event: &sse::Event) -> Option<(Delivery, Option<Value>)> {
     match event.name.as_str() {
         "done" => {
-            let full = serde_json::from_str(&event.data).unwrap_or(Value::String(event.data.clone()));
-            Some((Delivery::Delivered { receiver_response: json!({"status": "ok"}) }, Some(full)))
+            let full =
+                serde_json::from_str(&event.data).unwrap_or(Value::String(event.data.clone()));
+            Some((
+                Delivery::Delivered {
+                    receiver_response: json!({"status": "ok"}),
+                },
+                Some(full),
+            ))
         }
         "error" => {
             let said: Value = serde_json::from_str(&event.data).unwrap_or_default();
             let text = |key: &str, most: usize| {
                 // Control characters have no business in an error, and one of the databases refuses some of them.
-                Some(said.get(key)?.as_str()?.chars().filter(|c| !c.is_control()).take(most).collect::<String>())
+                Some(
+                    said.get(key)?
+                        .as_str()?
+                        .chars()
+                        .filter(|c| !c.is_control())
+                        .take(most)
+                        .collect::<String>(),
+                )
             };
-            let error_code =
-                text("code", limits::LABEL_CHARS).unwrap_or_else(|| Code::AgentUnreachable.as_str().into());
+            let error_code = text("code", limits::LABEL_CHARS)
+                .unwrap_or_else(|| Code::AgentUnreachable.as_str().into());
             let detail = text("message", limits::DETAIL_CHARS);
-            let detail = detail.unwrap_or_else(|| "the receiver ended its stream with an error".into());
+            let detail =
+                detail.unwrap_or_else(|| "the receiver ended its stream with an error".into());
             Some((Delivery::Failed { error_code, detail }, Some(said)))
         }
         _ => None,
@@ -125,8 +155,10 @@ fn final_event(delivery: &Delivery, said: Option<Value>, trace_id: Uuid) -> Byte
     };
     let name = match delivery {
         Delivery::Failed { error_code, detail } => {
-            data.entry("code").or_insert_with(|| error_code.as_str().into());
-            data.entry("message").or_insert_with(|| detail.as_str().into());
+            data.entry("code")
+                .or_insert_with(|| error_code.as_str().into());
+            data.entry("message")
+                .or_insert_with(|| detail.as_str().into());
             "error"
         }
         Delivery::Delivered { .. } | Delivery::DeliveredSse | Delivery::Queued => "done",

@@ -7,9 +7,16 @@ use chorus_wire::Code;
 use chorus_wire::message::{ReceiverReply, Standing};
 
 /// `POST /agent/messages/{trace_id}/response`; the message as it stands after it.
-pub async fn respond(who: &Principal, hub: &Hub, trace_id: &str, reply: ReceiverReply) -> Result<Standing> {
+pub async fn respond(
+    who: &Principal,
+    hub: &Hub,
+    trace_id: &str,
+    reply: ReceiverReply,
+) -> Result<Standing> {
     let me = who.agent()?.clone();
-    let message = standing::find(hub, trace_id).await?.filter(|message| message.entry.subject == me.id);
+    let message = standing::find(hub, trace_id)
+        .await?
+        .filter(|message| message.entry.subject == me.id);
     let message = message.ok_or(Code::NotFound)?;
     let (seq, trace) = (message.entry.seq, hub.trace_id(&message.entry));
     let message = hub
@@ -18,8 +25,13 @@ pub async fn respond(who: &Principal, hub: &Hub, trace_id: &str, reply: Receiver
             let message = messages::get(&txn.tx, seq).await?.ok_or(Code::NotFound)?;
             if let Some((given, _)) = &message.response {
                 // The same again is no news; another one does not replace the first (R-38).
-                let same = serde_json::from_str::<ReceiverReply>(given).is_ok_and(|given| given == reply);
-                return if same { Ok(message) } else { Err(Code::ResponseConflict.into()) };
+                let same =
+                    serde_json::from_str::<ReceiverReply>(given).is_ok_and(|given| given == reply);
+                return if same {
+                    Ok(message)
+                } else {
+                    Err(Code::ResponseConflict.into())
+                };
             }
             let response = serde_json::to_string(&reply).map_err(chorus_wire::Error::internal)?;
             messages::respond(&txn.tx, seq, &response, txn.now()).await?;
@@ -32,11 +44,16 @@ pub async fn respond(who: &Principal, hub: &Hub, trace_id: &str, reply: Receiver
                 kind: Kind::Receipt,
                 actor: me.id,
                 actor_name: me.agent_id.clone(),
-                body: format!(r#"{{"trace_id":"{trace}","receiver_id":"{}","response":{response}}}"#, me.agent_id)
-                    .into(),
+                body: format!(
+                    r#"{{"trace_id":"{trace}","receiver_id":"{}","response":{response}}}"#,
+                    me.agent_id
+                )
+                .into(),
                 otherwise: None,
             });
-            messages::get(&txn.tx, seq).await?.ok_or_else(|| Code::NotFound.into())
+            messages::get(&txn.tx, seq)
+                .await?
+                .ok_or_else(|| Code::NotFound.into())
         })
         .await?;
     Ok(standing::of(hub, message))

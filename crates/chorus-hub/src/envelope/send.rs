@@ -22,7 +22,12 @@ pub struct Outcome {
 }
 
 /// `POST /messages`
-pub async fn send(who: &Principal, hub: &Hub, request: SendRequest, once: Option<Idempotency>) -> Result<Outcome> {
+pub async fn send(
+    who: &Principal,
+    hub: &Hub,
+    request: SendRequest,
+    once: Option<Idempotency>,
+) -> Result<Outcome> {
     match accept(who, hub, &request, once).await? {
         Accepted::Before(seq) => repeat(hub, seq).await,
         Accepted::Now(entry, receiver) => deliver(hub, *entry, &receiver, request.wrapped).await,
@@ -51,7 +56,9 @@ pub(super) async fn accept(
         // The first answer stands, even if its receiver is gone by now.
         return Ok(Accepted::Before(seq));
     }
-    let receiver = identity::find(hub, &request.receiver).await?.ok_or(Code::AgentNotFound)?;
+    let receiver = identity::find(hub, &request.receiver)
+        .await?
+        .ok_or(Code::AgentNotFound)?;
     let new = NewEntry {
         subject: receiver.id,
         subject_name: receiver.agent_id.clone(),
@@ -59,10 +66,17 @@ pub(super) async fn accept(
         actor: sender.id,
         actor_name: sender.agent_id.clone(),
         body: request.envelope.to_json().into(),
-        otherwise: Some(if receiver.endpoint.is_some() { Mark::Pending } else { Mark::Queued }),
+        otherwise: Some(if receiver.endpoint.is_some() {
+            Mark::Pending
+        } else {
+            Mark::Queued
+        }),
     };
     let Some(once) = once else {
-        return Ok(Accepted::Now(Box::new(hub.store().append(new).await?), receiver));
+        return Ok(Accepted::Now(
+            Box::new(hub.store().append(new).await?),
+            receiver,
+        ));
     };
     let (before, mut entries) = hub
         .store()
@@ -90,7 +104,9 @@ pub(super) async fn accept(
 async fn sender(who: &Principal, hub: &Hub, envelope: &Envelope) -> Result<Arc<Agent>> {
     match who {
         Principal::Anyone => Err(Code::Unauthorized.into()),
-        Principal::Agent(agent) if *agent.agent_id == *envelope.sender_id().as_str() => Ok(agent.clone()),
+        Principal::Agent(agent) if *agent.agent_id == *envelope.sender_id().as_str() => {
+            Ok(agent.clone())
+        }
         Principal::Agent(_) => Err(Code::SenderMismatch.into()),
         Principal::Operator(_) => {
             let found = identity::find(hub, &Name::Address(envelope.sender_id().clone())).await?;
@@ -102,7 +118,11 @@ async fn sender(who: &Principal, hub: &Hub, envelope: &Envelope) -> Result<Arc<A
 /// The place of the message that this key was used for.
 async fn seen(hub: &Hub, caller: &str, once: &Idempotency) -> Result<Option<i64>> {
     let (caller, once, now) = (caller.to_owned(), once.clone(), hub.clock().now());
-    match hub.store().read(async move |tx| Ok(idempotency::look(tx, &caller, &once, now).await?)).await? {
+    match hub
+        .store()
+        .read(async move |tx| Ok(idempotency::look(tx, &caller, &once, now).await?))
+        .await?
+    {
         Seen::New => Ok(None),
         Seen::Same(seq) => Ok(Some(seq)),
         Seen::Other => Err(Code::IdempotencyConflict.into()),
@@ -110,12 +130,19 @@ async fn seen(hub: &Hub, caller: &str, once: &Idempotency) -> Result<Option<i64>
 }
 
 /// From a stored message to its outcome.
-async fn deliver(hub: &Hub, entry: Entry, receiver: &Agent, wrapped: Option<String>) -> Result<Outcome> {
+async fn deliver(
+    hub: &Hub,
+    entry: Entry,
+    receiver: &Agent,
+    wrapped: Option<String>,
+) -> Result<Outcome> {
     let trace_id = hub.trace_id(&entry);
     let delivery = match settled_live(hub, &entry).await? {
         Some(delivery) => delivery,
         None => match &receiver.endpoint {
-            Some(url) => forward::forward(hub, entry.seq, url, &entry.body, wrapped.as_deref()).await?,
+            Some(url) => {
+                forward::forward(hub, entry.seq, url, &entry.body, wrapped.as_deref()).await?
+            }
             None => Delivery::Queued,
         },
     };
@@ -146,7 +173,9 @@ pub(super) async fn settled_live(hub: &Hub, entry: &Entry) -> Result<Option<Deli
 }
 
 async fn mark(hub: &Hub, seq: i64, from: Mark, to: Mark) -> Result<()> {
-    hub.store().write(async move |txn| Ok(messages::settle(txn, seq, from, to).await.map(drop)?)).await
+    hub.store()
+        .write(async move |txn| Ok(messages::settle(txn, seq, from, to).await.map(drop)?))
+        .await
 }
 
 /// How often a repeated request looks whether the first one has its outcome: soon at first, then less and less.
@@ -156,16 +185,30 @@ const LATER_LOOKS: Duration = Duration::from_secs(1);
 /// The first answer again, also while the first request is still waiting for its webhook (failure 13).
 pub(super) async fn repeat(hub: &Hub, seq: i64) -> Result<Outcome> {
     // No outcome takes longer than its webhook, whole or streamed.
-    let until = Instant::now() + hub.options().webhook_timeout.max(limits::WEBHOOK_STREAM_DEADLINE);
+    let until = Instant::now()
+        + hub
+            .options()
+            .webhook_timeout
+            .max(limits::WEBHOOK_STREAM_DEADLINE);
     let mut pause = FIRST_LOOK;
     while Instant::now() < until {
-        let message = hub.store().read(async move |tx| Ok(messages::get(tx, seq).await?)).await?;
-        let message = message.ok_or_else(|| Error::internal("an idempotency key speaks of a message that is gone"))?;
+        let message = hub
+            .store()
+            .read(async move |tx| Ok(messages::get(tx, seq).await?))
+            .await?;
+        let message = message.ok_or_else(|| {
+            Error::internal("an idempotency key speaks of a message that is gone")
+        })?;
         if let Some(delivery) = standing::first_outcome(&message) {
-            return Ok(Outcome { trace_id: hub.trace_id(&message.entry), delivery });
+            return Ok(Outcome {
+                trace_id: hub.trace_id(&message.entry),
+                delivery,
+            });
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LATER_LOOKS);
     }
-    Err(Error::unavailable("the first request with this key has no outcome yet"))
+    Err(Error::unavailable(
+        "the first request with this key has no outcome yet",
+    ))
 }

@@ -15,7 +15,10 @@ type Answer<T> = std::result::Result<T, FrameError>;
 const LISTED: usize = 2 * limits::ACCORDS;
 
 fn unknown(id: &str) -> Error {
-    Error::new(Code::NotFound, format!("this organisation has no accord {id}"))
+    Error::new(
+        Code::NotFound,
+        format!("this organisation has no accord {id}"),
+    )
 }
 
 /// `POST /orgs/{grantor}/accords`: an owner of the granting side proposes.
@@ -23,7 +26,10 @@ pub async fn propose(who: &Principal, hub: &Hub, grantor: &str, new: NewAccord) 
     let asking = who.agent()?.id;
     let grantor = org_named(grantor)?;
     if grantor == new.grantee {
-        return Err(FrameError::invalid("grantee", "another organisation than the one that grants"));
+        return Err(FrameError::invalid(
+            "grantee",
+            "another organisation than the one that grants",
+        ));
     }
     change(hub, async move |txn| {
         let now = txn.now();
@@ -31,7 +37,10 @@ pub async fn propose(who: &Principal, hub: &Hub, grantor: &str, new: NewAccord) 
         let grantee = org_of(&txn.tx, &new.grantee).await?;
         table::trim(&txn.tx, grantor.id, now).await?;
         if table::count(&txn.tx, grantor.id).await? >= limits::ACCORDS {
-            let message = format!("an organisation grants at most {} accords; revoke one first", limits::ACCORDS);
+            let message = format!(
+                "an organisation grants at most {} accords; revoke one first",
+                limits::ACCORDS
+            );
             return Err(Error::new(Code::Conflict, message));
         }
         let accord = Accord {
@@ -59,9 +68,14 @@ pub async fn accept(who: &Principal, hub: &Hub, grantee: &str, id: &str) -> Answ
     change(hub, async move |txn| {
         let now = txn.now();
         let org = owned_by(&txn.tx, &grantee, asking).await?;
-        let mut accord = table::of(&txn.tx, org.id, &id, now).await?.ok_or_else(|| unknown(&id))?;
+        let mut accord = table::of(&txn.tx, org.id, &id, now)
+            .await?
+            .ok_or_else(|| unknown(&id))?;
         if accord.grantee != org.handle {
-            return Err(Error::new(Code::Forbidden, "an accord is accepted by the organisation it was offered to"));
+            return Err(Error::new(
+                Code::Forbidden,
+                "an accord is accepted by the organisation it was offered to",
+            ));
         }
         match accord.status {
             AccordStatus::Accepted => {}
@@ -85,10 +99,18 @@ pub async fn revoke(who: &Principal, hub: &Hub, org: &str, id: &str) -> Answer<A
     let (org, id) = (org_named(org)?, id.to_owned());
     change(hub, async move |txn| {
         let org = owned_by(&txn.tx, &org, asking).await?;
-        let accord = table::of(&txn.tx, org.id, &id, txn.now()).await?.ok_or_else(|| unknown(&id))?;
+        let accord = table::of(&txn.tx, org.id, &id, txn.now())
+            .await?
+            .ok_or_else(|| unknown(&id))?;
         table::delete(&txn.tx, &id).await?;
         let touched = vec![Touched::Org(accord.grantor.clone())];
-        Ok((Accord { status: AccordStatus::Revoked, ..accord }, touched))
+        Ok((
+            Accord {
+                status: AccordStatus::Revoked,
+                ..accord
+            },
+            touched,
+        ))
     })
     .await
 }

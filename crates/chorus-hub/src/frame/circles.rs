@@ -52,7 +52,10 @@ impl Weighter<Handle, Arc<Circle>> for Sizes {
 impl Default for Circles {
     fn default() -> Self {
         let orgs = Cache::with_weighter(ORGS_EXPECTED, MEMBERS_REMEMBERED, Sizes);
-        Self { grants: Cache::new(GRANTS_REMEMBERED), orgs }
+        Self {
+            grants: Cache::new(GRANTS_REMEMBERED),
+            orgs,
+        }
     }
 }
 
@@ -68,7 +71,9 @@ impl Circles {
     pub fn forget(&self, touched: impl IntoIterator<Item = Touched>) {
         for touched in touched {
             match touched {
-                Touched::Grant { grantor, grantee } => drop(self.grants.remove(&(grantor, grantee))),
+                Touched::Grant { grantor, grantee } => {
+                    drop(self.grants.remove(&(grantor, grantee)))
+                }
                 Touched::Org(handle) => drop(self.orgs.remove(&handle)),
             }
         }
@@ -89,11 +94,18 @@ impl Circles {
     /// Whether the grantor lets the grantee address it.
     pub async fn grant(&self, hub: &Hub, grantor: i64, grantee: i64) -> Result<bool> {
         self.look_again(hub);
-        let place = match self.grants.get_value_or_guard_async(&(grantor, grantee)).await {
+        let place = match self
+            .grants
+            .get_value_or_guard_async(&(grantor, grantee))
+            .await
+        {
             Ok(granted) => return Ok(granted),
             Err(place) => place,
         };
-        let granted = hub.store().read(async move |tx| Ok(grants::is(tx, grantor, grantee).await?)).await?;
+        let granted = hub
+            .store()
+            .read(async move |tx| Ok(grants::is(tx, grantor, grantee).await?))
+            .await?;
         let _ = place.insert(granted);
         Ok(granted)
     }
@@ -118,7 +130,10 @@ impl Circles {
                 reaches: accord.reaches,
                 expires_at: accord.expires_at,
             });
-            Ok(Some(Circle { members, granted: granted.collect() }))
+            Ok(Some(Circle {
+                members,
+                granted: granted.collect(),
+            }))
         };
         let circle = hub.store().read(read).await?.map(Arc::new);
         if let Some(circle) = &circle {
@@ -130,12 +145,21 @@ impl Circles {
 
 impl Circle {
     pub fn recognises(&self, agent: i64) -> bool {
-        self.members.binary_search_by_key(&agent, |member| member.id).is_ok()
+        self.members
+            .binary_search_by_key(&agent, |member| member.id)
+            .is_ok()
     }
 
     pub fn targets(&self, among: impl Fn(&orgs::Member) -> bool) -> Vec<Target> {
-        let target = |member: &orgs::Member| Target { id: member.id, handle: member.handle.clone() };
-        self.members.iter().filter(|member| among(member)).map(target).collect()
+        let target = |member: &orgs::Member| Target {
+            id: member.id,
+            handle: member.handle.clone(),
+        };
+        self.members
+            .iter()
+            .filter(|member| among(member))
+            .map(target)
+            .collect()
     }
 }
 
@@ -193,11 +217,20 @@ mod tests {
     use futures_util::FutureExt;
 
     async fn agent(hub: &Hub, name: &str) -> Principal {
-        let body =
-            format!(r#"{{"agent_id":"{name}@chorus","agent_card":{{"card_version":"0.3","user_culture":"en"}}}}"#);
+        let body = format!(
+            r#"{{"agent_id":"{name}@chorus","agent_card":{{"card_version":"0.3","user_culture":"en"}}}}"#
+        );
         let request = Registration::parse(body.as_bytes()).unwrap();
         let (_, registered) = register(&Principal::Anyone, hub, request).await.unwrap();
-        authenticate(hub, registered.api_key.as_ref().map(chorus_wire::secret::Secret::expose)).await.unwrap()
+        authenticate(
+            hub,
+            registered
+                .api_key
+                .as_ref()
+                .map(chorus_wire::secret::Secret::expose),
+        )
+        .await
+        .unwrap()
     }
 
     /// R-46
@@ -211,9 +244,15 @@ mod tests {
         let scope = Scope::parse("~alice").unwrap();
         let bob = bob.agent().unwrap();
         assert!(!resolve(&hub, bob, &scope).await.unwrap().own);
-        assert!(grants::withdraw(&alice, &hub, "~alice", "~bob").now_or_never().is_none());
+        assert!(
+            grants::withdraw(&alice, &hub, "~alice", "~bob")
+                .now_or_never()
+                .is_none()
+        );
         // Writes are done in their order: after the next one, the one that nobody waits for is over too.
-        grants::grant(&alice, &hub, "~alice", "~carol").await.unwrap();
+        grants::grant(&alice, &hub, "~alice", "~carol")
+            .await
+            .unwrap();
         let refused = resolve(&hub, bob, &scope).await.unwrap_err();
         assert_eq!(refused.code, FrameCode::ScopeUnauthorised);
         hub.close().await;

@@ -34,7 +34,8 @@ struct State {
 /// A principal's own epoch: the same at every hub, and another than everybody else's, so that an id of another handle is known
 /// for what it is (FRM-70).
 pub(super) fn own(epoch: u64, principal: i64) -> u64 {
-    let mixed = (epoch ^ (principal as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    let mixed = (epoch ^ (principal as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+        .wrapping_mul(0xff51_afd7_ed55_8ccd);
     ((mixed ^ (mixed >> 31)) >> 16).max(1)
 }
 
@@ -45,8 +46,15 @@ impl Joint {
 
     /// The shared memory begins here, or begins anew.
     pub fn begin(&self, epoch: u64, floor: u64) {
-        *self.state() = State { epoch: Some(epoch), floor, last: HashMap::new() };
-        self.taken.send_replace(At { epoch, place: floor });
+        *self.state() = State {
+            epoch: Some(epoch),
+            floor,
+            last: HashMap::new(),
+        };
+        self.taken.send_replace(At {
+            epoch,
+            place: floor,
+        });
     }
 
     /// Everything up to this place is in the rings.
@@ -62,7 +70,15 @@ impl Joint {
     pub fn fresh(&self, principal: i64) -> Option<(u64, u64)> {
         let state = self.state();
         let epoch = own(state.epoch?, principal);
-        Some((epoch, state.last.get(&principal).copied().unwrap_or_default().max(state.floor)))
+        Some((
+            epoch,
+            state
+                .last
+                .get(&principal)
+                .copied()
+                .unwrap_or_default()
+                .max(state.floor),
+        ))
     }
 
     /// A room goes, and this was its newest frame.
@@ -73,7 +89,13 @@ impl Joint {
         }
         // Law 6: beyond it, whoever comes back to one of them is told of a gap that may not be one.
         if state.last.len() >= limits::ENDS_REMEMBERED {
-            state.floor = state.last.drain().map(|(_, end)| end).max().unwrap_or_default().max(state.floor);
+            state.floor = state
+                .last
+                .drain()
+                .map(|(_, end)| end)
+                .max()
+                .unwrap_or_default()
+                .max(state.floor);
         }
         if newest > state.floor {
             state.last.insert(principal, newest);
@@ -82,11 +104,19 @@ impl Joint {
 
     /// What is said of it when the frames up to here are taken, or the memory is another one; asked again with each frame of
     /// that one. Nothing when it does not come to it in time.
-    pub async fn when<T>(&self, here: At, within: Duration, mut said: impl FnMut(At) -> Option<T>) -> Option<T> {
+    pub async fn when<T>(
+        &self,
+        here: At,
+        within: Duration,
+        mut said: impl FnMut(At) -> Option<T>,
+    ) -> Option<T> {
         let mut taken = self.taken.subscribe();
         let saying = async {
             loop {
-                let at = *taken.wait_for(|at| at.epoch != here.epoch || at.place >= here.place).await.ok()?;
+                let at = *taken
+                    .wait_for(|at| at.epoch != here.epoch || at.place >= here.place)
+                    .await
+                    .ok()?;
                 if let Some(said) = said(at) {
                     return Some(said);
                 }
@@ -100,7 +130,15 @@ impl Joint {
     pub async fn reach_cursor(&self, principal: i64, cursor: Cursor) {
         let at = self.taken();
         if own(at.epoch, principal) == cursor.epoch {
-            self.when(At { place: cursor.seq, ..at }, limits::BUS_WAIT, |_| Some(())).await;
+            self.when(
+                At {
+                    place: cursor.seq,
+                    ..at
+                },
+                limits::BUS_WAIT,
+                |_| Some(()),
+            )
+            .await;
         }
     }
 }
@@ -124,12 +162,19 @@ mod tests {
     #[test]
     fn a_new_room_begins_where_the_last_one_of_its_principal_ended() {
         let joint = Joint::default();
-        assert_eq!(joint.fresh(7), None, "a hub that is alone has rings of its own");
+        assert_eq!(
+            joint.fresh(7),
+            None,
+            "a hub that is alone has rings of its own"
+        );
         joint.begin(5, 100);
         joint.swept(7, 140);
         joint.swept(8, 90);
         let floor = |principal| joint.fresh(principal).map(|(_, floor)| floor);
-        assert_eq!([floor(7), floor(8), floor(9)], [Some(140), Some(100), Some(100)]);
+        assert_eq!(
+            [floor(7), floor(8), floor(9)],
+            [Some(140), Some(100), Some(100)]
+        );
     }
 
     /// D-93
@@ -137,18 +182,26 @@ mod tests {
     async fn a_place_is_reached_in_its_own_life_of_the_memory_only() {
         let (joint, soon) = (Joint::default(), Duration::from_secs(1));
         joint.begin(5, 100);
-        let here = At { epoch: 5, place: 120 };
+        let here = At {
+            epoch: 5,
+            place: 120,
+        };
         assert_eq!(joint.when(here, soon, Some).await, None, "it does not come");
         joint.took(120);
         assert_eq!(joint.when(here, soon, Some).await, Some(here));
         joint.begin(6, 0);
         let at = |at: At| (at.epoch == 5).then_some(at);
-        assert_eq!(joint.when(here, soon, at).await, None, "another memory's places say nothing of it");
+        assert_eq!(
+            joint.when(here, soon, at).await,
+            None,
+            "another memory's places say nothing of it"
+        );
     }
 
     /// Law 6: a gap may be told where there is none, and never the other way round.
     #[test]
-    fn the_ends_of_as_many_handles_as_are_remembered_are_known_and_those_of_others_are_behind_them() {
+    fn the_ends_of_as_many_handles_as_are_remembered_are_known_and_those_of_others_are_behind_them()
+    {
         let joint = Joint::default();
         joint.begin(5, 0);
         let most = limits::ENDS_REMEMBERED as i64;

@@ -26,9 +26,13 @@ pub(super) enum Only {
 impl Only {
     pub fn of(scope: &Scope) -> Self {
         match scope {
-            Scope::Handle(_) | Scope::OrgMembers(_) | Scope::OrgRole(..) | Scope::Accord(..) => Self::All,
+            Scope::Handle(_) | Scope::OrgMembers(_) | Scope::OrgRole(..) | Scope::Accord(..) => {
+                Self::All
+            }
             Scope::Prefix(_, prefix) => Self::Prefix(prefix.clone()),
-            Scope::Session(_, instrument, session) => Self::One(instrument.clone(), session.clone()),
+            Scope::Session(_, instrument, session) => {
+                Self::One(instrument.clone(), session.clone())
+            }
         }
     }
 
@@ -36,7 +40,9 @@ impl Only {
         match self {
             Self::All => true,
             Self::Prefix(prefix) => session.instrument.as_str().starts_with(prefix.as_str()),
-            Self::One(instrument, id) => session.instrument == *instrument && session.session == *id,
+            Self::One(instrument, id) => {
+                session.instrument == *instrument && session.session == *id
+            }
         }
     }
 }
@@ -54,7 +60,10 @@ impl Except {
     fn is(&self, session: &Session) -> bool {
         session.principal == self.principal
             && session.session == self.session
-            && self.instrument.as_ref().is_none_or(|instrument| *instrument == session.instrument)
+            && self
+                .instrument
+                .as_ref()
+                .is_none_or(|instrument| *instrument == session.instrument)
     }
 }
 
@@ -62,7 +71,15 @@ impl Label {
     /// Whether the session is to have it: the scope names it, it is not the sender's own, and its filter lets it through.
     pub fn admits(&self, session: &Session) -> bool {
         self.only.names(session)
-            && !self.except.as_ref().is_some_and(|except| except.is(session))
-            && session.filter.matches(self.kind, &self.sender, self.tool.as_ref().map(Ident::as_str), self.org.as_ref())
+            && !self
+                .except
+                .as_ref()
+                .is_some_and(|except| except.is(session))
+            && session.filter.matches(
+                self.kind,
+                &self.sender,
+                self.tool.as_ref().map(Ident::as_str),
+                self.org.as_ref(),
+            )
     }
 }

@@ -49,14 +49,24 @@ impl Frames {
 
     /// These organisations have changed, or are no more; to be called after the commit.
     pub fn forget_orgs(&self, orgs: impl IntoIterator<Item = Handle>) {
-        self.circles.forget(orgs.into_iter().map(circles::Touched::Org));
+        self.circles
+            .forget(orgs.into_iter().map(circles::Touched::Org));
     }
 
     /// Forgets what a notice of another hub's write speaks of.
     pub fn heed(&self, notice: &Notice) {
-        self.forget_orgs(notice.orgs.iter().filter_map(|handle| Handle::parse(handle)));
-        let grants = notice.grants.iter().map(|(grantor, grantee)| (*grantor, *grantee));
-        self.circles.forget(grants.map(|(grantor, grantee)| circles::Touched::Grant { grantor, grantee }));
+        self.forget_orgs(
+            notice
+                .orgs
+                .iter()
+                .filter_map(|handle| Handle::parse(handle)),
+        );
+        let grants = notice
+            .grants
+            .iter()
+            .map(|(grantor, grantee)| (*grantor, *grantee));
+        self.circles
+            .forget(grants.map(|(grantor, grantee)| circles::Touched::Grant { grantor, grantee }));
     }
 
     /// The memory that all hubs share begins at this place, or was lost and begins anew.

@@ -38,7 +38,10 @@ impl Opening {
         let filter = Filter::parse(self.filter.as_deref().unwrap_or_default())?;
         let instrument = ident("instrument", self.instrument.as_deref())?;
         let session = ident("session", self.session.as_deref())?;
-        Ok((filter, [instrument, session, ident("tool", self.tool.as_deref())?]))
+        Ok((
+            filter,
+            [instrument, session, ident("tool", self.tool.as_deref())?],
+        ))
     }
 }
 
@@ -55,23 +58,46 @@ pub async fn open(who: &Principal, hub: &Hub, opening: Opening) -> Result<Feed, 
     let agent = who.agent()?;
     let handle = own_handle(agent, &opening.handle)?;
     let session = session_of(hub, agent, &opening)?;
-    let connected =
-        Connected { handle: &handle, instrument: &session.instrument, session: &session.session, retention: RETENTION };
+    let connected = Connected {
+        handle: &handle,
+        instrument: &session.instrument,
+        session: &session.session,
+        retention: RETENTION,
+    };
     let connected = serde_json::to_string(&connected).map_err(Error::internal)?;
-    let stopping = || if hub.bus().draining() { Err(Error::unavailable("the hub is stopping")) } else { Ok(()) };
+    let stopping = || {
+        if hub.bus().draining() {
+            Err(Error::unavailable("the hub is stopping"))
+        } else {
+            Ok(())
+        }
+    };
     stopping()?;
     let since = resume(opening.since.as_deref());
     if let (Resume::After(cursor), Some(_)) = (since, hub.mesh()) {
-        hub.frames().rooms.joint.reach_cursor(agent.id, cursor).await;
+        hub.frames()
+            .rooms
+            .joint
+            .reach_cursor(agent.id, cursor)
+            .await;
     }
     // One handle has as many streams as it may have, wherever they are.
-    let elsewhere = hub.mesh().map_or(0, |mesh| mesh.sessions_elsewhere(agent.id));
+    let elsewhere = hub
+        .mesh()
+        .map_or(0, |mesh| mesh.sessions_elsewhere(agent.id));
     if hub.frames().sessions_of(agent.id) + elsewhere >= limits::STREAMS_PER_HANDLE {
         return Err(FrameCode::TooManyStreams.into());
     }
-    let joined = hub.frames().rooms.join(session, since, hub.clock().steady());
+    let joined = hub
+        .frames()
+        .rooms
+        .join(session, since, hub.clock().steady());
     metrics::gauge!("chorus_frame_streams").increment(u32::from(joined.is_some()));
-    let subscription = Subscription::new(hub.clone(), joined.ok_or(FrameCode::TooManyStreams)?, &connected);
+    let subscription = Subscription::new(
+        hub.clone(),
+        joined.ok_or(FrameCode::TooManyStreams)?,
+        &connected,
+    );
     // The hub may have begun to stop, or the key may have been taken away, between the question and the joining: from here
     // on both find this stream.
     stopping()?;
@@ -90,7 +116,10 @@ fn own_handle(agent: &Agent, text: &str) -> Result<Handle, FrameError> {
     let handle = parse_handle(text)?;
     match agent.handle.as_deref() == Some(handle.as_str()) {
         true => Ok(handle),
-        false => Err(FrameError::new(FrameCode::Forbidden, "a handle's stream is open to that handle's key only")),
+        false => Err(FrameError::new(
+            FrameCode::Forbidden,
+            "a handle's stream is open to that handle's key only",
+        )),
     }
 }
 
@@ -103,10 +132,19 @@ async fn still_there(hub: &Hub, agent: &Agent, handle: &Handle) -> Result<(), Fr
 
 fn session_of(hub: &Hub, agent: &Agent, opening: &Opening) -> Result<Session, FrameError> {
     let (filter, [instrument, session, tool]) = opening.parts()?;
-    let instrument = instrument.or_else(|| Ident::parse("unknown")).ok_or(FrameCode::Internal)?;
-    let session = session.or_else(|| Ident::parse(&clock::new_id().to_string())).ok_or(FrameCode::Internal)?;
+    let instrument = instrument
+        .or_else(|| Ident::parse("unknown"))
+        .ok_or(FrameCode::Internal)?;
+    let session = session
+        .or_else(|| Ident::parse(&clock::new_id().to_string()))
+        .ok_or(FrameCode::Internal)?;
     let tool = tool.unwrap_or_else(|| tool_of(&instrument));
-    Ok(Session::new(agent.id, [instrument, session, tool], filter, hub.clock().now()))
+    Ok(Session::new(
+        agent.id,
+        [instrument, session, tool],
+        filter,
+        hub.clock().now(),
+    ))
 }
 
 fn ident(field: &str, text: Option<&str>) -> Result<Option<Ident>, FrameError> {

@@ -17,8 +17,11 @@ pub struct Retention {
     pub bytes: usize,
 }
 
-pub const RETENTION: Retention =
-    Retention { seconds: limits::RING_KEPT.as_secs(), frames: limits::RING_FRAMES, bytes: limits::RING_BYTES };
+pub const RETENTION: Retention = Retention {
+    seconds: limits::RING_KEPT.as_secs(),
+    frames: limits::RING_FRAMES,
+    bytes: limits::RING_BYTES,
+};
 
 /// What an entry costs beside its event: itself, its share of the label, the allocator's part. Without it a ring of tiny
 /// frames would hold several times its bound.
@@ -50,7 +53,13 @@ impl Ring {
     /// `epoch` is another one for every ring there ever is, so that an id of another life is known for what it is. Rings that
     /// several hubs fill alike share one, and begin where the hubs' memory does.
     pub fn new(epoch: u64, floor: u64, bounds: Retention) -> Self {
-        Self { epoch, floor, entries: VecDeque::new(), bytes: 0, bounds }
+        Self {
+            epoch,
+            floor,
+            entries: VecDeque::new(),
+            bytes: 0,
+            bounds,
+        }
     }
 
     /// Begins anew, with nothing of what was there.
@@ -76,7 +85,10 @@ impl Ring {
     }
 
     pub fn cursor(&self, seq: u64) -> Cursor {
-        Cursor { epoch: self.epoch, seq }
+        Cursor {
+            epoch: self.epoch,
+            seq,
+        }
     }
 
     /// Renders the event, once for everybody, and keeps it at the next place, or at the one that all hubs know it by. Whatever
@@ -84,7 +96,12 @@ impl Ring {
     pub fn push(&mut self, place: Option<u64>, text: &str, label: Arc<Label>, now: Duration) {
         let seq = place.unwrap_or(self.newest() + 1).max(self.newest() + 1);
         let event = sse::event(label.kind.as_str(), Some(self.cursor(seq)), text);
-        let entry = Entry { event, label, seq, at: now };
+        let entry = Entry {
+            event,
+            label,
+            seq,
+            at: now,
+        };
         self.bytes += entry.bytes();
         self.entries.push_back(entry);
         while self.entries.len() > self.bounds.frames || self.bytes > self.bounds.bytes {
@@ -94,7 +111,12 @@ impl Ring {
 
     /// Lets go of what is past its time, but of nothing after `heard`: a live session that is about to take it still does.
     pub fn expire(&mut self, now: Duration, heard: u64) {
-        while self.floor < heard && self.entries.front().is_some_and(|entry| self.is_over(entry, now)) {
+        while self.floor < heard
+            && self
+                .entries
+                .front()
+                .is_some_and(|entry| self.is_over(entry, now))
+        {
             self.drop_oldest();
         }
     }
@@ -105,13 +127,18 @@ impl Ring {
 
     /// The floor for those who come now: what is past its time is gone for them, here or not.
     pub fn floor_at(&self, now: Duration) -> u64 {
-        let over = self.entries.iter().take_while(|entry| self.is_over(entry, now));
+        let over = self
+            .entries
+            .iter()
+            .take_while(|entry| self.is_over(entry, now));
         over.last().map_or(self.floor, |entry| entry.seq)
     }
 
     /// False when there is none.
     pub fn drop_oldest(&mut self) -> bool {
-        let Some(entry) = self.entries.pop_front() else { return false };
+        let Some(entry) = self.entries.pop_front() else {
+            return false;
+        };
         self.bytes -= entry.bytes();
         self.floor = entry.seq;
         // A burst is over: its room is given back.
@@ -129,7 +156,8 @@ impl Ring {
     /// up to `known` is missing here.
     pub fn resume(&self, since: Cursor, known: u64, now: Duration) -> Option<u64> {
         let there = self.floor_at(now)..=self.newest().max(known);
-        (since.epoch == self.epoch && there.contains(&since.seq)).then_some(since.seq.min(self.newest()))
+        (since.epoch == self.epoch && there.contains(&since.seq))
+            .then_some(since.seq.min(self.newest()))
     }
 
     /// What is kept after a place, each with its own.

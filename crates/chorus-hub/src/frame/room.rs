@@ -29,7 +29,10 @@ pub(super) struct Held {
 
 impl Default for Held {
     fn default() -> Self {
-        Self { bytes: AtomicUsize::new(0), most: limits::RINGS_BYTES }
+        Self {
+            bytes: AtomicUsize::new(0),
+            most: limits::RINGS_BYTES,
+        }
     }
 }
 
@@ -71,7 +74,15 @@ pub(super) enum Taken {
 impl Room {
     pub fn new(epoch: u64, floor: u64, now: Duration, held: Arc<Held>) -> Self {
         let ring = Ring::new(epoch, floor, RETENTION);
-        Self { state: RwLock::new(State { ring, sessions: Vec::new(), empty_since: now, closed: false }), held }
+        Self {
+            state: RwLock::new(State {
+                ring,
+                sessions: Vec::new(),
+                empty_since: now,
+                closed: false,
+            }),
+            held,
+        }
     }
 
     fn read(&self) -> RwLockReadGuard<'_, State> {
@@ -87,7 +98,9 @@ impl Room {
         let before = state.ring.bytes();
         let done = change(&mut state.ring);
         let after = state.ring.bytes();
-        self.held.bytes.fetch_add(after.wrapping_sub(before), Ordering::Relaxed);
+        self.held
+            .bytes
+            .fetch_add(after.wrapping_sub(before), Ordering::Relaxed);
         done
     }
 
@@ -125,7 +138,11 @@ impl Room {
         let mut state = self.write();
         let place = session.place();
         // Only this one: an old connection that closes late takes no other down with it (failure 10).
-        if !state.sessions.get(place).is_some_and(|other| Arc::ptr_eq(other, session)) {
+        if !state
+            .sessions
+            .get(place)
+            .is_some_and(|other| Arc::ptr_eq(other, session))
+        {
             return;
         }
         state.sessions.swap_remove(place);
@@ -139,14 +156,22 @@ impl Room {
     }
 
     /// Emits a frame; the number of sessions that it is for (FRM-66), or nothing when the room is closed.
-    pub fn publish(&self, place: Option<u64>, text: &str, label: &Arc<Label>, now: Duration) -> Option<u64> {
+    pub fn publish(
+        &self,
+        place: Option<u64>,
+        text: &str,
+        label: &Arc<Label>,
+        now: Duration,
+    ) -> Option<u64> {
         let mut sleepers: Vec<Waker> = Vec::new();
         let mut state = self.write();
         if state.closed {
             return None;
         }
         let before = state.ring.newest();
-        self.account(&mut state, |ring| ring.push(place, text, label.clone(), now));
+        self.account(&mut state, |ring| {
+            ring.push(place, text, label.clone(), now)
+        });
         self.make_room(&mut state);
         let newest = state.ring.newest();
         let (mut count, mut heard) = (0, newest);
@@ -172,7 +197,11 @@ impl Room {
 
     /// Law 6: when all rings together are full, the one that wants more gives up its own oldest frames.
     fn make_room(&self, state: &mut State) {
-        let mut over = self.held.bytes.load(Ordering::Relaxed).saturating_sub(self.held.most);
+        let mut over = self
+            .held
+            .bytes
+            .load(Ordering::Relaxed)
+            .saturating_sub(self.held.most);
         while over > 0 && state.ring.len() > 1 {
             let before = state.ring.bytes();
             self.account(state, Ring::drop_oldest);
@@ -215,7 +244,10 @@ impl Room {
             session.lost.store(true, Ordering::Relaxed);
         }
         drop(state);
-        sessions.iter().filter_map(|session| session.sleeper()).for_each(Waker::wake);
+        sessions
+            .iter()
+            .filter_map(|session| session.sleeper())
+            .for_each(Waker::wake);
     }
 
     /// Ends every session; with `clear` nothing is left for anybody.
@@ -231,13 +263,21 @@ impl Room {
             let _ = session.ending.set(why);
         }
         drop(state);
-        sessions.iter().filter_map(|session| session.sleeper()).for_each(Waker::wake);
+        sessions
+            .iter()
+            .filter_map(|session| session.sleeper())
+            .for_each(Waker::wake);
     }
 
     /// Whether nobody can come back for anything: then it is closed.
     pub fn expire(&self, now: Duration) -> bool {
         let mut state = self.write();
-        let heard = state.sessions.iter().map(|session| session.cursor()).min().unwrap_or(u64::MAX);
+        let heard = state
+            .sessions
+            .iter()
+            .map(|session| session.cursor())
+            .min()
+            .unwrap_or(u64::MAX);
         self.account(&mut state, |ring| ring.expire(now, heard));
         let quiet = state.sessions.is_empty() && state.ring.len() == 0;
         let over = quiet && state.empty_since + limits::RING_KEPT < now;
@@ -264,7 +304,9 @@ impl Room {
 impl Drop for Room {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        self.held.bytes.fetch_sub(state.ring.bytes(), Ordering::Relaxed);
+        self.held
+            .bytes
+            .fetch_sub(state.ring.bytes(), Ordering::Relaxed);
     }
 }
 
@@ -280,7 +322,13 @@ fn take(ring: &Ring, session: &Session) -> Bytes {
                 Some(first) => {
                     if many.is_empty() {
                         let rest = ring.len();
-                        many.reserve_exact(first.len().max(entry.event.len()).saturating_mul(rest).min(CHUNK_BYTES));
+                        many.reserve_exact(
+                            first
+                                .len()
+                                .max(entry.event.len())
+                                .saturating_mul(rest)
+                                .min(CHUNK_BYTES),
+                        );
                         many.extend_from_slice(first);
                     }
                     if many.len() + entry.event.len() > CHUNK_BYTES {
@@ -292,7 +340,11 @@ fn take(ring: &Ring, session: &Session) -> Bytes {
         }
         session.move_to(seq);
     }
-    if many.is_empty() { one.cloned().unwrap_or_default() } else { Bytes::from(many) }
+    if many.is_empty() {
+        one.cloned().unwrap_or_default()
+    } else {
+        Bytes::from(many)
+    }
 }
 
 #[cfg(test)]

@@ -24,7 +24,11 @@ pub(crate) struct Rooms {
 
 impl Default for Rooms {
     fn default() -> Self {
-        Self { shards: std::array::from_fn(|_| RwLock::default()), held: Arc::default(), joint: Joint::default() }
+        Self {
+            shards: std::array::from_fn(|_| RwLock::default()),
+            held: Arc::default(),
+            joint: Joint::default(),
+        }
     }
 }
 
@@ -44,7 +48,10 @@ impl Rooms {
     }
 
     pub(super) fn get(&self, principal: i64) -> Option<Arc<Room>> {
-        let shard = self.shard(principal).read().unwrap_or_else(PoisonError::into_inner);
+        let shard = self
+            .shard(principal)
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
         shard.get(&principal).cloned()
     }
 
@@ -53,10 +60,16 @@ impl Rooms {
             return room;
         }
         let new = || {
-            let (epoch, floor) = self.joint.fresh(principal).unwrap_or_else(|| (clock::new_epoch(), 0));
+            let (epoch, floor) = self
+                .joint
+                .fresh(principal)
+                .unwrap_or_else(|| (clock::new_epoch(), 0));
             Arc::new(Room::new(epoch, floor, now, self.held.clone()))
         };
-        locked(self.shard(principal)).entry(principal).or_insert_with(new).clone()
+        locked(self.shard(principal))
+            .entry(principal)
+            .or_insert_with(new)
+            .clone()
     }
 
     /// `None` when the handle has as many streams as it may have.
@@ -65,7 +78,14 @@ impl Rooms {
         loop {
             let room = self.enter(session.principal, now);
             match room.join(&session, since, self.joint.taken().place, now) {
-                Ok((start, gap)) => return Some(Joined { room, session, start, gap }),
+                Ok((start, gap)) => {
+                    return Some(Joined {
+                        room,
+                        session,
+                        start,
+                        gap,
+                    });
+                }
                 Err(Shut::Full) => return None,
                 // It was swept away between the two looks. The sweep takes it out of the map under the same lock.
                 Err(Shut::Closed) => {}
@@ -97,7 +117,11 @@ impl Rooms {
     pub fn end(&self, principal: i64, why: Ending, now: Duration) {
         let gone = why == Ending::Unregistered;
         let mut shard = locked(self.shard(principal));
-        let room = if gone { shard.remove(&principal) } else { shard.get(&principal).cloned() };
+        let room = if gone {
+            shard.remove(&principal)
+        } else {
+            shard.get(&principal).cloned()
+        };
         drop(shard);
         if let Some(room) = room {
             room.end(why, gone, now);
@@ -107,7 +131,9 @@ impl Rooms {
     pub fn drain(&self, now: Duration) {
         for shard in &self.shards {
             let rooms: Vec<Arc<Room>> = locked(shard).values().cloned().collect();
-            rooms.iter().for_each(|room| room.end(Ending::Shutdown, false, now));
+            rooms
+                .iter()
+                .for_each(|room| room.end(Ending::Shutdown, false, now));
         }
     }
 
@@ -115,8 +141,13 @@ impl Rooms {
     pub fn begin(&self, epoch: u64, floor: u64) {
         self.joint.begin(epoch, floor);
         for shard in &self.shards {
-            let rooms: Vec<(i64, Arc<Room>)> = locked(shard).iter().map(|(id, room)| (*id, room.clone())).collect();
-            rooms.iter().for_each(|(principal, room)| room.rewind(joint::own(epoch, *principal), floor));
+            let rooms: Vec<(i64, Arc<Room>)> = locked(shard)
+                .iter()
+                .map(|(id, room)| (*id, room.clone()))
+                .collect();
+            rooms
+                .iter()
+                .for_each(|(principal, room)| room.rewind(joint::own(epoch, *principal), floor));
         }
     }
 
@@ -174,7 +205,13 @@ mod tests {
         let rooms = Rooms::default();
         assert_eq!(rooms.publish(1, None, "{}", &label(), NOW), 0);
         rooms.sweep(NOW + Duration::from_secs(300));
-        let joined = rooms.join(session("cc-a", ""), Resume::Unknown, NOW + Duration::from_secs(300)).unwrap();
+        let joined = rooms
+            .join(
+                session("cc-a", ""),
+                Resume::Unknown,
+                NOW + Duration::from_secs(300),
+            )
+            .unwrap();
         assert_eq!((joined.start.seq, joined.gap), (0, true));
         rooms.sweep(NOW + Duration::from_secs(301));
         assert!(held(&rooms) > 0, "it is about to be taken");
@@ -188,19 +225,29 @@ mod tests {
         let first = rooms.join(session("cc-a", ""), Resume::Now, NOW).unwrap();
         rooms.end(1, Ending::KeyRotated, NOW);
         assert_eq!(rooms.sessions(1), 0);
-        let again = rooms.join(session("cc-a", ""), Resume::After(first.start), NOW).unwrap();
+        let again = rooms
+            .join(session("cc-a", ""), Resume::After(first.start), NOW)
+            .unwrap();
         assert!(!again.gap);
         rooms.end(1, Ending::Unregistered, NOW);
         assert_eq!(held(&rooms), 0);
-        let other = rooms.join(session("cc-a", ""), Resume::After(first.start), NOW).unwrap();
+        let other = rooms
+            .join(session("cc-a", ""), Resume::After(first.start), NOW)
+            .unwrap();
         assert_eq!((other.start.seq, other.gap), (0, true));
     }
 
     /// Law 6
     #[test]
     fn when_all_rings_are_full_the_one_that_grows_gives_up_its_oldest() {
-        let held = Arc::new(Held { most: 10_000, ..Held::default() });
-        let rooms = Rooms { held: held.clone(), ..Rooms::default() };
+        let held = Arc::new(Held {
+            most: 10_000,
+            ..Held::default()
+        });
+        let rooms = Rooms {
+            held: held.clone(),
+            ..Rooms::default()
+        };
         let text = "x".repeat(1_000);
         for n in 0..100 {
             rooms.publish(n % 3, None, &text, &label(), NOW);

@@ -16,20 +16,37 @@ pub async fn roster(who: &Principal, hub: &Hub, handle: &str) -> Result<Roster, 
         agent.id
     } else {
         // Whom one may address, one may see; everybody else learns nothing, not even whether there is such a handle.
-        let reach = reach::resolve(hub, agent, &Scope::Handle(handle.clone())).await.map_err(refused)?;
-        reach.targets.first().map(|target| target.id).ok_or_else(forbidden)?
+        let reach = reach::resolve(hub, agent, &Scope::Handle(handle.clone()))
+            .await
+            .map_err(refused)?;
+        reach
+            .targets
+            .first()
+            .map(|target| target.id)
+            .ok_or_else(forbidden)?
     };
     let mut sessions = here(hub, id);
     if let Some(mesh) = hub.mesh() {
-        sessions.extend(elsewhere(mesh, id).await.map_err(|_| FrameCode::BusUnavailable)?);
+        sessions.extend(
+            elsewhere(mesh, id)
+                .await
+                .map_err(|_| FrameCode::BusUnavailable)?,
+        );
     }
     sessions.sort_by_cached_key(place);
-    Ok(Roster { handle: handle.to_string(), sessions })
+    Ok(Roster {
+        handle: handle.to_string(),
+        sessions,
+    })
 }
 
 /// Where a session stands in a roster.
 fn place(session: &RosterSession) -> (i64, String, String) {
-    (session.since.0, session.instrument.clone(), session.session.clone())
+    (
+        session.since.0,
+        session.instrument.clone(),
+        session.session.clone(),
+    )
 }
 
 /// Some sessions of a hub, and whether there are more after them.
@@ -43,9 +60,21 @@ pub(super) struct Page {
 async fn elsewhere(mesh: &Mesh, principal: i64) -> Result<Vec<RosterSession>, Silence> {
     let read = |answer: &[u8]| serde_json::from_slice::<Page>(answer).ok();
     let mut sessions = Vec::new();
-    for (other, mut page) in mesh.ask_all(Question::Sessions { principal, after: None }, read).await? {
+    for (other, mut page) in mesh
+        .ask_all(
+            Question::Sessions {
+                principal,
+                after: None,
+            },
+            read,
+        )
+        .await?
+    {
         while let (true, Some(last)) = (page.more, page.sessions.last()) {
-            let question = Question::Sessions { principal, after: Some(place(last)) };
+            let question = Question::Sessions {
+                principal,
+                after: Some(place(last)),
+            };
             sessions.append(&mut page.sessions);
             page = match mesh.ask_on(other, question, read).await {
                 Ok(page) => page,
@@ -66,7 +95,10 @@ pub(super) fn page(hub: &Hub, principal: i64, after: Option<(i64, String, String
     let mut bytes = 0;
     let size = |session: &RosterSession| {
         // Each name and the filter are short, and what is around them is shorter than this; a character may take six to say.
-        256 + 6 * session.filter.len() + session.instrument.len() + session.session.len() + session.tool.len()
+        256 + 6 * session.filter.len()
+            + session.instrument.len()
+            + session.session.len()
+            + session.tool.len()
     };
     let fit = sessions.iter().take_while(|session| {
         bytes += size(session);
@@ -88,14 +120,24 @@ fn here(hub: &Hub, principal: i64) -> Vec<RosterSession> {
         since: session.since,
         filter: session.filter.to_string(),
     };
-    room.iter().flat_map(|room| room.sessions()).map(shown).collect()
+    room.iter()
+        .flat_map(|room| room.sessions())
+        .map(shown)
+        .collect()
 }
 
 fn forbidden() -> FrameError {
-    FrameError::new(FrameCode::Forbidden, "a roster is for the handle itself and those it has granted")
+    FrameError::new(
+        FrameCode::Forbidden,
+        "a roster is for the handle itself and those it has granted",
+    )
 }
 
 /// whoever may not address the handle may not see its roster either.
 fn refused(error: FrameError) -> FrameError {
-    if error.code == FrameCode::ScopeUnauthorised { forbidden() } else { error }
+    if error.code == FrameCode::ScopeUnauthorised {
+        forbidden()
+    } else {
+        error
+    }
 }

@@ -28,7 +28,9 @@ struct Answers {
 impl Answers {
     fn expire(&mut self, now: Duration) {
         while let Some((at, id)) = self.order.front() {
-            if at.saturating_add(limits::RING_KEPT) >= now && self.order.len() <= limits::RING_FRAMES {
+            if at.saturating_add(limits::RING_KEPT) >= now
+                && self.order.len() <= limits::RING_FRAMES
+            {
                 break;
             }
             self.counts.remove(id);
@@ -69,7 +71,13 @@ impl Senders {
             return Ok(count.here);
         }
         let count = emit()?;
-        answers.counts.insert(id, Counted { here: count, told: None });
+        answers.counts.insert(
+            id,
+            Counted {
+                here: count,
+                told: None,
+            },
+        );
         answers.order.push_back((now, id));
         Ok(count)
     }
@@ -86,7 +94,9 @@ impl Senders {
     /// The sender is told this of all hubs together, and is told it again if it asks again.
     pub(super) fn tell(&self, sender: i64, id: Uuid, count: u64) {
         let shard = &self.0[sender.unsigned_abs() as usize % SHARDS];
-        let Some(answers) = locked(shard).get(&sender).cloned() else { return };
+        let Some(answers) = locked(shard).get(&sender).cloned() else {
+            return;
+        };
         if let Some(counted) = locked(&answers).counts.get_mut(&id) {
             counted.told = Some(count);
         }
@@ -122,8 +132,17 @@ mod tests {
     fn a_repeated_id_is_answered_as_the_first_time_and_emitted_once() {
         let senders = Senders::default();
         assert_eq!(senders.once(1, id(1), NOW, || Ok(7)), Ok(7));
-        assert_eq!(senders.once(1, id(1), NOW + limits::RING_KEPT, || panic!("emitted twice")), Ok(7));
-        assert_eq!(senders.once(2, id(1), NOW, || Ok(3)), Ok(3), "another sender's id is another id");
+        assert_eq!(
+            senders.once(1, id(1), NOW + limits::RING_KEPT, || panic!(
+                "emitted twice"
+            )),
+            Ok(7)
+        );
+        assert_eq!(
+            senders.once(2, id(1), NOW, || Ok(3)),
+            Ok(3),
+            "another sender's id is another id"
+        );
         let later = NOW + limits::RING_KEPT + Duration::from_micros(1);
         assert_eq!(senders.once(1, id(1), later, || Ok(9)), Ok(9));
     }
@@ -133,7 +152,10 @@ mod tests {
     fn after_a_refusal_the_id_is_free() {
         let senders = Senders::default();
         let refusal: FrameError = FrameCode::ExpansionTooLarge.into();
-        assert_eq!(senders.once(1, id(1), NOW, || Err(refusal.clone())), Err(refusal.clone()));
+        assert_eq!(
+            senders.once(1, id(1), NOW, || Err(refusal.clone())),
+            Err(refusal.clone())
+        );
         assert_eq!(senders.once(1, id(1), NOW, || Ok(1)), Ok(1));
     }
 
@@ -161,7 +183,10 @@ mod tests {
             senders.once(1, id(n), NOW, || Ok(0)).unwrap();
         }
         let kept = locked(&locked(&senders.0[1])[&1]).counts.len();
-        assert!((limits::RING_FRAMES..=limits::RING_FRAMES + 1).contains(&kept), "{kept}");
+        assert!(
+            (limits::RING_FRAMES..=limits::RING_FRAMES + 1).contains(&kept),
+            "{kept}"
+        );
         senders.sweep(NOW + limits::RING_KEPT + Duration::from_secs(1));
         assert!(locked(&senders.0[1]).is_empty());
     }

@@ -28,7 +28,12 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub fn new(principal: i64, [instrument, session, tool]: [Ident; 3], filter: Filter, since: Micros) -> Self {
+    pub fn new(
+        principal: i64,
+        [instrument, session, tool]: [Ident; 3],
+        filter: Filter,
+        since: Micros,
+    ) -> Self {
         Self {
             principal,
             instrument,
@@ -69,6 +74,9 @@ impl Session {
 
     /// Whom to wake, once.
     pub fn sleeper(&self) -> Option<Waker> {
-        self.sleeper.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.sleeper
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
     }
 }

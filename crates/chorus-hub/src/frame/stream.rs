@@ -26,7 +26,11 @@ impl Subscription {
         if joined.gap {
             opening.push(gap(joined.start));
         }
-        Self { hub, joined, opening: Some(opening) }
+        Self {
+            hub,
+            joined,
+            opening: Some(opening),
+        }
     }
 
     /// The next events. Safe to drop and call again.
@@ -57,13 +61,19 @@ impl Subscription {
 
 /// R-42: something may be missing; what is kept follows `after`.
 fn gap(after: Cursor) -> Bytes {
-    sse::event("resume-gap", Some(after), &format!(r#"{{"after":"{after}"}}"#))
+    sse::event(
+        "resume-gap",
+        Some(after),
+        &format!(r#"{{"after":"{after}"}}"#),
+    )
 }
 
 impl Drop for Subscription {
     fn drop(&mut self) {
         metrics::gauge!("chorus_frame_streams").decrement(1);
-        self.joined.room.leave(&self.joined.session, self.hub.clock().steady());
+        self.joined
+            .room
+            .leave(&self.joined.session, self.hub.clock().steady());
         self.hub.bus().changed(self.joined.session.principal);
     }
 }

@@ -21,18 +21,29 @@ pub struct Submitter {
 }
 
 /// Emits a frame to the live sessions that its scope names. A refused frame reaches nobody (FRM-95).
-pub async fn submit(who: &Principal, hub: &Hub, body: &[u8], from: Submitter) -> Result<Submitted, FrameError> {
+pub async fn submit(
+    who: &Principal,
+    hub: &Hub,
+    body: &[u8],
+    from: Submitter,
+) -> Result<Submitted, FrameError> {
     let outcome = accept(who, hub, body, from).await;
     match &outcome {
         Ok(_) => metrics::counter!("chorus_frames_total").increment(1),
         Err(refusal) => {
-            metrics::counter!("chorus_frames_rejected_total", "code" => refusal.code.as_str()).increment(1);
+            metrics::counter!("chorus_frames_rejected_total", "code" => refusal.code.as_str())
+                .increment(1);
         }
     }
     outcome
 }
 
-async fn accept(who: &Principal, hub: &Hub, body: &[u8], from: Submitter) -> Result<Submitted, FrameError> {
+async fn accept(
+    who: &Principal,
+    hub: &Hub,
+    body: &[u8],
+    from: Submitter,
+) -> Result<Submitted, FrameError> {
     let agent = who.agent()?;
     if hub.bus().draining() {
         return Err(Error::unavailable("the hub is stopping").into());
@@ -51,14 +62,26 @@ async fn accept(who: &Principal, hub: &Hub, body: &[u8], from: Submitter) -> Res
 /// FRM-07, FRM-100, R-04: the frame names its sender and the person behind it, and both are the key's own.
 async fn speaks_for_itself(hub: &Hub, agent: &Agent, frame: &Frame) -> Result<(), FrameError> {
     let mine = agent.handle.as_deref();
-    let mismatch = |field: &str, message: &str| Err(FrameError::at(FrameCode::SenderIdentityMismatch, field, message));
+    let mismatch = |field: &str, message: &str| {
+        Err(FrameError::at(
+            FrameCode::SenderIdentityMismatch,
+            field,
+            message,
+        ))
+    };
     if mine != Some(frame.sender_handle.as_str()) {
-        return mismatch("sender_handle", "sender_handle must be the handle of the key that submits the frame");
+        return mismatch(
+            "sender_handle",
+            "sender_handle must be the handle of the key that submits the frame",
+        );
     }
     if mine == Some(frame.acted_by.as_str()) || is_owner(hub, agent, &frame.acted_by).await? {
         return Ok(());
     }
-    mismatch("acted_by", "acted_by must be the handle of the key that submits the frame, or of its owner")
+    mismatch(
+        "acted_by",
+        "acted_by must be the handle of the key that submits the frame, or of its owner",
+    )
 }
 
 /// Whether the handle is that of the agent's owner. The name of an owner is whatever its first agent called it, so whoever
@@ -68,7 +91,9 @@ async fn is_owner(hub: &Hub, agent: &Agent, handle: &Handle) -> Result<bool, Fra
         return Ok(false);
     };
     let owner = identity::find(hub, &name).await?;
-    Ok(owner.is_some_and(|owner| owner.owner == agent.owner && owner.handle.as_deref() == Some(handle.as_str())))
+    Ok(owner.is_some_and(|owner| {
+        owner.owner == agent.owner && owner.handle.as_deref() == Some(handle.as_str())
+    }))
 }
 
 /// One's own handle needs nobody's leave; everything else is looked up.
@@ -77,7 +102,13 @@ async fn reach_of(hub: &Hub, agent: &Agent, scope: &Scope) -> Result<Reach, Fram
         Scope::Handle(handle) | Scope::Prefix(handle, _) | Scope::Session(handle, ..)
             if agent.handle.as_deref() == Some(handle.as_str()) =>
         {
-            Ok(Reach { targets: vec![Target { id: agent.id, handle: handle.clone() }], own: true })
+            Ok(Reach {
+                targets: vec![Target {
+                    id: agent.id,
+                    handle: handle.clone(),
+                }],
+                own: true,
+            })
         }
         Scope::Handle(_)
         | Scope::Prefix(..)
@@ -95,28 +126,48 @@ fn label(sender: i64, frame: &Frame, scope: &Scope, from: Submitter) -> Label {
         tool: from.tool.or_else(|| from.instrument.as_ref().map(tool_of)),
         org: scope.org().cloned(),
         only: Only::of(scope),
-        except: from.session.filter(|_| from.exclude_self).map(|session| Except {
-            principal: sender,
-            instrument: from.instrument,
-            session,
-        }),
+        except: from
+            .session
+            .filter(|_| from.exclude_self)
+            .map(|session| Except {
+                principal: sender,
+                instrument: from.instrument,
+                session,
+            }),
     }
 }
 
-fn emit(hub: &Hub, sender: i64, frame: &Frame, label: &Arc<Label>, reach: &Reach) -> Result<Submitted, FrameError> {
+fn emit(
+    hub: &Hub,
+    sender: i64,
+    frame: &Frame,
+    label: &Arc<Label>,
+    reach: &Reach,
+) -> Result<Submitted, FrameError> {
     let (rooms, now) = (&hub.frames().rooms, hub.clock().steady());
     let recipient_count = hub.frames().senders.once(sender, frame.frame_id, now, || {
         // One handle never has more streams than an expansion may reach, so only several are counted beforehand.
         if reach.targets.len() > 1 {
-            let sessions: usize = reach.targets.iter().map(|target| rooms.sessions(target.id)).sum();
+            let sessions: usize = reach
+                .targets
+                .iter()
+                .map(|target| rooms.sessions(target.id))
+                .sum();
             if sessions > limits::EXPANSION {
                 return Err(FrameCode::ExpansionTooLarge.into());
             }
         }
-        let emitted = reach.targets.iter().map(|target| rooms.publish(target.id, None, frame.text(), label, now)).sum();
+        let emitted = reach
+            .targets
+            .iter()
+            .map(|target| rooms.publish(target.id, None, frame.text(), label, now))
+            .sum();
         Ok(if reach.own { emitted } else { coarse(emitted) })
     })?;
-    Ok(Submitted { frame_id: frame.frame_id, recipient_count })
+    Ok(Submitted {
+        frame_id: frame.frame_id,
+        recipient_count,
+    })
 }
 
 /// whether another is there is private, how often even more so.
@@ -176,20 +227,44 @@ mod tests {
                 Filter::default(),
                 Micros(0),
             );
-            hub.frames().rooms.join(session, Resume::Now, hub.clock().steady()).unwrap()
+            hub.frames()
+                .rooms
+                .join(session, Resume::Now, hub.clock().steady())
+                .unwrap()
         };
         let mut sessions: Vec<Joined> = (0..2 * half).map(|n| enter(1 + (n % 2) as i64)).collect();
         let one_more = enter(1);
         let handle = Handle::parse("~acme").unwrap();
-        let target = |id| Target { id, handle: handle.clone() };
-        let reach = Reach { targets: vec![target(1), target(2)], own: true };
+        let target = |id| Target {
+            id,
+            handle: handle.clone(),
+        };
+        let reach = Reach {
+            targets: vec![target(1), target(2)],
+            own: true,
+        };
         let scope = Scope::OrgMembers(handle.clone());
-        let send = || emit(&hub, 1, &frame(), &Arc::new(label(1, &frame(), &scope, Submitter::default())), &reach);
+        let send = || {
+            emit(
+                &hub,
+                1,
+                &frame(),
+                &Arc::new(label(1, &frame(), &scope, Submitter::default())),
+                &reach,
+            )
+        };
         assert_eq!(send().unwrap_err().code, FrameCode::ExpansionTooLarge);
         let waits = |joined: &Joined| joined.room.newest() > 0;
-        assert!(!waits(&one_more) && !sessions.iter().any(waits), "nothing was emitted to anybody");
+        assert!(
+            !waits(&one_more) && !sessions.iter().any(waits),
+            "nothing was emitted to anybody"
+        );
         one_more.room.leave(&one_more.session, hub.clock().steady());
-        assert_eq!(send().unwrap().recipient_count, limits::EXPANSION as u64, "the id is free after a refusal");
+        assert_eq!(
+            send().unwrap().recipient_count,
+            limits::EXPANSION as u64,
+            "the id is free after a refusal"
+        );
         assert!(sessions.drain(..).all(|joined| waits(&joined)));
     }
 }

@@ -48,17 +48,23 @@ impl Travelling {
                 Only::Prefix(prefix) => vec![prefix.to_string()],
                 Only::One(instrument, session) => vec![instrument.to_string(), session.to_string()],
             },
-            except: label
-                .except
-                .as_ref()
-                .map(|except| (except.instrument.as_ref().map(Ident::to_string), except.session.to_string())),
+            except: label.except.as_ref().map(|except| {
+                (
+                    except.instrument.as_ref().map(Ident::to_string),
+                    except.session.to_string(),
+                )
+            }),
             text: frame.text().to_owned(),
         }
     }
 
     /// Nothing when any part of it is unreadable: what a frame is kept from must not get lost on the way.
     fn label(&self) -> Option<Label> {
-        let idents = self.only.iter().map(|text| Ident::parse(text)).collect::<Option<Vec<_>>>()?;
+        let idents = self
+            .only
+            .iter()
+            .map(|text| Ident::parse(text))
+            .collect::<Option<Vec<_>>>()?;
         let only = match idents.as_slice() {
             [] => Only::All,
             [prefix] => Only::Prefix(prefix.clone()),
@@ -101,21 +107,37 @@ pub(super) async fn emit(
     label: &Label,
     reach: &Reach,
 ) -> Result<Submitted, FrameError> {
-    let away = |cause: &str| FrameError { cause: Some(cause.into()), ..FrameCode::BusUnavailable.into() };
+    let away = |cause: &str| FrameError {
+        cause: Some(cause.into()),
+        ..FrameCode::BusUnavailable.into()
+    };
     let frames = hub.frames();
-    let known = || frames.senders.known(sender, frame.frame_id, hub.clock().steady());
+    let known = || {
+        frames
+            .senders
+            .known(sender, frame.frame_id, hub.clock().steady())
+    };
     // a repeated id is not emitted again, wherever it comes.
     let mut at = frames.rooms.joint.taken();
     if known().is_none() {
         if reach.targets.len() > 1 {
             let sessions = |id| frames.rooms.sessions(id) + mesh.sessions_elsewhere(id);
-            if reach.targets.iter().map(|target| sessions(target.id)).sum::<usize>() > limits::EXPANSION {
+            if reach
+                .targets
+                .iter()
+                .map(|target| sessions(target.id))
+                .sum::<usize>()
+                > limits::EXPANSION
+            {
                 return Err(FrameCode::ExpansionTooLarge.into());
             }
         }
         let travelling = Travelling::new(sender, frame, label, reach);
         let what = serde_json::to_vec(&travelling).map_err(chorus_wire::Error::internal)?;
-        at.place = mesh.tape_put(what.into()).await.map_err(|_| away("the shared memory did not take the frame"))?;
+        at.place = mesh
+            .tape_put(what.into())
+            .await
+            .map_err(|_| away("the shared memory did not take the frame"))?;
     }
     let taken = frames.rooms.joint.when(at, limits::BUS_COUNT, |_| {
         let mine = known();
@@ -125,14 +147,22 @@ pub(super) async fn emit(
         }
         mine
     });
-    let mine = taken.await.ok_or_else(|| away("the frame did not come back from the shared memory"))?;
+    let mine = taken
+        .await
+        .ok_or_else(|| away("the frame did not come back from the shared memory"))?;
     let recipient_count = match mine.told {
         Some(told) => told,
         None => {
             let At { epoch, place } = frames.rooms.joint.taken();
-            let question = Question::Reached { sender, id: frame.frame_id, epoch, place };
+            let question = Question::Reached {
+                sender,
+                id: frame.frame_id,
+                epoch,
+                place,
+            };
             let answers = mesh.ask_all(question, reached).await;
-            let answers = answers.map_err(|_| away("another hub did not say how many it reached"))?;
+            let answers =
+                answers.map_err(|_| away("another hub did not say how many it reached"))?;
             let count = mine.here + answers.iter().map(|(_, (here, _))| here).sum::<u64>();
             // as the first time, also where another hub has answered that.
             let told = answers.iter().find_map(|(_, (_, told))| *told);
@@ -140,7 +170,10 @@ pub(super) async fn emit(
         }
     };
     frames.senders.tell(sender, frame.frame_id, recipient_count);
-    Ok(Submitted { frame_id: frame.frame_id, recipient_count })
+    Ok(Submitted {
+        frame_id: frame.frame_id,
+        recipient_count,
+    })
 }
 
 /// What another hub says of a frame: how many sessions it was for there, and what its sender was told.
@@ -152,12 +185,20 @@ fn reached(answer: &[u8]) -> Option<(u64, Option<u64>)> {
 pub(crate) fn take(hub: &Hub, place: u64, payload: &[u8]) {
     let (frames, now) = (hub.frames(), hub.clock().steady());
     let travelling = serde_json::from_slice::<Travelling>(payload).ok();
-    if let Some((label, travelling)) = travelling.and_then(|travelling| Some((travelling.label()?, travelling))) {
+    if let Some((label, travelling)) =
+        travelling.and_then(|travelling| Some((travelling.label()?, travelling)))
+    {
         let label = Arc::new(label);
-        let emit = |target: &i64| frames.rooms.publish(*target, Some(place), &travelling.text, &label, now);
+        let emit = |target: &i64| {
+            frames
+                .rooms
+                .publish(*target, Some(place), &travelling.text, &label, now)
+        };
         let _ = frames
             .senders
-            .once(travelling.sender, travelling.id, now, || Ok(travelling.targets.iter().map(emit).sum()));
+            .once(travelling.sender, travelling.id, now, || {
+                Ok(travelling.targets.iter().map(emit).sum())
+            });
     }
     frames.rooms.joint.took(place);
 }
@@ -165,8 +206,15 @@ pub(crate) fn take(hub: &Hub, place: u64, payload: &[u8]) {
 /// What another hub asks of this room. Nothing when it cannot be said yet: then it asks again.
 pub(crate) async fn answer(hub: &Hub, question: Question) -> Bytes {
     let answer = match question {
-        Question::Sessions { principal, after } => serde_json::to_vec(&super::roster::page(hub, principal, after)),
-        Question::Reached { sender, id, epoch, place } => {
+        Question::Sessions { principal, after } => {
+            serde_json::to_vec(&super::roster::page(hub, principal, after))
+        }
+        Question::Reached {
+            sender,
+            id,
+            epoch,
+            place,
+        } => {
             let (frames, asked) = (hub.frames(), At { epoch, place });
             let count = frames.rooms.joint.when(asked, limits::BUS_WAIT, |at| {
                 let known = frames.senders.known(sender, id, hub.clock().steady());
@@ -174,7 +222,10 @@ pub(crate) async fn answer(hub: &Hub, question: Question) -> Bytes {
                     hub.mesh().into_iter().for_each(|mesh| mesh.tape_doubt());
                 }
                 // A frame of this memory that was taken and is not known could not be read here, and was for nobody.
-                known.or((at.epoch == epoch).then_some(Counted { here: 0, told: None }))
+                known.or((at.epoch == epoch).then_some(Counted {
+                    here: 0,
+                    told: None,
+                }))
             });
             match count.await {
                 Some(count) => serde_json::to_vec(&(count.here, count.told)),
@@ -195,15 +246,23 @@ mod tests {
             "from": "~alice", "tool": "cc", "org": "~acme", "only": ["cc-editor", "s1"],
             "except": ["cc-tests", "s2"], "text": "{}"});
         change(&mut travelling);
-        serde_json::from_value::<Travelling>(travelling).ok()?.label()
+        serde_json::from_value::<Travelling>(travelling)
+            .ok()?
+            .label()
     }
 
     /// D-82
     #[test]
     fn a_frame_that_cannot_be_read_whole_reaches_nobody_rather_than_more() {
         assert!(matches!(label(|_| ()).unwrap().only, Only::One(..)));
-        assert!(matches!(label(|frame| frame["only"] = json!(["cc-"])).unwrap().only, Only::Prefix(_)));
-        assert!(matches!(label(|frame| frame["only"] = json!([])).unwrap().only, Only::All));
+        assert!(matches!(
+            label(|frame| frame["only"] = json!(["cc-"])).unwrap().only,
+            Only::Prefix(_)
+        ));
+        assert!(matches!(
+            label(|frame| frame["only"] = json!([])).unwrap().only,
+            Only::All
+        ));
         for (field, odd) in [
             ("only", json!(["not a session"])),
             ("only", json!(["cc-editor", "not a session"])),
@@ -214,7 +273,10 @@ mod tests {
             ("org", json!("not an organisation")),
             ("kind", json!("agent_newer")),
         ] {
-            assert!(label(|frame| frame[field] = odd.clone()).is_none(), "{field} {odd}");
+            assert!(
+                label(|frame| frame[field] = odd.clone()).is_none(),
+                "{field} {odd}"
+            );
         }
     }
 

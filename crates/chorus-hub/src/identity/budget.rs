@@ -75,7 +75,9 @@ impl Budgets {
     }
 
     fn shard(&self, number: usize) -> MutexGuard<'_, Shard> {
-        self.shards[number % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
+        self.shards[number % SHARDS]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn stranger(&self, peer: IpAddr) -> Caller {
@@ -97,20 +99,30 @@ impl Budgets {
             (IpAddr::V6(ip), false) => (ip, 64),
             (IpAddr::V6(ip), true) => (ip, 32),
         };
-        (IpAddr::V6(Ipv6Addr::from_bits(wide.to_bits() & !(u128::MAX >> bits))), crowded)
+        (
+            IpAddr::V6(Ipv6Addr::from_bits(wide.to_bits() & !(u128::MAX >> bits))),
+            crowded,
+        )
     }
 
     fn len(&self) -> usize {
-        (0..SHARDS).map(|number| self.shard(number).buckets.len()).sum()
+        (0..SHARDS)
+            .map(|number| self.shard(number).buckets.len())
+            .sum()
     }
 
     /// Forgets full buckets: a caller that is owed everything needs none.
     fn sweep(&self) {
         if self.len() > self.most / 2 {
             let now = self.now();
-            (0..SHARDS).for_each(|number| self.shard(number).buckets.retain(|_, bucket| bucket.debt(now) > 0));
+            (0..SHARDS).for_each(|number| {
+                self.shard(number)
+                    .buckets
+                    .retain(|_, bucket| bucket.debt(now) > 0)
+            });
         }
-        self.crowded.store(self.len() >= self.most, Ordering::Relaxed);
+        self.crowded
+            .store(self.len() >= self.most, Ordering::Relaxed);
     }
 
     /// Does something with the caller's bucket; others are to hear of it when it says so.
@@ -145,16 +157,37 @@ impl Budgets {
             if let (true, true, Some(quota)) = (granted, tell, wanted) {
                 bucket.keep(quota.one());
             }
-            (Verdict { granted, debt: bucket.debt(now) }, granted && tell)
+            (
+                Verdict {
+                    granted,
+                    debt: bucket.debt(now),
+                },
+                granted && tell,
+            )
         })
     }
 
     /// The same where another hub decides, as long as there is enough for all of them.
-    pub fn decide_of_plenty(&self, caller: Caller, quota: Quota, one: bool, hubs: usize) -> Option<Verdict> {
+    pub fn decide_of_plenty(
+        &self,
+        caller: Caller,
+        quota: Quota,
+        one: bool,
+        hubs: usize,
+    ) -> Option<Verdict> {
         self.with(caller, |bucket, now| {
-            let granted =
-                if one { bucket.take_of_plenty(quota, hubs, now) } else { bucket.has_plenty(quota, hubs, now) };
-            (granted.then(|| Verdict { granted, debt: bucket.debt(now) }), granted && one)
+            let granted = if one {
+                bucket.take_of_plenty(quota, hubs, now)
+            } else {
+                bucket.has_plenty(quota, hubs, now)
+            };
+            (
+                granted.then(|| Verdict {
+                    granted,
+                    debt: bucket.debt(now),
+                }),
+                granted && one,
+            )
         })
     }
 
@@ -163,14 +196,23 @@ impl Budgets {
         self.with(spend.caller, |bucket, now| {
             bucket.owe(spend.owed, now);
             bucket.owes(spend.known, now);
-            let granted = Quota::per_minute(spend.quota).is_some_and(|quota| bucket.take(quota, now));
-            (Verdict { granted, debt: bucket.debt(now) }, granted || spend.owed > 0)
+            let granted =
+                Quota::per_minute(spend.quota).is_some_and(|quota| bucket.take(quota, now));
+            (
+                Verdict {
+                    granted,
+                    debt: bucket.debt(now),
+                },
+                granted || spend.owed > 0,
+            )
         })
     }
 
     /// What others have not heard of this caller, and its debt; it is being said now.
     pub fn say(&self, caller: Caller) -> (u64, u64) {
-        self.with(caller, |bucket, now| ((bucket.say(), bucket.debt(now)), false))
+        self.with(caller, |bucket, now| {
+            ((bucket.say(), bucket.debt(now)), false)
+        })
     }
 
     /// It was not heard after all.
@@ -227,7 +269,11 @@ mod tests {
     /// One of three a minute, by one hub alone.
     fn spend(budgets: &Budgets, caller: Caller) -> Result<u32, Error> {
         let Verdict { granted, debt } = budgets.decide(caller, Some(quota(3)), false);
-        if granted { Ok(quota(3).left(debt)) } else { Err(quota(3).later(debt)) }
+        if granted {
+            Ok(quota(3).left(debt))
+        } else {
+            Err(quota(3).later(debt))
+        }
     }
 
     /// Failure 24
@@ -238,7 +284,10 @@ mod tests {
             assert_eq!(spend(&budgets, Caller::Agent(1)).unwrap(), left);
         }
         let refused = spend(&budgets, Caller::Agent(1)).unwrap_err();
-        assert_eq!((refused.code, refused.retry_after), (Code::RateLimited, Some(20)));
+        assert_eq!(
+            (refused.code, refused.retry_after),
+            (Code::RateLimited, Some(20))
+        );
         assert!(spend(&budgets, Caller::Agent(2)).is_ok());
         assert!(spend(&budgets, budgets.stranger(from("192.0.2.1"))).is_ok());
     }
@@ -247,7 +296,10 @@ mod tests {
     fn who_waits_as_told_is_served_again() {
         let (budgets, clock) = held(100);
         while spend(&budgets, Caller::Agent(1)).is_ok() {}
-        let wait = spend(&budgets, Caller::Agent(1)).unwrap_err().retry_after.unwrap();
+        let wait = spend(&budgets, Caller::Agent(1))
+            .unwrap_err()
+            .retry_after
+            .unwrap();
         clock.advance(Duration::from_secs(wait));
         assert!(spend(&budgets, Caller::Agent(1)).is_ok());
         assert!(spend(&budgets, Caller::Agent(1)).is_err());
@@ -256,7 +308,8 @@ mod tests {
     #[test]
     fn to_look_takes_nothing() {
         let (budgets, clock) = held(100);
-        let left = |budgets: &Budgets| quota(3).left(budgets.decide(Caller::Agent(1), None, false).debt);
+        let left =
+            |budgets: &Budgets| quota(3).left(budgets.decide(Caller::Agent(1), None, false).debt);
         assert_eq!((left(&budgets), left(&budgets)), (3, 3));
         while spend(&budgets, Caller::Agent(1)).is_ok() {}
         assert_eq!(left(&budgets), 0);
@@ -267,9 +320,18 @@ mod tests {
     #[test]
     fn all_addresses_of_one_ipv6_customer_share_a_bucket_and_v4_is_v4_in_any_dress() {
         let (budgets, _) = held(100);
-        assert_eq!(budgets.stranger(from("2001:db8:1:2::1")), budgets.stranger(from("2001:db8:1:2:ffff::9")));
-        assert_ne!(budgets.stranger(from("2001:db8:1:2::1")), budgets.stranger(from("2001:db8:1:3::1")));
-        assert_eq!(budgets.stranger(from("::ffff:192.0.2.1")), budgets.stranger(from("192.0.2.1")));
+        assert_eq!(
+            budgets.stranger(from("2001:db8:1:2::1")),
+            budgets.stranger(from("2001:db8:1:2:ffff::9"))
+        );
+        assert_ne!(
+            budgets.stranger(from("2001:db8:1:2::1")),
+            budgets.stranger(from("2001:db8:1:3::1"))
+        );
+        assert_eq!(
+            budgets.stranger(from("::ffff:192.0.2.1")),
+            budgets.stranger(from("192.0.2.1"))
+        );
     }
 
     /// Law 6
@@ -283,11 +345,18 @@ mod tests {
         assert!(budgets.len() <= 64 + SWEEP_EVERY, "{}", budgets.len());
         let before = budgets.len();
         budgets.learn(Caller::Agent(7), 1, budgets.now());
-        assert_eq!(budgets.len(), before, "what others say takes no room that is not there");
+        assert_eq!(
+            budgets.len(),
+            before,
+            "what others say takes no room that is not there"
+        );
         clock.advance(Duration::from_secs(120));
         budgets.sweep();
         assert_eq!(budgets.len(), 0);
-        assert_eq!(budgets.stranger(from("10.0.0.1")), Caller::Address(from("10.0.0.1")));
+        assert_eq!(
+            budgets.stranger(from("10.0.0.1")),
+            Caller::Address(from("10.0.0.1"))
+        );
         // Agents come without an address, and are forgotten all the same.
         for agent in 0..1_000 {
             clock.advance(Duration::from_secs(60));
@@ -310,13 +379,28 @@ mod tests {
         assert_eq!(news, [(bob, one, one), (alice, 2 * one, 2 * one)]);
         assert!(here.gather().is_empty());
         for (caller, owed, known) in news {
-            owner.judge(&Spend { caller, owed, known, quota: 0 });
+            owner.judge(&Spend {
+                caller,
+                owed,
+                known,
+                quota: 0,
+            });
         }
-        let verdict = owner.judge(&Spend { caller: alice, owed: 0, known: 0, quota: 600 });
+        let verdict = owner.judge(&Spend {
+            caller: alice,
+            owed: 0,
+            known: 0,
+            quota: 600,
+        });
         assert_eq!((verdict.granted, verdict.debt), (true, 3 * one));
         // A hub that took over knows what the one that asks knows.
         let (next, _) = held(100);
-        let verdict = next.judge(&Spend { caller: alice, owed: 0, known: verdict.debt, quota: 600 });
+        let verdict = next.judge(&Spend {
+            caller: alice,
+            owed: 0,
+            known: verdict.debt,
+            quota: 600,
+        });
         assert_eq!((verdict.granted, verdict.debt), (true, 4 * one));
     }
 }

@@ -44,15 +44,26 @@ pub async fn record(who: &Principal, hub: &Hub, name: &str) -> Result<AgentRecor
 async fn page(hub: &Hub, page: Page) -> Result<Vec<Agent>> {
     let after = match page.after {
         None => 0,
-        Some(name) => find(hub, &Name::parse("after", &name)?).await?.ok_or(Code::AgentNotFound)?.id,
+        Some(name) => {
+            find(hub, &Name::parse("after", &name)?)
+                .await?
+                .ok_or(Code::AgentNotFound)?
+                .id
+        }
     };
     let limit = page.limit.clamp(1, limits::DIRECTORY_PAGE);
-    hub.store().read(async move |tx| Ok(principals::list(tx, after, limit).await?)).await
+    hub.store()
+        .read(async move |tx| Ok(principals::list(tx, after, limit).await?))
+        .await
 }
 
 /// `GET /agents`
 pub async fn records(who: &Principal, hub: &Hub, slice: Page) -> Result<Vec<AgentRecord>> {
-    Ok(page(hub, slice).await?.iter().map(|agent| record_of(who, hub, agent)).collect())
+    Ok(page(hub, slice)
+        .await?
+        .iter()
+        .map(|agent| record_of(who, hub, agent))
+        .collect())
 }
 
 /// `GET /discover`
@@ -61,8 +72,15 @@ pub async fn directory(_who: &Principal, hub: &Hub, slice: Page) -> Result<Vec<D
         let card = agent.card();
         DirectoryRow {
             agent_id: agent.agent_id.to_string(),
-            culture: card.as_ref().and_then(|card| card.culture()).map(str::to_owned),
-            languages: card.iter().flat_map(|card| card.languages()).map(str::to_owned).collect(),
+            culture: card
+                .as_ref()
+                .and_then(|card| card.culture())
+                .map(str::to_owned),
+            languages: card
+                .iter()
+                .flat_map(|card| card.languages())
+                .map(str::to_owned)
+                .collect(),
             online: hub.bus().online(agent.id),
         }
     };
@@ -70,19 +88,31 @@ pub async fn directory(_who: &Principal, hub: &Hub, slice: Page) -> Result<Vec<D
 }
 
 /// `GET /invite/{id}`; `hub_url` is what the instructions print. An unknown id is an answer, not an error.
-pub async fn invite_card(_who: &Principal, hub: &Hub, name: &str, hub_url: &str) -> Result<InviteCard> {
+pub async fn invite_card(
+    _who: &Principal,
+    hub: &Hub,
+    name: &str,
+    hub_url: &str,
+) -> Result<InviteCard> {
     let found = match Name::parse("agent_id", name) {
         Ok(name) => find(hub, &name).await?,
         Err(_) => None,
     };
-    let agent_id = found.as_ref().map_or(name, |agent| &*agent.agent_id).to_owned();
+    let agent_id = found
+        .as_ref()
+        .map_or(name, |agent| &*agent.agent_id)
+        .to_owned();
     let connect_instructions = format!(
         "Tell your agent: read {hub_url}/skill, register at {hub_url}/register, open {hub_url}/agent/inbox, then send to {agent_id} with POST {hub_url}/messages."
     );
     Ok(InviteCard {
         hub: hub_url.to_owned(),
-        culture: found.as_ref().and_then(|agent| agent.card()?.culture().map(str::to_owned)),
-        online: found.as_ref().is_some_and(|agent| hub.bus().online(agent.id)),
+        culture: found
+            .as_ref()
+            .and_then(|agent| agent.card()?.culture().map(str::to_owned)),
+        online: found
+            .as_ref()
+            .is_some_and(|agent| hub.bus().online(agent.id)),
         exists: found.is_some(),
         connect_instructions,
         agent_id,

@@ -35,32 +35,47 @@ pub async fn create(who: &Principal, hub: &Hub, new: NewInvite) -> Result<Invite
             };
             table::insert(&txn.tx, &invite, &hash).await?;
             counters::set(&txn.tx, GATED, 1).await?;
-            Ok(Invite { code: Some(code.clone()), ..invite })
+            Ok(Invite {
+                code: Some(code.clone()),
+                ..invite
+            })
         })
         .await
 }
 
 pub async fn list(who: &Principal, hub: &Hub) -> Result<Vec<Invite>> {
     who.operator()?;
-    hub.store().read(async |tx| Ok(table::list(tx).await?)).await
+    hub.store()
+        .read(async |tx| Ok(table::list(tx).await?))
+        .await
 }
 
 /// The invite as it is now, revoked; unknown ids are `ERR_NOT_FOUND`.
 pub async fn revoke(who: &Principal, hub: &Hub, id: &str) -> Result<Invite> {
     who.operator()?;
     let id = id.to_owned();
-    hub.store().write(async move |txn| table::revoke(&txn.tx, &id).await?.ok_or_else(|| Code::NotFound.into())).await
+    hub.store()
+        .write(async move |txn| {
+            table::revoke(&txn.tx, &id)
+                .await?
+                .ok_or_else(|| Code::NotFound.into())
+        })
+        .await
 }
 
 /// Opens the hub again to those without a code: the one way out of R-36's gate.
 pub async fn open(who: &Principal, hub: &Hub) -> Result<()> {
     who.operator()?;
-    hub.store().write(async |txn| Ok(counters::set(&txn.tx, GATED, 0).await?)).await
+    hub.store()
+        .write(async |txn| Ok(counters::set(&txn.tx, GATED, 0).await?))
+        .await
 }
 
 /// Whether registration asks for a code.
 pub(crate) async fn gated(hub: &Hub) -> Result<bool> {
-    hub.store().read(async |tx| Ok(counters::setting(tx, GATED).await? == Some(1))).await
+    hub.store()
+        .read(async |tx| Ok(counters::setting(tx, GATED).await? == Some(1)))
+        .await
 }
 
 /// Spends one use of the code, if this hub asks for one.
@@ -69,7 +84,9 @@ pub(super) async fn admit(txn: &Txn<'_>, code: Option<&Secret>) -> Result<()> {
         return Ok(());
     }
     let code = code.ok_or(Code::InviteRequired)?;
-    let invite = table::by_code(&txn.tx, &keyring::hash(code.expose())).await?.ok_or(Code::InviteRequired)?;
+    let invite = table::by_code(&txn.tx, &keyring::hash(code.expose()))
+        .await?
+        .ok_or(Code::InviteRequired)?;
     if invite.revoked {
         return Err(Code::InviteRevoked.into());
     }

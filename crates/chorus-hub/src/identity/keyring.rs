@@ -28,13 +28,24 @@ pub(crate) struct Keyring {
 impl Keyring {
     pub fn new(operators: &[Secret]) -> Self {
         let operators = operators.iter().map(|key| hash(key.expose())).collect();
-        Self { keys: Cache::new(REMEMBERED), names: Cache::new(REMEMBERED), operators }
+        Self {
+            keys: Cache::new(REMEMBERED),
+            names: Cache::new(REMEMBERED),
+            operators,
+        }
     }
 
     /// Compares with every operator key in constant time.
     fn operator(&self, hash: &[u8; 32]) -> Option<u64> {
-        let known = self.operators.iter().fold(false, |known, other| known | bool::from(other.ct_eq(hash)));
-        known.then(|| hash.iter().take(8).fold(0, |sum, byte| (sum << 8) | u64::from(*byte)))
+        let known = self
+            .operators
+            .iter()
+            .fold(false, |known, other| known | bool::from(other.ct_eq(hash)));
+        known.then(|| {
+            hash.iter()
+                .take(8)
+                .fold(0, |sum, byte| (sum << 8) | u64::from(*byte))
+        })
     }
 
     async fn by_key(&self, hub: &Hub, hash: [u8; 32]) -> Result<Option<Arc<Agent>>> {
@@ -43,10 +54,18 @@ impl Keyring {
             Ok(agent) => return Ok(Some(agent)),
             Err(place) => place,
         };
-        let found = hub.store().read(async move |tx| Ok(principals::by_key(tx, &hash).await?)).await?;
+        let found = hub
+            .store()
+            .read(async move |tx| Ok(principals::by_key(tx, &hash).await?))
+            .await?;
         // The index found it by equality; this comparison takes the same time wherever two hashes differ.
-        let found =
-            found.filter(|agent| agent.key_hash.is_some_and(|known| bool::from(known.ct_eq(&hash)))).map(Arc::new);
+        let found = found
+            .filter(|agent| {
+                agent
+                    .key_hash
+                    .is_some_and(|known| bool::from(known.ct_eq(&hash)))
+            })
+            .map(Arc::new);
         if let Some(agent) = &found {
             let _ = place.insert(agent.clone());
         }
@@ -59,7 +78,11 @@ impl Keyring {
             Ok(agent) => return Ok(Some(agent)),
             Err(place) => place,
         };
-        let found = hub.store().read(async move |tx| Ok(principals::by_name(tx, &name).await?)).await?.map(Arc::new);
+        let found = hub
+            .store()
+            .read(async move |tx| Ok(principals::by_name(tx, &name).await?))
+            .await?
+            .map(Arc::new);
         if let Some(agent) = &found {
             let _ = place.insert(agent.clone());
         }
@@ -73,8 +96,13 @@ impl Keyring {
 
     /// Whether the key that this agent came with is still its key.
     pub async fn is_current(&self, hub: &Hub, agent: &Agent) -> Result<bool> {
-        let Some(hash) = agent.key_hash else { return Ok(false) };
-        Ok(self.by_key(hub, hash).await?.is_some_and(|known| known.id == agent.id))
+        let Some(hash) = agent.key_hash else {
+            return Ok(false);
+        };
+        Ok(self
+            .by_key(hub, hash)
+            .await?
+            .is_some_and(|known| known.id == agent.id))
     }
 
     /// A hub that has not heard for too long what others changed remembers nothing.
@@ -105,8 +133,14 @@ impl Keyring {
 
     /// Forgets what the notice speaks of.
     pub fn heed(&self, notice: &Notice) {
-        notice.keys.iter().for_each(|hash| drop(self.keys.remove(hash)));
-        notice.names.iter().for_each(|name| drop(self.names.remove(name)));
+        notice
+            .keys
+            .iter()
+            .for_each(|hash| drop(self.keys.remove(hash)));
+        notice
+            .names
+            .iter()
+            .for_each(|name| drop(self.names.remove(name)));
     }
 }
 
@@ -132,7 +166,11 @@ pub async fn authenticate(hub: &Hub, key: Option<&str>) -> Result<Principal> {
     if !is_agents(key) {
         return Err(Code::Unauthorized.into());
     }
-    let agent = hub.keyring().by_key(hub, hash).await?.ok_or(Code::Unauthorized)?;
+    let agent = hub
+        .keyring()
+        .by_key(hub, hash)
+        .await?
+        .ok_or(Code::Unauthorized)?;
     // whoever shows a key is there.
     hub.heard(agent.id).await;
     Ok(Principal::Agent(agent))
@@ -140,7 +178,12 @@ pub async fn authenticate(hub: &Hub, key: Option<&str>) -> Result<Principal> {
 
 /// Spends a single-use `cs_` token.
 pub async fn authenticate_session(hub: &Hub, token: &str) -> Result<Principal> {
-    let refused = || Error::new(Code::Unauthorized, "the session token is unknown, spent or expired");
+    let refused = || {
+        Error::new(
+            Code::Unauthorized,
+            "the session token is unknown, spent or expired",
+        )
+    };
     if !token.starts_with("cs_") {
         return Err(refused());
     }

@@ -57,7 +57,10 @@ impl Principal {
         match self {
             Principal::Agent(agent) => Ok(agent),
             Principal::Anyone => Err(Code::Unauthorized.into()),
-            Principal::Operator(_) => Err(Error::new(Code::Forbidden, "this needs an agent's key, not an operator's")),
+            Principal::Operator(_) => Err(Error::new(
+                Code::Forbidden,
+                "this needs an agent's key, not an operator's",
+            )),
         }
     }
 
@@ -90,5 +93,7 @@ pub struct Idempotency {
 
 /// The living agent of a name in any of its spellings; `None` when nobody has it.
 pub(crate) async fn find(hub: &Hub, name: &Name) -> Result<Option<Arc<Agent>>> {
-    hub.keyring().by_name(hub, name.canonical(&hub.options().host_name)).await
+    hub.keyring()
+        .by_name(hub, name.canonical(&hub.options().host_name))
+        .await
 }

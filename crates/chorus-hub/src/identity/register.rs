@@ -29,36 +29,53 @@ struct Change {
 impl Change {
     /// What other hubs knew of the agent is no longer so; with its key changed, its streams end there too.
     fn notice(&self, host: &str) -> Notice {
-        let Some(before) = &self.before else { return Notice::default() };
+        let Some(before) = &self.before else {
+            return Notice::default();
+        };
         let rotated = before.key_hash != self.after.key_hash;
-        let ended = rotated.then_some(before.id).into_iter().chain(self.places.iter().copied());
-        Notice { ended: Notice::ended(ended, Ending::KeyRotated).ended, ..Notice::of(before, host) }
+        let ended = rotated
+            .then_some(before.id)
+            .into_iter()
+            .chain(self.places.iter().copied());
+        Notice {
+            ended: Notice::ended(ended, Ending::KeyRotated).ended,
+            ..Notice::of(before, host)
+        }
     }
 }
 
 /// `POST /register`; true when the agent is new (201), false when it was updated and its key rotated (200).
-pub async fn register(who: &Principal, hub: &Hub, request: Registration) -> Result<(bool, Registered)> {
+pub async fn register(
+    who: &Principal,
+    hub: &Hub,
+    request: Registration,
+) -> Result<(bool, Registered)> {
     admit_endpoints(hub, &request).await?;
     skills::admit(request.market.as_ref().map_or(&[], |market| &market.skills))?;
     let key = clock::new_secret("ca_");
-    let (host, most, grant) = (hub.options().host_name.clone(), hub.options().max_agents, hub.options().opening_grant);
+    let (host, most, grant) = (
+        hub.options().host_name.clone(),
+        hub.options().max_agents,
+        hub.options().opening_grant,
+    );
     let (asking, hash) = (who.clone(), keyring::hash(key.expose()));
     let change = hub
         .store()
         .write(async move |txn| {
-            let mut change = match principals::by_name(&txn.tx, &request.name.canonical(&host)).await? {
-                Some(before) => {
-                    may_update(&asking, &before)?;
-                    update(txn, before, &request, &asking, Some(hash)).await?
-                }
-                None => {
-                    // the gate is for those whom no operator lets in.
-                    if asking.operator().is_err() {
-                        invites::admit(txn, request.invite_code.as_ref()).await?;
+            let mut change =
+                match principals::by_name(&txn.tx, &request.name.canonical(&host)).await? {
+                    Some(before) => {
+                        may_update(&asking, &before)?;
+                        update(txn, before, &request, &asking, Some(hash)).await?
                     }
-                    create(txn, &request, &asking, hash, &host, most).await?
-                }
-            };
+                    None => {
+                        // the gate is for those whom no operator lets in.
+                        if asking.operator().is_err() {
+                            invites::admit(txn, request.invite_code.as_ref()).await?;
+                        }
+                        create(txn, &request, &asking, hash, &host, most).await?
+                    }
+                };
             open_account(txn, &change, grant).await?;
             txn.notice(&change.notice(&host));
             if let Some(market) = &request.market {
@@ -78,11 +95,19 @@ pub async fn register(who: &Principal, hub: &Hub, request: Registration) -> Resu
 }
 
 /// `POST /agents`; true when the agent is new (201), false when it was updated (200). An update leaves the key alone.
-pub async fn register_for(who: &Principal, hub: &Hub, request: Registration) -> Result<(bool, Registered)> {
+pub async fn register_for(
+    who: &Principal,
+    hub: &Hub,
+    request: Registration,
+) -> Result<(bool, Registered)> {
     who.operator()?;
     admit_endpoints(hub, &request).await?;
     let key = clock::new_secret("ca_");
-    let (host, most, grant) = (hub.options().host_name.clone(), hub.options().max_agents, hub.options().opening_grant);
+    let (host, most, grant) = (
+        hub.options().host_name.clone(),
+        hub.options().max_agents,
+        hub.options().opening_grant,
+    );
     let (asking, hash) = (who.clone(), keyring::hash(key.expose()));
     let change = hub
         .store()
@@ -108,8 +133,13 @@ pub async fn register_for(who: &Principal, hub: &Hub, request: Registration) -> 
 
 /// Judged before anything is written: where a name leads may take a look-up.
 async fn admit_endpoints(hub: &Hub, request: &Registration) -> Result<()> {
-    let endpoints =
-        [request.endpoint.as_ref(), request.market.as_ref().and_then(|market| market.api_endpoint.as_ref())];
+    let endpoints = [
+        request.endpoint.as_ref(),
+        request
+            .market
+            .as_ref()
+            .and_then(|market| market.api_endpoint.as_ref()),
+    ];
     for url in endpoints.into_iter().flatten() {
         hub.outgoing().admit(url).await?;
     }
@@ -119,9 +149,15 @@ async fn admit_endpoints(hub: &Hub, request: &Registration) -> Result<()> {
 /// Only with the key it has now: of two rotations with one key, the second comes with a key that is dead.
 fn may_update(who: &Principal, before: &Agent) -> Result<()> {
     match who {
-        Principal::Agent(asking) if asking.id == before.id && asking.key_hash == before.key_hash => Ok(()),
+        Principal::Agent(asking)
+            if asking.id == before.id && asking.key_hash == before.key_hash =>
+        {
+            Ok(())
+        }
         Principal::Agent(asking) if asking.id == before.id => Err(Code::Unauthorized.into()),
-        Principal::Agent(_) | Principal::Anyone | Principal::Operator(_) => Err(Code::AgentIdTaken.into()),
+        Principal::Agent(_) | Principal::Anyone | Principal::Operator(_) => {
+            Err(Code::AgentIdTaken.into())
+        }
     }
 }
 
@@ -129,7 +165,9 @@ fn may_update(who: &Principal, before: &Agent) -> Result<()> {
 /// A name that only an agent can have is nobody else's to claim, or a stranger could keep an address from registering.
 async fn owner(txn: &Txn<'_>, name: &str, agent_id: &str, who: &Principal) -> Result<Option<i64>> {
     match (principals::owner(&txn.tx, name).await?, who) {
-        (None, _) if name != agent_id && (name.contains('@') || name.starts_with('~')) => Err(Code::OwnerTaken.into()),
+        (None, _) if name != agent_id && (name.contains('@') || name.starts_with('~')) => {
+            Err(Code::OwnerTaken.into())
+        }
         (None, _) => Ok(None),
         (Some(owner), Principal::Agent(asking)) if asking.owner == owner => Ok(Some(owner)),
         (Some(owner), Principal::Operator(_)) => Ok(Some(owner)),
@@ -153,7 +191,11 @@ async fn other_owner(txn: &Txn<'_>, agent: &Agent, name: &str, who: &Principal) 
 /// The owner has an account. Credits are granted to one who comes: whoever is here could otherwise make some by naming another
 /// owner, as often as it likes.
 async fn open_account(txn: &mut Txn<'_>, change: &Change, grant: Credits) -> Result<()> {
-    let grant = if change.before.is_none() { grant } else { Credits::ZERO };
+    let grant = if change.before.is_none() {
+        grant
+    } else {
+        Credits::ZERO
+    };
     Ok(ledger::grant_opening(txn, change.after.owner, grant).await?)
 }
 
@@ -179,7 +221,10 @@ async fn create(
             return Err(Code::RegistryFull.into());
         }
     }
-    let named = request.market.as_ref().and_then(|market| market.owner_id.as_deref());
+    let named = request
+        .market
+        .as_ref()
+        .and_then(|market| market.owner_id.as_deref());
     let owner_name = named.unwrap_or(&request.agent_id).to_owned();
     let owner = match owner(txn, &owner_name, &request.agent_id, who).await? {
         Some(owner) => owner,
@@ -210,7 +255,12 @@ async fn create(
     }
     principals::insert(&txn.tx, &agent).await?;
     txn.counts.agents += 1;
-    Ok(Change { before: None, after: agent, score: None, places: Vec::new() })
+    Ok(Change {
+        before: None,
+        after: agent,
+        score: None,
+        places: Vec::new(),
+    })
 }
 
 /// An update replaces the record: each form replaces what it speaks of and leaves the other form's part alone.
@@ -228,7 +278,11 @@ async fn update(
     }
     if let Some(market) = &request.market {
         after.market = Some(market_json(market));
-        if let Some(name) = market.owner_id.as_deref().filter(|name| *name != before.owner_name) {
+        if let Some(name) = market
+            .owner_id
+            .as_deref()
+            .filter(|name| *name != before.owner_name)
+        {
             after.owner = other_owner(txn, &before, name, who).await?;
             after.owner_name = name.to_owned();
         }
@@ -238,10 +292,19 @@ async fn update(
     // a rotation closes what the old key opened, and so what it could still open.
     if after.key_hash != before.key_hash {
         sessions::revoke(&txn.tx, before.id).await?;
-        places = channels::places(&txn.tx, before.id).await?.iter().map(|place| place.id).collect();
+        places = channels::places(&txn.tx, before.id)
+            .await?
+            .iter()
+            .map(|place| place.id)
+            .collect();
     }
     principals::update(&txn.tx, &after).await?;
-    Ok(Change { before: Some(before), after, score: None, places })
+    Ok(Change {
+        before: Some(before),
+        after,
+        score: None,
+        places,
+    })
 }
 
 /// After the commit: forget what was known, close streams that an old key opened, and say what there is now.
@@ -251,10 +314,16 @@ fn finish(hub: &Hub, change: Change, key: Option<Secret>) -> (bool, Registered) 
         hub.keyring().forget(hub, before);
         if before.key_hash != change.after.key_hash {
             hub.end_streams(before.id, Ending::KeyRotated);
-            change.places.iter().for_each(|place| hub.bus().end(*place, Ending::KeyRotated));
+            change
+                .places
+                .iter()
+                .for_each(|place| hub.bus().end(*place, Ending::KeyRotated));
         }
     }
-    let rotated = change.before.as_ref().is_some_and(|before| before.key_hash != change.after.key_hash);
+    let rotated = change
+        .before
+        .as_ref()
+        .is_some_and(|before| before.key_hash != change.after.key_hash);
     let agent = Arc::new(change.after);
     let mut registration = record_of(&Principal::Agent(agent.clone()), hub, &agent);
     // What was open with the old key is ending, on every hub at its own moment.
@@ -274,7 +343,10 @@ pub async fn unregister(who: &Principal, hub: &Hub, name: &str) -> Result<Delete
     if matches!(who, Principal::Anyone) {
         return Err(Code::Unauthorized.into());
     }
-    let absent = Deleted { agent_id: name.to_owned(), deleted: false };
+    let absent = Deleted {
+        agent_id: name.to_owned(),
+        deleted: false,
+    };
     let Ok(parsed) = Name::parse("agent_id", name) else {
         return Ok(absent);
     };
@@ -283,7 +355,10 @@ pub async fn unregister(who: &Principal, hub: &Hub, name: &str) -> Result<Delete
     };
     match who {
         Principal::Agent(asking) if asking.id != agent.id => {
-            return Err(Error::new(Code::Forbidden, "an agent unregisters only itself"));
+            return Err(Error::new(
+                Code::Forbidden,
+                "an agent unregisters only itself",
+            ));
         }
         Principal::Agent(_) | Principal::Operator(_) | Principal::Anyone => {}
     }
@@ -300,10 +375,15 @@ pub async fn unregister(who: &Principal, hub: &Hub, name: &str) -> Result<Delete
             // whoever takes the name next is granted nothing and belongs nowhere.
             let left = orgs::forget(&txn.tx, id).await?;
             // Before anything else is said in its rooms: its streams there hear nothing more.
-            let places: Vec<i64> = channels::places(&txn.tx, id).await?.iter().map(|place| place.id).collect();
+            let places: Vec<i64> = channels::places(&txn.tx, id)
+                .await?
+                .iter()
+                .map(|place| place.id)
+                .collect();
             txn.notice(&Notice {
                 orgs: left.iter().map(ToString::to_string).collect(),
-                ended: Notice::ended(places.iter().copied().chain([id]), Ending::Unregistered).ended,
+                ended: Notice::ended(places.iter().copied().chain([id]), Ending::Unregistered)
+                    .ended,
                 ..Notice::of(&agent, &host)
             });
             depart(txn, id).await?;
@@ -314,10 +394,17 @@ pub async fn unregister(who: &Principal, hub: &Hub, name: &str) -> Result<Delete
         .await;
     let gone = hub.keyring().sure(gone)?;
     hub.keyring().forget(hub, &agent);
-    let Some((gone, left, places)) = gone else { return Ok(absent) };
+    let Some((gone, left, places)) = gone else {
+        return Ok(absent);
+    };
     hub.frames().forget_orgs(left);
     hub.keyring().forget(hub, &gone);
     hub.end_streams(gone.id, Ending::Unregistered);
-    places.iter().for_each(|place| hub.bus().end(*place, Ending::Unregistered));
-    Ok(Deleted { agent_id: gone.agent_id.to_string(), deleted: true })
+    places
+        .iter()
+        .for_each(|place| hub.bus().end(*place, Ending::Unregistered));
+    Ok(Deleted {
+        agent_id: gone.agent_id.to_string(),
+        deleted: true,
+    })
 }

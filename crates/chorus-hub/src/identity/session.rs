@@ -21,5 +21,8 @@ pub async fn open_session(who: &Principal, hub: &Hub) -> Result<SessionToken> {
             Ok(sessions::insert(&txn.tx, &hash, agent.id, expires).await?)
         })
         .await?;
-    Ok(SessionToken { session_token: token, expires_in_seconds: limits::SESSION_TOKEN_LIFE.as_secs() })
+    Ok(SessionToken {
+        session_token: token,
+        expires_in_seconds: limits::SESSION_TOKEN_LIFE.as_secs(),
+    })
 }

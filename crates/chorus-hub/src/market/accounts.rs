@@ -14,16 +14,31 @@ pub async fn account(who: &Principal, hub: &Hub, owner: Option<&str>) -> Result<
         .read(async move |tx| {
             let (owner, name) = match owner {
                 Some(name) => (own(tx, &who, &name).await?, Some(name)),
-                None => (Some(who.agent()?.owner), principals::owner_name(tx, who.agent()?.owner).await?),
+                None => (
+                    Some(who.agent()?.owner),
+                    principals::owner_name(tx, who.agent()?.owner).await?,
+                ),
             };
-            standing(tx, owner.ok_or(Code::NotFound)?, name.ok_or(Code::NotFound)?).await
+            standing(
+                tx,
+                owner.ok_or(Code::NotFound)?,
+                name.ok_or(Code::NotFound)?,
+            )
+            .await
         })
         .await
 }
 
 async fn standing(tx: &Tx<'_>, owner: i64, owner_id: String) -> Result<Account> {
-    let (balance, held) = (ledger::balance(tx, Place::Owner(owner)).await?, ledger::held(tx, owner).await?);
-    Ok(Account { owner_id, balance, held })
+    let (balance, held) = (
+        ledger::balance(tx, Place::Owner(owner)).await?,
+        ledger::held(tx, owner).await?,
+    );
+    Ok(Account {
+        owner_id,
+        balance,
+        held,
+    })
 }
 
 /// `POST /accounts/{owner}/credit`: new credits, from nowhere, so for operators only.
@@ -32,10 +47,17 @@ pub async fn credit(who: &Principal, hub: &Hub, owner: &str, issue: Issue) -> Re
     let name = owner.to_owned();
     hub.store()
         .write(async move |txn| {
-            let owner = principals::owner(&txn.tx, &name).await?.ok_or(Code::NotFound)?;
-            let issued = ledger::balance(&txn.tx, Place::Issue).await?.less(issue.amount);
+            let owner = principals::owner(&txn.tx, &name)
+                .await?
+                .ok_or(Code::NotFound)?;
+            let issued = ledger::balance(&txn.tx, Place::Issue)
+                .await?
+                .less(issue.amount);
             if issued.in_hundredths() < -limits::CREDITS_ISSUED {
-                return Err(Error::new(Code::TransferFailed, "this hub has issued as many credits as it may"));
+                return Err(Error::new(
+                    Code::TransferFailed,
+                    "this hub has issued as many credits as it may",
+                ));
             }
             let posting = NewPosting {
                 kind: "issue",
@@ -67,7 +89,9 @@ pub async fn audit(
     };
     // PostgreSQL has no text with this in it, and would fail where nothing is found.
     if job_id.as_ref().is_some_and(|job_id| job_id.contains('\0')) {
-        return Ok(Audit { postings: Vec::new() });
+        return Ok(Audit {
+            postings: Vec::new(),
+        });
     }
     let who = who.clone();
     let postings = hub
@@ -77,10 +101,21 @@ pub async fn audit(
                 Some(name) => Some(own(tx, &who, &name).await?.ok_or(Code::NotFound)?),
                 None => own_owner,
             };
-            Ok(ledger::audit(tx, &Asked { owner, job_id, before }, limit.clamp(1, limits::AUDIT_PAGE)).await?)
+            Ok(ledger::audit(
+                tx,
+                &Asked {
+                    owner,
+                    job_id,
+                    before,
+                },
+                limit.clamp(1, limits::AUDIT_PAGE),
+            )
+            .await?)
         })
         .await?;
-    Ok(Audit { postings: postings.into_iter().map(shown).collect() })
+    Ok(Audit {
+        postings: postings.into_iter().map(shown).collect(),
+    })
 }
 
 fn shown(posting: Written) -> Posting {
@@ -95,7 +130,11 @@ fn shown(posting: Written) -> Posting {
         kind: posting.kind,
         amount,
         entries: [
-            entry(posting.debit, posting.payer, chorus_wire::market::credits::Credits::ZERO.less(amount)),
+            entry(
+                posting.debit,
+                posting.payer,
+                chorus_wire::market::credits::Credits::ZERO.less(amount),
+            ),
             entry(posting.credit, posting.payee, amount),
         ],
         job_id: posting.job_id,

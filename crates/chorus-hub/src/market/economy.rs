@@ -11,9 +11,19 @@ use std::collections::BTreeMap;
 
 /// `GET /economy`
 pub async fn economy(hub: &Hub) -> Result<Economy> {
-    let (issued, mut sums) =
-        hub.store().read(async |tx| Ok((ledger::balance(tx, Account::Issue).await?, market::read(tx).await?))).await?;
-    let mut jobs: BTreeMap<String, u64> = Status::ALL.iter().map(|status| (status.as_str().into(), 0)).collect();
+    let (issued, mut sums) = hub
+        .store()
+        .read(async |tx| {
+            Ok((
+                ledger::balance(tx, Account::Issue).await?,
+                market::read(tx).await?,
+            ))
+        })
+        .await?;
+    let mut jobs: BTreeMap<String, u64> = Status::ALL
+        .iter()
+        .map(|status| (status.as_str().into(), 0))
+        .collect();
     let mut job_states = BTreeMap::new();
     for state in State::KEPT {
         let count = (*sums.jobs.of(state)).max(0) as u64;

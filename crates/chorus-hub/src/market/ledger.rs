@@ -14,20 +14,39 @@ pub(crate) struct JobRef<'a> {
 }
 
 /// Puts the budget aside; `TRANSFER_FAILED` when the owner has not got it (JOB-31).
-pub(crate) async fn hold(txn: &mut Txn<'_>, owner: i64, job: JobRef<'_>, amount: Credits) -> Result<()> {
-    let (from, to) = (Account::Owner(owner), Account::Hold { job: job.id, payer: owner });
+pub(crate) async fn hold(
+    txn: &mut Txn<'_>,
+    owner: i64,
+    job: JobRef<'_>,
+    amount: Credits,
+) -> Result<()> {
+    let (from, to) = (
+        Account::Owner(owner),
+        Account::Hold {
+            job: job.id,
+            payer: owner,
+        },
+    );
     moved(txn, "hold", from, to, amount, job).await?;
     txn.counts.market.held += amount.in_hundredths();
     Ok(())
 }
 
 /// Pays from the hold and returns the rest. More than is held is nobody's to pay: the caller has refused it before.
-pub(crate) async fn settle(txn: &mut Txn<'_>, job: JobRef<'_>, payer: i64, payee: i64, paid: Credits) -> Result<()> {
+pub(crate) async fn settle(
+    txn: &mut Txn<'_>,
+    job: JobRef<'_>,
+    payer: i64,
+    payee: i64,
+    paid: Credits,
+) -> Result<()> {
     if paid.is_zero() {
         return release(txn, job, payer).await;
     }
     let from = Account::Hold { job: job.id, payer };
-    let left = moved(txn, "pay", from, Account::Owner(payee), paid, job).await?.from;
+    let left = moved(txn, "pay", from, Account::Owner(payee), paid, job)
+        .await?
+        .from;
     txn.counts.market.held -= paid.in_hundredths();
     if payer != payee {
         txn.counts.market.volume += paid.in_hundredths();
@@ -59,10 +78,20 @@ async fn moved(
     amount: Credits,
     job: JobRef<'_>,
 ) -> Result<Balances> {
-    let posting = NewPosting { kind, from, to, amount, job_id: Some(job.job_id), note: None };
+    let posting = NewPosting {
+        kind,
+        from,
+        to,
+        amount,
+        job_id: Some(job.job_id),
+        note: None,
+    };
     match ledger::post(&txn.tx, &posting, txn.now()).await? {
         Some(balances) => Ok(balances),
-        None => Err(Error::new(Code::TransferFailed, format!("there are fewer than {amount} credits for this job"))),
+        None => Err(Error::new(
+            Code::TransferFailed,
+            format!("there are fewer than {amount} credits for this job"),
+        )),
     }
 }
 

@@ -38,7 +38,8 @@ impl Liveness {
         let place = agent.unsigned_abs() as usize;
         // Beyond the sixteen millionth agent nobody is watched; they count as present.
         if let Some(table) = self.0.get(place / PLACES) {
-            let places = table.get_or_init(|| (0..PLACES).map(|_| AtomicI64::new(UNHEARD)).collect());
+            let places =
+                table.get_or_init(|| (0..PLACES).map(|_| AtomicI64::new(UNHEARD)).collect());
             places[place % PLACES].store(value, Ordering::Relaxed);
         }
     }
@@ -46,7 +47,9 @@ impl Liveness {
     fn read(&self, agent: i64) -> i64 {
         let place = agent.unsigned_abs() as usize;
         let places = self.0.get(place / PLACES).and_then(OnceLock::get);
-        places.map_or(UNHEARD, |places| places[place % PLACES].load(Ordering::Relaxed))
+        places.map_or(UNHEARD, |places| {
+            places[place % PLACES].load(Ordering::Relaxed)
+        })
     }
 
     /// The agent was heard; true when other hubs should know, which is now and then.
@@ -66,17 +69,32 @@ impl Liveness {
 
     /// Everybody after this agent who was heard here or refused a job, and how many microseconds ago; below zero for the latter.
     pub fn all(&self, after: i64, most: usize, now: Duration) -> Vec<(i64, i64)> {
-        let (first, now) = (after.saturating_add(1).max(0) as usize, now.as_micros() as i64);
-        let tables = self.0.iter().enumerate().skip(first / PLACES).filter_map(|(n, table)| Some((n, table.get()?)));
-        let places = tables.flat_map(|(n, places)| places.iter().enumerate().map(move |(m, at)| (n * PLACES + m, at)));
-        let heard = places.filter(|(agent, _)| *agent >= first).filter_map(|(agent, at)| {
-            let ago = match at.load(Ordering::Relaxed) {
-                UNHEARD => return None,
-                REFUSED => REFUSED,
-                heard => (now - heard).max(0),
-            };
-            Some((agent as i64, ago))
+        let (first, now) = (
+            after.saturating_add(1).max(0) as usize,
+            now.as_micros() as i64,
+        );
+        let tables = self
+            .0
+            .iter()
+            .enumerate()
+            .skip(first / PLACES)
+            .filter_map(|(n, table)| Some((n, table.get()?)));
+        let places = tables.flat_map(|(n, places)| {
+            places
+                .iter()
+                .enumerate()
+                .map(move |(m, at)| (n * PLACES + m, at))
         });
+        let heard = places
+            .filter(|(agent, _)| *agent >= first)
+            .filter_map(|(agent, at)| {
+                let ago = match at.load(Ordering::Relaxed) {
+                    UNHEARD => return None,
+                    REFUSED => REFUSED,
+                    heard => (now - heard).max(0),
+                };
+                Some((agent as i64, ago))
+            });
         heard.take(most).collect()
     }
 
@@ -96,7 +114,10 @@ impl Liveness {
         match self.read(agent) {
             UNHEARD => true,
             REFUSED => false,
-            heard => now.saturating_sub(Duration::from_micros(heard.unsigned_abs())) <= limits::HEARTBEAT_MISSED,
+            heard => {
+                now.saturating_sub(Duration::from_micros(heard.unsigned_abs()))
+                    <= limits::HEARTBEAT_MISSED
+            }
         }
     }
 }
@@ -108,7 +129,11 @@ pub(crate) fn is_online(hub: &Hub, agent: &Agent) -> bool {
 
 pub(super) fn presence(hub: &Hub, agent: i64) -> Presence {
     let there = hub.bus().online(agent) || hub.liveness().present(agent, hub.clock().steady());
-    if there { Presence::Online } else { Presence::Offline }
+    if there {
+        Presence::Online
+    } else {
+        Presence::Offline
+    }
 }
 
 /// The agent's endpoint refused a job.
@@ -124,7 +149,10 @@ pub async fn heartbeat(who: &Principal, hub: &Hub, named: Option<&str>) -> Resul
         let name = Name::parse("agent_id", name)?;
         let found = crate::identity::find(hub, &name).await?;
         if found.is_none_or(|found| found.id != agent.id) {
-            return Err(Error::new(Code::Forbidden, "an agent's key beats only for that agent"));
+            return Err(Error::new(
+                Code::Forbidden,
+                "an agent's key beats only for that agent",
+            ));
         }
     }
     hub.heard(agent.id).await;
@@ -132,7 +160,11 @@ pub async fn heartbeat(who: &Principal, hub: &Hub, named: Option<&str>) -> Resul
 }
 
 fn heard(hub: &Hub, agent: &Agent) -> Heard {
-    Heard { agent_id: agent.agent_id.to_string(), status: Presence::Online, timestamp_utc: hub.clock().now() }
+    Heard {
+        agent_id: agent.agent_id.to_string(),
+        status: Presence::Online,
+        timestamp_utc: hub.clock().now(),
+    }
 }
 
 #[cfg(test)]
@@ -148,8 +180,14 @@ mod tests {
         assert!(liveness.present(AGENT, START));
         liveness.beat(AGENT, START);
         let last = START + limits::HEARTBEAT_MISSED;
-        assert!(liveness.present(AGENT, last) && !liveness.present(AGENT, last + Duration::from_micros(1)));
-        assert!(liveness.present(AGENT + 1, last * 2), "another agent is another matter");
+        assert!(
+            liveness.present(AGENT, last)
+                && !liveness.present(AGENT, last + Duration::from_micros(1))
+        );
+        assert!(
+            liveness.present(AGENT + 1, last * 2),
+            "another agent is another matter"
+        );
         liveness.beat(AGENT, last * 2);
         assert!(liveness.present(AGENT, last * 2));
     }
@@ -166,7 +204,13 @@ mod tests {
     #[test]
     fn what_one_hub_knows_another_learns_in_pieces() {
         let (known, newer) = (Liveness::default(), Liveness::default());
-        let agents = [0, 7, PLACES as i64 - 1, PLACES as i64, 3 * PLACES as i64 + 5];
+        let agents = [
+            0,
+            7,
+            PLACES as i64 - 1,
+            PLACES as i64,
+            3 * PLACES as i64 + 5,
+        ];
         for agent in agents {
             known.beat(agent, START);
         }
@@ -177,7 +221,10 @@ mod tests {
             after = *last;
             found.extend_from_slice(page);
         }
-        assert_eq!(found.iter().map(|(agent, _)| *agent).collect::<Vec<_>>(), agents);
+        assert_eq!(
+            found.iter().map(|(agent, _)| *agent).collect::<Vec<_>>(),
+            agents
+        );
         for (agent, ago) in found {
             match u64::try_from(ago) {
                 Ok(ago) => newer.beat_elsewhere(agent, START * 2 - Duration::from_micros(ago)),
@@ -185,10 +232,16 @@ mod tests {
             }
         }
         let silent = START + limits::HEARTBEAT_MISSED + Duration::from_micros(1);
-        assert_eq!(agents.map(|agent| newer.present(agent, silent)), [false, false, false, false, true]);
+        assert_eq!(
+            agents.map(|agent| newer.present(agent, silent)),
+            [false, false, false, false, true]
+        );
         known.refused(agents[4]);
         newer.refused_before(agents[4]);
-        assert!(newer.present(agents[4], START * 2), "it was heard here since");
+        assert!(
+            newer.present(agents[4], START * 2),
+            "it was heard here since"
+        );
     }
 
     #[test]
@@ -197,6 +250,10 @@ mod tests {
         for id in [far - 1, far, i64::MAX, i64::MIN, -1] {
             liveness.refused(id);
         }
-        assert!(!liveness.present(far - 1, START) && liveness.present(far, START) && liveness.present(i64::MAX, START));
+        assert!(
+            !liveness.present(far - 1, START)
+                && liveness.present(far, START)
+                && liveness.present(i64::MAX, START)
+        );
     }
 }

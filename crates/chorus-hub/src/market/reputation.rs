@@ -52,7 +52,13 @@ impl Score {
 
 /// A job came to its end: the worker's score follows, in the job's own transaction. A job is judged once. Work for oneself, or
 /// for another agent of the same owner, earns nothing, or a score could be made at home.
-pub(crate) async fn judge(txn: &mut Txn<'_>, job: i64, worker: i64, hirer: i64, success: bool) -> Result<()> {
+pub(crate) async fn judge(
+    txn: &mut Txn<'_>,
+    job: i64,
+    worker: i64,
+    hirer: i64,
+    success: bool,
+) -> Result<()> {
     let Some(sides) = table::sides(&txn.tx, worker, hirer).await? else {
         return Ok(());
     };
@@ -62,8 +68,15 @@ pub(crate) async fn judge(txn: &mut Txn<'_>, job: i64, worker: i64, hirer: i64, 
     let score = |bits: Option<i64>| bits.map_or(Score::NEUTRAL, Score::of_bits);
     let before = score(sides.worker);
     let after = before.after(success, score(sides.hirer));
-    let verdict =
-        table::Verdict { job, worker, hirer, success, before: before.bits(), after: after.bits(), at: txn.now() };
+    let verdict = table::Verdict {
+        job,
+        worker,
+        hirer,
+        success,
+        before: before.bits(),
+        after: after.bits(),
+        at: txn.now(),
+    };
     if table::judge(&txn.tx, &verdict).await? && before != after {
         skills::rescore(&txn.tx, worker, after.bits()).await?;
     }
@@ -72,7 +85,9 @@ pub(crate) async fn judge(txn: &mut Txn<'_>, job: i64, worker: i64, hirer: i64, 
 
 /// An agent's score as it stands.
 pub(crate) async fn score(tx: &Tx<'_>, agent: i64) -> Result<Score> {
-    Ok(table::score(tx, agent).await?.map_or(Score::NEUTRAL, |(bits, _)| Score::of_bits(bits)))
+    Ok(table::score(tx, agent)
+        .await?
+        .map_or(Score::NEUTRAL, |(bits, _)| Score::of_bits(bits)))
 }
 
 /// `GET /reputation/{agent}`
@@ -87,12 +102,21 @@ pub async fn reputation(_who: &Principal, hub: &Hub, name: &str) -> Result<Reput
     let (known, history) = hub
         .store()
         .read(async move |tx| {
-            Ok((table::score(tx, id).await?, table::history(tx, id, limits::JUDGEMENTS_SHOWN).await?))
+            Ok((
+                table::score(tx, id).await?,
+                table::history(tx, id, limits::JUDGEMENTS_SHOWN).await?,
+            ))
         })
         .await?;
-    let (score, stats) =
-        known.map_or((Score::NEUTRAL, Stats::default()), |(bits, stats)| (Score::of_bits(bits), stats));
-    Ok(Reputation { agent_id: agent.agent_id.to_string(), score: score.value(), stats, history })
+    let (score, stats) = known.map_or((Score::NEUTRAL, Stats::default()), |(bits, stats)| {
+        (Score::of_bits(bits), stats)
+    });
+    Ok(Reputation {
+        agent_id: agent.agent_id.to_string(),
+        score: score.value(),
+        stats,
+        history,
+    })
 }
 
 #[cfg(test)]
@@ -109,10 +133,24 @@ mod tests {
     fn the_first_job_of_a_newcomer_is_worth_what_the_document_says() {
         assert_eq!(Score::NEUTRAL.after(true, Score::NEUTRAL).value(), 51.0);
         assert_eq!(Score::NEUTRAL.after(false, Score::NEUTRAL).value(), 45.5);
-        assert_eq!(Score::NEUTRAL.after(true, Score::at_least(100.0)).value(), 52.0);
-        assert_eq!(Score::NEUTRAL.after(true, Score::at_least(0.0)).value(), 50.0);
-        assert_eq!(Score::at_least(99.5).after(true, Score::at_least(100.0)).value(), 100.0);
-        assert_eq!(Score::at_least(4.0).after(false, Score::NEUTRAL).value(), 0.0);
+        assert_eq!(
+            Score::NEUTRAL.after(true, Score::at_least(100.0)).value(),
+            52.0
+        );
+        assert_eq!(
+            Score::NEUTRAL.after(true, Score::at_least(0.0)).value(),
+            50.0
+        );
+        assert_eq!(
+            Score::at_least(99.5)
+                .after(true, Score::at_least(100.0))
+                .value(),
+            100.0
+        );
+        assert_eq!(
+            Score::at_least(4.0).after(false, Score::NEUTRAL).value(),
+            0.0
+        );
     }
 
     proptest! {

@@ -31,10 +31,22 @@ const KEYWORDS: &str = "$schema $ref $defs definitions type enum const propertie
     exclusiveMinimum exclusiveMaximum multipleOf allOf anyOf oneOf not if unevaluatedProperties unevaluatedItems";
 
 /// Ways to point elsewhere that are not followed: out of the document, or by names whose meaning changes on the way.
-const ELSEWHERE: [&str; 6] = ["$id", "id", "$anchor", "$dynamicRef", "$dynamicAnchor", "$recursiveRef"];
+const ELSEWHERE: [&str; 6] = [
+    "$id",
+    "id",
+    "$anchor",
+    "$dynamicRef",
+    "$dynamicAnchor",
+    "$recursiveRef",
+];
 
 /// Keywords whose keys are names, and whose values are schemas.
-const NAMED: [&str; 4] = ["properties", "patternProperties", "dependentSchemas", "dependencies"];
+const NAMED: [&str; 4] = [
+    "properties",
+    "patternProperties",
+    "dependentSchemas",
+    "dependencies",
+];
 
 /// A schema that can be run, and what there is of it.
 struct Compiled {
@@ -53,15 +65,24 @@ impl Weighter<String, Arc<Compiled>> for Patterned {
     }
 }
 
-static COMPILED: LazyLock<Cache<String, Arc<Compiled>, Patterned>> =
-    LazyLock::new(|| Cache::with_weighter(limits::SCHEMAS_COMPILED, limits::SCHEMAS_COMPILED as u64, Patterned));
+static COMPILED: LazyLock<Cache<String, Arc<Compiled>, Patterned>> = LazyLock::new(|| {
+    Cache::with_weighter(
+        limits::SCHEMAS_COMPILED,
+        limits::SCHEMAS_COMPILED as u64,
+        Patterned,
+    )
+});
 
 /// Whether the schemas of a skill are schemas; asked before it is offered.
 pub(crate) fn admit(skill: &Skill) -> Result<()> {
-    let schemas = [("input_schema", &skill.input_schema), ("output_schema", &skill.output_schema)];
+    let schemas = [
+        ("input_schema", &skill.input_schema),
+        ("output_schema", &skill.output_schema),
+    ];
     for (field, schema) in schemas {
         if let Some(schema) = schema {
-            let refused = |why: String| Error::validation(format!("{field} of {}: {why}", skill.skill_name));
+            let refused =
+                |why: String| Error::validation(format!("{field} of {}: {why}", skill.skill_name));
             compile(schema).map_err(refused)?;
         }
     }
@@ -88,9 +109,18 @@ pub(crate) fn check_input(skill: &Value, input: &Value) -> Result<()> {
         return Err(Error::new(Code::SkillMismatch, said));
     }
     compiled.validator.validate(input).map_err(|fault| {
-        let place = format!("input_data{}", fault.instance_path().as_str().replace('/', "."));
+        let place = format!(
+            "input_data{}",
+            fault.instance_path().as_str().replace('/', ".")
+        );
         // The library's sentence quotes the value, which may be long and is the client's own.
-        Error::new(Code::SkillMismatch, format!("{place} is not what the skill takes: {}", short(&fault.to_string())))
+        Error::new(
+            Code::SkillMismatch,
+            format!(
+                "{place} is not what the skill takes: {}",
+                short(&fault.to_string())
+            ),
+        )
     })
 }
 
@@ -112,23 +142,44 @@ fn values(of: &Value) -> usize {
 }
 
 fn compile(schema: &Value) -> std::result::Result<Compiled, String> {
-    let Value::Object(map) = schema else { return Err("it must be an object".into()) };
+    let Value::Object(map) = schema else {
+        return Err("it must be an object".into());
+    };
     let written_out = short_form(map);
     let schema = written_out.as_ref().unwrap_or(schema);
-    if written_out.is_none() && !map.keys().any(|key| KEYWORDS.split(' ').any(|word| word == key)) {
+    if written_out.is_none()
+        && !map
+            .keys()
+            .any(|key| KEYWORDS.split(' ').any(|word| word == key))
+    {
         return Err("it is neither a JSON Schema nor of the form {\"field\": \"type\"} with the types string, number, integer, \
                     boolean, array or list, object or dict"
             .into());
     }
-    let mut unfolding = Unfolding { root: schema, parts: 0, patterns: 0, unevaluated: 0, under_way: Vec::new() };
+    let mut unfolding = Unfolding {
+        root: schema,
+        parts: 0,
+        patterns: 0,
+        unevaluated: 0,
+        under_way: Vec::new(),
+    };
     unfolding.unfold(schema)?;
-    let Unfolding { parts, patterns, .. } = unfolding;
+    let Unfolding {
+        parts, patterns, ..
+    } = unfolding;
     // Patterns are matched in linear time and small, so that nobody's expression keeps the hub busy or fills it.
-    let pattern = PatternOptions::regex().size_limit(limits::PATTERN_BYTES).dfa_size_limit(limits::PATTERN_BYTES);
+    let pattern = PatternOptions::regex()
+        .size_limit(limits::PATTERN_BYTES)
+        .dfa_size_limit(limits::PATTERN_BYTES);
     let options = jsonschema::options().with_pattern_options(pattern);
     let validator = options.build(schema);
-    let validator = validator.map_err(|fault| format!("it is no JSON Schema: {}", short(&fault.to_string())))?;
-    Ok(Compiled { validator, parts, patterns })
+    let validator = validator
+        .map_err(|fault| format!("it is no JSON Schema: {}", short(&fault.to_string())))?;
+    Ok(Compiled {
+        validator,
+        parts,
+        patterns,
+    })
 }
 
 /// The JSON Schema that a short form stands for: every field is there and has its type, others may be there too.
@@ -136,13 +187,20 @@ fn compile(schema: &Value) -> std::result::Result<Compiled, String> {
 fn short_form(map: &Map<String, Value>) -> Option<Value> {
     let word = |value: &Value| {
         let text = value.as_str()?;
-        WORDS.iter().find(|(word, _)| *word == text).map(|(_, name)| *name)
+        WORDS
+            .iter()
+            .find(|(word, _)| *word == text)
+            .map(|(_, name)| *name)
     };
-    let is_schema = map.get("type").is_some_and(|of| word(of).is_some_and(|name| of.as_str() == Some(name)));
+    let is_schema = map
+        .get("type")
+        .is_some_and(|of| word(of).is_some_and(|name| of.as_str() == Some(name)));
     if is_schema {
         return None;
     }
-    let fields = map.iter().map(|(field, of)| Some((field.clone(), json!({"type": word(of)?}))));
+    let fields = map
+        .iter()
+        .map(|(field, of)| Some((field.clone(), json!({"type": word(of)?}))));
     let properties: Map<String, Value> = fields.collect::<Option<_>>()?;
     let required: Vec<&String> = map.keys().collect();
     Some(json!({"type": "object", "properties": properties, "required": required}))
@@ -162,7 +220,9 @@ impl<'a> Unfolding<'a> {
     fn unfold(&mut self, part: &'a Value) -> std::result::Result<(), String> {
         self.count(1)?;
         match part {
-            Value::Object(map) => map.iter().try_for_each(|(key, inner)| self.keyword(key, inner)),
+            Value::Object(map) => map
+                .iter()
+                .try_for_each(|(key, inner)| self.keyword(key, inner)),
             Value::Array(items) => items.iter().try_for_each(|inner| self.unfold(inner)),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
         }
@@ -171,7 +231,9 @@ impl<'a> Unfolding<'a> {
     fn keyword(&mut self, key: &str, inner: &'a Value) -> std::result::Result<(), String> {
         match (key, inner) {
             ("$ref", Value::String(to)) => self.follow(to),
-            (key, Value::String(_)) if ELSEWHERE.contains(&key) => Err(format!("{key} is not supported")),
+            (key, Value::String(_)) if ELSEWHERE.contains(&key) => {
+                Err(format!("{key} is not supported"))
+            }
             // What is defined counts where something refers to it, and what is only told does not.
             ("$defs" | "definitions" | "default" | "examples", _) => Ok(()),
             // No schemas, but each may have to be compared.
@@ -187,7 +249,10 @@ impl<'a> Unfolding<'a> {
             ("unevaluatedProperties" | "unevaluatedItems", _) => {
                 self.unevaluated += 1;
                 if self.unevaluated > limits::SCHEMA_UNEVALUATED {
-                    return Err(format!("it has unevaluated… more than {} times", limits::SCHEMA_UNEVALUATED));
+                    return Err(format!(
+                        "it has unevaluated… more than {} times",
+                        limits::SCHEMA_UNEVALUATED
+                    ));
                 }
                 self.unfold(inner)
             }
@@ -200,7 +265,10 @@ impl<'a> Unfolding<'a> {
         if self.parts <= limits::SCHEMA_PARTS {
             return Ok(());
         }
-        Err(format!("it has more than {} parts, its references written out", limits::SCHEMA_PARTS))
+        Err(format!(
+            "it has more than {} parts, its references written out",
+            limits::SCHEMA_PARTS
+        ))
     }
 
     fn patterns(&mut self, more: usize) -> std::result::Result<(), String> {
@@ -208,17 +276,32 @@ impl<'a> Unfolding<'a> {
         if self.patterns <= limits::SCHEMA_PATTERNS {
             return self.count(more);
         }
-        Err(format!("it has more than {} patterns, its references written out", limits::SCHEMA_PATTERNS))
+        Err(format!(
+            "it has more than {} patterns, its references written out",
+            limits::SCHEMA_PATTERNS
+        ))
     }
 
     fn follow(&mut self, to: &'a str) -> std::result::Result<(), String> {
         // An escape would be read here as it stands, and by who runs the schema as what it stands for.
-        let place = to.strip_prefix('#').filter(|place| place.starts_with('/') && !place.contains('%'));
-        let place =
-            place.ok_or_else(|| format!("$ref {}: only references inside the schema are followed", short(to)))?;
-        let target = self.root.pointer(place).ok_or_else(|| format!("$ref {} leads nowhere", short(to)))?;
+        let place = to
+            .strip_prefix('#')
+            .filter(|place| place.starts_with('/') && !place.contains('%'));
+        let place = place.ok_or_else(|| {
+            format!(
+                "$ref {}: only references inside the schema are followed",
+                short(to)
+            )
+        })?;
+        let target = self
+            .root
+            .pointer(place)
+            .ok_or_else(|| format!("$ref {} leads nowhere", short(to)))?;
         if self.under_way.contains(&to) {
-            return Err(format!("$ref {} contains itself, which is not supported", short(to)));
+            return Err(format!(
+                "$ref {} contains itself, which is not supported",
+                short(to)
+            ));
         }
         self.under_way.push(to);
         self.unfold(target)?;

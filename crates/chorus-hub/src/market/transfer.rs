@@ -11,7 +11,9 @@ use sha2::{Digest, Sha256};
 pub async fn transfer(who: &Principal, hub: &Hub, transfer: Transfer) -> Result<String> {
     let fingerprint = Sha256::digest(transfer.canonical()).into();
     let who = who.clone();
-    hub.store().write(async move |txn| perform(txn, &who, transfer.clone(), fingerprint).await).await
+    hub.store()
+        .write(async move |txn| perform(txn, &who, transfer.clone(), fingerprint).await)
+        .await
 }
 
 /// The owner of this name, for a key of it or an operator's; whoever has another key learns nothing of that owner. It is looked
@@ -21,17 +23,32 @@ pub(super) async fn own(tx: &Tx<'_>, who: &Principal, name: &str) -> Result<Opti
     match who {
         Principal::Anyone => Err(Code::Unauthorized.into()),
         Principal::Agent(agent) if found == Some(agent.owner) => Ok(found),
-        Principal::Agent(_) => Err(Error::new(Code::Forbidden, "this needs a key of that owner")),
+        Principal::Agent(_) => Err(Error::new(
+            Code::Forbidden,
+            "this needs a key of that owner",
+        )),
         Principal::Operator(_) => Ok(found),
     }
 }
 
-async fn perform(txn: &mut Txn<'_>, who: &Principal, transfer: Transfer, fingerprint: [u8; 32]) -> Result<String> {
+async fn perform(
+    txn: &mut Txn<'_>,
+    who: &Principal,
+    transfer: Transfer,
+    fingerprint: [u8; 32],
+) -> Result<String> {
     let payer = known("from_owner", own(&txn.tx, who, &transfer.from_owner).await?)?;
     if let Some(made) = ledger::made(&txn.tx, payer, &transfer.transfer_id).await? {
-        return if made.fingerprint == fingerprint { Ok(made.reply) } else { Err(Code::TransferConflict.into()) };
+        return if made.fingerprint == fingerprint {
+            Ok(made.reply)
+        } else {
+            Err(Code::TransferConflict.into())
+        };
     }
-    let payee = known("to_owner", principals::owner(&txn.tx, &transfer.to_owner).await?)?;
+    let payee = known(
+        "to_owner",
+        principals::owner(&txn.tx, &transfer.to_owner).await?,
+    )?;
     let posting = NewPosting {
         kind: "transfer",
         from: Account::Owner(payer),
@@ -42,7 +59,10 @@ async fn perform(txn: &mut Txn<'_>, who: &Principal, transfer: Transfer, fingerp
     };
     let balances = ledger::post(&txn.tx, &posting, txn.now()).await?;
     let balances = balances.ok_or_else(|| {
-        Error::new(Code::TransferFailed, format!("from_owner has fewer than {} credits", transfer.amount))
+        Error::new(
+            Code::TransferFailed,
+            format!("from_owner has fewer than {} credits", transfer.amount),
+        )
     })?;
     txn.counts.market.volume += transfer.amount.in_hundredths();
     let transfer_id = transfer.transfer_id.clone();

@@ -22,10 +22,15 @@ pub(crate) async fn recover(hub: &Hub) -> Result<()> {
     let salt = hub.store().salt;
     let until = match hub.mesh() {
         None => {
-            hub.store().write(async move |txn| Ok(outbox::free(&txn.tx).await?)).await?;
+            hub.store()
+                .write(async move |txn| Ok(outbox::free(&txn.tx).await?))
+                .await?;
             Micros(i64::MAX)
         }
-        Some(_) => hub.clock().now().minus(limits::WEBHOOK_STREAM_DEADLINE + hub.options().webhook_timeout),
+        Some(_) => hub
+            .clock()
+            .now()
+            .minus(limits::WEBHOOK_STREAM_DEADLINE + hub.options().webhook_timeout),
     };
     loop {
         let settled = hub
@@ -33,8 +38,12 @@ pub(crate) async fn recover(hub: &Hub) -> Result<()> {
             .write(async move |txn| {
                 let open = messages::pending(&txn.tx, until, AT_ONCE).await?;
                 for seq in &open {
-                    let detail = "the hub stopped before the receiver's endpoint answered".to_owned();
-                    let failed = Delivery::Failed { error_code: Code::AgentUnreachable.as_str().into(), detail };
+                    let detail =
+                        "the hub stopped before the receiver's endpoint answered".to_owned();
+                    let failed = Delivery::Failed {
+                        error_code: Code::AgentUnreachable.as_str().into(),
+                        detail,
+                    };
                     record_outcome(txn, salt, *seq, &failed).await?;
                 }
                 Ok(open.len())
@@ -49,11 +58,18 @@ pub(crate) async fn recover(hub: &Hub) -> Result<()> {
 /// Trims until there is nothing left to trim, a small transaction at a time.
 pub(crate) async fn pass(hub: &Hub) -> Result<()> {
     hub.frames().sweep(hub.clock().steady());
-    let keep = hub.options().retain.map(|retain| hub.clock().now().minus(retain));
+    let keep = hub
+        .options()
+        .retain
+        .map(|retain| hub.clock().now().minus(retain));
     if hub.mesh().is_some() {
         recover(hub).await?;
     }
-    while hub.store().write(async move |txn| Ok(retention::step(txn, keep).await?)).await? {}
+    while hub
+        .store()
+        .write(async move |txn| Ok(retention::step(txn, keep).await?))
+        .await?
+    {}
     jobs::pass(hub).await
 }
 

@@ -20,7 +20,10 @@ const READY_FOR: Duration = Duration::from_secs(1);
 
 /// `GET /health`
 pub async fn health(hub: &Hub) -> Result<Health> {
-    let sums = hub.store().read(async |tx| Ok(counters::read(tx).await?)).await?;
+    let sums = hub
+        .store()
+        .read(async |tx| Ok(counters::read(tx).await?))
+        .await?;
     let count = |n: i64| n.max(0) as u64;
     Ok(Health {
         status: "ok".into(),
@@ -53,25 +56,41 @@ pub async fn ready(hub: &Hub) -> Result<Reach> {
     // Anybody asks as often as they like: one write a second answers them all.
     let now = hub.clock().steady();
     if hub.was_ready_at().is_none_or(|at| now >= at + READY_FOR) {
-        hub.store().write(async |txn| Ok(counters::read(&txn.tx).await.map(drop)?)).await?;
+        hub.store()
+            .write(async |txn| Ok(counters::read(&txn.tx).await.map(drop)?))
+            .await?;
         hub.is_ready_at(now);
     }
     match hub.mesh() {
         None => Ok(Reach::Alone),
         Some(mesh) if mesh.is_up() => Ok(Reach::Shared),
-        Some(_) => Err(Error { message: "the bus is away".into(), ..Error::unavailable("the bus is away") }),
+        Some(_) => Err(Error {
+            message: "the bus is away".into(),
+            ..Error::unavailable("the bus is away")
+        }),
     }
 }
 
 /// `GET /activity?since=`
-pub async fn activity(who: &Principal, hub: &Hub, since: u64, limit: usize) -> Result<Vec<Activity>> {
+pub async fn activity(
+    who: &Principal,
+    hub: &Hub,
+    since: u64,
+    limit: usize,
+) -> Result<Vec<Activity>> {
     who.operator()?;
     let limit = limit.clamp(1, limits::ACTIVITY_PAGE);
     // The entry that `since` is part of may have another part after it.
     let after = render::place_of(since) - 1;
-    let page = hub.store().read(async move |tx| Ok(log::everything(tx, after, limit).await?)).await?;
+    let page = hub
+        .store()
+        .read(async move |tx| Ok(log::everything(tx, after, limit).await?))
+        .await?;
     let salt = hub.store().salt;
-    let rows = page.entries.iter().flat_map(|entry| render::activity(entry, salt));
+    let rows = page
+        .entries
+        .iter()
+        .flat_map(|entry| render::activity(entry, salt));
     Ok(rows.filter(|row| row.id > since).take(limit).collect())
 }
 
@@ -107,11 +126,17 @@ pub fn backup(data_dir: &Path, to: &Path) -> Result<PathBuf> {
 }
 
 /// Copies everything of the stopped hub in `data_dir` into an empty PostgreSQL database: how many rows of which table.
-pub async fn copy(data_dir: &Path, to: &Secret) -> std::result::Result<Vec<(String, u64)>, StartError> {
+pub async fn copy(
+    data_dir: &Path,
+    to: &Secret,
+) -> std::result::Result<Vec<(String, u64)>, StartError> {
     store::copy(data_dir, to).await
 }
 
 /// Before a hub is started on a copy that is older than what its clients have seen.
-pub async fn restored(data_dir: &Path, database: Option<&Secret>) -> std::result::Result<(), StartError> {
+pub async fn restored(
+    data_dir: &Path,
+    database: Option<&Secret>,
+) -> std::result::Result<(), StartError> {
     store::restored(data_dir, database).await
 }

@@ -31,15 +31,22 @@ fn accord(mut row: Row, now: Micros) -> Result<Accord, DbError> {
         grantor: handle(&row.text(1)?)?,
         grantee: handle(&row.text(2)?)?,
         grant: role(&row.text(3)?)?,
-        reaches: Reaches::parse(&reaches).ok_or_else(|| DbError::Other(format!("{reaches} is stored as a reach")))?,
+        reaches: Reaches::parse(&reaches)
+            .ok_or_else(|| DbError::Other(format!("{reaches} is stored as a reach")))?,
         expires_at,
         proposed_at: Micros(row.int(5)?),
         accepted_at,
     })
 }
 
-pub(crate) async fn insert(tx: &Tx<'_>, grantor: i64, grantee: i64, accord: &Accord) -> Result<(), DbError> {
-    const SQL: &str = "insert into accords (id, grantor, grantee, scope, reaches, proposed_at, expires_at)
+pub(crate) async fn insert(
+    tx: &Tx<'_>,
+    grantor: i64,
+    grantee: i64,
+    accord: &Accord,
+) -> Result<(), DbError> {
+    const SQL: &str =
+        "insert into accords (id, grantor, grantee, scope, reaches, proposed_at, expires_at)
                        values ($1, $2, $3, $4, $5, $6, $7)";
     let reaches = accord.reaches.to_string();
     let params = [
@@ -55,7 +62,12 @@ pub(crate) async fn insert(tx: &Tx<'_>, grantor: i64, grantee: i64, accord: &Acc
 }
 
 /// An accord to which the organisation is a party.
-pub(crate) async fn of(tx: &Tx<'_>, org: i64, id: &str, now: Micros) -> Result<Option<Accord>, DbError> {
+pub(crate) async fn of(
+    tx: &Tx<'_>,
+    org: i64,
+    id: &str,
+    now: Micros,
+) -> Result<Option<Accord>, DbError> {
     // PostgreSQL has no text with this in it, and would fail where nothing is found.
     if id.contains('\0') {
         return Ok(None);
@@ -66,45 +78,74 @@ pub(crate) async fn of(tx: &Tx<'_>, org: i64, id: &str, now: Micros) -> Result<O
 }
 
 /// All to which the organisation is a party, oldest first, at most `most`.
-pub(crate) async fn list(tx: &Tx<'_>, org: i64, now: Micros, most: usize) -> Result<Vec<Accord>, DbError> {
-    const SQL: &str = select!("where a.grantor = $1 or a.grantee = $1 order by a.proposed_at, a.id limit $2");
-    let rows = tx.query(SQL, &[Param::Int(org), Param::Int(most as i64)]).await?;
+pub(crate) async fn list(
+    tx: &Tx<'_>,
+    org: i64,
+    now: Micros,
+    most: usize,
+) -> Result<Vec<Accord>, DbError> {
+    const SQL: &str =
+        select!("where a.grantor = $1 or a.grantee = $1 order by a.proposed_at, a.id limit $2");
+    let rows = tx
+        .query(SQL, &[Param::Int(org), Param::Int(most as i64)])
+        .await?;
     rows.into_iter().map(|row| accord(row, now)).collect()
 }
 
 /// What the organisation has granted and the other side accepted, whether or not its time is over.
 pub(crate) async fn granted(tx: &Tx<'_>, org: i64, now: Micros) -> Result<Vec<Accord>, DbError> {
     const SQL: &str = select!("where a.grantor = $1 and a.accepted_at is not null");
-    tx.query(SQL, &[Param::Int(org)]).await?.into_iter().map(|row| accord(row, now)).collect()
+    tx.query(SQL, &[Param::Int(org)])
+        .await?
+        .into_iter()
+        .map(|row| accord(row, now))
+        .collect()
 }
 
 /// Proposed or granted.
 pub(crate) async fn count(tx: &Tx<'_>, org: i64) -> Result<usize, DbError> {
-    let row = tx.one("select count(*) from accords where grantor = $1", &[Param::Int(org)]).await?;
+    let row = tx
+        .one(
+            "select count(*) from accords where grantor = $1",
+            &[Param::Int(org)],
+        )
+        .await?;
     Ok(row.map_or(Ok(0), |row| row.int(0))? as usize)
 }
 
 pub(crate) async fn accept(tx: &Tx<'_>, id: &str, now: Micros) -> Result<(), DbError> {
     const SQL: &str = "update accords set accepted_at = $2 where id = $1 and accepted_at is null";
-    tx.execute(SQL, &[Param::Text(id), Param::Int(now.0)]).await.map(drop)
+    tx.execute(SQL, &[Param::Text(id), Param::Int(now.0)])
+        .await
+        .map(drop)
 }
 
 pub(crate) async fn delete(tx: &Tx<'_>, id: &str) -> Result<(), DbError> {
-    tx.execute("delete from accords where id = $1", &[Param::Text(id)]).await.map(drop)
+    tx.execute("delete from accords where id = $1", &[Param::Text(id)])
+        .await
+        .map(drop)
 }
 
 /// Those of a grantor whose time is over make room for new ones.
 pub(crate) async fn trim(tx: &Tx<'_>, grantor: i64, now: Micros) -> Result<(), DbError> {
     const SQL: &str = "delete from accords where grantor = $1 and expires_at <= $2";
-    tx.execute(SQL, &[Param::Int(grantor), Param::Int(now.0)]).await.map(drop)
+    tx.execute(SQL, &[Param::Int(grantor), Param::Int(now.0)])
+        .await
+        .map(drop)
 }
 
 /// The organisation ends, and so do its accords; answers with who had granted it one.
 pub(crate) async fn forget(tx: &Tx<'_>, org: i64) -> Result<Vec<Handle>, DbError> {
-    const GRANTORS: &str =
-        "select distinct o.handle from accords a join orgs o on o.id = a.grantor where a.grantee = $1";
+    const GRANTORS: &str = "select distinct o.handle from accords a join orgs o on o.id = a.grantor where a.grantee = $1";
     let rows = tx.query(GRANTORS, &[Param::Int(org)]).await?;
-    let grantors = rows.into_iter().map(|mut row| handle(&row.text(0)?)).collect();
-    tx.execute("delete from accords where grantor = $1 or grantee = $1", &[Param::Int(org)]).await?;
+    let grantors = rows
+        .into_iter()
+        .map(|mut row| handle(&row.text(0)?))
+        .collect();
+    tx.execute(
+        "delete from accords where grantor = $1 or grantee = $1",
+        &[Param::Int(org)],
+    )
+    .await?;
     grantors
 }

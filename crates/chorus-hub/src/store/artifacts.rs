@@ -29,29 +29,67 @@ fn artifact(mut row: Row) -> Result<Artifact, DbError> {
 }
 
 /// The artifacts of a room in the order of their slugs.
-pub(crate) async fn list(tx: &Tx<'_>, channel: i64, after: &str, limit: usize) -> Result<Vec<Artifact>, DbError> {
+pub(crate) async fn list(
+    tx: &Tx<'_>,
+    channel: i64,
+    after: &str,
+    limit: usize,
+) -> Result<Vec<Artifact>, DbError> {
     const SQL: &str = "select slug, title, version, size, created_by, created_at, updated_by, updated_at from artifacts
                        where channel = $1 and slug > $2 order by slug limit $3";
-    let params = [Param::Int(channel), Param::Text(after), Param::Int(limit as i64)];
-    tx.query(SQL, &params).await?.into_iter().map(artifact).collect()
+    let params = [
+        Param::Int(channel),
+        Param::Text(after),
+        Param::Int(limit as i64),
+    ];
+    tx.query(SQL, &params)
+        .await?
+        .into_iter()
+        .map(artifact)
+        .collect()
 }
 
-pub(crate) async fn get(tx: &Tx<'_>, channel: i64, slug: &str) -> Result<Option<Artifact>, DbError> {
+pub(crate) async fn get(
+    tx: &Tx<'_>,
+    channel: i64,
+    slug: &str,
+) -> Result<Option<Artifact>, DbError> {
     const SQL: &str = "select slug, title, version, size, created_by, created_at, updated_by, updated_at from artifacts
                        where channel = $1 and slug = $2";
-    tx.one(SQL, &[Param::Int(channel), Param::Text(slug)]).await?.map(artifact).transpose()
+    tx.one(SQL, &[Param::Int(channel), Param::Text(slug)])
+        .await?
+        .map(artifact)
+        .transpose()
 }
 
 pub(crate) async fn how_many(tx: &Tx<'_>, channel: i64) -> Result<usize, DbError> {
-    let row = tx.one("select count(*) from artifacts where channel = $1", &[Param::Int(channel)]).await?;
+    let row = tx
+        .one(
+            "select count(*) from artifacts where channel = $1",
+            &[Param::Int(channel)],
+        )
+        .await?;
     Ok(row.map_or(Ok(0), |row| row.int(0))?.max(0) as usize)
 }
 
 /// The text of one version; nothing when it was never there or is no longer kept.
-pub(crate) async fn content(tx: &Tx<'_>, channel: i64, slug: &str, version: u64) -> Result<Option<String>, DbError> {
-    const SQL: &str = "select content from artifact_versions where channel = $1 and slug = $2 and version = $3";
-    let params = [Param::Int(channel), Param::Text(slug), Param::Int(version.min(i64::MAX as u64) as i64)];
-    tx.one(SQL, &params).await?.map(|mut row| row.text(0)).transpose()
+pub(crate) async fn content(
+    tx: &Tx<'_>,
+    channel: i64,
+    slug: &str,
+    version: u64,
+) -> Result<Option<String>, DbError> {
+    const SQL: &str =
+        "select content from artifact_versions where channel = $1 and slug = $2 and version = $3";
+    let params = [
+        Param::Int(channel),
+        Param::Text(slug),
+        Param::Int(version.min(i64::MAX as u64) as i64),
+    ];
+    tx.one(SQL, &params)
+        .await?
+        .map(|mut row| row.text(0))
+        .transpose()
 }
 
 /// The first version; false when the slug is taken.
@@ -75,11 +113,18 @@ pub(crate) async fn create(tx: &Tx<'_>, new: &Version<'_>) -> Result<bool, DbErr
 }
 
 /// The version after `from`; false when `from` is no longer the newest. Of the old ones `kept` stay.
-pub(crate) async fn edit(tx: &Tx<'_>, new: &Version<'_>, from: u64, kept: usize) -> Result<bool, DbError> {
-    const SQL: &str = "update artifacts set version = version + 1, size = $4, title = coalesce($5, title),
+pub(crate) async fn edit(
+    tx: &Tx<'_>,
+    new: &Version<'_>,
+    from: u64,
+    kept: usize,
+) -> Result<bool, DbError> {
+    const SQL: &str =
+        "update artifacts set version = version + 1, size = $4, title = coalesce($5, title),
                            updated_by = $6, updated_at = $7
                        where channel = $1 and slug = $2 and version = $3";
-    const TRIM: &str = "delete from artifact_versions where channel = $1 and slug = $2 and version <= $3";
+    const TRIM: &str =
+        "delete from artifact_versions where channel = $1 and slug = $2 and version <= $3";
     let from = from.min(i64::MAX as u64) as i64;
     let params = [
         Param::Int(new.channel),
@@ -94,7 +139,15 @@ pub(crate) async fn edit(tx: &Tx<'_>, new: &Version<'_>, from: u64, kept: usize)
         return Ok(false);
     }
     keep(tx, new, from + 1).await?;
-    tx.execute(TRIM, &[Param::Int(new.channel), Param::Text(new.slug), Param::Int(from + 1 - kept as i64)]).await?;
+    tx.execute(
+        TRIM,
+        &[
+            Param::Int(new.channel),
+            Param::Text(new.slug),
+            Param::Int(from + 1 - kept as i64),
+        ],
+    )
+    .await?;
     Ok(true)
 }
 
@@ -122,17 +175,32 @@ fn file(mut row: Row) -> Result<FileInfo, DbError> {
     })
 }
 
-pub(crate) async fn files(tx: &Tx<'_>, channel: i64, limit: usize) -> Result<Vec<FileInfo>, DbError> {
+pub(crate) async fn files(
+    tx: &Tx<'_>,
+    channel: i64,
+    limit: usize,
+) -> Result<Vec<FileInfo>, DbError> {
     const SQL: &str = "select name, media_type, size, author, at from channel_files
                        where channel = $1 order by name limit $2";
-    tx.query(SQL, &[Param::Int(channel), Param::Int(limit as i64)]).await?.into_iter().map(file).collect()
+    tx.query(SQL, &[Param::Int(channel), Param::Int(limit as i64)])
+        .await?
+        .into_iter()
+        .map(file)
+        .collect()
 }
 
 /// How many files a room has and what they hold, one name left out.
-pub(crate) async fn files_but(tx: &Tx<'_>, channel: i64, name: &str) -> Result<(usize, usize), DbError> {
+pub(crate) async fn files_but(
+    tx: &Tx<'_>,
+    channel: i64,
+    name: &str,
+) -> Result<(usize, usize), DbError> {
     const SQL: &str = "select count(*), cast(coalesce(sum(size), 0) as bigint) from channel_files
                        where channel = $1 and name <> $2";
-    match tx.one(SQL, &[Param::Int(channel), Param::Text(name)]).await? {
+    match tx
+        .one(SQL, &[Param::Int(channel), Param::Text(name)])
+        .await?
+    {
         Some(row) => Ok((row.int(0)?.max(0) as usize, row.int(1)?.max(0) as usize)),
         None => Ok((0, 0)),
     }
@@ -146,11 +214,13 @@ pub(crate) async fn put(
     content: &[u8],
     replace: bool,
 ) -> Result<bool, DbError> {
-    const NEW: &str = "insert into channel_files (channel, name, media_type, size, content, author, at)
+    const NEW: &str =
+        "insert into channel_files (channel, name, media_type, size, content, author, at)
                        values ($1, $2, $3, $4, $5, $6, $7) on conflict (channel, name) do nothing";
     if replace {
         const OLD: &str = "delete from channel_files where channel = $1 and name = $2";
-        tx.execute(OLD, &[Param::Int(channel), Param::Text(&info.name)]).await?;
+        tx.execute(OLD, &[Param::Int(channel), Param::Text(&info.name)])
+            .await?;
     }
     let params = [
         Param::Int(channel),
@@ -164,10 +234,19 @@ pub(crate) async fn put(
     Ok(tx.execute(NEW, &params).await? == 1)
 }
 
-pub(crate) async fn fetch(tx: &Tx<'_>, channel: i64, name: &str) -> Result<Option<(FileInfo, Vec<u8>)>, DbError> {
+pub(crate) async fn fetch(
+    tx: &Tx<'_>,
+    channel: i64,
+    name: &str,
+) -> Result<Option<(FileInfo, Vec<u8>)>, DbError> {
     const SQL: &str = "select name, media_type, size, author, at, content from channel_files
                        where channel = $1 and name = $2";
-    let Some(mut row) = tx.one(SQL, &[Param::Int(channel), Param::Text(name)]).await? else { return Ok(None) };
+    let Some(mut row) = tx
+        .one(SQL, &[Param::Int(channel), Param::Text(name)])
+        .await?
+    else {
+        return Ok(None);
+    };
     let content = row.maybe_bytes(5)?.unwrap_or_default();
     Ok(Some((file(row)?, content)))
 }

@@ -49,7 +49,8 @@ fn room(mut row: Row) -> Result<Room, DbError> {
 }
 
 pub(crate) async fn insert(tx: &Tx<'_>, room: &Room) -> Result<(), DbError> {
-    const SQL: &str = "insert into channels (id, public_id, name, service, context, owner, created_at)
+    const SQL: &str =
+        "insert into channels (id, public_id, name, service, context, owner, created_at)
                        values ($1, $2, $3, $4, $5, $6, $7)";
     let params = [
         Param::Int(room.id),
@@ -69,22 +70,36 @@ pub(crate) async fn by_public(tx: &Tx<'_>, id: &str) -> Result<Option<Room>, DbE
     if id.contains('\0') {
         return Ok(None);
     }
-    tx.one(rooms!("and c.public_id = $1"), &[Param::Text(id)]).await?.map(room).transpose()
+    tx.one(rooms!("and c.public_id = $1"), &[Param::Text(id)])
+        .await?
+        .map(room)
+        .transpose()
 }
 
 /// The room of this subject, unless it is deleted.
 pub(crate) async fn by_id(tx: &Tx<'_>, id: i64) -> Result<Option<Room>, DbError> {
-    tx.one(rooms!("and c.id = $1"), &[Param::Int(id)]).await?.map(room).transpose()
+    tx.one(rooms!("and c.id = $1"), &[Param::Int(id)])
+        .await?
+        .map(room)
+        .transpose()
 }
 
 /// Whether the room of this subject has, or had, this public id; a deleted one is remembered (R-78).
 pub(crate) async fn was(tx: &Tx<'_>, id: i64, public_id: &str) -> Result<bool, DbError> {
     const SQL: &str = "select 1 from channels where id = $1 and public_id = $2";
-    Ok(tx.one(SQL, &[Param::Int(id), Param::Text(public_id)]).await?.is_some())
+    Ok(tx
+        .one(SQL, &[Param::Int(id), Param::Text(public_id)])
+        .await?
+        .is_some())
 }
 
 /// Rooms that this agent is in, or all of them, in the order in which they were made.
-pub(crate) async fn list(tx: &Tx<'_>, principal: Option<i64>, after: i64, limit: usize) -> Result<Vec<Room>, DbError> {
+pub(crate) async fn list(
+    tx: &Tx<'_>,
+    principal: Option<i64>,
+    after: i64,
+    limit: usize,
+) -> Result<Vec<Room>, DbError> {
     const MINE: &str = rooms!(
         "and c.id in (select channel from channel_members where principal = $3 and left_at is null and channel > $1
                       order by channel limit $2) order by c.id"
@@ -92,7 +107,10 @@ pub(crate) async fn list(tx: &Tx<'_>, principal: Option<i64>, after: i64, limit:
     const ALL: &str = rooms!("and c.id > $1 order by c.id limit $2");
     let (after, limit) = (Param::Int(after), Param::Int(limit as i64));
     let rows = match principal {
-        Some(principal) => tx.query(MINE, &[after, limit, Param::Int(principal)]).await?,
+        Some(principal) => {
+            tx.query(MINE, &[after, limit, Param::Int(principal)])
+                .await?
+        }
         None => tx.query(ALL, &[after, limit]).await?,
     };
     rows.into_iter().map(room).collect()
@@ -100,24 +118,42 @@ pub(crate) async fn list(tx: &Tx<'_>, principal: Option<i64>, after: i64, limit:
 
 pub(crate) async fn owned(tx: &Tx<'_>, owner: i64) -> Result<i64, DbError> {
     const SQL: &str = "select count(*) from channels where owner = $1 and deleted_at is null";
-    tx.one(SQL, &[Param::Int(owner)]).await?.map_or(Ok(0), |row| row.int(0))
+    tx.one(SQL, &[Param::Int(owner)])
+        .await?
+        .map_or(Ok(0), |row| row.int(0))
 }
 
 /// Its name, service and context as they are in `room`.
 pub(crate) async fn describe(tx: &Tx<'_>, room: &Room) -> Result<(), DbError> {
     const SQL: &str = "update channels set name = $2, service = $3, context = $4 where id = $1";
-    let (service, context) = (Param::text(room.service.as_deref()), Param::text(room.context.as_deref()));
-    tx.execute(SQL, &[Param::Int(room.id), Param::Text(&room.name), service, context]).await.map(drop)
+    let (service, context) = (
+        Param::text(room.service.as_deref()),
+        Param::text(room.context.as_deref()),
+    );
+    tx.execute(
+        SQL,
+        &[
+            Param::Int(room.id),
+            Param::Text(&room.name),
+            service,
+            context,
+        ],
+    )
+    .await
+    .map(drop)
 }
 
 /// The room is gone, and with it everybody's place in it and every secret that it was told.
 pub(crate) async fn bury(tx: &Tx<'_>, id: i64, now: Micros) -> Result<(), DbError> {
-    const MEMBERS: &str = "update channel_members set left_at = $2, connection = null, signing = null
+    const MEMBERS: &str =
+        "update channel_members set left_at = $2, connection = null, signing = null
                            where channel = $1 and left_at is null";
     let params = [Param::Int(id), Param::Int(now.0)];
     tx.execute(MEMBERS, &params).await?;
     deliveries::close(tx, id, now).await?;
-    tx.execute("update channels set deleted_at = $2 where id = $1", &params).await.map(drop)
+    tx.execute("update channels set deleted_at = $2 where id = $1", &params)
+        .await
+        .map(drop)
 }
 
 /// The owner is gone: the room is the operators' now.
@@ -165,7 +201,8 @@ macro_rules! members {
 
 fn member(mut row: Row) -> Result<Member, DbError> {
     let (via, deliver) = (row.text(5)?, row.text(6)?);
-    let newer = |what: &str| DbError::Other(format!("a member is reached in a newer hub's way: {what}"));
+    let newer =
+        |what: &str| DbError::Other(format!("a member is reached in a newer hub's way: {what}"));
     Ok(Member {
         id: row.int(0)?,
         channel: row.int(1)?,
@@ -199,7 +236,10 @@ pub(crate) async fn join(tx: &Tx<'_>, member: &Member, folded: &str) -> Result<b
         Param::int(member.principal),
         Param::Text(member.via.as_str()),
         Param::Text(member.deliver.as_str()),
-        member.connection.as_deref().map_or(Param::Null, Param::Bytes),
+        member
+            .connection
+            .as_deref()
+            .map_or(Param::Null, Param::Bytes),
         member.signing.as_deref().map_or(Param::Null, Param::Bytes),
         Param::Int(member.turn),
         Param::Int(member.joined_at.0),
@@ -210,34 +250,59 @@ pub(crate) async fn join(tx: &Tx<'_>, member: &Member, folded: &str) -> Result<b
 /// Everybody in the room, in the order in which they came.
 pub(crate) async fn roster(tx: &Tx<'_>, room: i64) -> Result<Vec<Member>, DbError> {
     const SQL: &str = members!("where m.channel = $1 and m.left_at is null order by m.id");
-    tx.query(SQL, &[Param::Int(room)]).await?.into_iter().map(member).collect()
+    tx.query(SQL, &[Param::Int(room)])
+        .await?
+        .into_iter()
+        .map(member)
+        .collect()
 }
 
 /// Whoever is called so in the room.
-pub(crate) async fn called(tx: &Tx<'_>, room: i64, folded: &str) -> Result<Option<Member>, DbError> {
+pub(crate) async fn called(
+    tx: &Tx<'_>,
+    room: i64,
+    folded: &str,
+) -> Result<Option<Member>, DbError> {
     // PostgreSQL has no text with this in it, and would fail where nothing is found.
     if folded.contains('\0') {
         return Ok(None);
     }
     const SQL: &str = members!("where m.channel = $1 and m.folded = $2 and m.left_at is null");
-    tx.one(SQL, &[Param::Int(room), Param::Text(folded)]).await?.map(member).transpose()
+    tx.one(SQL, &[Param::Int(room), Param::Text(folded)])
+        .await?
+        .map(member)
+        .transpose()
 }
 
 /// This agent's place in the room.
-pub(crate) async fn place(tx: &Tx<'_>, room: i64, principal: i64) -> Result<Option<Member>, DbError> {
+pub(crate) async fn place(
+    tx: &Tx<'_>,
+    room: i64,
+    principal: i64,
+) -> Result<Option<Member>, DbError> {
     const SQL: &str = members!("where m.channel = $1 and m.principal = $2 and m.left_at is null");
-    tx.one(SQL, &[Param::Int(room), Param::Int(principal)]).await?.map(member).transpose()
+    tx.one(SQL, &[Param::Int(room), Param::Int(principal)])
+        .await?
+        .map(member)
+        .transpose()
 }
 
 /// The member of this id, also when it has left.
 pub(crate) async fn member_by_id(tx: &Tx<'_>, id: i64) -> Result<Option<Member>, DbError> {
-    tx.one(members!("where m.id = $1"), &[Param::Int(id)]).await?.map(member).transpose()
+    tx.one(members!("where m.id = $1"), &[Param::Int(id)])
+        .await?
+        .map(member)
+        .transpose()
 }
 
 /// Every place that this agent has.
 pub(crate) async fn places(tx: &Tx<'_>, principal: i64) -> Result<Vec<Member>, DbError> {
     const SQL: &str = members!("where m.principal = $1 and m.left_at is null order by m.id");
-    tx.query(SQL, &[Param::Int(principal)]).await?.into_iter().map(member).collect()
+    tx.query(SQL, &[Param::Int(principal)])
+        .await?
+        .into_iter()
+        .map(member)
+        .collect()
 }
 
 /// It is in the room no more, and what it was reached by is forgotten; false when it had gone before.
@@ -245,27 +310,50 @@ pub(crate) async fn leave(tx: &Tx<'_>, id: i64, now: Micros) -> Result<bool, DbE
     const SQL: &str = "update channel_members set left_at = $2, connection = null, signing = null
                        where id = $1 and left_at is null";
     deliveries::part(tx, id, now).await?;
-    Ok(tx.execute(SQL, &[Param::Int(id), Param::Int(now.0)]).await? == 1)
+    Ok(tx
+        .execute(SQL, &[Param::Int(id), Param::Int(now.0)])
+        .await?
+        == 1)
 }
 
 /// What it says it is doing; nothing takes it away.
-pub(crate) async fn set_status(tx: &Tx<'_>, id: i64, status: Option<&str>, now: Micros) -> Result<(), DbError> {
+pub(crate) async fn set_status(
+    tx: &Tx<'_>,
+    id: i64,
+    status: Option<&str>,
+    now: Micros,
+) -> Result<(), DbError> {
     const SQL: &str = "update channel_members set status = $2, status_at = $3 where id = $1";
-    tx.execute(SQL, &[Param::Int(id), Param::text(status), Param::Int(now.0)]).await.map(drop)
+    tx.execute(
+        SQL,
+        &[Param::Int(id), Param::text(status), Param::Int(now.0)],
+    )
+    .await
+    .map(drop)
 }
 
 /// How it presents itself, as JSON.
 pub(crate) async fn set_identity(tx: &Tx<'_>, id: i64, identity: &str) -> Result<(), DbError> {
     const SQL: &str = "update channel_members set identity = $2 where id = $1";
-    tx.execute(SQL, &[Param::Int(id), Param::Text(identity)]).await.map(drop)
+    tx.execute(SQL, &[Param::Int(id), Param::Text(identity)])
+        .await
+        .map(drop)
 }
 
 /// Marks it as unreachable since then, or as reachable; false when it was marked so already.
-pub(crate) async fn set_unreachable(tx: &Tx<'_>, id: i64, since: Option<Micros>) -> Result<bool, DbError> {
-    const MARK: &str = "update channel_members set unreachable_at = $2 where id = $1 and unreachable_at is null";
+pub(crate) async fn set_unreachable(
+    tx: &Tx<'_>,
+    id: i64,
+    since: Option<Micros>,
+) -> Result<bool, DbError> {
+    const MARK: &str =
+        "update channel_members set unreachable_at = $2 where id = $1 and unreachable_at is null";
     const CLEAR: &str = "update channel_members set unreachable_at = null where id = $1 and unreachable_at is not null";
     let changed = match since {
-        Some(since) => tx.execute(MARK, &[Param::Int(id), Param::Int(since.0)]).await?,
+        Some(since) => {
+            tx.execute(MARK, &[Param::Int(id), Param::Int(since.0)])
+                .await?
+        }
         None => tx.execute(CLEAR, &[Param::Int(id)]).await?,
     };
     Ok(changed == 1)
@@ -274,20 +362,33 @@ pub(crate) async fn set_unreachable(tx: &Tx<'_>, id: i64, since: Option<Micros>)
 /// What it heard last was this many steps from a person's word (R-73).
 pub(crate) async fn set_turn(tx: &Tx<'_>, id: i64, turn: i64) -> Result<(), DbError> {
     const SQL: &str = "update channel_members set turn = $2 where id = $1";
-    tx.execute(SQL, &[Param::Int(id), Param::Int(turn)]).await.map(drop)
+    tx.execute(SQL, &[Param::Int(id), Param::Int(turn)])
+        .await
+        .map(drop)
 }
 
 /// A tool call that a result may come for.
 pub(crate) async fn call(tx: &Tx<'_>, member: i64, call_id: &str, seq: i64) -> Result<(), DbError> {
     const SQL: &str = "insert into channel_calls (member, call_id, seq) values ($1, $2, $3)
                        on conflict (member, call_id) do update set seq = excluded.seq";
-    tx.execute(SQL, &[Param::Int(member), Param::Text(call_id), Param::Int(seq)]).await.map(drop)
+    tx.execute(
+        SQL,
+        &[Param::Int(member), Param::Text(call_id), Param::Int(seq)],
+    )
+    .await
+    .map(drop)
 }
 
 /// Where the call of this id is.
-pub(crate) async fn call_place(tx: &Tx<'_>, member: i64, call_id: &str) -> Result<Option<i64>, DbError> {
+pub(crate) async fn call_place(
+    tx: &Tx<'_>,
+    member: i64,
+    call_id: &str,
+) -> Result<Option<i64>, DbError> {
     const SQL: &str = "select seq from channel_calls where member = $1 and call_id = $2";
-    let row = tx.one(SQL, &[Param::Int(member), Param::Text(call_id)]).await?;
+    let row = tx
+        .one(SQL, &[Param::Int(member), Param::Text(call_id)])
+        .await?;
     row.map(|row| row.int(0)).transpose()
 }
 
@@ -296,7 +397,10 @@ pub(crate) async fn line(tx: &Tx<'_>, seq: i64) -> Result<Option<Entry>, DbError
     const SQL: &str = "
         select l.seq, l.subject, l.kind, l.actor, '', l.at, l.body, l.via, l.delivered_at, c.public_id
         from log l join channels c on c.id = l.subject where l.seq = $1";
-    tx.one(SQL, &[Param::Int(seq)]).await?.map(log::entry).transpose()
+    tx.one(SQL, &[Param::Int(seq)])
+        .await?
+        .map(log::entry)
+        .transpose()
 }
 
 /// The newest lines that a member is owed, newest first, as many as a delivery may have room for.
@@ -306,7 +410,11 @@ pub(crate) async fn owed(tx: &Tx<'_>, member: i64, limit: usize) -> Result<Vec<E
         from deliveries d join log l on l.seq = d.seq where d.member = $1 order by d.seq desc limit $2";
     let params = [Param::Int(member), Param::Int(limit as i64)];
     // A line has more in it than what of it is delivered.
-    Ok(log::page(tx, SQL, &params, limit, 2 * limits::BACKLOG_BYTES).await?.entries)
+    Ok(
+        log::page(tx, SQL, &params, limit, 2 * limits::BACKLOG_BYTES)
+            .await?
+            .entries,
+    )
 }
 
 macro_rules! before {
@@ -336,8 +444,16 @@ pub(crate) async fn before(
     limit: usize,
 ) -> Result<Page, DbError> {
     const ALL: &str = before!("", "");
-    const SAID: &str = before!("join log k on k.seq = x.seq and k.kind = 'said'", "and kind = 'said'");
-    let params = [Param::Int(room), Param::Int(place), Param::Int(limit as i64), Param::Int(indexed)];
+    const SAID: &str = before!(
+        "join log k on k.seq = x.seq and k.kind = 'said'",
+        "and kind = 'said'"
+    );
+    let params = [
+        Param::Int(room),
+        Param::Int(place),
+        Param::Int(limit as i64),
+        Param::Int(indexed),
+    ];
     let sql = if only_messages { SAID } else { ALL };
     let mut page = log::page(tx, sql, &params, limit, limits::HISTORY_BYTES).await?;
     page.entries.reverse();
@@ -356,5 +472,10 @@ pub(super) async fn trim(tx: &Tx<'_>, keep: Micros, most: i64) -> Result<u64, Db
 
 /// Calls that are about to be trimmed from the log.
 pub(super) async fn forget_calls(tx: &Tx<'_>, last: i64) -> Result<(), DbError> {
-    tx.execute("delete from channel_calls where seq <= $1", &[Param::Int(last)]).await.map(drop)
+    tx.execute(
+        "delete from channel_calls where seq <= $1",
+        &[Param::Int(last)],
+    )
+    .await
+    .map(drop)
 }

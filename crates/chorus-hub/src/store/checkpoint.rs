@@ -39,7 +39,10 @@ impl Checkpoint {
         let told = seen.clone();
         let thread = std::thread::Builder::new().name("chorus-checkpoint".into());
         thread.spawn(move || run(&connection, &ended, &told)).ok()?;
-        Some(Self { seen, _until: until })
+        Some(Self {
+            seen,
+            _until: until,
+        })
     }
 
     /// The writer's part, after each group.

@@ -11,15 +11,17 @@ pub(super) fn migration(tx: &Tx<'_>, text: &str) -> String {
         // The rows are the key: no second copy of it.
         ("{clustered}", "without rowid", ""),
     ];
-    words.iter().fold(text.to_owned(), |text, (word, sqlite, postgres)| {
-        text.replace(
-            word,
-            match tx {
-                Tx::Sqlite(_) => sqlite,
-                Tx::Postgres(_) => postgres,
-            },
-        )
-    })
+    words
+        .iter()
+        .fold(text.to_owned(), |text, (word, sqlite, postgres)| {
+            text.replace(
+                word,
+                match tx {
+                    Tx::Sqlite(_) => sqlite,
+                    Tx::Postgres(_) => postgres,
+                },
+            )
+        })
 }
 
 /// Starts a group. On PostgreSQL the lock makes the order of commits the order of `seq`: without it a reader could see 6,
@@ -45,7 +47,9 @@ pub(super) fn begin_migration(tx: &Tx<'_>) -> &'static str {
         Tx::Sqlite(_) => "begin exclusive",
         // However long a step takes on a large table, and however long the other one waits for it: the bound of a statement
         // is for requests.
-        Tx::Postgres(_) => "begin; set local statement_timeout = 0; select pg_advisory_xact_lock(4842713)",
+        Tx::Postgres(_) => {
+            "begin; set local statement_timeout = 0; select pg_advisory_xact_lock(4842713)"
+        }
     }
 }
 

@@ -5,26 +5,49 @@ use super::{DbError, Param, Tx};
 use chorus_wire::{frame::org::Grant, time::Micros};
 
 /// Writes a grant down, once; the time of the first one stands.
-pub(crate) async fn insert(tx: &Tx<'_>, grantor: i64, grantee: i64, now: Micros) -> Result<Micros, DbError> {
+pub(crate) async fn insert(
+    tx: &Tx<'_>,
+    grantor: i64,
+    grantee: i64,
+    now: Micros,
+) -> Result<Micros, DbError> {
     const SQL: &str = "insert into grants (grantor, grantee, at) values ($1, $2, $3)
                        on conflict (grantor, grantee) do update set at = grants.at returning at";
-    let row = tx.one(SQL, &[Param::Int(grantor), Param::Int(grantee), Param::Int(now.0)]).await?;
-    row.ok_or_else(|| DbError::Other("no grant was written".into()))?.int(0).map(Micros)
+    let row = tx
+        .one(
+            SQL,
+            &[Param::Int(grantor), Param::Int(grantee), Param::Int(now.0)],
+        )
+        .await?;
+    row.ok_or_else(|| DbError::Other("no grant was written".into()))?
+        .int(0)
+        .map(Micros)
 }
 
 /// False when there was none.
 pub(crate) async fn delete(tx: &Tx<'_>, grantor: i64, grantee: i64) -> Result<bool, DbError> {
     const SQL: &str = "delete from grants where grantor = $1 and grantee = $2";
-    Ok(tx.execute(SQL, &[Param::Int(grantor), Param::Int(grantee)]).await? > 0)
+    Ok(tx
+        .execute(SQL, &[Param::Int(grantor), Param::Int(grantee)])
+        .await?
+        > 0)
 }
 
 pub(crate) async fn is(tx: &Tx<'_>, grantor: i64, grantee: i64) -> Result<bool, DbError> {
     const SQL: &str = "select at from grants where grantor = $1 and grantee = $2";
-    Ok(tx.one(SQL, &[Param::Int(grantor), Param::Int(grantee)]).await?.is_some())
+    Ok(tx
+        .one(SQL, &[Param::Int(grantor), Param::Int(grantee)])
+        .await?
+        .is_some())
 }
 
 pub(crate) async fn count(tx: &Tx<'_>, grantor: i64) -> Result<usize, DbError> {
-    let row = tx.one("select count(*) from grants where grantor = $1", &[Param::Int(grantor)]).await?;
+    let row = tx
+        .one(
+            "select count(*) from grants where grantor = $1",
+            &[Param::Int(grantor)],
+        )
+        .await?;
     Ok(row.map_or(Ok(0), |row| row.int(0))? as usize)
 }
 
@@ -34,12 +57,26 @@ pub(crate) async fn list(tx: &Tx<'_>, grantor: i64) -> Result<Vec<Grant>, DbErro
                        where g.grantor = $1 and p.handle is not null and p.deleted_at is null order by p.handle";
     let rows = tx.query(SQL, &[Param::Int(grantor)]).await?;
     rows.into_iter()
-        .map(|mut row| Ok(Grant { grantee: handle(&row.text(0)?)?, granted_at: Micros(row.int(1)?) }))
+        .map(|mut row| {
+            Ok(Grant {
+                grantee: handle(&row.text(0)?)?,
+                granted_at: Micros(row.int(1)?),
+            })
+        })
         .collect()
 }
 
 /// The agent is gone: what it granted and what it was granted goes with it (R-52).
 pub(crate) async fn forget(tx: &Tx<'_>, agent: i64) -> Result<(), DbError> {
-    tx.execute("delete from grants where grantor = $1", &[Param::Int(agent)]).await?;
-    tx.execute("delete from grants where grantee = $1", &[Param::Int(agent)]).await.map(drop)
+    tx.execute(
+        "delete from grants where grantor = $1",
+        &[Param::Int(agent)],
+    )
+    .await?;
+    tx.execute(
+        "delete from grants where grantee = $1",
+        &[Param::Int(agent)],
+    )
+    .await
+    .map(drop)
 }

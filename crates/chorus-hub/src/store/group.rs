@@ -40,7 +40,10 @@ pub(super) enum Fate {
 
 impl Failed {
     pub fn refused(cause: DbError) -> Self {
-        Self { fate: Fate::Refused, cause }
+        Self {
+            fate: Fate::Refused,
+            cause,
+        }
     }
 
     /// `sent`: the commit was on its way.
@@ -58,7 +61,9 @@ impl Failed {
 
 /// How long to wait before the next run: longer each time, and never as long as whoever else was undone.
 pub(super) fn pause(runs: u32) -> Duration {
-    limits::WRITE_AGAIN_PAUSE.saturating_mul(1 << runs.min(8)).mul_f64(0.5 + rand::random::<f64>())
+    limits::WRITE_AGAIN_PAUSE
+        .saturating_mul(1 << runs.min(8))
+        .mul_f64(0.5 + rand::random::<f64>())
 }
 
 impl Group {

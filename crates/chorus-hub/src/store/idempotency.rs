@@ -15,12 +15,24 @@ pub(crate) enum Seen {
     Other,
 }
 
-pub(crate) async fn look(tx: &Tx<'_>, caller: &str, once: &Idempotency, now: Micros) -> Result<Seen, DbError> {
+pub(crate) async fn look(
+    tx: &Tx<'_>,
+    caller: &str,
+    once: &Idempotency,
+    now: Micros,
+) -> Result<Seen, DbError> {
     const SQL: &str = "select fingerprint, seq, at from idempotency where caller = $1 and key = $2";
-    let Some(mut row) = tx.one(SQL, &[Param::Text(caller), Param::Text(&once.key)]).await? else {
+    let Some(mut row) = tx
+        .one(SQL, &[Param::Text(caller), Param::Text(&once.key)])
+        .await?
+    else {
         return Ok(Seen::New);
     };
-    let (fingerprint, seq, at) = (row.maybe_bytes(0)?.unwrap_or_default(), row.int(1)?, Micros(row.int(2)?));
+    let (fingerprint, seq, at) = (
+        row.maybe_bytes(0)?.unwrap_or_default(),
+        row.int(1)?,
+        Micros(row.int(2)?),
+    );
     Ok(if at.plus(limits::IDEMPOTENCY_KEPT) <= now {
         Seen::New
     } else if fingerprint == once.fingerprint {
@@ -30,7 +42,13 @@ pub(crate) async fn look(tx: &Tx<'_>, caller: &str, once: &Idempotency, now: Mic
     })
 }
 
-pub(crate) async fn keep(tx: &Tx<'_>, caller: &str, once: &Idempotency, seq: i64, now: Micros) -> Result<(), DbError> {
+pub(crate) async fn keep(
+    tx: &Tx<'_>,
+    caller: &str,
+    once: &Idempotency,
+    seq: i64,
+    now: Micros,
+) -> Result<(), DbError> {
     const SQL: &str = "insert into idempotency (caller, key, fingerprint, seq, at) values ($1, $2, $3, $4, $5)
                        on conflict (caller, key) do update set fingerprint = excluded.fingerprint, seq = excluded.seq, at = excluded.at";
     let params = [

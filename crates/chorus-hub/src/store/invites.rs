@@ -36,13 +36,20 @@ pub(crate) async fn list(tx: &Tx<'_>) -> Result<Vec<Invite>, DbError> {
 }
 
 pub(crate) async fn by_code(tx: &Tx<'_>, hash: &[u8; 32]) -> Result<Option<Invite>, DbError> {
-    const SQL: &str =
-        "select id, label, uses, max_uses, expires_at, revoked, created_at from invites where code_hash = $1";
-    tx.one(SQL, &[Param::Bytes(hash)]).await?.map(invite).transpose()
+    const SQL: &str = "select id, label, uses, max_uses, expires_at, revoked, created_at from invites where code_hash = $1";
+    tx.one(SQL, &[Param::Bytes(hash)])
+        .await?
+        .map(invite)
+        .transpose()
 }
 
 pub(crate) async fn spend(tx: &Tx<'_>, id: &str) -> Result<(), DbError> {
-    tx.execute("update invites set uses = uses + 1 where id = $1", &[Param::Text(id)]).await.map(drop)
+    tx.execute(
+        "update invites set uses = uses + 1 where id = $1",
+        &[Param::Text(id)],
+    )
+    .await
+    .map(drop)
 }
 
 pub(crate) async fn revoke(tx: &Tx<'_>, id: &str) -> Result<Option<Invite>, DbError> {
@@ -52,5 +59,8 @@ pub(crate) async fn revoke(tx: &Tx<'_>, id: &str) -> Result<Option<Invite>, DbEr
     }
     const SQL: &str = "update invites set revoked = 1 where id = $1
                        returning id, label, uses, max_uses, expires_at, revoked, created_at";
-    tx.one(SQL, &[Param::Text(id)]).await?.map(invite).transpose()
+    tx.one(SQL, &[Param::Text(id)])
+        .await?
+        .map(invite)
+        .transpose()
 }

@@ -22,7 +22,9 @@ impl Job {
                 let entry = match (failed, entries.first()) {
                     (None, Some(entry)) => Ok(entry.clone()),
                     (Some(failed), Some(_) | None) => Err(failed.clone()),
-                    (None, None) => Err(Error::internal("an entry was lost between commit and answer")),
+                    (None, None) => Err(Error::internal(
+                        "an entry was lost between commit and answer",
+                    )),
                 };
                 // A requester that is gone needs no answer.
                 let _ = to.send(entry);
@@ -48,7 +50,11 @@ pub(super) struct Task<F, T> {
 
 impl<F, T> Task<F, T> {
     pub fn new(work: F, to: oneshot::Sender<Result<(T, Vec<Entry>)>>) -> Self {
-        Self { work, result: None, to }
+        Self {
+            work,
+            result: None,
+            to,
+        }
     }
 }
 

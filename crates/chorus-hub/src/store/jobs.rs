@@ -31,7 +31,13 @@ pub(crate) struct NewJob<'a> {
 
 impl NewJob<'_> {
     /// The job as it is once it has been kept.
-    pub fn kept(&self, id: i64, now: Micros, orchestrator_name: Arc<str>, worker_name: Arc<str>) -> Job {
+    pub fn kept(
+        &self,
+        id: i64,
+        now: Micros,
+        orchestrator_name: Arc<str>,
+        worker_name: Arc<str>,
+    ) -> Job {
         Job {
             id,
             job_id: self.job_id.to_owned(),
@@ -92,7 +98,11 @@ pub(crate) struct End {
 }
 
 /// Keeps a new job and gives it its number; `None` when the job_id is taken.
-pub(crate) async fn insert(tx: &Tx<'_>, job: &NewJob<'_>, now: Micros) -> Result<Option<i64>, DbError> {
+pub(crate) async fn insert(
+    tx: &Tx<'_>,
+    job: &NewJob<'_>,
+    now: Micros,
+) -> Result<Option<i64>, DbError> {
     const SQL: &str = "
         insert into jobs (id, job_id, fingerprint, orchestrator, worker, payer, payee, skill, budget, cost, state, endpoint,
                           callback_url, body, requested_at, deadline, attempt_at)
@@ -116,7 +126,10 @@ pub(crate) async fn insert(tx: &Tx<'_>, job: &NewJob<'_>, now: Micros) -> Result
         Param::Int(job.deadline.0),
         Param::Int(job.attempt_at.0),
     ];
-    tx.one(SQL, &params).await?.map(|row| row.int(0)).transpose()
+    tx.one(SQL, &params)
+        .await?
+        .map(|row| row.int(0))
+        .transpose()
 }
 
 macro_rules! select {
@@ -169,7 +182,10 @@ fn job(mut row: Row) -> Result<Job, DbError> {
 }
 
 pub(crate) async fn by_id(tx: &Tx<'_>, id: i64) -> Result<Option<Job>, DbError> {
-    tx.one(select!("where j.id = $1"), &[Param::Int(id)]).await?.map(job).transpose()
+    tx.one(select!("where j.id = $1"), &[Param::Int(id)])
+        .await?
+        .map(job)
+        .transpose()
 }
 
 pub(crate) async fn by_name(tx: &Tx<'_>, job_id: &str) -> Result<Option<Job>, DbError> {
@@ -177,13 +193,26 @@ pub(crate) async fn by_name(tx: &Tx<'_>, job_id: &str) -> Result<Option<Job>, Db
     if job_id.contains('\0') {
         return Ok(None);
     }
-    tx.one(select!("where j.job_id = $1"), &[Param::Text(job_id)]).await?.map(job).transpose()
+    tx.one(select!("where j.job_id = $1"), &[Param::Text(job_id)])
+        .await?
+        .map(job)
+        .transpose()
 }
 
 /// From one state to another; false when it was not there any more.
 pub(crate) async fn step(tx: &Tx<'_>, id: i64, from: State, to: State) -> Result<bool, DbError> {
     const SQL: &str = "update jobs set state = $3 where id = $1 and state = $2";
-    Ok(tx.execute(SQL, &[Param::Int(id), Param::Text(from.as_str()), Param::Text(to.as_str())]).await? == 1)
+    Ok(tx
+        .execute(
+            SQL,
+            &[
+                Param::Int(id),
+                Param::Text(from.as_str()),
+                Param::Text(to.as_str()),
+            ],
+        )
+        .await?
+        == 1)
 }
 
 /// Writes down how it ended.
@@ -206,22 +235,39 @@ pub(crate) async fn close(tx: &Tx<'_>, id: i64, state: State, end: &End) -> Resu
 
 /// Open jobs whose time is over.
 pub(crate) async fn overdue(tx: &Tx<'_>, now: Micros, limit: usize) -> Result<Vec<i64>, DbError> {
-    const SQL: &str = "select id from jobs where ended_at is null and deadline <= $1 order by deadline limit $2";
-    let rows = tx.query(SQL, &[Param::Int(now.0), Param::Int(limit as i64)]).await?;
+    const SQL: &str =
+        "select id from jobs where ended_at is null and deadline <= $1 order by deadline limit $2";
+    let rows = tx
+        .query(SQL, &[Param::Int(now.0), Param::Int(limit as i64)])
+        .await?;
     rows.iter().map(|row| row.int(0)).collect()
 }
 
 /// Jobs that nobody has handed over in the time there was for it: their hub stopped, or was too busy.
 pub(crate) async fn waiting(tx: &Tx<'_>, now: Micros, limit: usize) -> Result<Vec<i64>, DbError> {
     const SQL: &str = "select id from jobs where state = 'held' and attempt_at <= $1 order by attempt_at limit $2";
-    let rows = tx.query(SQL, &[Param::Int(now.0), Param::Int(limit as i64)]).await?;
+    let rows = tx
+        .query(SQL, &[Param::Int(now.0), Param::Int(limit as i64)])
+        .await?;
     rows.iter().map(|row| row.int(0)).collect()
 }
 
 /// Claims the handing over until `until`; false when it is not to be tried now.
-pub(crate) async fn attempt(tx: &Tx<'_>, id: i64, now: Micros, until: Micros) -> Result<bool, DbError> {
-    const SQL: &str = "update jobs set attempt_at = $3 where id = $1 and state = 'held' and attempt_at <= $2";
-    Ok(tx.execute(SQL, &[Param::Int(id), Param::Int(now.0), Param::Int(until.0)]).await? == 1)
+pub(crate) async fn attempt(
+    tx: &Tx<'_>,
+    id: i64,
+    now: Micros,
+    until: Micros,
+) -> Result<bool, DbError> {
+    const SQL: &str =
+        "update jobs set attempt_at = $3 where id = $1 and state = 'held' and attempt_at <= $2";
+    Ok(tx
+        .execute(
+            SQL,
+            &[Param::Int(id), Param::Int(now.0), Param::Int(until.0)],
+        )
+        .await?
+        == 1)
 }
 
 /// Whose jobs are asked for.
@@ -265,7 +311,12 @@ pub(crate) async fn list(
         Part::Worker => WORKED,
         Part::Either => BOTH,
     };
-    let params = [Param::Int(agent), Param::Int(before), Param::Int(limit as i64), Param::Text(filter)];
+    let params = [
+        Param::Int(agent),
+        Param::Int(before),
+        Param::Int(limit as i64),
+        Param::Text(filter),
+    ];
     let (rows, _) = tx.query_within(sql, &params, limits::HISTORY_BYTES).await?;
     rows.into_iter().map(job).collect()
 }

@@ -65,18 +65,28 @@ pub(crate) struct NewPosting<'a> {
 }
 
 /// Moves the amount and writes both entries down; `None`, and nothing is moved, when `from` has not got it.
-pub(crate) async fn post(tx: &Tx<'_>, new: &NewPosting<'_>, now: Micros) -> Result<Option<Balances>, DbError> {
+pub(crate) async fn post(
+    tx: &Tx<'_>,
+    new: &NewPosting<'_>,
+    now: Micros,
+) -> Result<Option<Balances>, DbError> {
     let amount = Param::Int(new.amount.in_hundredths());
     // The condition is in the statement, so of two who race for the last credit one finds it gone.
-    const TAKE: &str =
-        "update accounts set balance = balance - $2 where id = $1 and (id = 0 or balance >= $2) returning balance";
+    const TAKE: &str = "update accounts set balance = balance - $2 where id = $1 and (id = 0 or balance >= $2) returning balance";
     let Some(from) = tx.one(TAKE, &[Param::Int(new.from.id()), amount]).await? else {
         return Ok(None);
     };
     const GIVE: &str = "insert into accounts (id, held_by, balance) values ($1, $2, $3)
                         on conflict (id) do update set balance = accounts.balance + excluded.balance returning balance";
-    let to = [Param::Int(new.to.id()), Param::int(new.to.held_by()), amount];
-    let to = tx.one(GIVE, &to).await?.ok_or_else(|| DbError::Other("an account took nothing".into()))?;
+    let to = [
+        Param::Int(new.to.id()),
+        Param::int(new.to.held_by()),
+        amount,
+    ];
+    let to = tx
+        .one(GIVE, &to)
+        .await?
+        .ok_or_else(|| DbError::Other("an account took nothing".into()))?;
     const WRITE: &str = "insert into postings (id, kind, debit, credit, amount, payer, payee, job_id, note, at)
                          values ((select coalesce(max(id), 0) + 1 from postings), $1, $2, $3, $4, $5, $6, $7, $8, $9)";
     let params = [
@@ -91,7 +101,10 @@ pub(crate) async fn post(tx: &Tx<'_>, new: &NewPosting<'_>, now: Micros) -> Resu
         Param::Int(now.0),
     ];
     tx.execute(WRITE, &params).await?;
-    Ok(Some(Balances { from: Credits::hundredths(from.int(0)?), to: Credits::hundredths(to.int(0)?) }))
+    Ok(Some(Balances {
+        from: Credits::hundredths(from.int(0)?),
+        to: Credits::hundredths(to.int(0)?),
+    }))
 }
 
 /// What both accounts have after a posting.
@@ -102,26 +115,43 @@ pub(crate) struct Balances {
 }
 
 /// The opening grant of a new owner; an owner that has an account has had it (R-64).
-pub(crate) async fn grant_opening(txn: &mut Txn<'_>, owner: i64, amount: Credits) -> Result<(), DbError> {
+pub(crate) async fn grant_opening(
+    txn: &mut Txn<'_>,
+    owner: i64,
+    amount: Credits,
+) -> Result<(), DbError> {
     const OPEN: &str = "insert into accounts (id, held_by, balance) values ($1, null, 0) on conflict (id) do nothing";
     let to = Account::Owner(owner);
     let new = txn.tx.execute(OPEN, &[Param::Int(to.id())]).await? == 1;
     if !new || amount.is_zero() {
         return Ok(());
     }
-    let grant = NewPosting { kind: "grant", from: Account::Issue, to, amount, job_id: None, note: None };
+    let grant = NewPosting {
+        kind: "grant",
+        from: Account::Issue,
+        to,
+        amount,
+        job_id: None,
+        note: None,
+    };
     post(&txn.tx, &grant, txn.now()).await.map(drop)
 }
 
 /// What is in an account; nothing when nobody ever put anything there.
 pub(crate) async fn balance(tx: &Tx<'_>, account: Account) -> Result<Credits, DbError> {
-    let row = tx.one("select balance from accounts where id = $1", &[Param::Int(account.id())]).await?;
+    let row = tx
+        .one(
+            "select balance from accounts where id = $1",
+            &[Param::Int(account.id())],
+        )
+        .await?;
     Ok(Credits::hundredths(row.map_or(Ok(0), |row| row.int(0))?))
 }
 
 /// What is held for the owner's jobs.
 pub(crate) async fn held(tx: &Tx<'_>, owner: i64) -> Result<Credits, DbError> {
-    const SQL: &str = "select cast(coalesce(sum(balance), 0) as bigint) from accounts where held_by = $1";
+    const SQL: &str =
+        "select cast(coalesce(sum(balance), 0) as bigint) from accounts where held_by = $1";
     let row = tx.one(SQL, &[Param::Int(owner)]).await?;
     Ok(Credits::hundredths(row.map_or(Ok(0), |row| row.int(0))?))
 }
@@ -129,7 +159,12 @@ pub(crate) async fn held(tx: &Tx<'_>, owner: i64) -> Result<Credits, DbError> {
 /// A hold that has come to nothing is gone; what went through it stays in the postings.
 pub(crate) async fn close_hold(tx: &Tx<'_>, job: i64, payer: i64) -> Result<(), DbError> {
     let id = Account::Hold { job, payer }.id();
-    tx.execute("delete from accounts where id = $1 and balance = 0", &[Param::Int(id)]).await.map(drop)
+    tx.execute(
+        "delete from accounts where id = $1 and balance = 0",
+        &[Param::Int(id)],
+    )
+    .await
+    .map(drop)
 }
 
 /// A transfer that was made before.
@@ -139,12 +174,23 @@ pub(crate) struct Made {
     pub reply: String,
 }
 
-pub(crate) async fn made(tx: &Tx<'_>, payer: i64, transfer_id: &str) -> Result<Option<Made>, DbError> {
-    const SQL: &str = "select fingerprint, reply from transfers where payer = $1 and transfer_id = $2";
-    let Some(mut row) = tx.one(SQL, &[Param::Int(payer), Param::Text(transfer_id)]).await? else {
+pub(crate) async fn made(
+    tx: &Tx<'_>,
+    payer: i64,
+    transfer_id: &str,
+) -> Result<Option<Made>, DbError> {
+    const SQL: &str =
+        "select fingerprint, reply from transfers where payer = $1 and transfer_id = $2";
+    let Some(mut row) = tx
+        .one(SQL, &[Param::Int(payer), Param::Text(transfer_id)])
+        .await?
+    else {
         return Ok(None);
     };
-    Ok(Some(Made { fingerprint: row.maybe_bytes(0)?.unwrap_or_default(), reply: row.text(1)? }))
+    Ok(Some(Made {
+        fingerprint: row.maybe_bytes(0)?.unwrap_or_default(),
+        reply: row.text(1)?,
+    }))
 }
 
 pub(crate) async fn keep(
@@ -154,8 +200,14 @@ pub(crate) async fn keep(
     fingerprint: &[u8; 32],
     reply: &str,
 ) -> Result<(), DbError> {
-    const SQL: &str = "insert into transfers (payer, transfer_id, fingerprint, reply) values ($1, $2, $3, $4)";
-    let params = [Param::Int(payer), Param::Text(transfer_id), Param::Bytes(fingerprint), Param::Text(reply)];
+    const SQL: &str =
+        "insert into transfers (payer, transfer_id, fingerprint, reply) values ($1, $2, $3, $4)";
+    let params = [
+        Param::Int(payer),
+        Param::Text(transfer_id),
+        Param::Bytes(fingerprint),
+        Param::Text(reply),
+    ];
     tx.execute(SQL, &params).await.map(drop)
 }
 
@@ -209,7 +261,11 @@ macro_rules! postings {
 }
 
 /// The newest postings first.
-pub(crate) async fn audit(tx: &Tx<'_>, asked: &Asked, limit: usize) -> Result<Vec<Written>, DbError> {
+pub(crate) async fn audit(
+    tx: &Tx<'_>,
+    asked: &Asked,
+    limit: usize,
+) -> Result<Vec<Written>, DbError> {
     const ALL: &str = postings!("where p.id < $1 order by p.id desc limit $2");
     const OF_JOB: &str = postings!("where p.job_id = $3 and p.id < $1 order by p.id desc limit $2");
     // Two ranges, each read from its index; a posting within one owner is in both and is one.
@@ -219,14 +275,27 @@ pub(crate) async fn audit(tx: &Tx<'_>, asked: &Asked, limit: usize) -> Result<Ve
              union select id from (select id from postings where payee = $3 and id < $1 order by id desc limit $2) b)
          order by p.id desc limit $2"
     );
-    const OF_BOTH: &str =
-        postings!("where p.job_id = $3 and (p.payer = $4 or p.payee = $4) and p.id < $1 order by p.id desc limit $2");
-    let (before, limit) = (Param::Int(asked.before.unwrap_or(i64::MAX)), Param::Int(limit as i64));
+    const OF_BOTH: &str = postings!(
+        "where p.job_id = $3 and (p.payer = $4 or p.payee = $4) and p.id < $1 order by p.id desc limit $2"
+    );
+    let (before, limit) = (
+        Param::Int(asked.before.unwrap_or(i64::MAX)),
+        Param::Int(limit as i64),
+    );
     let rows = match (&asked.job_id, asked.owner) {
         (None, None) => tx.query(ALL, &[before, limit]).await?,
         (Some(job), None) => tx.query(OF_JOB, &[before, limit, Param::Text(job)]).await?,
-        (None, Some(owner)) => tx.query(OF_OWNER, &[before, limit, Param::Int(owner)]).await?,
-        (Some(job), Some(owner)) => tx.query(OF_BOTH, &[before, limit, Param::Text(job), Param::Int(owner)]).await?,
+        (None, Some(owner)) => {
+            tx.query(OF_OWNER, &[before, limit, Param::Int(owner)])
+                .await?
+        }
+        (Some(job), Some(owner)) => {
+            tx.query(
+                OF_BOTH,
+                &[before, limit, Param::Text(job), Param::Int(owner)],
+            )
+            .await?
+        }
     };
     rows.into_iter().map(written).collect()
 }

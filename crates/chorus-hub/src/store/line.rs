@@ -44,23 +44,41 @@ impl Line {
         let place = place.split_once('@').map_or(place, |(_, after)| after);
         // What is taken for a host or a parameter would be the rest of a password, and be named in an error.
         if place.contains('@') {
-            return Err("the database URL has more than one @: in a user or a password it is %40".into());
+            return Err(
+                "the database URL has more than one @: in a user or a password it is %40".into(),
+            );
         }
         let query = place.split_once('?').map_or("", |(_, query)| query);
         let (asked, others) = Asked::among(query)?;
         let plain = url.strip_suffix(query).unwrap_or(url).trim_end_matches('?');
-        let plain = if others.is_empty() { plain.to_owned() } else { format!("{plain}?{}", others.join("&")) };
+        let plain = if others.is_empty() {
+            plain.to_owned()
+        } else {
+            format!("{plain}?{}", others.join("&"))
+        };
         let mut config: Config = plain.parse().map_err(misread)?;
-        let mode = asked.mode.unwrap_or(if is_here(&config) { Mode::Prefer } else { Mode::VerifyFull });
+        let mode = asked.mode.unwrap_or(if is_here(&config) {
+            Mode::Prefer
+        } else {
+            Mode::VerifyFull
+        });
         let assumed = asked.mode.is_none() && mode == Mode::VerifyFull;
         // No other machine has a part in a socket of the file system, and PostgreSQL speaks no TLS on it.
-        let mode = if is_file(&config) { Mode::Disable } else { mode };
+        let mode = if is_file(&config) {
+            Mode::Disable
+        } else {
+            mode
+        };
         config.ssl_mode(match mode {
             Mode::Disable => SslMode::Disable,
             Mode::Prefer => SslMode::Prefer,
             Mode::Require | Mode::VerifyCa | Mode::VerifyFull => SslMode::Require,
         });
-        Ok(Self { config, tls: asked.tls(mode)?, assumed })
+        Ok(Self {
+            config,
+            tls: asked.tls(mode)?,
+            assumed,
+        })
     }
 
     /// What to do about a failure that comes of what nobody asked for.
@@ -106,7 +124,9 @@ impl Asked {
             (Mode::Require | Mode::VerifyCa, Some(roots)) => Trust::Issuer(roots),
             (Mode::VerifyCa, None) => {
                 let why = "with the machine's roots anybody's certificate would do";
-                return Err(format!("the database URL: sslmode=verify-ca needs an sslrootcert, since {why}"));
+                return Err(format!(
+                    "the database URL: sslmode=verify-ca needs an sslrootcert, since {why}"
+                ));
             }
             (Mode::Disable | Mode::Prefer | Mode::Require, _) => Trust::Anybody,
         };
@@ -140,15 +160,25 @@ impl Mode {
 /// As in libpq a plus sign is a plus sign.
 fn decoded(value: &str) -> String {
     let pair = format!("={}", value.replace('+', "%2B"));
-    url::form_urlencoded::parse(pair.as_bytes()).map(|(_, value)| value.into_owned()).next().unwrap_or_default()
+    url::form_urlencoded::parse(pair.as_bytes())
+        .map(|(_, value)| value.into_owned())
+        .next()
+        .unwrap_or_default()
 }
 
 /// The driver names the parameter; a name that is none could be anything.
 fn misread(error: tokio_postgres::Error) -> String {
-    let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
-    let name = cause.split('`').nth(1).filter(|name| name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'));
+    let cause = std::error::Error::source(&error)
+        .map(ToString::to_string)
+        .unwrap_or_default();
+    let name = cause
+        .split('`')
+        .nth(1)
+        .filter(|name| name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'));
     match name {
-        Some(name) if cause.starts_with("unknown") => format!("the database URL: {name} is not a parameter we know"),
+        Some(name) if cause.starts_with("unknown") => {
+            format!("the database URL: {name} is not a parameter we know")
+        }
         Some(name) => format!("the database URL: {name} has no value that it can have"),
         None => "the database URL is not a postgres:// URL".into(),
     }
@@ -171,7 +201,9 @@ fn is_here(config: &Config) -> bool {
 
 fn is_file(config: &Config) -> bool {
     let hosts = config.get_hosts();
-    !hosts.is_empty() && config.get_hostaddrs().is_empty() && hosts.iter().all(|host| matches!(host, Host::Unix(_)))
+    !hosts.is_empty()
+        && config.get_hostaddrs().is_empty()
+        && hosts.iter().all(|host| matches!(host, Host::Unix(_)))
 }
 
 #[cfg(test)]
@@ -199,25 +231,48 @@ mod tests {
         ] {
             assert_eq!(read(url), (SslMode::Require, Trust::Name(None)), "{url}");
         }
-        for url in ["postgres://hub@localhost/chorus", "postgres://hub@127.0.0.1:5432", "postgres://hub@[::1]/chorus"] {
+        for url in [
+            "postgres://hub@localhost/chorus",
+            "postgres://hub@127.0.0.1:5432",
+            "postgres://hub@[::1]/chorus",
+        ] {
             assert_eq!(read(url), (SslMode::Prefer, Trust::Anybody), "{url}");
         }
         let plain = (SslMode::Disable, Trust::Anybody);
         assert_eq!(read("postgres://hub@%2Frun%2Fpostgresql/chorus"), plain);
-        assert_eq!(read("postgres://hub@%2Frun%2Fpostgresql/chorus?sslmode=require"), plain);
-        assert_eq!(read("postgres://hub@db.example/chorus?sslmode=disable"), plain);
-        assert_eq!(read("postgres://hub@db.example/chorus?sslmode=prefer"), (SslMode::Prefer, Trust::Anybody));
-        assert_eq!(read("postgres://hub@db.example/chorus?sslmode=require"), (SslMode::Require, Trust::Anybody));
+        assert_eq!(
+            read("postgres://hub@%2Frun%2Fpostgresql/chorus?sslmode=require"),
+            plain
+        );
+        assert_eq!(
+            read("postgres://hub@db.example/chorus?sslmode=disable"),
+            plain
+        );
+        assert_eq!(
+            read("postgres://hub@db.example/chorus?sslmode=prefer"),
+            (SslMode::Prefer, Trust::Anybody)
+        );
+        assert_eq!(
+            read("postgres://hub@db.example/chorus?sslmode=require"),
+            (SslMode::Require, Trust::Anybody)
+        );
     }
 
     #[test]
     fn a_root_that_is_named_counts() {
         let root = |name: &str| PathBuf::from(name);
         let url = "postgres://hub@db.example/chorus?connect_timeout=3&sslrootcert=%2Fetc%2Fa+b.pem";
-        assert_eq!(read(url), (SslMode::Require, Trust::Name(Some(root("/etc/a+b.pem")))));
+        assert_eq!(
+            read(url),
+            (SslMode::Require, Trust::Name(Some(root("/etc/a+b.pem"))))
+        );
         for mode in ["require", "verify-ca"] {
             let url = format!("postgres://hub@localhost/chorus?sslrootcert=ca.pem&sslmode={mode}");
-            assert_eq!(read(&url), (SslMode::Require, Trust::Issuer(root("ca.pem"))), "{mode}");
+            assert_eq!(
+                read(&url),
+                (SslMode::Require, Trust::Issuer(root("ca.pem"))),
+                "{mode}"
+            );
         }
         let url = "postgres://hub@localhost/chorus?sslmode=verify-full&sslrootcert=system";
         assert_eq!(read(url), (SslMode::Require, Trust::Name(None)));
@@ -236,13 +291,22 @@ mod tests {
             ("sslmode=disable&hidden", "postgres:// URL"),
         ] {
             let refusal = refused(&format!("postgres://hub:hidden@db.example/chorus?{query}"));
-            assert!(refusal.contains(clue) && !refusal.contains("hidden"), "{query}: {refusal}");
+            assert!(
+                refusal.contains(clue) && !refusal.contains("hidden"),
+                "{query}: {refusal}"
+            );
         }
-        for url in
-            ["postgres://hub:hid@den?x=1@db/chorus", "mysql://hub:hidden@db", "host=db password=hidden", "hidden"]
-        {
+        for url in [
+            "postgres://hub:hid@den?x=1@db/chorus",
+            "mysql://hub:hidden@db",
+            "host=db password=hidden",
+            "hidden",
+        ] {
             let refusal = refused(url);
-            assert!(!refusal.contains("hid") && !refusal.contains("den") && !refusal.contains('x'), "{url}: {refusal}");
+            assert!(
+                !refusal.contains("hid") && !refusal.contains("den") && !refusal.contains('x'),
+                "{url}: {refusal}"
+            );
         }
     }
 }

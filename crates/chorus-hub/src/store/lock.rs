@@ -6,7 +6,9 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 /// Held by the operating system for this process: a crash releases it, a stale file does not keep it.
-pub(super) struct Lock(#[expect(dead_code, reason = "the lock lives as long as the open file")] File);
+pub(super) struct Lock(
+    #[expect(dead_code, reason = "the lock lives as long as the open file")] File,
+);
 
 impl Lock {
     pub fn take(data_dir: &Path) -> Result<Self, StartError> {
@@ -15,12 +17,22 @@ impl Lock {
             cause: e.to_string(),
         };
         // Messages and endpoints are in it: the directory is the hub's alone, unless somebody made it otherwise before.
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(data_dir).map_err(failed)?;
-        let file =
-            File::options().create(true).truncate(false).write(true).open(data_dir.join("lock")).map_err(failed)?;
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(data_dir)
+            .map_err(failed)?;
+        let file = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(data_dir.join("lock"))
+            .map_err(failed)?;
         match file.try_lock() {
             Ok(()) => Ok(Self(file)),
-            Err(TryLockError::WouldBlock) => Err(StartError::Locked(data_dir.display().to_string())),
+            Err(TryLockError::WouldBlock) => {
+                Err(StartError::Locked(data_dir.display().to_string()))
+            }
             Err(TryLockError::Error(error)) => Err(failed(error)),
         }
     }

@@ -101,7 +101,9 @@ pub(crate) fn trace_id(seq: i64, at: Micros, salt: u32) -> Uuid {
     let (millis, micros) = (at.0.max(0) as u128 / 1_000, at.0.max(0) as u128 % 1_000);
     let low = (u128::from(salt & SALT_MASK) << SEQ_BITS) | u128::from(seq as u64 & SEQ_MASK);
     // rand_a counts in 1/4096 of a millisecond. The salt is the same for a whole database, so order stays with time and place.
-    Uuid::from_u128((millis << 80) | (0x7 << 76) | ((micros * 4096 / 1_000) << 64) | (0b10 << 62) | low)
+    Uuid::from_u128(
+        (millis << 80) | (0x7 << 76) | ((micros * 4096 / 1_000) << 64) | (0b10 << 62) | low,
+    )
 }
 
 /// The place a trace id speaks of; whether it is the trace id of what stands there, only the entry can tell.
@@ -110,10 +112,16 @@ pub(crate) fn place(trace_id: &Uuid) -> i64 {
 }
 
 pub(super) async fn head(tx: &Tx<'_>) -> Result<Head, DbError> {
-    const SQL: &str = "select coalesce(max(seq), 0), coalesce((select at from log order by seq desc limit 1), 0),
+    const SQL: &str =
+        "select coalesce(max(seq), 0), coalesce((select at from log order by seq desc limit 1), 0),
                               (select value from settings where name = 'indexed') from log";
     match tx.one(SQL, &[]).await? {
-        Some(row) => Ok(Head { seq: row.int(0)?, at: row.int(1)?, indexed: row.int(2)?, ..Head::default() }),
+        Some(row) => Ok(Head {
+            seq: row.int(0)?,
+            at: row.int(1)?,
+            indexed: row.int(2)?,
+            ..Head::default()
+        }),
         None => Ok(Head::default()),
     }
 }
@@ -189,12 +197,21 @@ pub(super) async fn page(
 ) -> Result<Page, DbError> {
     let (rows, all) = tx.query_within(sql, params, bytes).await?;
     let whole = all && rows.len() < limit;
-    Ok(Page { entries: rows.into_iter().map(entry).collect::<Result<_, _>>()?, whole })
+    Ok(Page {
+        entries: rows.into_iter().map(entry).collect::<Result<_, _>>()?,
+        whole,
+    })
 }
 
 /// What `subject` heard after `after`: its parts, and those of the last few entries. `indexed` may be from before:
 /// an entry that is found both ways is one entry.
-pub(crate) async fn heard(tx: &Tx<'_>, subject: i64, after: i64, indexed: i64, limit: usize) -> Result<Page, DbError> {
+pub(crate) async fn heard(
+    tx: &Tx<'_>,
+    subject: i64,
+    after: i64,
+    indexed: i64,
+    limit: usize,
+) -> Result<Page, DbError> {
     const SQL: &str = "
         select l.seq, l.subject, l.kind, l.actor, p.agent_id, l.at, l.body, l.via, l.delivered_at, ''
         from log l left join principals p on p.id = l.actor
@@ -206,7 +223,12 @@ pub(crate) async fn heard(tx: &Tx<'_>, subject: i64, after: i64, indexed: i64, l
             select seq from (select seq from log where seq > $4 and subject = $1 order by seq limit $3) t)
         order by l.seq limit $3";
     let tail = after.max(indexed);
-    let params = [Param::Int(subject), Param::Int(after), Param::Int(limit as i64), Param::Int(tail)];
+    let params = [
+        Param::Int(subject),
+        Param::Int(after),
+        Param::Int(limit as i64),
+        Param::Int(tail),
+    ];
     page(tx, SQL, &params, limit, limits::STREAM_QUEUE_BYTES).await
 }
 
@@ -216,7 +238,9 @@ pub(super) async fn tail(tx: &Tx<'_>, after: i64, limit: usize) -> Result<Vec<En
         select l.seq, l.subject, l.kind, l.actor, p.agent_id, l.at, l.body, l.via, l.delivered_at, r.agent_id
         from log l left join principals p on p.id = l.actor left join principals r on r.id = l.subject
         where l.seq > $1 order by l.seq limit $2";
-    let rows = tx.query(SQL, &[Param::Int(after), Param::Int(limit as i64)]).await?;
+    let rows = tx
+        .query(SQL, &[Param::Int(after), Param::Int(limit as i64)])
+        .await?;
     let mut entries = Vec::with_capacity(rows.len());
     for row in rows {
         let (seq, at) = (row.int(0)?, Micros(row.int(5)?));
@@ -250,7 +274,9 @@ fn unread(seq: i64, at: Micros) -> Entry {
 
 /// The place of the newest entry, whoever hears it.
 pub(crate) async fn last(tx: &Tx<'_>) -> Result<i64, DbError> {
-    tx.one("select coalesce(max(seq), 0) from log", &[]).await?.map_or(Ok(0), |row| row.int(0))
+    tx.one("select coalesce(max(seq), 0) from log", &[])
+        .await?
+        .map_or(Ok(0), |row| row.int(0))
 }
 
 /// Everything after `after` that operators hear of.
@@ -260,20 +286,37 @@ pub(crate) async fn everything(tx: &Tx<'_>, after: i64, limit: usize) -> Result<
         from log l left join principals p on p.id = l.actor left join principals r on r.id = l.subject
         where l.seq > $1 and l.kind in ('message', 'activity')
         order by l.seq limit $2";
-    page(tx, SQL, &[Param::Int(after), Param::Int(limit as i64)], limit, limits::STREAM_QUEUE_BYTES).await
+    page(
+        tx,
+        SQL,
+        &[Param::Int(after), Param::Int(limit as i64)],
+        limit,
+        limits::STREAM_QUEUE_BYTES,
+    )
+    .await
 }
 
 /// The place just before the first entry at or after `at`. Times increase with places, so twenty looks find it among a million:
 /// no index on time, no cost at every write.
 pub(crate) async fn before(tx: &Tx<'_>, at: Micros) -> Result<i64, DbError> {
-    let (mut low, mut high) = match tx.one("select coalesce(min(seq), 1), coalesce(max(seq), 0) from log", &[]).await? {
+    let (mut low, mut high) = match tx
+        .one(
+            "select coalesce(min(seq), 1), coalesce(max(seq), 0) from log",
+            &[],
+        )
+        .await?
+    {
         Some(row) => (row.int(0)?, row.int(1)? + 1),
         None => (1, 1),
     };
     while low < high {
         let middle = low + (high - low) / 2;
-        let found =
-            tx.one("select seq, at from log where seq >= $1 order by seq limit 1", &[Param::Int(middle)]).await?;
+        let found = tx
+            .one(
+                "select seq, at from log where seq >= $1 order by seq limit 1",
+                &[Param::Int(middle)],
+            )
+            .await?;
         match found {
             Some(row) if row.int(1)? < at.0 => low = row.int(0)? + 1,
             Some(_) | None => high = middle,

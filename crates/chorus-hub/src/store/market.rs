@@ -40,24 +40,35 @@ impl Jobs {
 
 impl Sums {
     pub(super) async fn store(&self, tx: &Tx<'_>) -> Result<(), DbError> {
-        const SQL: &str = "update market set held = held + $1, volume = volume + $2, held_jobs = held_jobs + $3,
+        const SQL: &str =
+            "update market set held = held + $1, volume = volume + $2, held_jobs = held_jobs + $3,
                            dispatched = dispatched + $4, done = done + $5, failed = failed + $6,
                            cancelled = cancelled + $7, expired = expired + $8 where id = 1";
         if *self == Self::default() {
             return Ok(());
         }
         let jobs = &self.jobs;
-        let sums =
-            [self.held, self.volume, jobs.held, jobs.dispatched, jobs.done, jobs.failed, jobs.cancelled, jobs.expired];
+        let sums = [
+            self.held,
+            self.volume,
+            jobs.held,
+            jobs.dispatched,
+            jobs.done,
+            jobs.failed,
+            jobs.cancelled,
+            jobs.expired,
+        ];
         tx.execute(SQL, &sums.map(Param::Int)).await.map(drop)
     }
 }
 
 /// The sums as they stand: `Sums` from nothing.
 pub(crate) async fn read(tx: &Tx<'_>) -> Result<Sums, DbError> {
-    const SQL: &str =
-        "select held, volume, held_jobs, dispatched, done, failed, cancelled, expired from market where id = 1";
-    let row = tx.one(SQL, &[]).await?.ok_or_else(|| DbError::Other("the market's sums are gone".into()))?;
+    const SQL: &str = "select held, volume, held_jobs, dispatched, done, failed, cancelled, expired from market where id = 1";
+    let row = tx
+        .one(SQL, &[])
+        .await?
+        .ok_or_else(|| DbError::Other("the market's sums are gone".into()))?;
     let int = |column| row.int(column);
     let jobs = Jobs {
         held: int(2)?,
@@ -67,5 +78,9 @@ pub(crate) async fn read(tx: &Tx<'_>) -> Result<Sums, DbError> {
         cancelled: int(6)?,
         expired: int(7)?,
     };
-    Ok(Sums { held: int(0)?, volume: int(1)?, jobs })
+    Ok(Sums {
+        held: int(0)?,
+        volume: int(1)?,
+        jobs,
+    })
 }

@@ -26,7 +26,11 @@ pub(crate) async fn get(tx: &Tx<'_>, seq: i64) -> Result<Option<Message>, DbErro
     let mut rest = Row(row.0.split_off(10));
     let response = rest.maybe_text(0)?.zip(rest.maybe_int(1)?.map(Micros));
     let failure = rest.maybe_text(2)?.zip(rest.maybe_text(3)?);
-    Ok(Some(Message { response, failure, entry: log::entry(row)? }))
+    Ok(Some(Message {
+        response,
+        failure,
+        entry: log::entry(row)?,
+    }))
 }
 
 /// What this agent sent and received after `after` (TRN-56): see `log::heard` for how it is found.
@@ -52,7 +56,12 @@ pub(crate) async fn history(
     Ok(log::page(
         tx,
         SQL,
-        &[Param::Int(me), Param::Int(after), Param::Int(limit as i64), Param::Int(tail)],
+        &[
+            Param::Int(me),
+            Param::Int(after),
+            Param::Int(limit as i64),
+            Param::Int(tail),
+        ],
         limit,
         limits::HISTORY_BYTES,
     )
@@ -79,7 +88,13 @@ pub(crate) async fn unanswered(
         and not exists (select 1 from responses a where a.seq = l.seq)
         order by l.seq limit $3";
     let (limit_at, tail) = (Param::Int(limit as i64), Param::Int(after.max(indexed)));
-    let params = [Param::Int(me), Param::Int(after), limit_at, Param::Int(limits::MESSAGES_LOOKED as i64), tail];
+    let params = [
+        Param::Int(me),
+        Param::Int(after),
+        limit_at,
+        Param::Int(limits::MESSAGES_LOOKED as i64),
+        tail,
+    ];
     log::page(tx, SQL, &params, limit, limits::HISTORY_BYTES).await
 }
 
@@ -117,11 +132,23 @@ pub(crate) async fn sought(
                              order by seq desc limit $4) t)
         and (cast($2 as bigint) = 0 or (l.subject = $1 and l.actor = $2) or (l.subject = $2 and l.actor = $1))
         order by l.seq desc limit $3";
-    let looked = if peer.is_some() { limits::MESSAGES_LOOKED } else { limit };
-    let [me, with, most, looked] = [me, peer.unwrap_or(0), limit as i64, looked as i64].map(Param::Int);
+    let looked = if peer.is_some() {
+        limits::MESSAGES_LOOKED
+    } else {
+        limit
+    };
+    let [me, with, most, looked] =
+        [me, peer.unwrap_or(0), limit as i64, looked as i64].map(Param::Int);
     match after {
         Some(after) => {
-            let params = [me, with, most, looked, Param::Int(after), Param::Int(after.max(indexed))];
+            let params = [
+                me,
+                with,
+                most,
+                looked,
+                Param::Int(after),
+                Param::Int(after.max(indexed)),
+            ];
             log::page(tx, FIRST, &params, limit, limits::HISTORY_BYTES).await
         }
         None => {
@@ -134,12 +161,24 @@ pub(crate) async fn sought(
 }
 
 /// Settles a message that has `from`; false when it no longer does. A webhook is a delivery, and has a time.
-pub(crate) async fn settle(txn: &mut Txn<'_>, seq: i64, from: Mark, to: Mark) -> Result<bool, DbError> {
+pub(crate) async fn settle(
+    txn: &mut Txn<'_>,
+    seq: i64,
+    from: Mark,
+    to: Mark,
+) -> Result<bool, DbError> {
     const SQL: &str = "update log set via = $3, delivered_at = coalesce(delivered_at, $4) where seq = $1 and via = $2
                        returning case when delivered_at is null then 0 else 1 end";
     let at = matches!(to, Mark::Webhook).then_some(txn.now().0);
-    let params = [Param::Int(seq), Param::Text(from.as_str()), Param::Text(to.as_str()), Param::int(at)];
-    let Some(row) = txn.tx.one(SQL, &params).await? else { return Ok(false) };
+    let params = [
+        Param::Int(seq),
+        Param::Text(from.as_str()),
+        Param::Text(to.as_str()),
+        Param::int(at),
+    ];
+    let Some(row) = txn.tx.one(SQL, &params).await? else {
+        return Ok(false);
+    };
     // What its receiver has meanwhile read from the log does not wait, whatever it is called.
     if !(to == Mark::Queued && row.int(0)? == 1) {
         txn.counts.marked(from, -1);
@@ -153,7 +192,10 @@ pub(crate) async fn caught_up(txn: &mut Txn<'_>, seqs: &[i64]) -> Result<(), DbE
     const SQL: &str = "update log set delivered_at = $2
                        where seq = $1 and via in ('queued', 'sse') and delivered_at is null returning via";
     for seq in seqs {
-        let row = txn.tx.one(SQL, &[Param::Int(*seq), Param::Int(txn.now().0)]).await?;
+        let row = txn
+            .tx
+            .one(SQL, &[Param::Int(*seq), Param::Int(txn.now().0)])
+            .await?;
         if row.map(|mut row| row.text(0)).transpose()?.as_deref() == Some(Mark::Queued.as_str()) {
             txn.counts.marked(Mark::Queued, -1);
             txn.counts.marked(Mark::Sse, 1);
@@ -167,31 +209,57 @@ const GIVEN_UP: i64 = 500;
 
 /// The receiver is gone, and nobody will come for what waited for it. Where that is much, the rest follows step by step.
 pub(crate) async fn abandon(txn: &mut Txn<'_>, subject: i64) -> Result<(), DbError> {
-    const LATER: &str = "insert into abandoned (subject, after) values ($1, $2) on conflict (subject) do nothing";
+    const LATER: &str =
+        "insert into abandoned (subject, after) values ($1, $2) on conflict (subject) do nothing";
     let last_few = txn.indexed();
     if let Some(after) = give_up(txn, subject, 0, last_few).await? {
-        txn.tx.execute(LATER, &[subject, after].map(Param::Int)).await?;
+        txn.tx
+            .execute(LATER, &[subject, after].map(Param::Int))
+            .await?;
     }
     Ok(())
 }
 
 /// One step for a receiver that is gone; 0 when there is none.
 pub(super) async fn abandon_more(txn: &mut Txn<'_>) -> Result<u64, DbError> {
-    let row = txn.tx.one("select subject, after from abandoned order by subject limit 1", &[]).await?;
+    let row = txn
+        .tx
+        .one(
+            "select subject, after from abandoned order by subject limit 1",
+            &[],
+        )
+        .await?;
     let Some(row) = row else { return Ok(0) };
     let (subject, after) = (row.int(0)?, row.int(1)?);
     match give_up(txn, subject, after, i64::MAX).await? {
         Some(after) => {
             let params = [subject, after].map(Param::Int);
-            txn.tx.execute("update abandoned set after = $2 where subject = $1", &params).await
+            txn.tx
+                .execute(
+                    "update abandoned set after = $2 where subject = $1",
+                    &params,
+                )
+                .await
         }
-        None => txn.tx.execute("delete from abandoned where subject = $1", &[Param::Int(subject)]).await,
+        None => {
+            txn.tx
+                .execute(
+                    "delete from abandoned where subject = $1",
+                    &[Param::Int(subject)],
+                )
+                .await
+        }
     }
 }
 
 /// Gives up some of what waited for `subject` after a place, and what is behind the index from `tail` on; the place to go on
 /// from, if there is more.
-async fn give_up(txn: &mut Txn<'_>, subject: i64, after: i64, tail: i64) -> Result<Option<i64>, DbError> {
+async fn give_up(
+    txn: &mut Txn<'_>,
+    subject: i64,
+    after: i64,
+    tail: i64,
+) -> Result<Option<i64>, DbError> {
     const PAGE: &str = "select coalesce(max(seq), cast($2 as bigint)), count(*) from (
                             select seq from parts where who = $1 and class = 0 and seq > $2 order by seq limit $3) p";
     macro_rules! waiting {
@@ -209,14 +277,19 @@ async fn give_up(txn: &mut Txn<'_>, subject: i64, after: i64, tail: i64) -> Resu
     );
     const FAIL: &str = concat!("update log set via = 'failed'", waiting!());
     const DETAIL: &str = "the receiver unregistered before it came for the message";
-    let page = txn.tx.one(PAGE, &[subject, after, GIVEN_UP].map(Param::Int)).await?;
+    let page = txn
+        .tx
+        .one(PAGE, &[subject, after, GIVEN_UP].map(Param::Int))
+        .await?;
     let (last, count) = match page {
         Some(row) => (row.int(0)?, row.int(1)?),
         None => (after, 0),
     };
     let [who, after, upto, tail] = [subject, after, last, tail].map(Param::Int);
     let code = Param::Text(chorus_wire::Code::AgentNotFound.as_str());
-    txn.tx.execute(WHY, &[who, after, upto, tail, code, Param::Text(DETAIL)]).await?;
+    txn.tx
+        .execute(WHY, &[who, after, upto, tail, code, Param::Text(DETAIL)])
+        .await?;
     let failed = txn.tx.execute(FAIL, &[who, after, upto, tail]).await? as i64;
     txn.counts.marked(Mark::Queued, -failed);
     txn.counts.marked(Mark::Failed, failed);
@@ -224,19 +297,36 @@ async fn give_up(txn: &mut Txn<'_>, subject: i64, after: i64, tail: i64) -> Resu
 }
 
 /// What was said of a message; the first word stands (R-38), also when its endpoint and its receiver's key both say one.
-pub(crate) async fn respond(tx: &Tx<'_>, seq: i64, response: &str, at: Micros) -> Result<(), DbError> {
+pub(crate) async fn respond(
+    tx: &Tx<'_>,
+    seq: i64,
+    response: &str,
+    at: Micros,
+) -> Result<(), DbError> {
     const SQL: &str = "insert into responses (seq, response, at) values ($1, $2, $3) on conflict (seq) do nothing";
-    tx.execute(SQL, &[Param::Int(seq), Param::Text(response), Param::Int(at.0)]).await.map(drop)
+    tx.execute(
+        SQL,
+        &[Param::Int(seq), Param::Text(response), Param::Int(at.0)],
+    )
+    .await
+    .map(drop)
 }
 
 pub(crate) async fn fail(tx: &Tx<'_>, seq: i64, code: &str, detail: &str) -> Result<(), DbError> {
     const SQL: &str = "insert into failures (seq, error_code, detail) values ($1, $2, $3) on conflict (seq) do nothing";
-    tx.execute(SQL, &[Param::Int(seq), Param::Text(code), Param::Text(detail)]).await.map(drop)
+    tx.execute(
+        SQL,
+        &[Param::Int(seq), Param::Text(code), Param::Text(detail)],
+    )
+    .await
+    .map(drop)
 }
 
 /// Messages from before `until` whose webhook has not answered.
 pub(crate) async fn pending(tx: &Tx<'_>, until: Micros, limit: usize) -> Result<Vec<i64>, DbError> {
     const SQL: &str = "select seq from log where via = 'pending' and at < $2 order by seq limit $1";
-    let rows = tx.query(SQL, &[Param::Int(limit as i64), Param::Int(until.0)]).await?;
+    let rows = tx
+        .query(SQL, &[Param::Int(limit as i64), Param::Int(until.0)])
+        .await?;
     rows.iter().map(|row| row.int(0)).collect()
 }

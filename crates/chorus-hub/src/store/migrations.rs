@@ -29,12 +29,17 @@ pub(super) async fn run(tx: &Tx<'_>, now: i64) -> Result<(), DbError> {
 }
 
 async fn steps(tx: &Tx<'_>, now: i64) -> Result<(), DbError> {
-    tx.batch("create table if not exists migrations (step bigint primary key, at bigint not null)").await?;
-    let row = tx.one("select coalesce(max(step), 0) from migrations", &[]).await?;
+    tx.batch("create table if not exists migrations (step bigint primary key, at bigint not null)")
+        .await?;
+    let row = tx
+        .one("select coalesce(max(step), 0) from migrations", &[])
+        .await?;
     let done = row.map_or(Ok(0), |row| row.int(0))?;
     let newest = STEPS.last().map_or(0, |(step, _)| *step);
     if done > newest {
-        return Err(DbError::Other(format!("the database is of a newer hub (step {done}, this one knows {newest})")));
+        return Err(DbError::Other(format!(
+            "the database is of a newer hub (step {done}, this one knows {newest})"
+        )));
     }
     if done < newest
         && let Some(sql) = dialect::alone(tx)
@@ -43,7 +48,11 @@ async fn steps(tx: &Tx<'_>, now: i64) -> Result<(), DbError> {
     }
     for (step, text) in STEPS.iter().filter(|(step, _)| *step > done) {
         tx.batch(&dialect::migration(tx, text)).await?;
-        tx.execute("insert into migrations (step, at) values ($1, $2)", &[Param::Int(*step), Param::Int(now)]).await?;
+        tx.execute(
+            "insert into migrations (step, at) values ($1, $2)",
+            &[Param::Int(*step), Param::Int(now)],
+        )
+        .await?;
     }
     Ok(())
 }

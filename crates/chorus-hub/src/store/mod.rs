@@ -97,12 +97,22 @@ impl Store {
         };
         let failed = |what: &str| {
             let what = what.to_owned();
-            move |e: DbError| StartError::Store { what, cause: e.to_string() }
+            move |e: DbError| StartError::Store {
+                what,
+                cause: e.to_string(),
+            }
         };
-        let (writer, salt) =
-            writer::start(place.clone(), clock, publish).await.map_err(failed("the database could not be opened"))?;
-        let readers = readers::Readers::new(place).map_err(failed("the database could not be read"))?;
-        Ok(Self { writer, readers, salt, lock: Mutex::new(Some(lock)) })
+        let (writer, salt) = writer::start(place.clone(), clock, publish)
+            .await
+            .map_err(failed("the database could not be opened"))?;
+        let readers =
+            readers::Readers::new(place).map_err(failed("the database could not be read"))?;
+        Ok(Self {
+            writer,
+            readers,
+            salt,
+            lock: Mutex::new(Some(lock)),
+        })
     }
 
     /// What the hub goes by from here on; said once.
@@ -146,7 +156,9 @@ impl Store {
 
     /// Up to where the parts are kept; readers look through what comes after it.
     pub fn indexed(&self) -> i64 {
-        self.writer.indexed.load(std::sync::atomic::Ordering::Acquire)
+        self.writer
+            .indexed
+            .load(std::sync::atomic::Ordering::Acquire)
     }
 
     /// The place of the newest entry.
@@ -157,7 +169,12 @@ impl Store {
     /// Commits what is queued, stops the writer and gives the data directory free.
     pub async fn close(&self) {
         self.writer.close().await;
-        drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(
+            self.lock
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take(),
+        );
     }
 }
 

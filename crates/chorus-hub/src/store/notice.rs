@@ -29,7 +29,10 @@ pub(crate) struct Notice {
 impl Notice {
     /// The agent is no longer what it was.
     pub fn of(agent: &Agent, host: &str) -> Self {
-        let mut notice = Self { keys: agent.key_hash.into_iter().collect(), ..Self::default() };
+        let mut notice = Self {
+            keys: agent.key_hash.into_iter().collect(),
+            ..Self::default()
+        };
         if let Ok(name) = chorus_wire::identity::Name::parse("agent_id", &agent.agent_id) {
             notice.names.push(name.canonical(host));
         }
@@ -39,8 +42,14 @@ impl Notice {
 
     /// Streams of these subjects end.
     pub fn ended(subjects: impl IntoIterator<Item = i64>, why: Ending) -> Self {
-        let ended = subjects.into_iter().map(|subject| (subject, why.reason().to_owned())).collect();
-        Self { ended, ..Self::default() }
+        let ended = subjects
+            .into_iter()
+            .map(|subject| (subject, why.reason().to_owned()))
+            .collect();
+        Self {
+            ended,
+            ..Self::default()
+        }
     }
 
     pub fn is_empty(&self) -> bool {

@@ -42,7 +42,11 @@ pub(super) fn role(text: &str) -> Result<Role, DbError> {
 }
 
 fn org(mut row: Row) -> Result<Org, DbError> {
-    Ok(Org { id: row.int(0)?, handle: handle(&row.text(1)?)?, created_at: Micros(row.int(2)?) })
+    Ok(Org {
+        id: row.int(0)?,
+        handle: handle(&row.text(1)?)?,
+        created_at: Micros(row.int(2)?),
+    })
 }
 
 macro_rules! members {
@@ -58,7 +62,11 @@ fn read_member(mut row: Row) -> Result<Member, DbError> {
     Ok(Member {
         id: row.int(0)?,
         handle: handle(&row.text(1)?)?,
-        roles: row.text(2)?.split_ascii_whitespace().map(role).collect::<Result<_, _>>()?,
+        roles: row
+            .text(2)?
+            .split_ascii_whitespace()
+            .map(role)
+            .collect::<Result<_, _>>()?,
         accepted_at: row.maybe_int(3)?.map(Micros),
     })
 }
@@ -66,30 +74,49 @@ fn read_member(mut row: Row) -> Result<Member, DbError> {
 /// Its handle is claimed beside it.
 pub(crate) async fn insert(tx: &Tx<'_>, org: &Org) -> Result<(), DbError> {
     const SQL: &str = "insert into orgs (id, handle, created_at) values ($1, $2, $3)";
-    let params = [Param::Int(org.id), Param::Text(org.handle.as_str()), Param::Int(org.created_at.0)];
+    let params = [
+        Param::Int(org.id),
+        Param::Text(org.handle.as_str()),
+        Param::Int(org.created_at.0),
+    ];
     tx.execute(SQL, &params).await.map(drop)
 }
 
 pub(crate) async fn by_handle(tx: &Tx<'_>, handle: &Handle) -> Result<Option<Org>, DbError> {
     const SQL: &str = "select id, handle, created_at from orgs where handle = $1";
-    tx.one(SQL, &[Param::Text(handle.as_str())]).await?.map(org).transpose()
+    tx.one(SQL, &[Param::Text(handle.as_str())])
+        .await?
+        .map(org)
+        .transpose()
 }
 
 /// Invited or accepted.
 pub(crate) async fn member(tx: &Tx<'_>, org: i64, id: i64) -> Result<Option<Member>, DbError> {
     const SQL: &str = members!("where m.org = $1 and m.member = $2");
-    tx.one(SQL, &[Param::Int(org), Param::Int(id)]).await?.map(read_member).transpose()
+    tx.one(SQL, &[Param::Int(org), Param::Int(id)])
+        .await?
+        .map(read_member)
+        .transpose()
 }
 
 /// Those who accepted, in the order of their ids.
 pub(crate) async fn members(tx: &Tx<'_>, org: i64) -> Result<Vec<Member>, DbError> {
     const SQL: &str = members!("where m.org = $1 and m.accepted_at is not null order by m.member");
-    tx.query(SQL, &[Param::Int(org)]).await?.into_iter().map(read_member).collect()
+    tx.query(SQL, &[Param::Int(org)])
+        .await?
+        .into_iter()
+        .map(read_member)
+        .collect()
 }
 
 /// Invited ones with them.
 pub(crate) async fn count(tx: &Tx<'_>, org: i64) -> Result<usize, DbError> {
-    let row = tx.one("select count(*) from members where org = $1", &[Param::Int(org)]).await?;
+    let row = tx
+        .one(
+            "select count(*) from members where org = $1",
+            &[Param::Int(org)],
+        )
+        .await?;
     Ok(row.map_or(Ok(0), |row| row.int(0))? as usize)
 }
 
@@ -102,38 +129,71 @@ pub(crate) async fn joined(tx: &Tx<'_>, agent: i64) -> Result<usize, DbError> {
 
 /// Whether somebody else than `agent` owns the organisation too.
 pub(crate) async fn other_owner(tx: &Tx<'_>, org: i64, agent: i64) -> Result<bool, DbError> {
-    const SQL: &str = "select member from members where org = $1 and member <> $2 and accepted_at is not null
+    const SQL: &str =
+        "select member from members where org = $1 and member <> $2 and accepted_at is not null
                        and ' ' || roles || ' ' like '% owner %' limit 1";
-    Ok(tx.one(SQL, &[Param::Int(org), Param::Int(agent)]).await?.is_some())
+    Ok(tx
+        .one(SQL, &[Param::Int(org), Param::Int(agent)])
+        .await?
+        .is_some())
 }
 
 /// Invites a member, or changes the roles of one that is there; whether it has accepted stays as it is.
-pub(crate) async fn put_member(tx: &Tx<'_>, org: i64, agent: i64, roles: &[Role], now: Micros) -> Result<(), DbError> {
+pub(crate) async fn put_member(
+    tx: &Tx<'_>,
+    org: i64,
+    agent: i64,
+    roles: &[Role],
+    now: Micros,
+) -> Result<(), DbError> {
     const SQL: &str = "insert into members (org, member, roles, invited_at) values ($1, $2, $3, $4)
                        on conflict (org, member) do update set roles = excluded.roles";
     let roles = roles.iter().map(Role::as_str).collect::<Vec<_>>().join(" ");
-    tx.execute(SQL, &[Param::Int(org), Param::Int(agent), Param::Text(&roles), Param::Int(now.0)]).await.map(drop)
+    tx.execute(
+        SQL,
+        &[
+            Param::Int(org),
+            Param::Int(agent),
+            Param::Text(&roles),
+            Param::Int(now.0),
+        ],
+    )
+    .await
+    .map(drop)
 }
 
 /// The member's own yes; a first one stands.
 pub(crate) async fn accept(tx: &Tx<'_>, org: i64, agent: i64, now: Micros) -> Result<(), DbError> {
     const SQL: &str = "update members set accepted_at = $3 where org = $1 and member = $2 and accepted_at is null";
-    tx.execute(SQL, &[Param::Int(org), Param::Int(agent), Param::Int(now.0)]).await.map(drop)
+    tx.execute(
+        SQL,
+        &[Param::Int(org), Param::Int(agent), Param::Int(now.0)],
+    )
+    .await
+    .map(drop)
 }
 
 /// False when it was neither a member nor invited.
 pub(crate) async fn remove(tx: &Tx<'_>, org: i64, agent: i64) -> Result<bool, DbError> {
     const SQL: &str = "delete from members where org = $1 and member = $2";
-    Ok(tx.execute(SQL, &[Param::Int(org), Param::Int(agent)]).await? > 0)
+    Ok(tx
+        .execute(SQL, &[Param::Int(org), Param::Int(agent)])
+        .await?
+        > 0)
 }
 
 /// The agent is gone, and so are its memberships and grants. An organisation ends with its last owner: nobody is left who could revoke
 /// what it granted. Answers with every organisation for which that changes something.
 pub(crate) async fn forget(tx: &Tx<'_>, agent: i64) -> Result<Vec<Handle>, DbError> {
-    const JOINED: &str = "select o.id, o.handle, o.created_at from orgs o join members m on m.org = o.id
+    const JOINED: &str =
+        "select o.id, o.handle, o.created_at from orgs o join members m on m.org = o.id
                           where m.member = $1 and m.accepted_at is not null order by o.id";
-    let joined: Vec<Org> =
-        tx.query(JOINED, &[Param::Int(agent)]).await?.into_iter().map(org).collect::<Result<_, _>>()?;
+    let joined: Vec<Org> = tx
+        .query(JOINED, &[Param::Int(agent)])
+        .await?
+        .into_iter()
+        .map(org)
+        .collect::<Result<_, _>>()?;
     let mut touched = Vec::with_capacity(joined.len());
     for org in joined {
         if !other_owner(tx, org.id, agent).await? {
@@ -142,14 +202,22 @@ pub(crate) async fn forget(tx: &Tx<'_>, agent: i64) -> Result<Vec<Handle>, DbErr
         }
         touched.push(org.handle);
     }
-    tx.execute("delete from members where member = $1", &[Param::Int(agent)]).await?;
+    tx.execute(
+        "delete from members where member = $1",
+        &[Param::Int(agent)],
+    )
+    .await?;
     grants::forget(tx, agent).await?;
     Ok(touched)
 }
 
 /// Its handle is free; whoever takes it next inherits nothing (R-52).
 async fn end(tx: &Tx<'_>, org: i64) -> Result<(), DbError> {
-    tx.execute("delete from members where org = $1", &[Param::Int(org)]).await?;
-    tx.execute("delete from names where principal = $1", &[Param::Int(org)]).await?;
-    tx.execute("delete from orgs where id = $1", &[Param::Int(org)]).await.map(drop)
+    tx.execute("delete from members where org = $1", &[Param::Int(org)])
+        .await?;
+    tx.execute("delete from names where principal = $1", &[Param::Int(org)])
+        .await?;
+    tx.execute("delete from orgs where id = $1", &[Param::Int(org)])
+        .await
+        .map(drop)
 }

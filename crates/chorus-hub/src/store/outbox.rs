@@ -43,7 +43,11 @@ pub(crate) async fn put(tx: &Tx<'_>, owed: &Owed<'_>, now: Micros) -> Result<(),
     // Never a number that was used before: a late answer must not find another row under its own.
     const NUMBER: &str = "insert into settings (name, value) values ('outbox', 1)
                           on conflict (name) do update set value = settings.value + 1 returning value";
-    let id = tx.one(NUMBER, &[]).await?.ok_or_else(|| DbError::Other("no number was given".into()))?.int(0)?;
+    let id = tx
+        .one(NUMBER, &[])
+        .await?
+        .ok_or_else(|| DbError::Other("no number was given".into()))?
+        .int(0)?;
     const SQL: &str = "insert into outbox (id, purpose, lane, url, headers, body, created_at, due_at, tries, leased)
                        values ($1, $2, $3, $4, '{}', $5, $6, $6, $7, 0)";
     let [tries, _] = owed.sort.tries();
@@ -61,7 +65,13 @@ pub(crate) async fn put(tx: &Tx<'_>, owed: &Owed<'_>, now: Micros) -> Result<(),
 
 /// Whether something waits in this lane.
 pub(crate) async fn has(tx: &Tx<'_>, lane: &str) -> Result<bool, DbError> {
-    Ok(tx.one("select 1 from outbox where lane = $1 limit 1", &[Param::Text(lane)]).await?.is_some())
+    Ok(tx
+        .one(
+            "select 1 from outbox where lane = $1 limit 1",
+            &[Param::Text(lane)],
+        )
+        .await?
+        .is_some())
 }
 
 /// Of each lane its first, due and not taken, with a number of failures from $3 to $4.
@@ -94,9 +104,19 @@ impl Sort {
 }
 
 /// What can be had, at least `most` of it if there is as much: asked of a reader, so that nothing is written when nothing is due.
-pub(crate) async fn due(tx: &Tx<'_>, now: Micros, sort: Sort, most: usize) -> Result<Vec<i64>, DbError> {
+pub(crate) async fn due(
+    tx: &Tx<'_>,
+    now: Micros,
+    sort: Sort,
+    most: usize,
+) -> Result<Vec<i64>, DbError> {
     let [least, greatest] = sort.tries();
-    let rows = tx.query(due!("o.id"), &[Param::Int(now.0), Param::Int(most as i64), least, greatest]).await?;
+    let rows = tx
+        .query(
+            due!("o.id"),
+            &[Param::Int(now.0), Param::Int(most as i64), least, greatest],
+        )
+        .await?;
     rows.iter().map(|row| row.int(0)).collect()
 }
 
@@ -112,7 +132,9 @@ pub(crate) async fn take(
     const DUE: &str = due!("o.id, o.purpose, o.lane, o.url, o.body, o.created_at, o.tries");
     let [least, greatest] = sort.tries();
     let looked = Param::Int((most + busy.len()) as i64);
-    let rows = tx.query(DUE, &[Param::Int(now.0), looked, least, greatest]).await?;
+    let rows = tx
+        .query(DUE, &[Param::Int(now.0), looked, least, greatest])
+        .await?;
     let lease = now.plus(lease).0;
     let mut taken = Vec::with_capacity(rows.len());
     for row in rows {
@@ -120,7 +142,11 @@ pub(crate) async fn take(
         if busy.contains(&one.id) || taken.len() == most {
             continue;
         }
-        tx.execute("update outbox set leased = $2 where id = $1", &[Param::Int(one.id), Param::Int(lease)]).await?;
+        tx.execute(
+            "update outbox set leased = $2 where id = $1",
+            &[Param::Int(one.id), Param::Int(lease)],
+        )
+        .await?;
         taken.push(one);
     }
     Ok(taken)
@@ -141,23 +167,36 @@ fn read(mut row: Row, lease: i64) -> Result<Taken, DbError> {
 
 /// Nobody is at any of them: for a hub that starts alone, and knows that whoever took them is gone.
 pub(crate) async fn free(tx: &Tx<'_>) -> Result<(), DbError> {
-    tx.execute("update outbox set leased = 0 where leased > 0", &[]).await.map(drop)
+    tx.execute("update outbox set leased = 0 where leased > 0", &[])
+        .await
+        .map(drop)
 }
 
 /// Whether it is still this taking's.
 pub(crate) async fn held(tx: &Tx<'_>, one: &Taken) -> Result<bool, DbError> {
     const SQL: &str = "select 1 from outbox where id = $1 and leased = $2";
-    Ok(tx.one(SQL, &[Param::Int(one.id), Param::Int(one.lease)]).await?.is_some())
+    Ok(tx
+        .one(SQL, &[Param::Int(one.id), Param::Int(one.lease)])
+        .await?
+        .is_some())
 }
 
 /// It is done, or given up; false when somebody else has it by now.
 pub(crate) async fn done(tx: &Tx<'_>, one: &Taken) -> Result<bool, DbError> {
     const SQL: &str = "delete from outbox where id = $1 and leased = $2";
-    Ok(tx.execute(SQL, &[Param::Int(one.id), Param::Int(one.lease)]).await? == 1)
+    Ok(tx
+        .execute(SQL, &[Param::Int(one.id), Param::Int(one.lease)])
+        .await?
+        == 1)
 }
 
 /// It failed and is due again later.
 pub(crate) async fn later(tx: &Tx<'_>, one: &Taken, due: Micros) -> Result<(), DbError> {
     const SQL: &str = "update outbox set due_at = $3, tries = tries + 1, leased = 0 where id = $1 and leased = $2";
-    tx.execute(SQL, &[Param::Int(one.id), Param::Int(one.lease), Param::Int(due.0)]).await.map(drop)
+    tx.execute(
+        SQL,
+        &[Param::Int(one.id), Param::Int(one.lease), Param::Int(due.0)],
+    )
+    .await
+    .map(drop)
 }

@@ -30,7 +30,11 @@ pub(super) async fn keep(tx: &Tx<'_>, head: &mut Head, now: Micros) -> Result<()
     let range = [Param::Int(head.indexed), Param::Int(head.seq)];
     tx.execute(HEARD, &range).await?;
     tx.execute(SENT, &range).await?;
-    tx.execute("update settings set value = $1 where name = 'indexed'", &[Param::Int(head.seq)]).await?;
+    tx.execute(
+        "update settings set value = $1 where name = 'indexed'",
+        &[Param::Int(head.seq)],
+    )
+    .await?;
     (head.indexed, head.indexed_at) = (head.seq, now);
     Ok(())
 }

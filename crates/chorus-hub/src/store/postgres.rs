@@ -39,13 +39,22 @@ impl Client {
         let mut line = Line::read(url.expose()).map_err(DbError::Other)?;
         let tls = line.tls.connector().map_err(DbError::Unavailable)?;
         let config = &mut line.config;
-        config.connect_timeout(CONNECT_TIMEOUT).tcp_user_timeout(UNANSWERED).application_name("chorus");
-        config.keepalives_idle(UNANSWERED).keepalives_interval(CONNECT_TIMEOUT).keepalives_retries(2);
+        config
+            .connect_timeout(CONNECT_TIMEOUT)
+            .tcp_user_timeout(UNANSWERED)
+            .application_name("chorus");
+        config
+            .keepalives_idle(UNANSWERED)
+            .keepalives_interval(CONNECT_TIMEOUT)
+            .keepalives_retries(2);
         // The driver's own bound ends with the socket; what answers there may still say nothing.
         let connecting = tokio::time::timeout(UNANSWERED, config.connect(tls)).await;
-        let connecting = connecting.map_err(|_| DbError::Unavailable("the server did not answer in time".into()))?;
+        let connecting = connecting
+            .map_err(|_| DbError::Unavailable("the server did not answer in time".into()))?;
         let (client, connection) = connecting.map_err(|e| match refused(e) {
-            DbError::Unavailable(said) => DbError::Unavailable(format!("{said}{}", line.advice(&said))),
+            DbError::Unavailable(said) => {
+                DbError::Unavailable(format!("{said}{}", line.advice(&said)))
+            }
             other @ (DbError::Unique | DbError::Other(_)) => other,
         })?;
         tokio::spawn(async move {
@@ -59,7 +68,11 @@ impl Client {
              set session characteristics as transaction isolation level read committed; set time zone 'UTC'"
         );
         client.batch_execute(&settings).await.map_err(refused)?;
-        Ok(Self { client, statements: RefCell::default(), trouble: Cell::default() })
+        Ok(Self {
+            client,
+            statements: RefCell::default(),
+            trouble: Cell::default(),
+        })
     }
 
     /// Takes the lock of a hub on its database: exclusive when it has no shared bus, since a second one would tell its
@@ -91,19 +104,34 @@ impl Client {
         if let Some(statement) = self.statements.borrow().get(sql) {
             return Ok(statement.clone());
         }
-        let statement = self.client.prepare(sql).await.map_err(|e| self.refused(e))?;
+        let statement = self
+            .client
+            .prepare(sql)
+            .await
+            .map_err(|e| self.refused(e))?;
         self.statements.borrow_mut().insert(sql, statement.clone());
         Ok(statement)
     }
 
     pub async fn execute(&self, sql: &'static str, params: &[Param<'_>]) -> Result<u64, DbError> {
         let statement = self.prepared(sql).await?;
-        self.client.execute(&statement, &dynamic(params)).await.map_err(|e| self.refused(e))
+        self.client
+            .execute(&statement, &dynamic(params))
+            .await
+            .map_err(|e| self.refused(e))
     }
 
-    pub async fn query(&self, sql: &'static str, params: &[Param<'_>]) -> Result<Vec<Row>, DbError> {
+    pub async fn query(
+        &self,
+        sql: &'static str,
+        params: &[Param<'_>],
+    ) -> Result<Vec<Row>, DbError> {
         let statement = self.prepared(sql).await?;
-        let rows = self.client.query(&statement, &dynamic(params)).await.map_err(|e| self.refused(e))?;
+        let rows = self
+            .client
+            .query(&statement, &dynamic(params))
+            .await
+            .map_err(|e| self.refused(e))?;
         rows.iter().map(row).collect()
     }
 
@@ -115,7 +143,12 @@ impl Client {
         bytes: usize,
     ) -> Result<(Vec<Row>, bool), DbError> {
         let statement = self.prepared(sql).await?;
-        let mut rows = pin!(self.client.query_raw(&statement, dynamic(params)).await.map_err(|e| self.refused(e))?);
+        let mut rows = pin!(
+            self.client
+                .query_raw(&statement, dynamic(params))
+                .await
+                .map_err(|e| self.refused(e))?
+        );
         let (mut answer, mut size) = (Vec::new(), 0);
         while let Some(next) = rows.try_next().await.map_err(|e| self.refused(e))? {
             if size >= bytes {
@@ -130,16 +163,29 @@ impl Client {
 
     /// Inserts rows that are all alike, without waiting for one before the next is on its way.
     pub async fn insert_all(&self, sql: &str, rows: &[Row]) -> Result<(), DbError> {
-        let statement = self.client.prepare(sql).await.map_err(|e| self.refused(e))?;
+        let statement = self
+            .client
+            .prepare(sql)
+            .await
+            .map_err(|e| self.refused(e))?;
         let one = async |row: &Row| {
             let params: Vec<Param<'_>> = row.0.iter().map(Param::from).collect();
-            self.client.execute(&statement, &dynamic(&params)).await.map(drop).map_err(|e| self.refused(e))
+            self.client
+                .execute(&statement, &dynamic(&params))
+                .await
+                .map(drop)
+                .map_err(|e| self.refused(e))
         };
-        futures_util::future::try_join_all(rows.iter().map(one)).await.map(drop)
+        futures_util::future::try_join_all(rows.iter().map(one))
+            .await
+            .map(drop)
     }
 
     pub async fn batch(&self, sql: &str) -> Result<(), DbError> {
-        self.client.batch_execute(sql).await.map_err(|e| self.refused(e))
+        self.client
+            .batch_execute(sql)
+            .await
+            .map_err(|e| self.refused(e))
     }
 
     /// Remembers what the error says of the connection, whatever becomes of the error.
@@ -149,7 +195,11 @@ impl Client {
             self.statements.borrow_mut().clear();
         }
         if trouble.is_some() {
-            tracing::debug!(cause = describe(&error), ?trouble, "a statement came to nothing with its transaction");
+            tracing::debug!(
+                cause = describe(&error),
+                ?trouble,
+                "a statement came to nothing with its transaction"
+            );
         }
         if self.trouble.get().is_none() {
             self.trouble.set(trouble);
@@ -162,41 +212,64 @@ impl Client {
 }
 
 fn dynamic<'a>(params: &'a [Param<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
-    params.iter().map(|param| param as &(dyn ToSql + Sync)).collect()
+    params
+        .iter()
+        .map(|param| param as &(dyn ToSql + Sync))
+        .collect()
 }
 
 fn row(row: &tokio_postgres::Row) -> Result<Row, DbError> {
     let value = |place: usize, ty: &Type| -> Result<Value, DbError> {
         let wrong = |e: tokio_postgres::Error| DbError::Other(e.to_string());
         Ok(if *ty == Type::INT8 {
-            row.try_get::<_, Option<i64>>(place).map_err(wrong)?.map_or(Value::Null, Value::Int)
+            row.try_get::<_, Option<i64>>(place)
+                .map_err(wrong)?
+                .map_or(Value::Null, Value::Int)
         } else if *ty == Type::INT4 {
-            row.try_get::<_, Option<i32>>(place).map_err(wrong)?.map_or(Value::Null, |n| Value::Int(n.into()))
+            row.try_get::<_, Option<i32>>(place)
+                .map_err(wrong)?
+                .map_or(Value::Null, |n| Value::Int(n.into()))
         } else if *ty == Type::BYTEA {
-            row.try_get::<_, Option<Vec<u8>>>(place).map_err(wrong)?.map_or(Value::Null, Value::Bytes)
+            row.try_get::<_, Option<Vec<u8>>>(place)
+                .map_err(wrong)?
+                .map_or(Value::Null, Value::Bytes)
         } else {
-            row.try_get::<_, Option<String>>(place).map_err(wrong)?.map_or(Value::Null, Value::Text)
+            row.try_get::<_, Option<String>>(place)
+                .map_err(wrong)?
+                .map_or(Value::Null, Value::Text)
         })
     };
     let columns = row.columns().iter().enumerate();
-    Ok(Row(columns.map(|(place, column)| value(place, column.type_())).collect::<Result<_, _>>()?))
+    Ok(Row(columns
+        .map(|(place, column)| value(place, column.type_()))
+        .collect::<Result<_, _>>()?))
 }
 
 /// A plan of before somebody changed a table, or of a session that is not this one any more.
 fn outdated(error: &tokio_postgres::Error) -> bool {
-    let replanned =
-        error.as_db_error().and_then(tokio_postgres::error::DbError::routine) == Some("RevalidateCachedQuery");
+    let replanned = error
+        .as_db_error()
+        .and_then(tokio_postgres::error::DbError::routine)
+        == Some("RevalidateCachedQuery");
     replanned || error.code() == Some(&SqlState::INVALID_SQL_STATEMENT_NAME)
 }
 
 fn trouble(error: &tokio_postgres::Error) -> Option<Trouble> {
-    let Some(said) = error.as_db_error() else { return Some(Trouble::Gone) };
+    let Some(said) = error.as_db_error() else {
+        return Some(Trouble::Gone);
+    };
     // After a failover the old primary may still answer, and take no writes: the new one is found by connecting again.
-    let ended = matches!(said.parsed_severity(), Some(Severity::Fatal | Severity::Panic));
+    let ended = matches!(
+        said.parsed_severity(),
+        Some(Severity::Fatal | Severity::Panic)
+    );
     if ended || *said.code() == SqlState::READ_ONLY_SQL_TRANSACTION {
         return Some(Trouble::Gone);
     }
-    let undone = [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED];
+    let undone = [
+        SqlState::T_R_SERIALIZATION_FAILURE,
+        SqlState::T_R_DEADLOCK_DETECTED,
+    ];
     (undone.contains(said.code()) || outdated(error)).then_some(Trouble::Undone)
 }
 

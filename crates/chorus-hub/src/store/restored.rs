@@ -15,7 +15,10 @@ const LEAP: &str = "insert into log (seq, subject, kind, actor, at, body)
 
 /// Leaves the places out; nobody else may be using the data.
 pub(crate) async fn restored(data_dir: &Path, database: Option<&Secret>) -> Result<(), StartError> {
-    let failed = |e: DbError| StartError::Store { what: "nothing was changed".into(), cause: e.to_string() };
+    let failed = |e: DbError| StartError::Store {
+        what: "nothing was changed".into(),
+        cause: e.to_string(),
+    };
     let now = Clock::system().now().0;
     if let Some(url) = database {
         let client = postgres::Client::connect(url).await.map_err(failed)?;
@@ -24,7 +27,10 @@ pub(crate) async fn restored(data_dir: &Path, database: Option<&Secret>) -> Resu
     }
     let file = data_dir.join(FILE);
     if !file.exists() {
-        return Err(failed(DbError::Unavailable(format!("{} is not there", file.display()))));
+        return Err(failed(DbError::Unavailable(format!(
+            "{} is not there",
+            file.display()
+        ))));
     }
     let _lock = lock::Lock::take(data_dir)?;
     let connection = sqlite::open_writer(&file).map_err(failed)?;

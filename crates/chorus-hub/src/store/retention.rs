@@ -10,11 +10,19 @@ const STEP: i64 = 500;
 pub(crate) async fn step(txn: &mut Txn<'_>, keep: Option<Micros>) -> Result<bool, DbError> {
     let now = txn.now();
     // A key answers with what became of its message, so it goes when the message does.
-    let keys_until = now.minus(limits::IDEMPOTENCY_KEPT).max(keep.unwrap_or_default());
+    let keys_until = now
+        .minus(limits::IDEMPOTENCY_KEPT)
+        .max(keep.unwrap_or_default());
     let keys = "delete from idempotency where (caller, key) in (select caller, key from idempotency where at <= $1 order by at limit $2)";
-    let mut trimmed = txn.tx.execute(keys, &[Param::Int(keys_until.0), Param::Int(STEP)]).await?;
+    let mut trimmed = txn
+        .tx
+        .execute(keys, &[Param::Int(keys_until.0), Param::Int(STEP)])
+        .await?;
     let tokens = "delete from sessions where token_hash in (select token_hash from sessions where expires_at <= $1 order by expires_at limit $2)";
-    trimmed += txn.tx.execute(tokens, &[Param::Int(now.0), Param::Int(STEP)]).await?;
+    trimmed += txn
+        .tx
+        .execute(tokens, &[Param::Int(now.0), Param::Int(STEP)])
+        .await?;
     trimmed += connections::trim(&txn.tx, now.minus(limits::PAIRS_KEPT), STEP).await?;
     trimmed += messages::abandon_more(txn).await?;
     trimmed += deliveries::trim(&txn.tx, now.minus(limits::CALLBACKS_REMEMBERED), STEP).await?;
@@ -31,8 +39,21 @@ async fn log(txn: &mut Txn<'_>, keep: Micros) -> Result<u64, DbError> {
     const LAST: &str = "
         select max(seq) from (select seq from (select seq, at from log order by seq limit $2) o
                               where at < $1 and seq < (select max(seq) from log) and seq <= $3) t";
-    let row = txn.tx.one(LAST, &[Param::Int(keep.0), Param::Int(STEP), Param::Int(txn.indexed())]).await?;
-    let Some(last) = row.and_then(|row| row.maybe_int(0).transpose()).transpose()? else {
+    let row = txn
+        .tx
+        .one(
+            LAST,
+            &[
+                Param::Int(keep.0),
+                Param::Int(STEP),
+                Param::Int(txn.indexed()),
+            ],
+        )
+        .await?;
+    let Some(last) = row
+        .and_then(|row| row.maybe_int(0).transpose())
+        .transpose()?
+    else {
         return Ok(0);
     };
     const COUNTS: &str =
@@ -44,7 +65,13 @@ async fn log(txn: &mut Txn<'_>, keep: Micros) -> Result<u64, DbError> {
     }
     parts::forget(&txn.tx, last).await?;
     channels::forget_calls(&txn.tx, last).await?;
-    txn.tx.execute("delete from responses where seq <= $1", &[Param::Int(last)]).await?;
-    txn.tx.execute("delete from failures where seq <= $1", &[Param::Int(last)]).await?;
-    txn.tx.execute("delete from log where seq <= $1", &[Param::Int(last)]).await
+    txn.tx
+        .execute("delete from responses where seq <= $1", &[Param::Int(last)])
+        .await?;
+    txn.tx
+        .execute("delete from failures where seq <= $1", &[Param::Int(last)])
+        .await?;
+    txn.tx
+        .execute("delete from log where seq <= $1", &[Param::Int(last)])
+        .await
 }

@@ -3,18 +3,42 @@
 use super::{DbError, Param, Tx};
 use chorus_wire::time::Micros;
 
-pub(crate) async fn insert(tx: &Tx<'_>, hash: &[u8; 32], principal: i64, expires: Micros) -> Result<(), DbError> {
-    const SQL: &str = "insert into sessions (token_hash, principal, expires_at) values ($1, $2, $3)";
-    tx.execute(SQL, &[Param::Bytes(hash), Param::Int(principal), Param::Int(expires.0)]).await.map(drop)
+pub(crate) async fn insert(
+    tx: &Tx<'_>,
+    hash: &[u8; 32],
+    principal: i64,
+    expires: Micros,
+) -> Result<(), DbError> {
+    const SQL: &str =
+        "insert into sessions (token_hash, principal, expires_at) values ($1, $2, $3)";
+    tx.execute(
+        SQL,
+        &[
+            Param::Bytes(hash),
+            Param::Int(principal),
+            Param::Int(expires.0),
+        ],
+    )
+    .await
+    .map(drop)
 }
 
 /// Ends every token of an agent: they speak for a key that is no longer its key.
 pub(crate) async fn revoke(tx: &Tx<'_>, principal: i64) -> Result<(), DbError> {
-    tx.execute("delete from sessions where principal = $1", &[Param::Int(principal)]).await.map(drop)
+    tx.execute(
+        "delete from sessions where principal = $1",
+        &[Param::Int(principal)],
+    )
+    .await
+    .map(drop)
 }
 
 /// Whose token it was, if it was there and in time. Two requests with one token: one of them deletes it.
-pub(crate) async fn spend(tx: &Tx<'_>, hash: &[u8; 32], now: Micros) -> Result<Option<i64>, DbError> {
+pub(crate) async fn spend(
+    tx: &Tx<'_>,
+    hash: &[u8; 32],
+    now: Micros,
+) -> Result<Option<i64>, DbError> {
     const SQL: &str = "delete from sessions where token_hash = $1 returning principal, expires_at";
     match tx.one(SQL, &[Param::Bytes(hash)]).await? {
         Some(row) if row.int(1)? > now.0 => Ok(Some(row.int(0)?)),

@@ -26,8 +26,18 @@ pub(crate) struct Wanted {
 }
 
 /// From here on the agent offers these and nothing else.
-pub(crate) async fn replace(tx: &Tx<'_>, agent: i64, score: i64, skills: &[Skill]) -> Result<(), DbError> {
-    let before = tx.query("delete from skills where agent = $1 returning name", &[Param::Int(agent)]).await?;
+pub(crate) async fn replace(
+    tx: &Tx<'_>,
+    agent: i64,
+    score: i64,
+    skills: &[Skill],
+) -> Result<(), DbError> {
+    let before = tx
+        .query(
+            "delete from skills where agent = $1 returning name",
+            &[Param::Int(agent)],
+        )
+        .await?;
     let offered = i64::from(!before.is_empty());
     for mut row in before {
         count(tx, &row.text(0)?, -1).await?;
@@ -40,7 +50,12 @@ pub(crate) async fn replace(tx: &Tx<'_>, agent: i64, score: i64, skills: &[Skill
 }
 
 /// Offers one skill more, or the same one otherwise; true when it is new.
-pub(crate) async fn put(tx: &Tx<'_>, agent: i64, score: i64, skill: &Skill) -> Result<bool, DbError> {
+pub(crate) async fn put(
+    tx: &Tx<'_>,
+    agent: i64,
+    score: i64,
+    skill: &Skill,
+) -> Result<bool, DbError> {
     let offered = how_many(tx, agent).await?;
     let before = delete(tx, agent, &skill.skill_name).await?;
     insert(tx, agent, score, skill).await?;
@@ -64,11 +79,15 @@ pub(crate) async fn withdraw(tx: &Tx<'_>, agent: i64, name: &str) -> Result<bool
 
 async fn delete(tx: &Tx<'_>, agent: i64, name: &str) -> Result<bool, DbError> {
     const SQL: &str = "delete from skills where agent = $1 and name = $2";
-    Ok(tx.execute(SQL, &[Param::Int(agent), Param::Text(name)]).await? > 0)
+    Ok(tx
+        .execute(SQL, &[Param::Int(agent), Param::Text(name)])
+        .await?
+        > 0)
 }
 
 async fn insert(tx: &Tx<'_>, agent: i64, score: i64, skill: &Skill) -> Result<(), DbError> {
-    const SQL: &str = "insert into skills (agent, name, description, cost, input_schema, output_schema, score)
+    const SQL: &str =
+        "insert into skills (agent, name, description, cost, input_schema, output_schema, score)
                        values ($1, $2, $3, $4, $5, $6, $7)";
     let input = skill.input_schema.as_ref().map(Value::to_string);
     let output = skill.output_schema.as_ref().map(Value::to_string);
@@ -87,7 +106,8 @@ async fn insert(tx: &Tx<'_>, agent: i64, score: i64, skill: &Skill) -> Result<()
 async fn count(tx: &Tx<'_>, name: &str, by: i64) -> Result<(), DbError> {
     const SQL: &str = "insert into skill_names (name, agents) values ($1, $2)
                        on conflict (name) do update set agents = skill_names.agents + excluded.agents";
-    tx.execute(SQL, &[Param::Text(name), Param::Int(by)]).await?;
+    tx.execute(SQL, &[Param::Text(name), Param::Int(by)])
+        .await?;
     if by < 0 {
         tx.execute(EMPTIED, &[Param::Text(name)]).await?;
     }
@@ -100,18 +120,34 @@ const EMPTIED: &str = "delete from skill_names where name = $1 and agents = 0";
 async fn offering(tx: &Tx<'_>, by: i64) -> Result<(), DbError> {
     const SQL: &str = "insert into settings (name, value) values ($1, $2)
                        on conflict (name) do update set value = settings.value + excluded.value";
-    if by == 0 { Ok(()) } else { tx.execute(SQL, &[Param::Text(OFFERING), Param::Int(by)]).await.map(drop) }
+    if by == 0 {
+        Ok(())
+    } else {
+        tx.execute(SQL, &[Param::Text(OFFERING), Param::Int(by)])
+            .await
+            .map(drop)
+    }
 }
 
 /// How many skills an agent offers.
 pub(crate) async fn how_many(tx: &Tx<'_>, agent: i64) -> Result<usize, DbError> {
-    let row = tx.one("select count(*) from skills where agent = $1", &[Param::Int(agent)]).await?;
+    let row = tx
+        .one(
+            "select count(*) from skills where agent = $1",
+            &[Param::Int(agent)],
+        )
+        .await?;
     Ok(row.map_or(Ok(0), |row| row.int(0))? as usize)
 }
 
 /// The agent's reputation changed, and with it its place in every ranking.
 pub(crate) async fn rescore(tx: &Tx<'_>, agent: i64, score: i64) -> Result<(), DbError> {
-    tx.execute("update skills set score = $2 where agent = $1", &[Param::Int(agent), Param::Int(score)]).await.map(drop)
+    tx.execute(
+        "update skills set score = $2 where agent = $1",
+        &[Param::Int(agent), Param::Int(score)],
+    )
+    .await
+    .map(drop)
 }
 
 pub(crate) async fn one(tx: &Tx<'_>, agent: i64, name: &str) -> Result<Option<Skill>, DbError> {
@@ -132,7 +168,9 @@ fn skill(mut row: Row) -> Result<Skill, DbError> {
 }
 
 fn schema(text: Option<String>) -> Result<Option<Value>, DbError> {
-    let read = |text: String| serde_json::from_str(&text).map_err(|e| DbError::Other(format!("a schema: {e}")));
+    let read = |text: String| {
+        serde_json::from_str(&text).map_err(|e| DbError::Other(format!("a schema: {e}")))
+    };
     text.map(read).transpose()
 }
 
@@ -140,18 +178,38 @@ const RANKED_OF_ONE: &str = "select agent, name, score, cost from skills
                              where name = $4 and score >= $1 and cost <= $2 order by score desc, cost, agent limit $3";
 const RANKED_OF_ANY: &str = "select agent, name, score, cost from skills
                              where score >= $1 and cost <= $2 order by score desc, cost, agent, name limit $3";
-const CHEAPEST: &str = "select cost from skills where name = $1 and agent <> $2 order by cost limit 1";
+const CHEAPEST: &str =
+    "select cost from skills where name = $1 and agent <> $2 order by cost limit 1";
 
 /// The best offers: by reputation, then by cost, then the older agent.
-pub(crate) async fn ranked(tx: &Tx<'_>, wanted: &Wanted, limit: usize) -> Result<Vec<Ranked>, DbError> {
-    let bounds = [Param::Int(wanted.min_score), Param::Int(wanted.max_cost), Param::Int(limit as i64)];
+pub(crate) async fn ranked(
+    tx: &Tx<'_>,
+    wanted: &Wanted,
+    limit: usize,
+) -> Result<Vec<Ranked>, DbError> {
+    let bounds = [
+        Param::Int(wanted.min_score),
+        Param::Int(wanted.max_cost),
+        Param::Int(limit as i64),
+    ];
     let rows = match &wanted.name {
-        Some(name) => tx.query(RANKED_OF_ONE, &[bounds[0], bounds[1], bounds[2], Param::Text(name)]).await?,
+        Some(name) => {
+            tx.query(
+                RANKED_OF_ONE,
+                &[bounds[0], bounds[1], bounds[2], Param::Text(name)],
+            )
+            .await?
+        }
         None => tx.query(RANKED_OF_ANY, &bounds).await?,
     };
     let ranked = |mut row: Row| {
         let (agent, score, cost) = (row.int(0)?, row.int(2)?, Credits::hundredths(row.int(3)?));
-        Ok(Ranked { agent, name: row.text(1)?, score, cost })
+        Ok(Ranked {
+            agent,
+            name: row.text(1)?,
+            score,
+            cost,
+        })
     };
     rows.into_iter().map(ranked).collect()
 }
@@ -161,38 +219,70 @@ pub(crate) async fn total(tx: &Tx<'_>, wanted: &Wanted, most: usize) -> Result<i
     const ALL: &str = "select agents from skill_names where name = $1";
     const OF_ONE: &str = "select count(*) from (select agent from skills where name = $4 and score >= $1 and cost <= $2
                           limit $3) found";
-    const OF_ANY: &str =
-        "select count(*) from (select agent from skills where score >= $1 and cost <= $2 limit $3) found";
-    let bounds = [Param::Int(wanted.min_score), Param::Int(wanted.max_cost), Param::Int(most as i64)];
+    const OF_ANY: &str = "select count(*) from (select agent from skills where score >= $1 and cost <= $2 limit $3) found";
+    let bounds = [
+        Param::Int(wanted.min_score),
+        Param::Int(wanted.max_cost),
+        Param::Int(most as i64),
+    ];
     let row = match &wanted.name {
-        Some(name) if wanted.min_score <= 0 && wanted.max_cost == i64::MAX => tx.one(ALL, &[Param::Text(name)]).await?,
-        Some(name) => tx.one(OF_ONE, &[bounds[0], bounds[1], bounds[2], Param::Text(name)]).await?,
+        Some(name) if wanted.min_score <= 0 && wanted.max_cost == i64::MAX => {
+            tx.one(ALL, &[Param::Text(name)]).await?
+        }
+        Some(name) => {
+            tx.one(
+                OF_ONE,
+                &[bounds[0], bounds[1], bounds[2], Param::Text(name)],
+            )
+            .await?
+        }
         None => tx.one(OF_ANY, &bounds).await?,
     };
     row.map_or(Ok(0), |row| row.int(0))
 }
 
 /// The least that anybody but `not` asks for a skill.
-pub(crate) async fn cheapest(tx: &Tx<'_>, name: &str, not: i64) -> Result<Option<Credits>, DbError> {
-    let row = tx.one(CHEAPEST, &[Param::Text(name), Param::Int(not)]).await?;
-    row.map(|row| row.int(0).map(Credits::hundredths)).transpose()
+pub(crate) async fn cheapest(
+    tx: &Tx<'_>,
+    name: &str,
+    not: i64,
+) -> Result<Option<Credits>, DbError> {
+    let row = tx
+        .one(CHEAPEST, &[Param::Text(name), Param::Int(not)])
+        .await?;
+    row.map(|row| row.int(0).map(Credits::hundredths))
+        .transpose()
 }
 
 /// Every skill on offer, in the order of names.
-pub(crate) async fn names(tx: &Tx<'_>, after: &str, limit: usize) -> Result<Vec<SkillRow>, DbError> {
-    const SQL: &str = "select n.name, n.agents, (select min(s.cost) from skills s where s.name = n.name)
+pub(crate) async fn names(
+    tx: &Tx<'_>,
+    after: &str,
+    limit: usize,
+) -> Result<Vec<SkillRow>, DbError> {
+    const SQL: &str =
+        "select n.name, n.agents, (select min(s.cost) from skills s where s.name = n.name)
                        from skill_names n where n.name > $1 order by n.name limit $2";
-    let rows = tx.query(SQL, &[Param::Text(after), Param::Int(limit as i64)]).await?;
+    let rows = tx
+        .query(SQL, &[Param::Text(after), Param::Int(limit as i64)])
+        .await?;
     let row = |mut row: Row| {
         let (agents, min_cost) = (row.int(1)?.max(0) as u64, Credits::hundredths(row.int(2)?));
-        Ok(SkillRow { skill_name: row.text(0)?, agents, min_cost })
+        Ok(SkillRow {
+            skill_name: row.text(0)?,
+            agents,
+            min_cost,
+        })
     };
     rows.into_iter().map(row).collect()
 }
 
 /// How many agents offer something.
 pub(crate) async fn agents(tx: &Tx<'_>) -> Result<u64, DbError> {
-    Ok(super::counters::setting(tx, OFFERING).await?.unwrap_or(0).max(0) as u64)
+    Ok(super::counters::setting(tx, OFFERING)
+        .await?
+        .unwrap_or(0)
+        .max(0) as u64)
 }
 
 #[cfg(test)]

@@ -42,7 +42,9 @@ fn message(body: &str) -> NewEntry {
 
 async fn open(ear: &Arc<Ear>, clock: &Clock) -> (Store, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
-    let store = Store::open(dir.path(), None, clock.clone(), ear.clone()).await.unwrap();
+    let store = Store::open(dir.path(), None, clock.clone(), ear.clone())
+        .await
+        .unwrap();
     (store, dir)
 }
 
@@ -59,13 +61,22 @@ async fn a_failed_write_undoes_itself_and_nothing_else() {
         let work = store.write_entries(async move |txn| {
             super::counters::set(&txn.tx, name, 7).await?;
             txn.append(message(name));
-            if fail { Err(Error::from(Code::Forbidden)) } else { Ok(()) }
+            if fail {
+                Err(Error::from(Code::Forbidden))
+            } else {
+                Ok(())
+            }
         });
         work.await
     };
-    let (first, broken, last) = tokio::join!(set("first", false), set("broken", true), set("last", false));
+    let (first, broken, last) =
+        tokio::join!(set("first", false), set("broken", true), set("last", false));
     assert_eq!(broken.unwrap_err().code, Code::Forbidden);
-    let seqs: Vec<i64> = [first.unwrap().1, last.unwrap().1].iter().flatten().map(|entry| entry.seq).collect();
+    let seqs: Vec<i64> = [first.unwrap().1, last.unwrap().1]
+        .iter()
+        .flatten()
+        .map(|entry| entry.seq)
+        .collect();
     assert_eq!(seqs, [1, 2], "a rolled-back entry leaves no gap");
     assert_eq!(*ear.heard.lock().unwrap(), [1, 2]);
     let settings = store.read(async |tx| {
@@ -106,11 +117,13 @@ async fn an_instant_finds_the_place_before_it() {
     assert!(times.is_sorted_by(|a, b| a < b), "{times:?}");
     for (place, at) in times.iter().enumerate() {
         let (at, after) = (*at, Micros(at.0 + 1));
-        let found = store.read(async move |tx| Ok((log::before(tx, at).await?, log::before(tx, after).await?)));
+        let found = store
+            .read(async move |tx| Ok((log::before(tx, at).await?, log::before(tx, after).await?)));
         assert_eq!(found.await.unwrap(), (place as i64, place as i64 + 1));
     }
     let (early, late) = (Micros(0), Micros(i64::MAX));
-    let found = store.read(async move |tx| Ok((log::before(tx, early).await?, log::before(tx, late).await?)));
+    let found = store
+        .read(async move |tx| Ok((log::before(tx, early).await?, log::before(tx, late).await?)));
     assert_eq!(found.await.unwrap(), (0, 40));
 }
 
@@ -121,7 +134,10 @@ async fn a_closed_store_refuses_writes() {
     let (store, _dir) = open(&ear, &clock).await;
     store.append(message("{}")).await.unwrap();
     store.close().await;
-    assert_eq!(store.append(message("{}")).await.unwrap_err().code, Code::Unavailable);
+    assert_eq!(
+        store.append(message("{}")).await.unwrap_err().code,
+        Code::Unavailable
+    );
 }
 
 /// The mark is decided at commit: a listener makes it a delivery.
@@ -129,7 +145,10 @@ async fn a_closed_store_refuses_writes() {
 async fn a_draining_listener_makes_it_a_delivery() {
     let clock = held();
     for (draining, mark) in [(false, Mark::Queued), (true, Mark::Sse)] {
-        let ear = Arc::new(Ear { draining, ..Ear::default() });
+        let ear = Arc::new(Ear {
+            draining,
+            ..Ear::default()
+        });
         let (store, _dir) = open(&ear, &clock).await;
         let entry = store.append(message("{}")).await.unwrap();
         assert_eq!((entry.via, entry.accepted), (Some(mark), draining));
@@ -142,7 +161,11 @@ fn a_late_answer_about_the_time_sets_no_clock() {
     let said = Micros(1_774_000_000_000_000);
     let after = |millis| super::writer::believed(said, Duration::from_millis(millis));
     assert_eq!(after(0), Some(said));
-    assert_eq!(after(200), Some(said.plus(Duration::from_millis(100))), "it was said halfway");
+    assert_eq!(
+        after(200),
+        Some(said.plus(Duration::from_millis(100))),
+        "it was said halfway"
+    );
     assert_eq!(after(5_000), None);
 }
 
@@ -151,7 +174,9 @@ fn a_late_answer_about_the_time_sets_no_clock() {
 async fn a_backup_of_a_database_that_is_held_says_so() {
     let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let holder = rusqlite::Connection::open(from.path().join(super::FILE)).unwrap();
-    holder.execute_batch("create table t (a); pragma locking_mode = exclusive; begin exclusive;").unwrap();
+    holder
+        .execute_batch("create table t (a); pragma locking_mode = exclusive; begin exclusive;")
+        .unwrap();
     assert!(super::backup(from.path(), &to.path().join("copy")).is_err());
     assert!(!to.path().join("copy").join(super::FILE).exists());
 }
@@ -160,14 +185,23 @@ async fn a_backup_of_a_database_that_is_held_says_so() {
 #[tokio::test]
 async fn the_database_and_its_copy_are_readable_by_their_owner_only() {
     use std::os::unix::fs::PermissionsExt;
-    let (ear, clock, parent) = (Arc::new(Ear::default()), held(), tempfile::tempdir().unwrap());
+    let (ear, clock, parent) = (
+        Arc::new(Ear::default()),
+        held(),
+        tempfile::tempdir().unwrap(),
+    );
     let (home, copy) = (parent.path().join("data"), parent.path().join("copy"));
     let store = Store::open(&home, None, clock, ear).await.unwrap();
     store.append(message("{}")).await.unwrap();
     super::backup(&home, &copy).unwrap();
-    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let mode =
+        |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&home), mode(&copy)), (0o700, 0o700));
-    for file in [home.join(super::FILE), home.join("chorus.db-wal"), copy.join(super::FILE)] {
+    for file in [
+        home.join(super::FILE),
+        home.join("chorus.db-wal"),
+        copy.join(super::FILE),
+    ] {
         assert_eq!(mode(&file), 0o600, "{}", file.display());
     }
 }

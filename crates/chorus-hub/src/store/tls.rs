@@ -5,7 +5,9 @@ use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
+};
 use sha2::{Digest, Sha256, Sha384, Sha512};
 use std::future::Future;
 use std::io;
@@ -47,30 +49,48 @@ impl Tls {
             None => builder.with_no_client_auth(),
             Some((certificate, key)) => {
                 let own = pem::key("sslkey", key)?;
-                let refused = |_| format!("sslcert {} and its sslkey do not go together", certificate.display());
-                builder.with_client_auth_cert(pem::certificates("sslcert", certificate)?, own).map_err(refused)?
+                let refused = |_| {
+                    format!(
+                        "sslcert {} and its sslkey do not go together",
+                        certificate.display()
+                    )
+                };
+                builder
+                    .with_client_auth_cert(pem::certificates("sslcert", certificate)?, own)
+                    .map_err(refused)?
             }
         };
         config.alpn_protocols = vec![b"postgresql".to_vec()];
         Ok(Connector(Arc::new(config)))
     }
 
-    fn verifier(&self, provider: &Arc<CryptoProvider>) -> Result<Arc<dyn ServerCertVerifier>, String> {
+    fn verifier(
+        &self,
+        provider: &Arc<CryptoProvider>,
+    ) -> Result<Arc<dyn ServerCertVerifier>, String> {
         let from = |path: &Path| -> Result<Arc<WebPkiServerVerifier>, String> {
             let mut roots = RootCertStore::empty();
             roots.add_parsable_certificates(pem::certificates("sslrootcert", path)?);
-            let built = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone()).build();
+            let built =
+                WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone())
+                    .build();
             built.map_err(|e| format!("sslrootcert {}: {e}", path.display()))
         };
         Ok(match &self.trust {
-            Trust::Anybody => Arc::new(Lenient { issuer: None, provider: provider.clone() }),
-            Trust::Issuer(path) => Arc::new(Lenient { issuer: Some(from(path)?), provider: provider.clone() }),
+            Trust::Anybody => Arc::new(Lenient {
+                issuer: None,
+                provider: provider.clone(),
+            }),
+            Trust::Issuer(path) => Arc::new(Lenient {
+                issuer: Some(from(path)?),
+                provider: provider.clone(),
+            }),
             Trust::Name(Some(path)) => from(path)?,
             Trust::Name(None) => {
                 let machine = rustls_platform_verifier::Verifier::new(provider.clone());
-                Arc::new(
-                    machine.map_err(|e| format!("no root certificates on this machine ({e}): give an sslrootcert"))?,
-                )
+                Arc::new(machine.map_err(|e| {
+                    format!("no root certificates on this machine ({e}): give an sslrootcert")
+                })?)
             }
         })
     }
@@ -92,7 +112,9 @@ impl ServerCertVerifier for Lenient {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        let Some(issuer) = &self.issuer else { return Ok(ServerCertVerified::assertion()) };
+        let Some(issuer) = &self.issuer else {
+            return Ok(ServerCertVerified::assertion());
+        };
         match issuer.verify_server_cert(certificate, between, name, ocsp, now) {
             // The name is looked at last: whatever else there is to refuse has been.
             Err(refusal) if is_about_the_name(&refusal) => Ok(ServerCertVerified::assertion()),
@@ -121,13 +143,18 @@ impl ServerCertVerifier for Lenient {
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
+        self.provider
+            .signature_verification_algorithms
+            .supported_schemes()
     }
 }
 
 fn is_about_the_name(refusal: &rustls::Error) -> bool {
     use CertificateError::{NotValidForName, NotValidForNameContext};
-    matches!(refusal, rustls::Error::InvalidCertificate(NotValidForName | NotValidForNameContext { .. }))
+    matches!(
+        refusal,
+        rustls::Error::InvalidCertificate(NotValidForName | NotValidForNameContext { .. })
+    )
 }
 
 /// The driver's way to TLS.
@@ -156,8 +183,11 @@ impl TlsConnect<Socket> for Handshake {
     fn connect(self, socket: Socket) -> Self::Future {
         let Handshake(config, host) = self;
         Box::pin(async move {
-            let name = ServerName::try_from(host.clone()).map_err(|_| format!("{host} is no name of a server"))?;
-            let connecting = tokio_rustls::TlsConnector::from(config).connect(name, socket).await;
+            let name = ServerName::try_from(host.clone())
+                .map_err(|_| format!("{host} is no name of a server"))?;
+            let connecting = tokio_rustls::TlsConnector::from(config)
+                .connect(name, socket)
+                .await;
             connecting.map(Encrypted).map_err(|e| said(&host, &e))
         })
     }
@@ -165,7 +195,9 @@ impl TlsConnect<Socket> for Handshake {
 
 /// What is wrong, for somebody who has the URL before them and not the standard.
 fn said(host: &str, failure: &io::Error) -> String {
-    let refusal = failure.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    let refusal = failure
+        .get_ref()
+        .and_then(|inner| inner.downcast_ref::<rustls::Error>());
     match refusal {
         Some(refusal) if is_about_the_name(refusal) => {
             format!("the server's certificate is not for the name {host}")
@@ -183,7 +215,12 @@ pub(super) struct Encrypted(tokio_rustls::client::TlsStream<Socket>);
 impl TlsStream for Encrypted {
     /// With it a password is of no use to whoever shows another certificate than the server's, where both ends have SCRAM.
     fn channel_binding(&self) -> ChannelBinding {
-        let shown = self.0.get_ref().1.peer_certificates().and_then(<[_]>::first);
+        let shown = self
+            .0
+            .get_ref()
+            .1
+            .peer_certificates()
+            .and_then(<[_]>::first);
         match shown.and_then(|certificate| end_point(certificate)) {
             Some(hash) => ChannelBinding::tls_server_end_point(hash),
             None => ChannelBinding::none(),
@@ -199,9 +236,15 @@ fn end_point(certificate: &[u8]) -> Option<Vec<u8>> {
     let (name, _) = inside(0x06, algorithm)?;
     match name {
         // With RSA: SHA-256 and before it MD5 and SHA-1, SHA-384, SHA-512.
-        [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 4 | 5 | 11] => Some(Sha256::digest(certificate).to_vec()),
-        [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 12] => Some(Sha384::digest(certificate).to_vec()),
-        [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 13] => Some(Sha512::digest(certificate).to_vec()),
+        [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 4 | 5 | 11] => {
+            Some(Sha256::digest(certificate).to_vec())
+        }
+        [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 12] => {
+            Some(Sha384::digest(certificate).to_vec())
+        }
+        [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 13] => {
+            Some(Sha512::digest(certificate).to_vec())
+        }
         // With ECDSA: SHA-1, SHA-256, SHA-384, SHA-512.
         [0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 1] | [0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 2] => {
             Some(Sha256::digest(certificate).to_vec())
@@ -221,7 +264,12 @@ fn inside(tag: u8, bytes: &[u8]) -> Option<(&[u8], &[u8])> {
         0..=0x7f => (length.into(), rest),
         0x81..=0x84 => {
             let (digits, rest) = rest.split_at_checked(usize::from(length - 0x80))?;
-            (digits.iter().fold(0, |sum, digit| sum << 8 | usize::from(*digit)), rest)
+            (
+                digits
+                    .iter()
+                    .fold(0, |sum, digit| sum << 8 | usize::from(*digit)),
+                rest,
+            )
         }
         _ => return None,
     };
@@ -229,13 +277,21 @@ fn inside(tag: u8, bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 impl AsyncRead for Encrypted {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         Pin::new(&mut self.0).poll_read(cx, into)
     }
 }
 
 impl AsyncWrite for Encrypted {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.0).poll_write(cx, bytes)
     }
 
@@ -259,13 +315,19 @@ mod tests {
             [&[tag, 0x82], &length[..], inside].concat()
         };
         let algorithm = wrap(0x30, &wrap(0x06, name));
-        wrap(0x30, &[wrap(0x30, &[7; 300]), algorithm, wrap(0x03, &[1, 2, 3])].concat())
+        wrap(
+            0x30,
+            &[wrap(0x30, &[7; 300]), algorithm, wrap(0x03, &[1, 2, 3])].concat(),
+        )
     }
 
     // RFC 5929, 4.1
     #[test]
     fn a_certificate_is_hashed_as_it_was_signed_and_by_sha256_where_that_is_weaker() {
-        let (rsa, ecdsa) = ([0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1], [0x2a, 0x86, 0x48, 0xce, 0x3d, 4]);
+        let (rsa, ecdsa) = (
+            [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1],
+            [0x2a, 0x86, 0x48, 0xce, 0x3d, 4],
+        );
         for (name, size) in [
             ([&rsa[..], &[4]].concat(), Some(32)),
             ([&rsa[..], &[5]].concat(), Some(32)),
@@ -279,7 +341,11 @@ mod tests {
             ([&ecdsa[..], &[3, 4]].concat(), Some(64)),
             (vec![0x2b, 0x65, 0x70], None),
         ] {
-            assert_eq!(end_point(&signed_by(&name)).map(|hash| hash.len()), size, "{name:x?}");
+            assert_eq!(
+                end_point(&signed_by(&name)).map(|hash| hash.len()),
+                size,
+                "{name:x?}"
+            );
         }
     }
 

@@ -18,7 +18,11 @@ impl Tx<'_> {
         }
     }
 
-    pub async fn query(&self, sql: &'static str, params: &[Param<'_>]) -> Result<Vec<Row>, DbError> {
+    pub async fn query(
+        &self,
+        sql: &'static str,
+        params: &[Param<'_>],
+    ) -> Result<Vec<Row>, DbError> {
         match self {
             Tx::Sqlite(connection) => sqlite::query(connection, sql, params),
             Tx::Postgres(client) => client.query(sql, params).await,
@@ -39,7 +43,11 @@ impl Tx<'_> {
     }
 
     /// The first row, if any.
-    pub async fn one(&self, sql: &'static str, params: &[Param<'_>]) -> Result<Option<Row>, DbError> {
+    pub async fn one(
+        &self,
+        sql: &'static str,
+        params: &[Param<'_>],
+    ) -> Result<Option<Row>, DbError> {
         Ok(self.query(sql, params).await?.into_iter().next())
     }
 

@@ -30,9 +30,24 @@ pub(crate) struct Txn<'t> {
 }
 
 impl<'t> Txn<'t> {
-    pub(super) fn new(tx: Tx<'t>, head: Head, now: Micros, publish: &'t dyn Publish, terms: Option<&'t Terms>) -> Self {
+    pub(super) fn new(
+        tx: Tx<'t>,
+        head: Head,
+        now: Micros,
+        publish: &'t dyn Publish,
+        terms: Option<&'t Terms>,
+    ) -> Self {
         let terms = terms.unwrap_or(&UNSAID);
-        Self { tx, counts: Deltas::default(), head, entries: Vec::new(), now, inserted: 0, publish, terms }
+        Self {
+            tx,
+            counts: Deltas::default(),
+            head,
+            entries: Vec::new(),
+            now,
+            inserted: 0,
+            publish,
+            terms,
+        }
     }
 
     pub fn terms(&self) -> &Terms {
@@ -53,13 +68,21 @@ impl<'t> Txn<'t> {
 
     /// As it stood; what came since is undone.
     pub(super) fn back_to(&mut self, before: Before) {
-        let Before { entries, head, counts } = before;
+        let Before {
+            entries,
+            head,
+            counts,
+        } = before;
         self.entries.truncate(entries);
         (self.head, self.counts) = (head, counts);
     }
 
     pub(super) fn before(&self) -> Before {
-        Before { entries: self.entries.len(), head: self.head, counts: self.counts.clone() }
+        Before {
+            entries: self.entries.len(),
+            head: self.head,
+            counts: self.counts.clone(),
+        }
     }
 
     /// Up to which place the parts are kept.
@@ -84,7 +107,13 @@ impl<'t> Txn<'t> {
 
     /// Appends an entry at the next place; it is inserted with the others of its group, and published after the commit.
     pub fn append(&mut self, new: NewEntry) -> (i64, Micros) {
-        let via = new.otherwise.map(|mark| if self.publish.listening(new.subject) { Mark::Sse } else { mark });
+        let via = new.otherwise.map(|mark| {
+            if self.publish.listening(new.subject) {
+                Mark::Sse
+            } else {
+                mark
+            }
+        });
         if let Some(mark) = via {
             self.counts.message(mark);
         }
@@ -114,4 +143,7 @@ pub(super) struct Before {
 }
 
 /// Until the hub has said its own.
-static UNSAID: Terms = Terms { public_url: String::new(), agent_turns: 0 };
+static UNSAID: Terms = Terms {
+    public_url: String::new(),
+    agent_turns: 0,
+};

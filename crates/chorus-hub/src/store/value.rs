@@ -62,7 +62,8 @@ impl Row {
     }
 
     pub fn int(&self, column: usize) -> Result<i64, DbError> {
-        self.maybe_int(column)?.ok_or_else(|| self.wrong(column, "a number"))
+        self.maybe_int(column)?
+            .ok_or_else(|| self.wrong(column, "a number"))
     }
 
     pub fn maybe_int(&self, column: usize) -> Result<Option<i64>, DbError> {
@@ -122,7 +123,11 @@ pub(crate) enum Trouble {
 }
 
 impl ToSql for Param<'_> {
-    fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+    fn to_sql(
+        &self,
+        ty: &Type,
+        out: &mut BytesMut,
+    ) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
         match self {
             Param::Null => Ok(IsNull::Yes),
             Param::Int(number) => number.to_sql(ty, out),

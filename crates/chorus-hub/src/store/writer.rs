@@ -27,9 +27,14 @@ pub(super) struct Handle {
 
 impl Handle {
     fn queue(&self, job: Job) -> Result<()> {
-        let jobs = self.jobs.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+        let jobs = self
+            .jobs
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .clone();
         let jobs = jobs.ok_or_else(|| Error::unavailable("the store is closed"))?;
-        jobs.try_send(job).map_err(|_| Error::unavailable("the write queue is full or the writer has ended"))
+        jobs.try_send(job)
+            .map_err(|_| Error::unavailable("the write queue is full or the writer has ended"))
     }
 
     pub async fn write<T, F>(&self, work: F) -> Result<(T, Vec<Entry>)>
@@ -39,17 +44,26 @@ impl Handle {
     {
         let (to, answer) = oneshot::channel();
         self.queue(Job::Work(Box::new(Task::new(work, to))))?;
-        answer.await.unwrap_or_else(|_| Err(Error::unavailable("the writer ended before it answered")))
+        answer
+            .await
+            .unwrap_or_else(|_| Err(Error::unavailable("the writer ended before it answered")))
     }
 
     pub async fn append(&self, entry: NewEntry) -> Result<Entry> {
         let (to, answer) = oneshot::channel();
         self.queue(Job::Append(entry, to))?;
-        answer.await.unwrap_or_else(|_| Err(Error::unavailable("the writer ended before it answered")))
+        answer
+            .await
+            .unwrap_or_else(|_| Err(Error::unavailable("the writer ended before it answered")))
     }
 
     pub async fn close(&self) {
-        drop(self.jobs.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take());
+        drop(
+            self.jobs
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner)
+                .take(),
+        );
         if let Some(ended) = self.ended.lock().await.take() {
             let _ = ended.await;
         }
@@ -89,7 +103,8 @@ pub(super) async fn start(
                     };
                     let _ = opened.send(Ok(salt));
                     let told = head.seq;
-                    let (answering, sent, looked) = (tokio::task::JoinSet::new(), false, clock.steady());
+                    let (answering, sent, looked) =
+                        (tokio::task::JoinSet::new(), false, clock.steady());
                     let writer = Writer {
                         engine,
                         head,
@@ -111,11 +126,27 @@ pub(super) async fn start(
         let _ = end.send(());
     });
     spawned.map_err(|e| DbError::Unavailable(e.to_string()))?;
-    let salt = ready.await.unwrap_or_else(|_| Err(DbError::Unavailable("the writer thread ended at once".into())))?;
-    Ok((Handle { jobs: Some(jobs).into(), ended: Some(ended).into(), indexed: known, terms: said }, salt))
+    let salt = ready.await.unwrap_or_else(|_| {
+        Err(DbError::Unavailable(
+            "the writer thread ended at once".into(),
+        ))
+    })?;
+    Ok((
+        Handle {
+            jobs: Some(jobs).into(),
+            ended: Some(ended).into(),
+            indexed: known,
+            terms: said,
+        },
+        salt,
+    ))
 }
 
-async fn prepare(place: &Place, clock: &Clock, alone: bool) -> std::result::Result<(Engine, Head, u32), DbError> {
+async fn prepare(
+    place: &Place,
+    clock: &Clock,
+    alone: bool,
+) -> std::result::Result<(Engine, Head, u32), DbError> {
     let mut engine = Engine::open(place, alone).await?;
     let tx = engine.tx().await?;
     set_right(clock, &tx).await?;
@@ -176,10 +207,13 @@ impl Writer {
                 }
             }
             // Also under load: nothing else sets the clock right then.
-            if self.publish.others().is_some() && self.clock.steady() >= self.looked + limits::CLOCK_EVERY {
+            if self.publish.others().is_some()
+                && self.clock.steady() >= self.looked + limits::CLOCK_EVERY
+            {
                 self.tail().await;
             }
-            if let (Engine::Sqlite(connection), Some(checkpoint)) = (&self.engine, &self.checkpoint) {
+            if let (Engine::Sqlite(connection), Some(checkpoint)) = (&self.engine, &self.checkpoint)
+            {
                 checkpoint.finish(connection);
             }
         }
@@ -203,7 +237,11 @@ impl Writer {
 
     /// Tells the streams what was committed, in the order of the log, and then those who wait for it.
     fn speak(&mut self, committed: Committed, group: &mut Group) {
-        let Committed { mut foreign, mut entries, in_order } = committed;
+        let Committed {
+            mut foreign,
+            mut entries,
+            in_order,
+        } = committed;
         if !in_order {
             return group.answer(&entries, None);
         }
@@ -223,7 +261,9 @@ impl Writer {
         while self.answering.try_join_next().is_some() {}
         self.answering.spawn(async move {
             let taken = elsewhere.await;
-            entries.iter_mut().for_each(|entry| entry.accepted |= taken.contains(&entry.seq));
+            entries
+                .iter_mut()
+                .for_each(|entry| entry.accepted |= taken.contains(&entry.seq));
             group.answer(&entries, None);
         });
     }
@@ -261,13 +301,23 @@ impl Writer {
 
     /// A database that does not answer is given up on, with its connection: whether it commits after all is seen with the
     /// next group, which the old connection's lock lets begin only when that is settled.
-    async fn commit_in_time(&mut self, group: &mut Group) -> std::result::Result<Committed, Failed> {
+    async fn commit_in_time(
+        &mut self,
+        group: &mut Group,
+    ) -> std::result::Result<Committed, Failed> {
         match tokio::time::timeout(postgres::UNANSWERED, self.commit_again(group)).await {
             Ok(committed) => committed,
             Err(_) => {
                 self.engine.hang_up();
-                let fate = if self.sent { Fate::Unknown } else { Fate::Refused };
-                Err(Failed { fate, cause: DbError::Unavailable("the database did not answer".into()) })
+                let fate = if self.sent {
+                    Fate::Unknown
+                } else {
+                    Fate::Refused
+                };
+                Err(Failed {
+                    fate,
+                    cause: DbError::Unavailable("the database did not answer".into()),
+                })
             }
         }
     }
@@ -298,7 +348,11 @@ impl Writer {
         }
     }
 
-    async fn commit(&mut self, group: &mut Group, last: bool) -> std::result::Result<Committed, Failed> {
+    async fn commit(
+        &mut self,
+        group: &mut Group,
+        last: bool,
+    ) -> std::result::Result<Committed, Failed> {
         self.sent = false;
         let shared = self.publish.others().is_some();
         let tx = self.engine.tx().await.map_err(Failed::refused)?;
@@ -319,7 +373,9 @@ impl Writer {
         let (before, now, terms) = (head.seq, self.clock.now(), self.terms.get());
         let mut txn = Txn::new(tx, head, now, &*self.publish, terms);
         let done = group.run(&mut txn, last).await;
-        let Txn { tx, head, entries, .. } = txn;
+        let Txn {
+            tx, head, entries, ..
+        } = txn;
         let done = match done {
             Ok(()) => {
                 self.sent = true;
@@ -345,11 +401,19 @@ impl Writer {
                 Err(error) => {
                     tracing::warn!(%error, "what other hubs wrote could not be read");
                     self.publish.unsure();
-                    return Ok(Committed { foreign: Vec::new(), entries, in_order: false });
+                    return Ok(Committed {
+                        foreign: Vec::new(),
+                        entries,
+                        in_order: false,
+                    });
                 }
             }
         }
-        Ok(Committed { foreign, entries, in_order: true })
+        Ok(Committed {
+            foreign,
+            entries,
+            in_order: true,
+        })
     }
 }
 
@@ -377,6 +441,9 @@ async fn begun(tx: &Tx<'_>, known: Head) -> std::result::Result<Head, DbError> {
     tx.control(dialect::begin(tx)).await?;
     match tx {
         Tx::Sqlite(_) => Ok(known),
-        Tx::Postgres(_) => Ok(Head { indexed_at: known.indexed_at, ..log::head(tx).await? }),
+        Tx::Postgres(_) => Ok(Head {
+            indexed_at: known.indexed_at,
+            ..log::head(tx).await?
+        }),
     }
 }

@@ -12,20 +12,34 @@ async fn a_webhook_gets_one_post_with_the_body_and_the_headers_it_was_given() {
     let receiver = Receiver::saying(http("200 OK", "", r#"{"status":"ok"}"#)).await;
     let out = Outgoing::new(patient());
     let url = format!("http://{}/hook/part?x=1", receiver.at);
-    let answer = out.post(&url, &[("X-Trace", "t1")], r#"{"envelope":{}}"#.into()).await.unwrap();
+    let answer = out
+        .post(&url, &[("X-Trace", "t1")], r#"{"envelope":{}}"#.into())
+        .await
+        .unwrap();
 
     assert_eq!(answer.status, 200);
-    assert_eq!(answer.protocol_reply(), Some(serde_json::json!({"status": "ok"})));
+    assert_eq!(
+        answer.protocol_reply(),
+        Some(serde_json::json!({"status": "ok"}))
+    );
     let heard = receiver.heard();
     assert_eq!(heard.len(), 1);
     let (head, body) = heard[0].split_once("\r\n\r\n").unwrap();
     let head = head.to_ascii_lowercase();
     assert!(head.starts_with("post /hook/part?x=1 http/1.1"), "{head}");
     let agent = format!("user-agent: chorus/{}", env!("CARGO_PKG_VERSION"));
-    for line in ["content-type: application/json", "accept: application/json", "x-trace: t1", &agent] {
+    for line in [
+        "content-type: application/json",
+        "accept: application/json",
+        "x-trace: t1",
+        &agent,
+    ] {
         assert!(head.lines().any(|have| have == line), "{line} in {head}");
     }
-    assert!(!head.contains("accept-encoding") && !head.contains("cookie") && !head.contains("referer"), "{head}");
+    assert!(
+        !head.contains("accept-encoding") && !head.contains("cookie") && !head.contains("referer"),
+        "{head}"
+    );
     assert_eq!(body, r#"{"envelope":{}}"#);
 }
 
@@ -33,12 +47,24 @@ async fn a_webhook_gets_one_post_with_the_body_and_the_headers_it_was_given() {
 #[tokio::test]
 async fn a_redirect_is_the_answer_and_is_not_followed() {
     let target = Receiver::saying(http("200 OK", "", r#"{"status":"ok"}"#)).await;
-    for status in ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"] {
+    for status in [
+        "301 Moved",
+        "302 Found",
+        "303 See Other",
+        "307 Temporary",
+        "308 Permanent",
+    ] {
         let away = format!("Location: {}\r\n", target.url());
         let receiver = Receiver::saying(http(status, &away, r#"{"status":"ok"}"#)).await;
-        let answer = post(&Outgoing::new(patient()), &receiver.url()).await.unwrap();
+        let answer = post(&Outgoing::new(patient()), &receiver.url())
+            .await
+            .unwrap();
         assert_eq!(answer.status.to_string(), status[..3]);
-        assert_eq!(answer.protocol_reply(), None, "a redirect acknowledges nothing");
+        assert_eq!(
+            answer.protocol_reply(),
+            None,
+            "a redirect acknowledges nothing"
+        );
     }
     assert!(target.heard().is_empty());
 }
@@ -47,7 +73,8 @@ async fn a_redirect_is_the_answer_and_is_not_followed() {
 #[tokio::test]
 async fn a_protocol_reply_counts_with_2xx_and_4xx_and_with_nothing_else() {
     let ok = r#"{"status":"ok"}"#;
-    let no = r#"{"status":"error","error_code":"INVALID_ENVELOPE","detail":"missing sender_culture"}"#;
+    let no =
+        r#"{"status":"error","error_code":"INVALID_ENVELOPE","detail":"missing sender_culture"}"#;
     let cases = [
         ("200 OK", ok, true),
         ("202 Accepted", ok, true),
@@ -64,7 +91,9 @@ async fn a_protocol_reply_counts_with_2xx_and_4xx_and_with_nothing_else() {
     ];
     for (status, body, counts) in cases {
         let receiver = Receiver::saying(http(status, "", body)).await;
-        let answer = post(&Outgoing::new(patient()), &receiver.url()).await.unwrap();
+        let answer = post(&Outgoing::new(patient()), &receiver.url())
+            .await
+            .unwrap();
         assert_eq!(answer.protocol_reply().is_some(), counts, "{status} {body}");
     }
 }
@@ -74,14 +103,26 @@ async fn a_body_that_is_not_utf8_is_an_answer_but_not_json() {
     let mut bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 17\r\n\r\n{\"status\":\"ok".to_vec();
     bytes.extend_from_slice(b"\xff\xfe\"}");
     let receiver = Receiver::saying(bytes).await;
-    let answer = post(&Outgoing::new(patient()), &receiver.url()).await.unwrap();
-    assert_eq!((answer.body.len(), answer.json(), answer.protocol_reply()), (17, None, None));
+    let answer = post(&Outgoing::new(patient()), &receiver.url())
+        .await
+        .unwrap();
+    assert_eq!(
+        (answer.body.len(), answer.json(), answer.protocol_reply()),
+        (17, None, None)
+    );
 }
 
 #[tokio::test]
 async fn a_compressed_answer_is_taken_as_the_bytes_it_is() {
-    let receiver = Receiver::saying(http("200 OK", "Content-Encoding: gzip\r\n", "\u{1f}squeezed")).await;
-    let answer = post(&Outgoing::new(patient()), &receiver.url()).await.unwrap();
+    let receiver = Receiver::saying(http(
+        "200 OK",
+        "Content-Encoding: gzip\r\n",
+        "\u{1f}squeezed",
+    ))
+    .await;
+    let answer = post(&Outgoing::new(patient()), &receiver.url())
+        .await
+        .unwrap();
     assert_eq!(&answer.body[..], "\u{1f}squeezed".as_bytes());
 }
 
@@ -89,17 +130,27 @@ async fn a_compressed_answer_is_taken_as_the_bytes_it_is() {
 #[tokio::test]
 async fn a_kept_connection_serves_the_next_post_and_no_cookie_comes_back() {
     let serve = async |mut stream: tokio::net::TcpStream| {
-        stream.write_all(http("200 OK", "Set-Cookie: s=1\r\n", "{}").as_bytes()).await.ok()?;
+        stream
+            .write_all(http("200 OK", "Set-Cookie: s=1\r\n", "{}").as_bytes())
+            .await
+            .ok()?;
         Some(stream)
     };
     let receiver = Receiver::start("127.0.0.1", serve).await;
     let names = Table::of(&[&["127.0.0.1"]]);
-    let out = Outgoing::new(Policy { names: names.clone(), ..patient() });
+    let out = Outgoing::new(Policy {
+        names: names.clone(),
+        ..patient()
+    });
     let url = format!("http://kept.test:{}/", receiver.at.port());
     for _ in 0..2 {
         assert_eq!(post(&out, &url).await.unwrap().status, 200);
     }
-    assert_eq!((receiver.heard().len(), names.asked()), (2, 1), "one connection, one look-up");
+    assert_eq!(
+        (receiver.heard().len(), names.asked()),
+        (2, 1),
+        "one connection, one look-up"
+    );
     assert!(!receiver.heard()[1].to_ascii_lowercase().contains("cookie"));
 }
 
@@ -119,7 +170,10 @@ async fn a_header_that_cannot_be_sent_is_an_error_and_nothing_is_sent() {
 fn every_failure_has_its_code_and_a_text_without_an_address() {
     let all = [
         (PostError::Blocked, Code::AgentUnreachable),
-        (PostError::Unreachable("its host name does not resolve"), Code::AgentUnreachable),
+        (
+            PostError::Unreachable("its host name does not resolve"),
+            Code::AgentUnreachable,
+        ),
         (PostError::TimedOut, Code::Timeout),
         (PostError::TooLarge, Code::AgentUnreachable),
         (PostError::Broken, Code::AgentUnreachable),
@@ -128,6 +182,9 @@ fn every_failure_has_its_code_and_a_text_without_an_address() {
     for (error, code) in all {
         assert_eq!(error.code(), code);
         let text = error.to_string();
-        assert!(!text.contains("://") && !text.contains("127.") && text.len() > 20, "{text}");
+        assert!(
+            !text.contains("://") && !text.contains("127.") && text.len() > 20,
+            "{text}"
+        );
     }
 }

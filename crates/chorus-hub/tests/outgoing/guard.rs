@@ -77,11 +77,19 @@ const ALLOWED: [&str; 22] = [
 ];
 
 fn strict(names: std::sync::Arc<Table>) -> Outgoing {
-    Outgoing::new(Policy { allow_private: false, names, ..patient() })
+    Outgoing::new(Policy {
+        allow_private: false,
+        names,
+        ..patient()
+    })
 }
 
 fn literal(ip: &str) -> String {
-    if ip.contains(':') { format!("http://[{ip}]:9/hook") } else { format!("http://{ip}:9/hook") }
+    if ip.contains(':') {
+        format!("http://[{ip}]:9/hook")
+    } else {
+        format!("http://{ip}:9/hook")
+    }
 }
 
 async fn is_refused(out: &Outgoing, url: &str) {
@@ -108,7 +116,11 @@ async fn every_special_range_is_refused_behind_a_name() {
     for (first, last) in REFUSED {
         is_refused(&strict(Table::of(&[&[first]])), "http://hook.test:9/").await;
         is_refused(&strict(Table::of(&[&[last]])), "http://hook.test:9/").await;
-        is_refused(&strict(Table::of(&[&["8.8.8.8", last]])), "http://hook.test:9/").await;
+        is_refused(
+            &strict(Table::of(&[&["8.8.8.8", last]])),
+            "http://hook.test:9/",
+        )
+        .await;
     }
 }
 
@@ -152,11 +164,28 @@ async fn odd_spellings_of_loopback_are_refused() {
 #[tokio::test]
 async fn what_is_not_a_web_address_is_refused_as_malformed() {
     let out = strict(Table::of(&[&["8.8.8.8"]]));
-    for url in
-        ["", "hook", "/hook", "ftp://8.8.8.8/", "file:///etc/hosts", "http://", "http://[::1", "http://1.2.3.999/"]
-    {
-        assert_eq!(out.admit(url).await.expect_err(url).code, Code::Validation, "{url}");
-        assert!(matches!(post(&out, url).await, Err(PostError::Unreachable(_) | PostError::Blocked)), "{url}");
+    for url in [
+        "",
+        "hook",
+        "/hook",
+        "ftp://8.8.8.8/",
+        "file:///etc/hosts",
+        "http://",
+        "http://[::1",
+        "http://1.2.3.999/",
+    ] {
+        assert_eq!(
+            out.admit(url).await.expect_err(url).code,
+            Code::Validation,
+            "{url}"
+        );
+        assert!(
+            matches!(
+                post(&out, url).await,
+                Err(PostError::Unreachable(_) | PostError::Blocked)
+            ),
+            "{url}"
+        );
     }
 }
 
@@ -165,7 +194,10 @@ async fn what_is_not_a_web_address_is_refused_as_malformed() {
 async fn a_port_that_is_no_number_is_admitted_and_never_reached() {
     let out = strict(Table::of(&[&["8.8.8.8"]]));
     assert!(out.admit("https://agent-host:port/jobs").await.is_ok());
-    assert!(matches!(post(&out, "https://agent-host:port/jobs").await, Err(PostError::Unreachable(_))));
+    assert!(matches!(
+        post(&out, "https://agent-host:port/jobs").await,
+        Err(PostError::Unreachable(_))
+    ));
 }
 
 //
@@ -173,8 +205,14 @@ async fn a_port_that_is_no_number_is_admitted_and_never_reached() {
 async fn a_name_that_does_not_resolve_is_admitted_and_judged_at_each_connection() {
     let out = strict(Table::of(&[&[], &[], &["10.0.0.1"]]));
     assert!(out.admit("http://later.test/").await.is_ok());
-    assert!(matches!(post(&out, "http://later.test/").await, Err(PostError::Unreachable(_))));
-    assert_eq!(post(&out, "http://later.test/").await, Err(PostError::Blocked));
+    assert!(matches!(
+        post(&out, "http://later.test/").await,
+        Err(PostError::Unreachable(_))
+    ));
+    assert_eq!(
+        post(&out, "http://later.test/").await,
+        Err(PostError::Blocked)
+    );
 }
 
 // lesson 3: checked, then resolved again. 127.0.0.2 plays the public address.
@@ -186,24 +224,48 @@ async fn a_name_that_changes_its_mind_is_connected_to_where_it_was_checked() {
     let ok = http("200 OK", "Connection: close\r\n", "{}");
     let speak = move |mut stream: tokio::net::TcpStream| {
         let ok = ok.clone();
-        async move { tokio::io::AsyncWriteExt::write_all(&mut stream, ok.as_bytes()).await.ok().and(None) }
+        async move {
+            tokio::io::AsyncWriteExt::write_all(&mut stream, ok.as_bytes())
+                .await
+                .ok()
+                .and(None)
+        }
     };
-    let (public, private) = (Receiver::on(public, speak.clone()), Receiver::on(private, speak));
+    let (public, private) = (
+        Receiver::on(public, speak.clone()),
+        Receiver::on(private, speak),
+    );
     let names = Table::of(&[&["127.0.0.2"], &["127.0.0.1"]]);
     let except = vec!["127.0.0.2".parse().unwrap()];
-    let out = Outgoing::new(Policy { allow_private: false, names: names.clone(), except, ..patient() });
+    let out = Outgoing::new(Policy {
+        allow_private: false,
+        names: names.clone(),
+        except,
+        ..patient()
+    });
     let url = format!("http://rebind.test:{port}/");
 
     assert_eq!(post(&out, &url).await.unwrap().status, 200);
-    assert_eq!((public.heard().len(), names.asked()), (1, 1), "one look-up, and the connection went where it said");
-    assert_eq!(post(&out, &url).await, Err(PostError::Blocked), "the next connection is judged anew");
+    assert_eq!(
+        (public.heard().len(), names.asked()),
+        (1, 1),
+        "one look-up, and the connection went where it said"
+    );
+    assert_eq!(
+        post(&out, &url).await,
+        Err(PostError::Blocked),
+        "the next connection is judged anew"
+    );
     assert!(private.heard().is_empty());
 }
 
 #[tokio::test]
 async fn a_hub_that_allows_private_addresses_reaches_them_by_name_and_by_literal() {
     let receiver = Receiver::saying(http("200 OK", "", "{}")).await;
-    let out = Outgoing::new(Policy { names: Table::of(&[&["127.0.0.1"]]), ..patient() });
+    let out = Outgoing::new(Policy {
+        names: Table::of(&[&["127.0.0.1"]]),
+        ..patient()
+    });
     let named = format!("http://inside.test:{}/", receiver.at.port());
     for url in [named, receiver.url()] {
         assert!(out.admit(&url).await.is_ok());

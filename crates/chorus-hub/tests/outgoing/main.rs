@@ -1,6 +1,9 @@
 //! Outgoing HTTP seen from the receiver's side: real sockets on loopback, names from a table.
 
-#![expect(clippy::unwrap_used, reason = "what goes wrong in a test's own tools fails the test")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "what goes wrong in a test's own tools fails the test"
+)]
 
 mod answers;
 mod bounds;
@@ -15,12 +18,20 @@ use std::time::Duration;
 
 /// Reaches loopback, and gives up soon enough for a test that waits for it.
 fn hasty() -> Policy {
-    Policy { allow_private: true, deadline: Duration::from_millis(300), ..Policy::default() }
+    Policy {
+        allow_private: true,
+        deadline: Duration::from_millis(300),
+        ..Policy::default()
+    }
 }
 
 /// Reaches loopback, and never gives up before a busy machine has answered.
 fn patient() -> Policy {
-    Policy { allow_private: true, deadline: Duration::from_secs(10), ..Policy::default() }
+    Policy {
+        allow_private: true,
+        deadline: Duration::from_secs(10),
+        ..Policy::default()
+    }
 }
 
 async fn post(to: &Outgoing, url: &str) -> Result<Answer, PostError> {

@@ -58,7 +58,11 @@ impl Receiver {
                 });
             }
         });
-        Self { at, heard, listening }
+        Self {
+            at,
+            heard,
+            listening,
+        }
     }
 
     /// Writes these bytes and closes.
@@ -74,7 +78,11 @@ impl Receiver {
     }
 
     /// Writes these bytes, then `drop` after `drop` for as long as anybody takes them.
-    pub async fn trickling_after(bytes: impl Into<Vec<u8>>, every: Duration, drop: &'static str) -> Self {
+    pub async fn trickling_after(
+        bytes: impl Into<Vec<u8>>,
+        every: Duration,
+        drop: &'static str,
+    ) -> Self {
         let bytes = Arc::new(bytes.into());
         let serve = move |mut stream: TcpStream| {
             let bytes = bytes.clone();
@@ -103,13 +111,20 @@ impl Receiver {
     pub async fn has_heard(&self, requests: usize) {
         let mut heard = self.heard.clone();
         let come = heard.wait_for(|heard| heard.len() >= requests);
-        timeout(Duration::from_secs(10), come).await.expect("the request comes").unwrap();
+        timeout(Duration::from_secs(10), come)
+            .await
+            .expect("the request comes")
+            .unwrap();
     }
 }
 
 async fn say(mut stream: TcpStream, bytes: Arc<Vec<u8>>, hold: bool) -> Option<TcpStream> {
     let _ = stream.write_all(&bytes).await;
-    let _ = if hold { stream.read(&mut [0]).await } else { Ok(0) };
+    let _ = if hold {
+        stream.read(&mut [0]).await
+    } else {
+        Ok(0)
+    };
     None
 }
 
@@ -118,8 +133,12 @@ async fn request(stream: &mut TcpStream) -> Option<String> {
     let mut read = Vec::new();
     loop {
         if let Some(head) = read.windows(4).position(|four| four == b"\r\n\r\n") {
-            let text = String::from_utf8(read[..head].to_vec()).unwrap().to_ascii_lowercase();
-            let length = text.lines().find_map(|line| line.strip_prefix("content-length: "));
+            let text = String::from_utf8(read[..head].to_vec())
+                .unwrap()
+                .to_ascii_lowercase();
+            let length = text
+                .lines()
+                .find_map(|line| line.strip_prefix("content-length: "));
             if read.len() >= head + 4 + length.map_or(0, |n| n.parse().unwrap()) {
                 return String::from_utf8(read).ok();
             }
@@ -134,7 +153,10 @@ async fn request(stream: &mut TcpStream) -> Option<String> {
 
 /// An ordinary answer; `extra` are whole header lines.
 pub fn http(status: &str, extra: &str, body: &str) -> String {
-    format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n{extra}\r\n{body}", body.len())
+    format!(
+        "HTTP/1.1 {status}\r\nContent-Length: {}\r\n{extra}\r\n{body}",
+        body.len()
+    )
 }
 
 /// Answers the nth look-up with the nth row, and the last one from then on. An empty row is a name that does not resolve.
@@ -145,8 +167,14 @@ pub struct Table {
 
 impl Table {
     pub fn of(rows: &[&[&str]]) -> Arc<Self> {
-        let rows = rows.iter().map(|row| row.iter().map(|ip| ip.parse().unwrap()).collect()).collect();
-        Arc::new(Self { rows: Mutex::new(rows), asked: AtomicUsize::new(0) })
+        let rows = rows
+            .iter()
+            .map(|row| row.iter().map(|ip| ip.parse().unwrap()).collect())
+            .collect();
+        Arc::new(Self {
+            rows: Mutex::new(rows),
+            asked: AtomicUsize::new(0),
+        })
     }
 
     pub fn asked(&self) -> usize {
@@ -158,7 +186,17 @@ impl Names for Table {
     fn look_up(&self, _name: &str) -> LookingUp {
         self.asked.fetch_add(1, Ordering::SeqCst);
         let mut rows = self.rows.lock().unwrap();
-        let row = if rows.len() > 1 { rows.remove(0) } else { rows[0].clone() };
-        Box::pin(async move { if row.is_empty() { Err(io::ErrorKind::NotFound.into()) } else { Ok(row) } })
+        let row = if rows.len() > 1 {
+            rows.remove(0)
+        } else {
+            rows[0].clone()
+        };
+        Box::pin(async move {
+            if row.is_empty() {
+                Err(io::ErrorKind::NotFound.into())
+            } else {
+                Ok(row)
+            }
+        })
     }
 }

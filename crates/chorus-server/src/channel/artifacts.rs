@@ -12,7 +12,9 @@ use http::StatusCode;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<Doors> {
-    OpenApiRouter::default().routes(routes!(shelf)).routes(routes!(text))
+    OpenApiRouter::default()
+        .routes(routes!(shelf))
+        .routes(routes!(text))
 }
 
 /// The texts and files of a channel, without what is in them
@@ -20,7 +22,11 @@ pub fn routes() -> OpenApiRouter<Doors> {
     security(("agent_key" = []), ("operator_key" = [])),
     responses((status = 200, body = Success<Shelf>), (status = 401, body = Failure), (status = 404, body = Failure)))]
 async fn shelf(State(doors): State<Doors>, Known(who): Known, Segment(id): Segment) -> Answer {
-    reply::wrapped(&doors, StatusCode::OK, artifacts::shelf(&who, &doors.hub, &id).await?)
+    reply::wrapped(
+        &doors,
+        StatusCode::OK,
+        artifacts::shelf(&who, &doors.hub, &id).await?,
+    )
 }
 
 /// One text of a channel
@@ -29,13 +35,28 @@ async fn shelf(State(doors): State<Doors>, Known(who): Known, Segment(id): Segme
     params(("id" = String, Path), ("slug" = String, Path),
         ("version" = Option<u64>, Query, description = "An older version; the newest without it")),
     responses((status = 200, body = Success<ArtifactText>), (status = 401, body = Failure), (status = 404, body = Failure)))]
-async fn text(State(doors): State<Doors>, Known(who): Known, Pair(id, slug): Pair, query: Query) -> Answer {
+async fn text(
+    State(doors): State<Doors>,
+    Known(who): Known,
+    Pair(id, slug): Pair,
+    query: Query,
+) -> Answer {
     let version = version(&query)?;
-    reply::wrapped(&doors, StatusCode::OK, artifacts::show(&who, &doors.hub, &id, &slug, version).await?)
+    reply::wrapped(
+        &doors,
+        StatusCode::OK,
+        artifacts::show(&who, &doors.hub, &id, &slug, version).await?,
+    )
 }
 
 fn version(query: &Query) -> Result<Option<u64>> {
     let wrong = || Error::validation("version must be a whole number of at least 1");
-    let Some(text) = query.one("version")? else { return Ok(None) };
-    text.parse().ok().filter(|version| *version >= 1).map(Some).ok_or_else(wrong)
+    let Some(text) = query.one("version")? else {
+        return Ok(None);
+    };
+    text.parse()
+        .ok()
+        .filter(|version| *version >= 1)
+        .map(Some)
+        .ok_or_else(wrong)
 }

@@ -18,13 +18,18 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<Doors> {
-    OpenApiRouter::default().routes(routes!(post)).routes(routes!(stand))
+    OpenApiRouter::default()
+        .routes(routes!(post))
+        .routes(routes!(stand))
 }
 
 /// One of the document's five events; extra fields are ignored.
 #[derive(ToSchema)]
 #[schema(example = json!({"type": "message", "content": "The weather in Oslo is 3°C and cloudy."}))]
-#[expect(dead_code, reason = "it describes the body in the contract; wire/channel/event.rs reads it")]
+#[expect(
+    dead_code,
+    reason = "it describes the body in the contract; wire/channel/event.rs reads it"
+)]
 struct CallbackEvent {
     /// `message`, `tool_call`, `tool_result`, `status` or `error`.
     r#type: String,
@@ -87,9 +92,20 @@ async fn post(State(doors): State<Doors>, request: Request) -> Answer {
 }
 
 fn is_lines(headers: &HeaderMap) -> bool {
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let essence = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    matches!(essence.as_str(), "application/x-ndjson" | "application/ndjson" | "application/jsonl")
+    let kind = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    let essence = kind
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase();
+    matches!(
+        essence.as_str(),
+        "application/x-ndjson" | "application/ndjson" | "application/jsonl"
+    )
 }
 
 /// Every line as it comes; at a bad one it ends, and those before it stand.
@@ -101,7 +117,13 @@ async fn lines(doors: &Doors, door: &Door, mut content: Body) -> Result<usize, R
             return Err(full.into());
         }
     };
-    let mut lines = Lines { doors, door, held: BytesMut::new(), number: 0, heard: 0 };
+    let mut lines = Lines {
+        doors,
+        door,
+        held: BytesMut::new(),
+        number: 0,
+        heard: 0,
+    };
     loop {
         let more = tokio::time::timeout(limits::CALLBACK_PAUSE, content.frame()).await;
         let done = match more {
@@ -110,7 +132,11 @@ async fn lines(doors: &Doors, door: &Door, mut content: Body) -> Result<usize, R
                 Err(_) => Ok(()),
             },
             // A line that was begun and not ended was not said.
-            Ok(Some(Err(_))) => return Err(lines.unfinished(Error::validation("the body broke off")).into()),
+            Ok(Some(Err(_))) => {
+                return Err(lines
+                    .unfinished(Error::validation("the body broke off"))
+                    .into());
+            }
             Ok(None) => return lines.end().await.map_err(Refused::from),
             Err(_) => return Err(lines.unfinished(Code::RequestTimeout.into()).into()),
         };
@@ -163,18 +189,26 @@ impl Lines<'_> {
         {
             tokio::time::sleep(Duration::from_secs(refused.retry_after.unwrap_or(1))).await;
         }
-        self.door.hear(&self.doors.hub, line, None).await.map_err(|refused| self.wrong(refused))?;
+        self.door
+            .hear(&self.doors.hub, line, None)
+            .await
+            .map_err(|refused| self.wrong(refused))?;
         self.heard += 1;
         Ok(())
     }
 
     async fn count(&self) -> Result<(), Error> {
-        front::count(self.doors, Caller::Connection(self.door.number())).await.map(drop)
+        front::count(self.doors, Caller::Connection(self.door.number()))
+            .await
+            .map(drop)
     }
 
     /// Which line it was, since the ones before it are said.
     fn wrong(&self, refused: Error) -> Error {
-        Error { message: format!("line {}: {}", self.number, refused.message), ..refused }
+        Error {
+            message: format!("line {}: {}", self.number, refused.message),
+            ..refused
+        }
     }
 
     fn unfinished(&mut self, refused: Error) -> Error {
@@ -189,5 +223,9 @@ impl Lines<'_> {
     responses((status = 201, body = Success<Standing>), (status = 401, body = Failure), (status = 403, body = Failure),
         (status = 404, body = Failure), (status = 409, body = Failure, description = "The owner speaks with its key")))]
 async fn stand(State(doors): State<Doors>, Known(who): Known, Pair(id, name): Pair) -> Answer {
-    reply::wrapped(&doors, StatusCode::CREATED, callback::standing(&who, &doors.hub, &id, &name).await?)
+    reply::wrapped(
+        &doors,
+        StatusCode::CREATED,
+        callback::standing(&who, &doors.hub, &id, &name).await?,
+    )
 }

@@ -12,7 +12,9 @@ use http::StatusCode;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<Doors> {
-    OpenApiRouter::default().routes(routes!(connect, disconnect)).routes(routes!(deliver))
+    OpenApiRouter::default()
+        .routes(routes!(connect, disconnect))
+        .routes(routes!(deliver))
 }
 
 /// A new connection string for this agent; the one before stops working at once
@@ -27,13 +29,20 @@ async fn connect(State(doors): State<Doors>, Known(who): Known) -> Answer {
 #[utoipa::path(delete, path = "/agent/connection", tag = "channel", security(("agent_key" = [])),
     responses((status = 200, body = Success<Revoked>), (status = 401, body = Failure), (status = 403, body = Failure)))]
 async fn disconnect(State(doors): State<Doors>, Known(who): Known) -> Answer {
-    reply::wrapped(&doors, StatusCode::OK, host::disconnect(&who, &doors.hub).await?)
+    reply::wrapped(
+        &doors,
+        StatusCode::OK,
+        host::disconnect(&who, &doors.hub).await?,
+    )
 }
 
 /// A service may try again after a 5xx and after nothing else (CHN-22): a 429 would lose the delivery.
 fn later(busy: Error) -> Error {
     let said = "this agent has been delivered as much as it may be for now; Retry-After says when to come back";
-    Error { retry_after: busy.retry_after, ..Error::new(Code::Unavailable, said) }
+    Error {
+        retry_after: busy.retry_after,
+        ..Error::new(Code::Unavailable, said)
+    }
 }
 
 /// Deliver to an agent: the connection string is the credential, and the answer comes by the callback
@@ -57,9 +66,17 @@ async fn deliver(State(doors): State<Doors>, request: Request) -> Answer {
             return Err(refused.into());
         }
     };
-    let budget = front::count(&doors, Caller::Connection(letterbox.number())).await.map_err(later)?;
+    let budget = front::count(&doors, Caller::Connection(letterbox.number()))
+        .await
+        .map_err(later)?;
     let Whole(content) = Whole::from_request(Request::from_parts(parts, content), &doors).await?;
-    letterbox.put(&doors.hub, &Delivery::parse(&content)?, json::text(&content)?).await?;
+    letterbox
+        .put(
+            &doors.hub,
+            &Delivery::parse(&content)?,
+            json::text(&content)?,
+        )
+        .await?;
     let mut answer = reply::bare(StatusCode::OK, &serde_json::json!({"status": "ok"}))?;
     if let Some(budget) = budget {
         budget.write(answer.headers_mut());

@@ -12,13 +12,18 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<Doors> {
-    OpenApiRouter::default().routes(routes!(add, list)).routes(routes!(remove))
+    OpenApiRouter::default()
+        .routes(routes!(add, list))
+        .routes(routes!(remove))
 }
 
 /// Exactly one of connection and agent_id.
 #[derive(ToSchema)]
 #[schema(example = json!({"connection": "https://agent.example.com/inbox/sk_…", "name": "timber", "deliver": "all"}))]
-#[expect(dead_code, reason = "it describes the body in the contract; wire/channel/room.rs reads it")]
+#[expect(
+    dead_code,
+    reason = "it describes the body in the contract; wire/channel/room.rs reads it"
+)]
 struct MemberBody {
     /// The agent's connection string. It is kept encrypted and never shown again.
     connection: Option<String>,
@@ -37,9 +42,18 @@ struct MemberBody {
     security(("agent_key" = []), ("operator_key" = [])),
     responses((status = 201, body = Success<Member>), (status = 401, body = Failure), (status = 403, body = Failure),
         (status = 404, body = Failure), (status = 409, body = Failure, description = "The name is taken in this channel")))]
-async fn add(State(doors): State<Doors>, Known(who): Known, Segment(id): Segment, Whole(body): Whole) -> Answer {
+async fn add(
+    State(doors): State<Doors>,
+    Known(who): Known,
+    Segment(id): Segment,
+    Whole(body): Whole,
+) -> Answer {
     let new = NewMember::parse(&body)?;
-    reply::wrapped(&doors, StatusCode::CREATED, members::add(&who, &doors.hub, &id, new).await?)
+    reply::wrapped(
+        &doors,
+        StatusCode::CREATED,
+        members::add(&who, &doors.hub, &id, new).await?,
+    )
 }
 
 /// Who is in a channel, and what each is doing just now
@@ -47,7 +61,11 @@ async fn add(State(doors): State<Doors>, Known(who): Known, Segment(id): Segment
     security(("agent_key" = []), ("operator_key" = [])),
     responses((status = 200, body = Success<Vec<Member>>), (status = 401, body = Failure), (status = 404, body = Failure)))]
 async fn list(State(doors): State<Doors>, Known(who): Known, Segment(id): Segment) -> Answer {
-    reply::wrapped(&doors, StatusCode::OK, roster::roster(&who, &doors.hub, &id).await?)
+    reply::wrapped(
+        &doors,
+        StatusCode::OK,
+        roster::roster(&who, &doors.hub, &id).await?,
+    )
 }
 
 /// Remove a member, or leave; its tokens are dead at once
@@ -56,5 +74,9 @@ async fn list(State(doors): State<Doors>, Known(who): Known, Segment(id): Segmen
     responses((status = 200, body = Success<Removed>), (status = 401, body = Failure), (status = 403, body = Failure),
         (status = 404, body = Failure), (status = 409, body = Failure, description = "The owner stays")))]
 async fn remove(State(doors): State<Doors>, Known(who): Known, Pair(id, name): Pair) -> Answer {
-    reply::wrapped(&doors, StatusCode::OK, members::remove(&who, &doors.hub, &id, &name).await?)
+    reply::wrapped(
+        &doors,
+        StatusCode::OK,
+        members::remove(&who, &doors.hub, &id, &name).await?,
+    )
 }

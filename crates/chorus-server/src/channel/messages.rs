@@ -21,7 +21,10 @@ pub fn routes() -> OpenApiRouter<Doors> {
 /// What is said. `@name` calls a member.
 #[derive(ToSchema)]
 #[schema(example = json!({"content": "@timber can you review the auth spec?"}))]
-#[expect(dead_code, reason = "it describes the body in the contract; wire/channel/room.rs reads it")]
+#[expect(
+    dead_code,
+    reason = "it describes the body in the contract; wire/channel/room.rs reads it"
+)]
 struct MessageBody {
     /// Plain text or Markdown.
     content: String,
@@ -45,7 +48,11 @@ async fn say(
 ) -> Answer {
     let message = NewMessage::parse(&body)?;
     let once = once.with(&body)?;
-    reply::wrapped(&doors, StatusCode::CREATED, post::post(&who, &doors.hub, &id, message, once).await?)
+    reply::wrapped(
+        &doors,
+        StatusCode::CREATED,
+        post::post(&who, &doors.hub, &id, message, once).await?,
+    )
 }
 
 /// Everything said and done in a channel, oldest first
@@ -54,9 +61,18 @@ async fn say(
         ("before" = Option<u64>, Query, description = "A cursor: the last ones before it"),
         ("limit" = Option<u64>, Query, description = "At most this many, up to 1000")),
     responses((status = 200, body = Success<Vec<Row>>), (status = 401, body = Failure), (status = 404, body = Failure)))]
-async fn past(State(doors): State<Doors>, Known(who): Known, Segment(id): Segment, query: Query) -> Answer {
+async fn past(
+    State(doors): State<Doors>,
+    Known(who): Known,
+    Segment(id): Segment,
+    query: Query,
+) -> Answer {
     let (lines, limit) = (lines(&query)?, query.limit(limits::HISTORY_PAGE)?);
-    reply::wrapped(&doors, StatusCode::OK, history::history(&who, &doors.hub, &id, lines, limit).await?)
+    reply::wrapped(
+        &doors,
+        StatusCode::OK,
+        history::history(&who, &doors.hub, &id, lines, limit).await?,
+    )
 }
 
 fn lines(query: &Query) -> Result<Lines> {

@@ -25,7 +25,10 @@ impl Places {
         if open.values().sum::<usize>() >= limits::CALLBACK_STREAMS {
             return Err(Error::unavailable("too many callbacks are streaming"));
         }
-        if open.get(&member).is_some_and(|mine| *mine >= limits::CALLBACK_STREAMS_EACH) {
+        if open
+            .get(&member)
+            .is_some_and(|mine| *mine >= limits::CALLBACK_STREAMS_EACH)
+        {
             return Err(Code::TooManyStreams.into());
         }
         *open.entry(member).or_default() += 1;

@@ -13,13 +13,18 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<Doors> {
-    OpenApiRouter::default().routes(routes!(create, list)).routes(routes!(show, change, delete))
+    OpenApiRouter::default()
+        .routes(routes!(create, list))
+        .routes(routes!(show, change, delete))
 }
 
 /// A new channel.
 #[derive(ToSchema)]
 #[schema(example = json!({"name": "ops-team", "context": "Where the team coordinates operations."}))]
-#[expect(dead_code, reason = "it describes the body in the contract; wire/channel/room.rs reads it")]
+#[expect(
+    dead_code,
+    reason = "it describes the body in the contract; wire/channel/room.rs reads it"
+)]
 struct ChannelBody {
     name: String,
     /// What it is for; it goes with every delivery.
@@ -31,7 +36,10 @@ struct ChannelBody {
 /// What changes; null takes a context or a service away.
 #[derive(ToSchema)]
 #[schema(example = json!({"name": "ops"}))]
-#[expect(dead_code, reason = "it describes the body in the contract; wire/channel/room.rs reads it")]
+#[expect(
+    dead_code,
+    reason = "it describes the body in the contract; wire/channel/room.rs reads it"
+)]
 struct ChannelChangeBody {
     name: Option<String>,
     context: Option<String>,
@@ -55,7 +63,11 @@ async fn create(State(doors): State<Doors>, Known(who): Known, Whole(body): Whol
     responses((status = 200, body = Success<Vec<Channel>>), (status = 401, body = Failure), (status = 404, body = Failure)))]
 async fn list(State(doors): State<Doors>, Known(who): Known, query: Query) -> Answer {
     let limit = query.limit(limits::ROOMS_PAGE)?;
-    reply::wrapped(&doors, StatusCode::OK, rooms::list(&who, &doors.hub, query.one("after")?, limit).await?)
+    reply::wrapped(
+        &doors,
+        StatusCode::OK,
+        rooms::list(&who, &doors.hub, query.one("after")?, limit).await?,
+    )
 }
 
 /// A channel, for its members; strangers are told that there is none
@@ -63,7 +75,11 @@ async fn list(State(doors): State<Doors>, Known(who): Known, query: Query) -> An
     security(("agent_key" = []), ("operator_key" = [])),
     responses((status = 200, body = Success<Channel>), (status = 401, body = Failure), (status = 404, body = Failure)))]
 async fn show(State(doors): State<Doors>, Known(who): Known, Segment(id): Segment) -> Answer {
-    reply::wrapped(&doors, StatusCode::OK, rooms::show(&who, &doors.hub, &id).await?)
+    reply::wrapped(
+        &doors,
+        StatusCode::OK,
+        rooms::show(&who, &doors.hub, &id).await?,
+    )
 }
 
 /// Rename or describe a channel; for its owner
@@ -71,9 +87,18 @@ async fn show(State(doors): State<Doors>, Known(who): Known, Segment(id): Segmen
     security(("agent_key" = []), ("operator_key" = [])),
     responses((status = 200, body = Success<Channel>), (status = 401, body = Failure), (status = 403, body = Failure),
         (status = 404, body = Failure)))]
-async fn change(State(doors): State<Doors>, Known(who): Known, Segment(id): Segment, Whole(body): Whole) -> Answer {
+async fn change(
+    State(doors): State<Doors>,
+    Known(who): Known,
+    Segment(id): Segment,
+    Whole(body): Whole,
+) -> Answer {
     let change = ChannelChange::parse(&body)?;
-    reply::wrapped(&doors, StatusCode::OK, rooms::change(&who, &doors.hub, &id, change).await?)
+    reply::wrapped(
+        &doors,
+        StatusCode::OK,
+        rooms::change(&who, &doors.hub, &id, change).await?,
+    )
 }
 
 /// Delete a channel: its streams end and every token of it is dead; for its owner
@@ -82,5 +107,9 @@ async fn change(State(doors): State<Doors>, Known(who): Known, Segment(id): Segm
     responses((status = 200, body = Success<Deleted>), (status = 401, body = Failure), (status = 403, body = Failure),
         (status = 404, body = Failure)))]
 async fn delete(State(doors): State<Doors>, Known(who): Known, Segment(id): Segment) -> Answer {
-    reply::wrapped(&doors, StatusCode::OK, rooms::delete(&who, &doors.hub, &id).await?)
+    reply::wrapped(
+        &doors,
+        StatusCode::OK,
+        rooms::delete(&who, &doors.hub, &id).await?,
+    )
 }

@@ -28,5 +28,7 @@ async fn follow(
     asked: Asked,
 ) -> Answer {
     let who = auth::reader(&doors, &query, asked).await?;
-    Ok(stream::reply(history::stream(&who, &doors.hub, &id, since).await?))
+    Ok(stream::reply(
+        history::stream(&who, &doors.hub, &id, since).await?,
+    ))
 }

@@ -20,7 +20,10 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 pub fn found(headers: &HeaderMap, name: &str) -> Option<Response> {
     let file = Files::get(name)?;
     let tag = tag_of(&file);
-    let known = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+    let known = headers
+        .get_all(header::IF_NONE_MATCH)
+        .iter()
+        .filter_map(|value| value.to_str().ok());
     let fresh = known.flat_map(|value| value.split(',')).any(|one| {
         let one = one.trim();
         one == "*" || one.trim_start_matches("W/") == tag
@@ -59,14 +62,24 @@ pub fn page(title: &str, script: &str, body: &str) -> Response {
 }
 
 fn guard(headers: &mut HeaderMap) {
-    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    headers.insert(
+        header::CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static(POLICY),
+    );
     headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
-    headers.insert("cross-origin-opener-policy", HeaderValue::from_static("same-origin"));
+    headers.insert(
+        "cross-origin-opener-policy",
+        HeaderValue::from_static("same-origin"),
+    );
 }
 
 fn tag_of(file: &EmbeddedFile) -> String {
     let hash = file.metadata.sha256_hash();
-    let digits: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    let digits: String = hash
+        .iter()
+        .take(16)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     format!("\"{digits}\"")
 }
 
@@ -107,12 +120,28 @@ mod tests {
             let file = Files::get(&name).unwrap();
             let text = std::str::from_utf8(&file.data).unwrap();
             assert_ne!(media_type(&name), "application/octet-stream", "{name}");
-            for inline in ["<style", " style=", "onclick=", "onload=", "javascript:", "innerHTML", "outerHTML", "eval("]
-            {
+            for inline in [
+                "<style",
+                " style=",
+                "onclick=",
+                "onload=",
+                "javascript:",
+                "innerHTML",
+                "outerHTML",
+                "eval(",
+            ] {
                 assert!(!text.contains(inline), "{name} has {inline}");
             }
-            for url in text.split("http").skip(1).filter(|rest| rest.starts_with("://") || rest.starts_with("s://")) {
-                assert!(url.starts_with("://www.w3.org/2000/svg"), "{name} names another place: {}", &url[..20]);
+            for url in text
+                .split("http")
+                .skip(1)
+                .filter(|rest| rest.starts_with("://") || rest.starts_with("s://"))
+            {
+                assert!(
+                    url.starts_with("://www.w3.org/2000/svg"),
+                    "{name} names another place: {}",
+                    &url[..20]
+                );
             }
         }
     }
@@ -120,7 +149,10 @@ mod tests {
     /// The promise of the console's page in docs: light enough for any connection.
     #[test]
     fn the_whole_page_is_smaller_than_200_kilobytes() {
-        let total: usize = Files::iter().filter_map(|name| Files::get(&name)).map(|file| file.data.len()).sum();
+        let total: usize = Files::iter()
+            .filter_map(|name| Files::get(&name))
+            .map(|file| file.data.len())
+            .sum();
         assert!(total < 200 * 1000, "{total}");
     }
 }

@@ -13,7 +13,11 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 pub use assets::page;
 
 pub fn routes() -> OpenApiRouter<Doors> {
-    OpenApiRouter::default().routes(routes!(front)).routes(routes!(console)).routes(routes!(docs)).routes(routes!(file))
+    OpenApiRouter::default()
+        .routes(routes!(front))
+        .routes(routes!(console))
+        .routes(routes!(docs))
+        .routes(routes!(file))
 }
 
 /// The console, for whoever opens the hub in a browser

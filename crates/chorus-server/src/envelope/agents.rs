@@ -11,12 +11,17 @@ use http::StatusCode;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<Doors> {
-    OpenApiRouter::default().routes(routes!(list)).routes(routes!(show, unregister))
+    OpenApiRouter::default()
+        .routes(routes!(list))
+        .routes(routes!(show, unregister))
 }
 
 /// `?limit=&after=`, the same on every listing of agents.
 pub fn page(query: &Query) -> Result<Page> {
-    Ok(Page { limit: query.limit(limits::DIRECTORY_PAGE)?, after: query.one("after")?.map(str::to_owned) })
+    Ok(Page {
+        limit: query.limit(limits::DIRECTORY_PAGE)?,
+        after: query.one("after")?.map(str::to_owned),
+    })
 }
 
 /// All registered agents
@@ -34,7 +39,11 @@ async fn list(State(doors): State<Doors>, Who(who): Who, query: Query) -> Answer
     params(("id" = String, Path, description = "Address, short name, UUID or handle")),
     responses((status = 200, body = Success<AgentRecord>), (status = 401, body = Failure), (status = 404, body = Failure)))]
 async fn show(State(doors): State<Doors>, Who(who): Who, Segment(id): Segment) -> Answer {
-    reply::wrapped(&doors, StatusCode::OK, identity::record(&who, &doors.hub, &id).await?)
+    reply::wrapped(
+        &doors,
+        StatusCode::OK,
+        identity::record(&who, &doors.hub, &id).await?,
+    )
 }
 
 /// Leave; an agent that is not there has left already
@@ -42,5 +51,9 @@ async fn show(State(doors): State<Doors>, Who(who): Who, Segment(id): Segment) -
     params(("id" = String, Path, description = "Address, short name, UUID or handle")),
     responses((status = 200, body = Success<Deleted>), (status = 401, body = Failure), (status = 403, body = Failure)))]
 async fn unregister(State(doors): State<Doors>, Who(who): Who, Segment(id): Segment) -> Answer {
-    reply::wrapped(&doors, StatusCode::OK, identity::unregister(&who, &doors.hub, &id).await?)
+    reply::wrapped(
+        &doors,
+        StatusCode::OK,
+        identity::unregister(&who, &doors.hub, &id).await?,
+    )
 }

@@ -21,5 +21,9 @@ pub fn routes() -> OpenApiRouter<Doors> {
     responses((status = 200, body = Success<Vec<HistoryRow>>), (status = 401, body = Failure), (status = 403, body = Failure)))]
 async fn history(State(doors): State<Doors>, Who(who): Who, query: Query) -> Answer {
     let limit = query.limit(limits::HISTORY_PAGE)?;
-    reply::wrapped(&doors, StatusCode::OK, envelope::history(&who, &doors.hub, query.since()?, limit).await?)
+    reply::wrapped(
+        &doors,
+        StatusCode::OK,
+        envelope::history(&who, &doors.hub, query.since()?, limit).await?,
+    )
 }

@@ -11,7 +11,10 @@ use http::StatusCode;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<Doors> {
-    OpenApiRouter::default().routes(routes!(inbox)).routes(routes!(session)).routes(routes!(respond))
+    OpenApiRouter::default()
+        .routes(routes!(inbox))
+        .routes(routes!(session))
+        .routes(routes!(respond))
 }
 
 /// The inbox: a stream of `connected`, `message` and `receipt` events that stays open
@@ -21,16 +24,27 @@ pub fn routes() -> OpenApiRouter<Doors> {
         ("session" = Option<String>, Query, description = "A token of POST /agent/session, instead of the key")),
     responses((status = 200, content_type = "text/event-stream", body = String), (status = 401, body = Failure),
         (status = 403, body = Failure)))]
-async fn inbox(State(doors): State<Doors>, query: Query, Resume(since): Resume, asked: Asked) -> Answer {
+async fn inbox(
+    State(doors): State<Doors>,
+    query: Query,
+    Resume(since): Resume,
+    asked: Asked,
+) -> Answer {
     let who = auth::reader(&doors, &query, asked).await?;
-    Ok(stream::reply(delivery::inbox(&who, &doors.hub, since).await?))
+    Ok(stream::reply(
+        delivery::inbox(&who, &doors.hub, since).await?,
+    ))
 }
 
 /// A single-use token to open the inbox with, for clients that cannot set headers
 #[utoipa::path(post, path = "/agent/session", tag = "envelope", security(("agent_key" = [])),
     responses((status = 200, body = Success<SessionToken>), (status = 401, body = Failure), (status = 403, body = Failure)))]
 async fn session(State(doors): State<Doors>, Who(who): Who) -> Answer {
-    reply::wrapped(&doors, StatusCode::OK, identity::open_session(&who, &doors.hub).await?)
+    reply::wrapped(
+        &doors,
+        StatusCode::OK,
+        identity::open_session(&who, &doors.hub).await?,
+    )
 }
 
 /// Answer a message that came by the inbox; its sender hears a `receipt`
@@ -45,5 +59,9 @@ async fn respond(
     Whole(body): Whole,
 ) -> Answer {
     let said = ReceiverReply::parse(&body)?;
-    reply::wrapped(&doors, StatusCode::OK, envelope::respond(&who, &doors.hub, &trace_id, said).await?)
+    reply::wrapped(
+        &doors,
+        StatusCode::OK,
+        envelope::respond(&who, &doors.hub, &trace_id, said).await?,
+    )
 }

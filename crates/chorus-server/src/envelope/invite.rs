@@ -19,10 +19,13 @@ pub fn routes() -> OpenApiRouter<Doors> {
         (Success<InviteCard> = "application/json"), (String = "text/html")))))]
 async fn invite(State(doors): State<Doors>, headers: HeaderMap, Segment(id): Segment) -> Answer {
     // A link that is shared shows everybody the same.
-    let card = identity::invite_card(&Principal::Anyone, &doors.hub, &id, &doors.public_url).await?;
+    let card =
+        identity::invite_card(&Principal::Anyone, &doors.hub, &id, &doors.public_url).await?;
     if negotiate::prefers(&headers, "application/json", "text/html") {
         let mut response = reply::wrapped(&doors, StatusCode::OK, card)?;
-        response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept"));
+        response
+            .headers_mut()
+            .insert(header::VARY, HeaderValue::from_static("Accept"));
         return Ok(response);
     }
     Ok(page(&card))
@@ -31,15 +34,21 @@ async fn invite(State(doors): State<Doors>, headers: HeaderMap, Segment(id): Seg
 /// Words with `data-t` are said in the reader's language by the page's script; without it they stand as they are.
 fn page(card: &InviteCard) -> Response {
     let (id, hub) = (pages::escape(&card.agent_id), pages::escape(&card.hub));
-    let told = card.connect_instructions.trim_start_matches("Tell your agent: ");
+    let told = card
+        .connect_instructions
+        .trim_start_matches("Tell your agent: ");
     let told = pages::escape(told);
     let (word, state) = match (card.exists, card.online) {
         (true, true) => ("invite.online", "is online now"),
-        (true, false) => ("invite.offline", "is registered here and offline at the moment"),
+        (true, false) => (
+            "invite.offline",
+            "is registered here and offline at the moment",
+        ),
         (false, _) => ("invite.unknown", "is not registered here yet"),
     };
     let culture = card.culture.as_deref().map(pages::escape);
-    let culture = culture.map(|tag| format!(" <span class=\"chip\" data-culture=\"{tag}\">{tag}</span>"));
+    let culture =
+        culture.map(|tag| format!(" <span class=\"chip\" data-culture=\"{tag}\">{tag}</span>"));
     let mut body = format!(
         "<main class=\"plain invite\">\n<h1><span data-t=\"invite.title\">Talk to</span> <bdi>{id}</bdi></h1>\n\
          <p><bdi><code>{id}</code></bdi> <span data-t=\"{word}\">{state}</span>{}</p>\n\
@@ -58,7 +67,9 @@ fn page(card: &InviteCard) -> Response {
          <a href=\"/skill\" data-t=\"signin.skill\">What an agent reads to take part</a></p>\n</main>\n"
     );
     let mut response = console::page(&format!("Talk to {}", card.agent_id), "invite.js", &body);
-    response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept"));
+    response
+        .headers_mut()
+        .insert(header::VARY, HeaderValue::from_static("Accept"));
     response
 }
 
@@ -82,9 +93,15 @@ fn snippets(card: &InviteCard) -> [(&'static str, &'static str, String); 4] {
         (
             "invite.claude",
             "Claude Code",
-            format!("claude mcp add --transport http chorus {hub}/mcp --header 'Authorization: Bearer YOUR_KEY'"),
+            format!(
+                "claude mcp add --transport http chorus {hub}/mcp --header 'Authorization: Bearer YOUR_KEY'"
+            ),
         ),
-        ("invite.mcp", "Other hosts with MCP", serde_json::to_string_pretty(&server).unwrap_or_default()),
+        (
+            "invite.mcp",
+            "Other hosts with MCP",
+            serde_json::to_string_pretty(&server).unwrap_or_default(),
+        ),
         (
             "invite.http",
             "HTTP",
@@ -115,8 +132,14 @@ mod tests {
         };
         let html = page(&card).into_body().collect().await.unwrap().to_bytes();
         let html = std::str::from_utf8(&html).unwrap();
-        assert!(!html.contains("<img src=x") && !html.contains("\"'"), "{html}");
-        let (said, escaped) = (html.matches("onerror=").count(), html.matches("&lt;img src=x onerror=").count());
+        assert!(
+            !html.contains("<img src=x") && !html.contains("\"'"),
+            "{html}"
+        );
+        let (said, escaped) = (
+            html.matches("onerror=").count(),
+            html.matches("&lt;img src=x onerror=").count(),
+        );
         assert!(said == escaped && said > 6, "{said} {escaped}");
     }
 }

@@ -12,13 +12,18 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<Doors> {
-    OpenApiRouter::default().routes(routes!(list, create, open)).routes(routes!(revoke))
+    OpenApiRouter::default()
+        .routes(routes!(list, create, open))
+        .routes(routes!(revoke))
 }
 
 /// A new invite.
 #[derive(ToSchema)]
 #[schema(example = json!({"label": "workshop", "max_uses": 20, "expires_at": "2030-01-01T00:00:00Z"}))]
-#[expect(dead_code, reason = "it describes the body in the contract; `parse` reads it")]
+#[expect(
+    dead_code,
+    reason = "it describes the body in the contract; `parse` reads it"
+)]
 struct InviteBody {
     label: String,
     max_uses: Option<u64>,
@@ -32,8 +37,10 @@ fn parse(body: &[u8]) -> Result<NewInvite> {
     let max_uses = fields.optional_count("max_uses", 1)?;
     let expires_at = fields.optional_string("expires_at")?;
     fields.end()?;
-    let instant =
-        |text: String| Micros::parse(&text).ok_or_else(|| Error::validation("expires_at must be an RFC 3339 instant"));
+    let instant = |text: String| {
+        Micros::parse(&text)
+            .ok_or_else(|| Error::validation("expires_at must be an RFC 3339 instant"))
+    };
     Ok(NewInvite {
         label: label.ok_or_else(|| Error::validation("label is required"))?,
         max_uses,
@@ -45,14 +52,22 @@ fn parse(body: &[u8]) -> Result<NewInvite> {
 #[utoipa::path(post, path = "/invites", tag = "identity", request_body = InviteBody, security(("operator_key" = [])),
     responses((status = 201, body = Success<Invite>), (status = 401, body = Failure), (status = 403, body = Failure)))]
 async fn create(State(doors): State<Doors>, Operator(who): Operator, Whole(body): Whole) -> Answer {
-    reply::wrapped(&doors, StatusCode::CREATED, invites::create(&who, &doors.hub, parse(&body)?).await?)
+    reply::wrapped(
+        &doors,
+        StatusCode::CREATED,
+        invites::create(&who, &doors.hub, parse(&body)?).await?,
+    )
 }
 
 /// All invites, without their codes
 #[utoipa::path(get, path = "/invites", tag = "identity", security(("operator_key" = [])),
     responses((status = 200, body = Success<Vec<Invite>>), (status = 401, body = Failure), (status = 403, body = Failure)))]
 async fn list(State(doors): State<Doors>, Who(who): Who) -> Answer {
-    reply::wrapped(&doors, StatusCode::OK, invites::list(&who, &doors.hub).await?)
+    reply::wrapped(
+        &doors,
+        StatusCode::OK,
+        invites::list(&who, &doors.hub).await?,
+    )
 }
 
 /// Whether a hub asks for codes.
@@ -66,7 +81,13 @@ struct Gate {
     responses((status = 200, body = Success<Gate>), (status = 401, body = Failure), (status = 403, body = Failure)))]
 async fn open(State(doors): State<Doors>, Who(who): Who) -> Answer {
     invites::open(&who, &doors.hub).await?;
-    reply::wrapped(&doors, StatusCode::OK, Gate { invite_gating: false })
+    reply::wrapped(
+        &doors,
+        StatusCode::OK,
+        Gate {
+            invite_gating: false,
+        },
+    )
 }
 
 /// Revoke an invite; who came in with it stays
@@ -75,7 +96,11 @@ async fn open(State(doors): State<Doors>, Who(who): Who) -> Answer {
     responses((status = 200, body = Success<Invite>), (status = 401, body = Failure), (status = 403, body = Failure),
         (status = 404, body = Failure)))]
 async fn revoke(State(doors): State<Doors>, Who(who): Who, Segment(id): Segment) -> Answer {
-    reply::wrapped(&doors, StatusCode::OK, invites::revoke(&who, &doors.hub, &id).await?)
+    reply::wrapped(
+        &doors,
+        StatusCode::OK,
+        invites::revoke(&who, &doors.hub, &id).await?,
+    )
 }
 
 #[cfg(test)]
@@ -85,8 +110,12 @@ mod tests {
     /// Lesson 9
     #[test]
     fn an_invite_needs_a_label_and_says_which_field_is_wrong() {
-        let full = parse(br#"{"label":"a","max_uses":2,"expires_at":"1970-01-01T00:00:01Z"}"#).unwrap();
-        assert_eq!((full.label.as_str(), full.max_uses, full.expires_at), ("a", Some(2), Some(Micros(1_000_000))));
+        let full =
+            parse(br#"{"label":"a","max_uses":2,"expires_at":"1970-01-01T00:00:01Z"}"#).unwrap();
+        assert_eq!(
+            (full.label.as_str(), full.max_uses, full.expires_at),
+            ("a", Some(2), Some(Micros(1_000_000)))
+        );
         let cases = [
             ("{}", "label"),
             (r#"{"label":""}"#, "label"),
@@ -95,7 +124,10 @@ mod tests {
             (r#"{"label":"a","uses":1}"#, "uses"),
         ];
         for (body, field) in cases {
-            assert!(parse(body.as_bytes()).unwrap_err().message.contains(field), "{body}");
+            assert!(
+                parse(body.as_bytes()).unwrap_err().message.contains(field),
+                "{body}"
+            );
         }
     }
 }

@@ -13,14 +13,19 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<Doors> {
-    OpenApiRouter::default().routes(routes!(register)).routes(routes!(register_for))
+    OpenApiRouter::default()
+        .routes(routes!(register))
+        .routes(routes!(register_for))
 }
 
 /// A registration, in the form with a card or in the market's; both may be mixed.
 #[derive(ToSchema)]
 #[schema(example = json!({"agent_id": "my-agent@chorus",
     "agent_card": {"card_version": "0.3", "user_culture": "en", "supported_languages": ["en"]}}))]
-#[expect(dead_code, reason = "it describes the body in the contract; wire/register.rs reads it")]
+#[expect(
+    dead_code,
+    reason = "it describes the body in the contract; wire/register.rs reads it"
+)]
 struct RegistrationBody {
     /// `name@host`; in the market's form also a UUID or another id.
     agent_id: String,
@@ -44,7 +49,11 @@ struct RegistrationBody {
 async fn register(State(doors): State<Doors>, asked: Asked, Whole(body): Whole) -> Answer {
     // Only a refusal needs to know how the body was meant when it could not be read.
     let form = || {
-        if register::looks_like_market(&body) { Form::Market } else { Form::Wrapped }
+        if register::looks_like_market(&body) {
+            Form::Market
+        } else {
+            Form::Wrapped
+        }
     };
     let answered = registered(&doors, asked, &body).await;
     answered.map_err(|error| Refused::new(error, form()))?
@@ -63,7 +72,11 @@ async fn registered(doors: &Doors, Asked(who): Asked, body: &Bytes) -> Result<An
 }
 
 fn status(new: bool) -> StatusCode {
-    if new { StatusCode::CREATED } else { StatusCode::OK }
+    if new {
+        StatusCode::CREATED
+    } else {
+        StatusCode::OK
+    }
 }
 
 /// The jobs document's reply.
@@ -80,7 +93,10 @@ fn market(registered: Registered) -> MarketRegistered {
 #[derive(ToSchema)]
 #[schema(example = json!({"agent_id": "alice@chorus.example", "endpoint": "https://alice.example/receive",
     "agent_card": {"card_version": "0.3", "user_culture": "zh-CN", "supported_languages": ["zh-CN", "en"]}}))]
-#[expect(dead_code, reason = "it describes the body in the contract; wire/register.rs reads it")]
+#[expect(
+    dead_code,
+    reason = "it describes the body in the contract; wire/register.rs reads it"
+)]
 struct OperatorRegistrationBody {
     agent_id: String,
     endpoint: String,
@@ -91,7 +107,11 @@ struct OperatorRegistrationBody {
 #[utoipa::path(post, path = "/agents", tag = "identity", request_body = OperatorRegistrationBody, security(("operator_key" = [])),
     responses((status = 201, body = Success<Registered>), (status = 200, body = Success<Registered>, description = "Updated"),
         (status = 401, body = Failure), (status = 403, body = Failure)))]
-async fn register_for(State(doors): State<Doors>, Operator(who): Operator, Whole(body): Whole) -> Answer {
+async fn register_for(
+    State(doors): State<Doors>,
+    Operator(who): Operator,
+    Whole(body): Whole,
+) -> Answer {
     let request = Registration::parse_operator(&body)?;
     let (new, registered) = identity::register_for(&who, &doors.hub, request).await?;
     reply::wrapped(&doors, status(new), registered)

@@ -8,11 +8,15 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 /// Language tag and text; the first is what `/skill` serves.
-pub const SKILLS: [(&str, &str); 2] =
-    [("en", include_str!("../../assets/skill.en.md")), ("zh-CN", include_str!("../../assets/skill.zh-CN.md"))];
+pub const SKILLS: [(&str, &str); 2] = [
+    ("en", include_str!("../../assets/skill.en.md")),
+    ("zh-CN", include_str!("../../assets/skill.zh-CN.md")),
+];
 
 pub fn routes() -> OpenApiRouter<Doors> {
-    OpenApiRouter::default().routes(routes!(skill)).routes(routes!(skill_in))
+    OpenApiRouter::default()
+        .routes(routes!(skill))
+        .routes(routes!(skill_in))
 }
 
 /// What an agent reads to take part, in English
@@ -27,19 +31,29 @@ async fn skill(State(doors): State<Doors>, headers: HeaderMap) -> Response {
 #[utoipa::path(get, path = "/skill/{lang}", tag = "envelope",
     params(("lang" = String, Path, description = "`en` or `zh-CN`")),
     responses((status = 200, content((String = "text/markdown"), (String = "text/html"))), (status = 404, body = Failure)))]
-async fn skill_in(State(doors): State<Doors>, headers: HeaderMap, Segment(asked): Segment) -> Answer {
-    let found = SKILLS.iter().find(|(lang, _)| lang.eq_ignore_ascii_case(&asked)).ok_or(Code::NotFound)?;
+async fn skill_in(
+    State(doors): State<Doors>,
+    headers: HeaderMap,
+    Segment(asked): Segment,
+) -> Answer {
+    let found = SKILLS
+        .iter()
+        .find(|(lang, _)| lang.eq_ignore_ascii_case(&asked))
+        .ok_or(Code::NotFound)?;
     Ok(answer(&doors, &headers, found.0, found.1))
 }
 
 /// The text in a language, with the hub's own names in it.
 pub fn text(doors: &Doors, lang: &str) -> Option<String> {
-    let (_, text) = SKILLS.iter().find(|(known, _)| known.eq_ignore_ascii_case(lang))?;
+    let (_, text) = SKILLS
+        .iter()
+        .find(|(known, _)| known.eq_ignore_ascii_case(lang))?;
     Some(filled(doors, text))
 }
 
 fn filled(doors: &Doors, text: &str) -> String {
-    text.replace("{{HUB_URL}}", &doors.public_url).replace("{{HOST}}", &doors.hub.options().host_name)
+    text.replace("{{HUB_URL}}", &doors.public_url)
+        .replace("{{HOST}}", &doors.hub.options().host_name)
 }
 
 fn answer(doors: &Doors, headers: &HeaderMap, lang: &str, text: &str) -> Response {
@@ -51,7 +65,10 @@ fn answer(doors: &Doors, headers: &HeaderMap, lang: &str, text: &str) -> Respons
     };
     let headers = response.headers_mut();
     headers.insert(header::VARY, HeaderValue::from_static("Accept"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=60"));
+    headers.insert(
+        header::CACHE_CONTROL,
+        HeaderValue::from_static("public, max-age=60"),
+    );
     response
 }
 
@@ -95,7 +112,11 @@ mod tests {
                 assert!(text.contains(taught), "{lang} does not say {taught}");
             }
             let headings = |text: &str| text.lines().filter(|line| line.starts_with("## ")).count();
-            assert_eq!(headings(text), headings(SKILLS[0].1), "{lang} has other parts than the first");
+            assert_eq!(
+                headings(text),
+                headings(SKILLS[0].1),
+                "{lang} has other parts than the first"
+            );
         }
     }
 
@@ -112,13 +133,18 @@ mod tests {
             let mut taught = BTreeSet::new();
             for place in text.split("{{HUB_URL}}/").skip(1) {
                 let end = place
-                    .find(|c: char| c.is_whitespace() || matches!(c, '`' | '?' | '"' | ',' | '，' | '。'))
+                    .find(|c: char| {
+                        c.is_whitespace() || matches!(c, '`' | '?' | '"' | ',' | '，' | '。')
+                    })
                     .unwrap();
                 taught.insert(format!("/{}", place[..end].trim_end_matches('.')));
             }
             assert!(taught.len() >= 9, "{lang}: {taught:?}");
             for path in taught {
-                assert!(api.paths.paths.keys().any(|route| fits(&path, route)), "{lang}: {path}");
+                assert!(
+                    api.paths.paths.keys().any(|route| fits(&path, route)),
+                    "{lang}: {path}"
+                );
             }
         }
     }

@@ -247,7 +247,14 @@ async fn discovery(State(doors): State<Doors>) -> Answer {
         public_url: doors.public_url.clone(),
         capabilities: Capabilities {
             delivery: ["sse", "webhook"],
-            inbox_events: ["connected", "message", "receipt", "channel", "job", "job_result"],
+            inbox_events: [
+                "connected",
+                "message",
+                "receipt",
+                "channel",
+                "job",
+                "job_result",
+            ],
             resume: ["Last-Event-ID", "since"],
             streaming_send: true,
             idempotency_key: true,
@@ -283,7 +290,10 @@ async fn discovery(State(doors): State<Doors>) -> Answer {
         },
     };
     let mut response = reply::bare(StatusCode::OK, &document)?;
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=60"));
+    response.headers_mut().insert(
+        header::CACHE_CONTROL,
+        HeaderValue::from_static("public, max-age=60"),
+    );
     Ok(response)
 }
 
@@ -295,7 +305,8 @@ mod tests {
     #[test]
     fn the_printed_endpoints_come_first_with_the_printed_paths() {
         let text = serde_json::to_string(&ENDPOINTS).unwrap();
-        let printed = r#"{"register":"/agents","discover":"/agents","send":"/messages","health":"/health","#;
+        let printed =
+            r#"{"register":"/agents","discover":"/agents","send":"/messages","health":"/health","#;
         assert!(text.starts_with(printed), "{text}");
     }
 
@@ -303,10 +314,15 @@ mod tests {
     #[test]
     fn every_route_is_announced_and_every_announced_path_is_mounted() {
         let (_, api) = crate::router::rooms().split_for_parts();
-        let mounted: std::collections::BTreeSet<&str> = api.paths.paths.keys().map(String::as_str).collect();
+        let mounted: std::collections::BTreeSet<&str> =
+            api.paths.paths.keys().map(String::as_str).collect();
         let announced = serde_json::to_value(&ENDPOINTS).unwrap();
-        let mut announced: std::collections::BTreeSet<&str> =
-            announced.as_object().unwrap().values().map(|path| path.as_str().unwrap()).collect();
+        let mut announced: std::collections::BTreeSet<&str> = announced
+            .as_object()
+            .unwrap()
+            .values()
+            .map(|path| path.as_str().unwrap())
+            .collect();
         announced.extend(["/", "/.well-known/chorus.json"]);
         assert_eq!(mounted, announced);
     }

@@ -12,13 +12,19 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<Doors> {
-    OpenApiRouter::default().routes(routes!(list, propose)).routes(routes!(accept)).routes(routes!(revoke))
+    OpenApiRouter::default()
+        .routes(routes!(list, propose))
+        .routes(routes!(accept))
+        .routes(routes!(revoke))
 }
 
 /// What is offered to another organisation.
 #[derive(ToSchema)]
 #[schema(example = json!({"grantee": "~peer", "grant": "ops", "reaches": "*", "expires_at": "2030-01-01T00:00:00Z"}))]
-#[expect(dead_code, reason = "it describes the body in the contract; wire/frame/org.rs reads it")]
+#[expect(
+    dead_code,
+    reason = "it describes the body in the contract; wire/frame/org.rs reads it"
+)]
 struct AccordBody {
     /// The organisation whose members may then address `accord:~grantor/grant:…`.
     grantee: String,
@@ -35,9 +41,17 @@ struct AccordBody {
     params(("org" = String, Path, description = "The one that grants, with or without ~")),
     responses((status = 201, body = Accord), (status = 401, body = FrameFailure), (status = 403, body = FrameFailure),
         (status = 404, body = FrameFailure), (status = 409, body = FrameFailure)))]
-async fn propose(State(doors): State<Doors>, Known(who): Known, Segment(org): Segment, Whole(body): Whole) -> Answer {
+async fn propose(
+    State(doors): State<Doors>,
+    Known(who): Known,
+    Segment(org): Segment,
+    Whole(body): Whole,
+) -> Answer {
     let new = NewAccord::parse(&body, doors.hub.clock().now())?;
-    reply::bare(StatusCode::CREATED, &accords::propose(&who, &doors.hub, &org, new).await?)
+    reply::bare(
+        StatusCode::CREATED,
+        &accords::propose(&who, &doors.hub, &org, new).await?,
+    )
 }
 
 /// What an organisation has granted and was granted; for its owners
@@ -46,7 +60,10 @@ async fn propose(State(doors): State<Doors>, Known(who): Known, Segment(org): Se
     responses((status = 200, body = Accords), (status = 401, body = FrameFailure), (status = 403, body = FrameFailure),
         (status = 404, body = FrameFailure)))]
 async fn list(State(doors): State<Doors>, Known(who): Known, Segment(org): Segment) -> Answer {
-    reply::bare(StatusCode::OK, &accords::list(&who, &doors.hub, &org).await?)
+    reply::bare(
+        StatusCode::OK,
+        &accords::list(&who, &doors.hub, &org).await?,
+    )
 }
 
 /// Accept what another organisation proposed; for owners of the one it was offered to
@@ -55,7 +72,10 @@ async fn list(State(doors): State<Doors>, Known(who): Known, Segment(org): Segme
     responses((status = 200, body = Accord), (status = 401, body = FrameFailure), (status = 403, body = FrameFailure),
         (status = 404, body = FrameFailure), (status = 409, body = FrameFailure, description = "Its time is over")))]
 async fn accept(State(doors): State<Doors>, Known(who): Known, Pair(org, id): Pair) -> Answer {
-    reply::bare(StatusCode::OK, &accords::accept(&who, &doors.hub, &org, &id).await?)
+    reply::bare(
+        StatusCode::OK,
+        &accords::accept(&who, &doors.hub, &org, &id).await?,
+    )
 }
 
 /// End an accord, from either side; it is dead with this answer
@@ -64,5 +84,8 @@ async fn accept(State(doors): State<Doors>, Known(who): Known, Pair(org, id): Pa
     responses((status = 200, body = Accord), (status = 401, body = FrameFailure), (status = 403, body = FrameFailure),
         (status = 404, body = FrameFailure)))]
 async fn revoke(State(doors): State<Doors>, Known(who): Known, Pair(org, id): Pair) -> Answer {
-    reply::bare(StatusCode::OK, &accords::revoke(&who, &doors.hub, &org, &id).await?)
+    reply::bare(
+        StatusCode::OK,
+        &accords::revoke(&who, &doors.hub, &org, &id).await?,
+    )
 }

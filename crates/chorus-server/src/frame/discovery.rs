@@ -51,6 +51,9 @@ async fn substrate(State(doors): State<Doors>) -> Answer {
         },
     };
     let mut response = reply::bare(StatusCode::OK, &document)?;
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=60"));
+    response.headers_mut().insert(
+        header::CACHE_CONTROL,
+        HeaderValue::from_static("public, max-age=60"),
+    );
     Ok(response)
 }

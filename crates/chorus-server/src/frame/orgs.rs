@@ -22,7 +22,10 @@ pub fn routes() -> OpenApiRouter<Doors> {
 /// A new organisation.
 #[derive(ToSchema)]
 #[schema(example = json!({"handle": "~acme"}))]
-#[expect(dead_code, reason = "it describes the body in the contract; wire/frame/org.rs reads it")]
+#[expect(
+    dead_code,
+    reason = "it describes the body in the contract; wire/frame/org.rs reads it"
+)]
 struct OrgBody {
     handle: String,
 }
@@ -30,7 +33,10 @@ struct OrgBody {
 /// The roles of a member; `owner` may change the organisation, all others mean what its members make of them.
 #[derive(ToSchema)]
 #[schema(example = json!({"roles": ["reviewer"]}))]
-#[expect(dead_code, reason = "it describes the body in the contract; wire/frame/org.rs reads it")]
+#[expect(
+    dead_code,
+    reason = "it describes the body in the contract; wire/frame/org.rs reads it"
+)]
 struct MemberBody {
     roles: Vec<String>,
 }
@@ -40,7 +46,10 @@ struct MemberBody {
     responses((status = 201, body = Org), (status = 401, body = FrameFailure), (status = 403, body = FrameFailure),
         (status = 409, body = FrameFailure, description = "The handle is taken")))]
 async fn create(State(doors): State<Doors>, Known(who): Known, Whole(body): Whole) -> Answer {
-    reply::bare(StatusCode::CREATED, &orgs::create(&who, &doors.hub, NewOrg::parse(&body)?).await?)
+    reply::bare(
+        StatusCode::CREATED,
+        &orgs::create(&who, &doors.hub, NewOrg::parse(&body)?).await?,
+    )
 }
 
 /// Who belongs to an organisation, for its members
@@ -49,7 +58,10 @@ async fn create(State(doors): State<Doors>, Known(who): Known, Whole(body): Whol
     responses((status = 200, body = Members), (status = 401, body = FrameFailure), (status = 403, body = FrameFailure),
         (status = 404, body = FrameFailure)))]
 async fn members(State(doors): State<Doors>, Known(who): Known, Segment(org): Segment) -> Answer {
-    reply::bare(StatusCode::OK, &orgs::members(&who, &doors.hub, &org).await?)
+    reply::bare(
+        StatusCode::OK,
+        &orgs::members(&who, &doors.hub, &org).await?,
+    )
 }
 
 /// Invite a handle, or change the roles of a member; for owners
@@ -57,8 +69,16 @@ async fn members(State(doors): State<Doors>, Known(who): Known, Segment(org): Se
     params(("org" = String, Path, description = "With or without ~"), ("handle" = String, Path, description = "Who is invited")),
     responses((status = 200, body = Member), (status = 401, body = FrameFailure), (status = 403, body = FrameFailure),
         (status = 404, body = FrameFailure), (status = 409, body = FrameFailure, description = "Nobody would be left as owner")))]
-async fn invite(State(doors): State<Doors>, Known(who): Known, Pair(org, member): Pair, Whole(body): Whole) -> Answer {
-    reply::bare(StatusCode::OK, &orgs::invite(&who, &doors.hub, &org, &member, NewMember::parse(&body)?).await?)
+async fn invite(
+    State(doors): State<Doors>,
+    Known(who): Known,
+    Pair(org, member): Pair,
+    Whole(body): Whole,
+) -> Answer {
+    reply::bare(
+        StatusCode::OK,
+        &orgs::invite(&who, &doors.hub, &org, &member, NewMember::parse(&body)?).await?,
+    )
 }
 
 /// Remove a member, leave, or decline an invitation
@@ -67,7 +87,10 @@ async fn invite(State(doors): State<Doors>, Known(who): Known, Pair(org, member)
     responses((status = 200, body = Ended), (status = 401, body = FrameFailure), (status = 403, body = FrameFailure),
         (status = 404, body = FrameFailure), (status = 409, body = FrameFailure, description = "The last owner stays")))]
 async fn remove(State(doors): State<Doors>, Known(who): Known, Pair(org, member): Pair) -> Answer {
-    reply::bare(StatusCode::OK, &orgs::remove(&who, &doors.hub, &org, &member).await?)
+    reply::bare(
+        StatusCode::OK,
+        &orgs::remove(&who, &doors.hub, &org, &member).await?,
+    )
 }
 
 /// Accept an invitation to my handle
@@ -76,5 +99,8 @@ async fn remove(State(doors): State<Doors>, Known(who): Known, Pair(org, member)
     responses((status = 200, body = Member), (status = 401, body = FrameFailure), (status = 403, body = FrameFailure),
         (status = 404, body = FrameFailure, description = "There is no such invitation"), (status = 409, body = FrameFailure)))]
 async fn accept(State(doors): State<Doors>, Known(who): Known, Pair(org, member): Pair) -> Answer {
-    reply::bare(StatusCode::OK, &orgs::accept(&who, &doors.hub, &org, &member).await?)
+    reply::bare(
+        StatusCode::OK,
+        &orgs::accept(&who, &doors.hub, &org, &member).await?,
+    )
 }

@@ -18,5 +18,8 @@ pub fn routes() -> OpenApiRouter<Doors> {
     params(("handle" = String, Path, description = "My own, or one that granted me")),
     responses((status = 200, body = Roster), (status = 401, body = FrameFailure), (status = 403, body = FrameFailure)))]
 async fn roster(State(doors): State<Doors>, Known(who): Known, Segment(handle): Segment) -> Answer {
-    reply::bare(StatusCode::OK, &frame::roster(&who, &doors.hub, &handle).await?)
+    reply::bare(
+        StatusCode::OK,
+        &frame::roster(&who, &doors.hub, &handle).await?,
+    )
 }

@@ -38,7 +38,11 @@ async fn subscribe(
         return Err(Code::Deprecated.into());
     }
     let who = match query.one("session_token")? {
-        Some("") => return Err(FrameError::invalid("session_token", "a token of POST /agent/session").into()),
+        Some("") => {
+            return Err(
+                FrameError::invalid("session_token", "a token of POST /agent/session").into(),
+            );
+        }
         Some(token) => {
             // A mistake elsewhere does not cost the token.
             opening.check()?;
@@ -58,6 +62,8 @@ fn opening(handle: String, query: &Query, headers: &HeaderMap) -> Result<Opening
         session: given("session")?,
         tool: given("tool")?,
         // Bytes that are no text are an id that nobody gave out.
-        since: headers.get("last-event-id").map(|id| String::from_utf8_lossy(id.as_bytes()).into_owned()),
+        since: headers
+            .get("last-event-id")
+            .map(|id| String::from_utf8_lossy(id.as_bytes()).into_owned()),
     })
 }

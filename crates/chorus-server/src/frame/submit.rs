@@ -22,7 +22,10 @@ pub fn routes() -> OpenApiRouter<Doors> {
     "payload": {"advisory_text": "Editing the parser, please stay out of src/parse.rs"}, "acted_by": "~alice",
     "drafted_with": "~cc-editor", "provenance_compute_location": "local-only", "provenance_method": ["session-context"],
     "provenance_context_check": "passed", "provenance_basis": "coordination"}}))]
-#[expect(dead_code, reason = "it describes the body in the contract; wire/frame reads it")]
+#[expect(
+    dead_code,
+    reason = "it describes the body in the contract; wire/frame reads it"
+)]
 struct FrameSubmission {
     /// Whom it is for; the recipient's handle without it. The forms are in the discovery document.
     scope: Option<String>,
@@ -59,8 +62,14 @@ fn ident(headers: &HeaderMap, name: &str) -> Result<Option<Ident>, FrameError> {
     let Some(value) = found.next() else {
         return Ok(None);
     };
-    let ident = value.to_str().ok().and_then(Ident::parse).filter(|_| found.next().is_none());
-    ident.map(Some).ok_or_else(|| FrameError::invalid(name, Ident::MUST))
+    let ident = value
+        .to_str()
+        .ok()
+        .and_then(Ident::parse)
+        .filter(|_| found.next().is_none());
+    ident
+        .map(Some)
+        .ok_or_else(|| FrameError::invalid(name, Ident::MUST))
 }
 
 /// Submit a frame to the live sessions of a scope
@@ -71,6 +80,14 @@ fn ident(headers: &HeaderMap, name: &str) -> Result<Option<Ident>, FrameError> {
         ("X-Chorus-Tool" = Option<String>, Header, description = "Its class of tool; the instrument up to its first '-' without")),
     responses((status = 200, body = Submitted, description = "To how many it went; a repeated frame_id gets the first answer"),
         (status = 401, body = FrameFailure), (status = 403, body = FrameFailure, description = "Not as this sender, or not to this scope")))]
-async fn submit(State(doors): State<Doors>, Known(who): Known, From(from): From, Whole(body): Whole) -> Answer {
-    reply::bare(StatusCode::OK, &frame::submit(&who, &doors.hub, &body, from).await?)
+async fn submit(
+    State(doors): State<Doors>,
+    Known(who): Known,
+    From(from): From,
+    Whole(body): Whole,
+) -> Answer {
+    reply::bare(
+        StatusCode::OK,
+        &frame::submit(&who, &doors.hub, &body, from).await?,
+    )
 }

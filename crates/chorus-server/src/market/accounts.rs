@@ -11,7 +11,9 @@ use http::StatusCode;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<Doors> {
-    OpenApiRouter::default().routes(routes!(account)).routes(routes!(credit))
+    OpenApiRouter::default()
+        .routes(routes!(account))
+        .routes(routes!(credit))
 }
 
 /// What an owner has, and what is held for its jobs
@@ -20,7 +22,10 @@ pub fn routes() -> OpenApiRouter<Doors> {
     responses((status = 200, body = Account), (status = 401, body = MarketFailure),
         (status = 403, body = MarketFailure, description = "Not a key of that owner"), (status = 404, body = MarketFailure)))]
 async fn account(State(doors): State<Doors>, Known(who): Known, Segment(owner): Segment) -> Answer {
-    reply::bare(StatusCode::OK, &market::account(&who, &doors.hub, Some(&owner)).await?)
+    reply::bare(
+        StatusCode::OK,
+        &market::account(&who, &doors.hub, Some(&owner)).await?,
+    )
 }
 
 /// Issue credits to an owner
@@ -35,5 +40,8 @@ async fn credit(
     Whole(body): Whole,
 ) -> Answer {
     let issue = Issue::parse(&body)?;
-    reply::bare(StatusCode::OK, &market::credit(&who, &doors.hub, &owner, issue).await?)
+    reply::bare(
+        StatusCode::OK,
+        &market::credit(&who, &doors.hub, &owner, issue).await?,
+    )
 }

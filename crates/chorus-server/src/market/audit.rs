@@ -25,8 +25,18 @@ pub fn routes() -> OpenApiRouter<Doors> {
 async fn audit(State(doors): State<Doors>, Known(who): Known, query: Query) -> Answer {
     let text = |name: &str| query.one(name).map(|value| value.map(str::to_owned));
     let before = query.one("before")?.map(|id| id.parse::<i64>());
-    let before = before.transpose().map_err(|_| Error::validation("before must be the id of a posting"))?;
+    let before = before
+        .transpose()
+        .map_err(|_| Error::validation("before must be the id of a posting"))?;
     let limit = query.limit(limits::AUDIT_PAGE)?;
-    let found = market::audit(&who, &doors.hub, text("owner_id")?, text("job_id")?, before, limit).await?;
+    let found = market::audit(
+        &who,
+        &doors.hub,
+        text("owner_id")?,
+        text("job_id")?,
+        before,
+        limit,
+    )
+    .await?;
     reply::bare(StatusCode::OK, &found)
 }

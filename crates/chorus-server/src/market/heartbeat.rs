@@ -15,7 +15,10 @@ pub fn routes() -> OpenApiRouter<Doors> {
 }
 
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "it describes the body in the contract; wire/market/heartbeat.rs reads it")]
+#[expect(
+    dead_code,
+    reason = "it describes the body in the contract; wire/market/heartbeat.rs reads it"
+)]
 struct HeartbeatBody {
     /// The key's own agent; it may be left out.
     agent_id: Option<String>,
@@ -27,5 +30,8 @@ struct HeartbeatBody {
         (status = 403, body = MarketFailure, description = "The key is another agent's")))]
 async fn beat(State(doors): State<Doors>, Known(who): Known, Whole(body): Whole) -> Answer {
     let named = heartbeat::read(&body)?;
-    reply::bare(StatusCode::OK, &market::heartbeat(&who, &doors.hub, named.as_deref()).await?)
+    reply::bare(
+        StatusCode::OK,
+        &market::heartbeat(&who, &doors.hub, named.as_deref()).await?,
+    )
 }

@@ -26,7 +26,10 @@ pub fn routes() -> OpenApiRouter<Doors> {
 #[schema(example = json!({"job_id": "f81d4fae-7dec-11d0-a765-00a0c91e6bf6", "skill_name": "analyze_text",
     "input_data": {"text": "Revenue for Q3 was $42,000..."}, "budget": 0.15, "currency": "chorus_credits_v1",
     "callback_url": "https://orchestrator.example/results", "timestamp_utc": "2026-02-11T14:15:09Z"}))]
-#[expect(dead_code, reason = "it describes the body in the contract; wire/market/job.rs reads it")]
+#[expect(
+    dead_code,
+    reason = "it describes the body in the contract; wire/market/job.rs reads it"
+)]
 struct JobRequestBody {
     /// The same id with the same body is the same job; without one the hub makes one.
     job_id: Option<String>,
@@ -47,7 +50,10 @@ struct JobRequestBody {
 #[derive(ToSchema)]
 #[schema(example = json!({"status": "SUCCESS", "output_data": {"entities": []}, "execution_cost": 0.10,
     "execution_time_ms": 1250, "error_message": null}))]
-#[expect(dead_code, reason = "it describes the body in the contract; wire/market/job.rs reads it")]
+#[expect(
+    dead_code,
+    reason = "it describes the body in the contract; wire/market/job.rs reads it"
+)]
 struct JobResultBody {
     job_id: Option<String>,
     agent_id: Option<String>,
@@ -69,7 +75,10 @@ struct JobResultBody {
         (status = 409, body = MarketFailure, description = "The agent is offline, or the job_id was used with another request")))]
 async fn request(State(doors): State<Doors>, Known(who): Known, Whole(body): Whole) -> Answer {
     let asked = JobRequest::parse(&body)?;
-    reply::bare(StatusCode::ACCEPTED, &jobs::request(&who, &doors.hub, asked, &doors.public_url).await?)
+    reply::bare(
+        StatusCode::ACCEPTED,
+        &jobs::request(&who, &doors.hub, asked, &doors.public_url).await?,
+    )
 }
 
 /// My jobs, given and taken, newest first
@@ -82,8 +91,15 @@ async fn request(State(doors): State<Doors>, Known(who): Known, Whole(body): Who
         (status = 404, body = MarketFailure)))]
 async fn list(State(doors): State<Doors>, Known(who): Known, query: Query) -> Answer {
     let limit = query.limit(limits::JOBS_PAGE)?;
-    let (role, status, before) = (query.one("role")?, query.one("status")?, query.one("before")?);
-    reply::bare(StatusCode::OK, &jobs::list(&who, &doors.hub, role, status, before, limit).await?)
+    let (role, status, before) = (
+        query.one("role")?,
+        query.one("status")?,
+        query.one("before")?,
+    );
+    reply::bare(
+        StatusCode::OK,
+        &jobs::list(&who, &doors.hub, role, status, before, limit).await?,
+    )
 }
 
 /// Where a job stands, for its parties
@@ -91,7 +107,10 @@ async fn list(State(doors): State<Doors>, Known(who): Known, query: Query) -> An
     security(("agent_key" = []), ("operator_key" = [])),
     responses((status = 200, body = Job), (status = 401, body = MarketFailure), (status = 404, body = MarketFailure)))]
 async fn standing(State(doors): State<Doors>, Known(who): Known, Segment(id): Segment) -> Answer {
-    reply::bare(StatusCode::OK, &jobs::standing(&who, &doors.hub, &id).await?)
+    reply::bare(
+        StatusCode::OK,
+        &jobs::standing(&who, &doors.hub, &id).await?,
+    )
 }
 
 /// Report a job's result; the first one stands
@@ -100,9 +119,17 @@ async fn standing(State(doors): State<Doors>, Known(who): Known, Segment(id): Se
     responses((status = 200, body = Job), (status = 400, body = MarketFailure, description = "Malformed, or a cost above the budget"),
         (status = 401, body = MarketFailure), (status = 403, body = MarketFailure), (status = 404, body = MarketFailure),
         (status = 409, body = MarketFailure, description = "The job has come to its end already")))]
-async fn result(State(doors): State<Doors>, Known(who): Known, Segment(id): Segment, Whole(body): Whole) -> Answer {
+async fn result(
+    State(doors): State<Doors>,
+    Known(who): Known,
+    Segment(id): Segment,
+    Whole(body): Whole,
+) -> Answer {
     let said = JobResult::parse(&body)?;
-    reply::bare(StatusCode::OK, &jobs::result(&who, &doors.hub, &id, said).await?)
+    reply::bare(
+        StatusCode::OK,
+        &jobs::result(&who, &doors.hub, &id, said).await?,
+    )
 }
 
 /// Take a job back before its result: the budget returns, nobody's score changes

@@ -18,5 +18,8 @@ pub fn routes() -> OpenApiRouter<Doors> {
     params(("agent" = String, Path, description = "Address, short name, UUID or handle")),
     responses((status = 200, body = Reputation), (status = 401, body = MarketFailure), (status = 404, body = MarketFailure)))]
 async fn reputation(State(doors): State<Doors>, Who(who): Who, Segment(agent): Segment) -> Answer {
-    reply::bare(StatusCode::OK, &market::reputation(&who, &doors.hub, &agent).await?)
+    reply::bare(
+        StatusCode::OK,
+        &market::reputation(&who, &doors.hub, &agent).await?,
+    )
 }

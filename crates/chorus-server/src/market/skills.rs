@@ -14,7 +14,9 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<Doors> {
-    OpenApiRouter::default().routes(routes!(list)).routes(routes!(put, withdraw))
+    OpenApiRouter::default()
+        .routes(routes!(list))
+        .routes(routes!(put, withdraw))
 }
 
 /// Every skill on offer: by how many agents, and from which price on
@@ -25,7 +27,10 @@ pub fn routes() -> OpenApiRouter<Doors> {
 async fn list(State(doors): State<Doors>, Who(who): Who, query: Query) -> Answer {
     let (limit, after) = (query.limit(limits::DIRECTORY_PAGE)?, query.one("after")?);
     let after = after.map(|name| name.replace('\0', ""));
-    reply::bare(StatusCode::OK, &market::list(&who, &doors.hub, after, limit).await?)
+    reply::bare(
+        StatusCode::OK,
+        &market::list(&who, &doors.hub, after, limit).await?,
+    )
 }
 
 /// Offer a skill, or change it; unlike a new registration it leaves the key and the other skills alone
@@ -33,9 +38,21 @@ async fn list(State(doors): State<Doors>, Who(who): Who, query: Query) -> Answer
     security(("agent_key" = [])),
     responses((status = 201, body = Skill, description = "On offer"), (status = 200, body = Skill, description = "Changed"),
         (status = 401, body = MarketFailure), (status = 403, body = MarketFailure)))]
-async fn put(State(doors): State<Doors>, Known(who): Known, Segment(name): Segment, Whole(body): Whole) -> Answer {
+async fn put(
+    State(doors): State<Doors>,
+    Known(who): Known,
+    Segment(name): Segment,
+    Whole(body): Whole,
+) -> Answer {
     let (new, skill) = market::put(&who, &doors.hub, Skill::parse(&name, &body)?).await?;
-    reply::bare(if new { StatusCode::CREATED } else { StatusCode::OK }, &skill)
+    reply::bare(
+        if new {
+            StatusCode::CREATED
+        } else {
+            StatusCode::OK
+        },
+        &skill,
+    )
 }
 
 #[derive(Serialize, ToSchema)]
@@ -51,5 +68,11 @@ struct Withdrawn {
 async fn withdraw(State(doors): State<Doors>, Known(who): Known, Segment(name): Segment) -> Answer {
     // A name that no database can hold is the name of nothing.
     let withdrawn = !name.contains('\0') && market::withdraw(&who, &doors.hub, &name).await?;
-    reply::bare(StatusCode::OK, &Withdrawn { skill_name: name, withdrawn })
+    reply::bare(
+        StatusCode::OK,
+        &Withdrawn {
+            skill_name: name,
+            withdrawn,
+        },
+    )
 }

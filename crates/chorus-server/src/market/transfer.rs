@@ -22,5 +22,8 @@ pub fn routes() -> OpenApiRouter<Doors> {
         (status = 409, body = MarketFailure, description = "The transfer_id was used with another body")))]
 async fn transfer(State(doors): State<Doors>, Known(who): Known, Whole(body): Whole) -> Answer {
     let asked = Transfer::parse(&body)?;
-    Ok(reply::json(StatusCode::OK, market::transfer(&who, &doors.hub, asked).await?))
+    Ok(reply::json(
+        StatusCode::OK,
+        market::transfer(&who, &doors.hub, asked).await?,
+    ))
 }

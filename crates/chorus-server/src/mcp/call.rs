@@ -25,8 +25,17 @@ pub struct From {
 
 impl From {
     pub fn of(headers: &HeaderMap) -> Self {
-        let said = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
-        Self { instrument: said("x-chorus-instrument"), session: said("x-chorus-session"), tool: said("x-chorus-tool") }
+        let said = |name: &str| {
+            headers
+                .get(name)
+                .and_then(|value| value.to_str().ok())
+                .map(str::to_owned)
+        };
+        Self {
+            instrument: said("x-chorus-instrument"),
+            session: said("x-chorus-session"),
+            tool: said("x-chorus-tool"),
+        }
     }
 }
 

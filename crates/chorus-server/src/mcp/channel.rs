@@ -18,9 +18,21 @@ use utoipa::ToSchema;
 pub fn verbs() -> Vec<Verb<Call>> {
     vec![
         Verb::new("channel_list", "List channels", Nature::Reads, LIST, list),
-        Verb::new("channel_post", "Say something in a channel", Nature::Speaks, POST, post)
-            .also(&[("text", "content")]),
-        Verb::new("channel_history", "Read a channel", Nature::Reads, HISTORY, history),
+        Verb::new(
+            "channel_post",
+            "Say something in a channel",
+            Nature::Speaks,
+            POST,
+            post,
+        )
+        .also(&[("text", "content")]),
+        Verb::new(
+            "channel_history",
+            "Read a channel",
+            Nature::Reads,
+            HISTORY,
+            history,
+        ),
     ]
 }
 
@@ -58,8 +70,17 @@ async fn list(call: Call, args: ListArgs) -> Result<Said<Channels>, Refusal> {
     let mut channels = found.map_err(|error| Refusal::from(error).about("after"))?;
     let full = channels.len() == limit;
     let cut = page::first(&mut channels);
-    let next_after = channels.last().filter(|_| full || cut).map(|channel| channel.id.clone());
-    Ok(Said::new(format!("{} channels", channels.len()), Channels { channels, next_after }))
+    let next_after = channels
+        .last()
+        .filter(|_| full || cut)
+        .map(|channel| channel.id.clone());
+    Ok(Said::new(
+        format!("{} channels", channels.len()),
+        Channels {
+            channels,
+            next_after,
+        },
+    ))
 }
 
 /// `channel_post`
@@ -74,7 +95,10 @@ struct PostArgs {
 }
 
 async fn post(call: Call, args: PostArgs) -> Result<Said<Row>, Refusal> {
-    let message = NewMessage { content: args.content, parts: None };
+    let message = NewMessage {
+        content: args.content,
+        parts: None,
+    };
     let row = post::post(&call.who, &call.doors.hub, &args.channel_id, message, None).await;
     let fields = [(Code::NotFound, "channel_id"), (Code::TooLarge, "content")];
     let row = row.map_err(|error| Refusal::told(error, &fields))?;
@@ -113,9 +137,19 @@ impl Read {
             cursor: Option<u64>,
         }
         let full = lines.len() >= limit;
-        let cut = if since.is_some() { page::first(&mut lines) } else { page::last(&mut lines) };
-        let last = lines.last().and_then(|line| serde_json::from_str::<Place>(line.get()).ok()?.cursor);
-        Self { lines, next_since: last.or(since), more: full || cut }
+        let cut = if since.is_some() {
+            page::first(&mut lines)
+        } else {
+            page::last(&mut lines)
+        };
+        let last = lines
+            .last()
+            .and_then(|line| serde_json::from_str::<Place>(line.get()).ok()?.cursor);
+        Self {
+            lines,
+            next_since: last.or(since),
+            more: full || cut,
+        }
     }
 }
 
@@ -125,8 +159,18 @@ pub fn lines(since: Option<u64>) -> Lines {
 }
 
 async fn history(call: Call, args: HistoryArgs) -> Result<Said<Read>, Refusal> {
-    let (limit, since) = (args.limit.unwrap_or(limits::TOOL_PAGE), args.since.as_ref().map(Place::id).transpose()?);
-    let found = history::history(&call.who, &call.doors.hub, &args.channel_id, lines(since), limit).await;
+    let (limit, since) = (
+        args.limit.unwrap_or(limits::TOOL_PAGE),
+        args.since.as_ref().map(Place::id).transpose()?,
+    );
+    let found = history::history(
+        &call.who,
+        &call.doors.hub,
+        &args.channel_id,
+        lines(since),
+        limit,
+    )
+    .await;
     let found = found.map_err(|error| Refusal::told(error, &[(Code::NotFound, "channel_id")]))?;
     let read = Read::new(found, since, limit);
     Ok(Said::new(format!("{} lines", read.lines.len()), read))

@@ -38,19 +38,27 @@ async fn tools(State(doors): State<Doors>, request: Request) -> Answer {
     let Asked(asked) = Asked::from_request_parts(&mut parts, &doors).await?;
     let who = match asked {
         Ok(Principal::Anyone) => return Ok(unknown(&doors, "/mcp", Code::Unauthorized.into())),
-        Err(error) if error.code == Code::Unauthorized => return Ok(unknown(&doors, "/mcp", error)),
+        Err(error) if error.code == Code::Unauthorized => {
+            return Ok(unknown(&doors, "/mcp", error));
+        }
         asked => asked?,
     };
     who.agent()?;
     let from = From::of(&parts.headers);
-    let handler = Tools(Call { doors: doors.clone(), who, from });
+    let handler = Tools(Call {
+        doors: doors.clone(),
+        who,
+        from,
+    });
     serve(&doors, handler, parts, body, limits::BODY_BYTES).await
 }
 
 /// 401 with the way to the metadata.
 pub fn unknown(doors: &Doors, path: &str, error: Error) -> Response {
     let mut response = Refused::from(error).into_response();
-    response.headers_mut().insert(header::WWW_AUTHENTICATE, metadata::challenge(doors, path));
+    response
+        .headers_mut()
+        .insert(header::WWW_AUTHENTICATE, metadata::challenge(doors, path));
     response
 }
 
@@ -64,7 +72,11 @@ pub async fn serve<H: ServerHandler + Clone>(
 ) -> Answer {
     let body = read(&parts.headers, body, most).await?;
     if let Err(fault) = serde_json::from_slice::<serde::de::IgnoredAny>(&body) {
-        return said(StatusCode::BAD_REQUEST, ErrorCode::PARSE_ERROR, &format!("the body is not JSON: {fault}"));
+        return said(
+            StatusCode::BAD_REQUEST,
+            ErrorCode::PARSE_ERROR,
+            &format!("the body is not JSON: {fault}"),
+        );
     }
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
@@ -75,21 +87,30 @@ pub async fn serve<H: ServerHandler + Clone>(
         .enforce_origin_validation();
     // What is known of the caller is in the handler; the key itself goes no further than here.
     parts.headers.remove(header::AUTHORIZATION);
-    let service =
-        StreamableHttpService::new(move || Ok(handler.clone()), Arc::<NeverSessionManager>::default(), config);
-    let answer = service.handle(Request::from_parts(parts, Full::new(body))).await;
+    let service = StreamableHttpService::new(
+        move || Ok(handler.clone()),
+        Arc::<NeverSessionManager>::default(),
+        config,
+    );
+    let answer = service
+        .handle(Request::from_parts(parts, Full::new(body)))
+        .await;
     worded(answer.map(Body::new)).await
 }
 
 async fn read(headers: &HeaderMap, body: Body, most: usize) -> Result<Bytes, Refused> {
-    let declared = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+    let declared = headers
+        .get(header::CONTENT_LENGTH)
+        .and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
     if declared.is_some_and(|length| length > most) {
         body::drain(body);
         return Err(Code::TooLarge.into());
     }
     match tokio::time::timeout(limits::REQUEST_DEADLINE, Limited::new(body, most).collect()).await {
         Ok(Ok(whole)) => Ok(whole.to_bytes()),
-        Ok(Err(fault)) if fault.is::<http_body_util::LengthLimitError>() => Err(Code::TooLarge.into()),
+        Ok(Err(fault)) if fault.is::<http_body_util::LengthLimitError>() => {
+            Err(Code::TooLarge.into())
+        }
         Ok(Err(_)) => Err(Error::validation("the body broke off").into()),
         Err(_) => Err(Code::RequestTimeout.into()),
     }
@@ -97,8 +118,10 @@ async fn read(headers: &HeaderMap, body: Body, most: usize) -> Result<Bytes, Ref
 
 /// What the library says in plain text is said as JSON-RPC, since that is what clients read here (failure 26).
 async fn worded(answer: Response) -> Answer {
-    let is_json =
-        answer.headers().get(header::CONTENT_TYPE).is_some_and(|of| of.as_bytes().starts_with(b"application/json"));
+    let is_json = answer
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .is_some_and(|of| of.as_bytes().starts_with(b"application/json"));
     if is_json || !(answer.status().is_client_error() || answer.status().is_server_error()) {
         return Ok(answer);
     }
@@ -107,8 +130,12 @@ async fn worded(answer: Response) -> Answer {
         StatusCode::UNSUPPORTED_MEDIA_TYPE => StatusCode::BAD_REQUEST,
         status => status,
     };
-    let text = Limited::new(answer.into_body(), limits::DETAIL_CHARS).collect().await;
-    let text = text.map(|text| String::from_utf8_lossy(&text.to_bytes()).into_owned()).unwrap_or_default();
+    let text = Limited::new(answer.into_body(), limits::DETAIL_CHARS)
+        .collect()
+        .await;
+    let text = text
+        .map(|text| String::from_utf8_lossy(&text.to_bytes()).into_owned())
+        .unwrap_or_default();
     said(status, ErrorCode::INVALID_REQUEST, &text)
 }
 

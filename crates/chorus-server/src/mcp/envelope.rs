@@ -18,10 +18,29 @@ use utoipa::ToSchema;
 
 pub fn verbs() -> Vec<Verb<Call>> {
     vec![
-        Verb::new("chorus_send", "Send a message", Nature::Speaks, SEND, send).also(&[("original_text", "text")]),
-        Verb::new("chorus_inbox", "Look into the inbox", Nature::Settles, INBOX, inbox),
-        Verb::new("chorus_history", "Read past messages", Nature::Reads, HISTORY, history),
-        Verb::new("chorus_discover", "Find agents", Nature::Reads, DISCOVER, discover),
+        Verb::new("chorus_send", "Send a message", Nature::Speaks, SEND, send)
+            .also(&[("original_text", "text")]),
+        Verb::new(
+            "chorus_inbox",
+            "Look into the inbox",
+            Nature::Settles,
+            INBOX,
+            inbox,
+        ),
+        Verb::new(
+            "chorus_history",
+            "Read past messages",
+            Nature::Reads,
+            HISTORY,
+            history,
+        ),
+        Verb::new(
+            "chorus_discover",
+            "Find agents",
+            Nature::Reads,
+            DISCOVER,
+            discover,
+        ),
     ]
 }
 
@@ -74,8 +93,9 @@ async fn send(call: Call, args: SendArgs) -> Result<Said<Sent>, Refusal> {
     let culture = || me.card().and_then(|card| card.culture().map(str::to_owned));
     let culture = args.sender_culture.or_else(culture);
     // One that is made up would be believed.
-    let culture =
-        culture.ok_or_else(|| Refusal::argument("sender_culture", "your agent card names none, so say it"))?;
+    let culture = culture.ok_or_else(|| {
+        Refusal::argument("sender_culture", "your agent card names none, so say it")
+    })?;
     let mut envelope = serde_json::json!({
         "chorus_version": CHORUS_VERSION,
         "sender_id": &*me.agent_id,
@@ -93,23 +113,36 @@ async fn send(call: Call, args: SendArgs) -> Result<Said<Sent>, Refusal> {
         }
     }
     let body = serde_json::json!({"receiver_id": args.receiver_id, "envelope": envelope});
-    let once = args
-        .idempotency_key
-        .map(|key| Idempotency { key, fingerprint: Sha256::digest(json::canonical(&body).as_bytes()).into() });
-    let request = SendRequest::parse(body.to_string().as_bytes()).map_err(|e| Refusal::from(argument(e)))?;
-    let fields = [(Code::AgentNotFound, "receiver_id"), (Code::IdempotencyConflict, "idempotency_key")];
+    let once = args.idempotency_key.map(|key| Idempotency {
+        key,
+        fingerprint: Sha256::digest(json::canonical(&body).as_bytes()).into(),
+    });
+    let request =
+        SendRequest::parse(body.to_string().as_bytes()).map_err(|e| Refusal::from(argument(e)))?;
+    let fields = [
+        (Code::AgentNotFound, "receiver_id"),
+        (Code::IdempotencyConflict, "idempotency_key"),
+    ];
     let outcome = envelope::send(&call.who, &call.doors.hub, request, once).await;
     let outcome = outcome.map_err(|error| Refusal::told(error, &fields))?;
     let sent = Sent::new(&outcome.delivery, outcome.trace_id);
-    Ok(Said::new(format!("{} to {}", sent.delivery, args.receiver_id), sent))
+    Ok(Said::new(
+        format!("{} to {}", sent.delivery, args.receiver_id),
+        sent,
+    ))
 }
 
 /// The envelope's field is called otherwise here, or is no argument at all.
 fn argument(mut error: chorus_wire::Error) -> chorus_wire::Error {
     if error.message.contains("sender_id") {
-        error.message = "you have no address of the form name@host, and only agents with one write messages".into();
+        error.message =
+            "you have no address of the form name@host, and only agents with one write messages"
+                .into();
     }
-    error.message = error.message.replace("envelope.", "").replace("original_text", "text");
+    error.message = error
+        .message
+        .replace("envelope.", "")
+        .replace("original_text", "text");
     error
 }
 
@@ -152,24 +185,55 @@ async fn inbox(call: Call, args: InboxArgs) -> Result<Said<Inbox>, Refusal> {
     let since = args.since.as_ref().map(Place::id).transpose()?;
     let acknowledged = args.acknowledge.unwrap_or_default();
     for (place, trace_id) in acknowledged.iter().enumerate() {
-        let answered = envelope::respond(&call.who, &call.doors.hub, trace_id, ReceiverReply::ok()).await;
+        let answered =
+            envelope::respond(&call.who, &call.doors.hub, trace_id, ReceiverReply::ok()).await;
         answered.map_err(|error| {
             let refusal = Refusal::from(error).about(&format!("acknowledge[{place}]"));
-            if place == 0 { refusal } else { refusal.but("those before it are acknowledged") }
+            if place == 0 {
+                refusal
+            } else {
+                refusal.but("those before it are acknowledged")
+            }
         })?;
     }
-    let peeked = delivery::peek(&call.who, &call.doors.hub, since, args.limit.unwrap_or(limits::TOOL_PAGE)).await?;
-    let mut events: Vec<InboxEvent> =
-        peeked.events.into_iter().map(|e| InboxEvent { id: e.id, event: e.event, data: e.data }).collect();
+    let peeked = delivery::peek(
+        &call.who,
+        &call.doors.hub,
+        since,
+        args.limit.unwrap_or(limits::TOOL_PAGE),
+    )
+    .await?;
+    let mut events: Vec<InboxEvent> = peeked
+        .events
+        .into_iter()
+        .map(|e| InboxEvent {
+            id: e.id,
+            event: e.event,
+            data: e.data,
+        })
+        .collect();
     let cut = page::first(&mut events);
-    let next_since = events.last().filter(|_| cut).map_or(peeked.next, |event| event.id);
+    let next_since = events
+        .last()
+        .filter(|_| cut)
+        .map_or(peeked.next, |event| event.id);
     let text = match (events.len(), since) {
-        (0, None) => format!("no message waits for you; ask with since {next_since} for whatever else comes"),
+        (0, None) => {
+            format!("no message waits for you; ask with since {next_since} for whatever else comes")
+        }
         (0, Some(_)) => "nothing new".to_owned(),
         (count, None) => format!("{count} not acknowledged"),
         (count, Some(since)) => format!("{count} after {since}"),
     };
-    Ok(Said::new(text, Inbox { events, next_since, more: cut || peeked.more, acknowledged }))
+    Ok(Said::new(
+        text,
+        Inbox {
+            events,
+            next_since,
+            more: cut || peeked.more,
+            acknowledged,
+        },
+    ))
 }
 
 /// `chorus_history`
@@ -202,8 +266,19 @@ async fn history(call: Call, args: HistoryArgs) -> Result<Said<History>, Refusal
     let limit = args.limit.unwrap_or(limits::TOOL_PAGE);
     let since = args.since.as_ref().map(Place::since).transpose()?;
     // A conversation is sought among more than are shown.
-    let looked = if args.conversation_id.is_some() { limits::HISTORY_PAGE } else { limit };
-    let found = envelope::sought(&call.who, &call.doors.hub, args.peer.as_deref(), since, looked).await;
+    let looked = if args.conversation_id.is_some() {
+        limits::HISTORY_PAGE
+    } else {
+        limit
+    };
+    let found = envelope::sought(
+        &call.who,
+        &call.doors.hub,
+        args.peer.as_deref(),
+        since,
+        looked,
+    )
+    .await;
     let found = found.map_err(|error| Refusal::from(error).about("peer"))?;
     let (mut messages, mut next_since) = (found.rows, None);
     // What was looked at, also where none of it was asked for.
@@ -229,8 +304,19 @@ async fn history(call: Call, args: HistoryArgs) -> Result<Said<History>, Refusal
         Since::Instant(_) => None,
     });
     let (next_since, more) = (next_since.or(looked_to).or(asked), cut || found.more);
-    let text = format!("{} messages{}", messages.len(), if more { ", and there are more" } else { "" });
-    Ok(Said::new(text, History { messages, next_since, more }))
+    let text = format!(
+        "{} messages{}",
+        messages.len(),
+        if more { ", and there are more" } else { "" }
+    );
+    Ok(Said::new(
+        text,
+        History {
+            messages,
+            next_since,
+            more,
+        },
+    ))
 }
 
 fn conversation_of(row: &HistoryRow) -> Option<String> {
@@ -238,7 +324,9 @@ fn conversation_of(row: &HistoryRow) -> Option<String> {
     struct Part {
         conversation_id: Option<String>,
     }
-    serde_json::from_str::<Part>(row.envelope.get()).ok()?.conversation_id
+    serde_json::from_str::<Part>(row.envelope.get())
+        .ok()?
+        .conversation_id
 }
 
 /// `chorus_discover`
@@ -267,25 +355,41 @@ struct Directory {
 
 async fn discover(call: Call, args: DiscoverArgs) -> Result<Said<Directory>, Refusal> {
     let limit = args.limit.unwrap_or(limits::TOOL_PAGE);
-    let page = identity::Page { limit, after: args.after };
+    let page = identity::Page {
+        limit,
+        after: args.after,
+    };
     let found = identity::directory(&call.who, &call.doors.hub, page).await;
     let mut agents = found.map_err(|error| Refusal::from(error).about("after"))?;
-    let mut next_after = agents.last().filter(|_| agents.len() == limit).map(|row| row.agent_id.clone());
+    let mut next_after = agents
+        .last()
+        .filter(|_| agents.len() == limit)
+        .map(|row| row.agent_id.clone());
     agents.retain(|row| {
-        let speaks = |wanted: &String| row.culture.iter().chain(&row.languages).any(|tag| is_within(tag, wanted));
-        args.culture.as_ref().is_none_or(speaks) && args.online.is_none_or(|online| row.online == online)
+        let speaks = |wanted: &String| {
+            row.culture
+                .iter()
+                .chain(&row.languages)
+                .any(|tag| is_within(tag, wanted))
+        };
+        args.culture.as_ref().is_none_or(speaks)
+            && args.online.is_none_or(|online| row.online == online)
     });
     if page::first(&mut agents) {
         next_after = agents.last().map(|row| row.agent_id.clone());
     }
-    Ok(Said::new(format!("{} agents", agents.len()), Directory { agents, next_after }))
+    Ok(Said::new(
+        format!("{} agents", agents.len()),
+        Directory { agents, next_after },
+    ))
 }
 
 /// `en` is also `en-GB`.
 fn is_within(tag: &str, wanted: &str) -> bool {
     let head = tag.get(..wanted.len());
     let rest = tag.as_bytes().get(wanted.len());
-    head.is_some_and(|head| head.eq_ignore_ascii_case(wanted)) && rest.is_none_or(|next| *next == b'-')
+    head.is_some_and(|head| head.eq_ignore_ascii_case(wanted))
+        && rest.is_none_or(|next| *next == b'-')
 }
 
 #[cfg(test)]
@@ -294,9 +398,12 @@ mod tests {
 
     #[test]
     fn a_language_is_found_under_all_its_regions() {
-        for (tag, wanted, within) in
-            [("en-GB", "en", true), ("EN", "en", true), ("eng", "en", false), ("zh", "zh-CN", false)]
-        {
+        for (tag, wanted, within) in [
+            ("en-GB", "en", true),
+            ("EN", "en", true),
+            ("eng", "en", false),
+            ("zh", "zh-CN", false),
+        ] {
             assert_eq!(is_within(tag, wanted), within, "{tag} {wanted}");
         }
     }

@@ -4,9 +4,10 @@ use super::call::Call;
 use super::tool::{self, Verb};
 use super::{channel, envelope, frame, market, prompts, resources};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, GetPromptRequestParams, GetPromptResponse, Implementation,
-    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, Tool,
+    CallToolRequestParams, CallToolResponse, GetPromptRequestParams, GetPromptResponse,
+    Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
+    ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use rmcp::{ErrorData, ServerHandler};
@@ -19,7 +20,15 @@ const INSTRUCTIONS: &str = "Chorus connects you with other people's agents, with
     resource chorus://skill/en is the full guide.";
 
 static VERBS: LazyLock<Vec<Verb<Call>>> = LazyLock::new(|| {
-    [envelope::verbs(), frame::verbs(), channel::verbs(), market::verbs()].into_iter().flatten().collect()
+    [
+        envelope::verbs(),
+        frame::verbs(),
+        channel::verbs(),
+        market::verbs(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 });
 
 /// Every tool of `/mcp`.
@@ -33,13 +42,23 @@ pub struct Tools(pub Call);
 
 impl ServerHandler for Tools {
     fn get_info(&self) -> ServerConfig {
-        let able = ServerCapabilities::builder().enable_tools().enable_resources().enable_prompts().build();
-        let me = Implementation::new("chorus", env!("CARGO_PKG_VERSION")).with_title(self.0.doors.server_name.clone());
-        ServerConfig::new(able).with_server_info(me).with_instructions(INSTRUCTIONS)
+        let able = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_resources()
+            .enable_prompts()
+            .build();
+        let me = Implementation::new("chorus", env!("CARGO_PKG_VERSION"))
+            .with_title(self.0.doors.server_name.clone());
+        ServerConfig::new(able)
+            .with_server_info(me)
+            .with_instructions(INSTRUCTIONS)
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        verbs().iter().find(|verb| verb.tool.name == name).map(|verb| verb.tool.clone())
+        verbs()
+            .iter()
+            .find(|verb| verb.tool.name == name)
+            .map(|verb| verb.tool.clone())
     }
 
     async fn list_tools(
@@ -71,7 +90,9 @@ impl ServerHandler for Tools {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
+        Ok(ListResourceTemplatesResult::with_all_items(
+            resources::templates(),
+        ))
     }
 
     async fn read_resource(

@@ -17,12 +17,36 @@ use utoipa::ToSchema;
 
 pub fn verbs() -> Vec<Verb<Call>> {
     vec![
-        Verb::new("market_discover", "Find a skill for hire", Nature::Reads, DISCOVER, discover)
-            .also(&[("skill", "skill_name")]),
-        Verb::new("market_hire", "Hire an agent for a skill", Nature::Speaks, HIRE, hire),
+        Verb::new(
+            "market_discover",
+            "Find a skill for hire",
+            Nature::Reads,
+            DISCOVER,
+            discover,
+        )
+        .also(&[("skill", "skill_name")]),
+        Verb::new(
+            "market_hire",
+            "Hire an agent for a skill",
+            Nature::Speaks,
+            HIRE,
+            hire,
+        ),
         Verb::new("market_job", "Follow jobs", Nature::Reads, JOB, job),
-        Verb::new("market_result", "Report a job's result", Nature::Settles, RESULT, result),
-        Verb::new("market_balance", "See credits", Nature::Reads, BALANCE, balance),
+        Verb::new(
+            "market_result",
+            "Report a job's result",
+            Nature::Settles,
+            RESULT,
+            result,
+        ),
+        Verb::new(
+            "market_balance",
+            "See credits",
+            Nature::Reads,
+            BALANCE,
+            balance,
+        ),
     ]
 }
 
@@ -70,12 +94,19 @@ async fn discover(call: Call, args: DiscoverArgs) -> Result<Said<Found>, Refusal
     let search = Search {
         skill: args.skill_name.filter(|name| !name.contains('\0')),
         min_reputation: args.min_reputation.unwrap_or(0.0),
-        max_cost: args.max_cost.as_ref().map(|cost| credits("max_cost", cost)).transpose()?,
+        max_cost: args
+            .max_cost
+            .as_ref()
+            .map(|cost| credits("max_cost", cost))
+            .transpose()?,
         limit: args.limit.unwrap_or(limits::TOOL_PAGE),
     };
     let mut found = market::discover(&call.who, &call.doors.hub, search).await?;
     page::first(&mut found.agents);
-    Ok(Said::new(format!("{} of {} agents", found.agents.len(), found.total), found))
+    Ok(Said::new(
+        format!("{} of {} agents", found.agents.len(), found.total),
+        found,
+    ))
 }
 
 /// `market_hire`
@@ -113,14 +144,25 @@ async fn hire(call: Call, args: HireArgs) -> Result<Said<Job>, Refusal> {
         let fields = [
             (Code::AgentNotFound, "agent_id"),
             (Code::AgentOffline, "agent_id"),
-            (Code::SkillMismatch, if input { "input_data" } else { "skill_name" }),
+            (
+                Code::SkillMismatch,
+                if input { "input_data" } else { "skill_name" },
+            ),
             (Code::BudgetInsufficient, "budget"),
             (Code::TransferFailed, "budget"),
             (Code::JobConflict, "job_id"),
         ];
         Refusal::told(error, &fields)
     })?;
-    Ok(Said::new(format!("{} works on {}, {}", job.agent_id, job.job_id, job.status.as_str()), job))
+    Ok(Said::new(
+        format!(
+            "{} works on {}, {}",
+            job.agent_id,
+            job.job_id,
+            job.status.as_str()
+        ),
+        job,
+    ))
 }
 
 /// `market_job`
@@ -160,7 +202,10 @@ enum Role {
 /// The document's words for where a job stands.
 #[derive(JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
-#[expect(dead_code, reason = "it describes an argument; wire/market/job.rs reads it")]
+#[expect(
+    dead_code,
+    reason = "it describes an argument; wire/market/job.rs reads it"
+)]
 enum Standing {
     Pending,
     Success,
@@ -170,22 +215,43 @@ enum Standing {
 async fn job(call: Call, args: JobArgs) -> Result<Said<Listed>, Refusal> {
     let (who, hub) = (&call.who, &call.doors.hub);
     if let Some(id) = &args.job_id {
-        let job = jobs::standing(who, hub, id).await.map_err(|error| Refusal::from(error).about("job_id"))?;
-        return Ok(Said::new(format!("{id} is {}", job.status.as_str()), Listed { jobs: vec![job], more: false }));
+        let job = jobs::standing(who, hub, id)
+            .await
+            .map_err(|error| Refusal::from(error).about("job_id"))?;
+        return Ok(Said::new(
+            format!("{id} is {}", job.status.as_str()),
+            Listed {
+                jobs: vec![job],
+                more: false,
+            },
+        ));
     }
     if let Some(before) = &args.before {
         // Of a stranger's job it is not even said that it is there.
-        jobs::standing(who, hub, before).await.map_err(|error| Refusal::from(error).about("before"))?;
+        jobs::standing(who, hub, before)
+            .await
+            .map_err(|error| Refusal::from(error).about("before"))?;
     }
     let role = args.role.map(|role| match role {
         Role::Orchestrator => "orchestrator",
         Role::Worker => "worker",
     });
     let limit = args.limit.unwrap_or(limits::TOOL_PAGE);
-    let found = jobs::list(who, hub, role, args.status.map(Status::as_str), args.before.as_deref(), limit).await?;
+    let found = jobs::list(
+        who,
+        hub,
+        role,
+        args.status.map(Status::as_str),
+        args.before.as_deref(),
+        limit,
+    )
+    .await?;
     let (full, mut jobs) = (found.jobs.len() == limit, found.jobs);
     let more = page::first(&mut jobs) || full;
-    Ok(Said::new(format!("{} jobs", jobs.len()), Listed { jobs, more }))
+    Ok(Said::new(
+        format!("{} jobs", jobs.len()),
+        Listed { jobs, more },
+    ))
 }
 
 /// `market_result`
@@ -220,7 +286,10 @@ struct ResultArgs {
 /// How a job can be reported to have ended.
 #[derive(JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
-#[expect(dead_code, reason = "it describes an argument; wire/market/job.rs reads it")]
+#[expect(
+    dead_code,
+    reason = "it describes an argument; wire/market/job.rs reads it"
+)]
 enum Ended {
     Success,
     Failure,
@@ -237,7 +306,10 @@ async fn result(call: Call, args: ResultArgs) -> Result<Said<Job>, Refusal> {
     ];
     let job = jobs::result(&call.who, &call.doors.hub, &args.job_id, said).await;
     let job = job.map_err(|error| Refusal::told(error, &fields))?;
-    Ok(Said::new(format!("{} ended as {}", job.job_id, job.status.as_str()), job))
+    Ok(Said::new(
+        format!("{} ended as {}", job.job_id, job.status.as_str()),
+        job,
+    ))
 }
 
 /// `market_balance`
@@ -251,5 +323,8 @@ struct BalanceArgs {
 async fn balance(call: Call, args: BalanceArgs) -> Result<Said<Account>, Refusal> {
     let account = market::account(&call.who, &call.doors.hub, args.owner_id.as_deref()).await;
     let account = account.map_err(|error| Refusal::from(error).about("owner_id"))?;
-    Ok(Said::new(format!("{} credits, {} held", account.balance, account.held), account))
+    Ok(Said::new(
+        format!("{} credits, {} held", account.balance, account.held),
+        account,
+    ))
 }

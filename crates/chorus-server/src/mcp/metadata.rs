@@ -12,7 +12,10 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
 pub fn routes() -> OpenApiRouter<Doors> {
-    OpenApiRouter::default().routes(routes!(hub)).routes(routes!(tools)).routes(routes!(channel_tools))
+    OpenApiRouter::default()
+        .routes(routes!(hub))
+        .routes(routes!(tools))
+        .routes(routes!(channel_tools))
 }
 
 /// No authorisation server is named, because there is none: a key comes from `POST /register`, a channel's token with a delivery.
@@ -30,13 +33,17 @@ pub fn challenge(doors: &Doors, path: &str) -> HeaderValue {
     if !is_plain(path) {
         return HeaderValue::from_static("Bearer realm=\"chorus\"");
     }
-    let text = format!("Bearer realm=\"chorus\", resource_metadata=\"{}{WELL_KNOWN}{path}\"", doors.public_url);
+    let text = format!(
+        "Bearer realm=\"chorus\", resource_metadata=\"{}{WELL_KNOWN}{path}\"",
+        doors.public_url
+    );
     HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("Bearer realm=\"chorus\""))
 }
 
 /// What can stand in a header between quotes, and be the path of a room.
 fn is_plain(path: &str) -> bool {
-    path.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'/'))
+    path.bytes()
+        .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'/'))
 }
 
 fn document(doors: &Doors, path: &str) -> Answer {
@@ -48,7 +55,10 @@ fn document(doors: &Doors, path: &str) -> Answer {
         resource_documentation: format!("{url}/skill"),
     };
     let mut response = reply::bare(StatusCode::OK, &document)?;
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=60"));
+    response.headers_mut().insert(
+        header::CACHE_CONTROL,
+        HeaderValue::from_static("public, max-age=60"),
+    );
     Ok(response)
 }
 

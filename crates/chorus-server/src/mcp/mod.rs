@@ -23,7 +23,10 @@ use rmcp::model::Tool;
 use utoipa_axum::router::OpenApiRouter;
 
 pub fn routes() -> OpenApiRouter<Doors> {
-    OpenApiRouter::default().merge(door::routes()).merge(room::routes()).merge(metadata::routes())
+    OpenApiRouter::default()
+        .merge(door::routes())
+        .merge(room::routes())
+        .merge(metadata::routes())
 }
 
 /// The tools of `/mcp` as a host is shown them, for a server of its own that passes the calls on.

@@ -10,7 +10,13 @@ const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 /// names where it listens there.
 pub fn hosts(doors: &Doors, headers: &HeaderMap) -> Vec<String> {
     let mut hosts = Vec::new();
-    hosts.extend(doors.public_url.parse::<Uri>().ok().and_then(|url| url.host().map(str::to_owned)));
+    hosts.extend(
+        doors
+            .public_url
+            .parse::<Uri>()
+            .ok()
+            .and_then(|url| url.host().map(str::to_owned)),
+    );
     if doors.listen.is_loopback() || doors.listen.is_unspecified() {
         hosts.extend(LOOPBACK.map(str::to_owned));
     }
@@ -35,11 +41,15 @@ pub fn origins(doors: &Doors) -> Vec<String> {
     if let Ok(url) = doors.public_url.parse::<Uri>()
         && let (Some(scheme), Some(host)) = (url.scheme_str(), url.host())
     {
-        let port = url.port_u16().unwrap_or(if scheme == "https" { 443 } else { 80 });
+        let port = url
+            .port_u16()
+            .unwrap_or(if scheme == "https" { 443 } else { 80 });
         origins.push(format!("{scheme}://{host}:{port}"));
     }
     if doors.listen.is_loopback() {
-        origins.extend(["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"].map(str::to_owned));
+        origins.extend(
+            ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"].map(str::to_owned),
+        );
     }
     origins
 }
@@ -53,7 +63,10 @@ mod tests {
 
     async fn doors(listen: &str, public_url: &str) -> (Doors, tempfile::TempDir) {
         let dir = tempfile::tempdir().unwrap();
-        let settings = Settings { listen: listen.parse().unwrap(), ..Settings::at(dir.path()) };
+        let settings = Settings {
+            listen: listen.parse().unwrap(),
+            ..Settings::at(dir.path())
+        };
         let hub = Hub::open(settings.hub.clone()).await.unwrap();
         (Doors::new(hub, public_url.to_owned(), &settings), dir)
     }
@@ -65,8 +78,15 @@ mod tests {
     #[tokio::test]
     async fn a_hub_on_every_address_is_asked_by_number_or_by_its_name() {
         let (doors, _dir) = doors("0.0.0.0:3000", "https://hub.example.com").await;
-        let has = |host: &'static str, name: &str| hosts(&doors, &asked_as(host)).iter().any(|known| known == name);
-        assert!(has("192.0.2.7:3000", "192.0.2.7"), "a number cannot be bent");
+        let has = |host: &'static str, name: &str| {
+            hosts(&doors, &asked_as(host))
+                .iter()
+                .any(|known| known == name)
+        };
+        assert!(
+            has("192.0.2.7:3000", "192.0.2.7"),
+            "a number cannot be bent"
+        );
         assert!(has("[2001:db8::1]:3000", "2001:db8::1"));
         assert!(has("x", "hub.example.com") && has("x", "localhost"));
         assert!(!has("evil.example", "evil.example") && !has("x", "0.0.0.0"));
@@ -76,7 +96,10 @@ mod tests {
     #[tokio::test]
     async fn a_hub_on_one_address_is_asked_there_and_pages_of_the_machine_only_where_it_is_local() {
         let (doors_outside, _dir) = doors("192.0.2.7:3000", "http://192.0.2.7:3000").await;
-        assert_eq!(hosts(&doors_outside, &asked_as("198.51.100.1")), ["192.0.2.7", "192.0.2.7"]);
+        assert_eq!(
+            hosts(&doors_outside, &asked_as("198.51.100.1")),
+            ["192.0.2.7", "192.0.2.7"]
+        );
         assert_eq!(origins(&doors_outside), ["http://192.0.2.7:3000"]);
         let (doors_here, _dir) = doors("127.0.0.1:3000", "http://127.0.0.1:3000").await;
         assert!(origins(&doors_here).contains(&"http://localhost:*".to_owned()));

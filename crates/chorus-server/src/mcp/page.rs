@@ -38,9 +38,19 @@ mod tests {
         let rows = || ["a", "b", "c", "d"].map(row).to_vec();
         let (mut front, mut back) = (rows(), rows());
         assert!(first(&mut front) && last(&mut back));
-        let names = |rows: &[String]| rows.iter().map(|row| row[..1].to_owned()).collect::<String>();
-        assert_eq!((names(&front).as_str(), names(&back).as_str()), ("ab", "cd"));
-        let mut huge = vec!["x".repeat(limits::TOOL_ANSWER_BYTES * 2), "small".to_owned()];
+        let names = |rows: &[String]| {
+            rows.iter()
+                .map(|row| row[..1].to_owned())
+                .collect::<String>()
+        };
+        assert_eq!(
+            (names(&front).as_str(), names(&back).as_str()),
+            ("ab", "cd")
+        );
+        let mut huge = vec![
+            "x".repeat(limits::TOOL_ANSWER_BYTES * 2),
+            "small".to_owned(),
+        ];
         assert!(first(&mut huge) && huge.len() == 1);
         assert!(!last(&mut huge) && huge.len() == 1);
         assert!(!first(&mut Vec::<String>::new()));

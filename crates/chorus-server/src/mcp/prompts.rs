@@ -3,14 +3,18 @@
 use super::call::Call;
 use chorus_hub::identity;
 use rmcp::ErrorData;
-use rmcp::model::{GetPromptRequestParams, GetPromptResult, Prompt, PromptArgument, PromptMessage, Role};
+use rmcp::model::{
+    GetPromptRequestParams, GetPromptResult, Prompt, PromptArgument, PromptMessage, Role,
+};
 
 const MESSAGE: &str = "cross_cultural_message";
 const HANDOVER: &str = "handover";
 
 pub fn list() -> Vec<Prompt> {
     let argument = |name: &str, about: &str, required: bool| {
-        PromptArgument::new(name).with_description(about).with_required(required)
+        PromptArgument::new(name)
+            .with_description(about)
+            .with_required(required)
     };
     vec![
         Prompt::new(
@@ -25,7 +29,11 @@ pub fn list() -> Vec<Prompt> {
         Prompt::new(
             HANDOVER,
             Some("Hand the work of this session over to another one"),
-            Some(vec![argument("scope", "For whom, such as ~me/cc-*; all your sessions without it", false)]),
+            Some(vec![argument(
+                "scope",
+                "For whom, such as ~me/cc-*; all your sessions without it",
+                false,
+            )]),
         )
         .with_title("Write a handover"),
     ]
@@ -33,24 +41,42 @@ pub fn list() -> Vec<Prompt> {
 
 pub async fn get(call: &Call, asked: GetPromptRequestParams) -> Result<GetPromptResult, ErrorData> {
     let given = asked.arguments.unwrap_or_default();
-    let argument = |name: &str| given.get(name).and_then(|value| value.as_str()).filter(|text| !text.is_empty());
+    let argument = |name: &str| {
+        given
+            .get(name)
+            .and_then(|value| value.as_str())
+            .filter(|text| !text.is_empty())
+    };
     let required = |name: &str| {
-        argument(name).ok_or_else(|| ErrorData::invalid_params(format!("the argument {name} is required"), None))
+        argument(name).ok_or_else(|| {
+            ErrorData::invalid_params(format!("the argument {name} is required"), None)
+        })
     };
     let text = match asked.name.as_str() {
         MESSAGE => message(call, required("receiver_id")?, required("text")?).await,
         HANDOVER => handover(argument("scope")),
-        other => return Err(ErrorData::invalid_params(format!("there is no prompt {other}"), None)),
+        other => {
+            return Err(ErrorData::invalid_params(
+                format!("there is no prompt {other}"),
+                None,
+            ));
+        }
     };
-    Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]))
+    Ok(GetPromptResult::new(vec![PromptMessage::new_text(
+        Role::User,
+        text,
+    )]))
 }
 
 async fn message(call: &Call, receiver: &str, text: &str) -> String {
-    let record = identity::record(&call.who, &call.doors.hub, receiver).await.ok();
+    let record = identity::record(&call.who, &call.doors.hub, receiver)
+        .await
+        .ok();
     let culture = record.and_then(|record| record.agent_card?.culture().map(str::to_owned));
     let culture = match culture {
         Some(culture) => format!("Its user's culture is {culture}."),
-        None => "Its culture is not known: look with chorus_discover, or at what it sent before.".to_owned(),
+        None => "Its culture is not known: look with chorus_discover, or at what it sent before."
+            .to_owned(),
     };
     format!(
         "Send this to {receiver} with chorus_send: \"{text}\"\n\n{culture} Put my words into `text` exactly as I wrote them; do not \
@@ -61,7 +87,9 @@ async fn message(call: &Call, receiver: &str, text: &str) -> String {
 }
 
 fn handover(scope: Option<&str>) -> String {
-    let scope = scope.map(|scope| format!(" with scope {scope}")).unwrap_or_default();
+    let scope = scope
+        .map(|scope| format!(" with scope {scope}"))
+        .unwrap_or_default();
     format!(
         "Hand the work of this session over with agent_handover{scope}. Write handover_body so that somebody who knows nothing of this \
          session can go on at once: what I asked for and why; what is done and how it was checked; what is left, in order; \

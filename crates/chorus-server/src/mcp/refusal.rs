@@ -18,7 +18,12 @@ impl Refusal {
     /// One argument is wrong.
     pub fn argument(field: impl Into<String>, message: impl Into<String>) -> Self {
         let code = Code::Validation.as_str();
-        Self { code, field: Some(field.into()), message: message.into(), again: false }
+        Self {
+            code,
+            field: Some(field.into()),
+            message: message.into(),
+            again: false,
+        }
     }
 
     /// The same, where the hub did not say which argument its answer is about. What is our own fault is about none.
@@ -26,17 +31,27 @@ impl Refusal {
         if self.again || self.code == Code::Internal.as_str() {
             return self;
         }
-        Self { field: self.field.or_else(|| Some(field.to_owned())), ..self }
+        Self {
+            field: self.field.or_else(|| Some(field.to_owned())),
+            ..self
+        }
     }
 
     /// What was done all the same.
     pub fn but(self, done: &str) -> Self {
-        Self { message: format!("{}; {done}", self.message), ..self }
+        Self {
+            message: format!("{}; {done}", self.message),
+            ..self
+        }
     }
 
     /// Two of them in one sentence.
     pub fn and(self, other: Self) -> Self {
-        Self { message: format!("{}; {}", self.worded(), other.worded()), field: None, ..self }
+        Self {
+            message: format!("{}; {}", self.worded(), other.worded()),
+            field: None,
+            ..self
+        }
     }
 
     fn worded(&self) -> String {
@@ -48,7 +63,10 @@ impl Refusal {
 
     /// A refusal of the hub, with the argument that each of its codes speaks of here.
     pub fn told(error: Error, fields: &[(Code, &str)]) -> Self {
-        let field = fields.iter().find(|(code, _)| *code == error.code).map(|(_, field)| *field);
+        let field = fields
+            .iter()
+            .find(|(code, _)| *code == error.code)
+            .map(|(_, field)| *field);
         let refusal = Self::from(error);
         field.map_or(refusal.clone(), |field| refusal.about(field))
     }
@@ -61,7 +79,11 @@ impl Refusal {
 impl std::fmt::Display for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} [{}]", self.worded(), self.code)?;
-        if self.again { f.write_str(" The same call may succeed later.") } else { Ok(()) }
+        if self.again {
+            f.write_str(" The same call may succeed later.")
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -84,7 +106,12 @@ fn logged(code: &str, cause: Option<&str>) {
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         logged(error.code.as_str(), error.cause.as_deref());
-        Self { code: error.code.as_str(), field: None, message: error.message, again: error.code.retryable() }
+        Self {
+            code: error.code.as_str(),
+            field: None,
+            message: error.message,
+            again: error.code.retryable(),
+        }
     }
 }
 
@@ -100,7 +127,12 @@ impl From<FrameError> for Refusal {
         // What a tool calls `query_text` stands in the frame as `payload.query_text`.
         let plain = |text: &str| text.replace("payload.", "");
         let field = error.field.as_deref().map(plain);
-        Self { code: error.code.as_str(), field, message: plain(&error.message), again: error.code.retryable() }
+        Self {
+            code: error.code.as_str(),
+            field,
+            message: plain(&error.message),
+            again: error.code.retryable(),
+        }
     }
 }
 
@@ -112,22 +144,39 @@ mod tests {
     #[test]
     fn a_refusal_names_the_argument_once() {
         let said = |refusal: Refusal| refusal.to_string();
-        assert_eq!(said(Refusal::argument("limit", "it is too large")), "limit: it is too large [ERR_VALIDATION]");
+        assert_eq!(
+            said(Refusal::argument("limit", "it is too large")),
+            "limit: it is too large [ERR_VALIDATION]"
+        );
         let two = Refusal::argument("a", "no").and(Refusal::argument("b", "it is required"));
         assert_eq!(said(two), "a: no; b: it is required [ERR_VALIDATION]");
         let named = Refusal::from(Error::validation("receiver_id must be an address"));
-        assert_eq!(said(named.about("receiver_id")), "receiver_id must be an address [ERR_VALIDATION]");
+        assert_eq!(
+            said(named.about("receiver_id")),
+            "receiver_id must be an address [ERR_VALIDATION]"
+        );
         let near = Refusal::argument("text", "the context is too long");
         assert_eq!(said(near), "text: the context is too long [ERR_VALIDATION]");
         let frame = FrameError::invalid("payload.query_text", "shorter");
-        assert_eq!(said(frame.into()), "query_text must be shorter [field-invalid]");
+        assert_eq!(
+            said(frame.into()),
+            "query_text must be shorter [field-invalid]"
+        );
     }
 
     #[test]
     fn what_may_succeed_later_says_so_and_causes_stay_here() {
         let said = Refusal::from(Error::unavailable("the disk is full")).to_string();
-        assert!(said.ends_with("may succeed later.") && !said.contains("disk"), "{said}");
-        let ours = Refusal::from(Error::internal("x")).about("job_id").to_string();
-        assert!(!ours.contains("job_id"), "no argument mends our own fault: {ours}");
+        assert!(
+            said.ends_with("may succeed later.") && !said.contains("disk"),
+            "{said}"
+        );
+        let ours = Refusal::from(Error::internal("x"))
+            .about("job_id")
+            .to_string();
+        assert!(
+            !ours.contains("job_id"),
+            "no argument mends our own fault: {ours}"
+        );
     }
 }

@@ -21,7 +21,9 @@ pub fn list() -> Vec<Resource> {
     let skill = |(lang, _): &(&str, &str)| {
         Resource::new(format!("{SKILL}{lang}"), format!("skill-{lang}"))
             .with_title(format!("How to take part ({lang})"))
-            .with_description("The guide for agents: identity, sending, receiving, what never to do")
+            .with_description(
+                "The guide for agents: identity, sending, receiving, what never to do",
+            )
             .with_mime_type("text/markdown")
     };
     let directory = Resource::new(DIRECTORY, "directory")
@@ -34,7 +36,11 @@ pub fn list() -> Vec<Resource> {
             "What agent_send takes: the kinds of frames, the payload of each, scopes and filters, as JSON",
         )
         .with_mime_type("application/json");
-    SKILLS.iter().map(skill).chain([directory, frames]).collect()
+    SKILLS
+        .iter()
+        .map(skill)
+        .chain([directory, frames])
+        .collect()
 }
 
 pub fn templates() -> Vec<ResourceTemplate> {
@@ -58,18 +64,46 @@ pub async fn read(call: &Call, uri: &str) -> Result<ReadResourceResult, ErrorDat
         let text = skill_text(&call.doors, lang).ok_or_else(|| missing(uri))?;
         ResourceContents::text(text, uri).with_mime_type("text/markdown")
     } else if uri == DIRECTORY {
-        let page = identity::Page { limit: limits::DIRECTORY_PAGE, after: None };
-        json(uri, &identity::directory(&call.who, &call.doors.hub, page).await.map_err(|e| refused(uri, e))?)?
+        let page = identity::Page {
+            limit: limits::DIRECTORY_PAGE,
+            after: None,
+        };
+        json(
+            uri,
+            &identity::directory(&call.who, &call.doors.hub, page)
+                .await
+                .map_err(|e| refused(uri, e))?,
+        )?
     } else if uri == FRAMES {
         ResourceContents::text(call.doors.frames.get(), uri).with_mime_type("application/json")
     } else if let Some(peer) = uri.strip_prefix(CONVERSATION) {
-        let peer = peer.replace("%40", "@").replace("%7E", "~").replace("%7e", "~");
-        let found = envelope::sought(&call.who, &call.doors.hub, Some(&peer), None, limits::TOOL_PAGE).await;
+        let peer = peer
+            .replace("%40", "@")
+            .replace("%7E", "~")
+            .replace("%7e", "~");
+        let found = envelope::sought(
+            &call.who,
+            &call.doors.hub,
+            Some(&peer),
+            None,
+            limits::TOOL_PAGE,
+        )
+        .await;
         let mut rows = found.map_err(|e| refused(uri, e))?.rows;
         page::last(&mut rows);
         json(uri, &rows)?
-    } else if let Some(id) = uri.strip_prefix(CHANNEL).and_then(|rest| rest.strip_suffix(HISTORY)) {
-        let rows = history::history(&call.who, &call.doors.hub, id, Lines::Before(u64::MAX), limits::TOOL_PAGE).await;
+    } else if let Some(id) = uri
+        .strip_prefix(CHANNEL)
+        .and_then(|rest| rest.strip_suffix(HISTORY))
+    {
+        let rows = history::history(
+            &call.who,
+            &call.doors.hub,
+            id,
+            Lines::Before(u64::MAX),
+            limits::TOOL_PAGE,
+        )
+        .await;
         let mut rows = rows.map_err(|e| refused(uri, e))?;
         page::last(&mut rows);
         json(uri, &rows)?
@@ -85,15 +119,25 @@ fn json(uri: &str, value: &impl Serialize) -> Result<ResourceContents, ErrorData
 }
 
 fn missing(uri: &str) -> ErrorData {
-    ErrorData::resource_not_found("there is no such resource", Some(serde_json::json!({"uri": uri})))
+    ErrorData::resource_not_found(
+        "there is no such resource",
+        Some(serde_json::json!({"uri": uri})),
+    )
 }
 
 fn refused(uri: &str, error: Error) -> ErrorData {
-    if matches!(error.code, Code::AgentNotFound | Code::NotFound | Code::Validation) {
+    if matches!(
+        error.code,
+        Code::AgentNotFound | Code::NotFound | Code::Validation
+    ) {
         return missing(uri);
     }
     if let Some(cause) = &error.cause {
-        tracing::error!(code = error.code.as_str(), cause, "a resource could not be read");
+        tracing::error!(
+            code = error.code.as_str(),
+            cause,
+            "a resource could not be read"
+        );
     }
     ErrorData::internal_error(error.message, None)
 }

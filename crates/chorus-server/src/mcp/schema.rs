@@ -10,7 +10,8 @@ const FORMATS: [&str; 4] = ["uuid", "date-time", "uri", "byte"];
 
 /// The arguments of a tool. Whatever is not in it is refused: a misspelt optional argument must not pass for none.
 pub fn input<A: JsonSchema>() -> JsonObject {
-    let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    let settings =
+        SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
     let root = settings.into_generator().into_root_schema_for::<A>();
     let mut schema = object(root.to_value());
     for noise in ["$schema", "title", "description"] {
@@ -29,7 +30,12 @@ pub fn output<T: ToSchema>() -> JsonObject {
     let mut schema = object(serde_json::to_value(T::schema()).unwrap_or_default());
     let parts: Map<String, Value> = parts
         .into_iter()
-        .map(|(name, part)| (name, Value::Object(object(serde_json::to_value(part).unwrap_or_default()))))
+        .map(|(name, part)| {
+            (
+                name,
+                Value::Object(object(serde_json::to_value(part).unwrap_or_default())),
+            )
+        })
         .collect();
     if !parts.is_empty() {
         schema.insert("$defs".into(), Value::Object(parts));
@@ -42,14 +48,20 @@ pub fn output<T: ToSchema>() -> JsonObject {
 fn object(schema: Value) -> JsonObject {
     match tidied(schema) {
         Value::Object(map) => map,
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Map::new(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Map::new()
+        }
     }
 }
 
 /// References into the contract become references into this schema; what is not JSON Schema goes.
 fn tidied(schema: Value) -> Value {
     match schema {
-        Value::Object(map) => Value::Object(map.into_iter().filter_map(|(key, value)| keyword(key, value)).collect()),
+        Value::Object(map) => Value::Object(
+            map.into_iter()
+                .filter_map(|(key, value)| keyword(key, value))
+                .collect(),
+        ),
         Value::Array(items) => Value::Array(items.into_iter().map(tidied).collect()),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => schema,
     }
@@ -59,10 +71,15 @@ fn keyword(key: String, value: Value) -> Option<(String, Value)> {
     match (key.as_str(), value) {
         ("example", _) => None,
         ("format", Value::String(format)) if !FORMATS.contains(&format.as_str()) => None,
-        ("$ref", Value::String(to)) => Some((key, json!(to.replace("#/components/schemas/", "#/$defs/")))),
+        ("$ref", Value::String(to)) => {
+            Some((key, json!(to.replace("#/components/schemas/", "#/$defs/"))))
+        }
         // Its keys are names of fields and not words of the schema.
         ("properties", Value::Object(fields)) => {
-            let fields = fields.into_iter().map(|(name, field)| (name, tidied(field))).collect();
+            let fields = fields
+                .into_iter()
+                .map(|(name, field)| (name, tidied(field)))
+                .collect();
             Some((key, Value::Object(fields)))
         }
         (_, value) => Some((key, tidied(value))),

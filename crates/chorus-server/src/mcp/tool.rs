@@ -7,7 +7,8 @@ use futures_util::future::{BoxFuture, FutureExt};
 use jsonschema::{ValidationError, Validator, error::ValidationErrorKind};
 use rmcp::ErrorData;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, JsonObject, Tool, ToolAnnotations,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, JsonObject, Tool,
+    ToolAnnotations,
 };
 use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
@@ -36,7 +37,9 @@ impl Nature {
             Self::Settles => (false, false, true, true),
             Self::Replaces => (false, true, false, false),
         };
-        let hints = ToolAnnotations::with_title(title).read_only(reads).destructive(replaces);
+        let hints = ToolAnnotations::with_title(title)
+            .read_only(reads)
+            .destructive(replaces);
         hints.idempotent(repeats).open_world(outside)
     }
 }
@@ -63,7 +66,8 @@ impl<T> Said<T> {
     }
 }
 
-type Run<C> = Box<dyn Fn(C, Value) -> BoxFuture<'static, Result<Said<Value>, Refusal>> + Send + Sync>;
+type Run<C> =
+    Box<dyn Fn(C, Value) -> BoxFuture<'static, Result<Said<Value>, Refusal>> + Send + Sync>;
 
 /// One tool of a server whose callers are known as `C`.
 pub struct Verb<C> {
@@ -75,7 +79,13 @@ pub struct Verb<C> {
 }
 
 impl<C: Send + 'static> Verb<C> {
-    pub fn new<A, T, F, W>(name: &'static str, title: &str, nature: Nature, about: &'static str, run: F) -> Self
+    pub fn new<A, T, F, W>(
+        name: &'static str,
+        title: &str,
+        nature: Nature,
+        about: &'static str,
+        run: F,
+    ) -> Self
     where
         A: DeserializeOwned + JsonSchema,
         T: Serialize + ToSchema,
@@ -83,12 +93,19 @@ impl<C: Send + 'static> Verb<C> {
         W: Future<Output = Result<Said<T>, Refusal>> + Send + 'static,
     {
         let input = schema::input::<A>();
-        let takes = jsonschema::options().build(&Value::Object(input.clone())).ok();
+        let takes = jsonschema::options()
+            .build(&Value::Object(input.clone()))
+            .ok();
         let tool = Tool::new(name, about, Arc::new(input))
             .with_title(title)
             .with_raw_output_schema(Arc::new(schema::output::<T>()))
             .with_annotations(nature.hints(title));
-        Self { tool, takes, also: &[], run: Box::new(move |call, given| erased(&run, call, given)) }
+        Self {
+            tool,
+            takes,
+            also: &[],
+            run: Box::new(move |call, given| erased(&run, call, given)),
+        }
     }
 
     pub fn also(self, also: &'static [(&'static str, &'static str)]) -> Self {
@@ -126,7 +143,11 @@ impl<C: Send + 'static> Verb<C> {
     }
 
     fn is_whole(&self, argument: &str) -> bool {
-        let schema = self.tool.input_schema.get("properties").and_then(|all| all.get(argument)?.get("type"));
+        let schema = self
+            .tool
+            .input_schema
+            .get("properties")
+            .and_then(|all| all.get(argument)?.get("type"));
         match schema {
             Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "integer"),
             kind => kind.is_some_and(|kind| kind == "integer"),
@@ -147,10 +168,23 @@ fn whole(number: f64) -> Option<Value> {
 }
 
 fn named(fault: &ValidationError<'_>) -> Refusal {
-    let at = fault.instance_path().as_str().trim_start_matches('/').replace('/', ".");
-    let inside = |field: &str| if at.is_empty() { field.to_owned() } else { format!("{at}.{field}") };
+    let at = fault
+        .instance_path()
+        .as_str()
+        .trim_start_matches('/')
+        .replace('/', ".");
+    let inside = |field: &str| {
+        if at.is_empty() {
+            field.to_owned()
+        } else {
+            format!("{at}.{field}")
+        }
+    };
     if let ValidationErrorKind::Required { property } = fault.kind() {
-        return Refusal::argument(inside(property.as_str().unwrap_or_default()), "it is required");
+        return Refusal::argument(
+            inside(property.as_str().unwrap_or_default()),
+            "it is required",
+        );
     }
     if let ValidationErrorKind::AdditionalProperties { unexpected } = fault.kind() {
         let field = unexpected.first().map(String::as_str).unwrap_or_default();
@@ -160,7 +194,11 @@ fn named(fault: &ValidationError<'_>) -> Refusal {
     Refusal::argument(at, fault.masked_with("it").to_string())
 }
 
-fn erased<C, A, T, F, W>(run: &F, call: C, given: Value) -> BoxFuture<'static, Result<Said<Value>, Refusal>>
+fn erased<C, A, T, F, W>(
+    run: &F,
+    call: C,
+    given: Value,
+) -> BoxFuture<'static, Result<Said<Value>, Refusal>>
 where
     A: DeserializeOwned,
     T: Serialize,
@@ -169,7 +207,9 @@ where
 {
     match serde_json::from_value::<A>(given) {
         // The schema has let it pass, so this is a number out of range or its like.
-        Err(fault) => std::future::ready(Err(Refusal::argument("arguments", fault.to_string()))).boxed(),
+        Err(fault) => {
+            std::future::ready(Err(Refusal::argument("arguments", fault.to_string()))).boxed()
+        }
         Ok(given) => {
             let work = run(call, given);
             async move {
@@ -202,6 +242,9 @@ pub async fn call<C: Send + 'static>(
 ) -> Result<CallToolResponse, ErrorData> {
     match verbs.iter().find(|verb| verb.tool.name == asked.name) {
         Some(verb) => Ok(verb.call(by, asked.arguments).await.into()),
-        None => Err(ErrorData::invalid_params(format!("there is no tool {}", asked.name), None)),
+        None => Err(ErrorData::invalid_params(
+            format!("there is no tool {}", asked.name),
+            None,
+        )),
     }
 }

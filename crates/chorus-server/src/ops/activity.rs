@@ -15,7 +15,9 @@ use http::StatusCode;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<Doors> {
-    OpenApiRouter::default().routes(routes!(activity)).routes(routes!(events))
+    OpenApiRouter::default()
+        .routes(routes!(activity))
+        .routes(routes!(events))
 }
 
 /// What happened on this hub, oldest first
@@ -26,7 +28,11 @@ pub fn routes() -> OpenApiRouter<Doors> {
 async fn activity(State(doors): State<Doors>, Who(who): Who, query: Query) -> Answer {
     let since = query.cursor()?.unwrap_or(Cursor::START);
     let limit = query.limit(limits::ACTIVITY_PAGE)?;
-    reply::wrapped(&doors, StatusCode::OK, ops::activity(&who, &doors.hub, since.seq, limit).await?)
+    reply::wrapped(
+        &doors,
+        StatusCode::OK,
+        ops::activity(&who, &doors.hub, since.seq, limit).await?,
+    )
 }
 
 /// The same, live, as server-sent events
@@ -36,5 +42,7 @@ async fn activity(State(doors): State<Doors>, Who(who): Who, query: Query) -> An
     responses((status = 200, content_type = "text/event-stream", body = String),
         (status = 401, body = Failure), (status = 403, body = Failure)))]
 async fn events(State(doors): State<Doors>, Who(who): Who, Resume(since): Resume) -> Answer {
-    Ok(stream::reply(ops::events(&who, &doors.hub, since.map(|cursor| cursor.seq)).await?))
+    Ok(stream::reply(
+        ops::events(&who, &doors.hub, since.map(|cursor| cursor.seq)).await?,
+    ))
 }

@@ -13,7 +13,9 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<Doors> {
-    OpenApiRouter::default().routes(routes!(health)).routes(routes!(ready))
+    OpenApiRouter::default()
+        .routes(routes!(health))
+        .routes(routes!(ready))
 }
 
 /// Whether the hub is alive, and its counts
@@ -42,5 +44,13 @@ async fn ready(State(doors): State<Doors>) -> Answer {
         Reach::Alone => "local",
         Reach::Shared => "ok",
     };
-    reply::wrapped(&doors, StatusCode::OK, Ready { status: "ready", store: "ok", bus })
+    reply::wrapped(
+        &doors,
+        StatusCode::OK,
+        Ready {
+            status: "ready",
+            store: "ok",
+            bus,
+        },
+    )
 }

@@ -12,7 +12,9 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 const REQUESTS: &str = "chorus_http_requests_total";
 const SECONDS: &str = "chorus_http_request_seconds";
 /// From well under a synced commit to a webhook's deadline.
-const BUCKETS: [f64; 13] = [0.000_5, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0];
+const BUCKETS: [f64; 13] = [
+    0.000_5, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0,
+];
 /// Samples wait in memory until they are sorted into buckets, so that happens this often even if nobody scrapes.
 const UPKEEP: Duration = Duration::from_secs(5);
 
@@ -23,7 +25,11 @@ pub fn routes() -> OpenApiRouter<Doors> {
 /// Counts and times in Prometheus text form
 #[utoipa::path(get, path = "/metrics", tag = "ops", responses((status = 200, content_type = "text/plain", body = String)))]
 async fn scrape() -> Response {
-    reply::text(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", recorder().render())
+    reply::text(
+        StatusCode::OK,
+        "text/plain; version=0.0.4; charset=utf-8",
+        recorder().render(),
+    )
 }
 
 /// One recorder for the process, however many servers it runs.
@@ -33,13 +39,24 @@ fn recorder() -> &'static PrometheusHandle {
         let builder = || {
             let builder = PrometheusBuilder::new();
             let buckets = Matcher::Full(SECONDS.into());
-            builder.set_buckets_for_metric(buckets, &BUCKETS).unwrap_or_else(|_| PrometheusBuilder::new())
+            builder
+                .set_buckets_for_metric(buckets, &BUCKETS)
+                .unwrap_or_else(|_| PrometheusBuilder::new())
         };
         // A program that embeds the server may have a recorder of its own; then ours stays empty and in nobody's way.
-        let handle = builder().install_recorder().unwrap_or_else(|_| builder().build_recorder().handle());
+        let handle = builder()
+            .install_recorder()
+            .unwrap_or_else(|_| builder().build_recorder().handle());
         metrics::describe_counter!(REQUESTS, "Requests answered, by route, method and status");
-        metrics::describe_counter!("chorus_tool_calls_total", "Calls of tools, by tool and whether they were refused");
-        metrics::describe_histogram!(SECONDS, metrics::Unit::Seconds, "Time until the answer's head is ready");
+        metrics::describe_counter!(
+            "chorus_tool_calls_total",
+            "Calls of tools, by tool and whether they were refused"
+        );
+        metrics::describe_histogram!(
+            SECONDS,
+            metrics::Unit::Seconds,
+            "Time until the answer's head is ready"
+        );
         handle
     })
 }
@@ -77,7 +94,13 @@ pub fn request(route: &str, method: &Method, status: StatusCode, took: Duration)
     }
     drop(board);
     let mut board = BOARD.write().unwrap_or_else(PoisonError::into_inner);
-    at_hand(board.entry(kind).or_default().entry(route.to_owned()).or_insert_with(|| meters(route, kind)));
+    at_hand(
+        board
+            .entry(kind)
+            .or_default()
+            .entry(route.to_owned())
+            .or_insert_with(|| meters(route, kind)),
+    );
 }
 
 fn meters(route: &str, (status, method): (StatusCode, &'static str)) -> Meters {
@@ -97,7 +120,10 @@ fn meters(route: &str, (status, method): (StatusCode, &'static str)) -> Meters {
 /// Methods are whatever a client makes up, labels are not.
 fn method_label(method: &Method) -> &'static str {
     const KNOWN: [&str; 7] = ["GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH"];
-    KNOWN.into_iter().find(|known| *known == method.as_str()).unwrap_or("other")
+    KNOWN
+        .into_iter()
+        .find(|known| *known == method.as_str())
+        .unwrap_or("other")
 }
 
 #[cfg(test)]
@@ -107,15 +133,25 @@ mod tests {
     #[test]
     fn an_invented_method_becomes_no_label() {
         let invented = Method::from_bytes(b"BREW").unwrap();
-        assert_eq!((method_label(&Method::GET), method_label(&invented)), ("GET", "other"));
+        assert_eq!(
+            (method_label(&Method::GET), method_label(&invented)),
+            ("GET", "other")
+        );
     }
 
     #[test]
     fn a_request_is_counted_under_its_route_pattern() {
-        request("/agents/{id}", &Method::GET, StatusCode::OK, Duration::from_millis(3));
+        request(
+            "/agents/{id}",
+            &Method::GET,
+            StatusCode::OK,
+            Duration::from_millis(3),
+        );
         let text = recorder().render();
         assert!(
-            text.contains(r#"chorus_http_requests_total{route="/agents/{id}",method="GET",status="200"} 1"#),
+            text.contains(
+                r#"chorus_http_requests_total{route="/agents/{id}",method="GET",status="200"} 1"#
+            ),
             "{text}"
         );
         assert!(

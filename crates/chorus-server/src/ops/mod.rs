@@ -8,5 +8,8 @@ use crate::doors::Doors;
 use utoipa_axum::router::OpenApiRouter;
 
 pub fn routes() -> OpenApiRouter<Doors> {
-    OpenApiRouter::default().merge(health::routes()).merge(metrics::routes()).merge(activity::routes())
+    OpenApiRouter::default()
+        .merge(health::routes())
+        .merge(metrics::routes())
+        .merge(activity::routes())
 }

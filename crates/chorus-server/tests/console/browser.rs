@@ -10,7 +10,12 @@ use std::time::Duration;
 /// Long enough for a busy machine; what takes longer hangs.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-const CHROMIUMS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+const CHROMIUMS: [&str; 4] = [
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+];
 /// What a browser needs to run without a screen, as root and alone.
 const FLAGS: [&str; 11] = [
     "--headless",
@@ -36,7 +41,9 @@ pub struct Browser {
 
 fn on_path(name: &str) -> Option<String> {
     let path = std::env::var_os("PATH")?;
-    let found = std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file());
+    let found = std::env::split_paths(&path)
+        .map(|folder| folder.join(name))
+        .find(|file| file.is_file());
     found.map(|file| file.to_string_lossy().into_owned())
 }
 
@@ -45,15 +52,29 @@ impl Browser {
     pub async fn open(http: &reqwest::Client) -> Option<Self> {
         let chromium = CHROMIUMS.into_iter().find_map(on_path);
         let (Some(driver), Some(chromium)) = (on_path("chromedriver"), chromium) else {
-            assert!(std::env::var_os("CI").is_none(), "chromium and chromedriver are needed");
+            assert!(
+                std::env::var_os("CI").is_none(),
+                "chromium and chromedriver are needed"
+            );
             println!("skipped: chromium or chromedriver is missing");
             return None;
         };
-        let mut driver =
-            Command::new(driver).arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines().map_while(Result::ok);
-        let port =
-            lines.find_map(|line| line.rsplit_once("successfully on port ")?.1.trim_end_matches('.').parse().ok());
+        let mut driver = Command::new(driver)
+            .arg("--port=0")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(driver.stdout.take().unwrap())
+            .lines()
+            .map_while(Result::ok);
+        let port = lines.find_map(|line| {
+            line.rsplit_once("successfully on port ")?
+                .1
+                .trim_end_matches('.')
+                .parse()
+                .ok()
+        });
         // Whatever else it prints has to go somewhere, or it stops.
         std::thread::spawn(move || lines.for_each(drop));
         let profile = tempfile::tempdir().unwrap();
@@ -62,26 +83,54 @@ impl Browser {
         let wanted = json!({"goog:chromeOptions": {"args": args, "binary": chromium},
             "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"}});
         let port = port.expect("chromedriver says its port");
-        let mut browser = Self { driver, port, session: String::new(), http: http.clone(), _profile: profile };
-        let session = browser.ask("POST", "/session", &json!({"capabilities": {"alwaysMatch": wanted}})).await;
-        browser.session = session["sessionId"].as_str().unwrap_or_else(|| panic!("{session}")).to_owned();
+        let mut browser = Self {
+            driver,
+            port,
+            session: String::new(),
+            http: http.clone(),
+            _profile: profile,
+        };
+        let session = browser
+            .ask(
+                "POST",
+                "/session",
+                &json!({"capabilities": {"alwaysMatch": wanted}}),
+            )
+            .await;
+        browser.session = session["sessionId"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{session}"))
+            .to_owned();
         Some(browser)
     }
 
     async fn ask(&self, method: &str, path: &str, body: &Value) -> Value {
         let url = format!("http://127.0.0.1:{}{path}", self.port);
         let request = self.http.request(method.parse().unwrap(), url);
-        let request = if method == "POST" { request.body(body.to_string()) } else { request };
-        let answer = within(PATIENCE, request.send()).await.expect("the driver answers in time").unwrap();
+        let request = if method == "POST" {
+            request.body(body.to_string())
+        } else {
+            request
+        };
+        let answer = within(PATIENCE, request.send())
+            .await
+            .expect("the driver answers in time")
+            .unwrap();
         let text = answer.text().await.unwrap();
         let mut answer: Value = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{text}"));
         let value = answer["value"].take();
-        assert!(value.get("error").is_none(), "{path}: {} {}", value["error"], value["message"]);
+        assert!(
+            value.get("error").is_none(),
+            "{path}: {} {}",
+            value["error"],
+            value["message"]
+        );
         value
     }
 
     async fn tell(&self, path: &str, body: &Value) -> Value {
-        self.ask("POST", &format!("/session/{}{path}", self.session), body).await
+        self.ask("POST", &format!("/session/{}{path}", self.session), body)
+            .await
     }
 
     pub async fn goto(&self, url: &str) {
@@ -90,17 +139,23 @@ impl Browser {
 
     /// Runs `script` in the page, as the body of a function.
     pub async fn run(&self, script: &str) -> Value {
-        self.tell("/execute/sync", &json!({"script": script, "args": []})).await
+        self.tell("/execute/sync", &json!({"script": script, "args": []}))
+            .await
     }
 
     /// The same for a script that ends by calling `arguments[0]`.
     pub async fn run_async(&self, script: &str) -> Value {
-        self.tell("/execute/async", &json!({"script": script, "args": []})).await
+        self.tell("/execute/async", &json!({"script": script, "args": []}))
+            .await
     }
 
     /// A command of the browser's own protocol.
     pub async fn devtools(&self, command: &str, params: &Value) -> Value {
-        self.tell("/goog/cdp/execute", &json!({"cmd": command, "params": params})).await
+        self.tell(
+            "/goog/cdp/execute",
+            &json!({"cmd": command, "params": params}),
+        )
+        .await
     }
 
     /// Waits until the expression is true.
@@ -113,37 +168,66 @@ impl Browser {
         };
         if within(PATIENCE, asking).await.is_none() {
             let shown = self.run("return document.body.innerText").await;
-            panic!("never: {expression}\non the page: {shown}\nsaid: {:?}", self.complaints().await);
+            panic!(
+                "never: {expression}\non the page: {shown}\nsaid: {:?}",
+                self.complaints().await
+            );
         }
     }
 
     /// Waits until the text is in sight.
     pub async fn shows(&self, text: &str) {
-        self.eventually(&format!("document.body.innerText.includes({})", json!(text))).await;
+        self.eventually(&format!(
+            "document.body.innerText.includes({})",
+            json!(text)
+        ))
+        .await;
     }
 
     async fn element(&self, css: &str) -> String {
-        self.eventually(&format!("document.querySelector({})", json!(css))).await;
-        let found = self.tell("/element", &json!({"using": "css selector", "value": css})).await;
-        found.as_object().unwrap().values().next().unwrap().as_str().unwrap().to_owned()
+        self.eventually(&format!("document.querySelector({})", json!(css)))
+            .await;
+        let found = self
+            .tell("/element", &json!({"using": "css selector", "value": css}))
+            .await;
+        found
+            .as_object()
+            .unwrap()
+            .values()
+            .next()
+            .unwrap()
+            .as_str()
+            .unwrap()
+            .to_owned()
     }
 
     /// A real click, where a person could click.
     pub async fn click(&self, css: &str) {
         let element = self.element(css).await;
-        self.tell(&format!("/element/{element}/click"), &json!({})).await;
+        self.tell(&format!("/element/{element}/click"), &json!({}))
+            .await;
     }
 
     pub async fn write(&self, css: &str, text: &str) {
         let element = self.element(css).await;
-        self.tell(&format!("/element/{element}/value"), &json!({ "text": text })).await;
+        self.tell(
+            &format!("/element/{element}/value"),
+            &json!({ "text": text }),
+        )
+        .await;
     }
 
     /// Keys pressed wherever the focus is.
     pub async fn press(&self, keys: &str) {
-        let actions = keys.chars().flat_map(|key| ["keyDown", "keyUp"].map(|act| json!({"type": act, "value": key})));
+        let actions = keys
+            .chars()
+            .flat_map(|key| ["keyDown", "keyUp"].map(|act| json!({"type": act, "value": key})));
         let actions: Vec<Value> = actions.collect();
-        self.tell("/actions", &json!({"actions": [{"type": "key", "id": "keys", "actions": actions}]})).await;
+        self.tell(
+            "/actions",
+            &json!({"actions": [{"type": "key", "id": "keys", "actions": actions}]}),
+        )
+        .await;
     }
 
     async fn log(&self, kind: &str) -> Vec<Value> {
@@ -154,7 +238,9 @@ impl Browser {
     /// What the browser complained of since it was last asked.
     pub async fn complaints(&self) -> Vec<String> {
         let entries = self.log("browser").await;
-        let bad = entries.iter().filter(|entry| matches!(entry["level"].as_str(), Some("SEVERE" | "WARNING")));
+        let bad = entries
+            .iter()
+            .filter(|entry| matches!(entry["level"].as_str(), Some("SEVERE" | "WARNING")));
         bad.map(|entry| entry["message"].to_string()).collect()
     }
 
@@ -165,9 +251,16 @@ impl Browser {
             let event: Value = serde_json::from_str(entry["message"].as_str().unwrap()).unwrap();
             let event = &event["message"];
             // The browser's own first page is not ours to answer for.
-            let ours = !event["params"]["documentURL"].as_str().is_some_and(|url| url.starts_with("chrome:"));
+            let ours = !event["params"]["documentURL"]
+                .as_str()
+                .is_some_and(|url| url.starts_with("chrome:"));
             if event["method"] == "Network.requestWillBeSent" && ours {
-                urls.push(event["params"]["request"]["url"].as_str().unwrap().to_owned());
+                urls.push(
+                    event["params"]["request"]["url"]
+                        .as_str()
+                        .unwrap()
+                        .to_owned(),
+                );
             }
         }
         urls
@@ -179,9 +272,13 @@ impl Drop for Browser {
     fn drop(&mut self) {
         if let Ok(mut socket) = TcpStream::connect(("127.0.0.1", self.port)) {
             let _ = socket.set_read_timeout(Some(Duration::from_secs(5)));
-            let ask =
-                format!("DELETE /session/{} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n", self.session);
-            let _ = socket.write_all(ask.as_bytes()).and_then(|()| socket.read_to_end(&mut Vec::new()));
+            let ask = format!(
+                "DELETE /session/{} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n",
+                self.session
+            );
+            let _ = socket
+                .write_all(ask.as_bytes())
+                .and_then(|()| socket.read_to_end(&mut Vec::new()));
         }
         let _ = self.driver.kill();
         let _ = self.driver.wait();

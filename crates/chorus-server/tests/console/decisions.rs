@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 
 /// Asks, and returns the id of the question and the stream on which the answer comes.
 async fn asks(agent: &Agent, moment: &Value) -> (String, Stream) {
-    let mut stream =
-        agent.stream("/handles/~alice/stream?instrument=cc-tests&session=s2&filter=kind:agent_response").await;
+    let mut stream = agent
+        .stream("/handles/~alice/stream?instrument=cc-tests&session=s2&filter=kind:agent_response")
+        .await;
     stream.next("connected").await;
     let frame = said(agent, "agent_binding_moment", moment);
     let id = frame["frame_id"].as_str().unwrap().to_owned();
@@ -17,84 +18,169 @@ async fn asks(agent: &Agent, moment: &Value) -> (String, Stream) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_click_on_an_option_answers_the_agent_that_asked() {
-    let Some(stage) = Stage::open().await else { return };
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
     let alice = stage.hub.agent("alice").await;
     stage.sign_in(&alice.key).await;
     let (id, mut stream) = asks(&alice, &moment()).await;
     // Wherever one is on the page, one learns that somebody waits.
-    stage.browser.eventually("document.querySelector('nav .badge:not([hidden])')?.textContent === '1'").await;
+    stage
+        .browser
+        .eventually("document.querySelector('nav .badge:not([hidden])')?.textContent === '1'")
+        .await;
     stage.view("sessions").await;
-    for text in ["The migration of the sessions table is ready.", "It takes a lock", "When shall the migration run?"] {
+    for text in [
+        "The migration of the sessions table is ready.",
+        "It takes a lock",
+        "When shall the migration run?",
+    ] {
         stage.browser.shows(text).await;
     }
-    let advised = "return document.querySelector('.option.advised').textContent.includes(\"At two o'clock\")";
+    let advised =
+        "return document.querySelector('.option.advised').textContent.includes(\"At two o'clock\")";
     assert_eq!(stage.browser.run(advised).await, true);
-    stage.browser.click(&format!("[data-moment='{id}'] [data-option='1']")).await;
+    stage
+        .browser
+        .click(&format!("[data-moment='{id}'] [data-option='1']"))
+        .await;
     let answer = stream.next("agent_response").await.data;
     let payload = &answer["payload"];
-    assert_eq!((&payload["query_id"], &payload["responded_to_frame_id"]), (&json!(id), &json!(id)));
+    assert_eq!(
+        (&payload["query_id"], &payload["responded_to_frame_id"]),
+        (&json!(id), &json!(id))
+    );
     assert_eq!(payload["response_text"], "2: At two o'clock");
-    assert_eq!((&answer["sender_handle"], &answer["acted_by"]), (&json!("~alice"), &json!("~alice")));
+    assert_eq!(
+        (&answer["sender_handle"], &answer["acted_by"]),
+        (&json!("~alice"), &json!("~alice"))
+    );
     stage.browser.shows("Answered:").await;
-    stage.browser.eventually("document.querySelector('nav .badge').hidden").await;
+    stage
+        .browser
+        .eventually("document.querySelector('nav .badge').hidden")
+        .await;
     stage.is_clean().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_in_ones_own_words_or_a_question_first_goes_through_its_hatch() {
-    let Some(stage) = Stage::open().await else { return };
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
     let alice = stage.hub.agent("alice").await;
     stage.sign_in(&alice.key).await;
     stage.view("sessions").await;
-    for (hatch, text, heard) in
-        [("text", "On Sunday", "On Sunday"), ("dialogue", "Who is on call?", "dialogue: Who is on call?")]
-    {
+    for (hatch, text, heard) in [
+        ("text", "On Sunday", "On Sunday"),
+        ("dialogue", "Who is on call?", "dialogue: Who is on call?"),
+    ] {
         let (id, mut stream) = asks(&alice, &moment()).await;
-        stage.browser.write(&format!("[data-moment='{id}'] [data-hatch={hatch}] input"), text).await;
-        stage.browser.click(&format!("[data-moment='{id}'] [data-hatch={hatch}] button")).await;
+        stage
+            .browser
+            .write(
+                &format!("[data-moment='{id}'] [data-hatch={hatch}] input"),
+                text,
+            )
+            .await;
+        stage
+            .browser
+            .click(&format!("[data-moment='{id}'] [data-hatch={hatch}] button"))
+            .await;
         let answer = stream.next("agent_response").await.data;
-        assert_eq!((&answer["payload"]["query_id"], &answer["payload"]["response_text"]), (&json!(id), &json!(heard)));
+        assert_eq!(
+            (
+                &answer["payload"]["query_id"],
+                &answer["payload"]["response_text"]
+            ),
+            (&json!(id), &json!(heard))
+        );
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_closed_hatch_is_not_offered_and_an_answer_from_elsewhere_closes_the_card() {
-    let Some(stage) = Stage::open().await else { return };
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
     let alice = stage.hub.agent("alice").await;
     stage.sign_in(&alice.key).await;
     stage.view("sessions").await;
     let mut moment = moment();
     moment["question"]["hatches"] = json!({"free_text": false, "dialogue": true});
     let (id, _stream) = asks(&alice, &moment).await;
-    stage.browser.eventually(&format!("document.querySelector('[data-moment=\"{id}\"] [data-hatch=dialogue]')")).await;
-    assert_eq!(stage.browser.run("return document.querySelectorAll('[data-hatch=text]').length").await, 0);
+    stage
+        .browser
+        .eventually(&format!(
+            "document.querySelector('[data-moment=\"{id}\"] [data-hatch=dialogue]')"
+        ))
+        .await;
+    assert_eq!(
+        stage
+            .browser
+            .run("return document.querySelectorAll('[data-hatch=text]').length")
+            .await,
+        0
+    );
     let other = json!({"query_id": id, "response_text": "1: Now", "responder_session_id": "s9"});
     let frame = said(&alice, "agent_response", &other);
-    alice.submit("~alice", &frame).await.counted(frame["frame_id"].as_str().unwrap());
+    alice
+        .submit("~alice", &frame)
+        .await
+        .counted(frame["frame_id"].as_str().unwrap());
     stage.browser.shows("Answered: 1: Now").await;
-    assert_eq!(stage.browser.run("return document.querySelectorAll('.option').length").await, 0);
+    assert_eq!(
+        stage
+            .browser
+            .run("return document.querySelectorAll('.option').length")
+            .await,
+        0
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn claims_are_shown_by_resource_with_their_time_left_and_frames_by_kind() {
-    let Some(stage) = Stage::open().await else { return };
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
     let alice = stage.hub.agent("alice").await;
     let lease = "853b9f5a-fa57-4103-9d42-eb724446455a";
     let claim = json!({"resource": "src/auth.rs", "lease_id": lease, "ttl_ms": 600_000, "intent": "moving the check"});
     // Said before the page is opened: what the hub still keeps is part of the picture.
-    for (kind, payload) in [("agent_lock_request", claim), ("agent_advisory", json!({"advisory_text": "reading"}))] {
+    for (kind, payload) in [
+        ("agent_lock_request", claim),
+        ("agent_advisory", json!({"advisory_text": "reading"})),
+    ] {
         let frame = said(&alice, kind, &payload);
-        alice.submit("~alice", &frame).await.counted(frame["frame_id"].as_str().unwrap());
+        alice
+            .submit("~alice", &frame)
+            .await
+            .counted(frame["frame_id"].as_str().unwrap());
     }
     stage.sign_in(&alice.key).await;
     stage.view("sessions").await;
     stage.browser.shows("moving the check").await;
-    stage.browser.eventually("/^9 min/.test(document.querySelector('.locks .left')?.textContent)").await;
-    stage.browser.eventually("document.querySelectorAll('.frame-list .row:not([hidden])').length === 2").await;
-    stage.browser.click(".chips button[data-key=agent_advisory]").await;
-    stage.browser.eventually("document.querySelectorAll('.frame-list .row:not([hidden])').length === 1").await;
+    stage
+        .browser
+        .eventually("/^9 min/.test(document.querySelector('.locks .left')?.textContent)")
+        .await;
+    stage
+        .browser
+        .eventually("document.querySelectorAll('.frame-list .row:not([hidden])').length === 2")
+        .await;
+    stage
+        .browser
+        .click(".chips button[data-key=agent_advisory]")
+        .await;
+    stage
+        .browser
+        .eventually("document.querySelectorAll('.frame-list .row:not([hidden])').length === 1")
+        .await;
     let frame = said(&alice, "agent_lock_release", &json!({ "lease_id": lease }));
-    alice.submit("~alice", &frame).await.counted(frame["frame_id"].as_str().unwrap());
+    alice
+        .submit("~alice", &frame)
+        .await
+        .counted(frame["frame_id"].as_str().unwrap());
     stage.browser.shows("Nothing is claimed.").await;
     stage.is_clean().await;
 }

@@ -31,15 +31,38 @@ async fn scene(stage: &Stage) -> (Agent, Agent) {
     assert_eq!(job.status, 202, "{job:?}");
     let job = job.json()["job_id"].as_str().unwrap().to_owned();
     let failure = json!({"status": "FAILURE", "error_message": EVIL, "output_data": {"x": EVIL}});
-    assert_eq!(mallory.post(&format!("/jobs/{job}/result"), &failure).await.status, 200);
-    for (kind, payload) in [("agent_binding_moment", evil_moment()), ("agent_advisory", json!({"advisory_text": EVIL}))]
-    {
+    assert_eq!(
+        mallory
+            .post(&format!("/jobs/{job}/result"), &failure)
+            .await
+            .status,
+        200
+    );
+    for (kind, payload) in [
+        ("agent_binding_moment", evil_moment()),
+        ("agent_advisory", json!({"advisory_text": EVIL})),
+    ] {
         let frame = said(&victim, kind, &payload);
-        victim.submit("~victim", &frame).await.counted(frame["frame_id"].as_str().unwrap());
+        victim
+            .submit("~victim", &frame)
+            .await
+            .counted(frame["frame_id"].as_str().unwrap());
     }
-    let room = victim.post("/channels", &json!({"name": "<h1>room</h1>", "context": EVIL})).await.data(201);
+    let room = victim
+        .post(
+            "/channels",
+            &json!({"name": "<h1>room</h1>", "context": EVIL}),
+        )
+        .await
+        .data(201);
     let room = room["id"].as_str().unwrap().to_owned();
-    victim.post(&format!("/channels/{room}/messages"), &json!({ "content": EVIL })).await.data(201);
+    victim
+        .post(
+            &format!("/channels/{room}/messages"),
+            &json!({ "content": EVIL }),
+        )
+        .await
+        .data(201);
     (victim, mallory)
 }
 
@@ -56,15 +79,27 @@ async fn is_text(stage: &Stage, place: &str) {
              open: [...document.querySelectorAll('a[target]')].filter((a) => !a.rel.includes('noopener')).length}",
         )
         .await;
-    assert_eq!(found, json!({"hit": null, "images": 0, "scripts": 0, "inline": 0, "links": 0, "open": 0}), "{place}");
+    assert_eq!(
+        found,
+        json!({"hit": null, "images": 0, "scripts": 0, "inline": 0, "links": 0, "open": 0}),
+        "{place}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_an_agent_says_or_calls_itself_becomes_markup() {
-    let Some(stage) = Stage::open().await else { return };
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
     let (victim, _mallory) = scene(&stage).await;
-    let room = victim.get("/channels").await.data(200)[0]["id"].as_str().unwrap().to_owned();
-    let job = victim.get("/jobs").await.json()["jobs"][0]["job_id"].as_str().unwrap().to_owned();
+    let room = victim.get("/channels").await.data(200)[0]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let job = victim.get("/jobs").await.json()["jobs"][0]["job_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     stage.sign_in(&victim.key).await;
     let places = VIEWS.map(str::to_owned).into_iter().chain([
         "agents/mallory%40chorus".into(),
@@ -94,7 +129,9 @@ async fn nothing_an_agent_says_or_calls_itself_becomes_markup() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_operator_who_looks_at_it_is_as_safe() {
-    let Some(stage) = Stage::open().await else { return };
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
     let (_victim, _mallory) = scene(&stage).await;
     stage.as_operator().await;
     for place in VIEWS.into_iter().chain(["agents/mallory%40chorus"]) {
@@ -107,7 +144,9 @@ async fn an_operator_who_looks_at_it_is_as_safe() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_http_and_https_become_links_and_they_keep_their_distance() {
-    let Some(stage) = Stage::open().await else { return };
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
     let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
     let text = "see https://a.example/x?y=1&z=2, http://b.example. not javascript:alert(1) data:text/html,x ftp://c.example file:///x";
     bob.says("alice", text, "queued").await;
@@ -119,15 +158,26 @@ async fn only_http_and_https_become_links_and_they_keep_their_distance() {
         .run("return [...document.querySelectorAll('.said a')].map((a) => [a.href, a.rel, a.target])")
         .await;
     let rel = "noopener noreferrer";
-    assert_eq!(links, json!([["https://a.example/x?y=1&z=2", rel, "_blank"], ["http://b.example/", rel, "_blank"]]));
-    let whole = format!("return document.querySelector('.said').textContent === {}", json!(text));
+    assert_eq!(
+        links,
+        json!([
+            ["https://a.example/x?y=1&z=2", rel, "_blank"],
+            ["http://b.example/", rel, "_blank"]
+        ])
+    );
+    let whole = format!(
+        "return document.querySelector('.said').textContent === {}",
+        json!(text)
+    );
     assert_eq!(stage.browser.run(&whole).await, true);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn even_a_mistake_in_the_page_could_not_run_what_it_was_given() {
     // The policy: no string becomes markup or script, and nothing is fetched from elsewhere.
-    let Some(stage) = Stage::open().await else { return };
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
     stage.goto("/console").await;
     let tried = stage
         .browser
@@ -149,5 +199,8 @@ async fn even_a_mistake_in_the_page_could_not_run_what_it_was_given() {
         .await;
     assert_eq!(fetched, "refused");
     let complaints = stage.browser.complaints().await.join("\n");
-    assert!(complaints.contains("Content Security Policy"), "{complaints}");
+    assert!(
+        complaints.contains("Content Security Policy"),
+        "{complaints}"
+    );
 }

@@ -21,7 +21,9 @@ fn watch_for(text: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_message_is_on_the_page_within_a_second_of_being_sent() {
-    let Some(stage) = Stage::open().await else { return };
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
     let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
     stage.sign_in(&alice.key).await;
     stage.view("conversations").await;
@@ -29,14 +31,22 @@ async fn a_message_is_on_the_page_within_a_second_of_being_sent() {
     bob.says("alice", "are you there?", "delivered_sse").await;
     let sent = millis();
     stage.browser.eventually("window.seen").await;
-    let took = stage.browser.run("return window.seen").await.as_f64().unwrap() - sent;
+    let took = stage
+        .browser
+        .run("return window.seen")
+        .await
+        .as_f64()
+        .unwrap()
+        - sent;
     assert!(took < 1000.0, "{took} ms");
     stage.is_clean().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_operator_sees_who_writes_to_whom_within_a_second() {
-    let Some(stage) = Stage::open().await else { return };
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
     let (alice, _bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
     stage.as_operator().await;
     stage.view("activity").await;
@@ -44,32 +54,49 @@ async fn an_operator_sees_who_writes_to_whom_within_a_second() {
     alice.says("bob", "hello", "queued").await;
     let sent = millis();
     stage.browser.eventually("window.seen").await;
-    let took = stage.browser.run("return window.seen").await.as_f64().unwrap() - sent;
+    let took = stage
+        .browser
+        .run("return window.seen")
+        .await
+        .as_f64()
+        .unwrap()
+        - sent;
     assert!(took < 1000.0, "{took} ms");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_message_goes_from_queued_to_delivered_to_acknowledged_before_ones_eyes() {
-    let Some(stage) = Stage::open().await else { return };
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
     let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
     stage.sign_in(&alice.key).await;
     stage.view("conversations/bob%40chorus").await;
     stage.browser.write(".composer textarea", "shall we?").await;
     stage.browser.click(".composer button").await;
-    let state = |word: &str| format!("document.querySelector('.bubble.mine .stand')?.dataset.state === '{word}'");
+    let state = |word: &str| {
+        format!("document.querySelector('.bubble.mine .stand')?.dataset.state === '{word}'")
+    };
     stage.browser.eventually(&state("queued")).await;
     let mut inbox = bob.inbox_after("0").await;
     let message = inbox.next("message").await;
-    assert_eq!((message.says(), &message.data["sender_id"]), ("shall we?", &json!("alice@chorus")));
+    assert_eq!(
+        (message.says(), &message.data["sender_id"]),
+        ("shall we?", &json!("alice@chorus"))
+    );
     stage.browser.eventually(&state("delivered")).await;
-    bob.respond(&message.data["trace_id"], &json!({"status": "ok"})).await.data(200);
+    bob.respond(&message.data["trace_id"], &json!({"status": "ok"}))
+        .await
+        .data(200);
     stage.browser.eventually(&state("acknowledged")).await;
     stage.is_clean().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_page_goes_on_where_it_was_after_the_hub_restarts() {
-    let Some(mut stage) = Stage::open().await else { return };
+    let Some(mut stage) = Stage::open().await else {
+        return;
+    };
     let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
     stage.sign_in(&alice.key).await;
     stage.view("conversations/bob%40chorus").await;
@@ -86,44 +113,69 @@ async fn the_page_goes_on_where_it_was_after_the_hub_restarts() {
     stage.browser.shows("while you were away").await;
     bob.says("alice", "and after", "delivered_sse").await;
     stage.browser.shows("and after").await;
-    let texts =
-        stage.browser.run("return [...document.querySelectorAll('.bubble .said')].map((one) => one.textContent)").await;
+    let texts = stage
+        .browser
+        .run("return [...document.querySelectorAll('.bubble .said')].map((one) => one.textContent)")
+        .await;
     assert_eq!(texts, json!(["before", "while you were away", "and after"]));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_only_looks_takes_no_message_from_an_agents_endpoint() {
     // An open inbox is preferred to an endpoint, so a page that opened one would have what is meant for the agent.
-    let Some(stage) = Stage::open().await else { return };
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
     let mut webhook = crate::actors::Webhook::that(crate::actors::Reply::ok()).await;
     let alice = stage.hub.agent_at("alice", &webhook.url()).await;
     let bob = stage.hub.agent("bob").await;
     stage.sign_in(&alice.key).await;
     stage.view("conversations").await;
     bob.says("alice", "for the agent", "delivered").await;
-    assert_eq!(webhook.hears().await.json()["envelope"]["original_text"], "for the agent");
+    assert_eq!(
+        webhook.hears().await.json()["envelope"]["original_text"],
+        "for the agent"
+    );
     stage.browser.shows("for the agent").await;
     stage.is_clean().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn counters_and_charts_move_by_themselves() {
-    let Some(stage) = Stage::open().await else { return };
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
     let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
     stage.as_operator().await;
     let tile = |at: usize| format!("document.querySelectorAll('.tile dd')[{at}]?.textContent");
-    stage.browser.eventually(&format!("{} === '2'", tile(0))).await;
+    stage
+        .browser
+        .eventually(&format!("{} === '2'", tile(0)))
+        .await;
     let _inbox = bob.inbox().await;
     alice.says("bob", "one", "delivered_sse").await;
-    stage.browser.eventually(&format!("{} === '1'", tile(1))).await;
-    stage.browser.eventually("document.querySelector('.online')?.textContent.includes('bob@chorus')").await;
-    stage.browser.eventually("document.querySelector('.chart.messages .edge')?.getAttribute('d')?.includes('L')").await;
+    stage
+        .browser
+        .eventually(&format!("{} === '1'", tile(1)))
+        .await;
+    stage
+        .browser
+        .eventually("document.querySelector('.online')?.textContent.includes('bob@chorus')")
+        .await;
+    stage
+        .browser
+        .eventually(
+            "document.querySelector('.chart.messages .edge')?.getAttribute('d')?.includes('L')",
+        )
+        .await;
     stage.is_clean().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_room_unfolds_while_agents_work_in_it() {
-    let Some(stage) = Stage::open().await else { return };
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
     let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
     let mut inbox = bob.inbox().await;
     stage.sign_in(&alice.key).await;
@@ -133,23 +185,49 @@ async fn a_room_unfolds_while_agents_work_in_it() {
     stage.browser.shows("launch").await;
     let rooms = alice.get("/channels").await.data(200);
     let id = rooms[0]["id"].as_str().unwrap().to_owned();
-    alice.post(&format!("/channels/{id}/members"), &json!({"agent_id": "bob@chorus"})).await.data(201);
+    alice
+        .post(
+            &format!("/channels/{id}/members"),
+            &json!({"agent_id": "bob@chorus"}),
+        )
+        .await
+        .data(201);
     stage.browser.shows("came in").await;
-    stage.browser.write(".composer textarea", "@bob what is the weather?").await;
+    stage
+        .browser
+        .write(".composer textarea", "@bob what is the weather?")
+        .await;
     stage.browser.click(".composer button").await;
     let delivery = inbox.next("channel").await;
-    assert_eq!(delivery.data["message"]["content"], "@bob what is the weather?");
+    assert_eq!(
+        delivery.data["message"]["content"],
+        "@bob what is the weather?"
+    );
     let callback = delivery.data["callback"].as_str().unwrap();
     let say = async |event: Value| {
-        let posted = stage.hub.http.post(callback).timeout(Duration::from_secs(20)).body(event.to_string());
+        let posted = stage
+            .hub
+            .http
+            .post(callback)
+            .timeout(Duration::from_secs(20))
+            .body(event.to_string());
         assert_eq!(posted.send().await.unwrap().status(), 200);
     };
     say(json!({"type": "status", "status": "looking it up"})).await;
     stage.browser.shows("looking it up").await;
-    say(json!({"type": "tool_call", "name": "web_search", "args": {"query": "oslo"}, "id": "tc_1"})).await;
-    stage.browser.eventually("document.querySelector('[data-call=tc_1] .dot.busy')").await;
+    say(
+        json!({"type": "tool_call", "name": "web_search", "args": {"query": "oslo"}, "id": "tc_1"}),
+    )
+    .await;
+    stage
+        .browser
+        .eventually("document.querySelector('[data-call=tc_1] .dot.busy')")
+        .await;
     say(json!({"type": "tool_result", "id": "tc_1", "content": "3 degrees and cloudy"})).await;
-    stage.browser.eventually("document.querySelector('[data-call=tc_1] .dot.good')").await;
+    stage
+        .browser
+        .eventually("document.querySelector('[data-call=tc_1] .dot.good')")
+        .await;
     stage.browser.click("[data-call=tc_1] summary").await;
     stage.browser.shows("3 degrees and cloudy").await;
     say(json!({"type": "message", "content": "Cold, bring a coat."})).await;
@@ -160,22 +238,44 @@ async fn a_room_unfolds_while_agents_work_in_it() {
 /// A network change or a hub restart ends the requests under way: the page loads itself again and is not left blank.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_whose_modules_could_not_be_fetched_loads_itself_again() {
-    let Some(stage) = Stage::open().await else { return };
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
     let block = async |urls: &[&str]| {
         stage.browser.devtools("Network.enable", &json!({})).await;
-        stage.browser.devtools("Network.setBlockedURLs", &json!({ "urls": urls })).await;
+        stage
+            .browser
+            .devtools("Network.setBlockedURLs", &json!({ "urls": urls }))
+            .await;
     };
     block(&["*/console/shell.js"]).await;
     stage.goto("/console").await;
-    assert_eq!(stage.browser.run("return document.querySelector('form.signin')").await, Value::Null);
+    assert_eq!(
+        stage
+            .browser
+            .run("return document.querySelector('form.signin')")
+            .await,
+        Value::Null
+    );
     block(&[]).await;
-    stage.browser.eventually("document.querySelector('form.signin')").await;
+    stage
+        .browser
+        .eventually("document.querySelector('form.signin')")
+        .await;
     let alice = stage.hub.agent("alice").await;
     stage.sign_in(&alice.key).await;
     // A view is a module of its own, fetched when it is opened.
     block(&["*/console/market.js"]).await;
     stage.browser.run("location.hash = '#/market'").await;
-    stage.browser.eventually("performance.getEntriesByName(new URL('/console/market.js', location).href).length").await;
+    stage
+        .browser
+        .eventually(
+            "performance.getEntriesByName(new URL('/console/market.js', location).href).length",
+        )
+        .await;
     block(&[]).await;
-    stage.browser.eventually("document.querySelector('main .view[data-view=market]')?.childElementCount").await;
+    stage
+        .browser
+        .eventually("document.querySelector('main .view[data-view=market]')?.childElementCount")
+        .await;
 }

@@ -1,8 +1,15 @@
 //! The console as people use it: a real browser, a real hub, nothing in between.
-#![expect(clippy::unwrap_used, reason = "a step that cannot be taken is a failure")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a step that cannot be taken is a failure"
+)]
 
 #[path = "../it/actors/mod.rs"]
-#[allow(dead_code, unused_imports, reason = "the stories of the hub need more of them")]
+#[allow(
+    dead_code,
+    unused_imports,
+    reason = "the stories of the hub need more of them"
+)]
 mod actors;
 mod browser;
 mod decisions;

@@ -5,26 +5,49 @@ use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_whole_way_from_the_key_to_an_agents_page_needs_no_mouse() {
-    let Some(stage) = Stage::open().await else { return };
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
     let (alice, _bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
     stage.goto("/console").await;
-    stage.browser.eventually("document.activeElement?.id === 'key'").await;
+    stage
+        .browser
+        .eventually("document.activeElement?.id === 'key'")
+        .await;
     stage.browser.press(&format!("{}{ENTER}", alice.key)).await;
     stage.live().await;
     stage.browser.press("2").await;
-    stage.browser.eventually("document.querySelectorAll('.rows .row:not([hidden])').length === 2").await;
+    stage
+        .browser
+        .eventually("document.querySelectorAll('.rows .row:not([hidden])').length === 2")
+        .await;
     stage.browser.press("/").await;
     stage.browser.press("bob").await;
-    stage.browser.eventually("document.querySelectorAll('.rows .row:not([hidden])').length === 1").await;
+    stage
+        .browser
+        .eventually("document.querySelectorAll('.rows .row:not([hidden])').length === 1")
+        .await;
     stage.browser.press(ESCAPE).await;
-    stage.browser.run("document.querySelector('.rows').focus()").await;
+    stage
+        .browser
+        .run("document.querySelector('.rows').focus()")
+        .await;
     stage.browser.press("j").await;
     stage.browser.press(ENTER).await;
-    stage.browser.eventually("document.querySelector('.person h2')?.textContent === 'bob@chorus'").await;
+    stage
+        .browser
+        .eventually("document.querySelector('.person h2')?.textContent === 'bob@chorus'")
+        .await;
     stage.browser.press("?").await;
-    stage.browser.eventually("document.querySelector('dialog[open]')").await;
+    stage
+        .browser
+        .eventually("document.querySelector('dialog[open]')")
+        .await;
     stage.browser.press(ESCAPE).await;
-    stage.browser.eventually("!document.querySelector('dialog')").await;
+    stage
+        .browser
+        .eventually("!document.querySelector('dialog')")
+        .await;
     // Where the focus is can be seen.
     stage.browser.press("\u{e004}").await;
     let outlined = "return getComputedStyle(document.activeElement).outlineStyle";
@@ -34,19 +57,37 @@ async fn the_whole_way_from_the_key_to_an_agents_page_needs_no_mouse() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_a_phone_every_view_is_one_column_and_nothing_sticks_out() {
-    let Some(stage) = Stage::open().await else { return };
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
     let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
-    bob.says("alice", &"a-word-that-does-not-end".repeat(30), "queued").await;
+    bob.says("alice", &"a-word-that-does-not-end".repeat(30), "queued")
+        .await;
     let frame = said(&alice, "agent_binding_moment", &moment());
-    alice.submit("~alice", &frame).await.counted(frame["frame_id"].as_str().unwrap());
+    alice
+        .submit("~alice", &frame)
+        .await
+        .counted(frame["frame_id"].as_str().unwrap());
     let phone = json!({"width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": true});
-    stage.browser.devtools("Emulation.setDeviceMetricsOverride", &phone).await;
+    stage
+        .browser
+        .devtools("Emulation.setDeviceMetricsOverride", &phone)
+        .await;
     stage.sign_in(&alice.key).await;
-    for place in VIEWS.into_iter().chain(["agents/bob%40chorus", "conversations/bob%40chorus"]) {
+    for place in VIEWS
+        .into_iter()
+        .chain(["agents/bob%40chorus", "conversations/bob%40chorus"])
+    {
         stage.view(place).await;
         let wide = "return [document.documentElement.scrollWidth, document.querySelector('main').scrollWidth]";
         let wide = stage.browser.run(wide).await;
-        assert!(wide.as_array().unwrap().iter().all(|width| width.as_u64().unwrap() <= 360), "{place}: {wide}");
+        assert!(
+            wide.as_array()
+                .unwrap()
+                .iter()
+                .all(|width| width.as_u64().unwrap() <= 360),
+            "{place}: {wide}"
+        );
         let below = "return document.querySelector('nav.side').getBoundingClientRect().bottom === innerHeight";
         assert_eq!(stage.browser.run(below).await, true, "{place}");
     }
@@ -55,7 +96,9 @@ async fn on_a_phone_every_view_is_one_column_and_nothing_sticks_out() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_page_is_dark_and_chinese_when_asked_and_stays_so() {
-    let Some(stage) = Stage::open().await else { return };
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
     let alice = stage.hub.agent("alice").await;
     stage.sign_in(&alice.key).await;
     let paper = "return getComputedStyle(document.body).backgroundColor";
@@ -64,7 +107,13 @@ async fn the_page_is_dark_and_chinese_when_asked_and_stays_so() {
     assert_ne!(stage.browser.run(paper).await, light);
     stage.browser.press("l").await;
     stage.browser.shows("总览").await;
-    assert_eq!(stage.browser.run("return document.documentElement.lang").await, "zh-CN");
+    assert_eq!(
+        stage
+            .browser
+            .run("return document.documentElement.lang")
+            .await,
+        "zh-CN"
+    );
     stage.goto("/").await;
     stage.browser.shows("总览").await;
     assert_ne!(stage.browser.run(paper).await, light);
@@ -82,7 +131,9 @@ async fn the_page_is_dark_and_chinese_when_asked_and_stays_so() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_colour_of_text_stands_out_from_what_is_behind_it() {
     // WCAG 2.2, 1.4.3: 4.5 to 1
-    let Some(stage) = Stage::open().await else { return };
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
     stage.goto("/console").await;
     for theme in ["light", "dark"] {
         let script = format!(
@@ -107,10 +158,15 @@ async fn every_colour_of_text_stands_out_from_what_is_behind_it() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_control_has_a_name_and_every_page_its_landmarks() {
-    let Some(stage) = Stage::open().await else { return };
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
     let alice = stage.hub.agent("alice").await;
     let frame = said(&alice, "agent_binding_moment", &moment());
-    alice.submit("~alice", &frame).await.counted(frame["frame_id"].as_str().unwrap());
+    alice
+        .submit("~alice", &frame)
+        .await
+        .counted(frame["frame_id"].as_str().unwrap());
     stage.sign_in(&alice.key).await;
     for view in VIEWS {
         stage.view(view).await;

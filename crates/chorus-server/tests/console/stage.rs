@@ -6,7 +6,15 @@ use crate::hub::{Hub, OPERATOR_KEY};
 use chorus_hub::Clock;
 use serde_json::{Value, json};
 
-pub const VIEWS: [&str; 7] = ["overview", "agents", "conversations", "channels", "sessions", "market", "activity"];
+pub const VIEWS: [&str; 7] = [
+    "overview",
+    "agents",
+    "conversations",
+    "channels",
+    "sessions",
+    "market",
+    "activity",
+];
 pub const ENTER: &str = "\u{e007}";
 pub const ESCAPE: &str = "\u{e00c}";
 
@@ -40,15 +48,21 @@ impl Stage {
     }
 
     pub async fn live(&self) {
-        self.browser.eventually("document.querySelector('.pill')?.dataset.link === 'live'").await;
+        self.browser
+            .eventually("document.querySelector('.pill')?.dataset.link === 'live'")
+            .await;
     }
 
     /// Goes to a view and waits until it is there.
     pub async fn view(&self, hash: &str) {
-        self.browser.run(&format!("location.hash = {}", json!(format!("#/{hash}")))).await;
+        self.browser
+            .run(&format!("location.hash = {}", json!(format!("#/{hash}"))))
+            .await;
         let view = hash.split('/').next().unwrap();
         self.browser
-            .eventually(&format!("document.querySelector('main .view[data-view={view}]')?.childElementCount"))
+            .eventually(&format!(
+                "document.querySelector('main .view[data-view={view}]')?.childElementCount"
+            ))
             .await;
     }
 
@@ -59,7 +73,10 @@ impl Stage {
         for url in self.browser.requests().await {
             let own = url.starts_with(&format!("{}/", self.hub.url)) || url.starts_with("data:");
             assert!(own, "{url} was asked for");
-            assert!(!url.contains(OPERATOR_KEY) && !url.contains("ca_"), "a key in {url}");
+            assert!(
+                !url.contains(OPERATOR_KEY) && !url.contains("ca_"),
+                "a key in {url}"
+            );
         }
     }
 }

@@ -5,43 +5,87 @@ use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thread_shows_culture_context_and_turn_and_keeps_conversations_apart() {
-    let Some(stage) = Stage::open().await else { return };
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
     let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
-    for (thread, turn, text) in
-        [("review", 1, "Passt Donnerstag?"), ("invoice", 1, "Zeile 14 fehlt."), ("review", 2, "Um zehn?")]
-    {
+    for (thread, turn, text) in [
+        ("review", 1, "Passt Donnerstag?"),
+        ("invoice", 1, "Zeile 14 fehlt."),
+        ("review", 2, "Um zehn?"),
+    ] {
         let mut message = bob.message("alice", text);
         let more = json!({"conversation_id": thread, "turn_number": turn, "sender_culture": "de",
             "cultural_context": "Direct wording is normal here."});
-        message["envelope"].as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        message["envelope"]
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         bob.post("/messages", &message).await.data(202);
     }
     stage.sign_in(&alice.key).await;
     stage.view("conversations").await;
-    stage.browser.eventually("document.querySelectorAll('.picks a').length === 2").await;
+    stage
+        .browser
+        .eventually("document.querySelectorAll('.picks a').length === 2")
+        .await;
     stage.view("conversations/bob%40chorus/review").await;
-    stage.browser.eventually("document.querySelectorAll('.bubble').length === 2").await;
-    for text in ["Passt Donnerstag?", "Direct wording is normal here.", "turn 2"] {
+    stage
+        .browser
+        .eventually("document.querySelectorAll('.bubble').length === 2")
+        .await;
+    for text in [
+        "Passt Donnerstag?",
+        "Direct wording is normal here.",
+        "turn 2",
+    ] {
         stage.browser.shows(text).await;
     }
-    assert_eq!(stage.browser.run("return document.querySelector('.bubble .said').lang").await, "de");
-    assert_eq!(stage.browser.run("return document.querySelector('.bubble .chip').title").await, "German");
+    assert_eq!(
+        stage
+            .browser
+            .run("return document.querySelector('.bubble .said').lang")
+            .await,
+        "de"
+    );
+    assert_eq!(
+        stage
+            .browser
+            .run("return document.querySelector('.bubble .chip').title")
+            .await,
+        "German"
+    );
     // The answer is the next turn of the same conversation.
-    stage.browser.write(".composer textarea", "Ten is fine.").await;
+    stage
+        .browser
+        .write(".composer textarea", "Ten is fine.")
+        .await;
     stage.browser.click(".composer button").await;
-    stage.browser.eventually("document.querySelector('.bubble.mine')").await;
+    stage
+        .browser
+        .eventually("document.querySelector('.bubble.mine')")
+        .await;
     let last = bob.history("").await.pop().unwrap();
     let envelope = &last["envelope"];
-    assert_eq!((&envelope["conversation_id"], &envelope["turn_number"]), (&json!("review"), &json!(3)));
+    assert_eq!(
+        (&envelope["conversation_id"], &envelope["turn_number"]),
+        (&json!("review"), &json!(3))
+    );
     stage.is_clean().await;
 }
 
 /// R-27: the answer to the first try is lost on its way back, and what is pressed again is the same word, in a room as in a letter.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_sent_again_after_a_lost_answer_is_said_once() {
-    let Some(stage) = Stage::open().await else { return };
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
     let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
-    let room = alice.post("/channels", &json!({"name": "weather"})).await.data(201)["id"].clone();
+    let room = alice
+        .post("/channels", &json!({"name": "weather"}))
+        .await
+        .data(201)["id"]
+        .clone();
     let room = room.as_str().unwrap();
     let mut hello = bob.message("alice", "Hello?");
     hello["envelope"]["conversation_id"] = json!("review");
@@ -49,27 +93,56 @@ async fn what_is_sent_again_after_a_lost_answer_is_said_once() {
     stage.sign_in(&alice.key).await;
     let lose = "const ask = window.fetch; window.fetch = async (...of) => { const answer = await ask(...of); \
          if (of[1]?.method !== 'POST' || window.lost) return answer; window.lost = true; throw new TypeError('gone'); };";
-    for view in ["conversations/bob%40chorus/review".to_owned(), format!("channels/{room}")] {
+    for view in [
+        "conversations/bob%40chorus/review".to_owned(),
+        format!("channels/{room}"),
+    ] {
         stage.view(&view).await;
-        stage.browser.eventually("document.querySelector('.composer textarea')").await;
-        stage.browser.run(&format!("window.lost = false; {lose}")).await;
-        stage.browser.write(".composer textarea", "Only once.").await;
+        stage
+            .browser
+            .eventually("document.querySelector('.composer textarea')")
+            .await;
+        stage
+            .browser
+            .run(&format!("window.lost = false; {lose}"))
+            .await;
+        stage
+            .browser
+            .write(".composer textarea", "Only once.")
+            .await;
         stage.browser.click(".composer button").await;
-        stage.browser.eventually("document.querySelector('.composer .wrong').textContent").await;
+        stage
+            .browser
+            .eventually("document.querySelector('.composer .wrong').textContent")
+            .await;
         stage.browser.click(".composer button").await;
-        stage.browser.eventually("!document.querySelector('.composer textarea').value").await;
+        stage
+            .browser
+            .eventually("!document.querySelector('.composer textarea').value")
+            .await;
     }
     let letters = bob.history("").await;
-    assert_eq!(letters.iter().filter(|row| row["envelope"]["original_text"] == "Only once.").count(), 1, "{letters:?}");
+    assert_eq!(
+        letters
+            .iter()
+            .filter(|row| row["envelope"]["original_text"] == "Only once.")
+            .count(),
+        1,
+        "{letters:?}"
+    );
     let said = alice.get(&format!("/channels/{room}/messages")).await.text;
     assert_eq!(said.matches("Only once.").count(), 1, "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_job_and_its_money_are_followed_to_the_end() {
-    let Some(stage) = Stage::open().await else { return };
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
     let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
-    let offer = bob.request("PUT", "/skills/translate").body(json!({"cost_per_call": 0.10}).to_string());
+    let offer = bob
+        .request("PUT", "/skills/translate")
+        .body(json!({"cost_per_call": 0.10}).to_string());
     assert_eq!(offer.send().await.unwrap().status(), 201);
     stage.sign_in(&alice.key).await;
     stage.view("market").await;
@@ -78,12 +151,20 @@ async fn a_job_and_its_money_are_followed_to_the_end() {
         .post("/jobs", &json!({"skill_name": "translate", "budget": 0.25, "input_data": {"text": "guten Tag"}}))
         .await;
     let job = job.json()["job_id"].as_str().unwrap().to_owned();
-    let state = |word: &str| format!("document.querySelector('.picks .state')?.textContent === '{word}'");
+    let state =
+        |word: &str| format!("document.querySelector('.picks .state')?.textContent === '{word}'");
     stage.browser.eventually(&state("under way")).await;
-    let balance = |text: &str| format!("document.querySelector('.tile dd')?.textContent === '{text}'");
+    let balance =
+        |text: &str| format!("document.querySelector('.tile dd')?.textContent === '{text}'");
     stage.browser.eventually(&balance("99.75")).await;
-    let result = json!({"status": "SUCCESS", "output_data": {"text": "good day"}, "execution_time_ms": 840});
-    assert_eq!(bob.post(&format!("/jobs/{job}/result"), &result).await.status, 200);
+    let result =
+        json!({"status": "SUCCESS", "output_data": {"text": "good day"}, "execution_time_ms": 840});
+    assert_eq!(
+        bob.post(&format!("/jobs/{job}/result"), &result)
+            .await
+            .status,
+        200
+    );
     stage.browser.eventually(&state("done")).await;
     stage.browser.eventually(&balance("99.90")).await;
     stage.browser.click(".picks a").await;
@@ -102,17 +183,31 @@ async fn a_job_and_its_money_are_followed_to_the_end() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_agents_page_has_its_card_and_what_was_said_with_it() {
-    let Some(stage) = Stage::open().await else { return };
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
     let alice = stage.hub.agent("alice").await;
     let card = json!({"card_version": "0.3", "user_culture": "ja", "supported_languages": ["ja", "en"], "about": "Plans trips."});
-    let yuki = stage.hub.agent_like("yuki@chorus", &json!({ "agent_card": card })).await;
+    let yuki = stage
+        .hub
+        .agent_like("yuki@chorus", &json!({ "agent_card": card }))
+        .await;
     yuki.says("alice", "konnichiwa", "queued").await;
     stage.sign_in(&alice.key).await;
     stage.view("agents").await;
     stage.browser.write("main input[type=search]", "ja").await;
-    stage.browser.eventually("document.querySelectorAll('.rows .row:not([hidden])').length === 1").await;
+    stage
+        .browser
+        .eventually("document.querySelectorAll('.rows .row:not([hidden])').length === 1")
+        .await;
     stage.browser.click(".rows .row").await;
-    for text in ["~yuki", "Japanese", "Plans trips.", "konnichiwa", "/invite/yuki%40chorus"] {
+    for text in [
+        "~yuki",
+        "Japanese",
+        "Plans trips.",
+        "konnichiwa",
+        "/invite/yuki%40chorus",
+    ] {
         stage.browser.shows(text).await;
     }
     stage.is_clean().await;

@@ -15,26 +15,53 @@ fn both_generations(envelope: &Value) -> [Value; 2] {
     ]
 }
 
-story!(a_stream_and_history_have_the_envelope_extracted, |hub| async {
-    // ENV-21, R-30, R-38
-    let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
-    let mut inbox = bob.inbox().await;
-    for message in both_generations(&alice.envelope("wrapped")) {
-        alice.post("/messages", &json!({"receiver_id": bob.id, "envelope": message})).await.data(200);
-        assert_eq!(inbox.next("message").await.data["envelope"], alice.envelope("wrapped"));
+story!(
+    a_stream_and_history_have_the_envelope_extracted,
+    |hub| async {
+        // ENV-21, R-30, R-38
+        let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
+        let mut inbox = bob.inbox().await;
+        for message in both_generations(&alice.envelope("wrapped")) {
+            alice
+                .post(
+                    "/messages",
+                    &json!({"receiver_id": bob.id, "envelope": message}),
+                )
+                .await
+                .data(200);
+            assert_eq!(
+                inbox.next("message").await.data["envelope"],
+                alice.envelope("wrapped")
+            );
+        }
+        assert_eq!(
+            bob.history("").await[1]["envelope"],
+            alice.envelope("wrapped")
+        );
     }
-    assert_eq!(bob.history("").await[1]["envelope"], alice.envelope("wrapped"));
-});
+);
 
 story!(a_webhook_gets_the_message_as_it_was_sent, |hub| async {
     //
     let mut webhook = Webhook::that(Reply::ok()).await;
-    let (alice, bob) = (hub.agent("alice").await, hub.agent_at("bob", &webhook.url()).await);
+    let (alice, bob) = (
+        hub.agent("alice").await,
+        hub.agent_at("bob", &webhook.url()).await,
+    );
     for message in both_generations(&alice.envelope("wrapped")) {
-        alice.post("/messages", &json!({"receiver_id": bob.id, "envelope": message})).await.data(200);
+        alice
+            .post(
+                "/messages",
+                &json!({"receiver_id": bob.id, "envelope": message}),
+            )
+            .await
+            .data(200);
         assert_eq!(webhook.hears().await.json(), json!({"envelope": message}));
     }
-    assert_eq!(bob.history("").await[0]["envelope"], alice.envelope("wrapped"));
+    assert_eq!(
+        bob.history("").await[0]["envelope"],
+        alice.envelope("wrapped")
+    );
 });
 
 story!(exactly_one_part_holds_a_valid_envelope, |hub| async {
@@ -52,9 +79,16 @@ story!(exactly_one_part_holds_a_valid_envelope, |hub| async {
         json!("parts"),
     ] {
         let body = json!({"receiver_id": bob.id, "envelope": {"role": "user", "parts": parts}});
-        alice.post("/messages", &body).await.refused(400, "ERR_VALIDATION");
+        alice
+            .post("/messages", &body)
+            .await
+            .refused(400, "ERR_VALIDATION");
     }
-    let forged = json!({"receiver_id": bob.id, "envelope": {"parts": [part(bob.envelope("forged"))]}});
-    alice.post("/messages", &forged).await.refused(403, "ERR_SENDER_MISMATCH");
+    let forged =
+        json!({"receiver_id": bob.id, "envelope": {"parts": [part(bob.envelope("forged"))]}});
+    alice
+        .post("/messages", &forged)
+        .await
+        .refused(403, "ERR_SENDER_MISMATCH");
     assert!(bob.history("").await.is_empty());
 });

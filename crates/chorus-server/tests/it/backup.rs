@@ -27,12 +27,20 @@ async fn a_copy_made_under_load_opens_with_everything_acknowledged_before_it() {
     let to = tempfile::tempdir().unwrap();
     let (from, copy) = (hub.dir.path().to_owned(), to.path().join("copy"));
     let target = copy.clone();
-    tokio::task::spawn_blocking(move || chorus_hub::ops::backup(&from, &target)).await.unwrap().expect("a copy");
+    tokio::task::spawn_blocking(move || chorus_hub::ops::backup(&from, &target))
+        .await
+        .unwrap()
+        .expect("a copy");
     OVER.store(true, Ordering::Relaxed);
     load.await.unwrap();
     let twin = Hub::sqlite(|set| set.hub.data_dir = copy).await;
     let kept = texts(&twin.again(&bob).history("").await);
     assert!(kept.len() >= 50, "{} messages", kept.len());
-    assert_eq!(kept, (0..kept.len()).map(|n| n.to_string()).collect::<Vec<_>>());
-    twin.again(&alice).says(&bob.id, "and it goes on", "queued").await;
+    assert_eq!(
+        kept,
+        (0..kept.len()).map(|n| n.to_string()).collect::<Vec<_>>()
+    );
+    twin.again(&alice)
+        .says(&bob.id, "and it goes on", "queued")
+        .await;
 }

@@ -25,7 +25,10 @@ async fn asked(places: &[Agent], each: usize) -> (usize, usize) {
         (passed, waited)
     });
     let all = join_all(asking).await;
-    (all.iter().map(|(passed, _)| passed).sum(), all.iter().map(|(_, waited)| waited).sum())
+    (
+        all.iter().map(|(passed, _)| passed).sum(),
+        all.iter().map(|(_, waited)| waited).sum(),
+    )
 }
 
 async fn passed(places: &[Agent], each: usize) -> usize {
@@ -43,7 +46,9 @@ async fn several(hub: &Hub) -> Vec<Agent> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_large_budget_is_given_out_once_by_all_hubs_together() {
-    let Some(hub) = Hub::cluster(|set| set.rate_limit = 600).await else { return };
+    let Some(hub) = Hub::cluster(|set| set.rate_limit = 600).await else {
+        return;
+    };
     let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
     for agent in [&alice, &bob] {
         let places = [0, 1, 0, 1].map(|number| hub.at(number, agent));
@@ -56,12 +61,21 @@ async fn a_large_budget_is_given_out_once_by_all_hubs_together() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn when_the_hub_that_decides_dies_callers_go_on_with_what_they_had_left() {
-    let Some(hub) = Hub::cluster(|set| set.rate_limit = 20).await else { return };
+    let Some(hub) = Hub::cluster(|set| set.rate_limit = 20).await else {
+        return;
+    };
     // A life of its own that ends at once: it says goodbye to nobody.
-    let (life, dir) = (tokio::runtime::Runtime::new().unwrap(), tempfile::tempdir().unwrap());
+    let (life, dir) = (
+        tokio::runtime::Runtime::new().unwrap(),
+        tempfile::tempdir().unwrap(),
+    );
     let mut settings = hub.settings.clone();
     settings.hub.data_dir = dir.path().into();
-    let third = life.spawn(chorus_server::start(settings)).await.unwrap().unwrap();
+    let third = life
+        .spawn(chorus_server::start(settings))
+        .await
+        .unwrap()
+        .unwrap();
     hub.know(2).await;
     eventually("it knows the others", async || third.hub().others() == 2).await;
     let agents = several(&hub).await;
@@ -77,7 +91,9 @@ async fn when_the_hub_that_decides_dies_callers_go_on_with_what_they_had_left() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn when_the_hub_that_decided_is_gone_what_was_spent_stays_spent_and_the_rest_is_there() {
-    let Some(mut hub) = Hub::cluster(|set| set.rate_limit = 20).await else { return };
+    let Some(mut hub) = Hub::cluster(|set| set.rate_limit = 20).await else {
+        return;
+    };
     let agents = several(&hub).await;
     for agent in &agents {
         assert_eq!(passed(std::slice::from_ref(agent), 10).await, 10);
@@ -85,7 +101,10 @@ async fn when_the_hub_that_decided_is_gone_what_was_spent_stays_spent_and_the_re
     hub.stop_one(1).await;
     for agent in &agents {
         let more = passed(std::slice::from_ref(agent), 20).await;
-        assert!((10..=11).contains(&more), "{more} after ten of twenty; the last word may have been lost");
+        assert!(
+            (10..=11).contains(&more),
+            "{more} after ten of twenty; the last word may have been lost"
+        );
     }
 }
 
@@ -102,7 +121,10 @@ impl Line {
         let holding = held.clone();
         tokio::spawn(async move {
             while let Ok((hub, _)) = listener.accept().await {
-                let (here, there) = (hub.into_split(), TcpStream::connect(bus).await.unwrap().into_split());
+                let (here, there) = (
+                    hub.into_split(),
+                    TcpStream::connect(bus).await.unwrap().into_split(),
+                );
                 tokio::spawn(pass_on(here.0, there.1, holding.subscribe()));
                 tokio::spawn(pass_on(there.0, here.1, holding.subscribe()));
             }
@@ -114,7 +136,9 @@ impl Line {
 async fn pass_on(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut held: watch::Receiver<bool>) {
     let mut buffer = vec![0; 16 * 1024];
     while let Ok(count @ 1..) = from.read(&mut buffer).await {
-        if held.wait_for(|held| !held).await.is_err() || to.write_all(&buffer[..count]).await.is_err() {
+        if held.wait_for(|held| !held).await.is_err()
+            || to.write_all(&buffer[..count]).await.is_err()
+        {
             return;
         }
     }
@@ -122,7 +146,9 @@ async fn pass_on(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut held: watc
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_the_bus_each_hub_counts_by_itself_and_waits_for_nobody() {
-    let Some(bus) = tokio::task::spawn_blocking(crate::nats::url).await.unwrap() else { return };
+    let Some(bus) = tokio::task::spawn_blocking(crate::nats::url).await.unwrap() else {
+        return;
+    };
     let line = Line::to(bus.strip_prefix("nats://").unwrap().parse().unwrap()).await;
     let by_line = format!("nats://{}", line.addr);
     let cluster = Hub::cluster(|set| {
@@ -135,7 +161,10 @@ async fn without_the_bus_each_hub_counts_by_itself_and_waits_for_nobody() {
     line.held.send_replace(true);
     let (passed_alone, waited) = asked(&places, 30).await;
     assert_eq!(passed_alone, 40, "twenty at each");
-    assert!(waited <= 4, "{waited} of thirty waited for a hub that is not heard");
+    assert!(
+        waited <= 4,
+        "{waited} of thirty waited for a hub that is not heard"
+    );
     line.held.send_replace(false);
     eventually("it is one budget again", async || {
         hub.know(1).await;

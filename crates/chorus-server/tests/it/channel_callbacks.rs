@@ -23,105 +23,169 @@ async fn delivered(hub: &Hub) -> (Room, Elsewhere, Value) {
 async fn done(room: &Room) -> Vec<String> {
     let rows = room.history().await;
     let text = |row: &Value| {
-        let said = ["content", "status", "message", "name"].into_iter().find_map(|key| row[key].as_str());
-        format!("{} {}", row["type"].as_str().unwrap(), said.unwrap_or_default())
+        let said = ["content", "status", "message", "name"]
+            .into_iter()
+            .find_map(|key| row[key].as_str());
+        format!(
+            "{} {}",
+            row["type"].as_str().unwrap(),
+            said.unwrap_or_default()
+        )
     };
-    rows.iter().filter(|row| row["sender"] == "oak").map(text).collect()
+    rows.iter()
+        .filter(|row| row["sender"] == "oak")
+        .map(text)
+        .collect()
 }
 
-story!(the_five_printed_events_are_taken_as_printed_and_kept_in_order, |hub| async {
-    // CHN-23…29, CHN-31
-    let (room, oak, delivery) = delivered(&hub).await;
-    let mut stream = room.owner.stream(&room.path("/stream")).await;
-    stream.next("connected").await;
-    for (name, kind) in [
-        ("3-status", "status"),
-        ("3-tool-call", "tool_call"),
-        ("3-tool-result", "tool_result"),
-        ("3-error", "error"),
-        ("3-message", "message"),
-    ] {
-        let printed = example(&format!("channel-protocol/{name}.json"));
-        let answer = oak.posts(&delivery, &printed).await;
-        assert_eq!((answer.status, &answer.json()["status"]), (200, &json!("ok")), "{name}: {answer:?}");
-        assert!(answer.json().get("success").is_none(), "a bare acknowledgement (R-78)");
-        let event = stream.next(kind).await;
-        for (key, value) in printed.as_object().unwrap() {
-            assert_eq!(&event.data[key], value, "{name}");
+story!(
+    the_five_printed_events_are_taken_as_printed_and_kept_in_order,
+    |hub| async {
+        // CHN-23…29, CHN-31
+        let (room, oak, delivery) = delivered(&hub).await;
+        let mut stream = room.owner.stream(&room.path("/stream")).await;
+        stream.next("connected").await;
+        for (name, kind) in [
+            ("3-status", "status"),
+            ("3-tool-call", "tool_call"),
+            ("3-tool-result", "tool_result"),
+            ("3-error", "error"),
+            ("3-message", "message"),
+        ] {
+            let printed = example(&format!("channel-protocol/{name}.json"));
+            let answer = oak.posts(&delivery, &printed).await;
+            assert_eq!(
+                (answer.status, &answer.json()["status"]),
+                (200, &json!("ok")),
+                "{name}: {answer:?}"
+            );
+            assert!(
+                answer.json().get("success").is_none(),
+                "a bare acknowledgement (R-78)"
+            );
+            let event = stream.next(kind).await;
+            for (key, value) in printed.as_object().unwrap() {
+                assert_eq!(&event.data[key], value, "{name}");
+            }
+            assert_eq!(
+                (&event.data["sender"], &event.data["sender_kind"]),
+                (&json!("oak"), &json!("agent"))
+            );
         }
-        assert_eq!((&event.data["sender"], &event.data["sender_kind"]), (&json!("oak"), &json!("agent")));
+        let rows = room.history().await;
+        let of = |kind: &str| rows.iter().find(|row| row["type"] == kind).unwrap();
+        // A call and its result are paired.
+        assert_eq!(of("tool_result")["call"], of("tool_call")["cursor"]);
+        assert_eq!(room.member("oak").await["status"], "searching weather data");
+        hub.advance(Duration::from_secs(24 * 3600 - 1));
+        assert_eq!(
+            room.member("oak").await["status"],
+            Value::Null,
+            "a status ages"
+        );
     }
-    let rows = room.history().await;
-    let of = |kind: &str| rows.iter().find(|row| row["type"] == kind).unwrap();
-    // A call and its result are paired.
-    assert_eq!(of("tool_result")["call"], of("tool_call")["cursor"]);
-    assert_eq!(room.member("oak").await["status"], "searching weather data");
-    hub.advance(Duration::from_secs(24 * 3600 - 1));
-    assert_eq!(room.member("oak").await["status"], Value::Null, "a status ages");
-});
+);
 
-story!(an_agent_may_say_who_it_is_and_fields_that_are_not_the_documents_are_ignored, |hub| async {
-    //
-    let (room, oak, delivery) = delivered(&hub).await;
-    let agent = json!({"name": "Oak", "avatar": "https://a.example/oak.png", "capabilities": ["search"]});
-    let event = json!({"type": "status", "status": "here", "agent": agent, "mood": {"x": [1]}});
-    assert_eq!(oak.posts(&delivery, &event).await.status, 200);
-    assert_eq!(room.member("oak").await["agent"], agent);
-    // Optional ones may be missing, or null.
-    for event in [
-        json!({"type": "tool_call", "name": "t", "id": "1"}),
-        json!({"type": "tool_call", "name": "t", "id": "2", "args": null}),
-        json!({"type": "error", "message": "oh"}),
-        json!({"type": "error", "message": "oh", "code": null}),
-        json!({"type": "tool_result", "id": "never called", "content": ""}),
-    ] {
-        assert_eq!(oak.posts(&delivery, &event).await.status, 200, "{event}");
+story!(
+    an_agent_may_say_who_it_is_and_fields_that_are_not_the_documents_are_ignored,
+    |hub| async {
+        //
+        let (room, oak, delivery) = delivered(&hub).await;
+        let agent = json!({"name": "Oak", "avatar": "https://a.example/oak.png", "capabilities": ["search"]});
+        let event = json!({"type": "status", "status": "here", "agent": agent, "mood": {"x": [1]}});
+        assert_eq!(oak.posts(&delivery, &event).await.status, 200);
+        assert_eq!(room.member("oak").await["agent"], agent);
+        // Optional ones may be missing, or null.
+        for event in [
+            json!({"type": "tool_call", "name": "t", "id": "1"}),
+            json!({"type": "tool_call", "name": "t", "id": "2", "args": null}),
+            json!({"type": "error", "message": "oh"}),
+            json!({"type": "error", "message": "oh", "code": null}),
+            json!({"type": "tool_result", "id": "never called", "content": ""}),
+        ] {
+            assert_eq!(oak.posts(&delivery, &event).await.status, 200, "{event}");
+        }
     }
-});
+);
 
-story!(what_is_wrong_is_refused_by_name_and_nothing_of_it_is_done, |hub| async {
-    //
-    let (room, oak, delivery) = delivered(&hub).await;
-    let before = room.history().await.len();
-    for (event, names) in [
-        (json!({"type": "dance", "content": "x"}), "type"),
-        (json!({"content": "x"}), "type"),
-        (json!({"type": "message"}), "content"),
-        (json!({"type": "message", "content": 7}), "content"),
-        (json!({"type": "tool_call", "name": "t"}), "id"),
-        (json!({"type": "tool_call", "id": "1"}), "name"),
-        (json!({"type": "tool_call", "id": "1", "name": "t", "args": [1]}), "args"),
-        (json!({"type": "tool_result", "content": "x"}), "id"),
-        (json!({"type": "tool_result", "id": "1"}), "content"),
-        (json!({"type": "status"}), "status"),
-        (json!({"type": "error", "code": "x"}), "message"),
-        (json!({"type": "status", "status": "x", "agent": "me"}), "agent"),
-        (json!([{"type": "message", "content": "x"}]), "object"),
-    ] {
-        let said = oak.posts(&delivery, &event).await.refused(400, "ERR_VALIDATION");
-        assert!(said.contains(names), "{event}: {said}");
-    }
-    for text in ["", "{", "{\"type\":\"message\",\"content\":\"a\"}{}", "{\"type\":\"message\",\"type\":\"status\"}"] {
-        let request = hub.http.post(callback(&delivery)).header("content-type", "application/json").body(text);
+story!(
+    what_is_wrong_is_refused_by_name_and_nothing_of_it_is_done,
+    |hub| async {
+        //
+        let (room, oak, delivery) = delivered(&hub).await;
+        let before = room.history().await.len();
+        for (event, names) in [
+            (json!({"type": "dance", "content": "x"}), "type"),
+            (json!({"content": "x"}), "type"),
+            (json!({"type": "message"}), "content"),
+            (json!({"type": "message", "content": 7}), "content"),
+            (json!({"type": "tool_call", "name": "t"}), "id"),
+            (json!({"type": "tool_call", "id": "1"}), "name"),
+            (
+                json!({"type": "tool_call", "id": "1", "name": "t", "args": [1]}),
+                "args",
+            ),
+            (json!({"type": "tool_result", "content": "x"}), "id"),
+            (json!({"type": "tool_result", "id": "1"}), "content"),
+            (json!({"type": "status"}), "status"),
+            (json!({"type": "error", "code": "x"}), "message"),
+            (
+                json!({"type": "status", "status": "x", "agent": "me"}),
+                "agent",
+            ),
+            (json!([{"type": "message", "content": "x"}]), "object"),
+        ] {
+            let said = oak
+                .posts(&delivery, &event)
+                .await
+                .refused(400, "ERR_VALIDATION");
+            assert!(said.contains(names), "{event}: {said}");
+        }
+        for text in [
+            "",
+            "{",
+            "{\"type\":\"message\",\"content\":\"a\"}{}",
+            "{\"type\":\"message\",\"type\":\"status\"}",
+        ] {
+            let request = hub
+                .http
+                .post(callback(&delivery))
+                .header("content-type", "application/json")
+                .body(text);
+            Answer::of(request).await.refused(400, "ERR_VALIDATION");
+        }
+        for size in [60_000, 300_000] {
+            let event = json!({"type": "message", "content": "x".repeat(size)});
+            oak.posts(&delivery, &event)
+                .await
+                .refused(413, "ERR_TOO_LARGE");
+        }
+        // Short as it was written and long as it is passed on: what counts is what others are to take.
+        let numbers = vec!["1e15"; 9_000].join(",");
+        for text in [
+            format!(
+                "{{\"type\":\"message\",\"content\":\"x\",\"parts\":[{{\"data\":[{numbers}]}}]}}"
+            ),
+            format!(
+                "{{\"type\":\"tool_call\",\"id\":\"1\",\"name\":\"t\",\"args\":{{\"x\":[{numbers}]}}}}"
+            ),
+        ] {
+            let request = hub
+                .http
+                .post(callback(&delivery))
+                .header("content-type", "application/json")
+                .body(text);
+            Answer::of(request).await.refused(413, "ERR_TOO_LARGE");
+        }
+        let request = hub
+            .http
+            .post(callback(&delivery))
+            .header("content-type", "text/plain")
+            .body("hello");
         Answer::of(request).await.refused(400, "ERR_VALIDATION");
+        assert_eq!(room.history().await.len(), before);
     }
-    for size in [60_000, 300_000] {
-        let event = json!({"type": "message", "content": "x".repeat(size)});
-        oak.posts(&delivery, &event).await.refused(413, "ERR_TOO_LARGE");
-    }
-    // Short as it was written and long as it is passed on: what counts is what others are to take.
-    let numbers = vec!["1e15"; 9_000].join(",");
-    for text in [
-        format!("{{\"type\":\"message\",\"content\":\"x\",\"parts\":[{{\"data\":[{numbers}]}}]}}"),
-        format!("{{\"type\":\"tool_call\",\"id\":\"1\",\"name\":\"t\",\"args\":{{\"x\":[{numbers}]}}}}"),
-    ] {
-        let request = hub.http.post(callback(&delivery)).header("content-type", "application/json").body(text);
-        Answer::of(request).await.refused(413, "ERR_TOO_LARGE");
-    }
-    let request = hub.http.post(callback(&delivery)).header("content-type", "text/plain").body("hello");
-    Answer::of(request).await.refused(400, "ERR_VALIDATION");
-    assert_eq!(room.history().await.len(), before);
-});
+);
 
 story!(a_callback_is_good_for_a_day_and_then_gone, |hub| async {
     //
@@ -134,70 +198,104 @@ story!(a_callback_is_good_for_a_day_and_then_gone, |hub| async {
         let (_, path) = callback(delivery).split_once("/channels/").unwrap();
         json!({"callback": format!("{}/channels/{path}", hub.url)})
     };
-    assert_eq!(oak.posts(&moved(&delivery), &event).await.status, 200, "it is kept, not remembered");
+    assert_eq!(
+        oak.posts(&moved(&delivery), &event).await.status,
+        200,
+        "it is kept, not remembered"
+    );
     hub.advance(Duration::from_secs(1));
-    oak.posts(&moved(&delivery), &event).await.refused(410, "ERR_GONE");
-    oak.posts(&moved(&delivery), &json!("whatever")).await.refused(410, "ERR_GONE");
+    oak.posts(&moved(&delivery), &event)
+        .await
+        .refused(410, "ERR_GONE");
+    oak.posts(&moved(&delivery), &json!("whatever"))
+        .await
+        .refused(410, "ERR_GONE");
     hub.maintain().await;
-    oak.posts(&moved(&delivery), &event).await.refused(410, "ERR_GONE");
-    assert_eq!(room.again(&hub).said().await, ["hello", "in time", "in time"]);
+    oak.posts(&moved(&delivery), &event)
+        .await
+        .refused(410, "ERR_GONE");
+    assert_eq!(
+        room.again(&hub).said().await,
+        ["hello", "in time", "in time"]
+    );
 });
 
-story!(a_callback_ends_with_its_member_and_with_its_room, |hub| async {
-    //
-    let (room, oak, first) = delivered(&hub).await;
-    let event = json!({"type": "message", "content": "still here"});
-    room.owner.delete(&room.path("/members/oak")).await.data(200);
-    oak.posts(&first, &event).await.refused(410, "ERR_GONE");
-    // Whoever has the name now is another member.
-    let mut other = Elsewhere::well(&hub).await;
-    room.add("oak", &other.url()).await;
-    oak.posts(&first, &event).await.refused(410, "ERR_GONE");
-    room.says("hello again").await;
-    let second = other.hears().await;
-    other.answers(&second, "it is me").await;
-    room.owner.delete(&room.path("")).await.data(200);
-    other.posts(&second, &event).await.refused(410, "ERR_GONE");
-    // Of another room it never was one, whatever became of its own.
-    let elsewhere = Room::of(&hub, "bob").await;
-    let there = json!({"callback": callback(&second).replace(&room.id, &elsewhere.id)});
-    other.posts(&there, &event).await.refused(404, "ERR_NOT_FOUND");
-});
+story!(
+    a_callback_ends_with_its_member_and_with_its_room,
+    |hub| async {
+        //
+        let (room, oak, first) = delivered(&hub).await;
+        let event = json!({"type": "message", "content": "still here"});
+        room.owner
+            .delete(&room.path("/members/oak"))
+            .await
+            .data(200);
+        oak.posts(&first, &event).await.refused(410, "ERR_GONE");
+        // Whoever has the name now is another member.
+        let mut other = Elsewhere::well(&hub).await;
+        room.add("oak", &other.url()).await;
+        oak.posts(&first, &event).await.refused(410, "ERR_GONE");
+        room.says("hello again").await;
+        let second = other.hears().await;
+        other.answers(&second, "it is me").await;
+        room.owner.delete(&room.path("")).await.data(200);
+        other.posts(&second, &event).await.refused(410, "ERR_GONE");
+        // Of another room it never was one, whatever became of its own.
+        let elsewhere = Room::of(&hub, "bob").await;
+        let there = json!({"callback": callback(&second).replace(&room.id, &elsewhere.id)});
+        other
+            .posts(&there, &event)
+            .await
+            .refused(404, "ERR_NOT_FOUND");
+    }
+);
 
-story!(a_token_that_never_was_is_not_there_whatever_comes_with_it, |hub| async {
-    //
-    let (room, oak, delivery) = delivered(&hub).await;
-    let elsewhere = Room::of(&hub, "bob").await;
-    let token = callback(&delivery).rsplit('/').next().unwrap();
-    let bearer = delivery["mcp"]["headers"]["Authorization"].as_str().unwrap().trim_start_matches("Bearer ");
-    let made_up = format!("tok_{}", "0".repeat(32));
-    for (id, token) in [
-        (room.id.as_str(), made_up.as_str()),
-        (room.id.as_str(), "x"),
-        (room.id.as_str(), bearer),
-        (elsewhere.id.as_str(), token),
-        ("ch_nowhere", token),
-    ] {
-        let at = json!({"callback": format!("{}/channels/{id}/inbox/{token}", hub.url)});
-        for body in
-            [json!({"type": "message", "content": "x"}), json!({"type": "?"}), json!(7), json!("x".repeat(300_000))]
-        {
-            let said = oak.posts(&at, &body).await.refused(404, "ERR_NOT_FOUND");
-            assert!(!said.contains(token), "{said}");
+story!(
+    a_token_that_never_was_is_not_there_whatever_comes_with_it,
+    |hub| async {
+        //
+        let (room, oak, delivery) = delivered(&hub).await;
+        let elsewhere = Room::of(&hub, "bob").await;
+        let token = callback(&delivery).rsplit('/').next().unwrap();
+        let bearer = delivery["mcp"]["headers"]["Authorization"]
+            .as_str()
+            .unwrap()
+            .trim_start_matches("Bearer ");
+        let made_up = format!("tok_{}", "0".repeat(32));
+        for (id, token) in [
+            (room.id.as_str(), made_up.as_str()),
+            (room.id.as_str(), "x"),
+            (room.id.as_str(), bearer),
+            (elsewhere.id.as_str(), token),
+            ("ch_nowhere", token),
+        ] {
+            let at = json!({"callback": format!("{}/channels/{id}/inbox/{token}", hub.url)});
+            for body in [
+                json!({"type": "message", "content": "x"}),
+                json!({"type": "?"}),
+                json!(7),
+                json!("x".repeat(300_000)),
+            ] {
+                let said = oak.posts(&at, &body).await.refused(404, "ERR_NOT_FOUND");
+                assert!(!said.contains(token), "{said}");
+            }
         }
+        assert_eq!(room.said().await, ["hello"]);
     }
-    assert_eq!(room.said().await, ["hello"]);
-});
+);
 
-story!(events_are_kept_in_the_order_in_which_they_come, |hub| async {
-    // CHN-32, CHN-33, R-71
-    let (room, oak, delivery) = delivered(&hub).await;
-    for n in 0..30 {
-        oak.answers(&delivery, &format!("{n}")).await;
+story!(
+    events_are_kept_in_the_order_in_which_they_come,
+    |hub| async {
+        // CHN-32, CHN-33, R-71
+        let (room, oak, delivery) = delivered(&hub).await;
+        for n in 0..30 {
+            oak.answers(&delivery, &format!("{n}")).await;
+        }
+        let expected: Vec<String> = (0..30).map(|n| format!("message {n}")).collect();
+        assert_eq!(done(&room).await, expected);
     }
-    let expected: Vec<String> = (0..30).map(|n| format!("message {n}")).collect();
-    assert_eq!(done(&room).await, expected);
-});
+);
 
 /// An open POST of lines.
 struct Lines {
@@ -208,10 +306,18 @@ struct Lines {
 impl Lines {
     fn open(hub: &Hub, delivery: &Value) -> Self {
         let (to, from) = mpsc::unbounded_channel();
-        let pieces = stream::unfold(from, |mut from| async move { from.recv().await.map(|piece| (piece, from)) });
-        let request = hub.http.post(callback(delivery)).header("content-type", "application/x-ndjson");
+        let pieces = stream::unfold(from, |mut from| async move {
+            from.recv().await.map(|piece| (piece, from))
+        });
+        let request = hub
+            .http
+            .post(callback(delivery))
+            .header("content-type", "application/x-ndjson");
         let answer = tokio::spawn(Answer::of(request.body(reqwest::Body::wrap_stream(pieces))));
-        Self { to: Some(to), answer }
+        Self {
+            to: Some(to),
+            answer,
+        }
     }
 
     fn sends(&self, piece: &str) {
@@ -225,52 +331,84 @@ impl Lines {
     }
 }
 
-story!(a_stream_of_lines_is_heard_line_by_line_as_it_comes, |hub| async {
-    //
-    let (room, _oak, delivery) = delivered(&hub).await;
-    let lines = Lines::open(&hub, &delivery);
-    lines.sends("{\"type\":\"status\",\"status\":\"a\"}\n{\"type\":\"message\",");
-    eventually("the first is heard", async || done(&room).await == ["status a"]).await;
-    lines.sends("\"content\":\"b\"}\r\n\n");
-    eventually("the second is heard", async || done(&room).await == ["status a", "message b"]).await;
-    lines.sends("{\"type\":\"tool_call\",\"id\":\"1\",\"name\":\"t\"}\n{\"type\":\"tool_result\",\"id\":\"1\",\"content\":\"c\"}");
-    let answer = lines.ends().await;
-    assert_eq!((answer.status, &answer.json()["events"]), (200, &json!(4)), "{answer:?}");
-    assert_eq!(done(&room).await, ["status a", "message b", "tool_call t", "tool_result c"]);
-});
-
-story!(at_a_bad_line_a_stream_ends_those_before_it_stand_and_none_after, |hub| async {
-    //
-    let (room, _oak, delivery) = delivered(&hub).await;
-    let said = |text: &str| format!("{{\"type\":\"message\",\"content\":\"{text}\"}}\n");
-    let cases = [
-        ("{\"type\":\"dance\"}\n".to_owned(), 400, "ERR_VALIDATION"),
-        ("not JSON\n".to_owned(), 400, "ERR_VALIDATION"),
-        (said(&"x".repeat(60_000)), 413, "ERR_TOO_LARGE"),
-        ("x".repeat(300_000), 413, "ERR_TOO_LARGE"),
-    ];
-    let mut expected = Vec::new();
-    for (place, (bad, status, code)) in cases.iter().enumerate() {
+story!(
+    a_stream_of_lines_is_heard_line_by_line_as_it_comes,
+    |hub| async {
+        //
+        let (room, _oak, delivery) = delivered(&hub).await;
         let lines = Lines::open(&hub, &delivery);
-        lines.sends(&said(&format!("before {place}")));
-        lines.sends(bad);
-        lines.sends(&said("after"));
-        let said = lines.ends().await.refused(*status, code);
-        assert!(said.starts_with("line 2: "), "{said}");
-        expected.push(format!("message before {place}"));
-        assert_eq!(done(&room).await, expected);
+        lines.sends("{\"type\":\"status\",\"status\":\"a\"}\n{\"type\":\"message\",");
+        eventually("the first is heard", async || {
+            done(&room).await == ["status a"]
+        })
+        .await;
+        lines.sends("\"content\":\"b\"}\r\n\n");
+        eventually("the second is heard", async || {
+            done(&room).await == ["status a", "message b"]
+        })
+        .await;
+        lines.sends("{\"type\":\"tool_call\",\"id\":\"1\",\"name\":\"t\"}\n{\"type\":\"tool_result\",\"id\":\"1\",\"content\":\"c\"}");
+        let answer = lines.ends().await;
+        assert_eq!(
+            (answer.status, &answer.json()["events"]),
+            (200, &json!(4)),
+            "{answer:?}"
+        );
+        assert_eq!(
+            done(&room).await,
+            ["status a", "message b", "tool_call t", "tool_result c"]
+        );
     }
-});
+);
+
+story!(
+    at_a_bad_line_a_stream_ends_those_before_it_stand_and_none_after,
+    |hub| async {
+        //
+        let (room, _oak, delivery) = delivered(&hub).await;
+        let said = |text: &str| format!("{{\"type\":\"message\",\"content\":\"{text}\"}}\n");
+        let cases = [
+            ("{\"type\":\"dance\"}\n".to_owned(), 400, "ERR_VALIDATION"),
+            ("not JSON\n".to_owned(), 400, "ERR_VALIDATION"),
+            (said(&"x".repeat(60_000)), 413, "ERR_TOO_LARGE"),
+            ("x".repeat(300_000), 413, "ERR_TOO_LARGE"),
+        ];
+        let mut expected = Vec::new();
+        for (place, (bad, status, code)) in cases.iter().enumerate() {
+            let lines = Lines::open(&hub, &delivery);
+            lines.sends(&said(&format!("before {place}")));
+            lines.sends(bad);
+            lines.sends(&said("after"));
+            let said = lines.ends().await.refused(*status, code);
+            assert!(said.starts_with("line 2: "), "{said}");
+            expected.push(format!("message before {place}"));
+            assert_eq!(done(&room).await, expected);
+        }
+    }
+);
 
 story!(a_half_sent_line_was_not_said, |hub| async {
     //
     let (room, _oak, delivery) = delivered(&hub).await;
     let lines = Lines::open(&hub, &delivery);
-    lines.sends("{\"type\":\"message\",\"content\":\"whole\"}\n{\"type\":\"message\",\"content\":\"half\"}");
-    eventually("the first is heard", async || done(&room).await == ["message whole"]).await;
+    lines.sends(
+        "{\"type\":\"message\",\"content\":\"whole\"}\n{\"type\":\"message\",\"content\":\"half\"}",
+    );
+    eventually("the first is heard", async || {
+        done(&room).await == ["message whole"]
+    })
+    .await;
     // The connection is cut in the middle of the body; to let the pieces end would be to end the body in good order.
-    lines.to.as_ref().unwrap().send(Err(std::io::Error::other("cut"))).unwrap();
-    assert!(lines.answer.await.is_err(), "there is nobody left to answer");
+    lines
+        .to
+        .as_ref()
+        .unwrap()
+        .send(Err(std::io::Error::other("cut")))
+        .unwrap();
+    assert!(
+        lines.answer.await.is_err(),
+        "there is nobody left to answer"
+    );
     // Whatever comes next is after anything that the cut connection could still have led to.
     let oak = Elsewhere::well(&hub).await;
     for n in 0..20 {
@@ -279,54 +417,70 @@ story!(a_half_sent_line_was_not_said, |hub| async {
     assert!(!done(&room).await.contains(&"message half".to_owned()));
 });
 
-story!(a_stream_ends_at_the_next_line_when_its_member_is_removed, |hub| async {
-    //
-    let (room, _oak, delivery) = delivered(&hub).await;
-    let lines = Lines::open(&hub, &delivery);
-    lines.sends("{\"type\":\"message\",\"content\":\"one\"}\n");
-    eventually("it is heard", async || done(&room).await == ["message one"]).await;
-    room.owner.delete(&room.path("/members/oak")).await.data(200);
-    lines.sends("{\"type\":\"message\",\"content\":\"two\"}\n");
-    lines.ends().await.refused(410, "ERR_GONE");
-    assert_eq!(done(&room).await, ["message one"]);
-});
-
-file_story!(a_member_has_so_many_streams_of_lines_and_leaves_the_others_theirs, |hub| async {
-    // Law 6: whoever opens many and says little would take every place there is
-    let room = Room::of(&hub, "alice").await;
-    let (mut oak, mut elm) = (Elsewhere::well(&hub).await, Elsewhere::well(&hub).await);
-    room.add("oak", &oak.url()).await;
-    room.add("elm", &elm.url()).await;
-    room.says("hello").await;
-    let (to_oak, to_elm) = (oak.hears().await, elm.hears().await);
-    let line = |text: &str| format!("{{\"type\":\"message\",\"content\":\"{text}\"}}\n");
-    let mut open = Vec::new();
-    for n in 0..chorus_wire::limits::CALLBACK_STREAMS_EACH {
-        let lines = Lines::open(&hub, &to_oak);
-        lines.sends(&line(&n.to_string()));
-        eventually("it is open", async || done(&room).await.len() == n + 1).await;
-        open.push(lines);
+story!(
+    a_stream_ends_at_the_next_line_when_its_member_is_removed,
+    |hub| async {
+        //
+        let (room, _oak, delivery) = delivered(&hub).await;
+        let lines = Lines::open(&hub, &delivery);
+        lines.sends("{\"type\":\"message\",\"content\":\"one\"}\n");
+        eventually("it is heard", async || done(&room).await == ["message one"]).await;
+        room.owner
+            .delete(&room.path("/members/oak"))
+            .await
+            .data(200);
+        lines.sends("{\"type\":\"message\",\"content\":\"two\"}\n");
+        lines.ends().await.refused(410, "ERR_GONE");
+        assert_eq!(done(&room).await, ["message one"]);
     }
-    let more = Lines::open(&hub, &to_oak);
-    more.sends(&line("one more"));
-    more.ends().await.refused(429, "ERR_TOO_MANY_STREAMS");
-    oak.answers(&to_oak, "by itself").await;
-    let others = Lines::open(&hub, &to_elm);
-    others.sends(&line("from elm"));
-    assert_eq!(others.ends().await.status, 200);
-    assert_eq!(open.pop().unwrap().ends().await.status, 200);
-    let next = Lines::open(&hub, &to_oak);
-    next.sends(&line("a place is free again"));
-    assert_eq!(next.ends().await.status, 200);
-});
+);
+
+file_story!(
+    a_member_has_so_many_streams_of_lines_and_leaves_the_others_theirs,
+    |hub| async {
+        // Law 6: whoever opens many and says little would take every place there is
+        let room = Room::of(&hub, "alice").await;
+        let (mut oak, mut elm) = (Elsewhere::well(&hub).await, Elsewhere::well(&hub).await);
+        room.add("oak", &oak.url()).await;
+        room.add("elm", &elm.url()).await;
+        room.says("hello").await;
+        let (to_oak, to_elm) = (oak.hears().await, elm.hears().await);
+        let line = |text: &str| format!("{{\"type\":\"message\",\"content\":\"{text}\"}}\n");
+        let mut open = Vec::new();
+        for n in 0..chorus_wire::limits::CALLBACK_STREAMS_EACH {
+            let lines = Lines::open(&hub, &to_oak);
+            lines.sends(&line(&n.to_string()));
+            eventually("it is open", async || done(&room).await.len() == n + 1).await;
+            open.push(lines);
+        }
+        let more = Lines::open(&hub, &to_oak);
+        more.sends(&line("one more"));
+        more.ends().await.refused(429, "ERR_TOO_MANY_STREAMS");
+        oak.answers(&to_oak, "by itself").await;
+        let others = Lines::open(&hub, &to_elm);
+        others.sends(&line("from elm"));
+        assert_eq!(others.ends().await.status, 200);
+        assert_eq!(open.pop().unwrap().ends().await.status, 200);
+        let next = Lines::open(&hub, &to_oak);
+        next.sends(&line("a place is free again"));
+        assert_eq!(next.ends().await.status, 200);
+    }
+);
 
 story!(a_member_may_have_a_callback_that_stands, |hub| async {
     //
     let room = Room::of(&hub, "alice").await;
-    let (oak, bob, eve) = (Elsewhere::well(&hub).await, hub.agent("bob").await, hub.agent("eve").await);
+    let (oak, bob, eve) = (
+        Elsewhere::well(&hub).await,
+        hub.agent("bob").await,
+        hub.agent("eve").await,
+    );
     room.add("oak", &oak.url()).await;
     room.invite(&bob).await;
-    let (to_oak, to_bob) = (room.path("/members/oak/callback"), room.path("/members/bob/callback"));
+    let (to_oak, to_bob) = (
+        room.path("/members/oak/callback"),
+        room.path("/members/bob/callback"),
+    );
     let first = room.owner.post(&to_oak, &json!({})).await.data(201);
     assert!(callback(&first).starts_with(&format!("{}/channels/{}/inbox/tok_", hub.url, room.id)));
     let event = |text: &str| json!({"type": "message", "content": text});
@@ -337,48 +491,85 @@ story!(a_member_may_have_a_callback_that_stands, |hub| async {
 
     let mine = bob.post(&to_bob, &json!({})).await.data(201);
     assert_eq!(oak.posts(&mine, &event("from bob")).await.status, 200);
-    bob.post(&to_oak, &json!({})).await.refused(403, "ERR_FORBIDDEN");
-    eve.post(&to_oak, &json!({})).await.refused(404, "ERR_NOT_FOUND");
-    hub.anyone().post(&to_oak, &json!({})).await.refused(401, "ERR_UNAUTHORIZED");
-    room.owner.post(&room.path("/members/nobody/callback"), &json!({})).await.refused(404, "ERR_NOT_FOUND");
+    bob.post(&to_oak, &json!({}))
+        .await
+        .refused(403, "ERR_FORBIDDEN");
+    eve.post(&to_oak, &json!({}))
+        .await
+        .refused(404, "ERR_NOT_FOUND");
+    hub.anyone()
+        .post(&to_oak, &json!({}))
+        .await
+        .refused(401, "ERR_UNAUTHORIZED");
+    room.owner
+        .post(&room.path("/members/nobody/callback"), &json!({}))
+        .await
+        .refused(404, "ERR_NOT_FOUND");
 
     let second = room.owner.post(&to_oak, &json!({})).await.data(201);
-    oak.posts(&first, &event("rotated")).await.refused(410, "ERR_GONE");
+    oak.posts(&first, &event("rotated"))
+        .await
+        .refused(410, "ERR_GONE");
     assert_eq!(oak.posts(&second, &event("the new one")).await.status, 200);
-    room.owner.delete(&room.path("/members/oak")).await.data(200);
-    oak.posts(&second, &event("removed")).await.refused(410, "ERR_GONE");
-    assert_eq!(room.said().await, ["unasked", "a month later", "from bob", "the new one"]);
+    room.owner
+        .delete(&room.path("/members/oak"))
+        .await
+        .data(200);
+    oak.posts(&second, &event("removed"))
+        .await
+        .refused(410, "ERR_GONE");
+    assert_eq!(
+        room.said().await,
+        ["unasked", "a month later", "from bob", "the new one"]
+    );
 });
 
-story!(an_event_that_is_posted_again_with_its_key_is_heard_once, |hub| async {
-    // R-27, CHN-30
-    let (room, _oak, delivery) = delivered(&hub).await;
-    let post = async |key: &str, text: &str| {
-        let event = json!({"type": "message", "content": text});
-        Answer::of(hub.http.post(callback(&delivery)).header("idempotency-key", key).json(&event)).await
-    };
-    for _ in 0..3 {
-        assert_eq!(post("a", "one").await.status, 200);
+story!(
+    an_event_that_is_posted_again_with_its_key_is_heard_once,
+    |hub| async {
+        // R-27, CHN-30
+        let (room, _oak, delivery) = delivered(&hub).await;
+        let post = async |key: &str, text: &str| {
+            let event = json!({"type": "message", "content": text});
+            Answer::of(
+                hub.http
+                    .post(callback(&delivery))
+                    .header("idempotency-key", key)
+                    .json(&event),
+            )
+            .await
+        };
+        for _ in 0..3 {
+            assert_eq!(post("a", "one").await.status, 200);
+        }
+        post("a", "another")
+            .await
+            .refused(409, "ERR_IDEMPOTENCY_CONFLICT");
+        assert_eq!(post("b", "one").await.status, 200);
+        assert_eq!(done(&room).await, ["message one", "message one"]);
     }
-    post("a", "another").await.refused(409, "ERR_IDEMPOTENCY_CONFLICT");
-    assert_eq!(post("b", "one").await.status, 200);
-    assert_eq!(done(&room).await, ["message one", "message one"]);
-});
+);
 
-story!(members_at_one_address_have_budgets_of_their_own, with(|set| set.rate_limit = 40), |hub| async {
-    // Failure 24: the secret in the path says whose request it is, not the address it comes from
-    let room = Room::of(&hub, "alice").await;
-    let (mut oak, mut elm) = (Elsewhere::well(&hub).await, Elsewhere::well(&hub).await);
-    room.add("oak", &oak.url()).await;
-    room.add("elm", &elm.url()).await;
-    room.says("hello").await;
-    let (to_oak, to_elm) = (oak.hears().await, elm.hears().await);
-    let event = json!({"type": "status", "status": "busy"});
-    for _ in 0..40 {
-        assert_eq!(oak.posts(&to_oak, &event).await.status, 200);
+story!(
+    members_at_one_address_have_budgets_of_their_own,
+    with(|set| set.rate_limit = 40),
+    |hub| async {
+        // Failure 24: the secret in the path says whose request it is, not the address it comes from
+        let room = Room::of(&hub, "alice").await;
+        let (mut oak, mut elm) = (Elsewhere::well(&hub).await, Elsewhere::well(&hub).await);
+        room.add("oak", &oak.url()).await;
+        room.add("elm", &elm.url()).await;
+        room.says("hello").await;
+        let (to_oak, to_elm) = (oak.hears().await, elm.hears().await);
+        let event = json!({"type": "status", "status": "busy"});
+        for _ in 0..40 {
+            assert_eq!(oak.posts(&to_oak, &event).await.status, 200);
+        }
+        oak.posts(&to_oak, &event)
+            .await
+            .refused(429, "ERR_RATE_LIMITED");
+        for _ in 0..40 {
+            assert_eq!(elm.posts(&to_elm, &event).await.status, 200);
+        }
     }
-    oak.posts(&to_oak, &event).await.refused(429, "ERR_RATE_LIMITED");
-    for _ in 0..40 {
-        assert_eq!(elm.posts(&to_elm, &event).await.status, 200);
-    }
-});
+);

@@ -24,8 +24,14 @@ impl Visit for Line {
 
 impl Line {
     fn keep(self) {
-        if ["/inbox/", "tok_", "sk_", "mcp_", "whsec_"].iter().any(|mark| self.0.contains(mark)) {
-            HEARD.lock().unwrap_or_else(PoisonError::into_inner).push(self.0);
+        if ["/inbox/", "tok_", "sk_", "mcp_", "whsec_"]
+            .iter()
+            .any(|mark| self.0.contains(mark))
+        {
+            HEARD
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(self.0);
         }
     }
 }
@@ -60,29 +66,62 @@ live_story!(what_opens_a_door_is_nowhere_to_be_read, |hub| async {
     let room = Room::of(&hub, "alice").await;
     let mut oak = Elsewhere::well(&hub).await;
     let signing = "whsec_dGhpcyBpcyBub3QgYSByZWFsIHNlY3JldA==";
-    room.add_like(&json!({"name": "oak", "connection": oak.url(), "signing_secret": signing})).await;
+    room.add_like(&json!({"name": "oak", "connection": oak.url(), "signing_secret": signing}))
+        .await;
     // Nobody is there: what is logged of a failure has no URL either.
-    room.add("elm", "http://127.0.0.1:1/inbox/sk_99887766554433").await;
+    room.add("elm", "http://127.0.0.1:1/inbox/sk_99887766554433")
+        .await;
     room.says("hello").await;
     let delivery = oak.hears().await;
     oak.answers(&delivery, "hello").await;
-    oak.posts(&delivery, &json!({"type": "?"})).await.refused(400, "ERR_VALIDATION");
+    oak.posts(&delivery, &json!({"type": "?"}))
+        .await
+        .refused(400, "ERR_VALIDATION");
     hub.maintain().await;
     let token = callback(&delivery).rsplit('/').next().unwrap().to_owned();
-    let bearer = delivery["mcp"]["headers"]["Authorization"].as_str().unwrap().trim_start_matches("Bearer ").to_owned();
-    let hidden = ["sk_a1b2c3d4e5f6", "sk_99887766554433", "dGhpcyBpcyBub3QgYSBy", &token, &bearer];
+    let bearer = delivery["mcp"]["headers"]["Authorization"]
+        .as_str()
+        .unwrap()
+        .trim_start_matches("Bearer ")
+        .to_owned();
+    let hidden = [
+        "sk_a1b2c3d4e5f6",
+        "sk_99887766554433",
+        "dGhpcyBpcyBub3QgYSBy",
+        &token,
+        &bearer,
+    ];
 
     for file in std::fs::read_dir(hub.dir.path()).unwrap() {
         let bytes = std::fs::read(file.unwrap().path()).unwrap_or_default();
         for secret in hidden {
-            assert!(!bytes.windows(secret.len()).any(|part| part == secret.as_bytes()), "{secret}");
+            assert!(
+                !bytes
+                    .windows(secret.len())
+                    .any(|part| part == secret.as_bytes()),
+                "{secret}"
+            );
         }
     }
-    let logged = HEARD.lock().unwrap_or_else(PoisonError::into_inner).join("\n");
-    assert!(logged.contains("/channels/{id}/inbox/{token}"), "the request was logged, by its route");
+    let logged = HEARD
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .join("\n");
+    assert!(
+        logged.contains("/channels/{id}/inbox/{token}"),
+        "the request was logged, by its route"
+    );
     let shown = format!("{:?} {:?}", room.member("oak").await, room.history().await);
     let activity = format!("{:?}", hub.operator().activity(0).await);
-    for place in [logged, shown, activity, hub.anyone().get("/metrics").await.text] {
-        assert!(hidden.iter().all(|secret| !place.contains(secret)), "{place}");
+    for place in [
+        logged,
+        shown,
+        activity,
+        hub.anyone().get("/metrics").await.text,
+    ] {
+        assert!(
+            hidden.iter().all(|secret| !place.contains(secret)),
+            "{place}"
+        );
     }
 });

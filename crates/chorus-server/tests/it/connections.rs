@@ -7,7 +7,11 @@ use tokio::net::TcpStream;
 const PLACES: usize = 6;
 
 async fn asked(hub: &Hub) -> (u16, String, String) {
-    raw(hub, b"GET /agents HTTP/1.1\r\nhost: hub\r\nconnection: close\r\n\r\n").await
+    raw(
+        hub,
+        b"GET /agents HTTP/1.1\r\nhost: hub\r\nconnection: close\r\n\r\n",
+    )
+    .await
 }
 
 alone_story!(
@@ -29,6 +33,9 @@ alone_story!(
         drop(silent);
         eventually("a place is free again", async || asked(&hub).await.0 == 200).await;
         alice.says(&alice.id, "still here", "delivered_sse").await;
-        assert_eq!(inbox.next("message").await.data["envelope"]["original_text"], "still here");
+        assert_eq!(
+            inbox.next("message").await.data["envelope"]["original_text"],
+            "still here"
+        );
     }
 );

@@ -11,8 +11,15 @@ async fn a_quiet_stream_hears_a_keepalive() {
     let hub = Hub::fresh().await;
     let bob = hub.agent("bob").await;
     let mut inbox = bob.inbox().await;
-    let chunk = within(Duration::from_secs(20), inbox.chunk()).await.flatten().expect("a keepalive in time");
-    assert!(chunk.starts_with(b":") && chunk.ends_with(b"\n\n"), "{}", String::from_utf8_lossy(&chunk));
+    let chunk = within(Duration::from_secs(20), inbox.chunk())
+        .await
+        .flatten()
+        .expect("a keepalive in time");
+    assert!(
+        chunk.starts_with(b":") && chunk.ends_with(b"\n\n"),
+        "{}",
+        String::from_utf8_lossy(&chunk)
+    );
 }
 
 /// a request that is half sent ends after 30 seconds, in its head or in its body, and others never wait for it.
@@ -29,13 +36,19 @@ async fn a_half_sent_request_is_let_go() {
         socket.write_all(half).await.unwrap();
         waiting.push(tokio::spawn(async move {
             let mut answer = Vec::new();
-            within(Duration::from_secs(36), socket.read_to_end(&mut answer)).await.expect("let go in time").ok();
+            within(Duration::from_secs(36), socket.read_to_end(&mut answer))
+                .await
+                .expect("let go in time")
+                .ok();
             String::from_utf8_lossy(&answer).into_owned()
         }));
     }
     hub.anyone().get("/health").await.data(200);
     for answer in waiting {
         let answer = answer.await.unwrap();
-        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 408"), "{answer}");
+        assert!(
+            answer.is_empty() || answer.starts_with("HTTP/1.1 408"),
+            "{answer}"
+        );
     }
 }

@@ -7,15 +7,22 @@ use serde_json::{Value, json};
 story!(the_directory_is_a_bare_array_as_printed, |hub| async {
     // TRN-59, TRN-60, TRN-64, R-12, R-13
     let card = |culture: &str, languages: Value| json!({"agent_card": {"card_version": "0.3", "user_culture": culture, "supported_languages": languages}});
-    let xiaov = hub.agent_like("xiaov@agchorus", &card("zh-CN", json!(["zh-CN", "en"]))).await;
-    hub.agent_like("xiaoyin@agchorus", &card("en", json!(["en", "zh-CN"]))).await;
+    let xiaov = hub
+        .agent_like("xiaov@agchorus", &card("zh-CN", json!(["zh-CN", "en"])))
+        .await;
+    hub.agent_like("xiaoyin@agchorus", &card("en", json!(["en", "zh-CN"])))
+        .await;
     let _inbox = xiaov.inbox().await;
     let mut list = rows(hub.anyone().get("/discover").await.json());
     list.sort_by_key(|row| row["agent_id"].to_string());
     let mut printed = rows(crate::examples::example("skill/finding-2-discover.json"));
     printed.sort_by_key(|row| row["agent_id"].to_string());
     assert_eq!(list, printed);
-    let wrapped = hub.anyone().get("/discover?format=envelope").await.data(200);
+    let wrapped = hub
+        .anyone()
+        .get("/discover?format=envelope")
+        .await
+        .data(200);
     assert_eq!(rows(wrapped).len(), 2);
 });
 
@@ -28,8 +35,10 @@ story!(online_is_exactly_while_an_inbox_is_open, |hub| async {
     let second = bob.inbox().await;
     assert!(online().await);
     drop(first);
-    eventually("one inbox is left", || async { hub.anyone().get("/health").await.data(200)["inbox_connections"] == 1 })
-        .await;
+    eventually("one inbox is left", || async {
+        hub.anyone().get("/health").await.data(200)["inbox_connections"] == 1
+    })
+    .await;
     assert!(online().await);
     drop(second);
     eventually("bob is offline", || async { !online().await }).await;
@@ -38,7 +47,12 @@ story!(online_is_exactly_while_an_inbox_is_open, |hub| async {
 story!(market_filters_answer_in_the_market_shape, |hub| async {
     // R-12, TRN-36
     hub.agent("alice").await;
-    for query in ["skill=adding", "min_reputation=10", "max_cost=1", "skill=adding&max_cost=0.5"] {
+    for query in [
+        "skill=adding",
+        "min_reputation=10",
+        "max_cost=1",
+        "skill=adding&max_cost=0.5",
+    ] {
         let answer = hub.anyone().get(&format!("/discover?{query}")).await;
         assert_eq!(answer.status, 200, "{answer:?}");
         assert!(answer.json()["agents"].is_array(), "{query}: {answer:?}");
@@ -51,15 +65,30 @@ story!(records_are_public_and_endpoints_are_not, |hub| async {
     let alice = hub.agent_at("alice", url).await;
     let bob = hub.agent("bob").await;
     for who in [&*hub.anyone(), &*bob] {
-        for path in ["/agents", "/agents/alice@chorus", "/agents/alice", "/agents/~alice", "/discover", "/invite/alice"]
-        {
+        for path in [
+            "/agents",
+            "/agents/alice@chorus",
+            "/agents/alice",
+            "/agents/~alice",
+            "/discover",
+            "/invite/alice",
+        ] {
             let answer = who.get(path).await;
             assert_eq!(answer.status, 200, "{answer:?}");
             assert!(!answer.text.contains("hush"), "{path} shows an endpoint");
         }
         let list = rows(who.get("/agents").await.data(200));
-        let hooked: Vec<(&Value, &Value)> = list.iter().map(|row| (&row["agent_id"], &row["has_endpoint"])).collect();
-        assert_eq!(hooked, [(&json!("alice@chorus"), &json!(true)), (&json!("bob@chorus"), &json!(false))]);
+        let hooked: Vec<(&Value, &Value)> = list
+            .iter()
+            .map(|row| (&row["agent_id"], &row["has_endpoint"]))
+            .collect();
+        assert_eq!(
+            hooked,
+            [
+                (&json!("alice@chorus"), &json!(true)),
+                (&json!("bob@chorus"), &json!(false))
+            ]
+        );
         assert!(list[0]["registered_at"].is_string() && list[0].get("endpoint").is_none());
     }
     for who in [&*alice, &*hub.operator()] {
@@ -70,7 +99,10 @@ story!(records_are_public_and_endpoints_are_not, |hub| async {
 story!(an_unknown_agent_is_404, |hub| async {
     // TRN-35
     for path in ["/agents/nobody@chorus", "/agents/nobody", "/agents/~nobody"] {
-        hub.anyone().get(path).await.refused(404, "ERR_AGENT_NOT_FOUND");
+        hub.anyone()
+            .get(path)
+            .await
+            .refused(404, "ERR_AGENT_NOT_FOUND");
     }
     for path in ["/agents/a%20b", "/agents/%00", "/agents/%ff"] {
         let answer = hub.anyone().get(path).await;
@@ -88,14 +120,31 @@ story!(a_long_directory_comes_in_pages, |hub| async {
         let join = if path.contains('?') { '&' } else { '?' };
         let mut seen: Vec<String> = Vec::new();
         loop {
-            let after = seen.last().map(|id| format!("&after={id}")).unwrap_or_default();
-            let page = rows(hub.anyone().get(&format!("{path}{join}limit=3{after}")).await.data(200));
+            let after = seen
+                .last()
+                .map(|id| format!("&after={id}"))
+                .unwrap_or_default();
+            let page = rows(
+                hub.anyone()
+                    .get(&format!("{path}{join}limit=3{after}"))
+                    .await
+                    .data(200),
+            );
             assert!(page.len() <= 3 && seen.len() <= 7, "{seen:?}");
             if page.is_empty() {
                 break;
             }
-            seen.extend(page.iter().map(|row| row["agent_id"].as_str().unwrap().to_owned()));
+            seen.extend(
+                page.iter()
+                    .map(|row| row["agent_id"].as_str().unwrap().to_owned()),
+            );
         }
-        assert_eq!(seen, (0..7).map(|n| format!("agent-{n}@chorus")).collect::<Vec<_>>(), "{path}");
+        assert_eq!(
+            seen,
+            (0..7)
+                .map(|n| format!("agent-{n}@chorus"))
+                .collect::<Vec<_>>(),
+            "{path}"
+        );
     }
 });

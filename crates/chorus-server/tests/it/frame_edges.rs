@@ -3,27 +3,30 @@
 use crate::actors::Answer;
 use serde_json::{Value, json};
 
-story!(an_unknown_path_is_a_404_in_the_form_of_frames, |hub| async {
-    let alice = hub.agent("alice").await;
-    for path in [
-        "/frames/1",
-        "/frames/",
-        "/handles",
-        "/handles/~alice",
-        "/handles/~alice/nothing",
-        "/handles/~alice/stream/more",
-        "/handles/~alice/grants/~bob/more",
-        "/orgs/~acme",
-        "/orgs/~acme/nothing",
-        "/orgs/~acme/members/~bob/refuse",
-    ] {
-        for who in [&*alice, &*hub.anyone()] {
-            let answer = who.get(path).await;
-            assert_eq!(answer.status, 404, "{path}: {answer:?}");
-            answer.frame_refused(404, "not-found", None);
+story!(
+    an_unknown_path_is_a_404_in_the_form_of_frames,
+    |hub| async {
+        let alice = hub.agent("alice").await;
+        for path in [
+            "/frames/1",
+            "/frames/",
+            "/handles",
+            "/handles/~alice",
+            "/handles/~alice/nothing",
+            "/handles/~alice/stream/more",
+            "/handles/~alice/grants/~bob/more",
+            "/orgs/~acme",
+            "/orgs/~acme/nothing",
+            "/orgs/~acme/members/~bob/refuse",
+        ] {
+            for who in [&*alice, &*hub.anyone()] {
+                let answer = who.get(path).await;
+                assert_eq!(answer.status, 404, "{path}: {answer:?}");
+                answer.frame_refused(404, "not-found", None);
+            }
         }
     }
-});
+);
 
 story!(a_wrong_method_is_a_405_in_the_form_of_frames, |hub| async {
     let alice = hub.agent("alice").await;
@@ -49,25 +52,41 @@ story!(a_wrong_method_is_a_405_in_the_form_of_frames, |hub| async {
 
 live_story!(other_paths_keep_their_own_form, |hub| async {
     // only what is under frames, handles and orgs is bare
-    for path in ["/framesx", "/frame", "/handlesx/y", "/organisations", "/nothing"] {
+    for path in [
+        "/framesx",
+        "/frame",
+        "/handlesx/y",
+        "/organisations",
+        "/nothing",
+    ] {
         hub.anyone().get(path).await.refused(404, "ERR_NOT_FOUND");
     }
 });
 
-live_story!(a_badly_encoded_query_is_refused_in_the_form_of_frames, |hub| async {
-    let alice = hub.agent("alice").await;
-    for query in ["?filter=%zz", "?instrument=%ff", "?session=a&session=b"] {
-        let answer = alice.opening(query).await;
-        assert_eq!((answer.status, &answer.json()["code"]), (400, &json!("field-invalid")), "{query}: {answer:?}");
-        answer.has_frame_form();
+live_story!(
+    a_badly_encoded_query_is_refused_in_the_form_of_frames,
+    |hub| async {
+        let alice = hub.agent("alice").await;
+        for query in ["?filter=%zz", "?instrument=%ff", "?session=a&session=b"] {
+            let answer = alice.opening(query).await;
+            assert_eq!(
+                (answer.status, &answer.json()["code"]),
+                (400, &json!("field-invalid")),
+                "{query}: {answer:?}"
+            );
+            answer.has_frame_form();
+        }
     }
-});
+);
 
 live_story!(bad_json_on_any_frame_path_is_json_invalid, |hub| async {
     //
     let alice = hub.agent("alice").await;
     for path in ["/frames", "/orgs"] {
-        alice.post_text(path, "{").await.frame_refused(400, "json-invalid", None);
+        alice
+            .post_text(path, "{")
+            .await
+            .frame_refused(400, "json-invalid", None);
     }
 });
 
@@ -84,44 +103,99 @@ live_story!(a_body_announced_too_large_is_refused_at_once, |hub| async {
     let mut answer = Vec::new();
     let reading = async {
         while !String::from_utf8_lossy(&answer).contains("frame-too-large") {
-            assert!(socket.read_buf(&mut answer).await.unwrap() > 0, "{}", String::from_utf8_lossy(&answer));
+            assert!(
+                socket.read_buf(&mut answer).await.unwrap() > 0,
+                "{}",
+                String::from_utf8_lossy(&answer)
+            );
         }
     };
-    crate::hub::within(crate::actors::PATIENCE, reading).await.expect("an answer at once");
-    assert!(answer.starts_with(b"HTTP/1.1 413"), "{}", String::from_utf8_lossy(&answer));
+    crate::hub::within(crate::actors::PATIENCE, reading)
+        .await
+        .expect("an answer at once");
+    assert!(
+        answer.starts_with(b"HTTP/1.1 413"),
+        "{}",
+        String::from_utf8_lossy(&answer)
+    );
 });
 
-live_story!(json_needs_no_content_type_and_a_head_answers_like_a_get, |hub| async {
-    //
-    let alice = hub.agent("alice").await;
-    let body = json!({"frame": alice.advisory("plain")}).to_string();
-    assert_eq!(Answer::of(alice.request("POST", "/frames").body(body)).await.status, 200);
-    for path in ["/handles/~alice/stream", "/handles/~alice/roster", "/.well-known/mcp.json"] {
-        let answer = Answer::of(alice.request("HEAD", path)).await;
-        assert_eq!((answer.status, answer.text.as_str()), (200, ""), "{path}: {answer:?}");
+live_story!(
+    json_needs_no_content_type_and_a_head_answers_like_a_get,
+    |hub| async {
+        //
+        let alice = hub.agent("alice").await;
+        let body = json!({"frame": alice.advisory("plain")}).to_string();
+        assert_eq!(
+            Answer::of(alice.request("POST", "/frames").body(body))
+                .await
+                .status,
+            200
+        );
+        for path in [
+            "/handles/~alice/stream",
+            "/handles/~alice/roster",
+            "/.well-known/mcp.json",
+        ] {
+            let answer = Answer::of(alice.request("HEAD", path)).await;
+            assert_eq!(
+                (answer.status, answer.text.as_str()),
+                (200, ""),
+                "{path}: {answer:?}"
+            );
+        }
+        assert!(alice.roster().await.is_empty(), "a HEAD opens no session");
     }
-    assert!(alice.roster().await.is_empty(), "a HEAD opens no session");
-});
+);
 
-story!(a_stranger_learns_everything_about_frames_from_the_hub, |hub| async {
-    // FRM-21, FRM-112, TRN-63: kinds, payload shapes, scopes, axes, limits, retention, routes
-    let document = hub.anyone().get("/.well-known/chorus.json").await.json();
-    let listed: Vec<&str> = document["endpoints"].as_object().unwrap().values().filter_map(Value::as_str).collect();
-    for path in ["/frames", "/handles/{handle}/stream", "/handles/{handle}/roster", "/orgs", "/.well-known/mcp.json"] {
-        assert!(listed.contains(&path), "{path} is not in {listed:?}");
+story!(
+    a_stranger_learns_everything_about_frames_from_the_hub,
+    |hub| async {
+        // FRM-21, FRM-112, TRN-63: kinds, payload shapes, scopes, axes, limits, retention, routes
+        let document = hub.anyone().get("/.well-known/chorus.json").await.json();
+        let listed: Vec<&str> = document["endpoints"]
+            .as_object()
+            .unwrap()
+            .values()
+            .filter_map(Value::as_str)
+            .collect();
+        for path in [
+            "/frames",
+            "/handles/{handle}/stream",
+            "/handles/{handle}/roster",
+            "/orgs",
+            "/.well-known/mcp.json",
+        ] {
+            assert!(listed.contains(&path), "{path} is not in {listed:?}");
+        }
+        let frames = &document["capabilities"]["frames"];
+        let ours = chorus_wire::frame::capabilities();
+        for key in [
+            "envelope_version",
+            "kinds",
+            "scopes",
+            "filter_axes",
+            "payloads",
+            "limits",
+        ] {
+            assert_eq!(frames[key], ours[key], "{key}: {document}");
+        }
+        assert_eq!(frames["kinds"].as_array().unwrap().len(), 15);
+        for kind in [
+            "agent_lock_release",
+            "agent_lease_extend",
+            "agent_response",
+            "peer_diagnostic_response",
+        ] {
+            assert!(frames["payloads"][kind]["properties"].is_object(), "{kind}");
+        }
+        let retention = document["retention"].to_string();
+        assert!(
+            retention.contains("300") && retention.contains("10000"),
+            "{retention}"
+        );
     }
-    let frames = &document["capabilities"]["frames"];
-    let ours = chorus_wire::frame::capabilities();
-    for key in ["envelope_version", "kinds", "scopes", "filter_axes", "payloads", "limits"] {
-        assert_eq!(frames[key], ours[key], "{key}: {document}");
-    }
-    assert_eq!(frames["kinds"].as_array().unwrap().len(), 15);
-    for kind in ["agent_lock_release", "agent_lease_extend", "agent_response", "peer_diagnostic_response"] {
-        assert!(frames["payloads"][kind]["properties"].is_object(), "{kind}");
-    }
-    let retention = document["retention"].to_string();
-    assert!(retention.contains("300") && retention.contains("10000"), "{retention}");
-});
+);
 
 live_story!(the_contract_has_the_routes_of_frames, |hub| async {
     let document = hub.anyone().get("/openapi.json").await.json();
@@ -137,15 +211,31 @@ live_story!(the_contract_has_the_routes_of_frames, |hub| async {
         ("get", "/.well-known/mcp.json"),
     ] {
         let route = &document["paths"][path][method];
-        assert!(route["responses"].as_object().is_some_and(|r| !r.is_empty()), "{method} {path}");
+        assert!(
+            route["responses"]
+                .as_object()
+                .is_some_and(|r| !r.is_empty()),
+            "{method} {path}"
+        );
     }
 });
 
-live_story!(a_runtime_finds_the_hub_by_the_well_known_document, |hub| async {
-    // FRM-113: the hub's part
-    let answer = hub.anyone().get("/.well-known/mcp.json").await;
-    assert_eq!(answer.status, 200, "{answer:?}");
-    assert!(answer.header("content-type").starts_with("application/json"), "{answer:?}");
-    let text = answer.json().to_string();
-    assert!(text.contains(&hub.url) && text.contains("/frames"), "{text}");
-});
+live_story!(
+    a_runtime_finds_the_hub_by_the_well_known_document,
+    |hub| async {
+        // FRM-113: the hub's part
+        let answer = hub.anyone().get("/.well-known/mcp.json").await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        assert!(
+            answer
+                .header("content-type")
+                .starts_with("application/json"),
+            "{answer:?}"
+        );
+        let text = answer.json().to_string();
+        assert!(
+            text.contains(&hub.url) && text.contains("/frames"),
+            "{text}"
+        );
+    }
+);

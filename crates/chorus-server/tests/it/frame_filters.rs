@@ -6,7 +6,12 @@ use serde_json::json;
 /// Sends as a session of a tool; how many it was emitted to.
 async fn tells_as(agent: &Agent, tool: &str, scope: &str, text: &str) -> u64 {
     let frame = agent.advisory_to(scope, text);
-    let answer = Answer::of(agent.submission("/frames", scope, &frame).header("x-chorus-tool", tool)).await;
+    let answer = Answer::of(
+        agent
+            .submission("/frames", scope, &frame)
+            .header("x-chorus-tool", tool),
+    )
+    .await;
     answer.counted(frame["frame_id"].as_str().unwrap())
 }
 
@@ -16,7 +21,11 @@ async fn until_curtain(session: &mut Session) -> Vec<String> {
     loop {
         let event = session.any().await.expect("a frame");
         let payload = &event.data["payload"];
-        let text = payload["advisory_text"].as_str().or(payload["broadcast_text"].as_str()).unwrap().to_owned();
+        let text = payload["advisory_text"]
+            .as_str()
+            .or(payload["broadcast_text"].as_str())
+            .unwrap()
+            .to_owned();
         if text == "curtain" {
             return heard;
         }
@@ -25,7 +34,12 @@ async fn until_curtain(session: &mut Session) -> Vec<String> {
 }
 
 fn broadcast(from: &Agent, to: &str, text: &str) -> serde_json::Value {
-    frame(&from.handle(), to, "agent_broadcast", &json!({"broadcast_text": text, "event_class": "merged"}))
+    frame(
+        &from.handle(),
+        to,
+        "agent_broadcast",
+        &json!({"broadcast_text": text, "event_class": "merged"}),
+    )
 }
 
 story!(each_axis_narrows_and_all_clauses_hold, |hub| async {
@@ -43,7 +57,10 @@ story!(each_axis_narrows_and_all_clauses_hold, |hub| async {
         ("tool:Vim", &[]),
         ("org:acme", &["o"]),
         ("org:~acme,sender:~alice,kind:agent_advisory", &["o"]),
-        ("kind:agent_advisory,kind:agent_advisory", &["a", "b", "v", "o"]),
+        (
+            "kind:agent_advisory,kind:agent_advisory",
+            &["a", "b", "v", "o"],
+        ),
         ("kind:agent_advisory,kind:agent_broadcast", &[]),
         ("sender:~alice,sender:~bob", &[]),
         ("org:other", &[]),
@@ -53,7 +70,11 @@ story!(each_axis_narrows_and_all_clauses_hold, |hub| async {
     ];
     let mut open = Vec::new();
     for (filter, _) in &cases {
-        open.push(alice.opens_with(&format!("?instrument=cc-x&session=s1&filter={filter}")).await);
+        open.push(
+            alice
+                .opens_with(&format!("?instrument=cc-x&session=s1&filter={filter}"))
+                .await,
+        );
     }
     let merged = broadcast(&alice, "~alice", "m");
     let counts = [
@@ -61,37 +82,60 @@ story!(each_axis_narrows_and_all_clauses_hold, |hub| async {
         ("b", bob.tells("~alice", "b").await),
         ("v", tells_as(&alice, "vim", "~alice", "v").await),
         ("o", tells_as(&alice, "cc", "org:acme/members/*", "o").await),
-        ("m", alice.submit("", &merged).await.counted(merged["frame_id"].as_str().unwrap())),
+        (
+            "m",
+            alice
+                .submit("", &merged)
+                .await
+                .counted(merged["frame_id"].as_str().unwrap()),
+        ),
     ];
     for (session, (filter, expected)) in open.iter_mut().zip(&cases) {
         for text in *expected {
             let event = session.any().await.expect("a frame");
             let payload = &event.data["payload"];
-            let said = payload["advisory_text"].as_str().or(payload["broadcast_text"].as_str());
+            let said = payload["advisory_text"]
+                .as_str()
+                .or(payload["broadcast_text"].as_str());
             assert_eq!(said, Some(*text), "{filter}");
         }
     }
     for (text, count) in counts {
-        let hearing = cases.iter().filter(|(_, expected)| expected.contains(&text)).count() as u64;
+        let hearing = cases
+            .iter()
+            .filter(|(_, expected)| expected.contains(&text))
+            .count() as u64;
         // Bob is another, and told no more than "some" (R-50).
-        assert_eq!(count, if text == "b" { 1 } else { hearing }, "{text} went to nobody else");
+        assert_eq!(
+            count,
+            if text == "b" { 1 } else { hearing },
+            "{text} went to nobody else"
+        );
     }
 });
 
-live_story!(the_count_does_not_include_those_that_are_spared, |hub| async {
-    // FRM-66, FRM-80, FRM-82
-    let alice = hub.agent("alice").await;
-    let mut open = Vec::new();
-    for filter in
-        ["kind:agent_advisory", "sender:~alice", "tool:vim", "org:acme", "content_type:x", "kind:flush_executed"]
-    {
-        open.push(alice.opens_with(&format!("?filter={filter}")).await);
+live_story!(
+    the_count_does_not_include_those_that_are_spared,
+    |hub| async {
+        // FRM-66, FRM-80, FRM-82
+        let alice = hub.agent("alice").await;
+        let mut open = Vec::new();
+        for filter in [
+            "kind:agent_advisory",
+            "sender:~alice",
+            "tool:vim",
+            "org:acme",
+            "content_type:x",
+            "kind:flush_executed",
+        ] {
+            open.push(alice.opens_with(&format!("?filter={filter}")).await);
+        }
+        assert_eq!(alice.tells("~alice", "for two of six").await, 2);
+        for session in &mut open[..2] {
+            assert_eq!(session.hears(1).await, ["for two of six"]);
+        }
     }
-    assert_eq!(alice.tells("~alice", "for two of six").await, 2);
-    for session in &mut open[..2] {
-        assert_eq!(session.hears(1).await, ["for two of six"]);
-    }
-});
+);
 
 live_story!(a_filter_that_cannot_be_kept_opens_no_stream, |hub| async {
     // FRM-75, FRM-76, FRM-81, FRM-83, FRM-93, FRM-94, R-45, R-48
@@ -121,14 +165,22 @@ live_story!(a_filter_that_cannot_be_kept_opens_no_stream, |hub| async {
         assert_eq!(answer.json()["code"], code, "{filter}: {answer:?}");
         answer.frame_refused(400, code, Some("filter"));
     }
-    assert!(alice.roster().await.is_empty(), "a refused stream is nobody's session");
+    assert!(
+        alice.roster().await.is_empty(),
+        "a refused stream is nobody's session"
+    );
 });
 
 live_story!(a_filter_may_be_percent_encoded, |hub| async {
     // FRM-73: as any client writes a query
     let alice = hub.agent("alice").await;
-    let mut session = alice.opens_with("?filter=kind%3Aagent_advisory%2Csender%3A%7Ealice").await;
-    assert_eq!(alice.roster().await[0]["filter"], "kind:agent_advisory,sender:~alice");
+    let mut session = alice
+        .opens_with("?filter=kind%3Aagent_advisory%2Csender%3A%7Ealice")
+        .await;
+    assert_eq!(
+        alice.roster().await[0]["filter"],
+        "kind:agent_advisory,sender:~alice"
+    );
     alice.submit("", &broadcast(&alice, "~alice", "no")).await;
     alice.tells("~alice", "yes").await;
     assert_eq!(session.hears(1).await, ["yes"]);
@@ -140,7 +192,9 @@ live_story!(an_empty_filter_spares_nothing, |hub| async {
     let mut session = alice.opens_with("?filter=").await;
     alice.tells("~alice", "one").await;
     alice.submit("", &broadcast(&alice, "~alice", "two")).await;
-    alice.submit("", &broadcast(&alice, "~alice", "curtain")).await;
+    alice
+        .submit("", &broadcast(&alice, "~alice", "curtain"))
+        .await;
     assert_eq!(until_curtain(&mut session).await, ["one", "two"]);
 });
 
@@ -165,5 +219,13 @@ live_story!(a_tool_is_told_or_taken_from_the_instrument, |hub| async {
         assert_eq!(Answer::of(request).await.status, 200);
     }
     tells_as(&alice, "cc", "~alice", "marker").await;
-    assert_eq!(session.hears(4).await, ["by its instrument", "as it says", "the whole of it", "marker"]);
+    assert_eq!(
+        session.hears(4).await,
+        [
+            "by its instrument",
+            "as it says",
+            "the whole of it",
+            "marker"
+        ]
+    );
 });

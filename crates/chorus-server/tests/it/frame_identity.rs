@@ -3,38 +3,50 @@
 use crate::actors::{Agent, Answer, Stream, registration};
 use serde_json::{Value, json};
 
-const CLOSED: [(&str, &str); 3] =
-    [("POST", "/frames"), ("GET", "/handles/~alice/stream"), ("GET", "/handles/~alice/roster")];
+const CLOSED: [(&str, &str); 3] = [
+    ("POST", "/frames"),
+    ("GET", "/handles/~alice/stream"),
+    ("GET", "/handles/~alice/roster"),
+];
 
-story!(without_a_key_nothing_is_said_and_nothing_is_heard, |hub| async {
-    // FRM-62, FRM-63, FRM-99, R-45
-    let alice = hub.agent("alice").await;
-    let mut session = alice.opens("cc-editor", "s1").await;
-    let wrong = hub.anyone().with_key(&format!("ca_{}", "0".repeat(32)));
-    let body = json!({"frame": alice.advisory("anonymous")});
-    for (method, path) in CLOSED {
-        for who in [&*hub.anyone(), &wrong] {
-            let answer = Answer::of(who.request(method, path).json(&body)).await;
-            answer.frame_refused(401, "unauthenticated", None);
-            assert!(answer.header("www-authenticate").starts_with("Bearer"), "{answer:?}");
+story!(
+    without_a_key_nothing_is_said_and_nothing_is_heard,
+    |hub| async {
+        // FRM-62, FRM-63, FRM-99, R-45
+        let alice = hub.agent("alice").await;
+        let mut session = alice.opens("cc-editor", "s1").await;
+        let wrong = hub.anyone().with_key(&format!("ca_{}", "0".repeat(32)));
+        let body = json!({"frame": alice.advisory("anonymous")});
+        for (method, path) in CLOSED {
+            for who in [&*hub.anyone(), &wrong] {
+                let answer = Answer::of(who.request(method, path).json(&body)).await;
+                answer.frame_refused(401, "unauthenticated", None);
+                assert!(
+                    answer.header("www-authenticate").starts_with("Bearer"),
+                    "{answer:?}"
+                );
+            }
         }
+        alice.tells("~alice", "marker").await;
+        assert_eq!(session.hears(1).await, ["marker"]);
     }
-    alice.tells("~alice", "marker").await;
-    assert_eq!(session.hears(1).await, ["marker"]);
-});
+);
 
-live_story!(a_bare_operator_key_has_no_sessions_and_sends_no_frames, |hub| async {
-    //
-    let alice = hub.agent("alice").await;
-    let mut session = alice.opens("cc-editor", "s1").await;
-    for (method, path) in CLOSED {
-        let body = json!({"frame": alice.advisory("from above")});
-        let answer = Answer::of(hub.operator().request(method, path).json(&body)).await;
-        answer.frame_refused(403, "forbidden", None);
+live_story!(
+    a_bare_operator_key_has_no_sessions_and_sends_no_frames,
+    |hub| async {
+        //
+        let alice = hub.agent("alice").await;
+        let mut session = alice.opens("cc-editor", "s1").await;
+        for (method, path) in CLOSED {
+            let body = json!({"frame": alice.advisory("from above")});
+            let answer = Answer::of(hub.operator().request(method, path).json(&body)).await;
+            answer.frame_refused(403, "forbidden", None);
+        }
+        alice.tells("~alice", "marker").await;
+        assert_eq!(session.hears(1).await, ["marker"]);
     }
-    alice.tells("~alice", "marker").await;
-    assert_eq!(session.hears(1).await, ["marker"]);
-});
+);
 
 story!(a_key_speaks_for_its_own_handle_only, |hub| async {
     // FRM-06, FRM-07, FRM-64, FRM-90, FRM-95, FRM-99
@@ -44,7 +56,11 @@ story!(a_key_speaks_for_its_own_handle_only, |hub| async {
     for sender in ["~bob", "~nobody"] {
         let mut forged = alice.advisory_to("~bob", "forged");
         forged["sender_handle"] = sender.into();
-        alice.submit("~bob", &forged).await.frame_refused(403, "sender-identity-mismatch", Some("sender_handle"));
+        alice.submit("~bob", &forged).await.frame_refused(
+            403,
+            "sender-identity-mismatch",
+            Some("sender_handle"),
+        );
     }
     assert_eq!(alice.tells("~bob", "in my own name").await, 1);
     assert_eq!(session.hears(1).await, ["in my own name"]);
@@ -57,34 +73,59 @@ live_story!(nobody_acts_in_anothers_name, |hub| async {
     for name in ["~bob", "~nobody"] {
         let mut frame = alice.advisory("for somebody else");
         frame["acted_by"] = name.into();
-        alice.submit("", &frame).await.frame_refused(403, "sender-identity-mismatch", Some("acted_by"));
+        alice.submit("", &frame).await.frame_refused(
+            403,
+            "sender-identity-mismatch",
+            Some("acted_by"),
+        );
     }
     let mut signed = alice.advisory("attributed");
     signed["drafted_with"] = "~some.model_v2@2026-03".into();
-    alice.submit("", &signed).await.counted(signed["frame_id"].as_str().unwrap());
+    alice
+        .submit("", &signed)
+        .await
+        .counted(signed["frame_id"].as_str().unwrap());
     let heard = session.advisory().await.data;
-    assert_eq!((&heard["acted_by"], &heard["drafted_with"]), (&signed["acted_by"], &signed["drafted_with"]));
+    assert_eq!(
+        (&heard["acted_by"], &heard["drafted_with"]),
+        (&signed["acted_by"], &signed["drafted_with"])
+    );
 });
 
-live_story!(an_owner_named_like_a_handle_is_not_that_handle, |hub| async {
-    // FRM-100, R-04, R-05: whoever claims the owner's name first does not become the agent of that name
-    let bob = hub.agent("bob").await;
-    let mut body = registration("mallory@chorus");
-    for name in ["~bob", "bob@chorus"] {
-        body["owner_id"] = name.into();
-        hub.anyone().post("/register", &body).await.refused(403, "ERR_OWNER_TAKEN");
+live_story!(
+    an_owner_named_like_a_handle_is_not_that_handle,
+    |hub| async {
+        // FRM-100, R-04, R-05: whoever claims the owner's name first does not become the agent of that name
+        let bob = hub.agent("bob").await;
+        let mut body = registration("mallory@chorus");
+        for name in ["~bob", "bob@chorus"] {
+            body["owner_id"] = name.into();
+            hub.anyone()
+                .post("/register", &body)
+                .await
+                .refused(403, "ERR_OWNER_TAKEN");
+        }
+        let trudy = hub
+            .agent_like("trudy@chorus", &json!({"owner_id": "bob"}))
+            .await;
+        let mut frame = trudy.advisory("signed by bob");
+        frame["acted_by"] = bob.handle().into();
+        trudy.submit("", &frame).await.frame_refused(
+            403,
+            "sender-identity-mismatch",
+            Some("acted_by"),
+        );
     }
-    let trudy = hub.agent_like("trudy@chorus", &json!({"owner_id": "bob"})).await;
-    let mut frame = trudy.advisory("signed by bob");
-    frame["acted_by"] = bob.handle().into();
-    trudy.submit("", &frame).await.frame_refused(403, "sender-identity-mismatch", Some("acted_by"));
-});
+);
 
 live_story!(an_instrument_is_no_sovereign, |hub| async {
     // FRM-13, FRM-14, R-04: an agent called ~cc-… cannot sign for itself
     let robot = hub.agent("cc-robot").await;
     let frame = robot.advisory("on my own account");
-    robot.submit("", &frame).await.frame_refused(400, "field-invalid", Some("acted_by"));
+    robot
+        .submit("", &frame)
+        .await
+        .frame_refused(400, "field-invalid", Some("acted_by"));
 });
 
 live_story!(an_instrument_speaks_for_the_one_that_owns_it, |hub| async {
@@ -92,17 +133,28 @@ live_story!(an_instrument_speaks_for_the_one_that_owns_it, |hub| async {
     let bob = hub.agent("bob").await;
     let mut body = registration("cc-robot@chorus");
     body["owner_id"] = bob.id.as_str().into();
-    hub.anyone().post("/register", &body).await.refused(403, "ERR_OWNER_TAKEN");
+    hub.anyone()
+        .post("/register", &body)
+        .await
+        .refused(403, "ERR_OWNER_TAKEN");
     let data = bob.post("/register", &body).await.data(201);
     let robot = Agent::new(&bob, "cc-robot@chorus", data["api_key"].as_str().unwrap());
     let mut session = robot.opens("cc-robot", "s1").await;
     let mut frame = robot.advisory("for bob");
     frame["acted_by"] = "~bob".into();
-    assert_eq!(robot.submit("", &frame).await.counted(frame["frame_id"].as_str().unwrap()), 1);
+    assert_eq!(
+        robot
+            .submit("", &frame)
+            .await
+            .counted(frame["frame_id"].as_str().unwrap()),
+        1
+    );
     assert_eq!(session.advisory().await.data["acted_by"], "~bob");
     let mut back = bob.advisory("for the robot");
     back["acted_by"] = "~robot".into();
-    bob.submit("", &back).await.frame_refused(403, "sender-identity-mismatch", Some("acted_by"));
+    bob.submit("", &back)
+        .await
+        .frame_refused(403, "sender-identity-mismatch", Some("acted_by"));
 });
 
 live_story!(a_name_without_a_handle_has_no_stream, |hub| async {
@@ -116,7 +168,11 @@ live_story!(a_name_without_a_handle_has_no_stream, |hub| async {
         for place in ["sender_handle", "recipient_handle", "acted_by"] {
             frame[place] = "~dave".into();
         }
-        stranger.submit("", &frame).await.frame_refused(403, "sender-identity-mismatch", Some("sender_handle"));
+        stranger.submit("", &frame).await.frame_refused(
+            403,
+            "sender-identity-mismatch",
+            Some("sender_handle"),
+        );
     }
 });
 
@@ -135,19 +191,39 @@ story!(anothers_stream_and_roster_are_closed, |hub| async {
 
 live_story!(a_grant_opens_the_roster_and_not_the_stream, |hub| async {
     // FRM-109, R-46, R-50
-    let (alice, bob, carol) = (hub.agent("alice").await, hub.agent("bob").await, hub.agent("carol").await);
+    let (alice, bob, carol) = (
+        hub.agent("alice").await,
+        hub.agent("bob").await,
+        hub.agent("carol").await,
+    );
     let _session = alice.opens("cc-editor", "s1").await;
     alice.grants(&bob).await;
     let roster = bob.get("/handles/~alice/roster").await;
-    assert_eq!((roster.status, &roster.json()["sessions"][0]["session"]), (200, &json!("s1")), "{roster:?}");
-    bob.get("/handles/~alice/stream").await.frame_refused(403, "forbidden", None);
-    carol.get("/handles/~alice/roster").await.frame_refused(403, "forbidden", None);
-    alice.get("/handles/~bob/roster").await.frame_refused(403, "forbidden", None);
+    assert_eq!(
+        (roster.status, &roster.json()["sessions"][0]["session"]),
+        (200, &json!("s1")),
+        "{roster:?}"
+    );
+    bob.get("/handles/~alice/stream")
+        .await
+        .frame_refused(403, "forbidden", None);
+    carol
+        .get("/handles/~alice/roster")
+        .await
+        .frame_refused(403, "forbidden", None);
+    alice
+        .get("/handles/~bob/roster")
+        .await
+        .frame_refused(403, "forbidden", None);
     let taken_back = alice.delete("/handles/~alice/grants/~bob").await;
     assert!((200..300).contains(&taken_back.status), "{taken_back:?}");
-    bob.get("/handles/~alice/roster").await.frame_refused(403, "forbidden", None);
+    bob.get("/handles/~alice/roster")
+        .await
+        .frame_refused(403, "forbidden", None);
     let frame = bob.advisory_to("~alice", "once more");
-    bob.submit("~alice", &frame).await.frame_refused(403, "scope-unauthorised", Some("scope"));
+    bob.submit("~alice", &frame)
+        .await
+        .frame_refused(403, "scope-unauthorised", Some("scope"));
 });
 
 async fn token(agent: &Agent) -> String {
@@ -158,15 +234,27 @@ async fn token(agent: &Agent) -> String {
 story!(a_session_token_opens_one_stream_once, |hub| async {
     // api.md: `?session_token=`; R-26
     let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
-    let path = format!("/handles/~alice/stream?session_token={}&instrument=page&session=tab-1", token(&alice).await);
+    let path = format!(
+        "/handles/~alice/stream?session_token={}&instrument=page&session=tab-1",
+        token(&alice).await
+    );
     let mut stream = hub.anyone().stream(&path).await;
     let connected = stream.next("connected").await;
-    assert_eq!((&connected.data["instrument"], &connected.data["session"]), (&json!("page"), &json!("tab-1")));
+    assert_eq!(
+        (&connected.data["instrument"], &connected.data["session"]),
+        (&json!("page"), &json!("tab-1"))
+    );
     assert_eq!(alice.tells("~alice", "to the page").await, 1);
     stream.next("agent_advisory").await;
-    hub.anyone().get(&path).await.frame_refused(401, "unauthenticated", None);
+    hub.anyone()
+        .get(&path)
+        .await
+        .frame_refused(401, "unauthenticated", None);
     let other = format!("/handles/~alice/stream?session_token={}", token(&bob).await);
-    hub.anyone().get(&other).await.frame_refused(403, "forbidden", None);
+    hub.anyone()
+        .get(&other)
+        .await
+        .frame_refused(403, "forbidden", None);
     for unknown in ["cs_unknown", ""] {
         let path = format!("/handles/~alice/stream?session_token={unknown}");
         let answer = hub.anyone().get(&path).await;
@@ -176,8 +264,15 @@ story!(a_session_token_opens_one_stream_once, |hub| async {
     // A mistake elsewhere in the request does not cost the token.
     let token = token(&alice).await;
     let wrong = format!("/handles/~alice/stream?filter=typo:x&session_token={token}");
-    hub.anyone().get(&wrong).await.frame_refused(400, "filter-axis-unknown", Some("filter"));
-    hub.anyone().stream(&format!("/handles/~alice/stream?session_token={token}")).await.next("connected").await;
+    hub.anyone()
+        .get(&wrong)
+        .await
+        .frame_refused(400, "filter-axis-unknown", Some("filter"));
+    hub.anyone()
+        .stream(&format!("/handles/~alice/stream?session_token={token}"))
+        .await
+        .next("connected")
+        .await;
 });
 
 live_story!(no_secret_is_echoed_by_a_refusal, |hub| async {
@@ -188,33 +283,62 @@ live_story!(no_secret_is_echoed_by_a_refusal, |hub| async {
     for answer in [
         guess.post("/frames", &frame).await,
         guess.get("/handles/~alice/stream").await,
-        hub.anyone().get("/handles/~alice/stream?session_token=cs_somebodys-guess").await,
+        hub.anyone()
+            .get("/handles/~alice/stream?session_token=cs_somebodys-guess")
+            .await,
     ] {
-        assert!(answer.status == 401 && !answer.text.contains("guess"), "{answer:?}");
+        assert!(
+            answer.status == 401 && !answer.text.contains("guess"),
+            "{answer:?}"
+        );
     }
 });
 
-story!(a_replaced_key_ends_its_streams_and_the_handle_goes_on, |hub| async {
-    // also what a token of it opened; the ring is the handle's, not the key's
-    let alice = hub.agent("alice").await;
-    let mut by_key = alice.opens("cc-editor", "s1").await;
-    let path = format!("/handles/~alice/stream?session_token={}", token(&alice).await);
-    let mut by_token: Stream = hub.anyone().stream(&path).await;
-    by_token.next("connected").await;
-    alice.tells("~alice", "one").await;
-    let last = by_key.advisory().await.id.unwrap();
-    by_token.next("agent_advisory").await;
-    let data = alice.post("/register", &registration(&alice.id)).await.data(200);
-    for stream in [&mut by_key.stream, &mut by_token] {
-        let end: Vec<String> = stream.ended().await.into_iter().map(|event| event.name).collect();
-        assert_eq!(end, ["closing"]);
+story!(
+    a_replaced_key_ends_its_streams_and_the_handle_goes_on,
+    |hub| async {
+        // also what a token of it opened; the ring is the handle's, not the key's
+        let alice = hub.agent("alice").await;
+        let mut by_key = alice.opens("cc-editor", "s1").await;
+        let path = format!(
+            "/handles/~alice/stream?session_token={}",
+            token(&alice).await
+        );
+        let mut by_token: Stream = hub.anyone().stream(&path).await;
+        by_token.next("connected").await;
+        alice.tells("~alice", "one").await;
+        let last = by_key.advisory().await.id.unwrap();
+        by_token.next("agent_advisory").await;
+        let data = alice
+            .post("/register", &registration(&alice.id))
+            .await
+            .data(200);
+        for stream in [&mut by_key.stream, &mut by_token] {
+            let end: Vec<String> = stream
+                .ended()
+                .await
+                .into_iter()
+                .map(|event| event.name)
+                .collect();
+            assert_eq!(end, ["closing"]);
+        }
+        alice
+            .submit("", &alice.advisory("with the old key"))
+            .await
+            .frame_refused(401, "unauthenticated", None);
+        alice
+            .opening("")
+            .await
+            .frame_refused(401, "unauthenticated", None);
+        let alice = Agent::new(&alice, &alice.id, data["api_key"].as_str().unwrap());
+        assert_eq!(
+            alice.tells("~alice", "two").await,
+            0,
+            "the old streams are no recipients"
+        );
+        assert_eq!(alice.resumes("", &last).await.hears(1).await, ["two"]);
     }
-    alice.submit("", &alice.advisory("with the old key")).await.frame_refused(401, "unauthenticated", None);
-    alice.opening("").await.frame_refused(401, "unauthenticated", None);
-    let alice = Agent::new(&alice, &alice.id, data["api_key"].as_str().unwrap());
-    assert_eq!(alice.tells("~alice", "two").await, 0, "the old streams are no recipients");
-    assert_eq!(alice.resumes("", &last).await.hears(1).await, ["two"]);
-});
+);
 
 live_story!(a_handle_that_is_taken_again_inherits_nothing, |hub| async {
     // no frames, no grants, no streams, no remembered ids
@@ -222,24 +346,41 @@ live_story!(a_handle_that_is_taken_again_inherits_nothing, |hub| async {
     old.grants(&bob).await;
     let mut stream = old.opens("cc-editor", "s1").await;
     let frame = old.advisory("a predecessor's");
-    old.submit("", &frame).await.counted(frame["frame_id"].as_str().unwrap());
+    old.submit("", &frame)
+        .await
+        .counted(frame["frame_id"].as_str().unwrap());
     let last = stream.advisory().await.id.unwrap();
     old.tells("~alice", "another").await;
     old.delete("/agents/alice@chorus").await.data(200);
     let end = stream.ended().await;
-    assert_eq!(end.last().map(|event| event.name.as_str()), Some("closing"), "{end:?}");
+    assert_eq!(
+        end.last().map(|event| event.name.as_str()),
+        Some("closing"),
+        "{end:?}"
+    );
     let heir = hub.agent("alice").await;
     assert!(heir.roster().await.is_empty());
     let mut resumed = heir.resumes("", &last).await;
     let word = bob.advisory_to("~alice", "to whom it may concern");
-    bob.submit("~alice", &word).await.frame_refused(403, "scope-unauthorised", Some("scope"));
-    bob.get("/handles/~alice/roster").await.frame_refused(403, "forbidden", None);
+    bob.submit("~alice", &word)
+        .await
+        .frame_refused(403, "scope-unauthorised", Some("scope"));
+    bob.get("/handles/~alice/roster")
+        .await
+        .frame_refused(403, "forbidden", None);
     let answer = heir.submit("", &frame).await;
-    assert_eq!(answer.counted(frame["frame_id"].as_str().unwrap()), 1, "a predecessor's id is free");
+    assert_eq!(
+        answer.counted(frame["frame_id"].as_str().unwrap()),
+        1,
+        "a predecessor's id is free"
+    );
     let mut heard: Vec<Value> = Vec::new();
     while heard.is_empty() {
         let event = resumed.any().await.expect("a frame");
-        assert!(["resume-gap", "agent_advisory"].contains(&event.name.as_str()), "{event:?}");
+        assert!(
+            ["resume-gap", "agent_advisory"].contains(&event.name.as_str()),
+            "{event:?}"
+        );
         heard.extend((event.name == "agent_advisory").then_some(event.data));
     }
     assert_eq!(heard, [frame], "its own frame, not the two from before");

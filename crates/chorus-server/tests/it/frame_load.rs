@@ -13,7 +13,11 @@ const TOTAL: usize = PUBLISHERS * EACH;
 const SESSIONS: usize = 16;
 
 /// Every event of a session by id and text; one that resumes breaks off after a few and comes back.
-async fn read(alice: Agent, name: usize, opened: tokio::sync::oneshot::Sender<()>) -> Vec<(String, String)> {
+async fn read(
+    alice: Agent,
+    name: usize,
+    opened: tokio::sync::oneshot::Sender<()>,
+) -> Vec<(String, String)> {
     let query = format!("?instrument=cc-editor&session=s{name}");
     let mut chance = Chance(0x9e37_79b9 + name as u64);
     let mut session = alice.opens_with(&query).await;
@@ -37,49 +41,66 @@ async fn publish(from: Agent, publisher: usize) {
     }
 }
 
-story!(under_load_every_session_hears_everything_once_and_in_order, |hub| async {
-    // FRM-64, FRM-70, R-42, R-46: half the sessions break off at random and resume
-    let alice = hub.agent("alice").await;
-    let mut readers = Vec::new();
-    for name in 0..SESSIONS {
-        let (opened, open) = tokio::sync::oneshot::channel();
-        readers.push(tokio::spawn(read(alice.clone(), name, opened)));
-        open.await.unwrap();
-    }
-    let mut publishers = Vec::new();
-    for publisher in 0..PUBLISHERS {
-        // Two of them speak with the handle's own key, from two places at once.
-        let from = match publisher {
-            0 | 1 => alice.clone(),
-            _ => {
-                let friend = hub.agent(&format!("friend-{publisher}")).await;
-                alice.grants(&friend).await;
-                friend
-            }
-        };
-        publishers.push((from, publisher));
-    }
-    let publishers: Vec<_> =
-        publishers.into_iter().map(|(from, publisher)| tokio::spawn(publish(from, publisher))).collect();
-    for publisher in publishers {
-        publisher.await.unwrap();
-    }
-    let mut first: Option<Vec<(String, String)>> = None;
-    for reader in readers {
-        let seen = reader.await.unwrap();
-        let ids: HashSet<&str> = seen.iter().map(|(id, _)| id.as_str()).collect();
-        assert_eq!(ids.len(), TOTAL, "nothing twice");
-        for publisher in 0..PUBLISHERS {
-            let prefix = format!("{publisher}-");
-            let mine: Vec<&str> =
-                seen.iter().map(|(_, text)| text.as_str()).filter(|t| t.starts_with(&prefix)).collect();
-            let sent: Vec<String> = (0..EACH).map(|number| format!("{publisher}-{number}")).collect();
-            assert_eq!(mine, sent, "what one said in turn is heard in turn");
+story!(
+    under_load_every_session_hears_everything_once_and_in_order,
+    |hub| async {
+        // FRM-64, FRM-70, R-42, R-46: half the sessions break off at random and resume
+        let alice = hub.agent("alice").await;
+        let mut readers = Vec::new();
+        for name in 0..SESSIONS {
+            let (opened, open) = tokio::sync::oneshot::channel();
+            readers.push(tokio::spawn(read(alice.clone(), name, opened)));
+            open.await.unwrap();
         }
-        assert_eq!(first.get_or_insert_with(|| seen.clone()), &seen, "all sessions hear one order");
+        let mut publishers = Vec::new();
+        for publisher in 0..PUBLISHERS {
+            // Two of them speak with the handle's own key, from two places at once.
+            let from = match publisher {
+                0 | 1 => alice.clone(),
+                _ => {
+                    let friend = hub.agent(&format!("friend-{publisher}")).await;
+                    alice.grants(&friend).await;
+                    friend
+                }
+            };
+            publishers.push((from, publisher));
+        }
+        let publishers: Vec<_> = publishers
+            .into_iter()
+            .map(|(from, publisher)| tokio::spawn(publish(from, publisher)))
+            .collect();
+        for publisher in publishers {
+            publisher.await.unwrap();
+        }
+        let mut first: Option<Vec<(String, String)>> = None;
+        for reader in readers {
+            let seen = reader.await.unwrap();
+            let ids: HashSet<&str> = seen.iter().map(|(id, _)| id.as_str()).collect();
+            assert_eq!(ids.len(), TOTAL, "nothing twice");
+            for publisher in 0..PUBLISHERS {
+                let prefix = format!("{publisher}-");
+                let mine: Vec<&str> = seen
+                    .iter()
+                    .map(|(_, text)| text.as_str())
+                    .filter(|t| t.starts_with(&prefix))
+                    .collect();
+                let sent: Vec<String> = (0..EACH)
+                    .map(|number| format!("{publisher}-{number}"))
+                    .collect();
+                assert_eq!(mine, sent, "what one said in turn is heard in turn");
+            }
+            assert_eq!(
+                first.get_or_insert_with(|| seen.clone()),
+                &seen,
+                "all sessions hear one order"
+            );
+        }
+        assert!(
+            alice.roster().await.len() <= SESSIONS,
+            "who broke off is gone"
+        );
     }
-    assert!(alice.roster().await.len() <= SESSIONS, "who broke off is gone");
-});
+);
 
 /// An open stream on a socket with a small buffer that nobody reads once the head has come.
 async fn unread(hub: &Hub, agent: &Agent) -> TcpStream {
@@ -87,18 +108,29 @@ async fn unread(hub: &Hub, agent: &Agent) -> TcpStream {
     socket.set_recv_buffer_size(4096).unwrap();
     let mut stream = socket.connect(hub.addr()).await.unwrap();
     let path = agent.stream_path("?instrument=asleep&session=s1");
-    let request = format!("GET {path} HTTP/1.1\r\nhost: hub\r\nauthorization: Bearer {}\r\n\r\n", agent.key);
+    let request = format!(
+        "GET {path} HTTP/1.1\r\nhost: hub\r\nauthorization: Bearer {}\r\n\r\n",
+        agent.key
+    );
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut head = vec![0; 1024];
     let length = stream.read(&mut head).await.unwrap();
-    assert!(head[..length].starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&head[..length]));
+    assert!(
+        head[..length].starts_with(b"HTTP/1.1 200"),
+        "{}",
+        String::from_utf8_lossy(&head[..length])
+    );
     stream
 }
 
 /// An advisory of about 60 KB.
 fn large(alice: &Agent, text: &str) -> String {
     let frame = alice.advisory(text).to_string();
-    format!(r#"{{"frame":{}{}}}}}"#, frame.strip_suffix('}').unwrap(), " ".repeat(60_000 - frame.len()))
+    format!(
+        r#"{{"frame":{}{}}}}}"#,
+        frame.strip_suffix('}').unwrap(),
+        " ".repeat(60_000 - frame.len())
+    )
 }
 
 /// "slow readers cut off, never slowing the others"; law 6. The wait is the product's own ten seconds.
@@ -109,13 +141,21 @@ async fn a_reader_that_stops_slows_nobody_and_is_cut_off() {
     let _socket = unread(&hub, &alice).await;
     let mut awake = alice.opens("cc-editor", "s1").await;
     for number in 0..100 {
-        let answer = alice.post_text("/frames", large(&alice, &number.to_string())).await;
+        let answer = alice
+            .post_text("/frames", large(&alice, &number.to_string()))
+            .await;
         assert_eq!(answer.status, 200, "{answer:?}");
-        let heard = within(PATIENCE, awake.hears(1)).await.expect("the awake one hears at once");
+        let heard = within(PATIENCE, awake.hears(1))
+            .await
+            .expect("the awake one hears at once");
         assert_eq!(heard, [number.to_string()]);
     }
     eventually("the sleeper is off the roster", || async {
-        alice.roster().await.iter().all(|row| row["instrument"] != "asleep")
+        alice
+            .roster()
+            .await
+            .iter()
+            .all(|row| row["instrument"] != "asleep")
     })
     .await;
     assert_eq!(alice.tells("~alice", "among the living").await, 1);

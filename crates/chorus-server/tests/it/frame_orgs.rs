@@ -21,7 +21,11 @@ async fn invites(owner: &Agent, org: &str, who: &Agent, roles: &[&str]) -> Value
 }
 
 async fn joins(who: &Agent, org: &str) -> Answer {
-    who.post(&format!("/orgs/{org}/members/{}/accept", who.handle()), &json!({})).await
+    who.post(
+        &format!("/orgs/{org}/members/{}/accept", who.handle()),
+        &json!({}),
+    )
+    .await
 }
 
 /// Invited and accepted.
@@ -31,17 +35,24 @@ async fn takes_in(owner: &Agent, org: &str, who: &Agent, roles: &[&str]) {
 }
 
 async fn parts(asking: &Agent, org: &str, who: &Agent) -> Answer {
-    asking.delete(&format!("/orgs/{org}/members/{}", who.handle())).await
+    asking
+        .delete(&format!("/orgs/{org}/members/{}", who.handle()))
+        .await
 }
 
 async fn members(who: &Agent, org: &str) -> Vec<String> {
     let body = good(&who.get(&format!("/orgs/{org}/members")).await, 200);
-    rows(body["members"].clone()).iter().map(|row| row["handle"].as_str().unwrap().to_owned()).collect()
+    rows(body["members"].clone())
+        .iter()
+        .map(|row| row["handle"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 async fn refused(who: &Agent, scope: &str) {
     let frame = who.advisory_to(scope, "let me in");
-    who.submit(scope, &frame).await.frame_refused(403, "scope-unauthorised", Some("scope"));
+    who.submit(scope, &frame)
+        .await
+        .frame_refused(403, "scope-unauthorised", Some("scope"));
 }
 
 /// ~acme of alice and ~peer of bob.
@@ -53,21 +64,34 @@ async fn two_orgs(hub: &Hub) -> (Agent, Agent) {
 }
 
 async fn proposes(owner: &Agent, grantor: &str, body: &Value) -> Value {
-    good(&owner.post(&format!("/orgs/{grantor}/accords"), body).await, 201)
+    good(
+        &owner.post(&format!("/orgs/{grantor}/accords"), body).await,
+        201,
+    )
 }
 
 async fn agrees(owner: &Agent, grantee: &str, accord: &Value) -> Answer {
     let id = accord["id"].as_str().unwrap();
-    owner.post(&format!("/orgs/{grantee}/accords/{id}/accept"), &json!({})).await
+    owner
+        .post(&format!("/orgs/{grantee}/accords/{id}/accept"), &json!({}))
+        .await
 }
 
 async fn revokes(owner: &Agent, org: &str, accord: &Value) -> Answer {
-    owner.delete(&format!("/orgs/{org}/accords/{}", accord["id"].as_str().unwrap())).await
+    owner
+        .delete(&format!(
+            "/orgs/{org}/accords/{}",
+            accord["id"].as_str().unwrap()
+        ))
+        .await
 }
 
 async fn statuses(owner: &Agent, org: &str) -> Vec<String> {
     let body = good(&owner.get(&format!("/orgs/{org}/accords")).await, 200);
-    rows(body["accords"].clone()).iter().map(|row| row["status"].as_str().unwrap().to_owned()).collect()
+    rows(body["accords"].clone())
+        .iter()
+        .map(|row| row["status"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 story!(a_grant_lets_in_until_it_is_withdrawn, |hub| async {
@@ -76,9 +100,17 @@ story!(a_grant_lets_in_until_it_is_withdrawn, |hub| async {
     let mut session = alice.opens("vim", "s1").await;
     for _ in 0..2 {
         refused(&bob, "~alice").await;
-        bob.get("/handles/~alice/roster").await.frame_refused(403, "forbidden", None);
-        let grant = good(&put(&alice, "/handles/~alice/grants/~bob", &json!({})).await, 200);
-        assert_eq!(grant, json!({"grantee": "~bob", "granted_at": "2026-03-20T10:00:00.000000Z"}));
+        bob.get("/handles/~alice/roster")
+            .await
+            .frame_refused(403, "forbidden", None);
+        let grant = good(
+            &put(&alice, "/handles/~alice/grants/~bob", &json!({})).await,
+            200,
+        );
+        assert_eq!(
+            grant,
+            json!({"grantee": "~bob", "granted_at": "2026-03-20T10:00:00.000000Z"})
+        );
         assert_eq!(bob.tells("~alice", "hello").await, 1);
         assert_eq!(session.hears(1).await, ["hello"]);
         good(&bob.get("/handles/~alice/roster").await, 200);
@@ -89,8 +121,14 @@ story!(a_grant_lets_in_until_it_is_withdrawn, |hub| async {
         assert_eq!(gone, json!({"handle": "~bob", "deleted": true}));
         refused(&bob, "~alice").await;
     }
-    assert_eq!(good(&alice.delete("/handles/~alice/grants/~bob").await, 200)["deleted"], false);
-    assert_eq!(good(&alice.get("/handles/~alice/grants").await, 200)["grants"], json!([]));
+    assert_eq!(
+        good(&alice.delete("/handles/~alice/grants/~bob").await, 200)["deleted"],
+        false
+    );
+    assert_eq!(
+        good(&alice.get("/handles/~alice/grants").await, 200)["grants"],
+        json!([])
+    );
 });
 
 story!(only_the_handle_itself_grants, |hub| async {
@@ -105,11 +143,22 @@ story!(only_the_handle_itself_grants, |hub| async {
     ] {
         answer.frame_refused(403, "forbidden", None);
     }
-    hub.anyone().get("/handles/~alice/grants").await.frame_refused(401, "unauthenticated", None);
-    put(&alice, "/handles/~alice/grants/~nobody", &json!({})).await.frame_refused(404, "not-found", None);
-    put(&alice, "/handles/~alice/grants/~alice", &json!({})).await.frame_refused(409, "conflict", None);
-    put(&alice, "/handles/~alice/grants/~Bob", &json!({})).await.frame_refused(400, "field-invalid", Some("grantee"));
-    put(&alice, "/handles/alice/grants/~bob", &json!({})).await.frame_refused(400, "field-invalid", Some("handle"));
+    hub.anyone()
+        .get("/handles/~alice/grants")
+        .await
+        .frame_refused(401, "unauthenticated", None);
+    put(&alice, "/handles/~alice/grants/~nobody", &json!({}))
+        .await
+        .frame_refused(404, "not-found", None);
+    put(&alice, "/handles/~alice/grants/~alice", &json!({}))
+        .await
+        .frame_refused(409, "conflict", None);
+    put(&alice, "/handles/~alice/grants/~Bob", &json!({}))
+        .await
+        .frame_refused(400, "field-invalid", Some("grantee"));
+    put(&alice, "/handles/alice/grants/~bob", &json!({}))
+        .await
+        .frame_refused(400, "field-invalid", Some("handle"));
     refused(&bob, "~alice").await;
 });
 
@@ -117,16 +166,34 @@ story!(a_handle_is_one_agents_or_one_organisations, |hub| async {
     // R-03, R-46, R-47
     let alice = hub.agent("alice").await;
     let made = good(&alice.post("/orgs", &json!({"handle": "acme"})).await, 201);
-    assert_eq!(made, json!({"handle": "~acme", "created_at": "2026-03-20T10:00:00.000000Z"}));
+    assert_eq!(
+        made,
+        json!({"handle": "~acme", "created_at": "2026-03-20T10:00:00.000000Z"})
+    );
     for taken in ["~acme", "acme", "~alice"] {
-        alice.post("/orgs", &json!({"handle": taken})).await.frame_refused(409, "conflict", None);
+        alice
+            .post("/orgs", &json!({"handle": taken}))
+            .await
+            .frame_refused(409, "conflict", None);
     }
     // An agent of that name has its address, and no handle.
     let namesake = hub.agent("acme").await;
-    assert_eq!(namesake.get("/agents/acme@chorus").await.data(200)["handle"], Value::Null);
-    namesake.post("/orgs", &json!({"handle": "~other"})).await.frame_refused(403, "forbidden", None);
-    namesake.get("/orgs/~acme/members").await.frame_refused(403, "forbidden", None);
-    hub.anyone().get("/agents/~acme").await.refused(404, "ERR_AGENT_NOT_FOUND");
+    assert_eq!(
+        namesake.get("/agents/acme@chorus").await.data(200)["handle"],
+        Value::Null
+    );
+    namesake
+        .post("/orgs", &json!({"handle": "~other"}))
+        .await
+        .frame_refused(403, "forbidden", None);
+    namesake
+        .get("/orgs/~acme/members")
+        .await
+        .frame_refused(403, "forbidden", None);
+    hub.anyone()
+        .get("/agents/~acme")
+        .await
+        .refused(404, "ERR_AGENT_NOT_FOUND");
 });
 
 story!(bodies_about_organisations_are_read_strictly, |hub| async {
@@ -134,43 +201,115 @@ story!(bodies_about_organisations_are_read_strictly, |hub| async {
     let (alice, _bob) = two_orgs(&hub).await;
     let accord = |more: Value| {
         let mut body = json!({"grantee": "~peer", "grant": "ops", "reaches": "*"});
-        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        body.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         body
     };
     for (path, body, code, field) in [
         ("/orgs", json!({}), "field-missing", Some("handle")),
-        ("/orgs", json!({"handle": "~org"}), "field-invalid", Some("handle")),
-        ("/orgs", json!({"handle": "~cc-tool"}), "field-invalid", Some("handle")),
-        ("/orgs", json!({"handle": "~Acme"}), "field-invalid", Some("handle")),
-        ("/orgs", json!({"handle": null}), "field-invalid", Some("handle")),
-        ("/orgs", json!({"colour": "red"}), "field-unknown", Some("colour")),
+        (
+            "/orgs",
+            json!({"handle": "~org"}),
+            "field-invalid",
+            Some("handle"),
+        ),
+        (
+            "/orgs",
+            json!({"handle": "~cc-tool"}),
+            "field-invalid",
+            Some("handle"),
+        ),
+        (
+            "/orgs",
+            json!({"handle": "~Acme"}),
+            "field-invalid",
+            Some("handle"),
+        ),
+        (
+            "/orgs",
+            json!({"handle": null}),
+            "field-invalid",
+            Some("handle"),
+        ),
+        (
+            "/orgs",
+            json!({"colour": "red"}),
+            "field-unknown",
+            Some("colour"),
+        ),
         ("/orgs", json!(["~acme"]), "json-invalid", None),
-        ("/orgs/~acme/accords", json!({"grantee": "~peer", "grant": "ops"}), "field-missing", Some("reaches")),
-        ("/orgs/~acme/accords", accord(json!({"grant": "Ops"})), "field-invalid", Some("grant")),
-        ("/orgs/~acme/accords", accord(json!({"reaches": ""})), "field-invalid", Some("reaches")),
-        ("/orgs/~acme/accords", accord(json!({"grantee": "~acme"})), "field-invalid", Some("grantee")),
+        (
+            "/orgs/~acme/accords",
+            json!({"grantee": "~peer", "grant": "ops"}),
+            "field-missing",
+            Some("reaches"),
+        ),
+        (
+            "/orgs/~acme/accords",
+            accord(json!({"grant": "Ops"})),
+            "field-invalid",
+            Some("grant"),
+        ),
+        (
+            "/orgs/~acme/accords",
+            accord(json!({"reaches": ""})),
+            "field-invalid",
+            Some("reaches"),
+        ),
+        (
+            "/orgs/~acme/accords",
+            accord(json!({"grantee": "~acme"})),
+            "field-invalid",
+            Some("grantee"),
+        ),
         (
             "/orgs/~acme/accords",
             accord(json!({"expires_at": "2026-03-20T10:00:00Z"})),
             "field-invalid",
             Some("expires_at"),
         ),
-        ("/orgs/~acme/accords", accord(json!({"expires_at": null})), "field-invalid", Some("expires_at")),
-        ("/orgs/~acme/accords", accord(json!({"id": "x"})), "field-unknown", Some("id")),
+        (
+            "/orgs/~acme/accords",
+            accord(json!({"expires_at": null})),
+            "field-invalid",
+            Some("expires_at"),
+        ),
+        (
+            "/orgs/~acme/accords",
+            accord(json!({"id": "x"})),
+            "field-unknown",
+            Some("id"),
+        ),
     ] {
-        alice.post(path, &body).await.frame_refused(400, code, field);
+        alice
+            .post(path, &body)
+            .await
+            .frame_refused(400, code, field);
     }
     for (roles, code, field) in [
         (json!({}), "field-missing", "roles"),
         (json!({"roles": "owner"}), "field-invalid", "roles"),
         (json!({"roles": ["a", "B"]}), "field-invalid", "roles[1]"),
         (json!({"roles": vec!["a"; 33]}), "field-invalid", "roles"),
-        (json!({"roles": [], "status": "accepted"}), "field-unknown", "status"),
+        (
+            json!({"roles": [], "status": "accepted"}),
+            "field-unknown",
+            "status",
+        ),
     ] {
-        put(&alice, "/orgs/~acme/members/~bob", &roles).await.frame_refused(400, code, Some(field));
+        put(&alice, "/orgs/~acme/members/~bob", &roles)
+            .await
+            .frame_refused(400, code, Some(field));
     }
-    alice.get("/orgs/~Acme/members").await.frame_refused(400, "field-invalid", Some("org"));
-    alice.post_text("/orgs", r#"{"handle":"~a","handle":"~b"}"#).await.frame_refused(400, "json-invalid", None);
+    alice
+        .get("/orgs/~Acme/members")
+        .await
+        .frame_refused(400, "field-invalid", Some("org"));
+    alice
+        .post_text("/orgs", r#"{"handle":"~a","handle":"~b"}"#)
+        .await
+        .frame_refused(400, "json-invalid", None);
     assert!(statuses(&alice, "~acme").await.is_empty());
 });
 
@@ -179,153 +318,280 @@ story!(nobody_is_put_into_an_organisation, |hub| async {
     let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
     alice.founds("~acme").await;
     let (mut hers, mut his) = (alice.opens("vim", "s1").await, bob.opens("vim", "s1").await);
-    joins(&bob, "~acme").await.frame_refused(404, "not-found", None);
+    joins(&bob, "~acme")
+        .await
+        .frame_refused(404, "not-found", None);
     let invited = invites(&alice, "~acme", &bob, &["reviewer", "ops", "ops"]).await;
-    assert_eq!(invited, json!({"handle": "~bob", "roles": ["ops", "reviewer"], "status": "invited"}));
+    assert_eq!(
+        invited,
+        json!({"handle": "~bob", "roles": ["ops", "reviewer"], "status": "invited"})
+    );
     assert_eq!(alice.tells("org:acme/members/*", "before").await, 1);
     refused(&bob, "org:acme/members/*").await;
-    bob.get("/orgs/~acme/members").await.frame_refused(403, "forbidden", None);
+    bob.get("/orgs/~acme/members")
+        .await
+        .frame_refused(403, "forbidden", None);
     assert_eq!(members(&alice, "~acme").await, ["~alice"]);
     let path = "/orgs/~acme/members/~bob/accept";
-    alice.post(path, &json!({})).await.frame_refused(403, "forbidden", None);
+    alice
+        .post(path, &json!({}))
+        .await
+        .frame_refused(403, "forbidden", None);
     for _ in 0..2 {
         assert_eq!(good(&joins(&bob, "acme").await, 200)["status"], "accepted");
     }
     assert_eq!(members(&bob, "acme").await, ["~alice", "~bob"]);
     assert_eq!(bob.tells("org:acme/members/*", "after").await, 2);
-    assert_eq!(alice.tells("org:acme/members/reviewer/*", "to reviewers").await, 1);
+    assert_eq!(
+        alice
+            .tells("org:acme/members/reviewer/*", "to reviewers")
+            .await,
+        1
+    );
     assert_eq!(hers.hears(2).await, ["before", "after"]);
     assert_eq!(his.hears(2).await, ["after", "to reviewers"]);
 });
 
-story!(owners_run_an_organisation_and_members_may_leave, |hub| async {
-    // R-47: roles are opaque but for owner; a change of roles is felt at once
-    let (alice, bob, carol) = (hub.agent("alice").await, hub.agent("bob").await, hub.agent("carol").await);
-    alice.founds("~acme").await;
-    takes_in(&alice, "~acme", &bob, &["reviewer"]).await;
-    put(&bob, "/orgs/~acme/members/~carol", &json!({"roles": []})).await.frame_refused(403, "forbidden", None);
-    put(&bob, "/orgs/~acme/members/~bob", &json!({"roles": ["owner"]})).await.frame_refused(403, "forbidden", None);
-    parts(&bob, "~acme", &alice).await.frame_refused(403, "forbidden", None);
-    put(&alice, "/orgs/~acme/members/~nobody", &json!({"roles": []})).await.frame_refused(404, "not-found", None);
-    put(&alice, "/orgs/~none/members/~bob", &json!({"roles": []})).await.frame_refused(404, "not-found", None);
-    let _session = bob.opens("vim", "s1").await;
-    assert_eq!(alice.tells("org:acme/members/reviewer/*", "reviewers").await, 1);
-    assert_eq!(invites(&alice, "~acme", &bob, &["writer"]).await["status"], "accepted");
-    assert_eq!(alice.tells("org:acme/members/reviewer/*", "reviewers").await, 0);
-    assert_eq!(alice.tells("org:acme/members/writer/*", "writers").await, 1);
-    takes_in(&alice, "~acme", &carol, &[]).await;
-    assert_eq!(carol.tells("org:acme/members/*", "in").await, 1);
-    assert_eq!(good(&parts(&carol, "~acme", &carol).await, 200), json!({"handle": "~carol", "deleted": true}));
-    refused(&carol, "org:acme/members/*").await;
-    assert_eq!(good(&parts(&alice, "~acme", &bob).await, 200)["deleted"], true);
-    refused(&bob, "org:acme/members/*").await;
-    assert_eq!(alice.tells("org:acme/members/*", "alone").await, 0);
-    assert_eq!(good(&parts(&alice, "~acme", &bob).await, 200)["deleted"], false);
-});
+story!(
+    owners_run_an_organisation_and_members_may_leave,
+    |hub| async {
+        // R-47: roles are opaque but for owner; a change of roles is felt at once
+        let (alice, bob, carol) = (
+            hub.agent("alice").await,
+            hub.agent("bob").await,
+            hub.agent("carol").await,
+        );
+        alice.founds("~acme").await;
+        takes_in(&alice, "~acme", &bob, &["reviewer"]).await;
+        put(&bob, "/orgs/~acme/members/~carol", &json!({"roles": []}))
+            .await
+            .frame_refused(403, "forbidden", None);
+        put(
+            &bob,
+            "/orgs/~acme/members/~bob",
+            &json!({"roles": ["owner"]}),
+        )
+        .await
+        .frame_refused(403, "forbidden", None);
+        parts(&bob, "~acme", &alice)
+            .await
+            .frame_refused(403, "forbidden", None);
+        put(&alice, "/orgs/~acme/members/~nobody", &json!({"roles": []}))
+            .await
+            .frame_refused(404, "not-found", None);
+        put(&alice, "/orgs/~none/members/~bob", &json!({"roles": []}))
+            .await
+            .frame_refused(404, "not-found", None);
+        let _session = bob.opens("vim", "s1").await;
+        assert_eq!(
+            alice
+                .tells("org:acme/members/reviewer/*", "reviewers")
+                .await,
+            1
+        );
+        assert_eq!(
+            invites(&alice, "~acme", &bob, &["writer"]).await["status"],
+            "accepted"
+        );
+        assert_eq!(
+            alice
+                .tells("org:acme/members/reviewer/*", "reviewers")
+                .await,
+            0
+        );
+        assert_eq!(alice.tells("org:acme/members/writer/*", "writers").await, 1);
+        takes_in(&alice, "~acme", &carol, &[]).await;
+        assert_eq!(carol.tells("org:acme/members/*", "in").await, 1);
+        assert_eq!(
+            good(&parts(&carol, "~acme", &carol).await, 200),
+            json!({"handle": "~carol", "deleted": true})
+        );
+        refused(&carol, "org:acme/members/*").await;
+        assert_eq!(
+            good(&parts(&alice, "~acme", &bob).await, 200)["deleted"],
+            true
+        );
+        refused(&bob, "org:acme/members/*").await;
+        assert_eq!(alice.tells("org:acme/members/*", "alone").await, 0);
+        assert_eq!(
+            good(&parts(&alice, "~acme", &bob).await, 200)["deleted"],
+            false
+        );
+    }
+);
 
 story!(an_organisation_is_never_without_an_owner, |hub| async {
     // R-47: an owner who has only been invited is none yet, and a role that ends so is another role
-    let (alice, bob, carol) = (hub.agent("alice").await, hub.agent("bob").await, hub.agent("carol").await);
+    let (alice, bob, carol) = (
+        hub.agent("alice").await,
+        hub.agent("bob").await,
+        hub.agent("carol").await,
+    );
     alice.founds("~acme").await;
     takes_in(&alice, "~acme", &bob, &["a", "co-owner", "z"]).await;
     invites(&alice, "~acme", &carol, &["a", "owner", "z"]).await;
-    parts(&alice, "~acme", &alice).await.frame_refused(409, "conflict", None);
-    put(&alice, "/orgs/~acme/members/~alice", &json!({"roles": []})).await.frame_refused(409, "conflict", None);
+    parts(&alice, "~acme", &alice)
+        .await
+        .frame_refused(409, "conflict", None);
+    put(&alice, "/orgs/~acme/members/~alice", &json!({"roles": []}))
+        .await
+        .frame_refused(409, "conflict", None);
     good(&joins(&carol, "~acme").await, 200);
     good(&parts(&alice, "~acme", &alice).await, 200);
-    parts(&carol, "~acme", &carol).await.frame_refused(409, "conflict", None);
+    parts(&carol, "~acme", &carol)
+        .await
+        .frame_refused(409, "conflict", None);
     assert_eq!(members(&bob, "~acme").await, ["~bob", "~carol"]);
 });
 
-story!(an_accord_is_proposed_accepted_and_revoked_at_once, |hub| async {
-    // FRM-55, FRM-59, FRM-60, R-46, R-47, R-50
-    let (alice, bob) = two_orgs(&hub).await;
-    let (carol, dave) = (hub.agent("carol").await, hub.agent("dave").await);
-    takes_in(&alice, "~acme", &carol, &["ops"]).await;
-    takes_in(&bob, "~peer", &dave, &[]).await;
-    let (mut hers, mut other) = (alice.opens("vim", "s1").await, carol.opens("vim", "s1").await);
-    let (_a, _b) = (carol.opens("vim", "s2").await, carol.opens("vim", "s3").await);
-    let scope = "accord:peer/grant:ops";
-    refused(&dave, "accord:~acme/grant:ops").await;
-    let accord = proposes(&alice, "~acme", &json!({"grantee": "peer", "grant": "ops", "reaches": "ops"})).await;
-    assert_eq!(accord["status"], "proposed");
-    refused(&dave, "accord:~acme/grant:ops").await;
-    agrees(&alice, "~acme", &accord).await.frame_refused(403, "forbidden", None);
-    agrees(&dave, "~peer", &accord).await.frame_refused(403, "forbidden", None);
-    for _ in 0..2 {
-        assert_eq!(good(&agrees(&bob, "~peer", &accord).await, 200)["status"], "accepted");
+story!(
+    an_accord_is_proposed_accepted_and_revoked_at_once,
+    |hub| async {
+        // FRM-55, FRM-59, FRM-60, R-46, R-47, R-50
+        let (alice, bob) = two_orgs(&hub).await;
+        let (carol, dave) = (hub.agent("carol").await, hub.agent("dave").await);
+        takes_in(&alice, "~acme", &carol, &["ops"]).await;
+        takes_in(&bob, "~peer", &dave, &[]).await;
+        let (mut hers, mut other) = (
+            alice.opens("vim", "s1").await,
+            carol.opens("vim", "s1").await,
+        );
+        let (_a, _b) = (
+            carol.opens("vim", "s2").await,
+            carol.opens("vim", "s3").await,
+        );
+        let scope = "accord:peer/grant:ops";
+        refused(&dave, "accord:~acme/grant:ops").await;
+        let accord = proposes(
+            &alice,
+            "~acme",
+            &json!({"grantee": "peer", "grant": "ops", "reaches": "ops"}),
+        )
+        .await;
+        assert_eq!(accord["status"], "proposed");
+        refused(&dave, "accord:~acme/grant:ops").await;
+        agrees(&alice, "~acme", &accord)
+            .await
+            .frame_refused(403, "forbidden", None);
+        agrees(&dave, "~peer", &accord)
+            .await
+            .frame_refused(403, "forbidden", None);
+        for _ in 0..2 {
+            assert_eq!(
+                good(&agrees(&bob, "~peer", &accord).await, 200)["status"],
+                "accepted"
+            );
+        }
+        // Three sessions of carol's, told coarsely; alice has another role and hears nothing.
+        assert_eq!(dave.tells("accord:~acme/grant:ops", "help").await, 1);
+        assert_eq!(other.hears(1).await, ["help"]);
+        refused(&dave, "accord:~acme/grant:op").await;
+        refused(&dave, "org:acme/members/*").await;
+        // One direction only, and not for the grantor's own members.
+        refused(&alice, scope).await;
+        refused(&carol, "accord:~acme/grant:ops").await;
+        assert_eq!(statuses(&alice, "~acme").await, ["accepted"]);
+        assert_eq!(statuses(&bob, "~peer").await, ["accepted"]);
+        dave.get("/orgs/~peer/accords")
+            .await
+            .frame_refused(403, "forbidden", None);
+        revokes(&dave, "~peer", &accord)
+            .await
+            .frame_refused(403, "forbidden", None);
+        assert_eq!(
+            good(&revokes(&alice, "~acme", &accord).await, 200)["status"],
+            "revoked"
+        );
+        refused(&dave, "accord:~acme/grant:ops").await;
+        assert!(statuses(&bob, "~peer").await.is_empty());
+        revokes(&alice, "~acme", &accord)
+            .await
+            .frame_refused(404, "not-found", None);
+        agrees(&bob, "~peer", &accord)
+            .await
+            .frame_refused(404, "not-found", None);
+        alice.tells("~alice", "marker").await;
+        assert_eq!(hers.hears(1).await, ["marker"]);
     }
-    // Three sessions of carol's, told coarsely; alice has another role and hears nothing.
-    assert_eq!(dave.tells("accord:~acme/grant:ops", "help").await, 1);
-    assert_eq!(other.hears(1).await, ["help"]);
-    refused(&dave, "accord:~acme/grant:op").await;
-    refused(&dave, "org:acme/members/*").await;
-    // One direction only, and not for the grantor's own members.
-    refused(&alice, scope).await;
-    refused(&carol, "accord:~acme/grant:ops").await;
-    assert_eq!(statuses(&alice, "~acme").await, ["accepted"]);
-    assert_eq!(statuses(&bob, "~peer").await, ["accepted"]);
-    dave.get("/orgs/~peer/accords").await.frame_refused(403, "forbidden", None);
-    revokes(&dave, "~peer", &accord).await.frame_refused(403, "forbidden", None);
-    assert_eq!(good(&revokes(&alice, "~acme", &accord).await, 200)["status"], "revoked");
-    refused(&dave, "accord:~acme/grant:ops").await;
-    assert!(statuses(&bob, "~peer").await.is_empty());
-    revokes(&alice, "~acme", &accord).await.frame_refused(404, "not-found", None);
-    agrees(&bob, "~peer", &accord).await.frame_refused(404, "not-found", None);
-    alice.tells("~alice", "marker").await;
-    assert_eq!(hers.hears(1).await, ["marker"]);
-});
+);
 
-story!(an_accord_ends_by_either_side_by_time_or_with_a_membership, |hub| async {
-    // FRM-59, R-47
-    let (alice, bob) = two_orgs(&hub).await;
-    let dave = hub.agent("dave").await;
-    takes_in(&bob, "~peer", &dave, &[]).await;
-    let _session = alice.opens("vim", "s1").await;
-    let scope = "accord:acme/grant:ops";
-    let offer = json!({"grantee": "~peer", "grant": "ops", "reaches": "*"});
-    let accord = proposes(&alice, "~acme", &offer).await;
-    good(&agrees(&bob, "~peer", &accord).await, 200);
-    assert_eq!(dave.tells(scope, "one").await, 1);
-    good(&revokes(&bob, "~peer", &accord).await, 200);
-    refused(&dave, scope).await;
+story!(
+    an_accord_ends_by_either_side_by_time_or_with_a_membership,
+    |hub| async {
+        // FRM-59, R-47
+        let (alice, bob) = two_orgs(&hub).await;
+        let dave = hub.agent("dave").await;
+        takes_in(&bob, "~peer", &dave, &[]).await;
+        let _session = alice.opens("vim", "s1").await;
+        let scope = "accord:acme/grant:ops";
+        let offer = json!({"grantee": "~peer", "grant": "ops", "reaches": "*"});
+        let accord = proposes(&alice, "~acme", &offer).await;
+        good(&agrees(&bob, "~peer", &accord).await, 200);
+        assert_eq!(dave.tells(scope, "one").await, 1);
+        good(&revokes(&bob, "~peer", &accord).await, 200);
+        refused(&dave, scope).await;
 
-    let mut brief = offer.clone();
-    brief["expires_at"] = json!("2026-03-20T11:00:00Z");
-    let accord = proposes(&alice, "~acme", &brief).await;
-    let late = proposes(&alice, "~acme", &brief).await;
-    good(&agrees(&bob, "~peer", &accord).await, 200);
-    hub.advance(Duration::from_secs(3599));
-    assert_eq!(dave.tells(scope, "in time").await, 1);
-    hub.advance(Duration::from_secs(1));
-    refused(&dave, scope).await;
-    assert_eq!(statuses(&bob, "~peer").await, ["expired", "expired"]);
-    agrees(&bob, "~peer", &late).await.frame_refused(409, "conflict", None);
+        let mut brief = offer.clone();
+        brief["expires_at"] = json!("2026-03-20T11:00:00Z");
+        let accord = proposes(&alice, "~acme", &brief).await;
+        let late = proposes(&alice, "~acme", &brief).await;
+        good(&agrees(&bob, "~peer", &accord).await, 200);
+        hub.advance(Duration::from_secs(3599));
+        assert_eq!(dave.tells(scope, "in time").await, 1);
+        hub.advance(Duration::from_secs(1));
+        refused(&dave, scope).await;
+        assert_eq!(statuses(&bob, "~peer").await, ["expired", "expired"]);
+        agrees(&bob, "~peer", &late)
+            .await
+            .frame_refused(409, "conflict", None);
 
-    let accord = proposes(&alice, "~acme", &offer).await;
-    good(&agrees(&bob, "~peer", &accord).await, 200);
-    assert_eq!(dave.tells(scope, "again").await, 1);
-    assert_eq!(statuses(&alice, "~acme").await, ["accepted"], "those of before made room");
-    good(&parts(&dave, "~peer", &dave).await, 200);
-    refused(&dave, scope).await;
-    assert_eq!(bob.tells(scope, "still").await, 1);
-});
+        let accord = proposes(&alice, "~acme", &offer).await;
+        good(&agrees(&bob, "~peer", &accord).await, 200);
+        assert_eq!(dave.tells(scope, "again").await, 1);
+        assert_eq!(
+            statuses(&alice, "~acme").await,
+            ["accepted"],
+            "those of before made room"
+        );
+        good(&parts(&dave, "~peer", &dave).await, 200);
+        refused(&dave, scope).await;
+        assert_eq!(bob.tells(scope, "still").await, 1);
+    }
+);
 
-story!(an_accord_is_between_two_organisations_that_exist, |hub| async {
-    // R-47
-    let (alice, bob) = two_orgs(&hub).await;
-    let carol = hub.agent("carol").await;
-    carol.founds("~third").await;
-    let offer = |to: &str| json!({"grantee": to, "grant": "ops", "reaches": "*"});
-    alice.post("/orgs/~acme/accords", &offer("~nobody")).await.frame_refused(404, "not-found", None);
-    alice.post("/orgs/~acme/accords", &offer("~bob")).await.frame_refused(404, "not-found", None);
-    alice.post("/orgs/~peer/accords", &offer("~third")).await.frame_refused(403, "forbidden", None);
-    let accord = proposes(&alice, "~acme", &offer("~peer")).await;
-    agrees(&carol, "~third", &accord).await.frame_refused(404, "not-found", None);
-    revokes(&carol, "~third", &accord).await.frame_refused(404, "not-found", None);
-    bob.delete("/orgs/~peer/accords/no-such-id").await.frame_refused(404, "not-found", None);
-    assert_eq!(statuses(&bob, "~peer").await, ["proposed"]);
-});
+story!(
+    an_accord_is_between_two_organisations_that_exist,
+    |hub| async {
+        // R-47
+        let (alice, bob) = two_orgs(&hub).await;
+        let carol = hub.agent("carol").await;
+        carol.founds("~third").await;
+        let offer = |to: &str| json!({"grantee": to, "grant": "ops", "reaches": "*"});
+        alice
+            .post("/orgs/~acme/accords", &offer("~nobody"))
+            .await
+            .frame_refused(404, "not-found", None);
+        alice
+            .post("/orgs/~acme/accords", &offer("~bob"))
+            .await
+            .frame_refused(404, "not-found", None);
+        alice
+            .post("/orgs/~peer/accords", &offer("~third"))
+            .await
+            .frame_refused(403, "forbidden", None);
+        let accord = proposes(&alice, "~acme", &offer("~peer")).await;
+        agrees(&carol, "~third", &accord)
+            .await
+            .frame_refused(404, "not-found", None);
+        revokes(&carol, "~third", &accord)
+            .await
+            .frame_refused(404, "not-found", None);
+        bob.delete("/orgs/~peer/accords/no-such-id")
+            .await
+            .frame_refused(404, "not-found", None);
+        assert_eq!(statuses(&bob, "~peer").await, ["proposed"]);
+    }
+);
 
 story!(whoever_takes_a_name_again_is_granted_nothing, |hub| async {
     // R-52
@@ -334,18 +600,32 @@ story!(whoever_takes_a_name_again_is_granted_nothing, |hub| async {
     takes_in(&alice, "~acme", &bob, &["ops"]).await;
     alice.grants(&bob).await;
     bob.grants(&alice).await;
-    assert_eq!((bob.tells("~alice", "a").await, bob.tells("org:acme/members/*", "b").await), (0, 0));
+    assert_eq!(
+        (
+            bob.tells("~alice", "a").await,
+            bob.tells("org:acme/members/*", "b").await
+        ),
+        (0, 0)
+    );
     assert_eq!(alice.tells("~bob", "c").await, 0);
     bob.delete("/agents/bob@chorus").await.data(200);
     refused(&alice, "~bob").await;
     assert_eq!(members(&alice, "~acme").await, ["~alice"]);
-    assert_eq!(good(&alice.get("/handles/~alice/grants").await, 200)["grants"], json!([]));
+    assert_eq!(
+        good(&alice.get("/handles/~alice/grants").await, 200)["grants"],
+        json!([])
+    );
     let heir = hub.agent("bob").await;
     refused(&heir, "~alice").await;
     refused(&heir, "org:acme/members/*").await;
     refused(&alice, "~bob").await;
-    joins(&heir, "~acme").await.frame_refused(404, "not-found", None);
-    assert_eq!(good(&heir.get("/handles/~bob/grants").await, 200)["grants"], json!([]));
+    joins(&heir, "~acme")
+        .await
+        .frame_refused(404, "not-found", None);
+    assert_eq!(
+        good(&heir.get("/handles/~bob/grants").await, 200)["grants"],
+        json!([])
+    );
 });
 
 story!(an_organisation_ends_with_its_last_owner, |hub| async {
@@ -354,8 +634,16 @@ story!(an_organisation_ends_with_its_last_owner, |hub| async {
     let (carol, dave) = (hub.agent("carol").await, hub.agent("dave").await);
     takes_in(&alice, "~acme", &carol, &[]).await;
     takes_in(&bob, "~peer", &dave, &[]).await;
-    for (owner, from, other, to) in [(&alice, "~acme", &bob, "~peer"), (&bob, "~peer", &alice, "~acme")] {
-        let accord = proposes(owner, from, &json!({"grantee": to, "grant": "ops", "reaches": "*"})).await;
+    for (owner, from, other, to) in [
+        (&alice, "~acme", &bob, "~peer"),
+        (&bob, "~peer", &alice, "~acme"),
+    ] {
+        let accord = proposes(
+            owner,
+            from,
+            &json!({"grantee": to, "grant": "ops", "reaches": "*"}),
+        )
+        .await;
         good(&agrees(other, to, &accord).await, 200);
     }
     let _session = dave.opens("vim", "s1").await;
@@ -374,21 +662,32 @@ story!(an_organisation_ends_with_its_last_owner, |hub| async {
     refused(&carol, "accord:peer/grant:ops").await;
 });
 
-story!(grants_memberships_and_accords_outlive_a_restart, |hub| async {
-    // R-46, R-47
-    let (alice, bob) = two_orgs(&hub).await;
-    alice.grants(&bob).await;
-    let accord = proposes(&alice, "~acme", &json!({"grantee": "~peer", "grant": "ops", "reaches": "owner"})).await;
-    good(&agrees(&bob, "~peer", &accord).await, 200);
-    hub.restart().await;
-    let (alice, bob) = (hub.again(&alice), hub.again(&bob));
-    let mut session = alice.opens("vim", "s1").await;
-    for scope in ["~alice", "accord:acme/grant:ops"] {
-        assert_eq!(bob.tells(scope, scope).await, 1);
+story!(
+    grants_memberships_and_accords_outlive_a_restart,
+    |hub| async {
+        // R-46, R-47
+        let (alice, bob) = two_orgs(&hub).await;
+        alice.grants(&bob).await;
+        let accord = proposes(
+            &alice,
+            "~acme",
+            &json!({"grantee": "~peer", "grant": "ops", "reaches": "owner"}),
+        )
+        .await;
+        good(&agrees(&bob, "~peer", &accord).await, 200);
+        hub.restart().await;
+        let (alice, bob) = (hub.again(&alice), hub.again(&bob));
+        let mut session = alice.opens("vim", "s1").await;
+        for scope in ["~alice", "accord:acme/grant:ops"] {
+            assert_eq!(bob.tells(scope, scope).await, 1);
+        }
+        assert_eq!(alice.tells("org:acme/members/owner/*", "us").await, 1);
+        assert_eq!(
+            session.hears(3).await,
+            ["~alice", "accord:acme/grant:ops", "us"]
+        );
     }
-    assert_eq!(alice.tells("org:acme/members/owner/*", "us").await, 1);
-    assert_eq!(session.hears(3).await, ["~alice", "accord:acme/grant:ops", "us"]);
-});
+);
 
 story!(of_many_founders_of_one_handle_one_succeeds, |hub| async {
     // R-47
@@ -398,7 +697,11 @@ story!(of_many_founders_of_one_handle_one_succeeds, |hub| async {
     }
     let body = json!({"handle": "~acme"});
     let asking = founders.iter().map(|founder| founder.post("/orgs", &body));
-    let mut statuses: Vec<u16> = futures_util::future::join_all(asking).await.iter().map(|a| a.status).collect();
+    let mut statuses: Vec<u16> = futures_util::future::join_all(asking)
+        .await
+        .iter()
+        .map(|a| a.status)
+        .collect();
     statuses.sort_unstable();
     assert_eq!(statuses, [201, 409, 409, 409, 409, 409]);
 });

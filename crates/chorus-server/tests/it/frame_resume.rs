@@ -5,24 +5,37 @@ use crate::hub::Hub;
 use serde_json::json;
 use std::time::Duration;
 
-story!(a_session_that_comes_back_hears_what_it_missed_and_then_goes_on, |hub| async {
-    // FRM-70, R-42; failure 15
-    let alice = hub.agent("alice").await;
-    let mut first = alice.opens("cc-editor", "s1").await;
-    alice.tells("~alice", "one").await;
-    let last = first.advisory().await.id.unwrap();
-    drop(first);
-    for text in ["two", "three"] {
-        alice.tells("~alice", text).await;
+story!(
+    a_session_that_comes_back_hears_what_it_missed_and_then_goes_on,
+    |hub| async {
+        // FRM-70, R-42; failure 15
+        let alice = hub.agent("alice").await;
+        let mut first = alice.opens("cc-editor", "s1").await;
+        alice.tells("~alice", "one").await;
+        let last = first.advisory().await.id.unwrap();
+        drop(first);
+        for text in ["two", "three"] {
+            alice.tells("~alice", text).await;
+        }
+        let mut back = alice
+            .resumes("?instrument=cc-editor&session=s1", &last)
+            .await;
+        alice.tells("~alice", "four").await;
+        assert_eq!(
+            back.hears(3).await,
+            ["two", "three", "four"],
+            "without a gap, in order, once"
+        );
+        let mut fresh = alice.opens("cc-editor", "s2").await;
+        alice.tells("~alice", "five").await;
+        assert_eq!(
+            fresh.hears(1).await,
+            ["five"],
+            "without an id a stream starts at now"
+        );
+        assert_eq!(back.hears(1).await, ["five"]);
     }
-    let mut back = alice.resumes("?instrument=cc-editor&session=s1", &last).await;
-    alice.tells("~alice", "four").await;
-    assert_eq!(back.hears(3).await, ["two", "three", "four"], "without a gap, in order, once");
-    let mut fresh = alice.opens("cc-editor", "s2").await;
-    alice.tells("~alice", "five").await;
-    assert_eq!(fresh.hears(1).await, ["five"], "without an id a stream starts at now");
-    assert_eq!(back.hears(1).await, ["five"]);
-});
+);
 
 live_story!(one_that_missed_nothing_is_told_nothing, |hub| async {
     // R-42: no gap where there is none
@@ -35,34 +48,51 @@ live_story!(one_that_missed_nothing_is_told_nothing, |hub| async {
     assert_eq!(back.hears(1).await, ["two"]);
 });
 
-live_story!(what_was_not_for_a_session_is_not_for_it_later, |hub| async {
-    // FRM-51, FRM-52, FRM-82, R-43: scope, filter and exclude_self hold for replay too
-    let alice = hub.agent("alice").await;
-    let mut opener = alice.opens("cc-editor", "s0").await;
-    alice.tells("~alice", "start").await;
-    let start = opener.advisory().await.id.unwrap();
-    alice.tells("~alice/vim*", "for vim").await;
-    alice.tells("~alice/cc-editor@s1", "for one").await;
-    let own = alice.submission("/frames?exclude_self=1", "", &alice.advisory("from s1"));
-    let own =
-        own.header("x-chorus-instrument", "cc-editor").header("x-chorus-session", "s1").header("x-chorus-tool", "x");
-    assert_eq!(Answer::of(own).await.status, 200);
-    let merged = alice.frame("agent_broadcast", &json!({"broadcast_text": "merged", "event_class": "merged"}));
-    assert_eq!(alice.submit("", &merged).await.status, 200);
-    alice.tells("~alice", "end").await;
-    for (query, expected) in [
-        ("?instrument=cc-editor&session=s1", &["for one", "", "end"][..]),
-        ("?instrument=cc-editor&session=s2", &["from s1", "", "end"]),
-        ("?instrument=vim&session=s1", &["for vim", "from s1", "", "end"]),
-        ("?instrument=vim&session=s1&filter=kind:agent_advisory", &["for vim", "from s1", "end"]),
-        ("?instrument=vim&session=s1&filter=tool:x", &["from s1"]),
-    ] {
-        let mut back = alice.resumes(query, &start).await;
-        for text in expected {
-            assert_eq!(said(&back.any().await.expect("a frame")), *text, "{query}");
+live_story!(
+    what_was_not_for_a_session_is_not_for_it_later,
+    |hub| async {
+        // FRM-51, FRM-52, FRM-82, R-43: scope, filter and exclude_self hold for replay too
+        let alice = hub.agent("alice").await;
+        let mut opener = alice.opens("cc-editor", "s0").await;
+        alice.tells("~alice", "start").await;
+        let start = opener.advisory().await.id.unwrap();
+        alice.tells("~alice/vim*", "for vim").await;
+        alice.tells("~alice/cc-editor@s1", "for one").await;
+        let own = alice.submission("/frames?exclude_self=1", "", &alice.advisory("from s1"));
+        let own = own
+            .header("x-chorus-instrument", "cc-editor")
+            .header("x-chorus-session", "s1")
+            .header("x-chorus-tool", "x");
+        assert_eq!(Answer::of(own).await.status, 200);
+        let merged = alice.frame(
+            "agent_broadcast",
+            &json!({"broadcast_text": "merged", "event_class": "merged"}),
+        );
+        assert_eq!(alice.submit("", &merged).await.status, 200);
+        alice.tells("~alice", "end").await;
+        for (query, expected) in [
+            (
+                "?instrument=cc-editor&session=s1",
+                &["for one", "", "end"][..],
+            ),
+            ("?instrument=cc-editor&session=s2", &["from s1", "", "end"]),
+            (
+                "?instrument=vim&session=s1",
+                &["for vim", "from s1", "", "end"],
+            ),
+            (
+                "?instrument=vim&session=s1&filter=kind:agent_advisory",
+                &["for vim", "from s1", "end"],
+            ),
+            ("?instrument=vim&session=s1&filter=tool:x", &["from s1"]),
+        ] {
+            let mut back = alice.resumes(query, &start).await;
+            for text in expected {
+                assert_eq!(said(&back.any().await.expect("a frame")), *text, "{query}");
+            }
         }
     }
-});
+);
 
 live_story!(frames_are_kept_for_five_minutes, |hub| async {
     // FRM-72, FRM-112, R-42, R-52: then there is a gap, said once, and the stream goes on from what is kept
@@ -74,7 +104,11 @@ live_story!(frames_are_kept_for_five_minutes, |hub| async {
     hub.advance(Duration::from_secs(200));
     alice.tells("~alice", "three").await;
     hub.advance(Duration::from_secs(99));
-    assert_eq!(alice.resumes("", &one).await.hears(2).await, ["two", "three"], "all of it is still there");
+    assert_eq!(
+        alice.resumes("", &one).await.hears(2).await,
+        ["two", "three"],
+        "all of it is still there"
+    );
     hub.advance(Duration::from_secs(2));
     let mut late = alice.resumes("", &one).await;
     late.next("resume-gap").await;
@@ -94,10 +128,20 @@ live_story!(an_id_that_is_not_ours_is_a_gap, |hub| async {
     bob.tells("~bob", "his").await;
     hers.advisory().await;
     let other = his.advisory().await.id.unwrap();
-    for id in [other.as_str(), "nonsense", "0", "18446744073709551616", "-1"] {
+    for id in [
+        other.as_str(),
+        "nonsense",
+        "0",
+        "18446744073709551616",
+        "-1",
+    ] {
         let mut back = alice.resumes("", id).await;
         back.next("resume-gap").await;
-        assert_eq!(back.hears(1).await, ["kept"], "{id}: after a gap, what is kept");
+        assert_eq!(
+            back.hears(1).await,
+            ["kept"],
+            "{id}: after a gap, what is kept"
+        );
     }
 });
 
@@ -121,14 +165,24 @@ alone_story!(an_id_from_before_a_restart_is_a_gap, |hub| async {
     let one = back.advisory().await;
     assert_eq!(said(&one), "new one");
     assert_eq!(back.hears(2).await, ["new two", "new three"]);
-    assert_eq!(alice.resumes("", one.id.as_deref().unwrap()).await.hears(2).await, ["new two", "new three"]);
+    assert_eq!(
+        alice
+            .resumes("", one.id.as_deref().unwrap())
+            .await
+            .hears(2)
+            .await,
+        ["new two", "new three"]
+    );
 });
 
 /// Frames of `alice`, many at once, in no particular order.
 async fn flood(alice: &Agent, count: usize, body: impl Fn(usize) -> String) {
     let mut sending = tokio::task::JoinSet::new();
     for number in 0..count {
-        let request = alice.request("POST", "/frames").header("content-type", "application/json").body(body(number));
+        let request = alice
+            .request("POST", "/frames")
+            .header("content-type", "application/json")
+            .body(body(number));
         if sending.len() == 32 {
             assert_eq!(sending.join_next().await.unwrap().unwrap(), 200);
         }
@@ -174,7 +228,11 @@ live_story!(a_ring_holds_ten_thousand_frames, |hub| async {
     let mut whole = alice.resumes("", &first).await;
     assert_eq!(said(&whole.advisory().await), "x");
     drop(whole);
-    assert_eq!(after_gap(&hub, &alice, &first).await, 10_000, "one more, and the oldest is gone");
+    assert_eq!(
+        after_gap(&hub, &alice, &first).await,
+        10_000,
+        "one more, and the oldest is gone"
+    );
 });
 
 live_story!(a_ring_holds_sixteen_mebibytes, |hub| async {
@@ -184,16 +242,26 @@ live_story!(a_ring_holds_sixteen_mebibytes, |hub| async {
     let large = |_: usize| {
         let frame = alice.advisory("x").to_string();
         let padding = " ".repeat(60_000 - frame.len());
-        format!(r#"{{"frame":{}{padding}}}}}"#, frame.strip_suffix('}').unwrap())
+        format!(
+            r#"{{"frame":{}{padding}}}}}"#,
+            frame.strip_suffix('}').unwrap()
+        )
     };
     flood(&alice, 200, large).await;
     let mut whole = alice.resumes("", &first).await;
-    assert_eq!(whole.hears(200).await.len(), 200, "twelve megabytes are kept");
+    assert_eq!(
+        whole.hears(200).await.len(),
+        200,
+        "twelve megabytes are kept"
+    );
     drop(whole);
     flood(&alice, 100, large).await;
     let kept = after_gap(&hub, &alice, &first).await;
     let most = (16 << 20) / 60_000;
-    assert!((most - 10..=most).contains(&kept), "{kept} of at most {most}");
+    assert!(
+        (most - 10..=most).contains(&kept),
+        "{kept} of at most {most}"
+    );
 });
 
 live_story!(no_frame_is_ever_written_down, |hub| async {
@@ -205,14 +273,23 @@ live_story!(no_frame_is_ever_written_down, |hub| async {
     session.hears(1).await;
     let places = ["/activity", "/metrics", "/health", "/agents/alice"];
     for path in places {
-        assert!(!hub.operator().get(path).await.text.contains(word), "{path}");
+        assert!(
+            !hub.operator().get(path).await.text.contains(word),
+            "{path}"
+        );
     }
     hub.stop().await;
     let mut files = 0;
     for file in std::fs::read_dir(hub.dir.path()).unwrap().flatten() {
-        let Ok(bytes) = std::fs::read(file.path()) else { continue };
+        let Ok(bytes) = std::fs::read(file.path()) else {
+            continue;
+        };
         files += 1;
-        assert!(!bytes.windows(word.len()).any(|w| w == word.as_bytes()), "{:?}", file.path());
+        assert!(
+            !bytes.windows(word.len()).any(|w| w == word.as_bytes()),
+            "{:?}",
+            file.path()
+        );
     }
     assert!(files > 0);
 });

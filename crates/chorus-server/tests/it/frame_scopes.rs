@@ -5,16 +5,23 @@ use crate::actors::{Agent, Session};
 /// The sessions of one handle that the stories of scopes address.
 async fn sessions(alice: &Agent) -> Vec<(&'static str, Session)> {
     let mut open = Vec::new();
-    for (name, instrument, session) in
-        [("e1", "cc-editor", "s1"), ("e2", "cc-editor", "s2"), ("cli", "cc-cli", "s1"), ("vim", "vim", "s1")]
-    {
+    for (name, instrument, session) in [
+        ("e1", "cc-editor", "s1"),
+        ("e2", "cc-editor", "s2"),
+        ("cli", "cc-cli", "s1"),
+        ("vim", "vim", "s1"),
+    ] {
         open.push((name, alice.opens(instrument, session).await));
     }
     open
 }
 
 /// Says something to the scope and returns who heard it, by the marker that everybody hears after.
-async fn heard_by(from: &Agent, open: &mut [(&'static str, Session)], scope: &str) -> (u64, Vec<&'static str>) {
+async fn heard_by(
+    from: &Agent,
+    open: &mut [(&'static str, Session)],
+    scope: &str,
+) -> (u64, Vec<&'static str>) {
     let count = from.tells(scope, scope).await;
     from.tells(&crate::actors::named_by(scope), "marker").await;
     let mut heard = Vec::new();
@@ -49,52 +56,86 @@ story!(a_scope_names_all_sessions_some_or_one, |hub| async {
         ("~alice/cc-@s1", &[]),
         ("~alice/s1*", &[]),
     ] {
-        assert_eq!(heard_by(&alice, &mut open, scope).await, (who.len() as u64, who.to_vec()), "{scope}");
+        assert_eq!(
+            heard_by(&alice, &mut open, scope).await,
+            (who.len() as u64, who.to_vec()),
+            "{scope}"
+        );
     }
 });
 
-live_story!(streams_that_share_a_name_are_all_that_session, |hub| async {
-    // FRM-52, R-52
-    let alice = hub.agent("alice").await;
-    let (mut one, mut two) = (alice.opens("cc-editor", "s1").await, alice.opens("cc-editor", "s1").await);
-    assert_eq!(alice.tells("~alice/cc-editor@s1", "both").await, 2);
-    assert_eq!((one.hears(1).await, two.hears(1).await), (vec!["both".to_owned()], vec!["both".to_owned()]));
-    drop(one);
-    crate::hub::eventually("one of them is left", || async { alice.roster().await.len() == 1 }).await;
-    assert_eq!(alice.tells("~alice/cc-editor@s1", "the other").await, 1);
-    assert_eq!(two.hears(1).await, ["the other"]);
-});
+live_story!(
+    streams_that_share_a_name_are_all_that_session,
+    |hub| async {
+        // FRM-52, R-52
+        let alice = hub.agent("alice").await;
+        let (mut one, mut two) = (
+            alice.opens("cc-editor", "s1").await,
+            alice.opens("cc-editor", "s1").await,
+        );
+        assert_eq!(alice.tells("~alice/cc-editor@s1", "both").await, 2);
+        assert_eq!(
+            (one.hears(1).await, two.hears(1).await),
+            (vec!["both".to_owned()], vec!["both".to_owned()])
+        );
+        drop(one);
+        crate::hub::eventually("one of them is left", || async {
+            alice.roster().await.len() == 1
+        })
+        .await;
+        assert_eq!(alice.tells("~alice/cc-editor@s1", "the other").await, 1);
+        assert_eq!(two.hears(1).await, ["the other"]);
+    }
+);
 
-live_story!(a_session_is_addressed_from_when_it_opens_until_it_is_gone, |hub| async {
-    // FRM-48, FRM-72: expansion is at delivery time; without an id nothing of before is shown
-    let alice = hub.agent("alice").await;
-    assert_eq!(alice.tells("~alice", "too early").await, 0);
-    let mut session = alice.opens("cc-editor", "s1").await;
-    assert_eq!(alice.tells("~alice", "in time").await, 1);
-    assert_eq!(session.hears(1).await, ["in time"]);
-    drop(session);
-    crate::hub::eventually("it is gone", || async { alice.tells("~alice", "too late").await == 0 }).await;
-});
+live_story!(
+    a_session_is_addressed_from_when_it_opens_until_it_is_gone,
+    |hub| async {
+        // FRM-48, FRM-72: expansion is at delivery time; without an id nothing of before is shown
+        let alice = hub.agent("alice").await;
+        assert_eq!(alice.tells("~alice", "too early").await, 0);
+        let mut session = alice.opens("cc-editor", "s1").await;
+        assert_eq!(alice.tells("~alice", "in time").await, 1);
+        assert_eq!(session.hears(1).await, ["in time"]);
+        drop(session);
+        crate::hub::eventually("it is gone", || async {
+            alice.tells("~alice", "too late").await == 0
+        })
+        .await;
+    }
+);
 
-story!(another_handle_is_addressed_only_with_its_grant, |hub| async {
-    // FRM-56, FRM-91, FRM-95, R-46; whether the handle exists is nobody's business
-    let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
-    let mut session = bob.opens("vim", "s1").await;
-    alice.grants(&bob).await;
-    let mut told = Vec::new();
-    for handle in ["~bob", "~nobody"] {
-        for scope in [handle.to_owned(), format!("{handle}/*"), format!("{handle}/v*"), format!("{handle}/vim@s1")] {
-            let frame = alice.advisory_to(&scope, "uninvited");
-            let answer = alice.submit(&scope, &frame).await;
-            told.push(answer.frame_refused(403, "scope-unauthorised", Some("scope")).replace(handle, "~x"));
+story!(
+    another_handle_is_addressed_only_with_its_grant,
+    |hub| async {
+        // FRM-56, FRM-91, FRM-95, R-46; whether the handle exists is nobody's business
+        let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
+        let mut session = bob.opens("vim", "s1").await;
+        alice.grants(&bob).await;
+        let mut told = Vec::new();
+        for handle in ["~bob", "~nobody"] {
+            for scope in [
+                handle.to_owned(),
+                format!("{handle}/*"),
+                format!("{handle}/v*"),
+                format!("{handle}/vim@s1"),
+            ] {
+                let frame = alice.advisory_to(&scope, "uninvited");
+                let answer = alice.submit(&scope, &frame).await;
+                told.push(
+                    answer
+                        .frame_refused(403, "scope-unauthorised", Some("scope"))
+                        .replace(handle, "~x"),
+                );
+            }
         }
+        let (known, unknown) = told.split_at(4);
+        assert_eq!(known, unknown);
+        bob.grants(&alice).await;
+        assert_eq!(alice.tells("~bob/vim@s1", "invited").await, 1);
+        assert_eq!(session.hears(1).await, ["invited"]);
     }
-    let (known, unknown) = told.split_at(4);
-    assert_eq!(known, unknown);
-    bob.grants(&alice).await;
-    assert_eq!(alice.tells("~bob/vim@s1", "invited").await, 1);
-    assert_eq!(session.hears(1).await, ["invited"]);
-});
+);
 
 live_story!(the_scope_and_the_recipient_are_one_handle, |hub| async {
     // FRM-08, FRM-57, R-46
@@ -111,11 +152,17 @@ live_story!(the_scope_and_the_recipient_are_one_handle, |hub| async {
         ("~alice", "accord:acme/grant:ops"),
     ] {
         let frame = alice.advisory_to(recipient, "at cross purposes");
-        alice.submit(scope, &frame).await.frame_refused(403, "scope-unauthorised", Some("scope"));
+        alice
+            .submit(scope, &frame)
+            .await
+            .frame_refused(403, "scope-unauthorised", Some("scope"));
     }
     alice.tells("~alice", "marker").await;
     alice.tells("~bob", "marker").await;
-    assert_eq!((mine.hears(1).await, his.hears(1).await), (vec!["marker".to_owned()], vec!["marker".to_owned()]));
+    assert_eq!(
+        (mine.hears(1).await, his.hears(1).await),
+        (vec!["marker".to_owned()], vec!["marker".to_owned()])
+    );
 });
 
 live_story!(an_organisation_answers_to_its_members_only, |hub| async {
@@ -123,16 +170,33 @@ live_story!(an_organisation_answers_to_its_members_only, |hub| async {
     let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
     alice.founds("~acme").await;
     let mut session = alice.opens("vim", "s1").await;
-    for (place, scope) in
-        ["org:acme/members/*", "org:~acme/members/*", "org:acme/members/owner/*"].into_iter().enumerate()
+    for (place, scope) in [
+        "org:acme/members/*",
+        "org:~acme/members/*",
+        "org:acme/members/owner/*",
+    ]
+    .into_iter()
+    .enumerate()
     {
         assert_eq!(alice.tells(scope, &format!("{place}")).await, 1, "{scope}");
         assert_eq!(session.hears(1).await, [format!("{place}")]);
     }
-    assert_eq!(alice.tells("org:acme/members/reviewer/*", "nobody has that role").await, 0);
-    for scope in ["org:acme/members/*", "org:acme/members/owner/*", "org:nobody/members/*", "accord:acme/grant:ops"] {
+    assert_eq!(
+        alice
+            .tells("org:acme/members/reviewer/*", "nobody has that role")
+            .await,
+        0
+    );
+    for scope in [
+        "org:acme/members/*",
+        "org:acme/members/owner/*",
+        "org:nobody/members/*",
+        "accord:acme/grant:ops",
+    ] {
         let frame = bob.advisory_to(scope, "from outside");
-        bob.submit(scope, &frame).await.frame_refused(403, "scope-unauthorised", Some("scope"));
+        bob.submit(scope, &frame)
+            .await
+            .frame_refused(403, "scope-unauthorised", Some("scope"));
     }
     alice.tells("~alice", "marker").await;
     assert_eq!(session.hears(1).await, ["marker"]);
@@ -149,7 +213,11 @@ live_story!(towards_others_the_count_is_coarse, |hub| async {
             1..=9 => 1,
             10.. => 10,
         };
-        assert_eq!(alice.tells("~bob", "how many are you?").await, told, "{sessions}");
+        assert_eq!(
+            alice.tells("~bob", "how many are you?").await,
+            told,
+            "{sessions}"
+        );
         assert_eq!(bob.tells("~bob", "how many are we?").await, sessions);
         open.push(bob.opens("vim", &format!("s{sessions}")).await);
     }

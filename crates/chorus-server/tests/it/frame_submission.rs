@@ -7,7 +7,10 @@ use std::time::Duration;
 
 /// The frame of the example that the workspace keeps for a kind, as `from` sends it to its own sessions.
 fn printed(kind: &str, from: &str) -> Value {
-    let path = format!("{}/../chorus-wire/tests/frame/examples/{kind}.json", env!("CARGO_MANIFEST_DIR"));
+    let path = format!(
+        "{}/../chorus-wire/tests/frame/examples/{kind}.json",
+        env!("CARGO_MANIFEST_DIR")
+    );
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"));
     let mut frame = serde_json::from_str::<Value>(&text).unwrap()["frame"].take();
     for place in ["sender_handle", "recipient_handle", "acted_by"] {
@@ -20,19 +23,29 @@ fn printed(kind: &str, from: &str) -> Value {
     frame
 }
 
-story!(a_frame_reaches_every_session_of_the_handle_and_is_counted, |hub| async {
-    // FRM-48, FRM-50, FRM-62…64, FRM-66, FRM-69, R-41, R-42
-    let alice = hub.agent("alice").await;
-    let (mut one, mut two) = (alice.opens("cc-editor", "s1").await, alice.opens("vim", "s2").await);
-    let frame = alice.advisory("editing src/lib.rs");
-    let answer = alice.submit("~alice", &frame).await;
-    assert_eq!(answer.counted(frame["frame_id"].as_str().unwrap()), 2);
-    for session in [&mut one, &mut two] {
-        let event = session.advisory().await;
-        assert_eq!(event.data, frame);
-        assert_eq!(event.text, frame.to_string(), "as it was submitted, to the byte");
+story!(
+    a_frame_reaches_every_session_of_the_handle_and_is_counted,
+    |hub| async {
+        // FRM-48, FRM-50, FRM-62…64, FRM-66, FRM-69, R-41, R-42
+        let alice = hub.agent("alice").await;
+        let (mut one, mut two) = (
+            alice.opens("cc-editor", "s1").await,
+            alice.opens("vim", "s2").await,
+        );
+        let frame = alice.advisory("editing src/lib.rs");
+        let answer = alice.submit("~alice", &frame).await;
+        assert_eq!(answer.counted(frame["frame_id"].as_str().unwrap()), 2);
+        for session in [&mut one, &mut two] {
+            let event = session.advisory().await;
+            assert_eq!(event.data, frame);
+            assert_eq!(
+                event.text,
+                frame.to_string(),
+                "as it was submitted, to the byte"
+            );
+        }
     }
-});
+);
 
 story!(every_kind_arrives_under_its_own_name, |hub| async {
     // FRM-05, FRM-21, FRM-28…46, FRM-97, R-40, R-42: the fifteen examples, none bound to another
@@ -41,7 +54,11 @@ story!(every_kind_arrives_under_its_own_name, |hub| async {
     for kind in Kind::TEXTS {
         let frame = printed(kind, "~alice");
         let answer = alice.submit("", &frame).await;
-        assert_eq!(answer.counted(frame["frame_id"].as_str().unwrap()), 1, "{kind}");
+        assert_eq!(
+            answer.counted(frame["frame_id"].as_str().unwrap()),
+            1,
+            "{kind}"
+        );
         let event = session.any().await.expect("a frame");
         assert_eq!((event.name.as_str(), &event.data), (*kind, &frame));
     }
@@ -51,7 +68,10 @@ live_story!(an_absent_scope_is_the_recipients_handle, |hub| async {
     // FRM-22, FRM-49, R-41
     let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
     bob.grants(&alice).await;
-    let (mut mine, mut his) = (alice.opens("cc-editor", "s1").await, bob.opens("vim", "s1").await);
+    let (mut mine, mut his) = (
+        alice.opens("cc-editor", "s1").await,
+        bob.opens("vim", "s1").await,
+    );
     alice.submit("", &alice.advisory("to myself")).await;
     alice.submit("", &alice.advisory_to("~bob", "to bob")).await;
     alice.submit("", &alice.advisory("again")).await;
@@ -62,9 +82,22 @@ live_story!(an_absent_scope_is_the_recipients_handle, |hub| async {
 live_story!(nobody_there_is_no_error, |hub| async {
     // FRM-65
     let alice = hub.agent("alice").await;
-    for scope in ["", "~alice", "~alice/*", "~alice/cc-*", "~alice/cc-editor@s1"] {
+    for scope in [
+        "",
+        "~alice",
+        "~alice/*",
+        "~alice/cc-*",
+        "~alice/cc-editor@s1",
+    ] {
         let frame = alice.advisory("hello?");
-        assert_eq!(alice.submit(scope, &frame).await.counted(frame["frame_id"].as_str().unwrap()), 0, "{scope}");
+        assert_eq!(
+            alice
+                .submit(scope, &frame)
+                .await
+                .counted(frame["frame_id"].as_str().unwrap()),
+            0,
+            "{scope}"
+        );
     }
 });
 
@@ -97,57 +130,93 @@ live_story!(what_a_session_wrote_is_what_others_read, |hub| async {
         )
     };
     let one_line = odd(" ").replace('\n', " ");
-    alice.post_text("/frames", format!("{{ \"frame\" :\t{one_line} }}\n")).await.has_count(1);
+    alice
+        .post_text("/frames", format!("{{ \"frame\" :\t{one_line} }}\n"))
+        .await
+        .has_count(1);
     assert_eq!(session.advisory().await.text, one_line);
     let many_lines = odd("\r\n\t");
-    alice.post_text("/frames", format!("{{\"frame\":{many_lines}}}")).await.has_count(1);
+    alice
+        .post_text("/frames", format!("{{\"frame\":{many_lines}}}"))
+        .await
+        .has_count(1);
     let event = session.advisory().await;
     assert!(!event.text.contains(['\n', '\r']), "{}", event.text);
-    assert_eq!(event.data, serde_json::from_str::<Value>(&many_lines).unwrap());
-    assert!(event.text.contains(r"\u0041\u00e9 \/ \n é 🎶 \u2028"), "{}", event.text);
+    assert_eq!(
+        event.data,
+        serde_json::from_str::<Value>(&many_lines).unwrap()
+    );
+    assert!(
+        event.text.contains(r"\u0041\u00e9 \/ \n é 🎶 \u2028"),
+        "{}",
+        event.text
+    );
 });
 
 impl Answer {
     #[track_caller]
     fn has_count(&self, count: u64) {
-        assert_eq!((self.status, &self.json()["recipient_count"]), (200, &json!(count)), "{self:?}");
+        assert_eq!(
+            (self.status, &self.json()["recipient_count"]),
+            (200, &json!(count)),
+            "{self:?}"
+        );
     }
 }
 
-live_story!(a_repeated_frame_is_answered_as_the_first_time_and_heard_once, |hub| async {
-    // FRM-03, FRM-04, R-41, R-53
-    let alice = hub.agent("alice").await;
-    let mut first = alice.opens("cc-editor", "s1").await;
-    let frame = alice.advisory("once");
-    let id = frame["frame_id"].as_str().unwrap().to_owned();
-    let answer = alice.submit("~alice", &frame).await;
-    assert_eq!(answer.counted(&id), 1);
-    let mut second = alice.opens("cc-editor", "s2").await;
-    let mut other = alice.advisory("with other content");
-    other["frame_id"] = id.as_str().into();
-    let mut shouted = frame.clone();
-    shouted["frame_id"] = id.to_uppercase().into();
-    for (scope, again) in [("~alice", &frame), ("~alice/nobody*", &frame), ("", &other), ("~alice", &shouted)] {
-        assert_eq!(alice.submit(scope, again).await.text, answer.text, "{again}");
+live_story!(
+    a_repeated_frame_is_answered_as_the_first_time_and_heard_once,
+    |hub| async {
+        // FRM-03, FRM-04, R-41, R-53
+        let alice = hub.agent("alice").await;
+        let mut first = alice.opens("cc-editor", "s1").await;
+        let frame = alice.advisory("once");
+        let id = frame["frame_id"].as_str().unwrap().to_owned();
+        let answer = alice.submit("~alice", &frame).await;
+        assert_eq!(answer.counted(&id), 1);
+        let mut second = alice.opens("cc-editor", "s2").await;
+        let mut other = alice.advisory("with other content");
+        other["frame_id"] = id.as_str().into();
+        let mut shouted = frame.clone();
+        shouted["frame_id"] = id.to_uppercase().into();
+        for (scope, again) in [
+            ("~alice", &frame),
+            ("~alice/nobody*", &frame),
+            ("", &other),
+            ("~alice", &shouted),
+        ] {
+            assert_eq!(
+                alice.submit(scope, again).await.text,
+                answer.text,
+                "{again}"
+            );
+        }
+        alice.tells("~alice", "marker").await;
+        assert_eq!(first.hears(2).await, ["once", "marker"]);
+        assert_eq!(
+            second.hears(1).await,
+            ["marker"],
+            "who came later hears no repetition"
+        );
     }
-    alice.tells("~alice", "marker").await;
-    assert_eq!(first.hears(2).await, ["once", "marker"]);
-    assert_eq!(second.hears(1).await, ["marker"], "who came later hears no repetition");
-});
+);
 
-live_story!(an_id_is_remembered_as_long_as_frames_are_kept, |hub| async {
-    // R-41, R-42: the window is the retention horizon of five minutes
-    let alice = hub.agent("alice").await;
-    let mut session = alice.opens("cc-editor", "s1").await;
-    let frame = alice.advisory("again");
-    alice.submit("", &frame).await.has_count(1);
-    hub.advance(Duration::from_secs(299));
-    alice.submit("", &frame).await.has_count(1);
-    hub.advance(Duration::from_secs(2));
-    alice.submit("", &frame).await.has_count(1);
-    alice.tells("~alice", "marker").await;
-    assert_eq!(session.hears(3).await, ["again", "again", "marker"]);
-});
+live_story!(
+    an_id_is_remembered_as_long_as_frames_are_kept,
+    |hub| async {
+        // R-41, R-42: the window is the retention horizon of five minutes
+        let alice = hub.agent("alice").await;
+        let mut session = alice.opens("cc-editor", "s1").await;
+        let frame = alice.advisory("again");
+        alice.submit("", &frame).await.has_count(1);
+        hub.advance(Duration::from_secs(299));
+        alice.submit("", &frame).await.has_count(1);
+        hub.advance(Duration::from_secs(2));
+        alice.submit("", &frame).await.has_count(1);
+        alice.tells("~alice", "marker").await;
+        assert_eq!(session.hears(3).await, ["again", "again", "marker"]);
+    }
+);
 
 live_story!(an_id_is_its_senders_own, |hub| async {
     // R-41: "from the same sender"; a stranger's id never silences mine
@@ -158,25 +227,38 @@ live_story!(an_id_is_its_senders_own, |hub| async {
     two["frame_id"] = one["frame_id"].clone();
     alice.submit("", &one).await.has_count(1);
     bob.submit("", &two).await.has_count(1);
-    assert_eq!((hers.hears(1).await, his.hears(1).await), (vec!["hers".to_owned()], vec!["his".to_owned()]));
+    assert_eq!(
+        (hers.hears(1).await, his.hears(1).await),
+        (vec!["hers".to_owned()], vec!["his".to_owned()])
+    );
 });
 
-live_story!(racing_repeats_are_emitted_once_and_all_answered_alike, |hub| async {
-    // R-41; failure 13
-    let alice = hub.agent("alice").await;
-    let mut session = alice.opens("cc-editor", "s1").await;
-    for round in 0..10 {
-        let frame = alice.advisory(&format!("round {round}"));
-        let racing: Vec<_> =
-            (0..12).map(|_| tokio::spawn(Answer::of(alice.submission("/frames", "", &frame)))).collect();
-        for answer in racing {
-            assert_eq!(answer.await.unwrap().counted(frame["frame_id"].as_str().unwrap()), 1);
+live_story!(
+    racing_repeats_are_emitted_once_and_all_answered_alike,
+    |hub| async {
+        // R-41; failure 13
+        let alice = hub.agent("alice").await;
+        let mut session = alice.opens("cc-editor", "s1").await;
+        for round in 0..10 {
+            let frame = alice.advisory(&format!("round {round}"));
+            let racing: Vec<_> = (0..12)
+                .map(|_| tokio::spawn(Answer::of(alice.submission("/frames", "", &frame))))
+                .collect();
+            for answer in racing {
+                assert_eq!(
+                    answer
+                        .await
+                        .unwrap()
+                        .counted(frame["frame_id"].as_str().unwrap()),
+                    1
+                );
+            }
+            assert_eq!(session.hears(1).await, [format!("round {round}")]);
         }
-        assert_eq!(session.hears(1).await, [format!("round {round}")]);
+        alice.tells("~alice", "marker").await;
+        assert_eq!(session.hears(1).await, ["marker"]);
     }
-    alice.tells("~alice", "marker").await;
-    assert_eq!(session.hears(1).await, ["marker"]);
-});
+);
 
 live_story!(after_a_refusal_the_id_is_free, |hub| async {
     // R-53, FRM-95
@@ -185,11 +267,22 @@ live_story!(after_a_refusal_the_id_is_free, |hub| async {
     let frame = alice.advisory_to("~bob", "let in at last");
     let mut malformed = frame.clone();
     malformed["payload"] = json!({"advisory_text": ""});
-    alice.submit("~bob", &malformed).await.frame_refused(400, "field-invalid", Some("payload.advisory_text"));
+    alice.submit("~bob", &malformed).await.frame_refused(
+        400,
+        "field-invalid",
+        Some("payload.advisory_text"),
+    );
     let mut forged = frame.clone();
     forged["sender_handle"] = "~bob".into();
-    alice.submit("~bob", &forged).await.frame_refused(403, "sender-identity-mismatch", Some("sender_handle"));
-    alice.submit("~bob", &frame).await.frame_refused(403, "scope-unauthorised", Some("scope"));
+    alice.submit("~bob", &forged).await.frame_refused(
+        403,
+        "sender-identity-mismatch",
+        Some("sender_handle"),
+    );
+    alice
+        .submit("~bob", &frame)
+        .await
+        .frame_refused(403, "scope-unauthorised", Some("scope"));
     bob.grants(&alice).await;
     alice.submit("~bob", &frame).await.has_count(1);
     assert_eq!(session.hears(1).await, ["let in at last"]);
@@ -198,21 +291,34 @@ live_story!(after_a_refusal_the_id_is_free, |hub| async {
 live_story!(a_session_hears_itself_unless_it_asks_not_to, |hub| async {
     // FRM-50, R-43, R-52: all streams that share its name are that session
     let alice = hub.agent("alice").await;
-    let (mut one, mut twin) = (alice.opens("cc-editor", "s1").await, alice.opens("cc-editor", "s1").await);
-    let (mut sibling, mut namesake) = (alice.opens("cc-editor", "s2").await, alice.opens("vim", "s1").await);
+    let (mut one, mut twin) = (
+        alice.opens("cc-editor", "s1").await,
+        alice.opens("cc-editor", "s1").await,
+    );
+    let (mut sibling, mut namesake) = (
+        alice.opens("cc-editor", "s2").await,
+        alice.opens("vim", "s1").await,
+    );
     let said = async |path: &str, text: &str| {
         let request = alice.submission(path, "~alice", &alice.advisory(text));
-        let request = request.header("x-chorus-instrument", "cc-editor").header("x-chorus-session", "s1");
+        let request = request
+            .header("x-chorus-instrument", "cc-editor")
+            .header("x-chorus-session", "s1");
         Answer::of(request).await
     };
     said("/frames", "to all").await.has_count(4);
-    said("/frames?exclude_self=1", "to the others").await.has_count(2);
+    said("/frames?exclude_self=1", "to the others")
+        .await
+        .has_count(2);
     alice.tells("~alice", "marker").await;
     for session in [&mut one, &mut twin] {
         assert_eq!(session.hears(2).await, ["to all", "marker"]);
     }
     for session in [&mut sibling, &mut namesake] {
-        assert_eq!(session.hears(3).await, ["to all", "to the others", "marker"]);
+        assert_eq!(
+            session.hears(3).await,
+            ["to all", "to the others", "marker"]
+        );
     }
 });
 
@@ -223,9 +329,15 @@ live_story!(a_session_that_misnames_itself_is_refused, |hub| async {
     let long = "x".repeat(129);
     for header in ["x-chorus-instrument", "x-chorus-session", "x-chorus-tool"] {
         for value in ["", "a b", "a/b", "a@b", "a*", long.as_str()] {
-            let request = alice.submission("/frames", "", &alice.advisory("misnamed")).header(header, value);
+            let request = alice
+                .submission("/frames", "", &alice.advisory("misnamed"))
+                .header(header, value);
             let answer = Answer::of(request).await;
-            assert_eq!((answer.status, &answer.json()["code"]), (400, &json!("field-invalid")), "{header}: {value:?}");
+            assert_eq!(
+                (answer.status, &answer.json()["code"]),
+                (400, &json!("field-invalid")),
+                "{header}: {value:?}"
+            );
             answer.has_frame_form();
         }
     }
@@ -241,16 +353,28 @@ live_story!(locks_are_announced_and_bind_nobody, |hub| async {
     let claim = json!({"resource": "src/lib.rs", "lease_id": lease, "ttl_ms": 1000});
     let steps = [
         ("agent_lock_release", json!({"lease_id": lease})),
-        ("agent_lease_extend", json!({"lease_id": lease, "ttl_ms": 3_600_000})),
+        (
+            "agent_lease_extend",
+            json!({"lease_id": lease, "ttl_ms": 3_600_000}),
+        ),
         ("agent_lock_request", claim.clone()),
         ("agent_lock_request", claim),
-        ("agent_lock_release", json!({"lease_id": lease, "resource": ""})),
+        (
+            "agent_lock_release",
+            json!({"lease_id": lease, "resource": ""}),
+        ),
         ("agent_lock_release", json!({"lease_id": lease})),
     ];
     for (kind, payload) in steps {
-        alice.submit("", &alice.frame(kind, &payload)).await.has_count(1);
+        alice
+            .submit("", &alice.frame(kind, &payload))
+            .await
+            .has_count(1);
         let event = session.any().await.expect("an announcement");
-        assert_eq!((event.name.as_str(), &event.data["payload"]), (kind, &payload));
+        assert_eq!(
+            (event.name.as_str(), &event.data["payload"]),
+            (kind, &payload)
+        );
     }
 });
 
@@ -269,7 +393,11 @@ live_story!(what_comes_of_a_frame_is_the_readers_affair, |hub| async {
         alice.submit("", frame).await.has_count(1);
         assert_eq!(session.advisory().await.data, *frame);
     }
-    let taken = json!({"previous_session_id": "s1", "next_session_id": "s9", "handover_body": "mine now"});
-    alice.submit("", &alice.frame("agent_handover", &taken)).await.has_count(1);
+    let taken =
+        json!({"previous_session_id": "s1", "next_session_id": "s9", "handover_body": "mine now"});
+    alice
+        .submit("", &alice.frame("agent_handover", &taken))
+        .await
+        .has_count(1);
     session.next("agent_handover").await;
 });

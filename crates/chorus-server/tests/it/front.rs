@@ -33,7 +33,11 @@ impl Front {
         let addr = listener.local_addr().unwrap();
         let backs = Arc::new(Mutex::new(backs));
         let accepting = tokio::spawn(accept(listener, backs.clone()));
-        Self { addr, backs, accepting }
+        Self {
+            addr,
+            backs,
+            accepting,
+        }
     }
 
     /// The hubs are others now.
@@ -44,7 +48,9 @@ impl Front {
 
 async fn accept(listener: TcpListener, backs: Arc<Mutex<Vec<SocketAddr>>>) {
     for turn in 0.. {
-        let Ok((outside, _)) = listener.accept().await else { continue };
+        let Ok((outside, _)) = listener.accept().await else {
+            continue;
+        };
         let mut order = backs.lock().unwrap().clone();
         let first = turn % order.len().max(1);
         order.rotate_left(first);
@@ -56,9 +62,12 @@ async fn pass_on(outside: TcpStream, order: Vec<SocketAddr>) {
     for back in order {
         let socket = TcpSocket::new_v4().unwrap();
         socket.set_recv_buffer_size(BUFFER).unwrap();
-        let Ok(inside) = socket.connect(back).await else { continue };
+        let Ok(inside) = socket.connect(back).await else {
+            continue;
+        };
         let _ = (outside.set_nodelay(true), inside.set_nodelay(true));
-        let ((from_outside, to_outside), (from_inside, to_inside)) = (outside.into_split(), inside.into_split());
+        let ((from_outside, to_outside), (from_inside, to_inside)) =
+            (outside.into_split(), inside.into_split());
         tokio::join!(pump(from_outside, to_inside), pump(from_inside, to_outside));
         return;
     }

@@ -7,13 +7,22 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 /// Sends a whole request and closes the connection without waiting for its answer, each time a little later than the last.
-async fn ask_and_leave(hub: &Hub, agent: &Agent, (method, path): (&str, &str), body: &str, later: usize) {
+async fn ask_and_leave(
+    hub: &Hub,
+    agent: &Agent,
+    (method, path): (&str, &str),
+    body: &str,
+    later: usize,
+) {
     let mut socket = TcpStream::connect(hub.addr()).await.unwrap();
     let (key, length) = (&agent.key, body.len());
     let head = format!(
         "{method} {path} HTTP/1.1\r\nhost: hub\r\nauthorization: Bearer {key}\r\ncontent-length: {length}\r\n\r\n"
     );
-    socket.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
+    socket
+        .write_all(format!("{head}{body}").as_bytes())
+        .await
+        .unwrap();
     for _ in 0..later * 100 {
         tokio::task::yield_now().await;
     }
@@ -30,74 +39,137 @@ story!(a_deletion_whose_client_is_gone_is_whole, |hub| async {
         let agent = hub.agent(&format!("leaver-{number}")).await;
         // It is remembered now, and must be forgotten.
         assert_eq!(agent.get("/agent/messages").await.status, 200);
-        ask_and_leave(&hub, &agent, ("DELETE", &format!("/agents/{}", agent.id)), "", number).await;
+        ask_and_leave(
+            &hub,
+            &agent,
+            ("DELETE", &format!("/agents/{}", agent.id)),
+            "",
+            number,
+        )
+        .await;
         leavers.push(agent);
     }
     let removed = || async {
         let rows = hub.operator().activity(0).await;
-        let removed = rows.into_iter().filter(|row| row["type"] == "agent_removed");
-        removed.map(|row| row["data"]["agent_id"].clone()).collect::<Vec<_>>()
+        let removed = rows
+            .into_iter()
+            .filter(|row| row["type"] == "agent_removed");
+        removed
+            .map(|row| row["data"]["agent_id"].clone())
+            .collect::<Vec<_>>()
     };
-    eventually("a deletion was read", || async { !removed().await.is_empty() }).await;
+    eventually("a deletion was read", || async {
+        !removed().await.is_empty()
+    })
+    .await;
     let removed = removed().await;
-    for agent in leavers.iter().filter(|agent| removed.contains(&json!(agent.id))) {
-        eventually("its key is dead", || async { agent.get("/agent/messages").await.status == 401 }).await;
+    for agent in leavers
+        .iter()
+        .filter(|agent| removed.contains(&json!(agent.id)))
+    {
+        eventually("its key is dead", || async {
+            agent.get("/agent/messages").await.status == 401
+        })
+        .await;
     }
 });
 
-story!(a_rotation_whose_client_is_gone_kills_the_old_key, |hub| async {
-    // of two keys for one agent, the one in the hub's memory is the one in its database
-    let mut turners = Vec::new();
-    for number in 0..TRIES {
-        let agent = hub.agent(&format!("turner-{number}")).await;
-        let body = crate::actors::registration(&agent.id).to_string();
-        ask_and_leave(&hub, &agent, ("POST", "/register"), &body, number).await;
-        turners.push(agent);
+story!(
+    a_rotation_whose_client_is_gone_kills_the_old_key,
+    |hub| async {
+        // of two keys for one agent, the one in the hub's memory is the one in its database
+        let mut turners = Vec::new();
+        for number in 0..TRIES {
+            let agent = hub.agent(&format!("turner-{number}")).await;
+            let body = crate::actors::registration(&agent.id).to_string();
+            ask_and_leave(&hub, &agent, ("POST", "/register"), &body, number).await;
+            turners.push(agent);
+        }
+        let turned = || async {
+            let rows = hub.operator().activity(0).await;
+            let turned = rows
+                .into_iter()
+                .filter(|row| row["data"]["updated"] == true);
+            turned
+                .map(|row| row["data"]["agent_id"].clone())
+                .collect::<Vec<_>>()
+        };
+        eventually("a rotation was read", || async {
+            !turned().await.is_empty()
+        })
+        .await;
+        let turned = turned().await;
+        for agent in turners
+            .iter()
+            .filter(|agent| turned.contains(&json!(agent.id)))
+        {
+            eventually("the old key is dead", || async {
+                agent.get("/agent/messages").await.status == 401
+            })
+            .await;
+        }
     }
-    let turned = || async {
-        let rows = hub.operator().activity(0).await;
-        let turned = rows.into_iter().filter(|row| row["data"]["updated"] == true);
-        turned.map(|row| row["data"]["agent_id"].clone()).collect::<Vec<_>>()
-    };
-    eventually("a rotation was read", || async { !turned().await.is_empty() }).await;
-    let turned = turned().await;
-    for agent in turners.iter().filter(|agent| turned.contains(&json!(agent.id))) {
-        eventually("the old key is dead", || async { agent.get("/agent/messages").await.status == 401 }).await;
-    }
-});
+);
 
-story!(a_message_whose_sender_is_gone_is_still_forwarded, |hub| async {
-    // failure 14: an outcome is written down whoever waits for it
-    let webhook = Webhook::that(Reply::ok()).await;
-    let alice = hub.agent("alice").await;
-    let carol = hub.agent_at("carol", &webhook.url()).await;
-    for number in 0..TRIES {
-        let body = alice.message(&carol.id, &number.to_string()).to_string();
-        ask_and_leave(&hub, &alice, ("POST", "/messages"), &body, number).await;
+story!(
+    a_message_whose_sender_is_gone_is_still_forwarded,
+    |hub| async {
+        // failure 14: an outcome is written down whoever waits for it
+        let webhook = Webhook::that(Reply::ok()).await;
+        let alice = hub.agent("alice").await;
+        let carol = hub.agent_at("carol", &webhook.url()).await;
+        for number in 0..TRIES {
+            let body = alice.message(&carol.id, &number.to_string()).to_string();
+            ask_and_leave(&hub, &alice, ("POST", "/messages"), &body, number).await;
+        }
+        alice.says(&carol.id, "the last one", "delivered").await;
+        let settled = || async {
+            carol
+                .history("")
+                .await
+                .iter()
+                .all(|row| row["delivered_via"] == "webhook")
+        };
+        eventually("each that was stored has its outcome", settled).await;
+        assert!(
+            carol.history("").await.len() > 1,
+            "no message was ever read"
+        );
     }
-    alice.says(&carol.id, "the last one", "delivered").await;
-    let settled = || async { carol.history("").await.iter().all(|row| row["delivered_via"] == "webhook") };
-    eventually("each that was stored has its outcome", settled).await;
-    assert!(carol.history("").await.len() > 1, "no message was ever read");
-});
+);
 
-story!(an_owner_that_is_an_address_cannot_be_taken_by_a_stranger, |hub| async {
-    // without owner_id an agent owns itself
-    let squat = |owner: &str, id: &str| json!({"agent_id": id, "agent_name": "squatter", "owner_id": owner});
-    let id = "5f1d3c1e-0d0c-4f0e-9f59-1f6f3a0f3b01";
-    let answer = hub.anyone().post("/register", &squat("bob@chorus", id)).await;
-    assert_eq!((answer.status, answer.json()["error_code"].as_str()), (403, Some("ERR_OWNER_TAKEN")));
-    hub.anyone().register("bob@chorus").await.data(201);
-    // What an owner was called is nobody's to hold against the one who leaves.
-    let alice = hub.agent("alice").await;
-    for number in 1..8 {
-        let id = format!("squatter-{number}");
-        let answer = hub.anyone().post("/register", &squat(&format!("alice#{number}"), &id)).await;
-        assert_eq!(answer.status, 201);
+story!(
+    an_owner_that_is_an_address_cannot_be_taken_by_a_stranger,
+    |hub| async {
+        // without owner_id an agent owns itself
+        let squat = |owner: &str, id: &str| json!({"agent_id": id, "agent_name": "squatter", "owner_id": owner});
+        let id = "5f1d3c1e-0d0c-4f0e-9f59-1f6f3a0f3b01";
+        let answer = hub
+            .anyone()
+            .post("/register", &squat("bob@chorus", id))
+            .await;
+        assert_eq!(
+            (answer.status, answer.json()["error_code"].as_str()),
+            (403, Some("ERR_OWNER_TAKEN"))
+        );
+        hub.anyone().register("bob@chorus").await.data(201);
+        // What an owner was called is nobody's to hold against the one who leaves.
+        let alice = hub.agent("alice").await;
+        for number in 1..8 {
+            let id = format!("squatter-{number}");
+            let answer = hub
+                .anyone()
+                .post("/register", &squat(&format!("alice#{number}"), &id))
+                .await;
+            assert_eq!(answer.status, 201);
+        }
+        assert_eq!(
+            alice.delete("/agents/alice@chorus").await.data(200)["deleted"],
+            true
+        );
+        hub.anyone().register("alice@chorus").await.data(201);
     }
-    assert_eq!(alice.delete("/agents/alice@chorus").await.data(200)["deleted"], true);
-    hub.anyone().register("alice@chorus").await.data(201);
-});
+);
 
 story!(
     what_waited_for_one_who_left_waits_no_more,
@@ -108,11 +180,17 @@ story!(
         for number in 0..5 {
             alice.says(&bob.id, &number.to_string(), "queued").await;
         }
-        let queued = || async { hub.anyone().get("/health").await.data(200)["messages_queued"].as_u64() };
+        let queued =
+            || async { hub.anyone().get("/health").await.data(200)["messages_queued"].as_u64() };
         assert_eq!(queued().await, Some(5));
         bob.delete("/agents/bob@chorus").await.data(200);
         assert_eq!(queued().await, Some(0));
-        let standing: Vec<_> = alice.history("").await.iter().map(|row| row["delivered_via"].clone()).collect();
+        let standing: Vec<_> = alice
+            .history("")
+            .await
+            .iter()
+            .map(|row| row["delivered_via"].clone())
+            .collect();
         assert_eq!(standing, vec![json!("failed"); 5]);
         hub.advance(std::time::Duration::from_secs(120));
         hub.maintain().await;
@@ -125,8 +203,14 @@ story!(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_hub_on_one_postgresql_database_refuses() {
     // Deliver 3: without a shared bus its streams would miss what the other commits
-    let Some(hub) = Hub::postgres(|_| ()).await else { return };
-    let refusal = hub.second_elsewhere().await.err().expect("it must not start");
+    let Some(hub) = Hub::postgres(|_| ()).await else {
+        return;
+    };
+    let refusal = hub
+        .second_elsewhere()
+        .await
+        .err()
+        .expect("it must not start");
     assert!(refusal.contains("another hub"), "{refusal}");
     assert!(rows(hub.anyone().get("/agents").await.data(200)).is_empty());
 }

@@ -43,7 +43,10 @@ impl Hub {
     }
 
     /// Two hubs that are set up differently.
-    pub async fn cluster_apart(with: impl FnOnce(&mut Settings), apart: fn(&mut Settings)) -> Option<Self> {
+    pub async fn cluster_apart(
+        with: impl FnOnce(&mut Settings),
+        apart: fn(&mut Settings),
+    ) -> Option<Self> {
         let mut hub = Self::cluster_unopened(with).await?;
         hub.apart = apart;
         hub.open().await;
@@ -56,7 +59,9 @@ impl Hub {
     }
 
     async fn cluster_unopened(with: impl FnOnce(&mut Settings)) -> Option<Self> {
-        let bus = tokio::task::spawn_blocking(crate::nats::url).await.unwrap()?;
+        let bus = tokio::task::spawn_blocking(crate::nats::url)
+            .await
+            .unwrap()?;
         let database = Database::fresh().await?;
         let front = Front::before(Vec::new()).await;
         let url = format!("http://{}", front.addr);
@@ -113,7 +118,10 @@ impl Hub {
             settings
         });
         for settings in std::iter::once(self.settings.clone()).chain(others) {
-            let running = within(PATIENCE, start(settings)).await.expect("a start in time").expect("the hub starts");
+            let running = within(PATIENCE, start(settings))
+                .await
+                .expect("a start in time")
+                .expect("the hub starts");
             self.running.push(running);
         }
         self.know(self.running.len() - 1).await;
@@ -131,7 +139,9 @@ impl Hub {
 
     /// One of several hubs stops, and the others go on.
     pub async fn stop_one(&mut self, number: usize) {
-        within(PATIENCE, self.running.remove(number).stop()).await.expect("a stop in time");
+        within(PATIENCE, self.running.remove(number).stop())
+            .await
+            .expect("a stop in time");
         if let Some(front) = &self.front {
             front.turn_to(self.running.iter().map(Running::addr).collect());
         }
@@ -140,7 +150,9 @@ impl Hub {
     /// Stops it in good order.
     pub async fn stop(&mut self) {
         for running in std::mem::take(&mut self.running) {
-            within(PATIENCE, running.stop()).await.expect("a stop in time");
+            within(PATIENCE, running.stop())
+                .await
+                .expect("a stop in time");
         }
     }
 
@@ -152,7 +164,9 @@ impl Hub {
 
     /// A second hub on the same settings, or what it says instead.
     pub async fn second(&self) -> Result<Running, String> {
-        start(self.settings.clone()).await.map_err(|refusal| refusal.to_string())
+        start(self.settings.clone())
+            .await
+            .map_err(|refusal| refusal.to_string())
     }
 
     /// A second hub on the same database, with a directory of its own.
@@ -176,7 +190,9 @@ impl Hub {
 
     /// Where to connect without a library in between.
     pub fn addr(&self) -> std::net::SocketAddr {
-        self.front.as_ref().map_or_else(|| self.running[0].addr(), |front| front.addr)
+        self.front
+            .as_ref()
+            .map_or_else(|| self.running[0].addr(), |front| front.addr)
     }
 
     /// The same story at one of several hubs, by its number.
@@ -187,12 +203,19 @@ impl Hub {
 
     /// The same at a hub that a story has started beside them.
     pub fn there(&self, running: &Running, agent: &Agent) -> Agent {
-        Agent::new(&Caller::new(&self.http, &running.url(), None), &agent.id, &agent.key)
+        Agent::new(
+            &Caller::new(&self.http, &running.url(), None),
+            &agent.id,
+            &agent.key,
+        )
     }
 
     /// How many others each of them knows.
     pub fn known(&self) -> Vec<usize> {
-        self.running.iter().map(|running| running.hub().others()).collect()
+        self.running
+            .iter()
+            .map(|running| running.hub().others())
+            .collect()
     }
 
     /// One of them, without its doors.
@@ -214,12 +237,17 @@ impl Hub {
 
     /// `{name}@chorus`, registered.
     pub async fn agent(&self, name: &str) -> Agent {
-        self.agent_like(&format!("{name}@chorus"), &serde_json::json!({})).await
+        self.agent_like(&format!("{name}@chorus"), &serde_json::json!({}))
+            .await
     }
 
     /// The same with a webhook.
     pub async fn agent_at(&self, name: &str, endpoint: &str) -> Agent {
-        self.agent_like(&format!("{name}@chorus"), &serde_json::json!({"endpoint": endpoint})).await
+        self.agent_like(
+            &format!("{name}@chorus"),
+            &serde_json::json!({"endpoint": endpoint}),
+        )
+        .await
     }
 
     /// A registration with more in it than the plain one.
@@ -228,7 +256,11 @@ impl Hub {
         let extra = more.as_object().unwrap().clone();
         body.as_object_mut().unwrap().extend(extra);
         let data = self.anyone().post("/register", &body).await.data(201);
-        Agent::new(&self.caller(None), id, data["api_key"].as_str().expect("a key"))
+        Agent::new(
+            &self.caller(None),
+            id,
+            data["api_key"].as_str().expect("a key"),
+        )
     }
 
     /// The same agent after the hub has moved to another port.
@@ -259,7 +291,9 @@ pub async fn eventually<F: Future<Output = bool>>(what: &str, mut ready: impl Fn
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    within(PATIENCE, asking).await.unwrap_or_else(|| panic!("never: {what}"));
+    within(PATIENCE, asking)
+        .await
+        .unwrap_or_else(|| panic!("never: {what}"));
 }
 
 /// What `work` comes to, or `None` when it takes longer than `limit`. Counted in small steps, so that a machine that stands

@@ -36,7 +36,10 @@ async fn send(from: Agent, to: Vec<Agent>, sender: usize) {
 
 async fn whole_history(agent: &Agent) -> Vec<(u64, String)> {
     let rows = agent.whole_history(100).await;
-    rows.iter().map(|row| row["id"].as_u64().unwrap()).zip(texts(&rows)).collect()
+    rows.iter()
+        .map(|row| row["id"].as_u64().unwrap())
+        .zip(texts(&rows))
+        .collect()
 }
 
 async fn everybody_talks(hub: &Hub) {
@@ -48,7 +51,10 @@ async fn everybody_talks(hub: &Hub) {
     for (place, receiver) in receivers.iter().enumerate() {
         for reader in 0..READERS {
             let chance = Chance(0x9e37_79b9 + (place * READERS + reader) as u64);
-            readers.push((place, tokio::spawn(read(receiver.clone(), SENDERS * EACH, chance))));
+            readers.push((
+                place,
+                tokio::spawn(read(receiver.clone(), SENDERS * EACH, chance)),
+            ));
         }
     }
     for sender in 0..SENDERS {
@@ -63,7 +69,11 @@ async fn everybody_talks(hub: &Hub) {
         histories.push(whole_history(receiver).await);
     }
     for (place, reader) in readers {
-        assert_eq!(reader.await.unwrap(), histories[place], "a stream and the history differ");
+        assert_eq!(
+            reader.await.unwrap(),
+            histories[place],
+            "a stream and the history differ"
+        );
     }
     for history in &histories {
         assert_eq!(history.len(), SENDERS * EACH);
@@ -74,13 +84,18 @@ async fn everybody_talks(hub: &Hub) {
                 .map(|(_, text)| text.as_str())
                 .filter(|t| t.starts_with(&format!("{sender}-")))
                 .collect();
-            let sent: Vec<String> = (0..EACH).map(|number| format!("{sender}-{number}")).collect();
+            let sent: Vec<String> = (0..EACH)
+                .map(|number| format!("{sender}-{number}"))
+                .collect();
             assert_eq!(mine, sent, "what one sender said in turn is kept in turn");
         }
     }
 }
 
-story!(streams_that_break_off_and_resume_hear_everything_once_and_in_order, |hub| async {
-    // failure 15
-    everybody_talks(&hub).await;
-});
+story!(
+    streams_that_break_off_and_resume_hear_everything_once_and_in_order,
+    |hub| async {
+        // failure 15
+        everybody_talks(&hub).await;
+    }
+);

@@ -1,5 +1,8 @@
 //! Stories about the hub, told from outside over HTTP, each on a hub of its own and on both databases.
-#![allow(clippy::unwrap_used, reason = "in a story, what is not there is a failure")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "in a story, what is not there is a failure"
+)]
 
 #[macro_use]
 mod story;

@@ -62,7 +62,14 @@ impl Called {
 impl Host {
     pub fn new(caller: &Caller, path: &str, revision: Revision) -> Self {
         let (caller, path) = (caller.clone(), path.to_owned());
-        Self { caller, path, revision, more: BTreeMap::new(), tools: BTreeMap::new(), secrets: Vec::new() }
+        Self {
+            caller,
+            path,
+            revision,
+            more: BTreeMap::new(),
+            tools: BTreeMap::new(),
+            secrets: Vec::new(),
+        }
     }
 
     /// The hub's tools with an agent's key, listed once.
@@ -74,8 +81,16 @@ impl Host {
 
     /// A room's tools with the credential of a delivery.
     pub async fn visiting(hub: &Hub, delivery: &Value) -> Self {
-        let bearer = delivery["mcp"]["headers"]["Authorization"].as_str().unwrap().strip_prefix("Bearer ").unwrap();
-        let path = delivery["mcp"]["url"].as_str().unwrap().strip_prefix(&hub.url).unwrap();
+        let bearer = delivery["mcp"]["headers"]["Authorization"]
+            .as_str()
+            .unwrap()
+            .strip_prefix("Bearer ")
+            .unwrap();
+        let path = delivery["mcp"]["url"]
+            .as_str()
+            .unwrap()
+            .strip_prefix(&hub.url)
+            .unwrap();
         let mut host = Self::new(&hub.anyone().with_key(bearer), path, Revision::Stateless);
         host.secrets.push(bearer.to_owned());
         host.listed().await
@@ -106,9 +121,14 @@ impl Host {
         for tool in self.tools.values() {
             let name = tool["name"].as_str().unwrap();
             for schema in ["inputSchema", "outputSchema"] {
-                assert_eq!(tool[schema]["type"], "object", "{name} {schema}: {}", tool[schema]);
+                assert_eq!(
+                    tool[schema]["type"], "object",
+                    "{name} {schema}: {}",
+                    tool[schema]
+                );
                 assert!(jsonschema::meta::is_valid(&tool[schema]), "{name} {schema}");
-                jsonschema::validator_for(&tool[schema]).unwrap_or_else(|e| panic!("{name} {schema}: {e}"));
+                jsonschema::validator_for(&tool[schema])
+                    .unwrap_or_else(|e| panic!("{name} {schema}: {e}"));
             }
             assert_eq!(tool["inputSchema"]["additionalProperties"], false, "{name}");
             assert!(tool["description"].as_str().unwrap().len() > 60, "{name}");
@@ -117,11 +137,19 @@ impl Host {
                 assert!(tool["annotations"][hint].is_boolean(), "{name} {hint}");
             }
             for (argument, schema) in tool["inputSchema"]["properties"].as_object().unwrap() {
-                assert!(schema["description"].is_string(), "{name}.{argument} says nothing");
+                assert!(
+                    schema["description"].is_string(),
+                    "{name}.{argument} says nothing"
+                );
                 let whole = schema["type"].to_string().contains("integer");
-                assert!(!whole || schema["maximum"].is_number(), "{name}.{argument} has no bound");
+                assert!(
+                    !whole || schema["maximum"].is_number(),
+                    "{name}.{argument} has no bound"
+                );
             }
-            self.call(name, json!({"surely_not": 1})).await.refused("surely_not");
+            self.call(name, json!({"surely_not": 1}))
+                .await
+                .refused("surely_not");
         }
     }
 
@@ -142,7 +170,11 @@ impl Host {
         request = request.header("mcp-protocol-version", self.revision.name());
         if self.revision == Revision::Stateless {
             request = request.header("mcp-method", method);
-            if let Some(name) = params.get("name").or(params.get("uri")).and_then(Value::as_str) {
+            if let Some(name) = params
+                .get("name")
+                .or(params.get("uri"))
+                .and_then(Value::as_str)
+            {
                 request = request.header("mcp-name", name);
             }
             params["_meta"] = json!({
@@ -162,13 +194,25 @@ impl Host {
     pub async fn result(&self, method: &str, params: Value) -> Value {
         let answer = self.ask(method, params).await;
         assert_eq!(answer.status, 200, "{answer:?}");
-        assert!(answer.header("content-type").starts_with("application/json"), "{answer:?}");
-        assert!(answer.headers.get("mcp-session-id").is_none(), "nothing is kept: {answer:?}");
+        assert!(
+            answer
+                .header("content-type")
+                .starts_with("application/json"),
+            "{answer:?}"
+        );
+        assert!(
+            answer.headers.get("mcp-session-id").is_none(),
+            "nothing is kept: {answer:?}"
+        );
         for secret in &self.secrets {
             assert!(!answer.text.contains(secret.as_str()), "a secret came back");
         }
         let body = answer.json();
-        assert_eq!((&body["jsonrpc"], &body["id"]), (&json!("2.0"), &json!(7)), "{body}");
+        assert_eq!(
+            (&body["jsonrpc"], &body["id"]),
+            (&json!("2.0"), &json!(7)),
+            "{body}"
+        );
         assert!(body.get("error").is_none(), "{body}");
         body["result"].clone()
     }
@@ -176,13 +220,20 @@ impl Host {
     /// The code of a protocol error.
     pub async fn fault(&self, method: &str, params: Value) -> i64 {
         let body = self.ask(method, params).await.json();
-        body["error"]["code"].as_i64().unwrap_or_else(|| panic!("{body}"))
+        body["error"]["code"]
+            .as_i64()
+            .unwrap_or_else(|| panic!("{body}"))
     }
 
     /// Calls a tool. What it answers with must be what it said it answers with.
     pub async fn call(&self, name: &str, arguments: Value) -> Called {
-        let result = self.result("tools/call", json!({"name": name, "arguments": arguments})).await;
-        let tool = self.tools.get(name).unwrap_or_else(|| panic!("no tool {name}"));
+        let result = self
+            .result("tools/call", json!({"name": name, "arguments": arguments}))
+            .await;
+        let tool = self
+            .tools
+            .get(name)
+            .unwrap_or_else(|| panic!("no tool {name}"));
         if result["isError"] != true {
             let schema = jsonschema::validator_for(&tool["outputSchema"]).unwrap();
             let faults: Vec<String> = schema
@@ -190,8 +241,12 @@ impl Host {
                 .map(|fault| format!("{}: {fault}", fault.instance_path().as_str()))
                 .collect();
             assert!(faults.is_empty(), "{name}: {faults:?} in {result}");
-            let texts: Vec<&str> =
-                result["content"].as_array().unwrap().iter().map(|block| block["text"].as_str().unwrap()).collect();
+            let texts: Vec<&str> = result["content"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|block| block["text"].as_str().unwrap())
+                .collect();
             assert!(texts[0].len() < 200, "{name} has no short text: {texts:?}");
             let as_text: Value = serde_json::from_str(texts[1]).unwrap();
             assert_eq!(as_text, result["structuredContent"], "{name}");

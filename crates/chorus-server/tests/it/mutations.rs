@@ -57,7 +57,10 @@ story!(no_bent_request_is_a_5xx_or_anything_but_json, |hub| async {
             let bent = bend(body, &mut chance);
             let shown = String::from_utf8_lossy(&bent).into_owned();
             let answer = alice.post_text(path, bent).await;
-            assert!((200..500).contains(&answer.status), "{path} {shown}: {answer:?}");
+            assert!(
+                (200..500).contains(&answer.status),
+                "{path} {shown}: {answer:?}"
+            );
             answer.json();
         }
     }
@@ -75,18 +78,17 @@ story!(no_bent_path_is_a_5xx, |hub| async {
     ];
     for _ in 0..40 {
         for path in paths {
-            let bent: String =
-                bend(path, &mut chance)
-                    .iter()
-                    .skip(1)
-                    .map(|b| {
-                        if b.is_ascii_graphic() && *b != b'#' {
-                            char::from(*b).to_string()
-                        } else {
-                            format!("%{b:02x}")
-                        }
-                    })
-                    .collect();
+            let bent: String = bend(path, &mut chance)
+                .iter()
+                .skip(1)
+                .map(|b| {
+                    if b.is_ascii_graphic() && *b != b'#' {
+                        char::from(*b).to_string()
+                    } else {
+                        format!("%{b:02x}")
+                    }
+                })
+                .collect();
             let answer = Answer::of(alice.request("GET", &format!("/{bent}"))).await;
             assert!((200..500).contains(&answer.status), "/{bent}: {answer:?}");
         }

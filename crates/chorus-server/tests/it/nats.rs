@@ -26,11 +26,17 @@ pub fn url() -> Option<&'static str> {
 
 /// A server of a story's own, which it may stop, or speak to as no hub would.
 pub fn own() -> Option<Own> {
-    let there = Command::new("nats-server").arg("--version").stdout(Stdio::null()).status();
+    let there = Command::new("nats-server")
+        .arg("--version")
+        .stdout(Stdio::null())
+        .status();
     if there.is_ok_and(|status| status.success()) {
         return Some(launch());
     }
-    assert!(std::env::var_os("CI").is_none(), "NATS is not installed, and CI tells every story to several hubs");
+    assert!(
+        std::env::var_os("CI").is_none(),
+        "NATS is not installed, and CI tells every story to several hubs"
+    );
     eprintln!("skipped with several hubs: NATS is not installed");
     None
 }
@@ -39,16 +45,25 @@ pub fn own() -> Option<Own> {
 pub fn three() -> Option<Vec<Own>> {
     drop(own()?);
     let routes = [(); 3].map(|()| free());
-    let all = routes.map(|port| format!("nats://127.0.0.1:{port}")).join(", ");
+    let all = routes
+        .map(|port| format!("nats://127.0.0.1:{port}"))
+        .join(", ");
     let one = |n: usize| {
-        let cluster = format!("cluster {{ name: three, listen: \"127.0.0.1:{}\", routes: [{all}] }}", routes[n]);
+        let cluster = format!(
+            "cluster {{ name: three, listen: \"127.0.0.1:{}\", routes: [{all}] }}",
+            routes[n]
+        );
         launch_with(&format!("server_name: n{n}\n{cluster}"))
     };
     Some((0..3).map(one).collect())
 }
 
 fn free() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
 }
 
 fn launch() -> Own {
@@ -57,9 +72,16 @@ fn launch() -> Own {
 
 fn launch_with(more: &str) -> Own {
     let port = free();
-    let dir = tempfile::Builder::new().prefix("chorus-stories-nats-").tempdir().unwrap().keep();
+    let dir = tempfile::Builder::new()
+        .prefix("chorus-stories-nats-")
+        .tempdir()
+        .unwrap()
+        .keep();
     // Every story leaves a memory of its own behind, of which nothing is used but the promise of its size.
-    let config = format!("jetstream {{ store_dir: \"{}\", max_memory_store: 1000GB }}\n{more}\n", dir.display());
+    let config = format!(
+        "jetstream {{ store_dir: \"{}\", max_memory_store: 1000GB }}\n{more}\n",
+        dir.display()
+    );
     std::fs::write(dir.join("nats.conf"), config).unwrap();
     let script = r#"
         nats-server -a 127.0.0.1 -p "$2" -c "$1/nats.conf" &
@@ -70,12 +92,23 @@ fn launch_with(more: &str) -> Own {
         rm -rf "$1"
     "#;
     let mut guard = Command::new("sh");
-    guard.args(["-c", script, "guard"]).arg(&dir).arg(port.to_string());
+    guard
+        .args(["-c", script, "guard"])
+        .arg(&dir)
+        .arg(port.to_string());
     // Its own process group: Ctrl-C ends the stories, and only then the guard.
-    let guard =
-        guard.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0).spawn().unwrap();
+    let guard = guard
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()
+        .unwrap();
     await_open(port);
-    Own { url: format!("nats://127.0.0.1:{port}"), _guard: Some(guard) }
+    Own {
+        url: format!("nats://127.0.0.1:{port}"),
+        _guard: Some(guard),
+    }
 }
 
 fn await_open(port: u16) {

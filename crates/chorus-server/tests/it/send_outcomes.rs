@@ -4,31 +4,45 @@ use crate::actors::{Reply, Webhook, envelope};
 use crate::examples::example;
 use serde_json::{Value, json};
 
-story!(a_live_inbox_gets_the_message_and_the_sender_hears_so, |hub| async {
-    // TRN-10, TRN-11, TRN-13, TRN-15, TRN-43, lesson 1
-    let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
-    let mut inbox = bob.inbox().await;
-    let data = alice.send(&bob.id, "hello").await.data(200);
-    assert_eq!(data["delivery"], "delivered_sse");
-    let event = inbox.next("message").await;
-    assert_eq!(event.data["trace_id"], data["trace_id"]);
-    assert_eq!(event.data["sender_id"], "alice@chorus");
-    assert_eq!(event.data["envelope"], alice.envelope("hello"));
-});
+story!(
+    a_live_inbox_gets_the_message_and_the_sender_hears_so,
+    |hub| async {
+        // TRN-10, TRN-11, TRN-13, TRN-15, TRN-43, lesson 1
+        let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
+        let mut inbox = bob.inbox().await;
+        let data = alice.send(&bob.id, "hello").await.data(200);
+        assert_eq!(data["delivery"], "delivered_sse");
+        let event = inbox.next("message").await;
+        assert_eq!(event.data["trace_id"], data["trace_id"]);
+        assert_eq!(event.data["sender_id"], "alice@chorus");
+        assert_eq!(event.data["envelope"], alice.envelope("hello"));
+    }
+);
 
 story!(the_printed_send_is_accepted_as_printed, |hub| async {
     // TRN-14, R-02: any host part registers
     for (name, receiver) in [
-        ("transport-profile/quick-start-3-send.http", "other-agent@chorus"),
+        (
+            "transport-profile/quick-start-3-send.http",
+            "other-agent@chorus",
+        ),
         ("transport-profile/6.4-send.http", "bob@chorus.example"),
     ] {
         let request = example(name);
-        let sender = hub.agent_like(request["envelope"]["sender_id"].as_str().unwrap(), &json!({})).await;
+        let sender = hub
+            .agent_like(
+                request["envelope"]["sender_id"].as_str().unwrap(),
+                &json!({}),
+            )
+            .await;
         let receiver = hub.agent_like(receiver, &json!({})).await;
         let mut inbox = receiver.inbox().await;
         let data = sender.post("/messages", &request).await.data(200);
         assert_eq!(data["delivery"], "delivered_sse");
-        assert_eq!(inbox.next("message").await.data["envelope"], request["envelope"]);
+        assert_eq!(
+            inbox.next("message").await.data["envelope"],
+            request["envelope"]
+        );
     }
 });
 
@@ -38,13 +52,19 @@ story!(nobody_listening_means_queued_and_kept, |hub| async {
     let data = alice.send(&bob.id, "for later").await.data(202);
     assert_eq!(data["delivery"], "queued");
     let kept = bob.history("").await;
-    assert_eq!((&kept[0]["trace_id"], &kept[0]["delivered_via"]), (&data["trace_id"], &json!("queued")));
+    assert_eq!(
+        (&kept[0]["trace_id"], &kept[0]["delivered_via"]),
+        (&data["trace_id"], &json!("queued"))
+    );
 });
 
 story!(an_open_inbox_wins_over_a_webhook, |hub| async {
     // TRN-18
     let mut webhook = Webhook::that(Reply::ok()).await;
-    let (alice, bob) = (hub.agent("alice").await, hub.agent_at("bob", &webhook.url()).await);
+    let (alice, bob) = (
+        hub.agent("alice").await,
+        hub.agent_at("bob", &webhook.url()).await,
+    );
     let mut inbox = bob.inbox().await;
     alice.says(&bob.id, "by stream", "delivered_sse").await;
     assert_eq!(inbox.texts(1).await, ["by stream"]);
@@ -55,42 +75,78 @@ story!(an_open_inbox_wins_over_a_webhook, |hub| async {
     })
     .await;
     alice.says(&bob.id, "by webhook", "delivered").await;
-    assert_eq!(webhook.hears().await.json()["envelope"]["original_text"], "by webhook");
+    assert_eq!(
+        webhook.hears().await.json()["envelope"]["original_text"],
+        "by webhook"
+    );
 });
 
-story!(every_spelling_of_a_name_reaches_the_same_agent, |hub| async {
-    // TRN-42
-    let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
-    let mut inbox = bob.inbox().await;
-    for name in ["bob@chorus", "bob", "~bob"] {
-        alice.says(name, name, "delivered_sse").await;
-        let event = inbox.next("message").await;
-        assert_eq!(event.says(), name);
+story!(
+    every_spelling_of_a_name_reaches_the_same_agent,
+    |hub| async {
+        // TRN-42
+        let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
+        let mut inbox = bob.inbox().await;
+        for name in ["bob@chorus", "bob", "~bob"] {
+            alice.says(name, name, "delivered_sse").await;
+            let event = inbox.next("message").await;
+            assert_eq!(event.says(), name);
+        }
+        let receivers: Vec<Value> = alice
+            .history("")
+            .await
+            .iter()
+            .map(|row| row["receiver_id"].clone())
+            .collect();
+        assert_eq!(receivers, vec![json!("bob@chorus"); 3]);
     }
-    let receivers: Vec<Value> = alice.history("").await.iter().map(|row| row["receiver_id"].clone()).collect();
-    assert_eq!(receivers, vec![json!("bob@chorus"); 3]);
-});
+);
 
-story!(an_unknown_receiver_is_404_and_nothing_is_kept, |hub| async {
-    // TRN-23, TRN-27
-    let alice = hub.agent("alice").await;
-    for name in ["nobody@chorus", "nobody", "~nobody", "alice@elsewhere", "550e8400-e29b-41d4-a716-446655440000"] {
-        alice.send(name, "hello?").await.refused(404, "ERR_AGENT_NOT_FOUND");
+story!(
+    an_unknown_receiver_is_404_and_nothing_is_kept,
+    |hub| async {
+        // TRN-23, TRN-27
+        let alice = hub.agent("alice").await;
+        for name in [
+            "nobody@chorus",
+            "nobody",
+            "~nobody",
+            "alice@elsewhere",
+            "550e8400-e29b-41d4-a716-446655440000",
+        ] {
+            alice
+                .send(name, "hello?")
+                .await
+                .refused(404, "ERR_AGENT_NOT_FOUND");
+        }
+        assert!(alice.history("").await.is_empty());
     }
-    assert!(alice.history("").await.is_empty());
-});
+);
 
-story!(an_operator_sends_as_any_registered_sender_only, |hub| async {
-    // R-06, TRN-21
-    let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
-    let mut inbox = bob.inbox().await;
-    let data = hub.operator().post("/messages", &alice.message(&bob.id, "on her behalf")).await.data(200);
-    assert_eq!(inbox.next("message").await.data["trace_id"], data["trace_id"]);
-    assert_eq!(alice.history("").await.len(), 1);
-    let body = json!({"receiver_id": bob.id, "envelope": envelope("ghost@chorus", "boo")});
-    hub.operator().post("/messages", &body).await.refused(400, "ERR_SENDER_NOT_REGISTERED");
-    assert_eq!(bob.history("").await.len(), 1);
-});
+story!(
+    an_operator_sends_as_any_registered_sender_only,
+    |hub| async {
+        // R-06, TRN-21
+        let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
+        let mut inbox = bob.inbox().await;
+        let data = hub
+            .operator()
+            .post("/messages", &alice.message(&bob.id, "on her behalf"))
+            .await
+            .data(200);
+        assert_eq!(
+            inbox.next("message").await.data["trace_id"],
+            data["trace_id"]
+        );
+        assert_eq!(alice.history("").await.len(), 1);
+        let body = json!({"receiver_id": bob.id, "envelope": envelope("ghost@chorus", "boo")});
+        hub.operator()
+            .post("/messages", &body)
+            .await
+            .refused(400, "ERR_SENDER_NOT_REGISTERED");
+        assert_eq!(bob.history("").await.len(), 1);
+    }
+);
 
 story!(an_envelope_arrives_in_full_and_unchanged, |hub| async {
     // ENV-06…09, ENV-15, ENV-16
@@ -101,7 +157,13 @@ story!(an_envelope_arrives_in_full_and_unchanged, |hub| async {
         "original_text": "line one\nline two\r\n\u{2028}\ttab \"quoted\" \\ 下午一起喝杯咖啡? 🎶 \u{0}end",
         "cultural_context": "中国同事之间用「喝咖啡」作为邀请", "conversation_id": "", "turn_number": 7,
     });
-    alice.post("/messages", &json!({"receiver_id": bob.id, "envelope": full})).await.data(200);
+    alice
+        .post(
+            "/messages",
+            &json!({"receiver_id": bob.id, "envelope": full}),
+        )
+        .await
+        .data(200);
     assert_eq!(inbox.next("message").await.data["envelope"], full);
     assert_eq!(bob.history("").await[0]["envelope"], full);
 });
@@ -117,12 +179,24 @@ story!(every_outcome_has_a_trace_id_that_grows, |hub| async {
     hub.agent("erin").await;
     let mut traces = Vec::new();
     for _ in 0..3 {
-        for (to, outcome) in [("bob", "delivered_sse"), ("carol", "delivered"), ("dave", "failed"), ("erin", "queued")]
-        {
-            traces.push(alice.says(to, "x", outcome).await["trace_id"].as_str().unwrap().to_owned());
+        for (to, outcome) in [
+            ("bob", "delivered_sse"),
+            ("carol", "delivered"),
+            ("dave", "failed"),
+            ("erin", "queued"),
+        ] {
+            traces.push(
+                alice.says(to, "x", outcome).await["trace_id"]
+                    .as_str()
+                    .unwrap()
+                    .to_owned(),
+            );
         }
     }
-    assert!(traces.iter().all(|t| t.as_bytes()[14] == b'7'), "{traces:?}");
+    assert!(
+        traces.iter().all(|t| t.as_bytes()[14] == b'7'),
+        "{traces:?}"
+    );
     assert!(traces.is_sorted_by(|a, b| a < b), "{traces:?}");
 });
 
@@ -166,8 +240,20 @@ story!(printed_keys_come_first_and_ours_after, |hub| async {
         }
         assert_eq!(data["delivery"], printed["data"]["delivery"]);
         let place = |key: &str| answer.text.find(&format!("\"{key}\":"));
-        assert!(place("success") < place("data") && place("data") < place("metadata"), "{}", answer.text);
-        assert!(place("delivery").is_some() && place("delivery") < place("trace_id"), "{}", answer.text);
-        assert!(place("detail").is_none_or(|at| Some(at) < place("trace_id")), "{}", answer.text);
+        assert!(
+            place("success") < place("data") && place("data") < place("metadata"),
+            "{}",
+            answer.text
+        );
+        assert!(
+            place("delivery").is_some() && place("delivery") < place("trace_id"),
+            "{}",
+            answer.text
+        );
+        assert!(
+            place("detail").is_none_or(|at| Some(at) < place("trace_id")),
+            "{}",
+            answer.text
+        );
     }
 });

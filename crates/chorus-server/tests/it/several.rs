@@ -15,13 +15,17 @@ async fn two() -> Option<(Hub, Agent, Agent)> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_sent_at_either_hub_is_heard_at_each_in_one_order() {
-    let Some((hub, alice, bob)) = two().await else { return };
+    let Some((hub, alice, bob)) = two().await else {
+        return;
+    };
     let (mut here, mut there) = (hub.at(0, &bob).inbox().await, hub.at(1, &bob).inbox().await);
     let send = |number: usize| {
         let alice = hub.at(number, &alice);
         async move {
             for n in 0..40 {
-                alice.says("bob@chorus", &format!("{number}-{n}"), "delivered_sse").await;
+                alice
+                    .says("bob@chorus", &format!("{number}-{n}"), "delivered_sse")
+                    .await;
             }
         }
     };
@@ -35,54 +39,89 @@ async fn what_is_sent_at_either_hub_is_heard_at_each_in_one_order() {
 /// D-87
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hub_with_another_seal_key_or_host_name_is_refused_and_soon_forgotten() {
-    let Some((mut hub, ..)) = two().await else { return };
+    let Some((mut hub, ..)) = two().await else {
+        return;
+    };
     let elsewhere = tempfile::tempdir().unwrap();
     let key = elsewhere.path().join("another.key");
     std::fs::write(&key, "6".repeat(64)).unwrap();
-    let (seal, host) = (hub.settings.hub.seal_key_file.clone(), hub.settings.hub.host_name.clone());
-    for (setting, key, name) in
-        [("--seal-key-file", Some(key), host.clone()), ("--host-name", seal.clone(), "another".to_owned())]
-    {
+    let (seal, host) = (
+        hub.settings.hub.seal_key_file.clone(),
+        hub.settings.hub.host_name.clone(),
+    );
+    for (setting, key, name) in [
+        ("--seal-key-file", Some(key), host.clone()),
+        ("--host-name", seal.clone(), "another".to_owned()),
+    ] {
         (hub.settings.hub.seal_key_file, hub.settings.hub.host_name) = (key, name);
         let refusal = hub.second_elsewhere().await.err().expect("it is refused");
-        assert!(refusal.contains(setting) && !refusal.contains("6666"), "{refusal}");
+        assert!(
+            refusal.contains(setting) && !refusal.contains("6666"),
+            "{refusal}"
+        );
         hub.know(1).await;
     }
     (hub.settings.hub.seal_key_file, hub.settings.hub.host_name) = (seal, host);
-    hub.second_elsewhere().await.expect("one that is alike is taken").stop().await;
+    hub.second_elsewhere()
+        .await
+        .expect("one that is alike is taken")
+        .stop()
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_at_one_hub_is_a_delivery_and_a_presence_at_the_other_until_it_closes() {
-    let Some((hub, alice, bob)) = two().await else { return };
+    let Some((hub, alice, bob)) = two().await else {
+        return;
+    };
     let (sender, anyone) = (hub.at(0, &alice), hub.anyone());
     sender.says("bob@chorus", "before", "queued").await;
     let inbox = hub.at(1, &bob).inbox().await;
     let sent = sender.says("bob@chorus", "while", "delivered_sse").await;
-    assert_eq!(sender.standing(&sent["trace_id"]).await["status"], "delivered");
+    assert_eq!(
+        sender.standing(&sent["trace_id"]).await["status"],
+        "delivered"
+    );
     for _ in 0..2 {
-        assert_eq!(anyone.get("/health").await.data(200)["inbox_connections"], 1);
-        assert_eq!(anyone.get("/agents/bob@chorus").await.data(200)["online"], true);
+        assert_eq!(
+            anyone.get("/health").await.data(200)["inbox_connections"],
+            1
+        );
+        assert_eq!(
+            anyone.get("/agents/bob@chorus").await.data(200)["online"],
+            true
+        );
     }
     drop(inbox);
-    eventually("nobody is there", async || anyone.get("/health").await.data(200)["inbox_connections"] == 0).await;
+    eventually("nobody is there", async || {
+        anyone.get("/health").await.data(200)["inbox_connections"] == 0
+    })
+    .await;
     sender.says("bob@chorus", "after", "queued").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_taken_back_at_one_hub_is_dead_at_the_other_with_the_answer() {
-    let Some((hub, _, bob)) = two().await else { return };
+    let Some((hub, _, bob)) = two().await else {
+        return;
+    };
     let (here, there) = (hub.at(0, &bob), hub.at(1, &bob));
     let mut inbox = there.inbox().await;
     let mut frames = there.opens("vim", "s1").await;
     there.history("").await;
-    let data = here.post("/register", &crate::actors::registration("bob@chorus")).await.data(200);
+    let data = here
+        .post("/register", &crate::actors::registration("bob@chorus"))
+        .await
+        .data(200);
     assert_eq!(there.get("/agent/messages").await.status, 401);
     let fresh = there.turned(data["api_key"].as_str().unwrap());
     fresh.history("").await;
     for stream in [&mut inbox, &mut frames.stream] {
         let last = stream.ended().await;
-        assert!(last.iter().any(|event| event.text.contains("key_rotated")), "{last:?}");
+        assert!(
+            last.iter().any(|event| event.text.contains("key_rotated")),
+            "{last:?}"
+        );
     }
     let gone = hub.at(0, &fresh).delete("/agents/bob@chorus").await;
     assert_eq!(gone.status, 200, "{gone:?}");
@@ -91,7 +130,9 @@ async fn a_key_taken_back_at_one_hub_is_dead_at_the_other_with_the_answer() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_may_address_whom_changes_at_both_hubs_with_the_answer() {
-    let Some((hub, alice, bob)) = two().await else { return };
+    let Some((hub, alice, bob)) = two().await else {
+        return;
+    };
     let (hers, his) = (hub.at(0, &alice), hub.at(1, &bob));
     for _ in 0..3 {
         hers.grants(&bob).await;
@@ -101,9 +142,18 @@ async fn who_may_address_whom_changes_at_both_hubs_with_the_answer() {
         assert_eq!(his.get("/handles/~alice/roster").await.status, 403);
     }
     hers.founds("~acme").await;
-    let invited = Answer::of(hers.request("PUT", "/orgs/~acme/members/~bob").json(&json!({"roles": []}))).await;
+    let invited = Answer::of(
+        hers.request("PUT", "/orgs/~acme/members/~bob")
+            .json(&json!({"roles": []})),
+    )
+    .await;
     assert_eq!(invited.status, 200, "{invited:?}");
-    assert_eq!(his.post("/orgs/~acme/members/~bob/accept", &json!({})).await.status, 200);
+    assert_eq!(
+        his.post("/orgs/~acme/members/~bob/accept", &json!({}))
+            .await
+            .status,
+        200
+    );
     assert_eq!(his.get("/orgs/~acme/members").await.status, 200);
     assert_eq!(hers.delete("/orgs/~acme/members/~bob").await.status, 200);
     assert_eq!(his.get("/orgs/~acme/members").await.status, 403);
@@ -111,13 +161,26 @@ async fn who_may_address_whom_changes_at_both_hubs_with_the_answer() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_frame_reaches_and_counts_the_sessions_of_both_hubs_and_their_ids_agree() {
-    let Some((hub, alice, _)) = two().await else { return };
+    let Some((hub, alice, _)) = two().await else {
+        return;
+    };
     let (here, there) = (hub.at(0, &alice), hub.at(1, &alice));
-    let (mut first, mut second) = (here.opens("vim", "s1").await, there.opens("cc-editor", "s2").await);
+    let (mut first, mut second) = (
+        here.opens("vim", "s1").await,
+        there.opens("cc-editor", "s2").await,
+    );
     for at in [&here, &there] {
-        let names: Vec<String> =
-            at.roster().await.iter().map(|row| row["session"].as_str().unwrap().to_owned()).collect();
-        assert_eq!(names, ["s2", "s1"], "in the order of their time and their instruments");
+        let names: Vec<String> = at
+            .roster()
+            .await
+            .iter()
+            .map(|row| row["session"].as_str().unwrap().to_owned())
+            .collect();
+        assert_eq!(
+            names,
+            ["s2", "s1"],
+            "in the order of their time and their instruments"
+        );
     }
     for (number, from) in [&here, &there].into_iter().enumerate() {
         let text = format!("from {number}");
@@ -130,13 +193,19 @@ async fn a_frame_reaches_and_counts_the_sessions_of_both_hubs_and_their_ids_agre
 /// R-52
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_goes_on_at_the_other_hub_without_a_gap() {
-    let Some((hub, alice, _)) = two().await else { return };
+    let Some((hub, alice, _)) = two().await else {
+        return;
+    };
     let (here, there) = (hub.at(0, &alice), hub.at(1, &alice));
     let mut session = here.opens("vim", "s1").await;
     let mut last = session.connected.id.clone().unwrap();
     for round in 0..4 {
         drop(session);
-        let (from, to) = if round % 2 == 0 { (&here, &there) } else { (&there, &here) };
+        let (from, to) = if round % 2 == 0 {
+            (&here, &there)
+        } else {
+            (&there, &here)
+        };
         from.tells("~alice", &format!("missed {round}")).await;
         session = to.resumes("", &last).await;
         let event = session.advisory().await;
@@ -153,11 +222,15 @@ async fn a_clock_that_is_a_minute_off_shows_nowhere() {
     let ahead: fn(&mut chorus_server::Settings) = |set| set.hub.clock = Clock::off_by(MINUTE);
     let behind: fn(&mut chorus_server::Settings) = |set| set.hub.clock = Clock::off_by(-MINUTE);
     for off in [ahead, behind] {
-        let Some(hub) = Hub::cluster_apart(right, off).await else { return };
+        let Some(hub) = Hub::cluster_apart(right, off).await else {
+            return;
+        };
         let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
         let began = Clock::system().now();
         for n in 0..6 {
-            hub.at(n % 2, &alice).says("bob@chorus", &n.to_string(), "queued").await;
+            hub.at(n % 2, &alice)
+                .says("bob@chorus", &n.to_string(), "queued")
+                .await;
         }
         let near = |at: Micros| (at.0 - began.0).abs() < MINUTE / 6;
         let times: Vec<Micros> = bob
@@ -166,10 +239,20 @@ async fn a_clock_that_is_a_minute_off_shows_nowhere() {
             .iter()
             .map(|row| Micros::parse(row["timestamp"].as_str().unwrap()).unwrap())
             .collect();
-        assert!(times.is_sorted() && times.iter().copied().all(near), "{times:?}");
+        assert!(
+            times.is_sorted() && times.iter().copied().all(near),
+            "{times:?}"
+        );
         for number in 0..2 {
-            let beat = hub.at(number, &bob).post("/heartbeat", &json!({})).await.json();
-            assert!(near(Micros::parse(beat["timestamp_utc"].as_str().unwrap()).unwrap()), "{beat}");
+            let beat = hub
+                .at(number, &bob)
+                .post("/heartbeat", &json!({}))
+                .await
+                .json();
+            assert!(
+                near(Micros::parse(beat["timestamp_utc"].as_str().unwrap()).unwrap()),
+                "{beat}"
+            );
         }
     }
 }
@@ -177,31 +260,51 @@ async fn a_clock_that_is_a_minute_off_shows_nowhere() {
 /// D-15
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hub_without_the_bus_is_kept_off_a_shared_database_and_a_sharing_one_off_an_unshared() {
-    let Some(mut hub) = Hub::cluster(|_| ()).await else { return };
+    let Some(mut hub) = Hub::cluster(|_| ()).await else {
+        return;
+    };
     let bus = hub.settings.hub.bus.take();
-    let refusal = hub.second_elsewhere().await.err().expect("it must not start");
+    let refusal = hub
+        .second_elsewhere()
+        .await
+        .err()
+        .expect("it must not start");
     assert!(refusal.contains("another hub"), "{refusal}");
-    let Some(mut alone) = Hub::postgres(|_| ()).await else { return };
-    (alone.settings.hub.bus, alone.settings.hub.seal_key_file) = (bus, hub.settings.hub.seal_key_file.clone());
-    let refusal = alone.second_elsewhere().await.err().expect("it must not start");
+    let Some(mut alone) = Hub::postgres(|_| ()).await else {
+        return;
+    };
+    (alone.settings.hub.bus, alone.settings.hub.seal_key_file) =
+        (bus, hub.settings.hub.seal_key_file.clone());
+    let refusal = alone
+        .second_elsewhere()
+        .await
+        .err()
+        .expect("it must not start");
     assert!(refusal.contains("without a shared bus"), "{refusal}");
 }
 
 /// R-15, law 4: whatever is said between the hubs, the log is the truth.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_waits_at_one_hub_is_replayed_at_the_other() {
-    let Some((hub, alice, bob)) = two().await else { return };
+    let Some((hub, alice, bob)) = two().await else {
+        return;
+    };
     let (sender, receiver) = (hub.at(0, &alice), hub.at(1, &bob));
     let sent = sender.says("bob@chorus", "one", "queued").await;
     let mut inbox = receiver.inbox_after("0").await;
     assert_eq!(inbox.texts(1).await, ["one"]);
-    eventually("it is delivered", async || sender.standing(&sent["trace_id"]).await["status"] == "delivered").await;
+    eventually("it is delivered", async || {
+        sender.standing(&sent["trace_id"]).await["status"] == "delivered"
+    })
+    .await;
 }
 
 /// An entry that no hub wrote, in the order of all others, so many places after the last one.
 async fn entered(hub: &Hub, kind: &str, after: i64) {
     let url = hub.settings.hub.database.as_ref().unwrap().expose();
-    let (other, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
+    let (other, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls)
+        .await
+        .unwrap();
     tokio::spawn(connection);
     let sql = format!(
         "begin; select pg_advisory_xact_lock(4842712);
@@ -215,11 +318,15 @@ async fn entered(hub: &Hub, kind: &str, after: i64) {
 /// D-94: one hub after the other is replaced, and the new ones write what the old ones never heard of.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_entry_that_only_a_newer_hub_knows_keeps_nobody_from_hearing_the_rest() {
-    let Some((hub, alice, bob)) = two().await else { return };
+    let Some((hub, alice, bob)) = two().await else {
+        return;
+    };
     let (mut here, mut there) = (hub.at(0, &bob).inbox().await, hub.at(1, &bob).inbox().await);
     for n in 0..2 {
         entered(&hub, "of tomorrow", 1).await;
-        hub.at(n, &alice).says("bob@chorus", &format!("message {n}"), "delivered_sse").await;
+        hub.at(n, &alice)
+            .says("bob@chorus", &format!("message {n}"), "delivered_sse")
+            .await;
     }
     assert_eq!(here.texts(2).await, ["message 0", "message 1"]);
     assert_eq!(there.texts(2).await, ["message 0", "message 1"]);
@@ -228,7 +335,9 @@ async fn an_entry_that_only_a_newer_hub_knows_keeps_nobody_from_hearing_the_rest
 /// D-81: a hub that stood still for longer than the log is kept has not read what is over.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_hub_can_no_longer_read_of_the_log_it_takes_for_over() {
-    let Some((hub, alice, _)) = two().await else { return };
+    let Some((hub, alice, _)) = two().await else {
+        return;
+    };
     let carol = hub.agent("carol").await;
     for n in 0..2 {
         assert_eq!(hub.at(n, &carol).get("/agent/messages").await.status, 200);
@@ -237,7 +346,12 @@ async fn what_a_hub_can_no_longer_read_of_the_log_it_takes_for_over() {
     entered(&hub, "activity", 3).await;
     for n in 0..2 {
         let carol = hub.at(n, &carol);
-        eventually("her key is dead", async || carol.get("/agent/messages").await.status == 401).await;
+        eventually("her key is dead", async || {
+            carol.get("/agent/messages").await.status == 401
+        })
+        .await;
     }
-    alice.says("alice@chorus", "and the log goes on", "queued").await;
+    alice
+        .says("alice@chorus", "and the log goes on", "queued")
+        .await;
 }

@@ -46,42 +46,67 @@ story!(
             assert_eq!(answer.status, 400, "{url}: {answer:?}");
             answer.refused(400, "ERR_ENDPOINT_BLOCKED");
             body.as_object_mut().unwrap().remove("agent_card");
-            hub.operator().post("/agents", &body).await.refused(400, "ERR_ENDPOINT_BLOCKED");
+            hub.operator()
+                .post("/agents", &body)
+                .await
+                .refused(400, "ERR_ENDPOINT_BLOCKED");
             let market = json!({"agent_id": format!("worker-{number}"), "agent_name": "w", "api_endpoint": url});
             let answer = hub.anyone().post("/register", &market).await;
-            assert_eq!((answer.status, &answer.json()["error_code"]), (400, &json!("ERR_ENDPOINT_BLOCKED")), "{url}");
+            assert_eq!(
+                (answer.status, &answer.json()["error_code"]),
+                (400, &json!("ERR_ENDPOINT_BLOCKED")),
+                "{url}"
+            );
         }
         assert_eq!(hub.anyone().get("/agents").await.data(200), json!([]));
     }
 );
 
-story!(a_name_is_judged_at_each_connection, with(|set| set.hub.allow_private_endpoints = false), |hub| async {
-    // R-38; failure 3: checked, then resolved again
-    let mut webhook = Webhook::that(Reply::ok()).await;
-    let alice = hub.agent("alice").await;
-    let unresolvable = hub.agent_at("bob", "http://no-such-host.invalid/receive").await;
-    let data = alice.says(&unresolvable.id, "hello", "failed").await;
-    assert_eq!(data["error_code"], "ERR_AGENT_UNREACHABLE");
-    let mut body = registration("carol@chorus");
-    body["endpoint"] = json!(format!("http://localhost:{}/receive", webhook.port()));
-    let answer = hub.anyone().post("/register", &body).await;
-    if answer.status == 201 {
-        assert_eq!(alice.says("carol", "hello", "failed").await["error_code"], "ERR_AGENT_UNREACHABLE");
-    } else {
-        answer.refused(400, "ERR_ENDPOINT_BLOCKED");
+story!(
+    a_name_is_judged_at_each_connection,
+    with(|set| set.hub.allow_private_endpoints = false),
+    |hub| async {
+        // R-38; failure 3: checked, then resolved again
+        let mut webhook = Webhook::that(Reply::ok()).await;
+        let alice = hub.agent("alice").await;
+        let unresolvable = hub
+            .agent_at("bob", "http://no-such-host.invalid/receive")
+            .await;
+        let data = alice.says(&unresolvable.id, "hello", "failed").await;
+        assert_eq!(data["error_code"], "ERR_AGENT_UNREACHABLE");
+        let mut body = registration("carol@chorus");
+        body["endpoint"] = json!(format!("http://localhost:{}/receive", webhook.port()));
+        let answer = hub.anyone().post("/register", &body).await;
+        if answer.status == 201 {
+            assert_eq!(
+                alice.says("carol", "hello", "failed").await["error_code"],
+                "ERR_AGENT_UNREACHABLE"
+            );
+        } else {
+            answer.refused(400, "ERR_ENDPOINT_BLOCKED");
+        }
+        assert!(webhook.heard_nothing(), "loopback was reached by name");
     }
-    assert!(webhook.heard_nothing(), "loopback was reached by name");
-});
+);
 
-story!(an_endpoint_kept_from_more_trusting_days_is_judged_too, |hub| async {
-    // failure 3: the setting holds for every connection, not only at registration
-    let mut webhook = Webhook::that(Reply::ok()).await;
-    let (alice, bob) = (hub.agent("alice").await, hub.agent_at("bob", &webhook.url()).await);
-    alice.says(&bob.id, "reached", "delivered").await;
-    webhook.hears().await;
-    hub.settings.hub.allow_private_endpoints = false;
-    hub.restart().await;
-    let data = hub.again(&alice).says(&bob.id, "not reached", "failed").await;
-    assert_eq!(data["error_code"], "ERR_AGENT_UNREACHABLE");
-    assert!(webhook.heard_nothing());
-});
+story!(
+    an_endpoint_kept_from_more_trusting_days_is_judged_too,
+    |hub| async {
+        // failure 3: the setting holds for every connection, not only at registration
+        let mut webhook = Webhook::that(Reply::ok()).await;
+        let (alice, bob) = (
+            hub.agent("alice").await,
+            hub.agent_at("bob", &webhook.url()).await,
+        );
+        alice.says(&bob.id, "reached", "delivered").await;
+        webhook.hears().await;
+        hub.settings.hub.allow_private_endpoints = false;
+        hub.restart().await;
+        let data = hub
+            .again(&alice)
+            .says(&bob.id, "not reached", "failed")
+            .await;
+        assert_eq!(data["error_code"], "ERR_AGENT_UNREACHABLE");
+        assert!(webhook.heard_nothing());
+    }
+);

@@ -12,11 +12,16 @@ async fn unread(hub: &Hub, key: &str) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
     let mut stream = socket.connect(hub.addr()).await.unwrap();
-    let request = format!("GET /agent/inbox HTTP/1.1\r\nhost: hub\r\nauthorization: Bearer {key}\r\n\r\n");
+    let request =
+        format!("GET /agent/inbox HTTP/1.1\r\nhost: hub\r\nauthorization: Bearer {key}\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut head = vec![0; 1024];
     let length = stream.read(&mut head).await.unwrap();
-    assert!(head[..length].starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&head[..length]));
+    assert!(
+        head[..length].starts_with(b"HTTP/1.1 200"),
+        "{}",
+        String::from_utf8_lossy(&head[..length])
+    );
     stream
 }
 
@@ -34,15 +39,28 @@ story!(a_stalled_reader_is_not_a_delivery, |hub| async {
             assert_eq!(data["delivery"], "queued");
             break;
         }
-        assert!(started.elapsed() < PATIENCE, "{} messages went to a socket nobody reads", traces.len());
+        assert!(
+            started.elapsed() < PATIENCE,
+            "{} messages went to a socket nobody reads",
+            traces.len()
+        );
     }
-    assert_eq!(alice.standing(&traces.last().unwrap().as_str().into()).await["status"], "queued");
+    assert_eq!(
+        alice
+            .standing(&traces.last().unwrap().as_str().into())
+            .await["status"],
+        "queued"
+    );
     drop(socket);
     let mut back = bob.inbox_after("0").await;
     let mut seen = HashSet::new();
     for trace in &traces {
         let event = back.next("message").await;
-        assert_eq!(event.data["trace_id"], trace.as_str(), "in order and without a gap");
+        assert_eq!(
+            event.data["trace_id"],
+            trace.as_str(),
+            "in order and without a gap"
+        );
         assert!(seen.insert(event.cursor()), "once each");
     }
 });

@@ -39,7 +39,11 @@ story!(
         // TRN-49, TRN-50, TRN-63, R-13, R-14, lesson 7
         let answer = hub.anyone().get("/.well-known/chorus.json").await;
         assert_eq!(answer.status, 200);
-        assert!(answer.header("content-type").starts_with("application/json"));
+        assert!(
+            answer
+                .header("content-type")
+                .starts_with("application/json")
+        );
         let document = answer.json();
         let printed = example("transport-profile/8-discovery.json");
         assert_eq!(document["chorus_version"], printed["chorus_version"]);
@@ -63,10 +67,21 @@ story!(
 story!(the_document_leads_to_every_place, |hub| async {
     // TRN-51, TRN-63: a client that follows it needs no other knowledge
     let document = hub.anyone().get("/.well-known/chorus.json").await.json();
-    let listed: Vec<&str> =
-        document["endpoints"].as_object().unwrap().values().filter_map(|path| path.as_str()).collect();
-    for path in ["/register", "/messages", "/agent/inbox", "/agent/messages", "/agent/session", "/discover", "/health"]
-    {
+    let listed: Vec<&str> = document["endpoints"]
+        .as_object()
+        .unwrap()
+        .values()
+        .filter_map(|path| path.as_str())
+        .collect();
+    for path in [
+        "/register",
+        "/messages",
+        "/agent/inbox",
+        "/agent/messages",
+        "/agent/session",
+        "/discover",
+        "/health",
+    ] {
         assert!(listed.contains(&path), "{path} is not in {listed:?}");
     }
 });
@@ -74,11 +89,20 @@ story!(the_document_leads_to_every_place, |hub| async {
 story!(the_contract_has_every_route, |hub| async {
     // Deliver 5: OpenAPI 3.1 from the code
     let document = hub.anyone().get("/openapi.json").await.json();
-    assert!(document["openapi"].as_str().unwrap().starts_with("3.1"), "{}", document["openapi"]);
+    assert!(
+        document["openapi"].as_str().unwrap().starts_with("3.1"),
+        "{}",
+        document["openapi"]
+    );
     for (method, path) in ROUTES {
-        assert!(document["paths"][path][method].is_object(), "{method} {path}");
         assert!(
-            document["paths"][path][method]["responses"].as_object().is_some_and(|r| !r.is_empty()),
+            document["paths"][path][method].is_object(),
+            "{method} {path}"
+        );
+        assert!(
+            document["paths"][path][method]["responses"]
+                .as_object()
+                .is_some_and(|r| !r.is_empty()),
             "{method} {path}"
         );
     }
@@ -90,25 +114,42 @@ story!(every_reference_in_the_contract_resolves, |hub| async {
     let mut references = 0;
     for piece in text.split("\"$ref\":\"#").skip(1) {
         let pointer = &piece[..piece.find('"').unwrap()];
-        assert!(document.pointer(pointer).is_some(), "{pointer} leads nowhere");
+        assert!(
+            document.pointer(pointer).is_some(),
+            "{pointer} leads nowhere"
+        );
         references += 1;
     }
     assert!(references > 10);
 });
 
-story!(the_skill_is_markdown_for_agents_and_a_page_for_browsers, |hub| async {
-    // lesson 11, R-32
-    let text = hub.anyone().get("/skill").await;
-    assert_eq!(text.status, 200);
-    assert!(text.header("content-type").starts_with("text/markdown"), "{}", text.header("content-type"));
-    assert!(text.text.contains("sender_culture") && text.text.contains("INVALID_ENVELOPE"));
-    let page = hub.anyone().get_as("text/html", "/skill").await;
-    assert!(page.header("content-type").starts_with("text/html"));
-    for lang in ["en", "zh-CN"] {
-        assert_eq!(hub.anyone().get(&format!("/skill/{lang}")).await.status, 200, "{lang}");
+story!(
+    the_skill_is_markdown_for_agents_and_a_page_for_browsers,
+    |hub| async {
+        // lesson 11, R-32
+        let text = hub.anyone().get("/skill").await;
+        assert_eq!(text.status, 200);
+        assert!(
+            text.header("content-type").starts_with("text/markdown"),
+            "{}",
+            text.header("content-type")
+        );
+        assert!(text.text.contains("sender_culture") && text.text.contains("INVALID_ENVELOPE"));
+        let page = hub.anyone().get_as("text/html", "/skill").await;
+        assert!(page.header("content-type").starts_with("text/html"));
+        for lang in ["en", "zh-CN"] {
+            assert_eq!(
+                hub.anyone().get(&format!("/skill/{lang}")).await.status,
+                200,
+                "{lang}"
+            );
+        }
+        hub.anyone()
+            .get("/skill/xx")
+            .await
+            .refused(404, "ERR_NOT_FOUND");
     }
-    hub.anyone().get("/skill/xx").await.refused(404, "ERR_NOT_FOUND");
-});
+);
 
 story!(health_counts_what_happens, |hub| async {
     // TRN-37, lesson 6
@@ -136,6 +177,9 @@ story!(ready_and_metrics_answer, |hub| async {
     assert_eq!(hub.anyone().get("/ready").await.status, 200);
     hub.agent("alice").await;
     let metrics = hub.anyone().get("/metrics").await;
-    assert!(metrics.status == 200 && metrics.header("content-type").starts_with("text/plain"), "{metrics:?}");
+    assert!(
+        metrics.status == 200 && metrics.header("content-type").starts_with("text/plain"),
+        "{metrics:?}"
+    );
     assert!(metrics.text.contains("# TYPE chorus_"), "{}", metrics.text);
 });

@@ -62,27 +62,49 @@ pub fn slug(text: &str) -> Result<&str> {
     let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     let good = (1..=limits::SLUG_OCTETS).contains(&text.len())
         && inner(text.as_bytes()[0])
-        && text.bytes().all(|b| inner(b) || matches!(b, b'.' | b'_' | b'-'));
-    let must = "slug must be 1 to 128 of a-z, 0-9, '.', '_' and '-', beginning with a letter or digit";
-    if good { Ok(text) } else { Err(Error::validation(must)) }
+        && text
+            .bytes()
+            .all(|b| inner(b) || matches!(b, b'.' | b'_' | b'-'));
+    let must =
+        "slug must be 1 to 128 of a-z, 0-9, '.', '_' and '-', beginning with a letter or digit";
+    if good {
+        Ok(text)
+    } else {
+        Err(Error::validation(must))
+    }
 }
 
 /// The name of a file: one line without slashes, so that nobody who saves it leaves a folder by it.
 pub fn file_name(text: &str) -> Result<&str> {
     let good = (1..=limits::LABEL_CHARS).contains(&text.chars().count())
-        && !text.chars().any(|c| c.is_control() || matches!(c, '/' | '\\'))
+        && !text
+            .chars()
+            .any(|c| c.is_control() || matches!(c, '/' | '\\'))
         && !matches!(text, "." | "..");
     let must = "name must be 1 to 256 characters in one line, without slashes";
-    if good { Ok(text) } else { Err(Error::validation(must)) }
+    if good {
+        Ok(text)
+    } else {
+        Err(Error::validation(must))
+    }
 }
 
 /// The text of an artifact.
 pub fn content(text: &str) -> Result<&str> {
     if text.len() > limits::ARTIFACT_BYTES {
-        return Err(Error::validation(format!("content must be at most {} bytes", limits::ARTIFACT_BYTES)));
+        return Err(Error::validation(format!(
+            "content must be at most {} bytes",
+            limits::ARTIFACT_BYTES
+        )));
     }
     // One of the databases cannot hold it.
-    if text.contains('\0') { Err(Error::validation("content must not have NUL characters in it")) } else { Ok(text) }
+    if text.contains('\0') {
+        Err(Error::validation(
+            "content must not have NUL characters in it",
+        ))
+    } else {
+        Ok(text)
+    }
 }
 
 #[cfg(test)]
@@ -98,7 +120,16 @@ mod tests {
             assert!(slug(bad).is_err(), "{bad}");
         }
         assert!(file_name("Bericht 3.pdf").is_ok() && file_name("…").is_ok());
-        for bad in ["", ".", "..", "a/b", "a\\b", "a\nb", "a\0", &"a".repeat(257)] {
+        for bad in [
+            "",
+            ".",
+            "..",
+            "a/b",
+            "a\\b",
+            "a\nb",
+            "a\0",
+            &"a".repeat(257),
+        ] {
             assert!(file_name(bad).is_err(), "{bad:?}");
         }
     }

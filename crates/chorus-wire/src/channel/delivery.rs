@@ -71,7 +71,10 @@ impl Delivery {
         if text.chars().count() > limits::DELIVERY_CHARS {
             return Err(Error::new(
                 Code::TooLarge,
-                format!("a delivery has at most {} characters", limits::DELIVERY_CHARS),
+                format!(
+                    "a delivery has at most {} characters",
+                    limits::DELIVERY_CHARS
+                ),
             ));
         }
         let mut fields = json::object(text)?;
@@ -91,8 +94,18 @@ impl Delivery {
         };
         let callback = register::endpoint(&mut fields, "callback")?;
         let callback = callback.ok_or_else(|| Error::validation("callback is required"))?;
-        let mcp = fields.take("mcp").filter(|mcp| !mcp.is_null()).map(Mcp::read).transpose()?;
-        Ok(Self { channel, message, callback: Secret::new(callback), mcp, backlog: Vec::new() })
+        let mcp = fields
+            .take("mcp")
+            .filter(|mcp| !mcp.is_null())
+            .map(Mcp::read)
+            .transpose()?;
+        Ok(Self {
+            channel,
+            message,
+            callback: Secret::new(callback),
+            mcp,
+            backlog: Vec::new(),
+        })
     }
 }
 
@@ -104,22 +117,36 @@ impl Mcp {
             return Ok(Self { url, headers: None });
         };
         let wrong = || Error::validation("mcp.headers must be an object of strings");
-        let Value::Object(headers) = headers else { return Err(wrong()) };
+        let Value::Object(headers) = headers else {
+            return Err(wrong());
+        };
         let text = |value: Value| value.as_str().map(Secret::new).ok_or_else(wrong);
-        let headers = headers.into_iter().map(|(name, value)| Ok((name, text(value)?))).collect::<Result<_>>()?;
-        Ok(Self { url, headers: Some(headers) })
+        let headers = headers
+            .into_iter()
+            .map(|(name, value)| Ok((name, text(value)?)))
+            .collect::<Result<_>>()?;
+        Ok(Self {
+            url,
+            headers: Some(headers),
+        })
     }
 }
 
 fn inner(fields: &mut Fields, key: &str) -> Result<Fields> {
-    let value = fields.take(key).ok_or_else(|| Error::validation(format!("{key} is required")))?;
+    let value = fields
+        .take(key)
+        .ok_or_else(|| Error::validation(format!("{key} is required")))?;
     Fields::of(key, value)
 }
 
 /// An id names something, so it is not empty.
 fn id(fields: &mut Fields, path: &str) -> Result<String> {
     let id = fields.string("id")?;
-    if id.is_empty() { Err(Error::validation(format!("{path} must not be empty"))) } else { Ok(id) }
+    if id.is_empty() {
+        Err(Error::validation(format!("{path} must not be empty")))
+    } else {
+        Ok(id)
+    }
 }
 
 fn optional(fields: &mut Fields, key: &str) -> Result<Option<String>> {
@@ -134,5 +161,7 @@ fn optional(fields: &mut Fields, key: &str) -> Result<Option<String>> {
 
 fn raw(value: Option<Value>) -> Result<Option<Box<RawValue>>> {
     let value = value.filter(|value| !value.is_null());
-    value.map(|value| RawValue::from_string(value.to_string()).map_err(Error::internal)).transpose()
+    value
+        .map(|value| RawValue::from_string(value.to_string()).map_err(Error::internal))
+        .transpose()
 }

@@ -61,14 +61,22 @@ impl Callback {
         }
         let mut fields = json::object(text)?;
         let event = match fields.string("type")?.as_str() {
-            "message" => Event::Message { content: said(&mut fields, "content")?, parts: part::take(&mut fields)? },
+            "message" => Event::Message {
+                content: said(&mut fields, "content")?,
+                parts: part::take(&mut fields)?,
+            },
             "tool_call" => Event::ToolCall {
                 id: word(&mut fields, "id")?,
                 name: word(&mut fields, "name")?,
                 args: args(&mut fields)?,
             },
-            "tool_result" => Event::ToolResult { id: word(&mut fields, "id")?, content: said(&mut fields, "content")? },
-            "status" => Event::Status { status: status(&mut fields)? },
+            "tool_result" => Event::ToolResult {
+                id: word(&mut fields, "id")?,
+                content: said(&mut fields, "content")?,
+            },
+            "status" => Event::Status {
+                status: status(&mut fields)?,
+            },
             "error" => {
                 let code = fields.take("code").filter(|code| !code.is_null());
                 if let Some(code) = code {
@@ -79,14 +87,22 @@ impl Callback {
                     code: fields.optional_label("code", limits::LABEL_CHARS)?,
                 }
             }
-            _ => return Err(Error::validation("type must be message, tool_call, tool_result, status or error")),
+            _ => {
+                return Err(Error::validation(
+                    "type must be message, tool_call, tool_result, status or error",
+                ));
+            }
         };
         match &event {
             Event::Message { content, parts } => bounded(content, parts.as_deref())?,
             Event::ToolCall { args, .. } => bounded("", args.as_deref())?,
             Event::ToolResult { .. } | Event::Status { .. } | Event::Error { .. } => {}
         }
-        let agent = fields.take("agent").filter(|agent| !agent.is_null()).map(Identity::read).transpose()?;
+        let agent = fields
+            .take("agent")
+            .filter(|agent| !agent.is_null())
+            .map(Identity::read)
+            .transpose()?;
         Ok(Self { event, agent })
     }
 }
@@ -105,7 +121,12 @@ impl Identity {
         let capabilities = match fields.take("capabilities") {
             None | Some(Value::Null) => Vec::new(),
             Some(Value::Array(items)) if items.len() <= limits::CAPABILITIES => {
-                let text = |item: Value| item.as_str().filter(|text| fits(text)).map(str::to_owned).ok_or_else(wrong);
+                let text = |item: Value| {
+                    item.as_str()
+                        .filter(|text| fits(text))
+                        .map(str::to_owned)
+                        .ok_or_else(wrong)
+                };
                 items.into_iter().map(text).collect::<Result<_>>()?
             }
             Some(_) => return Err(wrong()),
@@ -113,9 +134,17 @@ impl Identity {
         let avatar = match fields.take("avatar") {
             None | Some(Value::Null) => None,
             Some(Value::String(url)) if is_picture(&url) => Some(url),
-            Some(_) => return Err(Error::validation("agent.avatar must be an absolute http or https URL")),
+            Some(_) => {
+                return Err(Error::validation(
+                    "agent.avatar must be an absolute http or https URL",
+                ));
+            }
         };
-        Ok(Self { name: fields.optional_label("name", limits::LABEL_CHARS)?, avatar, capabilities })
+        Ok(Self {
+            name: fields.optional_label("name", limits::LABEL_CHARS)?,
+            avatar,
+            capabilities,
+        })
     }
 }
 
@@ -129,14 +158,24 @@ fn is_picture(url: &str) -> bool {
 }
 
 fn too_large() -> Error {
-    Error::new(Code::TooLarge, format!("what is said at once has at most {} characters", limits::SAID_CHARS))
+    Error::new(
+        Code::TooLarge,
+        format!(
+            "what is said at once has at most {} characters",
+            limits::SAID_CHARS
+        ),
+    )
 }
 
 /// As JSON, which is how it travels on: a number may be longer there than it was written.
 pub(super) fn bounded(text: &str, structure: Option<&RawValue>) -> Result<()> {
     let structure = structure.map_or(0, |structure| structure.get().chars().count());
     let text = Value::from(text).to_string().chars().count();
-    if text + structure > limits::SAID_CHARS { Err(too_large()) } else { Ok(()) }
+    if text + structure > limits::SAID_CHARS {
+        Err(too_large())
+    } else {
+        Ok(())
+    }
 }
 
 /// A text that must be there and may be empty.
@@ -144,7 +183,9 @@ pub(super) fn said(fields: &mut Fields, key: &str) -> Result<String> {
     let text = fields.string(key)?;
     // One of the databases cannot hold it.
     if text.contains('\0') {
-        return Err(Error::validation(format!("{key} must not have NUL characters in it")));
+        return Err(Error::validation(format!(
+            "{key} must not have NUL characters in it"
+        )));
     }
     Ok(text)
 }
@@ -158,7 +199,10 @@ fn word(fields: &mut Fields, key: &str) -> Result<String> {
 pub fn status(fields: &mut Fields) -> Result<String> {
     let text = said(fields, "status")?;
     if text.chars().count() > limits::STATUS_CHARS {
-        return Err(Error::validation(format!("status must be at most {} characters long", limits::STATUS_CHARS)));
+        return Err(Error::validation(format!(
+            "status must be at most {} characters long",
+            limits::STATUS_CHARS
+        )));
     }
     Ok(text)
 }
@@ -166,7 +210,9 @@ pub fn status(fields: &mut Fields) -> Result<String> {
 fn args(fields: &mut Fields) -> Result<Option<Box<RawValue>>> {
     match fields.take("args") {
         None | Some(Value::Null) => Ok(None),
-        Some(args @ Value::Object(_)) => RawValue::from_string(args.to_string()).map(Some).map_err(Error::internal),
+        Some(args @ Value::Object(_)) => RawValue::from_string(args.to_string())
+            .map(Some)
+            .map_err(Error::internal),
         Some(Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
             Err(Error::validation("args must be an object"))
         }

@@ -25,7 +25,9 @@ impl MemberName {
             )));
         }
         if RESERVED.contains(&fold(text).as_str()) {
-            return Err(Error::validation(format!("{field} must not be {text}: the hub speaks under that name")));
+            return Err(Error::validation(format!(
+                "{field} must not be {text}: the hub speaks under that name"
+            )));
         }
         Ok(Self(text.to_owned()))
     }
@@ -58,7 +60,9 @@ fn is_joint(c: char) -> bool {
 fn is_name(text: &str) -> bool {
     let ends = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
     let mut all = text.chars();
-    ends(text.chars().next()) && ends(text.chars().next_back()) && all.all(|c| c.is_alphanumeric() || is_joint(c))
+    ends(text.chars().next())
+        && ends(text.chars().next_back())
+        && all.all(|c| c.is_alphanumeric() || is_joint(c))
 }
 
 /// The names that a text calls, folded, each once, in their order. An `@` inside a word (an e-mail address) calls nobody,
@@ -66,12 +70,17 @@ fn is_name(text: &str) -> bool {
 pub fn mentions(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (at, _) in text.match_indices('@') {
-        let inside_word = text[..at].chars().next_back().is_some_and(|c| c.is_alphanumeric() || is_joint(c));
+        let inside_word = text[..at]
+            .chars()
+            .next_back()
+            .is_some_and(|c| c.is_alphanumeric() || is_joint(c));
         if inside_word {
             continue;
         }
         let rest = &text[at + 1..];
-        let end = rest.find(|c: char| !(c.is_alphanumeric() || is_joint(c))).unwrap_or(rest.len());
+        let end = rest
+            .find(|c: char| !(c.is_alphanumeric() || is_joint(c)))
+            .unwrap_or(rest.len());
         let name = rest[..end].trim_end_matches(is_joint);
         if !is_name(name) || name.chars().count() > limits::MEMBER_NAME_CHARS {
             continue;
@@ -97,7 +106,10 @@ mod tests {
         for (text, names) in [
             ("@timber can you review the auth spec?", vec!["timber"]),
             ("ask @Timber, @oak-2 and @TIMBER.", vec!["timber", "oak-2"]),
-            ("(@timber) **@oak** @小明，你好", vec!["timber", "oak", "小明"]),
+            (
+                "(@timber) **@oak** @小明，你好",
+                vec!["timber", "oak", "小明"],
+            ),
             ("@bob@hub.example and @a.b...", vec!["bob", "a.b"]),
             ("me@example.com, a.@b, @ @- @_x, @.", vec![]),
             ("@@oak", vec!["oak"]),
@@ -108,7 +120,17 @@ mod tests {
 
     #[test]
     fn a_name_of_the_hub_is_nobodys() {
-        for bad in ["", "operator", "Hub", "-a", "a-", "a b", "a@b", "a/b", &"x".repeat(65)] {
+        for bad in [
+            "",
+            "operator",
+            "Hub",
+            "-a",
+            "a-",
+            "a b",
+            "a@b",
+            "a/b",
+            &"x".repeat(65),
+        ] {
             assert!(MemberName::parse("name", bad).is_err(), "{bad}");
         }
         for good in ["a", "Timber", "oak-2", "a.b_c", "小明", &"x".repeat(64)] {

@@ -59,8 +59,14 @@ impl ChannelChange {
 fn printable(fields: &mut Fields, key: &str, most: usize) -> Result<Option<String>> {
     let text = fields.optional_label(key, most)?;
     match &text {
-        Some(said) if said.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) => {
-            Err(Error::validation(format!("{key} must not have control characters in it")))
+        Some(said)
+            if said
+                .chars()
+                .any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) =>
+        {
+            Err(Error::validation(format!(
+                "{key} must not have control characters in it"
+            )))
         }
         Some(_) | None => Ok(text),
     }
@@ -127,7 +133,9 @@ impl Deliver {
     }
 
     pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|deliver| deliver.as_str() == text)
+        Self::ALL
+            .into_iter()
+            .find(|deliver| deliver.as_str() == text)
     }
 }
 
@@ -182,7 +190,10 @@ pub enum Presence {
 #[derive(Clone, Debug)]
 pub enum Invited {
     /// Any agent anywhere, by the URL that is its secret (CHN-01…03), and what to sign deliveries with.
-    Connection { url: Secret, signing_secret: Option<Secret> },
+    Connection {
+        url: Secret,
+        signing_secret: Option<Secret>,
+    },
     /// An agent of this hub, by any of its names.
     Agent(String),
 }
@@ -198,7 +209,10 @@ pub struct NewMember {
 impl NewMember {
     pub fn parse(body: &[u8]) -> Result<Self> {
         let mut fields = json::object(json::text(body)?)?;
-        let name = fields.optional_string("name")?.map(|name| MemberName::parse("name", &name)).transpose()?;
+        let name = fields
+            .optional_string("name")?
+            .map(|name| MemberName::parse("name", &name))
+            .transpose()?;
         let deliver = match fields.optional_string("deliver")?.as_deref() {
             None | Some("all") => Deliver::All,
             Some("mentions") => Deliver::Mentions,
@@ -213,14 +227,19 @@ impl NewMember {
                 if name.is_none() {
                     return Err(Error::validation("name is required with a connection"));
                 }
-                Invited::Connection { url: Secret::new(url), signing_secret: signing_secret.map(Secret::new) }
+                Invited::Connection {
+                    url: Secret::new(url),
+                    signing_secret: signing_secret.map(Secret::new),
+                }
             }
             (None, Some(_)) if signing_secret.is_some() => {
                 return Err(Error::validation("signing_secret goes with a connection"));
             }
             (None, Some(agent)) => Invited::Agent(agent),
             (Some(_), Some(_)) | (None, None) => {
-                return Err(Error::validation("exactly one of connection and agent_id is required"));
+                return Err(Error::validation(
+                    "exactly one of connection and agent_id is required",
+                ));
             }
         };
         Ok(Self { who, name, deliver })
@@ -272,7 +291,10 @@ pub struct NewMessage {
 impl NewMessage {
     pub fn parse(body: &[u8]) -> Result<Self> {
         let mut fields = json::object(json::text(body)?)?;
-        let message = Self { content: said(&mut fields, "content")?, parts: part::take(&mut fields)? };
+        let message = Self {
+            content: said(&mut fields, "content")?,
+            parts: part::take(&mut fields)?,
+        };
         fields.end()?;
         message.checked()
     }

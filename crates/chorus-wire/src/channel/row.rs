@@ -131,15 +131,31 @@ impl Row {
     pub fn of(event: Event, sender: &str, sender_kind: Voice) -> Self {
         let row = |kind| Self::new(kind, sender, sender_kind);
         match event {
-            Event::Message { content, parts } => Self { content: Some(content), parts, ..row(RowKind::Message) },
-            Event::ToolCall { id, name, args } => {
-                Self { id: Some(id), name: Some(name), args, ..row(RowKind::ToolCall) }
-            }
-            Event::ToolResult { id, content } => {
-                Self { id: Some(id), content: Some(content), ..row(RowKind::ToolResult) }
-            }
-            Event::Status { status } => Self { status: Some(status), ..row(RowKind::Status) },
-            Event::Error { message, code } => Self { message: Some(message), code, ..row(RowKind::Error) },
+            Event::Message { content, parts } => Self {
+                content: Some(content),
+                parts,
+                ..row(RowKind::Message)
+            },
+            Event::ToolCall { id, name, args } => Self {
+                id: Some(id),
+                name: Some(name),
+                args,
+                ..row(RowKind::ToolCall)
+            },
+            Event::ToolResult { id, content } => Self {
+                id: Some(id),
+                content: Some(content),
+                ..row(RowKind::ToolResult)
+            },
+            Event::Status { status } => Self {
+                status: Some(status),
+                ..row(RowKind::Status)
+            },
+            Event::Error { message, code } => Self {
+                message: Some(message),
+                code,
+                ..row(RowKind::Error)
+            },
         }
     }
 }

@@ -52,6 +52,9 @@ pub struct FrameFailure {
 impl FrameFailure {
     /// The code, if this program knows it.
     pub fn known(&self) -> Option<FrameCode> {
-        FrameCode::ALL.iter().copied().find(|code| code.as_str() == self.code)
+        FrameCode::ALL
+            .iter()
+            .copied()
+            .find(|code| code.as_str() == self.code)
     }
 }

@@ -72,7 +72,13 @@ pub const fn whole(least: u64, most: u64) -> Check {
 
 impl Check {
     /// The fault of a value whose field is called `name` and stands in `beside`.
-    pub fn fault(&self, name: &str, node: &Node<'_>, beside: &Object<'_>, setting: &Setting<'_>) -> Option<Fault> {
+    pub fn fault(
+        &self,
+        name: &str,
+        node: &Node<'_>,
+        beside: &Object<'_>,
+        setting: &Setting<'_>,
+    ) -> Option<Fault> {
         let text = node.text();
         let good = match self {
             Check::List { least, most, of } => {
@@ -83,9 +89,13 @@ impl Check {
                 None => !all_shut(shape, node),
                 fault => return fault,
             },
-            Check::Text { least, most } => text.is_some_and(|text| (*least..=*most).contains(&text.len())),
+            Check::Text { least, most } => {
+                text.is_some_and(|text| (*least..=*most).contains(&text.len()))
+            }
             Check::OneOf(words) => text.is_some_and(|text| words.contains(&text)),
-            Check::Whole { least, most } => matches!(node, Node::Whole(n) if (*least..=*most).contains(n)),
+            Check::Whole { least, most } => {
+                matches!(node, Node::Whole(n) if (*least..=*most).contains(n))
+            }
             Check::Flag => matches!(node, Node::Flag(_)),
             Check::Uuid4 => text.and_then(uuid4).is_some(),
             Check::Instant => text.and_then(Micros::parse).is_some(),
@@ -94,7 +104,9 @@ impl Check {
                 at.is_some_and(|at| setting.now.is_none_or(|now| is_near(at, now)))
             }
             Check::Handle => text.and_then(Handle::parse).is_some(),
-            Check::Sovereign => text.and_then(Handle::parse).is_some_and(|handle| !handle.is_instrument()),
+            Check::Sovereign => text
+                .and_then(Handle::parse)
+                .is_some_and(|handle| !handle.is_instrument()),
             Check::Drafter => text.is_some_and(is_drafter),
             Check::Class => text.is_some_and(is_class),
             Check::Scope => text.and_then(Scope::parse).is_some(),
@@ -104,7 +116,9 @@ impl Check {
             }
             // A payload read on its own has no frame to agree with.
             Check::Same(field) => text.is_some_and(|text| {
-                setting.frame.is_none_or(|frame| frame.get(field).and_then(Node::text) == Some(text))
+                setting
+                    .frame
+                    .is_none_or(|frame| frame.get(field).and_then(Node::text) == Some(text))
             }),
             // Another value than an object is another error, but null is no payload at all.
             Check::Payload => !matches!(node, Node::Null),
@@ -115,7 +129,10 @@ impl Check {
     pub fn inner(&self) -> Inner {
         match self {
             Check::Object(shape) | Check::OpenDoor(shape) => Inner::One(shape),
-            Check::List { of: Check::Object(shape), .. } => Inner::Each(shape),
+            Check::List {
+                of: Check::Object(shape),
+                ..
+            } => Inner::Each(shape),
             Check::List { .. }
             | Check::Text { .. }
             | Check::OneOf(_)
@@ -135,16 +152,28 @@ impl Check {
         }
     }
 
-    fn object_fault(&self, name: &str, shape: &Shape, node: &Node<'_>, setting: &Setting<'_>) -> Option<Fault> {
+    fn object_fault(
+        &self,
+        name: &str,
+        shape: &Shape,
+        node: &Node<'_>,
+        setting: &Setting<'_>,
+    ) -> Option<Fault> {
         let Some(object) = node.object() else {
             return Some(self.wrong(name));
         };
         let inner = invalid(shape, object, setting)?;
-        Some(Fault { field: format!("{name}.{}", inner.field), must: inner.must })
+        Some(Fault {
+            field: format!("{name}.{}", inner.field),
+            must: inner.must,
+        })
     }
 
     fn wrong(&self, name: &str) -> Fault {
-        Fault { field: name.to_owned(), must: self.must() }
+        Fault {
+            field: name.to_owned(),
+            must: self.must(),
+        }
     }
 
     /// The end of the sentence “it must be …”.
@@ -157,9 +186,13 @@ impl Check {
             Check::Flag => "true or false".into(),
             Check::Uuid4 => "a UUID of version 4, with hyphens".into(),
             Check::Instant => "an RFC 3339 time with its zone".into(),
-            Check::Recent => "an RFC 3339 time with its zone, within 24 hours of the hub's clock".into(),
+            Check::Recent => {
+                "an RFC 3339 time with its zone, within 24 hours of the hub's clock".into()
+            }
             Check::Handle => "a handle such as ~alice, in lower case".into(),
-            Check::Sovereign => "the handle of a person or organisation, not of an instrument (~cc-…)".into(),
+            Check::Sovereign => {
+                "the handle of a person or organisation, not of an instrument (~cc-…)".into()
+            }
             Check::Drafter => "an instrument such as ~cc-editor or ~cc-editor@1.2".into(),
             Check::Class => "a class such as repo:pull-request, namespace and name".into(),
             Check::Scope => scope::MUST.into(),
@@ -168,7 +201,10 @@ impl Check {
             Check::Object(_) | Check::Payload => "an object".into(),
             Check::OpenDoor(shape) => {
                 let doors: Vec<&str> = shape.iter().map(|field| field.name).collect();
-                format!("an object in which {} are not both false", doors.join(" and "))
+                format!(
+                    "an object in which {} are not both false",
+                    doors.join(" and ")
+                )
             }
             Check::PlaceIn(list) => format!("the place of one of {list}, counted from 0"),
             Check::Same(field) => format!("the same as the frame's {field}"),
@@ -190,13 +226,21 @@ fn list_fault(
     // The name of an item is made only once it is at fault: most lists are long and right.
     items.iter().enumerate().find_map(|(place, item)| {
         let fault = of.fault("", item, beside, setting)?;
-        Some(Fault { field: format!("{name}[{place}]{}", fault.field), must: fault.must })
+        Some(Fault {
+            field: format!("{name}[{place}]{}", fault.field),
+            must: fault.must,
+        })
     })
 }
 
 /// Every flag of the shape is there and false.
 fn all_shut(shape: &Shape, node: &Node<'_>) -> bool {
-    let shut = |name: &str| matches!(node.object().and_then(|object| object.get(name)), Some(Node::Flag(false)));
+    let shut = |name: &str| {
+        matches!(
+            node.object().and_then(|object| object.get(name)),
+            Some(Node::Flag(false))
+        )
+    };
     shape.iter().all(|field| shut(field.name))
 }
 
@@ -210,18 +254,27 @@ fn is_drafter(text: &str) -> bool {
     let lower = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     let named = match name.as_bytes() {
         [b'~', first, rest @ ..] => {
-            lower(first) && rest.len() <= 63 && rest.iter().all(|b| lower(b) || matches!(b, b'.' | b'_' | b'-'))
+            lower(first)
+                && rest.len() <= 63
+                && rest
+                    .iter()
+                    .all(|b| lower(b) || matches!(b, b'.' | b'_' | b'-'))
         }
         _ => false,
     };
     let versioned = (1..=64).contains(&version.len())
-        && version.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-' | b'+'));
+        && version
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-' | b'+'));
     named && versioned
 }
 
 /// Two sides of printable ASCII around one colon.
 fn is_class(text: &str) -> bool {
-    let side = |side: &str| !side.is_empty() && side.bytes().all(|b| b.is_ascii_graphic() && b != b':');
+    let side =
+        |side: &str| !side.is_empty() && side.bytes().all(|b| b.is_ascii_graphic() && b != b':');
     text.len() <= limits::FRAME_LABEL_OCTETS
-        && text.split_once(':').is_some_and(|(namespace, name)| side(namespace) && side(name))
+        && text
+            .split_once(':')
+            .is_some_and(|(namespace, name)| side(namespace) && side(name))
 }

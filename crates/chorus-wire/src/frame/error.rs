@@ -82,12 +82,21 @@ pub struct FrameError {
 
 impl FrameError {
     pub fn new(code: FrameCode, message: impl Into<String>) -> Self {
-        Self { code, field: None, message: message.into(), cause: None, retry_after: None }
+        Self {
+            code,
+            field: None,
+            message: message.into(),
+            cause: None,
+            retry_after: None,
+        }
     }
 
     /// The fault of one field.
     pub fn at(code: FrameCode, field: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { field: Some(field.into()), ..Self::new(code, message) }
+        Self {
+            field: Some(field.into()),
+            ..Self::new(code, message)
+        }
     }
 
     pub fn missing(field: impl Into<String>) -> Self {
@@ -110,12 +119,18 @@ impl FrameError {
     }
 
     pub(super) fn json(why: impl fmt::Display) -> Self {
-        Self::new(FrameCode::JsonInvalid, format!("the body is not valid JSON: {why}"))
+        Self::new(
+            FrameCode::JsonInvalid,
+            format!("the body is not valid JSON: {why}"),
+        )
     }
 
     pub(super) fn too_large() -> Self {
         let most = limits::FRAME_BYTES;
-        Self::new(FrameCode::FrameTooLarge, format!("a frame has at most {most} bytes"))
+        Self::new(
+            FrameCode::FrameTooLarge,
+            format!("a frame has at most {most} bytes"),
+        )
     }
 
     pub fn to_json(&self) -> String {
@@ -132,9 +147,18 @@ impl From<FrameCode> for FrameError {
 /// What the shared rooms refuse (keys, limits, the store) in the words of this protocol; the texts stay as they are.
 impl From<Error> for FrameError {
     fn from(error: Error) -> Self {
-        let code =
-            if error.code == Code::TooManyStreams { FrameCode::TooManyStreams } else { of_status(error.code.status()) };
-        Self { code, field: None, message: error.message, cause: error.cause, retry_after: error.retry_after }
+        let code = if error.code == Code::TooManyStreams {
+            FrameCode::TooManyStreams
+        } else {
+            of_status(error.code.status())
+        };
+        Self {
+            code,
+            field: None,
+            message: error.message,
+            cause: error.cause,
+            retry_after: error.retry_after,
+        }
     }
 }
 

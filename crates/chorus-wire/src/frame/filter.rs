@@ -54,7 +54,13 @@ fn narrow<T: PartialEq + Clone>(slot: &mut Option<T>, value: &T) -> bool {
 
 impl Filter {
     fn new(clauses: Vec<Clause>) -> Self {
-        let mut filter = Self { clauses: Vec::new(), kinds: u16::MAX, sender: None, tool: None, org: None };
+        let mut filter = Self {
+            clauses: Vec::new(),
+            kinds: u16::MAX,
+            sender: None,
+            tool: None,
+            org: None,
+        };
         for clause in &clauses {
             let possible = match clause {
                 Clause::Kind(kind) => {
@@ -79,7 +85,12 @@ impl Filter {
         if text.is_empty() {
             return Ok(Self::default());
         }
-        let long = || value(format!("a filter has at most {} octets", limits::FILTER_OCTETS));
+        let long = || {
+            value(format!(
+                "a filter has at most {} octets",
+                limits::FILTER_OCTETS
+            ))
+        };
         if text.len() > limits::FILTER_OCTETS {
             return Err(long());
         }
@@ -97,10 +108,19 @@ impl Filter {
     }
 
     /// `tool` is that of the submitting session, `org` the organisation that the scope names ([`super::Scope::org`]).
-    pub fn matches(&self, kind: Kind, sender: &Handle, tool: Option<&str>, org: Option<&Handle>) -> bool {
+    pub fn matches(
+        &self,
+        kind: Kind,
+        sender: &Handle,
+        tool: Option<&str>,
+        org: Option<&Handle>,
+    ) -> bool {
         self.kinds & kind.bit() != 0
             && self.sender.as_ref().is_none_or(|wanted| wanted == sender)
-            && self.tool.as_ref().is_none_or(|wanted| Some(wanted.as_str()) == tool)
+            && self
+                .tool
+                .as_ref()
+                .is_none_or(|wanted| Some(wanted.as_str()) == tool)
             && self.org.as_ref().is_none_or(|wanted| Some(wanted) == org)
     }
 }
@@ -117,14 +137,33 @@ fn clause(text: &str) -> Result<Clause, FrameError> {
     };
     let Some(axis) = Axis::parse(axis) else {
         let message = format!("a filter has the axes {}", Axis::TEXTS.join(", "));
-        return Err(FrameError::at(FrameCode::FilterAxisUnknown, "filter", message));
+        return Err(FrameError::at(
+            FrameCode::FilterAxisUnknown,
+            "filter",
+            message,
+        ));
     };
     let (clause, must) = match axis {
-        Axis::Kind => (Kind::parse(wanted).map(Clause::Kind), "one of the fifteen kinds"),
-        Axis::Sender => (Handle::parse(wanted).map(Clause::Sender), "a handle such as ~alice"),
-        Axis::ContentType => (Some(Clause::ContentType(wanted.to_owned())), "a content type"),
-        Axis::Tool => (Ident::parse(wanted).map(Clause::Tool), "a tool class of letters, digits, '.', '_' and '-'"),
-        Axis::Org => (org_handle(wanted).map(Clause::Org), "an organisation's handle such as ~acme"),
+        Axis::Kind => (
+            Kind::parse(wanted).map(Clause::Kind),
+            "one of the fifteen kinds",
+        ),
+        Axis::Sender => (
+            Handle::parse(wanted).map(Clause::Sender),
+            "a handle such as ~alice",
+        ),
+        Axis::ContentType => (
+            Some(Clause::ContentType(wanted.to_owned())),
+            "a content type",
+        ),
+        Axis::Tool => (
+            Ident::parse(wanted).map(Clause::Tool),
+            "a tool class of letters, digits, '.', '_' and '-'",
+        ),
+        Axis::Org => (
+            org_handle(wanted).map(Clause::Org),
+            "an organisation's handle such as ~acme",
+        ),
     };
     clause.ok_or_else(|| value(format!("{axis} in a filter must be {must}")))
 }

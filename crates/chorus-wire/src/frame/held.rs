@@ -30,7 +30,11 @@ impl<T: Held> Held for Option<T> {
 
 impl<T: Held> Held for Vec<T> {
     fn held(node: Option<&Node<'_>>) -> Option<Self> {
-        node?.list()?.iter().map(|item| T::held(Some(item))).collect()
+        node?
+            .list()?
+            .iter()
+            .map(|item| T::held(Some(item)))
+            .collect()
     }
 }
 
@@ -44,7 +48,12 @@ impl Held for bool {
     fn held(node: Option<&Node<'_>>) -> Option<Self> {
         match node? {
             Node::Flag(flag) => Some(*flag),
-            Node::Null | Node::Whole(_) | Node::Number | Node::Text(_) | Node::List(_) | Node::Object(_) => None,
+            Node::Null
+            | Node::Whole(_)
+            | Node::Number
+            | Node::Text(_)
+            | Node::List(_)
+            | Node::Object(_) => None,
         }
     }
 }
@@ -53,7 +62,12 @@ impl Held for u64 {
     fn held(node: Option<&Node<'_>>) -> Option<Self> {
         match node? {
             Node::Whole(number) => Some(*number),
-            Node::Null | Node::Flag(_) | Node::Number | Node::Text(_) | Node::List(_) | Node::Object(_) => None,
+            Node::Null
+            | Node::Flag(_)
+            | Node::Number
+            | Node::Text(_)
+            | Node::List(_)
+            | Node::Object(_) => None,
         }
     }
 }

@@ -56,21 +56,34 @@ impl Frame {
             return Err(FrameError::too_large());
         }
         let node = Node::read(text, 0)?;
-        let object = node.object().ok_or_else(|| FrameError::json("a frame is an object"))?;
+        let object = node
+            .object()
+            .ok_or_else(|| FrameError::json("a frame is an object"))?;
         Self::of(text.trim_ascii(), object, &[], None)
     }
 
     /// R-44, from the version to the payload. `around` are the keys beside the frame that nobody knows.
-    fn of(text: &str, object: &Object<'_>, around: &[String], now: Option<Micros>) -> Result<Self, FrameError> {
+    fn of(
+        text: &str,
+        object: &Object<'_>,
+        around: &[String],
+        now: Option<Micros>,
+    ) -> Result<Self, FrameError> {
         let kind = told_kind(object)?;
         if let Some(key) = around.first() {
             return Err(FrameError::unknown(key.clone()));
         }
-        let setting = Setting { frame: Some(object), now };
+        let setting = Setting {
+            frame: Some(object),
+            now,
+        };
         shape::hold(parts::SHAPE, object, "", &setting)?;
         let payload = Payload::read(kind, object.get("payload"), &setting)?;
         let parts = FrameDraft::of(object, payload).ok_or(FrameCode::Internal)?;
-        Ok(Self { parts, text: one_line(text).into_owned() })
+        Ok(Self {
+            parts,
+            text: one_line(text).into_owned(),
+        })
     }
 
     /// The JSON exactly as submitted, on one line: what every subscriber gets.
@@ -82,13 +95,17 @@ impl Frame {
     pub fn check_time(&self, now: Micros) -> Result<(), FrameError> {
         match check::is_near(self.created_at, now) {
             true => Ok(()),
-            false => Err(FrameError::invalid("created_at", "within 24 hours of the hub's clock")),
+            false => Err(FrameError::invalid(
+                "created_at",
+                "within 24 hours of the hub's clock",
+            )),
         }
     }
 
     /// When its content is stale (FRM-105); without `ttl_ms` that is the recipient's choice.
     pub fn stale_at(&self) -> Option<Micros> {
-        self.ttl_ms.map(|ttl| self.created_at.plus(Duration::from_millis(ttl)))
+        self.ttl_ms
+            .map(|ttl| self.created_at.plus(Duration::from_millis(ttl)))
     }
 }
 
@@ -113,12 +130,24 @@ impl Payload {
         Self::read(kind, Some(&Node::read(text, 0)?), &Setting::default())
     }
 
-    fn read(kind: Kind, node: Option<&Node<'_>>, setting: &Setting<'_>) -> Result<Self, FrameError> {
+    fn read(
+        kind: Kind,
+        node: Option<&Node<'_>>,
+        setting: &Setting<'_>,
+    ) -> Result<Self, FrameError> {
         let shape = Self::shape(kind);
-        let ours = |object: &&Object<'_>| shape.iter().any(|field| field.required && object.get(field.name).is_some());
+        let ours = |object: &&Object<'_>| {
+            shape
+                .iter()
+                .any(|field| field.required && object.get(field.name).is_some())
+        };
         let Some(object) = node.and_then(Node::object).filter(ours) else {
             let message = format!("payload must be an object with the fields of {kind}");
-            return Err(FrameError::at(FrameCode::PayloadKindMismatch, "payload", message));
+            return Err(FrameError::at(
+                FrameCode::PayloadKindMismatch,
+                "payload",
+                message,
+            ));
         };
         shape::hold(shape, object, "payload", setting)?;
         Self::of(kind, object).ok_or_else(|| FrameCode::Internal.into())
@@ -128,8 +157,11 @@ impl Payload {
 /// The version and then the kind, before anything else is looked at: they say which rules hold.
 fn told_kind(object: &Object<'_>) -> Result<Kind, FrameError> {
     let told = |field: &'static str| {
-        let node = object.get(field).ok_or_else(|| FrameError::missing(field))?;
-        node.text().ok_or_else(|| FrameError::invalid(field, "a string"))
+        let node = object
+            .get(field)
+            .ok_or_else(|| FrameError::missing(field))?;
+        node.text()
+            .ok_or_else(|| FrameError::invalid(field, "a string"))
     };
     if told("envelope_version")? != ENVELOPE_VERSION {
         let code = FrameCode::EnvelopeVersionUnsupported;

@@ -174,7 +174,9 @@ impl NewOrg {
         let fields = Fields::read(body, &["handle"], &[])?;
         // what begins with ~cc- is an instrument, and no organisation.
         let org = |text: &str| org_handle(text).filter(|handle| !handle.is_instrument());
-        Ok(Self { handle: fields.text("handle", ORG, org)? })
+        Ok(Self {
+            handle: fields.text("handle", ORG, org)?,
+        })
     }
 }
 
@@ -182,13 +184,21 @@ impl NewMember {
     pub fn parse(body: &[u8]) -> Result<Self, FrameError> {
         let fields = Fields::read(body, &["roles"], &[])?;
         let must = || format!("an array of at most {} roles", limits::MEMBER_ROLES);
-        let list = fields.0.get("roles").and_then(Node::list).filter(|list| list.len() <= limits::MEMBER_ROLES);
+        let list = fields
+            .0
+            .get("roles")
+            .and_then(Node::list)
+            .filter(|list| list.len() <= limits::MEMBER_ROLES);
         let list = list.ok_or_else(|| FrameError::invalid("roles", must()))?;
         let role = |(place, node): (usize, &Node<'_>)| {
             let role = node.text().and_then(Role::parse);
             role.ok_or_else(|| FrameError::invalid(format!("roles[{place}]"), ROLE))
         };
-        let mut roles: Vec<Role> = list.iter().enumerate().map(role).collect::<Result<_, _>>()?;
+        let mut roles: Vec<Role> = list
+            .iter()
+            .enumerate()
+            .map(role)
+            .collect::<Result<_, _>>()?;
         roles.sort();
         roles.dedup();
         Ok(Self { roles })
@@ -203,9 +213,17 @@ impl NewAccord {
         Ok(Self {
             grantee: fields.text("grantee", ORG, org_handle)?,
             grant: fields.text("grant", ROLE, Role::parse)?,
-            reaches: fields.text("reaches", "* for all members, or one of their roles", Reaches::parse)?,
+            reaches: fields.text(
+                "reaches",
+                "* for all members, or one of their roles",
+                Reaches::parse,
+            )?,
             expires_at: match fields.0.get("expires_at") {
-                Some(_) => Some(fields.text("expires_at", "an RFC 3339 time with its zone, in the future", ahead)?),
+                Some(_) => Some(fields.text(
+                    "expires_at",
+                    "an RFC 3339 time with its zone, in the future",
+                    ahead,
+                )?),
                 None => None,
             },
         })
@@ -231,7 +249,12 @@ impl<'a> Fields<'a> {
         }
     }
 
-    fn text<T>(&self, name: &str, must: &str, read: impl Fn(&str) -> Option<T>) -> Result<T, FrameError> {
+    fn text<T>(
+        &self,
+        name: &str,
+        must: &str,
+        read: impl Fn(&str) -> Option<T>,
+    ) -> Result<T, FrameError> {
         let value = self.0.get(name).and_then(Node::text).and_then(read);
         value.ok_or_else(|| FrameError::invalid(name, must))
     }

@@ -56,11 +56,19 @@ pub struct FrameDraft {
 const TAG: Check = text(1, limits::FRAME_ITEM_OCTETS);
 
 const fn required(name: &'static str, check: Check) -> Field {
-    Field { name, required: true, check }
+    Field {
+        name,
+        required: true,
+        check,
+    }
 }
 
 const fn optional(name: &'static str, check: Check) -> Field {
-    Field { name, required: false, check }
+    Field {
+        name,
+        required: false,
+        check,
+    }
 }
 
 /// In the order of the draft. The first and the third are judged before the others.
@@ -75,10 +83,23 @@ pub const SHAPE: &Shape = &[
     required("payload", Check::Payload),
     required("acted_by", Check::Sovereign),
     required("drafted_with", Check::Drafter),
-    required("provenance_compute_location", Check::OneOf(ComputeLocation::TEXTS)),
-    required("provenance_method", Check::List { least: 1, most: limits::FRAME_ITEMS, of: &TAG }),
+    required(
+        "provenance_compute_location",
+        Check::OneOf(ComputeLocation::TEXTS),
+    ),
+    required(
+        "provenance_method",
+        Check::List {
+            least: 1,
+            most: limits::FRAME_ITEMS,
+            of: &TAG,
+        },
+    ),
     optional("provenance_return_ref", text(0, limits::FRAME_ITEM_OCTETS)),
-    required("provenance_context_check", Check::OneOf(ContextCheck::TEXTS)),
+    required(
+        "provenance_context_check",
+        Check::OneOf(ContextCheck::TEXTS),
+    ),
     required("provenance_basis", TAG),
 ];
 
@@ -126,7 +147,10 @@ impl Serialize for FrameDraft {
         map.serialize_entry("payload", &self.payload)?;
         map.serialize_entry("acted_by", &self.acted_by)?;
         map.serialize_entry("drafted_with", &self.drafted_with)?;
-        map.serialize_entry("provenance_compute_location", &self.provenance.compute_location)?;
+        map.serialize_entry(
+            "provenance_compute_location",
+            &self.provenance.compute_location,
+        )?;
         map.serialize_entry("provenance_method", &self.provenance.method)?;
         if let Some(reference) = &self.provenance.return_ref {
             map.serialize_entry("provenance_return_ref", reference)?;

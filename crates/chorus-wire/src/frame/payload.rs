@@ -105,9 +105,21 @@ const SESSION: Check = text(1, most::SESSION_OCTETS);
 /// One reference that must be there.
 const POINTER: Check = text(1, most::FRAME_ITEM_OCTETS);
 const REFERENCE: Check = text(0, most::FRAME_ITEM_OCTETS);
-const REFERENCES: Check = Check::List { least: 0, most: most::FRAME_ITEMS, of: &REFERENCE };
-const SENTENCES: Check = Check::List { least: 0, most: most::FRAME_ITEMS, of: &SENTENCE };
-const OPTIONS: Check = Check::List { least: 2, most: 4, of: &Check::Object(Choice::SHAPE) };
+const REFERENCES: Check = Check::List {
+    least: 0,
+    most: most::FRAME_ITEMS,
+    of: &REFERENCE,
+};
+const SENTENCES: Check = Check::List {
+    least: 0,
+    most: most::FRAME_ITEMS,
+    of: &SENTENCE,
+};
+const OPTIONS: Check = Check::List {
+    least: 2,
+    most: 4,
+    of: &Check::Object(Choice::SHAPE),
+};
 const LEASE: Check = whole(1, most::LEASE_MS);
 const FROM_ONE: Check = whole(1, most::WHOLE_NUMBER);
 
@@ -267,11 +279,17 @@ object! {
 impl Question {
     /// Whether an answer in one's own words is welcome.
     pub fn takes_free_text(&self) -> bool {
-        self.hatches.as_ref().and_then(|hatches| hatches.free_text).unwrap_or(true)
+        self.hatches
+            .as_ref()
+            .and_then(|hatches| hatches.free_text)
+            .unwrap_or(true)
     }
 
     /// Whether the question itself may be talked about.
     pub fn takes_dialogue(&self) -> bool {
-        self.hatches.as_ref().and_then(|hatches| hatches.dialogue).unwrap_or(true)
+        self.hatches
+            .as_ref()
+            .and_then(|hatches| hatches.dialogue)
+            .unwrap_or(true)
     }
 }

@@ -26,7 +26,10 @@ pub struct Object<'a>(pub Vec<(Cow<'a, str>, Node<'a>)>);
 
 impl<'a> Object<'a> {
     pub fn get(&self, name: &str) -> Option<&Node<'a>> {
-        self.0.iter().find(|(key, _)| key == name).map(|(_, node)| node)
+        self.0
+            .iter()
+            .find(|(key, _)| key == name)
+            .map(|(_, node)| node)
     }
 }
 
@@ -35,27 +38,43 @@ impl<'a> Node<'a> {
     pub fn read(text: &'a str, depth: usize) -> Result<Self, FrameError> {
         let mut from = serde_json::Deserializer::from_str(text);
         let node = At(depth).deserialize(&mut from);
-        node.and_then(|node| from.end().map(|()| node)).map_err(refused)
+        node.and_then(|node| from.end().map(|()| node))
+            .map_err(refused)
     }
 
     pub fn text(&self) -> Option<&str> {
         match self {
             Node::Text(text) => Some(text),
-            Node::Null | Node::Flag(_) | Node::Whole(_) | Node::Number | Node::List(_) | Node::Object(_) => None,
+            Node::Null
+            | Node::Flag(_)
+            | Node::Whole(_)
+            | Node::Number
+            | Node::List(_)
+            | Node::Object(_) => None,
         }
     }
 
     pub fn list(&self) -> Option<&[Node<'a>]> {
         match self {
             Node::List(items) => Some(items),
-            Node::Null | Node::Flag(_) | Node::Whole(_) | Node::Number | Node::Text(_) | Node::Object(_) => None,
+            Node::Null
+            | Node::Flag(_)
+            | Node::Whole(_)
+            | Node::Number
+            | Node::Text(_)
+            | Node::Object(_) => None,
         }
     }
 
     pub fn object(&self) -> Option<&Object<'a>> {
         match self {
             Node::Object(object) => Some(object),
-            Node::Null | Node::Flag(_) | Node::Whole(_) | Node::Number | Node::Text(_) | Node::List(_) => None,
+            Node::Null
+            | Node::Flag(_)
+            | Node::Whole(_)
+            | Node::Number
+            | Node::Text(_)
+            | Node::List(_) => None,
         }
     }
 }
@@ -63,7 +82,10 @@ impl<'a> Node<'a> {
 /// A fragment's fault. Its place would be that in the fragment, not in the body, so it is not told.
 fn refused(error: serde_json::Error) -> FrameError {
     let said = error.to_string();
-    FrameError::json(said.rfind(" at line ").map_or(said.as_str(), |end| &said[..end]))
+    FrameError::json(
+        said.rfind(" at line ")
+            .map_or(said.as_str(), |end| &said[..end]),
+    )
 }
 
 /// How many objects and arrays are around.
@@ -81,7 +103,10 @@ impl At {
     fn deeper<E: de::Error>(&self) -> Result<usize, E> {
         match self.0 < limits::JSON_DEPTH {
             true => Ok(self.0 + 1),
-            false => Err(E::custom(format_args!("it is nested deeper than {} levels", limits::JSON_DEPTH))),
+            false => Err(E::custom(format_args!(
+                "it is nested deeper than {} levels",
+                limits::JSON_DEPTH
+            ))),
         }
     }
 }
@@ -112,7 +137,11 @@ impl<'de> Visitor<'de> for At {
     fn visit_f64<E>(self, number: f64) -> Result<Node<'de>, E> {
         // Beyond 2^53 a float is no longer one whole number, and no field takes such a one anyway.
         let whole = number.fract() == 0.0 && (0.0..=limits::WHOLE_NUMBER as f64).contains(&number);
-        Ok(if whole { Node::Whole(number as u64) } else { Node::Number })
+        Ok(if whole {
+            Node::Whole(number as u64)
+        } else {
+            Node::Number
+        })
     }
 
     fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Node<'de>, E> {
@@ -139,7 +168,10 @@ impl<'de> Visitor<'de> for At {
             fields.push((key, map.next_value_seed(At(depth))?));
         }
         match doubled(&fields) {
-            Some(key) => Err(de::Error::custom(format_args!("{} is given twice", clipped(key)))),
+            Some(key) => Err(de::Error::custom(format_args!(
+                "{} is given twice",
+                clipped(key)
+            ))),
             None => Ok(Node::Object(Object(fields))),
         }
     }
@@ -150,10 +182,15 @@ pub fn doubled<'a, T>(fields: &'a [(Cow<'_, str>, T)]) -> Option<&'a str> {
     // Comparing all pairs is the fastest for an honest frame, and a feast for a dishonest one.
     if fields.len() <= 32 {
         let twice = |at: usize| fields[..at].iter().any(|(key, _)| *key == fields[at].0);
-        return (1..fields.len()).find(|at| twice(*at)).map(|at| &*fields[at].0);
+        return (1..fields.len())
+            .find(|at| twice(*at))
+            .map(|at| &*fields[at].0);
     }
     let mut seen = HashSet::with_capacity(fields.len());
-    fields.iter().find(|(key, _)| !seen.insert(&**key)).map(|(key, _)| &**key)
+    fields
+        .iter()
+        .find(|(key, _)| !seen.insert(&**key))
+        .map(|(key, _)| &**key)
 }
 
 /// A name that an error may repeat.

@@ -48,14 +48,18 @@ impl Ident {
 
 fn is_ident(text: &str) -> bool {
     (1..=limits::SESSION_OCTETS).contains(&text.len())
-        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
 }
 
 fn is_role(text: &str) -> bool {
     let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     (1..=limits::ROLE_OCTETS).contains(&text.len())
         && inner(text.as_bytes()[0])
-        && text.bytes().all(|b| inner(b) || matches!(b, b'.' | b'_' | b'-'))
+        && text
+            .bytes()
+            .all(|b| inner(b) || matches!(b, b'.' | b'_' | b'-'))
 }
 
 /// Whom a frame is for. Two scopes that mean the same are equal.
@@ -113,7 +117,11 @@ impl Scope {
             return Some(Self::Prefix(handle, Ident::parse(prefix)?));
         }
         let (instrument, session) = sessions.split_once('@')?;
-        Some(Self::Session(handle, Ident::parse(instrument)?, Ident::parse(session)?))
+        Some(Self::Session(
+            handle,
+            Ident::parse(instrument)?,
+            Ident::parse(session)?,
+        ))
     }
 
     /// The handle that `recipient_handle` must be (FRM-57): the principal's, the organisation's, the peer organisation's.
@@ -146,7 +154,9 @@ impl fmt::Display for Scope {
         match self {
             Self::Handle(handle) => write!(f, "{handle}"),
             Self::Prefix(handle, prefix) => write!(f, "{handle}/{prefix}*"),
-            Self::Session(handle, instrument, session) => write!(f, "{handle}/{instrument}@{session}"),
+            Self::Session(handle, instrument, session) => {
+                write!(f, "{handle}/{instrument}@{session}")
+            }
             Self::OrgMembers(org) => write!(f, "org:{org}/members/*"),
             Self::OrgRole(org, role) => write!(f, "org:{org}/members/{role}/*"),
             Self::Accord(peer, grant) => write!(f, "accord:{peer}/grant:{grant}"),

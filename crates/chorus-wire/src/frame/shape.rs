@@ -20,7 +20,12 @@ pub struct Field {
 pub type Shape = [Field];
 
 /// The first fault, its field named from `path` on.
-pub fn hold(shape: &Shape, object: &Object<'_>, path: &str, setting: &Setting<'_>) -> Result<(), FrameError> {
+pub fn hold(
+    shape: &Shape,
+    object: &Object<'_>,
+    path: &str,
+    setting: &Setting<'_>,
+) -> Result<(), FrameError> {
     let named = |field: String| match path {
         "" => field,
         _ => format!("{path}.{field}"),
@@ -46,7 +51,8 @@ pub struct Fault {
 fn unknown(shape: &Shape, object: &Object<'_>) -> Option<String> {
     let strange = |key: &str| shape.iter().all(|field| field.name != key);
     let own = object.0.iter().find(|(key, _)| strange(key));
-    own.map(|(key, _)| clipped(key).to_owned()).or_else(|| within(shape, object, unknown))
+    own.map(|(key, _)| clipped(key).to_owned())
+        .or_else(|| within(shape, object, unknown))
 }
 
 /// In the order of the shape, so a field's own absence stands at its place among the faults inside its neighbours.
@@ -70,7 +76,9 @@ fn within(shape: &Shape, object: &Object<'_>, search: Search) -> Option<String> 
 /// Goes on in an object, or in every object of a list; other values have no fields.
 fn inside(field: &Field, node: &Node<'_>, search: Search) -> Option<String> {
     match field.check.inner() {
-        Inner::One(shape) => search(shape, node.object()?).map(|inner| format!("{}.{inner}", field.name)),
+        Inner::One(shape) => {
+            search(shape, node.object()?).map(|inner| format!("{}.{inner}", field.name))
+        }
         Inner::Each(shape) => node.list()?.iter().enumerate().find_map(|(place, item)| {
             let inner = search(shape, item.object()?)?;
             Some(format!("{}[{place}].{inner}", field.name))

@@ -34,8 +34,15 @@ impl Submission {
         if scope.names() == &self.frame.recipient_handle {
             return Ok(scope);
         }
-        let message = format!("the scope names {}, recipient_handle another", scope.names());
-        Err(FrameError::at(FrameCode::ScopeUnauthorised, "scope", message))
+        let message = format!(
+            "the scope names {}, recipient_handle another",
+            scope.names()
+        );
+        Err(FrameError::at(
+            FrameCode::ScopeUnauthorised,
+            "scope",
+            message,
+        ))
     }
 
     /// The text of a submission, for senders.
@@ -54,23 +61,36 @@ impl Submission {
         let pieces: Pieces<'_> = {
             let mut from = serde_json::Deserializer::from_str(text);
             let pieces = Body.deserialize(&mut from);
-            pieces.and_then(|pieces| from.end().map(|()| pieces)).map_err(FrameError::json)?
+            pieces
+                .and_then(|pieces| from.end().map(|()| pieces))
+                .map_err(FrameError::json)?
         };
         let unknown = pieces.unknown()?;
         let alone = |error: FrameError| match unknown.first() {
             Some(key) => FrameError::unknown(key.clone()),
             None => error,
         };
-        let scope = pieces.scope.map(|text| Node::read(text.get(), 1)).transpose()?;
-        let text = pieces.frame.ok_or_else(|| alone(FrameError::missing("frame")))?.get();
+        let scope = pieces
+            .scope
+            .map(|text| Node::read(text.get(), 1))
+            .transpose()?;
+        let text = pieces
+            .frame
+            .ok_or_else(|| alone(FrameError::missing("frame")))?
+            .get();
         if text.len() > limits::FRAME_BYTES {
             return Err(FrameError::too_large());
         }
         let node = Node::read(text, 1)?;
-        let object = node.object().ok_or_else(|| alone(FrameError::invalid("frame", "an object")))?;
+        let object = node
+            .object()
+            .ok_or_else(|| alone(FrameError::invalid("frame", "an object")))?;
         let frame = Frame::of(text, object, &unknown, now)?;
         let scope = match scope {
-            Some(node) => node.text().and_then(Scope::parse).ok_or_else(|| FrameError::invalid("scope", scope::MUST)),
+            Some(node) => node
+                .text()
+                .and_then(Scope::parse)
+                .ok_or_else(|| FrameError::invalid("scope", scope::MUST)),
             None => Ok(Scope::Handle(frame.recipient_handle.clone())),
         };
         Ok(Self { frame, scope })
@@ -88,8 +108,9 @@ struct Pieces<'a> {
 impl Pieces<'_> {
     /// The keys that nobody knows, once what they hold is known to be JSON.
     fn unknown(&self) -> Result<Vec<String>, FrameError> {
-        let read =
-            |(key, value): &(Cow<'_, str>, &RawValue)| Node::read(value.get(), 1).map(|_| clipped(key).to_owned());
+        let read = |(key, value): &(Cow<'_, str>, &RawValue)| {
+            Node::read(value.get(), 1).map(|_| clipped(key).to_owned())
+        };
         self.others.iter().map(read).collect()
     }
 }
@@ -128,7 +149,10 @@ impl<'de> Visitor<'de> for Body {
             }
         }
         match doubled(&pieces.others) {
-            Some(key) => Err(de::Error::custom(format_args!("{} is given twice", clipped(key)))),
+            Some(key) => Err(de::Error::custom(format_args!(
+                "{} is given twice",
+                clipped(key)
+            ))),
             None => Ok(pieces),
         }
     }

@@ -72,7 +72,13 @@ fn read(text: &str) -> Option<Credits> {
         return None;
     }
     let hundredths = fraction.parse::<i64>().ok()? * if fraction.len() == 1 { 10 } else { 1 };
-    Some(Credits(whole.parse::<i64>().ok()?.checked_mul(100)?.checked_add(hundredths)?))
+    Some(Credits(
+        whole
+            .parse::<i64>()
+            .ok()?
+            .checked_mul(100)?
+            .checked_add(hundredths)?,
+    ))
 }
 
 impl fmt::Display for Credits {
@@ -92,7 +98,9 @@ impl Sum for Credits {
 /// A JSON number with both its decimals: `0.10`.
 impl Serialize for Credits {
     fn serialize<S: Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
-        RawValue::from_string(self.to_string()).map_err(ser::Error::custom)?.serialize(to)
+        RawValue::from_string(self.to_string())
+            .map_err(ser::Error::custom)?
+            .serialize(to)
     }
 }
 
@@ -100,8 +108,12 @@ impl Serialize for Credits {
 impl<'de> Deserialize<'de> for Credits {
     fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(from)?;
-        let (size, sign) = raw.get().strip_prefix('-').map_or((raw.get(), 1), |size| (size, -1));
-        let credits = read(size).ok_or_else(|| de::Error::custom("an amount has at most two decimals"))?;
+        let (size, sign) = raw
+            .get()
+            .strip_prefix('-')
+            .map_or((raw.get(), 1), |size| (size, -1));
+        let credits =
+            read(size).ok_or_else(|| de::Error::custom("an amount has at most two decimals"))?;
         Ok(Self(sign * credits.0))
     }
 }

@@ -58,9 +58,15 @@ pub fn shown_endpoint(url: &str) -> String {
     // User information never passes registration; what is shown does not rely on it.
     match (plain.split_once("://"), plain.contains('@')) {
         (Some((scheme, rest)), true) => {
-            let (host, path) =
-                rest.split_once('/').map_or((rest, String::new()), |(host, path)| (host, format!("/{path}")));
-            format!("{scheme}://{}{path}", host.rsplit('@').next().unwrap_or_default())
+            let (host, path) = rest
+                .split_once('/')
+                .map_or((rest, String::new()), |(host, path)| {
+                    (host, format!("/{path}"))
+                });
+            format!(
+                "{scheme}://{}{path}",
+                host.rsplit('@').next().unwrap_or_default()
+            )
         }
         (Some(_) | None, true | false) => plain.to_owned(),
     }

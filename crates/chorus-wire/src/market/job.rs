@@ -59,18 +59,25 @@ impl JobRequest {
         let mut fields = json::object(text)?;
         let skill_name = fields.optional_label("skill_name", limits::LABEL_CHARS)?;
         let request = Self {
-            job_id: fields.optional_string("job_id")?.map(|job| id("job_id", job)).transpose()?,
+            job_id: fields
+                .optional_string("job_id")?
+                .map(|job| id("job_id", job))
+                .transpose()?,
             orchestrator_id: fields.optional_label("orchestrator_id", limits::LABEL_CHARS)?,
             agent_id: fields.optional_label("agent_id", limits::LABEL_CHARS)?,
             skill_name: skill_name.ok_or_else(|| Error::validation("skill_name is required"))?,
-            input_data: data(text, &mut fields, "input_data")?.unwrap_or_else(|| Value::Object(Default::default())),
+            input_data: data(text, &mut fields, "input_data")?
+                .unwrap_or_else(|| Value::Object(Default::default())),
             budget: amount(text, &mut fields, "budget")?,
             callback_url: crate::register::endpoint(&mut fields, "callback_url")?,
             deadline: deadline(&mut fields)?,
             canonical,
         };
         instant(&mut fields)?;
-        if fields.optional_string("currency")?.is_some_and(|currency| currency != CURRENCY) {
+        if fields
+            .optional_string("currency")?
+            .is_some_and(|currency| currency != CURRENCY)
+        {
             return Err(Error::validation(format!("currency must be {CURRENCY}")));
         }
         fields.end()?;
@@ -85,7 +92,9 @@ fn deadline(fields: &mut Fields) -> Result<Duration> {
     let asked = Duration::from_millis(millis);
     if asked > limits::JOB_DEADLINE_MOST {
         let most = limits::JOB_DEADLINE_MOST.as_millis();
-        return Err(Error::validation(format!("deadline_ms must be at most {most}")));
+        return Err(Error::validation(format!(
+            "deadline_ms must be at most {most}"
+        )));
     }
     Ok(asked)
 }
@@ -98,8 +107,13 @@ fn data(text: &str, fields: &mut Fields, key: &str) -> Result<Option<Value>> {
         return Err(Error::new(Code::TooLarge, said));
     }
     // One of the databases cannot hold it.
-    if value.as_ref().is_some_and(|value| value.to_string().contains("\\u0000")) {
-        return Err(Error::validation(format!("{key} must not have NUL characters in it")));
+    if value
+        .as_ref()
+        .is_some_and(|value| value.to_string().contains("\\u0000"))
+    {
+        return Err(Error::validation(format!(
+            "{key} must not have NUL characters in it"
+        )));
     }
     Ok(value)
 }
@@ -140,12 +154,17 @@ impl JobResult {
         let outcome = match Status::parse(&status) {
             Some(Status::Success) => Outcome::Success {
                 output_data: data(text, &mut fields, "output_data")?.unwrap_or(Value::Null),
-                execution_cost: cost.map(|cost| Credits::parse_price("execution_cost", &cost)).transpose()?,
+                execution_cost: cost
+                    .map(|cost| Credits::parse_price("execution_cost", &cost))
+                    .transpose()?,
             },
-            Some(Status::Failure) => {
-                Outcome::Failure { error_code: word(&mut fields, "error_code"), error_message: sentence(&mut fields)? }
+            Some(Status::Failure) => Outcome::Failure {
+                error_code: word(&mut fields, "error_code"),
+                error_message: sentence(&mut fields)?,
+            },
+            Some(Status::Pending) | None => {
+                return Err(Error::validation("status must be SUCCESS or FAILURE"));
             }
-            Some(Status::Pending) | None => return Err(Error::validation("status must be SUCCESS or FAILURE")),
         };
         instant(&mut fields)?;
         let execution_time_ms = match fields.take("execution_time_ms") {
@@ -154,7 +173,9 @@ impl JobResult {
                 value
                     .as_u64()
                     .filter(|ms| *ms <= i64::MAX as u64)
-                    .ok_or_else(|| Error::validation("execution_time_ms must be a whole number of at least 0"))?,
+                    .ok_or_else(|| {
+                        Error::validation("execution_time_ms must be a whole number of at least 0")
+                    })?,
             ),
         };
         Ok(Self {
@@ -175,7 +196,11 @@ fn word(fields: &mut Fields, key: &str) -> Option<String> {
 fn sentence(fields: &mut Fields) -> Result<String> {
     match fields.take("error_message") {
         None | Some(Value::Null) => Ok("the agent gave no reason".to_owned()),
-        Some(Value::String(said)) => Ok(said.chars().filter(|c| *c != '\0').take(limits::DETAIL_CHARS).collect()),
+        Some(Value::String(said)) => Ok(said
+            .chars()
+            .filter(|c| *c != '\0')
+            .take(limits::DETAIL_CHARS)
+            .collect()),
         Some(Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
             Err(Error::validation("error_message must be a string or null"))
         }

@@ -16,7 +16,9 @@ pub fn id(field: &str, text: String) -> Result<String> {
     if (1..=128).contains(&text.len()) && text.bytes().all(word) {
         Ok(text)
     } else {
-        Err(Error::validation(format!("{field} must be a UUID, or 1 to 128 of letters, digits, '.', '_', ':' and '-'")))
+        Err(Error::validation(format!(
+            "{field} must be a UUID, or 1 to 128 of letters, digits, '.', '_', ':' and '-'"
+        )))
     }
 }
 
@@ -24,9 +26,9 @@ pub fn id(field: &str, text: String) -> Result<String> {
 fn instant(fields: &mut Fields) -> Result<Option<String>> {
     let text = fields.optional_string("timestamp_utc")?;
     match &text {
-        Some(text) if Micros::parse(text).is_none() => {
-            Err(Error::validation("timestamp_utc must be an RFC 3339 instant such as 2026-02-11T14:15:09Z"))
-        }
+        Some(text) if Micros::parse(text).is_none() => Err(Error::validation(
+            "timestamp_utc must be an RFC 3339 instant such as 2026-02-11T14:15:09Z",
+        )),
         Some(_) | None => Ok(text),
     }
 }

@@ -43,7 +43,10 @@ impl Skill {
             None => return Ok(Vec::new()),
             Some(Value::Array(skills)) if skills.len() <= limits::SKILLS => skills,
             Some(_) => {
-                return Err(Error::validation(format!("skills must be an array of at most {} skills", limits::SKILLS)));
+                return Err(Error::validation(format!(
+                    "skills must be an array of at most {} skills",
+                    limits::SKILLS
+                )));
             }
         };
         let mut fields = Vec::with_capacity(skills.len());
@@ -54,8 +57,13 @@ impl Skill {
         let mut read: Vec<Self> = Vec::with_capacity(fields.len());
         for (place, (fields, price)) in fields.into_iter().zip(digits.skills).enumerate() {
             let skill = Self::read(&format!("skills[{place}]."), fields, price.cost_per_call)?;
-            if read.iter().any(|other| other.skill_name == skill.skill_name) {
-                return Err(Error::validation(format!("skills[{place}].skill_name is given twice")));
+            if read
+                .iter()
+                .any(|other| other.skill_name == skill.skill_name)
+            {
+                return Err(Error::validation(format!(
+                    "skills[{place}].skill_name is given twice"
+                )));
             }
             read.push(skill);
         }
@@ -74,15 +82,18 @@ impl Skill {
         if skill.skill_name == name {
             Ok(skill)
         } else {
-            Err(Error::validation("skill_name is another one than in the path"))
+            Err(Error::validation(
+                "skill_name is another one than in the path",
+            ))
         }
     }
 
     fn read(path: &str, mut fields: Fields, price: Option<&RawValue>) -> Result<Self> {
         let path = |key: &str| format!("{path}{key}");
         let required = |key: &str| Error::validation(format!("{} is required", path(key)));
-        let skill_name =
-            fields.optional_label("skill_name", limits::LABEL_CHARS)?.ok_or_else(|| required("skill_name"))?;
+        let skill_name = fields
+            .optional_label("skill_name", limits::LABEL_CHARS)?
+            .ok_or_else(|| required("skill_name"))?;
         fields.take("cost_per_call");
         let price = price.ok_or_else(|| required("cost_per_call"))?;
         let skill = Self {
@@ -101,13 +112,16 @@ fn schema(field: &str, value: Option<Value>) -> Result<Option<Value>> {
     match value {
         None => Ok(None),
         Some(Value::Object(map)) if map.is_empty() => Ok(None),
-        Some(value @ Value::Object(_)) if value.to_string().len() <= limits::SCHEMA_BYTES => Ok(Some(value)),
-        Some(Value::Object(_)) => {
-            Err(Error::validation(format!("{field} is larger than {} bytes", limits::SCHEMA_BYTES)))
+        Some(value @ Value::Object(_)) if value.to_string().len() <= limits::SCHEMA_BYTES => {
+            Ok(Some(value))
         }
-        Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
-            Err(Error::validation(format!("{field} must be an object")))
-        }
+        Some(Value::Object(_)) => Err(Error::validation(format!(
+            "{field} is larger than {} bytes",
+            limits::SCHEMA_BYTES
+        ))),
+        Some(
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_),
+        ) => Err(Error::validation(format!("{field} must be an object"))),
     }
 }
 

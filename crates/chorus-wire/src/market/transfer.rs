@@ -35,19 +35,26 @@ impl Transfer {
             from_owner: owner(&mut fields, "from_owner")?,
             to_owner: owner(&mut fields, "to_owner")?,
             amount: amount(text, &mut fields, "amount")?,
-            job_id: fields.optional_string("job_id")?.map(|job| id("job_id", job)).transpose()?,
+            job_id: fields
+                .optional_string("job_id")?
+                .map(|job| id("job_id", job))
+                .transpose()?,
             timestamp_utc: instant(&mut fields)?,
         };
         fields.end()?;
         if transfer.from_owner == transfer.to_owner {
-            return Err(Error::validation("to_owner must be another than from_owner"));
+            return Err(Error::validation(
+                "to_owner must be another than from_owner",
+            ));
         }
         Ok(transfer)
     }
 
     /// The same value always gives the same text, however it was written (lesson 17).
     pub fn canonical(&self) -> String {
-        serde_json::to_value(self).map(|value| json::canonical(&value)).unwrap_or_default()
+        serde_json::to_value(self)
+            .map(|value| json::canonical(&value))
+            .unwrap_or_default()
     }
 }
 
@@ -58,7 +65,9 @@ fn owner(fields: &mut json::Fields, key: &str) -> Result<String> {
 
 /// The amount at `key`, read from the body's own text: once it is a float, 0.10 and 1e-1 look the same.
 pub(super) fn amount(text: &str, fields: &mut json::Fields, key: &str) -> Result<Credits> {
-    fields.take(key).ok_or_else(|| Error::validation(format!("{key} is required")))?;
+    fields
+        .take(key)
+        .ok_or_else(|| Error::validation(format!("{key} is required")))?;
     Credits::parse(key, raw(text, key).as_deref().unwrap_or_default())
 }
 
@@ -91,7 +100,10 @@ impl Issue {
         let text = json::text(body)?;
         let mut fields = json::object(text)?;
         let amount = amount(text, &mut fields, "amount")?;
-        let issue = Self { amount, reason: fields.optional_label("reason", limits::LABEL_CHARS)? };
+        let issue = Self {
+            amount,
+            reason: fields.optional_label("reason", limits::LABEL_CHARS)?,
+        };
         fields.end()?;
         Ok(issue)
     }

@@ -8,9 +8,17 @@ use std::collections::HashSet;
 fn every_code_is_there_once_with_a_status_and_a_sentence() {
     let codes: HashSet<&str> = FrameCode::ALL.iter().map(|code| code.as_str()).collect();
     let sentences: HashSet<&str> = FrameCode::ALL.iter().map(|code| code.sentence()).collect();
-    assert_eq!((codes.len(), sentences.len()), (FrameCode::ALL.len(), FrameCode::ALL.len()));
+    assert_eq!(
+        (codes.len(), sentences.len()),
+        (FrameCode::ALL.len(), FrameCode::ALL.len())
+    );
     for code in FrameCode::ALL {
-        assert!(code.as_str().bytes().all(|b| b.is_ascii_lowercase() || b == b'-'), "{code}");
+        assert!(
+            code.as_str()
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b == b'-'),
+            "{code}"
+        );
         assert!((400..600).contains(&code.status()), "{code}");
         assert!(code.sentence().ends_with('.'), "{code}");
     }
@@ -38,7 +46,10 @@ fn the_codes_of_the_draft_have_the_status_that_was_settled() {
         ("scope-unimplemented", 501),
     ];
     for (text, status) in settled {
-        let code = FrameCode::ALL.iter().find(|code| code.as_str() == text).expect(text);
+        let code = FrameCode::ALL
+            .iter()
+            .find(|code| code.as_str() == text)
+            .expect(text);
         assert_eq!(code.status(), status, "{text}");
         assert_eq!(code.retryable(), status == 429, "{text}");
     }
@@ -53,7 +64,10 @@ fn an_error_prints_code_then_field_then_message_and_nothing_of_its_cause() {
     let printed = r#"{"code":"field-invalid","field":"payload.ttl_ms","message":"it is too long"}"#;
     assert_eq!(error.to_json(), printed);
     let printed = r#"{"code":"rate-limited","message":"later"}"#;
-    assert_eq!(FrameError::new(FrameCode::RateLimited, "later").to_json(), printed);
+    assert_eq!(
+        FrameError::new(FrameCode::RateLimited, "later").to_json(),
+        printed
+    );
 }
 
 // R-45: what the rooms behind refuse comes in this protocol's form, with the same status
@@ -66,7 +80,11 @@ fn every_other_refusal_of_the_hub_keeps_its_status_and_its_words() {
             502 | 504 => 503,
             status => status,
         };
-        assert_eq!((error.code.status(), error.message.as_str()), (status, "the words"), "{code}");
+        assert_eq!(
+            (error.code.status(), error.message.as_str()),
+            (status, "the words"),
+            "{code}"
+        );
     }
     let error = FrameError::from(Error::unavailable("disk on fire"));
     assert_eq!(error.retry_after, Some(1));

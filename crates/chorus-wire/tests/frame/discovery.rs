@@ -7,7 +7,12 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 fn names(value: &Value) -> BTreeSet<String> {
-    value.as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_owned()).collect()
+    value
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|name| name.as_str().unwrap().to_owned())
+        .collect()
 }
 
 #[test]
@@ -16,32 +21,58 @@ fn every_payload_is_published_with_its_fields_and_which_are_required() {
     for (kind, rows) in PAYLOADS {
         let shape = &published["payloads"][kind];
         assert_eq!(shape, &payload_schema(Kind::parse(kind).unwrap()));
-        let fields: BTreeSet<String> = shape["properties"].as_object().unwrap().keys().cloned().collect();
+        let fields: BTreeSet<String> = shape["properties"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .cloned()
+            .collect();
         assert_eq!(fields, rows.iter().map(|row| row.0.to_owned()).collect());
-        let required = rows.iter().filter(|row| row.1).map(|row| row.0.to_owned()).collect();
+        let required = rows
+            .iter()
+            .filter(|row| row.1)
+            .map(|row| row.0.to_owned())
+            .collect();
         assert_eq!(names(&shape["required"]), required, "{kind}");
         assert_eq!(shape["additionalProperties"], json!(false));
         for (field, _, rule) in rows {
             let shape = &shape["properties"][field];
             match rule {
                 Rule::Octets(least, most) => {
-                    assert_eq!((&shape["maxOctets"], &shape["minLength"]), (&json!(most), &json!(least)));
+                    assert_eq!(
+                        (&shape["maxOctets"], &shape["minLength"]),
+                        (&json!(most), &json!(least))
+                    );
                 }
                 Rule::Words(words) => {
-                    assert_eq!(names(&shape["enum"]), words.iter().map(|w| (*w).into()).collect())
+                    assert_eq!(
+                        names(&shape["enum"]),
+                        words.iter().map(|w| (*w).into()).collect()
+                    )
                 }
                 Rule::Whole(least, most) => {
-                    assert_eq!((&shape["minimum"], &shape["maximum"]), (&json!(least), &json!(most)));
+                    assert_eq!(
+                        (&shape["minimum"], &shape["maximum"]),
+                        (&json!(least), &json!(most))
+                    );
                 }
                 Rule::Texts(least, _, most) => {
-                    assert_eq!((&shape["minItems"], &shape["maxItems"]), (&json!(least), &json!(256)));
+                    assert_eq!(
+                        (&shape["minItems"], &shape["maxItems"]),
+                        (&json!(least), &json!(256))
+                    );
                     assert_eq!(shape["items"]["maxOctets"], json!(most));
                 }
                 Rule::Truth => assert_eq!(shape["type"], "boolean"),
                 Rule::Uuid4 => assert_eq!(shape["format"], "uuid"),
                 Rule::Time => assert_eq!(shape["format"], "date-time"),
                 Rule::Nested => assert_eq!(shape["type"], "object"),
-                Rule::Handle | Rule::Sovereign | Rule::Drafter | Rule::Class | Rule::Scope | Rule::Echo => {
+                Rule::Handle
+                | Rule::Sovereign
+                | Rule::Drafter
+                | Rule::Class
+                | Rule::Scope
+                | Rule::Echo => {
                     assert_eq!(shape["type"], "string");
                 }
             }
@@ -49,7 +80,12 @@ fn every_payload_is_published_with_its_fields_and_which_are_required() {
     }
     let mut frame: BTreeSet<String> = FRAME.iter().map(|row| row.0.to_owned()).collect();
     frame.extend(["envelope_version", "kind", "payload"].map(String::from));
-    let fields: BTreeSet<String> = published["frame"]["properties"].as_object().unwrap().keys().cloned().collect();
+    let fields: BTreeSet<String> = published["frame"]["properties"]
+        .as_object()
+        .unwrap()
+        .keys()
+        .cloned()
+        .collect();
     assert_eq!(fields, frame);
 }
 
@@ -58,8 +94,15 @@ fn kinds_scopes_axes_and_bounds_are_published() {
     let published = capabilities();
     assert_eq!(published["envelope_version"], "1.0");
     assert_eq!(published["kinds"].as_array().unwrap().len(), 15);
-    assert_eq!(published["scopes"].as_array().unwrap().len(), 7, "as many as the draft has forms");
-    assert_eq!(published["filter_axes"], json!(["kind", "sender", "content_type", "tool", "org"]));
+    assert_eq!(
+        published["scopes"].as_array().unwrap().len(),
+        7,
+        "as many as the draft has forms"
+    );
+    assert_eq!(
+        published["filter_axes"],
+        json!(["kind", "sender", "content_type", "tool", "org"])
+    );
     assert_eq!(published["limits"]["frame_bytes"], json!(65_536));
     assert_eq!(published["limits"]["expansion"], json!(10_000));
     assert_eq!(published["limits"]["clock_skew_seconds"], json!(86_400));

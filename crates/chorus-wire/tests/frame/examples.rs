@@ -15,7 +15,13 @@ fn there_are_exactly_the_fifteen_kinds_of_the_draft() {
         peer_diagnostic_response intent_declare intent_withdraw flush_executed";
     let draft: Vec<&str> = draft.split_whitespace().collect();
     assert_eq!(Kind::TEXTS, draft);
-    assert_eq!(Kind::ALL.iter().map(|kind| kind.as_str()).collect::<Vec<_>>(), draft);
+    assert_eq!(
+        Kind::ALL
+            .iter()
+            .map(|kind| kind.as_str())
+            .collect::<Vec<_>>(),
+        draft
+    );
     for text in &draft {
         assert_eq!(Kind::parse(text).map(Kind::as_str), Some(*text));
         assert_eq!(Kind::parse(&text.to_uppercase()), None);
@@ -25,11 +31,21 @@ fn there_are_exactly_the_fifteen_kinds_of_the_draft() {
 #[test]
 fn every_kind_has_its_example_and_every_example_its_kind() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/frame/examples");
-    let there: BTreeSet<String> =
-        fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
-    let wanted: BTreeSet<String> = Kind::TEXTS.iter().map(|kind| format!("{kind}.json")).collect();
+    let there: BTreeSet<String> = fs::read_dir(folder)
+        .unwrap()
+        .map(|file| file.unwrap().file_name().into_string().unwrap())
+        .collect();
+    let wanted: BTreeSet<String> = Kind::TEXTS
+        .iter()
+        .map(|kind| format!("{kind}.json"))
+        .collect();
     assert_eq!(there, wanted);
-    assert!(PAYLOADS.iter().map(|(kind, _)| *kind).eq(Kind::TEXTS.iter().copied()));
+    assert!(
+        PAYLOADS
+            .iter()
+            .map(|(kind, _)| *kind)
+            .eq(Kind::TEXTS.iter().copied())
+    );
 }
 
 #[test]
@@ -57,7 +73,10 @@ fn an_example_reads_to_its_words_and_prints_to_the_same_json() {
         assert_eq!(timeless(&printed), timeless(&written["frame"]));
         assert_eq!(frame.check().unwrap().payload, frame.payload);
         let scope = submission.scope().unwrap();
-        assert_eq!(Some(scope.clone()), Scope::parse(written["scope"].as_str().unwrap()));
+        assert_eq!(
+            Some(scope.clone()),
+            Scope::parse(written["scope"].as_str().unwrap())
+        );
         let payload = Payload::parse(*kind, &written["frame"]["payload"].to_string()).unwrap();
         assert_eq!(payload, frame.payload);
     }
@@ -67,7 +86,10 @@ fn an_example_reads_to_its_words_and_prints_to_the_same_json() {
 #[test]
 fn a_frame_is_stale_after_its_time_to_live() {
     let frame = accepted(&example("agent_advisory")).frame;
-    assert_eq!(frame.stale_at().unwrap().to_string(), "2026-05-22T10:01:00.000000Z");
+    assert_eq!(
+        frame.stale_at().unwrap().to_string(),
+        "2026-05-22T10:01:00.000000Z"
+    );
     let endless = accepted(&without(&example("agent_advisory"), "ttl_ms")).frame;
     assert_eq!(endless.stale_at(), None);
 }

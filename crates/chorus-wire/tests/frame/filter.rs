@@ -27,7 +27,9 @@ fn clause_fault(clause: &str) -> Option<FrameCode> {
         "sender" => Handle::parse(value).is_some(),
         "content_type" => true,
         "tool" => value.chars().all(letters) && value.chars().count() <= 128,
-        "org" => Handle::parse(value).or(Handle::parse(&format!("~{value}"))).is_some(),
+        "org" => Handle::parse(value)
+            .or(Handle::parse(&format!("~{value}")))
+            .is_some(),
         _ => return Some(FrameCode::FilterAxisUnknown),
     };
     (!good).then_some(FrameCode::FilterValueInvalid)
@@ -110,12 +112,25 @@ fn an_empty_filter_matches_every_frame() {
 //
 #[test]
 fn a_clause_without_its_form_is_told_before_its_axis() {
-    for text in
-        [",", "kind:agent_query,", ",kind:agent_query", "kind", "kind:", "color", "color:", "kind:agent_query,,tool:a"]
-    {
+    for text in [
+        ",",
+        "kind:agent_query,",
+        ",kind:agent_query",
+        "kind",
+        "kind:",
+        "color",
+        "color:",
+        "kind:agent_query,,tool:a",
+    ] {
         assert_eq!(refused(text), FrameCode::FilterValueInvalid, "{text}");
     }
-    for text in ["color:red", ":a", "KIND:agent_query", " kind:agent_query", "kind:agent_query, tool:a"] {
+    for text in [
+        "color:red",
+        ":a",
+        "KIND:agent_query",
+        " kind:agent_query",
+        "kind:agent_query, tool:a",
+    ] {
         assert_eq!(refused(text), FrameCode::FilterAxisUnknown, "{text}");
     }
 }
@@ -123,13 +138,22 @@ fn a_clause_without_its_form_is_told_before_its_axis() {
 // Law 6: the roster repeats the filter of every session
 #[test]
 fn a_filter_has_at_most_1024_octets() {
-    let sized = |octets: usize| format!("content_type:{}", "x".repeat(octets - "content_type:".len()));
+    let sized = |octets: usize| {
+        format!(
+            "content_type:{}",
+            "x".repeat(octets - "content_type:".len())
+        )
+    };
     Filter::parse(&sized(1_024)).unwrap();
     assert_eq!(refused(&sized(1_025)), FrameCode::FilterValueInvalid);
     let orgs = |count: usize| vec!["org:abcde"; count].join(",");
     let longest = Filter::parse(&orgs(93)).unwrap();
     assert_eq!(longest.to_string().parse::<Filter>().unwrap(), longest);
-    assert_eq!(refused(&orgs(94)), FrameCode::FilterValueInvalid, "it would print as 1 033");
+    assert_eq!(
+        refused(&orgs(94)),
+        FrameCode::FilterValueInvalid,
+        "it would print as 1 033"
+    );
 }
 
 // FRM-77, FRM-80: it narrows to nothing and never widens
@@ -140,12 +164,18 @@ fn a_clause_that_cannot_take_effect_matches_nothing() {
     let two = Filter::parse("sender:~a,sender:~b").unwrap();
     for kind in Kind::ALL {
         for filter in [&filter, &both, &two] {
-            assert!(!filter.matches(*kind, &handle("~a"), Some("cc"), Some(&handle("~acme"))), "{filter}");
+            assert!(
+                !filter.matches(*kind, &handle("~a"), Some("cc"), Some(&handle("~acme"))),
+                "{filter}"
+            );
         }
     }
 }
 
 #[test]
 fn the_axes_are_those_of_the_draft() {
-    assert_eq!(Axis::TEXTS, ["kind", "sender", "content_type", "tool", "org"]);
+    assert_eq!(
+        Axis::TEXTS,
+        ["kind", "sender", "content_type", "tool", "org"]
+    );
 }

@@ -17,11 +17,21 @@ fn options(count: usize) -> Value {
 // the path goes down to the field
 #[test]
 fn a_fault_inside_a_question_is_named_by_its_whole_path() {
-    for (at, code) in [("stem", 2048), ("options[0].label", 256), ("options[1].reasoning", 2048)] {
+    for (at, code) in [
+        ("stem", 2048),
+        ("options[0].label", 256),
+        ("options[1].reasoning", 2048),
+    ] {
         let path = format!("{QUESTION}.{at}");
         accepted(&with(&body(), &path, json!("x".repeat(code))));
         accepted(&with(&body(), &path, json!("é".repeat(code / 2))));
-        for value in [json!("x".repeat(code + 1)), json!("é".repeat(code / 2 + 1)), json!(""), json!(1), Value::Null] {
+        for value in [
+            json!("x".repeat(code + 1)),
+            json!("é".repeat(code / 2 + 1)),
+            json!(""),
+            json!(1),
+            Value::Null,
+        ] {
             refused(&with(&body(), &path, value), "field-invalid", &path);
         }
         refused(&without(&body(), &path), "field-missing", &path);
@@ -36,7 +46,11 @@ fn a_fault_inside_a_question_is_named_by_its_whole_path() {
         refused(&with(&body(), &path, Value::Null), "field-invalid", &path);
     }
     for value in [Value::Null, json!("text"), json!([]), json!(true)] {
-        refused(&with(&body(), QUESTION, value.clone()), "field-invalid", QUESTION);
+        refused(
+            &with(&body(), QUESTION, value.clone()),
+            "field-invalid",
+            QUESTION,
+        );
         let path = format!("{QUESTION}.options[1]");
         refused(&with(&body(), &path, value), "field-invalid", &path);
     }
@@ -50,7 +64,11 @@ fn a_question_has_two_to_four_options() {
         accepted(&with(&body(), &path, options(count)));
     }
     for count in [0, 1, 5, 300] {
-        refused(&with(&body(), &path, options(count)), "field-invalid", &path);
+        refused(
+            &with(&body(), &path, options(count)),
+            "field-invalid",
+            &path,
+        );
     }
 }
 
@@ -62,7 +80,14 @@ fn the_recommended_option_is_one_of_them() {
     for place in [json!(0), json!(2), json!(1.0)] {
         accepted(&with(&body, &path, place));
     }
-    for place in [json!(3), json!(-1), json!(0.5), json!("0"), json!(u64::MAX), json!(true)] {
+    for place in [
+        json!(3),
+        json!(-1),
+        json!(0.5),
+        json!("0"),
+        json!(u64::MAX),
+        json!(true),
+    ] {
         refused(&with(&body, &path, place), "field-invalid", &path);
     }
 }
@@ -76,14 +101,26 @@ fn a_recipient_is_left_a_way_out_of_the_options() {
             Some(hatches) => with(&body(), &path, hatches),
             None => without(&body(), &path),
         };
-        let Payload::AgentBindingMoment(moment) = &accepted(&body).frame.payload else { panic!("{body}") };
-        (moment.question.takes_free_text(), moment.question.takes_dialogue())
+        let Payload::AgentBindingMoment(moment) = &accepted(&body).frame.payload else {
+            panic!("{body}")
+        };
+        (
+            moment.question.takes_free_text(),
+            moment.question.takes_dialogue(),
+        )
     };
     assert_eq!(open(None), (true, true));
     assert_eq!(open(Some(json!({}))), (true, true));
     assert_eq!(open(Some(json!({"free_text": false}))), (false, true));
-    assert_eq!(open(Some(json!({"dialogue": false, "free_text": true}))), (true, false));
-    let shut = with(&body(), &path, json!({"free_text": false, "dialogue": false}));
+    assert_eq!(
+        open(Some(json!({"dialogue": false, "free_text": true}))),
+        (true, false)
+    );
+    let shut = with(
+        &body(),
+        &path,
+        json!({"free_text": false, "dialogue": false}),
+    );
     refused(&shut, "field-invalid", &path);
     for field in ["free_text", "dialogue"] {
         let path = format!("{path}.{field}");

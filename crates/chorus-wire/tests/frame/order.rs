@@ -9,14 +9,28 @@ type Break = fn(&Value) -> Value;
 
 /// In the order of R-44: what is broken, and how it is told.
 const FAULTS: [(&str, &str, Break); 9] = [
-    ("envelope-version-unsupported", "envelope_version", |b| with(b, "envelope_version", json!("2.0"))),
-    ("kind-unknown", "kind", |b| with(b, "kind", json!("agent_wish"))),
+    ("envelope-version-unsupported", "envelope_version", |b| {
+        with(b, "envelope_version", json!("2.0"))
+    }),
+    ("kind-unknown", "kind", |b| {
+        with(b, "kind", json!("agent_wish"))
+    }),
     ("field-unknown", "extra", |b| with(b, "extra", json!(1))),
-    ("field-missing", "provenance_basis", |b| without(b, "provenance_basis")),
-    ("field-invalid", "acted_by", |b| with(b, "acted_by", json!("~cc-editor"))),
-    ("field-unknown", "payload.extra", |b| with(b, "payload.extra", json!(1))),
-    ("field-missing", "payload.offer", |b| without(b, "payload.offer")),
-    ("field-invalid", "payload.synopsis", |b| with(b, "payload.synopsis", json!(""))),
+    ("field-missing", "provenance_basis", |b| {
+        without(b, "provenance_basis")
+    }),
+    ("field-invalid", "acted_by", |b| {
+        with(b, "acted_by", json!("~cc-editor"))
+    }),
+    ("field-unknown", "payload.extra", |b| {
+        with(b, "payload.extra", json!(1))
+    }),
+    ("field-missing", "payload.offer", |b| {
+        without(b, "payload.offer")
+    }),
+    ("field-invalid", "payload.synopsis", |b| {
+        with(b, "payload.synopsis", json!(""))
+    }),
     ("field-invalid", "scope", |b| {
         let mut b = b.clone();
         b["scope"] = json!("nobody");
@@ -25,7 +39,9 @@ const FAULTS: [(&str, &str, Break); 9] = [
 ];
 
 fn told(body: &Value) -> (FrameCode, Option<String>) {
-    let fault = parse(body).and_then(|submission| submission.scope().cloned()).unwrap_err();
+    let fault = parse(body)
+        .and_then(|submission| submission.scope().cloned())
+        .unwrap_err();
     (fault.code, fault.field)
 }
 
@@ -40,7 +56,11 @@ fn of_two_faults_the_earlier_step_is_told() {
         for (_, other, later) in &FAULTS[first + 1..] {
             for body in [earlier(&later(&whole)), later(&earlier(&whole))] {
                 let (was, at) = told(&body);
-                assert_eq!((was.as_str(), at.as_deref()), expected, "with {other}: {body}");
+                assert_eq!(
+                    (was.as_str(), at.as_deref()),
+                    expected,
+                    "with {other}: {body}"
+                );
             }
         }
     }
@@ -51,10 +71,23 @@ fn of_two_faults_the_earlier_step_is_told() {
 fn syntax_and_doubled_keys_come_before_every_other_fault() {
     for (_, field, broken) in FAULTS {
         let text = broken(&example("agent_binding_moment")).to_string();
-        let inner = text.replacen("\"findings\"", "\"offer\":\"again\",\"offer\":\"again\",\"findings\"", 1);
-        for text in [format!("{text},"), text.replacen(':', "", 1), format!("{text}{text}"), inner] {
+        let inner = text.replacen(
+            "\"findings\"",
+            "\"offer\":\"again\",\"offer\":\"again\",\"findings\"",
+            1,
+        );
+        for text in [
+            format!("{text},"),
+            text.replacen(':', "", 1),
+            format!("{text}{text}"),
+            inner,
+        ] {
             let fault = Submission::parse(text.as_bytes()).unwrap_err();
-            assert_eq!((fault.code, fault.field), (FrameCode::JsonInvalid, None), "{field}: {text}");
+            assert_eq!(
+                (fault.code, fault.field),
+                (FrameCode::JsonInvalid, None),
+                "{field}: {text}"
+            );
         }
     }
 }
@@ -76,7 +109,11 @@ fn in_a_payload_unknown_comes_before_missing_and_missing_before_invalid() {
     let body = example("agent_binding_moment");
     let invalid = with(&body, "payload.synopsis", json!(""));
     let missing = without(&invalid, "payload.question.options[1].label");
-    refused(&missing, "field-missing", "payload.question.options[1].label");
+    refused(
+        &missing,
+        "field-missing",
+        "payload.question.options[1].label",
+    );
     let unknown = with(&missing, "payload.question.hatches.extra", json!(1));
     refused(&unknown, "field-unknown", "payload.question.hatches.extra");
 }
@@ -87,9 +124,16 @@ fn of_several_faults_of_one_sort_the_first_of_the_shape_is_told() {
     let body = with(&body, "payload.pointer_refs", json!([1]));
     let body = with(&body, "payload.handover_body", json!(""));
     refused(&body, "field-invalid", "payload.handover_body");
-    let body = without(&without(&example("agent_query"), "provenance_basis"), "sender_handle");
+    let body = without(
+        &without(&example("agent_query"), "provenance_basis"),
+        "sender_handle",
+    );
     refused(&body, "field-missing", "sender_handle");
-    let body = with(&with(&example("agent_query"), "drafted_with", json!(1)), "created_at", json!("now"));
+    let body = with(
+        &with(&example("agent_query"), "drafted_with", json!(1)),
+        "created_at",
+        json!("now"),
+    );
     refused(&body, "field-invalid", "created_at");
 }
 
@@ -98,7 +142,10 @@ fn of_several_unknown_fields_the_first_that_was_written_is_told() {
     let text = example("agent_query").to_string();
     let text = text.replacen("\"frame\":{", "\"frame\":{\"zebra\":1,\"ape\":2,", 1);
     let fault = Submission::parse(text.as_bytes()).unwrap_err();
-    assert_eq!((fault.code, fault.field.as_deref()), (FrameCode::FieldUnknown, Some("zebra")));
+    assert_eq!(
+        (fault.code, fault.field.as_deref()),
+        (FrameCode::FieldUnknown, Some("zebra"))
+    );
 }
 
 // FRM-10, R-49: at the place of an invalid field
@@ -114,8 +161,14 @@ fn an_implausible_time_is_a_fault_of_created_at() {
     }
     for now in [at - day - 1, at + day + 1, 0, i64::MAX, i64::MIN] {
         let fault = parse(&with(&body, "payload.extra", json!(1)), now).unwrap_err();
-        assert_eq!((fault.code, fault.field.as_deref()), (FrameCode::FieldInvalid, Some("created_at")));
-        let late = Submission::parse(body.to_string().as_bytes()).unwrap().frame.check_time(Micros(now));
+        assert_eq!(
+            (fault.code, fault.field.as_deref()),
+            (FrameCode::FieldInvalid, Some("created_at"))
+        );
+        let late = Submission::parse(body.to_string().as_bytes())
+            .unwrap()
+            .frame
+            .check_time(Micros(now));
         assert_eq!(late.unwrap_err().field.as_deref(), Some("created_at"));
         let fault = parse(&without(&body, "frame_id"), now).unwrap_err();
         assert_eq!(fault.code, FrameCode::FieldMissing);

@@ -39,10 +39,18 @@ pub const FRAME: &[Row] = &[
     ("ttl_ms", false, Whole(1, EXACT)),
     ("acted_by", true, Sovereign),
     ("drafted_with", true, Drafter),
-    ("provenance_compute_location", true, Words(&["server-active", "server-aggregate", "local-only"])),
+    (
+        "provenance_compute_location",
+        true,
+        Words(&["server-active", "server-aggregate", "local-only"]),
+    ),
     ("provenance_method", true, Texts(1, 1, 1024)),
     ("provenance_return_ref", false, Octets(0, 1024)),
-    ("provenance_context_check", true, Words(&["passed", "skipped"])),
+    (
+        "provenance_context_check",
+        true,
+        Words(&["passed", "skipped"]),
+    ),
     ("provenance_basis", true, Octets(1, 1024)),
 ];
 
@@ -61,7 +69,11 @@ pub const PAYLOADS: [(&str, &[Row]); 15] = [
         "agent_broadcast",
         &[
             ("broadcast_text", true, Octets(1, 2048)),
-            ("event_class", true, Words(&["merged", "stale", "released", "other"])),
+            (
+                "event_class",
+                true,
+                Words(&["merged", "stale", "released", "other"]),
+            ),
             ("refs", false, Texts(0, 0, 1024)),
         ],
     ),
@@ -83,8 +95,20 @@ pub const PAYLOADS: [(&str, &[Row]); 15] = [
             ("intent", false, Octets(0, 2048)),
         ],
     ),
-    ("agent_lock_release", &[("lease_id", true, Uuid4), ("resource", false, Octets(0, 512))]),
-    ("agent_lease_extend", &[("lease_id", true, Uuid4), ("ttl_ms", true, Whole(1, 3_600_000))]),
+    (
+        "agent_lock_release",
+        &[
+            ("lease_id", true, Uuid4),
+            ("resource", false, Octets(0, 512)),
+        ],
+    ),
+    (
+        "agent_lease_extend",
+        &[
+            ("lease_id", true, Uuid4),
+            ("ttl_ms", true, Whole(1, 3_600_000)),
+        ],
+    ),
     (
         "agent_query",
         &[
@@ -106,7 +130,11 @@ pub const PAYLOADS: [(&str, &[Row]); 15] = [
     ),
     (
         "agent_return_event",
-        &[("return_event_ref", true, Octets(1, 256)), ("query_id", false, Uuid4), ("summary", true, Octets(1, 2048))],
+        &[
+            ("return_event_ref", true, Octets(1, 256)),
+            ("query_id", false, Uuid4),
+            ("summary", true, Octets(1, 2048)),
+        ],
     ),
     (
         "agent_binding_moment",
@@ -151,7 +179,11 @@ pub const PAYLOADS: [(&str, &[Row]); 15] = [
     ),
     (
         "intent_withdraw",
-        &[("convergence_class", true, Class), ("intent_ref", true, Octets(1, 1024)), ("withdrawn_at", true, Time)],
+        &[
+            ("convergence_class", true, Class),
+            ("intent_ref", true, Octets(1, 1024)),
+            ("withdrawn_at", true, Time),
+        ],
     ),
     (
         "flush_executed",

@@ -14,7 +14,10 @@ fn is_handle(text: &str) -> bool {
         return false;
     };
     let dashes = name.starts_with('-') || name.ends_with('-');
-    only(name, &format!("{LOWER}-")) && (1..=32).contains(&name.chars().count()) && !dashes && name != "org"
+    only(name, &format!("{LOWER}-"))
+        && (1..=32).contains(&name.chars().count())
+        && !dashes
+        && name != "org"
 }
 
 fn is_org(text: &str) -> bool {
@@ -27,7 +30,9 @@ fn is_ident(text: &str) -> bool {
 }
 
 fn is_role(text: &str) -> bool {
-    only(text, &format!("{LOWER}._-")) && (1..=64).contains(&text.chars().count()) && !text.starts_with(['.', '_', '-'])
+    only(text, &format!("{LOWER}._-"))
+        && (1..=64).contains(&text.chars().count())
+        && !text.starts_with(['.', '_', '-'])
 }
 
 fn is_scope(text: &str) -> bool {
@@ -119,11 +124,23 @@ fn every_form_of_the_draft_is_told_apart() {
         ("~alice", Scope::Handle(handle("~alice"))),
         ("~alice/*", Scope::Handle(handle("~alice"))),
         ("~alice/cc-*", Scope::Prefix(handle("~alice"), ident("cc-"))),
-        ("~alice/cc-editor@s1", Scope::Session(handle("~alice"), ident("cc-editor"), ident("s1"))),
+        (
+            "~alice/cc-editor@s1",
+            Scope::Session(handle("~alice"), ident("cc-editor"), ident("s1")),
+        ),
         ("org:~acme/members/*", Scope::OrgMembers(handle("~acme"))),
-        ("org:~acme/members/dev/*", Scope::OrgRole(handle("~acme"), role("dev"))),
-        ("org:~acme/members/members/*", Scope::OrgRole(handle("~acme"), role("members"))),
-        ("accord:~peer/grant:ops", Scope::Accord(handle("~peer"), role("ops"))),
+        (
+            "org:~acme/members/dev/*",
+            Scope::OrgRole(handle("~acme"), role("dev")),
+        ),
+        (
+            "org:~acme/members/members/*",
+            Scope::OrgRole(handle("~acme"), role("members")),
+        ),
+        (
+            "accord:~peer/grant:ops",
+            Scope::Accord(handle("~peer"), role("ops")),
+        ),
     ];
     for (text, scope) in forms {
         assert_eq!(Scope::parse(text), Some(scope), "{text}");
@@ -133,9 +150,16 @@ fn every_form_of_the_draft_is_told_apart() {
 // R-46
 #[test]
 fn an_organisation_is_the_same_with_and_without_its_tilde() {
-    for form in ["org:X/members/*", "org:X/members/dev/*", "accord:X/grant:ops"] {
+    for form in [
+        "org:X/members/*",
+        "org:X/members/dev/*",
+        "accord:X/grant:ops",
+    ] {
         let bare = Scope::parse(&form.replace('X', "acme")).unwrap();
-        assert_eq!(Scope::parse(&form.replace('X', "~acme")), Some(bare.clone()));
+        assert_eq!(
+            Scope::parse(&form.replace('X', "~acme")),
+            Some(bare.clone())
+        );
         assert_eq!(bare.to_string(), form.replace('X', "~acme"));
         for org in ["", "~~acme", "~", "org", "~org", "Acme", "a@b"] {
             assert_eq!(Scope::parse(&form.replace('X', org)), None, "{org}");

@@ -15,24 +15,57 @@ fn narrow(octets: usize) -> String {
 
 /// One value of every JSON type.
 fn every_type() -> Vec<Value> {
-    vec![Value::Null, json!(true), json!(7), json!(1.5), json!("text"), json!(["a"]), json!({"a": 1})]
+    vec![
+        Value::Null,
+        json!(true),
+        json!(7),
+        json!(1.5),
+        json!("text"),
+        json!(["a"]),
+        json!({"a": 1}),
+    ]
 }
 
 /// Values a field takes.
 fn good(rule: Rule) -> Vec<Value> {
     let texts = |texts: &[&str]| texts.iter().map(|text| json!(text)).collect();
     match rule {
-        Rule::Octets(least, most) => vec![json!(narrow(least)), json!(narrow(most)), json!(wide(most))],
+        Rule::Octets(least, most) => {
+            vec![json!(narrow(least)), json!(narrow(most)), json!(wide(most))]
+        }
         Rule::Words(words) => texts(words),
         Rule::Whole(least, most) => vec![json!(least), json!(most), json!(2.0)],
         Rule::Truth => vec![json!(true), json!(false)],
-        Rule::Uuid4 => texts(&["0a0b0c0d-0000-4000-8000-00000000000f", "0A0B0C0D-0000-4FFF-bFFF-00000000000F"]),
-        Rule::Time => texts(&["2026-05-22T10:00:00Z", "2026-05-22t10:00:00.123456789z", "2026-05-22T10:00:00-07:30"]),
+        Rule::Uuid4 => texts(&[
+            "0a0b0c0d-0000-4000-8000-00000000000f",
+            "0A0B0C0D-0000-4FFF-bFFF-00000000000F",
+        ]),
+        Rule::Time => texts(&[
+            "2026-05-22T10:00:00Z",
+            "2026-05-22t10:00:00.123456789z",
+            "2026-05-22T10:00:00-07:30",
+        ]),
         Rule::Handle => texts(&["~a", "~cc-editor", "~0-9", &format!("~{}", narrow(32))]),
         Rule::Sovereign => texts(&["~a", "~ccx", &format!("~{}", narrow(32))]),
-        Rule::Drafter => texts(&["~cc-editor", "~a", "~cc_x.y-", "~cc-a@1.2+rc-1", &format!("~{}", narrow(64))]),
-        Rule::Class => texts(&["repo:pull-request", "a:b", "org.example/x:Y_1", &format!("a:{}", narrow(254))]),
-        Rule::Scope => texts(&["~alice", "~alice/cc-*", "org:acme/members/*", "accord:~peer/grant:ops"]),
+        Rule::Drafter => texts(&[
+            "~cc-editor",
+            "~a",
+            "~cc_x.y-",
+            "~cc-a@1.2+rc-1",
+            &format!("~{}", narrow(64)),
+        ]),
+        Rule::Class => texts(&[
+            "repo:pull-request",
+            "a:b",
+            "org.example/x:Y_1",
+            &format!("a:{}", narrow(254)),
+        ]),
+        Rule::Scope => texts(&[
+            "~alice",
+            "~alice/cc-*",
+            "org:acme/members/*",
+            "accord:~peer/grant:ops",
+        ]),
         Rule::Texts(items, least, most) => vec![
             json!(vec![narrow(most.min(200)); 256]),
             json!(vec![narrow(least); items.max(1)]),
@@ -52,7 +85,13 @@ const BAD_UUIDS: [&str; 7] = [
     "0a0b0c0d-0000-4000-8000-00000000000g",
 ];
 
-const BAD_TIMES: [&str; 5] = ["", "2026-05-22", "2026-05-22T10:00:00", "2026-02-30T10:00:00Z", "1779444000"];
+const BAD_TIMES: [&str; 5] = [
+    "",
+    "2026-05-22",
+    "2026-05-22T10:00:00",
+    "2026-02-30T10:00:00Z",
+    "1779444000",
+];
 
 /// Values of the right type that it does not take.
 fn bad(rule: Rule) -> Vec<Value> {
@@ -64,22 +103,66 @@ fn bad(rule: Rule) -> Vec<Value> {
             bad
         }
         Rule::Words(words) => {
-            let mut bad = vec![json!(""), json!("other-word"), json!(words[0].to_uppercase())];
+            let mut bad = vec![
+                json!(""),
+                json!("other-word"),
+                json!(words[0].to_uppercase()),
+            ];
             bad.push(json!(format!("{} ", words[0])));
             bad
         }
         Rule::Whole(least, most) => {
-            vec![json!(least - 1), json!(most + 1), json!(-1), json!(u64::MAX), json!(1e300)]
+            vec![
+                json!(least - 1),
+                json!(most + 1),
+                json!(-1),
+                json!(u64::MAX),
+                json!(1e300),
+            ]
         }
         Rule::Uuid4 => texts(&BAD_UUIDS),
         Rule::Time => texts(&BAD_TIMES),
-        Rule::Handle => texts(&["", "a", "~", "~A", "~-a", "~a-", "~a_b", "~org", &format!("~{}", narrow(33))]),
+        Rule::Handle => texts(&[
+            "",
+            "a",
+            "~",
+            "~A",
+            "~-a",
+            "~a-",
+            "~a_b",
+            "~org",
+            &format!("~{}", narrow(33)),
+        ]),
         Rule::Sovereign => texts(&["a", "~A", "~org", "~cc-editor", "~cc-a"]),
-        Rule::Drafter => {
-            texts(&["cc-editor", "~", "~-a", "~Cc", "~a@", "~a@ 1", "~a@1@2", &format!("~{}", narrow(65))])
-        }
-        Rule::Class => texts(&["", "repo", ":a", "a:", "a b:c", "a:b:c", "é:b", &format!("a:{}", narrow(255))]),
-        Rule::Scope => texts(&["", "alice", "~alice/", "~alice/**", "org:acme", "accord:peer/ops", &narrow(600)]),
+        Rule::Drafter => texts(&[
+            "cc-editor",
+            "~",
+            "~-a",
+            "~Cc",
+            "~a@",
+            "~a@ 1",
+            "~a@1@2",
+            &format!("~{}", narrow(65)),
+        ]),
+        Rule::Class => texts(&[
+            "",
+            "repo",
+            ":a",
+            "a:",
+            "a b:c",
+            "a:b:c",
+            "é:b",
+            &format!("a:{}", narrow(255)),
+        ]),
+        Rule::Scope => texts(&[
+            "",
+            "alice",
+            "~alice/",
+            "~alice/**",
+            "org:acme",
+            "accord:peer/ops",
+            &narrow(600),
+        ]),
         Rule::Texts(items, ..) => {
             let mut bad = vec![json!(vec!["a"; 257])];
             bad.extend((items > 0).then(|| json!([])));
@@ -97,16 +180,20 @@ fn is_type(rule: Rule, value: &Value) -> bool {
         Rule::Truth => value.is_boolean(),
         Rule::Texts(..) => value.is_array(),
         Rule::Nested => value.is_object(),
-        Rule::Octets(..) | Rule::Words(_) | Rule::Uuid4 | Rule::Time | Rule::Handle | Rule::Sovereign => {
-            value.is_string()
-        }
+        Rule::Octets(..)
+        | Rule::Words(_)
+        | Rule::Uuid4
+        | Rule::Time
+        | Rule::Handle
+        | Rule::Sovereign => value.is_string(),
         Rule::Drafter | Rule::Class | Rule::Scope | Rule::Echo => value.is_string(),
     }
 }
 
 fn judge(body: &Value, path: &str, rule: Rule) {
     // An intent repeats these two, so they can only change together.
-    let echoed = body["frame"]["kind"] == "intent_declare" && matches!(path, "acted_by" | "drafted_with");
+    let echoed =
+        body["frame"]["kind"] == "intent_declare" && matches!(path, "acted_by" | "drafted_with");
     for value in good(rule) {
         let mut changed = with(body, path, value.clone());
         if echoed {
@@ -123,7 +210,13 @@ fn judge(body: &Value, path: &str, rule: Rule) {
         }
     }
     if let Rule::Texts(_, least, most) = rule {
-        let mut wrong = vec![json!(narrow(most + 1)), json!(wide(most + 1)), json!(null), json!(1), json!(["a"])];
+        let mut wrong = vec![
+            json!(narrow(most + 1)),
+            json!(wide(most + 1)),
+            json!(null),
+            json!(1),
+            json!(["a"]),
+        ];
         wrong.extend((least > 0).then(|| json!("")));
         for item in wrong {
             let body = with(body, path, json!(["a", item]));
@@ -164,7 +257,11 @@ fn every_field_of_every_payload_is_held_to_its_rule() {
     for (kind, rows) in PAYLOADS {
         let body = example(kind);
         let payload = body["frame"]["payload"].as_object().unwrap();
-        assert_eq!(payload.len(), rows.len(), "the example of {kind} has every field");
+        assert_eq!(
+            payload.len(),
+            rows.len(),
+            "the example of {kind} has every field"
+        );
         for (field, required, rule) in rows {
             judge(&body, &format!("payload.{field}"), *rule);
             match required {
@@ -172,9 +269,17 @@ fn every_field_of_every_payload_is_held_to_its_rule() {
                 false => drop(accepted(&without(&body, &format!("payload.{field}")))),
             }
         }
-        refused(&with(&body, "payload.extra", json!(1)), "field-unknown", "payload.extra");
+        refused(
+            &with(&body, "payload.extra", json!(1)),
+            "field-unknown",
+            "payload.extra",
+        );
         // FRM-77: no kind of this version has one
-        refused(&with(&body, "payload.content_type", json!("a/b")), "field-unknown", "payload.content_type");
+        refused(
+            &with(&body, "payload.content_type", json!("a/b")),
+            "field-unknown",
+            "payload.content_type",
+        );
     }
 }
 
@@ -183,15 +288,35 @@ fn every_field_of_every_payload_is_held_to_its_rule() {
 fn a_payload_that_is_no_object_or_of_another_kind_is_a_mismatch() {
     for (kind, _) in PAYLOADS {
         let body = example(kind);
-        for value in [json!(5), json!("text"), json!([]), json!(true), json!({}), json!({"extra": 1})] {
-            refused(&with(&body, "payload", value), "payload-kind-mismatch", "payload");
+        for value in [
+            json!(5),
+            json!("text"),
+            json!([]),
+            json!(true),
+            json!({}),
+            json!({"extra": 1}),
+        ] {
+            refused(
+                &with(&body, "payload", value),
+                "payload-kind-mismatch",
+                "payload",
+            );
         }
-        refused(&with(&body, "payload", Value::Null), "field-invalid", "payload");
+        refused(
+            &with(&body, "payload", Value::Null),
+            "field-invalid",
+            "payload",
+        );
         refused(&without(&body, "payload"), "field-missing", "payload");
         let optional = rows_of(kind).iter().filter(|(_, required, _)| !required);
-        let only: serde_json::Map<String, Value> =
-            optional.map(|(field, ..)| ((*field).to_owned(), body["frame"]["payload"][field].clone())).collect();
-        refused(&with(&body, "payload", Value::Object(only)), "payload-kind-mismatch", "payload");
+        let only: serde_json::Map<String, Value> = optional
+            .map(|(field, ..)| ((*field).to_owned(), body["frame"]["payload"][field].clone()))
+            .collect();
+        refused(
+            &with(&body, "payload", Value::Object(only)),
+            "payload-kind-mismatch",
+            "payload",
+        );
     }
     let body = with(&example("agent_advisory"), "kind", json!("agent_handover"));
     refused(&body, "payload-kind-mismatch", "payload");
@@ -206,7 +331,10 @@ fn rows_of(kind: &str) -> &'static [Row] {
 fn only_version_1_0_and_the_fifteen_kinds_are_spoken() {
     for (kind, _) in PAYLOADS {
         let body = example(kind);
-        for (field, code) in [("envelope_version", "envelope-version-unsupported"), ("kind", "kind-unknown")] {
+        for (field, code) in [
+            ("envelope_version", "envelope-version-unsupported"),
+            ("kind", "kind-unknown"),
+        ] {
             for text in ["", "1", "1.0 ", "2.0", "agent_wish", "Agent_Query"] {
                 refused(&with(&body, field, json!(text)), code, field);
             }
@@ -215,6 +343,10 @@ fn only_version_1_0_and_the_fifteen_kinds_are_spoken() {
             }
             refused(&without(&body, field), "field-missing", field);
         }
-        refused(&with(&body, "envelope_version", json!(1.0)), "field-invalid", "envelope_version");
+        refused(
+            &with(&body, "envelope_version", json!(1.0)),
+            "field-invalid",
+            "envelope_version",
+        );
     }
 }

@@ -15,12 +15,17 @@ fn a_frame_on_one_line_is_kept_byte_for_byte() {
     for (kind, _) in PAYLOADS {
         let frame = example(kind)["frame"].to_string();
         // Blanks, escapes and the order of keys are the sender's.
-        let frame = frame.replacen("\"kind\":", " \"\\u006bind\"\t:  ", 1).replace("~alice", "~\\u0061lice");
+        let frame = frame
+            .replacen("\"kind\":", " \"\\u006bind\"\t:  ", 1)
+            .replace("~alice", "~\\u0061lice");
         let frame = frame.replacen('{', "{ ", 1);
         let read = Submission::parse(around(&frame).as_bytes()).unwrap().frame;
         assert_eq!(read.text(), frame);
         assert_eq!(read.kind().as_str(), kind);
-        assert_eq!(Frame::parse(&format!("\n {frame} \r\n")).unwrap().text(), frame);
+        assert_eq!(
+            Frame::parse(&format!("\n {frame} \r\n")).unwrap().text(),
+            frame
+        );
     }
 }
 
@@ -36,11 +41,19 @@ fn a_frame_on_several_lines_loses_its_blanks_and_nothing_else() {
         Submission::parse(around(&frame).as_bytes()).unwrap().frame
     };
     assert_eq!(read(spaced).text(), frame.replace(&payload, tight));
-    assert_eq!(read(&spaced.replace('\n', "\r")).text(), frame.replace(&payload, tight));
+    assert_eq!(
+        read(&spaced.replace('\n', "\r")).text(),
+        frame.replace(&payload, tight)
+    );
     for (kind, _) in PAYLOADS {
-        let read = Submission::parse(example_text(kind).as_bytes()).unwrap().frame;
+        let read = Submission::parse(example_text(kind).as_bytes())
+            .unwrap()
+            .frame;
         assert!(!read.text().contains(['\n', '\r']));
-        assert_eq!(serde_json::from_str::<Value>(read.text()).unwrap(), example(kind)["frame"]);
+        assert_eq!(
+            serde_json::from_str::<Value>(read.text()).unwrap(),
+            example(kind)["frame"]
+        );
     }
 }
 

@@ -5,7 +5,8 @@ use serde_json::Value;
 use std::{fs, path::Path};
 
 pub fn example_text(kind: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/frame/examples/{kind}.json"));
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/frame/examples/{kind}.json"));
     fs::read_to_string(&path).unwrap_or_else(|why| panic!("{kind}: {why}"))
 }
 
@@ -20,12 +21,17 @@ pub fn parse(body: &Value) -> Result<Submission, FrameError> {
 
 /// The parent of `payload.question.options[1].label` in a frame, and the last step to it.
 fn parent<'v, 'p>(frame: &'v mut Value, path: &'p str) -> (&'v mut Value, &'p str) {
-    let mut steps: Vec<&str> = path.split(['.', '[', ']']).filter(|step| !step.is_empty()).collect();
+    let mut steps: Vec<&str> = path
+        .split(['.', '[', ']'])
+        .filter(|step| !step.is_empty())
+        .collect();
     let last = steps.pop().unwrap();
-    let node = steps.into_iter().fold(frame, |node, step| match step.parse::<usize>() {
-        Ok(place) => &mut node[place],
-        Err(_) => &mut node[step],
-    });
+    let node = steps
+        .into_iter()
+        .fold(frame, |node, step| match step.parse::<usize>() {
+            Ok(place) => &mut node[place],
+            Err(_) => &mut node[step],
+        });
     (node, last)
 }
 
@@ -44,7 +50,10 @@ pub fn with(body: &Value, path: &str, value: Value) -> Value {
 pub fn without(body: &Value, path: &str) -> Value {
     let mut body = body.clone();
     let (node, last) = parent(&mut body["frame"], path);
-    node.as_object_mut().unwrap().remove(last).unwrap_or_else(|| panic!("{path} is not in the example"));
+    node.as_object_mut()
+        .unwrap()
+        .remove(last)
+        .unwrap_or_else(|| panic!("{path} is not in the example"));
     body
 }
 
@@ -58,7 +67,11 @@ pub fn refusal(body: &Value) -> (String, Option<String>) {
 
 #[track_caller]
 pub fn refused(body: &Value, code: &str, field: &str) {
-    assert_eq!(refusal(body), (code.to_owned(), Some(field.to_owned())), "{body}");
+    assert_eq!(
+        refusal(body),
+        (code.to_owned(), Some(field.to_owned())),
+        "{body}"
+    );
 }
 
 #[track_caller]

@@ -5,19 +5,30 @@ use chorus_wire::{Code, Error};
 use std::collections::HashSet;
 
 // JOB-27…31
-const OF_THE_JOBS_DOCUMENT: [&str; 5] =
-    ["SKILL_MISMATCH", "BUDGET_INSUFFICIENT", "AGENT_OFFLINE", "EXECUTION_ERROR", "TRANSFER_FAILED"];
+const OF_THE_JOBS_DOCUMENT: [&str; 5] = [
+    "SKILL_MISMATCH",
+    "BUDGET_INSUFFICIENT",
+    "AGENT_OFFLINE",
+    "EXECUTION_ERROR",
+    "TRANSFER_FAILED",
+];
 
 #[test]
 fn every_code_is_there_once_with_a_status_and_a_sentence() {
     let codes: HashSet<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
     assert_eq!(codes.len(), Code::ALL.len());
     for code in Code::ALL {
-        assert!(code.as_str().starts_with("ERR_") || OF_THE_JOBS_DOCUMENT.contains(&code.as_str()), "{code}");
+        assert!(
+            code.as_str().starts_with("ERR_") || OF_THE_JOBS_DOCUMENT.contains(&code.as_str()),
+            "{code}"
+        );
         assert_eq!(code.to_string(), code.as_str());
         assert!((400..600).contains(&code.status()), "{code}");
         let sentence = code.sentence();
-        assert!(sentence.ends_with('.') && sentence.starts_with(|c: char| c.is_uppercase()), "{code}: {sentence}");
+        assert!(
+            sentence.ends_with('.') && sentence.starts_with(|c: char| c.is_uppercase()),
+            "{code}: {sentence}"
+        );
     }
     let sentences: HashSet<&str> = Code::ALL.iter().map(|code| code.sentence()).collect();
     assert_eq!(sentences.len(), Code::ALL.len());
@@ -58,15 +69,25 @@ fn the_documented_codes_have_the_documented_status_and_say_whether_to_retry() {
         ("EXECUTION_ERROR", 502, false),
     ];
     for (name, status, retryable) in documented {
-        let code = Code::ALL.iter().find(|code| code.as_str() == name).expect(name);
-        assert_eq!((code.status(), code.retryable()), (status, retryable), "{name}");
+        let code = Code::ALL
+            .iter()
+            .find(|code| code.as_str() == name)
+            .expect(name);
+        assert_eq!(
+            (code.status(), code.retryable()),
+            (status, retryable),
+            "{name}"
+        );
     }
 }
 
 // Law 8: two texts per error, theirs and ours
 #[test]
 fn the_cause_of_an_error_is_not_shown_to_the_client() {
-    for error in [Error::internal("disk on fire"), Error::unavailable("disk on fire")] {
+    for error in [
+        Error::internal("disk on fire"),
+        Error::unavailable("disk on fire"),
+    ] {
         assert!(!error.message.contains("fire") && !error.to_string().contains("fire"));
         assert_eq!(error.cause.as_deref(), Some("disk on fire"));
     }
@@ -76,7 +97,11 @@ fn the_cause_of_an_error_is_not_shown_to_the_client() {
 #[test]
 fn a_secret_prints_as_dots_and_travels_as_itself() {
     let secret = Secret::new("not-for-logs");
-    for printed in [format!("{secret}"), format!("{secret:?}"), format!("{:#?}", Some(&secret))] {
+    for printed in [
+        format!("{secret}"),
+        format!("{secret:?}"),
+        format!("{:#?}", Some(&secret)),
+    ] {
         assert!(!printed.contains("logs"), "{printed}");
     }
     assert_eq!(serde_json::to_string(&secret).unwrap(), "\"not-for-logs\"");

@@ -30,21 +30,45 @@ fn each_event_has_its_required_fields_and_no_more() {
         (json!({"type": 1}), "type"),
         (json!({"type": "message"}), "content"),
         (json!({"type": "message", "content": null}), "content"),
-        (json!({"type": "message", "content": {"text": "x"}}), "content"),
-        (json!({"type": "message", "content": "x", "parts": [{}]}), "parts[0]"),
+        (
+            json!({"type": "message", "content": {"text": "x"}}),
+            "content",
+        ),
+        (
+            json!({"type": "message", "content": "x", "parts": [{}]}),
+            "parts[0]",
+        ),
         (json!({"type": "tool_call", "name": "search"}), "id"),
         (json!({"type": "tool_call", "id": "tc"}), "name"),
-        (json!({"type": "tool_call", "id": "", "name": "search"}), "id"),
-        (json!({"type": "tool_call", "id": "tc", "name": "search", "args": [1]}), "args"),
+        (
+            json!({"type": "tool_call", "id": "", "name": "search"}),
+            "id",
+        ),
+        (
+            json!({"type": "tool_call", "id": "tc", "name": "search", "args": [1]}),
+            "args",
+        ),
         (json!({"type": "tool_result", "content": "x"}), "id"),
         (json!({"type": "tool_result", "id": "tc"}), "content"),
         (json!({"type": "status"}), "status"),
-        (json!({"type": "status", "status": "x".repeat(limits::STATUS_CHARS + 1)}), "status"),
+        (
+            json!({"type": "status", "status": "x".repeat(limits::STATUS_CHARS + 1)}),
+            "status",
+        ),
         (json!({"type": "error", "code": "tool_error"}), "message"),
         (json!({"type": "error", "message": "x", "code": 7}), "code"),
-        (json!({"type": "status", "status": "x", "agent": "bob"}), "agent"),
-        (json!({"type": "status", "status": "x", "agent": {"avatar": "javascript:x"}}), "agent.avatar"),
-        (json!({"type": "status", "status": "x", "agent": {"capabilities": [1]}}), "agent.capabilities"),
+        (
+            json!({"type": "status", "status": "x", "agent": "bob"}),
+            "agent",
+        ),
+        (
+            json!({"type": "status", "status": "x", "agent": {"avatar": "javascript:x"}}),
+            "agent.avatar",
+        ),
+        (
+            json!({"type": "status", "status": "x", "agent": {"capabilities": [1]}}),
+            "agent.capabilities",
+        ),
     ] {
         let error = read(&event).expect_err(&event.to_string());
         assert_eq!(error.code, Code::Validation, "{event}");
@@ -60,7 +84,10 @@ fn an_agent_presents_itself_with_what_the_roster_shows() {
     let agent = json!({"name": "Timber", "avatar": "https://a.example/t.png", "capabilities": ["review"], "age": 3});
     let read = read(&json!({"type": "status", "status": "x", "agent": agent})).unwrap();
     let shown = serde_json::to_value(read.agent.unwrap()).unwrap();
-    assert_eq!(shown, json!({"name": "Timber", "avatar": "https://a.example/t.png", "capabilities": ["review"]}));
+    assert_eq!(
+        shown,
+        json!({"name": "Timber", "avatar": "https://a.example/t.png", "capabilities": ["review"]})
+    );
 }
 
 #[test]
@@ -74,12 +101,18 @@ fn a_line_begins_with_the_event_as_it_is_printed() {
     ] {
         let event = Callback::parse(printed.as_bytes()).unwrap().event;
         let line = serde_json::to_string(&Row::of(event, "timber", Voice::Agent)).unwrap();
-        let ours = format!(r#"{},"sender":"timber","sender_kind":"agent"}}"#, printed.strip_suffix('}').unwrap());
+        let ours = format!(
+            r#"{},"sender":"timber","sender_kind":"agent"}}"#,
+            printed.strip_suffix('}').unwrap()
+        );
         assert_eq!(line, ours);
     }
     let call = json!({"type": "tool_call", "name": "web_search", "args": {"query": "oslo weather"}, "id": "tc_001"});
-    let Event::ToolCall { .. } = read(&call).unwrap().event else { panic!("not a call") };
-    let line = serde_json::to_value(Row::of(read(&call).unwrap().event, "timber", Voice::Agent)).unwrap();
+    let Event::ToolCall { .. } = read(&call).unwrap().event else {
+        panic!("not a call")
+    };
+    let line =
+        serde_json::to_value(Row::of(read(&call).unwrap().event, "timber", Voice::Agent)).unwrap();
     for (key, value) in call.as_object().unwrap() {
         assert_eq!(&line[key], value, "{line}");
     }
@@ -95,9 +128,14 @@ fn every_word_is_read_as_it_is_written() {
         assert_eq!(Via::parse(via.as_str()), Some(via));
         assert_eq!(json!(via), via.as_str());
     }
-    for kind in
-        [RowKind::Message, RowKind::ToolCall, RowKind::ToolResult, RowKind::Status, RowKind::Error, RowKind::Member]
-    {
+    for kind in [
+        RowKind::Message,
+        RowKind::ToolCall,
+        RowKind::ToolResult,
+        RowKind::Status,
+        RowKind::Error,
+        RowKind::Member,
+    ] {
         assert_eq!(json!(kind), kind.as_str());
     }
 }
@@ -105,9 +143,11 @@ fn every_word_is_read_as_it_is_written() {
 #[test]
 fn a_members_secrets_do_not_print() {
     // Law 12
-    let body =
-        json!({"connection": "https://a.example/inbox/sk_fixture", "name": "timber", "signing_secret": "whsec_f"});
+    let body = json!({"connection": "https://a.example/inbox/sk_fixture", "name": "timber", "signing_secret": "whsec_f"});
     let member = NewMember::parse(body.to_string().as_bytes()).unwrap();
     let printed = format!("{member:?}");
-    assert!(!printed.contains("sk_fixture") && !printed.contains("whsec_f"), "{printed}");
+    assert!(
+        !printed.contains("sk_fixture") && !printed.contains("whsec_f"),
+        "{printed}"
+    );
 }

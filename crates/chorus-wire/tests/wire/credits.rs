@@ -48,17 +48,29 @@ fn an_amount_that_is_not_whole_hundredths_above_nothing_is_refused_by_name() {
     }
     // What is no JSON number is no JSON.
     for amount in ["NaN", "Infinity", "+1", ".5", "1.", "01", "0x10", "1_000"] {
-        assert!(Transfer::parse(transfer(amount).as_bytes()).is_err(), "{amount}");
+        assert!(
+            Transfer::parse(transfer(amount).as_bytes()).is_err(),
+            "{amount}"
+        );
     }
 }
 
 #[test]
 fn what_is_allowed_is_read_to_the_hundredth() {
-    for (amount, hundredths) in [("0.01", 1), ("0.1", 10), ("0.10", 10), ("3", 300), ("1000000000", 100_000_000_000)] {
+    for (amount, hundredths) in [
+        ("0.01", 1),
+        ("0.1", 10),
+        ("0.10", 10),
+        ("3", 300),
+        ("1000000000", 100_000_000_000),
+    ] {
         let read = Transfer::parse(transfer(amount).as_bytes()).unwrap().amount;
         assert_eq!(read, Credits::hundredths(hundredths), "{amount}");
     }
-    assert_eq!(Credits::hundredths(limits::CREDITS_MOST).to_string(), "1000000000.00");
+    assert_eq!(
+        Credits::hundredths(limits::CREDITS_MOST).to_string(),
+        "1000000000.00"
+    );
     assert!(Credits::parse_price("cost", "0.00").unwrap().is_zero());
     assert!(Credits::parse_price("cost", "-0.01").is_err());
 }
@@ -66,7 +78,8 @@ fn what_is_allowed_is_read_to_the_hundredth() {
 #[test]
 fn two_spellings_of_one_transfer_are_the_same_and_two_transfers_are_not() {
     let canonical = |text: &str| Transfer::parse(text.as_bytes()).unwrap().canonical();
-    let other_order = r#"{ "amount": 0.1, "to_owner": "b", "from_owner": "a", "transfer_id": "t-1" }"#;
+    let other_order =
+        r#"{ "amount": 0.1, "to_owner": "b", "from_owner": "a", "transfer_id": "t-1" }"#;
     assert_eq!(canonical(&transfer("0.10")), canonical(other_order));
     assert_ne!(canonical(&transfer("0.10")), canonical(&transfer("0.11")));
 }

@@ -31,7 +31,15 @@ fn is_tag(text: &str) -> bool {
     if !alpha(language, 2..=3) || text.len() > 64 {
         return false;
     }
-    let grandfathered = ["art-lojban", "cel-gaulish", "zh-guoyu", "zh-hakka", "zh-min", "zh-min-nan", "zh-xiang"];
+    let grandfathered = [
+        "art-lojban",
+        "cel-gaulish",
+        "zh-guoyu",
+        "zh-hakka",
+        "zh-min",
+        "zh-min-nan",
+        "zh-xiang",
+    ];
     if grandfathered.contains(&text.to_ascii_lowercase().as_str()) {
         return true;
     }
@@ -40,7 +48,8 @@ fn is_tag(text: &str) -> bool {
     let digits = |tag: &str| tag.len() == 3 && tag.chars().all(|c| c.is_ascii_digit());
     let rest = skip(rest, 1, |tag| alpha(tag, 2..=2) || digits(tag));
     let variant = |tag: &str| {
-        alphanumeric(tag, 5..=8) || alphanumeric(tag, 4..=4) && tag.starts_with(|c: char| c.is_ascii_digit())
+        alphanumeric(tag, 5..=8)
+            || alphanumeric(tag, 4..=4) && tag.starts_with(|c: char| c.is_ascii_digit())
     };
     let mut rest = skip(rest, usize::MAX, variant);
     while let [singleton, after @ ..] = rest {

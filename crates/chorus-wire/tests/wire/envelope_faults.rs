@@ -26,7 +26,9 @@ fn all(texts: &[&str]) -> Vec<String> {
 
 fn names() -> [Field; 2] {
     let longest = format!("{}@{}", "a".repeat(64), "b".repeat(63));
-    let wrong = ["", "a", "@", "a@", "@b", "a@b@c", "a b@c", "a@b/c", "á@b", "~a", " a@b", "a@b\n", "a:1@b"];
+    let wrong = [
+        "", "a", "@", "a@", "@b", "a@b@c", "a b@c", "a@b/c", "á@b", "~a", " a@b", "a@b\n", "a:1@b",
+    ];
     let too_long = format!("{longest}c");
     [
         Field {
@@ -74,28 +76,65 @@ fn texts() -> [Field; 3] {
 
 fn tag_and_turn() -> [Field; 2] {
     let too_long = format!("en-{}", ["abcdefgh"; 8].join("-"));
-    let wrong = ["", "e", "english", "x-a", "en_US", "zh-", "-zh", "日本", "en ", " en", "i-klingon", &too_long];
-    let numbers = ["0", "-1", "1.5", "\"1\"", "1e400", "9223372036854775808", "1e30", "-0.0", "1e-1"];
+    let wrong = [
+        "",
+        "e",
+        "english",
+        "x-a",
+        "en_US",
+        "zh-",
+        "-zh",
+        "日本",
+        "en ",
+        " en",
+        "i-klingon",
+        &too_long,
+    ];
+    let numbers = [
+        "0",
+        "-1",
+        "1.5",
+        "\"1\"",
+        "1e400",
+        "9223372036854775808",
+        "1e30",
+        "-0.0",
+        "1e-1",
+    ];
     [
         Field {
             name: "sender_culture",
             required: true,
             ordinary: r#""zh-CN""#,
-            accepted: all(&["en", "yue", "EN-us", "zh-Hant-TW", "es-419", "zh-cmn-Hans-CN", "en-x-a"]),
+            accepted: all(&[
+                "en",
+                "yue",
+                "EN-us",
+                "zh-Hant-TW",
+                "es-419",
+                "zh-cmn-Hans-CN",
+                "en-x-a",
+            ]),
             refused: all(&wrong),
         },
         Field {
             name: "turn_number",
             required: false,
             ordinary: "7",
-            accepted: ["1", "2.0", "3e2", "9223372036854775807"].map(str::to_owned).to_vec(),
+            accepted: ["1", "2.0", "3e2", "9223372036854775807"]
+                .map(str::to_owned)
+                .to_vec(),
             refused: numbers.map(str::to_owned).to_vec(),
         },
     ]
 }
 
 fn fields() -> Vec<Field> {
-    names().into_iter().chain(texts()).chain(tag_and_turn()).collect()
+    names()
+        .into_iter()
+        .chain(texts())
+        .chain(tag_and_turn())
+        .collect()
 }
 
 /// The ordinary envelope with `change` in place of one field's lines.
@@ -103,7 +142,11 @@ fn envelope(name: &str, change: &[(&str, &str)]) -> String {
     let mut parts = Vec::new();
     for field in fields() {
         if field.name == name {
-            parts.extend(change.iter().map(|(key, value)| format!("\"{key}\":{value}")));
+            parts.extend(
+                change
+                    .iter()
+                    .map(|(key, value)| format!("\"{key}\":{value}")),
+            );
         } else {
             parts.push(format!("\"{}\":{}", field.name, field.ordinary));
         }
@@ -114,7 +157,11 @@ fn envelope(name: &str, change: &[(&str, &str)]) -> String {
 fn refused(text: &str, naming: &str) {
     let error = Envelope::parse(text).expect_err(text);
     assert_eq!(error.code, Code::Validation);
-    assert!(error.message.contains(naming), "{} should name {naming}", error.message);
+    assert!(
+        error.message.contains(naming),
+        "{} should name {naming}",
+        error.message
+    );
 }
 
 fn accepted(text: &str) {
@@ -139,7 +186,17 @@ fn a_missing_field_is_refused_by_name_unless_it_is_optional() {
 #[test]
 fn null_and_other_types_are_refused_by_name() {
     for field in fields() {
-        for wrong in ["null", "true", "false", "-1", "1.5", "[]", "{}", "[\"en\"]", "{\"a\":[1,{}]}"] {
+        for wrong in [
+            "null",
+            "true",
+            "false",
+            "-1",
+            "1.5",
+            "[]",
+            "{}",
+            "[\"en\"]",
+            "{\"a\":[1,{}]}",
+        ] {
             let naming = format!("envelope.{}", field.name);
             refused(&envelope(field.name, &[(field.name, wrong)]), &naming);
         }
@@ -169,8 +226,18 @@ fn a_field_given_twice_is_refused_by_name_even_with_the_same_value() {
         let twice = [(field.name, field.ordinary), (field.name, field.ordinary)];
         refused(&envelope(field.name, &twice), field.name);
         // The same key, spelt with an escape.
-        let escaped = format!("\\u{:04x}{}", u32::from(field.name.as_bytes()[0]), &field.name[1..]);
-        refused(&envelope(field.name, &[(field.name, field.ordinary), (&escaped, field.ordinary)]), field.name);
+        let escaped = format!(
+            "\\u{:04x}{}",
+            u32::from(field.name.as_bytes()[0]),
+            &field.name[1..]
+        );
+        refused(
+            &envelope(
+                field.name,
+                &[(field.name, field.ordinary), (&escaped, field.ordinary)],
+            ),
+            field.name,
+        );
     }
 }
 
@@ -178,7 +245,14 @@ fn a_field_given_twice_is_refused_by_name_even_with_the_same_value() {
 #[test]
 fn an_unknown_field_is_refused_by_name() {
     for field in fields() {
-        for unknown in ["receiver_id", "Sender_id", "sender_id ", "", "personality", "chorus_version\\u0000"] {
+        for unknown in [
+            "receiver_id",
+            "Sender_id",
+            "sender_id ",
+            "",
+            "personality",
+            "chorus_version\\u0000",
+        ] {
             let text = envelope(field.name, &[(field.name, field.ordinary), (unknown, "1")]);
             refused(&text, "is not a field of an envelope");
         }
@@ -190,13 +264,38 @@ fn what_is_not_one_json_object_is_refused() {
     let good = envelope("", &[]);
     accepted(&good);
     accepted(&format!(" \n\t{good}\r\n"));
-    for text in ["", " ", "null", "[]", "\"envelope\"", "1", "{", "{}", "{\"chorus_version\":\"0.4\"", "\u{feff}{}"] {
-        assert_eq!(Envelope::parse(text).expect_err(text).code, Code::Validation);
+    for text in [
+        "",
+        " ",
+        "null",
+        "[]",
+        "\"envelope\"",
+        "1",
+        "{",
+        "{}",
+        "{\"chorus_version\":\"0.4\"",
+        "\u{feff}{}",
+    ] {
+        assert_eq!(
+            Envelope::parse(text).expect_err(text).code,
+            Code::Validation
+        );
     }
-    for text in [format!("{good}{good}"), format!("{good},"), format!("[{good}]"), good.replace('"', "'")] {
-        assert_eq!(Envelope::parse(&text).expect_err(&text).code, Code::Validation);
+    for text in [
+        format!("{good}{good}"),
+        format!("{good},"),
+        format!("[{good}]"),
+        good.replace('"', "'"),
+    ] {
+        assert_eq!(
+            Envelope::parse(&text).expect_err(&text).code,
+            Code::Validation
+        );
     }
-    refused(&envelope("original_text", &[("original_text", "\"\\ud800\"")]), "JSON");
+    refused(
+        &envelope("original_text", &[("original_text", "\"\\ud800\"")]),
+        "JSON",
+    );
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     assert!(Envelope::parse(&envelope("original_text", &[("original_text", &deep)])).is_err());
 }

@@ -11,26 +11,44 @@ fn text(least: usize, most: usize) -> impl Strategy<Value = String> {
 }
 
 fn drafts() -> impl Strategy<Value = Draft> {
-    let culture = prop::sample::select(vec!["en", "ja", "zh-CN", "ZH-hant-tw", "de-CH-1996", "en-x-whatever"]);
-    let optional =
-        (prop::option::of(text(10, 60)), prop::option::of(text(0, 64)), prop::option::of(1..=i64::MAX as u64));
-    ("[a-zA-Z0-9._-]{1,30}@[a-zA-Z0-9._-]{1,30}", text(1, 200), culture, optional).prop_map(
-        |(sender, words, culture, (context, conversation, turn))| Draft {
-            chorus_version: Some("0.4".into()),
-            sender_id: Some(sender),
-            original_text: Some(words),
-            sender_culture: Some(culture.into()),
-            cultural_context: context,
-            conversation_id: conversation,
-            turn_number: turn,
-        },
+    let culture = prop::sample::select(vec![
+        "en",
+        "ja",
+        "zh-CN",
+        "ZH-hant-tw",
+        "de-CH-1996",
+        "en-x-whatever",
+    ]);
+    let optional = (
+        prop::option::of(text(10, 60)),
+        prop::option::of(text(0, 64)),
+        prop::option::of(1..=i64::MAX as u64),
+    );
+    (
+        "[a-zA-Z0-9._-]{1,30}@[a-zA-Z0-9._-]{1,30}",
+        text(1, 200),
+        culture,
+        optional,
     )
+        .prop_map(
+            |(sender, words, culture, (context, conversation, turn))| Draft {
+                chorus_version: Some("0.4".into()),
+                sender_id: Some(sender),
+                original_text: Some(words),
+                sender_culture: Some(culture.into()),
+                cultural_context: context,
+                conversation_id: conversation,
+                turn_number: turn,
+            },
+        )
 }
 
 /// Independent of the parser: digits, at most what a database's integer holds, an epoch that is not zero.
 fn is_cursor(text: &str) -> bool {
     let number = |part: &str| {
-        let digits = part.chars().all(|c| "0123456789".contains(c)) && !part.is_empty() && part.chars().count() < 20;
+        let digits = part.chars().all(|c| "0123456789".contains(c))
+            && !part.is_empty()
+            && part.chars().count() < 20;
         digits && part.parse::<u128>().unwrap() < 1 << 63
     };
     let parts: Vec<&str> = text.split('-').collect();

@@ -13,7 +13,9 @@ use chorus_wire::market::job::{JobRequest, JobResult, Outcome};
 use chorus_wire::market::transfer::Transfer;
 use chorus_wire::message::{Delivery, ReceiverReply, SendRequest, Sent};
 use chorus_wire::register::Registration;
-use chorus_wire::reply::{AgentRecord, DirectoryRow, Failure, MarketRegistered, Metadata, Registered, Success};
+use chorus_wire::reply::{
+    AgentRecord, DirectoryRow, Failure, MarketRegistered, Metadata, Registered, Success,
+};
 use chorus_wire::secret::Secret;
 use chorus_wire::{CHORUS_VERSION, Error, json, time::Micros};
 use serde::Serialize;
@@ -21,7 +23,9 @@ use std::collections::BTreeSet;
 use std::{fs, path::Path};
 
 fn example(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/examples").join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/examples")
+        .join(name);
     fs::read_to_string(&path).unwrap_or_else(|why| panic!("{name}: {why}"))
 }
 
@@ -35,11 +39,18 @@ fn request(name: &str) -> (String, String, String) {
 
 fn prints_like(ours: &impl Serialize, name: &str) {
     let (ours, printed) = (serde_json::to_string(ours).unwrap(), example(name));
-    assert!(Shape::of(&ours).begins_like(&Shape::of(&printed)), "{name}:\n{printed}\nours:\n{ours}");
+    assert!(
+        Shape::of(&ours).begins_like(&Shape::of(&printed)),
+        "{name}:\n{printed}\nours:\n{ours}"
+    );
 }
 
 fn success<T>(data: T) -> Success<T> {
-    Success { success: true, data, metadata: Metadata::at(Micros(0)) }
+    Success {
+        success: true,
+        data,
+        metadata: Metadata::at(Micros(0)),
+    }
 }
 
 fn record() -> AgentRecord {
@@ -58,13 +69,23 @@ fn record() -> AgentRecord {
 #[test]
 fn printed_registrations_are_accepted() {
     for (name, id) in [
-        ("transport-profile/quick-start-1-register.http", "my-agent@chorus"),
+        (
+            "transport-profile/quick-start-1-register.http",
+            "my-agent@chorus",
+        ),
         ("skill/connect-1-register.http", "your-name@agchorus"),
     ] {
         let (method, path, body) = request(name);
         assert!(method == "POST" && path.ends_with("/register"), "{name}");
         let read = Registration::parse(body.as_bytes()).unwrap();
-        assert_eq!((read.agent_id.as_str(), read.endpoint.as_ref(), read.is_market_form()), (id, None, false));
+        assert_eq!(
+            (
+                read.agent_id.as_str(),
+                read.endpoint.as_ref(),
+                read.is_market_form()
+            ),
+            (id, None, false)
+        );
         let card = read.card.unwrap();
         assert_eq!((card.culture(), card.languages()), (Some("en"), vec!["en"]));
     }
@@ -76,8 +97,14 @@ fn the_printed_operator_registration_is_accepted() {
     let (method, path, body) = request("transport-profile/6.3-register.http");
     assert_eq!((method.as_str(), path.as_str()), ("POST", "/agents"));
     let read = Registration::parse_operator(body.as_bytes()).unwrap();
-    assert_eq!(read.name, Name::Address(Address::parse("", "alice@chorus.example").unwrap()));
-    assert_eq!(read.endpoint.as_deref(), Some("https://alice.example/receive"));
+    assert_eq!(
+        read.name,
+        Name::Address(Address::parse("", "alice@chorus.example").unwrap())
+    );
+    assert_eq!(
+        read.endpoint.as_deref(),
+        Some("https://alice.example/receive")
+    );
     assert_eq!(read.card.unwrap().languages(), ["zh-CN", "en"]);
 }
 
@@ -89,7 +116,10 @@ fn the_printed_market_registration_is_accepted() {
     let market = read.market.unwrap();
     assert_eq!(read.agent_id, "uuid");
     assert_eq!(market.owner_id.as_deref(), Some("Owner identifier"));
-    assert_eq!(market.api_endpoint.as_deref(), Some("https://agent-host:port/jobs"));
+    assert_eq!(
+        market.api_endpoint.as_deref(),
+        Some("https://agent-host:port/jobs")
+    );
     assert_eq!(market.skills[0].skill_name, "analyze_text");
     assert_eq!(market.skills[0].cost_per_call.in_hundredths(), 10);
 }
@@ -107,7 +137,10 @@ fn a_registration_is_answered_as_printed() {
     let printed = example("transport-profile/quick-start-1-registered.txt").replace("{...}", "{}");
     let ours = serde_json::to_string(&success(data)).unwrap();
     assert!(Shape::of(&ours).begins_like(&Shape::of(&printed)), "{ours}");
-    assert!(ours.contains(r#""api_key":"ca_"#) && ours.contains(r#""registered_at":""#), "{ours}");
+    assert!(
+        ours.contains(r#""api_key":"ca_"#) && ours.contains(r#""registered_at":""#),
+        "{ours}"
+    );
 }
 
 // R-10: 50.0 keeps its decimal
@@ -120,7 +153,11 @@ fn a_market_registration_is_answered_as_printed() {
         api_key: Some(Secret::new("ca_0")),
     };
     prints_like(&ours, "jobs-protocol/3.1-registered.json");
-    assert!(serde_json::to_string(&ours).unwrap().contains("\"reputation_score\":50.0"));
+    assert!(
+        serde_json::to_string(&ours)
+            .unwrap()
+            .contains("\"reputation_score\":50.0")
+    );
 }
 
 // TRN-14, ENV-01
@@ -132,17 +169,30 @@ fn printed_sends_are_accepted() {
             "other-agent@chorus",
             "Hello, let's collaborate on this project.",
         ),
-        ("transport-profile/6.4-send.http", "bob@chorus.example", "下午一起喝杯咖啡?"),
-        ("skill/connect-3-send.http", "other-agent@agchorus", "Hello!"),
+        (
+            "transport-profile/6.4-send.http",
+            "bob@chorus.example",
+            "下午一起喝杯咖啡?",
+        ),
+        (
+            "skill/connect-3-send.http",
+            "other-agent@agchorus",
+            "Hello!",
+        ),
     ] {
         let (method, path, body) = request(name);
         assert!(method == "POST" && path.ends_with("/messages"), "{name}");
         let read = SendRequest::parse(body.as_bytes()).unwrap();
-        assert_eq!(read.receiver, Name::Address(Address::parse("", receiver).unwrap()));
+        assert_eq!(
+            read.receiver,
+            Name::Address(Address::parse("", receiver).unwrap())
+        );
         assert_eq!(read.envelope.original_text(), text);
         assert!(!read.stream && read.wrapped.is_none());
         // ENV-15: what goes on is what came, key for key.
-        let Shape::Object(printed) = Shape::of(&body) else { panic!("{name}") };
+        let Shape::Object(printed) = Shape::of(&body) else {
+            panic!("{name}")
+        };
         assert_eq!(Shape::of(&read.envelope.to_json()), printed[1].1, "{name}");
     }
 }
@@ -151,14 +201,26 @@ fn printed_sends_are_accepted() {
 #[test]
 fn sends_are_answered_as_printed() {
     let trace_id = uuid::Uuid::nil();
-    prints_like(&success(Sent::new(&Delivery::DeliveredSse, trace_id)), "transport-profile/quick-start-3-sent.json");
-    let delivered = Delivery::Delivered { receiver_response: serde_json::json!({"status": "ok"}) };
-    let failed = Delivery::Failed { error_code: "ERR_TIMEOUT".into(), detail: "no answer".into() };
-    for (delivery, name) in [(delivered, "6.4-delivered.json"), (failed, "6.4-failed.json")] {
+    prints_like(
+        &success(Sent::new(&Delivery::DeliveredSse, trace_id)),
+        "transport-profile/quick-start-3-sent.json",
+    );
+    let delivered = Delivery::Delivered {
+        receiver_response: serde_json::json!({"status": "ok"}),
+    };
+    let failed = Delivery::Failed {
+        error_code: "ERR_TIMEOUT".into(),
+        detail: "no answer".into(),
+    };
+    for (delivery, name) in [
+        (delivered, "6.4-delivered.json"),
+        (failed, "6.4-failed.json"),
+    ] {
         let ours = success(Sent::new(&delivery, trace_id));
         // `metadata` is last; the printed `data` lacks our trace id, which comes after its keys.
         prints_like(&ours, &format!("transport-profile/{name}"));
-        let again: Success<Sent> = serde_json::from_str(&serde_json::to_string(&ours).unwrap()).unwrap();
+        let again: Success<Sent> =
+            serde_json::from_str(&serde_json::to_string(&ours).unwrap()).unwrap();
         assert_eq!(again.data, ours.data);
     }
 }
@@ -166,11 +228,20 @@ fn sends_are_answered_as_printed() {
 // TRN-38…40
 #[test]
 fn every_reply_is_wrapped_as_printed() {
-    prints_like(&success(serde_json::json!({})), "transport-profile/6.2-success.json");
+    prints_like(
+        &success(serde_json::json!({})),
+        "transport-profile/6.2-success.json",
+    );
     let at = Micros::parse("2026-03-20T10:00:00Z").unwrap();
     let ours = Failure::new(&Error::validation("sender_id is required"), at);
-    let printed: String = example("transport-profile/6.2-failure.json").split_whitespace().collect();
-    assert_eq!(serde_json::to_string(&ours).unwrap().replace(' ', ""), printed, "to the letter");
+    let printed: String = example("transport-profile/6.2-failure.json")
+        .split_whitespace()
+        .collect();
+    assert_eq!(
+        serde_json::to_string(&ours).unwrap().replace(' ', ""),
+        printed,
+        "to the letter"
+    );
 }
 
 // TRN-17, TRN-44
@@ -194,19 +265,34 @@ fn printed_receiver_replies_are_read_and_written_as_printed() {
         ("skill/receiving-3-error.json", no),
     ] {
         let printed = example(name);
-        assert_eq!(ReceiverReply::parse(printed.as_bytes()).unwrap(), reply, "{name}");
-        assert_eq!(Shape::of(&serde_json::to_string(&reply).unwrap()), Shape::of(&printed), "{name}");
-        assert!(ReceiverReply::is_protocol(&json::value(&printed).unwrap()), "{name}");
+        assert_eq!(
+            ReceiverReply::parse(printed.as_bytes()).unwrap(),
+            reply,
+            "{name}"
+        );
+        assert_eq!(
+            Shape::of(&serde_json::to_string(&reply).unwrap()),
+            Shape::of(&printed),
+            "{name}"
+        );
+        assert!(
+            ReceiverReply::is_protocol(&json::value(&printed).unwrap()),
+            "{name}"
+        );
     }
 }
 
 // TRN-59
 #[test]
 fn the_directory_is_printed_as_in_the_skill() {
-    let rows: Vec<DirectoryRow> = serde_json::from_str(&example("skill/finding-2-discover.json")).unwrap();
+    let rows: Vec<DirectoryRow> =
+        serde_json::from_str(&example("skill/finding-2-discover.json")).unwrap();
     assert_eq!(rows[0].languages, ["zh-CN", "en"]);
     let ours = serde_json::to_string(&rows).unwrap();
-    assert_eq!(Shape::of(&ours), Shape::of(&example("skill/finding-2-discover.json")));
+    assert_eq!(
+        Shape::of(&ours),
+        Shape::of(&example("skill/finding-2-discover.json"))
+    );
 }
 
 // TRN-57
@@ -220,13 +306,19 @@ fn the_printed_since_is_a_cursor() {
 // SKL-27, SKL-28: both editions of the history file
 #[test]
 fn printed_history_lines_hold_whole_envelopes() {
-    for name in ["skill/storage-history.jsonl", "skill-0.7-local-storage/history.jsonl"] {
+    for name in [
+        "skill/storage-history.jsonl",
+        "skill-0.7-local-storage/history.jsonl",
+    ] {
         let text = example(name);
         assert_eq!(text.lines().count(), 2, "{name}");
         for line in text.lines() {
             let mut fields = json::object(line).unwrap();
             assert!(Micros::parse(&fields.string("ts").unwrap()).is_some());
-            assert!(matches!(fields.string("dir").unwrap().as_str(), "sent" | "received"));
+            assert!(matches!(
+                fields.string("dir").unwrap().as_str(),
+                "sent" | "received"
+            ));
             Address::parse("peer", &fields.string("peer").unwrap()).unwrap();
             let envelope = fields.take("envelope").unwrap();
             let read = Envelope::parse(&envelope.to_string()).unwrap();
@@ -239,7 +331,10 @@ fn printed_history_lines_hold_whole_envelopes() {
 // SKL-23
 #[test]
 fn printed_credentials_have_three_fields_and_an_address() {
-    for name in ["skill/storage-credentials.json", "skill-0.7-local-storage/config.json"] {
+    for name in [
+        "skill/storage-credentials.json",
+        "skill-0.7-local-storage/config.json",
+    ] {
         let mut fields = json::object(&example(name)).unwrap();
         Address::parse("agent_id", &fields.string("agent_id").unwrap()).unwrap();
         assert!(fields.string("api_key").unwrap().starts_with("ca_"));
@@ -259,14 +354,29 @@ fn the_discovery_document_names_the_version_we_speak() {
 #[test]
 fn the_printed_job_result_and_transfer_are_read() {
     let job = JobRequest::parse(example("jobs-protocol/3.3-job.json").as_bytes()).unwrap();
-    assert_eq!((job.skill_name.as_str(), job.budget.to_string().as_str()), ("analyze_text", "0.15"));
-    assert_eq!(job.callback_url.as_deref(), Some("https://orchestrator/results"));
+    assert_eq!(
+        (job.skill_name.as_str(), job.budget.to_string().as_str()),
+        ("analyze_text", "0.15")
+    );
+    assert_eq!(
+        job.callback_url.as_deref(),
+        Some("https://orchestrator/results")
+    );
     assert_eq!(job.deadline.as_secs(), 600);
 
     let result = JobResult::parse(example("jobs-protocol/3.4-result.json").as_bytes()).unwrap();
-    let Outcome::Success { output_data, execution_cost } = result.outcome else { panic!("{result:?}") };
+    let Outcome::Success {
+        output_data,
+        execution_cost,
+    } = result.outcome
+    else {
+        panic!("{result:?}")
+    };
     assert_eq!(output_data["entities"][0]["value"], 42000);
-    assert_eq!((execution_cost, result.execution_time_ms), (Some(Credits::hundredths(10)), Some(1250)));
+    assert_eq!(
+        (execution_cost, result.execution_time_ms),
+        (Some(Credits::hundredths(10)), Some(1250))
+    );
 
     let text = example("jobs-protocol/3.5-transfer.json");
     let transfer = Transfer::parse(text.as_bytes()).unwrap();
@@ -284,11 +394,16 @@ fn the_printed_deliveries_are_read_and_written_as_printed() {
         ("channel-protocol/6-minimal.json", false),
     ] {
         let text = example(name);
-        let delivery = Delivered::parse(text.as_bytes()).unwrap_or_else(|why| panic!("{name}: {why}"));
+        let delivery =
+            Delivered::parse(text.as_bytes()).unwrap_or_else(|why| panic!("{name}: {why}"));
         assert_eq!(delivery.mcp.is_some(), tools, "{name}");
         prints_like(&delivery, name);
         let ours = serde_json::to_string(&delivery).unwrap();
-        assert_eq!(json::value(&ours).unwrap(), json::value(&text).unwrap(), "{name}");
+        assert_eq!(
+            json::value(&ours).unwrap(),
+            json::value(&text).unwrap(),
+            "{name}"
+        );
     }
 }
 
@@ -297,7 +412,8 @@ fn the_printed_deliveries_are_read_and_written_as_printed() {
 fn the_printed_connection_string_lets_an_agent_in() {
     let url = example("channel-protocol/1-connection.txt");
     let body = serde_json::json!({"connection": url.trim(), "name": "timber"}).to_string();
-    let Invited::Connection { url: read, .. } = NewMember::parse(body.as_bytes()).unwrap().who else {
+    let Invited::Connection { url: read, .. } = NewMember::parse(body.as_bytes()).unwrap().who
+    else {
         panic!("{body}")
     };
     assert_eq!(read.expose(), url.trim());
@@ -308,7 +424,10 @@ fn the_printed_connection_string_lets_an_agent_in() {
 fn the_printed_callbacks_are_read_as_printed() {
     let (method, path, callback) = request("channel-protocol/6-minimal-callback.http");
     let minimal = Delivered::parse(example("channel-protocol/6-minimal.json").as_bytes()).unwrap();
-    assert_eq!((method.as_str(), path.as_str()), ("POST", minimal.callback.expose()));
+    assert_eq!(
+        (method.as_str(), path.as_str()),
+        ("POST", minimal.callback.expose())
+    );
     let mut read = vec![("6-minimal-callback.http", callback)];
     for name in [
         "channel-protocol/3-message.json",
@@ -322,9 +441,13 @@ fn the_printed_callbacks_are_read_as_printed() {
         read.push((name, example(name)));
     }
     for (name, text) in read {
-        let callback = Callback::parse(text.as_bytes()).unwrap_or_else(|why| panic!("{name}: {why}"));
+        let callback =
+            Callback::parse(text.as_bytes()).unwrap_or_else(|why| panic!("{name}: {why}"));
         let row = Row::of(callback.event, "timber", Voice::Agent);
-        let (row, printed) = (serde_json::to_value(&row).unwrap(), json::value(&text).unwrap());
+        let (row, printed) = (
+            serde_json::to_value(&row).unwrap(),
+            json::value(&text).unwrap(),
+        );
         for (key, value) in printed.as_object().unwrap() {
             assert_eq!(&row[key], value, "{name}: {key}");
         }
@@ -346,11 +469,21 @@ fn no_example_is_forgotten() {
     let mut there = BTreeSet::new();
     for folder in fs::read_dir(&root).unwrap() {
         for file in fs::read_dir(folder.unwrap().path()).unwrap() {
-            there.insert(file.unwrap().path().strip_prefix(&root).unwrap().to_str().unwrap().to_owned());
+            there.insert(
+                file.unwrap()
+                    .path()
+                    .strip_prefix(&root)
+                    .unwrap()
+                    .to_str()
+                    .unwrap()
+                    .to_owned(),
+            );
         }
     }
     let this = include_str!("examples.rs");
-    let used = |name: &str| this.contains(name) || this.contains(&format!("\"{}\"", name.rsplit('/').next().unwrap()));
+    let used = |name: &str| {
+        this.contains(name) || this.contains(&format!("\"{}\"", name.rsplit('/').next().unwrap()))
+    };
     let forgotten: Vec<_> = there.iter().filter(|name| !used(name)).collect();
     assert!(forgotten.is_empty(), "{forgotten:?}");
     assert!(FOR_THE_DOORS.iter().all(|name| there.contains(*name)));

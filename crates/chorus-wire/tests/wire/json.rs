@@ -18,7 +18,8 @@ fn values() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(4, 24, 5, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
-            prop::collection::btree_map(".{0,4}", inner, 0..5).prop_map(|map| Value::Object(map.into_iter().collect())),
+            prop::collection::btree_map(".{0,4}", inner, 0..5)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
         ]
     })
 }
@@ -49,7 +50,10 @@ fn otherwise(value: &Value, turn: usize) -> String {
             format!("[{blank}{}]", items.join(&format!("{blank},")))
         }
         Value::String(text) => {
-            let escaped: String = text.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect();
+            let escaped: String = text
+                .encode_utf16()
+                .map(|unit| format!("\\u{unit:04x}"))
+                .collect();
             format!("\"{escaped}\"")
         }
         Value::Number(number) if number.as_i64().is_some_and(|n| n.abs() < 1_000_000) => {
@@ -66,9 +70,13 @@ fn same(a: &Value, b: &Value) -> bool {
             (false, false) => a == b,
             _ => a.as_f64() == b.as_f64(),
         },
-        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
+        }
         (Value::Object(a), Value::Object(b)) => {
-            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| same(a, b)))
+            a.len() == b.len()
+                && a.iter()
+                    .all(|(key, a)| b.get(key).is_some_and(|b| same(a, b)))
         }
         (a, b) => a == b,
     }
@@ -114,9 +122,15 @@ proptest! {
 #[test]
 fn nesting_has_a_floor() {
     for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
-        let nested = |depth: usize| value(&format!("{}1{}", open.repeat(depth), close.repeat(depth)));
+        let nested =
+            |depth: usize| value(&format!("{}1{}", open.repeat(depth), close.repeat(depth)));
         assert!(nested(JSON_DEPTH).is_ok());
-        assert!(nested(JSON_DEPTH + 1).unwrap_err().message.contains("nested"));
+        assert!(
+            nested(JSON_DEPTH + 1)
+                .unwrap_err()
+                .message
+                .contains("nested")
+        );
         assert!(value(&open.repeat(200_000)).is_err());
     }
 }

@@ -18,7 +18,11 @@ fn is_address(text: &str) -> bool {
 }
 
 fn is_handle(text: &str) -> bool {
-    let Some(('~', name)) = text.chars().next().map(|first| (first, &text[first.len_utf8()..])) else {
+    let Some(('~', name)) = text
+        .chars()
+        .next()
+        .map(|first| (first, &text[first.len_utf8()..]))
+    else {
         return false;
     };
     let edges = [name.chars().next(), name.chars().last()];
@@ -117,9 +121,22 @@ proptest! {
 //
 #[test]
 fn an_address_owns_its_handle_on_its_own_hub_only() {
-    let handle = |text: &str| Address::parse("", text).unwrap().handle("chorus").map(|handle| handle.to_string());
+    let handle = |text: &str| {
+        Address::parse("", text)
+            .unwrap()
+            .handle("chorus")
+            .map(|handle| handle.to_string())
+    };
     assert_eq!(handle("alice@chorus").as_deref(), Some("~alice"));
-    for other in ["alice@elsewhere", "Alice@chorus", "a.b@chorus", "-a@chorus", "a-@chorus", "org@chorus", "a@Chorus"] {
+    for other in [
+        "alice@elsewhere",
+        "Alice@chorus",
+        "a.b@chorus",
+        "-a@chorus",
+        "a-@chorus",
+        "org@chorus",
+        "a@Chorus",
+    ] {
         assert_eq!(handle(other), None, "{other}");
     }
 }
@@ -130,6 +147,9 @@ fn short_names_and_uuids_are_kept_in_one_form() {
     let kept = |text: &str| Name::parse("", text).unwrap().canonical("chorus");
     assert_eq!(kept("bob"), kept("bob@chorus"));
     assert_ne!(kept("Bob"), kept("bob@chorus"));
-    assert_eq!(kept("A3B8D1B6-0B3B-4B1A-9C1A-1A2B3C4D5E6F"), "a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f");
+    assert_eq!(
+        kept("A3B8D1B6-0B3B-4B1A-9C1A-1A2B3C4D5E6F"),
+        "a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f"
+    );
     assert_eq!(kept("urn:agent:7"), "urn:agent:7");
 }

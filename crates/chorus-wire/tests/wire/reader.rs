@@ -13,7 +13,11 @@ fn read(bytes: &[u8], cuts: &[usize]) -> (Vec<Event>, Result<(), ReadError>) {
     for cut in cuts.iter().copied().chain([usize::MAX]) {
         let (chunk, left) = rest.split_at(cut.min(rest.len()));
         if let Err(fault) = reader.read_into(chunk, &mut events) {
-            assert_eq!(reader.read(b"data: more\n\n"), Err(fault), "a fault is the end");
+            assert_eq!(
+                reader.read(b"data: more\n\n"),
+                Err(fault),
+                "a fault is the end"
+            );
             return (events, Err(fault));
         }
         rest = left;
@@ -86,9 +90,19 @@ proptest! {
 
 #[test]
 fn the_opening_says_when_to_come_back_and_is_a_real_event() {
-    let read = Reader::new(1_000).read(&opening("connected", "{}")).unwrap();
+    let read = Reader::new(1_000)
+        .read(&opening("connected", "{}"))
+        .unwrap();
     let retry = Some(STREAM_RETRY.as_millis() as u64);
-    assert_eq!(read, [Event { name: "connected".into(), id: None, data: "{}".into(), retry }]);
+    assert_eq!(
+        read,
+        [Event {
+            name: "connected".into(),
+            id: None,
+            data: "{}".into(),
+            retry
+        }]
+    );
 }
 
 #[test]
@@ -104,19 +118,44 @@ fn keepalives_are_no_events_and_may_go_on_for_ever() {
 #[test]
 fn an_event_is_bounded_in_one_line_and_in_many() {
     let too_long = Err(ReadError::TooLong(BOUND));
-    assert_eq!(Reader::new(BOUND).read("a".repeat(BOUND + 1).as_bytes()), too_long);
-    assert_eq!(Reader::new(BOUND).read("data: aaaaaaaa\n".repeat(10).as_bytes()), too_long);
-    assert_eq!(Reader::new(BOUND).read(format!("id: {}\n", "a".repeat(BOUND)).as_bytes()), too_long);
+    assert_eq!(
+        Reader::new(BOUND).read("a".repeat(BOUND + 1).as_bytes()),
+        too_long
+    );
+    assert_eq!(
+        Reader::new(BOUND).read("data: aaaaaaaa\n".repeat(10).as_bytes()),
+        too_long
+    );
+    assert_eq!(
+        Reader::new(BOUND).read(format!("id: {}\n", "a".repeat(BOUND)).as_bytes()),
+        too_long
+    );
     let mut reader = Reader::new(BOUND);
     for _ in 0..10 {
-        assert_eq!(reader.read(format!("data: {}\n\n", "a".repeat(40)).as_bytes()).unwrap().len(), 1);
+        assert_eq!(
+            reader
+                .read(format!("data: {}\n\n", "a".repeat(40)).as_bytes())
+                .unwrap()
+                .len(),
+            1
+        );
     }
 }
 
 #[test]
 fn data_lines_are_joined_and_an_event_without_data_is_none() {
-    let read = Reader::new(BOUND).read(b"event: x\nid: 1\n\ndata: a\ndata: b\ndata\n\ndata\n\n").unwrap();
-    let events: Vec<_> =
-        read.iter().map(|event| (event.name.as_str(), event.id.as_deref(), event.data.as_str())).collect();
+    let read = Reader::new(BOUND)
+        .read(b"event: x\nid: 1\n\ndata: a\ndata: b\ndata\n\ndata\n\n")
+        .unwrap();
+    let events: Vec<_> = read
+        .iter()
+        .map(|event| {
+            (
+                event.name.as_str(),
+                event.id.as_deref(),
+                event.data.as_str(),
+            )
+        })
+        .collect();
     assert_eq!(events, [("message", None, "a\nb\n"), ("message", None, "")]);
 }

@@ -15,7 +15,11 @@ fn refused<T>(read: Result<T>, naming: &str) {
         Ok(_) => panic!("accepted what should fail for {naming}"),
         Err(error) => {
             assert_eq!(error.code, Code::Validation);
-            assert!(error.message.contains(naming), "{} should name {naming}", error.message);
+            assert!(
+                error.message.contains(naming),
+                "{} should name {naming}",
+                error.message
+            );
         }
     }
 }
@@ -29,9 +33,12 @@ fn send(body: &Value) -> Result<SendRequest> {
 fn a_send_has_a_receiver_an_envelope_and_perhaps_stream() {
     let body = json!({"receiver_id": "bob", "envelope": envelope(), "stream": true});
     assert!(send(&body).unwrap().stream);
-    for (field, value) in
-        [("receiver_id", json!(1)), ("receiver_id", Value::Null), ("stream", json!("yes")), ("stream", Value::Null)]
-    {
+    for (field, value) in [
+        ("receiver_id", json!(1)),
+        ("receiver_id", Value::Null),
+        ("stream", json!("yes")),
+        ("stream", Value::Null),
+    ] {
         let mut wrong = body.clone();
         wrong[field] = value;
         refused(send(&wrong), field);
@@ -47,12 +54,21 @@ fn a_send_has_a_receiver_an_envelope_and_perhaps_stream() {
         refused(send(&more), extra);
     }
     for receiver in ["", "a@b@c", "~Bob", "a b", "@"] {
-        refused(send(&json!({"receiver_id": receiver, "envelope": envelope()})), "receiver_id");
+        refused(
+            send(&json!({"receiver_id": receiver, "envelope": envelope()})),
+            "receiver_id",
+        );
     }
     refused(SendRequest::parse(b"\xff"), "UTF-8");
     refused(SendRequest::parse(b"[]"), "object");
-    let twice = format!(r#"{{"receiver_id":"bob","receiver_id":"bob","envelope":{}}}"#, envelope());
-    refused(SendRequest::parse(twice.as_bytes()), "receiver_id is given twice");
+    let twice = format!(
+        r#"{{"receiver_id":"bob","receiver_id":"bob","envelope":{}}}"#,
+        envelope()
+    );
+    refused(
+        SendRequest::parse(twice.as_bytes()),
+        "receiver_id is given twice",
+    );
 }
 
 // ENV-01: fields at the root are not an envelope
@@ -79,13 +95,25 @@ fn both_generations_of_a2a_wrapping_are_read_and_kept_as_sent() {
         assert_eq!(read.envelope.original_text(), "hi");
         assert_eq!(read.wrapped.unwrap(), message.to_string());
     }
-    for parts in [json!([]), json!([other]), json!([old, new]), json!([{"mediaType": kind}]), json!({})] {
-        assert!(send(&json!({"receiver_id": "bob", "envelope": {"parts": parts}})).is_err(), "{parts}");
+    for parts in [
+        json!([]),
+        json!([other]),
+        json!([old, new]),
+        json!([{"mediaType": kind}]),
+        json!({}),
+    ] {
+        assert!(
+            send(&json!({"receiver_id": "bob", "envelope": {"parts": parts}})).is_err(),
+            "{parts}"
+        );
     }
     let mut broken = envelope();
     broken["sender_culture"] = json!(null);
     let message = json!({"parts": [{"data": broken, "mediaType": kind}]});
-    refused(send(&json!({"receiver_id": "bob", "envelope": message})), "sender_culture");
+    refused(
+        send(&json!({"receiver_id": "bob", "envelope": message})),
+        "sender_culture",
+    );
 }
 
 // R-30: key order and numbers are the sender's own
@@ -96,7 +124,13 @@ fn a_wrapped_envelope_is_forwarded_to_the_letter() {
         envelope()
     );
     let body = format!(r#"{{"receiver_id":"bob","envelope":{text}}}"#);
-    assert_eq!(SendRequest::parse(body.as_bytes()).unwrap().wrapped.unwrap(), text);
+    assert_eq!(
+        SendRequest::parse(body.as_bytes())
+            .unwrap()
+            .wrapped
+            .unwrap(),
+        text
+    );
 }
 
 // R-25: an event stays under 64 000 characters, however it is escaped
@@ -105,7 +139,10 @@ fn an_envelope_that_swells_as_json_is_refused() {
     let mut swollen = envelope();
     swollen["original_text"] = json!("\u{1}".repeat(10_000));
     swollen["cultural_context"] = json!("\u{1}".repeat(500));
-    refused(send(&json!({"receiver_id": "bob", "envelope": swollen})), "envelope");
+    refused(
+        send(&json!({"receiver_id": "bob", "envelope": swollen})),
+        "envelope",
+    );
     swollen["original_text"] = json!("🎼".repeat(10_000));
     assert!(send(&json!({"receiver_id": "bob", "envelope": swollen})).is_ok());
 }
@@ -120,15 +157,33 @@ fn the_form_of_a_registration_follows_from_its_fields() {
     let card = json!({"card_version": "0.3"});
     let cases = [
         (json!({"agent_id": "a@chorus"}), Some(false)),
-        (json!({"agent_id": "a@chorus", "agent_card": card}), Some(false)),
-        (json!({"agent_id": "a@chorus", "agent_name": "A"}), Some(false)),
-        (json!({"agent_id": "a@chorus", "agent_card": card, "skills": []}), Some(false)),
+        (
+            json!({"agent_id": "a@chorus", "agent_card": card}),
+            Some(false),
+        ),
+        (
+            json!({"agent_id": "a@chorus", "agent_name": "A"}),
+            Some(false),
+        ),
+        (
+            json!({"agent_id": "a@chorus", "agent_card": card, "skills": []}),
+            Some(false),
+        ),
         (json!({"agent_id": "worker-1", "skills": []}), Some(true)),
-        (json!({"agent_id": "a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f", "owner_id": "o"}), Some(true)),
-        (json!({"agent_id": "a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f", "owner_id": "o", "agent_card": card}), Some(false)),
+        (
+            json!({"agent_id": "a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f", "owner_id": "o"}),
+            Some(true),
+        ),
+        (
+            json!({"agent_id": "a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f", "owner_id": "o", "agent_card": card}),
+            Some(false),
+        ),
         (json!({"agent_id": "worker-1"}), None),
         (json!({"agent_id": "worker-1", "agent_card": card}), None),
-        (json!({"agent_id": "worker-1", "agent_card": card, "skills": []}), None),
+        (
+            json!({"agent_id": "worker-1", "agent_card": card, "skills": []}),
+            None,
+        ),
         (json!({"agent_id": "~worker", "skills": []}), None),
         (json!({"agent_card": card}), None),
         (json!({}), None),
@@ -163,7 +218,10 @@ fn faults_of_a_registration_are_refused_by_name() {
         ("owner_id", json!("x".repeat(limits::LABEL_CHARS + 1))),
         ("skills", json!({})),
         ("skills", json!([{"description": "no name"}])),
-        ("skills", json!(vec![json!({"skill_name": "s"}); limits::SKILLS + 1])),
+        (
+            "skills",
+            json!(vec![json!({"skill_name": "s"}); limits::SKILLS + 1]),
+        ),
         ("api_key", json!("x")),
     ];
     for (field, value) in faults {
@@ -179,17 +237,27 @@ fn an_operator_registers_an_address_with_an_endpoint() {
     let parse = |body: Value| Registration::parse_operator(body.to_string().as_bytes());
     assert!(parse(json!({"agent_id": "a@chorus", "endpoint": "http://a.example/"})).is_ok());
     refused(parse(json!({"agent_id": "a@chorus"})), "endpoint");
-    refused(parse(json!({"agent_id": "a", "endpoint": "http://a.example/"})), "agent_id");
-    refused(parse(json!({"agent_id": "a@chorus", "endpoint": "http://a.example/", "skills": []})), "skills");
+    refused(
+        parse(json!({"agent_id": "a", "endpoint": "http://a.example/"})),
+        "agent_id",
+    );
+    refused(
+        parse(json!({"agent_id": "a@chorus", "endpoint": "http://a.example/", "skills": []})),
+        "skills",
+    );
 }
 
 // R-65: errors of the jobs document have another shape, also for a body that cannot be read
 #[test]
 fn a_body_is_recognised_as_a_market_registration() {
     assert!(looks_like_market(br#"{"agent_id":"x","skills":3}"#));
-    for other in
-        [r#"{"agent_id":"x@y","skills":[]}"#, r#"{"agent_id":"x"}"#, r#"{"skills":[],"agent_card":{}}"#, "[", "1"]
-    {
+    for other in [
+        r#"{"agent_id":"x@y","skills":[]}"#,
+        r#"{"agent_id":"x"}"#,
+        r#"{"skills":[],"agent_card":{}}"#,
+        "[",
+        "1",
+    ] {
         assert!(!looks_like_market(other.as_bytes()), "{other}");
     }
 }
@@ -198,7 +266,10 @@ fn a_body_is_recognised_as_a_market_registration() {
 #[test]
 fn a_card_keeps_what_it_does_not_know_and_checks_what_it_does() {
     let kept = json!({"card_version": "0.3", "user_culture": "en", "motto": {"any": ["thing"]}});
-    assert_eq!(serde_json::to_value(Card::check(kept.clone()).unwrap()).unwrap(), kept);
+    assert_eq!(
+        serde_json::to_value(Card::check(kept.clone()).unwrap()).unwrap(),
+        kept
+    );
     assert!(Card::check(json!({"card_version": "0.3", "chorus_version": "0.4"})).is_ok());
     let faults = [
         ("card_version", json!({"chorus_version": "0.2"})),
@@ -207,10 +278,22 @@ fn a_card_keeps_what_it_does_not_know_and_checks_what_it_does() {
         ("user_culture", json!({"user_culture": "english"})),
         ("user_culture", json!({"user_culture": null})),
         ("supported_languages", json!({"supported_languages": "en"})),
-        ("supported_languages[1]", json!({"supported_languages": ["en", 1]})),
-        ("supported_languages[1]", json!({"supported_languages": ["en", "??"]})),
-        ("supported_languages", json!({"supported_languages": vec!["en"; limits::CARD_LANGUAGES + 1]})),
-        ("agent_card", json!({"motto": "x".repeat(limits::CARD_BYTES)})),
+        (
+            "supported_languages[1]",
+            json!({"supported_languages": ["en", 1]}),
+        ),
+        (
+            "supported_languages[1]",
+            json!({"supported_languages": ["en", "??"]}),
+        ),
+        (
+            "supported_languages",
+            json!({"supported_languages": vec!["en"; limits::CARD_LANGUAGES + 1]}),
+        ),
+        (
+            "agent_card",
+            json!({"motto": "x".repeat(limits::CARD_BYTES)}),
+        ),
         ("agent_card", json!("card")),
     ];
     for (naming, card) in faults {
@@ -231,8 +314,14 @@ fn a_receivers_reply_is_ok_alone_or_an_error_with_its_code() {
         ("ok", json!({"status": "ok", "detail": "and more"})),
         ("error_code", json!({"status": "error"})),
         ("error_code", json!({"status": "error", "error_code": ""})),
-        ("error_code", json!({"status": "error", "error_code": "x".repeat(65)})),
-        ("detail", json!({"status": "error", "error_code": "X", "detail": "x".repeat(limits::DETAIL_CHARS + 1)})),
+        (
+            "error_code",
+            json!({"status": "error", "error_code": "x".repeat(65)}),
+        ),
+        (
+            "detail",
+            json!({"status": "error", "error_code": "X", "detail": "x".repeat(limits::DETAIL_CHARS + 1)}),
+        ),
         ("mood", json!({"status": "ok", "mood": "good"})),
     ];
     for (naming, body) in faults {

@@ -24,10 +24,17 @@ impl Shape {
         match (self, printed) {
             (Shape::Object(ours), Shape::Object(printed)) => {
                 ours.len() >= printed.len()
-                    && ours.iter().zip(printed).all(|((a, ours), (b, printed))| a == b && ours.begins_like(printed))
+                    && ours
+                        .iter()
+                        .zip(printed)
+                        .all(|((a, ours), (b, printed))| a == b && ours.begins_like(printed))
             }
             (Shape::List(ours), Shape::List(printed)) => {
-                ours.len() == printed.len() && ours.iter().zip(printed).all(|(ours, printed)| ours.begins_like(printed))
+                ours.len() == printed.len()
+                    && ours
+                        .iter()
+                        .zip(printed)
+                        .all(|(ours, printed)| ours.begins_like(printed))
             }
             (Shape::Text(_), Shape::Text(_)) => true,
             (ours, printed) => ours == printed,

@@ -99,7 +99,11 @@ fn the_two_printed_forms() {
 #[test]
 fn instants_outside_the_years_of_four_digits_are_refused() {
     assert!(Micros::parse("0000-01-01T00:00:00Z").is_some());
-    for outside in ["0000-01-01T00:00:00+00:01", "9999-12-31T23:59:59.999Z", "9999-12-30T22:00:00.9999999Z"] {
+    for outside in [
+        "0000-01-01T00:00:00+00:01",
+        "9999-12-31T23:59:59.999Z",
+        "9999-12-30T22:00:00.9999999Z",
+    ] {
         assert_eq!(Micros::parse(outside), None, "{outside}");
     }
 }
@@ -107,7 +111,9 @@ fn instants_outside_the_years_of_four_digits_are_refused() {
 // lesson 9: the pair that goes wrong when fractions are printed only sometimes
 #[test]
 fn half_a_second_past_comes_after_the_full_second() {
-    let (whole, half) =
-        (Micros::parse("2026-03-20T10:00:00Z").unwrap(), Micros::parse("2026-03-20T10:00:00.500Z").unwrap());
+    let (whole, half) = (
+        Micros::parse("2026-03-20T10:00:00Z").unwrap(),
+        Micros::parse("2026-03-20T10:00:00.500Z").unwrap(),
+    );
     assert!(whole.to_string() < half.to_string() && whole.millis() < half.millis());
 }

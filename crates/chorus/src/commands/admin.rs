@@ -31,7 +31,12 @@ enum What {
     /// Copy the data of a hub that keeps it in a file, also while it runs
     Backup {
         /// The hub's data directory
-        #[arg(long, value_name = "DIR", env = "CHORUS_DATA_DIR", default_value = "chorus-data")]
+        #[arg(
+            long,
+            value_name = "DIR",
+            env = "CHORUS_DATA_DIR",
+            default_value = "chorus-data"
+        )]
         data_dir: PathBuf,
         /// Where the copy goes
         to: PathBuf,
@@ -39,7 +44,12 @@ enum What {
     /// Move the data of a stopped hub from its file to an empty PostgreSQL database
     Copy {
         /// The hub's data directory
-        #[arg(long, value_name = "DIR", env = "CHORUS_DATA_DIR", default_value = "chorus-data")]
+        #[arg(
+            long,
+            value_name = "DIR",
+            env = "CHORUS_DATA_DIR",
+            default_value = "chorus-data"
+        )]
         data_dir: PathBuf,
         /// postgres://… where it goes
         #[arg(long, value_name = "URL", env = "CHORUS_DATABASE", hide_env_values = true, value_parser = secret)]
@@ -48,7 +58,12 @@ enum What {
     /// Before a restored copy is served: its ids go on beyond all that clients saw after it was made
     Restored {
         /// The data directory of a hub that keeps its data in a file
-        #[arg(long, value_name = "DIR", env = "CHORUS_DATA_DIR", default_value = "chorus-data")]
+        #[arg(
+            long,
+            value_name = "DIR",
+            env = "CHORUS_DATA_DIR",
+            default_value = "chorus-data"
+        )]
         data_dir: PathBuf,
         /// postgres://… of one that does not
         #[arg(long, value_name = "URL", env = "CHORUS_DATABASE", hide_env_values = true, value_parser = secret)]
@@ -104,14 +119,18 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
         What::Restored { data_dir, database } => {
             let done = chorus_hub::ops::restored(&data_dir, database.as_ref()).await;
             done.map_err(|e| Fail::usage(e.to_string()))?;
-            out::say(common.json, &json!({"restored": true}), || "the hub may be started".into());
+            out::say(common.json, &json!({"restored": true}), || {
+                "the hub may be started".into()
+            });
             Ok(())
         }
         What::Ready => ready(common).await,
-        What::Invites(what) => invites(common, operator(common, key)?, what).await.map_err(Fail::of_operator),
-        What::Activity { since, follow } => {
-            activity(common, operator(common, key)?, since, follow).await.map_err(Fail::of_operator)
-        }
+        What::Invites(what) => invites(common, operator(common, key)?, what)
+            .await
+            .map_err(Fail::of_operator),
+        What::Activity { since, follow } => activity(common, operator(common, key)?, since, follow)
+            .await
+            .map_err(Fail::of_operator),
     }
 }
 
@@ -122,32 +141,51 @@ fn operator(common: &Common, key: Option<Secret>) -> Result<Client, Fail> {
 
 fn backup(common: &Common, data_dir: &std::path::Path, to: &std::path::Path) -> Result<(), Fail> {
     // Whoever reads the data directory may read the reason too.
-    let wrong = |e: chorus_wire::Error| Fail::usage(format!("no copy was made: {}", e.cause.unwrap_or(e.message)));
+    let wrong = |e: chorus_wire::Error| {
+        Fail::usage(format!(
+            "no copy was made: {}",
+            e.cause.unwrap_or(e.message)
+        ))
+    };
     let file = chorus_hub::ops::backup(data_dir, to).map_err(wrong)?;
     let said = json!({ "backup": file.display().to_string() });
-    out::say(common.json, &said, || format!("copied to {}", file.display()));
+    out::say(common.json, &said, || {
+        format!("copied to {}", file.display())
+    });
     Ok(())
 }
 
 async fn copy(common: &Common, data_dir: &std::path::Path, database: &Secret) -> Result<(), Fail> {
-    let copied = chorus_hub::ops::copy(data_dir, database).await.map_err(|e| Fail::usage(e.to_string()))?;
+    let copied = chorus_hub::ops::copy(data_dir, database)
+        .await
+        .map_err(|e| Fail::usage(e.to_string()))?;
     let rows: u64 = copied.iter().map(|(_, rows)| rows).sum();
-    let tables: serde_json::Map<String, serde_json::Value> =
-        copied.into_iter().map(|(table, rows)| (table, rows.into())).collect();
+    let tables: serde_json::Map<String, serde_json::Value> = copied
+        .into_iter()
+        .map(|(table, rows)| (table, rows.into()))
+        .collect();
     let said = json!({ "copied": tables });
-    out::say(common.json, &said, || format!("copied {rows} rows; start the hub with --database from now on"));
+    out::say(common.json, &said, || {
+        format!("copied {rows} rows; start the hub with --database from now on")
+    });
     Ok(())
 }
 
 async fn ready(common: &Common) -> Result<(), Fail> {
-    let said: serde_json::Value = session::hub(common, None)?.data(Call::get("/ready")).await?;
+    let said: serde_json::Value = session::hub(common, None)?
+        .data(Call::get("/ready"))
+        .await?;
     out::say(common.json, &said, || "ready".into());
     Ok(())
 }
 
 async fn invites(common: &Common, client: Client, what: Invites) -> Result<(), Fail> {
     match what {
-        Invites::Create { label, max_uses, expires_at } => {
+        Invites::Create {
+            label,
+            max_uses,
+            expires_at,
+        } => {
             let made = client.create_invite(&label, max_uses, expires_at).await?;
             // Shown this once: it is what the command is for.
             let code = made.code.as_ref().map(Secret::expose).unwrap_or_default();
@@ -164,18 +202,28 @@ async fn invites(common: &Common, client: Client, what: Invites) -> Result<(), F
         }
         Invites::Open => {
             let gate = client.open_registration().await?;
-            out::say(common.json, &gate, || "the hub takes registrations without a code".into());
+            out::say(common.json, &gate, || {
+                "the hub takes registrations without a code".into()
+            });
         }
     }
     Ok(())
 }
 
 fn invite(made: &Invite) -> String {
-    let most = made.max_uses.map_or("any number of".into(), |most| most.to_string());
-    let until = made.expires_at.map_or(String::new(), |at| format!(", until {}", out::seconds(&at.to_string())));
+    let most = made
+        .max_uses
+        .map_or("any number of".into(), |most| most.to_string());
+    let until = made.expires_at.map_or(String::new(), |at| {
+        format!(", until {}", out::seconds(&at.to_string()))
+    });
     let revoked = if made.revoked { ", revoked" } else { "" };
     let (id, label) = (out::harmless(&made.id), out::harmless(&made.label));
-    format!("{id}  {}: used {} of {most} times{until}{revoked}", out::painted(out::STRONG, &label), made.uses)
+    format!(
+        "{id}  {}: used {} of {most} times{until}{revoked}",
+        out::painted(out::STRONG, &label),
+        made.uses
+    )
 }
 
 async fn activity(common: &Common, client: Client, since: u64, follow: bool) -> Result<(), Fail> {

@@ -20,7 +20,11 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
         let revoked = session.client.disconnect().await?;
         Connected::forget(&session.place)?;
         out::say(common.json, &json!({"revoked": revoked}), || {
-            if revoked { "the connection string is dead".into() } else { "there was none".into() }
+            if revoked {
+                "the connection string is dead".into()
+            } else {
+                "there was none".into()
+            }
         });
         return Ok(());
     }
@@ -35,6 +39,10 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
         }
     };
     let url = connected.connection_string.expose();
-    out::say(common.json, &json!({"connection_string": url, "new": new}), || url.to_owned());
+    out::say(
+        common.json,
+        &json!({"connection_string": url, "new": new}),
+        || url.to_owned(),
+    );
     Ok(())
 }

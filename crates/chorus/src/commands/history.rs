@@ -19,7 +19,11 @@ pub struct Args {
 }
 
 pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
-    if args.remote { remote(common, &args).await } else { local(common, &args) }
+    if args.remote {
+        remote(common, &args).await
+    } else {
+        local(common, &args)
+    }
 }
 
 fn local(common: &Common, args: &Args) -> Result<(), Fail> {
@@ -28,16 +32,22 @@ fn local(common: &Common, args: &Args) -> Result<(), Fail> {
         None => None,
         Some(text) => {
             let instant = Micros::parse(text);
-            Some(instant.ok_or_else(|| Fail::usage("--since takes an instant such as 2026-03-22T04:30:00Z"))?)
+            Some(instant.ok_or_else(|| {
+                Fail::usage("--since takes an instant such as 2026-03-22T04:30:00Z")
+            })?)
         }
     };
     let lines = match &args.peer {
         Some(peer) => history.lines(peer)?,
         None => history.all_lines()?,
     };
-    let old = |line: &Line| Micros::parse(&line.ts).is_some_and(|at| since.is_some_and(|since| at < since));
+    let old = |line: &Line| {
+        Micros::parse(&line.ts).is_some_and(|at| since.is_some_and(|since| at < since))
+    };
     for line in lines.iter().filter(|line| !old(line)) {
-        out::say(common.json, line, || human(&line.ts, line.dir, &line.peer, &line.envelope));
+        out::say(common.json, line, || {
+            human(&line.ts, line.dir, &line.peer, &line.envelope)
+        });
     }
     Ok(())
 }
@@ -48,12 +58,16 @@ async fn remote(common: &Common, args: &Args) -> Result<(), Fail> {
     let mut since = args.since.clone();
     loop {
         let rows = session.client.history(since.as_deref()).await?;
-        let Some(last) = rows.last() else { return Ok(()) };
+        let Some(last) = rows.last() else {
+            return Ok(());
+        };
         since = Some(last.id.to_string());
         for row in &rows {
             let (dir, peer) = side(me, row);
             if args.peer.as_deref().is_none_or(|wanted| wanted == peer) {
-                out::say(common.json, row, || human(&row.timestamp.to_string(), dir, peer, &row.envelope));
+                out::say(common.json, row, || {
+                    human(&row.timestamp.to_string(), dir, peer, &row.envelope)
+                });
             }
         }
     }
@@ -61,7 +75,11 @@ async fn remote(common: &Common, args: &Args) -> Result<(), Fail> {
 
 /// A message to oneself counts as received.
 pub fn side<'a>(me: &str, row: &'a HistoryRow) -> (Dir, &'a str) {
-    if row.receiver_id == me { (Dir::Received, &row.sender_id) } else { (Dir::Sent, &row.receiver_id) }
+    if row.receiver_id == me {
+        (Dir::Received, &row.sender_id)
+    } else {
+        (Dir::Sent, &row.receiver_id)
+    }
 }
 
 fn human(ts: &str, dir: Dir, peer: &str, envelope: &RawValue) -> String {
@@ -72,5 +90,8 @@ fn human(ts: &str, dir: Dir, peer: &str, envelope: &RawValue) -> String {
     let time = out::painted(out::FAINT, &out::seconds(ts));
     let peer = out::painted(out::STRONG, &out::harmless(peer));
     let envelope: serde_json::Value = serde_json::from_str(envelope.get()).unwrap_or_default();
-    format!("{time} {arrow} {peer}: {}", out::harmless(envelope["original_text"].as_str().unwrap_or_default()))
+    format!(
+        "{time} {arrow} {peer}: {}",
+        out::harmless(envelope["original_text"].as_str().unwrap_or_default())
+    )
 }

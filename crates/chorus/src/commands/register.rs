@@ -77,25 +77,49 @@ async fn join(common: &Common, args: &Args, place: &Place) -> Result<Credentials
     slot.save(who.clone())?;
     // Heard from its first moment on: what arrives before the first `listen` is not missed.
     let first = Some(Cursor::START.to_string());
-    State { culture: Some(newcomer.culture), cursor: first, ..State::read(place, &who)? }.save(place)?;
+    State {
+        culture: Some(newcomer.culture),
+        cursor: first,
+        ..State::read(place, &who)?
+    }
+    .save(place)?;
     Ok(who)
 }
 
 async fn newcomer(client: &Client, args: &Args) -> Result<Newcomer, Fail> {
-    let name = args.name.as_deref().ok_or_else(|| Fail::usage("who are you? chorus register NAME@HOST"))?;
-    let culture = args.culture.clone().ok_or_else(|| Fail::usage("which culture? pass --culture, such as en or ja"))?;
-    let languages = if args.languages.is_empty() { vec![culture.clone()] } else { args.languages.clone() };
+    let name = args
+        .name
+        .as_deref()
+        .ok_or_else(|| Fail::usage("who are you? chorus register NAME@HOST"))?;
+    let culture = args
+        .culture
+        .clone()
+        .ok_or_else(|| Fail::usage("which culture? pass --culture, such as en or ja"))?;
+    let languages = if args.languages.is_empty() {
+        vec![culture.clone()]
+    } else {
+        args.languages.clone()
+    };
     let wrong = |e: chorus_wire::Error| Fail::usage(e.message);
     for tag in languages.iter().chain([&culture]) {
         identity::culture(tag, tag).map_err(wrong)?;
     }
-    let agent_id = match (name.contains('@'), client.paths().await?.host_name.as_deref()) {
+    let agent_id = match (
+        name.contains('@'),
+        client.paths().await?.host_name.as_deref(),
+    ) {
         (false, Some(host)) => format!("{name}@{host}"),
         (true, _) | (false, None) => name.to_owned(),
     };
     Address::parse(name, &agent_id).map_err(wrong)?;
     let (endpoint, invite_code) = (args.endpoint.clone(), args.invite_code.clone());
-    Ok(Newcomer { agent_id, culture, languages, endpoint, invite_code })
+    Ok(Newcomer {
+        agent_id,
+        culture,
+        languages,
+        endpoint,
+        invite_code,
+    })
 }
 
 /// SKL-20: a second registration is not a second identity.

@@ -28,11 +28,21 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
             return Err(Fail::usage("--code and --detail belong to an error"));
         }
         Status::Ok => ReceiverReply::ok(),
-        Status::Error => ReceiverReply { status: "error".into(), error_code: args.code, detail: args.detail },
+        Status::Error => ReceiverReply {
+            status: "error".into(),
+            error_code: args.code,
+            detail: args.detail,
+        },
     };
     let session = Session::open(common)?;
     session.client.respond(&args.trace_id, &reply).await?;
     let said = json!({ "trace_id": args.trace_id, "response": reply });
-    out::say(common.json, &said, || format!("answered {} with {}", out::harmless(&args.trace_id), reply.status));
+    out::say(common.json, &said, || {
+        format!(
+            "answered {} with {}",
+            out::harmless(&args.trace_id),
+            reply.status
+        )
+    });
     Ok(())
 }

@@ -54,7 +54,11 @@ pub async fn run(common: &Common, mut args: Args) -> Result<(), Fail> {
         return stream(common, &mut back).await;
     }
     let mut say = event(&args)?;
-    say.agent = args.name.map(|name| Identity { name: Some(name), avatar: None, capabilities: Vec::new() });
+    say.agent = args.name.map(|name| Identity {
+        name: Some(name),
+        avatar: None,
+        capabilities: Vec::new(),
+    });
     // The hub's own reader: what it would refuse is refused before anything is sent.
     let line = chorus_client::channel::print(&say);
     Event::parse(line.as_bytes()).map_err(|e| Fail::usage(e.message))?;
@@ -68,9 +72,15 @@ pub async fn run(common: &Common, mut args: Args) -> Result<(), Fail> {
 fn callback(common: &Common, args: &mut Args) -> Result<Secret, Fail> {
     if let Some(file) = &args.callback {
         if file == "-" && args.words == ["-"] {
-            return Err(Fail::usage("standard input is either the callback or the text"));
+            return Err(Fail::usage(
+                "standard input is either the callback or the text",
+            ));
         }
-        let word = if file == "-" { file.clone() } else { format!("@{file}") };
+        let word = if file == "-" {
+            file.clone()
+        } else {
+            format!("@{file}")
+        };
         return secret::url(&word)?.ok_or_else(|| Fail::usage("there is no callback"));
     }
     if args.channel.is_none() && args.words.first().is_some_and(|word| secret::is_url(word)) {
@@ -81,17 +91,25 @@ fn callback(common: &Common, args: &mut Args) -> Result<Secret, Fail> {
         None => true,
         Some(channel) => kept.channel == *channel || kept.name.as_ref() == Some(channel),
     });
-    let none = || Fail::usage("no delivery to answer; chorus listen keeps the last one of every channel");
+    let none =
+        || Fail::usage("no delivery to answer; chorus listen keeps the last one of every channel");
     meant.map(|kept| kept.callback).ok_or_else(none)
 }
 
 fn event(args: &Args) -> Result<Say, Fail> {
-    let id = || args.id.clone().unwrap_or_else(chorus_client::market::new_id);
+    let id = || {
+        args.id
+            .clone()
+            .unwrap_or_else(chorus_client::market::new_id)
+    };
     if let Some(tool) = &args.tool_call {
         let given = args.args.as_deref().map_or(Ok(json!({})), |text| {
-            chorus_wire::json::value(text).map_err(|e| Fail::usage(format!("--args: {}", e.message)))
+            chorus_wire::json::value(text)
+                .map_err(|e| Fail::usage(format!("--args: {}", e.message)))
         })?;
-        let Value::Object(given) = given else { return Err(Fail::usage("--args must be a JSON object")) };
+        let Value::Object(given) = given else {
+            return Err(Fail::usage("--args must be a JSON object"));
+        };
         let given: Map<String, Value> = given;
         return Ok(Say::tool_call(id(), tool, &given));
     }
@@ -112,7 +130,11 @@ async fn stream(common: &Common, back: &mut Callback) -> Result<(), Fail> {
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     let mut stream = back.stream();
     let mut count = 0u64;
-    while let Some(line) = lines.next_line().await.map_err(|e| Fail::usage(format!("standard input: {e}")))? {
+    while let Some(line) = lines
+        .next_line()
+        .await
+        .map_err(|e| Fail::usage(format!("standard input: {e}")))?
+    {
         if line.trim().is_empty() {
             continue;
         }
@@ -127,6 +149,8 @@ async fn stream(common: &Common, back: &mut Callback) -> Result<(), Fail> {
         count += 1;
     }
     stream.finish().await?;
-    out::say(common.json, &json!({"events": count}), || format!("said {count}"));
+    out::say(common.json, &json!({"events": count}), || {
+        format!("said {count}")
+    });
     Ok(())
 }

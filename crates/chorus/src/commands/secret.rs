@@ -10,7 +10,9 @@ pub fn url(word: &str) -> Result<Option<Secret>, Fail> {
         Some(file) => file_text(file)?,
         None if word == "-" => {
             let mut text = String::new();
-            std::io::stdin().read_to_string(&mut text).map_err(|e| Fail::usage(format!("standard input: {e}")))?;
+            std::io::stdin()
+                .read_to_string(&mut text)
+                .map_err(|e| Fail::usage(format!("standard input: {e}")))?;
             text
         }
         None if is_url(word) => word.to_owned(),
@@ -31,7 +33,8 @@ fn file_text(file: &str) -> Result<String, Fail> {
 
 /// One word that begins like a URL.
 pub fn is_url(word: &str) -> bool {
-    (word.starts_with("http://") || word.starts_with("https://")) && !word.contains(char::is_whitespace)
+    (word.starts_with("http://") || word.starts_with("https://"))
+        && !word.contains(char::is_whitespace)
 }
 
 #[cfg(test)]
@@ -52,7 +55,10 @@ mod tests {
         let file = folder.path().join("callback");
         std::fs::write(&file, "https://hub.example/tok_1\n").unwrap();
         let word = format!("@{}", file.display());
-        assert_eq!(url(&word).unwrap().unwrap().expose(), "https://hub.example/tok_1");
+        assert_eq!(
+            url(&word).unwrap().unwrap().expose(),
+            "https://hub.example/tok_1"
+        );
         std::fs::write(&file, "tok_1").unwrap();
         assert!(!format!("{:?}", url(&word).unwrap_err()).contains("tok_1"));
     }

@@ -56,7 +56,15 @@ async fn by_hub(common: &Common, args: &Args, text: String) -> Result<(), Fail> 
         None => registered_culture(&session).await?,
     };
     let peer = address_of(&session.client, &args.to).await;
-    let envelope = draft(args, &session.place, &peer, &session.who.agent_id, culture, text)?.check();
+    let envelope = draft(
+        args,
+        &session.place,
+        &peer,
+        &session.who.agent_id,
+        culture,
+        text,
+    )?
+    .check();
     let envelope = envelope.map_err(|e| Fail::usage(e.message))?;
     let accepted = session.client.send(&args.to, &envelope, args.retry).await?;
     let said = json!(accepted.sent);
@@ -68,16 +76,27 @@ async fn by_hub(common: &Common, args: &Args, text: String) -> Result<(), Fail> 
 async fn directly(common: &Common, args: &Args, text: String, url: &str) -> Result<(), Fail> {
     let place = session::place(common)?;
     let saved = Credentials::read(&place)?;
-    let known = saved.as_ref().map(|who| State::read(&place, who)).transpose()?.and_then(|state| state.culture);
+    let known = saved
+        .as_ref()
+        .map(|who| State::read(&place, who))
+        .transpose()?
+        .and_then(|state| state.culture);
     let from = args.from.clone().or(saved.map(|who| who.agent_id));
     let from = from.ok_or_else(|| Fail::usage("who are you? pass --from NAME@HOST"))?;
     let culture = args.culture.clone().or(known);
-    let culture = culture.ok_or_else(|| Fail::usage("which culture? pass --culture, such as en or ja"))?;
+    let culture =
+        culture.ok_or_else(|| Fail::usage("which culture? pass --culture, such as en or ja"))?;
     let envelope = draft(args, &place, &args.to, &from, culture, text)?.check();
     let envelope = envelope.map_err(|e| Fail::usage(e.message))?;
     let reply = direct::send(url, &envelope, args.retry).await?;
     let said = json!({ "delivery": "delivered", "receiver_response": reply });
-    out::say(common.json, &said, || format!("delivered to {}, who says {}", out::harmless(&args.to), reply.status));
+    out::say(common.json, &said, || {
+        format!(
+            "delivered to {}, who says {}",
+            out::harmless(&args.to),
+            reply.status
+        )
+    });
     keep(&place, &args.to, Clock::system().now().millis(), &envelope);
     refused_by_receiver(&reply)
 }
@@ -89,16 +108,28 @@ fn text(words: &[String]) -> Result<String, Fail> {
     }
     let most = limits::ORIGINAL_TEXT_CHARS * 4 + 2;
     let mut text = String::new();
-    let read = std::io::stdin().lock().take(most as u64).read_to_string(&mut text);
+    let read = std::io::stdin()
+        .lock()
+        .take(most as u64)
+        .read_to_string(&mut text);
     read.map_err(|e| Fail::usage(format!("standard input: {e}")))?;
     // The line feed that ends a file is not part of what is said.
     let said = text.strip_suffix('\n').unwrap_or(&text);
     Ok(said.strip_suffix('\r').unwrap_or(said).to_owned())
 }
 
-fn draft(args: &Args, place: &Place, peer: &str, from: &str, culture: String, text: String) -> Result<Draft, Fail> {
+fn draft(
+    args: &Args,
+    place: &Place,
+    peer: &str,
+    from: &str,
+    culture: String,
+    text: String,
+) -> Result<Draft, Fail> {
     let turn = match (&args.conversation, args.turn) {
-        (Some(conversation), None) => Some(History::at(&place.history).next_turn(peer, conversation)?),
+        (Some(conversation), None) => {
+            Some(History::at(&place.history).next_turn(peer, conversation)?)
+        }
         (Some(_) | None, turn) => turn,
     };
     Ok(Draft {
@@ -115,7 +146,11 @@ fn draft(args: &Args, place: &Place, peer: &str, from: &str, culture: String, te
 /// For identities that another tool registered: the card on the hub says the culture.
 async fn registered_culture(session: &Session) -> Result<String, Fail> {
     let record = session.client.record(&session.who.agent_id).await?;
-    let culture = record.agent_card.as_ref().and_then(|card| card.culture()).map(str::to_owned);
+    let culture = record
+        .agent_card
+        .as_ref()
+        .and_then(|card| card.culture())
+        .map(str::to_owned);
     culture.ok_or_else(|| Fail::usage("which culture? pass --culture, such as en or ja"))
 }
 
@@ -124,7 +159,10 @@ async fn address_of(client: &Client, to: &str) -> String {
     if to.contains('@') {
         return to.to_owned();
     }
-    client.record(to).await.map_or_else(|_| to.to_owned(), |record| record.agent_id)
+    client
+        .record(to)
+        .await
+        .map_or_else(|_| to.to_owned(), |record| record.agent_id)
 }
 
 /// SKL-26. It is sent; a full disk must not make it look otherwise, or it is sent again.
@@ -132,7 +170,12 @@ fn keep(place: &Place, peer: &str, ts: String, envelope: &Envelope) {
     let Ok(envelope) = RawValue::from_string(envelope.to_json()) else {
         return;
     };
-    let line = Line { ts, dir: Dir::Sent, peer: peer.to_owned(), envelope };
+    let line = Line {
+        ts,
+        dir: Dir::Sent,
+        peer: peer.to_owned(),
+        envelope,
+    };
     if let Err(error) = History::at(&place.history).append(&line) {
         tracing::warn!("sent, but not written to the history: {error}");
     }
@@ -144,15 +187,26 @@ fn human(peer: &str, sent: &Sent) -> String {
     match sent.delivery.as_str() {
         "delivered_sse" => format!("delivered to {peer}  {trace}"),
         "delivered" => {
-            let said = sent.receiver_response.as_ref().and_then(|r| r["status"].as_str()).unwrap_or("nothing");
-            format!("delivered to {peer}, who says {}  {trace}", out::harmless(said))
+            let said = sent
+                .receiver_response
+                .as_ref()
+                .and_then(|r| r["status"].as_str())
+                .unwrap_or("nothing");
+            format!(
+                "delivered to {peer}, who says {}  {trace}",
+                out::harmless(said)
+            )
         }
         "queued" => format!("queued for {peer}  {trace}"),
         other => {
             let code = sent.error_code.as_deref().unwrap_or(other);
             let detail = sent.detail.as_deref().unwrap_or_default();
             let failed = out::painted(out::BAD, "not delivered");
-            format!("{failed} to {peer}: {} ({})  {trace}", out::harmless(detail), out::harmless(code))
+            format!(
+                "{failed} to {peer}: {} ({})  {trace}",
+                out::harmless(detail),
+                out::harmless(code)
+            )
         }
     }
 }
@@ -161,9 +215,16 @@ fn human(peer: &str, sent: &Sent) -> String {
 fn judged(sent: &Sent) -> Result<(), Fail> {
     if sent.delivery == "failed" {
         let code = sent.error_code.clone().unwrap_or_else(|| "FAILED".into());
-        return Err(Fail::new(Exit::Transport, code, "the message is kept, but its receiver could not be reached"));
+        return Err(Fail::new(
+            Exit::Transport,
+            code,
+            "the message is kept, but its receiver could not be reached",
+        ));
     }
-    let reply = sent.receiver_response.clone().and_then(|reply| serde_json::from_value(reply).ok());
+    let reply = sent
+        .receiver_response
+        .clone()
+        .and_then(|reply| serde_json::from_value(reply).ok());
     reply.map_or(Ok(()), |reply| refused_by_receiver(&reply))
 }
 
@@ -172,6 +233,13 @@ fn refused_by_receiver(reply: &ReceiverReply) -> Result<(), Fail> {
         return Ok(());
     }
     let code = reply.error_code.clone().unwrap_or_else(|| "REFUSED".into());
-    let detail = reply.detail.clone().unwrap_or_else(|| "no reason given".into());
-    Err(Fail::new(Exit::Refused, code, format!("the receiver refused it: {detail}")))
+    let detail = reply
+        .detail
+        .clone()
+        .unwrap_or_else(|| "no reason given".into());
+    Err(Fail::new(
+        Exit::Refused,
+        code,
+        format!("the receiver refused it: {detail}"),
+    ))
 }

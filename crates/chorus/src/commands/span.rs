@@ -4,7 +4,9 @@ use std::time::Duration;
 
 pub fn parse(text: &str) -> Result<Duration, String> {
     let wrong = || "a time looks like 500ms, 5s, 10m or 2h".to_owned();
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let digits = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
     let number: u64 = text[..digits].parse().map_err(|_| wrong())?;
     let unit = match &text[digits..] {
         "ms" => 1,
@@ -14,7 +16,11 @@ pub fn parse(text: &str) -> Result<Duration, String> {
         "d" => 86_400_000,
         _ => return Err(wrong()),
     };
-    number.checked_mul(unit).filter(|ms| *ms > 0).map(Duration::from_millis).ok_or_else(wrong)
+    number
+        .checked_mul(unit)
+        .filter(|ms| *ms > 0)
+        .map(Duration::from_millis)
+        .ok_or_else(wrong)
 }
 
 pub fn millis(span: Duration) -> u64 {
@@ -37,10 +43,26 @@ mod tests {
 
     #[test]
     fn spans_read_as_they_are_typed() {
-        for (text, ms) in [("500ms", 500), ("5s", 5_000), ("10m", 600_000), ("2h", 7_200_000), ("1d", 86_400_000)] {
+        for (text, ms) in [
+            ("500ms", 500),
+            ("5s", 5_000),
+            ("10m", 600_000),
+            ("2h", 7_200_000),
+            ("1d", 86_400_000),
+        ] {
             assert_eq!(parse(text).map(millis), Ok(ms), "{text}");
         }
-        for bad in ["", "5", "s", "0s", "-1s", "1.5s", "5 s", "99999999999999999999s", "9999999999999999999h"] {
+        for bad in [
+            "",
+            "5",
+            "s",
+            "0s",
+            "-1s",
+            "1.5s",
+            "5 s",
+            "99999999999999999999s",
+            "9999999999999999999h",
+        ] {
             assert!(parse(bad).is_err(), "{bad}");
         }
         let shown = [59, 245, 7_800].map(|seconds| short(Duration::from_secs(seconds)));

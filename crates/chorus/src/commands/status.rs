@@ -19,14 +19,25 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
             out::seconds(&standing.sent_at.to_string()),
         );
         if let Some(at) = standing.acknowledged_at.or(standing.delivered_at) {
-            text.push_str(&format!(", {} {}", standing.status, out::seconds(&at.to_string())));
+            text.push_str(&format!(
+                ", {} {}",
+                standing.status,
+                out::seconds(&at.to_string())
+            ));
         }
         if let Some(response) = &standing.receiver_response {
-            text.push_str(&format!("\nreceiver: {}", out::harmless(&response.to_string())));
+            text.push_str(&format!(
+                "\nreceiver: {}",
+                out::harmless(&response.to_string())
+            ));
         }
         if let Some(code) = &standing.error_code {
             let detail = standing.detail.as_deref().unwrap_or_default();
-            text.push_str(&format!("\n{}: {}", out::harmless(code), out::harmless(detail)));
+            text.push_str(&format!(
+                "\n{}: {}",
+                out::harmless(code),
+                out::harmless(detail)
+            ));
         }
         text
     });

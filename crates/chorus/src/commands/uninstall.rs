@@ -26,9 +26,15 @@ pub fn run(common: &Common, args: &Args) -> Result<(), Fail> {
     out::say(common.json, &said, || {
         let done = match plan.paths().is_empty() {
             true => format!("nothing of ours was installed for {}", args.target.name()),
-            false => format!("{} Removed from {}", out::painted(out::GOOD, "✓"), args.target.name()),
+            false => format!(
+                "{} Removed from {}",
+                out::painted(out::GOOD, "✓"),
+                args.target.name()
+            ),
         };
-        let kept = kept.iter().map(|path| format!("\nkept, since it was changed: {path}"));
+        let kept = kept
+            .iter()
+            .map(|path| format!("\nkept, since it was changed: {path}"));
         done + &kept.collect::<String>()
     });
     Ok(())

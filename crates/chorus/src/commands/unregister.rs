@@ -14,7 +14,9 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
     let session = Session::open(common)?;
     if !args.yes {
         let name = &session.who.agent_id;
-        return Err(Fail::usage(format!("this gives up {name} for good; say so with --yes")));
+        return Err(Fail::usage(format!(
+            "this gives up {name} for good; say so with --yes"
+        )));
     }
     let gone = session.client.unregister(&session.who.agent_id).await?;
     for file in [&session.place.credentials, &session.place.state] {
@@ -26,7 +28,11 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
     }
     out::say(common.json, &gone, || {
         let file = session.place.credentials.display();
-        format!("{} has left {}; {file} is removed", out::harmless(&gone.agent_id), session.client.base())
+        format!(
+            "{} has left {}; {file} is removed",
+            out::harmless(&gone.agent_id),
+            session.client.base()
+        )
     });
     Ok(())
 }

@@ -12,14 +12,22 @@ pub async fn run(common: &Common) -> Result<(), Fail> {
         "registration": record });
     out::say(common.json, &said, || {
         let name = out::painted(out::STRONG, &out::harmless(&record.agent_id));
-        let culture = record.agent_card.as_ref().and_then(|card| card.culture()).unwrap_or("no culture given");
+        let culture = record
+            .agent_card
+            .as_ref()
+            .and_then(|card| card.culture())
+            .unwrap_or("no culture given");
         let reach = match (record.online, &record.endpoint) {
             (true, _) => "listening now".to_owned(),
             (false, Some(endpoint)) => format!("reached at {endpoint}"),
             (false, None) => "not listening".to_owned(),
         };
         let hub = session.client.base();
-        format!("{name} at {hub} ({}), {}\ncredentials: {file}", out::harmless(culture), out::harmless(&reach))
+        format!(
+            "{name} at {hub} ({}), {}\ncredentials: {file}",
+            out::harmless(culture),
+            out::harmless(&reach)
+        )
     });
     Ok(())
 }

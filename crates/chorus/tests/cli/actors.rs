@@ -13,7 +13,9 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 /// The binary with nothing of our own surroundings in its own.
 pub fn chorus(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_chorus"));
-    command.env_clear().env("PATH", std::env::var_os("PATH").unwrap());
+    command
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap());
     command.env("HOME", folder).current_dir(folder);
     command
 }
@@ -28,7 +30,10 @@ pub struct Ended {
 
 impl Ended {
     pub fn json(&self) -> Vec<Value> {
-        self.out.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{self:?}"))).collect()
+        self.out
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{self:?}")))
+            .collect()
     }
 
     #[track_caller]
@@ -39,9 +44,17 @@ impl Ended {
 }
 
 pub fn run(mut command: Command, input: &str) -> Ended {
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(input.as_bytes())
+        .unwrap();
     let (tell, done) = channel();
     let pid = child.id();
     std::thread::spawn(move || tell.send(child.wait_with_output()));
@@ -53,11 +66,18 @@ pub fn run(mut command: Command, input: &str) -> Ended {
         }
     };
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    Ended { code: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) }
+    Ended {
+        code: output.status.code().unwrap_or(-1),
+        out: text(output.stdout),
+        err: text(output.stderr),
+    }
 }
 
 pub fn signal(pid: u32, name: &str) {
-    let sent = Command::new("kill").arg(format!("-{name}")).arg(pid.to_string()).status();
+    let sent = Command::new("kill")
+        .arg(format!("-{name}"))
+        .arg(pid.to_string())
+        .status();
     assert!(sent.unwrap().success());
 }
 
@@ -75,7 +95,11 @@ impl Ongoing {
     }
 
     pub fn start(mut command: Command) -> Self {
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         let out = child.stdout.take().unwrap();
         let (tell, lines) = channel();
         std::thread::spawn(move || {
@@ -146,7 +170,9 @@ impl Hub {
 
     pub fn command(folder: &Path, options: &[&str]) -> Command {
         let mut command = chorus(folder);
-        command.args(["serve", "--log", "warn", "--rate-limit", "0"]).args(options);
+        command
+            .args(["serve", "--log", "warn", "--rate-limit", "0"])
+            .args(options);
         if !options.contains(&"--listen") {
             command.args(["--listen", "127.0.0.1:0"]);
         }
@@ -157,7 +183,10 @@ impl Hub {
     pub fn begin(command: Command) -> Self {
         let process = Ongoing::start(command);
         let line = process.line();
-        let url = line.strip_prefix("chorus listening on ").unwrap_or_else(|| panic!("{line}")).to_owned();
+        let url = line
+            .strip_prefix("chorus listening on ")
+            .unwrap_or_else(|| panic!("{line}"))
+            .to_owned();
         Self { url, process }
     }
 }
@@ -173,7 +202,10 @@ pub const OPERATOR: &str = "operator-key-for-tests";
 impl Scene {
     pub fn open() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let hub = Hub::start(folder.path(), &["--operator-key", OPERATOR, "--allow-private-endpoints"]);
+        let hub = Hub::start(
+            folder.path(),
+            &["--operator-key", OPERATOR, "--allow-private-endpoints"],
+        );
         Self { folder, hub }
     }
 
@@ -181,19 +213,27 @@ impl Scene {
     pub fn newcomer(&self, name: &str) -> Agent {
         let home = self.folder.path().join(name);
         std::fs::create_dir_all(&home).unwrap();
-        Agent { home, hub: self.hub.url.clone() }
+        Agent {
+            home,
+            hub: self.hub.url.clone(),
+        }
     }
 
     /// A registered agent `name@chorus`.
     pub fn agent(&self, name: &str) -> Agent {
         let agent = self.newcomer(name);
-        agent.run(&["register", &format!("{name}@chorus"), "--culture", "en"]).ok();
+        agent
+            .run(&["register", &format!("{name}@chorus"), "--culture", "en"])
+            .ok();
         agent
     }
 
     pub fn operator(&self, words: &[&str]) -> Ended {
         let mut command = chorus(self.folder.path());
-        command.args(["--hub", &self.hub.url, "--json"]).args(words).env("CHORUS_OPERATOR_KEY", OPERATOR);
+        command
+            .args(["--hub", &self.hub.url, "--json"])
+            .args(words)
+            .env("CHORUS_OPERATOR_KEY", OPERATOR);
         run(command, "")
     }
 }
@@ -225,15 +265,22 @@ impl Agent {
 
     /// Its history with a peer, as the file has it.
     pub fn file(&self, peer: &str) -> Vec<Value> {
-        let text = std::fs::read_to_string(self.home.join(format!(".chorus/history/{peer}.jsonl"))).unwrap_or_default();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        let text = std::fs::read_to_string(self.home.join(format!(".chorus/history/{peer}.jsonl")))
+            .unwrap_or_default();
+        text.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
     }
 
     /// Waits until the hub says that this agent listens.
     pub fn await_online(&self, name: &str) {
         let until = Instant::now() + PATIENCE;
         while Instant::now() < until {
-            if self.json(&["discover", "--online"]).iter().any(|row| row["agent_id"] == name) {
+            if self
+                .json(&["discover", "--online"])
+                .iter()
+                .any(|row| row["agent_id"] == name)
+            {
                 return;
             }
         }

@@ -15,17 +15,27 @@ fn blocks(fence: &str) -> Vec<(String, String)> {
     for section in PAGE.split("\n## ") {
         let heading = section.lines().next().unwrap().to_owned();
         for rest in section.split(&format!("```{fence}\n")).skip(1) {
-            found.push((heading.clone(), rest.split("\n```").next().unwrap().to_owned()));
+            found.push((
+                heading.clone(),
+                rest.split("\n```").next().unwrap().to_owned(),
+            ));
         }
     }
     found
 }
 
 fn shell(agent: &Agent, script: &str) {
-    let binary = std::path::Path::new(env!("CARGO_BIN_EXE_chorus")).parent().unwrap();
+    let binary = std::path::Path::new(env!("CARGO_BIN_EXE_chorus"))
+        .parent()
+        .unwrap();
     let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap());
     let mut command = Command::new("sh");
-    command.args(["-ec", script]).env_clear().env("PATH", path).env("HOME", &agent.home).current_dir(&agent.home);
+    command
+        .args(["-ec", script])
+        .env_clear()
+        .env("PATH", path)
+        .env("HOME", &agent.home)
+        .current_dir(&agent.home);
     run(command, "").ok();
 }
 
@@ -40,13 +50,20 @@ fn every_command_on_the_page_on_agents_does_what_it_says() {
             continue;
         }
         shell(&alice, &script);
-        for target in script.split("--target ").skip(1).map(|rest| rest.split_whitespace().next().unwrap()) {
+        for target in script
+            .split("--target ")
+            .skip(1)
+            .map(|rest| rest.split_whitespace().next().unwrap())
+        {
             *targets.entry(target.to_owned()).or_insert(0) += 1;
         }
     }
     let help = alice.run(&["init", "--help"]).ok().out;
     for (target, times) in &targets {
-        assert!(help.contains(target.as_str()) && *times == 2, "{target}: init and verify");
+        assert!(
+            help.contains(target.as_str()) && *times == 2,
+            "{target}: init and verify"
+        );
     }
     assert_eq!(targets.len(), 6, "{targets:?}");
 }
@@ -55,7 +72,13 @@ fn every_command_on_the_page_on_agents_does_what_it_says() {
 fn what_the_page_on_agents_shows_can_be_copied() {
     for (heading, text) in blocks("json") {
         let shown: Value = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{heading}: {e}"));
-        assert!(shown["mcpServers"]["chorus"]["url"].as_str().unwrap().ends_with("/mcp"), "{heading}");
+        assert!(
+            shown["mcpServers"]["chorus"]["url"]
+                .as_str()
+                .unwrap()
+                .ends_with("/mcp"),
+            "{heading}"
+        );
     }
     let (_, toml) = blocks("toml").remove(0);
     let scene = Scene::open();
@@ -64,5 +87,8 @@ fn what_the_page_on_agents_shows_can_be_copied() {
     std::fs::write(alice.home.join(".codex/config.toml"), &toml).unwrap();
     // It is a server under our name that is not ours to change.
     let refused = alice.run(&["init", "--target", "codex"]);
-    assert!(refused.code == 1 && refused.err.contains("that is not ours"), "{refused:?}");
+    assert!(
+        refused.code == 1 && refused.err.contains("that is not ours"),
+        "{refused:?}"
+    );
 }

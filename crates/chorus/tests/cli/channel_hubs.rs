@@ -8,7 +8,10 @@ fn killed_and_back(scene: &mut Scene) {
     let address = scene.hub.url.strip_prefix("http://").unwrap().to_owned();
     scene.hub.process.signal("KILL");
     scene.hub.process.await_end();
-    scene.hub = Hub::start(scene.folder.path(), &["--listen", &address, "--allow-private-endpoints"]);
+    scene.hub = Hub::start(
+        scene.folder.path(),
+        &["--listen", &address, "--allow-private-endpoints"],
+    );
 }
 
 /// The next delivery, which must say this. A hub that was killed while it posted takes it up again when it is back, and does
@@ -24,7 +27,12 @@ fn hears(listening: &Ongoing, content: &str) -> Value {
 }
 
 fn join(owner: &Agent, room: &str, connection: &str) {
-    owner.fed(&["channel", "add", room, "-", "--name", "timber"], connection).ok();
+    owner
+        .fed(
+            &["channel", "add", room, "-", "--name", "timber"],
+            connection,
+        )
+        .ok();
 }
 
 // CHN-01…05, CHN-15, CHN-16, CHN-39, R-72
@@ -51,15 +59,22 @@ fn a_room_on_one_hub_and_an_agent_on_another_talk_through_the_restarts_of_either
     killed_and_back(&mut service);
     host.hub = Hub::start(host.folder.path(), &["--listen", &address]);
     let second = hears(&listening, "two");
-    assert_ne!(second["callback"], first["callback"], "fresh with every delivery");
+    assert_ne!(
+        second["callback"], first["callback"],
+        "fresh with every delivery"
+    );
     assert_ne!(second["mcp"]["headers"], first["mcp"]["headers"]);
 
     // The room's hub was killed since the first delivery: its callbacks are as good as before.
     killed_and_back(&mut service);
     let callback = first["callback"].as_str().unwrap();
-    bob.fed(&["say", "--callback", "-", "late answer to one"], callback).ok();
+    bob.fed(&["say", "--callback", "-", "late answer to one"], callback)
+        .ok();
     bob.run(&["say", "answer to two"]).ok();
-    assert_eq!(contents(&lines(&tail, 3)), ["two", "late answer to one", "answer to two"]);
+    assert_eq!(
+        contents(&lines(&tail, 3)),
+        ["two", "late answer to one", "answer to two"]
+    );
 
     // Whoever is put out is out, on both roads.
     alice.run(&["channel", "remove", &id, "timber"]).ok();

@@ -25,21 +25,46 @@ fn a_flag_wins_over_a_variable_and_a_variable_over_the_file() {
     std::fs::write(folder.path().join("chorus.toml"), file).unwrap();
     let mut command = chorus(folder.path());
     command.args(["serve", "--data-dir", "from-flag"]);
-    command.env("CHORUS_DATA_DIR", "from-variable").env("CHORUS_HOST_NAME", "from-variable");
+    command
+        .env("CHORUS_DATA_DIR", "from-variable")
+        .env("CHORUS_HOST_NAME", "from-variable");
     let serving = Ongoing::start(command);
-    let url = serving.line().strip_prefix("chorus listening on ").unwrap().to_owned();
+    let url = serving
+        .line()
+        .strip_prefix("chorus listening on ")
+        .unwrap()
+        .to_owned();
     assert!(folder.path().join("from-flag/chorus.db").exists());
     let mut register = chorus(folder.path());
-    register.args(["register", "dora", "--culture", "en", "--json", "--hub", &url]);
-    assert_eq!(run(register, "").ok().json()[0]["agent_id"], "dora@from-variable");
+    register.args([
+        "register",
+        "dora",
+        "--culture",
+        "en",
+        "--json",
+        "--hub",
+        &url,
+    ]);
+    assert_eq!(
+        run(register, "").ok().json()[0]["agent_id"],
+        "dora@from-variable"
+    );
 }
 
 #[test]
 fn what_is_wrong_is_said_in_one_line_without_secrets() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
-    std::fs::write(path.join("typo.toml"), "listen = \"127.0.0.1:0\"\nlisten-adress = 1\n").unwrap();
-    std::fs::write(path.join("type.toml"), "operator-keys = [\"hidden-one\", 7]\n").unwrap();
+    std::fs::write(
+        path.join("typo.toml"),
+        "listen = \"127.0.0.1:0\"\nlisten-adress = 1\n",
+    )
+    .unwrap();
+    std::fs::write(
+        path.join("type.toml"),
+        "operator-keys = [\"hidden-one\", 7]\n",
+    )
+    .unwrap();
     std::fs::write(path.join("a-file"), "").unwrap();
     for (words, clue) in [
         (&["--config", "typo.toml"] as &[&str], "listen-adress"),
@@ -48,8 +73,17 @@ fn what_is_wrong_is_said_in_one_line_without_secrets() {
         (&["--bus", "nats://127.0.0.1:1"], "--bus"),
         (&["--tls-cert", "cert.pem"], "--tls-key"),
         (&["--bus-cert", "cert.pem"], "--bus-key"),
-        (&["--database", "postgres://hidden:hidden@db.test/hidden?sslmode=no"], "sslmode"),
-        (&["--tls-cert", "none.pem", "--tls-key", "none.pem"], "none.pem"),
+        (
+            &[
+                "--database",
+                "postgres://hidden:hidden@db.test/hidden?sslmode=no",
+            ],
+            "sslmode",
+        ),
+        (
+            &["--tls-cert", "none.pem", "--tls-key", "none.pem"],
+            "none.pem",
+        ),
         (&["--host-name", "two words"], "--host-name"),
         (&["--public-url", "hub.example"], "--public-url"),
         (&["--log", "chorus=loud"], "--log"),
@@ -64,9 +98,19 @@ fn what_is_wrong_is_said_in_one_line_without_secrets() {
         }
         command.args(words);
         let ended = run(command, "");
-        assert_eq!((ended.code, ended.out.as_str()), (1, ""), "{words:?}: {ended:?}");
-        assert!(ended.err.starts_with("chorus: ") && ended.err.lines().count() == 1, "{words:?}: {ended:?}");
-        assert!(ended.err.contains(clue) && !ended.err.contains("hidden"), "{words:?}: {ended:?}");
+        assert_eq!(
+            (ended.code, ended.out.as_str()),
+            (1, ""),
+            "{words:?}: {ended:?}"
+        );
+        assert!(
+            ended.err.starts_with("chorus: ") && ended.err.lines().count() == 1,
+            "{words:?}: {ended:?}"
+        );
+        assert!(
+            ended.err.contains(clue) && !ended.err.contains("hidden"),
+            "{words:?}: {ended:?}"
+        );
     }
 }
 
@@ -78,7 +122,10 @@ fn a_second_hub_on_the_same_data_refuses_and_says_why() {
     let mut second = chorus(folder.path());
     second.args(["serve", "--listen", "127.0.0.1:0"]);
     let second = run(second, "");
-    assert!(second.code == 1 && second.err.contains("another hub"), "{second:?}");
+    assert!(
+        second.code == 1 && second.err.contains("another hub"),
+        "{second:?}"
+    );
 }
 
 // Lesson 18
@@ -100,10 +147,18 @@ fn a_signal_stops_it_in_time_also_under_open_streams() {
 #[test]
 fn completions_and_help_are_printed() {
     let folder = tempfile::tempdir().unwrap();
-    for (words, clue) in [(&["completions", "bash"] as &[&str], "_chorus"), (&["serve", "--help"], "--data-dir")] {
+    for (words, clue) in [
+        (&["completions", "bash"] as &[&str], "_chorus"),
+        (&["serve", "--help"], "--data-dir"),
+    ] {
         let mut command = chorus(folder.path());
-        command.args(words).env("CHORUS_OPERATOR_KEYS", "hidden-key");
+        command
+            .args(words)
+            .env("CHORUS_OPERATOR_KEYS", "hidden-key");
         let ended = run(command, "").ok();
-        assert!(ended.out.contains(clue) && !ended.out.contains("hidden-key"), "{words:?}");
+        assert!(
+            ended.out.contains(clue) && !ended.out.contains("hidden-key"),
+            "{words:?}"
+        );
     }
 }

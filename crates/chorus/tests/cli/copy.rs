@@ -8,38 +8,63 @@ use chorus_wire::secret::Secret;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hub_moves_from_its_file_to_postgresql_with_everything_it_knows() {
-    let Some(database) = Database::fresh().await else { return };
+    let Some(database) = Database::fresh().await else {
+        return;
+    };
     let folder = tempfile::tempdir().unwrap();
     let mut hub = Hub::start(folder.path(), &["--data-dir", "old"]);
     let (alice, _) = join_with_key(&hub.url, "alice").await;
     let (bob, key) = join_with_key(&hub.url, "bob").await;
     for n in 0..30 {
-        alice.send("bob@chorus", &envelope("alice", &format!("message {n}")), 0).await.unwrap();
+        alice
+            .send("bob@chorus", &envelope("alice", &format!("message {n}")), 0)
+            .await
+            .unwrap();
     }
     let kept = history(&bob).await;
     assert_eq!(kept.len(), 30);
     let copy = || {
         let mut command = chorus(folder.path());
-        command.args(["admin", "copy", "--data-dir", "old", "--json"]).env("CHORUS_DATABASE", &database.url);
+        command
+            .args(["admin", "copy", "--data-dir", "old", "--json"])
+            .env("CHORUS_DATABASE", &database.url);
         run(command, "")
     };
     let refused = copy();
     assert_ne!(refused.code, 0, "a hub that runs is not copied");
-    assert!(refused.err.contains("another hub is running"), "{refused:?}");
+    assert!(
+        refused.err.contains("another hub is running"),
+        "{refused:?}"
+    );
     hub.process.signal("TERM");
     assert_eq!(hub.process.await_end(), Some(0));
     let copied = copy().ok().json();
     assert_eq!(
-        (&copied[0]["copied"]["principals"], &copied[0]["copied"]["log"].as_u64().is_some()),
+        (
+            &copied[0]["copied"]["principals"],
+            &copied[0]["copied"]["log"].as_u64().is_some()
+        ),
         (&2.into(), &true)
     );
-    let hub = Hub::start(folder.path(), &["--data-dir", "new", "--database", &database.url]);
+    let hub = Hub::start(
+        folder.path(),
+        &["--data-dir", "new", "--database", &database.url],
+    );
     let bob = Client::new(&hub.url, Some(Secret::new(&key))).unwrap();
-    assert_eq!(history(&bob).await, kept, "the same messages under the same ids");
-    bob.send("bob@chorus", &envelope("bob", "it goes on"), 0).await.unwrap();
+    assert_eq!(
+        history(&bob).await,
+        kept,
+        "the same messages under the same ids"
+    );
+    bob.send("bob@chorus", &envelope("bob", "it goes on"), 0)
+        .await
+        .unwrap();
     assert_eq!(history(&bob).await.len(), 31);
     drop(hub);
     let again = copy();
     assert_ne!(again.code, 0);
-    assert!(again.err.contains("already"), "a database that has something is left alone: {again:?}");
+    assert!(
+        again.err.contains("already"),
+        "a database that has something is left alone: {again:?}"
+    );
 }

@@ -52,14 +52,23 @@ async fn story(database: Option<&str>) {
     let address = hub.url.strip_prefix("http://").unwrap().to_owned();
     let bob = join(&hub.url, "bob").await;
     let heard = tokio::spawn(hear(bob.inbox(Some(Cursor::START)).await));
-    let (ledger, stop) = (Arc::new(Mutex::new(Ledger::default())), Arc::new(AtomicBool::new(false)));
+    let (ledger, stop) = (
+        Arc::new(Mutex::new(Ledger::default())),
+        Arc::new(AtomicBool::new(false)),
+    );
     let (count, mut counted) = watch::channel(0);
     let count = Arc::new(count);
     let mut senders = Vec::new();
     for number in 0..SENDERS {
         let name = format!("sender{number}");
         let client = join(&hub.url, &name).await;
-        senders.push(tokio::spawn(send(client, name, ledger.clone(), count.clone(), stop.clone())));
+        senders.push(tokio::spawn(send(
+            client,
+            name,
+            ledger.clone(),
+            count.clone(),
+            stop.clone(),
+        )));
     }
     for crash in 1..=CRASHES {
         reach(&mut counted, crash * BETWEEN).await;
@@ -73,18 +82,26 @@ async fn story(database: Option<&str>) {
         sender.await.unwrap();
     }
     let ledger = ledger.lock().unwrap();
-    let history = tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(history(&bob)));
+    let history =
+        tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(history(&bob)));
     judge(&ledger, &history);
     let last = *history.last_key_value().unwrap().0;
     let again = tokio::task::block_in_place(|| {
         tokio::runtime::Handle::current().block_on(async {
             let live = until(heard, last).await;
-            let replay = until(tokio::spawn(hear(bob.inbox(Some(Cursor::START)).await)), last).await;
+            let replay = until(
+                tokio::spawn(hear(bob.inbox(Some(Cursor::START)).await)),
+                last,
+            )
+            .await;
             (live, replay)
         })
     });
     let kept: Vec<(u64, String)> = history.into_iter().collect();
-    assert_eq!(again.0, kept, "the stream that lived through it heard everything once, in order");
+    assert_eq!(
+        again.0, kept,
+        "the stream that lived through it heard everything once, in order"
+    );
     assert_eq!(again.1, kept, "and so does one that starts over");
 }
 
@@ -94,11 +111,18 @@ pub fn judge(ledger: &Ledger, history: &BTreeMap<u64, String>) {
         *times.entry(text).or_default() += 1;
     }
     for text in &ledger.acknowledged {
-        assert_eq!(times.get(text.as_str()), Some(&1), "{text} was acknowledged");
+        assert_eq!(
+            times.get(text.as_str()),
+            Some(&1),
+            "{text} was acknowledged"
+        );
     }
     for (text, times) in times {
         assert_eq!(times, 1, "{text} is there more than once");
-        assert!(ledger.acknowledged.contains(text) || ledger.unknown.contains(text), "{text} was never sent");
+        assert!(
+            ledger.acknowledged.contains(text) || ledger.unknown.contains(text),
+            "{text} was never sent"
+        );
     }
 }
 
@@ -119,10 +143,17 @@ pub async fn join(hub: &str, name: &str) -> Client {
 
 /// The same, and the key for those who speak without the client.
 pub async fn join_with_key(hub: &str, name: &str) -> (Client, String) {
-    let registered = Client::new(hub, None).unwrap().register(&newcomer(name)).await.unwrap();
+    let registered = Client::new(hub, None)
+        .unwrap()
+        .register(&newcomer(name))
+        .await
+        .unwrap();
     let key = registered.api_key.unwrap();
     let mut client = Client::new(hub, Some(key.clone())).unwrap();
-    client.backoff = Backoff { first: Duration::from_millis(20), most: Duration::from_millis(400) };
+    client.backoff = Backoff {
+        first: Duration::from_millis(20),
+        most: Duration::from_millis(400),
+    };
     (client, key.expose().to_owned())
 }
 
@@ -165,7 +196,10 @@ pub fn envelope(name: &str, text: &str) -> Envelope {
 
 pub async fn reach(counted: &mut watch::Receiver<usize>, goal: usize) {
     let reached = tokio::time::timeout(PATIENCE, counted.wait_for(|count| *count >= goal)).await;
-    assert!(reached.is_ok(), "{goal} sends were not acknowledged in time");
+    assert!(
+        reached.is_ok(),
+        "{goal} sends were not acknowledged in time"
+    );
 }
 
 /// The inbox as it is heard; ends when the receiver of what it heard is gone.
@@ -207,11 +241,18 @@ pub async fn history(bob: &Client) -> BTreeMap<u64, String> {
         let Some(last) = page.last() else { return all };
         since = last.id.to_string();
         for row in page {
-            assert!(all.insert(row.id, text_of(row.envelope.get())).is_none(), "id {} comes twice", row.id);
+            assert!(
+                all.insert(row.id, text_of(row.envelope.get())).is_none(),
+                "id {} comes twice",
+                row.id
+            );
         }
     }
 }
 
 fn text_of(envelope: &str) -> String {
-    Envelope::parse(envelope).unwrap().original_text().to_owned()
+    Envelope::parse(envelope)
+        .unwrap()
+        .original_text()
+        .to_owned()
 }

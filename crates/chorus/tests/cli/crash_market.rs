@@ -54,8 +54,16 @@ async fn story(database: Option<&str>) {
     let count = Arc::new(count);
     let mut trading = Vec::new();
     for number in 0..TRADERS {
-        let pair = (traders[number].clone(), traders[(number + 1) % TRADERS].clone());
-        trading.push(tokio::spawn(trade(pair, number, count.clone(), stop.clone())));
+        let pair = (
+            traders[number].clone(),
+            traders[(number + 1) % TRADERS].clone(),
+        );
+        trading.push(tokio::spawn(trade(
+            pair,
+            number,
+            count.clone(),
+            stop.clone(),
+        )));
     }
     for crash in 1..=CRASHES {
         reach(&mut counted, crash * BETWEEN).await;
@@ -101,7 +109,11 @@ async fn trade(
             timestamp_utc: None,
         };
         answered(|| payer.transfer(&transfer)).await;
-        let hire = Hire::new(&format!("skill{next}"), json!({}), Credits::hundredths(2 * PAID));
+        let hire = Hire::new(
+            &format!("skill{next}"),
+            json!({}),
+            Credits::hundredths(2 * PAID),
+        );
         answered(|| payer.hire(&hire)).await;
         let result = json!({"status": "SUCCESS", "output_data": rounds, "execution_cost": 0.10});
         answered(|| payee.deliver(&hire.job_id, &result)).await;
@@ -116,7 +128,13 @@ async fn answered<T, F: Future<Output = Result<T, Error>>>(ask: impl Fn() -> F) 
         match ask().await {
             Ok(_) => return,
             // The result was taken, and the crash swallowed the answer.
-            Err(error) if error.refusal().is_some_and(|refusal| refusal.code == "ERR_JOB_CLOSED") => return,
+            Err(error)
+                if error
+                    .refusal()
+                    .is_some_and(|refusal| refusal.code == "ERR_JOB_CLOSED") =>
+            {
+                return;
+            }
             Err(error) => assert!(error.passes(), "{error:?}"),
         }
         // The hub is away: it takes a moment to come back.
@@ -133,10 +151,19 @@ async fn judge(traders: &[Client], rounds: &[i64]) {
         let account = trader.account(&owner).await.unwrap();
         assert_eq!(account.held, Credits::ZERO, "{owner}");
         let expected = 100_000 + (got - gave) * (SENT + PAID);
-        assert_eq!(account.balance, Credits::hundredths(expected), "{owner} after {rounds:?}");
+        assert_eq!(
+            account.balance,
+            Credits::hundredths(expected),
+            "{owner} after {rounds:?}"
+        );
         let postings = trader.audit(&owner, None, 1_000).await.unwrap().postings;
         let entries = postings.iter().flat_map(|posting| &posting.entries);
-        let mine = entries.filter(|entry| entry.account == "owner" && entry.owner_id.as_ref() == Some(&owner));
-        assert_eq!(mine.map(|entry| entry.amount).sum::<Credits>(), account.balance, "{owner}");
+        let mine = entries
+            .filter(|entry| entry.account == "owner" && entry.owner_id.as_ref() == Some(&owner));
+        assert_eq!(
+            mine.map(|entry| entry.amount).sum::<Credits>(),
+            account.balance,
+            "{owner}"
+        );
     }
 }

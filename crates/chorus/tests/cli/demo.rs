@@ -10,7 +10,10 @@ fn demo(folder: &Path, words: &[&str]) -> Command {
     let temporary = folder.join("temporary");
     std::fs::create_dir_all(&temporary).unwrap();
     let mut command = chorus(folder);
-    command.args(["demo", "--no-open"]).args(words).env("TMPDIR", temporary);
+    command
+        .args(["demo", "--no-open"])
+        .args(words)
+        .env("TMPDIR", temporary);
     command
 }
 
@@ -22,9 +25,13 @@ fn left_behind(folder: &Path) -> usize {
 fn signed_in(folder: &Path, said: &Value) -> Agent {
     let home = folder.join("you");
     std::fs::create_dir_all(home.join(".chorus")).unwrap();
-    let file = json!({"agent_id": said["agent_id"], "api_key": said["api_key"], "hub_url": said["hub"]});
+    let file =
+        json!({"agent_id": said["agent_id"], "api_key": said["api_key"], "hub_url": said["hub"]});
     std::fs::write(home.join(".chorus/config.json"), file.to_string()).unwrap();
-    Agent { home, hub: said["hub"].as_str().unwrap().to_owned() }
+    Agent {
+        home,
+        hub: said["hub"].as_str().unwrap().to_owned(),
+    }
 }
 
 /// Asks until there is something.
@@ -44,7 +51,10 @@ fn await_some(what: &str, mut ask: impl FnMut() -> Vec<Value>) -> Vec<Value> {
 fn every_scene_is_played_and_nothing_stays_behind() {
     let folder = tempfile::tempdir().unwrap();
     let ended = run(demo(folder.path(), &["--once"]), "").ok();
-    assert!(ended.out.contains("/console") && ended.out.contains("ca_"), "{ended:?}");
+    assert!(
+        ended.out.contains("/console") && ended.out.contains("ca_"),
+        "{ended:?}"
+    );
     assert_eq!(ended.err, "", "it ends without a word");
     assert_eq!(left_behind(folder.path()), 0);
 }
@@ -54,14 +64,21 @@ fn whoever_signs_in_reads_along_decides_and_ends_it() {
     let folder = tempfile::tempdir().unwrap();
     let mut playing = Ongoing::start(demo(folder.path(), &["--json"]));
     let said = playing.json();
-    assert!(said["console"].as_str().unwrap().ends_with("/console"), "{said}");
+    assert!(
+        said["console"].as_str().unwrap().ends_with("/console"),
+        "{said}"
+    );
     let you = signed_in(folder.path(), &said);
     assert!(you.json(&["discover", "--online"]).len() >= 4);
     await_some("a job of yours", || you.json(&["jobs"]));
     // What is asked is answered as in the console, and whoever asked hears it.
-    let watching = Ongoing::start(you.command(&["watch", "--json", "--filter", "kind:agent_advisory"]));
+    let watching =
+        Ongoing::start(you.command(&["watch", "--json", "--filter", "kind:agent_advisory"]));
     let asked = you.run(&["decide", "--choose", "2", "--json"]).ok();
-    assert!(asked.out.contains("Which word opens the atlas?"), "{asked:?}");
+    assert!(
+        asked.out.contains("Which word opens the atlas?"),
+        "{asked:?}"
+    );
     while !watching.line().contains("Feierabend") {}
     assert_eq!(left_behind(folder.path()), 1);
     playing.signal("INT");

@@ -9,7 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .unwrap()
 }
 
 pub fn shipped(name: &str) -> String {
@@ -18,16 +21,24 @@ pub fn shipped(name: &str) -> String {
 
 #[test]
 fn systemd_takes_the_unit_and_finds_little_that_it_leaves_open() {
-    let found = Command::new("systemd-analyze").arg("--version").output().is_ok_and(|output| output.status.success());
+    let found = Command::new("systemd-analyze")
+        .arg("--version")
+        .output()
+        .is_ok_and(|output| output.status.success());
     if !there("systemd-analyze", found) {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
     let unit = folder.path().join("chorus.service");
     // The lines that are there to be taken in are tried with the others.
-    let text = shipped("chorus.service").replace("/usr/local/bin/chorus", env!("CARGO_BIN_EXE_chorus"));
-    let text = text.replace("\n#LoadCredential=", "\nLoadCredential=").replace("\n#Environment=", "\nEnvironment=");
-    assert!(text.contains("\nLoadCredential=") && text.contains("\nEnvironment=CHORUS_SEAL_KEY_FILE="));
+    let text =
+        shipped("chorus.service").replace("/usr/local/bin/chorus", env!("CARGO_BIN_EXE_chorus"));
+    let text = text
+        .replace("\n#LoadCredential=", "\nLoadCredential=")
+        .replace("\n#Environment=", "\nEnvironment=");
+    assert!(
+        text.contains("\nLoadCredential=") && text.contains("\nEnvironment=CHORUS_SEAL_KEY_FILE=")
+    );
     std::fs::write(&unit, text).unwrap();
     let analyse = |words: &[&str]| {
         let mut command = Command::new("systemd-analyze");
@@ -35,7 +46,11 @@ fn systemd_takes_the_unit_and_finds_little_that_it_leaves_open() {
         run(command, "")
     };
     let verified = analyse(&["verify"]);
-    assert_eq!((verified.code, verified.err.contains("chorus.service")), (0, false), "{verified:?}");
+    assert_eq!(
+        (verified.code, verified.err.contains("chorus.service")),
+        (0, false),
+        "{verified:?}"
+    );
     // In tenths: 2 of 10.
     let judged = analyse(&["security", "--offline=true", "--threshold=20"]);
     assert_eq!(judged.code, 0, "{}", judged.out);
@@ -62,9 +77,15 @@ async fn systemd_is_told_when_the_hub_is_ready_and_when_it_stops() {
             String::from_utf8(word[..count].to_vec()).unwrap()
         };
         let mut command = chorus(folder.path());
-        command.args(["serve", "--listen", "127.0.0.1:0", "--log", "warn"]).env("NOTIFY_SOCKET", &socket);
+        command
+            .args(["serve", "--listen", "127.0.0.1:0", "--log", "warn"])
+            .env("NOTIFY_SOCKET", &socket);
         let mut hub = Ongoing::start(command);
-        let url = hub.line().strip_prefix("chorus listening on ").unwrap().to_owned();
+        let url = hub
+            .line()
+            .strip_prefix("chorus listening on ")
+            .unwrap()
+            .to_owned();
         assert_eq!(hear(), "READY=1");
         let ready = || {
             let mut command = chorus(folder.path());
@@ -82,7 +103,10 @@ async fn systemd_is_told_when_the_hub_is_ready_and_when_it_stops() {
 /// Words of this form in a text.
 fn meters(text: &str) -> BTreeSet<String> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-    words.filter(|word| word.starts_with("chorus_")).map(str::to_owned).collect()
+    words
+        .filter(|word| word.starts_with("chorus_"))
+        .map(str::to_owned)
+        .collect()
 }
 
 fn sources(folder: &Path, into: &mut String) {
@@ -102,7 +126,12 @@ fn every_meter_that_is_written_about_exists() {
     for name in ["chorus-hub", "chorus-server"] {
         sources(&root().join("crates").join(name).join("src"), &mut text);
     }
-    let known = |name: &String| text.contains(&format!("\"{}\"", name.strip_suffix("_bucket").unwrap_or(name)));
+    let known = |name: &String| {
+        text.contains(&format!(
+            "\"{}\"",
+            name.strip_suffix("_bucket").unwrap_or(name)
+        ))
+    };
     let page = std::fs::read_to_string(root().join("docs/operations.md")).unwrap();
     let written = meters(&(shipped("alerts.yml") + &page));
     assert!(written.len() >= 6, "{written:?}");
@@ -113,12 +142,27 @@ fn every_meter_that_is_written_about_exists() {
 #[test]
 fn what_is_built_into_the_image_is_there_and_nothing_else_is() {
     let ignored = std::fs::read_to_string(root().join(".dockerignore")).unwrap();
-    let lines: Vec<&str> = ignored.lines().filter(|line| !line.starts_with('#')).collect();
-    assert_eq!(lines[0], "*", "what is not named stays out: builds, history, keys");
-    let taken: Vec<&str> = lines.iter().filter_map(|line| line.strip_prefix('!')).collect();
-    assert!(taken.iter().all(|name| root().join(name).exists()), "{taken:?}");
+    let lines: Vec<&str> = ignored
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .collect();
+    assert_eq!(
+        lines[0], "*",
+        "what is not named stays out: builds, history, keys"
+    );
+    let taken: Vec<&str> = lines
+        .iter()
+        .filter_map(|line| line.strip_prefix('!'))
+        .collect();
+    assert!(
+        taken.iter().all(|name| root().join(name).exists()),
+        "{taken:?}"
+    );
     let manifest = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();
     for member in ["crates", "examples"] {
-        assert!(manifest.contains(&format!("\"{member}")) && taken.contains(&member), "{member}");
+        assert!(
+            manifest.contains(&format!("\"{member}")) && taken.contains(&member),
+            "{member}"
+        );
     }
 }

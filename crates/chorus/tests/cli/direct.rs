@@ -14,7 +14,10 @@ fn homes() -> (tempfile::TempDir, Agent, Agent) {
         let home = folder.path().join(name);
         std::fs::create_dir(&home).unwrap();
         // A hub that is not there: nothing may ask it.
-        Agent { home, hub: "http://127.0.0.1:1".into() }
+        Agent {
+            home,
+            hub: "http://127.0.0.1:1".into(),
+        }
     };
     let (alice, bob) = (agent("alice"), agent("bob"));
     (folder, alice, bob)
@@ -27,10 +30,22 @@ const FROM: [&str; 4] = ["--from", "alice@example", "--culture", "en"];
 fn two_agents_talk_without_a_hub() {
     let (_folder, alice, bob) = homes();
     let (mut listening, url) = receiver(&bob, &["--count", "1"]);
-    let sent = alice.json(&[&["send", "--direct", &url, "bob@example", "hi there"], &FROM[..]].concat());
-    assert_eq!(sent[0]["receiver_response"], serde_json::json!({"status":"ok"}));
+    let sent = alice.json(
+        &[
+            &["send", "--direct", &url, "bob@example", "hi there"],
+            &FROM[..],
+        ]
+        .concat(),
+    );
+    assert_eq!(
+        sent[0]["receiver_response"],
+        serde_json::json!({"status":"ok"})
+    );
     let heard = listening.json();
-    assert_eq!((text_of(&heard), &heard["sender_id"]), ("hi there", &"alice@example".into()));
+    assert_eq!(
+        (text_of(&heard), &heard["sender_id"]),
+        ("hi there", &"alice@example".into())
+    );
     assert_eq!(listening.await_end(), Some(0));
     assert_eq!(text_of(&bob.file("alice@example")[0]), "hi there");
     assert_eq!(text_of(&alice.file("bob@example")[0]), "hi there");
@@ -58,8 +73,12 @@ fn a_turn_sent_directly_twice_is_shown_once_and_answered_twice() {
 fn a_receivers_failure_reaches_the_direct_sender() {
     let (_folder, alice, bob) = homes();
     let (_listening, url) = receiver(&bob, &["--exec", "exit 1"]);
-    let refused = alice.run(&[&["send", "--direct", &url, "bob@example", "hi"], &FROM[..]].concat());
-    assert!(refused.code == 4 && refused.err.contains("ADAPTATION_FAILED"), "{refused:?}");
+    let refused =
+        alice.run(&[&["send", "--direct", &url, "bob@example", "hi"], &FROM[..]].concat());
+    assert!(
+        refused.code == 4 && refused.err.contains("ADAPTATION_FAILED"),
+        "{refused:?}"
+    );
 }
 
 // TRN-45, TRN-16: the same endpoint serves a hub's webhooks.
@@ -68,8 +87,19 @@ fn a_direct_listener_is_an_endpoint_for_a_hub() {
     let scene = Scene::open();
     let (alice, bob) = (scene.agent("alice"), scene.newcomer("bob"));
     let (listening, url) = receiver(&bob, &[]);
-    bob.run(&["register", "bob@chorus", "--culture", "en", "--endpoint", &url]).ok();
+    bob.run(&[
+        "register",
+        "bob@chorus",
+        "--culture",
+        "en",
+        "--endpoint",
+        &url,
+    ])
+    .ok();
     let sent = alice.json(&["send", "bob@chorus", "by webhook"]).remove(0);
-    assert_eq!((&sent["delivery"], &sent["receiver_response"]["status"]), (&"delivered".into(), &"ok".into()));
+    assert_eq!(
+        (&sent["delivery"], &sent["receiver_response"]["status"]),
+        (&"delivered".into(), &"ok".into())
+    );
     assert_eq!(text_of(&listening.json()), "by webhook");
 }

@@ -12,12 +12,22 @@ fn a_command_gets_the_event_on_its_standard_input_and_nothing_in_its_words() {
     let sent = alice.json(&["send", "bob@chorus", sly]).remove(0);
     let command = r#"cat > got.json; echo "$CHORUS_SENDER_ID $CHORUS_TRACE_ID $0 $#" > words"#;
     bob.run(&["listen", "--count", "1", "--exec", command]).ok();
-    let got: Value = serde_json::from_str(&std::fs::read_to_string(bob.home.join("got.json")).unwrap()).unwrap();
-    assert_eq!((text_of(&got), &got["trace_id"], &got["event"]), (sly, &sent["trace_id"], &"message".into()));
+    let got: Value =
+        serde_json::from_str(&std::fs::read_to_string(bob.home.join("got.json")).unwrap()).unwrap();
+    assert_eq!(
+        (text_of(&got), &got["trace_id"], &got["event"]),
+        (sly, &sent["trace_id"], &"message".into())
+    );
     let words = std::fs::read_to_string(bob.home.join("words")).unwrap();
-    assert_eq!(words, format!("alice@chorus {} sh 0\n", sent["trace_id"].as_str().unwrap()));
+    assert_eq!(
+        words,
+        format!("alice@chorus {} sh 0\n", sent["trace_id"].as_str().unwrap())
+    );
     assert!(!bob.home.join("broken").exists());
-    assert_eq!(alice.json(&["listen", "--once"])[0]["response"]["status"], "ok");
+    assert_eq!(
+        alice.json(&["listen", "--once"])[0]["response"]["status"],
+        "ok"
+    );
 }
 
 // SKL-16
@@ -26,10 +36,14 @@ fn a_command_that_fails_is_told_to_the_sender() {
     let scene = Scene::open();
     let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
     alice.run(&["send", "bob@chorus", "hi"]).ok();
-    bob.run(&["listen", "--count", "1", "--exec", "exit 3"]).ok();
+    bob.run(&["listen", "--count", "1", "--exec", "exit 3"])
+        .ok();
     let receipt = alice.json(&["listen", "--once"]).remove(0);
     assert_eq!(
-        (&receipt["response"]["status"], &receipt["response"]["error_code"]),
+        (
+            &receipt["response"]["status"],
+            &receipt["response"]["error_code"]
+        ),
         (&"error".into(), &"ADAPTATION_FAILED".into())
     );
 }
@@ -39,8 +53,20 @@ fn a_command_that_does_not_end_is_ended() {
     let scene = Scene::open();
     let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
     alice.run(&["send", "bob@chorus", "hi"]).ok();
-    bob.run(&["listen", "--count", "1", "--exec", "exec tail -f /dev/null", "--exec-timeout", "1"]).ok();
-    assert_eq!(alice.json(&["listen", "--once"])[0]["response"]["error_code"], "ADAPTATION_FAILED");
+    bob.run(&[
+        "listen",
+        "--count",
+        "1",
+        "--exec",
+        "exec tail -f /dev/null",
+        "--exec-timeout",
+        "1",
+    ])
+    .ok();
+    assert_eq!(
+        alice.json(&["listen", "--once"])[0]["response"]["error_code"],
+        "ADAPTATION_FAILED"
+    );
 }
 
 // One at a time, in order.
@@ -49,11 +75,16 @@ fn commands_run_one_after_the_other() {
     let scene = Scene::open();
     let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
     for number in 0..5 {
-        alice.run(&["send", "bob@chorus", &format!("m{number}")]).ok();
+        alice
+            .run(&["send", "bob@chorus", &format!("m{number}")])
+            .ok();
     }
     let command = "mkdir busy && grep -o 'm[0-9]' >> order && rmdir busy";
     bob.run(&["listen", "--count", "5", "--exec", command]).ok();
-    assert_eq!(std::fs::read_to_string(bob.home.join("order")).unwrap(), "m0\nm1\nm2\nm3\nm4\n");
+    assert_eq!(
+        std::fs::read_to_string(bob.home.join("order")).unwrap(),
+        "m0\nm1\nm2\nm3\nm4\n"
+    );
 }
 
 // SKL-16: a listener that is killed while its command runs still owes an answer, and does not run the command twice.
@@ -80,7 +111,11 @@ fn a_killed_listener_answers_when_it_is_back() {
 fn await_file(path: &std::path::Path) {
     let until = std::time::Instant::now() + crate::actors::PATIENCE;
     while !std::fs::read_to_string(path).is_ok_and(|text| text.ends_with('\n')) {
-        assert!(std::time::Instant::now() < until, "{} never came", path.display());
+        assert!(
+            std::time::Instant::now() < until,
+            "{} never came",
+            path.display()
+        );
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
 }

@@ -34,16 +34,32 @@ impl Load {
     pub async fn start(url: &str) -> Self {
         let bob = join(url, "bob").await;
         let heard = tokio::spawn(hear(bob.inbox(Some(Cursor::START)).await));
-        let (ledger, stop) = (Arc::<Mutex<Ledger>>::default(), Arc::<AtomicBool>::default());
+        let (ledger, stop) = (
+            Arc::<Mutex<Ledger>>::default(),
+            Arc::<AtomicBool>::default(),
+        );
         let (count, counted) = watch::channel(0);
         let count = Arc::new(count);
         let mut senders = Vec::new();
         for number in 0..4 {
             let name = format!("sender{number}");
             let client = join(url, &name).await;
-            senders.push(tokio::spawn(send(client, name, ledger.clone(), count.clone(), stop.clone())));
+            senders.push(tokio::spawn(send(
+                client,
+                name,
+                ledger.clone(),
+                count.clone(),
+                stop.clone(),
+            )));
         }
-        Self { bob, ledger, stop, counted, senders, heard }
+        Self {
+            bob,
+            ledger,
+            stop,
+            counted,
+            senders,
+            heard,
+        }
     }
 
     /// Until so many more sends were acknowledged.
@@ -74,8 +90,13 @@ impl Load {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hub_that_is_killed_takes_nothing_with_it() {
-    let Some(servers) = Servers::start() else { return };
-    let mut hubs = vec![servers.hub("a", "127.0.0.1:0"), servers.hub("b", "127.0.0.1:0")];
+    let Some(servers) = Servers::start() else {
+        return;
+    };
+    let mut hubs = vec![
+        servers.hub("a", "127.0.0.1:0"),
+        servers.hub("b", "127.0.0.1:0"),
+    ];
     let (front, url) = before(&hubs).await;
     let mut load = Load::start(&url).await;
     load.goes_on().await;
@@ -93,9 +114,14 @@ async fn a_hub_that_is_killed_takes_nothing_with_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn three_hubs_are_restarted_one_by_one_under_load() {
-    let Some(servers) = Servers::start() else { return };
+    let Some(servers) = Servers::start() else {
+        return;
+    };
     let names = ["a", "b", "c"];
-    let mut hubs: Vec<Hub> = names.iter().map(|name| servers.hub(name, "127.0.0.1:0")).collect();
+    let mut hubs: Vec<Hub> = names
+        .iter()
+        .map(|name| servers.hub(name, "127.0.0.1:0"))
+        .collect();
     let (front, url) = before(&hubs).await;
     let mut load = Load::start(&url).await;
     for (turn, name) in names.into_iter().enumerate() {
@@ -106,7 +132,10 @@ async fn three_hubs_are_restarted_one_by_one_under_load() {
             hubs[turn].process.signal("KILL");
         }
         let ended = hubs[turn].process.await_end();
-        assert!(name == "b" || ended == Some(0), "it stops in good order: {ended:?}");
+        assert!(
+            name == "b" || ended == Some(0),
+            "it stops in good order: {ended:?}"
+        );
         hubs[turn] = servers.hub(name, "127.0.0.1:0");
         front.turn_to(hubs.iter().map(address).collect());
     }
@@ -126,14 +155,31 @@ fn advisory(handle: &str, text: &str, id: &str) -> String {
 
 /// Tells all sessions of a handle: the status, and the count or the reason.
 pub async fn frame(client: &Client, handle: &str, text: &str) -> (u16, Value) {
-    frame_named(client, handle, text, &chorus_client::frame::new_id().to_string()).await
+    frame_named(
+        client,
+        handle,
+        text,
+        &chorus_client::frame::new_id().to_string(),
+    )
+    .await
 }
 
 /// The same under an id that was used before.
 pub async fn frame_named(client: &Client, handle: &str, text: &str, id: &str) -> (u16, Value) {
-    let Answer { status, body, .. } = client.ask(Call::post("/frames", advisory(handle, text, id))).await.unwrap();
+    let Answer { status, body, .. } = client
+        .ask(Call::post("/frames", advisory(handle, text, id)))
+        .await
+        .unwrap();
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-    (status, body[if status == 200 { "recipient_count" } else { "code" }].clone())
+    (
+        status,
+        body[if status == 200 {
+            "recipient_count"
+        } else {
+            "code"
+        }]
+        .clone(),
+    )
 }
 
 /// Asks until it is so.
@@ -147,8 +193,13 @@ pub async fn eventually(what: &str, mut so: impl AsyncFnMut() -> bool) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_the_bus_messages_arrive_and_frames_are_refused_and_then_it_is_as_before() {
-    let Some(mut servers) = Servers::start() else { return };
-    let hubs = [servers.hub("a", "127.0.0.1:0"), servers.hub("b", "127.0.0.1:0")];
+    let Some(mut servers) = Servers::start() else {
+        return;
+    };
+    let hubs = [
+        servers.hub("a", "127.0.0.1:0"),
+        servers.hub("b", "127.0.0.1:0"),
+    ];
     let (_front, url) = before(&hubs).await;
     let mut load = Load::start(&url).await;
     let carol = join(&hubs[0].url, "carol").await;
@@ -156,15 +207,27 @@ async fn without_the_bus_messages_arrive_and_frames_are_refused_and_then_it_is_a
     load.goes_on().await;
     servers.nats_down();
     let began = Instant::now();
-    eventually("frames are refused", async || frame(&carol, "~carol", "hello").await.0 == 503).await;
-    assert_eq!(frame(&carol, "~carol", "refused").await, (503, json!("bus-unavailable")));
+    eventually("frames are refused", async || {
+        frame(&carol, "~carol", "hello").await.0 == 503
+    })
+    .await;
+    assert_eq!(
+        frame(&carol, "~carol", "refused").await,
+        (503, json!("bus-unavailable"))
+    );
     assert_eq!(carol.ask(Call::get("/ready")).await.unwrap().status, 503);
     while began.elapsed() < AWAY {
         load.goes_on().await;
     }
     servers.nats_up();
-    eventually("frames are taken", async || frame(&carol, "~carol", "hello").await.0 == 200).await;
-    eventually("it is ready", async || carol.ask(Call::get("/ready")).await.unwrap().status == 200).await;
+    eventually("frames are taken", async || {
+        frame(&carol, "~carol", "hello").await.0 == 200
+    })
+    .await;
+    eventually("it is ready", async || {
+        carol.ask(Call::get("/ready")).await.unwrap().status == 200
+    })
+    .await;
     load.goes_on().await;
     load.ends_well().await;
 }
@@ -182,9 +245,13 @@ impl Inbox {
 
     pub fn open_at(hub: &Hub, key: &str, path: &str) -> Self {
         let mut socket = TcpStream::connect(address(hub)).unwrap();
-        let request = format!("GET {path} HTTP/1.1\r\nhost: hub\r\nauthorization: Bearer {key}\r\n\r\n");
+        let request =
+            format!("GET {path} HTTP/1.1\r\nhost: hub\r\nauthorization: Bearer {key}\r\n\r\n");
         socket.write_all(request.as_bytes()).unwrap();
-        let mut stream = Self { socket, heard: String::new() };
+        let mut stream = Self {
+            socket,
+            heard: String::new(),
+        };
         stream.until("event: connected");
         stream
     }
@@ -197,10 +264,12 @@ impl Inbox {
         while !self.heard.contains(text) {
             let count = match self.socket.read(&mut buffer) {
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-                read => read.unwrap_or_else(|error| panic!("{text} was not said: {error}: {}", self.heard)),
+                read => read
+                    .unwrap_or_else(|error| panic!("{text} was not said: {error}: {}", self.heard)),
             };
             assert!(count > 0, "the stream ended before {text}: {}", self.heard);
-            self.heard.push_str(&String::from_utf8_lossy(&buffer[..count]));
+            self.heard
+                .push_str(&String::from_utf8_lossy(&buffer[..count]));
         }
     }
 
@@ -211,15 +280,27 @@ impl Inbox {
         let _ = self.socket.read_to_end(&mut rest);
         self.socket.set_nonblocking(false).unwrap();
         self.heard.push_str(&String::from_utf8_lossy(&rest));
-        let texts = self.heard.split("\"original_text\":\"").flat_map(|part| part.split("\"advisory_text\":\""));
-        texts.skip(1).filter_map(|part| part.split('"').next()).map(str::to_owned).collect()
+        let texts = self
+            .heard
+            .split("\"original_text\":\"")
+            .flat_map(|part| part.split("\"advisory_text\":\""));
+        texts
+            .skip(1)
+            .filter_map(|part| part.split('"').next())
+            .map(str::to_owned)
+            .collect()
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_the_database_sends_are_refused_for_now_and_streams_stay_open() {
-    let Some(mut servers) = Servers::start() else { return };
-    let hubs = [servers.hub("a", "127.0.0.1:0"), servers.hub("b", "127.0.0.1:0")];
+    let Some(mut servers) = Servers::start() else {
+        return;
+    };
+    let hubs = [
+        servers.hub("a", "127.0.0.1:0"),
+        servers.hub("b", "127.0.0.1:0"),
+    ];
     let (_front, url) = before(&hubs).await;
     let mut load = Load::start(&url).await;
     load.goes_on().await;
@@ -231,8 +312,16 @@ async fn without_the_database_sends_are_refused_for_now_and_streams_stay_open() 
     let body = json!({"receiver_id": "carol@chorus", "envelope": lost});
     let mut refused = 0;
     eventually("it was away long enough", async || {
-        let answer = carol.ask(Call::post("/messages", body.to_string())).await.unwrap();
-        assert_eq!(answer.status, 503, "{}", String::from_utf8_lossy(&answer.body));
+        let answer = carol
+            .ask(Call::post("/messages", body.to_string()))
+            .await
+            .unwrap();
+        assert_eq!(
+            answer.status,
+            503,
+            "{}",
+            String::from_utf8_lossy(&answer.body)
+        );
         refused += 1;
         began.elapsed() >= AWAY
     })
@@ -240,7 +329,10 @@ async fn without_the_database_sends_are_refused_for_now_and_streams_stay_open() 
     assert!(refused > 3, "a refusal comes soon");
     servers.postgres_up();
     load.goes_on().await;
-    carol.send("carol@chorus", &envelope("carol", "found"), 0).await.unwrap();
+    carol
+        .send("carol@chorus", &envelope("carol", "found"), 0)
+        .await
+        .unwrap();
     for inbox in &mut inboxes {
         inbox.until("found");
         assert_eq!(inbox.said(), ["found"], "nothing is half done");

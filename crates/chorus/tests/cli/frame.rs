@@ -25,13 +25,25 @@ impl Agent {
 
     /// The same, with those for one session.
     pub fn kept_for(&self, session: &str, count: usize) -> Vec<Value> {
-        let lines = self.session(session, &["watch", "--since", "0", "--count", &count.to_string()]).ok().json();
-        lines.into_iter().map(|line| line["frame"].clone()).collect()
+        let lines = self
+            .session(
+                session,
+                &["watch", "--since", "0", "--count", &count.to_string()],
+            )
+            .ok()
+            .json();
+        lines
+            .into_iter()
+            .map(|line| line["frame"].clone())
+            .collect()
     }
 }
 
 pub fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_else(|| panic!("no text: {value}")).to_owned()
+    value
+        .as_str()
+        .unwrap_or_else(|| panic!("no text: {value}"))
+        .to_owned()
 }
 
 // FRM-22, FRM-29, FRM-66, R-43
@@ -44,20 +56,36 @@ fn what_one_session_does_the_others_hear_with_its_name_and_place() {
     std::fs::create_dir_all(repository.join(".git")).unwrap();
     std::fs::write(repository.join(".git/HEAD"), "ref: refs/heads/auth\n").unwrap();
     std::fs::write(repository.join("src/auth.rs"), "").unwrap();
-    let mut command = alice.command(&["advise", "moving", "it", "--file", "auth.rs", "--session", "s1", "--json"]);
-    command.current_dir(repository.join("src")).args(["--instrument", "cc-editor"]);
+    let mut command = alice.command(&[
+        "advise",
+        "moving",
+        "it",
+        "--file",
+        "auth.rs",
+        "--session",
+        "s1",
+        "--json",
+    ]);
+    command
+        .current_dir(repository.join("src"))
+        .args(["--instrument", "cc-editor"]);
     let said = run(command, "").ok().json().remove(0);
-    assert_eq!(said["recipient_count"], 0, "nobody listens, which is no error");
+    assert_eq!(
+        said["recipient_count"], 0,
+        "nobody listens, which is no error"
+    );
     let frame = alice.kept(1).remove(0);
     assert_eq!(frame["frame_id"], said["frame_id"]);
-    assert_eq!((&frame["sender_handle"], &frame["acted_by"]), (&json!("~alice"), &json!("~alice")));
+    assert_eq!(
+        (&frame["sender_handle"], &frame["acted_by"]),
+        (&json!("~alice"), &json!("~alice"))
+    );
     assert_eq!(
         (&frame["drafted_with"], &frame["provenance_basis"]),
         (&json!("~cc-editor"), &json!("session:cc-editor@s1"))
     );
     let root = repository.display().to_string();
-    let payload =
-        json!({ "advisory_text": "moving it", "file_refs": ["src/auth.rs"], "worktree": root, "branch": "auth" });
+    let payload = json!({ "advisory_text": "moving it", "file_refs": ["src/auth.rs"], "worktree": root, "branch": "auth" });
     assert_eq!(frame["payload"], payload);
 }
 
@@ -67,19 +95,61 @@ fn a_watcher_hears_only_what_it_asks_for_and_bad_filters_are_refused() {
     let scene = Scene::open();
     let alice = scene.agent("alice");
     alice.session("s1", &["advise", "one"]).ok();
-    alice.session("s1", &["broadcast", "two", "--event", "merged", "--ref", "4f2c9e1"]).ok();
+    alice
+        .session(
+            "s1",
+            &["broadcast", "two", "--event", "merged", "--ref", "4f2c9e1"],
+        )
+        .ok();
     alice.session("s1", &["advise", "three"]).ok();
-    let only = alice.session("s2", &["watch", "--since", "0", "--kind", "agent_broadcast", "--once"]).ok().json();
-    let frame = only.iter().find(|line| line["event"] == "agent_broadcast").unwrap();
-    assert_eq!(frame["frame"]["payload"], json!({"broadcast_text":"two","event_class":"merged","refs":["4f2c9e1"]}));
-    let both = ["watch", "--since", "0", "--kind", "agent_broadcast", "--kind", "agent_advisory", "--count", "3"];
+    let only = alice
+        .session(
+            "s2",
+            &[
+                "watch",
+                "--since",
+                "0",
+                "--kind",
+                "agent_broadcast",
+                "--once",
+            ],
+        )
+        .ok()
+        .json();
+    let frame = only
+        .iter()
+        .find(|line| line["event"] == "agent_broadcast")
+        .unwrap();
+    assert_eq!(
+        frame["frame"]["payload"],
+        json!({"broadcast_text":"two","event_class":"merged","refs":["4f2c9e1"]})
+    );
+    let both = [
+        "watch",
+        "--since",
+        "0",
+        "--kind",
+        "agent_broadcast",
+        "--kind",
+        "agent_advisory",
+        "--count",
+        "3",
+    ];
     assert_eq!(alice.session("s2", &both).ok().json().len(), 3);
     for bad in ["colour:red", "kind:agent_advice", "sender:alice", "kind:"] {
-        assert_eq!(alice.session("s2", &["watch", "--filter", bad]).code, 1, "{bad}");
+        assert_eq!(
+            alice.session("s2", &["watch", "--filter", bad]).code,
+            1,
+            "{bad}"
+        );
     }
-    let shown = alice.run(&["watch", "--since", "0", "--count", "2"]).ok().out;
+    let shown = alice
+        .run(&["watch", "--since", "0", "--count", "2"])
+        .ok()
+        .out;
     assert!(
-        shown.contains("~alice cli@s1 advisory one\n") && shown.contains("broadcast merged: two [4f2c9e1]"),
+        shown.contains("~alice cli@s1 advisory one\n")
+            && shown.contains("broadcast merged: two [4f2c9e1]"),
         "{shown}"
     );
 }
@@ -90,13 +160,22 @@ fn a_gap_is_announced_and_what_is_kept_follows() {
     let scene = Scene::open();
     let alice = scene.agent("alice");
     alice.session("s1", &["advise", "kept"]).ok();
-    let lines = alice.session("s2", &["watch", "--since", "7-3", "--once"]).ok().json();
+    let lines = alice
+        .session("s2", &["watch", "--since", "7-3", "--once"])
+        .ok()
+        .json();
     assert_eq!(lines[0], json!({"event":"resume-gap"}));
     assert_eq!(lines[1]["frame"]["payload"]["advisory_text"], "kept");
     let id = text(&lines[1]["id"]);
     alice.session("s1", &["advise", "next"]).ok();
-    let lines = alice.session("s2", &["watch", "--since", &id, "--once"]).ok().json();
-    assert_eq!((lines.len(), &lines[0]["frame"]["payload"]["advisory_text"]), (1, &json!("next")));
+    let lines = alice
+        .session("s2", &["watch", "--since", &id, "--once"])
+        .ok()
+        .json();
+    assert_eq!(
+        (lines.len(), &lines[0]["frame"]["payload"]["advisory_text"]),
+        (1, &json!("next"))
+    );
 }
 
 // FRM-36, R-40
@@ -104,20 +183,42 @@ fn a_gap_is_announced_and_what_is_kept_follows() {
 fn a_question_collects_the_answers_that_name_it() {
     let scene = Scene::open();
     let alice = scene.agent("alice");
-    let asking = alice.ongoing("s1", &["ask", "who", "uses", "it?", "--window", "60s", "--count", "1"]);
+    let asking = alice.ongoing(
+        "s1",
+        &[
+            "ask", "who", "uses", "it?", "--window", "60s", "--count", "1",
+        ],
+    );
     let query = text(&asking.json()["query_id"]);
-    assert_eq!(alice.kept(1)[0]["payload"]["response_scope"], "~alice/cli@s1");
+    assert_eq!(
+        alice.kept(1)[0]["payload"]["response_scope"],
+        "~alice/cli@s1"
+    );
     let other = "00000000-0000-4000-8000-000000000000";
-    alice.session("s2", &["answer", other, "noise", "--to", "~alice"]).ok();
-    alice.session("s2", &["answer", &query, "the", "importer"]).ok();
-    let answers: Vec<Value> = asking.rest().iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    alice
+        .session("s2", &["answer", other, "noise", "--to", "~alice"])
+        .ok();
+    alice
+        .session("s2", &["answer", &query, "the", "importer"])
+        .ok();
+    let answers: Vec<Value> = asking
+        .rest()
+        .iter()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     assert_eq!(answers.len(), 1, "{answers:?}");
     assert_eq!(
-        (&answers[0]["response_text"], &answers[0]["responder_session_id"]),
+        (
+            &answers[0]["response_text"],
+            &answers[0]["responder_session_id"]
+        ),
         (&json!("the importer"), &json!("s2"))
     );
     let unknown = alice.session("s2", &["answer", other, "hello?"]);
-    assert_eq!(unknown.code, 4, "nobody asked that, and nobody said where to: {unknown:?}");
+    assert_eq!(
+        unknown.code, 4,
+        "nobody asked that, and nobody said where to: {unknown:?}"
+    );
 }
 
 // FRM-31, FRM-32
@@ -130,17 +231,33 @@ fn handed_over_work_is_taken_once_and_to_the_letter() {
     command.env("CHORUS_INSTRUMENT", "cc-editor");
     let offered = run(command, body).ok().json().remove(0);
     let open = alice.session("s2", &["handover", "--list"]).ok().json();
-    assert_eq!((open.len(), &open[0]["frame_id"]), (1, &offered["frame_id"]));
-    let taken = alice.session("s2", &["handover", "--take"]).ok().json().remove(0);
-    assert_eq!((&taken["handover_body"], &taken["previous_session_id"]), (&json!(body), &json!("s1")));
+    assert_eq!(
+        (open.len(), &open[0]["frame_id"]),
+        (1, &offered["frame_id"])
+    );
+    let taken = alice
+        .session("s2", &["handover", "--take"])
+        .ok()
+        .json()
+        .remove(0);
+    assert_eq!(
+        (&taken["handover_body"], &taken["previous_session_id"]),
+        (&json!(body), &json!("s1"))
+    );
     let claim = &alice.kept(2)[1]["payload"];
-    assert_eq!((&claim["next_session_id"], &claim["previous_session_id"]), (&json!("s2"), &json!("s1")));
+    assert_eq!(
+        (&claim["next_session_id"], &claim["previous_session_id"]),
+        (&json!("s2"), &json!("s1"))
+    );
     let id = text(&offered["frame_id"]);
     for again in [&["handover", "--take"][..], &["handover", "--take", &id]] {
         let ended = alice.session("s3", again);
         assert_eq!(ended.code, 4, "{ended:?}");
     }
-    let long = run(alice.command(&["handover", "--session", "s1"]), &"x".repeat(8193));
+    let long = run(
+        alice.command(&["handover", "--session", "s1"]),
+        &"x".repeat(8193),
+    );
     assert_eq!(long.code, 1, "{long:?}");
 }
 
@@ -151,11 +268,19 @@ fn of_sessions_that_take_the_same_work_at_once_exactly_one_has_it() {
     let alice = scene.agent("alice");
     run(alice.command(&["handover", "--session", "s0"]), "work").ok();
     let codes: Vec<i32> = std::thread::scope(|threads| {
-        let take = |n: usize| alice.session(&format!("s{n}"), &["handover", "--take"]).code;
+        let take = |n: usize| {
+            alice
+                .session(&format!("s{n}"), &["handover", "--take"])
+                .code
+        };
         let all: Vec<_> = (1..=4).map(|n| threads.spawn(move || take(n))).collect();
         all.into_iter().map(|one| one.join().unwrap()).collect()
     });
-    assert_eq!(codes.iter().filter(|code| **code == 0).count(), 1, "{codes:?}");
+    assert_eq!(
+        codes.iter().filter(|code| **code == 0).count(),
+        1,
+        "{codes:?}"
+    );
     assert!(codes.iter().all(|code| matches!(code, 0 | 4)), "{codes:?}");
 }
 
@@ -169,21 +294,51 @@ fn a_decision_is_shown_with_its_recommendation_and_answered_once() {
     let scene = Scene::open();
     let alice = scene.agent("alice");
     std::fs::write(alice.home.join("moment.json"), MOMENT).unwrap();
-    let asking = alice.ongoing("s1", &["frame", "agent_binding_moment", "moment.json", "--wait", "60s"]);
+    let asking = alice.ongoing(
+        "s1",
+        &[
+            "frame",
+            "agent_binding_moment",
+            "moment.json",
+            "--wait",
+            "60s",
+        ],
+    );
     let asked = text(&asking.json()["frame_id"]);
     let shown = alice.run(&["decide", "--show"]).ok().out;
-    assert!(shown.contains("1. Now: today\n") && shown.contains("2. Later (recommended): calm"), "{shown}");
+    assert!(
+        shown.contains("1. Now: today\n") && shown.contains("2. Later (recommended): calm"),
+        "{shown}"
+    );
     assert_eq!(alice.session("s2", &["decide", "--choose", "3"]).code, 1);
-    assert_eq!(alice.session("s2", &["decide", "--text", "never"]).code, 1, "it takes no free text");
+    assert_eq!(
+        alice.session("s2", &["decide", "--text", "never"]).code,
+        1,
+        "it takes no free text"
+    );
     // At a terminal: what the question does not take is asked again.
-    run(alice.command(&["decide", "--session", "s2"]), "9\nnever\n\n2\n").ok();
+    run(
+        alice.command(&["decide", "--session", "s2"]),
+        "9\nnever\n\n2\n",
+    )
+    .ok();
     let answer: Value = serde_json::from_str(&asking.rest()[0]).unwrap();
-    assert_eq!((&answer["response_text"], &answer["responder_session_id"]), (&json!("2: Later"), &json!("s2")));
+    assert_eq!(
+        (&answer["response_text"], &answer["responder_session_id"]),
+        (&json!("2: Later"), &json!("s2"))
+    );
     let response = &alice.kept(2)[1]["payload"];
-    assert_eq!((&response["responded_to_frame_id"], &response["query_id"]), (&json!(asked), &json!(asked)));
+    assert_eq!(
+        (&response["responded_to_frame_id"], &response["query_id"]),
+        (&json!(asked), &json!(asked))
+    );
     let late = alice.session("s3", &["decide", &asked, "--choose", "1"]);
     assert_eq!(late.code, 4, "{late:?}");
-    assert_eq!(alice.session("s3", &["decide", "--wait", "1ms"]).code, 4, "nothing is open any more");
+    assert_eq!(
+        alice.session("s3", &["decide", "--wait", "1ms"]).code,
+        4,
+        "nothing is open any more"
+    );
 }
 
 // FRM-39: a decision that is asked for later is waited for.
@@ -192,7 +347,11 @@ fn decide_waits_for_the_next_decision() {
     let scene = Scene::open();
     let alice = scene.agent("alice");
     let deciding = alice.ongoing("s2", &["decide", "--dialogue", "why so late?"]);
-    run(alice.command(&["frame", "agent_binding_moment", "--session", "s1"]), MOMENT).ok();
+    run(
+        alice.command(&["frame", "agent_binding_moment", "--session", "s1"]),
+        MOMENT,
+    )
+    .ok();
     assert_eq!(deciding.json()["frame"]["payload"]["synopsis"], "Ready.");
     assert_eq!(deciding.json()["response_text"], "dialogue: why so late?");
 }
@@ -202,25 +361,79 @@ fn decide_waits_for_the_next_decision() {
 fn symptoms_findings_and_intents_reach_the_other_sessions() {
     let scene = Scene::open();
     let alice = scene.agent("alice");
-    let asked = alice.session("s1", &["diagnose", "it hangs", "--severity", "blocked", "--ref", "ci/1"]).ok().json();
+    let asked = alice
+        .session(
+            "s1",
+            &[
+                "diagnose",
+                "it hangs",
+                "--severity",
+                "blocked",
+                "--ref",
+                "ci/1",
+            ],
+        )
+        .ok()
+        .json();
     let id = text(&asked[0]["diagnostic_id"]);
-    alice.session("s2", &["diagnose", "--answer", &id, "the clock", "--remediation", "restart it"]).ok();
-    let declared = alice.session("s1", &["intent", "declare", "ci:run", "branch/a", "--urgent"]).ok().json();
+    alice
+        .session(
+            "s2",
+            &[
+                "diagnose",
+                "--answer",
+                &id,
+                "the clock",
+                "--remediation",
+                "restart it",
+            ],
+        )
+        .ok();
+    let declared = alice
+        .session(
+            "s1",
+            &["intent", "declare", "ci:run", "branch/a", "--urgent"],
+        )
+        .ok()
+        .json();
     let intent = text(&declared[0]["frame_id"]);
-    alice.session("s1", &["intent", "withdraw", "ci:run", &intent]).ok();
-    alice.session("s2", &["intent", "flush", "ci:run", "ci/2", "--ref", "branch/b"]).ok();
+    alice
+        .session("s1", &["intent", "withdraw", "ci:run", &intent])
+        .ok();
+    alice
+        .session(
+            "s2",
+            &["intent", "flush", "ci:run", "ci/2", "--ref", "branch/b"],
+        )
+        .ok();
     let frames = alice.kept(5);
     assert_eq!(frames[0]["payload"]["severity"], "blocked");
-    assert_eq!(frames[1]["payload"], json!({"diagnostic_id":id,"finding":"the clock","remediation":"restart it"}));
+    assert_eq!(
+        frames[1]["payload"],
+        json!({"diagnostic_id":id,"finding":"the clock","remediation":"restart it"})
+    );
     let declare = &frames[2]["payload"];
     assert_eq!(
-        (&declare["urgency"], &declare["withdrawable"], &declare["ttl"]),
+        (
+            &declare["urgency"],
+            &declare["withdrawable"],
+            &declare["ttl"]
+        ),
         (&json!("urgent"), &json!(true), &json!(300_000))
     );
     assert_eq!(frames[3]["payload"]["intent_ref"], json!(intent));
     assert_eq!(frames[4]["payload"]["batch_refs"], json!(["branch/b"]));
-    assert_eq!(alice.session("s1", &["intent", "declare", "no-namespace", "x"]).code, 1);
-    assert_eq!(alice.session("s1", &["diagnose", "it hangs"]).code, 1, "a symptom has a severity");
+    assert_eq!(
+        alice
+            .session("s1", &["intent", "declare", "no-namespace", "x"])
+            .code,
+        1
+    );
+    assert_eq!(
+        alice.session("s1", &["diagnose", "it hangs"]).code,
+        1,
+        "a symptom has a severity"
+    );
 }
 
 // FRM-105
@@ -228,7 +441,11 @@ fn symptoms_findings_and_intents_reach_the_other_sessions() {
 fn a_stale_frame_is_not_shown() {
     let scene = Scene::open();
     let alice = scene.agent("alice");
-    alice.session("s1", &["advise", "gone at once", "--stale-after", "1ms"]).ok();
-    alice.session("s1", &["advise", "still good", "--stale-after", "1h"]).ok();
+    alice
+        .session("s1", &["advise", "gone at once", "--stale-after", "1ms"])
+        .ok();
+    alice
+        .session("s1", &["advise", "still good", "--stale-after", "1h"])
+        .ok();
     assert_eq!(alice.kept(1)[0]["payload"]["advisory_text"], "still good");
 }

@@ -18,7 +18,10 @@ struct Example {
 
 fn examples() -> Vec<Example> {
     let block = |section: &str, fence: &str| {
-        let rest = section.split(fence).nth(1).unwrap_or_else(|| panic!("no {fence} in {section}"));
+        let rest = section
+            .split(fence)
+            .nth(1)
+            .unwrap_or_else(|| panic!("no {fence} in {section}"));
         rest.split("```").next().unwrap().trim().to_owned()
     };
     let sections = PAGE.split("\n### `").skip(1);
@@ -26,7 +29,10 @@ fn examples() -> Vec<Example> {
         let text = block(section, "```json\n");
         Example {
             kind: section.split('`').next().unwrap().to_owned(),
-            command: block(section, "```console\n").strip_prefix("$ ").unwrap().to_owned(),
+            command: block(section, "```console\n")
+                .strip_prefix("$ ")
+                .unwrap()
+                .to_owned(),
             shown: serde_json::from_str(&text).unwrap(),
             text,
         }
@@ -35,11 +41,21 @@ fn examples() -> Vec<Example> {
 }
 
 fn shell(agent: &Agent, script: &str, ids: &BTreeMap<&str, String>) {
-    let binary = std::path::Path::new(env!("CARGO_BIN_EXE_chorus")).parent().unwrap();
+    let binary = std::path::Path::new(env!("CARGO_BIN_EXE_chorus"))
+        .parent()
+        .unwrap();
     let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap());
     let mut command = Command::new("sh");
-    command.args(["-c", script]).env_clear().env("PATH", path).env("HOME", &agent.home).current_dir(&agent.home);
-    command.env("CHORUS_HUB", &agent.hub).env("CHORUS_SESSION", "s1").envs(ids);
+    command
+        .args(["-c", script])
+        .env_clear()
+        .env("PATH", path)
+        .env("HOME", &agent.home)
+        .current_dir(&agent.home);
+    command
+        .env("CHORUS_HUB", &agent.hub)
+        .env("CHORUS_SESSION", "s1")
+        .envs(ids);
     run(command, "").ok();
 }
 
@@ -47,9 +63,16 @@ fn shell(agent: &Agent, script: &str, ids: &BTreeMap<&str, String>) {
 fn without_the_moment(mut value: Value) -> Value {
     if let Value::Object(fields) = &mut value {
         for (name, field) in fields {
-            let id = matches!(name.as_str(), "frame_id" | "lease_id" | "query_id" | "diagnostic_id" | "intent_ref");
+            let id = matches!(
+                name.as_str(),
+                "frame_id" | "lease_id" | "query_id" | "diagnostic_id" | "intent_ref"
+            );
             let differs = id || name == "responded_to_frame_id" || name.ends_with("_at");
-            *field = if differs { "…".into() } else { without_the_moment(field.take()) };
+            *field = if differs {
+                "…".into()
+            } else {
+                without_the_moment(field.take())
+            };
         }
     }
     value
@@ -61,7 +84,10 @@ fn every_kind_is_said_as_the_page_says_and_looks_as_it_shows() {
     let scene = Scene::open();
     let alice = scene.agent("alice");
     let examples = examples();
-    let kinds: Vec<&str> = examples.iter().map(|example| example.kind.as_str()).collect();
+    let kinds: Vec<&str> = examples
+        .iter()
+        .map(|example| example.kind.as_str())
+        .collect();
     let (mut sorted, mut all) = (kinds.clone(), Kind::TEXTS.to_vec());
     sorted.sort_unstable();
     all.sort_unstable();
@@ -69,7 +95,11 @@ fn every_kind_is_said_as_the_page_says_and_looks_as_it_shows() {
     let mut ids = BTreeMap::new();
     for (place, example) in examples.iter().enumerate() {
         if example.kind == "agent_binding_moment" {
-            std::fs::write(alice.home.join("moment.json"), example.shown["payload"].to_string()).unwrap();
+            std::fs::write(
+                alice.home.join("moment.json"),
+                example.shown["payload"].to_string(),
+            )
+            .unwrap();
         }
         shell(&alice, &example.command, &ids);
         let frame = alice.kept_for("s1", place + 1).pop().unwrap();
@@ -77,9 +107,18 @@ fn every_kind_is_said_as_the_page_says_and_looks_as_it_shows() {
         if example.shown.get("frame_id").is_none() {
             heard = serde_json::json!({ "kind": frame["kind"], "payload": frame["payload"] });
         }
-        assert_eq!(without_the_moment(heard), without_the_moment(example.shown.clone()), "{}", example.command);
+        assert_eq!(
+            without_the_moment(heard),
+            without_the_moment(example.shown.clone()),
+            "{}",
+            example.command
+        );
         let payload = &frame["payload"];
-        let named = [("LEASE_ID", "lease_id"), ("QUERY_ID", "query_id"), ("DIAGNOSTIC_ID", "diagnostic_id")];
+        let named = [
+            ("LEASE_ID", "lease_id"),
+            ("QUERY_ID", "query_id"),
+            ("DIAGNOSTIC_ID", "diagnostic_id"),
+        ];
         for (variable, field) in named {
             if let Some(id) = payload[field].as_str() {
                 ids.insert(variable, id.to_owned());
@@ -87,5 +126,8 @@ fn every_kind_is_said_as_the_page_says_and_looks_as_it_shows() {
         }
         ids.insert("FRAME_ID", frame["frame_id"].as_str().unwrap().to_owned());
     }
-    assert!(Frame::parse(&examples[0].text).is_ok(), "the whole frame on the page is one");
+    assert!(
+        Frame::parse(&examples[0].text).is_ok(),
+        "the whole frame on the page is one"
+    );
 }

@@ -8,18 +8,34 @@ const PAGE: &str = include_str!("../../../../docs/coding-agents.md");
 
 /// The command of a hook, as the settings on the page have it.
 fn hook(event: &str) -> String {
-    let block = PAGE.split("```json\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let block = PAGE
+        .split("```json\n")
+        .nth(1)
+        .and_then(|rest| rest.split("```").next())
+        .unwrap();
     let settings: Value = serde_json::from_str(block).unwrap();
-    settings["hooks"][event][0]["hooks"][0]["command"].as_str().unwrap().to_owned()
+    settings["hooks"][event][0]["hooks"][0]["command"]
+        .as_str()
+        .unwrap()
+        .to_owned()
 }
 
 /// Runs a shell command of the page in a folder, with the binary on the path and what the editor says on standard input.
 fn shell(agent: &Agent, script: &str, said: &Value) -> Ended {
-    let binary = std::path::Path::new(env!("CARGO_BIN_EXE_chorus")).parent().unwrap();
+    let binary = std::path::Path::new(env!("CARGO_BIN_EXE_chorus"))
+        .parent()
+        .unwrap();
     let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap());
     let mut command = Command::new("sh");
-    command.args(["-c", script]).env_clear().env("PATH", path).env("HOME", &agent.home);
-    command.env("CHORUS_HUB", &agent.hub).env("CLAUDE_ENV_FILE", agent.home.join("env")).current_dir(&agent.home);
+    command
+        .args(["-c", script])
+        .env_clear()
+        .env("PATH", path)
+        .env("HOME", &agent.home);
+    command
+        .env("CHORUS_HUB", &agent.hub)
+        .env("CLAUDE_ENV_FILE", agent.home.join("env"))
+        .current_dir(&agent.home);
     run(command, &said.to_string())
 }
 
@@ -56,17 +72,38 @@ fn an_edit_of_a_claimed_file_is_asked_about_first() {
     let alice = scene.agent("alice");
     with_repository(&alice);
     let before = hook("PreToolUse");
-    assert_eq!(shell(&alice, &before, &edit(&alice, "91bc")).ok().out, "", "nobody claims it");
+    assert_eq!(
+        shell(&alice, &before, &edit(&alice, "91bc")).ok().out,
+        "",
+        "nobody claims it"
+    );
     // The first agent's own shell: its session was put into the environment when it began.
-    shell(&alice, &hook("SessionStart"), &json!({ "session_id": "7f3a", "hook_event_name": "SessionStart" })).ok();
-    let claim = ". $CLAUDE_ENV_FILE; cd shop; chorus lock src/auth.rs --intent 'moving the token check'";
+    shell(
+        &alice,
+        &hook("SessionStart"),
+        &json!({ "session_id": "7f3a", "hook_event_name": "SessionStart" }),
+    )
+    .ok();
+    let claim =
+        ". $CLAUDE_ENV_FILE; cd shop; chorus lock src/auth.rs --intent 'moving the token check'";
     shell(&alice, claim, &json!({})).ok();
-    assert_eq!(shell(&alice, &before, &edit(&alice, "7f3a")).ok().out, "", "its own claim");
-    let asked: Value = serde_json::from_str(&shell(&alice, &before, &edit(&alice, "91bc")).ok().out).unwrap();
+    assert_eq!(
+        shell(&alice, &before, &edit(&alice, "7f3a")).ok().out,
+        "",
+        "its own claim"
+    );
+    let asked: Value =
+        serde_json::from_str(&shell(&alice, &before, &edit(&alice, "91bc")).ok().out).unwrap();
     let decision = &asked["hookSpecificOutput"];
-    assert_eq!((&decision["hookEventName"], &decision["permissionDecision"]), (&json!("PreToolUse"), &json!("ask")));
+    assert_eq!(
+        (&decision["hookEventName"], &decision["permissionDecision"]),
+        (&json!("PreToolUse"), &json!("ask"))
+    );
     let reason = decision["permissionDecisionReason"].as_str().unwrap();
-    assert!(reason.starts_with("src/auth.rs is claimed by ~alice cc-claude@7f3a for "), "{reason}");
+    assert!(
+        reason.starts_with("src/auth.rs is claimed by ~alice cc-claude@7f3a for "),
+        "{reason}"
+    );
     assert!(reason.ends_with("(moving the token check)"), "{reason}");
     let plain = "cd shop; CHORUS_SESSION=91bc chorus locks --check src/auth.rs";
     assert_eq!(shell(&alice, plain, &json!({})).code, 4);
@@ -79,14 +116,24 @@ fn a_hook_never_stops_an_edit_that_it_cannot_judge() {
     let alice = scene.agent("alice");
     with_repository(&stranger);
     with_repository(&alice);
-    let away = Agent { home: alice.home.clone(), hub: "http://127.0.0.1:1".into() };
+    let away = Agent {
+        home: alice.home.clone(),
+        hub: "http://127.0.0.1:1".into(),
+    };
     for event in ["PreToolUse", "PostToolUse"] {
         for agent in [&stranger, &away] {
             let ended = shell(agent, &hook(event), &edit(agent, "7f3a")).ok();
-            assert!(ended.out.is_empty() && !ended.err.is_empty(), "{event}: {ended:?}");
+            assert!(
+                ended.out.is_empty() && !ended.err.is_empty(),
+                "{event}: {ended:?}"
+            );
         }
-        let other = json!({ "session_id": "7f3a", "tool_name": "Bash", "tool_input": { "command": "ls" } });
+        let other =
+            json!({ "session_id": "7f3a", "tool_name": "Bash", "tool_input": { "command": "ls" } });
         let ended = shell(&alice, &hook(event), &other).ok();
-        assert!(ended.out.is_empty() && ended.err.is_empty(), "{event}: {ended:?}");
+        assert!(
+            ended.out.is_empty() && ended.err.is_empty(),
+            "{event}: {ended:?}"
+        );
     }
 }

@@ -23,7 +23,10 @@ impl Agent {
     }
 
     fn kinds(&self, count: usize) -> Vec<String> {
-        self.kept(count).iter().map(|frame| text(&frame["kind"])).collect()
+        self.kept(count)
+            .iter()
+            .map(|frame| text(&frame["kind"]))
+            .collect()
     }
 }
 
@@ -33,21 +36,44 @@ fn a_claim_lasts_as_long_as_its_command_and_ends_with_its_code() {
     let scene = Scene::open();
     let alice = scene.agent("alice");
     let done = alice.home.join("done");
-    let script = format!("echo running; until [ -e {} ]; do sleep 0.1; done; exit 7", done.display());
+    let script = format!(
+        "echo running; until [ -e {} ]; do sleep 0.1; done; exit 7",
+        done.display()
+    );
     // A lease of half a second: whoever sees it later than that sees that it was extended.
-    let words = ["lock", "build", "--ttl", "500ms", "--intent", "a release", "--", "sh", "-c", &script];
+    let words = [
+        "lock",
+        "build",
+        "--ttl",
+        "500ms",
+        "--intent",
+        "a release",
+        "--",
+        "sh",
+        "-c",
+        &script,
+    ];
     let mut command = alice.command(&words);
     command.env("CHORUS_SESSION", "s1");
     let mut holding = crate::actors::Ongoing::start(command);
     assert_eq!(holding.line(), "running");
     let frames = alice.kept(4);
     let (lease, claim) = (&frames[0]["payload"]["lease_id"], &frames[0]["payload"]);
-    assert_eq!((&claim["resource"], &claim["intent"]), (&"build".into(), &"a release".into()));
+    assert_eq!(
+        (&claim["resource"], &claim["intent"]),
+        (&"build".into(), &"a release".into())
+    );
     for extension in &frames[1..] {
-        assert_eq!((&extension["kind"], &extension["payload"]["lease_id"]), (&"agent_lease_extend".into(), lease));
+        assert_eq!(
+            (&extension["kind"], &extension["payload"]["lease_id"]),
+            (&"agent_lease_extend".into(), lease)
+        );
     }
     let held = alice.await_locks(1);
-    assert_eq!((&held[0]["holder"], &held[0]["session"]), (&"~alice".into(), &"cli@s1".into()));
+    assert_eq!(
+        (&held[0]["holder"], &held[0]["session"]),
+        (&"~alice".into(), &"cli@s1".into())
+    );
     std::fs::write(done, "").unwrap();
     assert_eq!(holding.await_end(), Some(7));
     assert!(alice.locks().is_empty());
@@ -59,7 +85,8 @@ fn an_interrupted_command_gives_its_claim_back() {
     let alice = scene.agent("alice");
     for (signal, code) in [("TERM", 143), ("INT", 130)] {
         // A shell started in the background ignores SIGINT, so the command says what it does with it.
-        let script = "trap 'exit 130' INT; trap 'exit 143' TERM; echo running; while :; do sleep 0.1; done";
+        let script =
+            "trap 'exit 130' INT; trap 'exit 143' TERM; echo running; while :; do sleep 0.1; done";
         let mut holding = alice.ongoing("s1", &["lock", "build", "--", "sh", "-c", script]);
         assert_eq!(holding.line(), "running");
         alice.await_locks(1);
@@ -73,7 +100,12 @@ fn an_interrupted_command_gives_its_claim_back() {
 fn a_command_that_cannot_be_run_leaves_no_claim() {
     let scene = Scene::open();
     let alice = scene.agent("alice");
-    assert_eq!(alice.session("s1", &["lock", "build", "--", "/no/such/command"]).code, 1);
+    assert_eq!(
+        alice
+            .session("s1", &["lock", "build", "--", "/no/such/command"])
+            .code,
+        1
+    );
     assert!(alice.locks().is_empty());
     assert_eq!(alice.kinds(2), ["agent_lock_request", "agent_lock_release"]);
 }
@@ -83,17 +115,36 @@ fn a_command_that_cannot_be_run_leaves_no_claim() {
 fn what_another_session_claims_is_left_alone_unless_forced() {
     let scene = Scene::open();
     let alice = scene.agent("alice");
-    alice.session("s1", &["lock", "src", "--ttl", "10m", "--intent", "renaming"]).ok();
+    alice
+        .session(
+            "s1",
+            &["lock", "src", "--ttl", "10m", "--intent", "renaming"],
+        )
+        .ok();
     let refused = alice.session("s2", &["lock", "src/main.rs"]);
     assert_eq!(refused.code, 4, "{refused:?}");
-    assert!(refused.err.contains("CLAIMED") && refused.err.contains("cli@s1") && refused.err.contains("renaming"));
+    assert!(
+        refused.err.contains("CLAIMED")
+            && refused.err.contains("cli@s1")
+            && refused.err.contains("renaming")
+    );
     alice.session("s1", &["lock", "src/main.rs"]).ok();
-    alice.session("s2", &["lock", "src/main.rs", "--force"]).ok();
+    alice
+        .session("s2", &["lock", "src/main.rs", "--force"])
+        .ok();
     assert_eq!(alice.locks().len(), 3);
-    assert_eq!(alice.session("s2", &["lock", "src", "--release"]).code, 4, "it is not this session's to release");
+    assert_eq!(
+        alice.session("s2", &["lock", "src", "--release"]).code,
+        4,
+        "it is not this session's to release"
+    );
     alice.session("s1", &["lock", "src", "--release"]).ok();
     assert_eq!(alice.locks().len(), 2);
-    assert_eq!(alice.session("s1", &["lock", "src", "--ttl", "2h"]).code, 1, "an hour is the most");
+    assert_eq!(
+        alice.session("s1", &["lock", "src", "--ttl", "2h"]).code,
+        1,
+        "an hour is the most"
+    );
 }
 
 #[test]
@@ -106,7 +157,9 @@ fn a_session_that_waits_gets_the_claim_when_it_is_given_back() {
     assert_eq!(waiting.line(), "mine");
     assert_eq!(waiting.await_end(), Some(0));
     // Or when it runs out.
-    alice.session("s1", &["lock", "build", "--ttl", "300ms"]).ok();
+    alice
+        .session("s1", &["lock", "build", "--ttl", "300ms"])
+        .ok();
     let waiting = alice.ongoing("s2", &["lock", "build", "--wait", "--", "echo", "mine"]);
     assert_eq!(waiting.line(), "mine");
 }
@@ -117,8 +170,14 @@ fn of_sessions_that_claim_at_once_one_runs_at_a_time() {
     let alice = scene.agent("alice");
     let script = "mkdir held || exit 9; sleep 0.05; rmdir held";
     let codes: Vec<i32> = std::thread::scope(|threads| {
-        let take =
-            |n: usize| alice.session(&format!("s{n}"), &["lock", "build", "--wait", "--", "sh", "-c", script]).code;
+        let take = |n: usize| {
+            alice
+                .session(
+                    &format!("s{n}"),
+                    &["lock", "build", "--wait", "--", "sh", "-c", script],
+                )
+                .code
+        };
         let all: Vec<_> = (1..=3).map(|n| threads.spawn(move || take(n))).collect();
         all.into_iter().map(|one| one.join().unwrap()).collect()
     });
@@ -130,9 +189,23 @@ fn a_check_ends_with_four_if_another_session_claims_the_file() {
     let scene = Scene::open();
     let alice = scene.agent("alice");
     alice.session("s1", &["lock", "src", "--ttl", "10m"]).ok();
-    assert_eq!(alice.session("s2", &["locks", "--check", "README.md", "src/main.rs"]).code, 4);
-    assert_eq!(alice.session("s2", &["locks", "--check", "README.md"]).code, 0);
-    assert_eq!(alice.session("s1", &["locks", "--check", "src/main.rs"]).code, 0, "its own claim is in nobody's way");
+    assert_eq!(
+        alice
+            .session("s2", &["locks", "--check", "README.md", "src/main.rs"])
+            .code,
+        4
+    );
+    assert_eq!(
+        alice.session("s2", &["locks", "--check", "README.md"]).code,
+        0
+    );
+    assert_eq!(
+        alice
+            .session("s1", &["locks", "--check", "src/main.rs"])
+            .code,
+        0,
+        "its own claim is in nobody's way"
+    );
 }
 
 #[test]
@@ -142,10 +215,18 @@ fn a_follower_sees_claims_come_and_go() {
     alice.session("s1", &["lock", "a", "--ttl", "10m"]).ok();
     let following = alice.ongoing("s2", &["locks", "--follow"]);
     assert_eq!(following.json()["resource"], "a");
-    alice.session("s1", &["advise", "no claim, so nothing changes"]).ok();
+    alice
+        .session("s1", &["advise", "no claim, so nothing changes"])
+        .ok();
     alice.session("s1", &["lock", "b", "--ttl", "10m"]).ok();
-    let names =
-        |told: Value| told["locks"].as_array().unwrap().iter().map(|c| text(&c["resource"])).collect::<Vec<_>>();
+    let names = |told: Value| {
+        told["locks"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|c| text(&c["resource"]))
+            .collect::<Vec<_>>()
+    };
     assert_eq!(names(following.json()), ["a", "b"]);
     alice.session("s1", &["lock", "a", "--release"]).ok();
     assert_eq!(names(following.json()), ["b"]);

@@ -9,7 +9,10 @@ fn a_listener_hears_live_and_ends_on_a_signal() {
     let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
     let mut listening = bob.listen(&[]);
     alice.await_online("bob@chorus");
-    assert_eq!(alice.json(&["send", "bob@chorus", "live"])[0]["delivery"], "delivered_sse");
+    assert_eq!(
+        alice.json(&["send", "bob@chorus", "live"])[0]["delivery"],
+        "delivered_sse"
+    );
     assert_eq!(text_of(&listening.json()), "live");
     assert_eq!(alice.json(&["listen", "--once"])[0]["event"], "receipt");
     listening.signal("TERM");
@@ -25,7 +28,9 @@ fn a_killed_listener_goes_on_without_gap_or_repeat() {
     let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
     let sender = std::thread::spawn(move || {
         for number in 0..MESSAGES {
-            alice.run(&["send", "bob@chorus", &format!("m{number:03}")]).ok();
+            alice
+                .run(&["send", "bob@chorus", &format!("m{number:03}")])
+                .ok();
         }
     });
     let mut printed = Vec::new();
@@ -47,13 +52,23 @@ fn a_killed_listener_goes_on_without_gap_or_repeat() {
         printed.push(text_of(&listening.json()).to_owned());
     }
     sender.join().unwrap();
-    let all: Vec<String> = (0..MESSAGES).map(|number| format!("m{number:03}")).collect();
-    let filed: Vec<String> = bob.file("alice@chorus").iter().map(|line| text_of(line).to_owned()).collect();
+    let all: Vec<String> = (0..MESSAGES)
+        .map(|number| format!("m{number:03}"))
+        .collect();
+    let filed: Vec<String> = bob
+        .file("alice@chorus")
+        .iter()
+        .map(|line| text_of(line).to_owned())
+        .collect();
     assert_eq!(filed, all, "every message is filed once, in order");
     let mut sorted = printed.clone();
     sorted.sort();
     sorted.dedup();
-    assert_eq!(sorted.len(), printed.len(), "nothing is shown twice: {printed:?}");
+    assert_eq!(
+        sorted.len(),
+        printed.len(),
+        "nothing is shown twice: {printed:?}"
+    );
     // Killed between filing and printing: it is in the history, and not on a screen that is gone.
     assert!(printed.len() >= MESSAGES - KILLS, "{printed:?}");
 }
@@ -88,9 +103,17 @@ fn without_a_cursor_the_history_says_where_to_go_on() {
     std::fs::remove_file(bob.home.join(".chorus/state.json")).unwrap();
     let heard = bob.json(&["listen", "--count", "1"]);
     assert_eq!(text_of(&heard[0]), "two");
-    let mut filed: Vec<String> = bob.file("alice@chorus").iter().map(|line| text_of(line).to_owned()).collect();
+    let mut filed: Vec<String> = bob
+        .file("alice@chorus")
+        .iter()
+        .map(|line| text_of(line).to_owned())
+        .collect();
     filed.sort();
-    assert_eq!(filed, ["one", "reply", "two", "zero"], "nothing is filed twice");
+    assert_eq!(
+        filed,
+        ["one", "reply", "two", "zero"],
+        "nothing is filed twice"
+    );
 }
 
 #[test]
@@ -112,7 +135,10 @@ fn a_second_listener_on_the_same_files_is_refused() {
     let _listening = bob.listen(&[]);
     bob.await_online("bob@chorus");
     let second = bob.run(&["listen", "--count", "1"]);
-    assert!(second.code == 1 && second.err.contains("another listener"), "{second:?}");
+    assert!(
+        second.code == 1 && second.err.contains("another listener"),
+        "{second:?}"
+    );
 }
 
 #[test]
@@ -124,8 +150,15 @@ fn since_shows_again_what_was_heard_and_files_it_once() {
     }
     bob.run(&["listen", "--count", "2"]).ok();
     let again = bob.json(&["listen", "--since", "0", "--count", "2"]);
-    assert_eq!(again.iter().map(text_of).collect::<Vec<_>>(), ["one", "two"]);
+    assert_eq!(
+        again.iter().map(text_of).collect::<Vec<_>>(),
+        ["one", "two"]
+    );
     assert_eq!(bob.file("alice@chorus").len(), 2);
     alice.run(&["send", "bob@chorus", "three"]).ok();
-    assert_eq!(text_of(&bob.json(&["listen", "--count", "1"])[0]), "three", "the cursor did not go back");
+    assert_eq!(
+        text_of(&bob.json(&["listen", "--count", "1"])[0]),
+        "three",
+        "the cursor did not go back"
+    );
 }

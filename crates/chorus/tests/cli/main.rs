@@ -1,5 +1,8 @@
 //! The command line, run as people and programs run it: the real binary, a real hub, folders of their own.
-#![expect(clippy::unwrap_used, reason = "a step that cannot be taken is a failure")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a step that cannot be taken is a failure"
+)]
 
 mod actors;
 mod admin;

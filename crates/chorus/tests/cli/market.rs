@@ -13,18 +13,32 @@ impl Agent {
     }
 
     fn starts_to_offer(&self, skill: &str, more: &[&str], command: &[&str]) -> Ongoing {
-        let words = [&["offer", skill, "--json", "--cost", "0.10"], more, &["--"], command].concat();
+        let words = [
+            &["offer", skill, "--json", "--cost", "0.10"],
+            more,
+            &["--"],
+            command,
+        ]
+        .concat();
         Ongoing::start(self.command(&words))
     }
 
     fn await_skill(&self, skill: &str, there: bool) {
         let until = Instant::now() + PATIENCE;
         while Instant::now() < until {
-            if self.json(&["skills"]).iter().any(|row| row["skill_name"] == skill) == there {
+            if self
+                .json(&["skills"])
+                .iter()
+                .any(|row| row["skill_name"] == skill)
+                == there
+            {
                 return;
             }
         }
-        panic!("{skill} was never {}", if there { "offered" } else { "withdrawn" });
+        panic!(
+            "{skill} was never {}",
+            if there { "offered" } else { "withdrawn" }
+        );
     }
 
     fn hire(&self, skill: &str, input: &str, more: &[&str]) -> Ended {
@@ -49,17 +63,45 @@ fn a_job_is_hired_done_and_paid() {
     let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
     let offering = bob.offer("echo", &["--description", "Says it again"], &["cat"]);
     let found = alice.json(&["skills", "echo"]).remove(0);
-    assert_eq!((&found["agent_id"], &found["skill"]["cost_per_call"]), (&json!("bob@chorus"), &json!(0.1)));
+    assert_eq!(
+        (&found["agent_id"], &found["skill"]["cost_per_call"]),
+        (&json!("bob@chorus"), &json!(0.1))
+    );
     let ended = alice.hire("echo", r#"{"text":"grüße"}"#, &["--wait"]).ok();
-    assert_eq!(serde_json::from_str::<Value>(&ended.out).unwrap(), json!({"text": "grüße"}));
+    assert_eq!(
+        serde_json::from_str::<Value>(&ended.out).unwrap(),
+        json!({"text": "grüße"})
+    );
     let done = offering.json();
-    assert_eq!((&done["status"], &done["orchestrator_id"]), (&json!("SUCCESS"), &json!("alice@chorus")));
-    assert_eq!((alice.balance(), bob.balance()), (has("99.90", "0.00"), has("100.10", "0.00")));
+    assert_eq!(
+        (&done["status"], &done["orchestrator_id"]),
+        (&json!("SUCCESS"), &json!("alice@chorus"))
+    );
+    assert_eq!(
+        (alice.balance(), bob.balance()),
+        (has("99.90", "0.00"), has("100.10", "0.00"))
+    );
     let job = alice.json(&["jobs", "--status", "success"]).remove(0);
-    assert_eq!((&job["execution_cost"], &job["agent_id"]), (&json!(0.1), &json!("bob@chorus")));
-    let kinds: Vec<Value> = alice.json(&["ledger"]).iter().map(|posting| posting["kind"].clone()).collect();
-    assert!(["hold", "pay", "release"].iter().all(|kind| kinds.contains(&json!(kind))), "{kinds:?}");
-    assert_eq!(bob.json(&["ledger", "--job", job["job_id"].as_str().unwrap()]).len(), 1);
+    assert_eq!(
+        (&job["execution_cost"], &job["agent_id"]),
+        (&json!(0.1), &json!("bob@chorus"))
+    );
+    let kinds: Vec<Value> = alice
+        .json(&["ledger"])
+        .iter()
+        .map(|posting| posting["kind"].clone())
+        .collect();
+    assert!(
+        ["hold", "pay", "release"]
+            .iter()
+            .all(|kind| kinds.contains(&json!(kind))),
+        "{kinds:?}"
+    );
+    assert_eq!(
+        bob.json(&["ledger", "--job", job["job_id"].as_str().unwrap()])
+            .len(),
+        1
+    );
 }
 
 // JOB-30
@@ -70,7 +112,11 @@ fn a_command_that_fails_costs_nothing_and_says_so() {
     let cases: [(&str, &[&str], &[&str]); 4] = [
         ("breaks", &["sh", "-c", "exit 3"], &[]),
         ("babbles", &["echo", "no json"], &[]),
-        ("lingers", &["tail", "-f", "/dev/null"], &["--timeout", "200ms"]),
+        (
+            "lingers",
+            &["tail", "-f", "/dev/null"],
+            &["--timeout", "200ms"],
+        ),
         ("missing", &["no-such-command-here"], &[]),
     ];
     for (skill, command, more) in cases {
@@ -80,7 +126,10 @@ fn a_command_that_fails_costs_nothing_and_says_so() {
         assert!(ended.err.contains("EXECUTION_ERROR"), "{ended:?}");
         assert_eq!(offering.json()["status"], "FAILURE");
     }
-    assert_eq!((alice.balance(), bob.balance()), (has("100.00", "0.00"), has("100.00", "0.00")));
+    assert_eq!(
+        (alice.balance(), bob.balance()),
+        (has("100.00", "0.00"), has("100.00", "0.00"))
+    );
 }
 
 // JOB-27, JOB-28, R-69: nobody is charged and no command runs
@@ -89,19 +138,43 @@ fn an_input_that_does_not_fit_is_refused_before_anything_happens() {
     let scene = Scene::open();
     let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
     std::fs::write(bob.home.join("input.json"), r#"{"text": "string"}"#).unwrap();
-    let _offering = bob.offer("echo", &["--input-schema", "input.json"], &["sh", "-c", "touch ran; cat"]);
+    let _offering = bob.offer(
+        "echo",
+        &["--input-schema", "input.json"],
+        &["sh", "-c", "touch ran; cat"],
+    );
     for (ended, code) in [
-        (alice.hire("echo", r#"{"text":5}"#, &["--json"]), "SKILL_MISMATCH"),
+        (
+            alice.hire("echo", r#"{"text":5}"#, &["--json"]),
+            "SKILL_MISMATCH",
+        ),
         (alice.hire("nothing", "{}", &["--json"]), "SKILL_MISMATCH"),
         (
-            alice.run(&["hire", "echo", "--input", r#"{"text":"a"}"#, "--budget", "0.05", "--json"]),
+            alice.run(&[
+                "hire",
+                "echo",
+                "--input",
+                r#"{"text":"a"}"#,
+                "--budget",
+                "0.05",
+                "--json",
+            ]),
             "BUDGET_INSUFFICIENT",
         ),
     ] {
-        assert_eq!((ended.code, ended.err.contains(code)), (4, true), "{ended:?}");
+        assert_eq!(
+            (ended.code, ended.err.contains(code)),
+            (4, true),
+            "{ended:?}"
+        );
     }
-    for wrong in [["--budget", "0"], ["--budget", "0.001"], ["--budget", "1e1"], ["--input", "{"], ["--deadline", "5"]]
-    {
+    for wrong in [
+        ["--budget", "0"],
+        ["--budget", "0.001"],
+        ["--budget", "1e1"],
+        ["--input", "{"],
+        ["--deadline", "5"],
+    ] {
         let ended = alice.run(&[&["hire", "echo", "--budget", "1"], &wrong[..]].concat());
         assert_eq!(ended.code, 1, "{ended:?}");
     }
@@ -116,15 +189,24 @@ fn a_job_that_came_while_the_worker_was_away_is_done_when_it_is_back() {
     let mut offering = bob.offer("echo", &[], &["cat"]);
     offering.signal("KILL");
     offering.await_end();
-    let asked = alice.run(&["hire", "echo", "--budget", "0.15", "--json"]).ok().json().remove(0);
+    let asked = alice
+        .run(&["hire", "echo", "--budget", "0.15", "--json"])
+        .ok()
+        .json()
+        .remove(0);
     assert_eq!(asked["status"], "PENDING");
     assert_eq!(alice.balance(), has("99.85", "0.15"));
     // Its job is there already: it may be done and the offer withdrawn before anybody looks.
     let mut back = bob.starts_to_offer("echo", &["--count", "1"], &["cat"]);
     assert_eq!(back.json()["job_id"], asked["job_id"]);
     assert_eq!(back.await_end(), Some(0));
-    let job = alice.json(&["jobs", asked["job_id"].as_str().unwrap()]).remove(0);
-    assert_eq!((&job["status"], alice.balance()), (&json!("SUCCESS"), has("99.90", "0.00")));
+    let job = alice
+        .json(&["jobs", asked["job_id"].as_str().unwrap()])
+        .remove(0);
+    assert_eq!(
+        (&job["status"], alice.balance()),
+        (&json!("SUCCESS"), has("99.90", "0.00"))
+    );
 }
 
 #[test]
@@ -142,11 +224,22 @@ fn a_job_can_be_taken_back() {
     let scene = Scene::open();
     let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
     let _offering = bob.offer("lingers", &[], &["tail", "-f", "/dev/null"]);
-    let asked = alice.run(&["hire", "lingers", "--budget", "1", "--json"]).ok().json().remove(0);
+    let asked = alice
+        .run(&["hire", "lingers", "--budget", "1", "--json"])
+        .ok()
+        .json()
+        .remove(0);
     let id = asked["job_id"].as_str().unwrap();
     assert_eq!(alice.balance(), has("99.00", "1.00"));
-    assert_eq!(bob.run(&["jobs", id, "--cancel"]).code, 4, "it is not his to take back");
-    assert_eq!(alice.json(&["jobs", id, "--cancel"])[0]["state"], "cancelled");
+    assert_eq!(
+        bob.run(&["jobs", id, "--cancel"]).code,
+        4,
+        "it is not his to take back"
+    );
+    assert_eq!(
+        alice.json(&["jobs", id, "--cancel"])[0]["state"],
+        "cancelled"
+    );
     assert_eq!(alice.balance(), has("100.00", "0.00"));
 }
 
@@ -157,8 +250,15 @@ fn the_command_of_a_job_that_was_taken_back_is_ended() {
     let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
     let lingers = r#"read -r job; case "$job" in *wait*) tail -f /dev/null & echo $! > pid.new; mv pid.new pid; wait;; esac; echo "$job""#;
     let offering = bob.offer("lingers", &[], &["sh", "-c", lingers]);
-    for (ends, more) in [("cancelled", &[][..]), ("expired", &["--deadline", "1500ms"][..])] {
-        let job = alice.hire("lingers", r#"{"wait":true}"#, &[more, &["--json"]].concat()).ok().json().remove(0);
+    for (ends, more) in [
+        ("cancelled", &[][..]),
+        ("expired", &["--deadline", "1500ms"][..]),
+    ] {
+        let job = alice
+            .hire("lingers", r#"{"wait":true}"#, &[more, &["--json"]].concat())
+            .ok()
+            .json()
+            .remove(0);
         let id = job["job_id"].as_str().unwrap();
         let pid = await_file(&bob.home.join("pid"));
         if ends == "cancelled" {
@@ -170,7 +270,11 @@ fn the_command_of_a_job_that_was_taken_back_is_ended() {
     }
     let ended = alice.hire("lingers", r#"{"n":1}"#, &["--wait"]).ok();
     assert_eq!(ended.out.trim(), r#"{"n":1}"#);
-    assert_eq!(offering.json()["status"], "SUCCESS", "of the others nothing is reported");
+    assert_eq!(
+        offering.json()["status"],
+        "SUCCESS",
+        "of the others nothing is reported"
+    );
 }
 
 fn await_file(path: &std::path::Path) -> String {
@@ -203,14 +307,24 @@ fn a_transfer_with_the_same_id_is_made_once() {
     let scene = Scene::open();
     let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
     for _ in 0..2 {
-        let said = alice.run(&["transfer", "bob@chorus", "2.50", "--id", "rent-1"]).ok().out;
+        let said = alice
+            .run(&["transfer", "bob@chorus", "2.50", "--id", "rent-1"])
+            .ok()
+            .out;
         assert_eq!(said, "paid 2.50 to bob@chorus, 97.50 left\n");
     }
-    assert_eq!((alice.balance(), bob.balance()), (has("97.50", "0.00"), has("102.50", "0.00")));
+    assert_eq!(
+        (alice.balance(), bob.balance()),
+        (has("97.50", "0.00"), has("102.50", "0.00"))
+    );
     let other = alice.run(&["transfer", "bob@chorus", "3", "--id", "rent-1"]);
     assert_eq!(other.code, 4, "{other:?}");
     let broke = alice.run(&["transfer", "bob@chorus", "97.51", "--json"]);
-    assert_eq!((broke.code, broke.err.contains("TRANSFER_FAILED")), (4, true), "{broke:?}");
+    assert_eq!(
+        (broke.code, broke.err.contains("TRANSFER_FAILED")),
+        (4, true),
+        "{broke:?}"
+    );
     let stolen = bob.run(&["transfer", "bob@chorus", "1", "--from", "alice@chorus"]);
     assert_ne!(stolen.code, 0, "{stolen:?}");
     assert_eq!(alice.run(&["transfer", "bob@chorus", "0.001"]).code, 1);
@@ -219,8 +333,16 @@ fn a_transfer_with_the_same_id_is_made_once() {
 #[test]
 fn a_pipeline_feeds_each_output_to_the_next_step_within_one_budget() {
     let scene = Scene::open();
-    let (alice, bob, carol) = (scene.agent("alice"), scene.agent("bob"), scene.agent("carol"));
-    let _first = bob.offer("wrap", &[], &["sh", "-c", r#"read -r line; printf '{"inner":%s}' "$line""#]);
+    let (alice, bob, carol) = (
+        scene.agent("alice"),
+        scene.agent("bob"),
+        scene.agent("carol"),
+    );
+    let _first = bob.offer(
+        "wrap",
+        &[],
+        &["sh", "-c", r#"read -r line; printf '{"inner":%s}' "$line""#],
+    );
     let _second = carol.offer("echo", &[], &["cat"]);
     let plan = r#"
 budget = 0.20
@@ -243,9 +365,16 @@ input = { said = "$output.inner.text", first = "$input.text", all = "$output" }
     assert_eq!(alice.balance(), has("99.80", "0.00"));
     // The first step leaves too little for the second, and what it cost stays paid.
     let short = alice.run(&["pipeline", "plan.toml", "--budget", "0.15", "--json"]);
-    assert_eq!((short.code, short.err.contains("BUDGET_INSUFFICIENT")), (4, true), "{short:?}");
+    assert_eq!(
+        (short.code, short.err.contains("BUDGET_INSUFFICIENT")),
+        (4, true),
+        "{short:?}"
+    );
     assert!(short.err.contains("step 2"), "{short:?}");
-    assert_eq!((short.json().len(), alice.balance()), (1, has("99.70", "0.00")));
+    assert_eq!(
+        (short.json().len(), alice.balance()),
+        (1, has("99.70", "0.00"))
+    );
     std::fs::write(alice.home.join("bad.toml"), "budget = 1\nstep = []\n").unwrap();
     assert_eq!(alice.run(&["pipeline", "bad.toml"]).code, 1);
 }

@@ -57,14 +57,23 @@ pub struct Wire {
 }
 
 fn ip(words: &[&str]) -> bool {
-    let done = Command::new("ip").args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let done = Command::new("ip")
+        .args(words)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
     done.is_ok_and(|status| status.success())
 }
 
 #[track_caller]
 fn must(words: &[&str]) {
     let done = Command::new("ip").args(words).output().unwrap();
-    assert!(done.status.success(), "ip {words:?}: {}", String::from_utf8_lossy(&done.stderr));
+    assert!(
+        done.status.success(),
+        "ip {words:?}: {}",
+        String::from_utf8_lossy(&done.stderr)
+    );
 }
 
 fn said(words: &[&str]) -> String {
@@ -78,14 +87,20 @@ fn said(words: &[&str]) -> String {
 /// Ends what runs in a namespace, and then the namespace with its wires.
 fn remove(space: &str) {
     for pid in said(&["netns", "pids", space]).split_whitespace() {
-        let _ = Command::new("kill").args(["-KILL", pid]).stderr(Stdio::null()).status();
+        let _ = Command::new("kill")
+            .args(["-KILL", pid])
+            .stderr(Stdio::null())
+            .status();
     }
     ip(&["netns", "del", space]);
 }
 
 fn spaces() -> Vec<String> {
     let names = std::fs::read_dir(SPACES).into_iter().flatten().flatten();
-    names.filter_map(|entry| entry.file_name().into_string().ok()).filter(|name| name.starts_with(OURS)).collect()
+    names
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| name.starts_with(OURS))
+        .collect()
 }
 
 /// A test that was killed could not remove its own.
@@ -102,20 +117,41 @@ impl Network {
     /// `None`, said aloud, where namespaces cannot be made.
     pub fn make() -> Option<Self> {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
-        let tools = ip(&["-V"]) && Command::new("nsenter").arg("-V").stdout(Stdio::null()).status().is_ok();
+        let tools = ip(&["-V"])
+            && Command::new("nsenter")
+                .arg("-V")
+                .stdout(Stdio::null())
+                .status()
+                .is_ok();
         if !there("iproute2", tools) {
             return None;
         }
         sweep();
         let (process, number) = (std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
         let switch = format!("{OURS}{process}-{number}");
-        if !there("the right to make network namespaces", ip(&["netns", "add", &switch])) {
+        if !there(
+            "the right to make network namespaces",
+            ip(&["netns", "add", &switch]),
+        ) {
             return None;
         }
-        let network = Self { switch, block: free_block(process as usize + number), ports: Cell::new(1) };
+        let network = Self {
+            switch,
+            block: free_block(process as usize + number),
+            ports: Cell::new(1),
+        };
         for net in Net::ALL {
             let bridge = net.bridge();
-            must(&["-n", &network.switch, "link", "add", "name", bridge, "type", "bridge"]);
+            must(&[
+                "-n",
+                &network.switch,
+                "link",
+                "add",
+                "name",
+                bridge,
+                "type",
+                "bridge",
+            ]);
             must(&["-n", &network.switch, "link", "set", "dev", bridge, "up"]);
         }
         let outside = format!("ch{process}n{number}");
@@ -130,8 +166,20 @@ impl Network {
     fn port(&self, net: Net, other_end: &str, space: &str) -> (String, Ipv4Addr) {
         let number = self.ports.replace(self.ports.get() + 1);
         let (port, switch) = (format!("port{number}"), &self.switch);
-        must(&["-n", switch, "link", "add", "name", &port, "type", "veth", "peer", "name", other_end, "netns", space]);
-        must(&["-n", switch, "link", "set", "dev", &port, "master", net.bridge()]);
+        must(&[
+            "-n", switch, "link", "add", "name", &port, "type", "veth", "peer", "name", other_end,
+            "netns", space,
+        ]);
+        must(&[
+            "-n",
+            switch,
+            "link",
+            "set",
+            "dev",
+            &port,
+            "master",
+            net.bridge(),
+        ]);
         // RFC 2544: addresses of networks that are under test.
         let address = match net {
             Net::Clients => Ipv4Addr::new(198, 18, self.block, number),
@@ -152,9 +200,22 @@ impl Network {
     pub fn wire(&self, node: &Node, net: Net) -> Wire {
         let end = net.bridge();
         let (port, address) = self.port(net, end, &node.0);
-        must(&["-n", &node.0, "addr", "add", &format!("{address}/24"), "dev", end]);
+        must(&[
+            "-n",
+            &node.0,
+            "addr",
+            "add",
+            &format!("{address}/24"),
+            "dev",
+            end,
+        ]);
         must(&["-n", &node.0, "link", "set", "dev", end, "up"]);
-        let wire = Wire { switch: self.switch.clone(), port, net, address };
+        let wire = Wire {
+            switch: self.switch.clone(),
+            port,
+            net,
+            address,
+        };
         wire.mend();
         wire
     }
@@ -164,13 +225,18 @@ impl Network {
 fn free_block(first: usize) -> u8 {
     let taken = said(&["-4", "-o", "addr"]);
     let mut blocks = (0..256).map(|more| ((first + more) % 256) as u8);
-    blocks.find(|block| !taken.contains(&format!(" 198.18.{block}."))).expect("a free block of addresses")
+    blocks
+        .find(|block| !taken.contains(&format!(" 198.18.{block}.")))
+        .expect("a free block of addresses")
 }
 
 impl Drop for Network {
     fn drop(&mut self) {
         let mine = format!("{}-", self.switch);
-        spaces().iter().filter(|space| space.starts_with(&mine)).for_each(|space| remove(space));
+        spaces()
+            .iter()
+            .filter(|space| space.starts_with(&mine))
+            .for_each(|space| remove(space));
         remove(&self.switch);
     }
 }
@@ -183,7 +249,10 @@ impl Node {
         if let Some((uid, gid)) = user {
             inside.args([format!("--setuid={uid}"), format!("--setgid={gid}")]);
         }
-        inside.arg("--").arg(command.get_program()).args(command.get_args());
+        inside
+            .arg("--")
+            .arg(command.get_program())
+            .args(command.get_args());
         // Nothing of our own surroundings, as with every hub that a test starts.
         inside.env_clear();
         for (name, value) in command.get_envs() {
@@ -206,11 +275,28 @@ impl Wire {
 
     /// The switch swallows whatever comes, and neither end can see it.
     pub fn swallow(&self) {
-        must(&["-n", &self.switch, "link", "set", "dev", &self.port, "nomaster"]);
+        must(&[
+            "-n",
+            &self.switch,
+            "link",
+            "set",
+            "dev",
+            &self.port,
+            "nomaster",
+        ]);
     }
 
     pub fn mend(&self) {
-        must(&["-n", &self.switch, "link", "set", "dev", &self.port, "master", self.net.bridge()]);
+        must(&[
+            "-n",
+            &self.switch,
+            "link",
+            "set",
+            "dev",
+            &self.port,
+            "master",
+            self.net.bridge(),
+        ]);
         must(&["-n", &self.switch, "link", "set", "dev", &self.port, "up"]);
     }
 }

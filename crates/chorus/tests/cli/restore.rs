@@ -21,7 +21,10 @@ async fn story(folder: &Path, options: &[&str], copy: impl AsyncFnOnce() -> Vec<
     let (alice, alices) = join_with_key(&hub.url, "alice").await;
     let (_, bobs) = join_with_key(&hub.url, "bob").await;
     let say = async |alice: &Client, text: &str| {
-        alice.send("bob@chorus", &envelope("alice", text), 0).await.unwrap();
+        alice
+            .send("bob@chorus", &envelope("alice", text), 0)
+            .await
+            .unwrap();
     };
     say(&alice, "one").await;
     say(&alice, "two").await;
@@ -44,10 +47,16 @@ async fn story(folder: &Path, options: &[&str], copy: impl AsyncFnOnce() -> Vec<
     let (alice, bob) = (client(&hub, &alices), client(&hub, &bobs));
     let mut heard = hear(bob.inbox(Some(Cursor::log(seen))).await).await;
     say(&alice, "new").await;
-    let (id, text) = tokio::time::timeout(PATIENCE, heard.recv()).await.expect("what is new is heard").unwrap();
+    let (id, text) = tokio::time::timeout(PATIENCE, heard.recv())
+        .await
+        .expect("what is new is heard")
+        .unwrap();
     assert_eq!(text, "new");
     assert!(id > seen, "no id is given out twice");
-    assert_eq!(history(&bob).await.into_values().collect::<Vec<_>>(), ["one", "two", "new"]);
+    assert_eq!(
+        history(&bob).await.into_values().collect::<Vec<_>>(),
+        ["one", "two", "new"]
+    );
 }
 
 fn client(hub: &Hub, key: &str) -> Client {
@@ -70,17 +79,34 @@ async fn a_client_that_saw_more_than_the_copy_hears_what_is_new_on_sqlite() {
 //
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_saw_more_than_the_copy_hears_what_is_new_on_postgresql() {
-    let (Some(old), Some(new)) = (Database::fresh().await, Database::fresh().await) else { return };
+    let (Some(old), Some(new)) = (Database::fresh().await, Database::fresh().await) else {
+        return;
+    };
     let folder = tempfile::tempdir().unwrap();
-    story(folder.path(), &["--data-dir", "data", "--database", &old.url], async || {
-        let name = |url: &str| url.rsplit('/').next().unwrap().to_owned();
-        let (server, _) = old.url.rsplit_once('/').unwrap();
-        let (client, connection) = tokio_postgres::connect(&format!("{server}/postgres"), NoTls).await.unwrap();
-        tokio::spawn(connection);
-        let (from, to) = (name(&old.url), name(&new.url));
-        client.batch_execute(&format!("drop database {to}")).await.unwrap();
-        client.batch_execute(&format!("create database {to} template {from}")).await.unwrap();
-        ["--data-dir", "data", "--database", &new.url].map(str::to_owned).to_vec()
-    })
+    story(
+        folder.path(),
+        &["--data-dir", "data", "--database", &old.url],
+        async || {
+            let name = |url: &str| url.rsplit('/').next().unwrap().to_owned();
+            let (server, _) = old.url.rsplit_once('/').unwrap();
+            let (client, connection) =
+                tokio_postgres::connect(&format!("{server}/postgres"), NoTls)
+                    .await
+                    .unwrap();
+            tokio::spawn(connection);
+            let (from, to) = (name(&old.url), name(&new.url));
+            client
+                .batch_execute(&format!("drop database {to}"))
+                .await
+                .unwrap();
+            client
+                .batch_execute(&format!("create database {to} template {from}"))
+                .await
+                .unwrap();
+            ["--data-dir", "data", "--database", &new.url]
+                .map(str::to_owned)
+                .to_vec()
+        },
+    )
     .await;
 }

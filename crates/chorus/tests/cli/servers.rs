@@ -13,7 +13,10 @@ use std::time::{Duration, Instant};
 /// Whether something is there; under CI it must be.
 pub fn there(what: &str, found: bool) -> bool {
     if !found {
-        assert!(std::env::var_os("CI").is_none(), "{what} is not there, and CI needs it");
+        assert!(
+            std::env::var_os("CI").is_none(),
+            "{what} is not there, and CI needs it"
+        );
         eprintln!("skipped: {what} is not there");
     }
     found
@@ -30,7 +33,10 @@ pub fn await_so(what: &str, mut so: impl FnMut() -> bool) {
 }
 
 pub fn free() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+    TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
 }
 
 /// The command on its node, or here.
@@ -60,12 +66,36 @@ impl Postgres {
             std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755)).unwrap();
         }
         let mut initdb = as_postgres(&bin.join("initdb"));
-        initdb.args(["--auth=trust", "--username=postgres", "--encoding=UTF8", "--locale=C", "--no-sync", "-D"]);
-        assert!(initdb.arg(&data).stdout(Stdio::null()).status().unwrap().success(), "initdb failed");
+        initdb.args([
+            "--auth=trust",
+            "--username=postgres",
+            "--encoding=UTF8",
+            "--locale=C",
+            "--no-sync",
+            "-D",
+        ]);
+        assert!(
+            initdb
+                .arg(&data)
+                .stdout(Stdio::null())
+                .status()
+                .unwrap()
+                .success(),
+            "initdb failed"
+        );
         // Whoever reaches it may use it: that is the test, on loopback or on a net of its own.
-        let rules = std::fs::OpenOptions::new().append(true).open(data.join("pg_hba.conf"));
-        std::io::Write::write_all(&mut rules.unwrap(), b"host all all 198.19.0.0/16 trust\n").unwrap();
-        let mut postgres = Self { bin, data, node, at, server: None };
+        let rules = std::fs::OpenOptions::new()
+            .append(true)
+            .open(data.join("pg_hba.conf"));
+        std::io::Write::write_all(&mut rules.unwrap(), b"host all all 198.19.0.0/16 trust\n")
+            .unwrap();
+        let mut postgres = Self {
+            bin,
+            data,
+            node,
+            at,
+            server: None,
+        };
         postgres.start();
         postgres
     }
@@ -76,15 +106,36 @@ impl Postgres {
             Some(_) => (Command::new(program), other_user()),
             None => (as_postgres(&program), None),
         };
-        server.current_dir("/").arg("-D").arg(&self.data).args(["-p", &self.at.port().to_string(), "-k", ""]);
+        server.current_dir("/").arg("-D").arg(&self.data).args([
+            "-p",
+            &self.at.port().to_string(),
+            "-k",
+            "",
+        ]);
         server.args(["-c", &format!("listen_addresses={}", self.at.ip())]);
         server.args(["-c", "fsync=off", "-c", "max_connections=200"]);
         let mut server = on(self.node.as_ref(), server, user);
-        self.server = Some(server.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+        self.server = Some(
+            server
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap(),
+        );
         await_so("PostgreSQL starts", || {
             let mut ready = Command::new(self.bin.join("pg_isready"));
-            ready.args(["-q", "-U", "postgres", "-h", &self.at.ip().to_string(), "-p", &self.at.port().to_string()]);
-            on(self.node.as_ref(), ready, None).status().is_ok_and(|status| status.success())
+            ready.args([
+                "-q",
+                "-U",
+                "postgres",
+                "-h",
+                &self.at.ip().to_string(),
+                "-p",
+                &self.at.port().to_string(),
+            ]);
+            on(self.node.as_ref(), ready, None)
+                .status()
+                .is_ok_and(|status| status.success())
         });
     }
 
@@ -111,18 +162,32 @@ pub struct Nats {
 
 impl Nats {
     /// `routes`: where it listens for another server, and where that one does.
-    fn new(folder: PathBuf, node: Option<Node>, at: SocketAddr, routes: Option<[SocketAddr; 2]>) -> Self {
+    fn new(
+        folder: PathBuf,
+        node: Option<Node>,
+        at: SocketAddr,
+        routes: Option<[SocketAddr; 2]>,
+    ) -> Self {
         std::fs::create_dir(&folder).unwrap();
         let name = folder.file_name().unwrap().to_string_lossy().into_owned();
         let store = folder.display();
-        let mut config = format!("server_name: {name}\nlisten: \"{at}\"\njetstream {{ store_dir: \"{store}\" }}\n");
+        let mut config = format!(
+            "server_name: {name}\nlisten: \"{at}\"\njetstream {{ store_dir: \"{store}\" }}\n"
+        );
         if let Some([own, other]) = routes {
             // Not advertised: each hub stays at its own server.
-            let cluster = format!("name: bus, listen: \"{own}\", no_advertise: true, routes: [\"nats://{other}\"]");
+            let cluster = format!(
+                "name: bus, listen: \"{own}\", no_advertise: true, routes: [\"nats://{other}\"]"
+            );
             config += &format!("cluster {{ {cluster} }}\n");
         }
         std::fs::write(folder.join("nats.conf"), config).unwrap();
-        let mut nats = Self { folder, node, at, server: None };
+        let mut nats = Self {
+            folder,
+            node,
+            at,
+            server: None,
+        };
         nats.start();
         nats
     }
@@ -130,7 +195,10 @@ impl Nats {
     fn start(&mut self) {
         let log = std::fs::File::create(self.folder.join("log")).unwrap();
         let mut server = Command::new("nats-server");
-        server.arg("-c").arg(self.folder.join("nats.conf")).env("PATH", std::env::var_os("PATH").unwrap());
+        server
+            .arg("-c")
+            .arg(self.folder.join("nats.conf"))
+            .env("PATH", std::env::var_os("PATH").unwrap());
         let mut server = on(self.node.as_ref(), server, None);
         self.server = Some(server.stdout(Stdio::null()).stderr(log).spawn().unwrap());
         await_so("NATS starts", || self.said("Server is ready"));
@@ -138,7 +206,9 @@ impl Nats {
 
     /// Whether its log says this.
     fn said(&self, what: &str) -> bool {
-        std::fs::read_to_string(self.folder.join("log")).unwrap_or_default().contains(what)
+        std::fs::read_to_string(self.folder.join("log"))
+            .unwrap_or_default()
+            .contains(what)
     }
 
     fn stop(&mut self) {
@@ -157,9 +227,13 @@ impl Drop for Nats {
 
 /// The programs that all of this needs; `None`, said aloud, where one is not installed.
 fn programs() -> Option<PathBuf> {
-    let nats = Command::new("nats-server").arg("--version").stdout(Stdio::null()).status();
+    let nats = Command::new("nats-server")
+        .arg("--version")
+        .stdout(Stdio::null())
+        .status();
     let bin = binaries();
-    let both = there("NATS", nats.is_ok_and(|status| status.success())) && there("PostgreSQL", bin.is_some());
+    let both = there("NATS", nats.is_ok_and(|status| status.success()))
+        && there("PostgreSQL", bin.is_some());
     bin.filter(|_| both)
 }
 
@@ -197,19 +271,33 @@ impl Servers {
         let nodes = [network.node("bus"), network.node("bus2")];
         let [route, between] = nodes.each_ref().map(|node| network.wire(node, Net::Routes));
         let routes = [&route, &between].map(|wire| SocketAddr::new(wire.address.into(), 6222));
-        let [one, other] =
-            nodes.each_ref().map(|node| SocketAddr::new(network.wire(node, Net::Bus).address.into(), 4222));
+        let [one, other] = nodes
+            .each_ref()
+            .map(|node| SocketAddr::new(network.wire(node, Net::Bus).address.into(), 4222));
         let [first, second] = nodes;
         let nats = Nats::new(folder.path().join("nats"), Some(first), one, Some(routes));
         let [here, there] = routes;
-        let second = Nats::new(folder.path().join("nats2"), Some(second), other, Some([there, here]));
-        await_so("the bus servers are one", || nats.said("metadata leader") && second.said("metadata leader"));
+        let second = Nats::new(
+            folder.path().join("nats2"),
+            Some(second),
+            other,
+            Some([there, here]),
+        );
+        await_so("the bus servers are one", || {
+            nats.said("metadata leader") && second.said("metadata leader")
+        });
         Some((Self::of(postgres, nats, folder), second, between))
     }
 
     fn of(postgres: Postgres, nats: Nats, folder: tempfile::TempDir) -> Self {
         let (postgres_at, nats_at) = (postgres.at, nats.at);
-        Self { postgres, nats, folder, postgres_at, nats_at }
+        Self {
+            postgres,
+            nats,
+            folder,
+            postgres_at,
+            nats_at,
+        }
     }
 
     fn postgres_on(network: &Network, folder: &Path, bin: PathBuf) -> Postgres {
@@ -240,13 +328,28 @@ impl Servers {
         let folder = self.folder.path().join(name);
         std::fs::create_dir_all(&folder).unwrap();
         let (database, bus) = (
-            format!("postgres://postgres@{}/postgres?sslmode=disable", self.postgres_at),
+            format!(
+                "postgres://postgres@{}/postgres?sslmode=disable",
+                self.postgres_at
+            ),
             format!("nats://{}", nats.at),
         );
         let key = self.folder.path().join("seal.key");
         std::fs::write(&key, "5".repeat(64)).unwrap();
         let key = key.display().to_string();
-        Hub::command(&folder, &["--listen", listen, "--database", &database, "--bus", &bus, "--seal-key-file", &key])
+        Hub::command(
+            &folder,
+            &[
+                "--listen",
+                listen,
+                "--database",
+                &database,
+                "--bus",
+                &bus,
+                "--seal-key-file",
+                &key,
+            ],
+        )
     }
 
     pub fn hub(&self, name: &str, listen: &str) -> Hub {

@@ -15,8 +15,12 @@ const SOON: Duration = Duration::from_secs(10);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bus_that_splits_in_two_holds_up_no_message_and_claims_no_delivery() {
-    let Some(network) = Network::make() else { return };
-    let Some((servers, other_bus, between)) = Servers::start_two_on(&network) else { return };
+    let Some(network) = Network::make() else {
+        return;
+    };
+    let Some((servers, other_bus, between)) = Servers::start_two_on(&network) else {
+        return;
+    };
     let near = Machine::start(&network, &servers, &servers.nats, "near");
     let far = Machine::start(&network, &servers, &other_bus, "far");
     let alice = join(near.url(), "alice").await;
@@ -27,25 +31,40 @@ async fn a_bus_that_splits_in_two_holds_up_no_message_and_claims_no_delivery() {
     }
     between.cut();
     let [one, other] = bob.clients.each_ref();
-    let lonely = async || [frame(one, "~bob", "half").await, frame(other, "~bob", "half").await];
+    let lonely = async || {
+        [
+            frame(one, "~bob", "half").await,
+            frame(other, "~bob", "half").await,
+        ]
+    };
     let (reached, refused) = ((200, json!(1)), (503, json!("bus-unavailable")));
     // Which of them keeps the memory is the bus's own choice.
     let (mine, yours) = ([reached.clone(), refused.clone()], [refused, reached]);
-    eventually("one side has the memory, and the other knows that it has not", async || {
-        let answers = lonely().await;
-        answers == mine || answers == yours
-    })
+    eventually(
+        "one side has the memory, and the other knows that it has not",
+        async || {
+            let answers = lonely().await;
+            answers == mine || answers == yours
+        },
+    )
     .await;
     for number in 0..10 {
         let (text, began) = (format!("by the log {number}"), Instant::now());
         says(&alice, "alice", "bob", &text).await;
         bob.inboxes[1].until(&text);
-        assert!(began.elapsed() < SOON, "nothing waits for the bus: {:?}", began.elapsed());
+        assert!(
+            began.elapsed() < SOON,
+            "nothing waits for the bus: {:?}",
+            began.elapsed()
+        );
     }
     assert_eq!(status(&at(&far, &carol), "/agent/messages").await, 200);
     rotate(&near, "carol", &carol).await;
     let began = Instant::now();
-    eventually("a key that was taken back", async || status(&at(&far, &carol), "/agent/messages").await == 401).await;
+    eventually("a key that was taken back", async || {
+        status(&at(&far, &carol), "/agent/messages").await == 401
+    })
+    .await;
     assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
     between.mend();
     bob.right_again().await;

@@ -37,9 +37,19 @@ impl Side {
             let name = format!("{name}{number}");
             let (client, key) = join_with_key(machine.url(), &name).await;
             let clients = [client, at(other, &key)];
-            senders.push(tokio::spawn(send(clients, name, count.clone(), refused.clone(), stop.clone())));
+            senders.push(tokio::spawn(send(
+                clients,
+                name,
+                count.clone(),
+                refused.clone(),
+                stop.clone(),
+            )));
         }
-        Self { counted, refused, senders }
+        Self {
+            counted,
+            refused,
+            senders,
+        }
     }
 
     async fn goes_on(&mut self) {
@@ -50,7 +60,12 @@ impl Side {
     async fn all(self) -> Vec<String> {
         let mut all = Vec::new();
         for sender in self.senders {
-            all.extend(tokio::time::timeout(PATIENCE, sender).await.expect("the last is sent").unwrap());
+            all.extend(
+                tokio::time::timeout(PATIENCE, sender)
+                    .await
+                    .expect("the last is sent")
+                    .unwrap(),
+            );
         }
         all
     }
@@ -71,11 +86,18 @@ async fn send(
         let text = format!("{name}-{:05}", sent.len());
         loop {
             pace.tick().await;
-            let answer = once(&client, &name, "bob", &text, &text).await.expect("a hub answers, whatever it has lost");
+            let answer = once(&client, &name, "bob", &text, &text)
+                .await
+                .expect("a hub answers, whatever it has lost");
             if (200..300).contains(&answer.status) {
                 break;
             }
-            assert_eq!(answer.status, 503, "{}", String::from_utf8_lossy(&answer.body));
+            assert_eq!(
+                answer.status,
+                503,
+                "{}",
+                String::from_utf8_lossy(&answer.body)
+            );
             refused.fetch_add(1, Ordering::SeqCst);
             unsure.insert(text.clone());
         }
@@ -84,7 +106,11 @@ async fn send(
     }
     for text in unsure {
         let again = once(&other, &name, "bob", &text, &text).await.unwrap();
-        assert!((200..300).contains(&again.status), "{}", String::from_utf8_lossy(&again.body));
+        assert!(
+            (200..300).contains(&again.status),
+            "{}",
+            String::from_utf8_lossy(&again.body)
+        );
     }
     sent
 }
@@ -103,8 +129,10 @@ async fn what_was_acknowledged_is_there_once_however_long_packets_vanish() {
     let (_, carol) = join_with_key(near.url(), "carol").await;
     let mut quiet = Inbox::open(&far.hub, &carol);
     let stop = Arc::<AtomicBool>::default();
-    let (mut here, mut there) =
-        (Side::start([near, far], "near", &stop).await, Side::start([far, near], "far", &stop).await);
+    let (mut here, mut there) = (
+        Side::start([near, far], "near", &stop).await,
+        Side::start([far, near], "far", &stop).await,
+    );
     here.goes_on().await;
     there.goes_on().await;
     far.database.swallow();
@@ -113,22 +141,43 @@ async fn what_was_acknowledged_is_there_once_however_long_packets_vanish() {
     while began.elapsed() < AWAY {
         here.goes_on().await;
     }
-    assert!(there.refused.load(Ordering::SeqCst) > 0, "who is cut off says so, in time");
-    assert_eq!(here.refused.load(Ordering::SeqCst), 0, "and nobody else is refused");
+    assert!(
+        there.refused.load(Ordering::SeqCst) > 0,
+        "who is cut off says so, in time"
+    );
+    assert_eq!(
+        here.refused.load(Ordering::SeqCst),
+        0,
+        "and nobody else is refused"
+    );
     far.database.mend();
     far.bus.mend();
     there.goes_on().await;
     here.goes_on().await;
-    says(&join(near.url(), "dave").await, "dave", "carol", "still there").await;
+    says(
+        &join(near.url(), "dave").await,
+        "dave",
+        "carol",
+        "still there",
+    )
+    .await;
     quiet.until("still there");
     stop.store(true, Ordering::SeqCst);
     let mut sent = here.all().await;
     sent.extend(there.all().await);
     let kept: Vec<(u64, String)> = history(&bob).await.into_iter().collect();
     let once: BTreeSet<&String> = kept.iter().map(|(_, text)| text).collect();
-    assert_eq!((kept.len(), once), (sent.len(), sent.iter().collect()), "each is there, and once");
+    assert_eq!(
+        (kept.len(), once),
+        (sent.len(), sent.iter().collect()),
+        "each is there, and once"
+    );
     let last = kept.last().unwrap().0;
     for stream in streams {
-        assert_eq!(until(stream, last).await, kept, "and each stream heard it once, in order");
+        assert_eq!(
+            until(stream, last).await,
+            kept,
+            "and each stream heard it once, in order"
+        );
     }
 }

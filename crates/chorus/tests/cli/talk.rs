@@ -10,15 +10,28 @@ fn a_message_to_somebody_absent_waits_is_heard_once_and_acknowledged() {
     let sent = &alice.json(&["send", "bob@chorus", "Shall", "we", "meet?"])[0];
     assert_eq!(sent["delivery"], "queued");
     let heard = &bob.json(&["listen", "--count", "1"])[0];
-    assert_eq!((&heard["event"], text_of(heard)), (&"message".into(), "Shall we meet?"));
-    assert_eq!((&heard["sender_id"], &heard["trace_id"]), (&"alice@chorus".into(), &sent["trace_id"]));
+    assert_eq!(
+        (&heard["event"], text_of(heard)),
+        (&"message".into(), "Shall we meet?")
+    );
+    assert_eq!(
+        (&heard["sender_id"], &heard["trace_id"]),
+        (&"alice@chorus".into(), &sent["trace_id"])
+    );
     let receipt = &alice.json(&["listen", "--once"])[0];
-    assert_eq!((&receipt["event"], &receipt["trace_id"]), (&"receipt".into(), &sent["trace_id"]));
+    assert_eq!(
+        (&receipt["event"], &receipt["trace_id"]),
+        (&"receipt".into(), &sent["trace_id"])
+    );
     assert_eq!(receipt["response"], serde_json::json!({"status":"ok"}));
     let standing = &alice.json(&["status", sent["trace_id"].as_str().unwrap()])[0];
     assert_eq!(standing["status"], "acknowledged");
     alice.run(&["send", "bob@chorus", "second"]).ok();
-    assert_eq!(text_of(&bob.json(&["listen", "--count", "1"])[0]), "second", "the first one is not repeated");
+    assert_eq!(
+        text_of(&bob.json(&["listen", "--count", "1"])[0]),
+        "second",
+        "the first one is not repeated"
+    );
 }
 
 // SKL-27, SKL-28
@@ -27,11 +40,30 @@ fn both_sides_keep_the_envelope_as_it_went() {
     let scene = Scene::open();
     let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
     let context = "an invitation among colleagues";
-    alice.run(&["send", "bob@chorus", "喝咖啡?", "--culture", "zh-CN", "--context", context]).ok();
+    alice
+        .run(&[
+            "send",
+            "bob@chorus",
+            "喝咖啡?",
+            "--culture",
+            "zh-CN",
+            "--context",
+            context,
+        ])
+        .ok();
     bob.run(&["listen", "--count", "1"]).ok();
-    let (sent, received) = (alice.file("bob@chorus").remove(0), bob.file("alice@chorus").remove(0));
-    assert_eq!((&sent["dir"], &sent["peer"]), (&"sent".into(), &"bob@chorus".into()));
-    assert_eq!((&received["dir"], &received["peer"]), (&"received".into(), &"alice@chorus".into()));
+    let (sent, received) = (
+        alice.file("bob@chorus").remove(0),
+        bob.file("alice@chorus").remove(0),
+    );
+    assert_eq!(
+        (&sent["dir"], &sent["peer"]),
+        (&"sent".into(), &"bob@chorus".into())
+    );
+    assert_eq!(
+        (&received["dir"], &received["peer"]),
+        (&"received".into(), &"alice@chorus".into())
+    );
     assert_eq!(sent["envelope"], received["envelope"]);
     assert_eq!(sent["envelope"]["cultural_context"], context);
     let keys: Vec<&String> = sent.as_object().unwrap().keys().collect();
@@ -46,15 +78,36 @@ fn a_conversation_counts_its_turns_on_both_sides() {
     let scene = Scene::open();
     let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
     let turn = |line: &serde_json::Value| line["envelope"]["turn_number"].as_u64();
-    alice.run(&["send", "bob@chorus", "one", "--conversation", "c1"]).ok();
-    alice.run(&["send", "bob", "two", "--conversation", "c1"]).ok();
+    alice
+        .run(&["send", "bob@chorus", "one", "--conversation", "c1"])
+        .ok();
+    alice
+        .run(&["send", "bob", "two", "--conversation", "c1"])
+        .ok();
     bob.run(&["listen", "--count", "2"]).ok();
-    bob.run(&["send", "alice@chorus", "three", "--conversation", "c1"]).ok();
+    bob.run(&["send", "alice@chorus", "three", "--conversation", "c1"])
+        .ok();
     bob.run(&["send", "alice@chorus", "aside"]).ok();
-    bob.run(&["send", "alice@chorus", "elsewhere", "--conversation", "c2", "--turn", "9"]).ok();
+    bob.run(&[
+        "send",
+        "alice@chorus",
+        "elsewhere",
+        "--conversation",
+        "c2",
+        "--turn",
+        "9",
+    ])
+    .ok();
     let said: Vec<_> = bob.file("alice@chorus").iter().map(turn).collect();
     assert_eq!(said, [Some(1), Some(2), Some(3), None, Some(9)]);
-    assert_eq!(alice.file("bob@chorus").iter().map(turn).collect::<Vec<_>>(), [Some(1), Some(2)]);
+    assert_eq!(
+        alice
+            .file("bob@chorus")
+            .iter()
+            .map(turn)
+            .collect::<Vec<_>>(),
+        [Some(1), Some(2)]
+    );
 }
 
 // R-28: a sender that tries again with the same turn is answered, not shown again.
@@ -62,14 +115,31 @@ fn a_conversation_counts_its_turns_on_both_sides() {
 fn a_repeated_turn_is_shown_once_and_acknowledged_twice() {
     let scene = Scene::open();
     let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
-    let turn = ["send", "bob@chorus", "once", "--conversation", "c1", "--turn", "1"];
+    let turn = [
+        "send",
+        "bob@chorus",
+        "once",
+        "--conversation",
+        "c1",
+        "--turn",
+        "1",
+    ];
     alice.run(&turn).ok();
     alice.run(&turn).ok();
     alice.run(&["send", "bob@chorus", "end"]).ok();
-    let heard: Vec<String> = bob.json(&["listen", "--count", "2"]).iter().map(|m| text_of(m).to_owned()).collect();
+    let heard: Vec<String> = bob
+        .json(&["listen", "--count", "2"])
+        .iter()
+        .map(|m| text_of(m).to_owned())
+        .collect();
     assert_eq!(heard, ["once", "end"]);
     let receipts = alice.json(&["listen", "--count", "3"]);
-    assert!(receipts.iter().all(|receipt| receipt["response"]["status"] == "ok"), "{receipts:?}");
+    assert!(
+        receipts
+            .iter()
+            .all(|receipt| receipt["response"]["status"] == "ok"),
+        "{receipts:?}"
+    );
     assert_eq!(bob.file("alice@chorus").len(), 2);
 }
 
@@ -79,11 +149,24 @@ fn standard_input_is_sent_to_the_letter() {
     let scene = Scene::open();
     let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
     let words = "erste Zeile\n  \"zweite\" \u{1b}[2J $(rm -rf x) 👋";
-    run(alice.command(&["send", "bob@chorus", "-"]), &format!("{words}\n")).ok();
+    run(
+        alice.command(&["send", "bob@chorus", "-"]),
+        &format!("{words}\n"),
+    )
+    .ok();
     alice.run(&["send", "bob@chorus", "end"]).ok();
-    assert_eq!(text_of(&bob.json(&["listen", "--since", "0", "--count", "2"])[0]), words);
-    let shown = bob.run(&["listen", "--since", "0", "--count", "2"]).ok().out;
-    assert!(!shown.contains('\u{1b}') && shown.contains("\n      \"zweite\""), "{shown:?}");
+    assert_eq!(
+        text_of(&bob.json(&["listen", "--since", "0", "--count", "2"])[0]),
+        words
+    );
+    let shown = bob
+        .run(&["listen", "--since", "0", "--count", "2"])
+        .ok()
+        .out;
+    assert!(
+        !shown.contains('\u{1b}') && shown.contains("\n      \"zweite\""),
+        "{shown:?}"
+    );
 }
 
 // TRN-20, R-23: a failed delivery is told, kept, and not a success.
@@ -93,11 +176,27 @@ fn an_unreachable_endpoint_is_told_with_its_code() {
     let alice = scene.agent("alice");
     let bob = scene.newcomer("bob");
     let gone = "http://127.0.0.1:1/receive";
-    bob.run(&["register", "bob@chorus", "--culture", "en", "--endpoint", gone]).ok();
+    bob.run(&[
+        "register",
+        "bob@chorus",
+        "--culture",
+        "en",
+        "--endpoint",
+        gone,
+    ])
+    .ok();
     let ended = alice.run(&["send", "bob@chorus", "hi", "--json"]);
-    assert_eq!((ended.code, &ended.json()[0]["delivery"]), (3, &"failed".into()), "{ended:?}");
+    assert_eq!(
+        (ended.code, &ended.json()[0]["delivery"]),
+        (3, &"failed".into()),
+        "{ended:?}"
+    );
     assert_eq!(ended.json()[0]["error_code"], "ERR_AGENT_UNREACHABLE");
-    assert_eq!(text_of(&bob.json(&["listen", "--count", "1"])[0]), "hi", "it waits for him all the same");
+    assert_eq!(
+        text_of(&bob.json(&["listen", "--count", "1"])[0]),
+        "hi",
+        "it waits for him all the same"
+    );
 }
 
 // TRN-61
@@ -106,7 +205,10 @@ fn an_invite_link_leads_to_the_agent() {
     let scene = Scene::open();
     let alice = scene.agent("alice");
     let link = alice.run(&["invite"]).ok().out;
-    assert_eq!(link.trim_end(), format!("{}/invite/alice@chorus", scene.hub.url));
+    assert_eq!(
+        link.trim_end(),
+        format!("{}/invite/alice@chorus", scene.hub.url)
+    );
 }
 
 // R-34, R-38
@@ -118,9 +220,22 @@ fn a_reply_can_be_given_by_hand_and_the_first_one_stands() {
     let trace = sent["trace_id"].as_str().unwrap();
     bob.run(&["listen", "--count", "1", "--no-reply"]).ok();
     assert_eq!(alice.json(&["status", trace])[0]["status"], "delivered");
-    bob.run(&["reply", trace, "error", "--code", "ADAPTATION_FAILED", "--detail", "no words for it"]).ok();
+    bob.run(&[
+        "reply",
+        trace,
+        "error",
+        "--code",
+        "ADAPTATION_FAILED",
+        "--detail",
+        "no words for it",
+    ])
+    .ok();
     assert_eq!(bob.run(&["reply", trace, "ok"]).code, 4);
-    assert_eq!(bob.run(&["reply", trace, "error"]).code, 1, "an error needs its code");
+    assert_eq!(
+        bob.run(&["reply", trace, "error"]).code,
+        1,
+        "an error needs its code"
+    );
     let receipt = alice.json(&["listen", "--once"]).remove(0);
     assert_eq!(receipt["response"]["error_code"], "ADAPTATION_FAILED");
 }
@@ -132,11 +247,17 @@ fn a_listener_that_nobody_reads_ends() {
     let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
     let mut pipe = std::process::Command::new("bash");
     let script = r#"set -o pipefail; "$0" listen | head -n 1"#;
-    pipe.args(["-c", script, env!("CARGO_BIN_EXE_chorus")]).current_dir(&bob.home);
-    pipe.env("HOME", &bob.home).env("CHORUS_HUB", &bob.hub).env_remove("CHORUS_HOME");
+    pipe.args(["-c", script, env!("CARGO_BIN_EXE_chorus")])
+        .current_dir(&bob.home);
+    pipe.env("HOME", &bob.home)
+        .env("CHORUS_HUB", &bob.hub)
+        .env_remove("CHORUS_HOME");
     for text in ["one", "two", "three"] {
         alice.run(&["send", "bob@chorus", text]).ok();
     }
     let ended = run(pipe, "").ok();
-    assert!(ended.out.ends_with("one\n") && ended.out.lines().count() == 1, "{ended:?}");
+    assert!(
+        ended.out.ends_with("one\n") && ended.out.lines().count() == 1,
+        "{ended:?}"
+    );
 }

@@ -19,12 +19,23 @@ fn configure(agent: &Agent, model: &Model) {
 
 fn codex(kit: &Kit, agent: &Agent, words: &[&str]) -> Ended {
     let config = std::fs::read_to_string(agent.home.join(".chorus/config.json")).unwrap();
-    let key = serde_json::from_str::<Value>(&config).unwrap()["api_key"].as_str().unwrap().to_owned();
+    let key = serde_json::from_str::<Value>(&config).unwrap()["api_key"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let mut command = kit.script("@openai/codex/bin/codex.js");
     alone(&mut command, &agent.home);
-    command.env("CHORUS_KEY", key).args(["exec", "--skip-git-repo-check", "--json"]);
+    command
+        .env("CHORUS_KEY", key)
+        .args(["exec", "--skip-git-repo-check", "--json"]);
     // Nobody is there to be asked.
-    command.args(["-c", "mcp_servers.chorus.default_tools_approval_mode=\"approve\""]).args(words).arg("go on");
+    command
+        .args([
+            "-c",
+            "mcp_servers.chorus.default_tools_approval_mode=\"approve\"",
+        ])
+        .args(words)
+        .arg("go on");
     run(command).ok()
 }
 
@@ -34,18 +45,28 @@ fn codex_calls_our_tools_over_standard_input_and_output_and_runs_our_hooks() {
     let scene = Scene::open();
     let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
     let model = Model::with_script(vec![
-        ("mcp__chorus__chorus_send", json!({ "receiver_id": "bob@chorus", "text": "Good morning to you" })),
+        (
+            "mcp__chorus__chorus_send",
+            json!({ "receiver_id": "bob@chorus", "text": "Good morning to you" }),
+        ),
         ("mcp__chorus__chorus_discover", json!({})),
     ]);
     configure(&alice, &model);
     alice.run(&["init", "--target", "codex"]).ok();
-    bob.run(&["send", "alice@chorus", "guten Morgen", "--culture", "de"]).ok();
+    bob.run(&["send", "alice@chorus", "guten Morgen", "--culture", "de"])
+        .ok();
     // A person trusts a new hook once, by hand.
     codex(&kit, &alice, &["--dangerously-bypass-hook-trust"]);
     let results = model.results();
     assert_eq!(results.len(), 2, "{results:?}");
-    assert!(results[0].contains("queued") && results[1].contains("bob@chorus"), "{results:?}");
-    assert!(model.heard().contains("bob@chorus (de): guten Morgen"), "the hook told of the mail");
+    assert!(
+        results[0].contains("queued") && results[1].contains("bob@chorus"),
+        "{results:?}"
+    );
+    assert!(
+        model.heard().contains("bob@chorus (de): guten Morgen"),
+        "the hook told of the mail"
+    );
     assert_eq!(alice.file("bob@chorus").len(), 2);
 }
 
@@ -58,7 +79,19 @@ fn codex_calls_the_hub_itself_with_a_key() {
     let model = Model::with_script(vec![("mcp__chorus__chorus_inbox", json!({}))]);
     configure(&alice, &model);
     let url = format!("mcp_servers.chorus.url=\"{}/mcp\"", scene.hub.url);
-    codex(&kit, &alice, &["-c", &url, "-c", "mcp_servers.chorus.bearer_token_env_var=\"CHORUS_KEY\""]);
+    codex(
+        &kit,
+        &alice,
+        &[
+            "-c",
+            &url,
+            "-c",
+            "mcp_servers.chorus.bearer_token_env_var=\"CHORUS_KEY\"",
+        ],
+    );
     let results = model.results();
-    assert!(results.len() == 1 && results[0].contains("guten Morgen"), "{results:?}");
+    assert!(
+        results.len() == 1 && results[0].contains("guten Morgen"),
+        "{results:?}"
+    );
 }

@@ -13,19 +13,42 @@ const REVISIONS: [(&str, usize); 2] = [("2025-11-25", 25), ("2026-07-28", 36)];
 
 fn conforms(revision: &str, most: usize) {
     let Some(kit) = Kit::fetched() else { return };
-    let baseline = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../hosts/conformance-{revision}.yml"));
-    let entries = std::fs::read_to_string(&baseline).unwrap().lines().filter(|line| line.starts_with("  - ")).count();
-    assert!(entries <= most, "the baseline grew from {most} to {entries}");
+    let baseline = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join(format!("../../hosts/conformance-{revision}.yml"));
+    let entries = std::fs::read_to_string(&baseline)
+        .unwrap()
+        .lines()
+        .filter(|line| line.starts_with("  - "))
+        .count();
+    assert!(
+        entries <= most,
+        "the baseline grew from {most} to {entries}"
+    );
     let scene = Scene::open();
     let alice = scene.agent("alice");
     let config = std::fs::read_to_string(alice.home.join(".chorus/config.json")).unwrap();
-    let key = serde_json::from_str::<Value>(&config).unwrap()["api_key"].as_str().unwrap().to_owned();
+    let key = serde_json::from_str::<Value>(&config).unwrap()["api_key"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let mut command = kit.script("@modelcontextprotocol/conformance/dist/index.js");
     alone(&mut command, &alice.home);
-    command.args(["server", "--url", &door::open(&scene.hub.url, &key), "--spec-version", revision, "--suite", "all"]);
+    command.args([
+        "server",
+        "--url",
+        &door::open(&scene.hub.url, &key),
+        "--spec-version",
+        revision,
+        "--suite",
+        "all",
+    ]);
     command.arg("--expected-failures").arg(&baseline);
     let ended = run(command);
-    let summary = ended.out.split("=== SUMMARY ===").last().unwrap_or_default();
+    let summary = ended
+        .out
+        .split("=== SUMMARY ===")
+        .last()
+        .unwrap_or_default();
     assert_eq!(ended.code, 0, "{summary}\n{}", ended.err);
 }
 

@@ -12,10 +12,17 @@ pub fn open(hub: &str, key: &str) -> String {
 }
 
 fn pass(request: &Request, back: &mut TcpStream, hub: &str, key: &str) {
-    let own = back.local_addr().map(|address| address.to_string()).unwrap_or_default();
+    let own = back
+        .local_addr()
+        .map(|address| address.to_string())
+        .unwrap_or_default();
     let mut head = vec![request.head[0].clone()];
     for line in &request.head[1..] {
-        let name = line.split(':').next().unwrap_or_default().to_ascii_lowercase();
+        let name = line
+            .split(':')
+            .next()
+            .unwrap_or_default()
+            .to_ascii_lowercase();
         match name.as_str() {
             "connection" | "authorization" => {}
             // Only our own name is the hub's; a foreign one is what some of the checks are about.
@@ -25,7 +32,9 @@ fn pass(request: &Request, back: &mut TcpStream, hub: &str, key: &str) {
     }
     head.push(format!("Authorization: Bearer {key}"));
     head.push("Connection: close".into());
-    let Ok(mut there) = TcpStream::connect(hub) else { return };
+    let Ok(mut there) = TcpStream::connect(hub) else {
+        return;
+    };
     let sent = there
         .write_all(format!("{}\r\n\r\n", head.join("\r\n")).as_bytes())
         .and_then(|()| there.write_all(&request.body));

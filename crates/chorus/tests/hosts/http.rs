@@ -12,8 +12,16 @@ pub struct Request {
 
 impl Request {
     pub fn header(&self, name: &str) -> Option<&str> {
-        let named = |line: &&String| line.split(':').next().is_some_and(|key| key.eq_ignore_ascii_case(name));
-        self.head[1..].iter().find(named).and_then(|line| line.split_once(':')).map(|(_, value)| value.trim())
+        let named = |line: &&String| {
+            line.split(':')
+                .next()
+                .is_some_and(|key| key.eq_ignore_ascii_case(name))
+        };
+        self.head[1..]
+            .iter()
+            .find(named)
+            .and_then(|line| line.split_once(':'))
+            .map(|(_, value)| value.trim())
     }
 
     pub fn path(&self) -> &str {
@@ -34,8 +42,14 @@ impl Request {
             }
             head.push(line);
         }
-        let mut request = Self { head, body: Vec::new() };
-        let length = request.header("content-length").and_then(|text| text.parse().ok()).unwrap_or(0);
+        let mut request = Self {
+            head,
+            body: Vec::new(),
+        };
+        let length = request
+            .header("content-length")
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(0);
         let mut body = vec![0; length];
         reader.read_exact(&mut body).ok()?;
         request.body = body;

@@ -18,17 +18,35 @@ fn the_inspector_lists_and_calls_our_tools_through_either_door() {
     let scene = Scene::open();
     let alice = scene.agent("alice");
     let config = std::fs::read_to_string(alice.home.join(".chorus/config.json")).unwrap();
-    let key = serde_json::from_str::<Value>(&config).unwrap()["api_key"].as_str().unwrap().to_owned();
-    let (url, header) = (format!("{}/mcp", scene.hub.url), format!("Authorization: Bearer {key}"));
-    let doors: [&[&str]; 2] =
-        [&[env!("CARGO_BIN_EXE_chorus"), "mcp"], &[&url, "--transport", "http", "--header", &header]];
+    let key = serde_json::from_str::<Value>(&config).unwrap()["api_key"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let (url, header) = (
+        format!("{}/mcp", scene.hub.url),
+        format!("Authorization: Bearer {key}"),
+    );
+    let doors: [&[&str]; 2] = [
+        &[env!("CARGO_BIN_EXE_chorus"), "mcp"],
+        &[&url, "--transport", "http", "--header", &header],
+    ];
     for door in doors {
         let listed = inspect(&kit, &alice, &[door, &["--method", "tools/list"]].concat());
-        let names: Vec<&str> =
-            listed["tools"].as_array().unwrap().iter().map(|t| t["name"].as_str().unwrap()).collect();
-        assert!(names.contains(&"chorus_send") && names.contains(&"agent_subscribe"), "{names:?}");
+        let names: Vec<&str> = listed["tools"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|t| t["name"].as_str().unwrap())
+            .collect();
+        assert!(
+            names.contains(&"chorus_send") && names.contains(&"agent_subscribe"),
+            "{names:?}"
+        );
         let call = ["--method", "tools/call", "--tool-name", "chorus_discover"];
         let called = inspect(&kit, &alice, &[door, &call].concat());
-        assert_eq!(called["structuredContent"]["agents"][0]["agent_id"], "alice@chorus", "{called}");
+        assert_eq!(
+            called["structuredContent"]["agents"][0]["agent_id"], "alice@chorus",
+            "{called}"
+        );
     }
 }

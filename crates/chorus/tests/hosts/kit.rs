@@ -16,20 +16,31 @@ pub struct Kit {
 impl Kit {
     /// None, and a word about it, when nobody fetched the hosts.
     pub fn fetched() -> Option<Self> {
-        let Some(folder) = std::env::var_os("CHORUS_TEST_HOSTS").filter(|folder| !folder.is_empty()) else {
+        let Some(folder) =
+            std::env::var_os("CHORUS_TEST_HOSTS").filter(|folder| !folder.is_empty())
+        else {
             println!("skipped: the hosts are not here; ./test --hosts fetches them");
             return None;
         };
         let modules = Path::new(&folder).join("node_modules");
-        assert!(modules.is_dir(), "CHORUS_TEST_HOSTS has no node_modules: {}", modules.display());
+        assert!(
+            modules.is_dir(),
+            "CHORUS_TEST_HOSTS has no node_modules: {}",
+            modules.display()
+        );
         Some(Self { modules })
     }
 
     /// A program of a package that ships one for each platform.
     fn native(&self, package: &str, program: &str) -> PathBuf {
         let (os, cpu) = (std::env::consts::OS, std::env::consts::ARCH);
-        let (os, cpu) = (if os == "macos" { "darwin" } else { os }, if cpu == "x86_64" { "x64" } else { "arm64" });
-        self.modules.join(format!("{package}-{os}-{cpu}")).join(program)
+        let (os, cpu) = (
+            if os == "macos" { "darwin" } else { os },
+            if cpu == "x86_64" { "x64" } else { "arm64" },
+        );
+        self.modules
+            .join(format!("{package}-{os}-{cpu}"))
+            .join(program)
     }
 
     pub fn claude(&self) -> Command {
@@ -39,7 +50,11 @@ impl Kit {
     /// A package's script, with the runtime that came with the kit where there is one.
     pub fn script(&self, path: &str) -> Command {
         let node = self.native("node", "bin/node");
-        let mut command = if node.exists() { Command::new(node) } else { Command::new("node") };
+        let mut command = if node.exists() {
+            Command::new(node)
+        } else {
+            Command::new("node")
+        };
         command.arg(self.modules.join(path));
         command
     }
@@ -49,19 +64,38 @@ impl Kit {
 pub fn alone(command: &mut Command, home: &Path) {
     let binary = Path::new(env!("CARGO_BIN_EXE_chorus")).parent().unwrap();
     let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap());
-    command.env_clear().env("PATH", path).env("HOME", home).env("NO_COLOR", "1").current_dir(home);
-    let shut = ["CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_TELEMETRY", "DISABLE_ERROR_REPORTING"];
-    command.envs(shut.map(|name| (name, "1"))).env("DISABLE_AUTOUPDATER", "1").env("DO_NOT_TRACK", "1");
+    command
+        .env_clear()
+        .env("PATH", path)
+        .env("HOME", home)
+        .env("NO_COLOR", "1")
+        .current_dir(home);
+    let shut = [
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
+        "DISABLE_TELEMETRY",
+        "DISABLE_ERROR_REPORTING",
+    ];
+    command
+        .envs(shut.map(|name| (name, "1")))
+        .env("DISABLE_AUTOUPDATER", "1")
+        .env("DO_NOT_TRACK", "1");
     // Whatever it tries all the same meets a closed port of this machine.
     for proxy in ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"] {
         command.env(proxy, "http://127.0.0.1:9");
     }
-    command.env("NO_PROXY", "127.0.0.1,localhost").env("no_proxy", "127.0.0.1,localhost");
+    command
+        .env("NO_PROXY", "127.0.0.1,localhost")
+        .env("no_proxy", "127.0.0.1,localhost");
 }
 
 /// Runs it to its end, and ends it when it takes too long.
 pub fn run(mut command: Command) -> Ended {
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let drain = |mut from: Box<dyn Read + Send>| {
         std::thread::spawn(move || {
             let mut bytes = Vec::new();
@@ -72,7 +106,11 @@ pub fn run(mut command: Command) -> Ended {
     let out = drain(Box::new(child.stdout.take().unwrap()));
     let err = drain(Box::new(child.stderr.take().unwrap()));
     let code = await_end(&mut child, &command);
-    Ended { code, out: out.join().unwrap(), err: err.join().unwrap() }
+    Ended {
+        code,
+        out: out.join().unwrap(),
+        err: err.join().unwrap(),
+    }
 }
 
 fn await_end(child: &mut std::process::Child, command: &Command) -> i32 {

@@ -21,7 +21,10 @@ impl Model {
         let heard: Arc<Mutex<Vec<Value>>> = Arc::default();
         let kept = heard.clone();
         let address = serve(move |request, back| answer(&request, back, &script, &kept));
-        Self { url: format!("http://{address}"), heard }
+        Self {
+            url: format!("http://{address}"),
+            heard,
+        }
     }
 
     /// Every request that was made of it, as one text.
@@ -33,7 +36,11 @@ impl Model {
     /// The results of tools that the host handed back, in order.
     pub fn results(&self) -> Vec<String> {
         let heard = self.heard.lock().unwrap();
-        heard.iter().map(results_of).max_by_key(Vec::len).unwrap_or_default()
+        heard
+            .iter()
+            .map(results_of)
+            .max_by_key(Vec::len)
+            .unwrap_or_default()
     }
 }
 
@@ -41,10 +48,15 @@ impl Model {
 fn results_of(request: &Value) -> Vec<String> {
     let of = |list: &Value, kind: &str, field: &str| -> Vec<String> {
         let items = list.as_array().into_iter().flatten();
-        items.filter(|item| item["type"] == kind).map(|item| item[field].to_string()).collect()
+        items
+            .filter(|item| item["type"] == kind)
+            .map(|item| item[field].to_string())
+            .collect()
     };
     let messages = request["messages"].as_array().into_iter().flatten();
-    let mut results: Vec<String> = messages.flat_map(|m| of(&m["content"], "tool_result", "content")).collect();
+    let mut results: Vec<String> = messages
+        .flat_map(|m| of(&m["content"], "tool_result", "content"))
+        .collect();
     results.extend(of(&request["input"], "function_call_output", "output"));
     results
 }
@@ -53,17 +65,28 @@ fn answer(request: &Request, back: &mut TcpStream, script: &[Call], heard: &Mute
     let asked: Value = serde_json::from_slice(&request.body).unwrap_or_default();
     let (path, done) = (request.path().to_owned(), results_of(&asked).len());
     // Hosts also ask for titles and the like, without any tools.
-    let next = script.get(done).filter(|_| asked["tools"].as_array().is_some_and(|tools| !tools.is_empty()));
+    let next = script.get(done).filter(|_| {
+        asked["tools"]
+            .as_array()
+            .is_some_and(|tools| !tools.is_empty())
+    });
     let events = if path.starts_with("/v1/messages") && !path.contains("count_tokens") {
         messages(next, done)
     } else if path.ends_with("/responses") {
         responses(next, done)
     } else {
-        let _ = back.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}");
+        let _ = back.write_all(
+            b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}",
+        );
         return;
     };
     heard.lock().unwrap().push(asked);
-    let line = |event: &Value| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap());
+    let line = |event: &Value| {
+        format!(
+            "event: {}\ndata: {event}\n\n",
+            event["type"].as_str().unwrap()
+        )
+    };
     let body: String = events.iter().map(line).collect();
     let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\nContent-Length:";
     let _ = back.write_all(format!("{head} {}\r\n\r\n{body}", body.len()).as_bytes());
@@ -77,7 +100,11 @@ fn messages(next: Option<&Call>, turn: usize) -> Vec<Value> {
             json!({ "type": "input_json_delta", "partial_json": input.to_string() }),
             "tool_use",
         ),
-        None => (json!({ "type": "text", "text": "" }), json!({ "type": "text_delta", "text": "done" }), "end_turn"),
+        None => (
+            json!({ "type": "text", "text": "" }),
+            json!({ "type": "text_delta", "text": "done" }),
+            "end_turn",
+        ),
     };
     let message = json!({ "id": format!("msg_{turn}"), "type": "message", "role": "assistant", "model": "scripted",
         "content": [], "stop_reason": null, "stop_sequence": null, "usage": { "input_tokens": 1, "output_tokens": 1 } });

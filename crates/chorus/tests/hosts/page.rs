@@ -11,7 +11,10 @@ fn the_hosts_own_commands_on_the_page_add_what_init_knows_as_ours() {
     let scene = Scene::open();
     for (host, target) in [("claude", "claude-user"), ("codex", "codex")] {
         let agent = scene.agent(host);
-        let line = PAGE.lines().find(|line| line.starts_with(&format!("{host} mcp add "))).unwrap();
+        let line = PAGE
+            .lines()
+            .find(|line| line.starts_with(&format!("{host} mcp add ")))
+            .unwrap();
         let mut command = match host {
             "claude" => kit.claude(),
             _ => kit.script("@openai/codex/bin/codex.js"),
@@ -22,7 +25,10 @@ fn the_hosts_own_commands_on_the_page_add_what_init_knows_as_ours() {
         let mut verify = chorus(&agent.home);
         verify.args(["verify", "--target", target]);
         let found = run(verify).out;
-        assert!(found.contains("✓ tools:") && found.contains("✗ skill:"), "{host}: {found}");
+        assert!(
+            found.contains("✓ tools:") && found.contains("✗ skill:"),
+            "{host}: {found}"
+        );
         agent.run(&["init", "--target", target]).ok();
         agent.run(&["verify", "--target", target]).ok();
     }

@@ -1,5 +1,8 @@
 //! Keeps what the compiler cannot: the laws about who may know what, and the sizes, by reading the sources.
-#![expect(clippy::unwrap_used, reason = "a source that cannot be read is a failure")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a source that cannot be read is a failure"
+)]
 
 mod citations;
 mod rooms;
@@ -11,15 +14,27 @@ use source::{Fault, Source};
 /// Runs one check over the whole tree and lists every fault at once.
 fn keep(check: impl Fn(&Source) -> Vec<Fault>) {
     let tree = source::tree();
-    assert!(tree.len() > 30, "only {} files were found, so nothing was checked", tree.len());
+    assert!(
+        tree.len() > 30,
+        "only {} files were found, so nothing was checked",
+        tree.len()
+    );
     let faults: Vec<Fault> = tree.iter().flat_map(check).collect();
     let list: Vec<String> = faults.iter().map(ToString::to_string).collect();
-    assert!(list.is_empty(), "{} faults:\n{}", list.len(), list.join("\n"));
+    assert!(
+        list.is_empty(),
+        "{} faults:\n{}",
+        list.len(),
+        list.join("\n")
+    );
 }
 
 /// Proves that a check can fail: it finds something in `bad` and nothing in `good`.
 fn proves(check: impl Fn(&Source) -> Vec<Fault>, path: &str, bad: &str, good: &str) {
-    assert!(!check(&Source::new(path, bad)).is_empty(), "nothing found in {path}: {bad}");
+    assert!(
+        !check(&Source::new(path, bad)).is_empty(),
+        "nothing found in {path}: {bad}"
+    );
     let found = check(&Source::new(path, good));
     assert!(found.is_empty(), "found in {path}: {}", found[0]);
 }

@@ -10,22 +10,55 @@ const DRIVERS: [&str; 3] = ["rusqlite", "tokio_postgres", "deadpool_postgres"];
 const WALLS: [(&str, &[&str], &str); 4] = [
     (
         "crates/chorus-wire/src/",
-        &["tokio", "std::net", "std::fs", "std::io", "std::thread", "SystemTime", "futures_util", "reqwest", "hyper"],
+        &[
+            "tokio",
+            "std::net",
+            "std::fs",
+            "std::io",
+            "std::thread",
+            "SystemTime",
+            "futures_util",
+            "reqwest",
+            "hyper",
+        ],
         "wire does no I/O and knows no clock (law 1)",
     ),
     (
         "crates/chorus-hub/src/",
-        &["axum", "hyper", "hyper_util", "tower", "utoipa_axum", "chorus_server"],
+        &[
+            "axum",
+            "hyper",
+            "hyper_util",
+            "tower",
+            "utoipa_axum",
+            "chorus_server",
+        ],
         "the hub knows no HTTP server (law 1)",
     ),
-    ("crates/chorus-server/src/", &["chorus_client"], "the server is not its own client (law 1)"),
-    ("crates/chorus-client/src/", &["chorus_hub", "chorus_server"], "the client is outside (law 1)"),
+    (
+        "crates/chorus-server/src/",
+        &["chorus_client"],
+        "the server is not its own client (law 1)",
+    ),
+    (
+        "crates/chorus-client/src/",
+        &["chorus_hub", "chorus_server"],
+        "the client is outside (law 1)",
+    ),
 ];
 
 /// These names, only there.
 const ONLY: [(&[&str], &str, &str); 2] = [
-    (&DRIVERS, "crates/chorus-hub/src/store/", "only hub/store knows a database (law 1)"),
-    (&["async_nats"], "crates/chorus-hub/src/bus/nats.rs", "only hub/bus/nats.rs knows NATS (law 1)"),
+    (
+        &DRIVERS,
+        "crates/chorus-hub/src/store/",
+        "only hub/store knows a database (law 1)",
+    ),
+    (
+        &["async_nats"],
+        "crates/chorus-hub/src/bus/nats.rs",
+        "only hub/bus/nats.rs knows NATS (law 1)",
+    ),
 ];
 
 fn matches(path: &str, forbidden: &str) -> bool {
@@ -40,10 +73,20 @@ fn walls(source: &Source) -> Vec<Fault> {
     if !source.is_product() {
         return faults;
     }
-    let barred = WALLS.iter().filter(|(place, ..)| source.under(place)).map(|(_, names, why)| (*names, *why));
-    let kept = ONLY.iter().filter(|(_, place, _)| !source.under(place)).map(|(names, _, why)| (*names, *why));
+    let barred = WALLS
+        .iter()
+        .filter(|(place, ..)| source.under(place))
+        .map(|(_, names, why)| (*names, *why));
+    let kept = ONLY
+        .iter()
+        .filter(|(_, place, _)| !source.under(place))
+        .map(|(names, _, why)| (*names, *why));
     let rules: Vec<_> = barred.chain(kept).collect();
-    for path in source.paths().iter().filter(|p| p.line < source.tests_from()) {
+    for path in source
+        .paths()
+        .iter()
+        .filter(|p| p.line < source.tests_from())
+    {
         for (names, why) in &rules {
             if names.iter().any(|name| matches(&path.text, name)) {
                 faults.push(source.fault(path.line, format!("{}: {why}", path.text)));
@@ -57,20 +100,69 @@ fn walls(source: &Source) -> Vec<Fault> {
 fn nobody_knows_what_is_not_theirs() {
     keep(walls);
     let wire = "crates/chorus-wire/src/x.rs";
-    proves(walls, wire, "use std::{fmt, fs::File};", "use std::fmt; // std::fs");
-    proves(walls, wire, "fn now() { std::time::SystemTime::now(); }", "use std::time::Duration;");
-    proves(walls, wire, "use tokio::sync::mpsc;", "#[cfg(test)]\nmod tests { use tokio::sync::mpsc; }");
-    proves(walls, "crates/chorus-hub/src/hub.rs", "use axum::Router;", "use reqwest::Client;");
-    proves(walls, "crates/chorus-server/src/a.rs", "use rusqlite as db;", "use axum::Router;");
-    proves(walls, "crates/chorus-hub/src/identity/a.rs", "use tokio_postgres::Row;", "use crate::store::Row;");
-    proves(walls, "crates/chorus-hub/src/bus/mod.rs", "use async_nats::Client;", "mod nats;");
-    assert!(walls(&Source::new("crates/chorus-hub/src/bus/nats.rs", "use async_nats::Client;")).is_empty());
-    assert!(walls(&Source::new("crates/chorus-hub/src/store/a.rs", "use rusqlite::Row;")).is_empty());
+    proves(
+        walls,
+        wire,
+        "use std::{fmt, fs::File};",
+        "use std::fmt; // std::fs",
+    );
+    proves(
+        walls,
+        wire,
+        "fn now() { std::time::SystemTime::now(); }",
+        "use std::time::Duration;",
+    );
+    proves(
+        walls,
+        wire,
+        "use tokio::sync::mpsc;",
+        "#[cfg(test)]\nmod tests { use tokio::sync::mpsc; }",
+    );
+    proves(
+        walls,
+        "crates/chorus-hub/src/hub.rs",
+        "use axum::Router;",
+        "use reqwest::Client;",
+    );
+    proves(
+        walls,
+        "crates/chorus-server/src/a.rs",
+        "use rusqlite as db;",
+        "use axum::Router;",
+    );
+    proves(
+        walls,
+        "crates/chorus-hub/src/identity/a.rs",
+        "use tokio_postgres::Row;",
+        "use crate::store::Row;",
+    );
+    proves(
+        walls,
+        "crates/chorus-hub/src/bus/mod.rs",
+        "use async_nats::Client;",
+        "mod nats;",
+    );
+    assert!(
+        walls(&Source::new(
+            "crates/chorus-hub/src/bus/nats.rs",
+            "use async_nats::Client;"
+        ))
+        .is_empty()
+    );
+    assert!(
+        walls(&Source::new(
+            "crates/chorus-hub/src/store/a.rs",
+            "use rusqlite::Row;"
+        ))
+        .is_empty()
+    );
 }
 
 /// Whether a text in quotes is a statement for a database.
 fn is_sql(quote: &str) -> bool {
-    let text = quote.trim_start_matches(['r', 'b', '#', '"']).to_lowercase();
+    let text = quote
+        .trim_start_matches(['r', 'b', '#', '"'])
+        .to_lowercase();
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let starts = [
         ("select ", " from "),
@@ -87,25 +179,53 @@ fn is_sql(quote: &str) -> bool {
         ("pragma ", ""),
         ("begin immediate", ""),
     ];
-    starts.iter().any(|(start, rest)| text.starts_with(start) && text.contains(rest))
+    starts
+        .iter()
+        .any(|(start, rest)| text.starts_with(start) && text.contains(rest))
 }
 
 fn sql(source: &Source) -> Vec<Fault> {
     if !source.is_product() || source.under("crates/chorus-hub/src/store/") {
         return Vec::new();
     }
-    let written = source.quotes.iter().filter(|q| q.line < source.tests_from() && is_sql(&q.text));
-    written.map(|q| source.fault(q.line, "SQL; only hub/store writes it (law 1)")).collect()
+    let written = source
+        .quotes
+        .iter()
+        .filter(|q| q.line < source.tests_from() && is_sql(&q.text));
+    written
+        .map(|q| source.fault(q.line, "SQL; only hub/store writes it (law 1)"))
+        .collect()
 }
 
 #[test]
 fn only_the_store_writes_sql() {
     keep(sql);
     let server = "crates/chorus-server/src/a.rs";
-    proves(sql, server, r#"let q = "SELECT id\n FROM log";"#, r#"let q = "selected from the log";"#);
-    proves(sql, server, "let q = r#\"  update keys\n set hash = $1\"#;", r#"let q = "update the keys";"#);
-    proves(sql, "crates/chorus-hub/src/envelope/a.rs", r#"x("delete from log")"#, r#"x("delete me")"#);
-    assert!(sql(&Source::new("crates/chorus-hub/src/store/log.rs", r#"x("delete from log")"#)).is_empty());
+    proves(
+        sql,
+        server,
+        r#"let q = "SELECT id\n FROM log";"#,
+        r#"let q = "selected from the log";"#,
+    );
+    proves(
+        sql,
+        server,
+        "let q = r#\"  update keys\n set hash = $1\"#;",
+        r#"let q = "update the keys";"#,
+    );
+    proves(
+        sql,
+        "crates/chorus-hub/src/envelope/a.rs",
+        r#"x("delete from log")"#,
+        r#"x("delete me")"#,
+    );
+    assert!(
+        sql(&Source::new(
+            "crates/chorus-hub/src/store/log.rs",
+            r#"x("delete from log")"#
+        ))
+        .is_empty()
+    );
 }
 
 /// The module that a file is, as names below its crate: `src/frame/kind.rs` is `frame`, `kind`.
@@ -135,11 +255,15 @@ fn meeting(source: &Source) -> Vec<Fault> {
             name if name.starts_with("chorus_") => names[1..].to_vec(),
             _ => continue,
         };
-        let other = whole.iter().take(module.len()).find(|name| NOUNS.contains(name) && *name != room);
+        let other = whole
+            .iter()
+            .take(module.len())
+            .find(|name| NOUNS.contains(name) && *name != room);
         if let Some(other) = other {
-            faults.push(
-                source.fault(path.line, format!("{room} imports {other}: the nouns meet in shared rooms (law 2)")),
-            );
+            faults.push(source.fault(
+                path.line,
+                format!("{room} imports {other}: the nouns meet in shared rooms (law 2)"),
+            ));
         }
     }
     faults
@@ -149,30 +273,79 @@ fn meeting(source: &Source) -> Vec<Fault> {
 fn the_four_nouns_never_import_one_another() {
     keep(meeting);
     let file = "crates/chorus-hub/src/envelope/send.rs";
-    proves(meeting, file, "use crate::{bus, frame::Kind};", "use crate::{bus, delivery::Feed};");
-    proves(meeting, file, "use super::super::channel::Room;", "use super::history::Page;");
-    proves(meeting, file, "fn a() { chorus_wire::market::job(); }", "fn a() { chorus_wire::envelope::job(); }");
-    proves(meeting, "crates/chorus-server/src/channel.rs", "use super::envelope::x;", "use super::reply::x;");
-    assert!(meeting(&Source::new("crates/chorus-hub/src/hub.rs", "use crate::{envelope, frame};")).is_empty());
+    proves(
+        meeting,
+        file,
+        "use crate::{bus, frame::Kind};",
+        "use crate::{bus, delivery::Feed};",
+    );
+    proves(
+        meeting,
+        file,
+        "use super::super::channel::Room;",
+        "use super::history::Page;",
+    );
+    proves(
+        meeting,
+        file,
+        "fn a() { chorus_wire::market::job(); }",
+        "fn a() { chorus_wire::envelope::job(); }",
+    );
+    proves(
+        meeting,
+        "crates/chorus-server/src/channel.rs",
+        "use super::envelope::x;",
+        "use super::reply::x;",
+    );
+    assert!(
+        meeting(&Source::new(
+            "crates/chorus-hub/src/hub.rs",
+            "use crate::{envelope, frame};"
+        ))
+        .is_empty()
+    );
 }
 
 /// What a crate may depend on says the same as the walls above.
 fn manifests(source: &Source) -> Vec<Fault> {
-    let Some(crate_name) = source.path.strip_prefix("crates/").and_then(|p| p.strip_suffix("/Cargo.toml")) else {
+    let Some(crate_name) = source
+        .path
+        .strip_prefix("crates/")
+        .and_then(|p| p.strip_suffix("/Cargo.toml"))
+    else {
         return Vec::new();
     };
     let home = format!("crates/{crate_name}/src/");
-    let product = source.text.split("[dev-dependencies]").next().unwrap_or_default();
+    let product = source
+        .text
+        .split("[dev-dependencies]")
+        .next()
+        .unwrap_or_default();
     let mut faults = Vec::new();
     if !source.text.contains("[lints]\nworkspace = true") {
-        faults.push(source.fault(1, "the workspace's lints are not switched on (laws 9 and 10)"));
+        faults.push(source.fault(
+            1,
+            "the workspace's lints are not switched on (laws 9 and 10)",
+        ));
     }
     for (line, text) in product.lines().enumerate() {
-        let name = text.split(['.', ' ', '=']).next().unwrap_or_default().replace('-', "_");
-        let barred = WALLS.iter().filter(|w| w.0 == home).any(|w| w.1.contains(&name.as_str()));
-        let driven = ONLY.iter().any(|(names, place, _)| names.contains(&name.as_str()) && !place.starts_with(&home));
+        let name = text
+            .split(['.', ' ', '='])
+            .next()
+            .unwrap_or_default()
+            .replace('-', "_");
+        let barred = WALLS
+            .iter()
+            .filter(|w| w.0 == home)
+            .any(|w| w.1.contains(&name.as_str()));
+        let driven = ONLY
+            .iter()
+            .any(|(names, place, _)| names.contains(&name.as_str()) && !place.starts_with(&home));
         if barred || driven {
-            faults.push(source.fault(line + 1, format!("{crate_name} may not depend on {name} (law 1)")));
+            faults.push(source.fault(
+                line + 1,
+                format!("{crate_name} may not depend on {name} (law 1)"),
+            ));
         }
     }
     faults
@@ -185,5 +358,10 @@ fn no_crate_depends_on_what_it_may_not_know() {
     let wire = "crates/chorus-wire/Cargo.toml";
     proves(manifests, wire, &good.replace("serde =", "tokio ="), good);
     proves(manifests, wire, &good.replace("workspace = true", ""), good);
-    proves(manifests, "crates/chorus-server/Cargo.toml", &good.replace("serde =", "tokio-postgres ="), good);
+    proves(
+        manifests,
+        "crates/chorus-server/Cargo.toml",
+        &good.replace("serde =", "tokio-postgres ="),
+        good,
+    );
 }

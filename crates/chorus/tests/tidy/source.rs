@@ -30,8 +30,13 @@ impl fmt::Display for Fault {
 
 impl Source {
     pub fn new(path: &str, text: &str) -> Self {
-        let mut source =
-            Self { path: path.into(), text: text.into(), code: String::new(), quotes: vec![], comments: vec![] };
+        let mut source = Self {
+            path: path.into(),
+            text: text.into(),
+            code: String::new(),
+            quotes: vec![],
+            comments: vec![],
+        };
         if source.is_rust() {
             source.split();
         }
@@ -52,7 +57,10 @@ impl Source {
     }
 
     pub fn fault(&self, line: usize, what: impl Into<String>) -> Fault {
-        Fault { place: format!("{}:{line}", self.path), what: what.into() }
+        Fault {
+            place: format!("{}:{line}", self.path),
+            what: what.into(),
+        }
     }
 
     /// The line from which a file holds tests: its first in a tests folder, else the one of `#[cfg(test)]`.
@@ -60,7 +68,10 @@ impl Source {
         if self.path.contains("/tests/") {
             return 1;
         }
-        let at = self.code.lines().position(|line| line.trim_start().starts_with("#[cfg(test)]"));
+        let at = self
+            .code
+            .lines()
+            .position(|line| line.trim_start().starts_with("#[cfg(test)]"));
         at.map_or(usize::MAX, |line| line + 1)
     }
 
@@ -112,8 +123,9 @@ enum Layer {
 /// Where the piece that starts at `at` ends, and what it is.
 fn piece(chars: &[char], at: usize) -> (usize, Layer) {
     let is = |i: usize, c: char| chars.get(i) == Some(&c);
-    let ends =
-        |from: usize, end: &dyn Fn(usize) -> Option<usize>| (from..chars.len()).find_map(end).unwrap_or(chars.len());
+    let ends = |from: usize, end: &dyn Fn(usize) -> Option<usize>| {
+        (from..chars.len()).find_map(end).unwrap_or(chars.len())
+    };
     if is(at, '/') && is(at + 1, '/') {
         return (ends(at, &|i| is(i, '\n').then_some(i)), Layer::Comment);
     }
@@ -141,7 +153,9 @@ fn piece(chars: &[char], at: usize) -> (usize, Layer) {
         let hashes = chars[at + 1..].iter().take_while(|c| **c == '#').count();
         let open = at + 1 + hashes;
         if is(open, '"') {
-            let close = |i: usize| (is(i, '"') && (1..=hashes).all(|h| is(i + h, '#'))).then_some(i + 1 + hashes);
+            let close = |i: usize| {
+                (is(i, '"') && (1..=hashes).all(|h| is(i + h, '#'))).then_some(i + 1 + hashes)
+            };
             return (ends(open + 1, &close), Layer::Quote);
         }
     }
@@ -171,7 +185,9 @@ fn words(code: &str) -> Vec<Piece> {
     for (line, text) in code.lines().enumerate() {
         let mut rest = text;
         while let Some(first) = rest.chars().next() {
-            let name = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
+            let name = rest
+                .find(|c: char| !(c.is_alphanumeric() || c == '_'))
+                .unwrap_or(rest.len());
             let length = if name > 0 {
                 name
             } else if rest.starts_with("::") {
@@ -180,7 +196,10 @@ fn words(code: &str) -> Vec<Piece> {
                 first.len_utf8()
             };
             if !first.is_whitespace() {
-                words.push(Piece { line: line + 1, text: rest[..length].to_owned() });
+                words.push(Piece {
+                    line: line + 1,
+                    text: rest[..length].to_owned(),
+                });
             }
             rest = &rest[length..];
         }
@@ -221,7 +240,15 @@ fn chain(words: &[Piece], at: &mut usize, prefix: &str, found: &mut Vec<Piece>) 
 }
 
 /// Folders that hold what was built or made by running, never sources.
-const MADE: [&str; 7] = ["target", ".git", "chorus-data", "work", "corpus", "artifacts", "coverage"];
+const MADE: [&str; 7] = [
+    "target",
+    ".git",
+    "chorus-data",
+    "work",
+    "corpus",
+    "artifacts",
+    "coverage",
+];
 const READ: [&str; 7] = ["rs", "md", "toml", "json", "html", "js", "css"];
 
 /// Every source and paper of the repository.
@@ -240,7 +267,9 @@ fn walk(folder: &Path, prefix: &str, found: &mut Vec<Source>) {
         if kind.is_dir() && !MADE.contains(&name.as_str()) {
             walk(&entry.path(), &format!("{path}/"), found);
         }
-        let read = name.rsplit_once('.').is_none_or(|(_, ending)| READ.contains(&ending));
+        let read = name
+            .rsplit_once('.')
+            .is_none_or(|(_, ending)| READ.contains(&ending));
         // Others write in the tree while this reads it; what is gone by now is nobody's fault.
         if let (true, true, Ok(text)) = (kind.is_file(), read, fs::read_to_string(entry.path())) {
             found.push(Source::new(&path, &text));
@@ -257,7 +286,10 @@ fn code_quotes_and_comments_are_told_apart() {
     );
     let source = Source::new("x.rs", text);
     let quotes: Vec<&str> = source.quotes.iter().map(|q| q.text.as_str()).collect();
-    assert_eq!(quotes, ["\"// not a comment\"", "r#\"a \" in it\"#", "\"\\\\\""]);
+    assert_eq!(
+        quotes,
+        ["\"// not a comment\"", "r#\"a \" in it\"#", "\"\\\\\""]
+    );
     assert_eq!(source.comments.len(), 2);
     assert_eq!(source.code.lines().count(), text.lines().count());
     assert!(source.code.contains("fn d<'x>() {}") && source.code.contains("let f = '\\'';"));
@@ -265,10 +297,19 @@ fn code_quotes_and_comments_are_told_apart() {
 
 #[test]
 fn the_groups_of_a_path_are_opened() {
-    let source = Source::new("x.rs", "use a::{b, c::{d, e as f}, g::*};\nlet x = h::i::<J>();");
+    let source = Source::new(
+        "x.rs",
+        "use a::{b, c::{d, e as f}, g::*};\nlet x = h::i::<J>();",
+    );
     let paths: Vec<String> = source.paths().into_iter().map(|p| p.text).collect();
     for path in ["a::b", "a::c::d", "a::c::e", "a::g::*", "h::i"] {
-        assert!(paths.iter().any(|p| p == path), "{path} is not in {paths:?}");
+        assert!(
+            paths.iter().any(|p| p == path),
+            "{path} is not in {paths:?}"
+        );
     }
-    assert!(!paths.iter().any(|p| p.ends_with("::f")), "a new name is not a path: {paths:?}");
+    assert!(
+        !paths.iter().any(|p| p.ends_with("::f")),
+        "a new name is not a path: {paths:?}"
+    );
 }

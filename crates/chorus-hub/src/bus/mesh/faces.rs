@@ -51,15 +51,19 @@ impl Others for Mesh {
             known.drain(..over);
         }
         // Its sender knew of no stream and calls it queued; it is delivered all the same.
-        let waited: Vec<i64> =
-            taken.iter().filter(|entry| entry.via == Some(Mark::Queued)).map(|entry| entry.seq).collect();
+        let waited: Vec<i64> = taken
+            .iter()
+            .filter(|entry| entry.via == Some(Mark::Queued))
+            .map(|entry| entry.seq)
+            .collect();
         if let Some(behind) = self.behind()
             && !waited.is_empty()
         {
             behind.delivered(waited);
         }
         *locked(&self.tailed_at) = Instant::now();
-        self.tailed.send_if_modified(|at| std::mem::replace(at, upto.max(*at)) < upto);
+        self.tailed
+            .send_if_modified(|at| std::mem::replace(at, upto.max(*at)) < upto);
     }
 
     fn tell(&self, upto: i64, entries: &[Entry]) -> BoxFuture<'static, Vec<i64>> {
@@ -150,7 +154,9 @@ impl Bus for Mesh {
         async move {
             if !self.peers.is_empty() {
                 let mut told = self.told.subscribe();
-                let _ = tokio::time::timeout(limits::BUS_WAIT, told.wait_for(|done| *done >= count)).await;
+                let _ =
+                    tokio::time::timeout(limits::BUS_WAIT, told.wait_for(|done| *done >= count))
+                        .await;
             }
         }
         .boxed()

@@ -37,7 +37,10 @@ pub(super) struct Own {
 
 impl Own {
     pub fn page(&self, after: i64) -> Page {
-        Page { news: self.news, places: self.book.after(after, limits::BUS_PIECE) }
+        Page {
+            news: self.news,
+            places: self.book.after(after, limits::BUS_PIECE),
+        }
     }
 
     fn say(&mut self, places: &[Place]) -> u64 {
@@ -48,14 +51,22 @@ impl Own {
 }
 
 /// Takes some of it out, whichever.
-fn some<K: Copy + Eq + Hash, V, S: BuildHasher>(of: &mut HashMap<K, V, S>, most: usize) -> Vec<(K, V)> {
+fn some<K: Copy + Eq + Hash, V, S: BuildHasher>(
+    of: &mut HashMap<K, V, S>,
+    most: usize,
+) -> Vec<(K, V)> {
     let keys: Vec<K> = of.keys().take(most).copied().collect();
-    keys.into_iter().filter_map(|key| of.remove_entry(&key)).collect()
+    keys.into_iter()
+        .filter_map(|key| of.remove_entry(&key))
+        .collect()
 }
 
 impl Mesh {
     pub(super) fn inboxes_of(&self, subject: i64) -> u32 {
-        locked(&self.inboxes).get(&subject).copied().unwrap_or_default()
+        locked(&self.inboxes)
+            .get(&subject)
+            .copied()
+            .unwrap_or_default()
     }
 
     /// An agent was heard here at this time of the steady clock, or refused a job.
@@ -79,7 +90,11 @@ impl Mesh {
         while Instant::now() < until && quiet < 3 {
             tokio::time::sleep(GREETING / 10).await;
             // Who answers is asked who listens there, and others may answer a little later.
-            quiet = if self.peers.is_empty() || self.peers.is_learning_any() { 0 } else { quiet + 1 };
+            quiet = if self.peers.is_empty() || self.peers.is_learning_any() {
+                0
+            } else {
+                quiet + 1
+            };
         }
     }
 
@@ -87,7 +102,9 @@ impl Mesh {
         loop {
             let began = Instant::now();
             // A connection that was made anew has missed what was said meanwhile.
-            let again = tokio::time::timeout(HERE, made.changed()).await.is_ok_and(|changed| changed.is_ok());
+            let again = tokio::time::timeout(HERE, made.changed())
+                .await
+                .is_ok_and(|changed| changed.is_ok());
             let Some(mesh) = me.upgrade() else { return };
             if again {
                 mesh.grew.notify_one();
@@ -101,7 +118,12 @@ impl Mesh {
             metrics::gauge!("chorus_bus_up").set(f64::from(u8::from(mesh.is_up())));
             metrics::gauge!("chorus_hubs_known").set(mesh.others() as f64);
             mesh.say(&Said::Here(mesh.here())).await;
-            for (hub, _) in mesh.peers.punctual().into_iter().filter(|(_, punctual)| !punctual) {
+            for (hub, _) in mesh
+                .peers
+                .punctual()
+                .into_iter()
+                .filter(|(_, punctual)| !punctual)
+            {
                 mesh.briefly(Self::try_again(me.clone(), hub));
             }
         }
@@ -110,7 +132,10 @@ impl Mesh {
     /// A hub that was late is asked nothing, until it answers that.
     async fn try_again(me: Weak<Mesh>, hub: HubId) {
         let Some(mesh) = me.upgrade() else { return };
-        let nothing = Ask::News(News { hub: mesh.id, ..News::default() });
+        let nothing = Ask::News(News {
+            hub: mesh.id,
+            ..News::default()
+        });
         if mesh.ask(hub, pack(&nothing)).await.is_ok() {
             mesh.peers.set_late(hub, false);
         }
@@ -142,7 +167,9 @@ impl Mesh {
 
     /// News of a hub that this one does not know yet.
     pub(super) async fn meet(me: Weak<Mesh>, news: News) -> Bytes {
-        let Some(mesh) = me.upgrade() else { return Bytes::new() };
+        let Some(mesh) = me.upgrade() else {
+            return Bytes::new();
+        };
         if mesh.peers.learn(news.hub) {
             Self::learn(me, news.hub, false).await;
         }
@@ -157,7 +184,10 @@ impl Mesh {
         let (mut news, mut places) = (None, Vec::<Place>::new());
         loop {
             let after = places.last().map_or(i64::MIN, |place| place.0);
-            let answer = self.ask(hub, pack(&Ask::Places(self.id, after))).await.ok()?;
+            let answer = self
+                .ask(hub, pack(&Ask::Places(self.id, after)))
+                .await
+                .ok()?;
             let page = unpack::<Page>(&answer)?;
             let news = *news.get_or_insert(page.news);
             let last = page.places.len() < limits::BUS_PIECE;
@@ -173,8 +203,12 @@ impl Mesh {
         let Some(behind) = self.behind() else { return };
         let mut after = i64::MIN;
         loop {
-            let Ok(answer) = self.ask(hub, pack(&Ask::Heard(after))).await else { return };
-            let Some(page) = unpack::<Vec<Heard>>(&answer) else { return };
+            let Ok(answer) = self.ask(hub, pack(&Ask::Heard(after))).await else {
+                return;
+            };
+            let Some(page) = unpack::<Vec<Heard>>(&answer) else {
+                return;
+            };
             for (agent, ago) in &page {
                 behind.heard_before(*agent, u64::try_from(*ago).ok().map(Duration::from_micros));
             }
@@ -209,24 +243,47 @@ impl Mesh {
     /// The next news, if there are any; and up to which change everything is in them.
     fn gather(&self) -> (Option<News>, Option<u64>) {
         let mut changes = locked(&self.changes);
-        let subjects: Vec<i64> = changes.subjects.iter().take(limits::BUS_PIECE).copied().collect();
+        let subjects: Vec<i64> = changes
+            .subjects
+            .iter()
+            .take(limits::BUS_PIECE)
+            .copied()
+            .collect();
         for subject in &subjects {
             changes.subjects.remove(subject);
         }
         let heard = some(&mut changes.heard, limits::BUS_PIECE);
-        let count = (changes.subjects.is_empty() && changes.heard.is_empty()).then_some(changes.count);
+        let count =
+            (changes.subjects.is_empty() && changes.heard.is_empty()).then_some(changes.count);
         drop(changes);
         if subjects.is_empty() && heard.is_empty() {
             return (None, count);
         }
-        let sessions = |subject| self.behind().map_or(0, |behind| behind.sessions_of(subject));
-        let places: Vec<Place> =
-            subjects.into_iter().map(|subject| (subject, self.inboxes_of(subject), sessions(subject))).collect();
+        let sessions = |subject| {
+            self.behind()
+                .map_or(0, |behind| behind.sessions_of(subject))
+        };
+        let places: Vec<Place> = subjects
+            .into_iter()
+            .map(|subject| (subject, self.inboxes_of(subject), sessions(subject)))
+            .collect();
         let now = self.behind().map(Behind::steady).unwrap_or_default();
-        let ago = |at: Option<Duration>| at.map_or(-1, |at| now.saturating_sub(at).as_micros() as i64);
-        let heard = heard.into_iter().map(|(agent, at)| (agent, ago(at))).collect();
+        let ago =
+            |at: Option<Duration>| at.map_or(-1, |at| now.saturating_sub(at).as_micros() as i64);
+        let heard = heard
+            .into_iter()
+            .map(|(agent, at)| (agent, ago(at)))
+            .collect();
         let number = locked(&self.own).say(&places);
-        (Some(News { hub: self.id, number, places, heard }), count)
+        (
+            Some(News {
+                hub: self.id,
+                number,
+                places,
+                heard,
+            }),
+            count,
+        )
     }
 
     /// Tells all, and waits until they know: but for none twice that did not answer in time.

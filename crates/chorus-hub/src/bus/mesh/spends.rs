@@ -42,11 +42,17 @@ pub(super) struct Spends(Mutex<HashMap<HubId, Line>>);
 
 impl Spends {
     /// Stands in line; whether somebody is to ask now. Nothing where there is no use in waiting.
-    fn stand(&self, hub: HubId, spend: Spend, now: Instant) -> Option<(oneshot::Receiver<Answer>, bool)> {
+    fn stand(
+        &self,
+        hub: HubId,
+        spend: Spend,
+        now: Instant,
+    ) -> Option<(oneshot::Receiver<Answer>, bool)> {
         let mut lines = locked(&self.0);
         lines.retain(|_, line| line.busy || line.not_before.is_some_and(|at| at > now));
         let line = lines.entry(hub).or_default();
-        if line.not_before.is_some_and(|at| at > now) || line.waiting.len() >= limits::BUDGETS_ASKED {
+        if line.not_before.is_some_and(|at| at > now) || line.waiting.len() >= limits::BUDGETS_ASKED
+        {
             return None;
         }
         let (answer, answered) = oneshot::channel();
@@ -57,7 +63,9 @@ impl Spends {
     /// Those who go next; the line is over when there is nobody.
     fn next(&self, hub: HubId) -> Vec<(Spend, oneshot::Sender<Answer>)> {
         let mut lines = locked(&self.0);
-        let Some(line) = lines.get_mut(&hub) else { return Vec::new() };
+        let Some(line) = lines.get_mut(&hub) else {
+            return Vec::new();
+        };
         line.waiting.retain(|(_, answer)| !answer.is_closed());
         let many = line.waiting.len().min(limits::BUDGETS_SAID);
         let next: Vec<_> = line.waiting.drain(..many).collect();
@@ -80,16 +88,26 @@ impl Mesh {
     /// Who decides about the caller of this mark; nothing when there is no other hub.
     pub fn owner(&self, mark: u64) -> Option<Owner> {
         let (hub, others) = self.peers.owner(self.id, mark)?;
-        Some(Owner { elsewhere: Some(hub).filter(|hub| *hub != self.id), hubs: others + 1 })
+        Some(Owner {
+            elsewhere: Some(hub).filter(|hub| *hub != self.id),
+            hubs: others + 1,
+        })
     }
 
     /// What the hub that decides says. `Nobody` when it has not heard of it for sure.
     pub async fn ask_owner(&self, hub: HubId, spend: Spend) -> Answer {
-        let (answered, first) = self.spends.stand(hub, spend, Instant::now()).ok_or(Silence::Nobody)?;
+        let (answered, first) = self
+            .spends
+            .stand(hub, spend, Instant::now())
+            .ok_or(Silence::Nobody)?;
         if first {
             self.briefly(Self::ask_for_all(self.me.clone(), hub));
         }
-        timeout(limits::BUDGET_WAIT, answered).await.ok().and_then(Result::ok).unwrap_or(Err(Silence::Late))
+        timeout(limits::BUDGET_WAIT, answered)
+            .await
+            .ok()
+            .and_then(Result::ok)
+            .unwrap_or(Err(Silence::Late))
     }
 
     /// One question after the other, each for all who have gathered.
@@ -99,7 +117,10 @@ impl Mesh {
             if spends.is_empty() {
                 return;
             }
-            let verdicts = match mesh.ask_within(hub, pack(&Ask::Spend(spends)), limits::BUDGET_WAIT).await {
+            let verdicts = match mesh
+                .ask_within(hub, pack(&Ask::Spend(spends)), limits::BUDGET_WAIT)
+                .await
+            {
                 Ok(answer) => unpack::<Vec<Verdict>>(&answer).unwrap_or_default(),
                 Err(Silence::Nobody) => {
                     for answer in waiting {
@@ -128,7 +149,12 @@ impl Mesh {
             let mut spends: HashMap<HubId, Vec<Spend>> = HashMap::new();
             for (caller, owed, debt) in budgets.gather() {
                 match mesh.owner(caller.mark()).map(|owner| owner.elsewhere) {
-                    Some(Some(hub)) => spends.entry(hub).or_default().push(Spend { caller, owed, known: 0, quota: 0 }),
+                    Some(Some(hub)) => spends.entry(hub).or_default().push(Spend {
+                        caller,
+                        owed,
+                        known: 0,
+                        quota: 0,
+                    }),
                     Some(None) => debts.push((caller, debt)),
                     None => {}
                 }
@@ -136,12 +162,14 @@ impl Mesh {
             for some in debts.chunks(limits::BUDGETS_SAID) {
                 mesh.say(&Said::Spent(mesh.id, some.to_vec())).await;
             }
-            let asks =
-                spends.iter().flat_map(|(hub, all)| all.chunks(limits::BUDGETS_SAID).map(move |some| (*hub, some)));
+            let asks = spends.iter().flat_map(|(hub, all)| {
+                all.chunks(limits::BUDGETS_SAID)
+                    .map(move |some| (*hub, some))
+            });
             // Who does not hear it knows less (law 4).
-            join_all(
-                asks.map(|(hub, some)| mesh.ask_within(hub, pack(&Ask::Spend(some.to_vec())), limits::BUDGET_WAIT)),
-            )
+            join_all(asks.map(|(hub, some)| {
+                mesh.ask_within(hub, pack(&Ask::Spend(some.to_vec())), limits::BUDGET_WAIT)
+            }))
             .await;
             drop(mesh);
             tokio::time::sleep(EVERY).await;
@@ -150,15 +178,21 @@ impl Mesh {
 
     /// Decides for another hub.
     pub(super) fn judge(&self, spends: &[Spend]) -> Vec<Verdict> {
-        let Some(budgets) = self.behind().and_then(Behind::budgets) else { return Vec::new() };
+        let Some(budgets) = self.behind().and_then(Behind::budgets) else {
+            return Vec::new();
+        };
         spends.iter().map(|spend| budgets.judge(spend)).collect()
     }
 
     /// Another hub decides about these, and says what they owe.
     pub(super) fn learn_debts(&self, debts: &[(Caller, u64)]) {
-        let Some(budgets) = self.behind().and_then(Behind::budgets) else { return };
+        let Some(budgets) = self.behind().and_then(Behind::budgets) else {
+            return;
+        };
         let now = budgets.now();
-        debts.iter().for_each(|(caller, debt)| budgets.learn(*caller, *debt, now));
+        debts
+            .iter()
+            .for_each(|(caller, debt)| budgets.learn(*caller, *debt, now));
     }
 }
 
@@ -167,7 +201,12 @@ mod tests {
     use super::*;
 
     fn spend(agent: i64) -> Spend {
-        Spend { caller: Caller::Agent(agent), owed: 0, known: 0, quota: 20 }
+        Spend {
+            caller: Caller::Agent(agent),
+            owed: 0,
+            known: 0,
+            quota: 20,
+        }
     }
 
     /// Law 6
@@ -179,14 +218,23 @@ mod tests {
         assert!(at_once && !not_now, "one asks for all");
         drop(left);
         let next = spends.next(1);
-        assert_eq!(next.iter().map(|(spend, _)| spend.caller).collect::<Vec<_>>(), [Caller::Agent(1)]);
+        assert_eq!(
+            next.iter()
+                .map(|(spend, _)| spend.caller)
+                .collect::<Vec<_>>(),
+            [Caller::Agent(1)]
+        );
         let (third, at_once) = spends.stand(1, spend(3), now).unwrap();
         assert!(!at_once, "a question is under way");
         assert_eq!(spends.next(1).len(), 1);
         assert!(spends.next(1).is_empty());
-        assert!(spends.stand(1, spend(4), now).unwrap().1, "the line was over");
+        assert!(
+            spends.stand(1, spend(4), now).unwrap().1,
+            "the line was over"
+        );
         drop((first, third));
-        let all = (0..limits::BUDGETS_ASKED).map_while(|agent| spends.stand(2, spend(agent as i64), now));
+        let all =
+            (0..limits::BUDGETS_ASKED).map_while(|agent| spends.stand(2, spend(agent as i64), now));
         assert_eq!(all.collect::<Vec<_>>().len(), limits::BUDGETS_ASKED);
         assert!(spends.stand(2, spend(0), now).is_none());
     }
@@ -198,7 +246,11 @@ mod tests {
         let asked = spends.next(1);
         let (waits, _) = spends.stand(1, spend(2), now).unwrap();
         spends.silent(1, now);
-        assert_eq!(waits.await.unwrap(), Err(Silence::Nobody), "it was not asked about: nobody has counted it");
+        assert_eq!(
+            waits.await.unwrap(),
+            Err(Silence::Nobody),
+            "it was not asked about: nobody has counted it"
+        );
         drop(asked);
         assert!(first.await.is_err(), "it was, and may have been counted");
         assert!(spends.stand(1, spend(3), now).is_none());

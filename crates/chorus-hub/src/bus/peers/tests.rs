@@ -14,12 +14,20 @@ fn here(number: u64, places: &[Place]) -> Here {
 }
 
 fn news(number: u64, places: &[Place]) -> News {
-    News { hub: 1, number, places: places.to_vec(), heard: Vec::new() }
+    News {
+        hub: 1,
+        number,
+        places: places.to_vec(),
+        heard: Vec::new(),
+    }
 }
 
 fn known(number: u64, places: &[Place]) -> Peers {
     let peers = Peers::default();
-    assert!(peers.here(here(number, places)), "a hub that nobody knows is asked");
+    assert!(
+        peers.here(here(number, places)),
+        "a hub that nobody knows is asked"
+    );
     assert!(peers.learn(1) && !peers.learn(1), "once at a time");
     peers.learned(1, number, places.to_vec());
     peers
@@ -29,7 +37,10 @@ fn known(number: u64, places: &[Place]) -> Peers {
 fn whoever_listens_elsewhere_is_known_until_it_leaves_or_its_hub_does() {
     let peers = known(4, &[(7, 2, 0), (8, 0, 3)]);
     assert!(peers.online(7) && !peers.online(8));
-    assert_eq!((peers.listening(7), peers.streams(), peers.sessions(8)), (vec![1], 2, 3));
+    assert_eq!(
+        (peers.listening(7), peers.streams(), peers.sessions(8)),
+        (vec![1], 2, 3)
+    );
     peers.change(&news(5, &[(7, 0, 0), (9, 1, 1)]));
     assert!(!peers.online(7) && peers.online(9));
     assert_eq!(peers.streams(), 1);
@@ -42,17 +53,26 @@ fn whoever_listens_elsewhere_is_known_until_it_leaves_or_its_hub_does() {
 fn news_that_are_on_the_way_are_waited_for_and_lost_ones_are_asked_for() {
     let peers = known(0, &[]);
     for number in 1..100 {
-        assert!(!peers.here(here(number, &[(7, number as u32, 0)])), "the news of it come a little later");
+        assert!(
+            !peers.here(here(number, &[(7, number as u32, 0)])),
+            "the news of it come a little later"
+        );
         peers.change(&news(number, &[(7, number as u32, 0)]));
     }
     assert!(!peers.here(here(100, &[])), "they may be on the way");
     assert!(peers.here(here(101, &[])), "a beat later they are not");
     let peers = known(0, &[]);
     peers.change(&news(2, &[(7, 1, 0)]));
-    assert!(peers.here(here(2, &[(7, 1, 0)])), "the first news are missing");
+    assert!(
+        peers.here(here(2, &[(7, 1, 0)])),
+        "the first news are missing"
+    );
     let peers = known(3, &[(7, 2, 0)]);
     assert!(!peers.here(here(3, &[(7, 2, 0)])));
-    assert!(peers.here(here(3, &[(7, 3, 0)])), "the same news, and something else");
+    assert!(
+        peers.here(here(3, &[(7, 3, 0)])),
+        "the same news, and something else"
+    );
 }
 
 #[test]
@@ -68,7 +88,9 @@ fn a_hub_that_leaves_while_it_is_asked_does_not_come_back() {
 fn a_hub_that_is_asked_for_everything_is_asked_in_pieces() {
     let all: Vec<Place> = (0..25).map(|subject| (subject * 3, 1, 0)).collect();
     let (book, mut found) = (book(&all), Vec::new());
-    while let page @ [_, ..] = &*book.after(found.last().map_or(i64::MIN, |place: &Place| place.0), 10) {
+    while let page @ [_, ..] =
+        &*book.after(found.last().map_or(i64::MIN, |place: &Place| place.0), 10)
+    {
         found.extend(page);
     }
     assert_eq!(found, all);
@@ -95,7 +117,10 @@ fn hubs_agree_on_who_decides_and_when_one_goes_only_what_it_decided_moves() {
         }
         *shares.entry(owner).or_default() += 1;
     }
-    assert!(shares.values().all(|share| (800..1_200).contains(share)), "{shares:?}");
+    assert!(
+        shares.values().all(|share| (800..1_200).contains(share)),
+        "{shares:?}"
+    );
 }
 
 proptest! {

@@ -24,7 +24,8 @@ impl Answer {
     /// The receiver's protocol reply: with a 2xx, or with a 4xx, by which it says no. A redirect is neither.
     pub fn protocol_reply(&self) -> Option<Value> {
         let said = matches!(self.status, 200..=299 | 400..=499);
-        self.json().filter(|value| said && ReceiverReply::is_protocol(value))
+        self.json()
+            .filter(|value| said && ReceiverReply::is_protocol(value))
     }
 }
 
@@ -86,7 +87,10 @@ impl PostError {
 pub(super) async fn whole(mut response: Response, most: usize) -> Result<Answer, PostError> {
     let status = response.status().as_u16();
     // A larger promise needs no reading. It is not believed otherwise: the bytes are counted.
-    if response.content_length().is_some_and(|length| length > most as u64) {
+    if response
+        .content_length()
+        .is_some_and(|length| length > most as u64)
+    {
         return Err(PostError::TooLarge);
     }
     let mut body = BytesMut::new();
@@ -96,18 +100,35 @@ pub(super) async fn whole(mut response: Response, most: usize) -> Result<Answer,
         }
         body.extend_from_slice(&chunk);
     }
-    Ok(Answer { status, body: body.freeze() })
+    Ok(Answer {
+        status,
+        body: body.freeze(),
+    })
 }
 
 /// The parser has its own ceiling on what it buffers; this is ours on what is taken from it.
 pub(super) fn check_headers(response: &Response) -> Result<(), PostError> {
-    let bytes: usize = response.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
-    if bytes > limits::HEADER_BYTES { Err(PostError::TooLarge) } else { Ok(()) }
+    let bytes: usize = response
+        .headers()
+        .iter()
+        .map(|(name, value)| name.as_str().len() + value.len() + 4)
+        .sum();
+    if bytes > limits::HEADER_BYTES {
+        Err(PostError::TooLarge)
+    } else {
+        Ok(())
+    }
 }
 
 pub(super) fn is_event_stream(response: &Response) -> bool {
-    let Some(Ok(kind)) = response.headers().get(CONTENT_TYPE).map(|value| value.to_str()) else {
+    let Some(Ok(kind)) = response
+        .headers()
+        .get(CONTENT_TYPE)
+        .map(|value| value.to_str())
+    else {
         return false;
     };
-    kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"))
+    kind.split(';')
+        .next()
+        .is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"))
 }

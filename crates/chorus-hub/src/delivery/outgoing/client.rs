@@ -39,16 +39,21 @@ fn tls() -> ClientConfig {
             .expect("the provider speaks TLS 1.2 and 1.3")
     };
     match machine_roots(&provider) {
-        Ok(verifier) => {
-            versions().dangerous().with_custom_certificate_verifier(Arc::new(verifier)).with_no_client_auth()
-        }
+        Ok(verifier) => versions()
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(verifier))
+            .with_no_client_auth(),
         Err(cause) => {
             tracing::warn!(%cause, "no root certificates on this machine: webhooks over https will fail");
-            versions().with_root_certificates(RootCertStore::empty()).with_no_client_auth()
+            versions()
+                .with_root_certificates(RootCertStore::empty())
+                .with_no_client_auth()
         }
     }
 }
 
-fn machine_roots(provider: &Arc<CryptoProvider>) -> Result<rustls_platform_verifier::Verifier, rustls::Error> {
+fn machine_roots(
+    provider: &Arc<CryptoProvider>,
+) -> Result<rustls_platform_verifier::Verifier, rustls::Error> {
     rustls_platform_verifier::Verifier::new(provider.clone())
 }

@@ -42,7 +42,11 @@ impl Guard {
             Some(Host::Domain(name)) if is_localhost(name) => return Err(Blocked),
             Some(Host::Domain(name)) => return Ok(Verdict::Ask(name.to_owned())),
         };
-        if self.allows(literal) { Ok(Verdict::Fine) } else { Err(Blocked) }
+        if self.allows(literal) {
+            Ok(Verdict::Fine)
+        } else {
+            Err(Blocked)
+        }
     }
 }
 
@@ -54,10 +58,15 @@ fn is_localhost(name: &str) -> bool {
 
 fn is_public(address: IpAddr) -> bool {
     match address {
-        IpAddr::V4(address) => !NOT_PUBLIC_V4.iter().any(|(net, bits)| inside_v4(address, *net, *bits)),
+        IpAddr::V4(address) => !NOT_PUBLIC_V4
+            .iter()
+            .any(|(net, bits)| inside_v4(address, *net, *bits)),
         IpAddr::V6(address) => {
             let (net, bits) = UNICAST_V6;
-            inside_v6(address, net, bits) && !NOT_PUBLIC_V6.iter().any(|(net, bits)| inside_v6(address, *net, *bits))
+            inside_v6(address, net, bits)
+                && !NOT_PUBLIC_V6
+                    .iter()
+                    .any(|(net, bits)| inside_v6(address, *net, *bits))
         }
     }
 }

@@ -75,8 +75,14 @@ struct Parts {
 
 impl Outgoing {
     pub fn new(policy: Policy) -> Self {
-        let guard = Guard { allow_private: policy.allow_private, except: policy.except.clone() };
-        let judged = Judged { names: policy.names.clone(), guard: Arc::new(guard) };
+        let guard = Guard {
+            allow_private: policy.allow_private,
+            except: policy.except.clone(),
+        };
+        let judged = Judged {
+            names: policy.names.clone(),
+            guard: Arc::new(guard),
+        };
         let slots = || Slots::new(policy.in_flight, policy.per_host, policy.waiting);
         Self(Arc::new(Parts {
             client: client::build(judged.clone()),
@@ -92,12 +98,18 @@ impl Outgoing {
         let url = match Url::parse(url) {
             // Nothing can be connected to there, so nothing has to be kept out; where such a port may stand is the wire's to say.
             Err(url::ParseError::InvalidPort) => return Ok(()),
-            read => read.ok().filter(|url| matches!(url.scheme(), "http" | "https")),
+            read => read
+                .ok()
+                .filter(|url| matches!(url.scheme(), "http" | "https")),
         };
-        let url = url.ok_or_else(|| Error::validation("the endpoint must be an absolute http or https URL"))?;
+        let url = url.ok_or_else(|| {
+            Error::validation("the endpoint must be an absolute http or https URL")
+        })?;
         let judged = match self.0.judged.guard.judge(&url) {
             Ok(Verdict::Fine) => return Ok(()),
-            Ok(Verdict::Ask(name)) => timeout(self.0.policy.deadline, self.0.judged.addresses(&name)).await,
+            Ok(Verdict::Ask(name)) => {
+                timeout(self.0.policy.deadline, self.0.judged.addresses(&name)).await
+            }
             Err(guard::Blocked) => return Err(Code::EndpointBlocked.into()),
         };
         match judged {
@@ -114,7 +126,9 @@ impl Outgoing {
         body: Bytes,
     ) -> std::result::Result<Answer, PostError> {
         self.in_time(async {
-            let (_slot, response) = self.send(&self.0.posts, "application/json", url, headers, body).await?;
+            let (_slot, response) = self
+                .send(&self.0.posts, "application/json", url, headers, body)
+                .await?;
             answer::whole(response, self.0.policy.answer_bytes).await
         })
         .await
@@ -122,11 +136,20 @@ impl Outgoing {
 
     /// POSTs `body`; only the status of the answer counts. What comes after it is read for a moment, so that the connection can
     /// be used again, and then left alone.
-    pub async fn knock(&self, url: &str, headers: &[(&str, &str)], body: Bytes) -> std::result::Result<u16, PostError> {
+    pub async fn knock(
+        &self,
+        url: &str,
+        headers: &[(&str, &str)],
+        body: Bytes,
+    ) -> std::result::Result<u16, PostError> {
         let sent = self.send(&self.0.posts, "application/json", url, headers, body);
         let (_slot, response) = self.in_time(sent).await?;
         let status = response.status().as_u16();
-        let _ = timeout(AFTERWORDS, answer::whole(response, self.0.policy.answer_bytes)).await;
+        let _ = timeout(
+            AFTERWORDS,
+            answer::whole(response, self.0.policy.answer_bytes),
+        )
+        .await;
         Ok(status)
     }
 
@@ -141,12 +164,22 @@ impl Outgoing {
         let policy = &self.0.policy;
         let end = Instant::now() + policy.stream_deadline;
         self.in_time(async {
-            let (slot, response) = self.send(&self.0.streams, "text/event-stream", url, headers, body).await?;
+            let (slot, response) = self
+                .send(&self.0.streams, "text/event-stream", url, headers, body)
+                .await?;
             if response.status().is_success() && answer::is_event_stream(&response) {
-                let bounds = stream::Bounds { bytes: policy.stream_bytes, pause: policy.deadline, end };
-                return Ok(StreamedAnswer::Events(Box::new(Events::new(response, slot, bounds))));
+                let bounds = stream::Bounds {
+                    bytes: policy.stream_bytes,
+                    pause: policy.deadline,
+                    end,
+                };
+                return Ok(StreamedAnswer::Events(Box::new(Events::new(
+                    response, slot, bounds,
+                ))));
             }
-            answer::whole(response, policy.answer_bytes).await.map(StreamedAnswer::Whole)
+            answer::whole(response, policy.answer_bytes)
+                .await
+                .map(StreamedAnswer::Whole)
         })
         .await
     }
@@ -155,7 +188,9 @@ impl Outgoing {
         &self,
         work: impl Future<Output = std::result::Result<T, PostError>>,
     ) -> std::result::Result<T, PostError> {
-        timeout(self.0.policy.deadline, work).await.unwrap_or(Err(PostError::TimedOut))
+        timeout(self.0.policy.deadline, work)
+            .await
+            .unwrap_or(Err(PostError::TimedOut))
     }
 
     async fn send(
@@ -168,17 +203,31 @@ impl Outgoing {
     ) -> std::result::Result<(Slot, Response), PostError> {
         let url = Url::parse(url).map_err(|_| PostError::Unreachable("its URL cannot be read"))?;
         // An address written in the URL never comes to the resolver, so it is judged here.
-        self.0.judged.guard.judge(&url).map_err(|guard::Blocked| PostError::Blocked)?;
+        self.0
+            .judged
+            .guard
+            .judge(&url)
+            .map_err(|guard::Blocked| PostError::Blocked)?;
         let headers = header_map(accept, headers)?;
         let slot = slots.take(url.host_str().unwrap_or_default()).await?;
-        let response =
-            self.0.client.post(url).headers(headers).body(body).send().await.map_err(|e| PostError::of(&e))?;
+        let response = self
+            .0
+            .client
+            .post(url)
+            .headers(headers)
+            .body(body)
+            .send()
+            .await
+            .map_err(|e| PostError::of(&e))?;
         answer::check_headers(&response)?;
         Ok((slot, response))
     }
 }
 
-fn header_map(accept: &'static str, headers: &[(&str, &str)]) -> std::result::Result<HeaderMap, PostError> {
+fn header_map(
+    accept: &'static str,
+    headers: &[(&str, &str)],
+) -> std::result::Result<HeaderMap, PostError> {
     let wrong = PostError::Unreachable("a header of the request cannot be sent");
     let mut map = HeaderMap::with_capacity(headers.len() + 2);
     map.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -34,7 +34,9 @@ impl Names for MachineNames {
             let turn = turns.acquire_owned().await.map_err(io::Error::other)?;
             let looked_up = tokio::task::spawn_blocking(move || {
                 let _held_until_the_thread_is_free = turn;
-                (name.as_str(), 0).to_socket_addrs().map(|found| found.map(|a| a.ip()).collect())
+                (name.as_str(), 0)
+                    .to_socket_addrs()
+                    .map(|found| found.map(|a| a.ip()).collect())
             });
             looked_up.await.map_err(io::Error::other)?
         })
@@ -56,11 +58,19 @@ pub struct Judged {
 
 impl Judged {
     pub async fn addresses(&self, name: &str) -> Result<Vec<IpAddr>, LookUpError> {
-        let found = self.names.look_up(name).await.map_err(|_| LookUpError::Unresolved(Unresolved))?;
+        let found = self
+            .names
+            .look_up(name)
+            .await
+            .map_err(|_| LookUpError::Unresolved(Unresolved))?;
         if !found.iter().all(|address| self.guard.allows(*address)) {
             return Err(LookUpError::Blocked(Blocked));
         }
-        if found.is_empty() { Err(LookUpError::Unresolved(Unresolved)) } else { Ok(found) }
+        if found.is_empty() {
+            Err(LookUpError::Unresolved(Unresolved))
+        } else {
+            Ok(found)
+        }
     }
 }
 
@@ -77,7 +87,10 @@ impl reqwest::dns::Resolve for Judged {
             match judged.addresses(name.as_str()).await {
                 // Port 0 stands for the URL's own.
                 Ok(found) => {
-                    let sockets = found.into_iter().take(ADDRESSES).map(|address| SocketAddr::new(address, 0));
+                    let sockets = found
+                        .into_iter()
+                        .take(ADDRESSES)
+                        .map(|address| SocketAddr::new(address, 0));
                     Ok(Box::new(sockets) as reqwest::dns::Addrs)
                 }
                 Err(LookUpError::Unresolved(why)) => Err(why.into()),

@@ -36,9 +36,21 @@ impl Slots {
     pub async fn take(&self, host: &str) -> Result<Slot, PostError> {
         let _waiting = self.waiting.try_acquire().map_err(|_| PostError::Busy)?;
         // The host's turn first: whoever waits for a slow host must not hold a place that others could use.
-        let host = self.host(host).acquire_owned().await.map_err(|_| PostError::Busy)?;
-        let all = self.all.clone().acquire_owned().await.map_err(|_| PostError::Busy)?;
-        Ok(Slot { _host: host, _all: all })
+        let host = self
+            .host(host)
+            .acquire_owned()
+            .await
+            .map_err(|_| PostError::Busy)?;
+        let all = self
+            .all
+            .clone()
+            .acquire_owned()
+            .await
+            .map_err(|_| PostError::Busy)?;
+        Ok(Slot {
+            _host: host,
+            _all: all,
+        })
     }
 
     fn host(&self, host: &str) -> Arc<Semaphore> {

@@ -61,11 +61,16 @@ impl Events {
     /// Reads one chunk; false at the end.
     async fn read(&mut self) -> Result<bool, PostError> {
         let by = self.end.min(Instant::now() + self.pause);
-        let chunk = timeout_at(by, self.response.chunk()).await.map_err(|_| PostError::TimedOut)?;
+        let chunk = timeout_at(by, self.response.chunk())
+            .await
+            .map_err(|_| PostError::TimedOut)?;
         let Some(chunk) = chunk.map_err(|e| PostError::of(&e))? else {
             return Ok(false);
         };
-        self.bytes_left = self.bytes_left.checked_sub(chunk.len()).ok_or(PostError::TooLarge)?;
+        self.bytes_left = self
+            .bytes_left
+            .checked_sub(chunk.len())
+            .ok_or(PostError::TooLarge)?;
         let mut events = Vec::new();
         let read = self.reader.read_into(&chunk, &mut events);
         // What was complete before a fault is still heard.

@@ -4,15 +4,26 @@ use super::super::room::tests::label;
 use super::*;
 use proptest::prelude::*;
 
-const BOUNDS: Retention = Retention { seconds: 300, frames: 10, bytes: 1 << 20 };
+const BOUNDS: Retention = Retention {
+    seconds: 300,
+    frames: 10,
+    bytes: 1 << 20,
+};
 const START: Duration = Duration::from_secs(1_000);
 
 fn texts(ring: &Ring, after: u64) -> Vec<(u64, String)> {
     let text = |entry: &Entry| {
         let event = std::str::from_utf8(&entry.event).unwrap();
-        event.split_once("\ndata: ").unwrap().1.trim_end().to_owned()
+        event
+            .split_once("\ndata: ")
+            .unwrap()
+            .1
+            .trim_end()
+            .to_owned()
     };
-    ring.after(after).map(|(seq, entry)| (seq, text(entry))).collect()
+    ring.after(after)
+        .map(|(seq, entry)| (seq, text(entry)))
+        .collect()
 }
 
 fn filled(bounds: Retention, count: usize) -> Ring {
@@ -38,7 +49,14 @@ fn the_oldest_go_when_there_are_too_many() {
 
 #[test]
 fn the_oldest_go_when_they_are_too_large() {
-    let mut ring = Ring::new(7, 0, Retention { bytes: 10_000, ..BOUNDS });
+    let mut ring = Ring::new(
+        7,
+        0,
+        Retention {
+            bytes: 10_000,
+            ..BOUNDS
+        },
+    );
     for _ in 0..5 {
         ring.push(None, &"x".repeat(3_000), label(), START);
         assert!(ring.bytes() <= 10_000);
@@ -56,7 +74,11 @@ fn what_is_past_its_time_goes_unless_somebody_is_about_to_hear_it() {
     ring.expire(kept, u64::MAX);
     assert_eq!(ring.floor(), 0, "five minutes are five minutes");
     let later = kept + Duration::from_micros(1);
-    assert_eq!((ring.floor(), ring.floor_at(later)), (0, 3), "gone for those who come now");
+    assert_eq!(
+        (ring.floor(), ring.floor_at(later)),
+        (0, 3),
+        "gone for those who come now"
+    );
     ring.expire(later, 2);
     assert_eq!(ring.floor(), 2);
     ring.expire(later, u64::MAX);

@@ -22,7 +22,14 @@ pub(in crate::frame) fn label() -> Arc<Label> {
 
 fn aimed(kind: Kind, only: Only) -> Arc<Label> {
     let sender = Handle::parse("~alice").unwrap();
-    Arc::new(Label { kind, sender, tool: None, org: None, only, except: None })
+    Arc::new(Label {
+        kind,
+        sender,
+        tool: None,
+        org: None,
+        only,
+        except: None,
+    })
 }
 
 pub(in crate::frame) fn session(instrument: &str, filter: &str) -> Session {
@@ -68,7 +75,11 @@ fn heard(room: &Room, session: &Session) -> Vec<String> {
             Poll::Ready(Taken::Gap(_)) => all.push("gap".to_owned()),
             Poll::Ready(Taken::Events(events)) => {
                 let text = std::str::from_utf8(&events).unwrap();
-                all.extend(text.lines().filter_map(|line| line.strip_prefix("data: ")).map(str::to_owned));
+                all.extend(
+                    text.lines()
+                        .filter_map(|line| line.strip_prefix("data: "))
+                        .map(str::to_owned),
+                );
             }
             Poll::Ready(Taken::Ended(why)) => panic!("{why:?}"),
         }
@@ -82,10 +93,21 @@ fn only_those_whom_a_frame_is_for_are_woken_and_once() {
     let (mine, theirs) = (Arc::<Bell>::default(), Arc::<Bell>::default());
     assert!(look(&room, &one, &mine).is_pending() && look(&room, &other, &theirs).is_pending());
     for text in ["1", "2", "3"] {
-        let count = room.publish(None, text, &aimed(Kind::AgentAdvisory, Only::Prefix(name("cc-"))), NOW);
+        let count = room.publish(
+            None,
+            text,
+            &aimed(Kind::AgentAdvisory, Only::Prefix(name("cc-"))),
+            NOW,
+        );
         assert_eq!(count, Some(1));
     }
-    assert_eq!((mine.0.load(Ordering::SeqCst), theirs.0.load(Ordering::SeqCst)), (1, 0));
+    assert_eq!(
+        (
+            mine.0.load(Ordering::SeqCst),
+            theirs.0.load(Ordering::SeqCst)
+        ),
+        (1, 0)
+    );
     assert_eq!(heard(&room, &one), ["1", "2", "3"]);
     assert!(heard(&room, &other).is_empty());
 }
@@ -97,7 +119,10 @@ fn a_session_that_fell_off_the_ring_is_told_once_and_goes_on() {
     let slow = enter(&room, "cc-a", "");
     (0..limits::RING_FRAMES + 5).for_each(|n| say(&room, &n.to_string()));
     let all = heard(&room, &slow);
-    assert_eq!((all.len(), all[0].as_str(), all[1].as_str()), (limits::RING_FRAMES + 1, "gap", "5"));
+    assert_eq!(
+        (all.len(), all[0].as_str(), all[1].as_str()),
+        (limits::RING_FRAMES + 1, "gap", "5")
+    );
     room.publish(None, "after", &label(), NOW);
     assert_eq!(heard(&room, &slow), ["after"]);
 }
@@ -109,7 +134,10 @@ fn a_session_whose_filter_lets_nothing_through_misses_nothing() {
     let narrow = enter(&room, "cc-a", "kind:agent_query");
     assert!(heard(&room, &narrow).is_empty());
     (0..limits::RING_FRAMES + 5).for_each(|n| say(&room, &n.to_string()));
-    assert_eq!(room.publish(None, "asked", &aimed(Kind::AgentQuery, Only::All), NOW), Some(1));
+    assert_eq!(
+        room.publish(None, "asked", &aimed(Kind::AgentQuery, Only::All), NOW),
+        Some(1)
+    );
     assert_eq!(heard(&room, &narrow), ["asked"]);
 }
 
@@ -132,21 +160,32 @@ fn everything_that_waits_is_taken_in_pieces_of_a_bounded_size() {
 #[test]
 fn a_handle_has_as_many_streams_as_one_frame_may_reach() {
     let room = room();
-    let all: Vec<Arc<Session>> = (0..limits::STREAMS_PER_HANDLE).map(|_| enter(&room, "cc-a", "")).collect();
-    assert_eq!(room.publish(None, "all", &label(), NOW), Some(limits::EXPANSION as u64));
+    let all: Vec<Arc<Session>> = (0..limits::STREAMS_PER_HANDLE)
+        .map(|_| enter(&room, "cc-a", ""))
+        .collect();
+    assert_eq!(
+        room.publish(None, "all", &label(), NOW),
+        Some(limits::EXPANSION as u64)
+    );
     let late = Arc::new(session("cc-b", ""));
     assert_eq!(room.join(&late, Resume::Now, 0, NOW), Err(Shut::Full));
     room.leave(&late, NOW);
-    assert_eq!(room.len(), limits::STREAMS_PER_HANDLE, "who never came in takes nobody out");
+    assert_eq!(
+        room.len(),
+        limits::STREAMS_PER_HANDLE,
+        "who never came in takes nobody out"
+    );
     all.iter().for_each(|session| room.leave(session, NOW));
     assert_eq!(room.len(), 0);
 }
 
 #[test]
 fn a_stopping_hub_says_what_it_has_and_a_dead_key_hears_nothing_more() {
-    for (why, clear, last) in
-        [(Ending::Shutdown, false, true), (Ending::KeyRotated, false, false), (Ending::Unregistered, true, false)]
-    {
+    for (why, clear, last) in [
+        (Ending::Shutdown, false, true),
+        (Ending::KeyRotated, false, false),
+        (Ending::Unregistered, true, false),
+    ] {
         let room = room();
         let session = enter(&room, "cc-a", "");
         let bell = Arc::<Bell>::default();
@@ -155,8 +194,14 @@ fn a_stopping_hub_says_what_it_has_and_a_dead_key_hears_nothing_more() {
         room.end(why, clear, NOW);
         assert_eq!(bell.0.load(Ordering::SeqCst), 1);
         let first = look(&room, &session, &bell);
-        assert_eq!(matches!(first, Poll::Ready(Taken::Events(_))), last, "{first:?}");
-        assert!(matches!(look(&room, &session, &bell), Poll::Ready(Taken::Ended(end)) if end == why));
+        assert_eq!(
+            matches!(first, Poll::Ready(Taken::Events(_))),
+            last,
+            "{first:?}"
+        );
+        assert!(
+            matches!(look(&room, &session, &bell), Poll::Ready(Taken::Ended(end)) if end == why)
+        );
         let again = room.join(&Arc::new(self::session("cc-b", "")), Resume::Now, 0, NOW);
         assert_eq!(again.is_err(), clear);
     }
@@ -183,7 +228,8 @@ fn under_concurrent_publishers_every_session_hears_each_sender_in_order() {
                         Poll::Pending => std::thread::park(),
                         Poll::Ready(Taken::Events(events)) => {
                             let text = std::str::from_utf8(&events).unwrap();
-                            for data in text.lines().filter_map(|line| line.strip_prefix("data: ")) {
+                            for data in text.lines().filter_map(|line| line.strip_prefix("data: "))
+                            {
                                 let (sender, n) = data.split_once(' ').unwrap();
                                 let place = &mut next[sender.parse::<usize>().unwrap()];
                                 assert_eq!(*place, n.parse::<usize>().unwrap());

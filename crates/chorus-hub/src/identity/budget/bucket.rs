@@ -44,7 +44,10 @@ impl Quota {
     pub(super) fn later(self, debt: u64) -> Error {
         let wait = Duration::from_nanos((debt + self.one()).saturating_sub(self.whole()));
         let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
-        Error { retry_after: Some(seconds.max(1)), ..Code::RateLimited.into() }
+        Error {
+            retry_after: Some(seconds.max(1)),
+            ..Code::RateLimited.into()
+        }
     }
 
     /// Whether one of several hubs may give a request out by itself: as much again is left as all of them together may give
@@ -131,8 +134,12 @@ mod tests {
     #[test]
     fn a_bucket_gives_its_quota_and_then_as_much_as_comes_back() {
         let (mut bucket, quota, now) = (Bucket::default(), quota(3), 100 * SECOND);
-        let lefts: Vec<u32> =
-            std::iter::from_fn(|| bucket.take(quota, now).then(|| quota.left(bucket.debt(now)))).collect();
+        let lefts: Vec<u32> = std::iter::from_fn(|| {
+            bucket
+                .take(quota, now)
+                .then(|| quota.left(bucket.debt(now)))
+        })
+        .collect();
         assert_eq!(lefts, [2, 1, 0]);
         assert_eq!(quota.later(bucket.debt(now)).retry_after, Some(20));
         assert!(!bucket.take(quota, now + 20 * SECOND - 1));
@@ -145,10 +152,17 @@ mod tests {
     fn what_was_spent_elsewhere_is_owed_and_no_more_than_was_given_out_unknown() {
         let (mut bucket, quota, now) = (Bucket::default(), quota(6), 100 * SECOND);
         bucket.owe(7 * quota.one(), now);
-        assert!(!bucket.take(quota, now + 19 * SECOND), "six and one more, and one comes back in ten seconds");
+        assert!(
+            !bucket.take(quota, now + 19 * SECOND),
+            "six and one more, and one comes back in ten seconds"
+        );
         assert_eq!(quota.later(bucket.debt(now)).retry_after, Some(20));
         bucket.owe(100 * quota.one(), now);
-        assert_eq!(quota.later(bucket.debt(now)).retry_after, Some(25), "no hub shuts out for what it did not know");
+        assert_eq!(
+            quota.later(bucket.debt(now)).retry_after,
+            Some(25),
+            "no hub shuts out for what it did not know"
+        );
     }
 
     #[test]
@@ -173,11 +187,17 @@ mod tests {
             while bucket.take_of_plenty(quota, hubs, now) {
                 unasked += 1;
             }
-            assert!(unasked * hubs as u32 <= requests / 4, "{unasked} of {requests} at each of {hubs}");
+            assert!(
+                unasked * hubs as u32 <= requests / 4,
+                "{unasked} of {requests} at each of {hubs}"
+            );
             assert_eq!(unasked > 0, requests > SMALL);
             bucket.say();
             bucket.learn(quota.whole() / 4 * 3 + quota.one(), now);
-            assert!(!bucket.take_of_plenty(quota, hubs, now), "near its end one hub decides for all");
+            assert!(
+                !bucket.take_of_plenty(quota, hubs, now),
+                "near its end one hub decides for all"
+            );
         }
     }
 }

@@ -52,10 +52,18 @@ mod tests {
     #[test]
     fn every_hub_marks_a_caller_alike_and_no_two_kinds_of_one_place() {
         let ip: IpAddr = "192.0.2.1".parse().unwrap();
-        let all =
-            [Caller::Agent(7), Caller::Operator(7), Caller::Connection(7), Caller::Address(ip), Caller::Network(ip)];
-        let marks: std::collections::HashSet<u64> =
-            all.into_iter().chain([Caller::Guesses(ip)]).map(Caller::mark).collect();
+        let all = [
+            Caller::Agent(7),
+            Caller::Operator(7),
+            Caller::Connection(7),
+            Caller::Address(ip),
+            Caller::Network(ip),
+        ];
+        let marks: std::collections::HashSet<u64> = all
+            .into_iter()
+            .chain([Caller::Guesses(ip)])
+            .map(Caller::mark)
+            .collect();
         assert_eq!(marks.len(), 6);
         // As another build of another hub has it: hubs of two versions agree on who decides.
         assert_eq!(Caller::Agent(7).mark(), 0x19b8_5bcf_c560_4e37);

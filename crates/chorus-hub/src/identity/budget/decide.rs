@@ -11,22 +11,36 @@ const ASKED: usize = 2;
 /// Takes one request from the caller's budget: how many are left, or when there will be one.
 pub async fn spend(hub: &Hub, caller: Caller, quota: Quota) -> Result<u32> {
     let Verdict { granted, debt } = decide(hub, caller, quota, true).await;
-    if granted { Ok(quota.left(debt)) } else { Err(quota.later(debt)) }
+    if granted {
+        Ok(quota.left(debt))
+    } else {
+        Err(quota.later(debt))
+    }
 }
 
 /// Whether there is anything in the caller's budget; takes nothing, so that whoever turns out to have a good key has not spent
 /// what belongs to its address.
 pub async fn has_some(hub: &Hub, caller: Caller, quota: Quota) -> Result<()> {
     let Verdict { debt, .. } = decide(hub, caller, quota, false).await;
-    if quota.left(debt) > 0 { Ok(()) } else { Err(quota.later(debt)) }
+    if quota.left(debt) > 0 {
+        Ok(())
+    } else {
+        Err(quota.later(debt))
+    }
 }
 
 async fn decide(hub: &Hub, caller: Caller, quota: Quota, one: bool) -> Verdict {
     let (budgets, wanted) = (hub.budgets(), one.then_some(quota));
-    let Some(mesh) = hub.mesh() else { return budgets.decide(caller, wanted, false) };
+    let Some(mesh) = hub.mesh() else {
+        return budgets.decide(caller, wanted, false);
+    };
     for _ in 0..ASKED {
-        let Some(owner) = mesh.owner(caller.mark()) else { return budgets.decide(caller, wanted, false) };
-        let Some(elsewhere) = owner.elsewhere else { return budgets.decide(caller, wanted, true) };
+        let Some(owner) = mesh.owner(caller.mark()) else {
+            return budgets.decide(caller, wanted, false);
+        };
+        let Some(elsewhere) = owner.elsewhere else {
+            return budgets.decide(caller, wanted, true);
+        };
         if let Some(verdict) = budgets.decide_of_plenty(caller, quota, one, owner.hubs) {
             return verdict;
         }
@@ -35,7 +49,18 @@ async fn decide(hub: &Hub, caller: Caller, quota: Quota, one: bool) -> Verdict {
         // What is known here is said for a hub that has just become the one to ask. It is said a little low: a number that went
         // back and forth would grow by the time that it is on its way.
         let known = debt.saturating_sub(limits::BUDGET_WAIT.as_nanos() as u64);
-        match mesh.ask_owner(elsewhere, Spend { caller, owed, known, quota: wanted.map_or(0, Quota::get) }).await {
+        match mesh
+            .ask_owner(
+                elsewhere,
+                Spend {
+                    caller,
+                    owed,
+                    known,
+                    quota: wanted.map_or(0, Quota::get),
+                },
+            )
+            .await
+        {
             Ok(verdict) => {
                 budgets.learn(caller, verdict.debt, since);
                 return verdict;

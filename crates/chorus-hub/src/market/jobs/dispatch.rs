@@ -35,7 +35,10 @@ pub(super) fn start(hub: &Hub, id: i64) {
 /// Jobs whose handing over was cut short by a stop, or had no place. A worker may so see a job twice, by the same job_id.
 pub(super) async fn sweep(hub: &Hub) -> Result<()> {
     let now = hub.clock().now();
-    let ids = hub.store().read(async move |tx| Ok(jobs::waiting(tx, now, limits::OUTBOX_AT_ONCE).await?)).await?;
+    let ids = hub
+        .store()
+        .read(async move |tx| Ok(jobs::waiting(tx, now, limits::OUTBOX_AT_ONCE).await?))
+        .await?;
     for id in ids {
         let mine = hub
             .store()
@@ -52,14 +55,20 @@ pub(super) async fn sweep(hub: &Hub) -> Result<()> {
 }
 
 async fn hand_over(hub: &Hub, id: i64) -> Result<()> {
-    let job = hub.store().read(async move |tx| Ok(jobs::by_id(tx, id).await?)).await?;
+    let job = hub
+        .store()
+        .read(async move |tx| Ok(jobs::by_id(tx, id).await?))
+        .await?;
     let Some(job) = job.filter(|job| job.state == State::Held) else {
         return Ok(());
     };
     let Some(url) = job.endpoint.clone() else {
         return to_inbox(hub, job).await.map(drop);
     };
-    let answer = hub.outgoing().post(&url, &[], Bytes::from(job.body.clone())).await;
+    let answer = hub
+        .outgoing()
+        .post(&url, &[], Bytes::from(job.body.clone()))
+        .await;
     match judge(&answer) {
         Handed::Taken => took(hub, job.id).await,
         Handed::Ended(ending) => end(hub, job.id, ending).await,
@@ -81,7 +90,12 @@ enum Handed {
 
 fn judge(answer: &std::result::Result<Answer, PostError>) -> Handed {
     let failed = |code: &str, said: String| {
-        Handed::Ended(Ending::Failed { code: code.to_owned(), said, took_ms: None, judged: true })
+        Handed::Ended(Ending::Failed {
+            code: code.to_owned(),
+            said,
+            took_ms: None,
+            judged: true,
+        })
     };
     match answer {
         Ok(answer) if (200..300).contains(&answer.status) => match JobResult::parse(&answer.body) {
@@ -104,21 +118,29 @@ fn judge(answer: &std::result::Result<Answer, PostError>) -> Handed {
             let message = text("error_message", limits::DETAIL_CHARS);
             failed(
                 code.as_deref().unwrap_or(Code::ExecutionError.as_str()),
-                message.unwrap_or_else(|| format!("the agent's endpoint answered {}", answer.status)),
+                message
+                    .unwrap_or_else(|| format!("the agent's endpoint answered {}", answer.status)),
             )
         }
         // It may well be working: the deadline decides.
         Err(PostError::TimedOut) => Handed::Taken,
-        Err(PostError::TooLarge) => {
-            failed(Code::ExecutionError.as_str(), "the agent answered with more than this hub reads".into())
-        }
+        Err(PostError::TooLarge) => failed(
+            Code::ExecutionError.as_str(),
+            "the agent answered with more than this hub reads".into(),
+        ),
         Err(PostError::Busy) => Handed::NotNow,
         Err(PostError::Blocked | PostError::Unreachable(_) | PostError::Broken) => Handed::Refused,
     }
 }
 
 async fn took(hub: &Hub, id: i64) -> Result<()> {
-    hub.store().write(async move |txn| super::advance(txn, id, State::Held, Event::Dispatch).await.map(drop)).await
+    hub.store()
+        .write(async move |txn| {
+            super::advance(txn, id, State::Held, Event::Dispatch)
+                .await
+                .map(drop)
+        })
+        .await
 }
 
 async fn end(hub: &Hub, id: i64, ending: Ending) -> Result<()> {
@@ -129,7 +151,12 @@ async fn end(hub: &Hub, id: i64, ending: Ending) -> Result<()> {
         Err(error) if error.code == Code::BudgetInsufficient => {
             let said = "the agent asked for more than the budget".to_owned();
             let code = Code::ExecutionError.as_str().to_owned();
-            let ending = Ending::Failed { code, said, took_ms: None, judged: true };
+            let ending = Ending::Failed {
+                code,
+                said,
+                took_ms: None,
+                judged: true,
+            };
             finish::end(hub, id, ending).await.map(drop)
         }
         Err(error) => Err(error),
@@ -140,7 +167,10 @@ async fn end(hub: &Hub, id: i64, ending: Ending) -> Result<()> {
 /// says nothing about how the agent works.
 async fn refused(hub: &Hub, job: Job) -> Result<()> {
     let worker = job.worker;
-    let agent = hub.store().read(async move |tx| Ok(principals::by_id(tx, worker).await?)).await?;
+    let agent = hub
+        .store()
+        .read(async move |tx| Ok(principals::by_id(tx, worker).await?))
+        .await?;
     if let Some(agent) = &agent {
         liveness::refused(hub, agent);
     }

@@ -52,10 +52,18 @@ impl Ending {
 pub(super) fn ending(result: JobResult) -> Ending {
     let took_ms = result.execution_time_ms.map(|ms| ms as i64);
     match result.outcome {
-        Outcome::Success { output_data, execution_cost } => {
-            Ending::Done { output: output_data.to_string(), cost: execution_cost, took_ms }
-        }
-        Outcome::Failure { error_code, error_message } => Ending::Failed {
+        Outcome::Success {
+            output_data,
+            execution_cost,
+        } => Ending::Done {
+            output: output_data.to_string(),
+            cost: execution_cost,
+            took_ms,
+        },
+        Outcome::Failure {
+            error_code,
+            error_message,
+        } => Ending::Failed {
             code: error_code.unwrap_or_else(|| Code::ExecutionError.as_str().into()),
             said: error_message,
             took_ms,
@@ -65,22 +73,38 @@ pub(super) fn ending(result: JobResult) -> Ending {
 }
 
 /// `POST /jobs/{id}/result`: the worker's word, once.
-pub async fn result(who: &Principal, hub: &Hub, job_id: &str, result: JobResult) -> Result<wire::Job> {
+pub async fn result(
+    who: &Principal,
+    hub: &Hub,
+    job_id: &str,
+    result: JobResult,
+) -> Result<wire::Job> {
     let me = who.agent()?.id;
-    let other_job = result.job_id.as_deref().is_some_and(|named| named != job_id);
+    let other_job = result
+        .job_id
+        .as_deref()
+        .is_some_and(|named| named != job_id);
     let other_agent = match &result.agent_id {
-        Some(named) => identity::find(hub, &Name::parse("agent_id", named)?).await?.is_none_or(|found| found.id != me),
+        Some(named) => identity::find(hub, &Name::parse("agent_id", named)?)
+            .await?
+            .is_none_or(|found| found.id != me),
         None => false,
     };
     let may = move |job: &Job| {
         if job.worker != me {
-            return Err(Error::new(Code::Forbidden, "only the agent that does the job reports its result"));
+            return Err(Error::new(
+                Code::Forbidden,
+                "only the agent that does the job reports its result",
+            ));
         }
         if other_job {
             return Err(Error::validation("job_id is not the one in the path"));
         }
         if other_agent {
-            return Err(Error::new(Code::Forbidden, "agent_id must be the agent whose key this is"));
+            return Err(Error::new(
+                Code::Forbidden,
+                "agent_id must be the agent whose key this is",
+            ));
         }
         Ok(())
     };
@@ -92,7 +116,10 @@ pub async fn cancel(who: &Principal, hub: &Hub, job_id: &str) -> Result<wire::Jo
     let me = who.agent()?.id;
     let may = move |job: &Job| match job.orchestrator == me {
         true => Ok(()),
-        false => Err(Error::new(Code::Forbidden, "only the agent that asked for the job cancels it")),
+        false => Err(Error::new(
+            Code::Forbidden,
+            "only the agent that asked for the job cancels it",
+        )),
     };
     end_mine(hub, me, job_id, Ending::Cancelled, may).await
 }
@@ -107,7 +134,9 @@ async fn end_mine(
 ) -> Result<wire::Job> {
     let job_id = job_id.to_owned();
     let ended = hub.store().write(async move |txn| {
-        let job = jobs::by_name(&txn.tx, &job_id).await?.filter(|job| job.worker == me || job.orchestrator == me);
+        let job = jobs::by_name(&txn.tx, &job_id)
+            .await?
+            .filter(|job| job.worker == me || job.orchestrator == me);
         let job = job.ok_or(Code::NotFound)?;
         may(&job)?;
         brought(txn, job, ending.clone()).await
@@ -139,14 +168,21 @@ fn told(hub: &Hub, (job, came): (Job, bool)) -> Result<wire::Job> {
     if job.callback_url.is_some() {
         hub.owes();
     }
-    if came { Ok(standing::shown(&job, false)) } else { Err(Error::new(Code::JobClosed, "the deadline has passed")) }
+    if came {
+        Ok(standing::shown(&job, false))
+    } else {
+        Err(Error::new(Code::JobClosed, "the deadline has passed"))
+    }
 }
 
 /// Ends what is past its deadline.
 pub(super) async fn sweep(hub: &Hub) -> Result<()> {
     loop {
         let now = hub.clock().now();
-        let due = hub.store().read(async move |tx| Ok(jobs::overdue(tx, now, limits::OUTBOX_AT_ONCE).await?)).await?;
+        let due = hub
+            .store()
+            .read(async move |tx| Ok(jobs::overdue(tx, now, limits::OUTBOX_AT_ONCE).await?))
+            .await?;
         if due.is_empty() {
             return Ok(());
         }
@@ -163,32 +199,66 @@ pub(super) async fn sweep(hub: &Hub) -> Result<()> {
 
 async fn close(txn: &mut Txn<'_>, job: Job, ending: Ending) -> Result<Job> {
     let to = job.state.after(ending.event()).ok_or(Code::JobClosed)?;
-    let named = JobRef { id: job.id, job_id: &job.job_id };
-    let mut end = End { at: txn.now(), ..End::default() };
+    let named = JobRef {
+        id: job.id,
+        job_id: &job.job_id,
+    };
+    let mut end = End {
+        at: txn.now(),
+        ..End::default()
+    };
     let judged = match ending {
-        Ending::Done { output, cost, took_ms } => {
+        Ending::Done {
+            output,
+            cost,
+            took_ms,
+        } => {
             let paid = cost.unwrap_or(job.cost);
             if paid > job.budget {
                 let said = format!("execution_cost is above the budget of {}", job.budget);
                 return Err(Error::new(Code::BudgetInsufficient, said));
             }
             ledger::settle(txn, named, job.payer, job.payee, paid).await?;
-            end = End { paid: Some(paid), took_ms, output: Some(output), ..end };
+            end = End {
+                paid: Some(paid),
+                took_ms,
+                output: Some(output),
+                ..end
+            };
             Some(true)
         }
-        Ending::Failed { code, said, took_ms, judged } => {
+        Ending::Failed {
+            code,
+            said,
+            took_ms,
+            judged,
+        } => {
             ledger::release(txn, named, job.payer).await?;
-            end = End { paid: Some(Credits::ZERO), took_ms, error_code: Some(code), error: Some(said), ..end };
+            end = End {
+                paid: Some(Credits::ZERO),
+                took_ms,
+                error_code: Some(code),
+                error: Some(said),
+                ..end
+            };
             judged.then_some(false)
         }
         Ending::Cancelled => {
             ledger::release(txn, named, job.payer).await?;
-            end = End { paid: Some(Credits::ZERO), error: Some("the job was cancelled".into()), ..end };
+            end = End {
+                paid: Some(Credits::ZERO),
+                error: Some("the job was cancelled".into()),
+                ..end
+            };
             None
         }
         Ending::Expired => {
             ledger::release(txn, named, job.payer).await?;
-            end = End { paid: Some(Credits::ZERO), error: Some("no result came before the deadline".into()), ..end };
+            end = End {
+                paid: Some(Credits::ZERO),
+                error: Some("no result came before the deadline".into()),
+                ..end
+            };
             // R-62, D-96: a job that was never handed over says nothing about its worker.
             (job.state == State::Dispatched).then_some(false)
         }
@@ -200,14 +270,20 @@ async fn close(txn: &mut Txn<'_>, job: Job, ending: Ending) -> Result<Job> {
     jobs::close(&txn.tx, job.id, to, &end).await?;
     *txn.counts.market.jobs.of(job.state) -= 1;
     *txn.counts.market.jobs.of(to) += 1;
-    let job = Job { state: to, end: Some(end), ..job };
+    let job = Job {
+        state: to,
+        end: Some(end),
+        ..job
+    };
     tell(txn, &job).await?;
     Ok(job)
 }
 
 /// The orchestrator hears of it on its inbox and at its callback; the worker, when it was taken from it.
 async fn tell(txn: &mut Txn<'_>, job: &Job) -> Result<()> {
-    let body: Arc<str> = serde_json::to_string(&standing::shown(job, false)).map_err(Error::internal)?.into();
+    let body: Arc<str> = serde_json::to_string(&standing::shown(job, false))
+        .map_err(Error::internal)?
+        .into();
     let news = |subject: i64, subject_name| NewEntry {
         subject,
         subject_name,

@@ -22,7 +22,9 @@ pub(crate) async fn pass(hub: &Hub) -> Result<()> {
 
 /// One step of a job that does not end it; false when it has gone on meanwhile.
 async fn advance(txn: &mut Txn<'_>, id: i64, from: State, event: Event) -> Result<bool> {
-    let Some(to) = from.after(event) else { return Ok(false) };
+    let Some(to) = from.after(event) else {
+        return Ok(false);
+    };
     let moved = jobs::step(&txn.tx, id, from, to).await?;
     if moved {
         *txn.counts.market.jobs.of(from) -= 1;

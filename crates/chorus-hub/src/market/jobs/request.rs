@@ -16,16 +16,26 @@ use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
 /// `POST /jobs`: the job as it stands once its budget is held. `hub_url` is where workers reach this hub.
-pub async fn request(who: &Principal, hub: &Hub, request: JobRequest, hub_url: &str) -> Result<wire::Job> {
+pub async fn request(
+    who: &Principal,
+    hub: &Hub,
+    request: JobRequest,
+    hub_url: &str,
+) -> Result<wire::Job> {
     let me = who.agent()?.clone();
     if let Some(named) = &request.orchestrator_id {
         is_me(hub, &me, named).await?;
     }
     let fingerprint: [u8; 32] = Sha256::digest(&request.canonical).into();
-    let job_id = request.job_id.clone().unwrap_or_else(|| clock::new_id().to_string());
+    let job_id = request
+        .job_id
+        .clone()
+        .unwrap_or_else(|| clock::new_id().to_string());
     let best = match looked(hub, &me, &request).await? {
         // The first answer stands, whatever has become of the worker or the credits since.
-        Looked::Before(job) => return same(*job, &me, &fingerprint).map(|job| standing::shown(&job, false)),
+        Looked::Before(job) => {
+            return same(*job, &me, &fingerprint).map(|job| standing::shown(&job, false));
+        }
         Looked::New(best) => best,
     };
     let offer = chosen(hub, &me, &request, best.map(|best| *best)).await?;
@@ -33,8 +43,18 @@ pub async fn request(who: &Principal, hub: &Hub, request: JobRequest, hub_url: &
         hub.outgoing().admit(url).await?;
     }
     let hub_url = hub_url.to_owned();
-    let asked = Asked { me, request, job_id, fingerprint, offer, hub_url };
-    let (job, new) = hub.store().write(async move |txn| keep(txn, &asked).await).await?;
+    let asked = Asked {
+        me,
+        request,
+        job_id,
+        fingerprint,
+        offer,
+        hub_url,
+    };
+    let (job, new) = hub
+        .store()
+        .write(async move |txn| keep(txn, &asked).await)
+        .await?;
     if new && job.state == State::Held {
         dispatch::start(hub, job.id);
     }
@@ -45,14 +65,21 @@ async fn is_me(hub: &Hub, me: &Agent, named: &str) -> Result<()> {
     let name = Name::parse("orchestrator_id", named)?;
     match identity::find(hub, &name).await? {
         Some(found) if found.id == me.id => Ok(()),
-        Some(_) | None => Err(Error::new(Code::Forbidden, "orchestrator_id must be the agent whose key this is")),
+        Some(_) | None => Err(Error::new(
+            Code::Forbidden,
+            "orchestrator_id must be the agent whose key this is",
+        )),
     }
 }
 
 /// The same request again, or somebody else's id.
 fn same(job: Job, me: &Agent, fingerprint: &[u8; 32]) -> Result<Job> {
     let same = job.orchestrator == me.id && job.fingerprint == fingerprint;
-    if same { Ok(job) } else { Err(Code::JobConflict.into()) }
+    if same {
+        Ok(job)
+    } else {
+        Err(Code::JobConflict.into())
+    }
 }
 
 /// What the store knows before anything is decided, in one look.
@@ -65,8 +92,12 @@ enum Looked {
 
 async fn looked(hub: &Hub, me: &Agent, request: &JobRequest) -> Result<Looked> {
     // A name that this hub has made up is new.
-    let (job_id, budget, me, hub_there) = (request.job_id.clone(), request.budget, me.id, hub.clone());
-    let skill_name = request.agent_id.is_none().then(|| request.skill_name.clone());
+    let (job_id, budget, me, hub_there) =
+        (request.job_id.clone(), request.budget, me.id, hub.clone());
+    let skill_name = request
+        .agent_id
+        .is_none()
+        .then(|| request.skill_name.clone());
     hub.store()
         .read(async move |tx| {
             if let Some(job_id) = job_id
@@ -75,7 +106,9 @@ async fn looked(hub: &Hub, me: &Agent, request: &JobRequest) -> Result<Looked> {
                 return Ok(Looked::Before(Box::new(job)));
             }
             Ok(Looked::New(match skill_name {
-                Some(name) => skills::best(tx, &hub_there, &name, budget, me).await?.map(Box::new),
+                Some(name) => skills::best(tx, &hub_there, &name, budget, me)
+                    .await?
+                    .map(Box::new),
                 None => None,
             }))
         })
@@ -84,14 +117,29 @@ async fn looked(hub: &Hub, me: &Agent, request: &JobRequest) -> Result<Looked> {
 
 /// Who does it: the agent that was named, or the best there is within the budget.
 async fn chosen(hub: &Hub, me: &Agent, request: &JobRequest, best: Option<Offer>) -> Result<Offer> {
-    let lacks = || Error::new(Code::SkillMismatch, format!("nobody offers the skill {}", request.skill_name));
-    let dear = |cost| Error::new(Code::BudgetInsufficient, format!("the skill costs {cost}, more than the budget"));
+    let lacks = || {
+        Error::new(
+            Code::SkillMismatch,
+            format!("nobody offers the skill {}", request.skill_name),
+        )
+    };
+    let dear = |cost| {
+        Error::new(
+            Code::BudgetInsufficient,
+            format!("the skill costs {cost}, more than the budget"),
+        )
+    };
     let offer = match &request.agent_id {
         Some(named) => {
-            let agent = identity::find(hub, &Name::parse("agent_id", named)?).await?.ok_or(Code::AgentNotFound)?;
+            let agent = identity::find(hub, &Name::parse("agent_id", named)?)
+                .await?
+                .ok_or(Code::AgentNotFound)?;
             let offer = skills::offer(hub, &agent, &request.skill_name).await?;
             offer.ok_or_else(|| {
-                Error::new(Code::SkillMismatch, format!("the agent does not offer {}", request.skill_name))
+                Error::new(
+                    Code::SkillMismatch,
+                    format!("the agent does not offer {}", request.skill_name),
+                )
             })?
         }
         None => match best {
@@ -106,7 +154,11 @@ async fn chosen(hub: &Hub, me: &Agent, request: &JobRequest, best: Option<Offer>
         return Err(dear(offer.cost));
     }
     schema::check_input(&offer.skill, &request.input_data)?;
-    if liveness::is_online(hub, &offer.agent) { Ok(offer) } else { Err(Code::AgentOffline.into()) }
+    if liveness::is_online(hub, &offer.agent) {
+        Ok(offer)
+    } else {
+        Err(Code::AgentOffline.into())
+    }
 }
 
 struct Asked {
@@ -120,7 +172,14 @@ struct Asked {
 
 /// Holds the budget and keeps the job; a worker without an endpoint has it on its inbox with the same commit.
 async fn keep(txn: &mut Txn<'_>, asked: &Asked) -> Result<(Job, bool)> {
-    let Asked { me, request, job_id, fingerprint, offer, hub_url } = asked;
+    let Asked {
+        me,
+        request,
+        job_id,
+        fingerprint,
+        offer,
+        hub_url,
+    } = asked;
     let endpoint = offer.endpoint.as_deref().and_then(dispatch::endpoint);
     let now = txn.now();
     let deadline = now.plus(request.deadline);
@@ -138,7 +197,11 @@ async fn keep(txn: &mut Txn<'_>, asked: &Asked) -> Result<(Job, bool)> {
     let text = serde_json::to_string(&body).map_err(Error::internal)?;
     let held = State::Requested.after(Event::Hold);
     // Without an endpoint it is on the worker's inbox with this very commit.
-    let state = if endpoint.is_some() { held } else { held.and_then(|held| held.after(Event::Dispatch)) };
+    let state = if endpoint.is_some() {
+        held
+    } else {
+        held.and_then(|held| held.after(Event::Dispatch))
+    };
     let state = state.ok_or_else(|| Error::internal("a new job cannot be held"))?;
     let new = NewJob {
         job_id: &body.job_id,
@@ -158,10 +221,21 @@ async fn keep(txn: &mut Txn<'_>, asked: &Asked) -> Result<(Job, bool)> {
         attempt_at: now.plus(limits::OUTBOX_LEASE),
     };
     let Some(id) = jobs::insert(&txn.tx, &new, now).await? else {
-        let job = jobs::by_name(&txn.tx, &body.job_id).await?.ok_or(Code::JobConflict)?;
+        let job = jobs::by_name(&txn.tx, &body.job_id)
+            .await?
+            .ok_or(Code::JobConflict)?;
         return Ok((same(job, me, fingerprint)?, false));
     };
-    ledger::hold(txn, me.owner, JobRef { id, job_id: &body.job_id }, request.budget).await?;
+    ledger::hold(
+        txn,
+        me.owner,
+        JobRef {
+            id,
+            job_id: &body.job_id,
+        },
+        request.budget,
+    )
+    .await?;
     *txn.counts.market.jobs.of(state) += 1;
     let job = new.kept(id, now, me.agent_id.clone(), offer.agent.agent_id.clone());
     if endpoint.is_none() {

@@ -41,7 +41,9 @@ pub async fn list(
     };
     let filter = match status {
         None => String::new(),
-        Some(text) if Status::parse(text).is_some() || State::parse(text).is_some() => text.to_owned(),
+        Some(text) if Status::parse(text).is_some() || State::parse(text).is_some() => {
+            text.to_owned()
+        }
         Some(_) => {
             let said = "status must be PENDING, SUCCESS, FAILURE or a state such as dispatched";
             return Err(Error::validation(said));
@@ -51,33 +53,54 @@ pub async fn list(
         None => i64::MAX,
         // Whoever has no part in it is not told that it is there.
         Some(job_id) => {
-            let job = find(hub, job_id).await?.filter(|job| job.orchestrator == me || job.worker == me);
+            let job = find(hub, job_id)
+                .await?
+                .filter(|job| job.orchestrator == me || job.worker == me);
             job.ok_or(Code::NotFound)?.id
         }
     };
     let limit = limit.clamp(1, limits::JOBS_PAGE);
-    let found = hub.store().read(async move |tx| Ok(jobs::list(tx, me, part, &filter, before, limit).await?)).await?;
-    Ok(Jobs { jobs: found.iter().map(|job| shown(job, false)).collect() })
+    let found = hub
+        .store()
+        .read(async move |tx| Ok(jobs::list(tx, me, part, &filter, before, limit).await?))
+        .await?;
+    Ok(Jobs {
+        jobs: found.iter().map(|job| shown(job, false)).collect(),
+    })
 }
 
 pub(super) async fn find(hub: &Hub, job_id: &str) -> Result<Option<Job>> {
     let job_id = job_id.to_owned();
-    hub.store().read(async move |tx| Ok(jobs::by_name(tx, &job_id).await?)).await
+    hub.store()
+        .read(async move |tx| Ok(jobs::by_name(tx, &job_id).await?))
+        .await
 }
 
 /// The job as it is shown; what it was to work on only where somebody asks for this one job.
 pub(super) fn shown(job: &Job, with_input: bool) -> wire::Job {
     let end = job.end.clone().unwrap_or_default();
-    let input = || serde_json::from_str::<JobBody>(&job.body).ok().map(|body| body.input_data);
+    let input = || {
+        serde_json::from_str::<JobBody>(&job.body)
+            .ok()
+            .map(|body| body.input_data)
+    };
     wire::Job {
         job_id: job.job_id.clone(),
         agent_id: job.worker_name.to_string(),
         status: job.state.status(),
-        output_data: end.output.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or(Value::Null),
+        output_data: end
+            .output
+            .as_deref()
+            .and_then(|text| serde_json::from_str(text).ok())
+            .unwrap_or(Value::Null),
         execution_cost: end.paid,
         execution_time_ms: end.took_ms.map(|ms| ms as u64),
         error_message: end.error,
-        timestamp_utc: if job.end.is_some() { end.at } else { job.requested_at },
+        timestamp_utc: if job.end.is_some() {
+            end.at
+        } else {
+            job.requested_at
+        },
         error_code: end.error_code,
         state: job.state.as_str().to_owned(),
         orchestrator_id: job.orchestrator_name.to_string(),

@@ -33,11 +33,24 @@ pub(crate) enum Event {
 }
 
 impl State {
-    pub const ALL: [Self; 7] =
-        [Self::Requested, Self::Held, Self::Dispatched, Self::Done, Self::Failed, Self::Cancelled, Self::Expired];
+    pub const ALL: [Self; 7] = [
+        Self::Requested,
+        Self::Held,
+        Self::Dispatched,
+        Self::Done,
+        Self::Failed,
+        Self::Cancelled,
+        Self::Expired,
+    ];
     /// Those that are written down.
-    pub const KEPT: [Self; 6] =
-        [Self::Held, Self::Dispatched, Self::Done, Self::Failed, Self::Cancelled, Self::Expired];
+    pub const KEPT: [Self; 6] = [
+        Self::Held,
+        Self::Dispatched,
+        Self::Done,
+        Self::Failed,
+        Self::Cancelled,
+        Self::Expired,
+    ];
 
     /// Where `event` leads; `None` when it cannot happen here. Nothing leads out of an end, so the first result stands.
     pub const fn after(self, event: Event) -> Option<Self> {
@@ -49,12 +62,20 @@ impl State {
             (Self::Held | Self::Dispatched, Event::Fail) => Some(Self::Failed),
             (Self::Held | Self::Dispatched, Event::Cancel) => Some(Self::Cancelled),
             (Self::Held | Self::Dispatched, Event::Expire) => Some(Self::Expired),
-            (Self::Requested, Event::Dispatch | Event::Succeed | Event::Fail | Event::Cancel | Event::Expire)
+            (
+                Self::Requested,
+                Event::Dispatch | Event::Succeed | Event::Fail | Event::Cancel | Event::Expire,
+            )
             | (Self::Held | Self::Dispatched, Event::Hold)
             | (Self::Dispatched, Event::Dispatch)
             | (
                 Self::Done | Self::Failed | Self::Cancelled | Self::Expired,
-                Event::Hold | Event::Dispatch | Event::Succeed | Event::Fail | Event::Cancel | Event::Expire,
+                Event::Hold
+                | Event::Dispatch
+                | Event::Succeed
+                | Event::Fail
+                | Event::Cancel
+                | Event::Expire,
             ) => None,
         }
     }
@@ -93,16 +114,28 @@ mod tests {
         EVENTS.into_iter().all(|event| state.after(event).is_none())
     }
 
-    const EVENTS: [Event; 6] =
-        [Event::Hold, Event::Dispatch, Event::Succeed, Event::Fail, Event::Cancel, Event::Expire];
+    const EVENTS: [Event; 6] = [
+        Event::Hold,
+        Event::Dispatch,
+        Event::Succeed,
+        Event::Fail,
+        Event::Cancel,
+        Event::Expire,
+    ];
 
     #[test]
     fn nothing_leads_out_of_an_end_and_every_job_can_come_to_one() {
         for state in State::ALL {
             let ways = EVENTS.into_iter().filter_map(|event| state.after(event));
-            let ended = matches!(state, State::Done | State::Failed | State::Cancelled | State::Expired);
+            let ended = matches!(
+                state,
+                State::Done | State::Failed | State::Cancelled | State::Expired
+            );
             assert_eq!(ways.count() == 0, ended, "{state:?}");
-            let ends = EVENTS.into_iter().filter(|event| state.after(*event).is_some_and(is_end)).count();
+            let ends = EVENTS
+                .into_iter()
+                .filter(|event| state.after(*event).is_some_and(is_end))
+                .count();
             let open = matches!(state, State::Held | State::Dispatched);
             assert_eq!(ends, if open { 4 } else { 0 }, "{state:?}");
         }

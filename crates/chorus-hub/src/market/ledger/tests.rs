@@ -69,16 +69,25 @@ fn step() -> impl Strategy<Value = Step> {
     let (owner, job, amount) = (1..=OWNERS, 1..=JOBS, 1..=60i64);
     prop_oneof![
         (owner.clone(), amount.clone()).prop_map(|(owner, amount)| Step::Grant { owner, amount }),
-        (owner.clone(), owner.clone(), amount.clone()).prop_map(|(from, to, amount)| Step::Transfer {
+        (owner.clone(), owner.clone(), amount.clone())
+            .prop_map(|(from, to, amount)| Step::Transfer { from, to, amount }),
+        (owner.clone(), job.clone(), amount.clone()).prop_map(|(owner, job, amount)| Step::Hold {
+            owner,
+            job,
+            amount
+        }),
+        (job.clone(), owner.clone(), 0..=60i64).prop_map(|(job, payee, paid)| Step::Settle {
+            job,
+            payee,
+            paid
+        }),
+        job.prop_map(|job| Step::Release { job }),
+        (0..5u64).prop_map(|days| Step::Trim { days }),
+        (owner.clone(), owner, amount).prop_map(|(from, to, amount)| Step::Undone {
             from,
             to,
             amount
         }),
-        (owner.clone(), job.clone(), amount.clone()).prop_map(|(owner, job, amount)| Step::Hold { owner, job, amount }),
-        (job.clone(), owner.clone(), 0..=60i64).prop_map(|(job, payee, paid)| Step::Settle { job, payee, paid }),
-        job.prop_map(|job| Step::Release { job }),
-        (0..5u64).prop_map(|days| Step::Trim { days }),
-        (owner.clone(), owner, amount).prop_map(|(from, to, amount)| Step::Undone { from, to, amount }),
     ]
 }
 
@@ -129,7 +138,12 @@ impl Model {
                 can
             }
             Step::Settle { job, payee, paid } => {
-                let Some((payer, held)) = self.holds.get(&job).copied().filter(|(_, held)| *held >= paid) else {
+                let Some((payer, held)) = self
+                    .holds
+                    .get(&job)
+                    .copied()
+                    .filter(|(_, held)| *held >= paid)
+                else {
                     return false;
                 };
                 self.holds.remove(&job);
@@ -143,7 +157,9 @@ impl Model {
                 true
             }
             Step::Release { job } => {
-                let Some((payer, held)) = self.holds.remove(&job) else { return false };
+                let Some((payer, held)) = self.holds.remove(&job) else {
+                    return false;
+                };
                 self.give(payer, held);
                 true
             }
@@ -158,7 +174,9 @@ async fn performed(store: &Store, model: &Model, step: Step) -> Result<()> {
     let payer = |job: i64| model.holds.get(&job).map(|(payer, _)| *payer);
     match step {
         Step::Hold { job, .. } if payer(job).is_some() => return Err(Code::JobConflict.into()),
-        Step::Settle { job, .. } | Step::Release { job } if payer(job).is_none() => return Err(Code::JobClosed.into()),
+        Step::Settle { job, .. } | Step::Release { job } if payer(job).is_none() => {
+            return Err(Code::JobClosed.into());
+        }
         Step::Grant { .. }
         | Step::Transfer { .. }
         | Step::Hold { .. }
@@ -170,12 +188,18 @@ async fn performed(store: &Store, model: &Model, step: Step) -> Result<()> {
     let payer = |job: i64| payer(job).unwrap_or_default();
     let held_by = match step {
         Step::Settle { job, .. } | Step::Release { job } => payer(job),
-        Step::Grant { .. } | Step::Transfer { .. } | Step::Hold { .. } | Step::Trim { .. } | Step::Undone { .. } => 0,
+        Step::Grant { .. }
+        | Step::Transfer { .. }
+        | Step::Hold { .. }
+        | Step::Trim { .. }
+        | Step::Undone { .. } => 0,
     };
     let named = |id: i64| JobRef { id, job_id: "job" };
     store
         .write(async move |txn| match step {
-            Step::Grant { owner, amount } => Ok(ledger::grant_opening(txn, owner, Credits::hundredths(amount)).await?),
+            Step::Grant { owner, amount } => {
+                Ok(ledger::grant_opening(txn, owner, Credits::hundredths(amount)).await?)
+            }
             Step::Transfer { from, to, amount } | Step::Undone { from, to, amount } => {
                 let posting = NewPosting {
                     kind: "transfer",
@@ -185,11 +209,19 @@ async fn performed(store: &Store, model: &Model, step: Step) -> Result<()> {
                     job_id: None,
                     note: None,
                 };
-                ledger::post(&txn.tx, &posting, txn.now()).await?.ok_or(Code::TransferFailed)?;
+                ledger::post(&txn.tx, &posting, txn.now())
+                    .await?
+                    .ok_or(Code::TransferFailed)?;
                 txn.counts.market.volume += amount;
-                if matches!(step, Step::Undone { .. }) { Err(Error::validation("undone")) } else { Ok(()) }
+                if matches!(step, Step::Undone { .. }) {
+                    Err(Error::validation("undone"))
+                } else {
+                    Ok(())
+                }
             }
-            Step::Hold { owner, job, amount } => hold(txn, owner, named(job), Credits::hundredths(amount)).await,
+            Step::Hold { owner, job, amount } => {
+                hold(txn, owner, named(job), Credits::hundredths(amount)).await
+            }
             Step::Settle { job, payee, paid } => {
                 settle(txn, named(job), held_by, payee, Credits::hundredths(paid)).await
             }
@@ -209,11 +241,18 @@ async fn agrees(store: &Store, model: &Model) {
         .read(async |tx| {
             let mut balances = BTreeMap::new();
             for owner in 1..=OWNERS {
-                balances.insert(owner, ledger::balance(tx, Account::Owner(owner)).await?.in_hundredths());
+                balances.insert(
+                    owner,
+                    ledger::balance(tx, Account::Owner(owner))
+                        .await?
+                        .in_hundredths(),
+                );
             }
             let mut holds = BTreeMap::new();
             for job in 1..=JOBS {
-                let held = ledger::balance(tx, Account::Hold { job, payer: 0 }).await?.in_hundredths();
+                let held = ledger::balance(tx, Account::Hold { job, payer: 0 })
+                    .await?
+                    .in_hundredths();
                 holds.insert(job, held);
             }
             let issued = -ledger::balance(tx, Account::Issue).await?.in_hundredths();
@@ -226,25 +265,44 @@ async fn agrees(store: &Store, model: &Model) {
         assert_eq!(*balance, model.balance(*owner), "owner {owner}: {model:?}");
     }
     for (job, held) in &holds {
-        assert_eq!(*held, model.holds.get(job).map_or(0, |(_, held)| *held), "job {job}: {model:?}");
+        assert_eq!(
+            *held,
+            model.holds.get(job).map_or(0, |(_, held)| *held),
+            "job {job}: {model:?}"
+        );
     }
     let (owned, held) = (balances.values().sum::<i64>(), holds.values().sum::<i64>());
-    assert_eq!((owned + held, issued), (model.issued, model.issued), "what was issued is what there is");
+    assert_eq!(
+        (owned + held, issued),
+        (model.issued, model.issued),
+        "what was issued is what there is"
+    );
     assert_eq!((sums.held, sums.volume), (held, model.volume));
 
     // The postings alone rebuild every balance, and every one of them is a pair.
     let mut rebuilt: BTreeMap<i64, i64> = BTreeMap::new();
     for posting in postings {
-        assert_ne!(posting.debit, posting.credit * i64::from(posting.kind != "transfer"));
+        assert_ne!(
+            posting.debit,
+            posting.credit * i64::from(posting.kind != "transfer")
+        );
         *rebuilt.entry(posting.debit).or_default() -= posting.amount.in_hundredths();
         *rebuilt.entry(posting.credit).or_default() += posting.amount.in_hundredths();
     }
     assert_eq!(rebuilt.values().sum::<i64>(), 0);
     for (owner, balance) in balances {
-        assert_eq!(rebuilt.get(&(owner * 2)).copied().unwrap_or_default(), balance, "owner {owner}");
+        assert_eq!(
+            rebuilt.get(&(owner * 2)).copied().unwrap_or_default(),
+            balance,
+            "owner {owner}"
+        );
     }
     for (job, held) in holds {
-        assert_eq!(rebuilt.get(&(job * 2 + 1)).copied().unwrap_or_default(), held, "job {job}");
+        assert_eq!(
+            rebuilt.get(&(job * 2 + 1)).copied().unwrap_or_default(),
+            held,
+            "job {job}"
+        );
     }
 }
 

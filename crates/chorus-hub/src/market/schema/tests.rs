@@ -15,8 +15,7 @@ fn takes(schema: &Value, input: &Value) -> bool {
 
 #[test]
 fn the_printed_short_form_asks_for_its_fields_and_their_types() {
-    let schema =
-        json!({"text": "string", "count": "integer", "tags": "list", "more": "dict", "sure": "boolean", "x": "number"});
+    let schema = json!({"text": "string", "count": "integer", "tags": "list", "more": "dict", "sure": "boolean", "x": "number"});
     let good = json!({"text": "a", "count": 3, "tags": [], "more": {}, "sure": true, "x": 0.5});
     assert!(takes(&schema, &good));
     let mut richer = good.clone();
@@ -44,18 +43,28 @@ fn json_schema_is_json_schema() {
     let schema = json!({"type": "object", "required": ["text"], "additionalProperties": false,
         "properties": {"text": {"$ref": "#/$defs/line"}}, "$defs": {"line": {"type": "string", "maxLength": 3}}});
     assert!(takes(&schema, &json!({"text": "abc"})));
-    for bad in [json!({"text": "abcd"}), json!({}), json!({"text": "a", "more": 1}), json!([])] {
+    for bad in [
+        json!({"text": "abcd"}),
+        json!({}),
+        json!({"text": "a", "more": 1}),
+        json!([]),
+    ] {
         assert!(!takes(&schema, &bad), "{bad}");
     }
     assert!(
-        takes(&json!({"type": "string"}), &json!("plain")) && !takes(&json!({"type": "string"}), &json!({"type": "x"}))
+        takes(&json!({"type": "string"}), &json!("plain"))
+            && !takes(&json!({"type": "string"}), &json!({"type": "x"}))
     );
 }
 
 #[test]
 fn field_names_that_are_also_keywords_stay_field_names_in_the_short_form() {
-    let schema = json!({"title": "string", "description": "string", "format": "string", "type": "list"});
-    assert!(takes(&schema, &json!({"title": "a", "description": "b", "format": "c", "type": []})));
+    let schema =
+        json!({"title": "string", "description": "string", "format": "string", "type": "list"});
+    assert!(takes(
+        &schema,
+        &json!({"title": "a", "description": "b", "format": "c", "type": []})
+    ));
     assert!(!takes(&schema, &json!({"title": "a"})));
 }
 
@@ -63,7 +72,10 @@ fn field_names_that_are_also_keywords_stay_field_names_in_the_short_form() {
 fn a_fault_names_the_place_and_does_not_repeat_the_whole_input() {
     let skill = json!({"input_schema": {"text": "string"}});
     let refusal = check_input(&skill, &json!({"text": vec!["x"; 1_000]})).unwrap_err();
-    assert!(refusal.message.starts_with("input_data.text ") && refusal.message.len() < 400, "{refusal}");
+    assert!(
+        refusal.message.starts_with("input_data.text ") && refusal.message.len() < 400,
+        "{refusal}"
+    );
 }
 
 #[test]
@@ -125,41 +137,72 @@ fn a_reference_is_seen_however_it_is_written_and_wherever_it_stands() {
     let mut bomb = json!({"$ref": "#/$defs/a0", "$defs": {"a20": {"type": "object"}}});
     for n in 0..20 {
         let next = json!({"$ref": format!("#/$defs/a{}", n + 1)});
-        bomb["$defs"][format!("a{n}")] = json!({"properties": {"default": {"allOf": [next, next]}}});
+        bomb["$defs"][format!("a{n}")] =
+            json!({"properties": {"default": {"allOf": [next, next]}}});
     }
     let spelled = json!({"$ref": "#/$defs/a%62",
         "$defs": {"a%62": {"type": "string"}, "ab": {"anyOf": [{"$ref": "#/$defs/a%62"}]}}});
-    let itself =
-        |name: &str| json!({"$ref": "#/$defs/a", "$defs": {"a": {"properties": {name: {"$ref": "#/$defs/a"}}}}});
-    for bad in [bomb, spelled, itself("default"), itself("enum"), itself("const"), itself("examples")] {
+    let itself = |name: &str| json!({"$ref": "#/$defs/a", "$defs": {"a": {"properties": {name: {"$ref": "#/$defs/a"}}}}});
+    for bad in [
+        bomb,
+        spelled,
+        itself("default"),
+        itself("enum"),
+        itself("const"),
+        itself("examples"),
+    ] {
         assert!(compile(&bad).is_err(), "{bad}");
     }
-    let named =
-        json!({"type": "object", "properties": {"default": {"type": "string"}, "pattern": {"enum": ["a", "b"]}}});
-    assert!(takes(&named, &json!({"default": "x", "pattern": "a"})) && !takes(&named, &json!({"default": 1})));
+    let named = json!({"type": "object", "properties": {"default": {"type": "string"}, "pattern": {"enum": ["a", "b"]}}});
+    assert!(
+        takes(&named, &json!({"default": "x", "pattern": "a"}))
+            && !takes(&named, &json!({"default": 1}))
+    );
 }
 
 #[test]
 fn patterns_of_a_few_characters_do_not_fill_the_machine() {
     let with = |count: usize| {
-        let fields = (0..count).map(|n| (format!("p{n}"), json!({"type": "string", "pattern": "^[a-z]{2,8}$"})));
+        let fields = (0..count).map(|n| {
+            (
+                format!("p{n}"),
+                json!({"type": "string", "pattern": "^[a-z]{2,8}$"}),
+            )
+        });
         json!({"type": "object", "properties": fields.collect::<Map<_, _>>()})
     };
-    assert!(compile(&with(limits::SCHEMA_PATTERNS)).is_ok() && compile(&with(limits::SCHEMA_PATTERNS + 1)).is_err());
+    assert!(
+        compile(&with(limits::SCHEMA_PATTERNS)).is_ok()
+            && compile(&with(limits::SCHEMA_PATTERNS + 1)).is_err()
+    );
     let names = (0..=limits::SCHEMA_PATTERNS).map(|n| (format!("^x{n}"), json!({})));
     assert!(compile(&json!({"patternProperties": names.collect::<Map<_, _>>()})).is_err());
-    for good in [r"^[^@\s]+@[^@\s]+\.[a-z]+$", r"^\d{4}-\d{2}-\d{2}$", r"^\p{L}[\p{L}\p{N} '-]*$", "^[0-9a-f]{64}$"] {
-        assert!(compile(&json!({"type": "string", "pattern": good})).is_ok(), "{good}");
+    for good in [
+        r"^[^@\s]+@[^@\s]+\.[a-z]+$",
+        r"^\d{4}-\d{2}-\d{2}$",
+        r"^\p{L}[\p{L}\p{N} '-]*$",
+        "^[0-9a-f]{64}$",
+    ] {
+        assert!(
+            compile(&json!({"type": "string", "pattern": good})).is_ok(),
+            "{good}"
+        );
     }
     for bad in ["((a{40}){40}){40}", r"^(\p{L}{20}){10}$"] {
-        assert!(compile(&json!({"type": "string", "pattern": bad})).is_err(), "{bad}");
+        assert!(
+            compile(&json!({"type": "string", "pattern": bad})).is_err(),
+            "{bad}"
+        );
     }
 }
 
 #[test]
 fn keywords_that_look_again_at_all_there_is_stand_in_one_another_twice_at_most() {
     let nested = |depth: usize| {
-        (0..depth).fold(json!({"type": "object"}), |inner, _| json!({"anyOf": [inner], "unevaluatedProperties": false}))
+        (0..depth).fold(
+            json!({"type": "object"}),
+            |inner, _| json!({"anyOf": [inner], "unevaluatedProperties": false}),
+        )
     };
     assert!(compile(&nested(limits::SCHEMA_UNEVALUATED)).is_ok());
     assert!(compile(&nested(limits::SCHEMA_UNEVALUATED + 1)).is_err());

@@ -31,21 +31,27 @@ fn skill(name: &str, cost: i64) -> Skill {
 
 async fn store() -> (Store, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
-    let store = Store::open(dir.path(), None, Clock::system(), Arc::new(Nobody)).await.unwrap();
+    let store = Store::open(dir.path(), None, Clock::system(), Arc::new(Nobody))
+        .await
+        .unwrap();
     (store, dir)
 }
 
 /// How the database goes about it.
 fn plan(tx: &Tx<'_>, sql: &str) -> String {
-    let Tx::Sqlite(connection) = tx else { unreachable!("opened without a URL") };
-    let explained = connection.prepare(&format!("explain query plan {sql}")).and_then(|mut statement| {
-        // Without its parameters: the plan does not depend on them.
-        let (mut rows, mut steps) = (statement.raw_query(), Vec::new());
-        while let Some(row) = rows.next()? {
-            steps.push(row.get::<_, String>(3)?);
-        }
-        Ok(steps)
-    });
+    let Tx::Sqlite(connection) = tx else {
+        unreachable!("opened without a URL")
+    };
+    let explained = connection
+        .prepare(&format!("explain query plan {sql}"))
+        .and_then(|mut statement| {
+            // Without its parameters: the plan does not depend on them.
+            let (mut rows, mut steps) = (statement.raw_query(), Vec::new());
+            while let Some(row) = rows.next()? {
+                steps.push(row.get::<_, String>(3)?);
+            }
+            Ok(steps)
+        });
     explained.unwrap().join("; ")
 }
 
@@ -53,9 +59,16 @@ fn plan(tx: &Tx<'_>, sql: &str) -> String {
 #[tokio::test]
 async fn every_search_walks_an_index_in_its_order() {
     let (store, _dir) = store().await;
-    for (sql, index) in [(RANKED_OF_ONE, "skills_best"), (RANKED_OF_ANY, "skills_any"), (CHEAPEST, "skills_cheapest")] {
+    for (sql, index) in [
+        (RANKED_OF_ONE, "skills_best"),
+        (RANKED_OF_ANY, "skills_any"),
+        (CHEAPEST, "skills_cheapest"),
+    ] {
         let plan = store.read(async move |tx| Ok(plan(tx, sql))).await.unwrap();
-        assert!(plan.contains(index) && !plan.contains("TEMP B-TREE"), "{plan}");
+        assert!(
+            plan.contains(index) && !plan.contains("TEMP B-TREE"),
+            "{plan}"
+        );
     }
 }
 
@@ -64,7 +77,10 @@ async fn every_search_walks_an_index_in_its_order() {
 async fn a_name_that_nobody_offers_any_more_is_found_by_its_name() {
     let (store, _dir) = store().await;
     let plan = store.read(async |tx| Ok(plan(tx, EMPTIED))).await.unwrap();
-    assert!(plan.starts_with("SEARCH") && !plan.contains("SCAN"), "{plan}");
+    assert!(
+        plan.starts_with("SEARCH") && !plan.contains("SCAN"),
+        "{plan}"
+    );
 }
 
 /// The counts beside the table are what counting would give, whatever is offered and withdrawn.
@@ -85,7 +101,10 @@ async fn counts_follow_every_change() {
         })
         .await
         .unwrap();
-    let rows: Vec<_> =
-        counted.0.iter().map(|row| (&*row.skill_name, row.agents, row.min_cost.in_hundredths())).collect();
+    let rows: Vec<_> = counted
+        .0
+        .iter()
+        .map(|row| (&*row.skill_name, row.agents, row.min_cost.in_hundredths()))
+        .collect();
     assert_eq!((rows, counted.1), (vec![("a", 1, 3), ("b", 1, 9)], 2));
 }

@@ -17,9 +17,22 @@ use utoipa::ToSchema;
 
 pub fn verbs() -> Vec<Verb<Call>> {
     vec![
-        Verb::new("agent_query", "Ask live sessions", Nature::Speaks, QUERY, query).also(&[("text", "query_text")]),
-        Verb::new("agent_respond", "Answer a question", Nature::Speaks, RESPOND, respond)
-            .also(&[("text", "response_text")]),
+        Verb::new(
+            "agent_query",
+            "Ask live sessions",
+            Nature::Speaks,
+            QUERY,
+            query,
+        )
+        .also(&[("text", "query_text")]),
+        Verb::new(
+            "agent_respond",
+            "Answer a question",
+            Nature::Speaks,
+            RESPOND,
+            respond,
+        )
+        .also(&[("text", "response_text")]),
     ]
 }
 
@@ -73,7 +86,9 @@ struct Heard {
 async fn query(call: Call, args: QueryArgs) -> Result<Said<Asked>, Refusal> {
     let speaker = Speaker::of(&call, &args.voice)?;
     let response_scope = match &args.response_scope {
-        Some(text) => text.parse().map_err(|_: FrameError| Refusal::argument("response_scope", "it is no scope"))?,
+        Some(text) => text
+            .parse()
+            .map_err(|_: FrameError| Refusal::argument("response_scope", "it is no scope"))?,
         None => speaker.here(),
     };
     let timeout_ms = args.timeout_ms.unwrap_or(FIVE_SECONDS);
@@ -85,24 +100,39 @@ async fn query(call: Call, args: QueryArgs) -> Result<Said<Asked>, Refusal> {
         true => Some(listen(&call, &speaker, &response_scope).await?),
         false => None,
     };
-    let submitted = speaker.submit(&call, Kind::AgentQuery, payload, None).await?;
+    let submitted = speaker
+        .submit(&call, Kind::AgentQuery, payload, None)
+        .await?;
     let mut responses = Vec::new();
     if let Some(mut feed) = listening {
         let patience = Duration::from_millis(timeout_ms).min(limits::TOOL_WAIT);
         // Late is no fault: then there is no answer.
-        responses = tokio::time::timeout(patience, first(&mut feed, &query_id)).await.unwrap_or_default();
+        responses = tokio::time::timeout(patience, first(&mut feed, &query_id))
+            .await
+            .unwrap_or_default();
     }
     let text = match responses.len() {
         0 => reached(submitted.recipient_count),
         count => format!("{count} answers"),
     };
     let response_scope = response_scope.to_string();
-    Ok(Said::new(text, Asked { submitted, query_id, response_scope, responses }))
+    Ok(Said::new(
+        text,
+        Asked {
+            submitted,
+            query_id,
+            response_scope,
+            responses,
+        },
+    ))
 }
 
 async fn listen(call: &Call, speaker: &Speaker, scope: &Scope) -> Result<Feed, Refusal> {
     if scope.names() != &speaker.handle {
-        return Err(Refusal::argument("wait", "answers to another's sessions cannot be waited for here"));
+        return Err(Refusal::argument(
+            "wait",
+            "answers to another's sessions cannot be waited for here",
+        ));
     }
     let opening = Opening {
         handle: speaker.handle.to_string(),
@@ -118,8 +148,12 @@ async fn listen(call: &Call, speaker: &Speaker, scope: &Scope) -> Result<Feed, R
 async fn first(feed: &mut Feed, query_id: &str) -> Vec<Heard> {
     let mut reader = sse::Reader::new(limits::STREAM_QUEUE_BYTES);
     while let Next::Events(chunks) = feed.next().await {
-        let events = chunks.iter().flat_map(|chunk| reader.read(chunk).unwrap_or_default());
-        let heard: Vec<Heard> = events.filter_map(|event| answer(&event.data, query_id)).collect();
+        let events = chunks
+            .iter()
+            .flat_map(|chunk| reader.read(chunk).unwrap_or_default());
+        let heard: Vec<Heard> = events
+            .filter_map(|event| answer(&event.data, query_id))
+            .collect();
         if !heard.is_empty() {
             return heard;
         }
@@ -129,8 +163,13 @@ async fn first(feed: &mut Feed, query_id: &str) -> Vec<Heard> {
 
 fn answer(frame: &str, query_id: &str) -> Option<Heard> {
     let frame: Value = serde_json::from_str(frame).ok()?;
-    let (text, payload) = (|value: &Value| value.as_str().map(str::to_owned), &frame["payload"]);
-    let ours = payload["query_id"].as_str().is_some_and(|id| id.eq_ignore_ascii_case(query_id));
+    let (text, payload) = (
+        |value: &Value| value.as_str().map(str::to_owned),
+        &frame["payload"],
+    );
+    let ours = payload["query_id"]
+        .as_str()
+        .is_some_and(|id| id.eq_ignore_ascii_case(query_id));
     ours.then_some(())?;
     Some(Heard {
         sender_handle: text(&frame["sender_handle"])?,
@@ -163,15 +202,18 @@ struct RespondArgs {
 
 async fn respond(call: Call, args: RespondArgs) -> Result<Said<Submitted>, Refusal> {
     let speaker = Speaker::of(&call, &args.voice)?;
-    let session = args.responder_session_id.unwrap_or_else(|| speaker.session_id());
-    let mut payload =
-        json!({"query_id": args.query_id, "response_text": args.response_text, "responder_session_id": session});
+    let session = args
+        .responder_session_id
+        .unwrap_or_else(|| speaker.session_id());
+    let mut payload = json!({"query_id": args.query_id, "response_text": args.response_text, "responder_session_id": session});
     if let Some(id) = args.responded_to_frame_id {
         payload["responded_to_frame_id"] = json!(id);
     }
     if let Some(attempt) = args.answer_attempt_idx {
         payload["answer_attempt_idx"] = json!(attempt);
     }
-    let submitted = speaker.submit(&call, Kind::AgentResponse, payload, None).await?;
+    let submitted = speaker
+        .submit(&call, Kind::AgentResponse, payload, None)
+        .await?;
     Ok(Said::new(reached(submitted.recipient_count), submitted))
 }

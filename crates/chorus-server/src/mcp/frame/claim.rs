@@ -16,9 +16,27 @@ use utoipa::ToSchema;
 
 pub fn verbs() -> Vec<Verb<Call>> {
     vec![
-        Verb::new("agent_lock_acquire", "Claim a resource", Nature::Speaks, ACQUIRE, acquire),
-        Verb::new("agent_lock_release", "Let a claim go", Nature::Settles, RELEASE, release),
-        Verb::new("agent_lease_extend", "Prolong a claim", Nature::Speaks, EXTEND, extend),
+        Verb::new(
+            "agent_lock_acquire",
+            "Claim a resource",
+            Nature::Speaks,
+            ACQUIRE,
+            acquire,
+        ),
+        Verb::new(
+            "agent_lock_release",
+            "Let a claim go",
+            Nature::Settles,
+            RELEASE,
+            release,
+        ),
+        Verb::new(
+            "agent_lease_extend",
+            "Prolong a claim",
+            Nature::Speaks,
+            EXTEND,
+            extend,
+        ),
     ]
 }
 
@@ -69,27 +87,54 @@ struct Claimed {
 }
 
 async fn acquire(call: Call, args: AcquireArgs) -> Result<Said<Claimed>, Refusal> {
-    let (lease_id, resource) = (args.lease_id.unwrap_or_else(|| clock::new_id().to_string()), args.resource);
+    let (lease_id, resource) = (
+        args.lease_id.unwrap_or_else(|| clock::new_id().to_string()),
+        args.resource,
+    );
     let ttl_ms = args.ttl_ms.unwrap_or(FIVE_MINUTES);
     let mut payload = json!({"resource": resource, "lease_id": lease_id, "ttl_ms": ttl_ms});
     if let Some(intent) = args.intent {
         payload["intent"] = json!(intent);
     }
     let speaker = Speaker::of(&call, &args.voice)?;
-    let expires_at = call.doors.hub.clock().now().plus(Duration::from_millis(ttl_ms));
-    let submitted = speaker.submit(&call, Kind::AgentLockRequest, payload, None).await?;
+    let expires_at = call
+        .doors
+        .hub
+        .clock()
+        .now()
+        .plus(Duration::from_millis(ttl_ms));
+    let submitted = speaker
+        .submit(&call, Kind::AgentLockRequest, payload, None)
+        .await?;
     // Looked at afterwards and up to one's own: of two who claim at once, the one who came second sees the first.
     let mut others = held::standing(&call, &speaker, &resource).await?;
-    let mine = others.iter().position(|claim| claim.lease_id.eq_ignore_ascii_case(&lease_id));
+    let mine = others
+        .iter()
+        .position(|claim| claim.lease_id.eq_ignore_ascii_case(&lease_id));
     others.truncate(mine.unwrap_or(others.len()));
     others.retain(|claim| !claim.is_of(&speaker));
     let text = match others.first() {
         Some(first) => {
-            format!("{} has claimed {} before you, until {}", first.holder, first.resource, first.expires_at)
+            format!(
+                "{} has claimed {} before you, until {}",
+                first.holder, first.resource, first.expires_at
+            )
         }
-        None => format!("{resource} is claimed until {expires_at}; {}", reached(submitted.recipient_count)),
+        None => format!(
+            "{resource} is claimed until {expires_at}; {}",
+            reached(submitted.recipient_count)
+        ),
     };
-    Ok(Said::new(text, Claimed { submitted, lease_id, resource, expires_at, others }))
+    Ok(Said::new(
+        text,
+        Claimed {
+            submitted,
+            lease_id,
+            resource,
+            expires_at,
+            others,
+        },
+    ))
 }
 
 /// `agent_lock_release`
@@ -110,7 +155,9 @@ async fn release(call: Call, args: ReleaseArgs) -> Result<Said<Submitted>, Refus
     if let Some(resource) = args.resource {
         payload["resource"] = json!(resource);
     }
-    let submitted = Speaker::of(&call, &args.voice)?.submit(&call, Kind::AgentLockRelease, payload, None).await?;
+    let submitted = Speaker::of(&call, &args.voice)?
+        .submit(&call, Kind::AgentLockRelease, payload, None)
+        .await?;
     Ok(Said::new(reached(submitted.recipient_count), submitted))
 }
 
@@ -129,6 +176,8 @@ struct ExtendArgs {
 
 async fn extend(call: Call, args: ExtendArgs) -> Result<Said<Submitted>, Refusal> {
     let payload = json!({"lease_id": args.lease_id, "ttl_ms": args.ttl_ms});
-    let submitted = Speaker::of(&call, &args.voice)?.submit(&call, Kind::AgentLeaseExtend, payload, None).await?;
+    let submitted = Speaker::of(&call, &args.voice)?
+        .submit(&call, Kind::AgentLeaseExtend, payload, None)
+        .await?;
     Ok(Said::new(reached(submitted.recipient_count), submitted))
 }

@@ -32,12 +32,17 @@ pub struct Held {
 impl Held {
     /// Whether this very session made it.
     pub fn is_of(&self, speaker: &Speaker) -> bool {
-        self.holder == speaker.handle.as_str() && speaker.basis().is_some_and(|here| self.basis == here)
+        self.holder == speaker.handle.as_str()
+            && speaker.basis().is_some_and(|here| self.basis == here)
     }
 }
 
 /// The claims that stand in the way of `resource`, the first one first; what is older than the ring is forgotten.
-pub async fn standing(call: &Call, speaker: &Speaker, resource: &str) -> Result<Vec<Held>, Refusal> {
+pub async fn standing(
+    call: &Call,
+    speaker: &Speaker,
+    resource: &str,
+) -> Result<Vec<Held>, Refusal> {
     // An id that nobody gave out: first comes everything that is kept.
     let since = Some("everything".to_owned());
     let opening = Opening {
@@ -51,7 +56,10 @@ pub async fn standing(call: &Call, speaker: &Speaker, resource: &str) -> Result<
     let (mut reader, mut claims) = (sse::Reader::new(limits::STREAM_QUEUE_BYTES), Vec::new());
     // What is kept is there at once; whatever would have to be waited for is news.
     while let Some(Next::Events(chunks)) = feed.next().now_or_never() {
-        for event in chunks.iter().flat_map(|chunk| reader.read(chunk).unwrap_or_default()) {
+        for event in chunks
+            .iter()
+            .flat_map(|chunk| reader.read(chunk).unwrap_or_default())
+        {
             if let Some(kind) = Kind::parse(&event.name) {
                 hear(&mut claims, kind, &event.data);
             }
@@ -63,27 +71,58 @@ pub async fn standing(call: &Call, speaker: &Speaker, resource: &str) -> Result<
 }
 
 fn hear(claims: &mut Vec<Held>, kind: Kind, frame: &str) {
-    if !matches!(kind, Kind::AgentLockRequest | Kind::AgentLockRelease | Kind::AgentLeaseExtend) {
+    if !matches!(
+        kind,
+        Kind::AgentLockRequest | Kind::AgentLockRelease | Kind::AgentLeaseExtend
+    ) {
         return;
     }
-    let Ok(frame) = serde_json::from_str::<Value>(frame) else { return };
-    let (text, payload) = (|value: &Value| value.as_str().unwrap_or_default().to_owned(), &frame["payload"]);
-    let (holder, lease_id) = (text(&frame["sender_handle"]), text(&payload["lease_id"]).to_ascii_lowercase());
+    let Ok(frame) = serde_json::from_str::<Value>(frame) else {
+        return;
+    };
+    let (text, payload) = (
+        |value: &Value| value.as_str().unwrap_or_default().to_owned(),
+        &frame["payload"],
+    );
+    let (holder, lease_id) = (
+        text(&frame["sender_handle"]),
+        text(&payload["lease_id"]).to_ascii_lowercase(),
+    );
     let span = Duration::from_millis(payload["ttl_ms"].as_u64().unwrap_or(0));
     // By who made it, too: another's frame with the same lease changes nothing.
-    let known = claims.iter().position(|claim| claim.holder == holder && claim.lease_id == lease_id);
-    match (kind == Kind::AgentLockRequest, kind == Kind::AgentLeaseExtend, known) {
+    let known = claims
+        .iter()
+        .position(|claim| claim.holder == holder && claim.lease_id == lease_id);
+    match (
+        kind == Kind::AgentLockRequest,
+        kind == Kind::AgentLeaseExtend,
+        known,
+    ) {
         (true, _, known) => {
-            let Some(at) = Micros::parse(&text(&frame["created_at"])) else { return };
-            let intent = payload["intent"].as_str().filter(|intent| !intent.is_empty()).map(str::to_owned);
+            let Some(at) = Micros::parse(&text(&frame["created_at"])) else {
+                return;
+            };
+            let intent = payload["intent"]
+                .as_str()
+                .filter(|intent| !intent.is_empty())
+                .map(str::to_owned);
             let (resource, basis) = (text(&payload["resource"]), text(&frame["provenance_basis"]));
-            let claim = Held { holder, resource, lease_id, intent, expires_at: at.plus(span), basis };
+            let claim = Held {
+                holder,
+                resource,
+                lease_id,
+                intent,
+                expires_at: at.plus(span),
+                basis,
+            };
             match known {
                 Some(place) => claims[place] = claim,
                 None => claims.push(claim),
             }
         }
-        (false, true, Some(place)) => claims[place].expires_at = claims[place].expires_at.plus(span),
+        (false, true, Some(place)) => {
+            claims[place].expires_at = claims[place].expires_at.plus(span)
+        }
         (false, false, Some(place)) => drop(claims.remove(place)),
         (false, _, None) => {}
     }
@@ -93,7 +132,9 @@ fn hear(claims: &mut Vec<Held>, kind: Kind, frame: &str) {
 fn meets(one: &str, other: &str) -> bool {
     let within = |folder: &str, inner: &str| {
         let folder = folder.trim_end_matches('/');
-        inner.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || (!folder.is_empty() && rest.starts_with('/')))
+        inner
+            .strip_prefix(folder)
+            .is_some_and(|rest| rest.is_empty() || (!folder.is_empty() && rest.starts_with('/')))
     };
     within(one, other) || within(other, one)
 }
@@ -111,13 +152,38 @@ mod tests {
     #[test]
     fn a_claim_stands_until_its_own_holder_lets_it_go() {
         let mut claims = Vec::new();
-        said(&mut claims, Kind::AgentLockRequest, "~a", json!({"resource": "src", "lease_id": "AB", "ttl_ms": 1000}));
-        said(&mut claims, Kind::AgentLeaseExtend, "~a", json!({"lease_id": "ab", "ttl_ms": 500}));
-        said(&mut claims, Kind::AgentLockRelease, "~b", json!({"lease_id": "ab"}));
-        said(&mut claims, Kind::AgentAdvisory, "~a", json!({"advisory_text": "x", "lease_id": "ab"}));
+        said(
+            &mut claims,
+            Kind::AgentLockRequest,
+            "~a",
+            json!({"resource": "src", "lease_id": "AB", "ttl_ms": 1000}),
+        );
+        said(
+            &mut claims,
+            Kind::AgentLeaseExtend,
+            "~a",
+            json!({"lease_id": "ab", "ttl_ms": 500}),
+        );
+        said(
+            &mut claims,
+            Kind::AgentLockRelease,
+            "~b",
+            json!({"lease_id": "ab"}),
+        );
+        said(
+            &mut claims,
+            Kind::AgentAdvisory,
+            "~a",
+            json!({"advisory_text": "x", "lease_id": "ab"}),
+        );
         assert_eq!(claims.len(), 1);
         assert_eq!(claims[0].expires_at, Micros(1_500_000));
-        said(&mut claims, Kind::AgentLockRelease, "~a", json!({"lease_id": "ab"}));
+        said(
+            &mut claims,
+            Kind::AgentLockRelease,
+            "~a",
+            json!({"lease_id": "ab"}),
+        );
         assert!(claims.is_empty());
     }
 

@@ -13,8 +13,20 @@ use utoipa::ToSchema;
 
 pub fn verbs() -> Vec<Verb<Call>> {
     vec![
-        Verb::new("agent_roster", "See live sessions", Nature::Reads, ROSTER, roster),
-        Verb::new("agent_subscribe", "Get a stream to listen on", Nature::Speaks, SUBSCRIBE, subscribe),
+        Verb::new(
+            "agent_roster",
+            "See live sessions",
+            Nature::Reads,
+            ROSTER,
+            roster,
+        ),
+        Verb::new(
+            "agent_subscribe",
+            "Get a stream to listen on",
+            Nature::Speaks,
+            SUBSCRIBE,
+            subscribe,
+        ),
     ]
 }
 
@@ -40,7 +52,10 @@ async fn roster(call: Call, args: RosterArgs) -> Result<Said<Roster>, Refusal> {
     };
     let roster = frame::roster(&call.who, &call.doors.hub, &handle).await;
     let roster = roster.map_err(|error| Refusal::from(error).about("handle"))?;
-    Ok(Said::new(format!("{} sessions of {handle}", roster.sessions.len()), roster))
+    Ok(Said::new(
+        format!("{} sessions of {handle}", roster.sessions.len()),
+        roster,
+    ))
 }
 
 /// `agent_subscribe`
@@ -70,7 +85,11 @@ struct Subscription {
 async fn subscribe(call: Call, args: SubscribeArgs) -> Result<Said<Subscription>, Refusal> {
     let filter = args.filter.unwrap_or_default();
     Filter::parse(&filter).map_err(|error| Refusal::from(error).about("filter"))?;
-    let voice = Voice { scope: None, instrument: args.instrument, session: args.session };
+    let voice = Voice {
+        scope: None,
+        instrument: args.instrument,
+        session: args.session,
+    };
     let speaker = Speaker::of(&call, &voice)?;
     let token = identity::open_session(&call.who, &call.doors.hub).await?;
     let mut stream_url = format!(
@@ -88,11 +107,29 @@ async fn subscribe(call: Call, args: SubscribeArgs) -> Result<Said<Subscription>
     }
     let expires_in_seconds = token.expires_in_seconds;
     let text = format!("open it within {expires_in_seconds} seconds");
-    Ok(Said::new(text, Subscription { stream_url, expires_in_seconds, handle: speaker.handle }))
+    Ok(Said::new(
+        text,
+        Subscription {
+            stream_url,
+            expires_in_seconds,
+            handle: speaker.handle,
+        },
+    ))
 }
 
 /// What stands in a query without meaning something else there.
 fn escaped(text: &str) -> String {
-    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_' | b'~' | b':' | b',' | b'*' | b'/');
-    text.bytes().map(|b| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
+    let plain = |b: u8| {
+        b.is_ascii_alphanumeric()
+            || matches!(b, b'-' | b'.' | b'_' | b'~' | b':' | b',' | b'*' | b'/')
+    };
+    text.bytes()
+        .map(|b| {
+            if plain(b) {
+                char::from(b).to_string()
+            } else {
+                format!("%{b:02X}")
+            }
+        })
+        .collect()
 }

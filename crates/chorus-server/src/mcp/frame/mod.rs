@@ -11,5 +11,8 @@ use super::call::Call;
 use super::tool::Verb;
 
 pub fn verbs() -> Vec<Verb<Call>> {
-    [say::verbs(), claim::verbs(), ask::verbs(), live::verbs()].into_iter().flatten().collect()
+    [say::verbs(), claim::verbs(), ask::verbs(), live::verbs()]
+        .into_iter()
+        .flatten()
+        .collect()
 }

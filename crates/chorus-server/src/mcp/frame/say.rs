@@ -13,12 +13,30 @@ use serde_json::{Map, Value};
 pub fn verbs() -> Vec<Verb<Call>> {
     vec![
         Verb::new("agent_send", "Submit any frame", Nature::Speaks, SEND, send),
-        Verb::new("agent_advise", "Tell what you are doing", Nature::Speaks, ADVISE, advise)
-            .also(&[("text", "advisory_text")]),
-        Verb::new("agent_broadcast", "Tell what has happened", Nature::Speaks, BROADCAST, broadcast)
-            .also(&[("text", "broadcast_text")]),
-        Verb::new("agent_handover", "Hand work over", Nature::Speaks, HANDOVER, handover)
-            .also(&[("text", "handover_body")]),
+        Verb::new(
+            "agent_advise",
+            "Tell what you are doing",
+            Nature::Speaks,
+            ADVISE,
+            advise,
+        )
+        .also(&[("text", "advisory_text")]),
+        Verb::new(
+            "agent_broadcast",
+            "Tell what has happened",
+            Nature::Speaks,
+            BROADCAST,
+            broadcast,
+        )
+        .also(&[("text", "broadcast_text")]),
+        Verb::new(
+            "agent_handover",
+            "Hand work over",
+            Nature::Speaks,
+            HANDOVER,
+            handover,
+        )
+        .also(&[("text", "handover_body")]),
     ]
 }
 
@@ -44,8 +62,15 @@ fn payload(fields: impl Serialize) -> Result<Value, Refusal> {
     Ok(serde_json::to_value(fields).map_err(chorus_wire::Error::internal)?)
 }
 
-async fn say(call: &Call, voice: &Voice, kind: Kind, payload: Value) -> Result<Said<Submitted>, Refusal> {
-    let submitted = Speaker::of(call, voice)?.submit(call, kind, payload, None).await?;
+async fn say(
+    call: &Call,
+    voice: &Voice,
+    kind: Kind,
+    payload: Value,
+) -> Result<Said<Submitted>, Refusal> {
+    let submitted = Speaker::of(call, voice)?
+        .submit(call, kind, payload, None)
+        .await?;
     Ok(Said::new(reached(submitted.recipient_count), submitted))
 }
 
@@ -64,10 +89,17 @@ struct SendArgs {
 }
 
 async fn send(call: Call, args: SendArgs) -> Result<Said<Submitted>, Refusal> {
-    let must = || Refusal::argument("kind", format!("it must be one of {}", Kind::TEXTS.join(", ")));
+    let must = || {
+        Refusal::argument(
+            "kind",
+            format!("it must be one of {}", Kind::TEXTS.join(", ")),
+        )
+    };
     let kind = Kind::parse(&args.kind).ok_or_else(must)?;
     let speaker = Speaker::of(&call, &args.voice)?;
-    let submitted = speaker.submit(&call, kind, Value::Object(args.payload), args.ttl_ms).await?;
+    let submitted = speaker
+        .submit(&call, kind, Value::Object(args.payload), args.ttl_ms)
+        .await?;
     Ok(Said::new(reached(submitted.recipient_count), submitted))
 }
 
@@ -150,6 +182,7 @@ struct HandoverArgs {
 
 async fn handover(call: Call, mut args: HandoverArgs) -> Result<Said<Submitted>, Refusal> {
     let speaker = Speaker::of(&call, &args.voice)?;
-    args.previous_session_id.get_or_insert_with(|| speaker.session_id());
+    args.previous_session_id
+        .get_or_insert_with(|| speaker.session_id());
     say(&call, &args.voice, Kind::AgentHandover, payload(&args)?).await
 }

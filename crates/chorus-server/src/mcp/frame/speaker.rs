@@ -39,17 +39,28 @@ const UNNAMED: &str = "mcp";
 impl Speaker {
     pub fn of(call: &Call, voice: &Voice) -> Result<Self, Refusal> {
         let handle = own_handle(call)?;
-        let call::From { instrument, session, tool } = &call.from;
+        let call::From {
+            instrument,
+            session,
+            tool,
+        } = &call.from;
         let named = |field: &str, said: Option<&String>| match said {
-            Some(text) => {
-                Ident::parse(text).map(Some).ok_or_else(|| Refusal::from(FrameError::invalid(field, Ident::MUST)))
-            }
+            Some(text) => Ident::parse(text)
+                .map(Some)
+                .ok_or_else(|| Refusal::from(FrameError::invalid(field, Ident::MUST))),
             None => Ok(None),
         };
-        let instrument = named("instrument", voice.instrument.as_ref().or(instrument.as_ref()))?;
-        let unnamed = || Ident::parse(UNNAMED).ok_or_else(|| Refusal::argument("instrument", "it is required"));
+        let instrument = named(
+            "instrument",
+            voice.instrument.as_ref().or(instrument.as_ref()),
+        )?;
+        let unnamed = || {
+            Ident::parse(UNNAMED).ok_or_else(|| Refusal::argument("instrument", "it is required"))
+        };
         let scope = match &voice.scope {
-            Some(text) => text.parse().map_err(|error: FrameError| Refusal::from(error).about("scope"))?,
+            Some(text) => text
+                .parse()
+                .map_err(|error: FrameError| Refusal::from(error).about("scope"))?,
             None => Scope::Handle(handle.clone()),
         };
         Ok(Self {
@@ -64,20 +75,29 @@ impl Speaker {
     /// This session and no other, where it has said which it is.
     pub fn here(&self) -> Scope {
         match &self.session {
-            Some(session) => Scope::Session(self.handle.clone(), self.instrument.clone(), session.clone()),
+            Some(session) => Scope::Session(
+                self.handle.clone(),
+                self.instrument.clone(),
+                session.clone(),
+            ),
             None => Scope::Handle(self.handle.clone()),
         }
     }
 
     /// The session's id, for frames that must name one.
     pub fn session_id(&self) -> String {
-        self.session.as_ref().map_or_else(|| UNNAMED.to_owned(), Ident::to_string)
+        self.session
+            .as_ref()
+            .map_or_else(|| UNNAMED.to_owned(), Ident::to_string)
     }
 
     /// Which session it is, for those who may know: others need not (FRM-111).
     pub fn basis(&self) -> Option<String> {
         let own = self.scope.names() == &self.handle;
-        self.session.as_ref().filter(|_| own).map(|session| format!("session:{}@{session}", self.instrument))
+        self.session
+            .as_ref()
+            .filter(|_| own)
+            .map(|session| format!("session:{}@{session}", self.instrument))
     }
 
     /// Submits a frame with honest words about itself: a model made it with a tool, and nothing was checked (FRM-14…19).

@@ -15,17 +15,40 @@ use utoipa::ToSchema;
 
 pub fn verbs() -> Vec<Verb<Visit>> {
     vec![
-        Verb::new("artifact_list", "List artifacts and files", Nature::Reads, LIST, list),
-        Verb::new("artifact_read", "Read an artifact", Nature::Reads, READ, read),
-        Verb::new("artifact_create", "Create an artifact", Nature::Settles, CREATE, create),
-        Verb::new("artifact_edit", "Edit an artifact", Nature::Replaces, EDIT, edit),
+        Verb::new(
+            "artifact_list",
+            "List artifacts and files",
+            Nature::Reads,
+            LIST,
+            list,
+        ),
+        Verb::new(
+            "artifact_read",
+            "Read an artifact",
+            Nature::Reads,
+            READ,
+            read,
+        ),
+        Verb::new(
+            "artifact_create",
+            "Create an artifact",
+            Nature::Settles,
+            CREATE,
+            create,
+        ),
+        Verb::new(
+            "artifact_edit",
+            "Edit an artifact",
+            Nature::Replaces,
+            EDIT,
+            edit,
+        ),
         Verb::new("file_put", "Store a file", Nature::Replaces, PUT, put),
         Verb::new("file_get", "Fetch a file", Nature::Reads, GET, get),
     ]
 }
 
-const LIST: &str =
-    "List what this channel keeps: artifacts (shared texts, with slug and version) and files (with name and size).";
+const LIST: &str = "List what this channel keeps: artifacts (shared texts, with slug and version) and files (with name and size).";
 
 const READ: &str = "Read an artifact: a text that the channel works on together. Returns content and version; artifact_edit needs that \
     version. An older version can be read while it is kept.";
@@ -47,7 +70,14 @@ struct ListArgs {}
 
 async fn list(visit: Visit, _: ListArgs) -> Result<Said<Shelf>, Refusal> {
     let shelf = artifacts::list(&visit.guest, &visit.hub).await?;
-    Ok(Said::new(format!("{} artifacts, {} files", shelf.artifacts.len(), shelf.files.len()), shelf))
+    Ok(Said::new(
+        format!(
+            "{} artifacts, {} files",
+            shelf.artifacts.len(),
+            shelf.files.len()
+        ),
+        shelf,
+    ))
 }
 
 /// `artifact_read`
@@ -64,7 +94,10 @@ struct ReadArgs {
 async fn read(visit: Visit, args: ReadArgs) -> Result<Said<ArtifactText>, Refusal> {
     let found = artifacts::read(&visit.guest, &visit.hub, &args.slug, args.version).await;
     let found = found.map_err(|error| Refusal::told(error, &[(Code::NotFound, "slug")]))?;
-    Ok(Said::new(format!("{}, version {}", args.slug, found.content_version), found))
+    Ok(Said::new(
+        format!("{}, version {}", args.slug, found.content_version),
+        found,
+    ))
 }
 
 /// `artifact_create`
@@ -82,7 +115,14 @@ struct CreateArgs {
 }
 
 async fn create(visit: Visit, args: CreateArgs) -> Result<Said<Artifact>, Refusal> {
-    let made = artifacts::create(&visit.guest, &visit.hub, &args.slug, args.title, args.content).await;
+    let made = artifacts::create(
+        &visit.guest,
+        &visit.hub,
+        &args.slug,
+        args.title,
+        args.content,
+    )
+    .await;
     let made = made.map_err(|error| Refusal::told(error, &[(Code::Conflict, "slug")]))?;
     Ok(Said::new(format!("{} is kept, version 1", made.slug), made))
 }
@@ -115,16 +155,43 @@ async fn edit(visit: Visit, args: EditArgs) -> Result<Said<Artifact>, Refusal> {
         (Some(content), None, None) => Edit::Whole(content),
         (None, Some(find), Some(replace)) => Edit::Passage { find, replace },
         (Some(_), Some(_) | None, Some(_) | None) => {
-            return Err(Refusal::argument("content", "it goes without find and replace"));
+            return Err(Refusal::argument(
+                "content",
+                "it goes without find and replace",
+            ));
         }
-        (None, Some(_), None) => return Err(Refusal::argument("replace", "it is required with find")),
-        (None, None, Some(_)) => return Err(Refusal::argument("find", "it is required with replace")),
-        (None, None, None) => return Err(Refusal::argument("content", "it is required, or find and replace are")),
+        (None, Some(_), None) => {
+            return Err(Refusal::argument("replace", "it is required with find"));
+        }
+        (None, None, Some(_)) => {
+            return Err(Refusal::argument("find", "it is required with replace"));
+        }
+        (None, None, None) => {
+            return Err(Refusal::argument(
+                "content",
+                "it is required, or find and replace are",
+            ));
+        }
     };
-    let edited = artifacts::edit(&visit.guest, &visit.hub, &args.slug, args.version, args.title, edit).await;
-    let edited =
-        edited.map_err(|error| Refusal::told(error, &[(Code::NotFound, "slug"), (Code::Conflict, "version")]))?;
-    Ok(Said::new(format!("{} is now version {}", edited.slug, edited.version), edited))
+    let edited = artifacts::edit(
+        &visit.guest,
+        &visit.hub,
+        &args.slug,
+        args.version,
+        args.title,
+        edit,
+    )
+    .await;
+    let edited = edited.map_err(|error| {
+        Refusal::told(
+            error,
+            &[(Code::NotFound, "slug"), (Code::Conflict, "version")],
+        )
+    })?;
+    Ok(Said::new(
+        format!("{} is now version {}", edited.slug, edited.version),
+        edited,
+    ))
 }
 
 /// `file_put`
@@ -143,11 +210,26 @@ struct PutArgs {
 }
 
 async fn put(visit: Visit, args: PutArgs) -> Result<Said<FileInfo>, Refusal> {
-    let content = STANDARD.decode(args.data.trim()).map_err(|_| Refusal::argument("data", "it is not base64"))?;
+    let content = STANDARD
+        .decode(args.data.trim())
+        .map_err(|_| Refusal::argument("data", "it is not base64"))?;
     let replace = args.replace.unwrap_or(false);
-    let kept = files::put(&visit.guest, &visit.hub, &args.name, args.media_type, content, replace).await;
-    let kept = kept.map_err(|error| Refusal::told(error, &[(Code::TooLarge, "data"), (Code::Conflict, "name")]))?;
-    Ok(Said::new(format!("{} is kept, {} bytes", kept.name, kept.size), kept))
+    let kept = files::put(
+        &visit.guest,
+        &visit.hub,
+        &args.name,
+        args.media_type,
+        content,
+        replace,
+    )
+    .await;
+    let kept = kept.map_err(|error| {
+        Refusal::told(error, &[(Code::TooLarge, "data"), (Code::Conflict, "name")])
+    })?;
+    Ok(Said::new(
+        format!("{} is kept, {} bytes", kept.name, kept.size),
+        kept,
+    ))
 }
 
 /// `file_get`
@@ -169,7 +251,14 @@ struct FileData {
 
 async fn get(visit: Visit, args: GetArgs) -> Result<Said<FileData>, Refusal> {
     let found = files::get(&visit.guest, &visit.hub, &args.name).await;
-    let (info, content) = found.map_err(|error| Refusal::told(error, &[(Code::NotFound, "name")]))?;
+    let (info, content) =
+        found.map_err(|error| Refusal::told(error, &[(Code::NotFound, "name")]))?;
     let text = format!("{}, {} bytes", info.name, info.size);
-    Ok(Said::new(text, FileData { info, data: STANDARD.encode(content) }))
+    Ok(Said::new(
+        text,
+        FileData {
+            info,
+            data: STANDARD.encode(content),
+        },
+    ))
 }

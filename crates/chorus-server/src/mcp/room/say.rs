@@ -15,10 +15,29 @@ use utoipa::ToSchema;
 
 pub fn verbs() -> Vec<Verb<Visit>> {
     vec![
-        Verb::new("read_history", "Read the channel", Nature::Reads, HISTORY, history),
-        Verb::new("send_message", "Say something", Nature::Speaks, SEND, send).also(&[("text", "content")]),
-        Verb::new("get_roster", "See who is here", Nature::Reads, ROSTER, roster),
-        Verb::new("set_status", "Say what you are doing", Nature::Speaks, STATUS, status),
+        Verb::new(
+            "read_history",
+            "Read the channel",
+            Nature::Reads,
+            HISTORY,
+            history,
+        ),
+        Verb::new("send_message", "Say something", Nature::Speaks, SEND, send)
+            .also(&[("text", "content")]),
+        Verb::new(
+            "get_roster",
+            "See who is here",
+            Nature::Reads,
+            ROSTER,
+            roster,
+        ),
+        Verb::new(
+            "set_status",
+            "Say what you are doing",
+            Nature::Speaks,
+            STATUS,
+            status,
+        ),
     ]
 }
 
@@ -46,7 +65,10 @@ struct HistoryArgs {
 }
 
 async fn history(visit: Visit, args: HistoryArgs) -> Result<Said<Read>, Refusal> {
-    let (limit, since) = (args.limit.unwrap_or(limits::TOOL_PAGE), args.since.as_ref().map(Place::id).transpose()?);
+    let (limit, since) = (
+        args.limit.unwrap_or(limits::TOOL_PAGE),
+        args.since.as_ref().map(Place::id).transpose()?,
+    );
     let found = tools::read_history(&visit.guest, &visit.hub, lines(since), limit).await?;
     let read = Read::new(found, since, limit);
     Ok(Said::new(format!("{} lines", read.lines.len()), read))
@@ -61,10 +83,17 @@ struct SendArgs {
 }
 
 async fn send(visit: Visit, args: SendArgs) -> Result<Said<Row>, Refusal> {
-    let message = NewMessage { content: args.content, parts: None };
+    let message = NewMessage {
+        content: args.content,
+        parts: None,
+    };
     let row = tools::send_message(&visit.guest, &visit.hub, message).await;
-    let row =
-        row.map_err(|error| Refusal::told(error, &[(Code::TooLarge, "content"), (Code::Validation, "content")]))?;
+    let row = row.map_err(|error| {
+        Refusal::told(
+            error,
+            &[(Code::TooLarge, "content"), (Code::Validation, "content")],
+        )
+    })?;
     Ok(Said::new(format!("said as {}", row.sender), row))
 }
 
@@ -80,7 +109,10 @@ struct Members {
 
 async fn roster(visit: Visit, _: RosterArgs) -> Result<Said<Members>, Refusal> {
     let members = tools::get_roster(&visit.guest, &visit.hub).await?;
-    Ok(Said::new(format!("{} members", members.len()), Members { members }))
+    Ok(Said::new(
+        format!("{} members", members.len()),
+        Members { members },
+    ))
 }
 
 /// `set_status`

@@ -18,13 +18,19 @@ impl Answer {
         let asking = async {
             let response = request.send().await.expect("an answer");
             let (status, headers) = (response.status().as_u16(), response.headers().clone());
-            Self { status, headers, text: response.text().await.expect("a whole answer") }
+            Self {
+                status,
+                headers,
+                text: response.text().await.expect("a whole answer"),
+            }
         };
         within(PATIENCE, asking).await.expect("an answer in time")
     }
 
     pub fn header(&self, name: &str) -> &str {
-        self.headers.get(name).map_or("", |value| value.to_str().unwrap_or_default())
+        self.headers
+            .get(name)
+            .map_or("", |value| value.to_str().unwrap_or_default())
     }
 
     #[track_caller]
@@ -39,20 +45,33 @@ impl Answer {
         let mut body = self.json();
         assert_eq!(body["success"], true, "{self:?}");
         assert!(is_millis(&body["metadata"]["timestamp"]), "{self:?}");
-        assert!(body.get("data").is_some() && body.get("error").is_none(), "{self:?}");
+        assert!(
+            body.get("data").is_some() && body.get("error").is_none(),
+            "{self:?}"
+        );
         body["data"].take()
     }
 
     /// The sentence of an error with this status and code, in the form of TRN-39.
     #[track_caller]
     pub fn refused(&self, status: u16, code: &str) -> String {
-        assert_eq!((self.status, self.json()["error"]["code"].as_str()), (status, Some(code)), "{self:?}");
+        assert_eq!(
+            (self.status, self.json()["error"]["code"].as_str()),
+            (status, Some(code)),
+            "{self:?}"
+        );
         let body = self.json();
         assert_eq!(body["success"], false, "{self:?}");
         assert!(body.get("data").is_none(), "{self:?}");
         assert!(is_millis(&body["metadata"]["timestamp"]), "{self:?}");
-        assert!(self.header("content-type").starts_with("application/json"), "{self:?}");
-        let message = body["error"]["message"].as_str().expect("a sentence").to_owned();
+        assert!(
+            self.header("content-type").starts_with("application/json"),
+            "{self:?}"
+        );
+        let message = body["error"]["message"]
+            .as_str()
+            .expect("a sentence")
+            .to_owned();
         assert!(!message.is_empty(), "{self:?}");
         message
     }

@@ -32,7 +32,10 @@ impl Between {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let (held, watching) = watch::channel(false);
-        let (cut, database) = (Arc::<AtomicBool>::default(), Arc::<std::sync::OnceLock<String>>::default());
+        let (cut, database) = (
+            Arc::<AtomicBool>::default(),
+            Arc::<std::sync::OnceLock<String>>::default(),
+        );
         let (cutting, beyond) = (cut.clone(), database.clone());
         let task = tokio::spawn(async move {
             while let Ok((hub, _)) = listener.accept().await {
@@ -40,11 +43,18 @@ impl Between {
                 tokio::spawn(carry(hub, server, watching.clone(), cutting.clone()));
             }
         });
-        let between = Self { held, cut, database, task };
+        let between = Self {
+            held,
+            cut,
+            database,
+            task,
+        };
         let hub = Hub::postgres(|settings| {
             let url = settings.hub.database.take().unwrap().expose().to_owned();
             let (_, name) = url.rsplit_once('/').unwrap();
-            settings.hub.database = Some(Secret::new(format!("postgres://postgres@127.0.0.1:{port}/{name}")));
+            settings.hub.database = Some(Secret::new(format!(
+                "postgres://postgres@127.0.0.1:{port}/{name}"
+            )));
             between.database.set(url).unwrap();
             with(settings);
         });
@@ -76,12 +86,21 @@ async fn connect(url: &str) -> Box<dyn Wire> {
     let port = config.get_ports().first().copied().unwrap_or(5432);
     match &config.get_hosts()[0] {
         Host::Tcp(host) => Box::new(TcpStream::connect((host.as_str(), port)).await.unwrap()),
-        Host::Unix(folder) => Box::new(UnixStream::connect(folder.join(format!(".s.PGSQL.{port}"))).await.unwrap()),
+        Host::Unix(folder) => Box::new(
+            UnixStream::connect(folder.join(format!(".s.PGSQL.{port}")))
+                .await
+                .unwrap(),
+        ),
     }
 }
 
 /// Until either side is gone.
-async fn carry(mut hub: TcpStream, mut server: Box<dyn Wire>, mut held: watch::Receiver<bool>, cut: Arc<AtomicBool>) {
+async fn carry(
+    mut hub: TcpStream,
+    mut server: Box<dyn Wire>,
+    mut held: watch::Receiver<bool>,
+    cut: Arc<AtomicBool>,
+) {
     let (mut asked, mut said) = (vec![0; 64 * 1024], vec![0; 64 * 1024]);
     loop {
         tokio::select! {

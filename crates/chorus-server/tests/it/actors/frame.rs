@@ -11,7 +11,11 @@ pub const NOW: &str = "2026-03-20T10:00:00Z";
 /// A new id of version 4; which one does not matter, only that it is another.
 pub fn frame_id() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(1);
-    format!("{:08x}-feed-4000-8000-{:012x}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+    format!(
+        "{:08x}-feed-4000-8000-{:012x}",
+        std::process::id(),
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    )
 }
 
 /// A frame of any kind, with everything that is required and nothing else.
@@ -58,7 +62,12 @@ impl Agent {
 
     /// An advisory to whomever the scope names.
     pub fn advisory_to(&self, scope: &str, text: &str) -> Value {
-        frame(&self.handle(), &named_by(scope), "agent_advisory", &json!({"advisory_text": text}))
+        frame(
+            &self.handle(),
+            &named_by(scope),
+            "agent_advisory",
+            &json!({"advisory_text": text}),
+        )
     }
 
     /// The request itself, for those that add to it. `""` is no scope.
@@ -95,8 +104,13 @@ impl Answer {
     pub fn counted(&self, frame_id: &str) -> u64 {
         assert_eq!(self.status, 200, "{self:?}");
         let body = self.json();
-        let count = body["recipient_count"].as_u64().unwrap_or_else(|| panic!("no count: {self:?}"));
-        assert_eq!(self.text, format!(r#"{{"frame_id":"{frame_id}","recipient_count":{count}}}"#));
+        let count = body["recipient_count"]
+            .as_u64()
+            .unwrap_or_else(|| panic!("no count: {self:?}"));
+        assert_eq!(
+            self.text,
+            format!(r#"{{"frame_id":"{frame_id}","recipient_count":{count}}}"#)
+        );
         count
     }
 
@@ -104,7 +118,11 @@ impl Answer {
     #[track_caller]
     pub fn frame_refused(&self, status: u16, code: &str, field: Option<&str>) -> String {
         let body = self.json();
-        let said = (self.status, body["code"].as_str(), body.get("field").and_then(Value::as_str));
+        let said = (
+            self.status,
+            body["code"].as_str(),
+            body.get("field").and_then(Value::as_str),
+        );
         assert_eq!(said, (status, Some(code), field), "{self:?}");
         self.has_frame_form();
         body["message"].as_str().unwrap_or_default().to_owned()
@@ -113,10 +131,27 @@ impl Answer {
     #[track_caller]
     pub fn has_frame_form(&self) {
         let body = self.json();
-        let keys: Vec<&str> = body.as_object().expect("an object").keys().map(String::as_str).collect();
-        assert!(keys.iter().all(|key| ["code", "field", "message"].contains(key)), "{self:?}");
-        assert!(body["message"].as_str().is_some_and(|message| !message.is_empty()), "{self:?}");
-        assert!(self.header("content-type").starts_with("application/json"), "{self:?}");
+        let keys: Vec<&str> = body
+            .as_object()
+            .expect("an object")
+            .keys()
+            .map(String::as_str)
+            .collect();
+        assert!(
+            keys.iter()
+                .all(|key| ["code", "field", "message"].contains(key)),
+            "{self:?}"
+        );
+        assert!(
+            body["message"]
+                .as_str()
+                .is_some_and(|message| !message.is_empty()),
+            "{self:?}"
+        );
+        assert!(
+            self.header("content-type").starts_with("application/json"),
+            "{self:?}"
+        );
         assert!(!self.header("x-request-id").is_empty(), "{self:?}");
     }
 }

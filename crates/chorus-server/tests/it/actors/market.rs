@@ -6,7 +6,11 @@ use serde_json::{Value, json};
 
 #[track_caller]
 pub fn refused(answer: &Answer, status: u16, code: &str) {
-    assert_eq!((answer.status, answer.json()["error_code"].as_str()), (status, Some(code)), "{answer:?}");
+    assert_eq!(
+        (answer.status, answer.json()["error_code"].as_str()),
+        (status, Some(code)),
+        "{answer:?}"
+    );
 }
 
 /// An agent of the market; with an endpoint it takes its jobs there.
@@ -17,7 +21,11 @@ pub async fn trader(hub: &Hub, id: &str, skills: Value, endpoint: Option<&str>) 
     }
     let answer = hub.anyone().post("/register", &body).await;
     assert_eq!(answer.status, 201, "{answer:?}");
-    Agent::new(&hub.anyone().0, id, answer.json()["api_key"].as_str().unwrap())
+    Agent::new(
+        &hub.anyone().0,
+        id,
+        answer.json()["api_key"].as_str().unwrap(),
+    )
 }
 
 pub fn skill(cost: f64) -> Value {
@@ -51,12 +59,24 @@ pub fn success(cost: f64) -> Value {
 
 /// What the owner of this agent has, and what is held for it.
 pub async fn purse(hub: &Hub, agent: &Agent) -> (f64, f64) {
-    let account = hub.operator().get(&format!("/accounts/owner-of-{}", agent.id)).await.json();
-    (account["balance"].as_f64().unwrap(), account["held"].as_f64().unwrap())
+    let account = hub
+        .operator()
+        .get(&format!("/accounts/owner-of-{}", agent.id))
+        .await
+        .json();
+    (
+        account["balance"].as_f64().unwrap(),
+        account["held"].as_f64().unwrap(),
+    )
 }
 
 pub async fn score(hub: &Hub, agent: &Agent) -> f64 {
-    hub.anyone().get(&format!("/reputation/{}", agent.id)).await.json()["score"].as_f64().unwrap()
+    hub.anyone()
+        .get(&format!("/reputation/{}", agent.id))
+        .await
+        .json()["score"]
+        .as_f64()
+        .unwrap()
 }
 
 pub async fn standing(of: &Agent, id: &str) -> Value {
@@ -70,8 +90,16 @@ pub async fn conserved(hub: &Hub) {
     let cents = |value: &Value| (value.as_f64().unwrap() * 100.0).round() as i64;
     let economy = hub.anyone().get("/economy").await.json();
     let mut there = cents(&economy["held"]);
-    for posting in hub.operator().get("/audit").await.json()["postings"].as_array().unwrap() {
-        for entry in posting["entries"].as_array().unwrap().iter().filter(|entry| entry["account"] == "owner") {
+    for posting in hub.operator().get("/audit").await.json()["postings"]
+        .as_array()
+        .unwrap()
+    {
+        for entry in posting["entries"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|entry| entry["account"] == "owner")
+        {
             there += cents(&entry["amount"]);
         }
     }

@@ -34,7 +34,11 @@ pub struct Caller {
 
 impl Caller {
     pub fn new(http: &reqwest::Client, base: &str, key: Option<&str>) -> Self {
-        Self { http: http.clone(), base: base.to_owned(), key: key.map(str::to_owned) }
+        Self {
+            http: http.clone(),
+            base: base.to_owned(),
+            key: key.map(str::to_owned),
+        }
     }
 
     pub fn with_key(&self, key: &str) -> Self {
@@ -68,7 +72,9 @@ impl Caller {
 
     /// A body that is not JSON, or not as a library would write it.
     pub async fn post_text(&self, path: &str, body: impl Into<reqwest::Body>) -> Answer {
-        let request = self.request("POST", path).header("content-type", "application/json");
+        let request = self
+            .request("POST", path)
+            .header("content-type", "application/json");
         Answer::of(request.body(body)).await
     }
 
@@ -113,7 +119,11 @@ impl Operator {
     }
 
     pub async fn activity(&self, since: u64) -> Vec<Value> {
-        rows(self.get(&format!("/activity?since={since}")).await.data(200))
+        rows(
+            self.get(&format!("/activity?since={since}"))
+                .await
+                .data(200),
+        )
     }
 }
 
@@ -134,7 +144,11 @@ impl Deref for Agent {
 
 impl Agent {
     pub fn new(caller: &Caller, id: &str, key: &str) -> Self {
-        Self { id: id.to_owned(), key: key.to_owned(), caller: caller.with_key(key) }
+        Self {
+            id: id.to_owned(),
+            key: key.to_owned(),
+            caller: caller.with_key(key),
+        }
     }
 
     /// The same agent with the key that a rotation gave it.
@@ -156,8 +170,16 @@ impl Agent {
 
     /// Sends and returns `data`; the outcome must be `delivery`.
     #[track_caller]
-    pub fn says(&self, to: &str, text: &str, delivery: &'static str) -> impl Future<Output = Value> {
-        let sending = Answer::of(self.request("POST", "/messages").json(&self.message(to, text)));
+    pub fn says(
+        &self,
+        to: &str,
+        text: &str,
+        delivery: &'static str,
+    ) -> impl Future<Output = Value> {
+        let sending = Answer::of(
+            self.request("POST", "/messages")
+                .json(&self.message(to, text)),
+        );
         let place = std::panic::Location::caller();
         async move {
             let answer = sending.await;
@@ -168,7 +190,12 @@ impl Agent {
     }
 
     pub async fn send_once(&self, key: &str, body: &Value) -> Answer {
-        Answer::of(self.request("POST", "/messages").header("idempotency-key", key).json(body)).await
+        Answer::of(
+            self.request("POST", "/messages")
+                .header("idempotency-key", key)
+                .json(body),
+        )
+        .await
     }
 
     /// My inbox from now on.
@@ -180,7 +207,9 @@ impl Agent {
 
     /// My inbox after `cursor`.
     pub async fn inbox_after(&self, cursor: &str) -> Stream {
-        let request = self.request("GET", "/agent/inbox").header("last-event-id", cursor);
+        let request = self
+            .request("GET", "/agent/inbox")
+            .header("last-event-id", cursor);
         let mut stream = Stream::open(request).await;
         stream.next("connected").await;
         stream
@@ -205,11 +234,17 @@ impl Agent {
     }
 
     pub async fn standing(&self, trace_id: &Value) -> Value {
-        self.get(&format!("/messages/{}", trace_id.as_str().unwrap())).await.data(200)
+        self.get(&format!("/messages/{}", trace_id.as_str().unwrap()))
+            .await
+            .data(200)
     }
 
     pub async fn respond(&self, trace_id: &Value, reply: &Value) -> Answer {
-        self.post(&format!("/agent/messages/{}/response", trace_id.as_str().unwrap()), reply).await
+        self.post(
+            &format!("/agent/messages/{}/response", trace_id.as_str().unwrap()),
+            reply,
+        )
+        .await
     }
 }
 
@@ -228,11 +263,20 @@ pub fn envelope(sender: &str, text: &str) -> Value {
 /// A list, or the story fails.
 #[track_caller]
 pub fn rows(value: Value) -> Vec<Value> {
-    let Value::Array(rows) = value else { panic!("not a list: {value}") };
+    let Value::Array(rows) = value else {
+        panic!("not a list: {value}")
+    };
     rows
 }
 
 /// The texts of history rows or message events, in order.
 pub fn texts<'a>(rows: impl IntoIterator<Item = &'a Value>) -> Vec<String> {
-    rows.into_iter().map(|row| row["envelope"]["original_text"].as_str().unwrap_or_default().to_owned()).collect()
+    rows.into_iter()
+        .map(|row| {
+            row["envelope"]["original_text"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned()
+        })
+        .collect()
 }

@@ -50,7 +50,10 @@ impl Session {
 
 /// What an advisory says.
 pub fn said(event: &Event) -> String {
-    event.data["payload"]["advisory_text"].as_str().unwrap_or_default().to_owned()
+    event.data["payload"]["advisory_text"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned()
 }
 
 impl Agent {
@@ -60,7 +63,8 @@ impl Agent {
 
     /// A session of mine, by name.
     pub async fn opens(&self, instrument: &str, session: &str) -> Session {
-        self.opens_with(&format!("?instrument={instrument}&session={session}")).await
+        self.opens_with(&format!("?instrument={instrument}&session={session}"))
+            .await
     }
 
     pub async fn opens_with(&self, query: &str) -> Session {
@@ -69,7 +73,11 @@ impl Agent {
 
     /// A session that comes back with the id of the last event it heard (FRM-70).
     pub async fn resumes(&self, query: &str, last: &str) -> Session {
-        Session::open(self.request("GET", &self.stream_path(query)).header("last-event-id", last)).await
+        Session::open(
+            self.request("GET", &self.stream_path(query))
+                .header("last-event-id", last),
+        )
+        .await
     }
 
     /// The answer to a stream-open that is refused.
@@ -79,7 +87,9 @@ impl Agent {
 
     /// My live sessions.
     pub async fn roster(&self) -> Vec<Value> {
-        let answer = self.get(&format!("/handles/{}/roster", self.handle())).await;
+        let answer = self
+            .get(&format!("/handles/{}/roster", self.handle()))
+            .await;
         assert_eq!(answer.status, 200, "{answer:?}");
         assert_eq!(answer.json()["handle"], self.handle(), "{answer:?}");
         rows(answer.json()["sessions"].clone())

@@ -38,7 +38,11 @@ impl Reply {
     }
 
     pub fn held_ok() -> Self {
-        Reply::Held(whole(200, "content-type: application/json\r\n", r#"{"status":"ok"}"#))
+        Reply::Held(whole(
+            200,
+            "content-type: application/json\r\n",
+            r#"{"status":"ok"}"#,
+        ))
     }
 
     pub fn redirect(to: &str) -> Self {
@@ -51,8 +55,14 @@ impl Reply {
 
     /// An event stream that ends when `pieces` do.
     pub fn events(pieces: &[&[u8]]) -> Self {
-        let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
-        Reply::Pieces(std::iter::once(head.as_slice()).chain(pieces.iter().copied()).map(<[u8]>::to_vec).collect())
+        let head =
+            b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+        Reply::Pieces(
+            std::iter::once(head.as_slice())
+                .chain(pieces.iter().copied())
+                .map(<[u8]>::to_vec)
+                .collect(),
+        )
     }
 }
 
@@ -111,7 +121,12 @@ impl Webhook {
                 });
             }
         });
-        Self { addr, heard, told, task }
+        Self {
+            addr,
+            heard,
+            told,
+            task,
+        }
     }
 
     pub fn url(&self) -> String {
@@ -124,7 +139,10 @@ impl Webhook {
 
     /// The next request.
     pub async fn hears(&mut self) -> Heard {
-        within(PATIENCE, self.heard.recv()).await.expect("a request in time").expect("a request")
+        within(PATIENCE, self.heard.recv())
+            .await
+            .expect("a request in time")
+            .expect("a request")
     }
 
     /// Whether nothing has come that was not yet taken.
@@ -175,7 +193,9 @@ async fn serve(
                     _ = beat.tick() => socket.write_all(b"event: chunk\ndata: {\"text\":\"and \"}\n\n").await?,
                 }
             }
-            socket.write_all(b"event: done\ndata: {\"full_text\":\"all\",\"envelope\":null}\n\n").await?;
+            socket
+                .write_all(b"event: done\ndata: {\"full_text\":\"all\",\"envelope\":null}\n\n")
+                .await?;
         }
         Reply::Pieces(pieces) => {
             socket.set_nodelay(true)?;
@@ -199,7 +219,8 @@ async fn read_request(socket: &mut TcpStream) -> std::io::Result<Heard> {
                 .find_map(|line| line.strip_prefix("content-length:"))
                 .map_or(0, |n| n.trim().parse().unwrap());
             if bytes.len() >= end + 4 + length {
-                let text = String::from_utf8(bytes[end + 4..end + 4 + length].to_vec()).expect("UTF-8");
+                let text =
+                    String::from_utf8(bytes[end + 4..end + 4 + length].to_vec()).expect("UTF-8");
                 let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
                 return Ok(Heard { head, text });
             }

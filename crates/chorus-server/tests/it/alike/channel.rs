@@ -8,14 +8,28 @@ use crate::hub::OPERATOR_KEY;
 use serde_json::{Value, json};
 
 pub async fn tell(tale: &mut Tale) {
-    let (ivan, judy) = (agent(tale, "ivan@chorus").await, agent(tale, "judy@chorus").await);
+    let (ivan, judy) = (
+        agent(tale, "ivan@chorus").await,
+        agent(tale, "judy@chorus").await,
+    );
     let room = rooms(tale, &ivan, &judy).await;
     let mut oak = Webhook::that(Reply::typed(200, "text/plain", "")).await;
-    tale.names.call(&format!("127.0.0.1:{}", oak.port()), "oaks-place");
+    tale.names
+        .call(&format!("127.0.0.1:{}", oak.port()), "oaks-place");
     members(tale, &ivan, &judy, &room, oak.port()).await;
-    let mut stream = tale.opens(ask("GET", &format!("{room}/stream")).key(&ivan)).await;
+    let mut stream = tale
+        .opens(ask("GET", &format!("{room}/stream")).key(&ivan))
+        .await;
     let mut inbox = tale.opens(ask("GET", "/agent/inbox").key(&judy)).await;
-    let delivery = said(tale, &ivan, &judy, &room, (&mut stream, &mut inbox), &mut oak).await;
+    let delivery = said(
+        tale,
+        &ivan,
+        &judy,
+        &room,
+        (&mut stream, &mut inbox),
+        &mut oak,
+    )
+    .await;
     callbacks(tale, &ivan, &room, &delivery).await;
     standing(tale, &ivan, &judy, &room, &mut inbox).await;
     mcp::in_a_room(tale, &room, &delivery).await;
@@ -27,21 +41,50 @@ pub async fn tell(tale: &mut Tale) {
 
 async fn rooms(tale: &mut Tale, ivan: &str, judy: &str) -> String {
     let new = json!({"name": "ops-team", "service": "Chorus", "context": "Where the team talks."});
-    let room = format!("/channels/{}", tale.post(ivan, "/channels", &new).await.is(201).at("/data/id"));
-    let second = tale.post(OPERATOR_KEY, "/channels", &json!({"name": "desk"})).await.is(201).at("/data/id");
-    for (key, body) in [("", new), (ivan, json!({})), (ivan, json!({"name": "a\u{0}b"})), (ivan, json!({"name": 5}))] {
+    let room = format!(
+        "/channels/{}",
+        tale.post(ivan, "/channels", &new)
+            .await
+            .is(201)
+            .at("/data/id")
+    );
+    let second = tale
+        .post(OPERATOR_KEY, "/channels", &json!({"name": "desk"}))
+        .await
+        .is(201)
+        .at("/data/id");
+    for (key, body) in [
+        ("", new),
+        (ivan, json!({})),
+        (ivan, json!({"name": "a\u{0}b"})),
+        (ivan, json!({"name": 5})),
+    ] {
         tale.post(key, "/channels", &body).await;
     }
     for key in ["", ivan, judy, OPERATOR_KEY] {
-        for path in
-            ["/channels", "/channels?limit=1", "/channels?after=none", "/channels?limit=x", "/channels/ch_none", &room]
-        {
+        for path in [
+            "/channels",
+            "/channels?limit=1",
+            "/channels?after=none",
+            "/channels?limit=x",
+            "/channels/ch_none",
+            &room,
+        ] {
             tale.get(key, path).await;
         }
-        tale.tell(ask("PATCH", &room).key(key).json(&json!({"context": format!("as {}", key.len())}))).await;
+        tale.tell(
+            ask("PATCH", &room)
+                .key(key)
+                .json(&json!({"context": format!("as {}", key.len())})),
+        )
+        .await;
     }
-    tale.get(OPERATOR_KEY, &format!("/channels?after={second}")).await.is(200);
-    tale.tell(ask("PATCH", &room).key(ivan).json(&json!({"name": null}))).await.is(400);
+    tale.get(OPERATOR_KEY, &format!("/channels?after={second}"))
+        .await
+        .is(200);
+    tale.tell(ask("PATCH", &room).key(ivan).json(&json!({"name": null})))
+        .await
+        .is(400);
     room
 }
 
@@ -82,32 +125,56 @@ async fn said(
     let path = format!("{room}/messages");
     let mut delivery = Value::Null;
     for text in ["hello, all of you", "@judy and @oak, look"] {
-        tale.post(ivan, &path, &json!({"content": text})).await.is(201);
+        tale.post(ivan, &path, &json!({"content": text}))
+            .await
+            .is(201);
         tale.hears(stream, 1).await;
         delivery = tale.hears(inbox, 1).await;
         let heard = oak.hears().await;
-        tale.enter("heard at oak's", &format!("{}\n\n{}", heard.head, heard.text));
+        tale.enter(
+            "heard at oak's",
+            &format!("{}\n\n{}", heard.head, heard.text),
+        );
     }
     for number in ["1", "1", "2"] {
-        let once = ask("POST", &path).key(judy).header("idempotency-key", "r-1");
-        tale.tell(once.json(&json!({"content": number, "parts": [{"text": "more"}]}))).await;
+        let once = ask("POST", &path)
+            .key(judy)
+            .header("idempotency-key", "r-1");
+        tale.tell(once.json(&json!({"content": number, "parts": [{"text": "more"}]})))
+            .await;
     }
     tale.hears(stream, 1).await;
-    for body in
-        [json!({}), json!({"content": 5}), json!({"content": "a\u{0}b"}), json!({"content": "x", "parts": [{}]})]
-    {
+    for body in [
+        json!({}),
+        json!({"content": 5}),
+        json!({"content": "a\u{0}b"}),
+        json!({"content": "x", "parts": [{}]}),
+    ] {
         tale.post(ivan, &path, &body).await;
     }
     tale.post("", &path, &json!({"content": "x"})).await.is(401);
     for key in [ivan, judy, OPERATOR_KEY, ""] {
-        for query in ["", "?limit=1", "?since=0&limit=2", "?before=9999", "?since=1&before=2", "?since=x"] {
+        for query in [
+            "",
+            "?limit=1",
+            "?since=0&limit=2",
+            "?before=9999",
+            "?since=1&before=2",
+            "?since=x",
+        ] {
             tale.get(key, &format!("{path}{query}")).await;
         }
     }
     let replayed = ask("GET", &format!("{room}/stream")).key(judy);
     let mut replayed = tale.opens(replayed.header("last-event-id", "0")).await;
     tale.hears(&mut replayed, 5).await;
-    tale.tell(ask("GET", &format!("{room}/stream")).key(judy).header("last-event-id", "x")).await.is(400);
+    tale.tell(
+        ask("GET", &format!("{room}/stream"))
+            .key(judy)
+            .header("last-event-id", "x"),
+    )
+    .await
+    .is(400);
     tale.get("", &format!("{room}/stream")).await.is(401);
     tale.get(ivan, "/channels/ch_none/stream").await.is(404);
     delivery
@@ -115,7 +182,11 @@ async fn said(
 
 /// A path below this hub.
 pub fn below(tale: &Tale, url: &Value) -> String {
-    url.as_str().unwrap().strip_prefix(&tale.hub.url).expect("on this hub").to_owned()
+    url.as_str()
+        .unwrap()
+        .strip_prefix(&tale.hub.url)
+        .expect("on this hub")
+        .to_owned()
 }
 
 async fn callbacks(tale: &mut Tale, ivan: &str, room: &str, delivery: &Value) {
@@ -132,24 +203,51 @@ async fn callbacks(tale: &mut Tale, ivan: &str, room: &str, delivery: &Value) {
     ] {
         tale.post("", &back, &event).await;
     }
-    let lines =
-        "{\"type\":\"status\",\"status\":\"a\"}\n{\"type\":\"message\",\"content\":\"b\"}\n{\"type\":\"dance\"}\n";
-    tale.tell(ask("POST", &back).header("content-type", "application/x-ndjson").bytes(lines)).await;
-    tale.post("", &format!("{room}/inbox/tok_none"), &json!({"type": "status", "status": "x"})).await.is(404);
-    tale.post("", &format!("{room}/inbox/%00"), &json!({"type": "status", "status": "x"})).await;
+    let lines = "{\"type\":\"status\",\"status\":\"a\"}\n{\"type\":\"message\",\"content\":\"b\"}\n{\"type\":\"dance\"}\n";
+    tale.tell(
+        ask("POST", &back)
+            .header("content-type", "application/x-ndjson")
+            .bytes(lines),
+    )
+    .await;
+    tale.post(
+        "",
+        &format!("{room}/inbox/tok_none"),
+        &json!({"type": "status", "status": "x"}),
+    )
+    .await
+    .is(404);
+    tale.post(
+        "",
+        &format!("{room}/inbox/%00"),
+        &json!({"type": "status", "status": "x"}),
+    )
+    .await;
     tale.get(ivan, &format!("{room}/messages")).await.is(200);
 }
 
 async fn standing(tale: &mut Tale, ivan: &str, judy: &str, room: &str, inbox: &mut Listening) {
-    for (key, name) in
-        [(judy, "judy"), (ivan, "judy"), (ivan, "oak"), (ivan, "ivan"), (ivan, "none"), (ivan, "%00"), ("", "judy")]
-    {
-        let told = tale.post(key, &format!("{room}/members/{name}/callback"), &json!({})).await;
+    for (key, name) in [
+        (judy, "judy"),
+        (ivan, "judy"),
+        (ivan, "oak"),
+        (ivan, "ivan"),
+        (ivan, "none"),
+        (ivan, "%00"),
+        ("", "judy"),
+    ] {
+        let told = tale
+            .post(key, &format!("{room}/members/{name}/callback"), &json!({}))
+            .await;
         if told.status == 201 {
             let back = below(tale, &told.json()["data"]["callback"]);
-            tale.post("", &back, &json!({"type": "message", "content": format!("@judy, by itself, {name}")}))
-                .await
-                .is(200);
+            tale.post(
+                "",
+                &back,
+                &json!({"type": "message", "content": format!("@judy, by itself, {name}")}),
+            )
+            .await
+            .is(200);
             if name == "oak" {
                 tale.hears(inbox, 1).await;
             }
@@ -159,7 +257,15 @@ async fn standing(tale: &mut Tale, ivan: &str, judy: &str, room: &str, inbox: &m
 
 async fn shelves(tale: &mut Tale, ivan: &str, room: &str) {
     for key in [ivan, "", OPERATOR_KEY] {
-        for rest in ["", "/spec", "/spec?version=1", "/spec?version=9", "/spec?version=x", "/none", "/%00"] {
+        for rest in [
+            "",
+            "/spec",
+            "/spec?version=1",
+            "/spec?version=9",
+            "/spec?version=x",
+            "/none",
+            "/%00",
+        ] {
             tale.get(key, &format!("{room}/artifacts{rest}")).await;
         }
     }
@@ -167,8 +273,12 @@ async fn shelves(tale: &mut Tale, ivan: &str, room: &str) {
 
 async fn hosted(tale: &mut Tale, judy: &str, inbox: &mut Listening) {
     tale.post("", "/agent/connection", &json!({})).await.is(401);
-    tale.post(OPERATOR_KEY, "/agent/connection", &json!({})).await;
-    let told = tale.post(judy, "/agent/connection", &json!({})).await.is(200);
+    tale.post(OPERATOR_KEY, "/agent/connection", &json!({}))
+        .await;
+    let told = tale
+        .post(judy, "/agent/connection", &json!({}))
+        .await
+        .is(200);
     let place = below(tale, &told.json()["data"]["connection_string"]);
     let delivery = json!({"channel": {"id": "c1"}, "message": {"id": "m1", "sender": "alice", "content": "from a service"},
         "callback": "https://service.example.com/cb/tok_1"});
@@ -186,14 +296,33 @@ async fn hosted(tale: &mut Tale, judy: &str, inbox: &mut Listening) {
     tale.post("", &place, &delivery).await.is(404);
 }
 
-async fn closed(tale: &mut Tale, ivan: &str, judy: &str, room: &str, stream: Listening, delivery: &Value) {
+async fn closed(
+    tale: &mut Tale,
+    ivan: &str,
+    judy: &str,
+    room: &str,
+    stream: Listening,
+    delivery: &Value,
+) {
     let back = below(tale, &delivery["callback"]);
-    for (key, name) in
-        [("", "judy"), (judy, "oak"), (ivan, "none"), (ivan, "ivan"), (ivan, "%00"), (judy, "judy"), (ivan, "oak")]
-    {
+    for (key, name) in [
+        ("", "judy"),
+        (judy, "oak"),
+        (ivan, "none"),
+        (ivan, "ivan"),
+        (ivan, "%00"),
+        (judy, "judy"),
+        (ivan, "oak"),
+    ] {
         tale.delete(key, &format!("{room}/members/{name}")).await;
     }
-    tale.post("", &back, &json!({"type": "message", "content": "too late"})).await.is(410);
+    tale.post(
+        "",
+        &back,
+        &json!({"type": "message", "content": "too late"}),
+    )
+    .await
+    .is(410);
     tale.get(judy, room).await.is(404);
     for key in ["", judy, ivan] {
         tale.delete(key, room).await;

@@ -17,7 +17,10 @@ pub async fn routes(tale: &mut Tale) -> Vec<Route> {
         for method in methods.as_object().expect("methods").keys() {
             let known = ["get", "put", "post", "patch", "delete"].contains(&method.as_str());
             assert!(known, "{path} has {method}: the script must learn it");
-            routes.push(Route { method: method.to_uppercase(), path: path.clone() });
+            routes.push(Route {
+                method: method.to_uppercase(),
+                path: path.clone(),
+            });
         }
     }
     routes
@@ -27,11 +30,19 @@ pub async fn routes(tale: &mut Tale) -> Vec<Route> {
 fn taken<'a>(routes: &'a [Route], method: &str, path: &str) -> Option<&'a Route> {
     let path = path.split('?').next().unwrap_or_default();
     let fits = |route: &&Route| {
-        let (parts, asked) = (route.path.split('/').collect::<Vec<_>>(), path.split('/').collect::<Vec<_>>());
-        let alike = |(part, asked): (&&str, &&str)| part == asked || (part.starts_with('{') && !asked.is_empty());
+        let (parts, asked) = (
+            route.path.split('/').collect::<Vec<_>>(),
+            path.split('/').collect::<Vec<_>>(),
+        );
+        let alike = |(part, asked): (&&str, &&str)| {
+            part == asked || (part.starts_with('{') && !asked.is_empty())
+        };
         route.method == method && parts.len() == asked.len() && parts.iter().zip(&asked).all(alike)
     };
-    routes.iter().filter(fits).min_by_key(|route| route.path.matches('{').count())
+    routes
+        .iter()
+        .filter(fits)
+        .min_by_key(|route| route.path.matches('{').count())
 }
 
 /// What was left out: `METHOD path success` or `METHOD path error`.

@@ -14,18 +14,34 @@ pub async fn tell(tale: &mut Tale) {
 }
 
 async fn page(tale: &mut Tale) {
-    for path in
-        ["/", "/console", "/docs", "/console/app.js", "/console/none.js", "/console/%00", "/openapi.json", "/skill"]
-    {
+    for path in [
+        "/",
+        "/console",
+        "/docs",
+        "/console/app.js",
+        "/console/none.js",
+        "/console/%00",
+        "/openapi.json",
+        "/skill",
+    ] {
         let told = tale.get("", path).await;
         for method in ["HEAD", "OPTIONS", "POST"] {
             tale.tell(ask(method, path)).await;
         }
-        tale.tell(ask("GET", path).header("if-none-match", "\"none\"")).await;
-        tale.tell(ask("GET", path).header("if-none-match", "*")).await;
-        tale.tell(ask("GET", path).header("accept-encoding", "gzip, br")).await;
-        for line in told.head.lines().filter_map(|line| line.strip_prefix("etag: ")) {
-            tale.tell(ask("GET", path).header("if-none-match", line)).await.is(304);
+        tale.tell(ask("GET", path).header("if-none-match", "\"none\""))
+            .await;
+        tale.tell(ask("GET", path).header("if-none-match", "*"))
+            .await;
+        tale.tell(ask("GET", path).header("accept-encoding", "gzip, br"))
+            .await;
+        for line in told
+            .head
+            .lines()
+            .filter_map(|line| line.strip_prefix("etag: "))
+        {
+            tale.tell(ask("GET", path).header("if-none-match", line))
+                .await
+                .is(304);
         }
     }
 }
@@ -33,17 +49,28 @@ async fn page(tale: &mut Tale) {
 async fn operators(tale: &mut Tale) {
     let ned = super::envelope::agent(tale, "ned@chorus").await;
     for key in ["", &ned, OPERATOR_KEY] {
-        for path in ["/activity", "/activity?limit=3", "/activity?since=2&limit=3", "/activity?since=x"] {
+        for path in [
+            "/activity",
+            "/activity?limit=3",
+            "/activity?since=2&limit=3",
+            "/activity?since=x",
+        ] {
             tale.get(key, path).await;
         }
     }
     tale.get("", "/events").await.is(401);
     tale.get(&ned, "/events").await.is(403);
     let mut events = tale.opens(ask("GET", "/events").key(OPERATOR_KEY)).await;
-    tale.post(&ned, "/messages", &super::envelope::message("ned@chorus", "ned@chorus", "to myself")).await;
+    tale.post(
+        &ned,
+        "/messages",
+        &super::envelope::message("ned@chorus", "ned@chorus", "to myself"),
+    )
+    .await;
     tale.hears(&mut events, 1).await;
     tale.get("", "/ready").await.is(200);
-    tale.until("", "/health", |body| body["data"]["inbox_connections"] == 0).await;
+    tale.until("", "/health", |body| body["data"]["inbox_connections"] == 0)
+        .await;
     tale.get("", "/metrics?x=%zz").await.is(400);
     // What it counts is its process's own; that it answers, and how, is everybody's.
     tale.heads(ask("GET", "/metrics")).await.is(200);
@@ -69,24 +96,36 @@ async fn every_route(tale: &mut Tale, routes: &[Route]) {
                 path("%20"),
                 path(&"n".repeat(700)),
                 format!("{plain}?x=%zz"),
-                format!("{plain}?limit=%00&since=%00&before=%00&after=%00&session=%00&skill=%00&owner_id=%00"),
+                format!(
+                    "{plain}?limit=%00&since=%00&before=%00&after=%00&session=%00&skill=%00&owner_id=%00"
+                ),
             ] {
                 if route.method == "GET"
-                    && ["/agent/inbox", "/events", "/metrics"].iter().any(|one| path.starts_with(one))
+                    && ["/agent/inbox", "/events", "/metrics"]
+                        .iter()
+                        .any(|one| path.starts_with(one))
                 {
                     continue;
                 }
-                tale.tell(ask(&route.method, &path).key(key).json(&json!({}))).await;
+                tale.tell(ask(&route.method, &path).key(key).json(&json!({})))
+                    .await;
             }
         }
         for method in ["OPTIONS", "TRACE", "BREW"] {
             tale.tell(ask(method, &plain)).await;
         }
         let preflight = ask("OPTIONS", &plain).header("origin", "https://page.test");
-        tale.tell(preflight.header("access-control-request-method", &route.method)).await.is(204);
+        tale.tell(preflight.header("access-control-request-method", &route.method))
+            .await
+            .is(204);
         if route.method != "GET" {
-            tale.tell(ask(&route.method, &plain).key(&olga).header("content-type", "application/xml").bytes("<a/>"))
-                .await;
+            tale.tell(
+                ask(&route.method, &plain)
+                    .key(&olga)
+                    .header("content-type", "application/xml")
+                    .bytes("<a/>"),
+            )
+            .await;
             tale.tell(
                 ask(&route.method, &plain)
                     .key(&olga)
@@ -94,19 +133,39 @@ async fn every_route(tale: &mut Tale, routes: &[Route]) {
                     .bytes(vec![0xff, 0xfe]),
             )
             .await;
-            tale.tell(ask(&route.method, &plain).key(&olga).json(&json!({"x": "y".repeat(3 << 20)}))).await;
+            tale.tell(
+                ask(&route.method, &plain)
+                    .key(&olga)
+                    .json(&json!({"x": "y".repeat(3 << 20)})),
+            )
+            .await;
         }
     }
 }
 
 async fn nowhere(tale: &mut Tale) {
-    for path in ["/none", "/agents/a/b", "//", "/agents/", "/handles/~x/none", "/jobs/x/none", "/orgs", "/inbox"] {
+    for path in [
+        "/none",
+        "/agents/a/b",
+        "//",
+        "/agents/",
+        "/handles/~x/none",
+        "/jobs/x/none",
+        "/orgs",
+        "/inbox",
+    ] {
         for method in ["GET", "PUT", "HEAD"] {
             tale.tell(ask(method, path)).await;
         }
     }
-    tale.tell(ask("GET", "/agents").header("origin", "https://page.test")).await.is(200);
-    tale.tell(ask("GET", "/agents").header("x-request-id", "a b")).await.is(200);
-    tale.tell(ask("GET", "/agents").header("x-large", &"x".repeat(20_000))).await;
-    tale.tell(ask("GET", &format!("/{}", "n".repeat(20_000)))).await;
+    tale.tell(ask("GET", "/agents").header("origin", "https://page.test"))
+        .await
+        .is(200);
+    tale.tell(ask("GET", "/agents").header("x-request-id", "a b"))
+        .await
+        .is(200);
+    tale.tell(ask("GET", "/agents").header("x-large", &"x".repeat(20_000)))
+        .await;
+    tale.tell(ask("GET", &format!("/{}", "n".repeat(20_000))))
+        .await;
 }

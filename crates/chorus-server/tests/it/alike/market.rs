@@ -8,10 +8,14 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 pub async fn tell(tale: &mut Tale) {
-    let (boss, worker) = (trader(tale, "boss-1", json!([])).await, trader(tale, "worker-1", skill(0.10)).await);
+    let (boss, worker) = (
+        trader(tale, "boss-1", json!([])).await,
+        trader(tale, "worker-1", skill(0.10)).await,
+    );
     skills(tale, &boss, &worker).await;
     let mut place = Webhook::that(Reply::json(200, "{}")).await;
-    tale.names.call(&format!("127.0.0.1:{}", place.port()), "bosss-place");
+    tale.names
+        .call(&format!("127.0.0.1:{}", place.port()), "bosss-place");
     jobs(tale, &boss, &worker, &mut place).await;
     endings(tale, &boss, &worker).await;
     credits(tale, &boss, &worker).await;
@@ -19,13 +23,20 @@ pub async fn tell(tale: &mut Tale) {
 
 async fn trader(tale: &mut Tale, id: &str, skills: Value) -> String {
     let body = json!({"agent_id": id, "agent_name": id, "owner_id": format!("owner-of-{id}"), "skills": skills});
-    tale.post("", "/register", &body).await.is(201).at("/api_key")
+    tale.post("", "/register", &body)
+        .await
+        .is(201)
+        .at("/api_key")
 }
 
 async fn skills(tale: &mut Tale, boss: &str, worker: &str) {
-    tale.post("", "/register", &json!({"agent_id": "w-2", "skills": [{"skill_name": "s", "cost_per_call": 0}]}))
-        .await
-        .is(400);
+    tale.post(
+        "",
+        "/register",
+        &json!({"agent_id": "w-2", "skills": [{"skill_name": "s", "cost_per_call": 0}]}),
+    )
+    .await
+    .is(400);
     for path in [
         "/skills",
         "/skills?limit=0",
@@ -42,7 +53,8 @@ async fn skills(tale: &mut Tale, boss: &str, worker: &str) {
             tale.get(key, path).await;
         }
     }
-    let adding = json!({"description": "Adds", "cost_per_call": 0.10, "input_schema": {"a": "number"}});
+    let adding =
+        json!({"description": "Adds", "cost_per_call": 0.10, "input_schema": {"a": "number"}});
     for (key, name, body) in [
         (worker, "adding", adding.clone()),
         (worker, "adding", adding.clone()),
@@ -54,7 +66,12 @@ async fn skills(tale: &mut Tale, boss: &str, worker: &str) {
         tale.put(key, &format!("/skills/{name}"), &body).await;
     }
     tale.get("", "/skills").await.is(200);
-    for (key, name) in [(worker, "adding"), (worker, "adding"), (worker, "%00"), ("", "adding")] {
+    for (key, name) in [
+        (worker, "adding"),
+        (worker, "adding"),
+        (worker, "%00"),
+        ("", "adding"),
+    ] {
         tale.delete(key, &format!("/skills/{name}")).await;
     }
     for (key, body) in [
@@ -111,15 +128,26 @@ async fn jobs(tale: &mut Tale, boss: &str, worker: &str, place: &mut Webhook) {
             tale.get(key, path).await;
         }
     }
-    tale.post(worker, "/jobs/job-1/result", &success(0.16)).await.is(400);
+    tale.post(worker, "/jobs/job-1/result", &success(0.16))
+        .await
+        .is(400);
     tale.post(boss, "/jobs/job-1/result", &success(0.10)).await;
-    tale.post(worker, "/jobs/none/result", &success(0.10)).await.is(404);
+    tale.post(worker, "/jobs/none/result", &success(0.10))
+        .await
+        .is(404);
     tale.post(worker, "/jobs/%00/result", &success(0.10)).await;
-    tale.post(worker, "/jobs/job-1/result", &success(0.10)).await.is(200);
+    tale.post(worker, "/jobs/job-1/result", &success(0.10))
+        .await
+        .is(200);
     tale.hears(&mut hers, 1).await;
     let heard = place.hears().await;
-    tale.enter("heard at the boss's", &format!("{}\n\n{}", heard.head, heard.text));
-    tale.post(worker, "/jobs/job-1/result", &success(0.10)).await.is(409);
+    tale.enter(
+        "heard at the boss's",
+        &format!("{}\n\n{}", heard.head, heard.text),
+    );
+    tale.post(worker, "/jobs/job-1/result", &success(0.10))
+        .await
+        .is(409);
     tale.get(boss, "/jobs/job-1").await.is(200);
 }
 
@@ -128,16 +156,21 @@ async fn endings(tale: &mut Tale, boss: &str, worker: &str) {
         tale.post(boss, "/jobs", &job(id)).await.is(202);
     }
     tale.post(worker, "/jobs/job-2/cancel", &json!({})).await;
-    tale.post("", "/jobs/job-2/cancel", &json!({})).await.is(401);
+    tale.post("", "/jobs/job-2/cancel", &json!({}))
+        .await
+        .is(401);
     for _ in 0..2 {
         tale.post(boss, "/jobs/job-2/cancel", &json!({})).await;
     }
     tale.post(boss, "/jobs/%00/cancel", &json!({})).await;
     let failure = json!({"status": "FAILURE", "output_data": null, "error_message": "no figures"});
-    tale.post(worker, "/jobs/job-3/result", &failure).await.is(200);
+    tale.post(worker, "/jobs/job-3/result", &failure)
+        .await
+        .is(200);
     tale.hub.advance(Duration::from_secs(601));
     tale.hub.maintain().await;
-    tale.until(boss, "/jobs/job-4", |body| body["status"] == "FAILURE").await;
+    tale.until(boss, "/jobs/job-4", |body| body["status"] == "FAILURE")
+        .await;
     for query in ["", "?status=FAILURE", "?limit=2", "?limit=1&before=job-3"] {
         tale.get(boss, &format!("/jobs{query}")).await.is(200);
     }
@@ -164,12 +197,16 @@ async fn credits(tale: &mut Tale, boss: &str, worker: &str) {
             tale.get(key, path).await;
         }
         for (owner, body) in [
-            ("owner-of-boss-1", json!({"amount": 5.25, "reason": "invoice 7"})),
+            (
+                "owner-of-boss-1",
+                json!({"amount": 5.25, "reason": "invoice 7"}),
+            ),
             ("owner-of-boss-1", json!({"amount": "much"})),
             ("nobody", json!({"amount": 1})),
             ("%00", json!({"amount": 1})),
         ] {
-            tale.post(key, &format!("/accounts/{owner}/credit"), &body).await;
+            tale.post(key, &format!("/accounts/{owner}/credit"), &body)
+                .await;
         }
     }
     tale.get("", "/economy").await.is(200);

@@ -9,7 +9,9 @@ use serde_json::{Value, json};
 const REVISION: &str = "2025-11-25";
 
 fn rpc(path: &str, key: &str, body: &Value) -> Ask {
-    let asked = ask("POST", path).key(key).header("accept", "application/json, text/event-stream");
+    let asked = ask("POST", path)
+        .key(key)
+        .header("accept", "application/json, text/event-stream");
     asked.header("mcp-protocol-version", REVISION).json(body)
 }
 
@@ -20,57 +22,135 @@ async fn asks(tale: &mut Tale, path: &str, key: &str, method: &str, params: Valu
 
 /// The tool by this name, and the same with an argument that it does not know.
 async fn calls(tale: &mut Tale, path: &str, key: &str, name: &str, args: &Value) -> Value {
-    let told = asks(tale, path, key, "tools/call", json!({"name": name, "arguments": args})).await.is(200);
+    let told = asks(
+        tale,
+        path,
+        key,
+        "tools/call",
+        json!({"name": name, "arguments": args}),
+    )
+    .await
+    .is(200);
     let mut wrong = args.clone();
     wrong["surely_not"] = json!(1);
-    asks(tale, path, key, "tools/call", json!({"name": name, "arguments": wrong})).await;
+    asks(
+        tale,
+        path,
+        key,
+        "tools/call",
+        json!({"name": name, "arguments": wrong}),
+    )
+    .await;
     told.json()["result"]["structuredContent"].clone()
 }
 
 async fn doors(tale: &mut Tale, path: &str, key: &str) {
-    let hello =
-        json!({"protocolVersion": REVISION, "capabilities": {}, "clientInfo": {"name": "story", "version": "1"}});
+    let hello = json!({"protocolVersion": REVISION, "capabilities": {}, "clientInfo": {"name": "story", "version": "1"}});
     asks(tale, path, key, "initialize", hello).await.is(200);
-    tale.tell(rpc(path, key, &json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))).await;
-    for method in ["ping", "tools/list", "prompts/list", "resources/list", "resources/templates/list", "nonsense"] {
+    tale.tell(rpc(
+        path,
+        key,
+        &json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+    ))
+    .await;
+    for method in [
+        "ping",
+        "tools/list",
+        "prompts/list",
+        "resources/list",
+        "resources/templates/list",
+        "nonsense",
+    ] {
         asks(tale, path, key, method, json!({})).await;
     }
     for body in ["{", "[]", "5", "{\"jsonrpc\":\"1.0\"}"] {
-        let asked = ask("POST", path).key(key).header("accept", "application/json, text/event-stream");
-        tale.tell(asked.header("content-type", "application/json").bytes(body)).await;
+        let asked = ask("POST", path)
+            .key(key)
+            .header("accept", "application/json, text/event-stream");
+        tale.tell(asked.header("content-type", "application/json").bytes(body))
+            .await;
     }
     for accept in ["text/html", "application/json"] {
         let body = json!({"jsonrpc": "2.0", "id": "seven", "method": "ping"});
-        tale.tell(ask("POST", path).key(key).header("accept", accept).json(&body)).await;
+        tale.tell(
+            ask("POST", path)
+                .key(key)
+                .header("accept", accept)
+                .json(&body),
+        )
+        .await;
     }
-    let origin = rpc(path, key, &json!({"jsonrpc": "2.0", "id": "seven", "method": "ping"}));
-    tale.tell(origin.header("origin", "https://evil.example")).await;
-    for (method, key) in [("GET", key), ("DELETE", key), ("POST", ""), ("POST", OPERATOR_KEY), ("POST", "ca_none")] {
+    let origin = rpc(
+        path,
+        key,
+        &json!({"jsonrpc": "2.0", "id": "seven", "method": "ping"}),
+    );
+    tale.tell(origin.header("origin", "https://evil.example"))
+        .await;
+    for (method, key) in [
+        ("GET", key),
+        ("DELETE", key),
+        ("POST", ""),
+        ("POST", OPERATOR_KEY),
+        ("POST", "ca_none"),
+    ] {
         tale.tell(ask(method, path).key(key).json(&json!({}))).await;
     }
 }
 
 pub async fn tell(tale: &mut Tale) {
-    let (kim, lea) = (agent(tale, "kim@chorus").await, agent(tale, "lea@chorus").await);
+    let (kim, lea) = (
+        agent(tale, "kim@chorus").await,
+        agent(tale, "lea@chorus").await,
+    );
     doors(tale, "/mcp", &kim).await;
-    let room = tale.post(&kim, "/channels", &json!({"name": "tools"})).await.is(201).at("/data/id");
-    let listed = asks(tale, "/mcp", &kim, "tools/list", json!({})).await.json()["result"]["tools"].clone();
-    let mut names: Vec<String> =
-        listed.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().into()).collect();
+    let room = tale
+        .post(&kim, "/channels", &json!({"name": "tools"}))
+        .await
+        .is(201)
+        .at("/data/id");
+    let listed = asks(tale, "/mcp", &kim, "tools/list", json!({}))
+        .await
+        .json()["result"]["tools"]
+        .clone();
+    let mut names: Vec<String> = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap().into())
+        .collect();
     let lease = "6f1c5e0b-8d3a-4f0e-9a57-2f6f3f0c9d11";
     for (name, args) in [
-        ("chorus_send", json!({"to": "lea@chorus", "text": "from a tool"})),
+        (
+            "chorus_send",
+            json!({"to": "lea@chorus", "text": "from a tool"}),
+        ),
         ("chorus_inbox", json!({})),
         ("chorus_history", json!({"limit": 5})),
         ("chorus_discover", json!({})),
         ("agent_advise", json!({"advisory_text": "reading"})),
-        ("agent_broadcast", json!({"broadcast_text": "done", "event_class": "merged"})),
+        (
+            "agent_broadcast",
+            json!({"broadcast_text": "done", "event_class": "merged"}),
+        ),
         ("agent_handover", json!({"handover_body": "half done"})),
-        ("agent_lock_acquire", json!({"resource": "src", "lease_id": lease, "ttl_ms": 1000})),
-        ("agent_lease_extend", json!({"lease_id": lease, "ttl_ms": 1000})),
-        ("agent_lock_release", json!({"lease_id": lease, "resource": "src"})),
+        (
+            "agent_lock_acquire",
+            json!({"resource": "src", "lease_id": lease, "ttl_ms": 1000}),
+        ),
+        (
+            "agent_lease_extend",
+            json!({"lease_id": lease, "ttl_ms": 1000}),
+        ),
+        (
+            "agent_lock_release",
+            json!({"lease_id": lease, "resource": "src"}),
+        ),
         ("agent_query", json!({"query_text": "who?"})),
-        ("agent_respond", json!({"query_id": lease, "response_text": "me"})),
+        (
+            "agent_respond",
+            json!({"query_id": lease, "response_text": "me"}),
+        ),
         ("agent_roster", json!({})),
         ("channel_list", json!({})),
         ("channel_post", json!({"channel": room, "content": "hello"})),
@@ -90,24 +170,45 @@ pub async fn tell(tale: &mut Tale) {
     for name in names {
         calls(tale, "/mcp", &lea, &name, &json!({})).await;
     }
-    for path in ["", "/mcp", "/mcp/ch_none", "/mcp/%00", "/mcp?x=%zz", "?x=%zz"] {
-        tale.get("", &format!("/.well-known/oauth-protected-resource{path}")).await;
+    for path in [
+        "",
+        "/mcp",
+        "/mcp/ch_none",
+        "/mcp/%00",
+        "/mcp?x=%zz",
+        "?x=%zz",
+    ] {
+        tale.get("", &format!("/.well-known/oauth-protected-resource{path}"))
+            .await;
     }
 }
 
 pub async fn in_a_room(tale: &mut Tale, room: &str, delivery: &Value) {
     let path = below(tale, &delivery["mcp"]["url"]);
-    let bearer =
-        delivery["mcp"]["headers"]["Authorization"].as_str().unwrap().strip_prefix("Bearer ").unwrap().to_owned();
+    let bearer = delivery["mcp"]["headers"]["Authorization"]
+        .as_str()
+        .unwrap()
+        .strip_prefix("Bearer ")
+        .unwrap()
+        .to_owned();
     doors(tale, &path, &bearer).await;
     for (name, args) in [
         ("read_history", json!({"limit": 2})),
         ("send_message", json!({"content": "On it"})),
         ("set_status", json!({"status": "reading"})),
         ("get_roster", json!({})),
-        ("artifact_create", json!({"slug": "spec", "title": "Spec", "content": "one two"})),
-        ("artifact_edit", json!({"slug": "spec", "version": 1, "find": "two", "replace": "2"})),
-        ("artifact_edit", json!({"slug": "spec", "version": 1, "content": "mine"})),
+        (
+            "artifact_create",
+            json!({"slug": "spec", "title": "Spec", "content": "one two"}),
+        ),
+        (
+            "artifact_edit",
+            json!({"slug": "spec", "version": 1, "find": "two", "replace": "2"}),
+        ),
+        (
+            "artifact_edit",
+            json!({"slug": "spec", "version": 1, "content": "mine"}),
+        ),
         ("artifact_read", json!({"slug": "spec"})),
         ("file_put", json!({"name": "trace.bin", "data": "AAECA/8="})),
         ("file_get", json!({"name": "trace.bin"})),
@@ -117,5 +218,11 @@ pub async fn in_a_room(tale: &mut Tale, room: &str, delivery: &Value) {
     }
     tale.post(&bearer, "/mcp/ch_none", &json!({})).await.is(401);
     tale.post(&bearer, "/mcp/%00", &json!({})).await;
-    tale.post(&bearer, &format!("{room}/messages"), &json!({"content": "x"})).await.is(401);
+    tale.post(
+        &bearer,
+        &format!("{room}/messages"),
+        &json!({"content": "x"}),
+    )
+    .await
+    .is(401);
 }

@@ -39,10 +39,17 @@ fn permitted(entry: &Entry) -> String {
 
 /// The first place where two texts part, with what stands around it.
 fn parting(one: &str, other: &str) -> String {
-    let at = one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
+    let at = one
+        .bytes()
+        .zip(other.bytes())
+        .take_while(|(a, b)| a == b)
+        .count();
     let around = |text: &str| {
         let bytes = text.as_bytes();
-        let (from, to) = (at.saturating_sub(120).min(bytes.len()), (at + 120).min(bytes.len()));
+        let (from, to) = (
+            at.saturating_sub(120).min(bytes.len()),
+            (at + 120).min(bytes.len()),
+        );
         String::from_utf8_lossy(&bytes[from..to]).replace('\n', "\n      ")
     };
     format!("    - {}\n    + {}", around(one), around(other))
@@ -53,19 +60,37 @@ fn differences(one: &Tale, other: &Tale) -> Vec<String> {
     for (number, (here, there)) in one.entries.iter().zip(&other.entries).enumerate() {
         let (said, says) = (permitted(here), permitted(there));
         if here.title != there.title || said != says {
-            found.push(format!("{number} {}\n{}", here.title, parting(&said, &says)));
+            found.push(format!(
+                "{number} {}\n{}",
+                here.title,
+                parting(&said, &says)
+            ));
         }
     }
     if one.entries.len() != other.entries.len() {
-        found.push(format!("{} entries and {}", one.entries.len(), other.entries.len()));
+        found.push(format!(
+            "{} entries and {}",
+            one.entries.len(),
+            other.entries.len()
+        ));
     }
     found
 }
 
 fn alike(one: &Tale, other: &Tale, what: &str) {
     let found = differences(one, other);
-    let shown = found.iter().take(SHOWN).cloned().collect::<Vec<_>>().join("\n");
-    assert!(found.is_empty(), "{} differences of {} entries with {what}:\n{shown}", found.len(), one.entries.len());
+    let shown = found
+        .iter()
+        .take(SHOWN)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join("\n");
+    assert!(
+        found.is_empty(),
+        "{} differences of {} entries with {what}:\n{shown}",
+        found.len(),
+        one.entries.len()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -74,27 +99,44 @@ async fn the_script_goes_to_every_route_with_success_and_with_an_error() {
     let routes = contract::routes(&mut tale).await;
     let missing = contract::left_out(&routes, &tale.asked);
     assert!(missing.is_empty(), "not in the script: {missing:#?}");
-    let failed: Vec<_> = tale.asked.iter().filter(|(_, _, status)| *status >= 500).collect();
+    let failed: Vec<_> = tale
+        .asked
+        .iter()
+        .filter(|(_, _, status)| *status >= 500)
+        .collect();
     assert!(failed.is_empty(), "the hub failed: {failed:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_same_hub_twice_says_the_same() {
-    let (one, other) = (told(Hub::sqlite(|_| ()).await, false).await, told(Hub::sqlite(|_| ()).await, false).await);
+    let (one, other) = (
+        told(Hub::sqlite(|_| ()).await, false).await,
+        told(Hub::sqlite(|_| ()).await, false).await,
+    );
     alike(&one, &other, "itself");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_byte_differs_between_a_file_and_postgresql() {
-    let Some(hub) = Hub::postgres(|_| ()).await else { return };
-    let (one, other) = (told(Hub::sqlite(|_| ()).await, false).await, told(hub, false).await);
+    let Some(hub) = Hub::postgres(|_| ()).await else {
+        return;
+    };
+    let (one, other) = (
+        told(Hub::sqlite(|_| ()).await, false).await,
+        told(hub, false).await,
+    );
     alike(&one, &other, "PostgreSQL");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_byte_differs_between_one_hub_and_two() {
-    let Some(hub) = Hub::cluster(|_| ()).await else { return };
-    let (one, other) = (told(Hub::sqlite(|_| ()).await, true).await, told(hub, true).await);
+    let Some(hub) = Hub::cluster(|_| ()).await else {
+        return;
+    };
+    let (one, other) = (
+        told(Hub::sqlite(|_| ()).await, true).await,
+        told(hub, true).await,
+    );
     alike(&one, &other, "two hubs");
 }
 
@@ -115,7 +157,9 @@ async fn limited(hub: Hub) -> Tale {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_budget_is_told_by_two_hubs_as_by_one() {
     let few = |set: &mut chorus_server::Settings| set.rate_limit = 6;
-    let Some(hub) = Hub::cluster(few).await else { return };
+    let Some(hub) = Hub::cluster(few).await else {
+        return;
+    };
     let (one, other) = (limited(Hub::sqlite(few).await).await, limited(hub).await);
     assert!(one.asked.iter().any(|(_, _, status)| *status == 429));
     alike(&one, &other, "two hubs");

@@ -41,7 +41,8 @@ impl Names {
         let mut out = String::with_capacity(text.len());
         let mut rest = text.as_str();
         while let Some(first) = rest.chars().next() {
-            let found = chance(rest.as_bytes(), &out).or_else(|| self.of_the_log(rest.as_bytes(), &out));
+            let found =
+                chance(rest.as_bytes(), &out).or_else(|| self.of_the_log(rest.as_bytes(), &out));
             let (kind, length) = found.unwrap_or(("", 0));
             if length == 0 {
                 out.push(first);
@@ -68,7 +69,10 @@ impl Names {
     fn key(&self, kind: &str, before: &str, text: &str) -> String {
         match kind {
             "entry" => format!("{} {text}", self.counted),
-            "instant" => format!("{}{text}", &before[before.len().saturating_sub("2026-03-20T10:00:00.".len())..]),
+            "instant" => format!(
+                "{}{text}",
+                &before[before.len().saturating_sub("2026-03-20T10:00:00.".len())..]
+            ),
             _ => text.to_owned(),
         }
     }
@@ -82,7 +86,10 @@ impl Names {
         if (1..6).contains(&digits) && BEFORE_PLACES.iter().any(|marker| before.ends_with(marker)) {
             return Some(("entry", digits)).filter(|_| text[0] != b'0');
         }
-        let counted = digits == 6 && text.get(6) == Some(&b'Z') && before.ends_with('.') && &text[..6] != b"000000";
+        let counted = digits == 6
+            && text.get(6) == Some(&b'Z')
+            && before.ends_with('.')
+            && &text[..6] != b"000000";
         counted.then_some(("instant", 6))
     }
 }
@@ -90,20 +97,33 @@ impl Names {
 /// The kind and the length of what stands here and is made of chance.
 fn chance(text: &[u8], before: &str) -> Option<(&'static str, usize)> {
     if before.ends_with("webhook-signature: ") {
-        return Some(("signature", text.iter().take_while(|byte| !byte.is_ascii_whitespace()).count()));
+        return Some((
+            "signature",
+            text.iter()
+                .take_while(|byte| !byte.is_ascii_whitespace())
+                .count(),
+        ));
     }
     // When to come back is spread, so that not everybody does at once.
     if before.ends_with("event: closing\nretry: ") {
-        return Some(("pause", text.iter().take_while(|byte| byte.is_ascii_digit()).count()));
+        return Some((
+            "pause",
+            text.iter().take_while(|byte| byte.is_ascii_digit()).count(),
+        ));
     }
     // In the middle of a longer word nothing begins.
-    if before.as_bytes().last().is_some_and(u8::is_ascii_hexdigit) || !text.first()?.is_ascii_hexdigit() {
+    if before.as_bytes().last().is_some_and(u8::is_ascii_hexdigit)
+        || !text.first()?.is_ascii_hexdigit()
+    {
         return None;
     }
     if is_uuid(text) {
         return Some(("uuid", 36));
     }
-    let hex = text.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+    let hex = text
+        .iter()
+        .take_while(|byte| byte.is_ascii_hexdigit())
+        .count();
     if hex == 32 {
         return Some(("secret", 32));
     }
@@ -114,10 +134,17 @@ fn chance(text: &[u8], before: &str) -> Option<(&'static str, usize)> {
 }
 
 fn is_uuid(text: &[u8]) -> bool {
-    let Some(word) = text.get(..36) else { return false };
+    let Some(word) = text.get(..36) else {
+        return false;
+    };
     let dash = |place: usize| matches!(place, 8 | 13 | 18 | 23);
-    let shaped =
-        word.iter().enumerate().all(|(n, byte)| if dash(n) { *byte == b'-' } else { byte.is_ascii_hexdigit() });
+    let shaped = word.iter().enumerate().all(|(n, byte)| {
+        if dash(n) {
+            *byte == b'-'
+        } else {
+            byte.is_ascii_hexdigit()
+        }
+    });
     shaped && !text.get(36).is_some_and(u8::is_ascii_alphanumeric)
 }
 
@@ -126,6 +153,8 @@ fn ring_place(text: &[u8]) -> Option<usize> {
     let life = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let rest = text.get(life..)?.strip_prefix(b"-")?;
     let event = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let ends = !rest.get(event).is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'-');
+    let ends = !rest
+        .get(event)
+        .is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'-');
     (life >= 9 && event >= 1 && ends).then_some(life + 1 + event)
 }

@@ -32,13 +32,22 @@ pub struct Ask {
 }
 
 pub fn ask(method: &str, path: &str) -> Ask {
-    Ask { method: method.into(), path: path.into(), headers: Vec::new(), body: None }
+    Ask {
+        method: method.into(),
+        path: path.into(),
+        headers: Vec::new(),
+        body: None,
+    }
 }
 
 impl Ask {
     /// `""` is nobody's.
     pub fn key(self, key: &str) -> Self {
-        if key.is_empty() { self } else { self.header("authorization", &format!("Bearer {key}")) }
+        if key.is_empty() {
+            self
+        } else {
+            self.header("authorization", &format!("Bearer {key}"))
+        }
     }
 
     pub fn header(mut self, name: &str, value: &str) -> Self {
@@ -47,7 +56,8 @@ impl Ask {
     }
 
     pub fn json(self, body: &Value) -> Self {
-        self.header("content-type", "application/json").bytes(body.to_string())
+        self.header("content-type", "application/json")
+            .bytes(body.to_string())
     }
 
     pub fn bytes(mut self, body: impl Into<Vec<u8>>) -> Self {
@@ -56,12 +66,19 @@ impl Ask {
     }
 
     fn written(&self, host: &str, number: usize) -> Vec<u8> {
-        let mut out = format!("{} {} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n", self.method, self.path);
+        let mut out = format!(
+            "{} {} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n",
+            self.method, self.path
+        );
         let named = self.headers.iter().any(|(name, _)| name == "x-request-id");
         if !named {
             write!(out, "x-request-id: asked-{number}\r\n").unwrap();
         }
-        for (name, value) in self.headers.iter().filter(|(name, value)| name != "x-request-id" || !value.is_empty()) {
+        for (name, value) in self
+            .headers
+            .iter()
+            .filter(|(name, value)| name != "x-request-id" || !value.is_empty())
+        {
             write!(out, "{name}: {value}\r\n").unwrap();
         }
         if let Some(body) = &self.body {
@@ -90,8 +107,12 @@ impl Told {
     #[track_caller]
     pub fn at(&self, place: &str) -> String {
         let body = self.json();
-        let found = body.pointer(place).unwrap_or_else(|| panic!("no {place} in {body}"));
-        found.as_str().map_or_else(|| found.to_string(), str::to_owned)
+        let found = body
+            .pointer(place)
+            .unwrap_or_else(|| panic!("no {place} in {body}"));
+        found
+            .as_str()
+            .map_or_else(|| found.to_string(), str::to_owned)
     }
 
     /// The same answer, which must have this status: what follows in the script needs it.
@@ -106,13 +127,21 @@ impl Tale {
     pub fn at(hub: Hub) -> Self {
         let mut names = Names::default();
         names.call(&hub.addr().to_string(), "the-hub");
-        Self { hub, entries: Vec::new(), names, asked: Vec::new() }
+        Self {
+            hub,
+            entries: Vec::new(),
+            names,
+            asked: Vec::new(),
+        }
     }
 
     /// Asks, and writes down what comes back.
     pub async fn tell(&mut self, ask: Ask) -> Told {
         let told = self.asks(&ask).await;
-        self.enter(&format!("{} {}", ask.method, ask.path), &format!("{}\n\n{}", told.head, told.text));
+        self.enter(
+            &format!("{} {}", ask.method, ask.path),
+            &format!("{}\n\n{}", told.head, told.text),
+        );
         told
     }
 
@@ -127,12 +156,21 @@ impl Tale {
         let mut socket = self.sends(ask).await;
         let mut bytes = Vec::new();
         // A connection that is cut after an answer has still answered.
-        let _ = within(PATIENCE, socket.read_to_end(&mut bytes)).await.expect("an answer in time");
+        let _ = within(PATIENCE, socket.read_to_end(&mut bytes))
+            .await
+            .expect("an answer in time");
         let text = String::from_utf8(bytes).expect("text");
-        let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer to {}: {text}", ask.path));
+        let (head, body) = text
+            .split_once("\r\n\r\n")
+            .unwrap_or_else(|| panic!("no answer to {}: {text}", ask.path));
         let (head, body) = whole(ask, head, body);
-        let told = Told { status: status(&head), text: body, head };
-        self.asked.push((ask.method.clone(), ask.path.clone(), told.status));
+        let told = Told {
+            status: status(&head),
+            text: body,
+            head,
+        };
+        self.asked
+            .push((ask.method.clone(), ask.path.clone(), told.status));
         told
     }
 
@@ -140,7 +178,9 @@ impl Tale {
         let addr = self.hub.addr();
         let mut socket = TcpStream::connect(addr).await.expect("a connection");
         // Some are refused before they are read to their end.
-        let _ = socket.write_all(&ask.written(&addr.to_string(), self.entries.len())).await;
+        let _ = socket
+            .write_all(&ask.written(&addr.to_string(), self.entries.len()))
+            .await;
         socket
     }
 
@@ -162,9 +202,16 @@ impl Tale {
 
     /// Asks without writing it down until it is so, and then once more: for what happens behind the door.
     pub async fn until(&mut self, key: &str, path: &str, so: impl Fn(&Value) -> bool) -> Told {
-        let caller = self.hub.anyone().with_key(if key.is_empty() { "none" } else { key });
+        let caller = self
+            .hub
+            .anyone()
+            .with_key(if key.is_empty() { "none" } else { key });
         crate::hub::eventually(path, async || {
-            let answer = if key.is_empty() { self.hub.anyone().get(path).await } else { caller.get(path).await };
+            let answer = if key.is_empty() {
+                self.hub.anyone().get(path).await
+            } else {
+                caller.get(path).await
+            };
             serde_json::from_str(&answer.text).is_ok_and(|body| so(&body))
         })
         .await;
@@ -187,8 +234,17 @@ impl Tale {
     pub async fn opens(&mut self, ask: Ask) -> Listening {
         let socket = self.sends(&ask).await;
         let title = format!("{} {}", ask.method, ask.path);
-        let mut listening = Listening { socket, held: Vec::new(), title, last: String::new() };
-        let head = listening.until("\r\n\r\n").await.expect("a head").replace("\r\n", "\n");
+        let mut listening = Listening {
+            socket,
+            held: Vec::new(),
+            title,
+            last: String::new(),
+        };
+        let head = listening
+            .until("\r\n\r\n")
+            .await
+            .expect("a head")
+            .replace("\r\n", "\n");
         self.asked.push((ask.method, ask.path, status(&head)));
         let first = listening.event().await.expect("a first event");
         self.enter(&listening.title, &format!("{}\n\n{first}", dateless(&head)));
@@ -199,9 +255,15 @@ impl Tale {
     pub async fn hears(&mut self, listening: &mut Listening, count: usize) -> Value {
         let mut data = Value::Null;
         for _ in 0..count {
-            let event = listening.event().await.unwrap_or_else(|| panic!("{} has ended", listening.title));
+            let event = listening
+                .event()
+                .await
+                .unwrap_or_else(|| panic!("{} has ended", listening.title));
             self.enter(&format!("heard on {}", listening.title), &event);
-            let found = event.lines().find_map(|line| line.strip_prefix("data: ")).unwrap_or_default();
+            let found = event
+                .lines()
+                .find_map(|line| line.strip_prefix("data: "))
+                .unwrap_or_default();
             data = serde_json::from_str(found).unwrap_or(Value::Null);
         }
         data
@@ -231,7 +293,10 @@ impl Listening {
     async fn event(&mut self) -> Option<String> {
         loop {
             let event = self.until("\n\n").await?;
-            if event.lines().all(|line| line.starts_with(':') || line.is_empty()) {
+            if event
+                .lines()
+                .all(|line| line.starts_with(':') || line.is_empty())
+            {
                 continue;
             }
             if let Some(id) = event.lines().find_map(|line| line.strip_prefix("id: ")) {
@@ -243,12 +308,19 @@ impl Listening {
 
     async fn until(&mut self, end: &str) -> Option<String> {
         loop {
-            if let Some(at) = self.held.windows(end.len()).position(|window| window == end.as_bytes()) {
+            if let Some(at) = self
+                .held
+                .windows(end.len())
+                .position(|window| window == end.as_bytes())
+            {
                 let piece: Vec<u8> = self.held.drain(..at + end.len()).collect();
                 return Some(String::from_utf8(piece).expect("text"));
             }
             let read = within(PATIENCE, self.socket.read_buf(&mut self.held));
-            match read.await.unwrap_or_else(|| panic!("nothing more on {}", self.title)) {
+            match read
+                .await
+                .unwrap_or_else(|| panic!("nothing more on {}", self.title))
+            {
                 Ok(1..) => {}
                 Ok(0) | Err(_) => return None,
             }
@@ -257,12 +329,18 @@ impl Listening {
 }
 
 fn status(head: &str) -> u16 {
-    head.split(' ').nth(1).and_then(|word| word.parse().ok()).unwrap_or_else(|| panic!("no status: {head}"))
+    head.split(' ')
+        .nth(1)
+        .and_then(|word| word.parse().ok())
+        .unwrap_or_else(|| panic!("no status: {head}"))
 }
 
 /// The machine's own time is on every answer.
 fn dateless(head: &str) -> String {
-    head.lines().filter(|line| !line.starts_with("date: ")).collect::<Vec<_>>().join("\n")
+    head.lines()
+        .filter(|line| !line.starts_with("date: "))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// Head and body, with the length checked here: what names are hidden behind are of other lengths.
@@ -271,14 +349,27 @@ fn whole(ask: &Ask, head: &str, body: &str) -> (String, String) {
     for line in dateless(head).lines() {
         match line.strip_prefix("content-length: ") {
             Some(length) if ask.method != "HEAD" => {
-                assert_eq!(length.parse(), Ok(body.len()), "{} {}", ask.method, ask.path);
+                assert_eq!(
+                    length.parse(),
+                    Ok(body.len()),
+                    "{} {}",
+                    ask.method,
+                    ask.path
+                );
                 lines.push("content-length: whole".to_owned());
             }
             Some(_) | None => lines.push(line.to_owned()),
         }
     }
     let chunked = head.contains("transfer-encoding: chunked");
-    (lines.join("\n"), if chunked { together(body) } else { body.to_owned() })
+    (
+        lines.join("\n"),
+        if chunked {
+            together(body)
+        } else {
+            body.to_owned()
+        },
+    )
 }
 
 /// Where a body is cut into pieces is no part of what it says.
@@ -287,7 +378,9 @@ fn together(mut body: &str) -> String {
     while let Some((length, rest)) = body.split_once("\r\n") {
         let length = usize::from_str_radix(length, 16).expect("the length of a piece");
         out += &rest[..length];
-        body = rest[length..].strip_prefix("\r\n").expect("the end of a piece");
+        body = rest[length..]
+            .strip_prefix("\r\n")
+            .expect("the end of a piece");
     }
     out
 }

@@ -20,13 +20,22 @@ pub async fn run(
     let shelf = room.artifacts().await?;
     for artifact in shelf.artifacts {
         out::say(common.json, &artifact, || {
-            let title =
-                artifact.title.as_deref().map(|title| format!("  {}", out::harmless(title))).unwrap_or_default();
-            format!("{}  v{}{title}", out::harmless(&artifact.slug), artifact.version)
+            let title = artifact
+                .title
+                .as_deref()
+                .map(|title| format!("  {}", out::harmless(title)))
+                .unwrap_or_default();
+            format!(
+                "{}  v{}{title}",
+                out::harmless(&artifact.slug),
+                artifact.version
+            )
         });
     }
     for file in shelf.files {
-        out::say(common.json, &file, || format!("{}  {} bytes", out::harmless(&file.name), file.size));
+        out::say(common.json, &file, || {
+            format!("{}  {} bytes", out::harmless(&file.name), file.size)
+        });
     }
     Ok(())
 }

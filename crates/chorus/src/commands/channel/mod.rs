@@ -88,22 +88,52 @@ enum Verb {
 pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
     let client = crate::session::Session::open(common)?.client;
     match args.verb {
-        Verb::Create { name, context, service } => {
-            rooms::create(common, &client, &name, service.as_deref(), context.as_deref()).await
+        Verb::Create {
+            name,
+            context,
+            service,
+        } => {
+            rooms::create(
+                common,
+                &client,
+                &name,
+                service.as_deref(),
+                context.as_deref(),
+            )
+            .await
         }
         Verb::List => rooms::list(common, &client).await,
         Verb::Show { channel } => rooms::show(common, &client, &channel).await,
-        Verb::Rename { channel, name, context } => {
-            rooms::rename(common, &client, &channel, name.as_deref(), context.as_deref()).await
+        Verb::Rename {
+            channel,
+            name,
+            context,
+        } => {
+            rooms::rename(
+                common,
+                &client,
+                &channel,
+                name.as_deref(),
+                context.as_deref(),
+            )
+            .await
         }
         Verb::Delete { channel, yes } => rooms::delete(common, &client, &channel, yes).await,
         Verb::Add(add) => members::add(common, &client, *add).await,
         Verb::Remove { channel, name } => members::remove(common, &client, &channel, &name).await,
-        Verb::Callback { channel, name } => members::callback(common, &client, &channel, &name).await,
+        Verb::Callback { channel, name } => {
+            members::callback(common, &client, &channel, &name).await
+        }
         Verb::Post { channel, text } => talk::post(common, &client, &channel, &text).await,
         Verb::Tail(tail) => talk::tail(common, &client, tail).await,
-        Verb::History { channel, since, limit } => talk::history(common, &client, &channel, since, limit).await,
-        Verb::Artifacts { channel, slug, at } => artifacts::run(common, &client, &channel, slug.as_deref(), at).await,
+        Verb::History {
+            channel,
+            since,
+            limit,
+        } => talk::history(common, &client, &channel, since, limit).await,
+        Verb::Artifacts { channel, slug, at } => {
+            artifacts::run(common, &client, &channel, slug.as_deref(), at).await
+        }
     }
 }
 
@@ -120,9 +150,11 @@ async fn find(client: &Client, named: &str) -> Result<Room, Fail> {
     let mut called = rooms.iter().filter(|room| room.name == named);
     match (called.next(), called.next()) {
         (Some(room), None) => Ok(client.room(&room.id)),
-        (None, _) => Err(Fail::usage(format!("you are in no channel called {named}; chorus channel list shows them"))),
-        (Some(_), Some(_)) => {
-            Err(Fail::usage(format!("you are in several channels called {named}; name one by its id")))
-        }
+        (None, _) => Err(Fail::usage(format!(
+            "you are in no channel called {named}; chorus channel list shows them"
+        ))),
+        (Some(_), Some(_)) => Err(Fail::usage(format!(
+            "you are in several channels called {named}; name one by its id"
+        ))),
     }
 }

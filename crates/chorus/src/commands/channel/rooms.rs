@@ -22,7 +22,11 @@ pub async fn create(
 }
 
 pub async fn list(common: &Common, client: &Client) -> Result<(), Fail> {
-    client.rooms().await?.iter().for_each(|room| tell(common, room));
+    client
+        .rooms()
+        .await?
+        .iter()
+        .for_each(|room| tell(common, room));
     Ok(())
 }
 
@@ -33,8 +37,17 @@ pub async fn show(common: &Common, client: &Client, channel: &str) -> Result<(),
     whole["roster"] = json!(members);
     out::say(common.json, &whole, || {
         let mut lines = vec![show::room(&about)];
-        lines.extend(about.context.iter().map(|context| format!("    {}", out::harmless(context))));
-        lines.extend(members.iter().map(|member| format!("  {}", show::member(member))));
+        lines.extend(
+            about
+                .context
+                .iter()
+                .map(|context| format!("    {}", out::harmless(context))),
+        );
+        lines.extend(
+            members
+                .iter()
+                .map(|member| format!("  {}", show::member(member))),
+        );
         lines.join("\n")
     });
     Ok(())
@@ -47,15 +60,27 @@ pub async fn rename(
     name: Option<&str>,
     context: Option<&str>,
 ) -> Result<(), Fail> {
-    tell(common, &find(client, channel).await?.change(name, context).await?);
+    tell(
+        common,
+        &find(client, channel).await?.change(name, context).await?,
+    );
     Ok(())
 }
 
-pub async fn delete(common: &Common, client: &Client, channel: &str, yes: bool) -> Result<(), Fail> {
+pub async fn delete(
+    common: &Common,
+    client: &Client,
+    channel: &str,
+    yes: bool,
+) -> Result<(), Fail> {
     if !yes {
-        return Err(Fail::usage("this closes the room for everybody; say --yes if you mean it"));
+        return Err(Fail::usage(
+            "this closes the room for everybody; say --yes if you mean it",
+        ));
     }
     let deleted = find(client, channel).await?.delete().await?;
-    out::say(common.json, &deleted, || format!("{} is closed", out::harmless(&deleted.id)));
+    out::say(common.json, &deleted, || {
+        format!("{} is closed", out::harmless(&deleted.id))
+    });
     Ok(())
 }

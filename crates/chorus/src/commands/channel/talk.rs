@@ -25,11 +25,18 @@ pub fn text(words: &[String]) -> Result<String, Fail> {
         return Ok(words.join(" "));
     }
     let mut text = String::new();
-    std::io::stdin().read_to_string(&mut text).map_err(|e| Fail::usage(format!("standard input: {e}")))?;
+    std::io::stdin()
+        .read_to_string(&mut text)
+        .map_err(|e| Fail::usage(format!("standard input: {e}")))?;
     Ok(text.trim_end_matches('\n').to_owned())
 }
 
-pub async fn post(common: &Common, client: &Client, channel: &str, words: &[String]) -> Result<(), Fail> {
+pub async fn post(
+    common: &Common,
+    client: &Client,
+    channel: &str,
+    words: &[String],
+) -> Result<(), Fail> {
     let text = text(words)?;
     let row = find(client, channel).await?.post(&text).await?;
     out::say(common.json, &row, || show::row(&row));

@@ -46,7 +46,11 @@ impl Cast {
     }
 
     /// The four listen from now on. You do not: what is written to you waits until you look.
-    pub async fn attend(&self, pace: Pace, playing: &mut JoinSet<Result<(), Fail>>) -> Result<(), Fail> {
+    pub async fn attend(
+        &self,
+        pace: Pace,
+        playing: &mut JoinSet<Result<(), Fail>>,
+    ) -> Result<(), Fail> {
         for actor in [&self.mei, &self.haruto, &self.lena, &self.sofia] {
             let mut inbox = actor.client.inbox(None).await;
             while inbox.next().await?.name != "connected" {}
@@ -56,20 +60,40 @@ impl Cast {
     }
 }
 
-async fn arrive(hub: &str, name: &str, culture: &'static str, languages: &[&str]) -> Result<Arc<Actor>, Fail> {
+async fn arrive(
+    hub: &str,
+    name: &str,
+    culture: &'static str,
+    languages: &[&str],
+) -> Result<Arc<Actor>, Fail> {
     let newcomer = Newcomer {
         agent_id: format!("{name}@chorus"),
         culture: culture.to_owned(),
-        languages: languages.iter().map(|&language| language.to_owned()).collect(),
+        languages: languages
+            .iter()
+            .map(|&language| language.to_owned())
+            .collect(),
         endpoint: None,
         invite_code: None,
     };
-    let odd = |what: &str| Fail::new(Exit::Transport, "NOT_UNDERSTOOD", format!("the demo's hub {what}"));
+    let odd = |what: &str| {
+        Fail::new(
+            Exit::Transport,
+            "NOT_UNDERSTOOD",
+            format!("the demo's hub {what}"),
+        )
+    };
     let registered = Client::new(hub, None)?.register(&newcomer).await?;
     let key = registered.api_key.ok_or_else(|| odd("gave no key"))?;
     let handle = Handle::parse(&format!("~{name}")).ok_or_else(|| odd("knows no such handle"))?;
     let client = Client::new(hub, Some(key.clone()))?;
-    Ok(Arc::new(Actor { id: newcomer.agent_id, handle, culture, key, client }))
+    Ok(Arc::new(Actor {
+        id: newcomer.agent_id,
+        handle,
+        culture,
+        key,
+        client,
+    }))
 }
 
 /// Hears what comes: a message is answered for, a job is done, a question in the room is answered.

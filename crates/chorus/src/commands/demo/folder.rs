@@ -8,7 +8,8 @@ pub struct Folder(PathBuf);
 
 impl Folder {
     pub fn make() -> Result<Self, Fail> {
-        let path = std::env::temp_dir().join(format!("chorus-demo-{}", chorus_client::market::new_id()));
+        let path =
+            std::env::temp_dir().join(format!("chorus-demo-{}", chorus_client::market::new_id()));
         let made = std::fs::DirBuilder::new().mode(0o700).create(&path);
         made.map_err(|e| Fail::usage(format!("{}: {e}", path.display())))?;
         Ok(Self(path))

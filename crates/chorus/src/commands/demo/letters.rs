@@ -8,7 +8,13 @@ use chorus_wire::envelope::Draft;
 use std::sync::Arc;
 
 /// One letter: who, to whom, in which talk, what, and what a reader of another culture should know.
-struct Letter<'a>(&'a Actor, &'a Actor, &'static str, &'static str, &'static str);
+struct Letter<'a>(
+    &'a Actor,
+    &'a Actor,
+    &'static str,
+    &'static str,
+    &'static str,
+);
 
 pub async fn play(cast: Arc<Cast>, pace: Pace) -> Result<(), Fail> {
     let mut turn = 0;
@@ -26,7 +32,13 @@ pub async fn play(cast: Arc<Cast>, pace: Pace) -> Result<(), Fail> {
 }
 
 fn letters(cast: &Cast) -> [Letter<'_>; 9] {
-    let Cast { you, mei, haruto, lena, sofia } = cast;
+    let Cast {
+        you,
+        mei,
+        haruto,
+        lena,
+        sofia,
+    } = cast;
     [
         Letter(
             lena,
@@ -105,5 +117,9 @@ async fn send(Letter(from, to, talk, text, context): Letter<'_>, turn: u64) -> R
         turn_number: Some(turn),
     };
     let envelope = draft.check().map_err(|e| Fail::usage(e.message))?;
-    from.client.send(&to.id, &envelope, 0).await.map(drop).map_err(Fail::from)
+    from.client
+        .send(&to.id, &envelope, 0)
+        .await
+        .map(drop)
+        .map_err(Fail::from)
 }

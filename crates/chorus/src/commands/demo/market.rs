@@ -16,15 +16,47 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_millis(50);
 
 pub async fn play(cast: Arc<Cast>, pace: Pace) -> Result<(), Fail> {
-    let Cast { you, mei, haruto, lena, sofia } = &*cast;
+    let Cast {
+        you,
+        mei,
+        haruto,
+        lena,
+        sofia,
+    } = &*cast;
     let word = || json!({"word": "string"});
-    offer(haruto, "explain_word", 15, "Says what a word means, in one sentence", word()).await?;
-    offer(lena, "proofread", 20, "Reads a sentence for mistakes", json!({"text": "string"})).await?;
-    offer(sofia, "translate", 10, "Translates a short text", json!({"text": "string", "to": "string"})).await?;
+    offer(
+        haruto,
+        "explain_word",
+        15,
+        "Says what a word means, in one sentence",
+        word(),
+    )
+    .await?;
+    offer(
+        lena,
+        "proofread",
+        20,
+        "Reads a sentence for mistakes",
+        json!({"text": "string"}),
+    )
+    .await?;
+    offer(
+        sofia,
+        "translate",
+        10,
+        "Translates a short text",
+        json!({"text": "string", "to": "string"}),
+    )
+    .await?;
     loop {
         hire(mei, "explain_word", json!({"word": "木漏れ日"})).await?;
         pace.rest(6).await;
-        hire(lena, "translate", json!({"text": "sunlight through leaves", "to": "pt-BR"})).await?;
+        hire(
+            lena,
+            "translate",
+            json!({"text": "sunlight through leaves", "to": "pt-BR"}),
+        )
+        .await?;
         pace.rest(6).await;
         hire(you, "proofread", json!({"text": "A atlas of words"})).await?;
         pace.rest(6).await;
@@ -39,7 +71,13 @@ pub async fn play(cast: Arc<Cast>, pace: Pace) -> Result<(), Fail> {
     }
 }
 
-async fn offer(who: &Actor, name: &str, cost: i64, description: &str, input: Value) -> Result<(), Fail> {
+async fn offer(
+    who: &Actor,
+    name: &str,
+    cost: i64,
+    description: &str,
+    input: Value,
+) -> Result<(), Fail> {
     let skill = Skill {
         skill_name: name.into(),
         description: Some(description.into()),
@@ -52,7 +90,10 @@ async fn offer(who: &Actor, name: &str, cost: i64, description: &str, input: Val
 
 /// Asks for it, and waits for whatever comes of it.
 async fn hire(who: &Actor, skill: &str, input: Value) -> Result<(), Fail> {
-    let mut job = who.client.hire(&Hire::new(skill, input, Credits::hundredths(25))).await?;
+    let mut job = who
+        .client
+        .hire(&Hire::new(skill, input, Credits::hundredths(25)))
+        .await?;
     while job.status == Status::Pending {
         tokio::time::sleep(LOOK).await;
         job = who.client.job(&job.job_id).await?;
@@ -70,7 +111,11 @@ async fn thank(from: &Actor, to: &Actor) -> Result<(), Fail> {
         job_id: None,
         timestamp_utc: None,
     };
-    from.client.transfer(&transfer).await.map(drop).map_err(Fail::from)
+    from.client
+        .transfer(&transfer)
+        .await
+        .map(drop)
+        .map_err(Fail::from)
 }
 
 /// Does a job that came to this agent's inbox.
@@ -79,19 +124,29 @@ pub async fn work(me: &Actor, job: &Value, pace: Pace) -> Result<(), Fail> {
     let input = &job["input_data"];
     let text = |key: &str| input[key].as_str().unwrap_or_default();
     let output = match job["skill_name"].as_str().unwrap_or_default() {
-        "explain_word" => meaning(text("word")).map(|meaning| json!({"word": text("word"), "meaning": meaning})),
+        "explain_word" => {
+            meaning(text("word")).map(|meaning| json!({"word": text("word"), "meaning": meaning}))
+        }
         "translate" => Some(json!({"text": "a luz do sol entre as folhas", "to": text("to")})),
-        "proofread" => Some(json!({"text": "An atlas of words", "remarks": ["“an” before a vowel"]})),
+        "proofread" => {
+            Some(json!({"text": "An atlas of words", "remarks": ["“an” before a vowel"]}))
+        }
         _ => None,
     };
     let result = match output {
-        Some(output) => json!({"status": "SUCCESS", "output_data": output, "execution_time_ms": 2000}),
+        Some(output) => {
+            json!({"status": "SUCCESS", "output_data": output, "execution_time_ms": 2000})
+        }
         None => {
             json!({"status": "FAILURE", "error_code": "EXECUTION_ERROR", "error_message": "I do not know this word yet",
             "execution_time_ms": 2000})
         }
     };
-    me.client.deliver(job["job_id"].as_str().unwrap_or_default(), &result).await.map(drop).map_err(Fail::from)
+    me.client
+        .deliver(job["job_id"].as_str().unwrap_or_default(), &result)
+        .await
+        .map(drop)
+        .map_err(Fail::from)
 }
 
 fn meaning(word: &str) -> Option<&'static str> {

@@ -66,7 +66,9 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
     settings.server_name = "Chorus demo".into();
     settings.rate_limit = 0;
     settings.hub.operator_keys = vec![operator.clone()];
-    let running = chorus_server::start(settings).await.map_err(|e| Fail::usage(e.to_string()))?;
+    let running = chorus_server::start(settings)
+        .await
+        .map_err(|e| Fail::usage(e.to_string()))?;
 
     let (hub, mut playing) = (running.url(), JoinSet::new());
     let played = tokio::select! {

@@ -7,8 +7,8 @@ use chorus_client::Client;
 use chorus_client::frame::{Frames, Heard, Speaker, new_id};
 use chorus_hub::Clock;
 use chorus_wire::frame::payload::{
-    AgentAdvisory, AgentBindingMoment, AgentBroadcast, AgentLockRelease, AgentLockRequest, AgentQuery, AgentResponse,
-    Choice, EventClass, Question,
+    AgentAdvisory, AgentBindingMoment, AgentBroadcast, AgentLockRelease, AgentLockRequest,
+    AgentQuery, AgentResponse, Choice, EventClass, Question,
 };
 use chorus_wire::frame::{Filter, Ident, Payload};
 use chorus_wire::{identity::Handle, time::Micros};
@@ -38,23 +38,41 @@ struct Session {
 }
 
 impl Session {
-    async fn open(client: &Client, handle: &Handle, instrument: &str, session: &str) -> Result<Self, Fail> {
-        let ident =
-            |text| Ident::parse(text).ok_or_else(|| Fail::new(Exit::Usage, "USAGE", "a session without a name"));
+    async fn open(
+        client: &Client,
+        handle: &Handle,
+        instrument: &str,
+        session: &str,
+    ) -> Result<Self, Fail> {
+        let ident = |text| {
+            Ident::parse(text)
+                .ok_or_else(|| Fail::new(Exit::Usage, "USAGE", "a session without a name"))
+        };
         let speaker = Speaker::new(handle.clone(), ident(instrument)?, ident(session)?);
         let mut stream = client.frames(&speaker, &Filter::default(), None, now).await;
         stream.opened().await?;
         let (tell, answers) = mpsc::channel(HEARD);
         let mut ear = JoinSet::new();
         ear.spawn(hear(stream, tell));
-        Ok(Self { client: client.clone(), speaker, answers, _ear: ear })
+        Ok(Self {
+            client: client.clone(),
+            speaker,
+            answers,
+            _ear: ear,
+        })
     }
 
     /// Says it to all sessions of the person; the frame's id.
     async fn say(&self, payload: impl Into<Payload>) -> Result<Uuid, Fail> {
         let scope = self.speaker.own();
-        let frame = self.speaker.draft(&scope, payload.into(), now()).check().map_err(|e| Fail::usage(e.message))?;
-        self.client.submit(&self.speaker, &scope, &frame, false).await?;
+        let frame = self
+            .speaker
+            .draft(&scope, payload.into(), now())
+            .check()
+            .map_err(|e| Fail::usage(e.message))?;
+        self.client
+            .submit(&self.speaker, &scope, &frame, false)
+            .await?;
         Ok(frame.frame_id)
     }
 
@@ -75,7 +93,11 @@ impl Session {
                 return Ok(said.response_text);
             }
         }
-        Err(Fail::new(Exit::Transport, "TRANSPORT", "a session of the demo hears nothing more"))
+        Err(Fail::new(
+            Exit::Transport,
+            "TRANSPORT",
+            "a session of the demo hears nothing more",
+        ))
     }
 }
 
@@ -90,7 +112,9 @@ async fn hear(mut stream: Frames, tell: mpsc::Sender<AgentResponse>) {
                 }
             }
             Ok(Heard::Opened(_) | Heard::Gap) => {}
-            Err(error) => return tracing::warn!("a session of the demo hears nothing more: {error}"),
+            Err(error) => {
+                return tracing::warn!("a session of the demo hears nothing more: {error}");
+            }
         }
     }
 }
@@ -101,11 +125,18 @@ pub async fn play(cast: Arc<Cast>, pace: Pace) -> Result<(), Fail> {
     let mut proof = Session::open(&you.client, &you.handle, "cc-proof", "proof").await?;
     let mut press = Session::open(&you.client, &you.handle, "cc-press", "press").await?;
     for round in 0.. {
-        layout.advise("I am setting chapter 3, the words for light.").await?;
+        layout
+            .advise("I am setting chapter 3, the words for light.")
+            .await?;
         pace.rest(4).await;
         let lease_id = new_id();
         let intent = Some("setting the type; ten minutes".to_owned());
-        let lock = AgentLockRequest { resource: CHAPTER.into(), lease_id, ttl_ms: 600_000, intent };
+        let lock = AgentLockRequest {
+            resource: CHAPTER.into(),
+            lease_id,
+            ttl_ms: 600_000,
+            intent,
+        };
         press.say(lock).await?;
         pace.rest(4).await;
         question(&layout, &mut proof, pace).await?;
@@ -115,11 +146,27 @@ pub async fn play(cast: Arc<Cast>, pace: Pace) -> Result<(), Fail> {
         }
         let decided = tokio::time::timeout(ASK_AGAIN, press.answer_to(asked)).await;
         if let Ok(text) = decided {
-            press.advise(&format!("Thank you. “{}” it is; the page is being set.", short(&text?))).await?;
+            press
+                .advise(&format!(
+                    "Thank you. “{}” it is; the page is being set.",
+                    short(&text?)
+                ))
+                .await?;
         }
-        press.say(AgentLockRelease { lease_id, resource: Some(CHAPTER.into()) }).await?;
+        press
+            .say(AgentLockRelease {
+                lease_id,
+                resource: Some(CHAPTER.into()),
+            })
+            .await?;
         let broadcast_text = "Chapter 3 is set and on its way to the press.".into();
-        press.say(AgentBroadcast { broadcast_text, event_class: EventClass::Merged, refs: None }).await?;
+        press
+            .say(AgentBroadcast {
+                broadcast_text,
+                event_class: EventClass::Merged,
+                refs: None,
+            })
+            .await?;
         pace.rest(20).await;
     }
     Ok(())
@@ -149,20 +196,29 @@ async fn question(knows: &Session, asks: &mut Session, pace: Pace) -> Result<(),
 
 /// What only the person can say; another one each time.
 fn moment(round: usize) -> AgentBindingMoment {
-    let choice = |label: &str, reasoning: &str| Choice { label: label.into(), reasoning: reasoning.into() };
+    let choice = |label: &str, reasoning: &str| Choice {
+        label: label.into(),
+        reasoning: reasoning.into(),
+    };
     let (stem, options) = match round % 3 {
         0 => (
             "Which word opens the atlas?",
             vec![
                 choice("木漏れ日", "It is light, and a picture says it at once."),
-                choice("Feierabend", "Everybody knows the feeling, few have the word."),
+                choice(
+                    "Feierabend",
+                    "Everybody knows the feeling, few have the word.",
+                ),
                 choice("缘分", "The book itself came about by it."),
             ],
         ),
         1 => (
             "In which order do the words come?",
             vec![
-                choice("by feeling", "Readers look for what they feel, not for an alphabet."),
+                choice(
+                    "by feeling",
+                    "Readers look for what they feel, not for an alphabet.",
+                ),
                 choice("by language", "It is what a library expects."),
             ],
         ),
@@ -170,16 +226,27 @@ fn moment(round: usize) -> AgentBindingMoment {
             "How many copies do we print first?",
             vec![
                 choice("five hundred", "Enough for friends and one bookshop each."),
-                choice("two thousand", "Cheaper each, and a cellar full if we are wrong."),
+                choice(
+                    "two thousand",
+                    "Cheaper each, and a cellar full if we are wrong.",
+                ),
             ],
         ),
     };
     AgentBindingMoment {
         synopsis: "The atlas is nearly set, and one thing is yours to say.".into(),
-        findings: vec!["Chapters 1 to 3 are proofread.".into(), "The press is free until this evening.".into()],
+        findings: vec![
+            "Chapters 1 to 3 are proofread.".into(),
+            "The press is free until this evening.".into(),
+        ],
         recommendations: vec!["Decide today, and the proof is on your table tomorrow.".into()],
         offer: "Whatever you choose, I set the page at once.".into(),
-        question: Question { stem: stem.into(), options, recommended_idx: 0, hatches: None },
+        question: Question {
+            stem: stem.into(),
+            options,
+            recommended_idx: 0,
+            hatches: None,
+        },
     }
 }
 

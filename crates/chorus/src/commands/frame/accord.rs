@@ -62,14 +62,31 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
     let seat = Seat::take(common, args.voice).await?;
     let client = &seat.client;
     let (told, sentence) = match args.what {
-        What::Propose { grantor, grantee, grant, reaches, expires_at } => {
-            let proposal = Proposal { grantee, grant, reaches, expires_at };
+        What::Propose {
+            grantor,
+            grantee,
+            grant,
+            reaches,
+            expires_at,
+        } => {
+            let proposal = Proposal {
+                grantee,
+                grant,
+                reaches,
+                expires_at,
+            };
             let told = client.propose(&grantor, &proposal).await?;
             let id = told["id"].as_str().unwrap_or_default().to_owned();
             (told, format!("proposed to {}  {id}", proposal.grantee))
         }
-        What::Accept { org, id } => (client.accept_accord(&org, &id).await?, "the accord is in force".into()),
-        What::Revoke { org, id } => (client.revoke_accord(&org, &id).await?, "the accord is revoked".into()),
+        What::Accept { org, id } => (
+            client.accept_accord(&org, &id).await?,
+            "the accord is in force".into(),
+        ),
+        What::Revoke { org, id } => (
+            client.revoke_accord(&org, &id).await?,
+            "the accord is revoked".into(),
+        ),
         What::List { org } => (client.accords(&org).await?, format!("{org} has no accords")),
     };
     rows(common, &told, &sentence);

@@ -37,9 +37,21 @@ pub struct Args {
 impl Args {
     /// As an editor's hook.
     pub fn hooked(voice: Voice) -> Self {
-        let toward = Toward { scope: None, to: None };
+        let toward = Toward {
+            scope: None,
+            to: None,
+        };
         let (text, files, worktree, branch) = (Vec::new(), Vec::new(), None, None);
-        Self { text, files, worktree, branch, nowhere: false, hook: true, toward, voice }
+        Self {
+            text,
+            files,
+            worktree,
+            branch,
+            nowhere: false,
+            hook: true,
+            toward,
+            voice,
+        }
     }
 }
 
@@ -47,15 +59,28 @@ pub async fn run(common: &Common, mut args: Args) -> Result<(), Fail> {
     if !args.hook {
         return advise(common, args, place::Tree::here()).await;
     }
-    let Some(edit) = hook::Edit::read() else { return Ok(()) };
+    let Some(edit) = hook::Edit::read() else {
+        return Ok(());
+    };
     if args.text.is_empty() {
-        args.text.push(format!("edited {}", place::shared_name(&edit.file)));
+        args.text
+            .push(format!("edited {}", place::shared_name(&edit.file)));
     }
     edit.speak(&mut args.voice);
     // An editor may run its hooks anywhere; the file says which working tree it is.
     let tree = Path::new(&edit.file).parent().and_then(place::Tree::around);
     args.files.push(edit.file);
-    hook::forgive(advise(&Common { json: true, ..common.clone() }, args, tree).await)
+    hook::forgive(
+        advise(
+            &Common {
+                json: true,
+                ..common.clone()
+            },
+            args,
+            tree,
+        )
+        .await,
+    )
 }
 
 async fn advise(common: &Common, args: Args, tree: Option<place::Tree>) -> Result<(), Fail> {
@@ -66,12 +91,18 @@ async fn advise(common: &Common, args: Args, tree: Option<place::Tree>) -> Resul
     // What git says is a courtesy: a name too long for a frame is left out, one that was typed is refused.
     let root = root.filter(|text| text.len() <= limits::FRAME_PATH_OCTETS);
     let branch = branch.filter(|text| text.len() <= limits::FRAME_LABEL_OCTETS);
-    let files: Vec<String> = args.files.iter().map(|file| place::shared_name(file)).collect();
+    let files: Vec<String> = args
+        .files
+        .iter()
+        .map(|file| place::shared_name(file))
+        .collect();
     let payload = AgentAdvisory {
         advisory_text: args.text.join(" "),
         file_refs: Some(files).filter(|files| !files.is_empty()),
         worktree: args.worktree.or(root),
         branch: args.branch.or(branch),
     };
-    seat.announce(&seat.toward(&args.toward), payload, json!({})).await.map(|_| ())
+    seat.announce(&seat.toward(&args.toward), payload, json!({}))
+        .await
+        .map(|_| ())
 }

@@ -29,9 +29,13 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
     // Where answers go is said in the question; without it, only if the user says where.
     let (kept, _) = seat.client.kept(&seat.speaker, voice::now).await?;
     let question = kept.iter().find_map(|frame| asked(frame, args.query_id));
-    let scope = args.toward.named().or_else(|| question.as_ref().map(|(_, scope)| scope.clone()));
+    let scope = args
+        .toward
+        .named()
+        .or_else(|| question.as_ref().map(|(_, scope)| scope.clone()));
     let scope = scope.ok_or_else(|| {
-        let why = "the hub no longer keeps that question; say where its answers go with --scope or --to";
+        let why =
+            "the hub no longer keeps that question; say where its answers go with --scope or --to";
         Fail::new(Exit::Refused, "UNKNOWN_QUESTION", why)
     })?;
     let payload = AgentResponse {
@@ -41,10 +45,14 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
         responded_to_frame_id: question.map(|(frame_id, _)| frame_id),
         answer_attempt_idx: args.attempt,
     };
-    seat.announce(&scope, payload, json!({ "query_id": args.query_id })).await.map(|_| ())
+    seat.announce(&scope, payload, json!({ "query_id": args.query_id }))
+        .await
+        .map(|_| ())
 }
 
 fn asked(frame: &Frame, id: Uuid) -> Option<(Uuid, chorus_wire::frame::Scope)> {
-    let Payload::AgentQuery(query) = &frame.payload else { return None };
+    let Payload::AgentQuery(query) = &frame.payload else {
+        return None;
+    };
     (query.query_id == id).then(|| (frame.frame_id, query.response_scope.clone()))
 }

@@ -46,17 +46,35 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
     if common.json {
         seat.told(&said, more);
     } else {
-        show::aside(false, &format!("asked {query_id}, sessions that heard it: {}", said.submitted.recipient_count));
+        show::aside(
+            false,
+            &format!(
+                "asked {query_id}, sessions that heard it: {}",
+                said.submitted.recipient_count
+            ),
+        );
     }
     let ours = |frame: &Frame| matches!(&frame.payload, Payload::AgentResponse(answer) if answer.query_id == query_id);
-    collect(common, &mut answers, ours, args.window, args.count.unwrap_or(usize::MAX), stop).await.map(|_| ())
+    collect(
+        common,
+        &mut answers,
+        ours,
+        args.window,
+        args.count.unwrap_or(usize::MAX),
+        stop,
+    )
+    .await
+    .map(|_| ())
 }
 
 impl Seat<'_> {
     /// The open stream of this session, narrowed to one kind.
     pub async fn answers(&self, kind: Kind) -> Result<Frames, Fail> {
         let filter = Filter::parse(&format!("kind:{kind}")).map_err(|e| Fail::usage(e.message))?;
-        let mut frames = self.client.frames(&self.speaker, &filter, None, voice::now).await;
+        let mut frames = self
+            .client
+            .frames(&self.speaker, &filter, None, voice::now)
+            .await;
         frames.opened().await?;
         Ok(frames)
     }
@@ -101,7 +119,11 @@ fn tell(common: &Common, frame: &Frame) {
             "response_text": answer.response_text, "frame_id": frame.frame_id });
         out::say(common.json, &value, || {
             let who = format!("{sender} {}", out::harmless(&answer.responder_session_id));
-            format!("{}: {}", out::painted(out::STRONG, &who), out::harmless(&answer.response_text))
+            format!(
+                "{}: {}",
+                out::painted(out::STRONG, &who),
+                out::harmless(&answer.response_text)
+            )
         });
     } else if let Payload::PeerDiagnosticResponse(answer) = &frame.payload {
         let value = json!({ "sender_handle": sender, "finding": answer.finding, "remediation": answer.remediation,

@@ -29,6 +29,12 @@ fn class(text: &str) -> Result<EventClass, String> {
 pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
     let seat = Seat::take(common, args.voice).await?;
     let refs = Some(args.refs).filter(|refs| !refs.is_empty());
-    let payload = AgentBroadcast { broadcast_text: args.text.join(" "), event_class: args.event, refs };
-    seat.announce(&seat.toward(&args.toward), payload, json!({})).await.map(|_| ())
+    let payload = AgentBroadcast {
+        broadcast_text: args.text.join(" "),
+        event_class: args.event,
+        refs,
+    };
+    seat.announce(&seat.toward(&args.toward), payload, json!({}))
+        .await
+        .map(|_| ())
 }

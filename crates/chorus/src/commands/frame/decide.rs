@@ -51,9 +51,17 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
         asked = tokio::time::timeout(wait, next(&mut moments, &mut frames, args.id)) => asked,
         () = stop.asked() => return Ok(()),
     };
-    let nothing = |_| Fail::new(Exit::Refused, "NOTHING_TO_DECIDE", "nobody asked for a decision");
+    let nothing = |_| {
+        Fail::new(
+            Exit::Refused,
+            "NOTHING_TO_DECIDE",
+            "nobody asked for a decision",
+        )
+    };
     let asked = asked.map_err(nothing)??;
-    let Payload::AgentBindingMoment(moment) = &asked.payload else { return Ok(()) };
+    let Payload::AgentBindingMoment(moment) = &asked.payload else {
+        return Ok(());
+    };
     present(common, &asked, moment);
     if args.show {
         return Ok(());
@@ -78,19 +86,31 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
         answer_attempt_idx: None,
     };
     // To all sessions of the one who asked, so that nobody else is asked again.
-    let scope = args.toward.named().unwrap_or_else(|| Scope::Handle(asked.sender_handle.clone()));
-    seat.announce(&scope, payload, json!({ "response_text": text })).await.map(|_| ())
+    let scope = args
+        .toward
+        .named()
+        .unwrap_or_else(|| Scope::Handle(asked.sender_handle.clone()));
+    seat.announce(&scope, payload, json!({ "response_text": text }))
+        .await
+        .map(|_| ())
 }
 
 /// The decision that was named, the oldest open one, or the next that is asked for.
 async fn next(moments: &mut Moments, frames: &mut Frames, id: Option<Uuid>) -> Result<Frame, Fail> {
     loop {
-        let found = moments.open().into_iter().find(|moment| id.is_none_or(|id| moment.frame_id == id));
+        let found = moments
+            .open()
+            .into_iter()
+            .find(|moment| id.is_none_or(|id| moment.frame_id == id));
         if let Some(found) = found {
             return Ok(found.clone());
         }
         if id.is_some() {
-            return Err(Fail::new(Exit::Refused, "NOTHING_TO_DECIDE", "it is answered, or the hub no longer keeps it"));
+            return Err(Fail::new(
+                Exit::Refused,
+                "NOTHING_TO_DECIDE",
+                "it is answered, or the hub no longer keeps it",
+            ));
         }
         if let Heard::Frame(frame, _) = frames.next().await? {
             moments.hear(&frame);
@@ -111,18 +131,24 @@ async fn decided(moments: &mut Moments, frames: &mut Frames, id: Uuid) -> Result
 /// What the flags say, if they say it.
 fn typed(args: &Args, question: &Question) -> Result<Option<String>, Fail> {
     if let Some(number) = args.choose {
-        return chosen(question, number).map(Some).ok_or_else(|| Fail::usage(range(question)));
+        return chosen(question, number)
+            .map(Some)
+            .ok_or_else(|| Fail::usage(range(question)));
     }
     if let Some(text) = &args.text {
         return match question.takes_free_text() {
             true => Ok(Some(text.clone())),
-            false => Err(Fail::usage("this question takes one of its options or a dialogue, no free text")),
+            false => Err(Fail::usage(
+                "this question takes one of its options or a dialogue, no free text",
+            )),
         };
     }
     if let Some(text) = &args.dialogue {
         return match question.takes_dialogue() {
             true => Ok(Some(dialogue(text))),
-            false => Err(Fail::usage("this question takes one of its options or free text, no dialogue")),
+            false => Err(Fail::usage(
+                "this question takes one of its options or free text, no dialogue",
+            )),
         };
     }
     Ok(None)
@@ -146,11 +172,24 @@ fn dialogue(text: &str) -> String {
 async fn prompt(question: &Question) -> Result<String, Fail> {
     let mut lines: Lines<BufReader<Stdin>> = BufReader::new(tokio::io::stdin()).lines();
     loop {
-        let own = if question.takes_free_text() { ", or your own words" } else { "" };
-        let talk = if question.takes_dialogue() { ", or ? and what you want to know first" } else { "" };
+        let own = if question.takes_free_text() {
+            ", or your own words"
+        } else {
+            ""
+        };
+        let talk = if question.takes_dialogue() {
+            ", or ? and what you want to know first"
+        } else {
+            ""
+        };
         show::aside(false, &format!("{}{own}{talk}:", range(question)));
-        let line = lines.next_line().await.map_err(|e| Fail::usage(format!("standard input: {e}")))?;
-        let line = line.ok_or_else(|| Fail::usage("no answer was given; pass --choose, --text or --dialogue"))?;
+        let line = lines
+            .next_line()
+            .await
+            .map_err(|e| Fail::usage(format!("standard input: {e}")))?;
+        let line = line.ok_or_else(|| {
+            Fail::usage("no answer was given; pass --choose, --text or --dialogue")
+        })?;
         let line = line.trim();
         if let Ok(number) = line.parse() {
             if let Some(text) = chosen(question, number) {
@@ -173,17 +212,39 @@ fn present(common: &Common, frame: &Frame, moment: &AgentBindingMoment) {
         }
         return;
     }
-    let mut lines = vec![format!("{} {}", show::speaker(frame), painted(FAINT, &frame.frame_id.to_string()))];
+    let mut lines = vec![format!(
+        "{} {}",
+        show::speaker(frame),
+        painted(FAINT, &frame.frame_id.to_string())
+    )];
     lines.push(harmless(&moment.synopsis));
-    lines.extend(moment.findings.iter().map(|finding| format!("  · {}", harmless(finding))));
-    lines.extend(moment.recommendations.iter().map(|advice| format!("  → {}", harmless(advice))));
+    lines.extend(
+        moment
+            .findings
+            .iter()
+            .map(|finding| format!("  · {}", harmless(finding))),
+    );
+    lines.extend(
+        moment
+            .recommendations
+            .iter()
+            .map(|advice| format!("  → {}", harmless(advice))),
+    );
     lines.push(harmless(&moment.offer));
     lines.push(painted(STRONG, &harmless(&moment.question.stem)));
     for (place, option) in moment.question.options.iter().enumerate() {
         let recommended = moment.question.recommended_idx == place as u64;
-        let mark = if recommended { painted(GOOD, " (recommended)") } else { String::new() };
+        let mark = if recommended {
+            painted(GOOD, " (recommended)")
+        } else {
+            String::new()
+        };
         let label = painted(STRONG, &harmless(&option.label));
-        lines.push(format!("  {}. {label}{mark}: {}", place + 1, harmless(&option.reasoning)));
+        lines.push(format!(
+            "  {}. {label}{mark}: {}",
+            place + 1,
+            harmless(&option.reasoning)
+        ));
     }
     lines.iter().for_each(|line| out::line(line));
 }

@@ -73,7 +73,12 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
     Ok(())
 }
 
-async fn answer(seat: &Seat<'_>, args: &Args, id: Uuid, refs: Option<Vec<String>>) -> Result<(), Fail> {
+async fn answer(
+    seat: &Seat<'_>,
+    args: &Args,
+    id: Uuid,
+    refs: Option<Vec<String>>,
+) -> Result<(), Fail> {
     let payload = PeerDiagnosticResponse {
         diagnostic_id: id,
         finding: args.text.join(" "),
@@ -88,8 +93,13 @@ async fn answer(seat: &Seat<'_>, args: &Args, id: Uuid, refs: Option<Vec<String>
                 |frame| matches!(&frame.payload, Payload::PeerDiagnosticRequest(asked) if asked.diagnostic_id == id),
             );
             // Nobody but those who asked needs to read it (FRM-107).
-            asked.map_or_else(|| seat.speaker.own(), |frame| Scope::Handle(frame.sender_handle.clone()))
+            asked.map_or_else(
+                || seat.speaker.own(),
+                |frame| Scope::Handle(frame.sender_handle.clone()),
+            )
         }
     };
-    seat.announce(&scope, payload, json!({ "diagnostic_id": id })).await.map(|_| ())
+    seat.announce(&scope, payload, json!({ "diagnostic_id": id }))
+        .await
+        .map(|_| ())
 }

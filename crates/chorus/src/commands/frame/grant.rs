@@ -33,11 +33,23 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
     let seat = Seat::take(common, args.voice).await?;
     let mine = &seat.speaker.handle;
     match args.what {
-        What::Add { who } => rows(common, &seat.client.grant(mine, &who).await?, &format!("{who} may address {mine}")),
+        What::Add { who } => rows(
+            common,
+            &seat.client.grant(mine, &who).await?,
+            &format!("{who} may address {mine}"),
+        ),
         What::Remove { who } => {
-            rows(common, &seat.client.ungrant(mine, &who).await?, &format!("{who} may no longer address {mine}"));
+            rows(
+                common,
+                &seat.client.ungrant(mine, &who).await?,
+                &format!("{who} may no longer address {mine}"),
+            );
         }
-        What::List => rows(common, &seat.client.grants(mine).await?, &format!("nobody else may address {mine}")),
+        What::List => rows(
+            common,
+            &seat.client.grants(mine).await?,
+            &format!("nobody else may address {mine}"),
+        ),
     }
     Ok(())
 }

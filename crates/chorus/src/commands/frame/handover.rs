@@ -38,14 +38,21 @@ pub struct Args {
 
 pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
     let take = args.take.is_some() || args.list;
-    let body = if take { String::new() } else { say::text(&args.body, limits::HANDOVER_OCTETS)? };
+    let body = if take {
+        String::new()
+    } else {
+        say::text(&args.body, limits::HANDOVER_OCTETS)?
+    };
     let seat = Seat::take(common, args.voice).await?;
     if take {
         let (kept, frames) = seat.client.kept(&seat.speaker, voice::now).await?;
         let mut handovers = Handovers::default();
         kept.iter().for_each(|frame| handovers.hear(frame));
         if args.list {
-            handovers.open().into_iter().for_each(|offer| row(common, offer));
+            handovers
+                .open()
+                .into_iter()
+                .for_each(|offer| row(common, offer));
             return Ok(());
         }
         return self::take(&seat, handovers, frames, args.take.flatten()).await;
@@ -56,16 +63,29 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
         handover_body: body,
         pointer_refs: Some(args.refs).filter(|refs| !refs.is_empty()),
     };
-    seat.announce(&seat.toward(&args.toward), payload, json!({})).await.map(|_| ())
+    seat.announce(&seat.toward(&args.toward), payload, json!({}))
+        .await
+        .map(|_| ())
 }
 
-async fn take(seat: &Seat<'_>, mut open: Handovers, mut frames: Frames, id: Option<Uuid>) -> Result<(), Fail> {
+async fn take(
+    seat: &Seat<'_>,
+    mut open: Handovers,
+    mut frames: Frames,
+    id: Option<Uuid>,
+) -> Result<(), Fail> {
     let offer = pick(seat.common, &open, id)?.clone();
-    let Payload::AgentHandover(work) = &offer.payload else { return Ok(()) };
+    let Payload::AgentHandover(work) = &offer.payload else {
+        return Ok(());
+    };
     let mut refs = work.pointer_refs.clone().unwrap_or_default();
     refs.push(frame_ref(&offer.frame_id));
     let me = seat.speaker.session.to_string();
-    let claim = AgentHandover { next_session_id: Some(me), pointer_refs: Some(refs), ..work.clone() };
+    let claim = AgentHandover {
+        next_session_id: Some(me),
+        pointer_refs: Some(refs),
+        ..work.clone()
+    };
     let said = seat.say(&seat.speaker.own(), claim.clone()).await?;
     // Two may take it in the same moment; the handle's stream has one order, and the first in it has the work.
     let mine = said.frame.frame_id;
@@ -80,7 +100,10 @@ async fn take(seat: &Seat<'_>, mut open: Handovers, mut frames: Frames, id: Opti
     if let Ok(heard) = tokio::time::timeout(ECHO, echo).await {
         heard?;
     }
-    if let Some(first) = open.taker(&offer.frame_id).filter(|first| first.frame_id != mine) {
+    if let Some(first) = open
+        .taker(&offer.frame_id)
+        .filter(|first| first.frame_id != mine)
+    {
         return Err(taken(first));
     }
     if offer.sender_handle != seat.speaker.handle {
@@ -109,29 +132,50 @@ fn pick<'a>(common: &Common, open: &'a Handovers, id: Option<Uuid>) -> Result<&'
             }
         };
     };
-    let offer = open.offer(&id).ok_or_else(|| nothing("the hub keeps no such handover"))?;
+    let offer = open
+        .offer(&id)
+        .ok_or_else(|| nothing("the hub keeps no such handover"))?;
     open.taker(&id).map_or(Ok(offer), |first| Err(taken(first)))
 }
 
 fn taken(first: &Frame) -> Fail {
-    let next = if let Payload::AgentHandover(claim) = &first.payload { claim.next_session_id.as_deref() } else { None };
+    let next = if let Payload::AgentHandover(claim) = &first.payload {
+        claim.next_session_id.as_deref()
+    } else {
+        None
+    };
     let by = next.unwrap_or_default();
     let message = format!("it was taken by {} {by}", first.sender_handle);
     Fail::new(Exit::Refused, "ALREADY_TAKEN", message)
 }
 
 fn row(common: &Common, offer: &Frame) {
-    let Payload::AgentHandover(work) = &offer.payload else { return };
+    let Payload::AgentHandover(work) = &offer.payload else {
+        return;
+    };
     let value = json!({ "frame_id": offer.frame_id, "sender_handle": offer.sender_handle, "created_at": offer.created_at,
         "previous_session_id": work.previous_session_id, "pointer_refs": work.pointer_refs });
     out::say(common.json, &value, || {
-        format!("{} {}", out::painted(out::FAINT, &offer.frame_id.to_string()), show::frame(offer))
+        format!(
+            "{} {}",
+            out::painted(out::FAINT, &offer.frame_id.to_string()),
+            show::frame(offer)
+        )
     });
 }
 
 fn human(offer: &Frame, work: &AgentHandover) -> String {
-    let refs: String = work.pointer_refs.iter().flatten().map(|to| format!("\n→ {}", out::harmless(to))).collect();
-    let from = format!("{} {}", offer.sender_handle, out::harmless(&work.previous_session_id));
+    let refs: String = work
+        .pointer_refs
+        .iter()
+        .flatten()
+        .map(|to| format!("\n→ {}", out::harmless(to)))
+        .collect();
+    let from = format!(
+        "{} {}",
+        offer.sender_handle,
+        out::harmless(&work.previous_session_id)
+    );
     format!(
         "taken over from {}\n{}{refs}",
         out::painted(out::STRONG, &from),

@@ -42,7 +42,10 @@ impl Input {
             return self.file_path;
         };
         let kinds = ["*** Update File: ", "*** Add File: ", "*** Delete File: "];
-        patch.lines().find_map(|line| kinds.iter().find_map(|kind| line.strip_prefix(kind))).map(str::to_owned)
+        patch
+            .lines()
+            .find_map(|line| kinds.iter().find_map(|kind| line.strip_prefix(kind)))
+            .map(str::to_owned)
     }
 }
 
@@ -50,15 +53,25 @@ impl Edit {
     /// None for a tool that changes no file, or for an editor that speaks otherwise: a hook is no place to complain.
     pub fn read() -> Option<Self> {
         let mut text = String::new();
-        std::io::stdin().lock().take(MOST).read_to_string(&mut text).ok()?;
+        std::io::stdin()
+            .lock()
+            .take(MOST)
+            .read_to_string(&mut text)
+            .ok()?;
         Self::of(&text)
     }
 
     fn of(text: &str) -> Option<Self> {
         let told: Told = serde_json::from_str(text).ok()?;
         let file = told.tool_input.file()?;
-        let file = Path::new(&told.cwd).join(file).to_string_lossy().into_owned();
-        Some(Self { session: told.session_id, file })
+        let file = Path::new(&told.cwd)
+            .join(file)
+            .to_string_lossy()
+            .into_owned();
+        Some(Self {
+            session: told.session_id,
+            file,
+        })
     }
 
     /// The editor's session speaks, unless somebody was named.
@@ -83,9 +96,14 @@ mod tests {
 
     #[test]
     fn an_edit_is_read_from_what_the_editor_says() {
-        let said =
-            r#"{"session_id":"abc","cwd":"/repo","tool_name":"Edit","tool_input":{"file_path":"src/a \"b\".rs"}}"#;
-        assert_eq!(Edit::of(said), Some(Edit { session: "abc".into(), file: "/repo/src/a \"b\".rs".into() }));
+        let said = r#"{"session_id":"abc","cwd":"/repo","tool_name":"Edit","tool_input":{"file_path":"src/a \"b\".rs"}}"#;
+        assert_eq!(
+            Edit::of(said),
+            Some(Edit {
+                session: "abc".into(),
+                file: "/repo/src/a \"b\".rs".into()
+            })
+        );
         let absolute = r#"{"session_id":"abc","cwd":"/repo","tool_input":{"file_path":"/repo/x","content":"y"}}"#;
         assert_eq!(Edit::of(absolute).unwrap().file, "/repo/x");
         let patch = r#"{"session_id":"abc","cwd":"/repo","tool_name":"apply_patch","tool_input":{"command":"*** Begin Patch\n*** Update File: src/a.rs\n@@\n"}}"#;

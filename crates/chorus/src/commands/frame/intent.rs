@@ -64,7 +64,15 @@ enum What {
 
 pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
     match args.what {
-        What::Declare { class, payload_ref, ttl, urgent, firm, toward, voice } => {
+        What::Declare {
+            class,
+            payload_ref,
+            ttl,
+            urgent,
+            firm,
+            toward,
+            voice,
+        } => {
             let seat = Seat::take(common, voice).await?;
             let payload = IntentDeclare {
                 convergence_class: class,
@@ -75,20 +83,47 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
                 declared_at: voice::now(),
                 ttl: span::millis(ttl),
                 withdrawable: !firm,
-                urgency: Some(if urgent { Urgency::Urgent } else { Urgency::Normal }),
+                urgency: Some(if urgent {
+                    Urgency::Urgent
+                } else {
+                    Urgency::Normal
+                }),
             };
-            seat.announce(&seat.toward(&toward), payload, json!({})).await?;
+            seat.announce(&seat.toward(&toward), payload, json!({}))
+                .await?;
         }
-        What::Withdraw { class, intent_ref, toward, voice } => {
+        What::Withdraw {
+            class,
+            intent_ref,
+            toward,
+            voice,
+        } => {
             let seat = Seat::take(common, voice).await?;
-            let payload = IntentWithdraw { convergence_class: class, intent_ref, withdrawn_at: voice::now() };
-            seat.announce(&seat.toward(&toward), payload, json!({})).await?;
+            let payload = IntentWithdraw {
+                convergence_class: class,
+                intent_ref,
+                withdrawn_at: voice::now(),
+            };
+            seat.announce(&seat.toward(&toward), payload, json!({}))
+                .await?;
         }
-        What::Flush { class, result_ref, refs, toward, voice } => {
+        What::Flush {
+            class,
+            result_ref,
+            refs,
+            toward,
+            voice,
+        } => {
             let seat = Seat::take(common, voice).await?;
             let batch_refs = Some(refs).filter(|refs| !refs.is_empty());
-            let payload = FlushExecuted { convergence_class: class, result_ref, batch_refs, executed_at: voice::now() };
-            seat.announce(&seat.toward(&toward), payload, json!({})).await?;
+            let payload = FlushExecuted {
+                convergence_class: class,
+                result_ref,
+                batch_refs,
+                executed_at: voice::now(),
+            };
+            seat.announce(&seat.toward(&toward), payload, json!({}))
+                .await?;
         }
     }
     Ok(())

@@ -54,7 +54,11 @@ pub struct Args {
 
 fn lease(text: &str) -> Result<Duration, String> {
     let ttl = span::parse(text)?;
-    if span::millis(ttl) > limits::LEASE_MS { Err("a claim lasts at most an hour".into()) } else { Ok(ttl) }
+    if span::millis(ttl) > limits::LEASE_MS {
+        Err("a claim lasts at most an hour".into())
+    } else {
+        Ok(ttl)
+    }
 }
 
 pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
@@ -65,7 +69,13 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
     if args.release {
         return release(&seat, &scope, &resource).await;
     }
-    let lock = Lock { seat, scope, resource, ttl: args.ttl, intent: args.intent.clone() };
+    let lock = Lock {
+        seat,
+        scope,
+        resource,
+        ttl: args.ttl,
+        intent: args.intent.clone(),
+    };
     let taken = tokio::select! {
         taken = lock.take(&args) => taken?,
         code = signals.interrupted() => std::process::exit(code),
@@ -75,7 +85,9 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
         return Ok(());
     };
     let mut command = Command::new(program);
-    command.args(words).env("CHORUS_LEASE_ID", taken.to_string());
+    command
+        .args(words)
+        .env("CHORUS_LEASE_ID", taken.to_string());
     // Whatever it calls of ours is this session too.
     command.env("CHORUS_INSTRUMENT", lock.seat.speaker.instrument.as_str());
     command.env("CHORUS_SESSION", lock.seat.speaker.session.as_str());
@@ -109,7 +121,9 @@ impl Lock<'_> {
                 return Ok(lease);
             }
             self.await_echo(&mut claims, &mut frames, lease).await?;
-            let Some(first) = self.earlier(&claims, lease) else { return Ok(lease) };
+            let Some(first) = self.earlier(&claims, lease) else {
+                return Ok(lease);
+            };
             let refusal = claimed(first);
             self.give_back(lease).await;
             if !args.wait {
@@ -120,24 +134,42 @@ impl Lock<'_> {
 
     async fn request(&self, lease_id: Uuid) -> Result<(), Fail> {
         let (resource, intent) = (self.resource.clone(), self.intent.clone());
-        let request = AgentLockRequest { resource, lease_id, ttl_ms: span::millis(self.ttl), intent };
+        let request = AgentLockRequest {
+            resource,
+            lease_id,
+            ttl_ms: span::millis(self.ttl),
+            intent,
+        };
         self.seat.say(&self.scope, request).await.map(|_| ())
     }
 
     /// Of the others' claims on it, the one that was first.
     fn first<'c>(&self, claims: &'c Claims) -> Option<&'c Claim> {
-        let others = claims.on(&self.resource, voice::now()).into_iter().filter(|claim| !self.seat.holds(claim));
+        let others = claims
+            .on(&self.resource, voice::now())
+            .into_iter()
+            .filter(|claim| !self.seat.holds(claim));
         others.min_by_key(|claim| claim.turn)
     }
 
     /// The same, if it came before ours.
     fn earlier<'c>(&self, claims: &'c Claims, lease: Uuid) -> Option<&'c Claim> {
-        let ours = claims.at(voice::now()).into_iter().find(|claim| claim.lease_id == lease).map(|claim| claim.turn);
-        self.first(claims).filter(|first| ours.is_some_and(|ours| first.turn < ours))
+        let ours = claims
+            .at(voice::now())
+            .into_iter()
+            .find(|claim| claim.lease_id == lease)
+            .map(|claim| claim.turn);
+        self.first(claims)
+            .filter(|first| ours.is_some_and(|ours| first.turn < ours))
     }
 
     /// Returns when nobody else claims it; without `wait`, somebody who does is a refusal.
-    async fn await_free(&self, claims: &mut Claims, frames: &mut Frames, wait: bool) -> Result<(), Fail> {
+    async fn await_free(
+        &self,
+        claims: &mut Claims,
+        frames: &mut Frames,
+        wait: bool,
+    ) -> Result<(), Fail> {
         let mut told = None;
         while let Some(first) = self.first(claims) {
             if !wait {
@@ -145,7 +177,10 @@ impl Lock<'_> {
             }
             if told != Some(first.lease_id) {
                 told = Some(first.lease_id);
-                show::aside(self.seat.common.json, &format!("waiting for {}", show::holder(first)));
+                show::aside(
+                    self.seat.common.json,
+                    &format!("waiting for {}", show::holder(first)),
+                );
             }
             // Whatever comes first: a frame that may change it, or the end of the claim.
             if let Ok(heard) = timeout(first.left(voice::now()), frames.next()).await
@@ -158,9 +193,18 @@ impl Lock<'_> {
     }
 
     /// Hears until our own claim has come back.
-    async fn await_echo(&self, claims: &mut Claims, frames: &mut Frames, lease: Uuid) -> Result<(), Fail> {
+    async fn await_echo(
+        &self,
+        claims: &mut Claims,
+        frames: &mut Frames,
+        lease: Uuid,
+    ) -> Result<(), Fail> {
         let echo = async {
-            while !claims.at(voice::now()).iter().any(|claim| claim.lease_id == lease) {
+            while !claims
+                .at(voice::now())
+                .iter()
+                .any(|claim| claim.lease_id == lease)
+            {
                 if let Heard::Frame(frame, _) = frames.next().await? {
                     claims.hear(&frame);
                 }
@@ -175,15 +219,27 @@ impl Lock<'_> {
         let value = json!({ "resource": self.resource, "lease_id": lease, "expires_at": ends });
         out::say(self.seat.common.json, &value, || {
             let name = out::painted(out::STRONG, &out::harmless(&self.resource));
-            format!("claimed {name} for {}  {}", span::short(self.ttl), out::painted(out::FAINT, &lease.to_string()))
+            format!(
+                "claimed {name} for {}  {}",
+                span::short(self.ttl),
+                out::painted(out::FAINT, &lease.to_string())
+            )
         });
         if self.ttl > SAY_AGAIN * 2 {
-            show::aside(self.seat.common.json, "sessions that come later than the hub's retention will not know of it");
+            show::aside(
+                self.seat.common.json,
+                "sessions that come later than the hub's retention will not know of it",
+            );
         }
     }
 
     /// Extends the claim until the command ends; a hub that is away does not stop it.
-    async fn keep(&self, lease: Uuid, mut child: Child, signals: &mut Signals) -> Result<ExitStatus, Fail> {
+    async fn keep(
+        &self,
+        lease: Uuid,
+        mut child: Child,
+        signals: &mut Signals,
+    ) -> Result<ExitStatus, Fail> {
         let beat = BEAT.min(self.ttl / 2);
         let (mut said, mut renewed) = (Instant::now(), Instant::now());
         loop {
@@ -210,7 +266,10 @@ impl Lock<'_> {
 
     /// A claim that cannot be given back runs out by itself.
     async fn give_back(&self, lease_id: Uuid) {
-        let release = AgentLockRelease { lease_id, resource: Some(self.resource.clone()) };
+        let release = AgentLockRelease {
+            lease_id,
+            resource: Some(self.resource.clone()),
+        };
         if let Err(fail) = self.seat.say(&self.scope, release).await {
             tracing::warn!(?fail, "the claim could not be given back");
         }
@@ -219,22 +278,41 @@ impl Lock<'_> {
 
 fn claimed(claim: &Claim) -> Fail {
     let left = span::short(claim.left(voice::now()));
-    let intent = claim.intent.as_ref().map(|intent| format!(": {intent}")).unwrap_or_default();
+    let intent = claim
+        .intent
+        .as_ref()
+        .map(|intent| format!(": {intent}"))
+        .unwrap_or_default();
     let (resource, holder) = (&claim.resource, show::holder(claim));
     let how = "use --wait or --force";
-    Fail::new(Exit::Refused, "CLAIMED", format!("{resource} is claimed by {holder} for another {left}{intent}; {how}"))
+    Fail::new(
+        Exit::Refused,
+        "CLAIMED",
+        format!("{resource} is claimed by {holder} for another {left}{intent}; {how}"),
+    )
 }
 
 async fn release(seat: &Seat<'_>, scope: &Scope, resource: &str) -> Result<(), Fail> {
     let (claims, _) = seat.claims().await?;
-    let held = claims.at(voice::now()).into_iter().filter(|claim| seat.holds(claim) && claim.resource == resource);
+    let held = claims
+        .at(voice::now())
+        .into_iter()
+        .filter(|claim| seat.holds(claim) && claim.resource == resource);
     let held: Vec<&Claim> = held.collect();
     if held.is_empty() {
-        return Err(Fail::new(Exit::Refused, "NOT_CLAIMED", format!("this session does not claim {resource}")));
+        return Err(Fail::new(
+            Exit::Refused,
+            "NOT_CLAIMED",
+            format!("this session does not claim {resource}"),
+        ));
     }
     for claim in held {
-        let release = AgentLockRelease { lease_id: claim.lease_id, resource: Some(resource.to_owned()) };
-        seat.announce(scope, release, json!({ "lease_id": claim.lease_id })).await?;
+        let release = AgentLockRelease {
+            lease_id: claim.lease_id,
+            resource: Some(resource.to_owned()),
+        };
+        seat.announce(scope, release, json!({ "lease_id": claim.lease_id }))
+            .await?;
     }
     Ok(())
 }
@@ -249,7 +327,10 @@ impl Signals {
     fn watch() -> Result<Self, Fail> {
         let wrong = |e| Fail::usage(format!("cannot watch for signals: {e}"));
         let interrupt = signal(SignalKind::interrupt()).map_err(wrong)?;
-        Ok(Self { interrupt, terminate: signal(SignalKind::terminate()).map_err(wrong)? })
+        Ok(Self {
+            interrupt,
+            terminate: signal(SignalKind::terminate()).map_err(wrong)?,
+        })
     }
 
     async fn next(&mut self) -> rustix::process::Signal {
@@ -272,7 +353,10 @@ fn forward(child: &Child, number: rustix::process::Signal) {
     if number == rustix::process::Signal::INT && std::io::stdin().is_terminal() {
         return;
     }
-    let id = child.id().and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw);
+    let id = child
+        .id()
+        .and_then(|id| i32::try_from(id).ok())
+        .and_then(rustix::process::Pid::from_raw);
     if let Some(id) = id {
         // It may have ended in this moment.
         let _ = rustix::process::kill_process(id, number);
@@ -282,5 +366,7 @@ fn forward(child: &Child, number: rustix::process::Signal) {
 /// As a shell tells it: a signal is 128 and its number.
 fn code(status: ExitStatus) -> i32 {
     use std::os::unix::process::ExitStatusExt;
-    status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default())
+    status
+        .code()
+        .unwrap_or_else(|| 128 + status.signal().unwrap_or_default())
 }

@@ -27,13 +27,20 @@ pub struct Args {
 impl Args {
     /// As an editor's hook before an edit.
     pub fn hooked(voice: Voice) -> Self {
-        Self { check: Vec::new(), follow: false, hook: true, voice }
+        Self {
+            check: Vec::new(),
+            follow: false,
+            hook: true,
+            voice,
+        }
     }
 }
 
 pub async fn run(common: &Common, mut args: Args) -> Result<(), Fail> {
     if args.hook {
-        let Some(edit) = hook::Edit::read() else { return Ok(()) };
+        let Some(edit) = hook::Edit::read() else {
+            return Ok(());
+        };
         edit.speak(&mut args.voice);
         return hook::forgive(before(common, args.voice, &edit.file).await);
     }
@@ -56,7 +63,11 @@ pub async fn run(common: &Common, mut args: Args) -> Result<(), Fail> {
             let before: Vec<Claim> = claims.at(voice::now()).into_iter().cloned().collect();
             claims.hear(&frame);
             if claims.at(voice::now()).into_iter().ne(before.iter()) {
-                out::say(common.json, &json!({ "locks": claims.at(voice::now()) }), || show::frame(&frame));
+                out::say(
+                    common.json,
+                    &json!({ "locks": claims.at(voice::now()) }),
+                    || show::frame(&frame),
+                );
             }
         }
     }
@@ -81,12 +92,18 @@ impl Seat<'_> {
 fn list(common: &Common, claims: &Claims) {
     let now = voice::now();
     let held = claims.at(now);
-    let width = held.iter().map(|claim| out::harmless(&claim.resource).chars().count()).max().unwrap_or(0);
+    let width = held
+        .iter()
+        .map(|claim| out::harmless(&claim.resource).chars().count())
+        .max()
+        .unwrap_or(0);
     if held.is_empty() {
         show::aside(common.json, "nothing is claimed");
     }
     for claim in held {
-        out::say(common.json, &told(claim, now), || show::claim(claim, width, now));
+        out::say(common.json, &told(claim, now), || {
+            show::claim(claim, width, now)
+        });
     }
 }
 
@@ -102,14 +119,24 @@ fn check(seat: &Seat<'_>, claims: &Claims, files: &[String]) -> Result<(), Fail>
     let mut in_the_way = 0;
     for file in files {
         let name = place::shared_name(file);
-        for claim in claims.on(&name, now).into_iter().filter(|claim| !seat.holds(claim)) {
-            out::say(seat.common.json, &told(claim, now), || show::claim(claim, 0, now));
+        for claim in claims
+            .on(&name, now)
+            .into_iter()
+            .filter(|claim| !seat.holds(claim))
+        {
+            out::say(seat.common.json, &told(claim, now), || {
+                show::claim(claim, 0, now)
+            });
             in_the_way += 1;
         }
     }
     match in_the_way {
         0 => Ok(()),
-        _ => Err(Fail::new(Exit::Refused, "CLAIMED", "another session claims it")),
+        _ => Err(Fail::new(
+            Exit::Refused,
+            "CLAIMED",
+            "another session claims it",
+        )),
     }
 }
 
@@ -119,11 +146,22 @@ async fn before(common: &Common, voice: Voice, file: &str) -> Result<(), Fail> {
     let (claims, _) = seat.claims().await?;
     let now = voice::now();
     let name = place::shared_name(file);
-    let theirs = claims.on(&name, now).into_iter().find(|claim| !seat.holds(claim));
+    let theirs = claims
+        .on(&name, now)
+        .into_iter()
+        .find(|claim| !seat.holds(claim));
     let Some(claim) = theirs else { return Ok(()) };
-    let intent = claim.intent.as_ref().map(|intent| format!(" ({intent})")).unwrap_or_default();
+    let intent = claim
+        .intent
+        .as_ref()
+        .map(|intent| format!(" ({intent})"))
+        .unwrap_or_default();
     let left = crate::commands::span::short(claim.left(now));
-    let reason = format!("{} is claimed by {} for {left}{intent}", claim.resource, show::holder(claim));
+    let reason = format!(
+        "{} is claimed by {} for {left}{intent}",
+        claim.resource,
+        show::holder(claim)
+    );
     let answer = json!({ "hookSpecificOutput": { "hookEventName": "PreToolUse", "permissionDecision": "ask",
         "permissionDecisionReason": reason } });
     out::line(&answer.to_string());

@@ -56,7 +56,8 @@ enum What {
 }
 
 pub fn role(text: &str) -> Result<Role, String> {
-    Role::parse(text).ok_or_else(|| "lower-case letters, digits, '.', '_' and '-', at most 64".into())
+    Role::parse(text)
+        .ok_or_else(|| "lower-case letters, digits, '.', '_' and '-', at most 64".into())
 }
 
 pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
@@ -65,12 +66,19 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
     let (told, sentence) = match args.what {
         What::Create { org } => (client.create_org(&org).await?, format!("{org} is founded")),
         What::ListMembers { org } => (client.members(&org).await?, format!("{org} has no members")),
-        What::Invite { org, who, roles } => {
-            (client.invite(&org, &who, &roles).await?, format!("{who} is invited to {org}"))
-        }
-        What::Accept { org } => (client.join(&org, me).await?, format!("{me} belongs to {org}")),
+        What::Invite { org, who, roles } => (
+            client.invite(&org, &who, &roles).await?,
+            format!("{who} is invited to {org}"),
+        ),
+        What::Accept { org } => (
+            client.join(&org, me).await?,
+            format!("{me} belongs to {org}"),
+        ),
         What::Leave { org } => (client.part(&org, me).await?, format!("{me} has left {org}")),
-        What::Remove { org, who } => (client.part(&org, &who).await?, format!("{who} is removed from {org}")),
+        What::Remove { org, who } => (
+            client.part(&org, &who).await?,
+            format!("{who} is removed from {org}"),
+        ),
     };
     rows(common, &told, &sentence);
     Ok(())
@@ -81,7 +89,9 @@ pub fn rows(common: &Common, told: &Value, sentence: &str) {
     if common.json {
         return out::line(&told.to_string());
     }
-    let list = told.as_array().or_else(|| told.as_object()?.values().find_map(Value::as_array));
+    let list = told
+        .as_array()
+        .or_else(|| told.as_object()?.values().find_map(Value::as_array));
     match list.filter(|list| list.iter().any(Value::is_object)) {
         Some(list) => list.iter().for_each(|row| out::line(&fields(row))),
         None => out::line(&out::harmless(sentence)),
@@ -89,8 +99,18 @@ pub fn rows(common: &Common, told: &Value, sentence: &str) {
 }
 
 /// What people want to know of a row, in this order; the rest is for `--json`.
-const SHOWN: [&str; 10] =
-    ["id", "handle", "grantor", "grantee", "grant", "reaches", "roles", "status", "expires_at", "granted_at"];
+const SHOWN: [&str; 10] = [
+    "id",
+    "handle",
+    "grantor",
+    "grantee",
+    "grant",
+    "reaches",
+    "roles",
+    "status",
+    "expires_at",
+    "granted_at",
+];
 
 fn fields(row: &Value) -> String {
     let text = |value: &Value| match value {
@@ -102,6 +122,14 @@ fn fields(row: &Value) -> String {
         }
         Value::Bool(_) | Value::Number(_) | Value::Object(_) => out::harmless(&value.to_string()),
     };
-    let shown: Vec<String> = SHOWN.iter().filter_map(|key| row.get(key)).map(text).collect();
-    shown.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("  ")
+    let shown: Vec<String> = SHOWN
+        .iter()
+        .filter_map(|key| row.get(key))
+        .map(text)
+        .collect();
+    shown
+        .into_iter()
+        .filter(|text| !text.is_empty())
+        .collect::<Vec<_>>()
+        .join("  ")
 }

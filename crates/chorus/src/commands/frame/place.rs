@@ -13,7 +13,10 @@ impl Tree {
     /// Looks upwards from `folder`.
     pub fn around(folder: &Path) -> Option<Self> {
         let folder = std::path::absolute(folder).ok()?;
-        let root = folder.ancestors().find(|place| place.join(".git").exists())?.to_path_buf();
+        let root = folder
+            .ancestors()
+            .find(|place| place.join(".git").exists())?
+            .to_path_buf();
         let dot = root.join(".git");
         let git = match std::fs::read_to_string(&dot) {
             // A linked working tree: `gitdir: …/worktrees/name`.
@@ -27,7 +30,9 @@ impl Tree {
     pub fn branch(&self) -> Option<String> {
         let head = std::fs::read_to_string(self.git.join("HEAD")).ok()?;
         let head = head.trim();
-        let named = head.strip_prefix("ref: ").map(|name| name.strip_prefix("refs/heads/").unwrap_or(name));
+        let named = head
+            .strip_prefix("ref: ")
+            .map(|name| name.strip_prefix("refs/heads/").unwrap_or(name));
         named.or_else(|| head.get(..12)).map(str::to_owned)
     }
 
@@ -46,8 +51,11 @@ pub fn shared_name(written: &str) -> String {
     let path = plain(&path);
     let known = path.exists() || written.contains('/');
     let tree = path.parent().and_then(Tree::around).filter(|_| known);
-    let inside =
-        tree.and_then(|tree| path.strip_prefix(&tree.root).ok().map(|name| name.to_string_lossy().into_owned()));
+    let inside = tree.and_then(|tree| {
+        path.strip_prefix(&tree.root)
+            .ok()
+            .map(|name| name.to_string_lossy().into_owned())
+    });
     match inside {
         Some(name) if name.is_empty() => ".".into(),
         Some(name) => name,

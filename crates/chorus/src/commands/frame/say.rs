@@ -60,12 +60,22 @@ pub fn text(from: &std::path::Path, most: usize) -> Result<String, Fail> {
     let mut text = String::new();
     let take = most as u64 + 1;
     if from.as_os_str() == "-" {
-        std::io::stdin().lock().take(take).read_to_string(&mut text).map_err(wrong)?;
+        std::io::stdin()
+            .lock()
+            .take(take)
+            .read_to_string(&mut text)
+            .map_err(wrong)?;
     } else {
-        std::fs::File::open(from).map_err(wrong)?.take(take).read_to_string(&mut text).map_err(wrong)?;
+        std::fs::File::open(from)
+            .map_err(wrong)?
+            .take(take)
+            .read_to_string(&mut text)
+            .map_err(wrong)?;
     }
     if text.len() > most {
-        return Err(Fail::usage(format!("{name}: longer than {most} bytes; put it elsewhere and refer to it")));
+        return Err(Fail::usage(format!(
+            "{name}: longer than {most} bytes; put it elsewhere and refer to it"
+        )));
     }
     Ok(text)
 }

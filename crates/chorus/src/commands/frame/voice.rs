@@ -5,7 +5,9 @@ use crate::{cli::Common, fail::Fail, out, session::Session};
 use chorus_client::Client;
 use chorus_client::frame::Speaker;
 use chorus_hub::Clock;
-use chorus_wire::frame::{ComputeLocation, ContextCheck, Frame, Ident, Payload, Scope, Submitted, org_handle};
+use chorus_wire::frame::{
+    ComputeLocation, ContextCheck, Frame, Ident, Payload, Scope, Submitted, org_handle,
+};
 use chorus_wire::identity::{Address, Handle};
 use chorus_wire::time::Micros;
 use serde_json::{Value, json};
@@ -62,7 +64,9 @@ pub struct Toward {
 
 impl Toward {
     pub fn named(&self) -> Option<Scope> {
-        self.scope.clone().or_else(|| self.to.clone().map(Scope::Handle))
+        self.scope
+            .clone()
+            .or_else(|| self.to.clone().map(Scope::Handle))
     }
 }
 
@@ -79,11 +83,13 @@ pub fn org(text: &str) -> Result<Handle, String> {
 }
 
 fn scope(text: &str) -> Result<Scope, String> {
-    text.parse().map_err(|e: chorus_wire::frame::FrameError| e.message)
+    text.parse()
+        .map_err(|e: chorus_wire::frame::FrameError| e.message)
 }
 
 fn compute(text: &str) -> Result<ComputeLocation, String> {
-    ComputeLocation::parse(text).ok_or_else(|| format!("one of {}", ComputeLocation::TEXTS.join(", ")))
+    ComputeLocation::parse(text)
+        .ok_or_else(|| format!("one of {}", ComputeLocation::TEXTS.join(", ")))
 }
 
 pub fn now() -> Micros {
@@ -125,7 +131,11 @@ impl<'a> Seat<'a> {
         if voice.context_checked {
             speaker.context_check = ContextCheck::Passed;
         }
-        Ok(Self { common, client: session.client, speaker })
+        Ok(Self {
+            common,
+            client: session.client,
+            speaker,
+        })
     }
 
     /// The scope that was named, or all of one's own sessions.
@@ -140,7 +150,10 @@ impl<'a> Seat<'a> {
     }
 
     pub async fn submit(&self, scope: &Scope, frame: Frame) -> Result<Said, Fail> {
-        let submitted = self.client.submit(&self.speaker, scope, &frame, false).await?;
+        let submitted = self
+            .client
+            .submit(&self.speaker, scope, &frame, false)
+            .await?;
         Ok(Said { frame, submitted })
     }
 
@@ -149,7 +162,12 @@ impl<'a> Seat<'a> {
     }
 
     /// Says it and tells the user so, with `more` beside the hub's answer.
-    pub async fn announce(&self, scope: &Scope, payload: impl Into<Payload>, more: Value) -> Result<Said, Fail> {
+    pub async fn announce(
+        &self,
+        scope: &Scope,
+        payload: impl Into<Payload>,
+        more: Value,
+    ) -> Result<Said, Fail> {
         let said = self.say(scope, payload).await?;
         self.told(&said, more);
         Ok(said)
@@ -160,7 +178,9 @@ impl<'a> Seat<'a> {
         if let (Value::Object(into), Value::Object(more)) = (&mut value, more) {
             into.extend(more);
         }
-        out::say(self.common.json, &value, || show::submitted(&said.submitted));
+        out::say(self.common.json, &value, || {
+            show::submitted(&said.submitted)
+        });
     }
 }
 
@@ -175,7 +195,9 @@ async fn own_handle(session: &Session) -> Result<Handle, Fail> {
     let host = host.unwrap_or_default();
     owned.ok_or_else(|| {
         let why = "frames are for agents with a handle: lower-case letters, digits and dashes";
-        Fail::usage(format!("{id} owns no handle here; {why}, registered as NAME@{host}"))
+        Fail::usage(format!(
+            "{id} owns no handle here; {why}, registered as NAME@{host}"
+        ))
     })
 }
 
@@ -183,7 +205,10 @@ async fn own_handle(session: &Session) -> Result<Handle, Fail> {
 /// name is mixed in, because numbers of processes repeat from machine to machine.
 fn terminal() -> Result<Ident, Fail> {
     let by_terminal = std::fs::File::open("/dev/tty").is_ok();
-    let leader = nix::unistd::getsid(None).ok().filter(|_| by_terminal).map(nix::unistd::Pid::as_raw);
+    let leader = nix::unistd::getsid(None)
+        .ok()
+        .filter(|_| by_terminal)
+        .map(nix::unistd::Pid::as_raw);
     let host = rustix::system::uname().nodename().to_bytes().to_vec();
     one_id(leader, std::os::unix::process::parent_id(), &host)
         .ok_or_else(|| Fail::usage("which session is this? pass --session or set CHORUS_SESSION"))
@@ -195,7 +220,9 @@ fn one_id(leader: Option<i32>, parent: u32, host: &[u8]) -> Option<Ident> {
         Some(leader) if leader > 0 => format!("t{leader}"),
         Some(_) | None => format!("p{parent}"),
     };
-    let mixed = host.iter().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193));
+    let mixed = host.iter().fold(0x811c_9dc5_u32, |hash, byte| {
+        (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
+    });
     Ident::parse(&format!("{id}-{:04x}", mixed & 0xffff))
 }
 
@@ -205,7 +232,9 @@ mod tests {
 
     #[test]
     fn commands_of_one_terminal_are_one_session_and_a_foreign_leader_is_none() {
-        let id = |leader, parent, host: &str| one_id(leader, parent, host.as_bytes()).unwrap().to_string();
+        let id = |leader, parent, host: &str| {
+            one_id(leader, parent, host.as_bytes()).unwrap().to_string()
+        };
         assert_eq!(id(Some(7), 8, "north"), id(Some(7), 9, "north"));
         assert_ne!(id(Some(7), 8, "north"), id(Some(7), 8, "south"));
         assert_eq!(id(Some(0), 8, "north"), id(None, 8, "north"));

@@ -59,8 +59,15 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
         [only] => narrowed(&args.filter, *only)?,
         [] | [_, ..] => args.filter,
     };
-    let mut left = if args.once { 1 } else { args.count.unwrap_or(u64::MAX) };
-    let mut frames = seat.client.frames(&seat.speaker, &filter, args.since, voice::now).await;
+    let mut left = if args.once {
+        1
+    } else {
+        args.count.unwrap_or(u64::MAX)
+    };
+    let mut frames = seat
+        .client
+        .frames(&seat.speaker, &filter, args.since, voice::now)
+        .await;
     while left > 0 {
         let heard = tokio::select! {
             heard = frames.next() => heard?,
@@ -87,12 +94,22 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
 
 fn narrowed(filter: &Filter, kind: Kind) -> Result<Filter, Fail> {
     let text = filter.to_string();
-    let text = if text.is_empty() { format!("kind:{kind}") } else { format!("{text},kind:{kind}") };
+    let text = if text.is_empty() {
+        format!("kind:{kind}")
+    } else {
+        format!("{text},kind:{kind}")
+    };
     Filter::parse(&text).map_err(|e| Fail::usage(e.message))
 }
 
 fn tell(common: &Common, frame: &Frame, id: Option<Cursor>) {
-    let Ok(raw) = serde_json::from_str::<&RawValue>(frame.text()) else { return };
-    let line = Line { event: frame.kind().as_str(), id: id.map(|id| id.to_string()), frame: raw };
+    let Ok(raw) = serde_json::from_str::<&RawValue>(frame.text()) else {
+        return;
+    };
+    let line = Line {
+        event: frame.kind().as_str(),
+        id: id.map(|id| id.to_string()),
+        frame: raw,
+    };
     out::say(common.json, &line, || show::frame(frame));
 }

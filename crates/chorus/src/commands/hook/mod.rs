@@ -51,7 +51,9 @@ impl Said {
     fn read() -> Self {
         let mut text = String::new();
         let read = std::io::stdin().lock().take(MOST).read_to_string(&mut text);
-        read.ok().and_then(|_| serde_json::from_str(&text).ok()).unwrap_or_default()
+        read.ok()
+            .and_then(|_| serde_json::from_str(&text).ok())
+            .unwrap_or_default()
     }
 }
 
@@ -61,7 +63,9 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
         match event {
             Event::PreToolUse => locks::run(common, locks::Args::hooked(voice)).await,
             Event::PostToolUse => advise::run(common, advise::Args::hooked(voice)).await,
-            Event::SessionStart | Event::UserPromptSubmit | Event::Stop => between_turns(common, event, voice).await,
+            Event::SessionStart | Event::UserPromptSubmit | Event::Stop => {
+                between_turns(common, event, voice).await
+            }
         }
     };
     match tokio::time::timeout(PATIENCE, act).await {
@@ -72,7 +76,9 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
 
 async fn between_turns(common: &Common, event: Event, mut voice: voice::Voice) -> Result<(), Fail> {
     // On a thread of its own, so that a host that never closes our input does not hold us either.
-    let said = tokio::task::spawn_blocking(Said::read).await.unwrap_or_default();
+    let said = tokio::task::spawn_blocking(Said::read)
+        .await
+        .unwrap_or_default();
     if voice.session.is_none() {
         voice.session = voice::ident(&said.session_id).ok();
     }
@@ -91,9 +97,17 @@ async fn between_turns(common: &Common, event: Event, mut voice: voice::Voice) -
 
 /// The agent's own shell commands are of the same session as its hooks: a claim it makes is known as its own.
 fn name_the_session(voice: &voice::Voice) {
-    let (Some(session), Some(file)) = (&voice.session, std::env::var_os("CLAUDE_ENV_FILE")) else { return };
-    let line = format!("export CHORUS_SESSION={session} CHORUS_INSTRUMENT={}\n", voice.instrument);
-    let opened = std::fs::OpenOptions::new().create(true).append(true).open(file);
+    let (Some(session), Some(file)) = (&voice.session, std::env::var_os("CLAUDE_ENV_FILE")) else {
+        return;
+    };
+    let line = format!(
+        "export CHORUS_SESSION={session} CHORUS_INSTRUMENT={}\n",
+        voice.instrument
+    );
+    let opened = std::fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(file);
     if let Err(error) = opened.and_then(|mut file| file.write_all(line.as_bytes())) {
         tracing::warn!("the session could not be named to the shell: {error}");
     }
@@ -105,6 +119,8 @@ fn for_the_host(event: Event, text: &str) -> Value {
     match event {
         Event::SessionStart => context("SessionStart"),
         Event::UserPromptSubmit => context("UserPromptSubmit"),
-        Event::Stop | Event::PreToolUse | Event::PostToolUse => json!({ "decision": "block", "reason": text }),
+        Event::Stop | Event::PreToolUse | Event::PostToolUse => {
+            json!({ "decision": "block", "reason": text })
+        }
     }
 }

@@ -29,14 +29,33 @@ pub struct Told {
 impl Told {
     /// A file that cannot be read is one that says nothing: what is told twice does less harm than a host that stops.
     pub fn open(place: &Place, who: &Credentials) -> Self {
-        let name = place.state.file_name().unwrap_or_default().to_string_lossy().replace("state", "told");
+        let name = place
+            .state
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .replace("state", "told");
         let path = place.state.with_file_name(name);
-        let turn = atomic::private().write(true).create(true).truncate(false).open(path.with_extension("lock"));
+        let turn = atomic::private()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path.with_extension("lock"));
         let turn = turn.ok().filter(|file| file.lock().is_ok());
-        let saved = std::fs::read_to_string(&path).ok().and_then(|text| serde_json::from_str::<Saved>(&text).ok());
+        let saved = std::fs::read_to_string(&path)
+            .ok()
+            .and_then(|text| serde_json::from_str::<Saved>(&text).ok());
         let same = |saved: &Saved| saved.agent_id == who.agent_id && saved.hub_url == who.hub_url;
-        let fresh = || Saved { agent_id: who.agent_id.clone(), hub_url: who.hub_url.clone(), ..Saved::default() };
-        Self { path, saved: saved.filter(same).unwrap_or_else(fresh), _turn: turn }
+        let fresh = || Saved {
+            agent_id: who.agent_id.clone(),
+            hub_url: who.hub_url.clone(),
+            ..Saved::default()
+        };
+        Self {
+            path,
+            saved: saved.filter(same).unwrap_or_else(fresh),
+            _turn: turn,
+        }
     }
 
     pub fn mail(&self) -> Option<Cursor> {
@@ -44,16 +63,35 @@ impl Told {
     }
 
     pub fn frames(&self, session: &str) -> Option<Cursor> {
-        self.saved.frames.iter().find(|(known, _)| known == session)?.1.parse().ok()
+        self.saved
+            .frames
+            .iter()
+            .find(|(known, _)| known == session)?
+            .1
+            .parse()
+            .ok()
     }
 
     /// From here on, unless something was told before.
     pub fn begin(&mut self, heard: Cursor) -> chorus_client::Result<()> {
-        if self.saved.mail.is_some() { Ok(()) } else { self.save(Some(heard), None) }
+        if self.saved.mail.is_some() {
+            Ok(())
+        } else {
+            self.save(Some(heard), None)
+        }
     }
 
-    pub fn save(&mut self, mail: Option<Cursor>, frames: Option<(String, Cursor)>) -> chorus_client::Result<()> {
-        let before = (self.mail(), frames.as_ref().and_then(|(session, _)| self.frames(session)));
+    pub fn save(
+        &mut self,
+        mail: Option<Cursor>,
+        frames: Option<(String, Cursor)>,
+    ) -> chorus_client::Result<()> {
+        let before = (
+            self.mail(),
+            frames
+                .as_ref()
+                .and_then(|(session, _)| self.frames(session)),
+        );
         if let Some(mail) = mail {
             self.saved.mail = Some(mail.to_string());
         }

@@ -22,13 +22,24 @@ impl<'a> Config<'a> {
     /// Hosts differ in what they forgive (OpenClaw reads JSON5), so comments, trailing commas and loose names are left
     /// alone; what no host can read is an error, and nothing is changed.
     pub fn parse(path: &'a Path, text: Option<&str>) -> Result<Self, Fail> {
-        let text = text.filter(|text| !text.trim().is_empty()).unwrap_or("{\n}\n");
-        let options = ParseOptions { allow_missing_commas: false, ..ParseOptions::default() };
-        let broken = |e: &dyn std::fmt::Display| {
-            wrong(path, format!("is not valid JSON ({e}); mend it first, nothing was changed"))
+        let text = text
+            .filter(|text| !text.trim().is_empty())
+            .unwrap_or("{\n}\n");
+        let options = ParseOptions {
+            allow_missing_commas: false,
+            ..ParseOptions::default()
         };
-        let root = CstRootNode::parse(text.trim_start_matches('\u{feff}'), &options).map_err(|e| broken(&e))?;
-        let top = root.object_value().ok_or_else(|| broken(&"not an object"))?;
+        let broken = |e: &dyn std::fmt::Display| {
+            wrong(
+                path,
+                format!("is not valid JSON ({e}); mend it first, nothing was changed"),
+            )
+        };
+        let root = CstRootNode::parse(text.trim_start_matches('\u{feff}'), &options)
+            .map_err(|e| broken(&e))?;
+        let top = root
+            .object_value()
+            .ok_or_else(|| broken(&"not an object"))?;
         Ok(Self { path, root, top })
     }
 
@@ -37,7 +48,12 @@ impl<'a> Config<'a> {
     }
 
     fn object(&self, inside: &CstObject, name: &str) -> Result<CstObject, Fail> {
-        let odd = || wrong(self.path, format!("\"{name}\" is not an object; nothing was changed"));
+        let odd = || {
+            wrong(
+                self.path,
+                format!("\"{name}\" is not an object; nothing was changed"),
+            )
+        };
         inside.object_value_or_create(name).ok_or_else(odd)
     }
 
@@ -54,8 +70,9 @@ impl<'a> Config<'a> {
         };
         let value = entry.to_serde_value().unwrap_or_default();
         if !our_server(&value) {
-            let why =
-                format!("already has a server \"{SERVER}\" that is not ours; rename it first, nothing was changed");
+            let why = format!(
+                "already has a server \"{SERVER}\" that is not ours; rename it first, nothing was changed"
+            );
             return Err(wrong(self.path, why));
         }
         // What its owner added to it stays; only where we are may have changed, and who we are if that was said.
@@ -74,8 +91,12 @@ impl<'a> Config<'a> {
     }
 
     pub fn has_server(&self, keys: &[&str]) -> bool {
-        let servers = keys.iter().try_fold(self.top.clone(), |inside, key| inside.object_value(key));
-        let entry = servers.and_then(|servers| servers.get(SERVER)).and_then(|entry| entry.to_serde_value());
+        let servers = keys
+            .iter()
+            .try_fold(self.top.clone(), |inside, key| inside.object_value(key));
+        let entry = servers
+            .and_then(|servers| servers.get(SERVER))
+            .and_then(|entry| entry.to_serde_value());
         entry.is_some_and(|entry| our_server(&entry))
     }
 
@@ -93,7 +114,9 @@ impl<'a> Config<'a> {
         }
         for (inside, key) in around.iter().zip(keys).rev() {
             if let Some(property) = inside.get(key)
-                && property.object_value().is_some_and(|object| object.properties().is_empty())
+                && property
+                    .object_value()
+                    .is_some_and(|object| object.properties().is_empty())
             {
                 property.remove();
             }
@@ -103,10 +126,18 @@ impl<'a> Config<'a> {
     pub fn add_hooks(&self, hooks: &[Hook], us: &Us, instrument: &str) -> Result<(), Fail> {
         let events = self.object(&self.top, "hooks")?;
         for (event, matcher) in hooks {
-            let odd = || wrong(self.path, format!("\"hooks.{event}\" is not a list; nothing was changed"));
+            let odd = || {
+                wrong(
+                    self.path,
+                    format!("\"hooks.{event}\" is not a list; nothing was changed"),
+                )
+            };
             let groups = events.array_value_or_create(event).ok_or_else(odd)?;
             let line = us.hook(event, instrument);
-            let ours: Vec<CstObject> = commands(&groups).into_iter().filter(|c| our_hook(&text_of(c), event)).collect();
+            let ours: Vec<CstObject> = commands(&groups)
+                .into_iter()
+                .filter(|c| our_hook(&text_of(c), event))
+                .collect();
             for command in &ours {
                 if text_of(command) != line
                     && let Some(property) = command.get("command")
@@ -114,7 +145,11 @@ impl<'a> Config<'a> {
                     property.set_value(line.as_str().into());
                 }
             }
-            if ours.is_empty() && !commands(&groups).iter().any(|command| by_hand(&text_of(command))) {
+            if ours.is_empty()
+                && !commands(&groups)
+                    .iter()
+                    .any(|command| by_hand(&text_of(command)))
+            {
                 groups.append(group(&line, *matcher));
             }
         }
@@ -124,23 +159,41 @@ impl<'a> Config<'a> {
     /// Which of these events have our hook, or one that does the same.
     pub fn has_hooks(&self, hooks: &[Hook]) -> bool {
         hooks.iter().all(|(event, _)| {
-            let groups = self.top.object_value("hooks").and_then(|events| events.array_value(event));
-            let known = |command: CstObject| our_hook(&text_of(&command), event) || by_hand(&text_of(&command));
+            let groups = self
+                .top
+                .object_value("hooks")
+                .and_then(|events| events.array_value(event));
+            let known = |command: CstObject| {
+                our_hook(&text_of(&command), event) || by_hand(&text_of(&command))
+            };
             groups.is_some_and(|groups| commands(&groups).into_iter().any(known))
         })
     }
 
     /// Takes our hooks out, and what is empty without them.
     pub fn remove_hooks(&self) {
-        let Some(events) = self.top.object_value("hooks") else { return };
+        let Some(events) = self.top.object_value("hooks") else {
+            return;
+        };
         let mut removed = false;
         for property in events.properties() {
-            let (Some(event), Some(groups)) = (property.decoded_name(), property.array_value()) else { continue };
+            let (Some(event), Some(groups)) = (property.decoded_name(), property.array_value())
+            else {
+                continue;
+            };
             for group in groups.elements() {
-                let Some(list) = group.as_object().and_then(|group| group.array_value("hooks")) else { continue };
+                let Some(list) = group
+                    .as_object()
+                    .and_then(|group| group.array_value("hooks"))
+                else {
+                    continue;
+                };
                 let before = list.elements().len();
                 for command in list.elements() {
-                    if command.as_object().is_some_and(|command| our_hook(&text_of(&command), &event)) {
+                    if command
+                        .as_object()
+                        .is_some_and(|command| our_hook(&text_of(&command), &event))
+                    {
                         command.remove();
                     }
                 }
@@ -164,7 +217,9 @@ impl<'a> Config<'a> {
 
     /// Whether nothing is left: then the file was ours alone.
     pub fn is_empty(&self) -> bool {
-        self.top.properties().is_empty() && !self.text().contains("//") && !self.text().contains("/*")
+        self.top.properties().is_empty()
+            && !self.text().contains("//")
+            && !self.text().contains("/*")
     }
 }
 
@@ -178,13 +233,23 @@ fn group(line: &str, matcher: Option<&str>) -> CstInputValue {
 
 /// The commands of an event, whatever else stands between them.
 fn commands(groups: &CstArray) -> Vec<CstObject> {
-    let groups = groups.elements().into_iter().filter_map(|group| group.as_object()?.array_value("hooks"));
-    groups.flat_map(|list| list.elements()).filter_map(|command| command.as_object()).collect()
+    let groups = groups
+        .elements()
+        .into_iter()
+        .filter_map(|group| group.as_object()?.array_value("hooks"));
+    groups
+        .flat_map(|list| list.elements())
+        .filter_map(|command| command.as_object())
+        .collect()
 }
 
 fn text_of(command: &CstObject) -> String {
-    let value = command.get("command").and_then(|property| property.to_serde_value());
-    value.and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+    let value = command
+        .get("command")
+        .and_then(|property| property.to_serde_value());
+    value
+        .and_then(|value| value.as_str().map(str::to_owned))
+        .unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -47,15 +47,29 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
 
 /// The hub that is known here. Without one the texts say that it has to be found out.
 async fn hub(common: &Common) -> Hub {
-    let unknown = Hub { url: "<hub_url>".into(), host: "<host>".into() };
-    let Ok(client) = session::hub(common, None) else { return unknown };
-    let saved = session::place(common).ok().and_then(|place| Credentials::read(&place).ok().flatten());
+    let unknown = Hub {
+        url: "<hub_url>".into(),
+        host: "<host>".into(),
+    };
+    let Ok(client) = session::hub(common, None) else {
+        return unknown;
+    };
+    let saved = session::place(common)
+        .ok()
+        .and_then(|place| Credentials::read(&place).ok().flatten());
     let own_host = saved.and_then(|who| Some(who.agent_id.split_once('@')?.1.to_owned()));
     let host = match own_host {
         Some(host) => Some(host),
-        None => client.paths().await.ok().and_then(|paths| paths.host_name.clone()),
+        None => client
+            .paths()
+            .await
+            .ok()
+            .and_then(|paths| paths.host_name.clone()),
     };
-    Hub { url: client.base().to_owned(), host: host.unwrap_or(unknown.host) }
+    Hub {
+        url: client.base().to_owned(),
+        host: host.unwrap_or(unknown.host),
+    }
 }
 
 /// How the host shall call us. A file that was named is named to it too, wherever it runs.
@@ -63,10 +77,16 @@ fn us(common: &Common, layout: &Layout) -> Result<Us, Fail> {
     let whole = |file: &PathBuf| std::path::absolute(file).map_err(|e| plan::wrong(file, e));
     let credentials = common.credentials.as_ref().map(whole).transpose()?;
     if layout.for_others && credentials.is_some() {
-        return Err(Fail::usage("others read these files too; there --credentials is for each of them to say"));
+        return Err(Fail::usage(
+            "others read these files too; there --credentials is for each of them to say",
+        ));
     }
     let credentials = credentials.map(|file| file.display().to_string());
-    Ok(Us { program: program::program(layout), credentials, for_others: layout.for_others })
+    Ok(Us {
+        program: program::program(layout),
+        credentials,
+        for_others: layout.for_others,
+    })
 }
 
 /// What was heard before the hooks came is no news to them.
@@ -139,12 +159,17 @@ pub fn remove(plan: &mut Plan, layout: &Layout) -> Result<(), Fail> {
 /// Everything is there and can be read again; otherwise it is all taken back.
 fn installed(layout: &Layout) -> Result<(), Fail> {
     skill::state(&layout.skill).map_err(Fail::usage)?;
-    let missing = |path: &Path| plan::wrong(path, "did not take our entry; everything is as it was");
+    let missing =
+        |path: &Path| plan::wrong(path, "did not take our entry; everything is as it was");
     if let Some((path, form)) = &layout.tools {
-        has_tools(path, *form)?.then_some(()).ok_or_else(|| missing(path))?;
+        has_tools(path, *form)?
+            .then_some(())
+            .ok_or_else(|| missing(path))?;
     }
     if let Some((path, hooks)) = &layout.hooks {
-        has_hooks(path, hooks)?.then_some(()).ok_or_else(|| missing(path))?;
+        has_hooks(path, hooks)?
+            .then_some(())
+            .ok_or_else(|| missing(path))?;
     }
     Ok(())
 }
@@ -174,21 +199,31 @@ fn tell(common: &Common, args: &Args, roots: &Roots, layout: &Layout, plan: &Pla
     let (skill, lang) = (layout.skill.display().to_string(), args.lang.tag());
     let tools = layout.tools.as_ref().map(|(path, _)| roots.short(path));
     let hooks = layout.hooks.as_ref().map(|(path, _)| roots.short(path));
-    let registered =
-        session::place(common).and_then(|place| Ok(Credentials::read(&place)?)).is_ok_and(|who| who.is_some());
+    let registered = session::place(common)
+        .and_then(|place| Ok(Credentials::read(&place)?))
+        .is_ok_and(|who| who.is_some());
     let said = json!({ "target": args.target.name(), "lang": lang, "skill": skill, "storage": storage, "tools": tools,
         "hooks": hooks, "changed": plan.paths(), "registered": registered });
     out::say(common.json, &said, || {
         let good = |text: String| format!("{} {text}", out::painted(out::GOOD, "✓"));
         let mut lines = vec![
             good(format!("Files installed to {skill} ({lang})")),
-            good(format!("Local storage initialized at {}", storage.display())),
+            good(format!(
+                "Local storage initialized at {}",
+                storage.display()
+            )),
         ];
         lines.extend(tools.map(|path| good(format!("Registered in {path}"))));
         lines.extend(hooks.map(|path| good(format!("Hooks in {path}"))));
-        lines.extend(note(args.target).filter(|_| layout.hooks.is_some()).map(str::to_owned));
+        lines.extend(
+            note(args.target)
+                .filter(|_| layout.hooks.is_some())
+                .map(str::to_owned),
+        );
         if !registered {
-            lines.push("Not registered yet: chorus register NAME@HOST --hub URL --culture TAG".into());
+            lines.push(
+                "Not registered yet: chorus register NAME@HOST --hub URL --culture TAG".into(),
+            );
         }
         lines.join("\n")
     });
@@ -198,7 +233,9 @@ fn tell(common: &Common, args: &Args, roots: &Roots, layout: &Layout, plan: &Pla
 fn note(target: Target) -> Option<&'static str> {
     match target {
         Target::Codex => Some("Codex runs new hooks once you trust them: type /hooks there"),
-        Target::ClaudeProject => Some("Claude Code asks everybody once before it uses the tools of a project"),
+        Target::ClaudeProject => {
+            Some("Claude Code asks everybody once before it uses the tools of a project")
+        }
         Target::ClaudeUser | Target::Openclaw | Target::Cursor | Target::Local => None,
     }
 }

@@ -43,7 +43,9 @@ pub fn read(path: &Path) -> Result<Option<String>, Fail> {
     if size > MOST {
         return Err(wrong(path, format!("is larger than {MOST} bytes")));
     }
-    fs::read_to_string(path).map(Some).map_err(|e| wrong(path, e))
+    fs::read_to_string(path)
+        .map(Some)
+        .map_err(|e| wrong(path, e))
 }
 
 impl Plan {
@@ -52,13 +54,23 @@ impl Plan {
         if before != after {
             // A link stays one: what it leads to is what changes.
             let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-            let (before, after) = (before.map(String::into_bytes), after.map(String::into_bytes));
-            self.changes.push(Change { path, before, after });
+            let (before, after) = (
+                before.map(String::into_bytes),
+                after.map(String::into_bytes),
+            );
+            self.changes.push(Change {
+                path,
+                before,
+                after,
+            });
         }
     }
 
     pub fn paths(&self) -> Vec<&Path> {
-        self.changes.iter().map(|change| change.path.as_path()).collect()
+        self.changes
+            .iter()
+            .map(|change| change.path.as_path())
+            .collect()
     }
 
     /// Writes it all, then asks `check` whether the result is good. If anything fails, every file is as it was.
@@ -81,7 +93,10 @@ impl<'a> Done<'a> {
             Err(e) => return Err(wrong(&change.path, e)),
         };
         if now != change.before {
-            return Err(wrong(&change.path, "changed while it was being edited; run the command again"));
+            return Err(wrong(
+                &change.path,
+                "changed while it was being edited; run the command again",
+            ));
         }
         if change.after.is_some() {
             self.folder(change.path.parent().unwrap_or(Path::new(".")))?;
@@ -93,8 +108,10 @@ impl<'a> Done<'a> {
 
     /// Makes a folder and remembers which of its parents are new.
     fn folder(&mut self, folder: &Path) -> Result<(), Fail> {
-        let missing: Vec<&Path> =
-            folder.ancestors().take_while(|part| !part.as_os_str().is_empty() && !part.exists()).collect();
+        let missing: Vec<&Path> = folder
+            .ancestors()
+            .take_while(|part| !part.as_os_str().is_empty() && !part.exists())
+            .collect();
         for part in missing.into_iter().rev() {
             fs::create_dir(part).map_err(|e| wrong(part, e))?;
             self.folders.push(part.to_owned());
@@ -153,21 +170,34 @@ mod tests {
     #[test]
     fn what_cannot_be_finished_leaves_every_file_as_it_was() {
         let folder = tempfile::tempdir().unwrap();
-        let (old, new) = (folder.path().join("old.json"), folder.path().join("a/b/new.md"));
+        let (old, new) = (
+            folder.path().join("old.json"),
+            folder.path().join("a/b/new.md"),
+        );
         fs::write(&old, "{}").unwrap();
         let mut plan = Plan::default();
         plan.change(&old, Some("{}".into()), Some("{ }".into()));
         plan.change(&new, None, Some("x".into()));
         let refused = plan.apply(|| {
-            assert_eq!((text(&old).unwrap(), text(&new).unwrap()), ("{ }".into(), "x".into()));
+            assert_eq!(
+                (text(&old).unwrap(), text(&new).unwrap()),
+                ("{ }".into(), "x".into())
+            );
             Err(Fail::usage("no"))
         });
         assert!(refused.is_err());
         assert_eq!((text(&old), text(&new)), (Some("{}".into()), None));
         assert!(!folder.path().join("a").exists());
         plan.apply(|| Ok(())).unwrap();
-        assert_eq!((text(&old).unwrap(), text(&new).unwrap()), ("{ }".into(), "x".into()));
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing temporary stays");
+        assert_eq!(
+            (text(&old).unwrap(), text(&new).unwrap()),
+            ("{ }".into(), "x".into())
+        );
+        assert_eq!(
+            fs::read_dir(folder.path()).unwrap().count(),
+            2,
+            "nothing temporary stays"
+        );
     }
 
     #[test]
@@ -195,6 +225,9 @@ mod tests {
         plan.apply(|| Ok(())).unwrap();
         assert_eq!(text(&real).unwrap(), "b");
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-        assert_eq!(fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o640);
+        assert_eq!(
+            fs::metadata(&real).unwrap().permissions().mode() & 0o777,
+            0o640
+        );
     }
 }

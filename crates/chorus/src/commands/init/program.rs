@@ -20,13 +20,19 @@ pub struct Us {
 impl Us {
     /// What comes after the program for the tools.
     pub fn args(&self) -> Vec<String> {
-        let named = self.credentials.iter().flat_map(|file| ["--credentials".to_owned(), file.clone()]);
+        let named = self
+            .credentials
+            .iter()
+            .flat_map(|file| ["--credentials".to_owned(), file.clone()]);
         ["mcp".to_owned()].into_iter().chain(named).collect()
     }
 
     /// The command line of a hook.
     pub fn hook(&self, event: &str, instrument: &str) -> String {
-        let named = self.credentials.as_ref().map(|file| format!(" --credentials {}", quoted(file)));
+        let named = self
+            .credentials
+            .as_ref()
+            .map(|file| format!(" --credentials {}", quoted(file)));
         let missing = if self.for_others { " || true" } else { "" };
         format!(
             "{} hook {event} --instrument {instrument}{}{missing}",
@@ -45,30 +51,47 @@ pub fn program(layout: &Layout) -> String {
     };
     let found = std::env::var_os("PATH").and_then(|path| {
         let mut places = std::env::split_paths(&path).map(|folder| folder.join(SERVER));
-        places.find(|place| place.is_file()).and_then(|place| std::fs::canonicalize(place).ok())
+        places
+            .find(|place| place.is_file())
+            .and_then(|place| std::fs::canonicalize(place).ok())
     });
-    if layout.for_others || found.as_deref() == Some(&own) { name } else { own.display().to_string() }
+    if layout.for_others || found.as_deref() == Some(&own) {
+        name
+    } else {
+        own.display().to_string()
+    }
 }
 
 /// For a shell.
 fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | '@');
-    if word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+    let plain =
+        |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | '@');
+    if word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
 }
 
 fn is_us(program: &str) -> bool {
-    Path::new(program).file_name().is_some_and(|name| name == SERVER)
+    Path::new(program)
+        .file_name()
+        .is_some_and(|name| name == SERVER)
 }
 
 /// An entry of a host's servers that we wrote, or that does the same: `chorus … mcp …`.
 pub fn our_server(entry: &Value) -> bool {
     let ours = entry["command"].as_str().is_some_and(is_us);
-    ours && entry["args"].as_array().is_some_and(|args| args.iter().any(|arg| arg == "mcp"))
+    ours && entry["args"]
+        .as_array()
+        .is_some_and(|args| args.iter().any(|arg| arg == "mcp"))
 }
 
 /// A hook's command that we wrote for this event.
 pub fn our_hook(command: &str, event: &str) -> bool {
-    rest(command).is_some_and(|rest| rest.starts_with(&format!("hook {event} ")) || rest == format!("hook {event}"))
+    rest(command).is_some_and(|rest| {
+        rest.starts_with(&format!("hook {event} ")) || rest == format!("hook {event}")
+    })
 }
 
 /// A hook that somebody took from the page on coding agents: it does what ours would do.
@@ -94,18 +117,40 @@ mod tests {
     #[test]
     fn our_own_lines_are_known_and_others_are_not() {
         for program in ["chorus", "/opt/bin/chorus", "/a b/it's/chorus"] {
-            let us = Us { program: program.into(), credentials: Some("a b.json".into()), for_others: false };
+            let us = Us {
+                program: program.into(),
+                credentials: Some("a b.json".into()),
+                for_others: false,
+            };
             let line = us.hook("Stop", "cc-claude");
-            assert!(line.ends_with(" hook Stop --instrument cc-claude --credentials 'a b.json'"), "{line}");
-            assert!(our_hook(&line, "Stop") && !our_hook(&line, "SessionStart"), "{line}");
-            assert!(our_server(&json!({ "command": program, "args": us.args() })));
+            assert!(
+                line.ends_with(" hook Stop --instrument cc-claude --credentials 'a b.json'"),
+                "{line}"
+            );
+            assert!(
+                our_hook(&line, "Stop") && !our_hook(&line, "SessionStart"),
+                "{line}"
+            );
+            assert!(our_server(
+                &json!({ "command": program, "args": us.args() })
+            ));
         }
-        for other in ["chorus-lint hook Stop", "echo chorus hook Stop", "chorus hooked Stop", "/chorus/x hook Stop"] {
+        for other in [
+            "chorus-lint hook Stop",
+            "echo chorus hook Stop",
+            "chorus hooked Stop",
+            "/chorus/x hook Stop",
+        ] {
             assert!(!our_hook(other, "Stop"), "{other}");
         }
-        for other in [json!({ "url": "https://a.example/mcp" }), json!({ "command": "chorus", "args": ["sing"] })] {
+        for other in [
+            json!({ "url": "https://a.example/mcp" }),
+            json!({ "command": "chorus", "args": ["sing"] }),
+        ] {
             assert!(!our_server(&other));
         }
-        assert!(by_hand("chorus advise --hook --instrument cc-claude") && !by_hand("chorus advise hi"));
+        assert!(
+            by_hand("chorus advise --hook --instrument cc-claude") && !by_hand("chorus advise hi")
+        );
     }
 }

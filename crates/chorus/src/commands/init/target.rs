@@ -52,8 +52,12 @@ const CLAUDE: [Hook; 5] = [
     ("PreToolUse", CLAUDE_EDITS),
     ("PostToolUse", CLAUDE_EDITS),
 ];
-const CODEX: [Hook; 4] =
-    [("SessionStart", None), ("UserPromptSubmit", None), ("Stop", None), ("PostToolUse", Some("apply_patch"))];
+const CODEX: [Hook; 4] = [
+    ("SessionStart", None),
+    ("UserPromptSubmit", None),
+    ("Stop", None),
+    ("PostToolUse", Some("apply_patch")),
+];
 
 /// The two roots below which everything lies.
 #[derive(Clone, Debug)]
@@ -64,8 +68,10 @@ pub struct Roots {
 
 impl Roots {
     pub fn find() -> Result<Self, Fail> {
-        let home = etcetera::home_dir().map_err(|e| Fail::usage(format!("no home directory: {e}")))?;
-        let here = std::env::current_dir().map_err(|e| Fail::usage(format!("no working directory: {e}")))?;
+        let home =
+            etcetera::home_dir().map_err(|e| Fail::usage(format!("no home directory: {e}")))?;
+        let here = std::env::current_dir()
+            .map_err(|e| Fail::usage(format!("no working directory: {e}")))?;
         Ok(Self { home, here })
     }
 
@@ -98,33 +104,62 @@ impl Target {
             Target::ClaudeUser => {
                 let folder = roots.named("CLAUDE_CONFIG_DIR", ".claude");
                 let moved = folder != roots.home.join(".claude");
-                let config = if moved { folder.join(".claude.json") } else { roots.home.join(".claude.json") };
+                let config = if moved {
+                    folder.join(".claude.json")
+                } else {
+                    roots.home.join(".claude.json")
+                };
                 let hooks = Some((folder.join("settings.json"), &CLAUDE[..]));
-                Layout { tools: Some((config, Form::Json(servers))), hooks, ..host(folder, "cc-claude") }
+                Layout {
+                    tools: Some((config, Form::Json(servers))),
+                    hooks,
+                    ..host(folder, "cc-claude")
+                }
             }
             Target::ClaudeProject => {
                 let folder = roots.here.join(".claude");
                 let tools = Some((roots.here.join(".mcp.json"), Form::Json(servers)));
                 let hooks = Some((folder.join("settings.json"), &CLAUDE[..]));
-                Layout { tools, hooks, for_others: true, ..host(folder, "cc-claude") }
+                Layout {
+                    tools,
+                    hooks,
+                    for_others: true,
+                    ..host(folder, "cc-claude")
+                }
             }
             Target::Codex => {
                 let folder = roots.named("CODEX_HOME", ".codex");
                 let tools = Some((folder.join("config.toml"), Form::Toml));
                 let hooks = Some((folder.join("hooks.json"), &CODEX[..]));
-                Layout { tools, hooks, ..host(folder, "codex") }
+                Layout {
+                    tools,
+                    hooks,
+                    ..host(folder, "codex")
+                }
             }
             Target::Openclaw => {
                 let folder = roots.named("OPENCLAW_STATE_DIR", ".openclaw");
-                let tools = Some((folder.join("openclaw.json"), Form::Json(&["mcp", "servers"])));
-                Layout { tools, ..host(folder, "openclaw") }
+                let tools = Some((
+                    folder.join("openclaw.json"),
+                    Form::Json(&["mcp", "servers"]),
+                ));
+                Layout {
+                    tools,
+                    ..host(folder, "openclaw")
+                }
             }
             Target::Cursor => {
                 let folder = roots.home.join(".cursor");
                 let tools = Some((folder.join("mcp.json"), Form::Json(servers)));
-                Layout { tools, ..host(folder, "cursor") }
+                Layout {
+                    tools,
+                    ..host(folder, "cursor")
+                }
             }
-            Target::Local => Layout { for_others: true, ..host(roots.here.clone(), "cli") },
+            Target::Local => Layout {
+                for_others: true,
+                ..host(roots.here.clone(), "cli")
+            },
         }
     }
 

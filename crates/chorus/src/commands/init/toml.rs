@@ -17,7 +17,10 @@ impl<'a> Config<'a> {
     pub fn parse(path: &'a Path, text: Option<&str>) -> Result<Self, Fail> {
         let broken = |e: toml_edit::TomlError| {
             let first = e.message().to_owned();
-            wrong(path, format!("is not valid TOML ({first}); mend it first, nothing was changed"))
+            wrong(
+                path,
+                format!("is not valid TOML ({first}); mend it first, nothing was changed"),
+            )
         };
         let document = text.unwrap_or_default().parse().map_err(broken)?;
         Ok(Self { path, document })
@@ -42,11 +45,17 @@ impl<'a> Config<'a> {
             table.set_implicit(true);
             Item::Table(table)
         });
-        let odd = || wrong(self.path, format!("\"{SERVERS}\" is not a table; nothing was changed"));
+        let odd = || {
+            wrong(
+                self.path,
+                format!("\"{SERVERS}\" is not a table; nothing was changed"),
+            )
+        };
         let servers = servers.as_table_like_mut().ok_or_else(odd)?;
         if there && !ours {
-            let why =
-                format!("already has a server \"{SERVER}\" that is not ours; rename it first, nothing was changed");
+            let why = format!(
+                "already has a server \"{SERVER}\" that is not ours; rename it first, nothing was changed"
+            );
             return Err(wrong(self.path, why));
         }
         if let Some(entry) = servers.get_mut(SERVER) {
@@ -69,7 +78,13 @@ impl<'a> Config<'a> {
         if !self.has_server() {
             return;
         }
-        let Some(servers) = self.document.get_mut(SERVERS).and_then(Item::as_table_like_mut) else { return };
+        let Some(servers) = self
+            .document
+            .get_mut(SERVERS)
+            .and_then(Item::as_table_like_mut)
+        else {
+            return;
+        };
         servers.remove(SERVER);
         if servers.is_empty() {
             self.document.remove(SERVERS);
@@ -78,9 +93,14 @@ impl<'a> Config<'a> {
 }
 
 fn is_ours(entry: &Item) -> bool {
-    let command = entry.get("command").and_then(Item::as_str).unwrap_or_default();
+    let command = entry
+        .get("command")
+        .and_then(Item::as_str)
+        .unwrap_or_default();
     let args = entry.get("args").and_then(Item::as_array);
-    let args: Vec<&str> = args.map(|args| args.iter().filter_map(|arg| arg.as_str()).collect()).unwrap_or_default();
+    let args: Vec<&str> = args
+        .map(|args| args.iter().filter_map(|arg| arg.as_str()).collect())
+        .unwrap_or_default();
     our_server(&serde_json::json!({ "command": command, "args": args }))
 }
 
@@ -88,11 +108,14 @@ fn is_ours(entry: &Item) -> bool {
 mod tests {
     use super::*;
 
-    const LIVED_IN: &str =
-        "# mine\nmodel = \"big\"   # the big one\n\n[mcp_servers.other]\ncommand = \"other\"\n\n[z]\nb = 1\na = 2\n";
+    const LIVED_IN: &str = "# mine\nmodel = \"big\"   # the big one\n\n[mcp_servers.other]\ncommand = \"other\"\n\n[z]\nb = 1\na = 2\n";
 
     fn us(program: &str) -> Us {
-        Us { program: program.into(), credentials: None, for_others: false }
+        Us {
+            program: program.into(),
+            credentials: None,
+            for_others: false,
+        }
     }
 
     fn edited(text: &str, edit: impl Fn(&mut Config<'_>)) -> String {
@@ -105,11 +128,22 @@ mod tests {
     fn an_entry_comes_and_goes_and_the_rest_stays() {
         for before in [LIVED_IN, "", "model = \"x\"\n"] {
             let with = edited(before, |config| config.add_server(&us("chorus")).unwrap());
-            assert!(with.contains("[mcp_servers.chorus]\ncommand = \"chorus\"\nargs = [\"mcp\"]"), "{with}");
-            assert_eq!(edited(&with, |config| config.add_server(&us("chorus")).unwrap()), with);
+            assert!(
+                with.contains("[mcp_servers.chorus]\ncommand = \"chorus\"\nargs = [\"mcp\"]"),
+                "{with}"
+            );
+            assert_eq!(
+                edited(&with, |config| config.add_server(&us("chorus")).unwrap()),
+                with
+            );
             assert_eq!(edited(&with, |config| config.remove_server()), before);
-            let moved = edited(&with, |config| config.add_server(&us("/opt/chorus")).unwrap());
-            assert_eq!(moved, with.replace("command = \"chorus\"", "command = \"/opt/chorus\""));
+            let moved = edited(&with, |config| {
+                config.add_server(&us("/opt/chorus")).unwrap()
+            });
+            assert_eq!(
+                moved,
+                with.replace("command = \"chorus\"", "command = \"/opt/chorus\"")
+            );
         }
     }
 

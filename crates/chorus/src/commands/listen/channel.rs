@@ -40,7 +40,11 @@ impl Listener<'_> {
 
 fn told(cursor: Option<Cursor>, delivered: &Delivered) -> String {
     let body: &RawValue = serde_json::from_str(&delivered.body).unwrap_or(RawValue::NULL);
-    let told = Told { event: "channel", id: cursor.map(|cursor| cursor.to_string()), delivery: body };
+    let told = Told {
+        event: "channel",
+        id: cursor.map(|cursor| cursor.to_string()),
+        delivery: body,
+    };
     serde_json::to_string(&told).unwrap_or_default()
 }
 

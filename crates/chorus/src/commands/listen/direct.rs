@@ -12,7 +12,12 @@ use std::net::SocketAddr;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 
-pub async fn run(common: &Common, args: &Args, address: SocketAddr, mut stop: Stop) -> Result<(), Fail> {
+pub async fn run(
+    common: &Common,
+    args: &Args,
+    address: SocketAddr,
+    mut stop: Stop,
+) -> Result<(), Fail> {
     let wrong = |e| Fail::usage(format!("cannot listen on {address}: {e}"));
     let listener = TcpListener::bind(address).await.map_err(wrong)?;
     let url = format!("http://{}/receive", listener.local_addr().map_err(wrong)?);

@@ -28,7 +28,10 @@ pub async fn handle(args: &Args, message: &Message, envelope: &Envelope) -> Rece
             failed("the receiver's handler could not be run")
         }
         Err(_) => {
-            tracing::warn!("the command took longer than {} s and was ended", limit.as_secs());
+            tracing::warn!(
+                "the command took longer than {} s and was ended",
+                limit.as_secs()
+            );
             failed("the receiver's handler did not finish in time")
         }
     }
@@ -42,14 +45,20 @@ pub async fn deliver(args: &Args, line: &str) {
         Ok(Ok(status)) if status.success() => {}
         Ok(Ok(status)) => tracing::warn!("the command ended with {status}"),
         Ok(Err(error)) => tracing::warn!("the command could not be run: {error}"),
-        Err(_) => tracing::warn!("the command took longer than {} s and was ended", limit.as_secs()),
+        Err(_) => tracing::warn!(
+            "the command took longer than {} s and was ended",
+            limit.as_secs()
+        ),
     }
 }
 
 async fn run(command: &str, message: &Message, envelope: &Envelope) -> std::io::Result<ExitStatus> {
     // Both are of our own grammar: letters, digits and a few marks.
     let sender = ("CHORUS_SENDER_ID", envelope.sender_id().as_str());
-    let trace = ("CHORUS_TRACE_ID", message.trace_id.as_deref().unwrap_or_default());
+    let trace = (
+        "CHORUS_TRACE_ID",
+        message.trace_id.as_deref().unwrap_or_default(),
+    );
     fed(command, &[sender, trace], &message.to_json()).await
 }
 

@@ -56,12 +56,26 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
     let _turn = Turn::take(&session.place)?;
     let desk = Desk::of(session.place.clone(), &session.who)?;
     let left = args.count();
-    Listener { common, args: &args, session, desk, left, opened: None, debts: VecDeque::new() }.run(stop).await
+    Listener {
+        common,
+        args: &args,
+        session,
+        desk,
+        left,
+        opened: None,
+        debts: VecDeque::new(),
+    }
+    .run(stop)
+    .await
 }
 
 impl Args {
     fn count(&self) -> u64 {
-        if self.once { 1 } else { self.count.unwrap_or(u64::MAX) }
+        if self.once {
+            1
+        } else {
+            self.count.unwrap_or(u64::MAX)
+        }
     }
 }
 
@@ -103,7 +117,10 @@ impl Listener<'_> {
         for trace_id in self.desk.unanswered().to_vec() {
             let reply = match self.args.exec {
                 None => ReceiverReply::ok(),
-                Some(_) => ReceiverReply::error(exec::FAILED, "the receiver stopped while it handled the message"),
+                Some(_) => ReceiverReply::error(
+                    exec::FAILED,
+                    "the receiver stopped while it handled the message",
+                ),
             };
             self.answer(trace_id, reply).await?;
         }
@@ -128,13 +145,25 @@ impl Listener<'_> {
                 match dir {
                     Dir::Received if self.left == 0 => return Ok(()),
                     Dir::Received => {
-                        let (trace_id, sender_id, timestamp) = (row.trace_id, row.sender_id, row.timestamp);
-                        let message = MessageEvent { trace_id, sender_id, envelope: row.envelope, timestamp };
+                        let (trace_id, sender_id, timestamp) =
+                            (row.trace_id, row.sender_id, row.timestamp);
+                        let message = MessageEvent {
+                            trace_id,
+                            sender_id,
+                            envelope: row.envelope,
+                            timestamp,
+                        };
                         self.message(Some(id), message).await?;
                     }
                     Dir::Sent => {
-                        let ts = sent_at(&row.trace_id).unwrap_or_else(|| row.timestamp.to_string());
-                        self.desk.history().append_once(&Line { ts, dir, peer, envelope: row.envelope })?;
+                        let ts =
+                            sent_at(&row.trace_id).unwrap_or_else(|| row.timestamp.to_string());
+                        self.desk.history().append_once(&Line {
+                            ts,
+                            dir,
+                            peer,
+                            envelope: row.envelope,
+                        })?;
                         self.desk.reached(Some(id), None)?;
                     }
                 }
@@ -144,7 +173,8 @@ impl Listener<'_> {
     }
 
     async fn hear(&mut self, event: Event) -> Result<(), Fail> {
-        let not_understood = |e| tracing::warn!("an event of kind {} was not understood: {e}", event.name);
+        let not_understood =
+            |e| tracing::warn!("an event of kind {} was not understood: {e}", event.name);
         match event.name.as_str() {
             "connected" => self.connected(&event).await?,
             "message" => match serde_json::from_str::<MessageEvent>(&event.data) {
@@ -197,7 +227,12 @@ impl Listener<'_> {
         };
         let peer = envelope.sender_id().as_str();
         let unhandled = cursor.filter(|_| self.args.exec.is_some());
-        let verdict = self.desk.file(&message.timestamp.to_string(), peer, message.envelope.clone(), unhandled)?;
+        let verdict = self.desk.file(
+            &message.timestamp.to_string(),
+            peer,
+            message.envelope.clone(),
+            unhandled,
+        )?;
         if verdict == Verdict::Fresh || self.args.since.is_some() {
             told.show(self.common, &envelope);
             self.left -= 1;
@@ -236,7 +271,10 @@ impl Listener<'_> {
 
     /// With `--since` old messages pass by again: the saved cursor never goes back for them.
     fn reached(&mut self, cursor: Option<Cursor>, owed: Option<&str>) -> Result<(), Fail> {
-        let further = cursor.filter(|cursor| self.desk.cursor().is_none_or(|saved| saved < *cursor));
-        Ok(self.desk.reached(further, owed.filter(|_| !self.args.no_reply))?)
+        let further =
+            cursor.filter(|cursor| self.desk.cursor().is_none_or(|saved| saved < *cursor));
+        Ok(self
+            .desk
+            .reached(further, owed.filter(|_| !self.args.no_reply))?)
     }
 }

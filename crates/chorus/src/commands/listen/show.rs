@@ -36,7 +36,14 @@ impl Message {
 
     /// One that came without a hub has neither cursor nor trace.
     pub fn direct(sender_id: &str, envelope: Box<RawValue>, timestamp: String) -> Self {
-        Self { event: "message", id: None, trace_id: None, sender_id: sender_id.to_owned(), envelope, timestamp }
+        Self {
+            event: "message",
+            id: None,
+            trace_id: None,
+            sender_id: sender_id.to_owned(),
+            envelope,
+            timestamp,
+        }
     }
 
     pub fn to_json(&self) -> String {
@@ -50,10 +57,16 @@ impl Message {
             let sender = out::painted(out::STRONG, &out::harmless(envelope.sender_id().as_str()));
             let culture = out::harmless(envelope.sender_culture());
             let text = out::harmless(envelope.original_text());
-            let context = envelope
-                .cultural_context()
-                .map(|context| format!("\n    {}", out::painted(out::FAINT, &format!("({})", out::harmless(context)))));
-            format!("{time} {sender} ({culture}): {text}{}", context.unwrap_or_default())
+            let context = envelope.cultural_context().map(|context| {
+                format!(
+                    "\n    {}",
+                    out::painted(out::FAINT, &format!("({})", out::harmless(context)))
+                )
+            });
+            format!(
+                "{time} {sender} ({culture}): {text}{}",
+                context.unwrap_or_default()
+            )
         });
     }
 }
@@ -69,25 +82,40 @@ pub fn receipt(common: &Common, cursor: Option<Cursor>, receipt: &Receipt) {
         let response = &receipt.response;
         let verdict = match (response.error_code.as_deref(), response.detail.as_deref()) {
             (None, _) => out::painted(out::GOOD, &out::harmless(&response.status)),
-            (Some(code), detail) => {
-                out::painted(out::BAD, &out::harmless(&format!("{code} {}", detail.unwrap_or_default())))
-            }
+            (Some(code), detail) => out::painted(
+                out::BAD,
+                &out::harmless(&format!("{code} {}", detail.unwrap_or_default())),
+            ),
         };
-        format!("{time} {receiver} answered {}: {verdict}", out::painted(out::FAINT, &receipt.trace_id.to_string()))
+        format!(
+            "{time} {receiver} answered {}: {verdict}",
+            out::painted(out::FAINT, &receipt.trace_id.to_string())
+        )
     });
 }
 
 /// An event of a kind that this client does not know.
 pub fn other(common: &Common, event: &Event) {
     let data: Value = serde_json::from_str(&event.data).unwrap_or_else(|_| json!(event.data));
-    let said = json!({ "event": event.name, "id": event.cursor.map(|c| c.to_string()), "data": data });
-    out::say(common.json, &said, || format!("{}: {}", out::harmless(&event.name), out::harmless(&event.data)));
+    let said =
+        json!({ "event": event.name, "id": event.cursor.map(|c| c.to_string()), "data": data });
+    out::say(common.json, &said, || {
+        format!(
+            "{}: {}",
+            out::harmless(&event.name),
+            out::harmless(&event.data)
+        )
+    });
 }
 
 /// For a person who waits: that it is now worth waiting.
 pub fn connected(common: &Common, session: &Session) {
     if !common.json && std::io::stderr().is_terminal() {
-        let listening = format!("listening as {} at {}", session.who.agent_id, session.client.base());
+        let listening = format!(
+            "listening as {} at {}",
+            session.who.agent_id,
+            session.client.base()
+        );
         anstream::eprintln!("{}", out::painted(out::FAINT, &out::harmless(&listening)));
     }
 }

@@ -11,7 +11,12 @@ pub struct Args {
 
 pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
     let session = Session::open(common)?;
-    let account = session.client.account(args.owner.as_deref().unwrap_or(&session.who.agent_id)).await?;
-    out::say(common.json, &account, || format!("{}  {} held", account.balance, account.held));
+    let account = session
+        .client
+        .account(args.owner.as_deref().unwrap_or(&session.who.agent_id))
+        .await?;
+    out::say(common.json, &account, || {
+        format!("{}  {} held", account.balance, account.held)
+    });
     Ok(())
 }

@@ -28,7 +28,8 @@ pub struct Args {
 }
 
 pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
-    let mut hire = Hire::new(&args.skill, read::input(&args.input)?, args.budget).within(args.deadline);
+    let mut hire =
+        Hire::new(&args.skill, read::input(&args.input)?, args.budget).within(args.deadline);
     hire.agent_id = args.agent;
     let session = Session::open(common)?;
     if !args.wait {
@@ -36,7 +37,10 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
         out::say(common.json, &job, || show::job(&job));
         return Ok(());
     }
-    let job = wait::Ear::open(&session.client).await?.result(&hire).await?;
+    let job = wait::Ear::open(&session.client)
+        .await?
+        .result(&hire)
+        .await?;
     wait::succeeded(&job)?;
     // What was asked for is the output; with --json it is the whole result.
     out::say(common.json, &job, || job.output_data.to_string());

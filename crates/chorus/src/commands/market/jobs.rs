@@ -21,12 +21,15 @@ pub struct Args {
 }
 
 fn role(text: &str) -> Result<Role, String> {
-    let known = [Role::Worker, Role::Orchestrator].into_iter().find(|role| role.as_str() == text);
+    let known = [Role::Worker, Role::Orchestrator]
+        .into_iter()
+        .find(|role| role.as_str() == text);
     known.ok_or_else(|| "a role is worker or orchestrator".into())
 }
 
 fn status(text: &str) -> Result<Status, String> {
-    Status::parse(&text.to_uppercase()).ok_or_else(|| "a status is pending, success or failure".into())
+    Status::parse(&text.to_uppercase())
+        .ok_or_else(|| "a status is pending, success or failure".into())
 }
 
 pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {

@@ -19,7 +19,10 @@ pub struct Args {
 pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
     let session = Session::open(common)?;
     let owner = args.owner.as_deref().unwrap_or(&session.who.agent_id);
-    let audit = session.client.audit(owner, args.job.as_deref(), args.limit).await?;
+    let audit = session
+        .client
+        .audit(owner, args.job.as_deref(), args.limit)
+        .await?;
     for posting in &audit.postings {
         out::say(common.json, posting, || human(posting));
     }
@@ -28,12 +31,30 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
 
 fn human(posting: &Posting) -> String {
     let side = |entry: &chorus_wire::market::transfer::PostingEntry| {
-        let whose = entry.owner_id.as_deref().map(|owner| format!(" {}", out::harmless(owner))).unwrap_or_default();
+        let whose = entry
+            .owner_id
+            .as_deref()
+            .map(|owner| format!(" {}", out::harmless(owner)))
+            .unwrap_or_default();
         format!("{}{whose}", entry.account)
     };
     let [one, other] = &posting.entries;
-    let (from, to) = if one.amount < other.amount { (one, other) } else { (other, one) };
+    let (from, to) = if one.amount < other.amount {
+        (one, other)
+    } else {
+        (other, one)
+    };
     let at = out::seconds(&posting.timestamp_utc.to_string());
-    let job = posting.job_id.as_deref().map(|job| format!("  {}", out::harmless(job))).unwrap_or_default();
-    format!("{at}  {:8}  {}  {} → {}{job}", posting.kind, posting.amount, side(from), side(to))
+    let job = posting
+        .job_id
+        .as_deref()
+        .map(|job| format!("  {}", out::harmless(job)))
+        .unwrap_or_default();
+    format!(
+        "{at}  {:8}  {}  {} → {}{job}",
+        posting.kind,
+        posting.amount,
+        side(from),
+        side(to)
+    )
 }

@@ -72,7 +72,8 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
 }
 
 fn schema(file: Option<&str>) -> Result<Option<Value>, Fail> {
-    file.map(|file| read::input(&format!("@{file}"))).transpose()
+    file.map(|file| read::input(&format!("@{file}")))
+        .transpose()
 }
 
 struct Worker<'a> {
@@ -149,7 +150,13 @@ impl Worker<'_> {
     /// Jobs whose end came while the stream was away.
     async fn missed(&mut self, waiting: &[Asked]) -> Result<(), Fail> {
         let gone = |id: &String| !waiting.iter().any(|job| job.job_id == **id);
-        for job_id in self.running.keys().filter(|id| gone(id)).cloned().collect::<Vec<_>>() {
+        for job_id in self
+            .running
+            .keys()
+            .filter(|id| gone(id))
+            .cloned()
+            .collect::<Vec<_>>()
+        {
             if self.session.client.job(&job_id).await?.status != Status::Pending {
                 self.drop_job(&job_id);
             }
@@ -177,7 +184,9 @@ impl Worker<'_> {
     fn start(&mut self) {
         let places = usize::from(self.args.concurrency);
         while self.under_way.len() < places && (self.under_way.len() as u64) < self.left {
-            let Some(job) = self.queue.pop_front() else { return };
+            let Some(job) = self.queue.pop_front() else {
+                return;
+            };
             let (command, limit) = (self.args.command.clone(), self.args.timeout);
             let agent_id = self.session.who.agent_id.clone();
             let job_id = job.job_id.clone();
@@ -204,8 +213,15 @@ impl Worker<'_> {
         let line = json!({"job_id": job.job_id, "orchestrator_id": job.orchestrator_id, "skill_name": job.skill_name,
             "status": result["status"], "execution_time_ms": result["execution_time_ms"]});
         out::say(self.common.json, &line, || {
-            let (status, ms) = (result["status"].as_str().unwrap_or_default(), &result["execution_time_ms"]);
-            format!("{status} for {} in {ms} ms  {}", out::harmless(&job.orchestrator_id), out::harmless(&job.job_id))
+            let (status, ms) = (
+                result["status"].as_str().unwrap_or_default(),
+                &result["execution_time_ms"],
+            );
+            format!(
+                "{status} for {} in {ms} ms  {}",
+                out::harmless(&job.orchestrator_id),
+                out::harmless(&job.job_id)
+            )
         });
         Ok(())
     }

@@ -58,7 +58,11 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
     let mut left = match (args.budget, &plan.budget) {
         (Some(budget), _) => budget,
         (None, Some(budget)) => amount(budget)?,
-        (None, None) => return Err(Fail::usage("the pipeline has no budget; say it in the file or with --budget")),
+        (None, None) => {
+            return Err(Fail::usage(
+                "the pipeline has no budget; say it in the file or with --budget",
+            ));
+        }
     };
     let first = args.input.as_deref().map_or(Ok(plan.input), read::input)?;
     let session = Session::open(common)?;
@@ -67,14 +71,30 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
     for (place, step) in plan.steps.iter().enumerate() {
         let at_step = |fail: Fail| fail.within(&format!("step {} ({})", place + 1, step.skill));
         let input = match &step.input {
-            Some(template) => fill(template, &first, &output).map_err(Fail::usage).map_err(at_step)?,
+            Some(template) => fill(template, &first, &output)
+                .map_err(Fail::usage)
+                .map_err(at_step)?,
             None => output,
         };
         if left.is_zero() {
-            return Err(at_step(Fail::new(Exit::Refused, "BUDGET_INSUFFICIENT", "nothing of the budget is left")));
+            return Err(at_step(Fail::new(
+                Exit::Refused,
+                "BUDGET_INSUFFICIENT",
+                "nothing of the budget is left",
+            )));
         }
-        let budget = step.budget.as_ref().map(amount).transpose()?.map_or(left, |budget| budget.min(left));
-        let deadline = step.deadline.as_deref().map(crate::commands::span::parse).transpose().map_err(Fail::usage)?;
+        let budget = step
+            .budget
+            .as_ref()
+            .map(amount)
+            .transpose()?
+            .map_or(left, |budget| budget.min(left));
+        let deadline = step
+            .deadline
+            .as_deref()
+            .map(crate::commands::span::parse)
+            .transpose()
+            .map_err(Fail::usage)?;
         let mut hire = Hire::new(&step.skill, input, budget).within(deadline);
         hire.agent_id = step.agent.clone();
         let job = ear.result(&hire).await.map_err(at_step)?;
@@ -112,7 +132,11 @@ fn plan(file: &str) -> Result<Plan, Fail> {
         let value: Value = toml::from_str(&text).map_err(|e| wrong(e.message().to_owned()))?;
         serde_json::from_value(value).map_err(|e| wrong(e.to_string()))?
     };
-    if plan.steps.is_empty() { Err(wrong("it has no steps".into())) } else { Ok(plan) }
+    if plan.steps.is_empty() {
+        Err(wrong("it has no steps".into()))
+    } else {
+        Ok(plan)
+    }
 }
 
 fn amount(number: &Number) -> Result<Credits, Fail> {
@@ -123,14 +147,27 @@ fn amount(number: &Number) -> Result<Credits, Fail> {
 fn fill(template: &Value, first: &Value, output: &Value) -> Result<Value, String> {
     let inside = |value: &Value| fill(value, first, output);
     match template {
-        Value::String(text) => match text.strip_prefix('$').map(|path| path.split_once('.').unwrap_or((path, ""))) {
-            Some(("input", path)) => part(first, path).ok_or_else(|| format!("{text} is not there")),
-            Some(("output", path)) => part(output, path).ok_or_else(|| format!("{text} is not there")),
+        Value::String(text) => match text
+            .strip_prefix('$')
+            .map(|path| path.split_once('.').unwrap_or((path, "")))
+        {
+            Some(("input", path)) => {
+                part(first, path).ok_or_else(|| format!("{text} is not there"))
+            }
+            Some(("output", path)) => {
+                part(output, path).ok_or_else(|| format!("{text} is not there"))
+            }
             Some(_) | None => Ok(template.clone()),
         },
-        Value::Array(items) => items.iter().map(inside).collect::<Result<_, _>>().map(Value::Array),
+        Value::Array(items) => items
+            .iter()
+            .map(inside)
+            .collect::<Result<_, _>>()
+            .map(Value::Array),
         Value::Object(map) => {
-            let fields = map.iter().map(|(key, value)| Ok((key.clone(), inside(value)?)));
+            let fields = map
+                .iter()
+                .map(|(key, value)| Ok((key.clone(), inside(value)?)));
             fields.collect::<Result<_, String>>().map(Value::Object)
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => Ok(template.clone()),
@@ -153,25 +190,47 @@ mod tests {
 
     #[test]
     fn a_reference_stands_for_what_came_before() {
-        let (first, output) = (json!({"to": "ja"}), json!({"text": "hello", "parts": [{"n": 1}]}));
+        let (first, output) = (
+            json!({"to": "ja"}),
+            json!({"text": "hello", "parts": [{"n": 1}]}),
+        );
         let filled = fill(
             &json!({"text": "$output.text", "to": "$input.to", "n": ["$output.parts.0.n"], "price": "$5", "all": "$output"}),
             &first,
             &output,
         );
-        assert_eq!(filled, Ok(json!({"text": "hello", "to": "ja", "n": [1], "price": "$5", "all": output})));
-        assert!(fill(&json!("$output.gone"), &first, &output).unwrap_err().contains("$output.gone"));
+        assert_eq!(
+            filled,
+            Ok(json!({"text": "hello", "to": "ja", "n": [1], "price": "$5", "all": output}))
+        );
+        assert!(
+            fill(&json!("$output.gone"), &first, &output)
+                .unwrap_err()
+                .contains("$output.gone")
+        );
     }
 
     #[test]
     fn amounts_in_a_file_keep_their_digits() {
         let read = |text: &str| {
             let value: Value = toml::from_str(text).unwrap();
-            serde_json::from_value::<Plan>(value).ok().and_then(|plan| amount(&plan.budget?).ok())
+            serde_json::from_value::<Plan>(value)
+                .ok()
+                .and_then(|plan| amount(&plan.budget?).ok())
         };
-        assert_eq!(read("budget = 0.30\nsteps = []"), Some(Credits::hundredths(30)));
-        assert_eq!(read("budget = 2\nsteps = []"), Some(Credits::hundredths(200)));
-        for bad in ["budget = 0.001\nsteps = []", "budget = -1\nsteps = []", "budgett = 1\nsteps = []"] {
+        assert_eq!(
+            read("budget = 0.30\nsteps = []"),
+            Some(Credits::hundredths(30))
+        );
+        assert_eq!(
+            read("budget = 2\nsteps = []"),
+            Some(Credits::hundredths(200))
+        );
+        for bad in [
+            "budget = 0.001\nsteps = []",
+            "budget = -1\nsteps = []",
+            "budgett = 1\nsteps = []",
+        ] {
             assert_eq!(read(bad), None, "{bad}");
         }
     }

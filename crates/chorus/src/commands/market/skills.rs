@@ -23,14 +23,27 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
     if args.skill.is_none() && args.max_cost.is_none() && args.min_reputation.is_none() {
         for row in hub.skills().await?.skills {
             out::say(common.json, &row, || {
-                let agents = if row.agents == 1 { "1 agent".to_owned() } else { format!("{} agents", row.agents) };
-                format!("{}  from {}  {agents}", out::harmless(&row.skill_name), row.min_cost)
+                let agents = if row.agents == 1 {
+                    "1 agent".to_owned()
+                } else {
+                    format!("{} agents", row.agents)
+                };
+                format!(
+                    "{}  from {}  {agents}",
+                    out::harmless(&row.skill_name),
+                    row.min_cost
+                )
             });
         }
         return Ok(());
     }
     let min_reputation = args.min_reputation.unwrap_or(0.0);
-    let search = Search { skill: args.skill, min_reputation, max_cost: args.max_cost, limit: limits::FOUND_PAGE };
+    let search = Search {
+        skill: args.skill,
+        min_reputation,
+        max_cost: args.max_cost,
+        limit: limits::FOUND_PAGE,
+    };
     for agent in hub.search(&search).await?.agents {
         out::say(common.json, &agent, || human(&agent));
     }
@@ -42,6 +55,12 @@ fn human(agent: &FoundAgent) -> String {
         Presence::Online => out::painted(out::GOOD, "online "),
         Presence::Offline => out::painted(out::FAINT, "offline"),
     };
-    let (name, skill) = (out::harmless(&agent.agent_id), out::harmless(&agent.skill.skill_name));
-    format!("{name}  {status}  {skill}  {}  {:.1}", agent.skill.cost_per_call, agent.reputation_score)
+    let (name, skill) = (
+        out::harmless(&agent.agent_id),
+        out::harmless(&agent.skill.skill_name),
+    );
+    format!(
+        "{name}  {status}  {skill}  {}  {:.1}",
+        agent.skill.cost_per_call, agent.reputation_score
+    )
 }

@@ -16,7 +16,10 @@ impl Ear {
     pub async fn open(client: &Client) -> Result<Self, Fail> {
         let mut stream = client.inbox(None).await;
         while stream.next().await?.name != "connected" {}
-        Ok(Self { client: client.clone(), stream })
+        Ok(Self {
+            client: client.clone(),
+            stream,
+        })
     }
 
     /// Asks for the job and waits for its end; the hub ends every job at its deadline.

@@ -34,13 +34,18 @@ pub async fn done(command: &[String], job: &Asked, agent_id: &str, limit: Durati
 
 fn read(output: &[u8]) -> Result<Value, String> {
     if output.len() > limits::JOB_DATA_OCTETS {
-        return Err(format!("the command printed more than {} octets", limits::JOB_DATA_OCTETS));
+        return Err(format!(
+            "the command printed more than {} octets",
+            limits::JOB_DATA_OCTETS
+        ));
     }
     serde_json::from_slice(output).map_err(|_| "the command did not print JSON".to_owned())
 }
 
 async fn run(command: &[String], job: &Asked) -> std::io::Result<(ExitStatus, Vec<u8>)> {
-    let (program, words) = command.split_first().ok_or(std::io::ErrorKind::InvalidInput)?;
+    let (program, words) = command
+        .split_first()
+        .ok_or(std::io::ErrorKind::InvalidInput)?;
     let mut child = Command::new(program)
         .args(words)
         // Nothing of a job is in the words: no input can become a command.
@@ -67,7 +72,10 @@ async fn run(command: &[String], job: &Asked) -> std::io::Result<(ExitStatus, Ve
         let mut output = Vec::new();
         if let Some(printed) = printed {
             // One octet past the bound shows that there is more; the rest is not kept.
-            printed.take(limits::JOB_DATA_OCTETS as u64 + 1).read_to_end(&mut output).await?;
+            printed
+                .take(limits::JOB_DATA_OCTETS as u64 + 1)
+                .read_to_end(&mut output)
+                .await?;
         }
         std::io::Result::Ok(output)
     };

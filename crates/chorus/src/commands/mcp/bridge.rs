@@ -5,10 +5,11 @@ use super::notice;
 use chorus_client::envelope::sent_at;
 use chorus_client::files::history::{Dir, History, Line};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, GetPromptRequestParams, GetPromptResponse,
-    GetPromptResult, Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-    ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
-    ServerCapabilities, ServerConfig,
+    CallToolRequestParams, CallToolResponse, CallToolResult, GetPromptRequestParams,
+    GetPromptResponse, GetPromptResult, Implementation, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ServerCapabilities,
+    ServerConfig,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use rmcp::{ErrorData, ServerHandler};
@@ -35,15 +36,24 @@ impl Bridge {
         Self { link }
     }
 
-    async fn pass<T: DeserializeOwned>(&self, method: &str, params: impl Serialize) -> Result<T, ErrorData> {
-        let params = serde_json::to_value(params).map_err(|e| ErrorData::invalid_params(e.to_string(), None))?;
+    async fn pass<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: impl Serialize,
+    ) -> Result<T, ErrorData> {
+        let params = serde_json::to_value(params)
+            .map_err(|e| ErrorData::invalid_params(e.to_string(), None))?;
         // What the host says about itself is between it and us.
         let params = match params {
             Value::Object(mut params) => {
                 params.remove("_meta");
                 Value::Object(params)
             }
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => json!({}),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_) => json!({}),
         };
         self.link.ask(method, params).await.map_err(Missed::fault)
     }
@@ -57,15 +67,25 @@ impl Bridge {
     /// SKL-26: what a tool sent is in the local history, as if it had been typed. It is sent; a full disk must not make it
     /// look otherwise.
     async fn keep(&self, result: &CallToolResult) {
-        let sent = result.structured_content.as_ref().and_then(|data| data["trace_id"].as_str()?.parse::<Uuid>().ok());
-        let (Some(trace_id), Ok(session)) = (sent, self.link.session().await) else { return };
+        let sent = result
+            .structured_content
+            .as_ref()
+            .and_then(|data| data["trace_id"].as_str()?.parse::<Uuid>().ok());
+        let (Some(trace_id), Ok(session)) = (sent, self.link.session().await) else {
+            return;
+        };
         let Some(ts) = sent_at(&trace_id) else { return };
         let rows = session.client.history(Some(&ts)).await.unwrap_or_default();
         let Some(row) = rows.into_iter().find(|row| row.trace_id == trace_id) else {
             tracing::warn!("sent, but not found in the hub's history: {trace_id}");
             return;
         };
-        let line = Line { ts, dir: Dir::Sent, peer: row.receiver_id, envelope: row.envelope };
+        let line = Line {
+            ts,
+            dir: Dir::Sent,
+            peer: row.receiver_id,
+            envelope: row.envelope,
+        };
         if let Err(error) = History::at(&session.place.history).append_once(&line) {
             tracing::warn!("sent, but not written to the history: {error}");
         }
@@ -74,9 +94,15 @@ impl Bridge {
 
 impl ServerHandler for Bridge {
     fn get_info(&self) -> ServerConfig {
-        let able = ServerCapabilities::builder().enable_tools().enable_resources().enable_prompts().build();
+        let able = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_resources()
+            .enable_prompts()
+            .build();
         let me = Implementation::new("chorus", env!("CARGO_PKG_VERSION"));
-        ServerConfig::new(able).with_server_info(me).with_instructions(INSTRUCTIONS)
+        ServerConfig::new(able)
+            .with_server_info(me)
+            .with_instructions(INSTRUCTIONS)
     }
 
     async fn list_tools(
@@ -137,7 +163,9 @@ impl ServerHandler for Bridge {
         asked: ReadResourceRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        self.pass::<ReadResourceResult>("resources/read", asked).await.map(Into::into)
+        self.pass::<ReadResourceResult>("resources/read", asked)
+            .await
+            .map(Into::into)
     }
 
     async fn list_prompts(
@@ -153,6 +181,8 @@ impl ServerHandler for Bridge {
         asked: GetPromptRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        self.pass::<GetPromptResult>("prompts/get", asked).await.map(Into::into)
+        self.pass::<GetPromptResult>("prompts/get", asked)
+            .await
+            .map(Into::into)
     }
 }

@@ -52,9 +52,17 @@ async fn hear(link: &Link) -> Result<(), Fail> {
 fn file(session: &Session, desk: &mut Desk, data: &str) -> Result<(), Fail> {
     match serde_json::from_str::<MessageEvent>(data) {
         Ok(message) => {
-            desk.file(&message.timestamp.to_string(), &message.sender_id, message.envelope, None)?;
+            desk.file(
+                &message.timestamp.to_string(),
+                &message.sender_id,
+                message.envelope,
+                None,
+            )?;
         }
-        Err(error) => tracing::warn!("a message of {} was not understood: {error}", session.client.base()),
+        Err(error) => tracing::warn!(
+            "a message of {} was not understood: {error}",
+            session.client.base()
+        ),
     }
     Ok(())
 }

@@ -37,7 +37,14 @@ pub enum Missed {
 impl Link {
     pub fn new(common: Common, args: Args) -> Self {
         let (mail, hears) = (AtomicBool::new(true), AtomicBool::new(false));
-        Self { common, args, session: OnceCell::new(), host: Mutex::new(None), mail, hears }
+        Self {
+            common,
+            args,
+            session: OnceCell::new(),
+            host: Mutex::new(None),
+            mail,
+            hears,
+        }
     }
 
     /// The saved identity, or the first registration if that was asked for; tried again until it works.
@@ -63,13 +70,30 @@ impl Link {
     /// hooks and tools of one session call it by the same name, so that a claim is known as its own.
     fn from(&self) -> Vec<(&'static str, String)> {
         let host = self.host.lock().ok().and_then(|known| known.clone());
-        let said = host.map(|host| instrument(&host)).and_then(|name| voice::ident(&name).ok());
-        let id = |name| std::env::var(name).ok().and_then(|text| voice::ident(&text).ok());
+        let said = host
+            .map(|host| instrument(&host))
+            .and_then(|name| voice::ident(&name).ok());
+        let id = |name| {
+            std::env::var(name)
+                .ok()
+                .and_then(|text| voice::ident(&text).ok())
+        };
         let own = || voice::ident(&format!("p{}", std::os::unix::process::parent_id())).ok();
-        let session = self.args.session.clone().or_else(|| id("CLAUDE_CODE_SESSION_ID")).or_else(own);
+        let session = self
+            .args
+            .session
+            .clone()
+            .or_else(|| id("CLAUDE_CODE_SESSION_ID"))
+            .or_else(own);
         let instrument = self.args.instrument.clone().or(said);
         let header = |name, value: Option<Ident>| value.map(|value| (name, value.to_string()));
-        [header("X-Chorus-Instrument", instrument), header("X-Chorus-Session", session)].into_iter().flatten().collect()
+        [
+            header("X-Chorus-Instrument", instrument),
+            header("X-Chorus-Session", session),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
     }
 
     /// One call of the hub's tool server.
@@ -80,7 +104,9 @@ impl Link {
             Ok(Outcome::Result(mut result)) => {
                 // We ask in an older revision than the host may; to an older host it is not passed on.
                 if let Value::Object(fields) = &mut result {
-                    fields.entry("resultType").or_insert_with(|| json!("complete"));
+                    fields
+                        .entry("resultType")
+                        .or_insert_with(|| json!("complete"));
                 }
                 serde_json::from_value(result)
                     .map_err(|e| Missed::Away(format!("The hub's answer was not understood: {e}")))
@@ -95,7 +121,11 @@ impl Link {
 
     /// One tool.
     pub async fn call(&self, name: &str, arguments: Value) -> Result<CallToolResult, Missed> {
-        self.ask("tools/call", json!({ "name": name, "arguments": arguments })).await
+        self.ask(
+            "tools/call",
+            json!({ "name": name, "arguments": arguments }),
+        )
+        .await
     }
 }
 
@@ -145,9 +175,11 @@ mod tests {
 
     #[test]
     fn a_host_is_called_among_frames_what_its_hooks_call_it() {
-        for (host, name) in
-            [("claude-code", "cc-claude"), ("codex-mcp-client", "codex"), ("Cursor VSCode", "cursor-vscode")]
-        {
+        for (host, name) in [
+            ("claude-code", "cc-claude"),
+            ("codex-mcp-client", "codex"),
+            ("Cursor VSCode", "cursor-vscode"),
+        ] {
             assert_eq!(instrument(host), name);
         }
     }

@@ -53,8 +53,13 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
 
 /// Until the host closes our standard input.
 async fn serve(bridge: Bridge) -> Result<(), Fail> {
-    let failed =
-        |e: &dyn std::fmt::Display| Fail::new(Exit::Transport, "TRANSPORT", format!("the host went away: {e}"));
+    let failed = |e: &dyn std::fmt::Display| {
+        Fail::new(
+            Exit::Transport,
+            "TRANSPORT",
+            format!("the host went away: {e}"),
+        )
+    };
     match bridge.serve(rmcp::transport::stdio()).await {
         Ok(running) => running.waiting().await.map(|_| ()).map_err(|e| failed(&e)),
         // A host that only looked whether we start has said nothing.

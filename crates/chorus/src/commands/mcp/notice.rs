@@ -40,9 +40,13 @@ pub fn put(result: &mut CallToolResult, line: String) {
 
 /// What a tool returns may have the line in it, so its schema says so.
 pub fn announce(tool: &mut Tool) {
-    let Some(schema) = &mut tool.output_schema else { return };
+    let Some(schema) = &mut tool.output_schema else {
+        return;
+    };
     let about = json!({ "type": "string", "description": "Unread mail, if there is any; see chorus_inbox" });
-    let fields = Arc::make_mut(schema).entry("properties").or_insert_with(|| json!({}));
+    let fields = Arc::make_mut(schema)
+        .entry("properties")
+        .or_insert_with(|| json!({}));
     if let Value::Object(fields) = fields {
         fields.insert(FIELD.into(), about);
     }
@@ -61,9 +65,16 @@ fn worded(inbox: &Value) -> Option<String> {
         (1, _) => "1 unread message".to_owned(),
         (count, _) => format!("{count} unread messages"),
     };
-    let others = if senders.len() > NAMED { " and others" } else { "" };
+    let others = if senders.len() > NAMED {
+        " and others"
+    } else {
+        ""
+    };
     senders.truncate(NAMED);
-    Some(format!("Chorus: {count} from {}{others}. See chorus_inbox.", senders.join(", ")))
+    Some(format!(
+        "Chorus: {count} from {}{others}. See chorus_inbox.",
+        senders.join(", ")
+    ))
 }
 
 #[cfg(test)]
@@ -71,7 +82,8 @@ mod tests {
     use super::*;
 
     fn inbox(senders: &[&str], more: bool) -> Value {
-        let event = |sender: &&str| json!({ "id": 1, "event": "message", "data": { "sender_id": sender } });
+        let event =
+            |sender: &&str| json!({ "id": 1, "event": "message", "data": { "sender_id": sender } });
         json!({ "events": senders.iter().map(event).collect::<Vec<_>>(), "more": more })
     }
 
@@ -79,8 +91,14 @@ mod tests {
     fn the_line_names_who_wrote_and_is_one_line() {
         assert_eq!(worded(&inbox(&[], false)), None);
         let one = worded(&inbox(&["bob@chorus"], false)).unwrap();
-        assert_eq!(one, "Chorus: 1 unread message from bob@chorus. See chorus_inbox.");
+        assert_eq!(
+            one,
+            "Chorus: 1 unread message from bob@chorus. See chorus_inbox."
+        );
         let many = worded(&inbox(&["a@x", "b@x", "a@x", "c@x", "d@x"], true)).unwrap();
-        assert_eq!(many, "Chorus: more than 5 unread messages from a@x, b@x, c@x and others. See chorus_inbox.");
+        assert_eq!(
+            many,
+            "Chorus: more than 5 unread messages from a@x, b@x, c@x and others. See chorus_inbox."
+        );
     }
 }

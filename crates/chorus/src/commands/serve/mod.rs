@@ -25,10 +25,14 @@ pub async fn run(args: Args) -> Result<(), Fail> {
     let mut stop = Stop::watch()?;
     if let Some(files) = raise_file_limit() {
         // Some stay free for the database, for webhooks and for what else the hub opens.
-        settings.max_connections = settings.max_connections.min(files.saturating_sub(FILES_KEPT).max(1));
+        settings.max_connections = settings
+            .max_connections
+            .min(files.saturating_sub(FILES_KEPT).max(1));
     }
     // TLS of the hub and of its webhooks: one provider for the process.
-    let running = chorus_server::start(settings).await.map_err(|e| Fail::usage(e.to_string()))?;
+    let running = chorus_server::start(settings)
+        .await
+        .map_err(|e| Fail::usage(e.to_string()))?;
     let mut out = std::io::stdout().lock();
     let told = writeln!(out, "chorus listening on {}", running.url()).and_then(|()| out.flush());
     drop(out);
@@ -46,14 +50,20 @@ pub async fn run(args: Args) -> Result<(), Fail> {
 fn log(options: &Options) -> Result<(), Fail> {
     let filter = options.log.as_deref().unwrap_or("info");
     let filter = tracing_subscriber::EnvFilter::try_new(filter);
-    let filter =
-        filter.map_err(|e| Fail::usage(format!("--log {}: {e}", options.log.as_deref().unwrap_or_default())))?;
+    let filter = filter.map_err(|e| {
+        Fail::usage(format!(
+            "--log {}: {e}",
+            options.log.as_deref().unwrap_or_default()
+        ))
+    })?;
     // The library behind the tools prints whole calls and answers: the words of others, and single-use tokens.
     let filter = match "rmcp=off".parse() {
         Ok(silent) => filter.add_directive(silent),
         Err(_) => filter,
     };
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
     let _ = match options.log_format.unwrap_or_default() {
         LogFormat::Text => log.with_ansi(std::io::stderr().is_terminal()).try_init(),
         LogFormat::Json => log.json().flatten_event(true).try_init(),
@@ -68,7 +78,13 @@ const FILES_KEPT: usize = 512;
 fn raise_file_limit() -> Option<usize> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
-    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum }) {
+    if let Err(error) = setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: limit.maximum,
+            maximum: limit.maximum,
+        },
+    ) {
         tracing::warn!(%error, "the limit of open files stays at {:?}", limit.current);
         return limit.current.map(|files| files as usize);
     }

@@ -29,14 +29,18 @@ pub fn stopping() {
 }
 
 fn tell(word: &str) {
-    let Some(socket) = std::env::var_os(SOCKET) else { return };
+    let Some(socket) = std::env::var_os(SOCKET) else {
+        return;
+    };
     if let Err(error) = send(&socket, word) {
         tracing::warn!(%error, "systemd could not be told {word}");
     }
 }
 
 fn send(socket: &OsStr, word: &str) -> io::Result<()> {
-    UnixDatagram::unbound()?.send_to_addr(word.as_bytes(), &address(socket)?).map(drop)
+    UnixDatagram::unbound()?
+        .send_to_addr(word.as_bytes(), &address(socket)?)
+        .map(drop)
 }
 
 /// An `@` in front stands for the byte 0 of a name that is in no directory, which only Linux has.

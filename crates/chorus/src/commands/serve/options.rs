@@ -56,8 +56,17 @@ pub struct Options {
     #[serde(alias = "bus_key")]
     bus_key: Option<PathBuf>,
     /// A proxy, or a network of them, that says truly whom it asks for (repeatable; the variable separates them by commas)
-    #[arg(long = "trusted-proxy", value_name = "CIDR", env = "CHORUS_TRUSTED_PROXIES", value_delimiter = ',')]
-    #[serde(alias = "trusted_proxies", alias = "trusted-proxy", deserialize_with = "networks")]
+    #[arg(
+        long = "trusted-proxy",
+        value_name = "CIDR",
+        env = "CHORUS_TRUSTED_PROXIES",
+        value_delimiter = ','
+    )]
+    #[serde(
+        alias = "trusted_proxies",
+        alias = "trusted-proxy",
+        deserialize_with = "networks"
+    )]
     trusted_proxies: Vec<Network>,
     /// A key that may do what operators may (repeatable; the variable separates them by commas)
     #[arg(
@@ -68,7 +77,11 @@ pub struct Options {
         value_delimiter = ',',
         value_parser = secret
     )]
-    #[serde(alias = "operator_keys", alias = "operator-key", deserialize_with = "keys")]
+    #[serde(
+        alias = "operator_keys",
+        alias = "operator-key",
+        deserialize_with = "keys"
+    )]
     operator_keys: Vec<Secret>,
     /// Requests per key and minute, 0 for no limit [default: 600]
     #[arg(long, value_name = "N", env = "CHORUS_RATE_LIMIT")]
@@ -152,8 +165,14 @@ impl Options {
         };
         // Not the error's own text: it quotes the line, and the line may hold a key.
         let wrong = |e: toml::de::Error| {
-            let line = e.span().map_or(1, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
-            Fail::usage(format!("{} line {line}: {}", path.display(), e.message().replace('\n', " ")))
+            let line = e.span().map_or(1, |span| {
+                text[..span.start.min(text.len())].matches('\n').count() + 1
+            });
+            Fail::usage(format!(
+                "{} line {line}: {}",
+                path.display(),
+                e.message().replace('\n', " ")
+            ))
         };
         toml::from_str(&text).map_err(wrong)
     }
@@ -172,8 +191,16 @@ impl Options {
             bus_root_cert: self.bus_root_cert.or(other.bus_root_cert),
             bus_cert: self.bus_cert.or(other.bus_cert),
             bus_key: self.bus_key.or(other.bus_key),
-            trusted_proxies: if self.trusted_proxies.is_empty() { other.trusted_proxies } else { self.trusted_proxies },
-            operator_keys: if self.operator_keys.is_empty() { other.operator_keys } else { self.operator_keys },
+            trusted_proxies: if self.trusted_proxies.is_empty() {
+                other.trusted_proxies
+            } else {
+                self.trusted_proxies
+            },
+            operator_keys: if self.operator_keys.is_empty() {
+                other.operator_keys
+            } else {
+                self.operator_keys
+            },
             rate_limit: self.rate_limit.or(other.rate_limit),
             max_connections: self.max_connections.or(other.max_connections),
             retain: self.retain.or(other.retain),
@@ -182,7 +209,9 @@ impl Options {
             opening_grant: self.opening_grant.or(other.opening_grant),
             seal_key_file: self.seal_key_file.or(other.seal_key_file),
             agent_turns: self.agent_turns.or(other.agent_turns),
-            allow_private_endpoints: self.allow_private_endpoints.or(other.allow_private_endpoints),
+            allow_private_endpoints: self
+                .allow_private_endpoints
+                .or(other.allow_private_endpoints),
             tls_cert: self.tls_cert.or(other.tls_cert),
             tls_key: self.tls_key.or(other.tls_key),
             log: self.log.or(other.log),
@@ -195,35 +224,60 @@ impl Options {
         settings.listen = self.listen.unwrap_or(settings.listen);
         settings.server_name = self.server_name.unwrap_or(settings.server_name);
         settings.rate_limit = self.rate_limit.unwrap_or(settings.rate_limit);
-        settings.max_connections = self.max_connections.map_or(settings.max_connections, |most| most as usize);
+        settings.max_connections = self
+            .max_connections
+            .map_or(settings.max_connections, |most| most as usize);
         settings.public_url = self.public_url.map(public_url).transpose()?;
-        settings.tls = pair(self.tls_cert, self.tls_key, "--tls-cert and --tls-key belong together")?;
+        settings.tls = pair(
+            self.tls_cert,
+            self.tls_key,
+            "--tls-cert and --tls-key belong together",
+        )?;
         settings.trusted_proxies = self.trusted_proxies;
         let hub = &mut settings.hub;
         hub.bus = match self.bus {
             Some(url) if url.expose() == "local" => None,
-            Some(url) if !["nats://", "tls://"].iter().any(|scheme| url.expose().starts_with(scheme)) => {
+            Some(url)
+                if !["nats://", "tls://"]
+                    .iter()
+                    .any(|scheme| url.expose().starts_with(scheme)) =>
+            {
                 return Err(Fail::usage("--bus is local or a nats:// URL"));
             }
             Some(_) if self.database.is_none() => {
-                return Err(Fail::usage("--bus nats://… is for hubs that share a database: give --database too"));
+                return Err(Fail::usage(
+                    "--bus nats://… is for hubs that share a database: give --database too",
+                ));
             }
             bus => bus,
         };
         hub.bus_files = BusFiles {
             credentials: self.bus_credentials,
             roots: self.bus_root_cert,
-            own: pair(self.bus_cert, self.bus_key, "--bus-cert and --bus-key belong together")?,
+            own: pair(
+                self.bus_cert,
+                self.bus_key,
+                "--bus-cert and --bus-key belong together",
+            )?,
         };
         if let Some(name) = self.host_name {
-            Address::parse("--host-name", &format!("a@{name}")).map_err(|e| Fail::usage(e.message))?;
+            Address::parse("--host-name", &format!("a@{name}"))
+                .map_err(|e| Fail::usage(e.message))?;
             hub.host_name = name;
         }
         hub.database = self.database;
-        hub.operator_keys = self.operator_keys.into_iter().filter(|key| !key.expose().is_empty()).collect();
+        hub.operator_keys = self
+            .operator_keys
+            .into_iter()
+            .filter(|key| !key.expose().is_empty())
+            .collect();
         hub.max_agents = self.max_agents;
-        hub.allow_private_endpoints = self.allow_private_endpoints.unwrap_or(hub.allow_private_endpoints);
-        hub.webhook_timeout = self.webhook_timeout.map_or(hub.webhook_timeout, |span| span.0);
+        hub.allow_private_endpoints = self
+            .allow_private_endpoints
+            .unwrap_or(hub.allow_private_endpoints);
+        hub.webhook_timeout = self
+            .webhook_timeout
+            .map_or(hub.webhook_timeout, |span| span.0);
         hub.opening_grant = self.opening_grant.unwrap_or(hub.opening_grant);
         hub.seal_key_file = self.seal_key_file;
         hub.agent_turns = self.agent_turns.unwrap_or(hub.agent_turns);
@@ -233,7 +287,11 @@ impl Options {
 }
 
 /// A certificate and its key.
-fn pair(cert: Option<PathBuf>, key: Option<PathBuf>, apart: &str) -> Result<Option<(PathBuf, PathBuf)>, Fail> {
+fn pair(
+    cert: Option<PathBuf>,
+    key: Option<PathBuf>,
+    apart: &str,
+) -> Result<Option<(PathBuf, PathBuf)>, Fail> {
     match (cert, key) {
         (Some(cert), Some(key)) => Ok(Some((cert, key))),
         (None, None) => Ok(None),
@@ -253,7 +311,10 @@ fn networks<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Network>, D::Error
         Given::One(text) => vec![text],
         Given::Several(texts) => texts,
     };
-    given.iter().map(|text| text.parse().map_err(serde::de::Error::custom)).collect()
+    given
+        .iter()
+        .map(|text| text.parse().map_err(serde::de::Error::custom))
+        .collect()
 }
 
 fn secret(text: &str) -> Result<Secret, std::convert::Infallible> {
@@ -267,14 +328,18 @@ fn grant(text: &str) -> Result<Credits, String> {
 /// A text, or a number with the decimals that TOML keeps of it.
 fn file_grant<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Credits>, D::Error> {
     let value = toml::Value::deserialize(from)?;
-    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let text = value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned);
     let text = text.strip_suffix(".0").unwrap_or(&text);
     grant(text).map(Some).map_err(serde::de::Error::custom)
 }
 
 fn public_url(text: String) -> Result<String, Fail> {
     let good = chorus_client::Client::new(&text, None).map(|client| client.base().to_owned());
-    good.map_err(|_| Fail::usage("--public-url is an http or https URL without user, query or fragment"))
+    good.map_err(|_| {
+        Fail::usage("--public-url is an http or https URL without user, query or fragment")
+    })
 }
 
 /// One key or a list of them. Errors must not quote what they could not read.
@@ -282,7 +347,10 @@ fn keys<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Secret>, D::Error> {
     let wrong = || serde::de::Error::custom("operator-keys is a list of texts");
     match toml::Value::deserialize(from).map_err(|_| wrong())? {
         toml::Value::String(key) => Ok(vec![Secret::new(key)]),
-        toml::Value::Array(keys) => keys.iter().map(|key| key.as_str().map(Secret::new).ok_or_else(wrong)).collect(),
+        toml::Value::Array(keys) => keys
+            .iter()
+            .map(|key| key.as_str().map(Secret::new).ok_or_else(wrong))
+            .collect(),
         toml::Value::Integer(_)
         | toml::Value::Float(_)
         | toml::Value::Boolean(_)
@@ -310,14 +378,19 @@ impl FromStr for Span {
             "d" => 86_400_000,
             _ => return Err(wrong()),
         };
-        let millis = count.checked_mul(millis).filter(|millis| *millis > 0).ok_or_else(wrong)?;
+        let millis = count
+            .checked_mul(millis)
+            .filter(|millis| *millis > 0)
+            .ok_or_else(wrong)?;
         Ok(Self(Duration::from_millis(millis)))
     }
 }
 
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
+        String::deserialize(from)?
+            .parse()
+            .map_err(serde::de::Error::custom)
     }
 }
 
@@ -329,7 +402,17 @@ mod tests {
     fn a_span_has_a_number_and_a_unit() {
         assert_eq!("90d".parse(), Ok(Span(Duration::from_secs(90 * 86_400))));
         assert_eq!("500ms".parse(), Ok(Span(Duration::from_millis(500))));
-        for bad in ["", "90", "d", "-1d", "1.5h", "1w", "0s", "99999999999999999999d", "213503982335d"] {
+        for bad in [
+            "",
+            "90",
+            "d",
+            "-1d",
+            "1.5h",
+            "1w",
+            "0s",
+            "99999999999999999999d",
+            "213503982335d",
+        ] {
             assert!(bad.parse::<Span>().is_err(), "{bad}");
         }
     }
@@ -337,8 +420,10 @@ mod tests {
     //
     #[test]
     fn an_opening_grant_is_an_amount_or_nothing() {
-        let granted =
-            |text: &str| toml::from_str::<Options>(text).map(|o| o.settings().unwrap().hub.opening_grant.to_string());
+        let granted = |text: &str| {
+            toml::from_str::<Options>(text)
+                .map(|o| o.settings().unwrap().hub.opening_grant.to_string())
+        };
         for (text, grant) in [
             ("", "100.00"),
             ("opening-grant = 2.5", "2.50"),
@@ -347,7 +432,12 @@ mod tests {
         ] {
             assert_eq!(granted(text).unwrap(), grant, "{text}");
         }
-        for bad in ["opening-grant = 0.125", "opening-grant = -1", "opening-grant = nan", "opening-grant = \"1e3\""] {
+        for bad in [
+            "opening-grant = 0.125",
+            "opening-grant = -1",
+            "opening-grant = nan",
+            "opening-grant = \"1e3\"",
+        ] {
             assert!(granted(bad).is_err(), "{bad}");
         }
     }
@@ -355,7 +445,9 @@ mod tests {
     // D-92
     #[test]
     fn proxies_are_trusted_one_by_one_or_by_the_network_and_never_everybody() {
-        let trusted = |text: &str| toml::from_str::<Options>(text).map(|o| o.settings().unwrap().trusted_proxies.len());
+        let trusted = |text: &str| {
+            toml::from_str::<Options>(text).map(|o| o.settings().unwrap().trusted_proxies.len())
+        };
         for (text, count) in [
             ("", 0),
             ("trusted-proxies = \"10.0.0.0/8\"", 1),
@@ -363,7 +455,11 @@ mod tests {
         ] {
             assert_eq!(trusted(text).unwrap(), count, "{text}");
         }
-        for bad in ["trusted-proxies = 10", "trusted-proxies = [\"0.0.0.0/0\"]", "trusted-proxies = [\"front\"]"] {
+        for bad in [
+            "trusted-proxies = 10",
+            "trusted-proxies = [\"0.0.0.0/0\"]",
+            "trusted-proxies = [\"front\"]",
+        ] {
             assert!(trusted(bad).is_err(), "{bad}");
         }
     }
@@ -372,8 +468,17 @@ mod tests {
     #[test]
     fn what_is_given_wins_over_what_is_in_the_file() {
         let near: Options = toml::from_str("rate-limit = 5").unwrap();
-        let far: Options = toml::from_str("rate_limit = 9\nmax-agents = 3\noperator-keys = [\"a\", \"b\"]").unwrap();
+        let far: Options =
+            toml::from_str("rate_limit = 9\nmax-agents = 3\noperator-keys = [\"a\", \"b\"]")
+                .unwrap();
         let both = near.or(far).settings().unwrap();
-        assert_eq!((both.rate_limit, both.hub.max_agents, both.hub.operator_keys.len()), (5, Some(3), 2));
+        assert_eq!(
+            (
+                both.rate_limit,
+                both.hub.max_agents,
+                both.hub.operator_keys.len()
+            ),
+            (5, Some(3), 2)
+        );
     }
 }

@@ -25,10 +25,20 @@ pub fn run(common: &Common, source: &str) -> Result<(), Fail> {
     };
     out::say(common.json, &said, || match &verdict {
         Ok(()) => format!("{} Valid Chorus envelope", out::painted(out::GOOD, "✓")),
-        Err(Fault::Json(why)) => format!("{} Invalid JSON: {}", out::painted(out::BAD, "✗"), out::harmless(why)),
+        Err(Fault::Json(why)) => format!(
+            "{} Invalid JSON: {}",
+            out::painted(out::BAD, "✗"),
+            out::harmless(why)
+        ),
         Err(Fault::Rules(faults)) => {
-            let lines = faults.iter().map(|fault| format!("\n  - {}", out::harmless(fault)));
-            format!("{} Invalid envelope:{}", out::painted(out::BAD, "✗"), lines.collect::<String>())
+            let lines = faults
+                .iter()
+                .map(|fault| format!("\n  - {}", out::harmless(fault)));
+            format!(
+                "{} Invalid envelope:{}",
+                out::painted(out::BAD, "✗"),
+                lines.collect::<String>()
+            )
         }
     });
     verdict.map_err(|_| Fail::told(Exit::Usage))
@@ -48,9 +58,13 @@ fn read(source: &str) -> Result<String, Fail> {
     let mut text = String::new();
     let outcome = match source {
         "-" => std::io::stdin().lock().take(most).read_to_string(&mut text),
-        path => std::fs::File::open(path).and_then(|file| file.take(most).read_to_string(&mut text)),
+        path => {
+            std::fs::File::open(path).and_then(|file| file.take(most).read_to_string(&mut text))
+        }
     };
-    outcome.map(|_| text).map_err(|e| Fail::usage(format!("{source}: {e}")))
+    outcome
+        .map(|_| text)
+        .map_err(|e| Fail::usage(format!("{source}: {e}")))
 }
 
 fn judge(text: &str) -> Result<(), Fault> {
@@ -59,9 +73,16 @@ fn judge(text: &str) -> Result<(), Fault> {
         Ok(_) => return Ok(()),
         Err(error) => error.message,
     };
-    let Value::Object(fields) = value else { return Err(Fault::Rules(vec![whole])) };
-    let mut faults: Vec<String> = GOOD.iter().filter_map(|(name, _)| alone(&fields, name)).collect();
-    let others = fields.keys().filter(|key| GOOD.iter().all(|(name, _)| name != key));
+    let Value::Object(fields) = value else {
+        return Err(Fault::Rules(vec![whole]));
+    };
+    let mut faults: Vec<String> = GOOD
+        .iter()
+        .filter_map(|(name, _)| alone(&fields, name))
+        .collect();
+    let others = fields
+        .keys()
+        .filter(|key| GOOD.iter().all(|(name, _)| name != key));
     faults.extend(others.filter_map(|name| alone(&fields, name)));
     if !faults.contains(&whole) {
         // What only the whole text shows, such as a field given twice.
@@ -72,10 +93,15 @@ fn judge(text: &str) -> Result<(), Fault> {
 
 /// What is wrong with one field.
 fn alone(fields: &Map<String, Value>, name: &str) -> Option<String> {
-    let mut other: Map<String, Value> = GOOD.iter().map(|(name, text)| ((*name).into(), json!(text))).collect();
+    let mut other: Map<String, Value> = GOOD
+        .iter()
+        .map(|(name, text)| ((*name).into(), json!(text)))
+        .collect();
     match fields.get(name) {
         Some(value) => other.insert(name.into(), value.clone()),
         None => other.remove(name),
     };
-    Envelope::parse(&Value::Object(other).to_string()).err().map(|error| error.message)
+    Envelope::parse(&Value::Object(other).to_string())
+        .err()
+        .map(|error| error.message)
 }

@@ -30,7 +30,9 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
     if let Some(source) = args.envelope {
         return envelope::run(common, &source);
     }
-    let target = args.target.ok_or_else(|| Fail::usage("which one? pass --target or --envelope"))?;
+    let target = args
+        .target
+        .ok_or_else(|| Fail::usage("which one? pass --target or --envelope"))?;
     let mut findings = host(target)?;
     findings.extend(identity(common).await);
     let rows = findings.iter().map(|f| match &f.found {
@@ -40,8 +42,18 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
     let said = json!({ "target": target.name(), "findings": rows.collect::<Vec<_>>() });
     out::say(common.json, &said, || {
         let line = |f: &Finding| match &f.found {
-            Ok(found) => format!("{} {}: {}", out::painted(out::GOOD, "✓"), f.what, out::harmless(found)),
-            Err((_, wrong)) => format!("{} {}: {}", out::painted(out::BAD, "✗"), f.what, out::harmless(wrong)),
+            Ok(found) => format!(
+                "{} {}: {}",
+                out::painted(out::GOOD, "✓"),
+                f.what,
+                out::harmless(found)
+            ),
+            Err((_, wrong)) => format!(
+                "{} {}: {}",
+                out::painted(out::BAD, "✗"),
+                f.what,
+                out::harmless(wrong)
+            ),
         };
         findings.iter().map(line).collect::<Vec<_>>().join("\n")
     });
@@ -66,8 +78,10 @@ fn host(target: Target) -> Result<Vec<Finding>, Fail> {
     let state = skill::state(&layout.skill);
     let hooked = !matches!(state, Ok((_, false)));
     let skill = state.map(|(lang, _)| format!("{} ({lang})", roots.short(&layout.skill)));
-    let mut findings =
-        vec![Finding { what: "skill", found: skill.map_err(|why| (Exit::Usage, format!("{why}; {again}"))) }];
+    let mut findings = vec![Finding {
+        what: "skill",
+        found: skill.map_err(|why| (Exit::Usage, format!("{why}; {again}"))),
+    }];
     if let Some((path, form)) = &layout.tools {
         findings.push(judge("tools", has_tools(path, *form), roots.short(path)));
     }
@@ -81,9 +95,18 @@ fn host(target: Target) -> Result<Vec<Finding>, Fail> {
 async fn identity(common: &Common) -> Vec<Finding> {
     let session = match Session::open(common) {
         Ok(session) => session,
-        Err(fail) => return vec![Finding { what: "identity", found: Err((fail.exit(), fail.to_string())) }],
+        Err(fail) => {
+            return vec![Finding {
+                what: "identity",
+                found: Err((fail.exit(), fail.to_string())),
+            }];
+        }
     };
-    let who = format!("{} ({})", session.who.agent_id, session.place.credentials.display());
+    let who = format!(
+        "{} ({})",
+        session.who.agent_id,
+        session.place.credentials.display()
+    );
     let hub = match session.client.record(&session.who.agent_id).await {
         Ok(_) => Ok(session.client.base().to_owned()),
         Err(error) => {
@@ -91,5 +114,14 @@ async fn identity(common: &Common) -> Vec<Finding> {
             Err((fail.exit(), fail.to_string()))
         }
     };
-    vec![Finding { what: "identity", found: Ok(who) }, Finding { what: "hub", found: hub }]
+    vec![
+        Finding {
+            what: "identity",
+            found: Ok(who),
+        },
+        Finding {
+            what: "hub",
+            found: hub,
+        },
+    ]
 }

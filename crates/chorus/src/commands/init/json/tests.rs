@@ -13,18 +13,27 @@ fn edited(text: &str, edit: impl Fn(&Config<'_>)) -> String {
 }
 
 fn hooks() -> &'static [Hook] {
-    let roots = Roots { home: "/h".into(), here: "/p".into() };
+    let roots = Roots {
+        home: "/h".into(),
+        here: "/p".into(),
+    };
     Target::ClaudeUser.layout(&roots).hooks.unwrap().1
 }
 
 fn us(program: &str) -> Us {
-    Us { program: program.into(), credentials: None, for_others: false }
+    Us {
+        program: program.into(),
+        credentials: None,
+        for_others: false,
+    }
 }
 
 fn install(text: &str, program: &str) -> String {
     edited(text, |config| {
         config.add_server(SERVERS, &us(program)).unwrap();
-        config.add_hooks(hooks(), &us(program), "cc-claude").unwrap();
+        config
+            .add_hooks(hooks(), &us(program), "cc-claude")
+            .unwrap();
     })
 }
 
@@ -54,12 +63,18 @@ const LIVED_IN: &str = r#"{
 fn what_is_taken_out_again_leaves_no_trace() {
     for before in [LIVED_IN, "{\n  \"a\": 1\n}\n", "{}"] {
         let with = install(before, "chorus");
-        assert!(with.contains("\"chorus\"") && with.contains("chorus hook SessionStart --instrument cc-claude"));
+        assert!(
+            with.contains("\"chorus\"")
+                && with.contains("chorus hook SessionStart --instrument cc-claude")
+        );
         let strip = |text: &str| text.split_whitespace().collect::<String>();
         assert_eq!(strip(&uninstall(&with)), strip(before), "{with}");
     }
     let with = install(LIVED_IN, "chorus");
-    for line in LIVED_IN.lines().filter(|line| !line.trim().is_empty() && line.contains(['/', 'z', 'b', 'x'])) {
+    for line in LIVED_IN
+        .lines()
+        .filter(|line| !line.trim().is_empty() && line.contains(['/', 'z', 'b', 'x']))
+    {
         assert!(with.contains(line.trim_end()), "{line} is gone from {with}");
     }
 }
@@ -82,11 +97,19 @@ fn a_program_that_moved_is_found_where_it_is_now() {
 #[test]
 fn what_its_owner_added_to_our_entry_stays() {
     let text = r#"{"mcpServers": {"chorus": {"command": "chorus", "args": ["mcp", "--credentials", "bot.json"]}}}"#;
-    let after = edited(text, |config| config.add_server(SERVERS, &us("chorus")).unwrap());
+    let after = edited(text, |config| {
+        config.add_server(SERVERS, &us("chorus")).unwrap()
+    });
     assert_eq!(after, text);
-    let other = Us { credentials: Some("other.json".into()), ..us("chorus") };
+    let other = Us {
+        credentials: Some("other.json".into()),
+        ..us("chorus")
+    };
     let after = edited(text, |config| config.add_server(SERVERS, &other).unwrap());
-    assert!(after.contains("other.json") && !after.contains("bot.json"), "{after}");
+    assert!(
+        after.contains("other.json") && !after.contains("bot.json"),
+        "{after}"
+    );
 }
 
 #[test]
@@ -103,14 +126,20 @@ fn hooks_that_were_taken_from_the_page_are_not_doubled() {
     let text = r#"{"hooks": {"PostToolUse": [{"matcher": "Edit", "hooks": [{"type": "command",
         "command": "chorus advise --hook --instrument cc-claude"}]}]}}"#;
     let with = install(text, "chorus");
-    assert!(!with.contains("chorus hook PostToolUse") && with.contains("chorus hook Stop"), "{with}");
+    assert!(
+        !with.contains("chorus hook PostToolUse") && with.contains("chorus hook Stop"),
+        "{with}"
+    );
     assert!(uninstall(&with).contains("chorus advise --hook"));
 }
 
 #[test]
 fn a_broken_configuration_is_refused_and_not_guessed_at() {
     for broken in ["{", "[]", "{\"a\": 1 \"b\": 2}", "nonsense", "{\"a\":}"] {
-        assert!(Config::parse(Path::new(PATH), Some(broken)).is_err(), "{broken}");
+        assert!(
+            Config::parse(Path::new(PATH), Some(broken)).is_err(),
+            "{broken}"
+        );
     }
     for odd in [r#"{"mcpServers": 3}"#, r#"{"mcpServers": []}"#] {
         let config = Config::parse(Path::new(PATH), Some(odd)).unwrap();
@@ -123,8 +152,15 @@ fn a_broken_configuration_is_refused_and_not_guessed_at() {
 #[test]
 fn json5_of_openclaw_stays_json5() {
     let text = "{\n  // mine\n  gateway: { port: 0x10, },\n  mcp: { servers: {}, },\n}\n";
-    let with = edited(text, |config| config.add_server(&["mcp", "servers"], &us("chorus")).unwrap());
-    assert!(with.contains("// mine") && with.contains("port: 0x10"), "{with}");
+    let with = edited(text, |config| {
+        config
+            .add_server(&["mcp", "servers"], &us("chorus"))
+            .unwrap()
+    });
+    assert!(
+        with.contains("// mine") && with.contains("port: 0x10"),
+        "{with}"
+    );
     let again = Config::parse(Path::new(PATH), Some(&with)).unwrap();
     assert!(again.has_server(&["mcp", "servers"]));
 }
