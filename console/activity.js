@@ -1,61 +1,65 @@
-// What happened, newest first, searchable and live. Operators see the hub's own record, agents what reached this page.
+// The activity view: a searchable, live list of events, newest first. An operator sees the hub's activity log, an agent the
+// events that reached this page.
 
-import { h, swap, throttled } from './dom.js';
-import { clock, count, kindName, t } from './words.js';
-import { earlier, known, me, on } from './hub.js';
-import { rows } from './list.js';
+import { h, replaceContent, throttleToRepaint } from './dom.js';
+import { formatCount, formatKind, formatTime, t } from './words.js';
+import { hubState, loadEarlierLog, principal, subscribe } from './hub.js';
+import { createVirtualList } from './list.js';
 
-const READ_AHEAD = 10_000;
+const READ_AHEAD_ENTRIES = 10_000;
 
-/** Bad news red, waiting amber, the rest calm. */
-function tone(type) {
+/** The colour class of an event type: failures, pending work, successes; other types have none. */
+function getTone(type) {
   if (/failed|error|removed|unreachable/.test(type)) return 'bad';
   if (/queued|started|binding/.test(type)) return 'wait';
   if (/delivered|registered|result|receipt/.test(type)) return 'good';
   return '';
 }
 
-/** One line of text. Values are isolated by characters, not by elements: this is written anew for every row that comes into sight. */
-function gist(data = {}) {
+/**
+ * One line of text for an entry's data. Values are isolated with Unicode characters instead of `bdi` elements, because a row is
+ * rewritten whenever it scrolls into view.
+ */
+function summarizeData(data = {}) {
   const { sender_id: from, receiver_id: to, trace_id: _, ...rest } = data;
-  const own = (text) => `\u2068${text}\u2069`;
-  const parts = from || to ? [[from, to].filter(Boolean).map(own).join(' → ')] : [];
+  const isolateText = (text) => `\u2068${text}\u2069`;
+  const parts = from || to ? [[from, to].filter(Boolean).map(isolateText).join(' → ')] : [];
   for (const [key, value] of Object.entries(rest)) {
     if (value !== undefined && value !== null)
-      parts.push(`${key} ${own(typeof value === 'object' ? JSON.stringify(value) : value)}`);
+      parts.push(`${key} ${isolateText(typeof value === 'object' ? JSON.stringify(value) : value)}`);
   }
   return parts.join('  ');
 }
 
-function fill(row, entry) {
+function fillRow(row, entry) {
   if (!row.cells) {
     row.cells = [h('time'), h('span'), h('span.cut')];
     row.append(...row.cells);
   }
   const [time, kind, text] = row.cells;
-  time.textContent = clock(entry.timestamp);
-  kind.className = `kind tone-${tone(entry.type)}`;
-  kind.textContent = kindName(entry.type);
-  text.textContent = gist(entry.data);
+  time.textContent = formatTime(entry.timestamp);
+  kind.className = `kind tone-${getTone(entry.type)}`;
+  kind.textContent = formatKind(entry.type);
+  text.textContent = summarizeData(entry.data);
 }
 
-export function open(root) {
-  const search = h('input', { type: 'search', placeholder: t('log.search'), 'aria-label': t('log.search') });
-  const kind = h('select', { 'aria-label': t('log.kind') });
-  const number = h('span.quiet.small', { 'aria-live': 'off' });
-  const pause = h('button', { type: 'button', 'aria-pressed': 'false' }, t('log.pause'));
+export function openView(root) {
+  const searchField = h('input', { type: 'search', placeholder: t('log.search'), 'aria-label': t('log.search') });
+  const kindSelect = h('select', { 'aria-label': t('log.kind') });
+  const countNode = h('span.quiet.small', { 'aria-live': 'off' });
+  const pauseButton = h('button', { type: 'button', 'aria-pressed': 'false' }, t('log.pause'));
   const detail = h('pre.entry', { hidden: true, tabindex: '0' });
-  const list = rows({
+  const list = createVirtualList({
     height: 32,
-    fill,
+    fillRow,
     label: t('view.activity'),
-    empty: t('log.empty'),
-    open: (entry) => {
+    emptyText: t('log.empty'),
+    onOpen: (entry) => {
       detail.hidden = false;
       detail.textContent = JSON.stringify(entry, null, 2);
     },
-    end: () => {
-      earlier().catch(() => {});
+    onEnd: () => {
+      loadEarlierLog().catch(() => {});
     },
   });
   root.append(
@@ -63,61 +67,67 @@ export function open(root) {
       'div.column.fill',
       {},
       h('h1', {}, t('view.activity')),
-      me.role === 'agent' && h('p.note', {}, t('log.own')),
-      h('div.bar', {}, search, kind, pause, h('span.spring'), number),
+      principal.role === 'agent' && h('p.note', {}, t('log.own')),
+      h('div.bar', {}, searchField, kindSelect, pauseButton, h('span.spring'), countNode),
       list.node,
       detail,
     ),
   );
 
-  let kinds = '';
-  let paused = false;
-  const draw = () => {
-    if (paused) return;
-    const seen = [...new Set(known.log.map((entry) => entry.type))].sort();
-    if (seen.join() !== kinds) {
-      kinds = seen.join();
-      const now = kind.value;
-      swap(
-        kind,
+  let shownKinds = '';
+  let isPaused = false;
+  const render = () => {
+    if (isPaused) return;
+    const loadedKinds = [...new Set(hubState.log.map((entry) => entry.type))].sort();
+    if (loadedKinds.join() !== shownKinds) {
+      shownKinds = loadedKinds.join();
+      const selected = kindSelect.value;
+      replaceContent(
+        kindSelect,
         h('option', { value: '' }, t('log.all')),
-        seen.map((type) => h('option', { value: type }, kindName(type))),
+        loadedKinds.map((type) => h('option', { value: type }, formatKind(type))),
       );
-      kind.value = seen.includes(now) ? now : '';
+      kindSelect.value = loadedKinds.includes(selected) ? selected : '';
     }
-    const word = search.value.trim().toLowerCase();
-    const fits = (entry) => (!kind.value || entry.type === kind.value) && (!word || textOf(entry).includes(word));
-    const found = known.log.filter(fits).reverse();
-    number.textContent = t('log.count', { n: count(found.length), all: count(known.log.length) });
-    list.set(found, (entry) => entry.id);
+    const query = searchField.value.trim().toLowerCase();
+    const isMatch = (entry) =>
+      (!kindSelect.value || entry.type === kindSelect.value) && (!query || getSearchText(entry).includes(query));
+    const matches = hubState.log.filter(isMatch).reverse();
+    countNode.textContent = t('log.count', { n: formatCount(matches.length), all: formatCount(hubState.log.length) });
+    list.setItems(matches, (entry) => entry.id);
   };
-  pause.addEventListener('click', () => {
-    paused = !paused;
-    pause.setAttribute('aria-pressed', paused);
-    pause.textContent = t(paused ? 'log.go' : 'log.pause');
-    draw();
+  pauseButton.addEventListener('click', () => {
+    isPaused = !isPaused;
+    pauseButton.setAttribute('aria-pressed', isPaused);
+    pauseButton.textContent = t(isPaused ? 'log.go' : 'log.pause');
+    render();
   });
-  search.addEventListener('input', draw);
-  kind.addEventListener('change', draw);
-  draw();
-  let over = false;
+  searchField.addEventListener('input', render);
+  kindSelect.addEventListener('change', render);
+  render();
+  let isClosed = false;
   (async () => {
-    // Searching finds only what is here, so a good part of the past is fetched at once.
-    while (!over && me.role === 'operator' && known.log.length < READ_AHEAD && (await earlier().catch(() => false)));
+    // Search covers loaded entries only, so READ_AHEAD_ENTRIES are loaded at once.
+    while (
+      !isClosed &&
+      principal.role === 'operator' &&
+      hubState.log.length < READ_AHEAD_ENTRIES &&
+      (await loadEarlierLog().catch(() => false))
+    );
   })();
-  const stop = on(['log'], throttled(draw));
+  const unsubscribe = subscribe(['log'], throttleToRepaint(render));
   return () => {
-    over = true;
-    stop();
+    isClosed = true;
+    unsubscribe();
   };
 }
 
-const texts = new WeakMap();
-function textOf(entry) {
-  let text = texts.get(entry);
+const searchTexts = new WeakMap();
+function getSearchText(entry) {
+  let text = searchTexts.get(entry);
   if (text === undefined) {
     text = `${entry.type} ${JSON.stringify(entry.data)}`.toLowerCase();
-    texts.set(entry, text);
+    searchTexts.set(entry, text);
   }
   return text;
 }

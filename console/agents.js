@@ -1,55 +1,73 @@
-// Who is registered, and one agent's page: its card, what it offers, what its work has earned it, what was said with it.
+// The agents view: the directory, and one agent's page with its card, skills, reputation and messages.
 
-import { avatar, copy, h, icon, linked, name, swap, throttled } from './dom.js';
-import { count, credits, cultureName, day, decimal, kindName, t, when } from './words.js';
-import { get, look, part } from './api.js';
-import { known, me, on } from './hub.js';
-import { line } from './chart.js';
-import { rows } from './list.js';
+import {
+  copyText,
+  h,
+  linkUrls,
+  renderAvatar,
+  renderIcon,
+  renderName,
+  replaceContent,
+  throttleToRepaint,
+} from './dom.js';
+import {
+  formatCount,
+  formatCredits,
+  formatCulture,
+  formatDate,
+  formatDecimal,
+  formatKind,
+  formatTimestamp,
+  t,
+} from './words.js';
+import { encodeUriPart, getApi, getPublic } from './api.js';
+import { hubState, principal, subscribe } from './hub.js';
+import { createLineChart } from './chart.js';
+import { createVirtualList } from './list.js';
 
-const KNOWN_FIELDS = ['card_version', 'user_culture', 'supported_languages'];
+const SHOWN_FIELDS = ['card_version', 'user_culture', 'supported_languages'];
 
-export const chip = (culture) => culture && h('span.chip', { title: cultureName(culture) }, culture);
+export const renderCultureChip = (culture) => culture && h('span.chip', { title: formatCulture(culture) }, culture);
 
-function score(value) {
+function renderScore(value) {
   if (value === undefined) return undefined;
-  return h('span.score', { share: `${Math.round(value)}%`, title: t('reputation') }, decimal(value));
+  return h('span.score', { share: `${Math.round(value)}%`, title: t('reputation') }, formatDecimal(value));
 }
 
-function fill(row, agent) {
-  swap(
+function fillRow(row, agent) {
+  replaceContent(
     row,
-    avatar(agent.agent_id, agent.online),
+    renderAvatar(agent.agent_id, agent.online),
     h(
       'span.two',
       {},
-      name(agent.agent_id),
+      renderName(agent.agent_id),
       h(
         'span.quiet.small',
         {},
-        [agent.languages.join(' '), ...agent.skills.map((one) => one.skill_name)].filter(Boolean).join(' · '),
+        [agent.languages.join(' '), ...agent.skills.map((skill) => skill.skill_name)].filter(Boolean).join(' · '),
       ),
     ),
-    chip(agent.culture),
-    score(agent.score),
+    renderCultureChip(agent.culture),
+    renderScore(agent.score),
     h('span', { class: `state ${agent.online ? 'good' : ''}` }, agent.online ? t('online.yes') : t('online.no')),
   );
 }
 
-export function open(root, id) {
-  const search = h('input', { type: 'search', placeholder: t('agents.search'), 'aria-label': t('agents.search') });
-  const only = h('input', { type: 'checkbox', id: 'only-online' });
-  const number = h('span.quiet.small', { 'aria-live': 'polite' });
-  const list = rows({
+export function openView(root, id) {
+  const searchField = h('input', { type: 'search', placeholder: t('agents.search'), 'aria-label': t('agents.search') });
+  const onlineOnly = h('input', { type: 'checkbox', id: 'only-online' });
+  const countNode = h('span.quiet.small', { 'aria-live': 'polite' });
+  const list = createVirtualList({
     height: 54,
-    fill,
+    fillRow,
     label: t('view.agents'),
-    empty: t('agents.none'),
-    open: (agent) => {
-      location.hash = `#/agents/${part(agent.agent_id)}`;
+    emptyText: t('agents.none'),
+    onOpen: (agent) => {
+      location.hash = `#/agents/${encodeUriPart(agent.agent_id)}`;
     },
   });
-  const side = h('section.detail', { 'aria-label': t('agents.one') });
+  const detail = h('section.detail', { 'aria-label': t('agents.one') });
   root.append(
     h(
       'div.split',
@@ -58,108 +76,120 @@ export function open(root, id) {
         'section.master',
         {},
         h('h1', {}, t('view.agents')),
-        h('div.bar', {}, search, h('label.check', { for: 'only-online' }, only, t('online.only')), number),
+        h(
+          'div.bar',
+          {},
+          searchField,
+          h('label.check', { for: 'only-online' }, onlineOnly, t('online.only')),
+          countNode,
+        ),
         list.node,
       ),
-      side,
+      detail,
     ),
   );
-  const draw = () => {
-    const word = search.value.trim().toLowerCase();
-    const fits = (agent) =>
-      (!only.checked || agent.online) &&
-      (!word ||
-        [agent.agent_id, agent.culture, ...agent.languages, ...agent.skills.map((one) => one.skill_name)].some((text) =>
-          text?.toLowerCase().includes(word),
+  const render = () => {
+    const query = searchField.value.trim().toLowerCase();
+    const isMatch = (agent) =>
+      (!onlineOnly.checked || agent.online) &&
+      (!query ||
+        [agent.agent_id, agent.culture, ...agent.languages, ...agent.skills.map((skill) => skill.skill_name)].some(
+          (text) => text?.toLowerCase().includes(query),
         ));
-    const found = [...known.agents.values()].filter(fits);
-    found.sort((a, b) => Number(b.online) - Number(a.online) || (a.agent_id < b.agent_id ? -1 : 1));
-    number.textContent = t('agents.count', { n: count(found.length) });
-    list.set(found, (agent) => agent.agent_id);
+    const matches = [...hubState.agents.values()].filter(isMatch);
+    matches.sort((a, b) => Number(b.online) - Number(a.online) || (a.agent_id < b.agent_id ? -1 : 1));
+    countNode.textContent = t('agents.count', { n: formatCount(matches.length) });
+    list.setItems(matches, (agent) => agent.agent_id);
   };
-  search.addEventListener('input', draw);
-  only.addEventListener('change', draw);
-  draw();
-  const stops = [on(['agents'], throttled(draw))];
-  if (id) stops.push(one(side, id));
-  else swap(side, h('p.empty', {}, t('agents.choose')));
-  return () => stops.forEach((stop) => stop());
+  searchField.addEventListener('input', render);
+  onlineOnly.addEventListener('change', render);
+  render();
+  const cleanups = [subscribe(['agents'], throttleToRepaint(render))];
+  if (id) cleanups.push(openAgent(detail, id));
+  else replaceContent(detail, h('p.empty', {}, t('agents.choose')));
+  return () => cleanups.forEach((cleanup) => cleanup());
 }
 
 /* ---- one agent ---- */
 
-function one(root, id) {
+function openAgent(root, id) {
   let record;
   let reputation;
-  let gone;
-  const draw = () => {
-    if (gone) return swap(root, back(), h('p.empty', {}, gone));
-    if (!record) return swap(root, back(), h('p.quiet', {}, t('wait')));
-    const row = known.agents.get(record.agent_id);
+  let errorText;
+  const render = () => {
+    if (errorText) return replaceContent(root, renderBackLink(), h('p.empty', {}, errorText));
+    if (!record) return replaceContent(root, renderBackLink(), h('p.quiet', {}, t('wait')));
+    const listed = hubState.agents.get(record.agent_id);
     const card = record.agent_card ?? {};
-    return swap(
+    return replaceContent(
       root,
-      back(),
+      renderBackLink(),
       h(
         'header.person',
         {},
-        avatar(record.agent_id, record.online),
+        renderAvatar(record.agent_id, record.online),
         h(
           'div',
           {},
-          h('h2', {}, name(record.agent_id)),
+          h('h2', {}, renderName(record.agent_id)),
           h(
             'p.quiet',
             {},
             record.online ? t('online.yes') : t('online.no'),
             ' · ',
-            t('agents.since', { day: day(record.registered_at) }),
+            t('agents.since', { day: formatDate(record.registered_at) }),
           ),
         ),
       ),
       h(
         'dl.pairs',
         {},
-        pair(t('agents.handle'), record.handle && h('code', {}, record.handle)),
-        pair(t('culture'), card.user_culture && [chip(card.user_culture), ' ', cultureName(card.user_culture)]),
-        pair(t('languages'), card.supported_languages?.length && card.supported_languages.map(chip)),
-        pair(t('agents.reached'), record.has_endpoint ? t('agents.endpoint') : t('agents.stream')),
-        pair(t('agents.url'), record.endpoint && h('code', {}, record.endpoint)),
-        pair(t('owner'), row?.owner && h('bdi', {}, row.owner)),
+        renderPair(t('agents.handle'), record.handle && h('code', {}, record.handle)),
+        renderPair(
+          t('culture'),
+          card.user_culture && [renderCultureChip(card.user_culture), ' ', formatCulture(card.user_culture)],
+        ),
+        renderPair(t('languages'), card.supported_languages?.length && card.supported_languages.map(renderCultureChip)),
+        renderPair(t('agents.reached'), record.has_endpoint ? t('agents.endpoint') : t('agents.stream')),
+        renderPair(t('agents.url'), record.endpoint && h('code', {}, record.endpoint)),
+        renderPair(t('owner'), listed?.owner && h('bdi', {}, listed.owner)),
         Object.entries(card)
-          .filter(([key]) => !KNOWN_FIELDS.includes(key))
+          .filter(([key]) => !SHOWN_FIELDS.includes(key))
           .slice(0, 12)
           .map(([key, value]) =>
-            pair(key, typeof value === 'string' ? linked(value) : h('code', {}, JSON.stringify(value))),
+            renderPair(key, typeof value === 'string' ? linkUrls(value) : h('code', {}, JSON.stringify(value))),
           ),
       ),
-      offers(row),
-      earned(reputation),
-      talk(record),
-      invite(record),
+      renderSkills(listed),
+      renderReputation(reputation),
+      renderConversations(record),
+      renderInviteLink(record),
     );
   };
-  Promise.all([get(`/agents/${part(id)}`), look(`/reputation/${part(id)}`).catch(() => undefined)]).then(
-    ([found, score]) => {
-      record = found;
-      reputation = score;
-      draw();
+  Promise.all([
+    getApi(`/agents/${encodeUriPart(id)}`),
+    getPublic(`/reputation/${encodeUriPart(id)}`).catch(() => undefined),
+  ]).then(
+    ([foundRecord, foundReputation]) => {
+      record = foundRecord;
+      reputation = foundReputation;
+      render();
     },
-    (refusal) => {
-      gone = refusal.message;
-      draw();
+    (error) => {
+      errorText = error.message;
+      render();
     },
   );
-  draw();
-  return on(['messages', 'log', 'agents'], throttled(draw));
+  render();
+  return subscribe(['messages', 'log', 'agents'], throttleToRepaint(render));
 }
 
-const back = () => h('a.back', { href: '#/agents' }, icon('back'), t('view.agents'));
+const renderBackLink = () => h('a.back', { href: '#/agents' }, renderIcon('back'), t('view.agents'));
 
-export const pair = (label, value) => value && [h('dt', {}, label), h('dd', {}, value)];
+export const renderPair = (label, value) => value && [h('dt', {}, label), h('dd', {}, value)];
 
-function offers(row) {
-  if (!row?.skills.length) return undefined;
+function renderSkills(agent) {
+  if (!agent?.skills.length) return undefined;
   return h(
     'section',
     {},
@@ -167,18 +197,22 @@ function offers(row) {
     h(
       'ul.lines',
       {},
-      row.skills.map((one) =>
-        h('li', {}, h('bdi', {}, one.skill_name), h('span.spring'), h('b', {}, credits(one.cost_per_call))),
+      agent.skills.map((skill) =>
+        h('li', {}, h('bdi', {}, skill.skill_name), h('span.spring'), h('b', {}, formatCredits(skill.cost_per_call))),
       ),
     ),
   );
 }
 
-function earned(reputation) {
+function renderReputation(reputation) {
   if (!reputation) return undefined;
-  const { score: now, stats, history } = reputation;
-  const scores = [...history].reverse().map((one) => one.score_after);
-  const chart = line('score', Math.max(2, scores.length), (last) => `${t('reputation')} ${decimal(last)}`);
+  const { score: currentScore, stats, history } = reputation;
+  const scores = [...history].reverse().map((change) => change.score_after);
+  const chart = createLineChart(
+    'score',
+    Math.max(2, scores.length),
+    (last) => `${t('reputation')} ${formatDecimal(last)}`,
+  );
   if (scores.length > 1) chart.draw(scores);
   return h(
     'section',
@@ -187,45 +221,50 @@ function earned(reputation) {
     h(
       'p.big',
       {},
-      h('b', {}, decimal(now)),
+      h('b', {}, formatDecimal(currentScore)),
       h(
         'span.quiet.small',
         {},
-        ` ${t('reputation.from', { n: count(stats.total), good: count(stats.successes), bad: count(stats.failures) })}`,
+        ` ${t('reputation.from', { n: formatCount(stats.total), good: formatCount(stats.successes), bad: formatCount(stats.failures) })}`,
       ),
     ),
     scores.length > 1 && chart.node,
   );
 }
 
-/** Its conversations: with me, if I am an agent; for operators, between whom and when, since texts are their parties' business. */
-function talk(record) {
-  if (me.role === 'operator') {
-    const about = known.log
-      .filter((row) => [row.data?.sender_id, row.data?.receiver_id, row.data?.agent_id].includes(record.agent_id))
+/**
+ * For an agent: its conversations with the shown agent. For an operator: the activity log entries that name the shown agent,
+ * because message texts are visible only to their sender and receiver.
+ */
+function renderConversations(record) {
+  if (principal.role === 'operator') {
+    const entries = hubState.log
+      .filter((entry) =>
+        [entry.data?.sender_id, entry.data?.receiver_id, entry.data?.agent_id].includes(record.agent_id),
+      )
       .slice(-12)
       .reverse();
     return h(
       'section',
       {},
       h('h3', {}, t('agents.activity')),
-      about.length
+      entries.length
         ? h(
             'ul.lines',
             {},
-            about.map((row) =>
+            entries.map((entry) =>
               h(
                 'li',
                 {},
-                h('time.quiet', {}, when(row.timestamp)),
-                h('span', {}, kindName(row.type)),
+                h('time.quiet', {}, formatTimestamp(entry.timestamp)),
+                h('span', {}, formatKind(entry.type)),
                 h(
                   'bdi.quiet',
                   {},
-                  row.data?.sender_id === record.agent_id
-                    ? `→ ${row.data.receiver_id}`
-                    : row.data?.sender_id
-                      ? `← ${row.data.sender_id}`
+                  entry.data?.sender_id === record.agent_id
+                    ? `→ ${entry.data.receiver_id}`
+                    : entry.data?.sender_id
+                      ? `← ${entry.data.sender_id}`
                       : '',
                 ),
               ),
@@ -234,48 +273,48 @@ function talk(record) {
         : h('p.quiet', {}, t('agents.quiet')),
     );
   }
-  if (record.agent_id === me.id) return undefined;
-  const threads = new Map();
-  for (const row of known.messages.values()) {
-    if (row.sender_id !== record.agent_id && row.receiver_id !== record.agent_id) continue;
-    threads.set(row.envelope.conversation_id ?? '', row);
+  if (record.agent_id === principal.id) return undefined;
+  const latestMessages = new Map();
+  for (const message of hubState.messages.values()) {
+    if (message.sender_id !== record.agent_id && message.receiver_id !== record.agent_id) continue;
+    latestMessages.set(message.envelope.conversation_id ?? '', message);
   }
-  const latest = [...threads].sort((a, b) => b[1].id - a[1].id);
+  const conversations = [...latestMessages].sort((a, b) => b[1].id - a[1].id);
   return h(
     'section',
     {},
     h('h3', {}, t('agents.talk')),
-    latest.length
+    conversations.length
       ? h(
           'ul.lines',
           {},
-          latest.map(([thread, row]) =>
+          conversations.map(([conversationId, message]) =>
             h(
               'li',
               {},
               h(
                 'a',
-                { href: `#/conversations/${part(record.agent_id)}/${part(thread)}` },
-                h('bdi', {}, thread || t('thread.none')),
+                { href: `#/conversations/${encodeUriPart(record.agent_id)}/${encodeUriPart(conversationId)}` },
+                h('bdi', {}, conversationId || t('thread.none')),
               ),
-              h('bdi.quiet.cut', {}, row.envelope.original_text),
-              h('time.quiet', {}, when(row.timestamp)),
+              h('bdi.quiet.cut', {}, message.envelope.original_text),
+              h('time.quiet', {}, formatTimestamp(message.timestamp)),
             ),
           ),
         )
-      : h('p', {}, h('a.button', { href: `#/conversations/${part(record.agent_id)}` }, t('agents.write'))),
+      : h('p', {}, h('a.button', { href: `#/conversations/${encodeUriPart(record.agent_id)}` }, t('agents.write'))),
   );
 }
 
-function invite(record) {
-  const url = `${known.discovery?.public_url ?? location.origin}/invite/${part(record.agent_id)}`;
-  const button = h(
+function renderInviteLink(record) {
+  const url = `${hubState.discovery?.public_url ?? location.origin}/invite/${encodeUriPart(record.agent_id)}`;
+  const copyButton = h(
     'button',
     {
       type: 'button',
       onclick: () =>
-        copy(url).then(() => {
-          button.textContent = t('copied');
+        copyText(url).then(() => {
+          copyButton.textContent = t('copied');
         }),
     },
     t('copy'),
@@ -284,6 +323,6 @@ function invite(record) {
     'section',
     {},
     h('h3', {}, t('agents.invite')),
-    h('p.row-line', {}, h('a', { href: `/invite/${part(record.agent_id)}` }, url), button),
+    h('p.row-line', {}, h('a', { href: `/invite/${encodeUriPart(record.agent_id)}` }, url), copyButton),
   );
 }

@@ -1,70 +1,74 @@
-// Calls to the hub. The key lives in this tab only and travels in one header, never in an address.
+// HTTP calls to the hub. The key is kept in sessionStorage and sent in the Authorization header, never in a URL: URLs end up in
+// logs and in the browser's history.
 
-const KEY = 'chorus.key';
+const KEY_STORAGE = 'chorus.key';
 
-/** Whom the key speaks for. */
-export const me = { role: '', id: '', handle: '', culture: '', endpoint: false, session: '' };
+/** The principal of the signed-in key; filled by `startUpdates` in hub.js. */
+export const principal = { role: '', id: '', handle: '', culture: '', hasEndpoint: false, session: '' };
 
-export class Refusal extends Error {
-  constructor(status, code, message, wait) {
+export class ApiError extends Error {
+  constructor(status, code, message, retryAfterSeconds) {
     super(message || code || `HTTP ${status}`);
     this.status = status;
     this.code = code;
-    this.wait = wait;
+    this.retryAfterSeconds = retryAfterSeconds;
   }
 }
 
-export const key = {
-  get: () => sessionStorage.getItem(KEY) ?? '',
-  set: (text) => sessionStorage.setItem(KEY, text),
-  drop: () => sessionStorage.removeItem(KEY),
+export const storedKey = {
+  get: () => sessionStorage.getItem(KEY_STORAGE) ?? '',
+  set: (text) => sessionStorage.setItem(KEY_STORAGE, text),
+  remove: () => sessionStorage.removeItem(KEY_STORAGE),
 };
 
-async function refusalOf(response) {
+async function readApiError(response) {
   let body = {};
   try {
     body = await response.json();
   } catch {
-    // A proxy in between may answer with something else than JSON.
+    // A proxy between page and hub may answer with something other than JSON.
   }
   const code = body.error?.code ?? body.error_code ?? body.code;
   const message = body.error?.message ?? body.error_message ?? body.message;
-  return new Refusal(response.status, code, message, Number(response.headers.get('retry-after')) || 0);
+  return new ApiError(response.status, code, message, Number(response.headers.get('retry-after')) || 0);
 }
 
-/** The data of an answer, whichever form its route has; a refusal is thrown. */
-export async function call(path, { method = 'GET', body, headers = {}, open = false } = {}) {
-  const sent = { ...headers };
-  if (!open && key.get()) sent.authorization = `Bearer ${key.get()}`;
-  if (body !== undefined) sent['content-type'] = 'application/json';
+/**
+ * Sends a request and returns the response's data, with the `{success, data}` wrapper removed; throws an `ApiError` for an
+ * error status.
+ */
+export async function callApi(path, { method = 'GET', body, headers = {}, withoutKey = false } = {}) {
+  const requestHeaders = { ...headers };
+  if (!withoutKey && storedKey.get()) requestHeaders.authorization = `Bearer ${storedKey.get()}`;
+  if (body !== undefined) requestHeaders['content-type'] = 'application/json';
   const response = await fetch(path, {
     method,
-    headers: sent,
+    headers: requestHeaders,
     body: body === undefined ? undefined : JSON.stringify(body),
     cache: 'no-store',
     credentials: 'omit',
     referrerPolicy: 'no-referrer',
   });
-  if (!response.ok) throw await refusalOf(response);
+  if (!response.ok) throw await readApiError(response);
   const text = await response.text();
   if (!(response.headers.get('content-type') ?? '').includes('json')) return text;
   const value = JSON.parse(text);
   return value && value.success === true && 'data' in value ? value.data : value;
 }
 
-export const get = (path, more) => call(path, more);
-export const look = (path) => call(path, { open: true });
-export const post = (path, body, headers) => call(path, { method: 'POST', body, headers });
+export const getApi = (path, options) => callApi(path, options);
+export const getPublic = (path) => callApi(path, { withoutKey: true });
+export const postApi = (path, body, headers) => callApi(path, { method: 'POST', body, headers });
 
-export const part = encodeURIComponent;
+export const encodeUriPart = encodeURIComponent;
 
-/** A token that opens one stream once: what a stream's address may carry. */
-export async function token() {
-  return (await post('/agent/session')).session_token;
+/** A single-use session token for a stream URL. The key must not be in a URL. */
+export async function requestSessionToken() {
+  return (await postApi('/agent/session')).session_token;
 }
 
-/** Opens a stream; throws a refusal when the hub does not. */
-export async function stream(path, headers, signal) {
+/** Opens an event stream and returns its body; throws an `ApiError` for an error status. */
+export async function openStream(path, headers, signal) {
   const response = await fetch(path, {
     headers: { accept: 'text/event-stream', ...headers },
     signal,
@@ -72,34 +76,37 @@ export async function stream(path, headers, signal) {
     credentials: 'omit',
     referrerPolicy: 'no-referrer',
   });
-  if (!response.ok) throw await refusalOf(response);
+  if (!response.ok) throw await readApiError(response);
   return response.body;
 }
 
-/** Who the key belongs to: `{role, id?, record?}`. The order of questions follows the look of the key, so that no one of them fails for nothing. */
-export async function whoami() {
-  const agent = async () => {
-    const { agent_id: id } = await post('/heartbeat', {});
-    return { role: 'agent', id, record: await get(`/agents/${part(id)}`) };
+/**
+ * The principal of the stored key: `{role, id?, record?}`. The key's prefix decides which role is tried first, so that the usual
+ * case has no failed request.
+ */
+export async function fetchPrincipal() {
+  const readAgent = async () => {
+    const { agent_id: id } = await postApi('/heartbeat', {});
+    return { role: 'agent', id, record: await getApi(`/agents/${encodeUriPart(id)}`) };
   };
-  const operator = async () => {
-    await get('/activity?limit=1');
+  const readOperator = async () => {
+    await getApi('/activity?limit=1');
     return { role: 'operator' };
   };
-  const [first, second] = /^ca_/.test(key.get()) ? [agent, operator] : [operator, agent];
+  const [readLikely, readOther] = /^ca_/.test(storedKey.get()) ? [readAgent, readOperator] : [readOperator, readAgent];
   try {
-    return await first();
-  } catch (refusal) {
-    if (refusal.status !== 403) throw refusal;
-    return second();
+    return await readLikely();
+  } catch (error) {
+    if (error.status !== 403) throw error;
+    return readOther();
   }
 }
 
-/** UUIDv4 also where the page has no TLS. */
-export function uuid() {
+/** A UUIDv4. `crypto.randomUUID` exists only in secure contexts, and a hub may be served without TLS. */
+export function createUuid() {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   bytes[6] = (bytes[6] & 0x0f) | 0x40;
   bytes[8] = (bytes[8] & 0x3f) | 0x80;
-  const hex = [...bytes].map((b) => b.toString(16).padStart(2, '0')).join('');
+  const hex = [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('');
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
 }

@@ -1,14 +1,14 @@
-// Where the page begins: sign in, then the view that the address names; or the contract at /docs.
+// Entry point of the console: the sign-in form, then the view that the URL hash names; or the API reference at /docs.
 
-import { h, swap } from './dom.js';
+import { h, replaceContent } from './dom.js';
 import { t } from './words.js';
-import { key, whoami } from './api.js';
-import { start } from './hub.js';
+import { fetchPrincipal, storedKey } from './api.js';
+import { startUpdates } from './hub.js';
 import { loadModule } from './load.js';
-import { VIEWS, brand, dress, frame, listen, tools } from './shell.js';
+import { VIEWS, applyStoredTheme, createShell, installShortcuts, renderBrand, renderTools } from './shell.js';
 
 const root = document.getElementById('app');
-const modules = {
+const viewLoaders = {
   overview: () => import('./overview.js'),
   agents: () => import('./agents.js'),
   conversations: () => import('./conversations.js'),
@@ -18,50 +18,50 @@ const modules = {
   activity: () => import('./activity.js'),
 };
 
-/** `#/agents/alice%40chorus` is the view `agents` with one word. */
-function place() {
-  const [view, ...words] = location.hash.replace(/^#\/?/, '').split('/');
-  const read = words.filter(Boolean).map((word) => {
+/** Splits the URL hash into view and arguments: `#/agents/alice%40chorus` is the view `agents` with one argument. */
+function parseHash() {
+  const [view, ...segments] = location.hash.replace(/^#\/?/, '').split('/');
+  const args = segments.filter(Boolean).map((segment) => {
     try {
-      return decodeURIComponent(word);
+      return decodeURIComponent(segment);
     } catch {
-      return word;
+      return segment;
     }
   });
-  return VIEWS.includes(view) ? [view, read] : ['overview', []];
+  return VIEWS.includes(view) ? [view, args] : ['overview', []];
 }
 
 let shell;
-let close = () => {};
-let turn = 0;
+let closeView = () => {};
+let navigation = 0;
 
-async function show() {
-  const mine = ++turn;
-  const [view, words] = place();
-  const { open } = await loadModule(modules[view]);
-  if (mine !== turn) return;
-  close();
-  shell.mark(view);
-  const page = h('div.view', { 'data-view': view });
-  swap(shell.main, page);
+async function showView() {
+  const thisNavigation = ++navigation;
+  const [view, args] = parseHash();
+  const { openView } = await loadModule(viewLoaders[view]);
+  if (thisNavigation !== navigation) return;
+  closeView();
+  shell.markView(view);
+  const container = h('div.view', { 'data-view': view });
+  replaceContent(shell.main, container);
   shell.main.scrollTop = 0;
-  close = open(page, ...words) ?? (() => {});
+  closeView = openView(container, ...args) ?? (() => {});
 }
 
-function enter(who) {
-  start(who);
-  const build = () => {
-    shell?.stop();
-    shell = frame(root);
-    show();
+function openConsole(identity) {
+  startUpdates(identity);
+  const rebuildShell = () => {
+    shell?.dispose();
+    shell = createShell(root);
+    showView();
   };
-  build();
-  listen();
-  window.addEventListener('hashchange', show);
-  window.addEventListener('relabel', build);
+  rebuildShell();
+  installShortcuts();
+  window.addEventListener('hashchange', showView);
+  window.addEventListener('relabel', rebuildShell);
 }
 
-function ask(said = '') {
+function showSignIn(errorText = '') {
   const field = h('input', {
     type: 'password',
     id: 'key',
@@ -71,7 +71,7 @@ function ask(said = '') {
     'aria-describedby': 'key-note',
   });
   const button = h('button.first', { type: 'submit' }, t('signin.go'));
-  const wrong = h('p.wrong', { role: 'alert' }, said);
+  const errorNode = h('p.wrong', { role: 'alert' }, errorText);
   const form = h(
     'form.card.signin',
     {},
@@ -80,36 +80,36 @@ function ask(said = '') {
     h('label', { for: 'key' }, t('signin.key')),
     field,
     button,
-    wrong,
+    errorNode,
     h('p.quiet.small', { id: 'key-note' }, t('signin.note')),
   );
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
     const text = field.value.trim();
     if (!text) return;
-    // What no header can carry is no key.
+    // A text that a header cannot carry is not a key; fetch would throw.
     if (!/^[\x21-\x7e]+$/.test(text)) {
-      wrong.textContent = t('signin.wrong');
+      errorNode.textContent = t('signin.wrong');
       return;
     }
     button.disabled = true;
-    wrong.textContent = '';
-    key.set(text);
+    errorNode.textContent = '';
+    storedKey.set(text);
     try {
-      enter(await whoami());
-    } catch (refusal) {
-      key.drop();
+      openConsole(await fetchPrincipal());
+    } catch (error) {
+      storedKey.remove();
       button.disabled = false;
-      wrong.textContent = refusal.status === 401 ? t('signin.wrong') : refusal.message;
+      errorNode.textContent = error.status === 401 ? t('signin.wrong') : error.message;
       field.focus();
     }
   });
-  swap(
+  replaceContent(
     root,
     h(
       'div.gate',
       {},
-      h('header.top', {}, brand(), h('span.spring'), tools()),
+      h('header.top', {}, renderBrand(), h('span.spring'), renderTools()),
       h(
         'main',
         { id: 'main' },
@@ -128,26 +128,26 @@ function ask(said = '') {
   window.addEventListener(
     'relabel',
     () => {
-      if (form.isConnected) ask();
+      if (form.isConnected) showSignIn();
     },
     { once: true },
   );
 }
 
-async function begin() {
-  dress();
-  if (location.pathname === '/docs') return (await loadModule(() => import('./docs.js'))).open(root);
-  if (!key.get()) return ask();
+async function startConsole() {
+  applyStoredTheme();
+  if (location.pathname === '/docs') return (await loadModule(() => import('./docs.js'))).openView(root);
+  if (!storedKey.get()) return showSignIn();
   try {
-    return enter(await whoami());
-  } catch (refusal) {
-    if (refusal.status === 401 || refusal.status === 403) {
-      key.drop();
-      return ask(t('signin.wrong'));
+    return openConsole(await fetchPrincipal());
+  } catch (error) {
+    if (error.status === 401 || error.status === 403) {
+      storedKey.remove();
+      return showSignIn(t('signin.wrong'));
     }
-    swap(root, h('main.plain', {}, h('h1', {}, t('link.waiting')), h('p', {}, refusal.message)));
-    return setTimeout(begin, 2_000);
+    replaceContent(root, h('main.plain', {}, h('h1', {}, t('link.waiting')), h('p', {}, error.message)));
+    return setTimeout(startConsole, 2_000);
   }
 }
 
-begin();
+startConsole();

@@ -1,61 +1,69 @@
-// Rooms: what is said and done in them as it unfolds, who is in them, and a word of one's own.
+// The channels view: the list of channels, and one channel with its live events, members and a form to post a message.
 
-import { avatar, h, icon, linked, name, swap, throttled } from './dom.js';
-import { clock, count, t } from './words.js';
-import { get, key, part, post, token } from './api.js';
-import { emit, every, known, me, on } from './hub.js';
-import { composer } from './composer.js';
-import { follow } from './stream.js';
+import { h, linkUrls, renderAvatar, renderIcon, renderName, replaceContent, throttleToRepaint } from './dom.js';
+import { formatCount, formatTime, t } from './words.js';
+import { encodeUriPart, getApi, postApi, requestSessionToken, storedKey } from './api.js';
+import { hubState, notifySubscribers, principal, repeatEvery, subscribe } from './hub.js';
+import { createComposer } from './composer.js';
+import { followStream } from './stream.js';
 
-const SHOWN = 400;
+const MAX_EVENTS = 400;
 
-export function open(root, id) {
+export function openView(root, id) {
   const list = h('ul.picks');
-  const side = h('section.detail.column', { 'aria-label': t('channel.one') });
+  const detail = h('section.detail.column', { 'aria-label': t('channel.one') });
   root.append(
     h(
       'div.split',
       { class: id ? 'has-detail' : '' },
-      h('section.master', {}, h('h1', {}, t('view.channels')), list, maker()),
-      side,
+      h('section.master', {}, h('h1', {}, t('view.channels')), list, createChannelForm()),
+      detail,
     ),
   );
-  const rooms = async () => {
-    let found;
+  const loadChannels = async () => {
+    let channels;
     try {
-      found = await get('/channels');
-    } catch (refusal) {
-      return swap(list, h('li', {}, h('p.note', {}, refusal.status === 403 ? t('channel.operator') : refusal.message)));
+      channels = await getApi('/channels');
+    } catch (error) {
+      return replaceContent(
+        list,
+        h('li', {}, h('p.note', {}, error.status === 403 ? t('channel.operator') : error.message)),
+      );
     }
-    return swap(
+    return replaceContent(
       list,
-      found.map((room) =>
+      channels.map((channel) =>
         h(
           'li',
           {},
           h(
             'a',
             {
-              href: `#/channels/${part(room.id)}`,
-              'aria-current': room.id === id ? 'true' : undefined,
-              'data-key': room.id,
+              href: `#/channels/${encodeUriPart(channel.id)}`,
+              'aria-current': channel.id === id ? 'true' : undefined,
+              'data-key': channel.id,
             },
             h('span.hash', { 'aria-hidden': 'true' }, '#'),
-            h('span.two', {}, name(room.name), h('bdi.quiet.small.cut', {}, room.context ?? room.service ?? '')),
-            h('span.quiet.small', {}, t('channel.members', { n: count(room.members) })),
+            h(
+              'span.two',
+              {},
+              renderName(channel.name),
+              h('bdi.quiet.small.cut', {}, channel.context ?? channel.service ?? ''),
+            ),
+            h('span.quiet.small', {}, t('channel.members', { n: formatCount(channel.members) })),
           ),
         ),
       ),
-      !found.length && h('li', {}, h('p.empty', {}, t('channel.none'))),
+      !channels.length && h('li', {}, h('p.empty', {}, t('channel.none'))),
     );
   };
-  const stops = [every(8_000, rooms)];
-  if (id) stops.push(room(side, id));
-  else swap(side, h('p.empty', {}, t('channel.choose')));
-  return () => stops.forEach((stop) => stop());
+  const cleanups = [repeatEvery(8_000, loadChannels)];
+  if (id) cleanups.push(openChannel(detail, id));
+  else replaceContent(detail, h('p.empty', {}, t('channel.choose')));
+  return () => cleanups.forEach((cleanup) => cleanup());
 }
 
-function maker() {
+function createChannelForm() {
   const field = h('input', {
     type: 'text',
     maxlength: 128,
@@ -63,214 +71,228 @@ function maker() {
     'aria-label': t('channel.name'),
     required: true,
   });
-  const wrong = h('p.wrong', { role: 'alert' });
-  const form = h('form.bar', {}, field, h('button', { type: 'submit' }, t('channel.make')), wrong);
+  const errorNode = h('p.wrong', { role: 'alert' });
+  const form = h('form.bar', {}, field, h('button', { type: 'submit' }, t('channel.make')), errorNode);
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
     try {
-      const made = await post('/channels', { name: field.value.trim() });
-      location.hash = `#/channels/${part(made.id)}`;
-    } catch (refusal) {
-      wrong.textContent = refusal.message;
+      const channel = await postApi('/channels', { name: field.value.trim() });
+      location.hash = `#/channels/${encodeUriPart(channel.id)}`;
+    } catch (error) {
+      errorNode.textContent = error.message;
     }
   });
   return form;
 }
 
-/* ---- one room ---- */
+/* ---- one channel ---- */
 
-function room(root, id) {
-  const title = h('b', {}, '…');
-  const about = h('bdi.quiet.cut');
-  const said = h('div.thread', { role: 'log', 'aria-label': t('channel.one'), tabindex: '0' });
-  const roster = h('ul.roster', { 'aria-label': t('channel.roster') });
-  const form = composer({
+function openChannel(root, id) {
+  const titleNode = h('b', {}, '…');
+  const contextNode = h('bdi.quiet.cut');
+  const logNode = h('div.thread', { role: 'log', 'aria-label': t('channel.one'), tabindex: '0' });
+  const rosterNode = h('ul.roster', { 'aria-label': t('channel.roster') });
+  const form = createComposer({
     label: t('channel.say'),
-    note: t('channel.as', { id: me.id || t('role.operator') }),
-    draft: (content) => ({ content }),
-    say: (body, once) => post(`/channels/${part(id)}/messages`, body, { 'idempotency-key': once }),
+    note: t('channel.as', { id: principal.id || t('role.operator') }),
+    buildBody: (content) => ({ content }),
+    sendBody: (body, idempotencyKey) =>
+      postApi(`/channels/${encodeUriPart(id)}/messages`, body, { 'idempotency-key': idempotencyKey }),
   });
-  swap(
+  replaceContent(
     root,
     h(
       'header.thread-head',
       {},
-      h('a.back', { href: '#/channels' }, icon('back'), t('view.channels')),
+      h('a.back', { href: '#/channels' }, renderIcon('back'), t('view.channels')),
       h('span.hash', { 'aria-hidden': 'true' }, '#'),
-      title,
-      about,
+      titleNode,
+      contextNode,
     ),
-    roster,
-    said,
+    rosterNode,
+    logNode,
     form,
   );
 
-  const rows = new Map();
-  const opened = new Set();
-  const draw = throttled(() => {
-    const below = said.scrollHeight - said.scrollTop - said.clientHeight < 80 || !said.childElementCount;
+  const events = new Map();
+  const openCalls = new Set();
+  const render = throttleToRepaint(() => {
+    const isAtBottom =
+      logNode.scrollHeight - logNode.scrollTop - logNode.clientHeight < 80 || !logNode.childElementCount;
     const results = new Map();
-    for (const row of rows.values()) if (row.type === 'tool_result') results.set(`${row.sender} ${row.id}`, row);
-    const lines = [...rows.values()].sort((a, b) => a.cursor - b.cursor);
-    const calls = new Set(lines.filter((row) => row.type === 'tool_call').map((row) => `${row.sender} ${row.id}`));
-    swap(
-      said,
-      lines.slice(-SHOWN).map((row) => lineOf(row, results, calls, opened)),
-      !lines.length && h('p.empty', {}, t('channel.silent')),
+    for (const event of events.values())
+      if (event.type === 'tool_result') results.set(`${event.sender} ${event.id}`, event);
+    const ordered = [...events.values()].sort((a, b) => a.cursor - b.cursor);
+    const callKeys = new Set(
+      ordered.filter((event) => event.type === 'tool_call').map((event) => `${event.sender} ${event.id}`),
     );
-    if (below) said.scrollTop = said.scrollHeight;
+    replaceContent(
+      logNode,
+      ordered.slice(-MAX_EVENTS).map((event) => renderEvent(event, results, callKeys, openCalls)),
+      !ordered.length && h('p.empty', {}, t('channel.silent')),
+    );
+    if (isAtBottom) logNode.scrollTop = logNode.scrollHeight;
   });
-  const take = (row, cursor) => {
-    const at = row.cursor ?? Number(cursor);
-    if (at) rows.set(at, { ...row, cursor: at });
+  const storeEvent = (event, streamCursor) => {
+    const cursor = event.cursor ?? Number(streamCursor);
+    if (cursor) events.set(cursor, { ...event, cursor });
   };
-  const members = async () => {
-    const found = await get(`/channels/${part(id)}/members`);
-    swap(
-      roster,
-      found.map((one) =>
+  const loadMembers = async () => {
+    const members = await getApi(`/channels/${encodeUriPart(id)}/members`);
+    replaceContent(
+      rosterNode,
+      members.map((member) =>
         h(
           'li',
-          { title: one.agent?.capabilities?.join(', ') },
-          avatar(one.name, one.presence === 'online' ? true : one.presence === 'offline' ? false : undefined),
-          name(one.name),
-          one.status && h('bdi.chip.wait', {}, one.status),
-          one.unreachable && h('span.chip.bad', {}, t('channel.unreachable')),
+          { title: member.agent?.capabilities?.join(', ') },
+          renderAvatar(
+            member.name,
+            member.presence === 'online' ? true : member.presence === 'offline' ? false : undefined,
+          ),
+          renderName(member.name),
+          member.status && h('bdi.chip.wait', {}, member.status),
+          member.unreachable && h('span.chip.bad', {}, t('channel.unreachable')),
         ),
       ),
     );
   };
-  get(`/channels/${part(id)}`).then(
-    (one) => {
-      title.textContent = one.name;
-      about.textContent = one.context ?? '';
+  getApi(`/channels/${encodeUriPart(id)}`).then(
+    (channel) => {
+      titleNode.textContent = channel.name;
+      contextNode.textContent = channel.context ?? '';
     },
-    (refusal) => {
-      title.textContent = '';
-      swap(said, h('p.note', {}, refusal.message));
+    (error) => {
+      titleNode.textContent = '';
+      replaceContent(logNode, h('p.note', {}, error.message));
     },
   );
 
-  // From the beginning: what was said and what is said now are one stream.
-  const stream = follow({
-    address: async () =>
-      me.role === 'operator'
-        ? { path: `/channels/${part(id)}/stream`, headers: { authorization: `Bearer ${key.get()}` } }
-        : { path: `/channels/${part(id)}/stream?session=${await token()}` },
-    heard: (kind, row, cursor) => {
-      if (kind === 'connected' || !row) return;
-      take({ type: kind, ...row }, cursor);
-      if (kind === 'member' || kind === 'status') members().catch(() => {});
-      draw();
+  // Cursor 0: the stream replays the channel's history and then continues live.
+  const stream = followStream({
+    getAddress: async () =>
+      principal.role === 'operator'
+        ? { path: `/channels/${encodeUriPart(id)}/stream`, headers: { authorization: `Bearer ${storedKey.get()}` } }
+        : { path: `/channels/${encodeUriPart(id)}/stream?session=${await requestSessionToken()}` },
+    onEvent: (kind, event, cursor) => {
+      if (kind === 'connected' || !event) return;
+      storeEvent({ type: kind, ...event }, cursor);
+      if (kind === 'member' || kind === 'status') loadMembers().catch(() => {});
+      render();
     },
-    state: (state) => {
-      if (state === 'ended') known.links.delete('channel');
-      else known.links.set('channel', state);
-      emit('links');
+    onState: (state) => {
+      if (state === 'ended') hubState.streamStates.delete('channel');
+      else hubState.streamStates.set('channel', state);
+      notifySubscribers('connection');
     },
-    since: '0',
-    rests: true,
+    startCursor: '0',
+    closeWhenHidden: true,
   });
-  const stops = [every(6_000, members), on(['channels'], draw)];
-  draw();
+  const cleanups = [repeatEvery(6_000, loadMembers), subscribe(['channels'], render)];
+  render();
   return () => {
     stream.stop();
-    known.links.delete('channel');
-    stops.forEach((stop) => stop());
+    hubState.streamStates.delete('channel');
+    cleanups.forEach((cleanup) => cleanup());
   };
 }
 
-/** A tool call and its result are one line that unfolds; the rest is what it is. */
-function lineOf(row, results, calls, opened) {
-  const at = h('time.quiet.small', {}, clock(row.timestamp));
-  const own = row.agent_id === me.id || (row.sender_kind === 'person' && row.sender === me.id);
-  switch (row.type) {
+/**
+ * One channel event. A tool call and its result share one `details` element, so a result is rendered only if its call is
+ * unknown.
+ */
+function renderEvent(event, results, callKeys, openCalls) {
+  const timeNode = h('time.quiet.small', {}, formatTime(event.timestamp));
+  const isOwn = event.agent_id === principal.id || (event.sender_kind === 'person' && event.sender === principal.id);
+  switch (event.type) {
     case 'message':
       return h(
         'article.line',
-        { class: own ? 'mine' : '' },
-        avatar(row.sender),
+        { class: isOwn ? 'mine' : '' },
+        renderAvatar(event.sender),
         h(
           'div',
           {},
           h(
             'header.row-line',
             {},
-            name(row.sender, 'b'),
-            row.sender_kind === 'agent' && h('span.chip', {}, t('channel.agent')),
-            at,
+            renderName(event.sender, 'b'),
+            event.sender_kind === 'agent' && h('span.chip', {}, t('channel.agent')),
+            timeNode,
           ),
-          h('p.said', { dir: 'auto' }, mentioned(row)),
-          row.parts?.length > 0 && h('p.quiet.small', {}, t('channel.parts', { n: row.parts.length })),
+          h('p.said', { dir: 'auto' }, renderMentions(event)),
+          event.parts?.length > 0 && h('p.quiet.small', {}, t('channel.parts', { n: event.parts.length })),
         ),
       );
     case 'tool_call': {
-      const result = results.get(`${row.sender} ${row.id}`);
-      const box = h(
+      const result = results.get(`${event.sender} ${event.id}`);
+      const details = h(
         'details.tool',
-        { open: opened.has(row.cursor), 'data-call': row.id },
+        { open: openCalls.has(event.cursor), 'data-call': event.id },
         h(
           'summary',
-          { 'data-key': `call ${row.cursor}` },
+          { 'data-key': `call ${event.cursor}` },
           h('span', { class: `dot ${result ? 'good' : 'busy'}` }),
-          name(row.sender),
-          h('code', {}, row.name),
-          h('span.quiet.small.cut', {}, JSON.stringify(row.args ?? {})),
-          at,
+          renderName(event.sender),
+          h('code', {}, event.name),
+          h('span.quiet.small.cut', {}, JSON.stringify(event.args ?? {})),
+          timeNode,
         ),
-        row.args !== undefined && h('pre', {}, JSON.stringify(row.args, null, 2)),
+        event.args !== undefined && h('pre', {}, JSON.stringify(event.args, null, 2)),
         h('pre', {}, result ? result.content : t('channel.running')),
       );
-      box.addEventListener('toggle', () => (box.open ? opened.add(row.cursor) : opened.delete(row.cursor)));
-      return box;
+      details.addEventListener('toggle', () =>
+        details.open ? openCalls.add(event.cursor) : openCalls.delete(event.cursor),
+      );
+      return details;
     }
     case 'tool_result':
-      return calls.has(`${row.sender} ${row.id}`)
+      return callKeys.has(`${event.sender} ${event.id}`)
         ? undefined
         : h(
             'details.tool',
             {},
-            h('summary', {}, h('span.dot.good'), name(row.sender), h('code', {}, row.id), at),
-            h('pre', {}, row.content),
+            h('summary', {}, h('span.dot.good'), renderName(event.sender), h('code', {}, event.id), timeNode),
+            h('pre', {}, event.content),
           );
     case 'status':
       return (
-        row.status && h('p.aside', {}, h('span.dot.busy'), name(row.sender), ' ', h('bdi', {}, row.status), ' ', at)
+        event.status &&
+        h('p.aside', {}, h('span.dot.busy'), renderName(event.sender), ' ', h('bdi', {}, event.status), ' ', timeNode)
       );
     case 'error':
       return h(
         'p.aside.bad',
         {},
         h('span.dot.bad'),
-        name(row.sender),
+        renderName(event.sender),
         ' ',
-        h('bdi', {}, row.message),
-        row.code && h('code', {}, row.code),
+        h('bdi', {}, event.message),
+        event.code && h('code', {}, event.code),
         ' ',
-        at,
+        timeNode,
       );
     case 'member':
-      return h('p.aside', {}, name(row.name ?? row.sender), ' ', t(`member.${row.change}`), ' ', at);
+      return h('p.aside', {}, renderName(event.name ?? event.sender), ' ', t(`member.${event.change}`), ' ', timeNode);
     default:
       return undefined;
   }
 }
 
-function mentioned(row) {
-  const text = row.content ?? '';
-  const names = (row.mentions ?? []).map((one) => `@${one}`);
-  if (!names.length) return linked(text);
-  const out = [];
+function renderMentions(event) {
+  const text = event.content ?? '';
+  const mentions = (event.mentions ?? []).map((memberName) => `@${memberName}`);
+  if (!mentions.length) return linkUrls(text);
+  const nodes = [];
   let rest = text;
   while (rest) {
-    const hits = names
-      .map((one) => [rest.indexOf(one), one])
-      .filter(([at]) => at >= 0)
+    const found = mentions
+      .map((mention) => [rest.indexOf(mention), mention])
+      .filter(([index]) => index >= 0)
       .sort((a, b) => a[0] - b[0] || b[1].length - a[1].length);
-    if (!hits.length) break;
-    const [at, one] = hits[0];
-    out.push(linked(rest.slice(0, at)), h('b.mention', {}, one));
-    rest = rest.slice(at + one.length);
+    if (!found.length) break;
+    const [index, mention] = found[0];
+    nodes.push(linkUrls(rest.slice(0, index)), h('b.mention', {}, mention));
+    rest = rest.slice(index + mention.length);
   }
-  return [...out, linked(rest)];
+  return [...nodes, linkUrls(rest)];
 }

@@ -1,20 +1,29 @@
-// A field to write in, with a button: Enter sends, and what was refused is said beside it and stays written.
+// The form to write a message: Enter sends; after an error the text stays in the field and the error is shown below it.
 
 import { h } from './dom.js';
-import { uuid } from './api.js';
+import { createUuid } from './api.js';
 import { t } from './words.js';
 
-/* `label` names the field, `note` stands under it, `most` bounds it, `say(draft(text), once)` sends. */
-export function composer({ label, note, most, draft, say }) {
-  const field = h('textarea', { rows: 2, maxlength: most, placeholder: label, 'aria-label': label, required: true });
-  const wrong = h('p.wrong', { role: 'alert' });
-  const send = h('button.first', { type: 'submit' }, t('send'));
+/**
+ * `label` names the field, `note` is shown below it, `maxLength` limits the text. `buildBody(text)` makes the request body and
+ * `sendBody(body, idempotencyKey)` sends it.
+ */
+export function createComposer({ label, note, maxLength, buildBody, sendBody }) {
+  const field = h('textarea', {
+    rows: 2,
+    maxlength: maxLength,
+    placeholder: label,
+    'aria-label': label,
+    required: true,
+  });
+  const errorNode = h('p.wrong', { role: 'alert' });
+  const sendButton = h('button.first', { type: 'submit' }, t('send'));
   const form = h(
     'form.composer',
     {},
     field,
-    h('div.row-line', {}, h('span.quiet.small', {}, note), h('span.spring'), send),
-    wrong,
+    h('div.row-line', {}, h('span.quiet.small', {}, note), h('span.spring'), sendButton),
+    errorNode,
   );
   field.addEventListener('keydown', (event) => {
     if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) {
@@ -22,23 +31,24 @@ export function composer({ label, note, most, draft, say }) {
       form.requestSubmit();
     }
   });
-  // Pressed again after a lost answer it is the same word, not another; a changed text is another.
-  let last = {};
+  // A retry of the same text reuses its idempotency key, so that a lost response does not send the message
+  // twice. A changed text gets a new key.
+  let attempt = {};
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
     const text = field.value.trim();
     if (!text) return;
-    if (last.text !== text) last = { text, body: draft(text), once: uuid() };
-    send.disabled = true;
-    wrong.textContent = '';
+    if (attempt.text !== text) attempt = { text, body: buildBody(text), idempotencyKey: createUuid() };
+    sendButton.disabled = true;
+    errorNode.textContent = '';
     try {
-      await say(last.body, last.once);
-      last = {};
+      await sendBody(attempt.body, attempt.idempotencyKey);
+      attempt = {};
       field.value = '';
-    } catch (refusal) {
-      wrong.textContent = refusal.message;
+    } catch (error) {
+      errorNode.textContent = error.message;
     }
-    send.disabled = false;
+    sendButton.disabled = false;
     field.focus();
   });
   return form;

@@ -1,235 +1,265 @@
-// What was said with whom, by peer and conversation, with culture and where every message stands.
+// The conversations view: an agent's messages by peer and conversation id, with culture and delivery state; for an operator the
+// pairs of agents that exchanged messages.
 
-import { avatar, h, icon, linked, name, swap, throttled } from './dom.js';
-import { clock, count, cultureName, day, kindName, t, when } from './words.js';
-import { part, post } from './api.js';
-import { cultureOf, history, known, me, on, settle, standingOf, wholeHistory } from './hub.js';
-import { chip } from './agents.js';
-import { composer } from './composer.js';
+import { h, linkUrls, renderAvatar, renderIcon, renderName, replaceContent, throttleToRepaint } from './dom.js';
+import { formatCount, formatCulture, formatDate, formatKind, formatTime, formatTimestamp, t } from './words.js';
+import { encodeUriPart, postApi } from './api.js';
+import {
+  getAgentCulture,
+  getDeliveryState,
+  hubState,
+  loadFullHistory,
+  loadHistory,
+  principal,
+  refreshDeliveryStates,
+  subscribe,
+} from './hub.js';
+import { renderCultureChip } from './agents.js';
+import { createComposer } from './composer.js';
 
-const SHOWN = 150;
+const PAGE_SIZE = 150;
 
-export function open(root, peer, thread) {
-  return me.role === 'operator' ? pairs(root) : threads(root, peer, thread);
+export function openView(root, peer, conversationId) {
+  return principal.role === 'operator' ? openPairs(root) : openConversations(root, peer, conversationId);
 }
 
 /* ---- an agent's conversations ---- */
 
-const peerOf = (row) => (row.sender_id === me.id ? row.receiver_id : row.sender_id);
+const getPeer = (message) => (message.sender_id === principal.id ? message.receiver_id : message.sender_id);
 
-function gathered() {
-  const found = new Map();
-  for (const row of [...known.messages.values()].sort((a, b) => a.id - b.id)) {
-    const peer = peerOf(row);
-    const thread = row.envelope.conversation_id ?? '';
-    const at = JSON.stringify([peer, thread]);
-    if (!found.has(at)) found.set(at, { peer, thread, rows: [] });
-    found.get(at).rows.push(row);
+function groupMessages() {
+  const conversations = new Map();
+  for (const message of [...hubState.messages.values()].sort((a, b) => a.id - b.id)) {
+    const peer = getPeer(message);
+    const conversationId = message.envelope.conversation_id ?? '';
+    const key = JSON.stringify([peer, conversationId]);
+    if (!conversations.has(key)) conversations.set(key, { peer, conversationId, messages: [] });
+    conversations.get(key).messages.push(message);
   }
-  return [...found.values()].sort((a, b) => b.rows.at(-1).id - a.rows.at(-1).id);
+  return [...conversations.values()].sort((a, b) => b.messages.at(-1).id - a.messages.at(-1).id);
 }
 
-function threads(root, peer, thread = '') {
-  const search = h('input', { type: 'search', placeholder: t('thread.search'), 'aria-label': t('thread.search') });
+function openConversations(root, peer, conversationId = '') {
+  const searchField = h('input', { type: 'search', placeholder: t('thread.search'), 'aria-label': t('thread.search') });
   const list = h('ul.picks');
-  const said = h('div.thread', { role: 'log', 'aria-label': t('thread.one'), tabindex: '0' });
-  const side = h('section.detail.column', {});
+  const logNode = h('div.thread', { role: 'log', 'aria-label': t('thread.one'), tabindex: '0' });
+  const detail = h('section.detail.column', {});
   root.append(
     h(
       'div.split',
       { class: peer ? 'has-detail' : '' },
-      h('section.master', {}, h('h1', {}, t('view.conversations')), h('div.bar', {}, search), list),
-      side,
+      h('section.master', {}, h('h1', {}, t('view.conversations')), h('div.bar', {}, searchField), list),
+      detail,
     ),
   );
-  let shown = SHOWN;
-  let last = -1;
+  let shownCount = PAGE_SIZE;
+  let newestShown = -1;
 
-  const choose = () => {
-    const word = search.value.trim().toLowerCase();
-    const all = gathered().filter(
-      (one) =>
-        !word ||
-        one.peer.toLowerCase().includes(word) ||
-        one.thread.toLowerCase().includes(word) ||
-        one.rows.some((row) => row.envelope.original_text.toLowerCase().includes(word)),
+  const renderList = () => {
+    const query = searchField.value.trim().toLowerCase();
+    const matches = groupMessages().filter(
+      (conversation) =>
+        !query ||
+        conversation.peer.toLowerCase().includes(query) ||
+        conversation.conversationId.toLowerCase().includes(query) ||
+        conversation.messages.some((message) => message.envelope.original_text.toLowerCase().includes(query)),
     );
-    swap(
+    replaceContent(
       list,
-      all.slice(0, 200).map((one) => {
-        const row = one.rows.at(-1);
-        const here = one.peer === peer && one.thread === thread;
+      matches.slice(0, 200).map((conversation) => {
+        const latest = conversation.messages.at(-1);
+        const isSelected = conversation.peer === peer && conversation.conversationId === conversationId;
         return h(
           'li',
           {},
           h(
             'a',
             {
-              href: `#/conversations/${part(one.peer)}/${part(one.thread)}`,
-              'aria-current': here ? 'true' : undefined,
-              'data-key': `${one.peer} ${one.thread}`,
+              href: `#/conversations/${encodeUriPart(conversation.peer)}/${encodeUriPart(conversation.conversationId)}`,
+              'aria-current': isSelected ? 'true' : undefined,
+              'data-key': `${conversation.peer} ${conversation.conversationId}`,
             },
-            avatar(one.peer, known.agents.get(one.peer)?.online),
+            renderAvatar(conversation.peer, hubState.agents.get(conversation.peer)?.online),
             h(
               'span.two',
               {},
-              h('span.row-line', {}, name(one.peer), one.thread && h('span.quiet.small', {}, h('bdi', {}, one.thread))),
-              h('bdi.quiet.small.cut', {}, row.envelope.original_text),
+              h(
+                'span.row-line',
+                {},
+                renderName(conversation.peer),
+                conversation.conversationId && h('span.quiet.small', {}, h('bdi', {}, conversation.conversationId)),
+              ),
+              h('bdi.quiet.small.cut', {}, latest.envelope.original_text),
             ),
             h(
               'span.two.end',
               {},
-              h('time.quiet.small', {}, when(row.timestamp)),
-              h('span.quiet.small', {}, count(one.rows.length)),
+              h('time.quiet.small', {}, formatTimestamp(latest.timestamp)),
+              h('span.quiet.small', {}, formatCount(conversation.messages.length)),
             ),
           ),
         );
       }),
-      !all.length && h('li', {}, h('p.empty', {}, known.historyDone ? t('thread.empty') : t('wait'))),
-      known.historyDone &&
-        !known.historyWhole &&
+      !matches.length && h('li', {}, h('p.empty', {}, hubState.isHistoryLoaded ? t('thread.empty') : t('wait'))),
+      hubState.isHistoryLoaded &&
+        !hubState.isHistoryComplete &&
         h(
           'li',
           {},
           h(
             'button',
-            { type: 'button', 'data-key': 'whole', onclick: () => wholeHistory().catch(() => {}) },
+            { type: 'button', 'data-key': 'whole', onclick: () => loadFullHistory().catch(() => {}) },
             t('thread.older'),
           ),
         ),
     );
   };
 
-  const draw = () => {
-    choose();
+  const render = () => {
+    renderList();
     if (peer === undefined) return;
-    const one = gathered().find((found) => found.peer === peer && found.thread === thread) ?? { rows: [] };
-    const rows = one.rows.slice(-shown);
-    known.watched = rows;
-    const below = said.scrollHeight - said.scrollTop - said.clientHeight < 80;
-    let date = '';
-    swap(
-      said,
-      one.rows.length > rows.length &&
+    const conversation = groupMessages().find(
+      (found) => found.peer === peer && found.conversationId === conversationId,
+    ) ?? {
+      messages: [],
+    };
+    const shown = conversation.messages.slice(-shownCount);
+    hubState.visibleMessages = shown;
+    const isAtBottom = logNode.scrollHeight - logNode.scrollTop - logNode.clientHeight < 80;
+    let previousDate = '';
+    replaceContent(
+      logNode,
+      conversation.messages.length > shown.length &&
         h(
           'button',
           {
             type: 'button',
             'data-key': 'more',
             onclick: () => {
-              shown += SHOWN;
-              draw();
+              shownCount += PAGE_SIZE;
+              render();
             },
           },
-          t('earlier', { n: count(one.rows.length - rows.length) }),
+          t('earlier', { n: formatCount(conversation.messages.length - shown.length) }),
         ),
-      rows.map((row) => {
-        const today = day(row.timestamp);
-        const mark = today !== date && h('p.daymark', {}, today);
-        date = today;
-        return [mark, bubble(row)];
+      shown.map((message) => {
+        const date = formatDate(message.timestamp);
+        const dateMark = date !== previousDate && h('p.daymark', {}, date);
+        previousDate = date;
+        return [dateMark, renderMessage(message)];
       }),
     );
-    const newest = rows.at(-1)?.id ?? -1;
-    if (below || last === -1) said.scrollTop = said.scrollHeight;
-    last = newest;
+    const newestId = shown.at(-1)?.id ?? -1;
+    if (isAtBottom || newestShown === -1) logNode.scrollTop = logNode.scrollHeight;
+    newestShown = newestId;
   };
 
-  if (peer === undefined) swap(side, h('p.empty', {}, t('thread.choose')));
-  else swap(side, head(peer, thread), said, writer(peer, thread));
-  search.addEventListener('input', choose);
-  draw();
-  settle().catch(() => {});
-  return on(['messages', 'agents'], throttled(draw));
+  if (peer === undefined) replaceContent(detail, h('p.empty', {}, t('thread.choose')));
+  else replaceContent(detail, renderHeader(peer, conversationId), logNode, createMessageForm(peer, conversationId));
+  searchField.addEventListener('input', renderList);
+  render();
+  refreshDeliveryStates().catch(() => {});
+  return subscribe(['messages', 'agents'], throttleToRepaint(render));
 }
 
-function head(peer, thread) {
+function renderHeader(peer, conversationId) {
   return h(
     'header.thread-head',
     {},
-    h('a.back', { href: '#/conversations' }, icon('back'), t('view.conversations')),
-    avatar(peer),
-    h('a', { href: `#/agents/${part(peer)}` }, name(peer, 'b')),
-    thread && h('bdi.quiet', {}, thread),
+    h('a.back', { href: '#/conversations' }, renderIcon('back'), t('view.conversations')),
+    renderAvatar(peer),
+    h('a', { href: `#/agents/${encodeUriPart(peer)}` }, renderName(peer, 'b')),
+    conversationId && h('bdi.quiet', {}, conversationId),
   );
 }
 
-function bubble(row) {
-  const mine = row.sender_id === me.id;
-  const { original_text: text, sender_culture: culture, cultural_context: context, turn_number: turn } = row.envelope;
-  const state = standingOf(row);
+function renderMessage(message) {
+  const isOwn = message.sender_id === principal.id;
+  const {
+    original_text: text,
+    sender_culture: culture,
+    cultural_context: context,
+    turn_number: turn,
+  } = message.envelope;
+  const state = getDeliveryState(message);
   return h(
     'article.bubble',
-    { class: mine ? 'mine' : '', 'data-trace': row.trace_id },
-    h('p.said', { lang: culture, dir: 'auto' }, linked(text)),
-    context && h('p.context', { dir: 'auto' }, h('b', {}, t('context')), ' ', linked(context)),
+    { class: isOwn ? 'mine' : '', 'data-trace': message.trace_id },
+    h('p.said', { lang: culture, dir: 'auto' }, linkUrls(text)),
+    context && h('p.context', { dir: 'auto' }, h('b', {}, t('context')), ' ', linkUrls(context)),
     h(
       'footer',
       {},
-      chip(culture),
+      renderCultureChip(culture),
       turn && h('span', {}, t('turn', { n: turn })),
-      h('time', {}, clock(row.timestamp)),
-      mine
+      h('time', {}, formatTime(message.timestamp)),
+      isOwn
         ? h('span', { class: `stand is-${state}`, 'data-state': state }, t(`state.${state}`))
-        : h('span', {}, t(`via.${row.delivered_via}`)),
+        : h('span', {}, t(`via.${message.delivered_via}`)),
     ),
   );
 }
 
-function writer(peer, thread) {
-  const draft = (text) => {
-    const turns = [...known.messages.values()]
-      .filter((row) => peerOf(row) === peer && (row.envelope.conversation_id ?? '') === thread)
-      .map((row) => row.envelope.turn_number ?? 0);
-    const envelope = { chorus_version: '0.4', sender_id: me.id, original_text: text, sender_culture: me.culture };
-    if (thread) Object.assign(envelope, { conversation_id: thread, turn_number: Math.max(0, ...turns) + 1 });
+function createMessageForm(peer, conversationId) {
+  const buildBody = (text) => {
+    const turns = [...hubState.messages.values()]
+      .filter((message) => getPeer(message) === peer && (message.envelope.conversation_id ?? '') === conversationId)
+      .map((message) => message.envelope.turn_number ?? 0);
+    const envelope = {
+      chorus_version: '0.4',
+      sender_id: principal.id,
+      original_text: text,
+      sender_culture: principal.culture,
+    };
+    if (conversationId)
+      Object.assign(envelope, { conversation_id: conversationId, turn_number: Math.max(0, ...turns) + 1 });
     return { receiver_id: peer, envelope };
   };
-  const say = async (body, once) => {
-    const sent = await post('/messages', body, { 'idempotency-key': once });
-    known.standing.set(
+  const sendBody = async (body, idempotencyKey) => {
+    const sent = await postApi('/messages', body, { 'idempotency-key': idempotencyKey });
+    hubState.deliveryStates.set(
       sent.trace_id,
       { delivered_sse: 'delivered', delivered: 'delivered', queued: 'queued', failed: 'failed' }[sent.delivery],
     );
-    await history();
+    await loadHistory();
   };
   const note = [
-    t('write.as', { id: me.id, culture: cultureName(me.culture) }),
-    cultureOf(peer) && ` · ${t('write.culture', { culture: cultureName(cultureOf(peer)) })}`,
+    t('write.as', { id: principal.id, culture: formatCulture(principal.culture) }),
+    getAgentCulture(peer) && ` · ${t('write.culture', { culture: formatCulture(getAgentCulture(peer)) })}`,
   ];
-  return composer({ label: t('write.to', { name: peer }), note, most: 10_000, draft, say });
+  return createComposer({ label: t('write.to', { name: peer }), note, maxLength: 10_000, buildBody, sendBody });
 }
 
-/* ---- what an operator may see of conversations ---- */
+/* ---- an operator's list of sender and receiver pairs, without texts ---- */
 
-function pairs(root) {
+function openPairs(root) {
   const list = h('ul.picks.wide');
-  const search = h('input', { type: 'search', placeholder: t('thread.search'), 'aria-label': t('thread.search') });
+  const searchField = h('input', { type: 'search', placeholder: t('thread.search'), 'aria-label': t('thread.search') });
   root.append(
     h('h1', {}, t('view.conversations')),
     h('p.note', {}, t('thread.operator')),
-    h('div.bar', {}, search),
+    h('div.bar', {}, searchField),
     list,
   );
-  const draw = () => {
-    const found = new Map();
-    for (const row of known.log) {
-      const { sender_id: from, receiver_id: to } = row.data ?? {};
-      if (!from || !to || !row.type.startsWith('message_')) continue;
-      const at = JSON.stringify([from, to].sort());
-      const pair = found.get(at) ?? { ends: [from, to].sort(), sent: 0, bad: 0 };
-      if (row.type === 'message_submitted') pair.sent += 1;
-      if (row.type === 'message_failed') pair.bad += 1;
-      pair.last = row;
-      found.set(at, pair);
+  const render = () => {
+    const pairs = new Map();
+    for (const entry of hubState.log) {
+      const { sender_id: from, receiver_id: to } = entry.data ?? {};
+      if (!from || !to || !entry.type.startsWith('message_')) continue;
+      const key = JSON.stringify([from, to].sort());
+      const pair = pairs.get(key) ?? { ends: [from, to].sort(), sent: 0, bad: 0 };
+      if (entry.type === 'message_submitted') pair.sent += 1;
+      if (entry.type === 'message_failed') pair.bad += 1;
+      pair.last = entry;
+      pairs.set(key, pair);
     }
-    const word = search.value.trim().toLowerCase();
-    const all = [...found.values()]
-      .filter((pair) => !word || pair.ends.some((end) => end.toLowerCase().includes(word)))
+    const query = searchField.value.trim().toLowerCase();
+    const matches = [...pairs.values()]
+      .filter((pair) => !query || pair.ends.some((end) => end.toLowerCase().includes(query)))
       .sort((a, b) => b.last.id - a.last.id);
-    swap(
+    replaceContent(
       list,
-      all
+      matches
         .slice(0, 300)
         .map((pair) =>
           h(
@@ -238,27 +268,27 @@ function pairs(root) {
             h(
               'div.pick',
               {},
-              avatar(pair.ends[0]),
-              avatar(pair.ends[1]),
+              renderAvatar(pair.ends[0]),
+              renderAvatar(pair.ends[1]),
               h(
                 'span.two',
                 {},
-                h('span.row-line', {}, name(pair.ends[0]), h('span.quiet', {}, '↔'), name(pair.ends[1])),
-                h('span.quiet.small', {}, kindName(pair.last.type), ' · ', when(pair.last.timestamp)),
+                h('span.row-line', {}, renderName(pair.ends[0]), h('span.quiet', {}, '↔'), renderName(pair.ends[1])),
+                h('span.quiet.small', {}, formatKind(pair.last.type), ' · ', formatTimestamp(pair.last.timestamp)),
               ),
               h(
                 'span.two.end',
                 {},
-                h('b', {}, count(pair.sent)),
-                pair.bad ? h('span.state.bad', {}, t('thread.failed', { n: count(pair.bad) })) : undefined,
+                h('b', {}, formatCount(pair.sent)),
+                pair.bad ? h('span.state.bad', {}, t('thread.failed', { n: formatCount(pair.bad) })) : undefined,
               ),
             ),
           ),
         ),
-      !all.length && h('li', {}, h('p.empty', {}, t('thread.empty'))),
+      !matches.length && h('li', {}, h('p.empty', {}, t('thread.empty'))),
     );
   };
-  search.addEventListener('input', draw);
-  draw();
-  return on(['log'], throttled(draw));
+  searchField.addEventListener('input', render);
+  render();
+  return subscribe(['log'], throttleToRepaint(render));
 }

@@ -1,37 +1,37 @@
-// A decision that an agent asks for, as a card: what it found, what it advises, and the ways to answer.
+// The card of a decision that an agent asks for (`agent_binding_moment`): findings, recommendations, options, free text.
 
-import { avatar, h, linked, name } from './dom.js';
-import { clock, t } from './words.js';
-import { answer, sessionOf } from './frames.js';
+import { h, linkUrls, renderAvatar, renderName } from './dom.js';
+import { formatTime, t } from './words.js';
+import { getSessionName, sendAnswer } from './frames.js';
 
-const TEXT_MOST = 2_000;
+const MAX_ANSWER_LENGTH = 2_000;
 
-/** The card of a moment; `answered` is the frame that answered it, once there is one. */
-export function card(moment, answered) {
-  const { synopsis, findings = [], recommendations = [], offer, question = {} } = moment.payload;
-  const { stem, options = [], recommended_idx: advised, hatches = {} } = question;
-  const wrong = h('p.wrong', { role: 'alert' });
-  const say = async (text) => {
-    buttons(true);
-    wrong.textContent = '';
+/** Renders the frame `decision`; `answer` is the frame that answered it, undefined while the decision is open. */
+export function renderDecision(decision, answer) {
+  const { synopsis, findings = [], recommendations = [], offer, question = {} } = decision.payload;
+  const { stem, options = [], recommended_idx: recommendedIndex, hatches = {} } = question;
+  const errorNode = h('p.wrong', { role: 'alert' });
+  const submitAnswer = async (text) => {
+    setDisabled(true);
+    errorNode.textContent = '';
     try {
-      await answer(moment, text);
-    } catch (refusal) {
-      wrong.textContent = refusal.message;
-      buttons(false);
+      await sendAnswer(decision, text);
+    } catch (error) {
+      errorNode.textContent = error.message;
+      setDisabled(false);
     }
   };
-  const choices = options.map((option, at) =>
+  const optionButtons = options.map((option, index) =>
     h(
       'button.option',
       {
         type: 'button',
-        class: at === advised ? 'advised' : '',
-        'data-option': at,
-        'data-key': `${moment.frame_id} ${at}`,
-        onclick: () => say(`${at + 1}: ${option.label}`),
+        class: index === recommendedIndex ? 'advised' : '',
+        'data-option': index,
+        'data-key': `${decision.frame_id} ${index}`,
+        onclick: () => submitAnswer(`${index + 1}: ${option.label}`),
       },
-      h('span.number', { 'aria-hidden': 'true' }, at + 1),
+      h('span.number', { 'aria-hidden': 'true' }, index + 1),
       h(
         'span.two',
         {},
@@ -39,52 +39,52 @@ export function card(moment, answered) {
           'span.row-line',
           {},
           h('b', { dir: 'auto' }, option.label),
-          at === advised && h('span.chip.good', {}, t('decision.advised')),
+          index === recommendedIndex && h('span.chip.good', {}, t('decision.advised')),
         ),
         h('span.quiet.small', { dir: 'auto' }, option.reasoning),
       ),
     ),
   );
-  const hatch = (open, word, prefix) => {
-    if (open === false) return undefined;
+  const renderAnswerForm = (isOffered, hatch, prefix) => {
+    if (isOffered === false) return undefined;
     const field = h('input', {
       type: 'text',
-      maxlength: TEXT_MOST,
-      placeholder: t(`decision.${word}`),
-      'aria-label': t(`decision.${word}`),
-      'data-key': `${moment.frame_id} ${word}`,
+      maxlength: MAX_ANSWER_LENGTH,
+      placeholder: t(`decision.${hatch}`),
+      'aria-label': t(`decision.${hatch}`),
+      'data-key': `${decision.frame_id} ${hatch}`,
     });
     const form = h(
       'form.hatch',
-      { 'data-hatch': word },
+      { 'data-hatch': hatch },
       field,
-      h('button', { type: 'submit' }, t(`decision.${word}.go`)),
+      h('button', { type: 'submit' }, t(`decision.${hatch}.go`)),
     );
     form.addEventListener('submit', (event) => {
       event.preventDefault();
-      if (field.value.trim()) say(prefix + field.value.trim());
+      if (field.value.trim()) submitAnswer(prefix + field.value.trim());
     });
     return form;
   };
-  const node = h(
+  const card = h(
     'article.card.decision',
-    { 'data-moment': moment.frame_id, class: answered ? 'is-done' : '' },
+    { 'data-moment': decision.frame_id, class: answer ? 'is-done' : '' },
     h(
       'header.row-line',
       {},
-      avatar(moment.sender_handle),
-      name(moment.sender_handle, 'b'),
-      h('span.quiet.small', {}, sessionOf(moment)),
+      renderAvatar(decision.sender_handle),
+      renderName(decision.sender_handle, 'b'),
+      h('span.quiet.small', {}, getSessionName(decision)),
       h('span.spring'),
-      h('time.quiet.small', {}, clock(moment.created_at)),
+      h('time.quiet.small', {}, formatTime(decision.created_at)),
     ),
-    h('p', { dir: 'auto' }, linked(synopsis)),
+    h('p', { dir: 'auto' }, linkUrls(synopsis)),
     findings.length > 0 && [
       h('h4', {}, t('decision.findings')),
       h(
         'ul',
         {},
-        findings.map((text) => h('li', { dir: 'auto' }, linked(text))),
+        findings.map((text) => h('li', { dir: 'auto' }, linkUrls(text))),
       ),
     ],
     recommendations.length > 0 && [
@@ -92,38 +92,38 @@ export function card(moment, answered) {
       h(
         'ul',
         {},
-        recommendations.map((text) => h('li', { dir: 'auto' }, linked(text))),
+        recommendations.map((text) => h('li', { dir: 'auto' }, linkUrls(text))),
       ),
     ],
-    offer && h('p.quiet', { dir: 'auto' }, linked(offer)),
+    offer && h('p.quiet', { dir: 'auto' }, linkUrls(offer)),
     h('h3', { dir: 'auto' }, stem),
-    answered
+    answer
       ? h(
           'p.answered',
           {},
           h('b', {}, t('decision.answered')),
           ' ',
-          h('bdi', {}, answered.payload.response_text),
-          h('span.quiet.small', {}, ` · ${answered.sender_handle} · ${clock(answered.created_at)}`),
+          h('bdi', {}, answer.payload.response_text),
+          h('span.quiet.small', {}, ` · ${answer.sender_handle} · ${formatTime(answer.created_at)}`),
         )
       : [
-          h('div.options', { role: 'group', 'aria-label': stem }, choices),
-          hatch(hatches.free_text, 'text', ''),
-          hatch(hatches.dialogue, 'dialogue', 'dialogue: '),
-          wrong,
+          h('div.options', { role: 'group', 'aria-label': stem }, optionButtons),
+          renderAnswerForm(hatches.free_text, 'text', ''),
+          renderAnswerForm(hatches.dialogue, 'dialogue', 'dialogue: '),
+          errorNode,
         ],
   );
-  const buttons = (off) =>
-    node.querySelectorAll('button, input').forEach((one) => {
-      one.disabled = off;
+  const setDisabled = (isDisabled) =>
+    card.querySelectorAll('button, input').forEach((control) => {
+      control.disabled = isDisabled;
     });
-  node.addEventListener('keydown', (event) => {
-    const choice = event.target.tagName === 'INPUT' ? undefined : choices[Number(event.key) - 1];
-    if (!choice) return;
-    // Inside a card a number points at its option; in the rest of the page it changes the view.
+  card.addEventListener('keydown', (event) => {
+    const optionButton = event.target.tagName === 'INPUT' ? undefined : optionButtons[Number(event.key) - 1];
+    if (!optionButton) return;
+    // Inside a card a digit focuses its option; elsewhere the shortcuts of shell.js use digits to change the view.
     event.preventDefault();
     event.stopPropagation();
-    choice.focus();
+    optionButton.focus();
   });
-  return node;
+  return card;
 }

@@ -1,136 +1,150 @@
-// The contract, browsable: every route with what it takes and answers, read from the hub's own OpenAPI document.
+// The API reference at /docs: every route with its parameters, body and responses, rendered from the hub's OpenAPI document.
 
-import { copy, h, swap } from './dom.js';
-import { count, t } from './words.js';
-import { look } from './api.js';
-import { brand, tools } from './shell.js';
+import { copyText, h, replaceContent } from './dom.js';
+import { formatCount, t } from './words.js';
+import { getPublic } from './api.js';
+import { renderBrand, renderTools } from './shell.js';
 
 const METHODS = ['get', 'post', 'put', 'patch', 'delete'];
-const DEEP = 4;
+const MAX_DEPTH = 4;
 
-export async function open(root) {
+export async function openView(root) {
   document.title = 'Chorus · API';
   const main = h('main', { id: 'main', tabindex: '-1' }, h('p.quiet', {}, t('wait')));
-  swap(
+  replaceContent(
     root,
     h('a.skip', { href: '#main' }, t('skip')),
     h(
       'div.gate.docs',
       {},
-      h('header.top', {}, brand(), h('span.spring'), h('a.button', { href: '/console' }, t('docs.console')), tools()),
+      h(
+        'header.top',
+        {},
+        renderBrand(),
+        h('span.spring'),
+        h('a.button', { href: '/console' }, t('docs.console')),
+        renderTools(),
+      ),
       main,
     ),
   );
-  window.addEventListener('relabel', () => open(root), { once: true });
+  window.addEventListener('relabel', () => openView(root), { once: true });
   let contract;
   try {
-    contract = await look('/openapi.json');
-  } catch (failure) {
-    return swap(main, h('p.note', {}, failure.message));
+    contract = await getPublic('/openapi.json');
+  } catch (error) {
+    return replaceContent(main, h('p.note', {}, error.message));
   }
-  const all = [];
-  for (const [path, item] of Object.entries(contract.paths)) {
-    for (const method of METHODS) if (item[method]) all.push({ path, method, ...item[method] });
+  const operations = [];
+  for (const [path, pathItem] of Object.entries(contract.paths)) {
+    for (const method of METHODS) if (pathItem[method]) operations.push({ path, method, ...pathItem[method] });
   }
-  const search = h('input', { type: 'search', placeholder: t('docs.search'), 'aria-label': t('docs.search') });
+  const searchField = h('input', { type: 'search', placeholder: t('docs.search'), 'aria-label': t('docs.search') });
   const list = h('div');
-  const number = h('span.quiet.small', { 'aria-live': 'polite' });
-  swap(
+  const countNode = h('span.quiet.small', { 'aria-live': 'polite' });
+  replaceContent(
     main,
     h('h1', {}, contract.info.title, ' ', h('span.quiet', {}, contract.info.version)),
     h('p', {}, contract.info.description),
     h('p.quiet', {}, t('docs.text'), ' ', h('a', { href: '/openapi.json' }, '/openapi.json')),
-    h('div.bar', {}, search, number),
+    h('div.bar', {}, searchField, countNode),
     list,
   );
-  const draw = () => {
-    const word = search.value.trim().toLowerCase();
-    const found = all.filter((one) => !word || `${one.method} ${one.path} ${one.summary}`.toLowerCase().includes(word));
-    number.textContent = t('docs.count', { n: count(found.length) });
-    swap(
+  const render = () => {
+    const query = searchField.value.trim().toLowerCase();
+    const matches = operations.filter(
+      (operation) =>
+        !query || `${operation.method} ${operation.path} ${operation.summary}`.toLowerCase().includes(query),
+    );
+    countNode.textContent = t('docs.count', { n: formatCount(matches.length) });
+    replaceContent(
       list,
       contract.tags.map((tag) => {
-        const own = found.filter((one) => one.tags?.[0] === tag.name);
+        const tagged = matches.filter((operation) => operation.tags?.[0] === tag.name);
         return (
-          own.length > 0 &&
+          tagged.length > 0 &&
           h(
             'section',
             {},
             h('h2', {}, tag.name),
             h('p.quiet', {}, tag.description),
-            own.map((one) => operation(contract, one)),
+            tagged.map((operation) => renderOperation(contract, operation)),
           )
         );
       }),
     );
   };
-  search.addEventListener('input', draw);
+  searchField.addEventListener('input', render);
   document.addEventListener('keydown', (event) => {
-    if (event.key !== '/' || event.target === search) return;
+    if (event.key !== '/' || event.target === searchField) return;
     event.preventDefault();
-    search.focus();
+    searchField.focus();
   });
-  return draw();
+  return render();
 }
 
-function operation(contract, one) {
-  const box = h(
+function renderOperation(contract, operation) {
+  const details = h(
     'details.operation',
-    { 'data-op': `${one.method} ${one.path}` },
+    { 'data-op': `${operation.method} ${operation.path}` },
     h(
       'summary',
       {},
-      h('span', { class: `verb ${one.method}` }, one.method.toUpperCase()),
-      h('code', {}, one.path),
-      h('span.quiet', {}, one.summary),
+      h('span', { class: `verb ${operation.method}` }, operation.method.toUpperCase()),
+      h('code', {}, operation.path),
+      h('span.quiet', {}, operation.summary),
     ),
   );
-  // Two hundred schemas are not written out before somebody looks.
-  box.addEventListener('toggle', () => {
-    if (box.open && box.childElementCount === 1) box.append(inside(contract, one));
+  // The details are rendered when they are opened: about 200 schemas at once would delay the page.
+  details.addEventListener('toggle', () => {
+    if (details.open && details.childElementCount === 1) details.append(renderOperationDetails(contract, operation));
   });
-  return box;
+  return details;
 }
 
-function inside(contract, one) {
-  const keys = (one.security ?? []).flatMap((way) => Object.keys(way));
-  const open = !one.security || one.security.some((way) => !Object.keys(way).length);
-  const body = one.requestBody?.content?.['application/json'];
+function renderOperationDetails(contract, operation) {
+  const schemes = (operation.security ?? []).flatMap((requirement) => Object.keys(requirement));
+  const isPublic = !operation.security || operation.security.some((requirement) => !Object.keys(requirement).length);
+  const body = operation.requestBody?.content?.['application/json'];
   return h(
     'div.inside',
     {},
-    one.description && h('p', {}, one.description),
+    operation.description && h('p', {}, operation.description),
     h(
       'p.quiet',
       {},
       t('docs.key'),
       ' ',
-      [...(open ? [t('docs.nokey')] : []), ...keys.map((key) => t(`docs.${key}`))].join(' · '),
+      [...(isPublic ? [t('docs.nokey')] : []), ...schemes.map((scheme) => t(`docs.${scheme}`))].join(' · '),
     ),
-    one.parameters?.length > 0 && [
+    operation.parameters?.length > 0 && [
       h('h4', {}, t('docs.parameters')),
       h(
         'dl.pairs',
         {},
-        one.parameters.map((param) => [
+        operation.parameters.map((param) => [
           h('dt', {}, h('code', {}, param.name), h('span.quiet.small', {}, ` ${param.in}`)),
-          h('dd', {}, param.description ?? kind(contract, param.schema, 0)),
+          h('dd', {}, param.description ?? formatSchema(contract, param.schema, 0)),
         ]),
       ),
     ],
-    body && [h('h4', {}, t('docs.body')), shape(contract, body.schema), example(contract, one, body.schema)],
+    body && [
+      h('h4', {}, t('docs.body')),
+      renderSchema(contract, body.schema),
+      renderExample(contract, operation, body.schema),
+    ],
     h('h4', {}, t('docs.answers')),
     h(
       'dl.pairs',
       {},
-      Object.entries(one.responses).map(([status, answer]) => [
+      Object.entries(operation.responses).map(([status, response]) => [
         h('dt', {}, h('span', { class: `status s${status[0]}` }, status)),
         h(
           'dd',
           {},
-          answer.description,
-          Object.entries(answer.content ?? {}).map(([type, content]) =>
-            h('details', {}, h('summary', {}, type), shape(contract, content.schema)),
+          response.description,
+          Object.entries(response.content ?? {}).map(([mediaType, content]) =>
+            h('details', {}, h('summary', {}, mediaType), renderSchema(contract, content.schema)),
           ),
         ),
       ]),
@@ -138,45 +152,46 @@ function inside(contract, one) {
   );
 }
 
-const resolved = (contract, schema) =>
+const resolveSchema = (contract, schema) =>
   (schema?.$ref ? contract.components.schemas[schema.$ref.split('/').at(-1)] : schema) ?? {};
 
-const shape = (contract, schema) => h('pre', { tabindex: '0' }, kind(contract, schema, 0));
+const renderSchema = (contract, schema) => h('pre', { tabindex: '0' }, formatSchema(contract, schema, 0));
 
-/** A schema as its JSON would look, with types for values. */
-function kind(contract, schema, depth) {
-  const one = resolved(contract, schema);
-  const pad = '  '.repeat(depth + 1);
-  const choices = one.oneOf ?? one.anyOf ?? (one.allOf?.length > 1 ? one.allOf : undefined);
-  if (one.allOf?.length === 1) return kind(contract, one.allOf[0], depth);
-  if (choices) return choices.map((choice) => kind(contract, choice, depth)).join(' | ');
-  if (one.enum) return one.enum.map((value) => JSON.stringify(value)).join(' | ');
-  if (one.properties) {
-    if (depth >= DEEP) return '{…}';
-    const lines = Object.entries(one.properties).map(
-      ([name, inner]) => `${pad}${name}${one.required?.includes(name) ? '' : '?'}: ${kind(contract, inner, depth + 1)}`,
+/** A schema written like the JSON it describes, with types in place of values. */
+function formatSchema(contract, schema, depth) {
+  const resolved = resolveSchema(contract, schema);
+  const indent = '  '.repeat(depth + 1);
+  const choices = resolved.oneOf ?? resolved.anyOf ?? (resolved.allOf?.length > 1 ? resolved.allOf : undefined);
+  if (resolved.allOf?.length === 1) return formatSchema(contract, resolved.allOf[0], depth);
+  if (choices) return choices.map((choice) => formatSchema(contract, choice, depth)).join(' | ');
+  if (resolved.enum) return resolved.enum.map((value) => JSON.stringify(value)).join(' | ');
+  if (resolved.properties) {
+    if (depth >= MAX_DEPTH) return '{…}';
+    const lines = Object.entries(resolved.properties).map(
+      ([name, property]) =>
+        `${indent}${name}${resolved.required?.includes(name) ? '' : '?'}: ${formatSchema(contract, property, depth + 1)}`,
     );
     return `{\n${lines.join('\n')}\n${'  '.repeat(depth)}}`;
   }
-  if (one.items) return `[${kind(contract, one.items, depth)}]`;
-  return Array.isArray(one.type) ? one.type.join(' | ') : (one.type ?? 'any');
+  if (resolved.items) return `[${formatSchema(contract, resolved.items, depth)}]`;
+  return Array.isArray(resolved.type) ? resolved.type.join(' | ') : (resolved.type ?? 'any');
 }
 
-function example(contract, one, schema) {
-  const found = resolved(contract, schema);
-  const value = found.example ?? found.examples?.[0];
+function renderExample(contract, operation, schema) {
+  const resolved = resolveSchema(contract, schema);
+  const value = resolved.example ?? resolved.examples?.[0];
   if (!value) return undefined;
-  const text = `curl ${location.origin}${one.path} -X ${one.method.toUpperCase()} -H "Authorization: Bearer $KEY" --json '${JSON.stringify(value).replaceAll("'", "'\\''")}'`;
-  const button = h(
+  const command = `curl ${location.origin}${operation.path} -X ${operation.method.toUpperCase()} -H "Authorization: Bearer $KEY" --json '${JSON.stringify(value).replaceAll("'", "'\\''")}'`;
+  const copyButton = h(
     'button',
     {
       type: 'button',
       onclick: () =>
-        copy(text).then(() => {
-          button.textContent = t('copied');
+        copyText(command).then(() => {
+          copyButton.textContent = t('copied');
         }),
     },
     t('copy'),
   );
-  return h('div.snippet', {}, h('pre', { tabindex: '0' }, text), button);
+  return h('div.snippet', {}, h('pre', { tabindex: '0' }, command), copyButton);
 }

@@ -1,20 +1,23 @@
-// Elements from plain calls. Whatever an agent said goes in as text: there is no way from here to markup.
+// Builds DOM elements. Text from agents is added as text nodes only, so it can never become markup (XSS).
 
-const SVG = 'http://www.w3.org/2000/svg';
+const SVG_NAMESPACE = 'http://www.w3.org/2000/svg';
 
-/** `h('p.note', {title}, 'text', child)`; false, null and undefined children are left out. */
+/**
+ * Creates an HTML element, named as in hyperscript: `h('p.note', {title}, 'text', child)`. False, null and undefined children
+ * are left out.
+ */
 export function h(tag, props, ...children) {
   const [name, ...classes] = tag.split('.');
   const node = document.createElement(name || 'div');
   if (classes.length) node.className = classes.join(' ');
-  return fill(node, props, children);
+  return fillElement(node, props, children);
 }
 
-export function s(tag, props, ...children) {
-  return fill(document.createElementNS(SVG, tag), props, children);
+export function createSvg(tag, props, ...children) {
+  return fillElement(document.createElementNS(SVG_NAMESPACE, tag), props, children);
 }
 
-function fill(node, props, children) {
+function fillElement(node, props, children) {
   for (const [name, value] of Object.entries(props ?? {})) {
     if (value === undefined || value === null || value === false) continue;
     if (name.startsWith('on')) node.addEventListener(name.slice(2), value);
@@ -24,30 +27,33 @@ function fill(node, props, children) {
     else if (name === 'value') node.value = value;
     else node.setAttribute(name, value === true ? '' : value);
   }
-  append(node, children);
+  appendChildren(node, children);
   return node;
 }
 
-function append(node, children) {
+function appendChildren(node, children) {
   for (const child of children.flat(9)) {
     if (child === undefined || child === null || child === false || child === '') continue;
     node.append(child.nodeType ? child : document.createTextNode(String(child)));
   }
 }
 
-/** Replaces what is in `root`, and keeps the focus where it was if the same thing (`data-key`) is there again. */
-export function swap(root, ...children) {
-  const held = root.contains(document.activeElement)
+/**
+ * Replaces the children of `root`. Keeps its scroll position, and the focus if an element with the same `data-key` is among the
+ * new ones.
+ */
+export function replaceContent(root, ...children) {
+  const focusedKey = root.contains(document.activeElement)
     ? document.activeElement.closest('[data-key]')?.dataset.key
     : undefined;
-  const top = root.scrollTop;
-  const fresh = document.createDocumentFragment();
-  append(fresh, children);
-  root.replaceChildren(fresh);
-  root.scrollTop = top;
-  if (held !== undefined) {
+  const scrolledTo = root.scrollTop;
+  const fragment = document.createDocumentFragment();
+  appendChildren(fragment, children);
+  root.replaceChildren(fragment);
+  root.scrollTop = scrolledTo;
+  if (focusedKey !== undefined) {
     for (const node of root.querySelectorAll('[data-key]')) {
-      if (node.dataset.key === held) {
+      if (node.dataset.key === focusedKey) {
         node.focus({ preventScroll: true });
         break;
       }
@@ -55,64 +61,64 @@ export function swap(root, ...children) {
   }
 }
 
-/** Runs `work` once before the next picture, however often it is asked for. */
-export function throttled(work) {
-  let asked = false;
+/** Returns a function that runs `callback` before the next repaint, at most once per repaint. */
+export function throttleToRepaint(callback) {
+  let isScheduled = false;
   return () => {
-    if (asked) return;
-    asked = true;
+    if (isScheduled) return;
+    isScheduled = true;
     requestAnimationFrame(() => {
-      asked = false;
-      work();
+      isScheduled = false;
+      callback();
     });
   };
 }
 
-const LINK = /https?:\/\/[^\s<>"'`]+/g;
+const URL_PATTERN = /https?:\/\/[^\s<>"'`]+/g;
 
-/** Text with its http and https addresses as links; nothing else becomes one. */
-export function linked(text) {
-  const out = [];
-  let from = 0;
-  for (const found of String(text).matchAll(LINK)) {
-    const address = found[0].replace(/[.,;:!?)\]}。，；：！？）】]+$/u, '');
+/** Splits text into text and links. Only http and https URLs become links, so that no script scheme can be clicked. */
+export function linkUrls(text) {
+  const nodes = [];
+  let textStart = 0;
+  for (const match of String(text).matchAll(URL_PATTERN)) {
+    const linkText = match[0].replace(/[.,;:!?)\]}。，；：！？）】]+$/u, '');
     let url;
     try {
-      url = new URL(address);
+      url = new URL(linkText);
     } catch {
       continue;
     }
     if (url.protocol !== 'http:' && url.protocol !== 'https:') continue;
-    out.push(text.slice(from, found.index));
-    out.push(h('a', { href: url.href, target: '_blank', rel: 'noopener noreferrer' }, address));
-    from = found.index + address.length;
+    nodes.push(text.slice(textStart, match.index));
+    nodes.push(h('a', { href: url.href, target: '_blank', rel: 'noopener noreferrer' }, linkText));
+    textStart = match.index + linkText.length;
   }
-  out.push(text.slice(from));
-  return out;
+  nodes.push(text.slice(textStart));
+  return nodes;
 }
 
-/** A name that somebody chose: kept to itself, so that no character in it turns the text around it. */
-export function name(text, kind = 'bdi') {
-  return h(kind, { class: 'name' }, text ?? '');
+/** A name chosen by an agent or owner. It is isolated (`bdi`), so that no bidi character in it reorders the text around it. */
+export function renderName(text, tag = 'bdi') {
+  return h(tag, { class: 'name' }, text ?? '');
 }
 
-export function hueOf(text) {
+export function computeHue(text) {
   let hash = 7;
-  for (const c of String(text)) hash = (hash * 31 + c.codePointAt(0)) % 9973;
+  for (const character of String(text)) hash = (hash * 31 + character.codePointAt(0)) % 9973;
   return (hash * 137) % 360;
 }
 
-export function avatar(who, online) {
-  const plain = String(who ?? '').replace(/^[~@]+/, '');
-  const first = [...plain][0] ?? '?';
+export function renderAvatar(id, online) {
+  const bareName = String(id ?? '').replace(/^[~@]+/, '');
+  const initial = [...bareName][0] ?? '?';
   return h(
     'span.avatar',
-    { hue: hueOf(who), 'aria-hidden': 'true', class: online === undefined ? '' : online ? 'is-on' : 'is-off' },
-    first.toUpperCase(),
+    { hue: computeHue(id), 'aria-hidden': 'true', class: online === undefined ? '' : online ? 'is-on' : 'is-off' },
+    initial.toUpperCase(),
   );
 }
 
-const SHAPES = {
+const ICON_PATHS = {
   overview: 'M3 12h4l2.5-7 5 14L17 12h4',
   agents:
     'M8 11a3.5 3.5 0 1 0 0-7 3.5 3.5 0 0 0 0 7zM1.8 20a6.2 6.2 0 0 1 12.4 0M16 4.3a3.5 3.5 0 0 1 0 6.4M18 14.4a6.2 6.2 0 0 1 4.2 5.6',
@@ -128,26 +134,30 @@ const SHAPES = {
   back: 'M15 5l-7 7 7 7',
 };
 
-export function icon(which) {
-  return s('svg', { class: 'icon', viewBox: '0 0 24 24', 'aria-hidden': 'true' }, s('path', { d: SHAPES[which] }));
+export function renderIcon(iconName) {
+  return createSvg(
+    'svg',
+    { class: 'icon', viewBox: '0 0 24 24', 'aria-hidden': 'true' },
+    createSvg('path', { d: ICON_PATHS[iconName] }),
+  );
 }
 
-/** Puts text on the clipboard; pages without TLS, or without leave, have only the old way. */
-export async function copy(text) {
+/** Copies text to the clipboard. Without TLS or permission the clipboard API fails, and `execCommand` is used. */
+export async function copyText(text) {
   try {
     return await navigator.clipboard.writeText(text);
   } catch {
-    const box = h('textarea', { class: 'unseen', readonly: true });
-    box.value = text;
-    document.body.append(box);
-    box.select();
+    const field = h('textarea', { class: 'unseen', readonly: true });
+    field.value = text;
+    document.body.append(field);
+    field.select();
     document.execCommand('copy');
-    return box.remove();
+    return field.remove();
   }
 }
 
-/** Tells those who do not see the page. */
-export function announce(text) {
-  const said = document.getElementById('said');
-  if (said) said.textContent = text;
+/** Announces text to screen readers through the live region of index.html. */
+export function announceText(text) {
+  const liveRegion = document.getElementById('said');
+  if (liveRegion) liveRegion.textContent = text;
 }

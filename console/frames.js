@@ -1,17 +1,17 @@
-// What frames add up to: claims with their time left, decisions that nobody has made. The hub keeps no such tables.
+// State computed from frames: active claims and open decisions. The hub does not store frames, so the page derives both itself.
 
-import { me, post, uuid } from './api.js';
+import { createUuid, postApi, principal } from './api.js';
 
-const SEEN_MOST = 20_000;
-const ASKED_MOST = 500;
+const MAX_FRAMES = 20_000;
+const MAX_DECISIONS = 500;
 
-/** Puts something into a map that keeps only the latest. */
-function put(map, key, value, most) {
+/** Sets a key of a map, and deletes the oldest key when the map exceeds `maxSize`. */
+function setBounded(map, key, value, maxSize) {
   map.set(key, value);
-  if (map.size > most) map.delete(map.keys().next().value);
+  if (map.size > maxSize) map.delete(map.keys().next().value);
 }
 
-export const KINDS = [
+export const FRAME_KINDS = [
   'agent_advisory',
   'agent_broadcast',
   'agent_handover',
@@ -29,136 +29,142 @@ export const KINDS = [
   'flush_executed',
 ];
 
-/** A new, empty memory of frames. */
-export function memory() {
-  return { frames: [], seen: new Set(), claims: new Map(), moments: new Map(), answers: new Map(), turns: 0 };
+/** An empty frame state. `decisions` and `answers` are frames by the id of the asking frame. */
+export function createFrameState() {
+  return { frames: [], seenIds: new Set(), claims: new Map(), decisions: new Map(), answers: new Map(), lastOrder: 0 };
 }
 
-/** Takes a frame in; false when it was known or is stale. */
-export function hear(known, frame, now = Date.now()) {
-  if (!frame?.frame_id || known.seen.has(frame.frame_id)) return false;
-  known.seen.add(frame.frame_id);
-  const made = Date.parse(frame.created_at);
-  if (frame.ttl_ms && made + frame.ttl_ms < now) return false;
-  known.frames.push(frame);
-  if (known.frames.length > SEEN_MOST) {
-    for (const old of known.frames.splice(0, SEEN_MOST / 2)) known.seen.delete(old.frame_id);
+/** Adds a frame to the state; false for a duplicate or expired frame. */
+export function addFrame(state, frame, now = Date.now()) {
+  if (!frame?.frame_id || state.seenIds.has(frame.frame_id)) return false;
+  state.seenIds.add(frame.frame_id);
+  const createdAt = Date.parse(frame.created_at);
+  if (frame.ttl_ms && createdAt + frame.ttl_ms < now) return false;
+  state.frames.push(frame);
+  if (state.frames.length > MAX_FRAMES) {
+    for (const dropped of state.frames.splice(0, MAX_FRAMES / 2)) state.seenIds.delete(dropped.frame_id);
   }
-  const p = frame.payload ?? {};
-  const lease = `${frame.sender_handle} ${p.lease_id}`;
+  const payload = frame.payload ?? {};
+  const leaseKey = `${frame.sender_handle} ${payload.lease_id}`;
   if (frame.kind === 'agent_lock_request') {
-    const before = known.claims.get(lease);
-    const turn = before && before.resource === p.resource && before.until > made ? before.turn : ++known.turns;
-    known.claims.set(lease, {
-      resource: p.resource,
+    const previous = state.claims.get(leaseKey);
+    const order =
+      previous && previous.resource === payload.resource && previous.expiresAt > createdAt
+        ? previous.order
+        : ++state.lastOrder;
+    state.claims.set(leaseKey, {
+      resource: payload.resource,
       holder: frame.sender_handle,
-      from: sessionOf(frame),
-      intent: p.intent,
-      until: made + p.ttl_ms,
-      span: p.ttl_ms,
-      turn,
+      session: getSessionName(frame),
+      intent: payload.intent,
+      expiresAt: createdAt + payload.ttl_ms,
+      duration: payload.ttl_ms,
+      order,
     });
   } else if (frame.kind === 'agent_lease_extend') {
-    const claim = known.claims.get(lease);
+    const claim = state.claims.get(leaseKey);
     if (claim) {
-      claim.until += p.ttl_ms;
-      claim.span = claim.until - now;
+      claim.expiresAt += payload.ttl_ms;
+      claim.duration = claim.expiresAt - now;
     }
   } else if (frame.kind === 'agent_lock_release') {
-    known.claims.delete(lease);
+    state.claims.delete(leaseKey);
   } else if (frame.kind === 'agent_binding_moment') {
-    put(known.moments, frame.frame_id, frame, ASKED_MOST);
+    setBounded(state.decisions, frame.frame_id, frame, MAX_DECISIONS);
   } else if (frame.kind === 'agent_response') {
-    for (const id of [p.responded_to_frame_id, p.query_id]) {
-      if (id && !known.answers.has(id)) put(known.answers, id, frame, ASKED_MOST * 4);
+    for (const id of [payload.responded_to_frame_id, payload.query_id]) {
+      if (id && !state.answers.has(id)) setBounded(state.answers, id, frame, MAX_DECISIONS * 4);
     }
   }
   return true;
 }
 
-/** Claims that have not run out, by resource, the first one first. */
-export function claimsAt(known, now = Date.now()) {
-  for (const [lease, claim] of known.claims) if (claim.until <= now) known.claims.delete(lease);
-  return [...known.claims.values()].sort((a, b) =>
-    a.resource < b.resource ? -1 : a.resource > b.resource ? 1 : a.turn - b.turn,
+/** Claims that have not expired, sorted by resource and then by the order in which they were made. */
+export function listClaims(state, now = Date.now()) {
+  for (const [leaseKey, claim] of state.claims) if (claim.expiresAt <= now) state.claims.delete(leaseKey);
+  return [...state.claims.values()].sort((a, b) =>
+    a.resource < b.resource ? -1 : a.resource > b.resource ? 1 : a.order - b.order,
   );
 }
 
-export const openMoments = (known) => [...known.moments.values()].filter((frame) => !known.answers.has(frame.frame_id));
+export const listOpenDecisions = (state) =>
+  [...state.decisions.values()].filter((frame) => !state.answers.has(frame.frame_id));
 
-/** `instrument@session`, where the frame says it. */
-export function sessionOf(frame) {
+/** `instrument@session` of the sender, or undefined when the frame does not carry it. */
+export function getSessionName(frame) {
   const basis = frame.provenance_basis ?? '';
   return basis.startsWith('session:') ? basis.slice(8) : undefined;
 }
 
-/** The one line that tells most of a frame. */
-export function gist(frame) {
-  const p = frame.payload ?? {};
+/** The text that represents a frame in a list, by its kind. */
+export function summarizeFrame(frame) {
+  const payload = frame.payload ?? {};
   switch (frame.kind) {
     case 'agent_advisory':
-      return p.advisory_text;
+      return payload.advisory_text;
     case 'agent_broadcast':
-      return p.broadcast_text;
+      return payload.broadcast_text;
     case 'agent_handover':
-      return p.next_session_id ? `${p.previous_session_id} → ${p.next_session_id}` : p.handover_body;
+      return payload.next_session_id
+        ? `${payload.previous_session_id} → ${payload.next_session_id}`
+        : payload.handover_body;
     case 'agent_lock_request':
-      return p.intent ? `${p.resource} · ${p.intent}` : p.resource;
+      return payload.intent ? `${payload.resource} · ${payload.intent}` : payload.resource;
     case 'agent_lock_release':
-      return p.resource || p.lease_id;
+      return payload.resource || payload.lease_id;
     case 'agent_lease_extend':
-      return `+${Math.round(p.ttl_ms / 1000)} s`;
+      return `+${Math.round(payload.ttl_ms / 1000)} s`;
     case 'agent_query':
-      return p.query_text;
+      return payload.query_text;
     case 'agent_response':
-      return p.response_text;
+      return payload.response_text;
     case 'agent_return_event':
-      return p.summary;
+      return payload.summary;
     case 'agent_binding_moment':
-      return p.question?.stem ?? p.synopsis;
+      return payload.question?.stem ?? payload.synopsis;
     case 'peer_diagnostic_request':
-      return p.symptom;
+      return payload.symptom;
     case 'peer_diagnostic_response':
-      return p.finding;
+      return payload.finding;
     case 'intent_declare':
-      return `${p.convergence_class} · ${p.payload_ref}`;
+      return `${payload.convergence_class} · ${payload.payload_ref}`;
     case 'intent_withdraw':
-      return p.convergence_class;
+      return payload.convergence_class;
     case 'flush_executed':
-      return `${p.convergence_class} · ${p.result_ref}`;
+      return `${payload.convergence_class} · ${payload.result_ref}`;
     default:
       return '';
   }
 }
 
-/** Sends the answer to a decision to all sessions of whoever asked, so that nobody else is asked again. */
-export function answer(moment, text) {
-  const own = moment.sender_handle === me.handle;
-  return post(
+/** Sends the answer to all sessions of the handle that asked, so that each of them shows the decision as answered. */
+export function sendAnswer(decision, text) {
+  const isOwnHandle = decision.sender_handle === principal.handle;
+  return postApi(
     '/frames',
     {
-      scope: moment.sender_handle,
+      scope: decision.sender_handle,
       frame: {
         envelope_version: '1.0',
-        frame_id: uuid(),
+        frame_id: createUuid(),
         kind: 'agent_response',
-        sender_handle: me.handle,
-        recipient_handle: moment.sender_handle,
+        sender_handle: principal.handle,
+        recipient_handle: decision.sender_handle,
         created_at: new Date().toISOString(),
         payload: {
-          query_id: moment.frame_id,
+          query_id: decision.frame_id,
           response_text: text,
-          responder_session_id: me.session,
-          responded_to_frame_id: moment.frame_id,
+          responder_session_id: principal.session,
+          responded_to_frame_id: decision.frame_id,
         },
-        acted_by: me.handle,
+        acted_by: principal.handle,
         drafted_with: '~chorus-console',
         provenance_compute_location: 'local-only',
         provenance_method: ['console'],
         provenance_context_check: 'skipped',
-        provenance_basis: own ? `session:console@${me.session}` : 'console',
+        provenance_basis: isOwnHandle ? `session:console@${principal.session}` : 'console',
       },
     },
-    { 'x-chorus-instrument': 'console', 'x-chorus-session': me.session },
+    { 'x-chorus-instrument': 'console', 'x-chorus-session': principal.session },
   );
 }

@@ -1,17 +1,18 @@
-// What the page knows of the hub, kept up by streams and a few looks; views hear of a change by its topic.
+// Client state: what the page has loaded from the hub, kept current by streams and polling. Views subscribe to topics of
+// change.
 
-import { get, key, look, me, part, token } from './api.js';
-import { follow } from './stream.js';
-import { hear, memory } from './frames.js';
+import { encodeUriPart, getApi, getPublic, principal, requestSessionToken, storedKey } from './api.js';
+import { followStream } from './stream.js';
+import { addFrame, createFrameState } from './frames.js';
 
-export { me };
+export { principal };
 
-const SAMPLES = 90;
-const BEAT = 2_000;
-const LOG_MOST = 30_000;
-const MESSAGES_MOST = 5_000;
+const MAX_SAMPLES = 90;
+const HEALTH_POLL_MS = 2_000;
+const MAX_LOG_ENTRIES = 30_000;
+const MAX_MESSAGES = 5_000;
 
-export const known = {
+export const hubState = {
   health: undefined,
   ready: undefined,
   discovery: undefined,
@@ -19,337 +20,353 @@ export const known = {
   rates: { messages: [], frames: [], requests: [] },
   frameStreams: 0,
   messages: new Map(),
-  historyDone: false,
-  historyWhole: false,
-  standing: new Map(),
-  /** Messages in sight, whose standing is asked for first. */
-  watched: [],
-  frames: memory(),
+  isHistoryLoaded: false,
+  isHistoryComplete: false,
+  deliveryStates: new Map(),
+  /** Messages that a view shows; their delivery state is refreshed first. */
+  visibleMessages: [],
+  frames: createFrameState(),
   log: [],
-  logFrom: 0,
-  links: new Map(),
-  over: false,
+  logStart: 0,
+  streamStates: new Map(),
+  isSignedOut: false,
 };
 
-const hearers = new Map();
+const subscribers = new Map();
 
-/** Calls `work` at every change of these topics, until the function that is returned is called. */
-export function on(topics, work) {
+/** Calls `callback` at every change of these topics; returns the function that unsubscribes. */
+export function subscribe(topics, callback) {
   for (const topic of topics) {
-    if (!hearers.has(topic)) hearers.set(topic, new Set());
-    hearers.get(topic).add(work);
+    if (!subscribers.has(topic)) subscribers.set(topic, new Set());
+    subscribers.get(topic).add(callback);
   }
-  return () => topics.forEach((topic) => hearers.get(topic).delete(work));
+  return () => topics.forEach((topic) => subscribers.get(topic).delete(callback));
 }
 
-export function emit(topic) {
-  hearers.get(topic)?.forEach((work) => work());
+export function notifySubscribers(topic) {
+  subscribers.get(topic)?.forEach((callback) => callback());
 }
 
-function link(name) {
-  return (word) => {
-    known.links.set(name, word);
-    // A key that is no longer good is not tried again and again: that is what those who guess do.
-    if (word === 'ended') known.over = true;
-    emit('links');
+function trackStreamState(stream) {
+  return (state) => {
+    hubState.streamStates.set(stream, state);
+    // An invalid key is not retried: repeated failures look like key guessing and reach the rate limit.
+    if (state === 'ended') hubState.isSignedOut = true;
+    notifySubscribers('connection');
   };
 }
 
-/** `live` when all streams are, `ended` when the key is no longer good, else what the worst of them is doing. */
-export function linkState() {
-  const words = [...known.links.values()];
-  for (const word of ['ended', 'waiting', 'connecting']) if (words.includes(word)) return word;
+/**
+ * The state of all streams together: `ended` if the key is invalid, else `waiting` or `connecting` if any stream is, else
+ * `live`.
+ */
+export function getConnectionState() {
+  const states = [...hubState.streamStates.values()];
+  for (const state of ['ended', 'waiting', 'connecting']) if (states.includes(state)) return state;
   return 'live';
 }
 
-/** Repeats `work` until the returned function is called; a look that fails is tried again at the next turn. */
-export function every(ms, work) {
-  let over = false;
+/**
+ * Polls: runs `callback` every `intervalMs` while the page is visible, until the returned function is called. Errors are
+ * ignored.
+ */
+export function repeatEvery(intervalMs, callback) {
+  let isStopped = false;
   (async () => {
-    while (!over && !known.over) {
-      if (!document.hidden) await Promise.resolve(work()).catch(() => {});
-      await new Promise((done) => setTimeout(done, ms));
+    while (!isStopped && !hubState.isSignedOut) {
+      if (!document.hidden) await Promise.resolve(callback()).catch(() => {});
+      await new Promise((resolve) => setTimeout(resolve, intervalMs));
     }
   })();
   return () => {
-    over = true;
+    isStopped = true;
   };
 }
 
-export function start(who) {
-  Object.assign(me, { role: who.role, id: who.id ?? '', handle: who.record?.handle ?? '' });
-  me.culture = who.record?.agent_card?.user_culture || 'en';
-  me.endpoint = Boolean(who.record?.has_endpoint);
-  me.session = sessionStorage.getItem('chorus.session') || `web-${Math.random().toString(36).slice(2, 8)}`;
-  sessionStorage.setItem('chorus.session', me.session);
-  look('/.well-known/chorus.json').then(
-    (document) => {
-      known.discovery = document;
-      emit('discovery');
+export function startUpdates(identity) {
+  Object.assign(principal, { role: identity.role, id: identity.id ?? '', handle: identity.record?.handle ?? '' });
+  principal.culture = identity.record?.agent_card?.user_culture || 'en';
+  principal.hasEndpoint = Boolean(identity.record?.has_endpoint);
+  principal.session = sessionStorage.getItem('chorus.session') || `web-${Math.random().toString(36).slice(2, 8)}`;
+  sessionStorage.setItem('chorus.session', principal.session);
+  getPublic('/.well-known/chorus.json').then(
+    (discovery) => {
+      hubState.discovery = discovery;
+      notifySubscribers('discovery');
     },
     () => {},
   );
-  every(BEAT, pulse);
-  every(5_000, directory);
-  if (me.role === 'operator') operator();
-  else agent();
+  repeatEvery(HEALTH_POLL_MS, loadHealth);
+  repeatEvery(5_000, loadAgents);
+  if (principal.role === 'operator') startOperatorStreams();
+  else startAgentStreams();
 }
 
-/** Counts and health, and from two looks the rates between them. */
-async function pulse() {
-  const [health, ready, metrics] = await Promise.allSettled([look('/health'), look('/ready'), look('/metrics')]);
-  known.ready = ready.status === 'fulfilled' ? { ok: true } : { ok: false, why: ready.reason?.message };
+/** Loads health, readiness and metrics; the rates are computed from two successive samples. */
+async function loadHealth() {
+  const [health, ready, metrics] = await Promise.allSettled([
+    getPublic('/health'),
+    getPublic('/ready'),
+    getPublic('/metrics'),
+  ]);
+  hubState.ready = ready.status === 'fulfilled' ? { ok: true } : { ok: false, why: ready.reason?.message };
   if (health.status === 'fulfilled') {
-    sample(health.value, metrics.status === 'fulfilled' ? metrics.value : '');
-    known.health = health.value;
+    recordRates(health.value, metrics.status === 'fulfilled' ? metrics.value : '');
+    hubState.health = health.value;
   }
-  emit('health');
+  notifySubscribers('health');
 }
 
-let before;
-function sample(health, metrics) {
+let previousSample;
+function recordRates(health, metrics) {
   const now = performance.now();
   const counts = { messages: health.messages_stored, frames: 0, requests: 0, frameStreams: 0 };
   for (const line of metrics.split('\n')) {
     if (line.startsWith('chorus_http_requests_total{')) {
-      const n = Number(line.slice(line.lastIndexOf(' ') + 1));
-      counts.requests += n;
-      if (line.includes('route="/frames"') && line.includes('status="200"')) counts.frames += n;
+      const value = Number(line.slice(line.lastIndexOf(' ') + 1));
+      counts.requests += value;
+      if (line.includes('route="/frames"') && line.includes('status="200"')) counts.frames += value;
     } else if (line.startsWith('chorus_frame_streams ')) counts.frameStreams = Number(line.slice(21));
   }
-  known.frameStreams = counts.frameStreams;
-  if (before && now - before.now > 500) {
-    for (const name of ['messages', 'frames', 'requests']) {
-      const rate = Math.max(0, (counts[name] - before.counts[name]) / ((now - before.now) / 1000));
-      known.rates[name].push(rate);
-      if (known.rates[name].length > SAMPLES) known.rates[name].shift();
+  hubState.frameStreams = counts.frameStreams;
+  if (previousSample && now - previousSample.now > 500) {
+    for (const series of ['messages', 'frames', 'requests']) {
+      const rate = Math.max(0, (counts[series] - previousSample.counts[series]) / ((now - previousSample.now) / 1000));
+      hubState.rates[series].push(rate);
+      if (hubState.rates[series].length > MAX_SAMPLES) hubState.rates[series].shift();
     }
   }
-  before = { now, counts };
+  previousSample = { now, counts };
 }
 
-/** Who is here, with skills and scores from the market beside the cards. */
-export async function directory() {
-  const rows = [];
-  for (let after; rows.length < 5_000;) {
-    const page = await look(`/discover?limit=1000${after ? `&after=${part(after)}` : ''}`);
-    rows.push(...page);
+/** Loads the agent directory, and adds the skills, owners and reputation that the market's discovery has. */
+export async function loadAgents() {
+  const records = [];
+  for (let lastId; records.length < 5_000;) {
+    const page = await getPublic(`/discover?limit=1000${lastId ? `&after=${encodeUriPart(lastId)}` : ''}`);
+    records.push(...page);
     if (page.length < 1000) break;
-    after = page.at(-1).agent_id;
+    lastId = page.at(-1).agent_id;
   }
-  const agents = new Map(rows.map((row) => [row.agent_id, { ...row, skills: [] }]));
-  const market = await look('/discover?min_reputation=0&limit=1000').catch(() => ({ agents: [] }));
-  for (const found of market.agents) {
-    const agent = agents.get(found.agent_id);
+  const agents = new Map(records.map((record) => [record.agent_id, { ...record, skills: [] }]));
+  const market = await getPublic('/discover?min_reputation=0&limit=1000').catch(() => ({ agents: [] }));
+  for (const offer of market.agents) {
+    const agent = agents.get(offer.agent_id);
     if (!agent) continue;
-    agent.score = found.reputation_score;
-    agent.owner = found.owner_id;
-    if (found.skill?.skill_name) agent.skills.push(found.skill);
+    agent.score = offer.reputation_score;
+    agent.owner = offer.owner_id;
+    if (offer.skill?.skill_name) agent.skills.push(offer.skill);
   }
-  known.agents = agents;
-  emit('agents');
+  hubState.agents = agents;
+  notifySubscribers('agents');
 }
 
-export function cultureOf(id) {
-  return known.agents.get(id)?.culture;
+export function getAgentCulture(id) {
+  return hubState.agents.get(id)?.culture;
 }
 
-/* ---- an agent's page ---- */
+/* ---- signed in as an agent ---- */
 
-function agent() {
-  // An open inbox is preferred to an endpoint: to look must not take an agent's messages away from it.
-  if (!me.endpoint) {
-    follow({
-      address: async () => ({ path: `/agent/inbox?session=${await token()}` }),
-      heard: inbox,
-      state: link('inbox'),
-      rests: true,
+function startAgentStreams() {
+  // The hub prefers an open inbox stream to an endpoint. For an agent with an endpoint the page reads the history instead, so
+  // that it takes no message away from the agent.
+  if (!principal.hasEndpoint) {
+    followStream({
+      getAddress: async () => ({ path: `/agent/inbox?session=${await requestSessionToken()}` }),
+      onEvent: handleInboxEvent,
+      onState: trackStreamState('inbox'),
+      closeWhenHidden: true,
     });
   }
-  if (me.handle) {
-    const path = `/handles/${me.handle}/stream?instrument=console&tool=console&session=${me.session}`;
-    follow({
-      address: async () => ({ path: `${path}&session_token=${await token()}` }),
-      heard: frame,
-      state: link('frames'),
-      since: '0',
+  if (principal.handle) {
+    const path = `/handles/${principal.handle}/stream?instrument=console&tool=console&session=${principal.session}`;
+    followStream({
+      getAddress: async () => ({ path: `${path}&session_token=${await requestSessionToken()}` }),
+      onEvent: handleFrameEvent,
+      onState: trackStreamState('frames'),
+      startCursor: '0',
     });
   }
-  every(me.endpoint ? 1_000 : 3_000, history);
-  every(5_000, settle);
+  repeatEvery(principal.hasEndpoint ? 1_000 : 3_000, loadHistory);
+  repeatEvery(5_000, refreshDeliveryStates);
 }
 
-function inbox(name, data, id) {
+function handleInboxEvent(name, data, id) {
   if (name === 'message') {
-    keep({ ...data, id: Number(id), receiver_id: me.id, delivered_via: 'sse' });
-    emit('messages');
+    storeMessage({ ...data, id: Number(id), receiver_id: principal.id, delivered_via: 'sse' });
+    notifySubscribers('messages');
   } else if (name === 'receipt') {
-    known.standing.set(data.trace_id, data.response?.status === 'error' ? 'declined' : 'acknowledged');
-    emit('messages');
-  } else if (name === 'job' || name === 'job_result') emit('jobs');
-  else if (name === 'channel') emit('channels');
-  if (name !== 'connected') note(name, id, inboxFacts(name, data));
+    hubState.deliveryStates.set(data.trace_id, data.response?.status === 'error' ? 'declined' : 'acknowledged');
+    notifySubscribers('messages');
+  } else if (name === 'job' || name === 'job_result') notifySubscribers('jobs');
+  else if (name === 'channel') notifySubscribers('channels');
+  if (name !== 'connected') appendLogEntry(name, pickPublicFields(name, data));
 }
 
-/** Of what an inbox brings, the parts that are no secret: deliveries carry addresses that speak for the agent. */
-function inboxFacts(name, data = {}) {
-  if (name === 'message') return { sender_id: data.sender_id, receiver_id: me.id, trace_id: data.trace_id };
+/** The fields of an inbox event that the log may show. Callback URLs and tool tokens are credentials and are left out. */
+function pickPublicFields(name, data = {}) {
+  if (name === 'message') return { sender_id: data.sender_id, receiver_id: principal.id, trace_id: data.trace_id };
   if (name === 'receipt')
     return { receiver_id: data.receiver_id, trace_id: data.trace_id, status: data.response?.status };
   if (name === 'channel') return { channel: data.channel?.name ?? data.channel?.id, sender: data.message?.sender };
   return { job_id: data.job_id, skill_name: data.skill_name, status: data.status };
 }
 
-function frame(name, data) {
+function handleFrameEvent(name, data) {
   if (name === 'connected' || name === 'resume-gap' || !data?.frame_id) return;
-  if (!hear(known.frames, data)) return;
-  note(name, undefined, { sender: data.sender_handle, frame_id: data.frame_id }, data.created_at);
-  emit('frames');
+  if (!addFrame(hubState.frames, data)) return;
+  appendLogEntry(name, { sender: data.sender_handle, frame_id: data.frame_id }, data.created_at);
+  notifySubscribers('frames');
 }
 
-let noted = 0;
-/** An agent may not read the hub's activity; its own log is what this page has heard. */
-function note(type, id, data, at) {
-  known.log.push({ id: `${++noted}`, type, timestamp: at ?? new Date().toISOString(), data });
-  if (known.log.length > LOG_MOST) known.log.splice(0, LOG_MOST / 2);
-  emit('log');
+let logCount = 0;
+/**
+ * Appends to the page's own log. An agent may not read the hub's activity, so its log is the events that this page received.
+ */
+function appendLogEntry(type, data, timestamp) {
+  hubState.log.push({ id: `${++logCount}`, type, timestamp: timestamp ?? new Date().toISOString(), data });
+  if (hubState.log.length > MAX_LOG_ENTRIES) hubState.log.splice(0, MAX_LOG_ENTRIES / 2);
+  notifySubscribers('log');
 }
 
-function keep(row) {
-  const had = known.messages.get(row.id);
-  // The stream's word on how a message came is our guess; history knows.
-  known.messages.set(row.id, had ? { ...row, ...had } : row);
-  if (known.messages.size > MESSAGES_MOST) known.messages.delete(known.messages.keys().next().value);
+function storeMessage(message) {
+  const stored = hubState.messages.get(message.id);
+  // `delivered_via` of a stream event is assumed; a row from the history has the recorded value, so it wins.
+  hubState.messages.set(message.id, stored ? { ...message, ...stored } : message);
+  if (hubState.messages.size > MAX_MESSAGES) hubState.messages.delete(hubState.messages.keys().next().value);
 }
 
-/** A long history begins with its last two weeks; the rest comes when it is asked for. */
-const RECENT = 14 * 86_400_000;
-let historyFrom = new Date(Date.now() - RECENT).toISOString();
+/** The part of the history that is loaded at first; older messages are loaded on demand. */
+const RECENT_MS = 14 * 86_400_000;
+let historyCursor = new Date(Date.now() - RECENT_MS).toISOString();
 
-export async function wholeHistory() {
-  historyFrom = 0;
-  known.historyWhole = true;
-  await history();
+export async function loadFullHistory() {
+  historyCursor = 0;
+  hubState.isHistoryComplete = true;
+  await loadHistory();
 }
 
-/** Reads what history has since the last look; what I send is nowhere else. */
-export async function history() {
-  let changed = false;
+/** Loads messages after the history cursor. Sent messages are only in the history, not in the inbox stream. */
+export async function loadHistory() {
+  let hasChanged = false;
   for (;;) {
-    const page = await get(`/agent/messages?since=${historyFrom}&limit=1000`);
-    for (const row of page) {
-      if (!known.messages.has(row.id)) changed = true;
-      known.messages.set(row.id, row);
-      historyFrom = row.id;
+    const page = await getApi(`/agent/messages?since=${historyCursor}&limit=1000`);
+    for (const message of page) {
+      if (!hubState.messages.has(message.id)) hasChanged = true;
+      hubState.messages.set(message.id, message);
+      historyCursor = message.id;
     }
-    if (page.length === 0 && typeof historyFrom === 'string') {
-      historyFrom = 0;
-      known.historyWhole = true;
+    if (page.length === 0 && typeof historyCursor === 'string') {
+      historyCursor = 0;
+      hubState.isHistoryComplete = true;
     } else if (page.length === 0) break;
   }
-  if (known.messages.size > MESSAGES_MOST) {
-    for (const id of [...known.messages.keys()].sort((a, b) => a - b).slice(0, known.messages.size - MESSAGES_MOST))
-      known.messages.delete(id);
+  if (hubState.messages.size > MAX_MESSAGES) {
+    for (const id of [...hubState.messages.keys()]
+      .sort((a, b) => a - b)
+      .slice(0, hubState.messages.size - MAX_MESSAGES))
+      hubState.messages.delete(id);
   }
-  if (changed || !known.historyDone) {
-    known.historyDone = true;
-    emit('messages');
-    await settle();
+  if (hasChanged || !hubState.isHistoryLoaded) {
+    hubState.isHistoryLoaded = true;
+    notifySubscribers('messages');
+    await refreshDeliveryStates();
   }
 }
 
-const FINAL = ['acknowledged', 'declined', 'failed'];
-/** Where the messages that I sent stand, until they stand for good: those in sight, and the latest. */
-export async function settle() {
-  const open = (row) => row.sender_id === me.id && !FINAL.includes(known.standing.get(row.trace_id));
-  const recent = [...known.messages.values()].filter(open).slice(-2);
-  let changed = false;
-  for (const row of new Set([...known.watched.filter(open).slice(-8), ...recent])) {
-    const found = await get(`/messages/${row.trace_id}`);
-    const word = found.receiver_response?.status === 'error' ? 'declined' : found.status;
-    changed ||= known.standing.get(row.trace_id) !== word;
-    known.standing.set(row.trace_id, word);
+const FINAL_STATES = ['acknowledged', 'declined', 'failed'];
+/** Loads the delivery state of sent messages that have no final state yet: the visible ones and the latest two. */
+export async function refreshDeliveryStates() {
+  const isPending = (message) =>
+    message.sender_id === principal.id && !FINAL_STATES.includes(hubState.deliveryStates.get(message.trace_id));
+  const latest = [...hubState.messages.values()].filter(isPending).slice(-2);
+  let hasChanged = false;
+  for (const message of new Set([...hubState.visibleMessages.filter(isPending).slice(-8), ...latest])) {
+    const record = await getApi(`/messages/${message.trace_id}`);
+    const state = record.receiver_response?.status === 'error' ? 'declined' : record.status;
+    hasChanged ||= hubState.deliveryStates.get(message.trace_id) !== state;
+    hubState.deliveryStates.set(message.trace_id, state);
   }
-  if (changed) emit('messages');
+  if (hasChanged) notifySubscribers('messages');
 }
 
-/** queued → delivered → acknowledged, or failed, or declined by the receiver. */
-export function standingOf(row) {
-  const word = known.standing.get(row.trace_id);
-  if (word) return word;
+/** Delivery state of a message: queued, delivered, acknowledged, failed, or declined by the receiver. */
+export function getDeliveryState(message) {
+  const state = hubState.deliveryStates.get(message.trace_id);
+  if (state) return state;
   return (
-    { sse: 'delivered', webhook: 'delivered', queued: 'queued', failed: 'failed' }[row.delivered_via] ?? 'delivered'
+    { sse: 'delivered', webhook: 'delivered', queued: 'queued', failed: 'failed' }[message.delivered_via] ?? 'delivered'
   );
 }
 
-/* ---- an operator's page ---- */
+/* ---- signed in as an operator ---- */
 
-/** Ids of activity come four to an entry of the log. */
-const PER_ENTRY = 4;
-const CHUNK = 1_000 * PER_ENTRY;
+/** Activity ids per entry of the hub's log: an id is the entry's sequence times four plus a part number. */
+const IDS_PER_ENTRY = 4;
+const IDS_PER_READ = 1_000 * IDS_PER_ENTRY;
 
-async function operator() {
-  link('events')('connecting');
+async function startOperatorStreams() {
+  trackStreamState('events')('connecting');
   let newest = 0;
   try {
-    newest = await newestActivity();
+    newest = await findNewestActivityId();
   } catch {
-    // The stream that follows tries again, and tells.
+    // The stream below retries and reports its state.
   }
-  known.logFrom = newest;
-  follow({
-    address: async () => ({ path: '/events', headers: { authorization: `Bearer ${key.get()}` } }),
-    heard: (name, data) => {
-      if (name !== 'activity' || (known.log.length && data.id <= known.log.at(-1).id)) return;
-      known.log.push(data);
-      if (known.log.length > LOG_MOST) known.log.splice(0, LOG_MOST / 2);
-      emit('log');
+  hubState.logStart = newest;
+  followStream({
+    getAddress: async () => ({ path: '/events', headers: { authorization: `Bearer ${storedKey.get()}` } }),
+    onEvent: (name, data) => {
+      if (name !== 'activity' || (hubState.log.length && data.id <= hubState.log.at(-1).id)) return;
+      hubState.log.push(data);
+      if (hubState.log.length > MAX_LOG_ENTRIES) hubState.log.splice(0, MAX_LOG_ENTRIES / 2);
+      notifySubscribers('log');
     },
-    state: link('events'),
-    since: String(newest),
-    rests: true,
+    onState: trackStreamState('events'),
+    startCursor: String(newest),
+    closeWhenHidden: true,
   });
-  await earlier();
+  await loadEarlierLog();
 }
 
-/** An id near the end of activity, found by asking for single entries: there is no page of the newest. */
-async function newestActivity() {
-  const after = async (id) => (await get(`/activity?since=${id}&limit=1`)).length > 0;
-  let low = ((await look('/health')).messages_stored || 0) * PER_ENTRY;
-  let step = CHUNK;
+/** An id near the newest activity, found by binary search with single-entry requests: the route has no newest-first page. */
+async function findNewestActivityId() {
+  const hasActivityAfter = async (id) => (await getApi(`/activity?since=${id}&limit=1`)).length > 0;
+  let low = ((await getPublic('/health')).messages_stored || 0) * IDS_PER_ENTRY;
+  let step = IDS_PER_READ;
   let high = low + step;
-  while (await after(high)) {
+  while (await hasActivityAfter(high)) {
     low = high;
     high += step *= 2;
   }
-  while (high - low > CHUNK / 4) {
+  while (high - low > IDS_PER_READ / 4) {
     const middle = Math.floor((low + high) / 2);
-    if (await after(middle)) low = middle;
+    if (await hasActivityAfter(middle)) low = middle;
     else high = middle;
   }
   return low;
 }
 
-let reading;
-/** Reads what came before the oldest entry that is here; false when there is no more. */
-export function earlier() {
-  reading ??= (async () => {
-    const to = known.log[0]?.id ?? known.logFrom + 1;
-    if (known.logFrom <= 0 || me.role !== 'operator') return false;
-    const from = Math.max(0, known.logFrom - CHUNK);
-    const rows = [];
-    for (let since = from; ;) {
-      const page = await get(`/activity?since=${since}&limit=1000`);
-      rows.push(...page.filter((row) => row.id < to && row.id <= known.logFrom));
-      if (page.length < 1000 || page.at(-1).id >= known.logFrom) break;
+let pendingRead;
+/** Loads the entries before the oldest loaded one; false when there are none. Calls at the same time share one read. */
+export function loadEarlierLog() {
+  pendingRead ??= (async () => {
+    const endId = hubState.log[0]?.id ?? hubState.logStart + 1;
+    if (hubState.logStart <= 0 || principal.role !== 'operator') return false;
+    const startId = Math.max(0, hubState.logStart - IDS_PER_READ);
+    const entries = [];
+    for (let since = startId; ;) {
+      const page = await getApi(`/activity?since=${since}&limit=1000`);
+      entries.push(...page.filter((entry) => entry.id < endId && entry.id <= hubState.logStart));
+      if (page.length < 1000 || page.at(-1).id >= hubState.logStart) break;
       since = page.at(-1).id;
     }
-    known.logFrom = from;
-    known.log.unshift(...rows);
-    emit('log');
+    hubState.logStart = startId;
+    hubState.log.unshift(...entries);
+    notifySubscribers('log');
     return true;
   })().finally(() => {
-    reading = undefined;
+    pendingRead = undefined;
   });
-  return reading;
+  return pendingRead;
 }

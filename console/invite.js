@@ -1,18 +1,18 @@
-// The invitation's page: its words in the reader's language, and buttons that copy.
+// Script of the invite page: translates its texts and adds copy buttons to its snippets.
 
-import { copy, h } from './dom.js';
-import { cultureName, t } from './words.js';
-import { dress } from './shell.js';
+import { copyText, h } from './dom.js';
+import { formatCulture, t } from './words.js';
+import { applyStoredTheme } from './shell.js';
 
-dress();
+applyStoredTheme();
 for (const node of document.querySelectorAll('[data-t]')) node.textContent = t(node.dataset.t);
-for (const node of document.querySelectorAll('[data-culture]')) node.title = cultureName(node.dataset.culture);
-for (const box of document.querySelectorAll('.snippet')) {
+for (const node of document.querySelectorAll('[data-culture]')) node.title = formatCulture(node.dataset.culture);
+for (const snippet of document.querySelectorAll('.snippet')) {
   const button = h('button', { type: 'button' }, t('copy'));
   button.addEventListener('click', () =>
-    copy(box.querySelector('pre').textContent).then(() => {
+    copyText(snippet.querySelector('pre').textContent).then(() => {
       button.textContent = t('copied');
     }),
   );
-  box.append(button);
+  snippet.append(button);
 }

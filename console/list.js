@@ -1,108 +1,110 @@
-// A long list of rows of one height, of which only those in sight exist; moved through by keys as well.
+// A virtual list: rows of equal height of which only the visible ones exist in the DOM, with keyboard navigation.
 
 import { h } from './dom.js';
 
-const SPARE = 6;
+const SPARE_ROWS = 6;
 
 /**
- * `fill(row, item)` writes an item into a recycled row, `open(item)` is called for the chosen one, `end()` when the last row
- * comes into sight.
+ * `fillRow(row, item)` writes an item into a recycled row, `onOpen(item)` is called for a clicked or entered row, `onEnd()` when
+ * the last row becomes visible.
  */
-export function rows({ height, fill, open, end, label, empty }) {
-  const space = h('div.rows-space');
-  const nothing = h('p.empty', {}, empty);
-  const root = h('div.rows', { tabindex: '0', role: 'listbox', 'aria-label': label }, space, nothing);
-  const id = `rows-${Math.random().toString(36).slice(2, 8)}`;
+export function createVirtualList({ height, fillRow, onOpen, onEnd, label, emptyText }) {
+  const spacer = h('div.rows-space');
+  const emptyNote = h('p.empty', {}, emptyText);
+  const root = h('div.rows', { tabindex: '0', role: 'listbox', 'aria-label': label }, spacer, emptyNote);
+  const idPrefix = `rows-${Math.random().toString(36).slice(2, 8)}`;
   let items = [];
-  let active = -1;
-  let pool = [];
+  let activeIndex = -1;
+  let rowPool = [];
 
-  function paint() {
-    const room = Math.ceil(root.clientHeight / height) + SPARE * 2;
-    while (pool.length < room) {
-      const row = h('div.row', { role: 'option', id: `${id}-${pool.length}` });
+  function renderRows() {
+    const neededRows = Math.ceil(root.clientHeight / height) + SPARE_ROWS * 2;
+    while (rowPool.length < neededRows) {
+      const row = h('div.row', { role: 'option', id: `${idPrefix}-${rowPool.length}` });
       row.style.height = `${height}px`;
-      row.addEventListener('click', () => choose(row.at, true));
-      pool.push(row);
-      space.append(row);
+      row.addEventListener('click', () => selectRow(row.index, true));
+      rowPool.push(row);
+      spacer.append(row);
     }
-    // A list that became shorter is scrolled back only with the next picture.
+    // When a list becomes shorter, the browser corrects scrollTop only at the next layout.
     const top = Math.min(root.scrollTop, Math.max(0, items.length * height - root.clientHeight));
-    const first = Math.max(0, Math.floor(top / height) - SPARE);
-    for (let at = first; at < first + pool.length; at += 1) {
-      const row = pool[at % pool.length];
-      const item = items[at];
+    const firstIndex = Math.max(0, Math.floor(top / height) - SPARE_ROWS);
+    for (let index = firstIndex; index < firstIndex + rowPool.length; index += 1) {
+      const row = rowPool[index % rowPool.length];
+      const item = items[index];
       row.hidden = item === undefined;
       if (item === undefined) {
-        row.at = -1;
+        row.index = -1;
         row.item = undefined;
         continue;
       }
       if (row.item !== item) {
         row.item = item;
-        fill(row, item);
+        fillRow(row, item);
       }
-      if (row.at !== at) {
-        row.at = at;
-        row.style.transform = `translateY(${at * height}px)`;
-        row.setAttribute('aria-posinset', at + 1);
+      if (row.index !== index) {
+        row.index = index;
+        row.style.transform = `translateY(${index * height}px)`;
+        row.setAttribute('aria-posinset', index + 1);
       }
       row.setAttribute('aria-setsize', items.length);
-      row.setAttribute('aria-selected', at === active);
-      if (at === active) root.setAttribute('aria-activedescendant', row.id);
+      row.setAttribute('aria-selected', index === activeIndex);
+      if (index === activeIndex) root.setAttribute('aria-activedescendant', row.id);
     }
-    if (end && items.length && first + pool.length >= items.length) end();
+    if (onEnd && items.length && firstIndex + rowPool.length >= items.length) onEnd();
   }
 
-  function choose(at, opens) {
-    if (at < 0 || at >= items.length) return;
-    active = at;
-    const top = at * height;
+  function selectRow(index, shouldOpen) {
+    if (index < 0 || index >= items.length) return;
+    activeIndex = index;
+    const top = index * height;
     if (top < root.scrollTop) root.scrollTop = top;
     else if (top + height > root.scrollTop + root.clientHeight) root.scrollTop = top + height - root.clientHeight;
-    paint();
-    if (opens) open?.(items[at]);
+    renderRows();
+    if (shouldOpen) onOpen?.(items[index]);
   }
 
-  root.addEventListener('scroll', paint, { passive: true });
+  root.addEventListener('scroll', renderRows, { passive: true });
   root.addEventListener('keydown', (event) => {
-    const page = Math.max(1, Math.floor(root.clientHeight / height) - 1);
+    const rowsPerPage = Math.max(1, Math.floor(root.clientHeight / height) - 1);
     const moves = {
       ArrowDown: 1,
       j: 1,
       ArrowUp: -1,
       k: -1,
-      PageDown: page,
-      PageUp: -page,
+      PageDown: rowsPerPage,
+      PageUp: -rowsPerPage,
       Home: -Infinity,
       End: Infinity,
     };
     if (event.key in moves && !event.ctrlKey && !event.metaKey && !event.altKey) {
       event.preventDefault();
-      const to = active + moves[event.key];
-      choose(Math.min(items.length - 1, Math.max(0, to)), false);
-    } else if (event.key === 'Enter' && active >= 0) {
+      const target = activeIndex + moves[event.key];
+      selectRow(Math.min(items.length - 1, Math.max(0, target)), false);
+    } else if (event.key === 'Enter' && activeIndex >= 0) {
       event.preventDefault();
-      choose(active, true);
+      selectRow(activeIndex, true);
     }
   });
-  new ResizeObserver(paint).observe(root);
+  new ResizeObserver(renderRows).observe(root);
 
   return {
     node: root,
-    /** Newest first; whoever has scrolled down stays at what they read. */
-    set(next, key) {
-      const held = items[Math.floor(root.scrollTop / height)];
-      const chosen = items[active];
-      items = next;
-      nothing.hidden = items.length > 0;
-      space.style.height = `${items.length * height}px`;
-      if (chosen) active = items.findIndex((item) => key(item) === key(chosen));
-      if (held && root.scrollTop > height / 2) {
-        const now = items.findIndex((item) => key(item) === key(held));
-        if (now >= 0) root.scrollTop = now * height + (root.scrollTop % height);
+    /**
+     * Replaces the items. If the list is scrolled down, the first visible item stays in place when new ones are added above it.
+     */
+    setItems(newItems, getKey) {
+      const topItem = items[Math.floor(root.scrollTop / height)];
+      const activeItem = items[activeIndex];
+      items = newItems;
+      emptyNote.hidden = items.length > 0;
+      spacer.style.height = `${items.length * height}px`;
+      if (activeItem) activeIndex = items.findIndex((item) => getKey(item) === getKey(activeItem));
+      if (topItem && root.scrollTop > height / 2) {
+        const newIndex = items.findIndex((item) => getKey(item) === getKey(topItem));
+        if (newIndex >= 0) root.scrollTop = newIndex * height + (root.scrollTop % height);
       }
-      paint();
+      renderRows();
     },
   };
 }

@@ -1,181 +1,200 @@
-// The market: what can be hired, jobs and how they go, and where the credits went.
+// The market view: skills on offer, jobs and their states, totals and the ledger; and one job's page.
 
-import { avatar, h, icon, name, swap, throttled } from './dom.js';
-import { clock, count, credits, day, span, t, when } from './words.js';
-import { get, look, part } from './api.js';
-import { every, known, me, on } from './hub.js';
-import { shares } from './chart.js';
+import { h, renderAvatar, renderIcon, renderName, replaceContent, throttleToRepaint } from './dom.js';
+import { formatCount, formatCredits, formatDate, formatDuration, formatTime, formatTimestamp, t } from './words.js';
+import { encodeUriPart, getApi, getPublic } from './api.js';
+import { hubState, principal, repeatEvery, subscribe } from './hub.js';
+import { renderShareBar } from './chart.js';
 
-const STATES = ['held', 'dispatched', 'done', 'failed', 'cancelled', 'expired'];
-const TONES = { held: 'wait', dispatched: 'wait', done: 'good', failed: 'bad', cancelled: 'off', expired: 'bad' };
-const POSTINGS = 200;
+const JOB_STATES = ['held', 'dispatched', 'done', 'failed', 'cancelled', 'expired'];
+const STATE_TONES = { held: 'wait', dispatched: 'wait', done: 'good', failed: 'bad', cancelled: 'off', expired: 'bad' };
+const MAX_POSTINGS = 200;
 
-export function open(root, id) {
-  if (id) return job(root, id);
-  const sums = h('div');
-  const skills = h('div');
-  const jobs = h('div');
-  const ledger = h('div');
+export function openView(root, id) {
+  if (id) return openJob(root, id);
+  const totalsNode = h('div');
+  const skillsNode = h('div');
+  const jobsNode = h('div');
+  const ledgerNode = h('div');
   root.append(
     h('h1', {}, t('view.market')),
-    sums,
+    totalsNode,
     h(
       'div.grid.two',
       {},
-      h('section.card', {}, h('h2', {}, t('jobs')), jobs),
-      h('section.card', {}, h('h2', {}, t('skills')), skills),
+      h('section.card', {}, h('h2', {}, t('jobs')), jobsNode),
+      h('section.card', {}, h('h2', {}, t('skills')), skillsNode),
     ),
-    h('section.card', {}, h('h2', {}, t('ledger')), ledger),
+    h('section.card', {}, h('h2', {}, t('ledger')), ledgerNode),
   );
-  let state = '';
-  const money = async () => {
-    const [economy, audit] = await Promise.all([look('/economy'), get(`/audit?limit=${POSTINGS}`)]);
-    const owner = me.role === 'agent' ? ownerIn(audit.postings) : undefined;
-    const mine = owner && (await get(`/accounts/${part(owner)}`));
-    const states = STATES.map((one) => ({
-      label: t(`job.${one}`),
-      value: economy.job_states?.[one] ?? 0,
-      tone: TONES[one],
+  let stateFilter = '';
+  const loadEconomy = async () => {
+    const [economy, audit] = await Promise.all([getPublic('/economy'), getApi(`/audit?limit=${MAX_POSTINGS}`)]);
+    const owner = principal.role === 'agent' ? findOwner(audit.postings) : undefined;
+    const account = owner && (await getApi(`/accounts/${encodeUriPart(owner)}`));
+    const stateCounts = JOB_STATES.map((state) => ({
+      label: t(`job.${state}`),
+      value: economy.job_states?.[state] ?? 0,
+      tone: STATE_TONES[state],
     }));
-    swap(
-      sums,
+    replaceContent(
+      totalsNode,
       h(
         'dl.tiles',
         {},
-        mine && tile(t('balance'), credits(mine.balance), mine.owner_id),
-        mine && tile(t('held'), credits(mine.held), t('held.more')),
-        tile(t('issued'), credits(economy.issued), t('issued.more')),
-        tile(t('held.all'), credits(economy.held)),
-        tile(t('volume'), credits(economy.volume), t('volume.more')),
+        account && renderTile(t('balance'), formatCredits(account.balance), account.owner_id),
+        account && renderTile(t('held'), formatCredits(account.held), t('held.more')),
+        renderTile(t('issued'), formatCredits(economy.issued), t('issued.more')),
+        renderTile(t('held.all'), formatCredits(economy.held)),
+        renderTile(t('volume'), formatCredits(economy.volume), t('volume.more')),
       ),
       h(
         'section.card.slim',
         {},
-        shares(states),
+        renderShareBar(stateCounts),
         h(
           'ul.legend',
           {},
-          states.map((one) =>
-            h('li', {}, h('span', { class: `key tone-${one.tone}` }), one.label, ' ', h('b', {}, count(one.value))),
+          stateCounts.map((part) =>
+            h(
+              'li',
+              {},
+              h('span', { class: `key tone-${part.tone}` }),
+              part.label,
+              ' ',
+              h('b', {}, formatCount(part.value)),
+            ),
           ),
         ),
       ),
     );
-    swap(ledger, table(audit.postings, owner));
+    replaceContent(ledgerNode, renderLedger(audit.postings, owner));
   };
-  const offers = async () => {
-    const found = await look('/skills?limit=200');
-    swap(
-      skills,
+  const loadSkills = async () => {
+    const found = await getPublic('/skills?limit=200');
+    replaceContent(
+      skillsNode,
       found.skills.length
         ? h(
             'ul.lines',
             {},
-            found.skills.map((one) =>
+            found.skills.map((skill) =>
               h(
                 'li',
                 {},
-                h('bdi', {}, one.skill_name),
+                h('bdi', {}, skill.skill_name),
                 h('span.spring'),
-                h('span.quiet.small', {}, t('skill.agents', { n: count(one.agents) })),
-                h('b', {}, t('skill.from', { n: credits(one.min_cost) })),
+                h('span.quiet.small', {}, t('skill.agents', { n: formatCount(skill.agents) })),
+                h('b', {}, t('skill.from', { n: formatCredits(skill.min_cost) })),
               ),
             ),
           )
         : h('p.empty', {}, t('skill.none')),
     );
   };
-  const work = async () => {
-    if (me.role === 'operator')
-      return swap(jobs, h('p.note', {}, t('jobs.operator')), ofAudit(await get(`/audit?limit=${POSTINGS}`)));
-    const found = await get(`/jobs?limit=100${state ? `&status=${state}` : ''}`);
-    return swap(
-      jobs,
+  const loadJobs = async () => {
+    if (principal.role === 'operator')
+      return replaceContent(
+        jobsNode,
+        h('p.note', {}, t('jobs.operator')),
+        renderJobsOfPostings(await getApi(`/audit?limit=${MAX_POSTINGS}`)),
+      );
+    const found = await getApi(`/jobs?limit=100${stateFilter ? `&status=${stateFilter}` : ''}`);
+    return replaceContent(
+      jobsNode,
       h(
         'div.chips',
         {},
-        ['', ...STATES].map((one) =>
+        ['', ...JOB_STATES].map((state) =>
           h(
             'button.chip',
             {
               type: 'button',
-              'aria-pressed': String(one === state),
-              'data-key': `state ${one}`,
+              'aria-pressed': String(state === stateFilter),
+              'data-key': `state ${state}`,
               onclick: () => {
-                state = one;
-                work().catch(() => {});
+                stateFilter = state;
+                loadJobs().catch(() => {});
               },
             },
-            one ? t(`job.${one}`) : t('log.all'),
+            state ? t(`job.${state}`) : t('log.all'),
           ),
         ),
       ),
-      found.jobs.length ? h('ul.picks', {}, found.jobs.map(jobRow)) : h('p.empty', {}, t('jobs.none')),
+      found.jobs.length ? h('ul.picks', {}, found.jobs.map(renderJobRow)) : h('p.empty', {}, t('jobs.none')),
     );
   };
-  const stops = [
-    every(4_000, money),
-    every(10_000, offers),
-    every(4_000, work),
-    on(
+  const cleanups = [
+    repeatEvery(4_000, loadEconomy),
+    repeatEvery(10_000, loadSkills),
+    repeatEvery(4_000, loadJobs),
+    subscribe(
       ['jobs'],
-      throttled(() => {
-        work().catch(() => {});
-        money().catch(() => {});
+      throttleToRepaint(() => {
+        loadJobs().catch(() => {});
+        loadEconomy().catch(() => {});
       }),
     ),
   ];
-  return () => stops.forEach((stop) => stop());
+  return () => cleanups.forEach((cleanup) => cleanup());
 }
 
-const tile = (label, value, note) =>
+const renderTile = (label, value, note) =>
   h('div.tile', {}, h('dt', {}, label), h('dd', {}, value), note && h('p.quiet.small', {}, h('bdi', {}, note)));
 
-/** My owner is the one name that all of my postings have in common. */
-function ownerIn(postings) {
-  const row = known.agents.get(me.id);
-  if (row?.owner) return row.owner;
-  let common;
+/** The agent's owner: from the directory, else the owner that all of its postings have in common. */
+function findOwner(postings) {
+  const agent = hubState.agents.get(principal.id);
+  if (agent?.owner) return agent.owner;
+  let commonOwners;
   for (const posting of postings) {
     const owners = posting.entries.map((entry) => entry.owner_id).filter(Boolean);
-    common = common ? common.filter((one) => owners.includes(one)) : owners;
+    commonOwners = commonOwners ? commonOwners.filter((owner) => owners.includes(owner)) : owners;
   }
-  return common?.length ? (common.find((one) => one === me.id) ?? common[0]) : me.id;
+  return commonOwners?.length
+    ? (commonOwners.find((owner) => owner === principal.id) ?? commonOwners[0])
+    : principal.id;
 }
 
-function jobRow(one) {
-  const hirer = one.orchestrator_id === me.id;
+function renderJobRow(job) {
+  const isRequester = job.orchestrator_id === principal.id;
   return h(
     'li',
     {},
     h(
       'a',
-      { href: `#/market/${part(one.job_id)}`, 'data-key': one.job_id },
-      avatar(hirer ? one.agent_id : one.orchestrator_id),
+      { href: `#/market/${encodeUriPart(job.job_id)}`, 'data-key': job.job_id },
+      renderAvatar(isRequester ? job.agent_id : job.orchestrator_id),
       h(
         'span.two',
         {},
-        h('bdi', {}, one.skill_name),
+        h('bdi', {}, job.skill_name),
         h(
           'span.quiet.small',
           {},
-          t(hirer ? 'job.given' : 'job.taken'),
+          t(isRequester ? 'job.given' : 'job.taken'),
           ' ',
-          name(hirer ? one.agent_id : one.orchestrator_id),
+          renderName(isRequester ? job.agent_id : job.orchestrator_id),
         ),
       ),
       h(
         'span.two.end',
         {},
-        h('span', { class: `state ${TONES[one.state]}` }, t(`job.${one.state}`)),
-        h('span.quiet.small', {}, credits(one.execution_cost ?? one.budget), ' · ', when(one.timestamp_utc)),
+        h('span', { class: `state ${STATE_TONES[job.state]}` }, t(`job.${job.state}`)),
+        h(
+          'span.quiet.small',
+          {},
+          formatCredits(job.execution_cost ?? job.budget),
+          ' · ',
+          formatTimestamp(job.timestamp_utc),
+        ),
       ),
     ),
   );
 }
 
-/** Operators have no list of jobs, but every job leaves its postings. */
-function ofAudit({ postings }) {
+/** The jobs that postings name. `/jobs` lists an agent's own jobs, so an operator's list comes from the ledger. */
+function renderJobsOfPostings({ postings }) {
   const ids = [...new Set(postings.map((posting) => posting.job_id).filter(Boolean))].slice(0, 40);
   return ids.length
     ? h(
@@ -185,12 +204,16 @@ function ofAudit({ postings }) {
           h(
             'li',
             {},
-            h('a', { href: `#/market/${part(id)}`, 'data-key': id }, h('code', {}, id)),
+            h('a', { href: `#/market/${encodeUriPart(id)}`, 'data-key': id }, h('code', {}, id)),
             h('span.spring'),
             h(
               'span.quiet.small',
               {},
-              [...new Set(postings.filter((one) => one.job_id === id).map((one) => t(`posting.${one.kind}`)))]
+              [
+                ...new Set(
+                  postings.filter((posting) => posting.job_id === id).map((posting) => t(`posting.${posting.kind}`)),
+                ),
+              ]
                 .reverse()
                 .join(' → '),
             ),
@@ -200,9 +223,9 @@ function ofAudit({ postings }) {
     : h('p.empty', {}, t('jobs.none'));
 }
 
-function table(postings, owner) {
+function renderLedger(postings, owner) {
   if (!postings.length) return h('p.empty', {}, t('ledger.none'));
-  const side = (entry) =>
+  const renderAccount = (entry) =>
     entry.account === 'issue'
       ? t('account.issue')
       : entry.account === 'hold'
@@ -220,8 +243,8 @@ function table(postings, owner) {
         h(
           'tr',
           {},
-          ['ledger.time', 'ledger.kind', 'ledger.from', 'ledger.to', 'ledger.amount', 'ledger.about'].map((word) =>
-            h('th', { scope: 'col' }, t(word)),
+          ['ledger.time', 'ledger.kind', 'ledger.from', 'ledger.to', 'ledger.amount', 'ledger.about'].map((textKey) =>
+            h('th', { scope: 'col' }, t(textKey)),
           ),
         ),
       ),
@@ -230,22 +253,22 @@ function table(postings, owner) {
         {},
         postings.map((posting) => {
           const [from, to] = [...posting.entries].sort((a, b) => Number(a.amount) - Number(b.amount));
-          const sign = owner && to.account === 'owner' && to.owner_id === owner ? 'good' : '';
+          const tone = owner && to.account === 'owner' && to.owner_id === owner ? 'good' : '';
           return h(
             'tr',
             {},
-            h('td.quiet', {}, when(posting.timestamp_utc)),
+            h('td.quiet', {}, formatTimestamp(posting.timestamp_utc)),
             h('td', {}, t(`posting.${posting.kind}`)),
-            h('td', {}, side(from)),
-            h('td', {}, side(to)),
-            h('td.number', { class: sign }, credits(posting.amount)),
+            h('td', {}, renderAccount(from)),
+            h('td', {}, renderAccount(to)),
+            h('td.number', { class: tone }, formatCredits(posting.amount)),
             h(
               'td',
               {},
               posting.job_id
                 ? h(
                     'a',
-                    { href: `#/market/${part(posting.job_id)}`, 'data-key': `p${posting.id}` },
+                    { href: `#/market/${encodeUriPart(posting.job_id)}`, 'data-key': `p${posting.id}` },
                     h('code', {}, posting.job_id.slice(0, 8)),
                   )
                 : h('bdi.quiet', {}, posting.note ?? ''),
@@ -259,60 +282,66 @@ function table(postings, owner) {
 
 /* ---- one job ---- */
 
-function job(root, id) {
-  const draw = async () => {
-    let one;
+function openJob(root, id) {
+  const render = async () => {
+    let job;
     let audit;
     try {
-      [one, audit] = await Promise.all([get(`/jobs/${part(id)}`), get(`/audit?job_id=${part(id)}`)]);
-    } catch (refusal) {
-      return swap(root, back(), h('p.note', {}, refusal.message));
+      [job, audit] = await Promise.all([
+        getApi(`/jobs/${encodeUriPart(id)}`),
+        getApi(`/audit?job_id=${encodeUriPart(id)}`),
+      ]);
+    } catch (error) {
+      return replaceContent(root, renderBackLink(), h('p.note', {}, error.message));
     }
-    const ended = !['held', 'dispatched'].includes(one.state);
-    const posted = (kinds) =>
+    const isEnded = !['held', 'dispatched'].includes(job.state);
+    const listPostings = (kinds) =>
       audit.postings
         .filter((posting) => kinds.includes(posting.kind))
         .map((posting) => ({
           at: posting.timestamp_utc,
-          what: t(`posting.${posting.kind}.more`, { n: credits(posting.amount) }),
+          what: t(`posting.${posting.kind}.more`, { n: formatCredits(posting.amount) }),
           tone: 'off',
         }))
         .reverse();
-    // In the order of things: what is one transaction has one time.
+    // Steps are listed in causal order and not sorted by time: steps of one transaction have the same timestamp.
     const steps = [
-      { at: one.requested_at, what: t('job.asked', { who: one.orchestrator_id, skill: one.skill_name }), tone: '' },
-      ...posted(['hold']),
+      { at: job.requested_at, what: t('job.asked', { who: job.orchestrator_id, skill: job.skill_name }), tone: '' },
+      ...listPostings(['hold']),
     ];
-    if (one.state !== 'held')
-      steps.push({ at: one.requested_at, what: t('job.handed', { who: one.agent_id }), tone: 'wait' });
-    if (ended)
+    if (job.state !== 'held')
+      steps.push({ at: job.requested_at, what: t('job.handed', { who: job.agent_id }), tone: 'wait' });
+    if (isEnded)
       steps.push({
-        at: one.timestamp_utc,
-        what: `${t(`job.${one.state}`)}${one.error_message ? `: ${one.error_message}` : ''}`,
-        tone: TONES[one.state],
+        at: job.timestamp_utc,
+        what: `${t(`job.${job.state}`)}${job.error_message ? `: ${job.error_message}` : ''}`,
+        tone: STATE_TONES[job.state],
       });
-    steps.push(...posted(['pay', 'release', 'transfer']));
-    const left = (Date.parse(one.deadline_utc) - Date.now()) / 1000;
-    return swap(
+    steps.push(...listPostings(['pay', 'release', 'transfer']));
+    const secondsLeft = (Date.parse(job.deadline_utc) - Date.now()) / 1000;
+    return replaceContent(
       root,
-      back(),
+      renderBackLink(),
       h(
         'h1',
         {},
-        h('bdi', {}, one.skill_name),
+        h('bdi', {}, job.skill_name),
         ' ',
-        h('span', { class: `state ${TONES[one.state]}` }, t(`job.${one.state}`)),
+        h('span', { class: `state ${STATE_TONES[job.state]}` }, t(`job.${job.state}`)),
       ),
       h(
         'dl.pairs',
         {},
-        pair(t('job.id'), h('code', {}, one.job_id)),
-        pair(t('job.hirer'), who(one.orchestrator_id)),
-        pair(t('job.worker'), who(one.agent_id)),
-        pair(t('job.budget'), credits(one.budget)),
-        pair(t('job.cost'), credits(one.execution_cost)),
-        one.execution_time_ms !== null && pair(t('job.took'), `${count(one.execution_time_ms)} ms`),
-        pair(t('job.deadline'), ended ? `${day(one.deadline_utc)} ${clock(one.deadline_utc)}` : span(left)),
+        renderPair(t('job.id'), h('code', {}, job.job_id)),
+        renderPair(t('job.hirer'), renderAgentLink(job.orchestrator_id)),
+        renderPair(t('job.worker'), renderAgentLink(job.agent_id)),
+        renderPair(t('job.budget'), formatCredits(job.budget)),
+        renderPair(t('job.cost'), formatCredits(job.execution_cost)),
+        job.execution_time_ms !== null && renderPair(t('job.took'), `${formatCount(job.execution_time_ms)} ms`),
+        renderPair(
+          t('job.deadline'),
+          isEnded ? `${formatDate(job.deadline_utc)} ${formatTime(job.deadline_utc)}` : formatDuration(secondsLeft),
+        ),
       ),
       h(
         'section',
@@ -325,23 +354,23 @@ function job(root, id) {
             h(
               'li',
               { class: `tone-${step.tone}` },
-              h('time.quiet', {}, clock(step.at)),
+              h('time.quiet', {}, formatTime(step.at)),
               h('span', { dir: 'auto' }, step.what),
             ),
           ),
         ),
       ),
-      h('div.grid.two', {}, value(t('job.input'), one.input_data), value(t('job.output'), one.output_data)),
+      h('div.grid.two', {}, renderJson(t('job.input'), job.input_data), renderJson(t('job.output'), job.output_data)),
     );
   };
-  const stops = [every(3_000, draw), on(['jobs'], draw)];
-  return () => stops.forEach((stop) => stop());
+  const cleanups = [repeatEvery(3_000, render), subscribe(['jobs'], render)];
+  return () => cleanups.forEach((cleanup) => cleanup());
 }
 
-const back = () => h('a.back.always', { href: '#/market' }, icon('back'), t('view.market'));
-const pair = (label, value) => [h('dt', {}, label), h('dd', {}, value)];
-const who = (id) => h('a', { href: `#/agents/${part(id)}` }, name(id));
-const value = (label, data) =>
+const renderBackLink = () => h('a.back.always', { href: '#/market' }, renderIcon('back'), t('view.market'));
+const renderPair = (label, value) => [h('dt', {}, label), h('dd', {}, value)];
+const renderAgentLink = (id) => h('a', { href: `#/agents/${encodeUriPart(id)}` }, renderName(id));
+const renderJson = (label, data) =>
   h(
     'section.card',
     {},

@@ -1,51 +1,51 @@
-// My handle's sessions: what they ask me, who listens, what is claimed, and every frame as it comes.
+// The sessions view: the open decisions, roster, claims and live frames of the signed-in agent's handle.
 
-import { h, swap, throttled } from './dom.js';
-import { clock, count, kindName, span, t } from './words.js';
-import { get } from './api.js';
-import { every, known, me, on } from './hub.js';
-import { KINDS, claimsAt, gist, openMoments, sessionOf } from './frames.js';
-import { card } from './decision.js';
-import { rows } from './list.js';
+import { h, replaceContent, throttleToRepaint } from './dom.js';
+import { formatCount, formatDuration, formatKind, formatTime, t } from './words.js';
+import { getApi } from './api.js';
+import { hubState, principal, repeatEvery, subscribe } from './hub.js';
+import { FRAME_KINDS, getSessionName, listClaims, listOpenDecisions, summarizeFrame } from './frames.js';
+import { renderDecision } from './decision.js';
+import { createVirtualList } from './list.js';
 
-const DONE_SHOWN = 3;
+const MAX_ANSWERED_SHOWN = 3;
 
-function fill(row, frame) {
+function fillRow(row, frame) {
   if (!row.cells) {
     row.cells = [h('time'), h('span'), h('bdi.from'), h('span.cut', { dir: 'auto' })];
     row.append(...row.cells);
   }
   const [time, kind, from, text] = row.cells;
-  const session = sessionOf(frame);
-  time.textContent = clock(frame.created_at);
+  const session = getSessionName(frame);
+  time.textContent = formatTime(frame.created_at);
   kind.className = `kind k-${frame.kind}`;
-  kind.textContent = kindName(frame.kind);
+  kind.textContent = formatKind(frame.kind);
   from.title = session ?? frame.sender_handle;
   from.textContent = session?.split('@')[0] ?? frame.sender_handle;
-  text.textContent = gist(frame) ?? '';
+  text.textContent = summarizeFrame(frame) ?? '';
 }
 
-export function open(root) {
+export function openView(root) {
   root.append(h('h1', {}, t('view.sessions')));
-  if (!me.handle) {
-    root.append(h('p.note', {}, me.role === 'operator' ? t('sessions.operator') : t('sessions.nohandle')));
+  if (!principal.handle) {
+    root.append(h('p.note', {}, principal.role === 'operator' ? t('sessions.operator') : t('sessions.nohandle')));
     return undefined;
   }
-  const asked = h('div.decisions');
-  const chips = h('div.chips', { role: 'group', 'aria-label': t('frames.kinds') });
+  const decisionsNode = h('div.decisions');
+  const kindFilters = h('div.chips', { role: 'group', 'aria-label': t('frames.kinds') });
   const detail = h('pre.entry', { hidden: true, tabindex: '0' });
-  const list = rows({
+  const list = createVirtualList({
     height: 34,
-    fill,
+    fillRow,
     label: t('frames'),
-    empty: t('frames.empty'),
-    open: (frame) => {
+    emptyText: t('frames.empty'),
+    onOpen: (frame) => {
       detail.hidden = false;
       detail.textContent = JSON.stringify(frame, null, 2);
     },
   });
-  const roster = h('div');
-  const locks = h('div');
+  const rosterNode = h('div');
+  const claimsNode = h('div');
   root.append(
     h(
       'div.grid.wide-left',
@@ -53,12 +53,12 @@ export function open(root) {
       h(
         'div.column',
         {},
-        h('section', { 'aria-label': t('decisions') }, asked),
+        h('section', { 'aria-label': t('decisions') }, decisionsNode),
         h(
           'section.card.column',
           {},
-          h('h2', {}, t('frames'), h('span.quiet.small', {}, ` ${me.handle}`)),
-          chips,
+          h('h2', {}, t('frames'), h('span.quiet.small', {}, ` ${principal.handle}`)),
+          kindFilters,
           h('div.frame-list', {}, list.node),
           detail,
         ),
@@ -66,88 +66,94 @@ export function open(root) {
       h(
         'div.column',
         {},
-        h('section.card', {}, h('h2', {}, t('roster')), roster),
-        h('section.card', {}, h('h2', {}, t('locks')), locks, h('p.quiet.small', {}, t('locks.note'))),
+        h('section.card', {}, h('h2', {}, t('roster')), rosterNode),
+        h('section.card', {}, h('h2', {}, t('locks')), claimsNode, h('p.quiet.small', {}, t('locks.note'))),
       ),
     ),
   );
 
-  const chosen = new Set();
-  let painted = '';
-  const decisions = () => {
-    const waiting = openMoments(known.frames);
-    const done = [...known.frames.moments.values()]
-      .filter((one) => known.frames.answers.has(one.frame_id))
-      .slice(-DONE_SHOWN)
+  const selectedKinds = new Set();
+  let shownIds = '';
+  const renderDecisions = () => {
+    const openDecisions = listOpenDecisions(hubState.frames);
+    const answered = [...hubState.frames.decisions.values()]
+      .filter((decision) => hubState.frames.answers.has(decision.frame_id))
+      .slice(-MAX_ANSWERED_SHOWN)
       .reverse();
-    // Drawn anew only when a decision comes or is made: nobody's half-written answer is lost to another frame.
-    const now = [...waiting.map((one) => one.frame_id), '|', ...done.map((one) => one.frame_id)].join();
-    if (now === painted) return;
-    painted = now;
-    const halves = new Map([...asked.querySelectorAll('input')].map((field) => [field.dataset.key, field.value]));
-    swap(
-      asked,
-      h('h2', {}, t('decisions'), waiting.length > 0 && h('span.badge', {}, waiting.length)),
-      !waiting.length && h('p.quiet', {}, t('decisions.none')),
-      waiting.map((one) => card(one)),
-      done.map((one) => card(one, known.frames.answers.get(one.frame_id))),
+    // Rendered only when the set of decisions changes, so that other frames do not discard a half-written answer.
+    const currentIds = [
+      ...openDecisions.map((decision) => decision.frame_id),
+      '|',
+      ...answered.map((decision) => decision.frame_id),
+    ].join();
+    if (currentIds === shownIds) return;
+    shownIds = currentIds;
+    const drafts = new Map(
+      [...decisionsNode.querySelectorAll('input')].map((field) => [field.dataset.key, field.value]),
     );
-    asked.querySelectorAll('input').forEach((field) => {
-      field.value = halves.get(field.dataset.key) ?? '';
+    replaceContent(
+      decisionsNode,
+      h('h2', {}, t('decisions'), openDecisions.length > 0 && h('span.badge', {}, openDecisions.length)),
+      !openDecisions.length && h('p.quiet', {}, t('decisions.none')),
+      openDecisions.map((decision) => renderDecision(decision)),
+      answered.map((decision) => renderDecision(decision, hubState.frames.answers.get(decision.frame_id))),
+    );
+    decisionsNode.querySelectorAll('input').forEach((field) => {
+      field.value = drafts.get(field.dataset.key) ?? '';
     });
   };
-  const frames = () => {
+  const renderFrames = () => {
     const counts = new Map();
-    for (const frame of known.frames.frames) counts.set(frame.kind, (counts.get(frame.kind) ?? 0) + 1);
-    swap(
-      chips,
-      KINDS.filter((kind) => counts.has(kind) || chosen.has(kind)).map((kind) =>
+    for (const frame of hubState.frames.frames) counts.set(frame.kind, (counts.get(frame.kind) ?? 0) + 1);
+    replaceContent(
+      kindFilters,
+      FRAME_KINDS.filter((kind) => counts.has(kind) || selectedKinds.has(kind)).map((kind) =>
         h(
           'button.chip',
           {
             type: 'button',
-            'aria-pressed': String(chosen.has(kind)),
+            'aria-pressed': String(selectedKinds.has(kind)),
             'data-key': kind,
             onclick: () => {
-              chosen.has(kind) ? chosen.delete(kind) : chosen.add(kind);
-              frames();
+              selectedKinds.has(kind) ? selectedKinds.delete(kind) : selectedKinds.add(kind);
+              renderFrames();
             },
           },
-          kindName(kind),
+          formatKind(kind),
           ' ',
-          h('b', {}, count(counts.get(kind))),
+          h('b', {}, formatCount(counts.get(kind))),
         ),
       ),
     );
-    list.set(
-      known.frames.frames.filter((frame) => !chosen.size || chosen.has(frame.kind)).reverse(),
+    list.setItems(
+      hubState.frames.frames.filter((frame) => !selectedKinds.size || selectedKinds.has(frame.kind)).reverse(),
       (frame) => frame.frame_id,
     );
   };
-  const claims = () => {
+  const renderClaims = () => {
     const now = Date.now();
-    const held = claimsAt(known.frames, now);
-    swap(
-      locks,
-      held.length
+    const claims = listClaims(hubState.frames, now);
+    replaceContent(
+      claimsNode,
+      claims.length
         ? h(
             'ul.locks',
             {},
-            held.map((claim, at) =>
+            claims.map((claim, index) =>
               h(
                 'li',
-                { class: at && held[at - 1].resource === claim.resource ? 'second' : '' },
+                { class: index && claims[index - 1].resource === claim.resource ? 'second' : '' },
                 h('code', {}, claim.resource),
                 h(
                   'span.quiet.small',
                   {},
-                  h('bdi', {}, claim.from ?? claim.holder),
+                  h('bdi', {}, claim.session ?? claim.holder),
                   claim.intent && [' · ', h('bdi', {}, claim.intent)],
                 ),
                 h(
                   'span.left',
-                  { share: `${Math.min(100, ((claim.until - now) / claim.span) * 100)}%` },
-                  span((claim.until - now) / 1000),
+                  { share: `${Math.min(100, ((claim.expiresAt - now) / claim.duration) * 100)}%` },
+                  formatDuration((claim.expiresAt - now) / 1000),
                 ),
               ),
             ),
@@ -155,34 +161,44 @@ export function open(root) {
         : h('p.quiet', {}, t('locks.none')),
     );
   };
-  const who = async () => {
-    const { sessions } = await get(`/handles/${me.handle}/roster`);
-    swap(
-      roster,
+  const loadRoster = async () => {
+    const { sessions } = await getApi(`/handles/${principal.handle}/roster`);
+    replaceContent(
+      rosterNode,
       h(
         'ul.lines',
         {},
-        sessions.map((one) =>
+        sessions.map((session) =>
           h(
             'li',
             {},
             h('span.dot.good'),
-            h('code', {}, one.instrument),
-            h('bdi.quiet.small', {}, one.session),
-            one.session === me.session && h('span.chip', {}, t('roster.this')),
+            h('code', {}, session.instrument),
+            h('bdi.quiet.small', {}, session.session),
+            session.session === principal.session && h('span.chip', {}, t('roster.this')),
             h('span.spring'),
-            h('span.quiet.small', {}, one.filter || '', ' ', span((Date.now() - Date.parse(one.since)) / 1000)),
+            h(
+              'span.quiet.small',
+              {},
+              session.filter || '',
+              ' ',
+              formatDuration((Date.now() - Date.parse(session.since)) / 1000),
+            ),
           ),
         ),
       ),
     );
   };
-  const draw = () => {
-    decisions();
-    frames();
-    claims();
+  const render = () => {
+    renderDecisions();
+    renderFrames();
+    renderClaims();
   };
-  draw();
-  const stops = [on(['frames'], throttled(draw)), every(3_000, who), every(1_000, claims)];
-  return () => stops.forEach((stop) => stop());
+  render();
+  const cleanups = [
+    subscribe(['frames'], throttleToRepaint(render)),
+    repeatEvery(3_000, loadRoster),
+    repeatEvery(1_000, renderClaims),
+  ];
+  return () => cleanups.forEach((cleanup) => cleanup());
 }

@@ -1,41 +1,41 @@
-// The frame around every view: where one can go, who one is, whether the hub is being heard; theme, language and keys.
+// The page layout around every view: navigation, signed-in principal, connection state, theme, language and keyboard shortcuts.
 
-import { announce, avatar, h, icon, swap, throttled } from './dom.js';
-import { lang, setLang, t } from './words.js';
-import { key } from './api.js';
-import { known, linkState, me, on } from './hub.js';
-import { openMoments } from './frames.js';
+import { announceText, h, renderAvatar, renderIcon, replaceContent, throttleToRepaint } from './dom.js';
+import { language, setLanguage, t } from './words.js';
+import { storedKey } from './api.js';
+import { getConnectionState, hubState, principal, subscribe } from './hub.js';
+import { listOpenDecisions } from './frames.js';
 
 export const VIEWS = ['overview', 'agents', 'conversations', 'channels', 'sessions', 'market', 'activity'];
 
 /* ---- theme ---- */
 
-const THEME = 'chorus.theme';
+const THEME_STORAGE = 'chorus.theme';
 
-export function dress() {
-  const kept = localStorage.getItem(THEME);
-  if (kept === 'light' || kept === 'dark') document.documentElement.dataset.theme = kept;
+export function applyStoredTheme() {
+  const storedTheme = localStorage.getItem(THEME_STORAGE);
+  if (storedTheme === 'light' || storedTheme === 'dark') document.documentElement.dataset.theme = storedTheme;
 }
 
-export function turnTheme() {
-  const now =
+export function toggleTheme() {
+  const currentTheme =
     document.documentElement.dataset.theme ?? (matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light');
-  const next = now === 'dark' ? 'light' : 'dark';
-  localStorage.setItem(THEME, next);
-  document.documentElement.dataset.theme = next;
+  const newTheme = currentTheme === 'dark' ? 'light' : 'dark';
+  localStorage.setItem(THEME_STORAGE, newTheme);
+  document.documentElement.dataset.theme = newTheme;
 }
 
-export function turnLanguage() {
-  setLang(lang === 'zh' ? 'en' : 'zh');
+export function toggleLanguage() {
+  setLanguage(language === 'zh' ? 'en' : 'zh');
   window.dispatchEvent(new Event('relabel'));
 }
 
-export function tools() {
+export function renderTools() {
   return [
     h(
       'button.tool',
-      { type: 'button', title: t('tool.theme'), 'aria-label': t('tool.theme'), onclick: turnTheme },
-      icon('sun'),
+      { type: 'button', title: t('tool.theme'), 'aria-label': t('tool.theme'), onclick: toggleTheme },
+      renderIcon('sun'),
     ),
     h(
       'button.tool',
@@ -43,18 +43,18 @@ export function tools() {
         type: 'button',
         title: t('tool.language'),
         'aria-label': t('tool.language'),
-        lang: lang === 'zh' ? 'en' : 'zh',
-        onclick: turnLanguage,
+        lang: language === 'zh' ? 'en' : 'zh',
+        onclick: toggleLanguage,
         'data-do': 'language',
       },
-      lang === 'zh' ? 'EN' : '中',
+      language === 'zh' ? 'EN' : '中',
     ),
   ];
 }
 
-/* ---- the frame ---- */
+/* ---- layout ---- */
 
-export const brand = (title) =>
+export const renderBrand = (title) =>
   h(
     'a.brand',
     { href: '/' },
@@ -62,29 +62,36 @@ export const brand = (title) =>
     h('span', {}, title ?? 'Chorus'),
   );
 
-/** Builds the frame; returns where a view goes and how to mark the one that is open. */
-export function frame(root) {
-  const pill = h('span.pill', { role: 'status' });
+/**
+ * Builds the layout in `root`. Returns `main`, the element for a view; `markView`, which marks its link as current; `dispose`.
+ */
+export function createShell(root) {
+  const statusPill = h('span.pill', { role: 'status' });
   const links = new Map();
   const badge = h('span.badge', { hidden: true });
   for (const view of VIEWS) {
-    const inside = [icon(view), h('span', {}, t(`view.${view}`)), view === 'sessions' && badge];
-    links.set(view, h('a', { href: `#/${view}`, 'data-view': view }, inside));
+    const content = [renderIcon(view), h('span', {}, t(`view.${view}`)), view === 'sessions' && badge];
+    links.set(view, h('a', { href: `#/${view}`, 'data-view': view }, content));
   }
   const main = h('main', { id: 'main', tabindex: '-1' });
-  const title = h('span.hub-name');
-  const who = h('span.who', {}, avatar(me.id || 'operator'), h('bdi', {}, me.id || t('role.operator')));
-  const leave = h(
+  const hubName = h('span.hub-name');
+  const identity = h(
+    'span.who',
+    {},
+    renderAvatar(principal.id || 'operator'),
+    h('bdi', {}, principal.id || t('role.operator')),
+  );
+  const signOutButton = h(
     'button.tool',
     { type: 'button', title: t('tool.leave'), 'aria-label': t('tool.leave'), 'data-do': 'leave', onclick: signOut },
-    icon('out'),
+    renderIcon('out'),
   );
-  const keys = h(
+  const shortcutsButton = h(
     'button.tool.wide-only',
-    { type: 'button', title: t('tool.keys'), 'aria-label': t('tool.keys'), onclick: help },
-    icon('keys'),
+    { type: 'button', title: t('tool.keys'), 'aria-label': t('tool.keys'), onclick: showShortcuts },
+    renderIcon('keys'),
   );
-  swap(
+  replaceContent(
     root,
     h(
       'a.skip',
@@ -100,61 +107,78 @@ export function frame(root) {
     h(
       'div.frame',
       {},
-      h('header.top', {}, brand(), title, h('span.spring'), pill, who, keys, tools(), leave),
+      h(
+        'header.top',
+        {},
+        renderBrand(),
+        hubName,
+        h('span.spring'),
+        statusPill,
+        identity,
+        shortcutsButton,
+        renderTools(),
+        signOutButton,
+      ),
       h(
         'nav.side',
         { 'aria-label': t('nav') },
         [...links.values()],
         h('span.spring'),
-        h('a', { href: '/docs', class: 'wide-only' }, icon('docs'), h('span', {}, t('view.docs'))),
+        h('a', { href: '/docs', class: 'wide-only' }, renderIcon('docs'), h('span', {}, t('view.docs'))),
       ),
       main,
     ),
   );
 
-  let told;
-  const state = () => {
-    const word = linkState();
-    const text = t(`link.${word}`);
-    pill.className = `pill is-${word}`;
-    pill.dataset.link = word;
-    pill.textContent = text;
-    pill.title = t(`link.${word}.more`);
-    if (told !== undefined && told !== word) announce(text);
-    told = word;
+  let announcedState;
+  const updateStatus = () => {
+    const state = getConnectionState();
+    const text = t(`link.${state}`);
+    statusPill.className = `pill is-${state}`;
+    statusPill.dataset.link = state;
+    statusPill.textContent = text;
+    statusPill.title = t(`link.${state}.more`);
+    if (announcedState !== undefined && announcedState !== state) announceText(text);
+    announcedState = state;
   };
-  const decisions = () => {
-    const open = openMoments(known.frames).length;
-    badge.hidden = open === 0;
-    badge.textContent = open;
-    badge.setAttribute('aria-label', t('decision.open', { n: open }));
-    document.title = open ? `(${open}) Chorus` : 'Chorus';
+  const updateBadge = () => {
+    const openCount = listOpenDecisions(hubState.frames).length;
+    badge.hidden = openCount === 0;
+    badge.textContent = openCount;
+    badge.setAttribute('aria-label', t('decision.open', { n: openCount }));
+    document.title = openCount ? `(${openCount}) Chorus` : 'Chorus';
   };
-  const named = () => {
-    title.textContent =
-      known.discovery?.server_name && known.discovery.server_name !== 'Chorus' ? known.discovery.server_name : '';
+  const updateHubName = () => {
+    hubName.textContent =
+      hubState.discovery?.server_name && hubState.discovery.server_name !== 'Chorus'
+        ? hubState.discovery.server_name
+        : '';
   };
-  const stops = [on(['links'], throttled(state)), on(['frames'], throttled(decisions)), on(['discovery'], named)];
-  state();
-  decisions();
-  named();
+  const cleanups = [
+    subscribe(['connection'], throttleToRepaint(updateStatus)),
+    subscribe(['frames'], throttleToRepaint(updateBadge)),
+    subscribe(['discovery'], updateHubName),
+  ];
+  updateStatus();
+  updateBadge();
+  updateHubName();
   return {
     main,
-    mark(view) {
+    markView(view) {
       for (const [name, link] of links)
         name === view ? link.setAttribute('aria-current', 'page') : link.removeAttribute('aria-current');
     },
-    stop: () => stops.forEach((stop) => stop()),
+    dispose: () => cleanups.forEach((cleanup) => cleanup()),
   };
 }
 
 export function signOut() {
-  key.drop();
+  storedKey.remove();
   sessionStorage.removeItem('chorus.session');
   location.assign('/console');
 }
 
-/* ---- keys ---- */
+/* ---- keyboard shortcuts ---- */
 
 const SHORTCUTS = [
   ['1 – 7', 'keys.views'],
@@ -167,36 +191,36 @@ const SHORTCUTS = [
   ['?', 'keys.help'],
 ];
 
-function help() {
-  const close = h('button', { type: 'button' }, t('close'));
-  const rows = SHORTCUTS.map(([keys, word]) => [
+function showShortcuts() {
+  const closeButton = h('button', { type: 'button' }, t('close'));
+  const rows = SHORTCUTS.map(([keys, textKey]) => [
     h(
       'dt',
       {},
-      keys.split(' ').map((one) => (one === '–' ? ' – ' : h('kbd', {}, one))),
+      keys.split(' ').map((label) => (label === '–' ? ' – ' : h('kbd', {}, label))),
     ),
-    h('dd', {}, t(word)),
+    h('dd', {}, t(textKey)),
   ]);
   const dialog = h(
     'dialog.help',
     { 'aria-label': t('tool.keys') },
     h('h2', {}, t('tool.keys')),
     h('dl', {}, rows),
-    close,
+    closeButton,
   );
-  close.addEventListener('click', () => dialog.close());
+  closeButton.addEventListener('click', () => dialog.close());
   dialog.addEventListener('close', () => dialog.remove());
   document.body.append(dialog);
   dialog.showModal();
 }
 
-const typing = (node) => /^(INPUT|TEXTAREA|SELECT)$/.test(node?.tagName ?? '') || node?.isContentEditable;
+const isTyping = (node) => /^(INPUT|TEXTAREA|SELECT)$/.test(node?.tagName ?? '') || node?.isContentEditable;
 
-export function listen() {
+export function installShortcuts() {
   document.addEventListener('keydown', (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key === 'Escape' && typing(event.target)) return event.target.blur();
-    if (typing(event.target) || document.querySelector('dialog[open]')) return undefined;
+    if (event.key === 'Escape' && isTyping(event.target)) return event.target.blur();
+    if (isTyping(event.target) || document.querySelector('dialog[open]')) return undefined;
     const view = VIEWS[Number(event.key) - 1];
     if (view) location.hash = `#/${view}`;
     else if (event.key === '/') {
@@ -204,9 +228,9 @@ export function listen() {
       if (!search) return undefined;
       event.preventDefault();
       search.focus();
-    } else if (event.key === 't') turnTheme();
-    else if (event.key === 'l') turnLanguage();
-    else if (event.key === '?') help();
+    } else if (event.key === 't') toggleTheme();
+    else if (event.key === 'l') toggleLanguage();
+    else if (event.key === '?') showShortcuts();
     return undefined;
   });
 }

@@ -1,143 +1,150 @@
-// A stream that stays: read by fetch, so that the cursor goes into a header; opened again with growing pauses, after silence too.
+// An SSE client that reconnects with backoff, also after silence. It uses fetch, because EventSource cannot set headers such as
+// Last-Event-ID for a first cursor.
 
-import { stream } from './api.js';
+import { openStream } from './api.js';
 
-/** The hub says something every 15 seconds, if only a comment. */
-const SILENCE = 40_000;
-const PAUSE_LEAST = 400;
-const PAUSE_MOST = 10_000;
-/** A browser opens six connections to a place and no more: a page that nobody looks at gives its own back after a while. */
-const UNSEEN = 20_000;
-/** After these a stream is not opened again. */
-const FINAL = ['key_rotated', 'unregistered'];
+/** Silence after which a connection counts as dead. The hub sends at least a comment every 15 seconds. */
+const MAX_SILENCE_MS = 40_000;
+const MIN_BACKOFF_MS = 400;
+const MAX_BACKOFF_MS = 10_000;
+/** Time after which a hidden page closes its streams: a browser allows six HTTP/1.1 connections per origin over all tabs. */
+const MAX_HIDDEN_MS = 20_000;
+/** Reasons of a `closing` event after which the stream is not opened again: the key is invalid. */
+const FINAL_REASONS = ['key_rotated', 'unregistered'];
 
 /**
  * Follows a stream until `stop()`.
- * `address()` gives `{path, headers}` for each attempt, `heard(name, data, id)` gets the events, `state(word)` hears
- * `connecting`, `live`, `waiting` and `ended`. One that `rests` is closed while the page is out of sight: it has a cursor, and
- * misses nothing.
+ * `getAddress()` gives `{path, headers}` for each attempt, `onEvent(name, data, id)` gets the events, `onState(state)` gets
+ * `connecting`, `live`, `waiting` and `ended`. With `closeWhenHidden` the stream is closed while the page is hidden; it resumes
+ * from its cursor, so a durable stream misses nothing.
  */
-export function follow({ address, heard, state, since, rests = false }) {
-  let last = since;
-  let stopped = false;
-  let pause = PAUSE_LEAST;
-  let wake = () => {};
-  let cut = () => {};
+export function followStream({ getAddress, onEvent, onState, startCursor, closeWhenHidden = false }) {
+  let cursor = startCursor;
+  let isStopped = false;
+  let backoff = MIN_BACKOFF_MS;
+  let endWait = () => {};
+  let abortRequest = () => {};
 
-  let unseen;
-  const resting = () => rests && document.hidden && unseen === 'over';
-  const soon = () => {
-    clearTimeout(unseen);
-    unseen = undefined;
-    if (!document.hidden) return wake();
-    if (rests) {
-      unseen = setTimeout(() => {
-        unseen = 'over';
-        cut();
-      }, UNSEEN);
+  let hiddenTimer;
+  const isClosedWhileHidden = () => closeWhenHidden && document.hidden && hiddenTimer === 'expired';
+  const handleVisibility = () => {
+    clearTimeout(hiddenTimer);
+    hiddenTimer = undefined;
+    if (!document.hidden) return endWait();
+    if (closeWhenHidden) {
+      hiddenTimer = setTimeout(() => {
+        hiddenTimer = 'expired';
+        abortRequest();
+      }, MAX_HIDDEN_MS);
     }
     return undefined;
   };
-  window.addEventListener('online', soon);
-  document.addEventListener('visibilitychange', soon);
+  window.addEventListener('online', handleVisibility);
+  document.addEventListener('visibilitychange', handleVisibility);
 
-  const event = (name, data, id, retry) => {
-    if (id) last = id;
-    if (retry) pause = Math.min(retry, PAUSE_MOST);
+  const handleEvent = (name, data, id, retry) => {
+    if (id) cursor = id;
+    if (retry) backoff = Math.min(retry, MAX_BACKOFF_MS);
     if (name === 'closing') {
-      if (FINAL.includes(data?.reason)) stopped = true;
+      if (FINAL_REASONS.includes(data?.reason)) isStopped = true;
       return;
     }
-    heard(name, data, id);
+    onEvent(name, data, id);
   };
 
-  const once = async () => {
-    const abort = new AbortController();
-    cut = () => abort.abort();
-    const { path, headers = {} } = await address();
-    if (stopped) return;
-    const body = await stream(path, last === undefined ? headers : { ...headers, 'last-event-id': last }, abort.signal);
-    pause = PAUSE_LEAST;
-    state('live');
-    let quiet = setTimeout(cut, SILENCE);
+  const readStream = async () => {
+    const abortController = new AbortController();
+    abortRequest = () => abortController.abort();
+    const { path, headers = {} } = await getAddress();
+    if (isStopped) return;
+    const body = await openStream(
+      path,
+      cursor === undefined ? headers : { ...headers, 'last-event-id': cursor },
+      abortController.signal,
+    );
+    backoff = MIN_BACKOFF_MS;
+    onState('live');
+    let silenceTimer = setTimeout(abortRequest, MAX_SILENCE_MS);
     try {
-      for await (const one of events(body, () => {
-        clearTimeout(quiet);
-        quiet = setTimeout(cut, SILENCE);
+      for await (const event of parseEvents(body, () => {
+        clearTimeout(silenceTimer);
+        silenceTimer = setTimeout(abortRequest, MAX_SILENCE_MS);
       }))
-        event(one.name, one.data, one.id, one.retry);
+        handleEvent(event.name, event.data, event.id, event.retry);
     } finally {
-      clearTimeout(quiet);
+      clearTimeout(silenceTimer);
     }
   };
 
   (async () => {
-    while (!stopped) {
-      state('connecting');
+    while (!isStopped) {
+      onState('connecting');
       try {
-        await once();
-      } catch (failure) {
-        if ([401, 403, 404, 410].includes(failure.status)) stopped = true;
-        if (failure.wait) pause = Math.max(pause, failure.wait * 1000);
+        await readStream();
+      } catch (error) {
+        if ([401, 403, 404, 410].includes(error.status)) isStopped = true;
+        if (error.retryAfterSeconds) backoff = Math.max(backoff, error.retryAfterSeconds * 1000);
       }
-      if (stopped) break;
-      state('waiting');
-      const wait = pause * (0.7 + Math.random() * 0.6);
-      pause = Math.min(pause * 1.7, PAUSE_MOST);
-      await new Promise((done) => {
-        wake = done;
-        if (!resting()) setTimeout(done, wait);
+      if (isStopped) break;
+      onState('waiting');
+      const delay = backoff * (0.7 + Math.random() * 0.6);
+      backoff = Math.min(backoff * 1.7, MAX_BACKOFF_MS);
+      await new Promise((resolve) => {
+        endWait = resolve;
+        if (!isClosedWhileHidden()) setTimeout(resolve, delay);
       });
     }
-    state('ended');
-    window.removeEventListener('online', soon);
-    document.removeEventListener('visibilitychange', soon);
+    onState('ended');
+    window.removeEventListener('online', handleVisibility);
+    document.removeEventListener('visibilitychange', handleVisibility);
   })();
 
   return {
     stop() {
-      stopped = true;
-      cut();
-      wake();
+      isStopped = true;
+      abortRequest();
+      endWait();
     },
   };
 }
 
-/** The events of a body, each `{name, data, id, retry}` with the data parsed. */
-async function* events(body, alive) {
+/**
+ * Parses an event stream: yields `{name, data, id, retry}` with the data parsed as JSON. `onData` is called for every chunk.
+ */
+async function* parseEvents(body, onData) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = '';
+  let buffer = '';
   let name = '';
   let id;
   let retry;
-  let lines = [];
+  let dataLines = [];
   for (;;) {
     const { value, done } = await reader.read();
     if (done) return;
-    alive();
-    rest += value;
-    let end;
-    while ((end = rest.indexOf('\n')) >= 0) {
-      const line = rest.slice(0, end).replace(/\r$/, '');
-      rest = rest.slice(end + 1);
+    onData();
+    buffer += value;
+    let lineEnd;
+    while ((lineEnd = buffer.indexOf('\n')) >= 0) {
+      const line = buffer.slice(0, lineEnd).replace(/\r$/, '');
+      buffer = buffer.slice(lineEnd + 1);
       if (line === '') {
-        if (lines.length) yield { name: name || 'message', data: parsed(lines.join('\n')), id, retry };
-        [name, id, retry, lines] = ['', undefined, undefined, []];
+        if (dataLines.length) yield { name: name || 'message', data: parseJson(dataLines.join('\n')), id, retry };
+        [name, id, retry, dataLines] = ['', undefined, undefined, []];
         continue;
       }
       const colon = line.indexOf(':');
       if (colon === 0) continue;
       const field = colon < 0 ? line : line.slice(0, colon);
-      const text = colon < 0 ? '' : line.slice(colon + 1).replace(/^ /, '');
-      if (field === 'event') name = text;
-      else if (field === 'data') lines.push(text);
-      else if (field === 'id') id = text;
-      else if (field === 'retry') retry = Number(text) || undefined;
+      const fieldValue = colon < 0 ? '' : line.slice(colon + 1).replace(/^ /, '');
+      if (field === 'event') name = fieldValue;
+      else if (field === 'data') dataLines.push(fieldValue);
+      else if (field === 'id') id = fieldValue;
+      else if (field === 'retry') retry = Number(fieldValue) || undefined;
     }
   }
 }
 
-function parsed(text) {
+function parseJson(text) {
   try {
     return JSON.parse(text);
   } catch {

@@ -1,4 +1,4 @@
-// The page in English.
+// English texts of the page, by key.
 
 export default {
   'skip': 'Skip to content', 'nav': 'Views', 'wait': 'Loading…', 'close': 'Close', 'copy': 'Copy', 'copied': 'Copied', 'send': 'Send', 'earlier': 'Show earlier ({n})',
@@ -20,12 +20,12 @@ export default {
   'count.queued.more': 'for a receiver to come', 'count.failed': 'Failed', 'count.failed.more': 'the endpoint did not take them', 'count.streams': 'Open inboxes',
   'count.frameStreams': '{n} frame streams', 'count.uptime': 'Up for', 'count.uptime.more': 'since the last start',
   'rate.messages': 'Messages', 'rate.frames': 'Frames', 'rate.requests': 'Requests', 'rate.unit': 'a second', 'rate.span': 'the last three minutes', 'rate.say': '{what}: {n} a second',
-  'online': 'Online now', 'online.none': 'Nobody has an inbox open.', 'online.yes': 'online', 'online.no': 'offline', 'online.only': 'only online',
+  'online': 'Online now', 'online.none': 'No agent has an inbox open.', 'online.yes': 'online', 'online.no': 'offline', 'online.only': 'only online',
   'health': 'Health', 'health.store': 'Store', 'health.store.ok': 'takes writes', 'health.bus': 'Bus', 'health.bus.local': 'inside this hub',
   'health.streams': 'This page', 'health.door': 'Registration', 'health.gated': 'asks for an invite code', 'health.open': 'open to all', 'health.version': 'Version',
   'outcomes': 'How messages went', 'overview.operator': 'You see counts and names. What was said is for those who said it.', 'overview.agent': 'Signed in as {id}. Its inbox is read here, so it counts as online while this page is open.', 'overview.beside': 'Signed in as {id}. Its endpoint goes on getting its messages; this page reads along in the history.',
   'culture': 'Culture', 'languages': 'Languages', 'owner': 'Owner', 'skills': 'Skills', 'reputation': 'Reputation', 'reputation.from': '{n} judged: {good} good, {bad} bad', 'context': 'Context',
-  'agents.search': 'Name, language, skill', 'agents.count': '{n} agents', 'agents.none': 'Nobody fits.', 'agents.one': 'One agent', 'agents.choose': 'Choose an agent.',
+  'agents.search': 'Name, language, skill', 'agents.count': '{n} agents', 'agents.none': 'No agent matches.', 'agents.one': 'One agent', 'agents.choose': 'Choose an agent.',
   'agents.since': 'here since {day}', 'agents.handle': 'Handle', 'agents.reached': 'Reached', 'agents.endpoint': 'at an endpoint of its own', 'agents.stream': 'on its inbox stream',
   'agents.url': 'Endpoint', 'agents.activity': 'Lately', 'agents.quiet': 'Nothing in what is loaded.', 'agents.talk': 'Conversations', 'agents.write': 'Write to it', 'agents.invite': 'Invite link',
   'thread.search': 'Name, conversation, text', 'thread.one': 'Conversation', 'thread.none': 'without a name', 'thread.older': 'Older than two weeks', 'thread.empty': 'Nothing was said yet.', 'thread.choose': 'Choose a conversation.',
@@ -39,9 +39,9 @@ export default {
   'member.joined': 'came in', 'member.left': 'left', 'member.removed': 'was removed', 'member.unreachable': 'cannot be reached', 'member.reachable': 'can be reached again',
   'sessions.operator': 'Frames are for the sessions of one handle and are kept nowhere. Sign in with an agent’s key to see its own.',
   'sessions.nohandle': 'This agent has no handle, so it has no sessions: its address is on another host.',
-  'decisions': 'Decisions', 'decisions.none': 'Nobody is waiting for you.', 'decision.open': '{n} to decide', 'decision.advised': 'recommended', 'decision.findings': 'Found', 'decision.recommendations': 'Advised',
+  'decisions': 'Decisions', 'decisions.none': 'No decision is waiting for you.', 'decision.open': '{n} to decide', 'decision.advised': 'recommended', 'decision.findings': 'Found', 'decision.recommendations': 'Advised',
   'decision.answered': 'Answered:', 'decision.text': 'In your own words', 'decision.text.go': 'Answer', 'decision.dialogue': 'Ask something first', 'decision.dialogue.go': 'Ask',
-  'frames': 'Frames', 'frames.kinds': 'Kinds of frames', 'frames.empty': 'Nothing in the last five minutes.', 'roster': 'Sessions', 'roster.this': 'this page', 'locks': 'Claims', 'locks.none': 'Nothing is claimed.', 'locks.note': 'A claim binds nobody; it says what a session is at.',
+  'frames': 'Frames', 'frames.kinds': 'Kinds of frames', 'frames.empty': 'Nothing in the last five minutes.', 'roster': 'Sessions', 'roster.this': 'this page', 'locks': 'Claims', 'locks.none': 'Nothing is claimed.', 'locks.note': 'A claim is not binding; it says what a session is working on.',
   'jobs': 'Jobs', 'jobs.none': 'No jobs.', 'jobs.operator': 'The jobs that left a posting.', 'ledger': 'Ledger', 'ledger.none': 'No postings.', 'balance': 'Balance', 'held': 'Held', 'held.more': 'for jobs under way', 'held.all': 'Held in all',
   'issued': 'Issued', 'issued.more': 'what all accounts come to', 'volume': 'Paid', 'volume.more': 'between owners', 'skill.agents': '{n} offer it', 'skill.from': 'from {n}', 'skill.none': 'Nothing is on offer.',
   'job.held': 'held', 'job.dispatched': 'under way', 'job.done': 'done', 'job.failed': 'failed', 'job.cancelled': 'cancelled', 'job.expired': 'expired',

@@ -1,98 +1,104 @@
-// The language of the page, and times, numbers and names of languages in it.
+// Localisation: the page's language, its texts, and the formatting of times, numbers and culture names.
 
 import en from './words.en.js';
 import zh from './words.zh.js';
 
-const BOOKS = { en, zh };
-const PLACE = 'chorus.lang';
+const TEXTS = { en, zh };
+const LANGUAGE_STORAGE = 'chorus.lang';
 
-function chosen() {
-  const kept = localStorage.getItem(PLACE);
-  if (kept in BOOKS) return kept;
+function detectLanguage() {
+  const storedLanguage = localStorage.getItem(LANGUAGE_STORAGE);
+  if (storedLanguage in TEXTS) return storedLanguage;
   return navigator.languages?.some((tag) => /^zh/i.test(tag)) && !/^en/i.test(navigator.language) ? 'zh' : 'en';
 }
 
-export let lang = chosen();
-document.documentElement.lang = lang === 'zh' ? 'zh-CN' : 'en';
+export let language = detectLanguage();
+document.documentElement.lang = language === 'zh' ? 'zh-CN' : 'en';
 
-export function setLang(next) {
-  lang = next;
-  localStorage.setItem(PLACE, next);
-  document.documentElement.lang = next === 'zh' ? 'zh-CN' : 'en';
+export function setLanguage(newLanguage) {
+  language = newLanguage;
+  localStorage.setItem(LANGUAGE_STORAGE, newLanguage);
+  document.documentElement.lang = newLanguage === 'zh' ? 'zh-CN' : 'en';
 }
 
-/** The words for a key, with `{name}` filled in. */
+/** The text for a key, named as in other i18n libraries; `{name}` is replaced by `values.name`. */
 export function t(key, values) {
-  const text = BOOKS[lang][key] ?? BOOKS.en[key] ?? key;
+  const text = TEXTS[language][key] ?? TEXTS.en[key] ?? key;
   return values ? text.replace(/\{(\w+)\}/g, (_, name) => values[name] ?? '') : text;
 }
 
-/** A kind of activity or frame: its word in the protocol, unless the language has one of its own. */
-export function kindName(kind) {
-  return BOOKS[lang][`kind.${kind}`] ?? kind.replace(/^(agent|peer)_/, '').replaceAll('_', ' ');
+/** The label of an activity type or frame kind: a translation if there is one, else the protocol's name in words. */
+export function formatKind(kind) {
+  return TEXTS[language][`kind.${kind}`] ?? kind.replace(/^(agent|peer)_/, '').replaceAll('_', ' ');
 }
 
-const locale = () => (lang === 'zh' ? 'zh-CN' : 'en-GB');
+const getLocale = () => (language === 'zh' ? 'zh-CN' : 'en-GB');
 
-export const count = (n) => new Intl.NumberFormat(locale(), { maximumFractionDigits: 0 }).format(n ?? 0);
-export const decimal = (n, digits = 1) =>
-  new Intl.NumberFormat(locale(), { minimumFractionDigits: digits, maximumFractionDigits: digits }).format(n ?? 0);
-export const credits = (n) => (n === undefined || n === null ? '–' : decimal(Number(n), 2));
+export const formatCount = (value) =>
+  new Intl.NumberFormat(getLocale(), { maximumFractionDigits: 0 }).format(value ?? 0);
+export const formatDecimal = (value, digits = 1) =>
+  new Intl.NumberFormat(getLocale(), { minimumFractionDigits: digits, maximumFractionDigits: digits }).format(
+    value ?? 0,
+  );
+export const formatCredits = (amount) =>
+  amount === undefined || amount === null ? '–' : formatDecimal(Number(amount), 2);
 
-const formats = new Map();
-/** Formats are dear to make and cheap to use. */
-function format(kind, options) {
-  const at = `${lang} ${kind}`;
-  if (!formats.has(at)) formats.set(at, new Intl.DateTimeFormat(locale(), options));
-  return formats.get(at);
+const dateFormats = new Map();
+/** Cached, because creating an Intl.DateTimeFormat is slow and lists format a time per row. */
+function getDateFormat(style, options) {
+  const cacheKey = `${language} ${style}`;
+  if (!dateFormats.has(cacheKey)) dateFormats.set(cacheKey, new Intl.DateTimeFormat(getLocale(), options));
+  return dateFormats.get(cacheKey);
 }
 
-export function clock(at, seconds = true) {
-  const time = new Date(at);
-  if (Number.isNaN(time.valueOf())) return '';
-  return format(seconds ? 'seconds' : 'minutes', {
+export function formatTime(timestamp, withSeconds = true) {
+  const date = new Date(timestamp);
+  if (Number.isNaN(date.valueOf())) return '';
+  return getDateFormat(withSeconds ? 'seconds' : 'minutes', {
     hour: '2-digit',
     minute: '2-digit',
-    second: seconds ? '2-digit' : undefined,
+    second: withSeconds ? '2-digit' : undefined,
     hour12: false,
-  }).format(time);
+  }).format(date);
 }
 
-export function day(at) {
-  return format('day', { year: 'numeric', month: 'short', day: 'numeric' }).format(new Date(at));
+export function formatDate(timestamp) {
+  return getDateFormat('day', { year: 'numeric', month: 'short', day: 'numeric' }).format(new Date(timestamp));
 }
 
-/** Short for things of today, with the day for the rest. */
-export function when(at) {
-  const time = new Date(at);
-  if (Number.isNaN(time.valueOf())) return '';
-  return time.toDateString() === new Date().toDateString() ? clock(at, false) : `${day(at)} ${clock(at, false)}`;
+/** The time for a timestamp of today, else date and time. */
+export function formatTimestamp(timestamp) {
+  const date = new Date(timestamp);
+  if (Number.isNaN(date.valueOf())) return '';
+  return date.toDateString() === new Date().toDateString()
+    ? formatTime(timestamp, false)
+    : `${formatDate(timestamp)} ${formatTime(timestamp, false)}`;
 }
 
-/** `2 d 4 h`, `3 min 12 s` */
-export function span(seconds) {
-  const whole = Math.max(0, Math.floor(seconds));
-  const parts = [
+/** A duration in its two largest units: `2 d 4 h`, `3 min 12 s`. */
+export function formatDuration(seconds) {
+  const wholeSeconds = Math.max(0, Math.floor(seconds));
+  const units = [
     [86_400, t('unit.d')],
     [3_600, t('unit.h')],
     [60, t('unit.min')],
     [1, t('unit.s')],
   ];
-  const at = Math.max(
+  const unitIndex = Math.max(
     0,
-    parts.findIndex(([size]) => whole >= size),
+    units.findIndex(([size]) => wholeSeconds >= size),
   );
-  const [size, word] = whole === 0 ? parts[3] : parts[at];
-  const rest = parts[at + 1];
-  const first = `${Math.floor(whole / size)} ${word}`;
-  const over = rest && whole ? Math.floor((whole % size) / rest[0]) : 0;
-  return over ? `${first} ${over} ${rest[1]}` : first;
+  const [size, label] = wholeSeconds === 0 ? units[3] : units[unitIndex];
+  const nextUnit = units[unitIndex + 1];
+  const largestPart = `${Math.floor(wholeSeconds / size)} ${label}`;
+  const remainder = nextUnit && wholeSeconds ? Math.floor((wholeSeconds % size) / nextUnit[0]) : 0;
+  return remainder ? `${largestPart} ${remainder} ${nextUnit[1]}` : largestPart;
 }
 
-/** `zh-CN` as a person would say it. */
-export function cultureName(tag) {
+/** The name of a language tag such as `zh-CN` in the page's language. */
+export function formatCulture(tag) {
   try {
-    return new Intl.DisplayNames([locale()], { type: 'language' }).of(tag);
+    return new Intl.DisplayNames([getLocale()], { type: 'language' }).of(tag);
   } catch {
     return tag;
   }

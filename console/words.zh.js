@@ -1,4 +1,4 @@
-// The page in Chinese.
+// Chinese texts of the page, by key.
 
 export default {
   'skip': '跳到内容', 'nav': '视图', 'wait': '加载中…', 'close': '关闭', 'copy': '复制', 'copied': '已复制', 'send': '发送', 'earlier': '显示更早的（{n}）',

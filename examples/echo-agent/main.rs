@@ -3,9 +3,9 @@
 //!     chorus register echo@chorus --hub http://127.0.0.1:3000 --culture en --credentials echo.json
 //!     echo-agent echo.json
 
-use chorus_client::channel::{Callback, Delivered};
-use chorus_client::files::{Credentials, Place, State};
-use chorus_client::{Client, Error, Result};
+use chorus_client::channel::{CallbackClient, ReceivedDelivery};
+use chorus_client::files::{AgentCredentials, IdentityFiles, InboxState};
+use chorus_client::{Error, HubClient, Result};
 use std::process::ExitCode;
 
 #[tokio::main(flavor = "current_thread")]
@@ -23,20 +23,20 @@ async fn run() -> Result<()> {
     let file = std::env::args_os()
         .nth(1)
         .ok_or_else(|| Error::Input("usage: echo-agent CREDENTIALS".into()))?;
-    let place = Place::beside(file.into());
+    let place = IdentityFiles::beside_credentials(file.into());
     let nobody =
         || Error::Input("there are no credentials in it; chorus register makes them".into());
-    let who = Credentials::read(&place)?.ok_or_else(nobody)?;
-    let mut state = State::read(&place, &who)?;
-    let client = Client::new(&who.hub_url, Some(who.api_key.clone()))?;
+    let who = AgentCredentials::read_from(&place)?.ok_or_else(nobody)?;
+    let mut state = InboxState::read_for(&place, &who)?;
+    let client = HubClient::new(&who.hub_url, Some(who.api_key.clone()))?;
     // The stream reconnects by itself and goes on where it was; after a restart the saved cursor does the same.
-    let mut inbox = client.inbox(state.cursor()).await;
+    let mut inbox = client.open_inbox(state.parse_cursor()).await;
     loop {
         let event = inbox.next().await?;
         if event.name == "connected" {
             println!("{} is listening", who.agent_id);
         }
-        match Delivered::of(&event) {
+        match ReceivedDelivery::from_event(&event) {
             Ok(Some(delivered)) => answer(&delivered).await,
             Ok(None) => {}
             Err(error) => eprintln!("a delivery was not understood: {error}"),
@@ -50,22 +50,22 @@ async fn run() -> Result<()> {
 }
 
 /// What could not be said is dropped, as the protocol allows (CHN-30): the next delivery brings its own way back.
-async fn answer(delivered: &Delivered) {
+async fn answer(delivered: &ReceivedDelivery) {
     if let Err(error) = say(delivered).await {
         eprintln!("an answer was not taken: {error}");
     }
 }
 
-async fn say(delivered: &Delivered) -> Result<()> {
+async fn say(delivered: &ReceivedDelivery) -> Result<()> {
     let message = &delivered.delivery.message;
-    let mut back = Callback::open(&delivered.delivery.callback)?;
-    back.status("listening closely").await?;
+    let mut back = CallbackClient::from_url(&delivered.delivery.callback)?;
+    back.send_status("listening closely").await?;
     // Without the @: an echo calls nobody, so that two of them in one room have nothing to say to each other.
-    back.message(format!(
+    back.send_message(format!(
         "{} said: {}",
         message.sender,
         message.content.replace('@', "")
     ))
     .await?;
-    back.status("").await
+    back.send_status("").await
 }

@@ -13,8 +13,8 @@ use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::{Router, routing::post};
-use chorus_client::channel::Callback;
-use chorus_wire::channel::delivery::Delivery;
+use chorus_client::channel::CallbackClient;
+use chorus_wire::channel::delivery::ChannelDelivery;
 use chorus_wire::secret::Secret;
 use side::{Heard, Side};
 use std::process::ExitCode;
@@ -80,7 +80,7 @@ async fn deliver(
     else {
         return StatusCode::NOT_FOUND;
     };
-    let Ok(delivery) = Delivery::parse(&body) else {
+    let Ok(delivery) = ChannelDelivery::parse(&body) else {
         return StatusCode::BAD_REQUEST;
     };
     let (here, there) = (&relay.sides[here], &relay.sides[1 - here]);
@@ -96,11 +96,11 @@ async fn deliver(
         return StatusCode::SERVICE_UNAVAILABLE;
     };
     let text = format!("{}: {}", delivery.message.sender, delivery.message.content);
-    let Ok(mut back) = Callback::open(&callback) else {
+    let Ok(mut back) = CallbackClient::from_url(&callback) else {
         return StatusCode::SERVICE_UNAVAILABLE;
     };
     there.says(&text);
-    match back.message(text).await {
+    match back.send_message(text).await {
         Ok(()) => {
             turn.passed_on(&delivery);
             StatusCode::OK
@@ -108,7 +108,7 @@ async fn deliver(
         Err(error) => {
             eprintln!("not passed on: {error}");
             if error
-                .refusal()
+                .error_response()
                 .is_some_and(|refusal| matches!(refusal.status, 404 | 410))
             {
                 there.forget(&callback);

@@ -1,6 +1,6 @@
 //! What the relay remembers of one room: where it answers, what came from there, what was said there.
 
-use chorus_wire::channel::delivery::Delivery;
+use chorus_wire::channel::delivery::ChannelDelivery;
 use chorus_wire::secret::Secret;
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -76,7 +76,7 @@ impl Side {
 }
 
 impl Turn<'_> {
-    pub fn hear(&self, delivery: &Delivery) -> Heard {
+    pub fn hear(&self, delivery: &ChannelDelivery) -> Heard {
         let said = self
             .side
             .said
@@ -91,7 +91,7 @@ impl Turn<'_> {
         }
     }
 
-    pub fn passed_on(&mut self, delivery: &Delivery) {
+    pub fn passed_on(&mut self, delivery: &ChannelDelivery) {
         remember(&mut self.passed, delivery.message.id.clone());
     }
 }

@@ -4,12 +4,12 @@
     reason = "a step that cannot be taken is a failure"
 )]
 
-use chorus_client::Client;
-use chorus_client::channel::{Guest, Room};
-use chorus_client::identity::Newcomer;
-use chorus_client::stream::Stream;
-use chorus_server::{Running, Settings, start};
-use chorus_wire::channel::row::{Row, RowKind};
+use chorus_client::HubClient;
+use chorus_client::channel::{ChannelClient, NewMember};
+use chorus_client::event_stream::EventStream;
+use chorus_client::identity::RegistrationRequest;
+use chorus_server::{RunningServer, ServerSettings, start_server};
+use chorus_wire::channel::history_row::{ChannelRow, ChannelRowKind};
 use chorus_wire::cursor::Cursor;
 use chorus_wire::secret::Secret;
 use std::future::Future;
@@ -28,19 +28,19 @@ async fn in_time<T>(work: impl Future<Output = T>) -> T {
 
 /// A hub on a port that stays its own over restarts.
 struct Hub {
-    running: Option<Running>,
-    settings: Settings,
+    running: Option<RunningServer>,
+    settings: ServerSettings,
     dir: tempfile::TempDir,
 }
 
 impl Hub {
     async fn open() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let mut settings = Settings::at(dir.path().join("data"));
+        let mut settings = ServerSettings::with_data_dir(dir.path().join("data"));
         settings.listen = ([127, 0, 0, 1], 0).into();
         settings.rate_limit = 0;
         settings.hub.allow_private_endpoints = true;
-        let running = start(settings.clone()).await.unwrap();
+        let running = start_server(settings.clone()).await.unwrap();
         settings.listen = running.addr();
         Self {
             running: Some(running),
@@ -51,29 +51,29 @@ impl Hub {
 
     async fn restart(&mut self) {
         in_time(self.running.take().unwrap().stop()).await;
-        self.running = Some(start(self.settings.clone()).await.unwrap());
+        self.running = Some(start_server(self.settings.clone()).await.unwrap());
     }
 
     fn url(&self) -> String {
         format!("http://{}", self.settings.listen)
     }
 
-    async fn agent(&self, name: &str) -> (Client, Secret) {
-        let newcomer = Newcomer {
+    async fn agent(&self, name: &str) -> (HubClient, Secret) {
+        let newcomer = RegistrationRequest {
             agent_id: format!("{name}@chorus"),
             culture: "en".into(),
             languages: vec!["en".into()],
             endpoint: None,
             invite_code: None,
         };
-        let key = Client::new(&self.url(), None)
+        let key = HubClient::new(&self.url(), None)
             .unwrap()
-            .register(&newcomer)
+            .register_agent(&newcomer)
             .await
             .unwrap()
             .api_key
             .unwrap();
-        (Client::new(&self.url(), Some(key.clone())).unwrap(), key)
+        (HubClient::new(&self.url(), Some(key.clone())).unwrap(), key)
     }
 }
 
@@ -108,12 +108,12 @@ impl Example {
 }
 
 /// The next `count` messages of a room, by who said what.
-async fn said(stream: &mut Stream, count: usize) -> Vec<String> {
+async fn said(stream: &mut EventStream, count: usize) -> Vec<String> {
     let mut said = Vec::new();
     while said.len() < count {
         let event = in_time(stream.next()).await.unwrap();
-        if event.name == RowKind::Message.as_str() {
-            let row: Row = serde_json::from_str(&event.data).unwrap();
+        if event.name == ChannelRowKind::Message.as_str() {
+            let row: ChannelRow = serde_json::from_str(&event.data).unwrap();
             said.push(format!(
                 "{}> {}",
                 row.sender,
@@ -124,8 +124,8 @@ async fn said(stream: &mut Stream, count: usize) -> Vec<String> {
     said
 }
 
-async fn room(owner: &Client, name: &str) -> Room {
-    owner.room(&owner.create_room(name, None, None).await.unwrap().id)
+async fn room(owner: &HubClient, name: &str) -> ChannelClient {
+    owner.channel(&owner.create_channel(name, None, None).await.unwrap().id)
 }
 
 // Deliver 7: also over its own restart and its hub's
@@ -138,8 +138,8 @@ async fn the_echo_agent_answers_what_it_hears_also_after_restarts() {
         serde_json::json!({"agent_id": "echo@chorus", "api_key": key, "hub_url": hub.url()});
     std::fs::write(&file, credentials.to_string()).unwrap();
     let room = room(&alice, "ops").await;
-    room.add(
-        &Guest::Agent {
+    room.add_member(
+        &NewMember::Agent {
             agent_id: "echo@chorus".into(),
             name: None,
         },
@@ -147,10 +147,10 @@ async fn the_echo_agent_answers_what_it_hears_also_after_restarts() {
     )
     .await
     .unwrap();
-    let mut stream = room.stream(Some(Cursor::log(0)));
+    let mut stream = room.open_stream(Some(Cursor::from_log_seq(0)));
     let mut agent = Example::start(env!("CARGO_BIN_EXE_echo-agent"), &file);
     assert_eq!(agent.line().await, "echo@chorus is listening");
-    room.post("hello @echo").await.unwrap();
+    room.post_message("hello @echo").await.unwrap();
     assert_eq!(
         said(&mut stream, 2).await,
         ["alice> hello @echo", "echo> alice said: hello echo"]
@@ -161,13 +161,13 @@ async fn the_echo_agent_answers_what_it_hears_also_after_restarts() {
         "echo@chorus is listening",
         "it outlives its hub"
     );
-    room.post("and now?").await.unwrap();
+    room.post_message("and now?").await.unwrap();
     assert_eq!(
         said(&mut stream, 2).await,
         ["alice> and now?", "echo> alice said: and now?"]
     );
     drop(agent);
-    room.post("are you there?").await.unwrap();
+    room.post_message("are you there?").await.unwrap();
     let mut agent = Example::start(env!("CARGO_BIN_EXE_echo-agent"), &file);
     assert_eq!(agent.line().await, "echo@chorus is listening");
     let heard = said(&mut stream, 2).await;
@@ -184,8 +184,8 @@ async fn the_room_relay_mirrors_two_rooms_and_echoes_nothing() {
     let mut relay = Example::start(env!("CARGO_BIN_EXE_room-relay"), Path::new("127.0.0.1:0"));
     for room in [&here, &there] {
         let url = Secret::new(relay.line().await);
-        room.add(
-            &Guest::Connection {
+        room.add_member(
+            &NewMember::Connection {
                 url,
                 name: "relay".into(),
                 signing_secret: None,
@@ -195,11 +195,11 @@ async fn the_room_relay_mirrors_two_rooms_and_echoes_nothing() {
         .await
         .unwrap();
     }
-    let beginning = Some(Cursor::log(0));
-    let (mut at_here, mut at_there) = (here.stream(beginning), there.stream(beginning));
+    let beginning = Some(Cursor::from_log_seq(0));
+    let (mut at_here, mut at_there) = (here.open_stream(beginning), there.open_stream(beginning));
     // The first word waits until the other side has spoken, and is not lost.
-    here.post("first").await.unwrap();
-    there.post("second").await.unwrap();
+    here.post_message("first").await.unwrap();
+    there.post_message("second").await.unwrap();
     assert_eq!(
         sorted(said(&mut at_here, 2).await),
         ["alice> first", "relay> bob: second"]
@@ -208,21 +208,21 @@ async fn the_room_relay_mirrors_two_rooms_and_echoes_nothing() {
         sorted(said(&mut at_there, 2).await),
         ["bob> second", "relay> alice: first"]
     );
-    here.post("third @relay").await.unwrap();
-    here.post("fourth").await.unwrap();
+    here.post_message("third @relay").await.unwrap();
+    here.post_message("fourth").await.unwrap();
     let mirrored = ["relay> alice: third @relay", "relay> alice: fourth"];
     assert_eq!(said(&mut at_there, 2).await, mirrored, "in order");
-    there.post("fifth").await.unwrap();
+    there.post_message("fifth").await.unwrap();
     assert_eq!(
         said(&mut at_here, 3).await,
         ["alice> third @relay", "alice> fourth", "relay> bob: fifth"]
     );
     // Nothing came back: each room has what was said in it and what was mirrored, once.
     for room in [&here, &there] {
-        let all = room.history(beginning, 100).await.unwrap();
+        let all = room.fetch_history(beginning, 100).await.unwrap();
         let messages = all
             .iter()
-            .filter(|row| row.kind == RowKind::Message)
+            .filter(|row| row.kind == ChannelRowKind::Message)
             .count();
         assert_eq!(messages, 5, "{all:?}");
     }

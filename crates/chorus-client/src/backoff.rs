@@ -5,32 +5,32 @@ use std::time::Duration;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Backoff {
-    pub first: Duration,
-    pub most: Duration,
+    pub first_delay: Duration,
+    pub max_delay: Duration,
 }
 
 impl Default for Backoff {
     fn default() -> Self {
         Self {
-            first: limits::BACKOFF.0,
-            most: limits::BACKOFF.1,
+            first_delay: limits::BACKOFF_RANGE.0,
+            max_delay: limits::BACKOFF_RANGE.1,
         }
     }
 }
 
 impl Backoff {
     /// The wait after `failures` failures in a row: between half and all of `first · 2^(failures-1)`, at most `most`.
-    pub fn wait(&self, failures: u32) -> Duration {
-        let doubled = self
-            .first
+    pub fn delay_after(&self, failures: u32) -> Duration {
+        let doubled_delay = self
+            .first_delay
             .saturating_mul(1 << failures.saturating_sub(1).min(20));
-        jitter(doubled.min(self.most))
+        add_jitter(doubled_delay.min(self.max_delay))
     }
 }
 
 /// Between half and all of `wait`.
-pub fn jitter(wait: Duration) -> Duration {
-    wait.mul_f64(0.5 + rand::random::<f64>() / 2.0)
+pub fn add_jitter(delay: Duration) -> Duration {
+    delay.mul_f64(0.5 + rand::random::<f64>() / 2.0)
 }
 
 #[cfg(test)]
@@ -41,8 +41,8 @@ mod tests {
     #[test]
     fn waits_double_up_to_the_bound_and_never_fall_under_half() {
         let backoff = Backoff {
-            first: Duration::from_millis(100),
-            most: Duration::from_secs(1),
+            first_delay: Duration::from_millis(100),
+            max_delay: Duration::from_secs(1),
         };
         for (failures, whole) in [
             (1, 100),
@@ -53,7 +53,7 @@ mod tests {
             (60, 1000),
         ] {
             for _ in 0..50 {
-                let wait = backoff.wait(failures).as_millis();
+                let wait = backoff.delay_after(failures).as_millis();
                 assert!(
                     (whole / 2..=whole).contains(&wait),
                     "{failures} failures waited {wait} ms"

@@ -1,6 +1,6 @@
 //! Envelopes without a hub: a small receive endpoint, and a sender that posts to one (TRN-44, ENV-12…14).
 
-use crate::{Client, Error, Result, http, limits};
+use crate::{Error, HubClient, Result, http, limits};
 use bytes::Bytes;
 use chorus_wire::message::ReceiverReply;
 use chorus_wire::{CHORUS_VERSION, envelope::Envelope, json};
@@ -13,7 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 
 /// A valid envelope that a peer posted, and where its answer goes.
 #[derive(Debug)]
-pub struct Posted {
+pub struct PostedEnvelope {
     pub envelope: Envelope,
     pub answer: oneshot::Sender<ReceiverReply>,
 }
@@ -24,64 +24,69 @@ pub const UNSUPPORTED_VERSION: &str = "UNSUPPORTED_VERSION";
 
 /// Accepts peers and hands their envelopes on in the order they came, until `stop` is true; then the answers that are under
 /// way still leave.
-pub async fn receive(
+pub async fn serve_direct(
     listener: TcpListener,
-    to: mpsc::Sender<Posted>,
-    mut stop: watch::Receiver<bool>,
+    envelope_sender: mpsc::Sender<PostedEnvelope>,
+    mut shutdown: watch::Receiver<bool>,
 ) {
-    let places = Arc::new(Semaphore::new(limits::DIRECT_CONNECTIONS));
+    let slots = Arc::new(Semaphore::new(limits::MAX_DIRECT_CONNECTIONS));
     loop {
         let accepted = tokio::select! {
-            accepted = accept(&listener, &places) => accepted,
-            _ = stop.wait_for(|stop| *stop) => break,
+            accepted = accept_connection(&listener, &slots) => accepted,
+            _ = shutdown.wait_for(|shutdown| *shutdown) => break,
         };
         match accepted {
-            Ok((socket, place)) => {
-                tokio::spawn(converse(socket, to.clone(), stop.clone(), place));
+            Ok((socket, slot)) => {
+                tokio::spawn(serve_connection(
+                    socket,
+                    envelope_sender.clone(),
+                    shutdown.clone(),
+                    slot,
+                ));
             }
             Err(error) => {
                 // Out of file descriptors, most likely: without a pause this would spin.
                 tracing::warn!(%error, "a peer could not be accepted");
-                tokio::time::sleep(limits::BACKOFF.0).await;
+                tokio::time::sleep(limits::BACKOFF_RANGE.0).await;
             }
         }
     }
-    let everyone = places.acquire_many(limits::DIRECT_CONNECTIONS as u32);
-    let _ = tokio::time::timeout(limits::DIRECT_FAREWELL, everyone).await;
+    let all_slots = slots.acquire_many(limits::MAX_DIRECT_CONNECTIONS as u32);
+    let _ = tokio::time::timeout(limits::DIRECT_SHUTDOWN_TIMEOUT, all_slots).await;
 }
 
 /// A peer, and the place it takes until it has gone.
-async fn accept(
+async fn accept_connection(
     listener: &TcpListener,
-    places: &Arc<Semaphore>,
+    slots: &Arc<Semaphore>,
 ) -> std::io::Result<(TcpStream, OwnedSemaphorePermit)> {
-    let place = places
+    let slot = slots
         .clone()
         .acquire_owned()
         .await
         .map_err(std::io::Error::other)?;
-    Ok((listener.accept().await?.0, place))
+    Ok((listener.accept().await?.0, slot))
 }
 
-async fn converse(
+async fn serve_connection(
     socket: TcpStream,
-    to: mpsc::Sender<Posted>,
-    mut stop: watch::Receiver<bool>,
-    _place: OwnedSemaphorePermit,
+    envelope_sender: mpsc::Sender<PostedEnvelope>,
+    mut shutdown: watch::Receiver<bool>,
+    _slot: OwnedSemaphorePermit,
 ) {
     let serve = service_fn(|request| {
-        let to = to.clone();
-        async move { Ok::<_, Infallible>(answer(request, to).await) }
+        let envelope_sender = envelope_sender.clone();
+        async move { Ok::<_, Infallible>(answer_request(request, envelope_sender).await) }
     });
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(limits::DIRECT_REQUEST)
+        .header_read_timeout(limits::DIRECT_REQUEST_TIMEOUT)
         .max_buf_size(chorus_wire::limits::CONNECTION_BUFFER_BYTES)
         .serve_connection(TokioIo::new(socket), serve);
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => Some(ended),
-        _ = stop.wait_for(|stop| *stop) => None,
+        _ = shutdown.wait_for(|shutdown| *shutdown) => None,
     };
     let ended = match ended {
         Some(ended) => ended,
@@ -95,71 +100,77 @@ async fn converse(
     }
 }
 
-async fn answer(request: Request<Incoming>, to: mpsc::Sender<Posted>) -> Response<Full<Bytes>> {
+async fn answer_request(
+    request: Request<Incoming>,
+    envelope_sender: mpsc::Sender<PostedEnvelope>,
+) -> Response<Full<Bytes>> {
     if request.method() != Method::POST {
-        let mut refused = reply(
+        let mut refusal = json_response(
             405,
             &ReceiverReply::error(INVALID_ENVELOPE, "post an envelope here"),
         );
-        refused
+        refusal
             .headers_mut()
             .insert(header::ALLOW, header::HeaderValue::from_static("POST"));
-        return refused;
+        return refusal;
     }
     let body = Limited::new(request.into_body(), chorus_wire::limits::BODY_BYTES).collect();
-    let body = match tokio::time::timeout(limits::DIRECT_REQUEST, body).await {
+    let body = match tokio::time::timeout(limits::DIRECT_REQUEST_TIMEOUT, body).await {
         Ok(Ok(body)) => body.to_bytes(),
         Ok(Err(_)) => {
             let detail = format!(
                 "the request is larger than {} bytes or broken off",
                 chorus_wire::limits::BODY_BYTES
             );
-            return reply(413, &ReceiverReply::error(INVALID_ENVELOPE, detail));
+            return json_response(413, &ReceiverReply::error(INVALID_ENVELOPE, detail));
         }
         Err(_) => {
-            return reply(
+            return json_response(
                 408,
                 &ReceiverReply::error(INVALID_ENVELOPE, "the request was not sent in time"),
             );
         }
     };
-    let envelope = match check(&body) {
+    let envelope = match parse_posted(&body) {
         Ok(envelope) => envelope,
-        Err(refused) => return reply(400, &refused),
+        Err(refusal) => return json_response(400, &refusal),
     };
     let (answer, answered) = oneshot::channel();
     let busy = || {
-        reply(
+        json_response(
             503,
             &ReceiverReply::error("UNAVAILABLE", "the receiver is busy or stopping; try again"),
         )
     };
-    if to.try_send(Posted { envelope, answer }).is_err() {
+    if envelope_sender
+        .try_send(PostedEnvelope { envelope, answer })
+        .is_err()
+    {
         return busy();
     }
-    match tokio::time::timeout(limits::DIRECT_ANSWER, answered).await {
+    match tokio::time::timeout(limits::DIRECT_ANSWER_TIMEOUT, answered).await {
         // R-23: a protocol reply counts as an answer under any 4xx, so a refusal is one.
-        Ok(Ok(said)) if said.status == "ok" => reply(200, &said),
-        Ok(Ok(said)) => reply(422, &said),
+        Ok(Ok(reply)) if reply.status == "ok" => json_response(200, &reply),
+        Ok(Ok(reply)) => json_response(422, &reply),
         Ok(Err(_)) | Err(_) => busy(),
     }
 }
 
 /// The envelope in `{"envelope":{…}}`, or the protocol's words for what is wrong with it.
-pub fn check(body: &[u8]) -> std::result::Result<Envelope, ReceiverReply> {
-    let mut fields = json::text(body)
-        .and_then(json::object)
-        .map_err(|e| invalid(&e))?;
-    let Some(envelope) = fields.take("envelope") else {
+pub fn parse_posted(body: &[u8]) -> std::result::Result<Envelope, ReceiverReply> {
+    let mut fields = json::decode_utf8(body)
+        .and_then(json::parse_object)
+        .map_err(|e| invalid_envelope(&e))?;
+    let Some(envelope) = fields.take_value("envelope") else {
         return Err(ReceiverReply::error(INVALID_ENVELOPE, "missing envelope"));
     };
-    fields.end().map_err(|e| invalid(&e))?;
-    open(&envelope.to_string())
+    fields.reject_unknown().map_err(|e| invalid_envelope(&e))?;
+    parse_envelope(&envelope.to_string())
 }
 
 /// The envelope in `text`, whichever way it came, or what its sender is to be told.
-pub fn open(text: &str) -> std::result::Result<Envelope, ReceiverReply> {
-    let value = json::value(text).map_err(|e| invalid(&e))?;
+pub fn parse_envelope(text: &str) -> std::result::Result<Envelope, ReceiverReply> {
+    let value = json::parse_value(text).map_err(|e| invalid_envelope(&e))?;
     let version = value
         .get("chorus_version")
         .and_then(|version| version.as_str());
@@ -167,15 +178,15 @@ pub fn open(text: &str) -> std::result::Result<Envelope, ReceiverReply> {
         let detail = format!("this receiver speaks {CHORUS_VERSION}");
         return Err(ReceiverReply::error(UNSUPPORTED_VERSION, detail));
     }
-    Envelope::parse(text).map_err(|e| invalid(&e))
+    Envelope::parse(text).map_err(|e| invalid_envelope(&e))
 }
 
-fn invalid(error: &chorus_wire::Error) -> ReceiverReply {
-    ReceiverReply::error(INVALID_ENVELOPE, detail(&error.message))
+fn invalid_envelope(error: &chorus_wire::Error) -> ReceiverReply {
+    ReceiverReply::error(INVALID_ENVELOPE, error_detail(&error.message))
 }
 
 /// ENV-14 prints `missing sender_culture`; other faults keep their sentence.
-fn detail(message: &str) -> String {
+fn error_detail(message: &str) -> String {
     let plain = message.strip_prefix("envelope.").unwrap_or(message);
     match plain.strip_suffix(" is required") {
         Some(field) => format!("missing {field}"),
@@ -183,8 +194,8 @@ fn detail(message: &str) -> String {
     }
 }
 
-fn reply(status: u16, said: &ReceiverReply) -> Response<Full<Bytes>> {
-    let body = serde_json::to_vec(said).unwrap_or_default();
+fn json_response(status: u16, reply: &ReceiverReply) -> Response<Full<Bytes>> {
+    let body = serde_json::to_vec(reply).unwrap_or_default();
     let mut response = Response::new(Full::new(Bytes::from(body)));
     *response.status_mut() =
         StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -194,32 +205,32 @@ fn reply(status: u16, said: &ReceiverReply) -> Response<Full<Bytes>> {
 }
 
 /// Posts an envelope to a peer's endpoint and returns what it says. Tried again while the peer cannot be reached.
-pub async fn send(url: &str, envelope: &Envelope, retries: u32) -> Result<ReceiverReply> {
+pub async fn send_direct(url: &str, envelope: &Envelope, retries: u32) -> Result<ReceiverReply> {
     let body = format!(r#"{{"envelope":{}}}"#, envelope.to_json());
-    let peer = Client::endpoint(url)?;
+    let peer = HubClient::for_endpoint(url)?;
     let mut failures = 0;
     loop {
-        let asked = peer
-            .ask(http::Call::post("", body.clone()))
+        let outcome = peer
+            .send_call(http::ApiCall::post("", body.clone()))
             .await
-            .and_then(|answer| understood(&answer));
-        match asked {
-            Err(error) if error.passes() && failures < retries => failures += 1,
-            Err(_) | Ok(_) => return asked,
+            .and_then(|answer| read_reply(&answer));
+        match outcome {
+            Err(error) if error.is_transient() && failures < retries => failures += 1,
+            Err(_) | Ok(_) => return outcome,
         }
-        tokio::time::sleep(peer.backoff.wait(failures)).await;
+        tokio::time::sleep(peer.backoff.delay_after(failures)).await;
     }
 }
 
 /// A protocol reply counts under a 2xx or a 4xx (R-23); anything else is no delivery.
-fn understood(answer: &http::Answer) -> Result<ReceiverReply> {
-    let said = serde_json::from_slice::<serde_json::Value>(&answer.body).ok();
-    match said {
-        Some(said)
+fn read_reply(answer: &http::HttpAnswer) -> Result<ReceiverReply> {
+    let reply = serde_json::from_slice::<serde_json::Value>(&answer.body).ok();
+    match reply {
+        Some(reply)
             if matches!(answer.status, 200..300 | 400..500)
-                && ReceiverReply::is_protocol(&said) =>
+                && ReceiverReply::is_protocol_reply(&reply) =>
         {
-            serde_json::from_value(said).map_err(|e| Error::Answer(e.to_string()))
+            serde_json::from_value(reply).map_err(|e| Error::Answer(e.to_string()))
         }
         Some(_) | None if answer.status >= 500 || matches!(answer.status, 408 | 429) => {
             Err(Error::Transport(format!(

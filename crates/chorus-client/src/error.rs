@@ -9,7 +9,7 @@ pub enum Error {
     Transport(String),
     /// The hub understood and said no.
     #[error("{0}")]
-    Refused(Refusal),
+    Refused(ErrorResponse),
     /// Whoever answered does not speak our protocol.
     #[error("the answer was not understood: {0}")]
     Answer(String),
@@ -23,29 +23,29 @@ pub enum Error {
 
 /// A hub's error, as it said it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct ErrorResponse {
     pub status: u16,
     pub code: String,
     pub message: String,
     pub retry_after: Option<Duration>,
 }
 
-impl Refusal {
+impl ErrorResponse {
     /// Whether the same request may succeed later. The status decides, so that it holds for other hubs too.
-    pub fn passes(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         // ERR_REGISTRY_FULL is a 429, but no wait of ours makes room.
         matches!(self.status, 408 | 429 | 500 | 502 | 503 | 504) && self.code != "ERR_REGISTRY_FULL"
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for ErrorResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.message, self.code)
     }
 }
 
 impl Error {
-    pub fn file(path: impl Into<PathBuf>, cause: impl fmt::Display) -> Self {
+    pub fn file_error(path: impl Into<PathBuf>, cause: impl fmt::Display) -> Self {
         Error::File {
             path: path.into(),
             cause: cause.to_string(),
@@ -53,7 +53,7 @@ impl Error {
     }
 
     /// The hub's answer, if it is one.
-    pub fn refusal(&self) -> Option<&Refusal> {
+    pub fn error_response(&self) -> Option<&ErrorResponse> {
         match self {
             Error::Refused(refusal) => Some(refusal),
             Error::Transport(_) | Error::Answer(_) | Error::Input(_) | Error::File { .. } => None,
@@ -61,10 +61,10 @@ impl Error {
     }
 
     /// Whether the same call may succeed later.
-    pub fn passes(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         match self {
             Error::Transport(_) => true,
-            Error::Refused(refusal) => refusal.passes(),
+            Error::Refused(refusal) => refusal.is_transient(),
             Error::Answer(_) | Error::Input(_) | Error::File { .. } => false,
         }
     }

@@ -1,7 +1,7 @@
 //! One call to a hub: its key, its deadlines, its bounded answer, its error.
 
-use crate::{Error, Refusal, Result, backoff::Backoff, limits, paths::Paths};
-use chorus_wire::{reply::Metadata, secret::Secret};
+use crate::{Error, ErrorResponse, Result, backoff::Backoff, hub_paths::HubPaths, limits};
+use chorus_wire::{reply::ReplyMetadata, secret::Secret};
 use reqwest::{Method, header};
 use serde::{Deserialize, de::DeserializeOwned};
 use std::{sync::Arc, time::Duration};
@@ -9,20 +9,20 @@ use tokio::sync::OnceCell;
 
 /// A hub as one caller sees it. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Client {
+pub struct HubClient {
     http: reqwest::Client,
-    base: String,
+    base_url: String,
     /// What errors call the other side: an endpoint's path or query may hold a secret, its origin does not.
-    shown: String,
+    display_url: String,
     key: Option<Secret>,
-    paths: Arc<OnceCell<Paths>>,
+    paths: Arc<OnceCell<HubPaths>>,
     /// Between attempts of calls that are repeated.
     pub backoff: Backoff,
 }
 
 /// What came back, before it is read.
 #[derive(Debug)]
-pub struct Answer {
+pub struct HttpAnswer {
     pub status: u16,
     pub body: Vec<u8>,
     retry_after: Option<Duration>,
@@ -30,7 +30,7 @@ pub struct Answer {
 
 /// One request. Only what differs from call to call.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub struct ApiCall {
     pub method: Method,
     pub path: String,
     pub body: Option<String>,
@@ -39,7 +39,7 @@ pub struct Call {
     pub headers: Vec<(&'static str, String)>,
 }
 
-impl Call {
+impl ApiCall {
     pub fn get(path: impl Into<String>) -> Self {
         Self {
             method: Method::GET,
@@ -80,37 +80,37 @@ impl Call {
     }
 }
 
-impl Client {
+impl HubClient {
     /// A hub, as `key` sees it.
     pub fn new(hub: &str, key: Option<Secret>) -> Result<Self> {
-        let base = base(hub)?;
-        Self::with(base.clone(), base, key)
+        let base_url = parse_base_url(hub)?;
+        Self::with_base_url(base_url.clone(), base_url, key)
     }
 
     /// A peer's receive endpoint: the URL exactly as it was given.
-    pub(crate) fn endpoint(url: &str) -> Result<Self> {
-        let parsed = plain_url(url)?;
-        Self::with(
+    pub(crate) fn for_endpoint(url: &str) -> Result<Self> {
+        let parsed = parse_plain_url(url)?;
+        Self::with_base_url(
             parsed.as_str().to_owned(),
             parsed.origin().ascii_serialization(),
             None,
         )
     }
 
-    fn with(base: String, shown: String, key: Option<Secret>) -> Result<Self> {
+    fn with_base_url(base_url: String, display_url: String, key: Option<Secret>) -> Result<Self> {
         // Two calls race at most to install the same provider; the loser is content.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder()
-            .connect_timeout(limits::CONNECT)
+            .connect_timeout(limits::CONNECT_TIMEOUT)
             // A key is meant for the hub it was given for, not for wherever that one points.
             .redirect(reqwest::redirect::Policy::none())
             .user_agent(concat!("chorus/", env!("CARGO_PKG_VERSION")))
             .build()
-            .map_err(|e| Error::Transport(plain(&e)))?;
+            .map_err(|e| Error::Transport(innermost_message(&e)))?;
         Ok(Self {
             http,
-            base,
-            shown,
+            base_url,
+            display_url,
             key,
             paths: Arc::default(),
             backoff: Backoff::default(),
@@ -118,16 +118,19 @@ impl Client {
     }
 
     /// The hub's URL without a slash at its end.
-    pub fn base(&self) -> &str {
-        &self.base
+    pub fn base_url(&self) -> &str {
+        &self.base_url
     }
 
     /// The hub's paths: asked for once, when first needed.
-    pub async fn paths(&self) -> Result<&Paths> {
+    pub async fn fetch_paths(&self) -> Result<&HubPaths> {
         let found = self.paths.get_or_try_init(|| async {
-            match self.ask(Call::get("/.well-known/chorus.json")).await {
-                Ok(answer) if answer.status == 200 => Ok(Paths::read(&answer.body)),
-                Ok(_) => Ok(Paths::default()),
+            match self
+                .send_call(ApiCall::get("/.well-known/chorus.json"))
+                .await
+            {
+                Ok(answer) if answer.status == 200 => Ok(HubPaths::parse_document(&answer.body)),
+                Ok(_) => Ok(HubPaths::default()),
                 Err(error) => Err(error),
             }
         });
@@ -135,13 +138,15 @@ impl Client {
     }
 
     /// The same for streams, which outlast a hub that is away: without an answer, the documents' own paths.
-    pub(crate) async fn paths_or_default(&self) -> Paths {
-        self.paths().await.cloned().unwrap_or_default()
+    pub(crate) async fn fetch_paths_or_default(&self) -> HubPaths {
+        self.fetch_paths().await.cloned().unwrap_or_default()
     }
 
     /// The request for a call, with the key, without a deadline on its body.
-    pub(crate) fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
-        let request = self.http.request(method, format!("{}{path}", self.base));
+    pub(crate) fn build_request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
+        let request = self
+            .http
+            .request(method, format!("{}{path}", self.base_url));
         match &self.key {
             Some(key) => request.bearer_auth(key.expose()),
             None => request,
@@ -149,8 +154,8 @@ impl Client {
     }
 
     /// One exchange, whatever its status; only a broken connection or an answer past the bound is an error here.
-    pub async fn ask(&self, call: Call) -> Result<Answer> {
-        let mut request = self.request(call.method, &call.path);
+    pub async fn send_call(&self, call: ApiCall) -> Result<HttpAnswer> {
+        let mut request = self.build_request(call.method, &call.path);
         if call.headers.iter().all(|(name, _)| *name != "Accept") {
             request = request.header(header::ACCEPT, "application/json");
         }
@@ -166,87 +171,105 @@ impl Client {
             request = request.header(name, value);
         }
         let exchange = async {
-            let response = request.send().await.map_err(|e| self.broken(&e))?;
-            self.read(response).await
+            let response = request.send().await.map_err(|e| self.transport_error(&e))?;
+            self.read_response(response).await
         };
-        let late = || {
+        let timeout_error = || {
             Error::Transport(format!(
                 "{} did not answer within {} s",
-                self.shown,
-                limits::CALL.as_secs()
+                self.display_url,
+                limits::CALL_TIMEOUT.as_secs()
             ))
         };
-        tokio::time::timeout(limits::CALL, exchange)
+        tokio::time::timeout(limits::CALL_TIMEOUT, exchange)
             .await
-            .map_err(|_| late())?
+            .map_err(|_| timeout_error())?
     }
 
     /// The `data` of a call that succeeded.
-    pub async fn data<T: DeserializeOwned>(&self, call: Call) -> Result<T> {
-        Ok(self.ask(call).await?.data::<T>()?.0)
+    pub async fn fetch_data<T: DeserializeOwned>(&self, call: ApiCall) -> Result<T> {
+        Ok(self.send_call(call).await?.into_data::<T>()?.0)
     }
 
     /// A call that may be made again: connection errors and passing refusals are waited out, a few times.
-    pub async fn ask_patiently(&self, call: Call) -> Result<Answer> {
+    pub async fn send_with_retry(&self, call: ApiCall) -> Result<HttpAnswer> {
         let mut failures = 0;
         loop {
-            let error = match self.ask(call.clone()).await.and_then(Answer::accepted) {
+            let error = match self
+                .send_call(call.clone())
+                .await
+                .and_then(HttpAnswer::require_success)
+            {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
             failures += 1;
-            let asked = error
-                .refusal()
+            let retry_after = error
+                .error_response()
                 .and_then(|refusal| refusal.retry_after)
                 .unwrap_or_default();
-            if !error.passes() || failures >= limits::ATTEMPTS || asked > limits::PATIENCE {
+            if !error.is_transient()
+                || failures >= limits::MAX_ATTEMPTS
+                || retry_after > limits::MAX_RETRY_AFTER
+            {
                 return Err(error);
             }
-            let wait = self.backoff.wait(failures).max(asked);
+            let wait = self.backoff.delay_after(failures).max(retry_after);
             tracing::debug!(%error, ?wait, "trying again");
             tokio::time::sleep(wait).await;
         }
     }
 
-    pub(crate) async fn read(&self, mut response: reqwest::Response) -> Result<Answer> {
+    pub(crate) async fn read_response(
+        &self,
+        mut response: reqwest::Response,
+    ) -> Result<HttpAnswer> {
         let status = response.status().as_u16();
-        let retry_after = retry_after(response.headers());
+        let retry_after = parse_retry_after(response.headers());
         let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|e| self.broken(&e))? {
-            if body.len() + chunk.len() > limits::ANSWER_BYTES {
+        while let Some(chunk) = response
+            .chunk()
+            .await
+            .map_err(|e| self.transport_error(&e))?
+        {
+            if body.len() + chunk.len() > limits::MAX_ANSWER_BYTES {
                 return Err(Error::Answer(format!(
                     "it is longer than {} bytes",
-                    limits::ANSWER_BYTES
+                    limits::MAX_ANSWER_BYTES
                 )));
             }
             body.extend_from_slice(&chunk);
         }
-        Ok(Answer {
+        Ok(HttpAnswer {
             status,
             body,
             retry_after,
         })
     }
 
-    pub(crate) fn broken(&self, error: &reqwest::Error) -> Error {
-        Error::Transport(format!("cannot reach {}: {}", self.shown, plain(error)))
+    pub(crate) fn transport_error(&self, error: &reqwest::Error) -> Error {
+        Error::Transport(format!(
+            "cannot reach {}: {}",
+            self.display_url,
+            innermost_message(error)
+        ))
     }
 }
 
 #[derive(Deserialize)]
-struct Wrapped<T> {
+struct DataBody<T> {
     data: T,
-    metadata: Option<Metadata>,
+    metadata: Option<ReplyMetadata>,
 }
 
 /// Wrapped as 001 and 002 print it, bare as frames have it, or the market's (R-13, FRM-83, R-65).
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Failed {
+enum ErrorBody {
     Wrapped {
-        error: FailedBody,
+        error: ErrorFields,
     },
-    Bare(FailedBody),
+    Bare(ErrorFields),
     Market {
         error_code: String,
         error_message: String,
@@ -254,39 +277,41 @@ enum Failed {
 }
 
 #[derive(Deserialize)]
-struct FailedBody {
+struct ErrorFields {
     code: String,
     message: String,
 }
 
-impl Answer {
+impl HttpAnswer {
     /// The answer itself if it is a 2xx, its error otherwise.
-    pub fn accepted(self) -> Result<Self> {
+    pub fn require_success(self) -> Result<Self> {
         if (200..300).contains(&self.status) {
             Ok(self)
         } else {
-            Err(Error::Refused(self.refusal()))
+            Err(Error::Refused(self.error_response()))
         }
     }
 
     /// `data`, and the instant the hub put beside it.
-    pub fn data<T: DeserializeOwned>(self) -> Result<(T, Option<String>)> {
-        let accepted = self.accepted()?;
-        let wrapped: Wrapped<T> =
+    pub fn into_data<T: DeserializeOwned>(self) -> Result<(T, Option<String>)> {
+        let accepted = self.require_success()?;
+        let wrapped: DataBody<T> =
             serde_json::from_slice(&accepted.body).map_err(|e| Error::Answer(e.to_string()))?;
         Ok((wrapped.data, wrapped.metadata.map(|m| m.timestamp)))
     }
 
     /// A body that is not wrapped.
-    pub fn bare<T: DeserializeOwned>(self) -> Result<T> {
-        let accepted = self.accepted()?;
+    pub fn into_bare<T: DeserializeOwned>(self) -> Result<T> {
+        let accepted = self.require_success()?;
         serde_json::from_slice(&accepted.body).map_err(|e| Error::Answer(e.to_string()))
     }
 
-    fn refusal(&self) -> Refusal {
-        let (code, message) = match serde_json::from_slice::<Failed>(&self.body) {
-            Ok(Failed::Wrapped { error } | Failed::Bare(error)) => (error.code, error.message),
-            Ok(Failed::Market {
+    fn error_response(&self) -> ErrorResponse {
+        let (code, message) = match serde_json::from_slice::<ErrorBody>(&self.body) {
+            Ok(ErrorBody::Wrapped { error } | ErrorBody::Bare(error)) => {
+                (error.code, error.message)
+            }
+            Ok(ErrorBody::Market {
                 error_code,
                 error_message,
             }) => (error_code, error_message),
@@ -295,7 +320,7 @@ impl Answer {
                 format!("the hub answered with status {}", self.status),
             ),
         };
-        Refusal {
+        ErrorResponse {
             status: self.status,
             code,
             message,
@@ -304,7 +329,7 @@ impl Answer {
     }
 }
 
-fn retry_after(headers: &header::HeaderMap) -> Option<Duration> {
+fn parse_retry_after(headers: &header::HeaderMap) -> Option<Duration> {
     let seconds = headers
         .get(header::RETRY_AFTER)?
         .to_str()
@@ -316,25 +341,25 @@ fn retry_after(headers: &header::HeaderMap) -> Option<Duration> {
 }
 
 /// An absolute http or https URL without user information.
-fn plain_url(text: &str) -> Result<url::Url> {
-    let wrong = || {
+fn parse_plain_url(text: &str) -> Result<url::Url> {
+    let url_error = || {
         Error::Input(
             "a URL here is http:// or https:// with a host and without a user or fragment".into(),
         )
     };
-    let url = url::Url::parse(text).map_err(|_| wrong())?;
-    let plain =
+    let url = url::Url::parse(text).map_err(|_| url_error())?;
+    let is_plain =
         matches!(url.scheme(), "http" | "https") && url.has_host() && url.username().is_empty();
-    if plain && url.password().is_none() && url.fragment().is_none() {
+    if is_plain && url.password().is_none() && url.fragment().is_none() {
         Ok(url)
     } else {
-        Err(wrong())
+        Err(url_error())
     }
 }
 
 /// `hub` as the front part of every URL.
-fn base(hub: &str) -> Result<String> {
-    let url = plain_url(hub)?;
+fn parse_base_url(hub: &str) -> Result<String> {
+    let url = parse_plain_url(hub)?;
     if url.query().is_some() {
         return Err(Error::Input("the hub's URL has no query".into()));
     }
@@ -342,22 +367,22 @@ fn base(hub: &str) -> Result<String> {
 }
 
 /// One segment of a path, safe to append.
-pub(crate) fn segment(text: &str) -> String {
-    let plain =
+pub(crate) fn encode_segment(text: &str) -> String {
+    let is_plain =
         |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'~' | b'@' | b':');
-    let dots = text.bytes().all(|b| b == b'.');
-    let byte = |b: u8| {
-        if plain(b) && !dots {
+    let is_only_dots = text.bytes().all(|b| b == b'.');
+    let encode_byte = |b: u8| {
+        if is_plain(b) && !is_only_dots {
             char::from(b).to_string()
         } else {
             format!("%{b:02X}")
         }
     };
-    text.bytes().map(byte).collect()
+    text.bytes().map(encode_byte).collect()
 }
 
 /// The innermost reason, without the URL: whoever reads it knows the hub, and a query may hold a token.
-pub(crate) fn plain(error: &dyn std::error::Error) -> String {
+pub(crate) fn innermost_message(error: &dyn std::error::Error) -> String {
     let mut innermost = error;
     while let Some(source) = innermost.source() {
         innermost = source;
@@ -372,11 +397,11 @@ mod tests {
     #[test]
     fn a_hub_url_is_plain_http_or_https() {
         assert_eq!(
-            base("http://127.0.0.1:3000/").unwrap(),
+            parse_base_url("http://127.0.0.1:3000/").unwrap(),
             "http://127.0.0.1:3000"
         );
         assert_eq!(
-            base("https://hub.example/chorus/").unwrap(),
+            parse_base_url("https://hub.example/chorus/").unwrap(),
             "https://hub.example/chorus"
         );
         for bad in [
@@ -386,15 +411,15 @@ mod tests {
             "http://a:b@hub.example",
             "http://hub.example/?x=1",
         ] {
-            assert!(matches!(base(bad), Err(Error::Input(_))), "{bad}");
+            assert!(matches!(parse_base_url(bad), Err(Error::Input(_))), "{bad}");
         }
     }
 
     #[test]
     fn a_name_cannot_leave_its_segment() {
-        assert_eq!(segment("alice@chorus"), "alice@chorus");
-        assert_eq!(segment("a/../b?c#d"), "a%2F..%2Fb%3Fc%23d");
-        assert_eq!(segment(".."), "%2E%2E");
-        assert_eq!(segment("é"), "%C3%A9");
+        assert_eq!(encode_segment("alice@chorus"), "alice@chorus");
+        assert_eq!(encode_segment("a/../b?c#d"), "a%2F..%2Fb%3Fc%23d");
+        assert_eq!(encode_segment(".."), "%2E%2E");
+        assert_eq!(encode_segment("é"), "%C3%A9");
     }
 }

@@ -2,22 +2,22 @@
 
 pub mod backoff;
 pub mod channel;
-pub mod desk;
 pub mod direct;
 pub mod envelope;
 pub mod error;
+pub mod event_stream;
 pub mod files;
 pub mod frame;
 pub mod http;
+pub mod hub_paths;
 pub mod identity;
+pub mod inbox_store;
 pub mod limits;
 pub mod market;
 pub mod mcp;
 pub mod ops;
-pub mod paths;
-pub mod stream;
 
-pub use error::{Error, Refusal};
-pub use http::Client;
+pub use error::{Error, ErrorResponse};
+pub use http::HubClient;
 
 pub type Result<T> = std::result::Result<T, Error>;

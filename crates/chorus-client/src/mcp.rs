@@ -1,62 +1,63 @@
 //! One call to the hub's tools for models: a JSON-RPC message to `/mcp`, with the key and the session in its headers.
 
-use crate::http::Call;
-use crate::{Client, Error, Result};
+use crate::http::ApiCall;
+use crate::{Error, HubClient, Result};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// A revision whose requests stand alone as soon as a header names it.
-const REVISION: &str = "2025-11-25";
+const MCP_REVISION: &str = "2025-11-25";
 
 /// What came of a call: its result, or the protocol's own error.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum RpcOutcome {
     Result(Value),
     Fault { code: i64, message: String },
 }
 
 #[derive(Deserialize)]
-struct Reply {
+struct RpcReply {
     result: Option<Value>,
-    error: Option<Fault>,
+    error: Option<RpcError>,
 }
 
 #[derive(Deserialize)]
-struct Fault {
+struct RpcError {
     code: i64,
     message: String,
 }
 
-impl Client {
+impl HubClient {
     /// Calls `method`. `from` says which session calls. Not repeated on a broken connection: a tool may have run.
-    pub async fn tools(
+    pub async fn call_mcp(
         &self,
         method: &str,
         params: Value,
-        from: &[(&'static str, String)],
-    ) -> Result<Outcome> {
+        headers: &[(&'static str, String)],
+    ) -> Result<RpcOutcome> {
         let body =
             json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
-        let mut call = Call::post(self.paths().await?.mcp.clone(), body);
+        let mut call = ApiCall::post(self.fetch_paths().await?.mcp.clone(), body);
         call.headers
             .push(("Accept", "application/json, text/event-stream".into()));
-        call.headers.push(("MCP-Protocol-Version", REVISION.into()));
-        call.headers.extend_from_slice(from);
-        let answer = self.ask(call).await?;
+        call.headers
+            .push(("MCP-Protocol-Version", MCP_REVISION.into()));
+        call.headers.extend_from_slice(headers);
+        let answer = self.send_call(call).await?;
         // A fault of the protocol comes with a status of its own and the same body.
-        match serde_json::from_slice::<Reply>(&answer.body) {
-            Ok(Reply {
+        match serde_json::from_slice::<RpcReply>(&answer.body) {
+            Ok(RpcReply {
                 result: Some(result),
                 ..
-            }) if answer.status == 200 => Ok(Outcome::Result(result)),
-            Ok(Reply {
+            }) if answer.status == 200 => Ok(RpcOutcome::Result(result)),
+            Ok(RpcReply {
                 error: Some(fault), ..
-            }) => Ok(Outcome::Fault {
+            }) => Ok(RpcOutcome::Fault {
                 code: fault.code,
                 message: fault.message,
             }),
             Ok(_) | Err(_) => {
-                let answer = answer.accepted()?;
+                let answer = answer.require_success()?;
                 Err(Error::Answer(format!(
                     "status {} without a result",
                     answer.status

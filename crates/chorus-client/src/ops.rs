@@ -1,22 +1,22 @@
 //! What an operator asks of a hub.
 
-use crate::http::Call;
-use crate::{Client, Result, limits};
-use chorus_wire::reply::{Activity, Health};
+use crate::http::ApiCall;
+use crate::{HubClient, Result, limits};
+use chorus_wire::reply::{ActivityRow, HealthReport};
 
-impl Client {
-    pub async fn health(&self) -> Result<Health> {
-        let path = self.paths().await?.health.clone();
-        self.data(Call::get(path)).await
+impl HubClient {
+    pub async fn fetch_health(&self) -> Result<HealthReport> {
+        let path = self.fetch_paths().await?.health.clone();
+        self.fetch_data(ApiCall::get(path)).await
     }
 
     /// One page of what happened after `since`.
-    pub async fn activity(&self, since: u64) -> Result<Vec<Activity>> {
+    pub async fn fetch_activity(&self, since: u64) -> Result<Vec<ActivityRow>> {
         let path = format!(
             "{}?since={since}&limit={}",
-            self.paths().await?.activity,
-            limits::PAGE
+            self.fetch_paths().await?.activity,
+            limits::PAGE_SIZE
         );
-        self.data(Call::get(path)).await
+        self.fetch_data(ApiCall::get(path)).await
     }
 }

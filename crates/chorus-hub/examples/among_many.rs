@@ -1,8 +1,8 @@
 //! Measures one frame to one session, alone and among fifty thousand sessions of other handles: the cost must be the same.
 
-use chorus_hub::frame::{Opening, Submitter, open, submit};
-use chorus_hub::{Hub, Options, Principal, identity};
-use chorus_wire::register::Registration;
+use chorus_hub::frame::{FrameStreamRequest, FrameSubmitter, open_stream, submit_frame};
+use chorus_hub::{Hub, HubOptions, Principal, identity};
+use chorus_wire::registration::RegistrationRequest;
 use std::time::{Duration, Instant};
 
 const HANDLES: usize = 5;
@@ -11,8 +11,8 @@ const FRAMES: usize = 20_000;
 
 async fn agent(hub: &Hub, name: &str) -> Principal {
     let body = format!(r#"{{"agent_id":"{name}@chorus","agent_card":{{"card_version":"0.3"}}}}"#);
-    let request = Registration::parse(body.as_bytes()).expect("a registration");
-    let (_, registered) = identity::register(&Principal::Anyone, hub, request)
+    let request = RegistrationRequest::parse(body.as_bytes()).expect("a registration");
+    let (_, registered) = identity::register_agent(&Principal::Anonymous, hub, request)
         .await
         .expect("a name that is free");
     let key = registered.api_key.expect("a new agent has a key");
@@ -21,15 +21,15 @@ async fn agent(hub: &Hub, name: &str) -> Principal {
         .expect("its key")
 }
 
-fn opening(name: &str) -> Opening {
+fn opening(name: &str) -> FrameStreamRequest {
     let handle = format!("~{name}");
-    Opening {
+    FrameStreamRequest {
         handle,
         filter: None,
         instrument: None,
         session: None,
         tool: None,
-        since: None,
+        last_event_id: None,
     }
 }
 
@@ -43,14 +43,14 @@ async fn measure(who: &Principal, hub: &Hub, first: usize) -> Duration {
             hub.clock().now(),
             "x".repeat(64),
         );
-        let from = Submitter {
+        let from = FrameSubmitter {
             instrument: None,
             session: None,
             tool: None,
             exclude_self: false,
         };
         let began = Instant::now();
-        submit(who, hub, frame.as_bytes(), from)
+        submit_frame(who, hub, frame.as_bytes(), from)
             .await
             .expect("a good frame");
         times.push(began.elapsed());
@@ -62,16 +62,24 @@ async fn measure(who: &Principal, hub: &Hub, first: usize) -> Duration {
 #[tokio::main]
 async fn main() {
     let dir = tempfile::tempdir().expect("a folder");
-    let hub = Hub::open(Options::at(dir.path())).await.expect("a hub");
+    let hub = Hub::open(HubOptions::for_data_dir(dir.path()))
+        .await
+        .expect("a hub");
     let one = agent(&hub, "one").await;
-    let _listening = open(&one, &hub, opening("one")).await.expect("a stream");
+    let _listening = open_stream(&one, &hub, opening("one"))
+        .await
+        .expect("a stream");
     let alone = measure(&one, &hub, 0).await;
     let mut others = Vec::with_capacity(HANDLES * SESSIONS);
     for number in 0..HANDLES {
         let name = format!("other-{number}");
         let other = agent(&hub, &name).await;
         for _ in 0..SESSIONS {
-            others.push(open(&other, &hub, opening(&name)).await.expect("a stream"));
+            others.push(
+                open_stream(&other, &hub, opening(&name))
+                    .await
+                    .expect("a stream"),
+            );
         }
     }
     let among = measure(&one, &hub, FRAMES).await;

@@ -1,6 +1,6 @@
 //! Where time and new ids come from, so that tests hold them still (law 10).
 
-use chorus_wire::time::Micros;
+use chorus_wire::time::UnixMicros;
 use std::sync::{
     Arc, OnceLock,
     atomic::{AtomicI64, Ordering},
@@ -9,100 +9,104 @@ use std::time::{Duration, Instant};
 
 /// The machine's clock, or one that only a test moves.
 #[derive(Clone, Debug)]
-pub struct Clock(Kind);
+pub struct Clock(ClockSource);
 
 #[derive(Clone, Debug)]
-enum Kind {
+enum ClockSource {
     System,
-    Held(Arc<AtomicI64>),
+    Manual(Arc<AtomicI64>),
     /// What the time was when the process began, as far as is known by now. It goes on by itself: a machine's clock that is
     /// set while a hub runs must not end a lease (D-83).
-    Led(Arc<AtomicI64>),
+    Synced(Arc<AtomicI64>),
 }
 
 impl Clock {
     pub const fn system() -> Self {
-        Self(Kind::System)
+        Self(ClockSource::System)
     }
 
     /// Stands at `at` until it is moved with [`Clock::advance`].
-    pub fn held(at: Micros) -> Self {
-        Self(Kind::Held(Arc::new(AtomicI64::new(at.0))))
+    pub fn manual_at(at: UnixMicros) -> Self {
+        Self(ClockSource::Manual(Arc::new(AtomicI64::new(at.0))))
     }
 
     /// The machine's clock as if it went this much ahead, or behind.
-    pub fn off_by(micros: i64) -> Self {
-        Self(Kind::Led(Arc::new(AtomicI64::new(
-            machine().0 + micros - since_start(),
+    pub fn with_offset(micros: i64) -> Self {
+        Self(ClockSource::Synced(Arc::new(AtomicI64::new(
+            system_now().0 + micros - uptime_micros(),
         ))))
     }
 
     /// The same clock, which may be set right: hubs that share a database go by its clock, so that one that is a minute ahead
     /// takes nobody's lease away.
-    pub(crate) fn led(self) -> Self {
+    pub(crate) fn into_synced(self) -> Self {
         match self.0 {
-            Kind::System => Self::off_by(0),
-            Kind::Held(_) | Kind::Led(_) => self,
+            ClockSource::System => Self::with_offset(0),
+            ClockSource::Manual(_) | ClockSource::Synced(_) => self,
         }
     }
 
     /// It is now this late. A held clock is the test's alone.
-    pub(crate) fn follow(&self, now: Micros) {
+    pub(crate) fn sync_to(&self, now: UnixMicros) {
         match &self.0 {
-            Kind::System | Kind::Held(_) => {}
-            Kind::Led(start) => start.store(now.0 - since_start(), Ordering::SeqCst),
+            ClockSource::System | ClockSource::Manual(_) => {}
+            ClockSource::Synced(start) => start.store(now.0 - uptime_micros(), Ordering::SeqCst),
         }
     }
 
     /// Moves a held clock, and every clone of it; the machine's clock is nobody's to move.
     pub fn advance(&self, by: Duration) {
         match &self.0 {
-            Kind::System | Kind::Led(_) => {}
-            Kind::Held(at) => {
+            ClockSource::System | ClockSource::Synced(_) => {}
+            ClockSource::Manual(at) => {
                 at.fetch_add(by.as_micros() as i64, Ordering::SeqCst);
             }
         }
     }
 
-    pub fn now(&self) -> Micros {
+    pub fn now(&self) -> UnixMicros {
         match &self.0 {
-            Kind::System => machine(),
-            Kind::Led(start) => Micros(start.load(Ordering::SeqCst) + since_start()),
-            Kind::Held(at) => Micros(at.load(Ordering::SeqCst)),
+            ClockSource::System => system_now(),
+            ClockSource::Synced(start) => {
+                UnixMicros(start.load(Ordering::SeqCst) + uptime_micros())
+            }
+            ClockSource::Manual(at) => UnixMicros(at.load(Ordering::SeqCst)),
         }
     }
 
     /// Time that never runs backwards, to measure waits with; a held clock shows its own.
-    pub fn steady(&self) -> Duration {
+    pub fn monotonic_now(&self) -> Duration {
         match &self.0 {
-            Kind::System | Kind::Led(_) => elapsed(),
-            Kind::Held(at) => Duration::from_micros(at.load(Ordering::SeqCst).unsigned_abs()),
+            ClockSource::System | ClockSource::Synced(_) => process_uptime(),
+            ClockSource::Manual(at) => {
+                Duration::from_micros(at.load(Ordering::SeqCst).unsigned_abs())
+            }
         }
     }
 
     /// A name for one request in replies and logs. It proves nothing, so eight random bytes will do.
-    pub fn request_id(&self) -> String {
+    pub fn new_request_id(&self) -> String {
         format!("{:016x}", rand::random::<u64>())
     }
 }
 
 /// Since the process first looked at a clock.
-fn elapsed() -> Duration {
-    static START: OnceLock<Instant> = OnceLock::new();
-    START.get_or_init(Instant::now).elapsed()
+fn process_uptime() -> Duration {
+    static PROCESS_START: OnceLock<Instant> = OnceLock::new();
+    PROCESS_START.get_or_init(Instant::now).elapsed()
 }
 
-fn since_start() -> i64 {
-    elapsed().as_micros() as i64
+fn uptime_micros() -> i64 {
+    process_uptime().as_micros() as i64
 }
 
 #[expect(
     clippy::disallowed_methods,
     reason = "this is the one place that reads the machine's clock"
 )]
-fn machine() -> Micros {
+fn system_now() -> UnixMicros {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    Micros(since.map_or(0, |d| d.as_micros() as i64))
+    UnixMicros(since.map_or(0, |d| d.as_micros() as i64))
 }
 
 /// A new secret: `prefix` and 32 hex digits, 128 bits of the system's randomness.

@@ -1,15 +1,15 @@
 //! The hub: its settings and the rooms behind it.
 
-use crate::bus::{Bus, BusFiles, Local, Mesh};
-use crate::channel::seal::Seal;
-use crate::delivery::Ending;
-use crate::delivery::outgoing::{Outgoing, Policy};
-use crate::delivery::pool::{self, Pool};
-use crate::frame::Frames;
-use crate::identity::{Keyring, budget::Budgets};
-use crate::joined::Joined;
-use crate::market::liveness::Liveness;
-use crate::store::{Entry, Publish, Store, Terms, log};
+use crate::channel::seal::SealKey;
+use crate::cluster::{BusFiles, ClusterNode, LiveStreams, StreamBus};
+use crate::delivery::StreamEnd;
+use crate::delivery::outbox_pool::{self, OutboxPool};
+use crate::delivery::outgoing::{OutgoingClient, OutgoingPolicy};
+use crate::frame::FrameService;
+use crate::hub_callbacks::WeakHub;
+use crate::identity::{KeyCache, rate_limit::RateBudgets};
+use crate::market::presence::AgentPresence;
+use crate::store::{EntryPublisher, HubSettings, LogEntry, Store, log};
 use crate::{Clock, Result, ops};
 use chorus_wire::market::credits::Credits;
 use chorus_wire::secret::Secret;
@@ -19,13 +19,13 @@ use std::time::Duration;
 
 /// What a hub is opened with.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct HubOptions {
     /// Holds the database file, the lock and the hub's own keys.
     pub data_dir: PathBuf,
     /// `postgres://…`; without it the database is a file in `data_dir`.
-    pub database: Option<Secret>,
+    pub database_url: Option<Secret>,
     /// `nats://…`, which hubs that share a database need; without it this hub has its database alone.
-    pub bus: Option<Secret>,
+    pub bus_url: Option<Secret>,
     /// Who this hub is there, and whom it trusts, as far as files say it.
     pub bus_files: BusFiles,
     /// The host part that short names stand for.
@@ -48,13 +48,13 @@ pub struct Options {
     pub clock: Clock,
 }
 
-impl Options {
+impl HubOptions {
     /// The settings of a hub with nothing set, on `data_dir`.
-    pub fn at(data_dir: impl Into<PathBuf>) -> Self {
+    pub fn for_data_dir(data_dir: impl Into<PathBuf>) -> Self {
         Self {
             data_dir: data_dir.into(),
-            database: None,
-            bus: None,
+            database_url: None,
+            bus_url: None,
             bus_files: BusFiles::default(),
             host_name: "chorus".into(),
             operator_keys: Vec::new(),
@@ -62,10 +62,10 @@ impl Options {
             allow_private_endpoints: false,
             webhook_timeout: chorus_wire::limits::WEBHOOK_DEADLINE,
             retain: None,
-            opening_grant: Credits::hundredths(10_000),
+            opening_grant: Credits::from_hundredths(10_000),
             public_url: "http://127.0.0.1:3000".into(),
             seal_key_file: None,
-            agent_turns: chorus_wire::limits::AGENT_TURNS,
+            agent_turns: chorus_wire::limits::AGENT_TURNS_DEFAULT,
             clock: Clock::system(),
         }
     }
@@ -73,118 +73,127 @@ impl Options {
 
 /// Cheap to clone; every clone is the same hub.
 #[derive(Clone)]
-pub struct Hub(Arc<Rooms>);
+pub struct Hub(Arc<HubInner>);
 
-struct Rooms {
-    options: Options,
+struct HubInner {
+    options: HubOptions,
     store: Store,
-    bus: Arc<dyn Bus>,
-    mesh: Option<Arc<Mesh>>,
-    keyring: Keyring,
-    budgets: Arc<Budgets>,
-    outgoing: Outgoing,
-    pool: Pool,
-    seal: Seal,
-    frames: Frames,
-    liveness: Liveness,
+    stream_bus: Arc<dyn StreamBus>,
+    cluster: Option<Arc<ClusterNode>>,
+    key_cache: KeyCache,
+    rate_budgets: Arc<RateBudgets>,
+    outgoing_client: OutgoingClient,
+    outbox_pool: OutboxPool,
+    seal_key: SealKey,
+    frames: FrameService,
+    agent_presence: AgentPresence,
     /// Rung when something is owed to others.
-    bell: Arc<tokio::sync::Notify>,
-    opened: Duration,
-    ready: Mutex<Option<Duration>>,
+    outbox_wakeup: Arc<tokio::sync::Notify>,
+    opened_at: Duration,
+    ready_at: Mutex<Option<Duration>>,
 }
 
 impl Hub {
     /// Opens the store (creating or migrating it), takes the lock on the data directory, starts the background work.
-    pub async fn open(mut options: Options) -> std::result::Result<Self, StartError> {
-        if options.bus.is_some() && options.database.is_none() {
+    pub async fn open(mut options: HubOptions) -> std::result::Result<Self, StartError> {
+        if options.bus_url.is_some() && options.database_url.is_none() {
             return Err(StartError::Bus(
                 "hubs that share a bus share a database: it needs --database postgres://…".into(),
             ));
         }
-        if options.bus.is_some() && options.seal_key_file.is_none() {
-            let said = "hubs that share a bus share what they have sealed: it needs --seal-key-file, the same for all";
-            return Err(StartError::Bus(said.into()));
+        if options.bus_url.is_some() && options.seal_key_file.is_none() {
+            let message = "hubs that share a bus share what they have sealed: it needs --seal-key-file, the same for all";
+            return Err(StartError::Bus(message.into()));
         }
-        if options.bus.is_some() {
-            options.clock = options.clock.led();
+        if options.bus_url.is_some() {
+            options.clock = options.clock.into_synced();
         }
-        let (alone, mesh) = (
-            Arc::new(Local::new()),
-            options.bus.as_ref().map(|_| Mesh::new()),
+        let (live_streams, cluster) = (
+            Arc::new(LiveStreams::new()),
+            options.bus_url.as_ref().map(|_| ClusterNode::new()),
         );
-        let bus: Arc<dyn Bus> = mesh
+        let stream_bus: Arc<dyn StreamBus> = cluster.as_ref().map_or_else(
+            || live_streams.clone() as Arc<dyn StreamBus>,
+            |cluster| cluster.clone(),
+        );
+        let publisher: Arc<dyn EntryPublisher> = cluster
             .as_ref()
-            .map_or_else(|| alone.clone() as Arc<dyn Bus>, |mesh| mesh.clone());
-        let publish: Arc<dyn Publish> = mesh
-            .as_ref()
-            .map_or_else(|| alone.clone() as _, |mesh| mesh.clone() as _);
+            .map_or_else(|| live_streams.clone() as _, |cluster| cluster.clone() as _);
         let store = Store::open(
             &options.data_dir,
-            options.database.as_ref(),
+            options.database_url.as_ref(),
             options.clock.clone(),
-            publish,
+            publisher,
         )
         .await?;
-        let refused = |e: chorus_wire::Error| StartError::Store {
+        let store_error = |e: chorus_wire::Error| StartError::Store {
             what: "the database could not be read".into(),
             cause: e.cause.unwrap_or(e.message),
         };
-        let newest = store.newest().await.map_err(refused)?;
-        mesh.as_ref().map_or_else(
-            || alone.opened(store.salt, newest),
-            |mesh| mesh.opened(store.salt, newest),
+        let newest_seq = store.newest_seq().await.map_err(store_error)?;
+        cluster.as_ref().map_or_else(
+            || live_streams.init_from_store(store.trace_salt, newest_seq),
+            |cluster| cluster.init_from_store(store.trace_salt, newest_seq),
         );
-        let seal = Seal::take(&options.data_dir, options.seal_key_file.as_deref())?;
+        let seal_key =
+            SealKey::load_or_create(&options.data_dir, options.seal_key_file.as_deref())?;
         let public_url = options.public_url.trim_end_matches('/').to_owned();
-        store.go_by(Terms {
+        store.set_hub_settings(HubSettings {
             public_url,
             agent_turns: options.agent_turns,
         });
-        let outgoing = Outgoing::new(Policy {
+        let outgoing_client = OutgoingClient::new(OutgoingPolicy {
             allow_private: options.allow_private_endpoints,
             deadline: options.webhook_timeout,
-            ..Policy::default()
+            ..OutgoingPolicy::default()
         });
-        let keyring = Keyring::new(&options.operator_keys);
-        let budgets = Arc::new(Budgets::new(options.clock.clone()));
-        let opened = options.clock.steady();
-        let (frames, liveness) = (Frames::default(), Liveness::default());
-        let hub = Self(Arc::new(Rooms {
+        let key_cache = KeyCache::new(&options.operator_keys);
+        let rate_budgets = Arc::new(RateBudgets::new(options.clock.clone()));
+        let opened_at = options.clock.monotonic_now();
+        let (frames, agent_presence) = (FrameService::default(), AgentPresence::default());
+        let hub = Self(Arc::new(HubInner {
             options,
             store,
-            bus,
-            mesh,
-            keyring,
-            budgets,
-            outgoing,
-            pool: Pool::default(),
-            seal,
+            stream_bus,
+            cluster,
+            key_cache,
+            rate_budgets,
+            outgoing_client,
+            outbox_pool: OutboxPool::default(),
+            seal_key,
             frames,
-            liveness,
-            bell: Arc::default(),
-            opened,
-            ready: Mutex::default(),
+            agent_presence,
+            outbox_wakeup: Arc::default(),
+            opened_at,
+            ready_at: Mutex::default(),
         }));
-        if let Err(refused) = hub.join().await {
+        if let Err(start_error) = hub.join_cluster().await {
             hub.close().await;
-            return Err(refused);
+            return Err(start_error);
         }
-        ops::maintenance::recover(&hub).await.map_err(refused)?;
-        ops::maintenance::start(&hub);
+        ops::maintenance::fail_interrupted_webhooks(&hub)
+            .await
+            .map_err(store_error)?;
+        ops::maintenance::start_maintenance(&hub);
         Ok(hub)
     }
 
-    async fn join(&self) -> std::result::Result<(), StartError> {
-        let (Some(mesh), Some(url)) = (self.mesh(), &self.options().bus) else {
+    async fn join_cluster(&self) -> std::result::Result<(), StartError> {
+        let (Some(cluster), Some(url)) = (self.cluster(), &self.options().bus_url) else {
             return Ok(());
         };
-        let behind = Box::new(Joined(self.downgrade()));
-        mesh.join((url, &self.options().bus_files), self.store().salt, behind)
+        let callbacks = Box::new(WeakHub(self.downgrade()));
+        cluster
+            .join_cluster(
+                (url, &self.options().bus_files),
+                self.store().trace_salt,
+                callbacks,
+            )
             .await
             .map_err(StartError::Bus)
     }
 
-    pub fn options(&self) -> &Options {
+    pub fn options(&self) -> &HubOptions {
         &self.0.options
     }
 
@@ -196,103 +205,117 @@ impl Hub {
         &self.0.store
     }
 
-    pub(crate) fn bus(&self) -> &dyn Bus {
-        &*self.0.bus
+    pub(crate) fn stream_bus(&self) -> &dyn StreamBus {
+        &*self.0.stream_bus
     }
 
     /// The other hubs of this database; nothing when it has none.
-    pub(crate) fn mesh(&self) -> Option<&Arc<Mesh>> {
-        self.0.mesh.as_ref()
+    pub(crate) fn cluster(&self) -> Option<&Arc<ClusterNode>> {
+        self.0.cluster.as_ref()
     }
 
     /// How many other hubs this one knows.
-    pub fn others(&self) -> usize {
-        self.mesh().map_or(0, |mesh| mesh.others())
+    pub fn peer_count(&self) -> usize {
+        self.cluster().map_or(0, |cluster| cluster.peer_count())
     }
 
     /// The agent was heard, and every hub knows it.
-    pub(crate) async fn heard(&self, agent: i64) {
-        if self.was_heard(agent) {
-            self.bus().told().await;
+    pub(crate) async fn record_agent_seen_everywhere(&self, agent: i64) {
+        if self.record_agent_seen(agent) {
+            self.stream_bus().wait_presence_synced().await;
         }
     }
 
     /// The agent was heard; true when other hubs are being told.
-    pub(crate) fn was_heard(&self, agent: i64) -> bool {
-        let tell = self.liveness().beat(agent, self.clock().steady()) && self.mesh().is_some();
-        if let Some(mesh) = self.mesh().filter(|_| tell) {
-            mesh.heard(agent, Some(self.clock().steady()));
+    pub(crate) fn record_agent_seen(&self, agent: i64) -> bool {
+        let is_announced = self
+            .agent_presence()
+            .record_seen(agent, self.clock().monotonic_now())
+            && self.cluster().is_some();
+        if let Some(cluster) = self.cluster().filter(|_| is_announced) {
+            cluster.report_agent_seen(agent, Some(self.clock().monotonic_now()));
         }
-        tell
+        is_announced
     }
 
     /// The agent's endpoint refused a job.
-    pub(crate) fn refused(&self, agent: i64) {
-        if let Some(mesh) = self.mesh() {
-            mesh.heard(agent, None);
+    pub(crate) fn report_job_refused(&self, agent: i64) {
+        if let Some(cluster) = self.cluster() {
+            cluster.report_agent_seen(agent, None);
         }
     }
 
-    pub(crate) fn keyring(&self) -> &Keyring {
-        &self.0.keyring
+    pub(crate) fn key_cache(&self) -> &KeyCache {
+        &self.0.key_cache
     }
 
-    pub(crate) fn budgets(&self) -> &Arc<Budgets> {
-        &self.0.budgets
+    pub(crate) fn rate_budgets(&self) -> &Arc<RateBudgets> {
+        &self.0.rate_budgets
     }
 
-    pub(crate) fn outgoing(&self) -> &Outgoing {
-        &self.0.outgoing
+    pub(crate) fn outgoing_client(&self) -> &OutgoingClient {
+        &self.0.outgoing_client
     }
 
-    pub(crate) fn pool(&self) -> &Pool {
-        &self.0.pool
+    pub(crate) fn outbox_pool(&self) -> &OutboxPool {
+        &self.0.outbox_pool
     }
 
-    pub(crate) fn seal(&self) -> &Seal {
-        &self.0.seal
+    pub(crate) fn seal_key(&self) -> &SealKey {
+        &self.0.seal_key
     }
 
-    pub(crate) fn liveness(&self) -> &Liveness {
-        &self.0.liveness
+    pub(crate) fn agent_presence(&self) -> &AgentPresence {
+        &self.0.agent_presence
     }
 
-    pub(crate) fn frames(&self) -> &Frames {
+    pub(crate) fn frames(&self) -> &FrameService {
         &self.0.frames
     }
 
     /// Ends every stream of a principal: its key was rotated, or it is gone.
-    pub(crate) fn end_streams(&self, principal: i64, why: Ending) {
-        self.bus().end(principal, why);
-        self.frames().end(principal, why, self.clock().steady());
+    pub(crate) fn end_streams(&self, principal: i64, reason: StreamEnd) {
+        self.stream_bus().end_streams(principal, reason);
+        self.frames()
+            .end_streams(principal, reason, self.clock().monotonic_now());
     }
 
     /// Something was put into the outbox: it goes out now, not at the next look.
-    pub(crate) fn owes(&self) {
-        self.0.bell.notify_one();
+    pub(crate) fn wake_outbox(&self) {
+        self.0.outbox_wakeup.notify_one();
     }
 
-    pub(crate) fn bell(&self) -> &Arc<tokio::sync::Notify> {
-        &self.0.bell
+    pub(crate) fn outbox_wakeup(&self) -> &Arc<tokio::sync::Notify> {
+        &self.0.outbox_wakeup
     }
 
     /// The trace id of an entry of this hub's log.
-    pub(crate) fn trace_id(&self, entry: &Entry) -> uuid::Uuid {
-        log::trace_id(entry.seq, entry.at, self.store().salt)
+    pub(crate) fn entry_trace_id(&self, entry: &LogEntry) -> uuid::Uuid {
+        log::compute_trace_id(entry.seq, entry.at, self.store().trace_salt)
     }
 
     /// When the store was last seen to take a write for `/ready`, on the steady clock.
-    pub(crate) fn was_ready_at(&self) -> Option<Duration> {
-        *self.0.ready.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn last_ready_at(&self) -> Option<Duration> {
+        *self
+            .0
+            .ready_at
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn is_ready_at(&self, at: Duration) {
-        *self.0.ready.lock().unwrap_or_else(PoisonError::into_inner) = Some(at);
+    pub(crate) fn set_ready_at(&self, at: Duration) {
+        *self
+            .0
+            .ready_at
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(at);
     }
 
     /// How long this hub has been open.
     pub fn uptime(&self) -> Duration {
-        self.clock().steady().saturating_sub(self.0.opened)
+        self.clock()
+            .monotonic_now()
+            .saturating_sub(self.0.opened_at)
     }
 
     /// A hold on the hub that does not keep it open: for background work.
@@ -302,24 +325,24 @@ impl Hub {
     }
 
     /// Ends every open feed with a word to its reader. New ones are refused from here on.
-    pub fn drain(&self) {
-        self.bus().drain();
-        self.frames().drain(self.clock().steady());
+    pub fn drain_streams(&self) {
+        self.stream_bus().drain_streams();
+        self.frames().drain_streams(self.clock().monotonic_now());
     }
 
     /// Commits what is queued and closes the store. After it every write answers `ERR_UNAVAILABLE`.
     pub async fn close(&self) {
-        self.drain();
+        self.drain_streams();
         self.store().close().await;
-        if let Some(mesh) = self.mesh() {
-            mesh.leave().await;
+        if let Some(cluster) = self.cluster() {
+            cluster.leave_cluster().await;
         }
     }
 
     /// Trims what is past its time and posts what is due, now and completely; the hub does both by itself all the time.
-    pub async fn maintain(&self) -> Result<()> {
-        ops::maintenance::pass(self).await?;
-        pool::run_dry(self).await
+    pub async fn run_maintenance(&self) -> Result<()> {
+        ops::maintenance::run_maintenance_pass(self).await?;
+        outbox_pool::run_due_posts(self).await
     }
 }
 

@@ -5,7 +5,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::path::Path;
 
 /// Every certificate of a file; one without any is refused.
-pub(crate) fn certificates(
+pub(crate) fn read_certificates(
     what: &str,
     path: &Path,
 ) -> Result<Vec<CertificateDer<'static>>, String> {
@@ -19,7 +19,7 @@ pub(crate) fn certificates(
 }
 
 /// The reason stays general: a parser's complaint could repeat bytes of the key.
-pub(crate) fn key(what: &str, path: &Path) -> Result<PrivateKeyDer<'static>, String> {
+pub(crate) fn read_private_key(what: &str, path: &Path) -> Result<PrivateKeyDer<'static>, String> {
     PrivateKeyDer::from_pem_file(path)
         .map_err(|_| format!("{what} {} is no readable PEM private key", path.display()))
 }

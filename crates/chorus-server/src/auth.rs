@@ -1,6 +1,6 @@
 //! From `Authorization: Bearer` to a `Principal`, once per request (TRN-24, law 3).
 
-use crate::{doors::Doors, query::Query, reply::Refused};
+use crate::{app_state::AppState, query::QueryParams, reply::ApiError};
 use axum::extract::FromRequestParts;
 use chorus_hub::{Principal, identity};
 use chorus_wire::{Code, Error};
@@ -8,10 +8,10 @@ use http::{HeaderMap, header, request::Parts};
 
 /// What a request's credential came to; the front puts it beside the request, handlers take it from there.
 #[derive(Clone)]
-pub struct Asked(pub Result<Principal, Error>);
+pub struct AuthResult(pub Result<Principal, Error>);
 
 /// The key in the header, `None` without one; anything that is not one bearer key is an error, never "no key".
-pub fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Error> {
+pub fn parse_bearer(headers: &HeaderMap) -> Result<Option<&str>, Error> {
     let mut found = headers.get_all(header::AUTHORIZATION).iter();
     let Some(value) = found.next() else {
         return Ok(None);
@@ -31,83 +31,87 @@ pub fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Error> {
 }
 
 /// Whether the hub would have to look up whose key it is.
-pub fn needs_look_up(doors: &Doors, headers: &HeaderMap) -> bool {
-    bearer(headers)
+pub fn needs_key_lookup(state: &AppState, headers: &HeaderMap) -> bool {
+    parse_bearer(headers)
         .ok()
         .flatten()
-        .is_some_and(|key| identity::needs_look_up(&doors.hub, key))
+        .is_some_and(|key| identity::needs_lookup(&state.hub, key))
 }
 
 /// Asks the hub whose key it is.
-pub async fn ask(doors: &Doors, headers: &HeaderMap) -> Asked {
-    Asked(match bearer(headers) {
-        Ok(key) => identity::authenticate(&doors.hub, key).await,
-        Err(refusal) => Err(refusal),
+pub async fn authenticate_request(state: &AppState, headers: &HeaderMap) -> AuthResult {
+    AuthResult(match parse_bearer(headers) {
+        Ok(key) => identity::authenticate(&state.hub, key).await,
+        Err(error) => Err(error),
     })
 }
 
-impl FromRequestParts<Doors> for Asked {
-    type Rejection = Refused;
+impl FromRequestParts<AppState> for AuthResult {
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, doors: &Doors) -> Result<Self, Refused> {
-        match parts.extensions.remove::<Asked>() {
-            Some(asked) => Ok(asked),
-            None => Ok(ask(doors, &parts.headers).await),
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
+        match parts.extensions.remove::<AuthResult>() {
+            Some(auth) => Ok(auth),
+            None => Ok(authenticate_request(state, &parts.headers).await),
         }
     }
 }
 
 /// Who opens a stream: with a key, or with a single-use token in `?session=`. To be asked last, so that a mistake
 /// elsewhere does not cost the token.
-pub async fn reader(doors: &Doors, query: &Query, asked: Asked) -> Result<Principal, Error> {
+pub async fn authenticate_stream(
+    state: &AppState,
+    query: &QueryParams,
+    auth: AuthResult,
+) -> Result<Principal, Error> {
     // A key in a URL ends up in logs and histories, so it is not read even when a good one is beside it.
     if query.has("token") {
         return Err(Code::Deprecated.into());
     }
-    match query.one("session")? {
+    match query.get_single("session")? {
         Some("") => Err(Error::validation("session must not be empty")),
-        Some(token) => identity::authenticate_session(&doors.hub, token).await,
-        None => asked.0,
+        Some(token) => identity::authenticate_session(&state.hub, token).await,
+        None => auth.0,
     }
 }
 
 /// Who is asking; a credential that is not ours ends the request here.
-pub struct Who(pub Principal);
+pub struct MaybeAuth(pub Principal);
 
-impl FromRequestParts<Doors> for Who {
-    type Rejection = Refused;
+impl FromRequestParts<AppState> for MaybeAuth {
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, doors: &Doors) -> Result<Self, Refused> {
-        let Asked(outcome) = Asked::from_request_parts(parts, doors).await?;
-        Ok(Who(outcome?))
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
+        let AuthResult(outcome) = AuthResult::from_request_parts(parts, state).await?;
+        Ok(MaybeAuth(outcome?))
     }
 }
 
 /// Somebody with a key. Taken before the body is: a caller without one learns that, not what is wrong with its JSON (TRN-24).
-pub struct Known(pub Principal);
+pub struct RequireKey(pub Principal);
 
-impl FromRequestParts<Doors> for Known {
-    type Rejection = Refused;
+impl FromRequestParts<AppState> for RequireKey {
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, doors: &Doors) -> Result<Self, Refused> {
-        let Who(who) = Who::from_request_parts(parts, doors).await?;
-        match who {
-            Principal::Anyone => Err(Code::Unauthorized.into()),
-            Principal::Agent(_) | Principal::Operator(_) => Ok(Known(who)),
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
+        let MaybeAuth(principal) = MaybeAuth::from_request_parts(parts, state).await?;
+        match principal {
+            Principal::Anonymous => Err(Code::Unauthorized.into()),
+            Principal::Agent(_) | Principal::Operator(_) => Ok(RequireKey(principal)),
         }
     }
 }
 
 /// An operator, for the same reason.
-pub struct Operator(pub Principal);
+pub struct RequireOperator(pub Principal);
 
-impl FromRequestParts<Doors> for Operator {
-    type Rejection = Refused;
+impl FromRequestParts<AppState> for RequireOperator {
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, doors: &Doors) -> Result<Self, Refused> {
-        let Who(who) = Who::from_request_parts(parts, doors).await?;
-        who.operator()?;
-        Ok(Operator(who))
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
+        let MaybeAuth(principal) = MaybeAuth::from_request_parts(parts, state).await?;
+        principal.require_operator()?;
+        Ok(RequireOperator(principal))
     }
 }
 
@@ -121,7 +125,7 @@ mod tests {
         for value in values {
             headers.append(header::AUTHORIZATION, HeaderValue::from_str(value).unwrap());
         }
-        bearer(&headers)
+        parse_bearer(&headers)
             .map(|key| key.map(str::to_owned))
             .map_err(|e| e.code)
     }

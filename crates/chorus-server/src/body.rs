@@ -1,6 +1,6 @@
 //! The whole body of a request, within its bounds of size and time.
 
-use crate::{doors::Doors, reply::Refused};
+use crate::{app_state::AppState, reply::ApiError};
 use axum::body::{Body, HttpBody};
 use axum::extract::{FromRequest, Request};
 use bytes::{Bytes, BytesMut};
@@ -13,29 +13,30 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 /// A JSON body as bytes, not parsed yet.
-pub struct Whole(pub Bytes);
+pub struct JsonBytes(pub Bytes);
 
-impl FromRequest<Doors> for Whole {
-    type Rejection = Refused;
+impl FromRequest<AppState> for JsonBytes {
+    type Rejection = ApiError;
 
-    async fn from_request(request: Request, _: &Doors) -> Result<Self, Refused> {
+    async fn from_request(request: Request, _: &AppState) -> Result<Self, ApiError> {
         let (parts, body) = request.into_parts();
-        if declared(&parts.headers).is_some_and(|length| length > limits::BODY_BYTES as u64) {
-            drain(body);
+        if declared_length(&parts.headers).is_some_and(|length| length > limits::BODY_BYTES as u64)
+        {
+            drain_body(body);
             return Err(Code::TooLarge.into());
         }
         if !is_json(&parts.headers) {
             return Err(Error::validation("Content-Type must be application/json").into());
         }
         // At the deadline the rest is not waited for: the connection is closed soon after the answer.
-        match tokio::time::timeout(limits::REQUEST_DEADLINE, read(body)).await {
+        match tokio::time::timeout(limits::REQUEST_DEADLINE, read_body(body)).await {
             Ok(body) => Ok(Self(body?)),
             Err(_) => Err(Code::RequestTimeout.into()),
         }
     }
 }
 
-fn declared(headers: &HeaderMap) -> Option<u64> {
+fn declared_length(headers: &HeaderMap) -> Option<u64> {
     headers
         .get(header::CONTENT_LENGTH)?
         .to_str()
@@ -63,41 +64,41 @@ fn is_json(headers: &HeaderMap) -> bool {
         || (essence.contains('/') && essence.ends_with("+json"))
 }
 
-async fn read(mut body: Body) -> Result<Bytes, Refused> {
-    let mut first = Bytes::new();
-    let mut more = BytesMut::new();
+async fn read_body(mut body: Body) -> Result<Bytes, ApiError> {
+    let mut first_chunk = Bytes::new();
+    let mut later_chunks = BytesMut::new();
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|_| Error::validation("the body broke off"))?;
         let Ok(data) = frame.into_data() else {
             continue;
         };
-        if first.len() + more.len() + data.len() > limits::BODY_BYTES {
-            drain(body);
+        if first_chunk.len() + later_chunks.len() + data.len() > limits::BODY_BYTES {
+            drain_body(body);
             return Err(Code::TooLarge.into());
         }
-        if first.is_empty() {
-            first = data;
+        if first_chunk.is_empty() {
+            first_chunk = data;
         } else {
-            more.extend_from_slice(&data);
+            later_chunks.extend_from_slice(&data);
         }
     }
     // Nearly every body comes in one piece, and then it is not copied.
-    if more.is_empty() {
-        return Ok(first);
+    if later_chunks.is_empty() {
+        return Ok(first_chunk);
     }
-    Ok(Bytes::from([&first[..], &more[..]].concat()))
+    Ok(Bytes::from([&first_chunk[..], &later_chunks[..]].concat()))
 }
 
 /// What is read and thrown away of a request that was answered before its end: a client that writes before it reads, such as a
 /// proxy, would otherwise find its connection reset in place of the answer.
-const DRAINED_BYTES: usize = 32 * limits::BODY_BYTES;
-const DRAINED_FOR: Duration = Duration::from_secs(5);
+const MAX_DRAINED_BYTES: usize = 32 * limits::BODY_BYTES;
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The body of every request: whoever drops it has seen enough, and the rest is drained.
-pub struct Incoming(Option<hyper::body::Incoming>);
+pub struct DrainingBody(Option<hyper::body::Incoming>);
 
-impl Incoming {
-    pub fn of(body: hyper::body::Incoming) -> Body {
+impl DrainingBody {
+    pub fn wrap_incoming(body: hyper::body::Incoming) -> Body {
         if body.is_end_stream() {
             Body::empty()
         } else {
@@ -106,7 +107,7 @@ impl Incoming {
     }
 }
 
-impl HttpBody for Incoming {
+impl HttpBody for DrainingBody {
     type Data = Bytes;
     type Error = hyper::Error;
 
@@ -135,7 +136,7 @@ impl HttpBody for Incoming {
     }
 }
 
-impl Drop for Incoming {
+impl Drop for DrainingBody {
     fn drop(&mut self) {
         let Some(mut body) = self.0.take().filter(|body| !body.is_end_stream()) else {
             return;
@@ -144,11 +145,11 @@ impl Drop for Incoming {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return;
         };
-        runtime.spawn(tokio::time::timeout(DRAINED_FOR, async move {
-            let mut left = DRAINED_BYTES;
+        runtime.spawn(tokio::time::timeout(DRAIN_TIMEOUT, async move {
+            let mut bytes_left = MAX_DRAINED_BYTES;
             while let Some(Ok(frame)) = body.frame().await {
-                left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
-                if left == 0 {
+                bytes_left = bytes_left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
+                if bytes_left == 0 {
                     break;
                 }
             }
@@ -157,7 +158,7 @@ impl Drop for Incoming {
 }
 
 /// Says where the answer is given that nobody reads further.
-pub fn drain(body: Body) {
+pub fn drain_body(body: Body) {
     drop(body);
 }
 
@@ -201,7 +202,10 @@ mod tests {
             let pieces = (0..count).map(move |_| Ok::<_, std::io::Error>(piece.clone()));
             Body::from_stream(futures_util::stream::iter(pieces))
         };
-        assert_eq!(read(pieces(4)).await.unwrap().len(), limits::BODY_BYTES);
-        assert!(read(pieces(5)).await.is_err());
+        assert_eq!(
+            read_body(pieces(4)).await.unwrap().len(),
+            limits::BODY_BYTES
+        );
+        assert!(read_body(pieces(5)).await.is_err());
     }
 }

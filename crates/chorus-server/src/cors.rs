@@ -8,7 +8,7 @@ pub fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
     method == Method::OPTIONS && headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-pub fn preflight() -> Response {
+pub fn preflight_response() -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
     let headers = response.headers_mut();
@@ -30,7 +30,7 @@ pub fn preflight() -> Response {
 }
 
 /// What every answer to another origin carries.
-pub fn open(headers: &mut HeaderMap) {
+pub fn allow_any_origin(headers: &mut HeaderMap) {
     headers.insert(
         header::ACCESS_CONTROL_ALLOW_ORIGIN,
         HeaderValue::from_static("*"),

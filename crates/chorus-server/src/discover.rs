@@ -1,28 +1,28 @@
 //! `GET /discover`: the directory, or a search of the market; here the two meet, since they share the path (TRN-59, R-12).
 
-use crate::reply::{self, Answer, Form, Refused};
-use crate::{auth::Who, doors::Doors, envelope, query::Query};
+use crate::reply::{self, ApiError, ApiResult, ErrorFormat};
+use crate::{app_state::AppState, auth::MaybeAuth, envelope, query::QueryParams};
 use axum::extract::State;
 use chorus_hub::{identity, market};
 use chorus_wire::market::credits::Credits;
-use chorus_wire::market::discover::{Found, Search};
-use chorus_wire::reply::{DirectoryRow, Failure};
+use chorus_wire::market::discover::{SkillSearch, SkillSearchResults};
+use chorus_wire::reply::{DirectoryRow, FailureReply};
 use chorus_wire::{Error, Result, limits};
 use http::StatusCode;
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub fn routes() -> OpenApiRouter<Doors> {
-    OpenApiRouter::default().routes(routes!(discover))
+pub fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::default().routes(routes!(discover_agents))
 }
 
 /// The bare list, or what a search of the market found.
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
-enum Discovered {
+enum DirectoryOrSearch {
     Directory(Vec<DirectoryRow>),
-    Market(Found),
+    Market(SkillSearchResults),
 }
 
 /// Who is here, with culture, languages and whether they are online; or who offers a skill, the best first
@@ -33,30 +33,40 @@ enum Discovered {
         ("skill" = Option<String>, Query, description = "Search the market for a skill"),
         ("min_reputation" = Option<f64>, Query, description = "Agents with at least this score"),
         ("max_cost" = Option<f64>, Query, description = "Agents that ask for at most this much")),
-    responses((status = 200, body = Discovered), (status = 401, body = Failure)))]
-async fn discover(State(doors): State<Doors>, Who(who): Who, query: Query) -> Answer {
-    let asked = ["skill", "min_reputation", "max_cost"]
+    responses((status = 200, body = DirectoryOrSearch), (status = 401, body = FailureReply)))]
+async fn discover_agents(
+    State(state): State<AppState>,
+    MaybeAuth(principal): MaybeAuth,
+    query: QueryParams,
+) -> ApiResult {
+    let is_market_search = ["skill", "min_reputation", "max_cost"]
         .iter()
         .any(|name| query.has(name));
-    if asked {
-        let of_market = |error: Error| Refused::new(error, Form::Market);
-        let found = market::discover(&who, &doors.hub, search(&query).map_err(of_market)?).await;
-        return reply::bare(
+    if is_market_search {
+        let market_error = |error: Error| ApiError::new(error, ErrorFormat::Market);
+        let found = market::discover_agents(
+            &principal,
+            &state.hub,
+            parse_market_search(&query).map_err(market_error)?,
+        )
+        .await;
+        return reply::bare_json(
             StatusCode::OK,
-            &Discovered::Market(found.map_err(of_market)?),
+            &DirectoryOrSearch::Market(found.map_err(market_error)?),
         );
     }
-    let wrap = is_wrapped(&query)?;
-    let rows = identity::directory(&who, &doors.hub, envelope::page(&query)?).await?;
-    if wrap {
-        reply::wrapped(&doors, StatusCode::OK, rows)
+    let is_wrapped = wants_wrapped_list(&query)?;
+    let rows =
+        identity::list_directory(&principal, &state.hub, envelope::parse_page(&query)?).await?;
+    if is_wrapped {
+        reply::wrapped_json(&state, StatusCode::OK, rows)
     } else {
-        reply::bare(StatusCode::OK, &Discovered::Directory(rows))
+        reply::bare_json(StatusCode::OK, &DirectoryOrSearch::Directory(rows))
     }
 }
 
-fn is_wrapped(query: &Query) -> Result<bool> {
-    match query.one("format")? {
+fn wants_wrapped_list(query: &QueryParams) -> Result<bool> {
+    match query.get_single("format")? {
         None => Ok(false),
         Some("envelope") => Ok(true),
         Some(_) => Err(Error::validation(
@@ -66,8 +76,8 @@ fn is_wrapped(query: &Query) -> Result<bool> {
 }
 
 /// The filters, each of them checked.
-fn search(query: &Query) -> Result<Search> {
-    let skill = query.one("skill")?.map(str::to_owned);
+fn parse_market_search(query: &QueryParams) -> Result<SkillSearch> {
+    let skill = query.get_single("skill")?.map(str::to_owned);
     if skill
         .as_deref()
         .is_some_and(|name| name.is_empty() || name.contains('\0'))
@@ -75,16 +85,16 @@ fn search(query: &Query) -> Result<Search> {
         return Err(Error::validation("skill must be the name of a skill"));
     }
     let max_cost = query
-        .one("max_cost")?
+        .get_single("max_cost")?
         .map(|text| Credits::parse_price("max_cost", text))
         .transpose()?;
-    let min_reputation = query.number("min_reputation", 0.0)?.unwrap_or(0.0);
+    let min_reputation = query.parse_number("min_reputation", 0.0)?.unwrap_or(0.0);
     let limit = if query.has("limit") {
-        query.limit(limits::DIRECTORY_PAGE)?
+        query.page_limit(limits::DIRECTORY_PAGE)?
     } else {
-        limits::FOUND_PAGE
+        limits::DISCOVERY_PAGE
     };
-    Ok(Search {
+    Ok(SkillSearch {
         skill,
         min_reputation,
         max_cost,
@@ -99,19 +109,19 @@ mod tests {
     ///
     #[test]
     fn any_market_filter_makes_a_search_and_bad_ones_are_named() {
-        let read = |raw: &str| search(&Query::parse(raw).unwrap());
+        let read = |raw: &str| parse_market_search(&QueryParams::parse(raw).unwrap());
         let found = read("skill=translate&min_reputation=40.5&max_cost=0.10&limit=3").unwrap();
-        let max_cost = Some(Credits::hundredths(10));
+        let max_cost = Some(Credits::from_hundredths(10));
         assert_eq!(
             found,
-            Search {
+            SkillSearch {
                 skill: Some("translate".into()),
                 min_reputation: 40.5,
                 max_cost,
                 limit: 3
             }
         );
-        assert_eq!(read("max_cost=1").unwrap().limit, limits::FOUND_PAGE);
+        assert_eq!(read("max_cost=1").unwrap().limit, limits::DISCOVERY_PAGE);
         for (raw, name) in [
             ("max_cost=x", "max_cost"),
             ("max_cost=0.101", "max_cost"),

@@ -1,8 +1,10 @@
 //! What happens around every request, whatever its route: its id, its bounds, who asks, how often, and the account of it.
 
-use crate::auth::{self, Asked};
-use crate::limit::{Budget, Caller};
-use crate::{cors, doors::Doors, ops::metrics, query, reply, reply::Form, reply::Refused};
+use crate::auth::{self, AuthResult};
+use crate::rate_limit::{CallerId, RemainingBudget};
+use crate::{
+    app_state::AppState, cors, ops::metrics, query, reply, reply::ApiError, reply::ErrorFormat,
+};
 use axum::extract::{ConnectInfo, MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -12,42 +14,46 @@ use http::{Extensions, HeaderMap, HeaderName, HeaderValue, header, request::Part
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::{panic::AssertUnwindSafe, time::Instant};
 
-const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const REQUEST_ID_HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Asked by machines that must be answered when everybody else is turned away.
-const UNLIMITED: [&str; 3] = ["/health", "/ready", "/metrics"];
+const UNLIMITED_ROUTES: [&str; 3] = ["/health", "/ready", "/metrics"];
 
 /// Who asks here shows a secret in the path, so the handler counts: by the secret when it is one, by the address when it is not.
-const COUNTED_BY_SECRET: [&str; 3] = [
+const SECRET_LIMITED_ROUTES: [&str; 3] = [
     "/inbox/{secret}",
     "/channels/{id}/inbox/{token}",
     "/mcp/{channel}",
 ];
 
-pub async fn around(State(doors): State<Doors>, mut request: Request, next: Next) -> Response {
+pub async fn process_request(
+    State(state): State<AppState>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     // Measures, decides nothing: a held clock would make every request take no time.
-    let began = Instant::now();
-    let id = request_id(&doors, request.headers());
+    let started_at = Instant::now();
+    let id = choose_request_id(&state, request.headers());
     let route = request.extensions().get::<MatchedPath>().cloned();
     let method = request.method().clone();
     let cross_origin = request.headers().contains_key(header::ORIGIN);
-    let keyed = request.headers().contains_key(header::AUTHORIZATION);
-    let form = Form::of(request.uri().path());
-    let from = doors
-        .proxies
-        .origin(peer(request.extensions()), request.headers());
-    request.extensions_mut().insert(Origin(from));
+    let has_key = request.headers().contains_key(header::AUTHORIZATION);
+    let form = ErrorFormat::for_path(request.uri().path());
+    let from = state
+        .trusted_proxies
+        .resolve_client(peer_address(request.extensions()), request.headers());
+    request.extensions_mut().insert(ClientAddress(from));
 
     let mut budget = None;
-    let answered = inside(&doors, request, next, route.as_ref(), &mut budget);
-    let mut response = match AssertUnwindSafe(answered).catch_unwind().await {
+    let response_future = dispatch_request(&state, request, next, route.as_ref(), &mut budget);
+    let mut response = match AssertUnwindSafe(response_future).catch_unwind().await {
         Ok(Ok(response)) => response,
-        Ok(Err(refusal)) => Refused::from(refusal).into_response(),
-        Err(_) => Refused::from(Error::internal("the handler panicked")).into_response(),
+        Ok(Err(error)) => ApiError::from(error).into_response(),
+        Err(_) => ApiError::from(Error::internal("the handler panicked")).into_response(),
     };
-    reply::settle(
+    reply::write_error_body(
         &mut response,
-        doors.hub.clock().now(),
+        state.hub.clock().now(),
         id.to_str().unwrap_or_default(),
         form,
     );
@@ -55,22 +61,22 @@ pub async fn around(State(doors): State<Doors>, mut request: Request, next: Next
     let status = response.status();
     let headers = response.headers_mut();
     if let Some(budget) = budget {
-        budget.write(headers);
+        budget.write_headers(headers);
     }
     if cross_origin {
-        cors::open(headers);
+        cors::allow_any_origin(headers);
     }
     let route = route.as_ref().map_or("none", MatchedPath::as_str);
     // Never the path or the query itself: they hold names, and sometimes tokens (R-74).
-    tracing::debug!(request_id = ?id, %from, %method, route, status = status.as_u16(), elapsed = ?began.elapsed(), "request");
-    metrics::request(route, &method, status, began.elapsed());
-    dress(headers, id, keyed);
+    tracing::debug!(request_id = ?id, %from, %method, route, status = status.as_u16(), elapsed = ?started_at.elapsed(), "request");
+    metrics::record_request(route, &method, status, started_at.elapsed());
+    add_common_headers(headers, id, has_key);
     response
 }
 
 /// Headers of every answer. A handler may let its answer be kept, but never one that a key was shown for.
-fn dress(headers: &mut HeaderMap, id: HeaderValue, keyed: bool) {
-    headers.insert(REQUEST_ID, id);
+fn add_common_headers(headers: &mut HeaderMap, id: HeaderValue, has_key: bool) {
+    headers.insert(REQUEST_ID_HEADER, id);
     headers.insert(
         header::X_CONTENT_TYPE_OPTIONS,
         HeaderValue::from_static("nosniff"),
@@ -79,63 +85,63 @@ fn dress(headers: &mut HeaderMap, id: HeaderValue, keyed: bool) {
         header::REFERRER_POLICY,
         HeaderValue::from_static("no-referrer"),
     );
-    if keyed || !headers.contains_key(header::CACHE_CONTROL) {
+    if has_key || !headers.contains_key(header::CACHE_CONTROL) {
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
 }
 
 /// The client's own id when it is harmless in a log, else a new one.
-fn request_id(doors: &Doors, headers: &HeaderMap) -> HeaderValue {
-    let sane = |value: &&HeaderValue| {
+fn choose_request_id(state: &AppState, headers: &HeaderMap) -> HeaderValue {
+    let is_loggable = |value: &&HeaderValue| {
         let harmless = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
         (1..=64).contains(&value.len()) && value.as_bytes().iter().all(harmless)
     };
-    match headers.get(REQUEST_ID).filter(sane) {
+    match headers.get(REQUEST_ID_HEADER).filter(is_loggable) {
         Some(given) => given.clone(),
-        None => HeaderValue::try_from(doors.hub.clock().request_id())
+        None => HeaderValue::try_from(state.hub.clock().new_request_id())
             .unwrap_or(HeaderValue::from_static("-")),
     }
 }
 
 /// From the parsed request to its answer.
-async fn inside(
-    doors: &Doors,
+async fn dispatch_request(
+    state: &AppState,
     mut request: Request,
     next: Next,
     route: Option<&MatchedPath>,
-    budget: &mut Option<Budget>,
+    budget: &mut Option<RemainingBudget>,
 ) -> Result<Response, Error> {
-    bounded(request.headers())?;
-    query::well_encoded(request.uri())?;
+    check_header_size(request.headers())?;
+    query::check_encoding(request.uri())?;
     // A browser's question costs its page nothing; the request that follows does.
     if cors::is_preflight(request.method(), request.headers()) {
-        return Ok(cors::preflight());
+        return Ok(cors::preflight_response());
     }
-    let free = |route: &MatchedPath| {
-        [&UNLIMITED[..], &COUNTED_BY_SECRET]
+    let is_exempt = |route: &MatchedPath| {
+        [&UNLIMITED_ROUTES[..], &SECRET_LIMITED_ROUTES]
             .concat()
             .contains(&route.as_str())
     };
-    if !route.is_some_and(free) {
-        let from = origin(request.extensions());
-        let asked = admit(doors, request.headers(), from, budget).await?;
-        request.extensions_mut().insert(asked);
+    if !route.is_some_and(is_exempt) {
+        let from = client_address(request.extensions());
+        let auth = admit_request(state, request.headers(), from, budget).await?;
+        request.extensions_mut().insert(auth);
     }
     Ok(next.run(request).await)
 }
 
 /// Where a request comes from, also through a proxy that is trusted (D-92).
 #[derive(Clone, Copy)]
-struct Origin(IpAddr);
+struct ClientAddress(IpAddr);
 
-fn origin(extensions: &Extensions) -> IpAddr {
+fn client_address(extensions: &Extensions) -> IpAddr {
     extensions
-        .get::<Origin>()
-        .map_or_else(|| peer(extensions), |Origin(from)| *from)
+        .get::<ClientAddress>()
+        .map_or_else(|| peer_address(extensions), |ClientAddress(from)| *from)
 }
 
 /// The other end of the connection.
-fn peer(extensions: &Extensions) -> IpAddr {
+fn peer_address(extensions: &Extensions) -> IpAddr {
     let peer = extensions.get::<ConnectInfo<SocketAddr>>();
     peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |ConnectInfo(addr)| {
         addr.ip()
@@ -143,26 +149,29 @@ fn peer(extensions: &Extensions) -> IpAddr {
 }
 
 /// Takes one from the budget of the address that a request with an unknown secret comes from.
-pub async fn count_stranger(doors: &Doors, parts: &Parts) -> Result<(), Error> {
-    let Some(limiter) = &doors.limiter else {
+pub async fn spend_address_budget(state: &AppState, parts: &Parts) -> Result<(), Error> {
+    let Some(rate_limiter) = &state.rate_limiter else {
         return Ok(());
     };
-    limiter
-        .spend(limiter.stranger(origin(&parts.extensions)))
+    rate_limiter
+        .spend_request(rate_limiter.caller_of_address(client_address(&parts.extensions)))
         .await
         .map(drop)
 }
 
 /// Takes one from the budget of a caller that a secret in the path has told.
-pub async fn count(doors: &Doors, caller: Caller) -> Result<Option<Budget>, Error> {
-    let Some(limiter) = &doors.limiter else {
+pub async fn spend_caller_budget(
+    state: &AppState,
+    caller: CallerId,
+) -> Result<Option<RemainingBudget>, Error> {
+    let Some(rate_limiter) = &state.rate_limiter else {
         return Ok(None);
     };
-    limiter.spend(caller).await.map(Some)
+    rate_limiter.spend_request(caller).await.map(Some)
 }
 
 /// The parser lets a little more through than is allowed, so that what is too much is said in JSON (failure 26).
-fn bounded(headers: &HeaderMap) -> Result<(), Error> {
+fn check_header_size(headers: &HeaderMap) -> Result<(), Error> {
     let size = headers
         .iter()
         .map(|(name, value)| name.as_str().len() + value.len() + 4);
@@ -173,46 +182,54 @@ fn bounded(headers: &HeaderMap) -> Result<(), Error> {
 }
 
 /// Who asks, and whether they may ask now.
-async fn admit(
-    doors: &Doors,
+async fn admit_request(
+    state: &AppState,
     headers: &HeaderMap,
     peer: IpAddr,
-    budget: &mut Option<Budget>,
-) -> Result<Asked, Error> {
-    let Some(limiter) = &doors.limiter else {
-        return Ok(auth::ask(doors, headers).await);
+    budget: &mut Option<RemainingBudget>,
+) -> Result<AuthResult, Error> {
+    let Some(rate_limiter) = &state.rate_limiter else {
+        return Ok(auth::authenticate_request(state, headers).await);
     };
     // Keys made up at random would each cost a read of the store: an address that has tried as many as it may ask is told so
     // before anybody looks.
-    let unknown = auth::needs_look_up(doors, headers);
-    if unknown {
-        let may = limiter.has_some(limiter.guesser(peer)).await;
-        if may.is_err() {
-            *budget = Some(limiter.spent());
+    let needs_lookup = auth::needs_key_lookup(state, headers);
+    if needs_lookup {
+        let allowed = rate_limiter
+            .check_remaining(rate_limiter.caller_guessing_keys(peer))
+            .await;
+        if allowed.is_err() {
+            *budget = Some(rate_limiter.exhausted_budget());
         }
-        may?;
+        allowed?;
     }
-    let asked = auth::ask(doors, headers).await;
-    let caller = match &asked.0 {
-        Ok(who) => limiter.caller(who, peer),
+    let auth = auth::authenticate_request(state, headers).await;
+    let caller = match &auth.0 {
+        Ok(principal) => rate_limiter.caller_of_principal(principal, peer),
         // A wrong key is nobody's: it counts against the address it comes from.
         Err(_) => {
-            if unknown {
+            if needs_lookup {
                 // What counts is that it was taken; the refusal comes with the next guess.
-                let _ = limiter.spend(limiter.guesser(peer)).await;
+                let _ = rate_limiter
+                    .spend_request(rate_limiter.caller_guessing_keys(peer))
+                    .await;
             }
-            limiter.stranger(peer)
+            rate_limiter.caller_of_address(peer)
         }
     };
-    let spent = limiter.spend(caller).await;
-    *budget = Some(*spent.as_ref().unwrap_or(&limiter.spent()));
-    spent.map(|_| asked)
+    let remaining = rate_limiter.spend_request(caller).await;
+    *budget = Some(
+        *remaining
+            .as_ref()
+            .unwrap_or(&rate_limiter.exhausted_budget()),
+    );
+    remaining.map(|_| auth)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Settings;
+    use crate::ServerSettings;
     use axum::{Router, body::Body, middleware, routing::get};
     use chorus_hub::Hub;
     use http::{Method, StatusCode};
@@ -222,13 +239,16 @@ mod tests {
     /// A router with one good route and one that panics, and the directory that its hub lives in.
     async fn around_two_routes() -> (Router, tempfile::TempDir) {
         let dir = tempfile::tempdir().unwrap();
-        let settings = Settings::at(dir.path());
+        let settings = ServerSettings::with_data_dir(dir.path());
         let hub = Hub::open(settings.hub.clone()).await.unwrap();
-        let doors = Doors::new(hub, "http://hub.test".into(), &settings);
+        let doors = AppState::new(hub, "http://hub.test".into(), &settings);
         let router = Router::new()
             .route("/good", get(async || "good"))
             .route("/bad", get(async || -> &'static str { panic!("a bug") }))
-            .layer(middleware::from_fn_with_state(doors.clone(), around))
+            .layer(middleware::from_fn_with_state(
+                doors.clone(),
+                process_request,
+            ))
             .with_state(doors);
         (router, dir)
     }
@@ -317,7 +337,7 @@ mod tests {
             (kept(), true, "no-store"),
             (HeaderMap::new(), false, "no-store"),
         ] {
-            dress(&mut headers, HeaderValue::from_static("r"), keyed);
+            add_common_headers(&mut headers, HeaderValue::from_static("r"), keyed);
             assert_eq!(headers[header::CACHE_CONTROL], control);
         }
     }

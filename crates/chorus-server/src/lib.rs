@@ -1,34 +1,34 @@
 //! The doors: HTTP, streams, the contract and the pages. No rules and no SQL.
 
 mod accept;
+mod app_state;
 mod auth;
 mod body;
 mod channel;
+mod connection_limit;
 mod console;
-mod contract;
 mod cors;
 mod discover;
-mod doors;
 mod envelope;
 mod frame;
 mod front;
-mod limit;
+mod html;
+mod idempotency;
 mod markdown;
 mod market;
 pub mod mcp;
 mod negotiate;
-mod once;
+mod openapi;
 mod ops;
-mod pages;
-mod proxies;
 mod query;
+mod rate_limit;
 mod reply;
 mod router;
 pub mod settings;
 mod stream;
 mod tls;
-mod turned_away;
+mod trusted_proxies;
 
-pub use envelope::SKILLS;
-pub use proxies::Network;
-pub use settings::{Running, Settings, StartError, start};
+pub use envelope::SKILL_TEXTS;
+pub use settings::{RunningServer, ServerSettings, StartError, start_server};
+pub use trusted_proxies::TrustedNetwork;

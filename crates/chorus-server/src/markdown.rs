@@ -1,10 +1,10 @@
 //! Our own Markdown as HTML for browsers: the few forms that the skill texts use, everything escaped.
 
-use crate::pages::escape;
+use crate::html::escape_html;
 
 /// What the lines read so far belong to.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Block {
+enum MarkdownBlock {
     None,
     Paragraph,
     Bullets,
@@ -12,109 +12,115 @@ enum Block {
     Quote,
 }
 
-impl Block {
-    fn open(self) -> &'static str {
+impl MarkdownBlock {
+    fn open_tag(self) -> &'static str {
         match self {
-            Block::None => "",
-            Block::Paragraph => "<p>",
-            Block::Bullets => "<ul>\n<li>",
-            Block::Numbers => "<ol>\n<li>",
-            Block::Quote => "<blockquote>",
+            MarkdownBlock::None => "",
+            MarkdownBlock::Paragraph => "<p>",
+            MarkdownBlock::Bullets => "<ul>\n<li>",
+            MarkdownBlock::Numbers => "<ol>\n<li>",
+            MarkdownBlock::Quote => "<blockquote>",
         }
     }
 
-    fn close(self) -> &'static str {
+    fn close_tag(self) -> &'static str {
         match self {
-            Block::None => "",
-            Block::Paragraph => "</p>\n",
-            Block::Bullets => "</li>\n</ul>\n",
-            Block::Numbers => "</li>\n</ol>\n",
-            Block::Quote => "</blockquote>\n",
+            MarkdownBlock::None => "",
+            MarkdownBlock::Paragraph => "</p>\n",
+            MarkdownBlock::Bullets => "</li>\n</ul>\n",
+            MarkdownBlock::Numbers => "</li>\n</ol>\n",
+            MarkdownBlock::Quote => "</blockquote>\n",
         }
     }
 }
 
-pub fn html(text: &str) -> String {
+pub fn render_html(text: &str) -> String {
     let mut out = String::with_capacity(text.len() * 2);
-    let mut block = Block::None;
-    let mut lines = without_front_matter(text).lines();
+    let mut block = MarkdownBlock::None;
+    let mut lines = strip_front_matter(text).lines();
     while let Some(line) = lines.next() {
         if line.starts_with("```") {
-            out.push_str(block.close());
-            block = Block::None;
+            out.push_str(block.close_tag());
+            block = MarkdownBlock::None;
             out.push_str("<pre>");
             for code in lines.by_ref().take_while(|code| !code.starts_with("```")) {
-                out.push_str(&escape(code));
+                out.push_str(&escape_html(code));
                 out.push('\n');
             }
             out.push_str("</pre>\n");
             continue;
         }
-        if let Some((level, title)) = heading(line) {
-            out.push_str(block.close());
-            block = Block::None;
-            out.push_str(&format!("<h{level}>{}</h{level}>\n", inline(title)));
+        if let Some((level, title)) = parse_heading(line) {
+            out.push_str(block.close_tag());
+            block = MarkdownBlock::None;
+            out.push_str(&format!("<h{level}>{}</h{level}>\n", render_inline(title)));
             continue;
         }
-        let (found, said) = kind(line);
-        match found {
+        let (line_block, content) = classify_line(line);
+        match line_block {
             // An indented or plain line goes on with what is open.
-            Block::Paragraph if block != Block::None => out.push('\n'),
-            Block::Bullets | Block::Numbers if found == block => out.push_str("</li>\n<li>"),
-            Block::Quote if found == block => out.push('\n'),
-            Block::None | Block::Paragraph | Block::Bullets | Block::Numbers | Block::Quote => {
-                out.push_str(block.close());
-                block = found;
-                out.push_str(block.open());
+            MarkdownBlock::Paragraph if block != MarkdownBlock::None => out.push('\n'),
+            MarkdownBlock::Bullets | MarkdownBlock::Numbers if line_block == block => {
+                out.push_str("</li>\n<li>")
+            }
+            MarkdownBlock::Quote if line_block == block => out.push('\n'),
+            MarkdownBlock::None
+            | MarkdownBlock::Paragraph
+            | MarkdownBlock::Bullets
+            | MarkdownBlock::Numbers
+            | MarkdownBlock::Quote => {
+                out.push_str(block.close_tag());
+                block = line_block;
+                out.push_str(block.open_tag());
             }
         }
-        out.push_str(&inline(said));
+        out.push_str(&render_inline(content));
     }
-    out.push_str(block.close());
+    out.push_str(block.close_tag());
     out
 }
 
 /// The lines between two `---` at the top are for machines.
-fn without_front_matter(text: &str) -> &str {
+fn strip_front_matter(text: &str) -> &str {
     let inner = text
         .strip_prefix("---\n")
         .and_then(|rest| rest.split_once("\n---\n"));
     inner.map_or(text, |(_, rest)| rest)
 }
 
-fn heading(line: &str) -> Option<(usize, &str)> {
+fn parse_heading(line: &str) -> Option<(usize, &str)> {
     let level = line.bytes().take_while(|b| *b == b'#').count();
     let title = line.get(level..)?.strip_prefix(' ')?;
     (1..=4).contains(&level).then_some((level, title))
 }
 
-fn kind(line: &str) -> (Block, &str) {
+fn classify_line(line: &str) -> (MarkdownBlock, &str) {
     let text = line.trim();
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     if text.is_empty() {
-        (Block::None, "")
-    } else if let Some(said) = text.strip_prefix("- ") {
-        (Block::Bullets, said)
-    } else if let Some(said) = text.strip_prefix("> ") {
-        (Block::Quote, said)
-    } else if let Some(said) = text[digits..].strip_prefix(". ").filter(|_| digits > 0) {
-        (Block::Numbers, said)
+        (MarkdownBlock::None, "")
+    } else if let Some(content) = text.strip_prefix("- ") {
+        (MarkdownBlock::Bullets, content)
+    } else if let Some(content) = text.strip_prefix("> ") {
+        (MarkdownBlock::Quote, content)
+    } else if let Some(content) = text[digits..].strip_prefix(". ").filter(|_| digits > 0) {
+        (MarkdownBlock::Numbers, content)
     } else {
-        (Block::Paragraph, text)
+        (MarkdownBlock::Paragraph, text)
     }
 }
 
 /// Code and bold. Marks without a partner stay as they are.
-fn inline(text: &str) -> String {
+fn render_inline(text: &str) -> String {
     let mut out = String::new();
-    for (place, part) in text.split('`').enumerate() {
-        if place % 2 == 1 {
-            out.push_str(&format!("<code>{}</code>", escape(part)));
+    for (index, part) in text.split('`').enumerate() {
+        if index % 2 == 1 {
+            out.push_str(&format!("<code>{}</code>", escape_html(part)));
             continue;
         }
-        for (place, part) in part.split("**").enumerate() {
-            let part = escape(part);
-            out.push_str(&if place % 2 == 1 {
+        for (index, part) in part.split("**").enumerate() {
+            let part = escape_html(part);
+            out.push_str(&if index % 2 == 1 {
                 format!("<strong>{part}</strong>")
             } else {
                 part
@@ -133,7 +139,7 @@ mod tests {
         let text = "---\nname: x\n---\n# A `b`\n\nOne **two**\nthree\n\n- a\n  goes on\n- b\n\n1. x\n2. y\n\n> q\n\n```json\n{\"a\": 1}\n```\n";
         let expected = "<h1>A <code>b</code></h1>\n<p>One <strong>two</strong>\nthree</p>\n<ul>\n<li>a\ngoes on</li>\n<li>b</li>\n</ul>\n\
                         <ol>\n<li>x</li>\n<li>y</li>\n</ol>\n<blockquote>q</blockquote>\n<pre>{&quot;a&quot;: 1}\n</pre>\n";
-        assert_eq!(html(text), expected);
+        assert_eq!(render_html(text), expected);
     }
 
     /// Failure 7
@@ -147,7 +153,7 @@ mod tests {
             "**<s>**",
             "> <q>",
         ] {
-            let html = html(text);
+            let html = render_html(text);
             for tag in ["<script", "<b>", "<i>", "<u>", "<s>", "<q>"] {
                 assert!(!html.contains(tag), "{text}: {html}");
             }

@@ -4,7 +4,7 @@ use http::{HeaderMap, header};
 
 /// How much `media` is wanted, in thousandths, and how plainly it is named; the most specific range that matches decides
 /// (RFC 9110 §12.5.1).
-fn weight(accept: &str, media: &str) -> (u32, u32) {
+fn media_weight(accept: &str, media: &str) -> (u32, u32) {
     let kind = media.split('/').next().unwrap_or_default();
     let mut best = (0, 0);
     for range in accept.split(',') {
@@ -29,28 +29,28 @@ fn weight(accept: &str, media: &str) -> (u32, u32) {
     (best.1, best.0)
 }
 
-fn accept(headers: &HeaderMap) -> Option<&str> {
+fn accept_header(headers: &HeaderMap) -> Option<&str> {
     headers.get(header::ACCEPT)?.to_str().ok()
 }
 
 /// Whether `other` is asked for more than what the route gives by default. No header, or `*/*`, means the default.
-pub fn prefers(headers: &HeaderMap, other: &str, default: &str) -> bool {
-    accept(headers).is_some_and(|accept| {
-        let wanted = weight(accept, other);
-        wanted.0 > 0 && wanted > weight(accept, default)
+pub fn prefers_media(headers: &HeaderMap, other: &str, default: &str) -> bool {
+    accept_header(headers).is_some_and(|accept| {
+        let wanted = media_weight(accept, other);
+        wanted.0 > 0 && wanted > media_weight(accept, default)
     })
 }
 
 /// Whether `media` is asked for by name.
-pub fn names(headers: &HeaderMap, media: &str) -> bool {
-    accept(headers).is_some_and(|accept| {
-        let named = |range: &str| {
+pub fn is_media_named(headers: &HeaderMap, media: &str) -> bool {
+    accept_header(headers).is_some_and(|accept| {
+        let matches_media = |range: &str| {
             range
                 .split(';')
                 .next()
                 .is_some_and(|name| name.trim().eq_ignore_ascii_case(media))
         };
-        accept.split(',').any(named) && weight(accept, media).0 > 0
+        accept.split(',').any(matches_media) && media_weight(accept, media).0 > 0
     })
 }
 
@@ -66,7 +66,7 @@ mod tests {
     /// TRN-61, TRN-62
     #[test]
     fn an_agent_that_asks_for_json_gets_it_and_a_browser_gets_its_page() {
-        let json = |accept: &str| prefers(&headers(accept), "application/json", "text/html");
+        let json = |accept: &str| prefers_media(&headers(accept), "application/json", "text/html");
         assert!(json("application/json"));
         assert!(json("application/json, text/plain, */*"));
         assert!(json("text/html;q=0.5, application/json"));
@@ -75,19 +75,26 @@ mod tests {
         ));
         assert!(!json("*/*"));
         assert!(!json("application/json;q=0"));
-        assert!(!prefers(&HeaderMap::new(), "application/json", "text/html"));
+        assert!(!prefers_media(
+            &HeaderMap::new(),
+            "application/json",
+            "text/html"
+        ));
     }
 
     /// R-29
     #[test]
     fn a_stream_is_given_only_to_those_who_name_it() {
-        assert!(names(&headers("text/event-stream"), "text/event-stream"));
-        assert!(names(
+        assert!(is_media_named(
+            &headers("text/event-stream"),
+            "text/event-stream"
+        ));
+        assert!(is_media_named(
             &headers("application/json, Text/Event-Stream;q=0.5"),
             "text/event-stream"
         ));
-        assert!(!names(&headers("*/*"), "text/event-stream"));
-        assert!(!names(
+        assert!(!is_media_named(&headers("*/*"), "text/event-stream"));
+        assert!(!is_media_named(
             &headers("text/event-stream;q=0"),
             "text/event-stream"
         ));

@@ -1,19 +1,19 @@
 //! How an answer is written: wrapped, bare or refused, in the form its route has (TRN-38…40, R-13).
 
-use crate::doors::Doors;
+use crate::app_state::AppState;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use chorus_wire::frame::FrameError;
-use chorus_wire::reply::{Failure, MarketFailure, Metadata, Success};
-use chorus_wire::{Code, Error, time::Micros};
+use chorus_wire::reply::{FailureReply, MarketFailure, ReplyMetadata, SuccessReply};
+use chorus_wire::{Code, Error, time::UnixMicros};
 use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
 
-pub type Answer = Result<Response, Refused>;
+pub type ApiResult = Result<Response, ApiError>;
 
 /// The form of an error body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum ErrorFormat {
     Wrapped,
     /// `{"error_code","error_message"}`, the jobs document's (R-65).
     Market,
@@ -35,16 +35,16 @@ const MARKET_PATHS: [&str; 8] = [
     "/economy",
 ];
 
-impl Form {
+impl ErrorFormat {
     /// The form of the protocol whose path it is, for what is refused before or beside a handler.
-    pub fn of(path: &str) -> Self {
-        let under = |root: &str| {
+    pub fn for_path(path: &str) -> Self {
+        let is_under = |root: &str| {
             path.strip_prefix(root)
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
-        if FRAME_PATHS.into_iter().any(under) {
+        if FRAME_PATHS.into_iter().any(is_under) {
             Self::Frame
-        } else if MARKET_PATHS.into_iter().any(under) {
+        } else if MARKET_PATHS.into_iter().any(is_under) {
             Self::Market
         } else {
             Self::Wrapped
@@ -54,16 +54,16 @@ impl Form {
 
 /// An error on its way out. It becomes bytes in [`settle`], where the clock, the path and the request's id are known.
 #[derive(Clone, Debug)]
-pub enum Refused {
+pub enum ApiError {
     /// In the words of the hub.
-    Hub(Error, Form),
+    Hub(Error, ErrorFormat),
     /// In the words of frames.
     Frame(FrameError),
 }
 
-impl Refused {
-    pub fn new(error: Error, form: Form) -> Self {
-        Self::Hub(error, form)
+impl ApiError {
+    pub fn new(error: Error, format: ErrorFormat) -> Self {
+        Self::Hub(error, format)
     }
 
     fn status(&self) -> u16 {
@@ -74,25 +74,25 @@ impl Refused {
     }
 }
 
-impl From<FrameError> for Refused {
+impl From<FrameError> for ApiError {
     fn from(error: FrameError) -> Self {
         Self::Frame(error)
     }
 }
 
-impl From<Error> for Refused {
+impl From<Error> for ApiError {
     fn from(error: Error) -> Self {
-        Self::new(error, Form::Wrapped)
+        Self::new(error, ErrorFormat::Wrapped)
     }
 }
 
-impl From<Code> for Refused {
+impl From<Code> for ApiError {
     fn from(code: Code) -> Self {
         Error::from(code).into()
     }
 }
 
-impl IntoResponse for Refused {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let mut response = Response::new(Body::empty());
         *response.status_mut() =
@@ -103,11 +103,11 @@ impl IntoResponse for Refused {
 }
 
 /// `{"success":true,"data":…,"metadata":{…}}`
-pub fn wrapped<T: Serialize>(doors: &Doors, status: StatusCode, data: T) -> Answer {
-    let metadata = Metadata::at(doors.hub.clock().now());
-    bare(
+pub fn wrapped_json<T: Serialize>(state: &AppState, status: StatusCode, data: T) -> ApiResult {
+    let metadata = ReplyMetadata::stamped_at(state.hub.clock().now());
+    bare_json(
         status,
-        &Success {
+        &SuccessReply {
             success: true,
             data,
             metadata,
@@ -116,17 +116,21 @@ pub fn wrapped<T: Serialize>(doors: &Doors, status: StatusCode, data: T) -> Answ
 }
 
 /// The value itself as JSON, serialised once.
-pub fn bare<T: Serialize>(status: StatusCode, value: &T) -> Answer {
+pub fn bare_json<T: Serialize>(status: StatusCode, value: &T) -> ApiResult {
     let mut out = Vec::with_capacity(256);
     serde_json::to_writer(&mut out, value).map_err(Error::internal)?;
-    Ok(json(status, out))
+    Ok(json_response(status, out))
 }
 
-pub fn json(status: StatusCode, body: impl Into<Body>) -> Response {
-    text(status, "application/json", body)
+pub fn json_response(status: StatusCode, body: impl Into<Body>) -> Response {
+    text_response(status, "application/json", body)
 }
 
-pub fn text(status: StatusCode, content_type: &'static str, body: impl Into<Body>) -> Response {
+pub fn text_response(
+    status: StatusCode,
+    content_type: &'static str,
+    body: impl Into<Body>,
+) -> Response {
     let mut response = Response::new(body.into());
     *response.status_mut() = status;
     response
@@ -136,22 +140,31 @@ pub fn text(status: StatusCode, content_type: &'static str, body: impl Into<Body
 }
 
 /// Writes the body of a refusal and logs its cause: the one place where both happen. `path` is the form of its path.
-pub fn settle(response: &mut Response, now: Micros, request_id: &str, path: Form) {
-    let refused = match (response.extensions_mut().remove::<Refused>(), path) {
+pub fn write_error_body(
+    response: &mut Response,
+    now: UnixMicros,
+    request_id: &str,
+    path_format: ErrorFormat,
+) {
+    let api_error = match (response.extensions_mut().remove::<ApiError>(), path_format) {
         (None, _) => return,
-        (Some(Refused::Hub(error, _)), Form::Frame) => Refused::Frame(error.into()),
-        (Some(Refused::Hub(error, _)), Form::Market) => Refused::Hub(error, Form::Market),
-        (Some(refused), Form::Wrapped | Form::Market | Form::Frame) => refused,
+        (Some(ApiError::Hub(error, _)), ErrorFormat::Frame) => ApiError::Frame(error.into()),
+        (Some(ApiError::Hub(error, _)), ErrorFormat::Market) => {
+            ApiError::Hub(error, ErrorFormat::Market)
+        }
+        (Some(api_error), ErrorFormat::Wrapped | ErrorFormat::Market | ErrorFormat::Frame) => {
+            api_error
+        }
     };
-    let status = refused.status();
-    let (body, code, cause, retry_after) = match refused {
-        Refused::Hub(error, form) => (
-            hub_body(&error, form, now),
+    let status = api_error.status();
+    let (body, code, cause, retry_after) = match api_error {
+        ApiError::Hub(error, format) => (
+            encode_hub_error(&error, format, now),
             error.code.as_str(),
             error.cause,
             error.retry_after,
         ),
-        Refused::Frame(error) => (
+        ApiError::Frame(error) => (
             error.to_json().into_bytes(),
             error.code.as_str(),
             error.cause,
@@ -178,14 +191,14 @@ pub fn settle(response: &mut Response, now: Micros, request_id: &str, path: Form
     }
 }
 
-fn hub_body(error: &Error, form: Form, now: Micros) -> Vec<u8> {
-    let body = match form {
-        Form::Wrapped => serde_json::to_vec(&Failure::new(error, now)),
-        Form::Market => serde_json::to_vec(&MarketFailure {
+fn encode_hub_error(error: &Error, format: ErrorFormat, now: UnixMicros) -> Vec<u8> {
+    let body = match format {
+        ErrorFormat::Wrapped => serde_json::to_vec(&FailureReply::new(error, now)),
+        ErrorFormat::Market => serde_json::to_vec(&MarketFailure {
             error_code: error.code.as_str().into(),
             error_message: error.message.clone(),
         }),
-        Form::Frame => serde_json::to_vec(&FrameError::from(error.clone())),
+        ErrorFormat::Frame => serde_json::to_vec(&FrameError::from(error.clone())),
     };
     body.unwrap_or_default()
 }
@@ -195,13 +208,13 @@ mod tests {
     use super::*;
     use http_body_util::BodyExt;
 
-    async fn settled(refused: Refused) -> (http::response::Parts, String) {
-        settled_at(refused, Form::Wrapped).await
+    async fn settled(refused: ApiError) -> (http::response::Parts, String) {
+        settled_at(refused, ErrorFormat::Wrapped).await
     }
 
-    async fn settled_at(refused: Refused, path: Form) -> (http::response::Parts, String) {
+    async fn settled_at(refused: ApiError, path: ErrorFormat) -> (http::response::Parts, String) {
         let mut response = refused.into_response();
-        settle(&mut response, Micros(0), "r", path);
+        write_error_body(&mut response, UnixMicros(0), "r", path);
         let (parts, body) = response.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
         (parts, String::from_utf8(body.to_vec()).unwrap())
@@ -227,7 +240,10 @@ mod tests {
     /// R-65
     #[tokio::test]
     async fn a_market_error_has_the_jobs_documents_form() {
-        let refused = Refused::new(Error::validation("agent_id is required"), Form::Market);
+        let refused = ApiError::new(
+            Error::validation("agent_id is required"),
+            ErrorFormat::Market,
+        );
         let (parts, body) = settled(refused).await;
         assert_eq!(parts.status, 400);
         assert_eq!(
@@ -255,12 +271,12 @@ mod tests {
             "/handles/~alice/stream",
             "/orgs/~acme/members/~bob",
         ] {
-            assert_eq!(Form::of(path), Form::Frame, "{path}");
+            assert_eq!(ErrorFormat::for_path(path), ErrorFormat::Frame, "{path}");
         }
         for path in ["/", "/framework", "/agents/frames", "/messages", "/organs"] {
-            assert_eq!(Form::of(path), Form::Wrapped, "{path}");
+            assert_eq!(ErrorFormat::for_path(path), ErrorFormat::Wrapped, "{path}");
         }
-        let (parts, body) = settled_at(Code::RateLimited.into(), Form::Frame).await;
+        let (parts, body) = settled_at(Code::RateLimited.into(), ErrorFormat::Frame).await;
         assert_eq!(
             (
                 parts.status.as_u16(),
@@ -272,7 +288,8 @@ mod tests {
             body.starts_with(r#"{"code":"rate-limited","message":""#),
             "{body}"
         );
-        let (parts, body) = settled_at(FrameError::missing("kind").into(), Form::Frame).await;
+        let (parts, body) =
+            settled_at(FrameError::missing_field("kind").into(), ErrorFormat::Frame).await;
         assert_eq!(parts.status, 400);
         assert_eq!(
             body,

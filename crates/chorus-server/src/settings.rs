@@ -1,7 +1,10 @@
 //! What a server is started with, and the handle of one that runs.
 
-use crate::{accept, doors::Doors, ops::metrics, proxies::Network, router, tls, turned_away::Door};
-use chorus_hub::{Hub, Options};
+use crate::{
+    accept, app_state::AppState, connection_limit::ConnectionLimit, ops::metrics, router, tls,
+    trusted_proxies::TrustedNetwork,
+};
+use chorus_hub::{Hub, HubOptions};
 use chorus_wire::limits;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -10,7 +13,7 @@ use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 
 /// Everything `chorus serve` can be told; the binary fills it from flags, variables and a file.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct ServerSettings {
     /// Port 0 takes a free one.
     pub listen: SocketAddr,
     /// What the hub calls itself to the outside; the listen address without it.
@@ -20,26 +23,26 @@ pub struct Settings {
     /// Requests per key (and per address for those without) and minute; 0 is off.
     pub rate_limit: u32,
     /// Proxies whose word about where a request comes from is taken (D-92).
-    pub trusted_proxies: Vec<Network>,
+    pub trusted_proxies: Vec<TrustedNetwork>,
     /// Connections that are open at once, streams among them.
     pub max_connections: usize,
     /// Certificate chain and key, both PEM.
     pub tls: Option<(PathBuf, PathBuf)>,
-    pub hub: Options,
+    pub hub: HubOptions,
 }
 
-impl Settings {
+impl ServerSettings {
     /// A server with nothing set, on loopback and `data_dir`.
-    pub fn at(data_dir: impl Into<PathBuf>) -> Self {
+    pub fn with_data_dir(data_dir: impl Into<PathBuf>) -> Self {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 3000)),
             public_url: None,
             server_name: "Chorus".into(),
             rate_limit: 600,
             trusted_proxies: Vec::new(),
-            max_connections: limits::CONNECTIONS,
+            max_connections: limits::CONNECTIONS_DEFAULT,
             tls: None,
-            hub: Options::at(data_dir),
+            hub: HubOptions::for_data_dir(data_dir),
         }
     }
 }
@@ -56,19 +59,19 @@ pub enum StartError {
 }
 
 /// What closing the store may take beyond the connections' own time.
-const CLOSING: Duration = Duration::from_secs(3);
+const STORE_CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A server that listens. Dropping it stops it without ceremony; [`Running::stop`] drains first.
-pub struct Running {
+pub struct RunningServer {
     addr: SocketAddr,
     url: String,
     hub: Hub,
-    stop: watch::Sender<bool>,
-    serving: JoinHandle<()>,
-    upkeep: JoinHandle<()>,
+    shutdown: watch::Sender<bool>,
+    accept_task: JoinHandle<()>,
+    metrics_task: JoinHandle<()>,
 }
 
-impl Running {
+impl RunningServer {
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
@@ -85,16 +88,16 @@ impl Running {
 
     /// Refuses new work, tells open streams to come back later, finishes what is under way, closes the store: < 5 s.
     pub async fn stop(mut self) {
-        self.stop.send_replace(true);
-        self.hub.drain();
-        if tokio::time::timeout(limits::SHUTDOWN, &mut self.serving)
+        self.shutdown.send_replace(true);
+        self.hub.drain_streams();
+        if tokio::time::timeout(limits::SHUTDOWN_DEADLINE, &mut self.accept_task)
             .await
             .is_err()
         {
             tracing::warn!("some connections did not end in time and are cut");
         }
         // What is queued is committed first; a database that does not answer must not keep the process from ending.
-        if tokio::time::timeout(CLOSING, self.hub.close())
+        if tokio::time::timeout(STORE_CLOSE_TIMEOUT, self.hub.close())
             .await
             .is_err()
         {
@@ -105,61 +108,63 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningServer {
     fn drop(&mut self) {
-        self.serving.abort();
-        self.upkeep.abort();
+        self.accept_task.abort();
+        self.metrics_task.abort();
     }
 }
 
 /// Opens the hub and listens. When it returns, requests are answered.
-pub async fn start(settings: Settings) -> Result<Running, StartError> {
+pub async fn start_server(settings: ServerSettings) -> Result<RunningServer, StartError> {
     // Certificates are read and the address is taken before the store is touched: what fails often fails early.
     let tls = settings
         .tls
         .as_ref()
-        .map(|(chain, key)| tls::load(chain, key))
+        .map(|(chain, key)| tls::load_tls_config(chain, key))
         .transpose()?;
-    let refused = |cause: std::io::Error| StartError::Listen {
+    let listen_error = |cause: std::io::Error| StartError::Listen {
         addr: settings.listen,
-        cause: said(&cause),
+        cause: describe_listen_error(&cause),
     };
-    let listener = TcpListener::bind(settings.listen).await.map_err(refused)?;
-    let addr = listener.local_addr().map_err(refused)?;
-    let url = url_of(addr, tls.is_some());
-    let public = settings
+    let listener = TcpListener::bind(settings.listen)
+        .await
+        .map_err(listen_error)?;
+    let addr = listener.local_addr().map_err(listen_error)?;
+    let url = local_url(addr, tls.is_some());
+    let public_url = settings
         .public_url
         .as_deref()
         .unwrap_or(&url)
         .trim_end_matches('/')
         .to_owned();
     // The hub gives it to others too, long after the request that led to it.
-    let hub = Hub::open(Options {
-        public_url: public.clone(),
+    let hub = Hub::open(HubOptions {
+        public_url: public_url.clone(),
         ..settings.hub.clone()
     })
     .await?;
-    let doors = Doors::new(hub.clone(), public, &settings);
-    let (stop, stopped) = watch::channel(false);
-    let door = Door::new(settings.max_connections, hub.clock().clone());
-    let serving = tokio::spawn(accept::serve(
+    let state = AppState::new(hub.clone(), public_url, &settings);
+    let (shutdown, shutdown_signal) = watch::channel(false);
+    let connection_limit = ConnectionLimit::new(settings.max_connections, hub.clock().clone());
+    let accept_task = tokio::spawn(accept::serve_connections(
         listener,
         tls,
-        router::build(doors),
-        door,
-        stopped,
+        router::build_router(state),
+        connection_limit,
+        shutdown_signal,
     ));
-    Ok(Running {
+    Ok(RunningServer {
         addr,
         url,
         hub,
-        stop,
-        serving,
-        upkeep: tokio::spawn(metrics::upkeep()),
+        shutdown,
+        accept_task,
+        metrics_task: tokio::spawn(metrics::run_upkeep()),
     })
 }
 
-fn said(cause: &std::io::Error) -> String {
+fn describe_listen_error(cause: &std::io::Error) -> String {
     if cause.kind() == std::io::ErrorKind::AddrInUse {
         "another program is using it; stop that one or choose another address with --listen".into()
     } else {
@@ -168,7 +173,7 @@ fn said(cause: &std::io::Error) -> String {
 }
 
 /// Where this server can be reached from its own machine: "any address" is nothing one can dial.
-fn url_of(addr: SocketAddr, secure: bool) -> String {
+fn local_url(addr: SocketAddr, secure: bool) -> String {
     let ip = match addr.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
         IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
@@ -185,8 +190,8 @@ mod tests {
     #[test]
     fn the_url_of_any_address_can_be_dialled() {
         let any: SocketAddr = "0.0.0.0:3000".parse().unwrap();
-        assert_eq!(url_of(any, false), "http://127.0.0.1:3000");
+        assert_eq!(local_url(any, false), "http://127.0.0.1:3000");
         let any: SocketAddr = "[::]:3000".parse().unwrap();
-        assert_eq!(url_of(any, true), "https://[::1]:3000");
+        assert_eq!(local_url(any, true), "https://[::1]:3000");
     }
 }

@@ -3,7 +3,7 @@
 
 use axum::{body::Body, response::Response};
 use bytes::Bytes;
-use chorus_hub::delivery::{Ending, Feed, Next};
+use chorus_hub::delivery::{FeedItem, StreamEnd, StreamFeed};
 use chorus_wire::{limits, sse};
 use http::{HeaderValue, StatusCode, header, response::Parts};
 use std::future::poll_fn;
@@ -15,24 +15,24 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Instant, timeout};
 
 /// How much is written at once: larger writes save nothing and hold memory.
-const WRITE_BYTES: usize = 64 * 1024;
+const MAX_WRITE_BYTES: usize = 64 * 1024;
 /// Bytes that a reader may send on an open stream before it is taken for something else than a reader.
-const UNASKED: usize = 4 * 1024;
+const MAX_INPUT_BYTES: usize = 4 * 1024;
 /// A farewell that the socket does not take at once is not worth waiting for.
-const FAREWELL: Duration = Duration::from_millis(500);
+const CLOSING_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// What travels in a response's extensions to the connection loop: the stream that is to take its place.
 #[derive(Clone)]
-pub(crate) struct Takeover(Arc<Mutex<Option<Feed>>>);
+pub(crate) struct StreamHandoff(Arc<Mutex<Option<StreamFeed>>>);
 
-impl Takeover {
-    pub fn take(&self) -> Option<Feed> {
+impl StreamHandoff {
+    pub fn take(&self) -> Option<StreamFeed> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
 /// The response that an open feed is answered with.
-pub fn reply(feed: Feed) -> Response {
+pub fn stream_response(feed: StreamFeed) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::OK;
     let headers = response.headers_mut();
@@ -45,12 +45,12 @@ pub fn reply(feed: Feed) -> Response {
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
         .extensions_mut()
-        .insert(Takeover(Arc::new(Mutex::new(Some(feed)))));
+        .insert(StreamHandoff(Arc::new(Mutex::new(Some(feed)))));
     response
 }
 
 /// The head as it goes on the wire. The body ends where the connection does: no chunk sizes around every event.
-pub(crate) fn head(parts: &Parts) -> Vec<u8> {
+pub(crate) fn encode_response_head(parts: &Parts) -> Vec<u8> {
     let mut out = format!("HTTP/1.1 {}\r\n", parts.status).into_bytes();
     let framing = [
         header::CONTENT_LENGTH,
@@ -72,14 +72,14 @@ pub(crate) fn head(parts: &Parts) -> Vec<u8> {
 }
 
 /// Writes the feed until its reader leaves, stops reading, or the feed ends.
-pub(crate) async fn run<S: AsyncRead + AsyncWrite + Unpin>(
+pub(crate) async fn write_feed<S: AsyncRead + AsyncWrite + Unpin>(
     mut socket: S,
     head: Vec<u8>,
-    mut feed: Feed,
+    mut feed: StreamFeed,
 ) {
-    let mut first = Some(Bytes::from(head));
-    let mut quiet_until = Instant::now() + limits::KEEPALIVE;
-    let mut said = 0;
+    let mut pending_head = Some(Bytes::from(head));
+    let mut keepalive_at = Instant::now() + limits::KEEPALIVE_INTERVAL;
+    let mut input_bytes = 0;
     loop {
         let mut ignored = [0u8; 64];
         let events = {
@@ -88,48 +88,48 @@ pub(crate) async fn run<S: AsyncRead + AsyncWrite + Unpin>(
             loop {
                 tokio::select! {
                     next = &mut next => match next {
-                        Next::Events(events) => break events,
-                        Next::Ended(why) => return end(socket, first, why).await,
+                        FeedItem::Events(events) => break events,
+                        FeedItem::Ended(reason) => return write_closing_event(socket, pending_head, reason).await,
                     },
                     read = socket.read(&mut ignored) => match read {
                         // What a reader sends is none of our business, in small amounts; that it left is.
-                        Ok(n) if n > 0 && said < UNASKED => said += n,
+                        Ok(n) if n > 0 && input_bytes < MAX_INPUT_BYTES => input_bytes += n,
                         Ok(_) | Err(_) => return,
                     },
-                    () = tokio::time::sleep_until(quiet_until) => break vec![Bytes::from_static(sse::KEEPALIVE)],
+                    () = tokio::time::sleep_until(keepalive_at) => break vec![Bytes::from_static(sse::KEEPALIVE_COMMENT)],
                 }
             }
         };
-        let chunk = first.take().into_iter().chain(events);
-        if let Err(why) = write(&mut socket, chunk, &feed).await {
+        let chunk = pending_head.take().into_iter().chain(events);
+        if let Err(why) = write_batch(&mut socket, chunk, &feed).await {
             metrics::counter!("chorus_streams_cut_total", "reason" => why).increment(1);
             tracing::debug!(why, "a stream was cut off");
             return;
         }
-        feed.written();
-        quiet_until = Instant::now() + limits::KEEPALIVE;
+        feed.confirm_written();
+        keepalive_at = Instant::now() + limits::KEEPALIVE_INTERVAL;
     }
 }
 
 /// Everything, in as few writes as it takes.
-async fn write<S: AsyncWrite + Unpin>(
+async fn write_batch<S: AsyncWrite + Unpin>(
     socket: &mut S,
     chunk: impl Iterator<Item = Bytes>,
-    feed: &Feed,
+    feed: &StreamFeed,
 ) -> Result<(), &'static str> {
     let mut chunk = chunk.peekable();
     while let Some(event) = chunk.next() {
         // A single event is written from where it is; several are put together first.
         if chunk.peek().is_none() {
-            write_all(socket, &event, feed).await?;
+            write_or_cut(socket, &event, feed).await?;
             break;
         }
-        let mut together = Vec::with_capacity(event.len() * 2);
-        together.extend_from_slice(&event);
-        while let Some(next) = chunk.next_if(|next| together.len() + next.len() <= WRITE_BYTES) {
-            together.extend_from_slice(&next);
+        let mut buffer = Vec::with_capacity(event.len() * 2);
+        buffer.extend_from_slice(&event);
+        while let Some(next) = chunk.next_if(|next| buffer.len() + next.len() <= MAX_WRITE_BYTES) {
+            buffer.extend_from_slice(&next);
         }
-        write_all(socket, &together, feed).await?;
+        write_or_cut(socket, &buffer, feed).await?;
     }
     poll_fn(|cx| Pin::new(&mut *socket).poll_flush(cx))
         .await
@@ -137,22 +137,22 @@ async fn write<S: AsyncWrite + Unpin>(
 }
 
 /// A reader that takes nothing for `limits::STREAM_CUT` is cut off; it resumes by its cursor (law 6).
-async fn write_all<S: AsyncWrite + Unpin>(
+async fn write_or_cut<S: AsyncWrite + Unpin>(
     socket: &mut S,
     mut bytes: &[u8],
-    feed: &Feed,
+    feed: &StreamFeed,
 ) -> Result<(), &'static str> {
-    let mut blocked = false;
+    let mut is_blocked = false;
     while !bytes.is_empty() {
         let now = poll_fn(|cx| Poll::Ready(Pin::new(&mut *socket).poll_write(cx, bytes))).await;
         let written = match now {
             Poll::Ready(written) => written,
             Poll::Pending => {
-                if !blocked {
-                    blocked = true;
-                    feed.blocked(true);
+                if !is_blocked {
+                    is_blocked = true;
+                    feed.set_blocked(true);
                 }
-                timeout(limits::STREAM_CUT, socket.write(bytes))
+                timeout(limits::STREAM_DISCONNECT_AFTER, socket.write(bytes))
                     .await
                     .map_err(|_| "stalled")?
             }
@@ -162,25 +162,29 @@ async fn write_all<S: AsyncWrite + Unpin>(
             Ok(_) | Err(_) => return Err("closed"),
         }
     }
-    if blocked {
-        feed.blocked(false);
+    if is_blocked {
+        feed.set_blocked(false);
     }
     Ok(())
 }
 
 /// Says why, and when to come back: not all at the same moment.
-async fn end<S: AsyncWrite + Unpin>(mut socket: S, first: Option<Bytes>, why: Ending) {
-    let spread = limits::STREAM_RETRY.as_millis() as u64;
+async fn write_closing_event<S: AsyncWrite + Unpin>(
+    mut socket: S,
+    pending_head: Option<Bytes>,
+    reason: StreamEnd,
+) {
+    let spread = limits::STREAM_RECONNECT_DELAY.as_millis() as u64;
     let retry = rand::random_range(spread / 2..spread * 2);
-    let farewell = format!(
+    let closing_event = format!(
         "event: closing\nretry: {retry}\ndata: {{\"reason\":\"{}\"}}\n\n",
-        why.reason()
+        reason.reason()
     );
-    let said = async {
-        socket.write_all(&first.unwrap_or_default()).await?;
-        socket.write_all(farewell.as_bytes()).await?;
+    let writing = async {
+        socket.write_all(&pending_head.unwrap_or_default()).await?;
+        socket.write_all(closing_event.as_bytes()).await?;
         socket.shutdown().await
     };
     // A reader that is gone, or does not read, has its cursor.
-    let _ = timeout(FAREWELL, said).await;
+    let _ = timeout(CLOSING_TIMEOUT, writing).await;
 }

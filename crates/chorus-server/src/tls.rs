@@ -7,7 +7,7 @@ use rustls::{
 };
 use std::{fmt, path::Path, sync::Arc};
 
-fn unusable(path: &Path, cause: impl fmt::Display) -> StartError {
+fn tls_error(path: &Path, cause: impl fmt::Display) -> StartError {
     StartError::Tls {
         path: path.display().to_string(),
         cause: cause.to_string(),
@@ -15,23 +15,23 @@ fn unusable(path: &Path, cause: impl fmt::Display) -> StartError {
 }
 
 /// The certificate chain and its key, ready for the listener. Only HTTP/1.1 is offered: it is what the doors speak.
-pub fn load(chain: &Path, key: &Path) -> Result<Arc<ServerConfig>, StartError> {
+pub fn load_tls_config(chain: &Path, key: &Path) -> Result<Arc<ServerConfig>, StartError> {
     let certificates = CertificateDer::pem_file_iter(chain)
         .and_then(|found| found.collect::<Result<Vec<_>, _>>())
-        .map_err(|e| unusable(chain, e))?;
+        .map_err(|e| tls_error(chain, e))?;
     if certificates.is_empty() {
-        return Err(unusable(chain, "it holds no certificate"));
+        return Err(tls_error(chain, "it holds no certificate"));
     }
     // The reason stays general: a parser's complaint could repeat bytes of the key.
     let key_der = PrivateKeyDer::from_pem_file(key)
-        .map_err(|_| unusable(key, "it is no readable PEM private key"))?;
+        .map_err(|_| tls_error(key, "it is no readable PEM private key"))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(|e| unusable(chain, e))?
+        .map_err(|e| tls_error(chain, e))?
         .with_no_client_auth()
         .with_single_cert(certificates, key_der)
-        .map_err(|e| unusable(key, e))?;
+        .map_err(|e| tls_error(key, e))?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(config))
 }
@@ -45,12 +45,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("empty.pem");
         std::fs::write(&path, "nothing here").unwrap();
-        let error = load(&path, &path).unwrap_err().to_string();
+        let error = load_tls_config(&path, &path).unwrap_err().to_string();
         assert!(
             error.contains("empty.pem") && error.contains("no certificate"),
             "{error}"
         );
-        let missing = load(&dir.path().join("missing.pem"), &path)
+        let missing = load_tls_config(&dir.path().join("missing.pem"), &path)
             .unwrap_err()
             .to_string();
         assert!(missing.contains("missing.pem"), "{missing}");

@@ -1,31 +1,31 @@
-//! The contract against the server that serves it, and the table of errors against its page.
+//! The OpenAPI contract against the server that serves it, and the table of errors against docs/errors.md.
 #![allow(
     clippy::unwrap_used,
     reason = "in a test, what is not there is a failure"
 )]
 
-use chorus_server::{Running, Settings, start};
+use chorus_server::{RunningServer, ServerSettings, start_server};
 use chorus_wire::{Code, frame::FrameCode};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
-async fn server() -> (Running, tempfile::TempDir) {
+async fn server() -> (RunningServer, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
-    let mut settings = Settings::at(dir.path());
+    let mut settings = ServerSettings::with_data_dir(dir.path());
     settings.listen = "127.0.0.1:0".parse().unwrap();
     settings.rate_limit = 0;
-    (start(settings).await.unwrap(), dir)
+    (start_server(settings).await.unwrap(), dir)
 }
 
-/// The client wants a provider for TLS even where it speaks none; whoever comes first installs it.
+/// The client needs a TLS provider even without TLS; the first test installs it.
 fn client() -> reqwest::Client {
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder().no_proxy().build().unwrap()
 }
 
-async fn document(server: &Running) -> Value {
+async fn document(server: &RunningServer) -> Value {
     let url = format!("{}/openapi.json", server.url());
     client()
         .get(url)
@@ -214,7 +214,10 @@ async fn every_route_of_the_contract_is_there_and_no_other_method_is() {
             if item.get(method).is_some() {
                 assert!(status != 405 && status < 500, "{name}: {status}");
                 let key = needs_key(&item[method]);
-                assert!(!key || status == 401, "{name} is open to anybody: {status}");
+                assert!(
+                    !key || status == 401,
+                    "{name} is open to every client: {status}"
+                );
             } else {
                 assert_eq!(status, 405, "{name}");
                 assert!(reply.headers().contains_key("allow"), "{name}");
@@ -266,10 +269,10 @@ async fn the_printed_examples_are_valid_requests() {
             .unwrap_or_else(|| panic!("{name}"));
         example.to_string().into_bytes()
     };
-    chorus_wire::register::Registration::parse(&example("RegistrationBody")).unwrap();
-    chorus_wire::register::Registration::parse_operator(&example("OperatorRegistrationBody"))
+    chorus_wire::registration::RegistrationRequest::parse(&example("RegistrationBody")).unwrap();
+    chorus_wire::registration::RegistrationRequest::parse_operator(&example("OperatorRegistrationBody"))
         .unwrap();
     chorus_wire::message::SendRequest::parse(&example("SendBody")).unwrap();
-    chorus_wire::frame::Submission::parse(&example("FrameSubmission")).unwrap();
+    chorus_wire::frame::FrameSubmission::parse(&example("FrameSubmission")).unwrap();
     server.stop().await;
 }

@@ -14,7 +14,7 @@ impl Cursor {
     pub const START: Cursor = Cursor { epoch: 0, seq: 0 };
 
     /// A place in the durable log.
-    pub const fn log(seq: u64) -> Self {
+    pub const fn from_log_seq(seq: u64) -> Self {
         Self { epoch: 0, seq }
     }
 }
@@ -30,7 +30,7 @@ impl fmt::Display for Cursor {
 }
 
 /// Digits only: no sign, no blank, nothing past `i64::MAX` (what both databases hold).
-fn number(text: &str) -> Option<u64> {
+fn parse_number(text: &str) -> Option<u64> {
     let digits = !text.is_empty() && text.len() <= 19 && text.bytes().all(|b| b.is_ascii_digit());
     if digits {
         text.parse().ok().filter(|n| *n <= i64::MAX as u64)
@@ -44,8 +44,8 @@ impl FromStr for Cursor {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let parsed = match text.split_once('-') {
-            None => number(text).map(Cursor::log),
-            Some((epoch, seq)) => match (number(epoch), number(seq)) {
+            None => parse_number(text).map(Cursor::from_log_seq),
+            Some((epoch, seq)) => match (parse_number(epoch), parse_number(seq)) {
                 (Some(epoch), Some(seq)) if epoch > 0 => Some(Cursor { epoch, seq }),
                 (Some(_) | None, Some(_) | None) => None,
             },

@@ -1,6 +1,6 @@
 //! The envelope: a message with its culture, checked to the letter (ENV-01…23).
 
-use crate::{CHORUS_VERSION, Error, Result, identity, identity::Address, json, limits};
+use crate::{CHORUS_VERSION, Error, Result, identity, identity::AgentAddress, json, limits};
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::{borrow::Cow, fmt};
@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 /// An envelope as somebody wrote it: every field there or not, nothing checked but the types.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Draft {
+pub struct EnvelopeDraft {
     pub chorus_version: Option<String>,
     pub sender_id: Option<String>,
     pub original_text: Option<String>,
@@ -23,7 +23,7 @@ pub struct Draft {
 pub struct Envelope {
     #[schema(example = "0.4")]
     chorus_version: String,
-    sender_id: Address,
+    sender_id: AgentAddress,
     original_text: String,
     #[schema(example = "zh-CN")]
     sender_culture: String,
@@ -38,12 +38,12 @@ pub struct Envelope {
 impl Envelope {
     /// Reads an envelope from JSON text.
     pub fn parse(text: &str) -> Result<Self> {
-        serde_json::from_str::<Draft>(text)
-            .map_err(|e| json::refused(&e))?
-            .check()
+        serde_json::from_str::<EnvelopeDraft>(text)
+            .map_err(|e| json::map_serde_error(&e))?
+            .into_envelope()
     }
 
-    pub fn sender_id(&self) -> &Address {
+    pub fn sender_id(&self) -> &AgentAddress {
         &self.sender_id
     }
 
@@ -73,12 +73,12 @@ impl Envelope {
     }
 }
 
-fn required(field: &str, value: Option<String>) -> Result<String> {
+fn require_field(field: &str, value: Option<String>) -> Result<String> {
     value.ok_or_else(|| Error::validation(format!("envelope.{field} is required")))
 }
 
 /// `text` has at most `most` and at least `least` code points. Bytes are an upper bound, so most texts are not counted.
-fn sized(field: &str, text: &str, least: usize, most: usize) -> Result<()> {
+fn check_length(field: &str, text: &str, least: usize, most: usize) -> Result<()> {
     let fits = if text.len() <= most && (least <= 1) {
         text.len() >= least
     } else {
@@ -93,32 +93,32 @@ fn sized(field: &str, text: &str, least: usize, most: usize) -> Result<()> {
     }
 }
 
-impl Draft {
+impl EnvelopeDraft {
     /// The first rule it breaks, or the envelope.
-    pub fn check(self) -> Result<Envelope> {
-        let chorus_version = required("chorus_version", self.chorus_version)?;
-        let sender_id = required("sender_id", self.sender_id)?;
-        let original_text = required("original_text", self.original_text)?;
-        let sender_culture = required("sender_culture", self.sender_culture)?;
+    pub fn into_envelope(self) -> Result<Envelope> {
+        let chorus_version = require_field("chorus_version", self.chorus_version)?;
+        let sender_id = require_field("sender_id", self.sender_id)?;
+        let original_text = require_field("original_text", self.original_text)?;
+        let sender_culture = require_field("sender_culture", self.sender_culture)?;
         if chorus_version != CHORUS_VERSION {
             return Err(Error::validation(format!(
                 "envelope.chorus_version must be \"{CHORUS_VERSION}\""
             )));
         }
-        let sender_id = Address::parse("envelope.sender_id", &sender_id)?;
-        sized(
+        let sender_id = AgentAddress::parse("envelope.sender_id", &sender_id)?;
+        check_length(
             "original_text",
             &original_text,
             1,
             limits::ORIGINAL_TEXT_CHARS,
         )?;
-        identity::culture("envelope.sender_culture", &sender_culture)?;
+        identity::check_culture_tag("envelope.sender_culture", &sender_culture)?;
         if let Some(context) = &self.cultural_context {
             let bounds = limits::CULTURAL_CONTEXT_CHARS;
-            sized("cultural_context", context, *bounds.start(), *bounds.end())?;
+            check_length("cultural_context", context, *bounds.start(), *bounds.end())?;
         }
         if let Some(id) = &self.conversation_id {
-            sized("conversation_id", id, 0, limits::CONVERSATION_ID_CHARS)?;
+            check_length("conversation_id", id, 0, limits::CONVERSATION_ID_CHARS)?;
         }
         if self.turn_number == Some(0) {
             return Err(Error::validation(
@@ -138,7 +138,7 @@ impl Draft {
 }
 
 /// One text field of the draft: set once, a string, never null.
-fn once<'de, A: MapAccess<'de>>(
+fn read_string_once<'de, A: MapAccess<'de>>(
     map: &mut A,
     field: &str,
     slot: &mut Option<String>,
@@ -148,7 +148,7 @@ fn once<'de, A: MapAccess<'de>>(
             "envelope.{field} is given twice"
         )));
     }
-    let Text(text) = map.next_value()?;
+    let MaybeString(text) = map.next_value()?;
     let text =
         text.ok_or_else(|| de::Error::custom(format!("envelope.{field} must be a string")))?;
     *slot = Some(text);
@@ -156,61 +156,61 @@ fn once<'de, A: MapAccess<'de>>(
 }
 
 /// A string, or anything else as `None`: so that the error can name the field and not only the type.
-struct Text(Option<String>);
+struct MaybeString(Option<String>);
 
-impl<'de> Deserialize<'de> for Text {
+impl<'de> Deserialize<'de> for MaybeString {
     fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
-        struct Any;
-        impl<'de> Visitor<'de> for Any {
-            type Value = Text;
+        struct MaybeStringVisitor;
+        impl<'de> Visitor<'de> for MaybeStringVisitor {
+            type Value = MaybeString;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a string")
             }
-            fn visit_str<E>(self, v: &str) -> std::result::Result<Text, E> {
-                Ok(Text(Some(v.to_owned())))
+            fn visit_str<E>(self, v: &str) -> std::result::Result<MaybeString, E> {
+                Ok(MaybeString(Some(v.to_owned())))
             }
-            fn visit_string<E>(self, v: String) -> std::result::Result<Text, E> {
-                Ok(Text(Some(v)))
+            fn visit_string<E>(self, v: String) -> std::result::Result<MaybeString, E> {
+                Ok(MaybeString(Some(v)))
             }
-            fn visit_bool<E>(self, _: bool) -> std::result::Result<Text, E> {
-                Ok(Text(None))
+            fn visit_bool<E>(self, _: bool) -> std::result::Result<MaybeString, E> {
+                Ok(MaybeString(None))
             }
-            fn visit_i64<E>(self, _: i64) -> std::result::Result<Text, E> {
-                Ok(Text(None))
+            fn visit_i64<E>(self, _: i64) -> std::result::Result<MaybeString, E> {
+                Ok(MaybeString(None))
             }
-            fn visit_u64<E>(self, _: u64) -> std::result::Result<Text, E> {
-                Ok(Text(None))
+            fn visit_u64<E>(self, _: u64) -> std::result::Result<MaybeString, E> {
+                Ok(MaybeString(None))
             }
-            fn visit_f64<E>(self, _: f64) -> std::result::Result<Text, E> {
-                Ok(Text(None))
+            fn visit_f64<E>(self, _: f64) -> std::result::Result<MaybeString, E> {
+                Ok(MaybeString(None))
             }
-            fn visit_unit<E>(self) -> std::result::Result<Text, E> {
-                Ok(Text(None))
+            fn visit_unit<E>(self) -> std::result::Result<MaybeString, E> {
+                Ok(MaybeString(None))
             }
             fn visit_seq<A: de::SeqAccess<'de>>(
                 self,
                 mut seq: A,
-            ) -> std::result::Result<Text, A::Error> {
+            ) -> std::result::Result<MaybeString, A::Error> {
                 while seq.next_element::<de::IgnoredAny>()?.is_some() {}
-                Ok(Text(None))
+                Ok(MaybeString(None))
             }
             fn visit_map<A: MapAccess<'de>>(
                 self,
                 mut map: A,
-            ) -> std::result::Result<Text, A::Error> {
+            ) -> std::result::Result<MaybeString, A::Error> {
                 while map
                     .next_entry::<de::IgnoredAny, de::IgnoredAny>()?
                     .is_some()
                 {}
-                Ok(Text(None))
+                Ok(MaybeString(None))
             }
         }
-        from.deserialize_any(Any)
+        from.deserialize_any(MaybeStringVisitor)
     }
 }
 
 /// A whole number of at least 1; `2.0` is the same JSON number as `2`.
-fn turn(number: &serde_json::Value) -> Option<u64> {
+fn parse_turn_number(number: &serde_json::Value) -> Option<u64> {
     let whole = |f: f64| (f.fract() == 0.0 && (1.0..9e15).contains(&f)).then_some(f as u64);
     number
         .as_u64()
@@ -218,11 +218,11 @@ fn turn(number: &serde_json::Value) -> Option<u64> {
         .filter(|n| (1..=i64::MAX as u64).contains(n))
 }
 
-impl<'de> Deserialize<'de> for Draft {
+impl<'de> Deserialize<'de> for EnvelopeDraft {
     fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
-        struct Fields;
-        impl<'de> Visitor<'de> for Fields {
-            type Value = Draft;
+        struct EnvelopeVisitor;
+        impl<'de> Visitor<'de> for EnvelopeVisitor {
+            type Value = EnvelopeDraft;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("the envelope to be a JSON object")
@@ -231,31 +231,35 @@ impl<'de> Deserialize<'de> for Draft {
             fn visit_map<A: MapAccess<'de>>(
                 self,
                 mut map: A,
-            ) -> std::result::Result<Draft, A::Error> {
-                let mut draft = Draft::default();
+            ) -> std::result::Result<EnvelopeDraft, A::Error> {
+                let mut draft = EnvelopeDraft::default();
                 while let Some(key) = map.next_key::<Cow<'de, str>>()? {
                     match key.as_ref() {
                         field @ "chorus_version" => {
-                            once(&mut map, field, &mut draft.chorus_version)?
+                            read_string_once(&mut map, field, &mut draft.chorus_version)?
                         }
-                        field @ "sender_id" => once(&mut map, field, &mut draft.sender_id)?,
-                        field @ "original_text" => once(&mut map, field, &mut draft.original_text)?,
+                        field @ "sender_id" => {
+                            read_string_once(&mut map, field, &mut draft.sender_id)?
+                        }
+                        field @ "original_text" => {
+                            read_string_once(&mut map, field, &mut draft.original_text)?
+                        }
                         field @ "sender_culture" => {
-                            once(&mut map, field, &mut draft.sender_culture)?
+                            read_string_once(&mut map, field, &mut draft.sender_culture)?
                         }
                         field @ "cultural_context" => {
-                            once(&mut map, field, &mut draft.cultural_context)?
+                            read_string_once(&mut map, field, &mut draft.cultural_context)?
                         }
                         field @ "conversation_id" => {
-                            once(&mut map, field, &mut draft.conversation_id)?
+                            read_string_once(&mut map, field, &mut draft.conversation_id)?
                         }
                         "turn_number" if draft.turn_number.is_some() => {
                             return Err(de::Error::custom("envelope.turn_number is given twice"));
                         }
                         "turn_number" => {
                             let wrong = "envelope.turn_number must be a whole number of at least 1";
-                            let number =
-                                turn(&map.next_value()?).ok_or_else(|| de::Error::custom(wrong))?;
+                            let number = parse_turn_number(&map.next_value()?)
+                                .ok_or_else(|| de::Error::custom(wrong))?;
                             draft.turn_number = Some(number);
                         }
                         other => {
@@ -268,14 +272,14 @@ impl<'de> Deserialize<'de> for Draft {
                 Ok(draft)
             }
         }
-        from.deserialize_map(Fields)
+        from.deserialize_map(EnvelopeVisitor)
     }
 }
 
 impl<'de> Deserialize<'de> for Envelope {
     fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
-        Draft::deserialize(from)?
-            .check()
+        EnvelopeDraft::deserialize(from)?
+            .into_envelope()
             .map_err(|e| de::Error::custom(e.message))
     }
 }

@@ -9,13 +9,13 @@ use utoipa::ToSchema;
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, ToSchema)]
 #[serde(transparent)]
 #[schema(value_type = String, example = "alice@chorus")]
-pub struct Address(String);
+pub struct AgentAddress(String);
 
-impl Address {
+impl AgentAddress {
     /// `field` is what the error calls it.
     pub fn parse(field: &str, text: &str) -> Result<Self> {
         let good = match text.split_once('@') {
-            Some((name, host)) => is_name(name) && is_name(host),
+            Some((name, host)) => is_address_part(name) && is_address_part(host),
             None => false,
         };
         if !good {
@@ -45,7 +45,7 @@ impl Address {
     }
 
     /// The handle that this address owns on its own hub, if its name fits the grammar.
-    pub fn handle(&self, server_host: &str) -> Option<Handle> {
+    pub fn local_handle(&self, server_host: &str) -> Option<Handle> {
         if self.host() == server_host {
             Handle::parse(&format!("~{}", self.name()))
         } else {
@@ -54,13 +54,13 @@ impl Address {
     }
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for AgentAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-fn is_name(text: &str) -> bool {
+fn is_address_part(text: &str) -> bool {
     !text.is_empty()
         && text
             .bytes()
@@ -75,12 +75,12 @@ pub struct Handle(String);
 impl Handle {
     pub fn parse(text: &str) -> Option<Self> {
         let name = text.strip_prefix('~')?;
-        let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+        let is_lower_or_digit = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
         let bytes = name.as_bytes();
         let good = (1..=32).contains(&bytes.len())
-            && bytes.iter().all(|b| inner(*b) || *b == b'-')
-            && inner(bytes[0])
-            && inner(bytes[bytes.len() - 1])
+            && bytes.iter().all(|b| is_lower_or_digit(*b) || *b == b'-')
+            && is_lower_or_digit(bytes[0])
+            && is_lower_or_digit(bytes[bytes.len() - 1])
             && name != "org";
         good.then(|| Self(text.to_owned()))
     }
@@ -103,25 +103,25 @@ impl fmt::Display for Handle {
 
 /// Any name by which an agent may be asked for, sorted by its syntax.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Name {
+pub enum AgentName {
     Handle(Handle),
     /// A market id that is a UUID, hyphenated and in lower case.
     Uuid(uuid::Uuid),
-    Address(Address),
+    Address(AgentAddress),
     /// A short name (alias of `name@{server-host}`) or another opaque market id.
     Short(String),
 }
 
-impl Name {
+impl AgentName {
     pub fn parse(field: &str, text: &str) -> Result<Self> {
         let name = if text.starts_with('~') {
-            Handle::parse(text).map(Name::Handle)
-        } else if let Some(id) = hyphenated(text) {
-            Some(Name::Uuid(id))
+            Handle::parse(text).map(AgentName::Handle)
+        } else if let Some(id) = parse_hyphenated_uuid(text) {
+            Some(AgentName::Uuid(id))
         } else if text.contains('@') {
-            return Address::parse(field, text).map(Name::Address);
+            return AgentAddress::parse(field, text).map(AgentName::Address);
         } else {
-            is_opaque(text).then(|| Name::Short(text.to_owned()))
+            is_opaque_id(text).then(|| AgentName::Short(text.to_owned()))
         };
         name.ok_or_else(|| {
             Error::validation(format!(
@@ -131,19 +131,19 @@ impl Name {
     }
 
     /// The one text under which the name is kept, so that every spelling of it finds the same agent.
-    pub fn canonical(&self, server_host: &str) -> String {
+    pub fn canonical_text(&self, server_host: &str) -> String {
         match self {
-            Name::Handle(handle) => handle.as_str().to_owned(),
-            Name::Uuid(id) => id.hyphenated().to_string(),
-            Name::Address(address) => address.as_str().to_owned(),
-            Name::Short(short) if is_name(short) => format!("{short}@{server_host}"),
-            Name::Short(opaque) => opaque.clone(),
+            AgentName::Handle(handle) => handle.as_str().to_owned(),
+            AgentName::Uuid(id) => id.hyphenated().to_string(),
+            AgentName::Address(address) => address.as_str().to_owned(),
+            AgentName::Short(short) if is_address_part(short) => format!("{short}@{server_host}"),
+            AgentName::Short(opaque) => opaque.clone(),
         }
     }
 }
 
 /// Only the hyphenated form is a UUID here: 32 bare hex digits are a name somebody may have chosen.
-fn hyphenated(text: &str) -> Option<uuid::Uuid> {
+fn parse_hyphenated_uuid(text: &str) -> Option<uuid::Uuid> {
     if text.len() == 36 {
         uuid::Uuid::try_parse(text).ok()
     } else {
@@ -151,7 +151,7 @@ fn hyphenated(text: &str) -> Option<uuid::Uuid> {
     }
 }
 
-fn is_opaque(text: &str) -> bool {
+fn is_opaque_id(text: &str) -> bool {
     (1..=128).contains(&text.len())
         && text
             .bytes()
@@ -159,7 +159,7 @@ fn is_opaque(text: &str) -> bool {
 }
 
 /// A well-formed RFC 5646 tag whose language has two or three letters, in any letter case.
-pub fn culture(field: &str, tag: &str) -> Result<()> {
+pub fn check_culture_tag(field: &str, tag: &str) -> Result<()> {
     let language = tag.split('-').next().unwrap_or_default();
     let good = matches!(language.len(), 2 | 3)
         && language.bytes().all(|b| b.is_ascii_alphabetic())
@@ -174,7 +174,7 @@ pub fn culture(field: &str, tag: &str) -> Result<()> {
     }
 }
 
-impl<'de> Deserialize<'de> for Address {
+impl<'de> Deserialize<'de> for AgentAddress {
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
         let text = String::deserialize(from)?;
         Self::parse("address", &text).map_err(|e| serde::de::Error::custom(e.message))

@@ -6,23 +6,23 @@ use serde_json::{Map, Value};
 use std::fmt;
 
 /// The text of a body: UTF-8 or an error.
-pub fn text(body: &[u8]) -> Result<&str> {
+pub fn decode_utf8(body: &[u8]) -> Result<&str> {
     std::str::from_utf8(body).map_err(|_| Error::validation("the body is not valid UTF-8"))
 }
 
 /// Any JSON value in which no object has a key twice and nothing is nested deeper than `limits::JSON_DEPTH`.
-pub fn value(text: &str) -> Result<Value> {
+pub fn parse_value(text: &str) -> Result<Value> {
     let mut from = serde_json::Deserializer::from_str(text);
-    let value = Unique { depth: 0 }
+    let value = UniqueKeyVisitor { depth: 0 }
         .deserialize(&mut from)
         .and_then(|value| from.end().map(|()| value));
-    value.map_err(|e| refused(&e))
+    value.map_err(|e| map_serde_error(&e))
 }
 
 /// The same, and it must be an object.
-pub fn object(text: &str) -> Result<Fields> {
-    match value(text)? {
-        Value::Object(map) => Ok(Fields {
+pub fn parse_object(text: &str) -> Result<JsonFields> {
+    match parse_value(text)? {
+        Value::Object(map) => Ok(JsonFields {
             map,
             path: String::new(),
         }),
@@ -33,7 +33,7 @@ pub fn object(text: &str) -> Result<Fields> {
 }
 
 /// A parser's complaint in our words: syntax keeps its position, a rule of ours is said plainly.
-pub fn refused(error: &serde_json::Error) -> Error {
+pub fn map_serde_error(error: &serde_json::Error) -> Error {
     let said = error.to_string();
     match error.classify() {
         serde_json::error::Category::Data => {
@@ -51,7 +51,7 @@ pub fn refused(error: &serde_json::Error) -> Error {
 }
 
 /// The same value always gives the same text: keys sorted, whole numbers without a fraction (lesson 17).
-pub fn canonical(value: &Value) -> String {
+pub fn to_canonical_json(value: &Value) -> String {
     let mut out = String::new();
     write_canonical(value, &mut out);
     out
@@ -63,8 +63,8 @@ fn write_canonical(value: &Value, out: &mut String) {
             let mut keys: Vec<&String> = map.keys().collect();
             keys.sort();
             out.push('{');
-            for (place, key) in keys.into_iter().enumerate() {
-                if place > 0 {
+            for (index, key) in keys.into_iter().enumerate() {
+                if index > 0 {
                     out.push(',');
                 }
                 out.push_str(&Value::String(key.clone()).to_string());
@@ -75,8 +75,8 @@ fn write_canonical(value: &Value, out: &mut String) {
         }
         Value::Array(items) => {
             out.push('[');
-            for (place, item) in items.iter().enumerate() {
-                if place > 0 {
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
                     out.push(',');
                 }
                 write_canonical(item, out);
@@ -95,14 +95,14 @@ fn write_canonical(value: &Value, out: &mut String) {
 }
 
 /// An object whose fields are taken one by one; what is left at the end is unknown.
-pub struct Fields {
+pub struct JsonFields {
     map: Map<String, Value>,
     path: String,
 }
 
-impl Fields {
+impl JsonFields {
     /// The value as an object; `path` is what errors put before the field names.
-    pub fn of(path: &str, value: Value) -> Result<Self> {
+    pub fn from_value(path: &str, value: Value) -> Result<Self> {
         match value {
             Value::Object(map) => Ok(Self {
                 map,
@@ -116,24 +116,24 @@ impl Fields {
         }
     }
 
-    pub fn has(&self, key: &str) -> bool {
+    pub fn contains_key(&self, key: &str) -> bool {
         self.map.contains_key(key)
     }
 
-    pub fn put(&mut self, key: &str, value: Value) {
+    pub fn insert(&mut self, key: &str, value: Value) {
         self.map.insert(key.to_owned(), value);
     }
 
-    pub fn take(&mut self, key: &str) -> Option<Value> {
+    pub fn take_value(&mut self, key: &str) -> Option<Value> {
         self.map.remove(key)
     }
 
-    fn wrong(&self, key: &str, what: &str) -> Error {
+    fn field_error(&self, key: &str, what: &str) -> Error {
         Error::validation(format!("{}{key} must be {what}", self.path))
     }
 
     /// A string that must be there.
-    pub fn string(&mut self, key: &str) -> Result<String> {
+    pub fn required_string(&mut self, key: &str) -> Result<String> {
         self.optional_string(key)?
             .ok_or_else(|| Error::validation(format!("{}{key} is required", self.path)))
     }
@@ -149,7 +149,7 @@ impl Fields {
                 | Value::Number(_)
                 | Value::Array(_)
                 | Value::Object(_),
-            ) => Err(self.wrong(key, "a string")),
+            ) => Err(self.field_error(key, "a string")),
         }
     }
 
@@ -158,11 +158,11 @@ impl Fields {
         let label = self.optional_string(key)?;
         match &label {
             Some(text) if text.is_empty() || text.chars().count() > most => {
-                Err(self.wrong(key, &format!("1 to {most} characters long")))
+                Err(self.field_error(key, &format!("1 to {most} characters long")))
             }
             // One of the databases cannot hold it.
             Some(text) if text.contains('\0') => {
-                Err(self.wrong(key, "a text without NUL characters"))
+                Err(self.field_error(key, "a text without NUL characters"))
             }
             Some(_) | None => Ok(label),
         }
@@ -175,14 +175,14 @@ impl Fields {
             Some(value) => match value.as_u64() {
                 Some(count) if count >= least && count <= i64::MAX as u64 => Ok(Some(count)),
                 Some(_) | None => {
-                    Err(self.wrong(key, &format!("a whole number of at least {least}")))
+                    Err(self.field_error(key, &format!("a whole number of at least {least}")))
                 }
             },
         }
     }
 
     /// Whatever was not taken is not ours.
-    pub fn end(self) -> Result<()> {
+    pub fn reject_unknown(self) -> Result<()> {
         match self.map.keys().next() {
             None => Ok(()),
             Some(key) => Err(Error::validation(format!(
@@ -194,11 +194,11 @@ impl Fields {
 }
 
 /// Builds a value and refuses a key that comes twice: two parsers would read such a document differently.
-struct Unique {
+struct UniqueKeyVisitor {
     depth: usize,
 }
 
-impl<'de> DeserializeSeed<'de> for Unique {
+impl<'de> DeserializeSeed<'de> for UniqueKeyVisitor {
     type Value = Value;
 
     fn deserialize<D: de::Deserializer<'de>>(
@@ -209,7 +209,7 @@ impl<'de> DeserializeSeed<'de> for Unique {
     }
 }
 
-impl<'de> Visitor<'de> for Unique {
+impl<'de> Visitor<'de> for UniqueKeyVisitor {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -245,19 +245,19 @@ impl<'de> Visitor<'de> for Unique {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> std::result::Result<Value, A::Error> {
-        let depth = deeper(self.depth)?;
+        let depth = next_depth(self.depth)?;
         let mut items = Vec::new();
-        while let Some(item) = seq.next_element_seed(Unique { depth })? {
+        while let Some(item) = seq.next_element_seed(UniqueKeyVisitor { depth })? {
             items.push(item);
         }
         Ok(Value::Array(items))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Value, A::Error> {
-        let depth = deeper(self.depth)?;
+        let depth = next_depth(self.depth)?;
         let mut fields = Map::new();
         while let Some(key) = map.next_key::<String>()? {
-            let value = map.next_value_seed(Unique { depth })?;
+            let value = map.next_value_seed(UniqueKeyVisitor { depth })?;
             if fields.contains_key(&key) {
                 return Err(de::Error::custom(format!("{key} is given twice")));
             }
@@ -267,7 +267,7 @@ impl<'de> Visitor<'de> for Unique {
     }
 }
 
-fn deeper<E: de::Error>(depth: usize) -> std::result::Result<usize, E> {
+fn next_depth<E: de::Error>(depth: usize) -> std::result::Result<usize, E> {
     if depth < limits::JSON_DEPTH {
         Ok(depth + 1)
     } else {

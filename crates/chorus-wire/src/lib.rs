@@ -1,6 +1,6 @@
 //! What travels: the words of every protocol, their grammars and their bounds. No I/O, no clock, no async.
 
-pub mod card;
+pub mod agent_card;
 pub mod channel;
 pub mod cursor;
 pub mod envelope;
@@ -11,7 +11,7 @@ pub mod json;
 pub mod limits;
 pub mod market;
 pub mod message;
-pub mod register;
+pub mod registration;
 pub mod reply;
 pub mod secret;
 pub mod sse;

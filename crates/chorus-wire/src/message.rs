@@ -1,6 +1,8 @@
 //! A send, what becomes of it, and how it reads in history (TRN-13…27, R-22, R-30).
 
-use crate::{Error, Result, envelope::Envelope, identity::Name, json, limits, time::Micros};
+use crate::{
+    Error, Result, envelope::Envelope, identity::AgentName, json, limits, time::UnixMicros,
+};
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, value::RawValue};
@@ -14,22 +16,22 @@ pub const A2A_MEDIA_TYPE: &str = "application/vnd.chorus.envelope+json";
 /// The body of `POST /messages`, checked.
 #[derive(Debug)]
 pub struct SendRequest {
-    pub receiver: Name,
+    pub receiver: AgentName,
     pub envelope: Envelope,
     /// The A2A message around the envelope, as it was sent: what a webhook gets.
-    pub wrapped: Option<String>,
+    pub a2a_message: Option<String>,
     pub stream: bool,
 }
 
 impl SendRequest {
     pub fn parse(body: &[u8]) -> Result<Self> {
-        let parts: Parts<'_> =
-            serde_json::from_str(json::text(body)?).map_err(|e| json::refused(&e))?;
+        let parts: SendRequestFields<'_> = serde_json::from_str(json::decode_utf8(body)?)
+            .map_err(|e| json::map_serde_error(&e))?;
         let missing = |field: &str| Error::validation(format!("{field} is required"));
         let receiver_id = parts.receiver_id.ok_or_else(|| missing("receiver_id"))?;
         let envelope = parts.envelope.ok_or_else(|| missing("envelope"))?;
-        let receiver = Name::parse("receiver_id", &receiver_id)?;
-        let (envelope, wrapped) = unwrap_a2a(envelope.get())?;
+        let receiver = AgentName::parse("receiver_id", &receiver_id)?;
+        let (envelope, a2a_message) = unwrap_a2a(envelope.get())?;
         // Only texts made of control characters get here: everything else is bounded by its code points.
         if envelope.original_text().len() > limits::ORIGINAL_TEXT_CHARS / 2 {
             let characters = envelope.to_json().chars().count();
@@ -43,7 +45,7 @@ impl SendRequest {
         Ok(Self {
             receiver,
             envelope,
-            wrapped,
+            a2a_message,
             stream: parts.stream.unwrap_or(false),
         })
     }
@@ -55,17 +57,17 @@ fn unwrap_a2a(text: &str) -> Result<(Envelope, Option<String>)> {
         Ok(envelope) => return Ok((envelope, None)),
         Err(refusal) => refusal,
     };
-    let Ok(Value::Object(message)) = json::value(text) else {
+    let Ok(Value::Object(message)) = json::parse_value(text) else {
         return Err(refusal);
     };
     let Some(Value::Array(parts)) = message.get("parts") else {
         return Err(refusal);
     };
     let mut matching = parts.iter().filter(|part| {
-        let type_of = |holder: &Value| {
+        let has_envelope_type = |holder: &Value| {
             holder.get("mediaType").and_then(Value::as_str) == Some(A2A_MEDIA_TYPE)
         };
-        type_of(part) || part.get("metadata").is_some_and(type_of)
+        has_envelope_type(part) || part.get("metadata").is_some_and(has_envelope_type)
     });
     let (Some(part), None) = (matching.next(), matching.next()) else {
         return Err(Error::validation(format!(
@@ -81,17 +83,17 @@ fn unwrap_a2a(text: &str) -> Result<(Envelope, Option<String>)> {
 }
 
 #[derive(Default)]
-struct Parts<'a> {
+struct SendRequestFields<'a> {
     receiver_id: Option<Cow<'a, str>>,
     envelope: Option<&'a RawValue>,
     stream: Option<bool>,
 }
 
-impl<'de> Deserialize<'de> for Parts<'de> {
+impl<'de> Deserialize<'de> for SendRequestFields<'de> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
-        struct Fields;
-        impl<'de> Visitor<'de> for Fields {
-            type Value = Parts<'de>;
+        struct SendRequestVisitor;
+        impl<'de> Visitor<'de> for SendRequestVisitor {
+            type Value = SendRequestFields<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("the body to be a JSON object")
@@ -100,18 +102,18 @@ impl<'de> Deserialize<'de> for Parts<'de> {
             fn visit_map<A: MapAccess<'de>>(
                 self,
                 mut map: A,
-            ) -> std::result::Result<Parts<'de>, A::Error> {
-                let mut parts = Parts::default();
+            ) -> std::result::Result<SendRequestFields<'de>, A::Error> {
+                let mut parts = SendRequestFields::default();
                 while let Some(key) = map.next_key::<Cow<'de, str>>()? {
-                    let twice = match key.as_ref() {
+                    let is_duplicate = match key.as_ref() {
                         "receiver_id" => parts
                             .receiver_id
-                            .replace(typed(map.next_value()?, "receiver_id", "a string")?)
+                            .replace(parse_typed(map.next_value()?, "receiver_id", "a string")?)
                             .is_some(),
                         "envelope" => parts.envelope.replace(map.next_value()?).is_some(),
                         "stream" => parts
                             .stream
-                            .replace(typed(map.next_value()?, "stream", "true or false")?)
+                            .replace(parse_typed(map.next_value()?, "stream", "true or false")?)
                             .is_some(),
                         other => {
                             return Err(de::Error::custom(format!(
@@ -119,19 +121,19 @@ impl<'de> Deserialize<'de> for Parts<'de> {
                             )));
                         }
                     };
-                    if twice {
+                    if is_duplicate {
                         return Err(de::Error::custom(format!("{key} is given twice")));
                     }
                 }
                 Ok(parts)
             }
         }
-        from.deserialize_map(Fields)
+        from.deserialize_map(SendRequestVisitor)
     }
 }
 
 /// `raw` as a `T`, or an error that names the field.
-fn typed<'a, T: Deserialize<'a>, E: de::Error>(
+fn parse_typed<'a, T: Deserialize<'a>, E: de::Error>(
     raw: &'a RawValue,
     field: &str,
     what: &str,
@@ -170,11 +172,11 @@ impl ReceiverReply {
 
     /// The body of `POST /agent/messages/{trace_id}/response`.
     pub fn parse(body: &[u8]) -> Result<Self> {
-        let mut fields = json::object(json::text(body)?)?;
-        let status = fields.string("status")?;
+        let mut fields = json::parse_object(json::decode_utf8(body)?)?;
+        let status = fields.required_string("status")?;
         let error_code = fields.optional_label("error_code", limits::CONVERSATION_ID_CHARS)?;
         let detail = fields.optional_label("detail", limits::DETAIL_CHARS)?;
-        fields.end()?;
+        fields.reject_unknown()?;
         match (status.as_str(), &error_code) {
             ("ok", None) if detail.is_none() => {}
             ("ok", Some(_) | None) => {
@@ -200,7 +202,7 @@ impl ReceiverReply {
     }
 
     /// Whether a receiver's answer is one of the protocol's, whatever else it carries.
-    pub fn is_protocol(value: &Value) -> bool {
+    pub fn is_protocol_reply(value: &Value) -> bool {
         match value.get("status").and_then(Value::as_str) {
             Some("ok") => true,
             Some("error") => value.get("error_code").is_some_and(Value::is_string),
@@ -211,7 +213,7 @@ impl ReceiverReply {
 
 /// What became of a send; `rejected` is the 4xx.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Delivery {
+pub enum DeliveryOutcome {
     /// Accepted by a live stream that is draining.
     DeliveredSse,
     /// Answered by the receiver's endpoint.
@@ -222,27 +224,29 @@ pub enum Delivery {
     Failed { error_code: String, detail: String },
 }
 
-impl Delivery {
-    pub fn status(&self) -> u16 {
+impl DeliveryOutcome {
+    pub fn http_status(&self) -> u16 {
         match self {
-            Delivery::Queued => 202,
-            Delivery::DeliveredSse | Delivery::Delivered { .. } | Delivery::Failed { .. } => 200,
+            DeliveryOutcome::Queued => 202,
+            DeliveryOutcome::DeliveredSse
+            | DeliveryOutcome::Delivered { .. }
+            | DeliveryOutcome::Failed { .. } => 200,
         }
     }
 
     pub fn as_str(&self) -> &'static str {
         match self {
-            Delivery::DeliveredSse => "delivered_sse",
-            Delivery::Delivered { .. } => "delivered",
-            Delivery::Queued => "queued",
-            Delivery::Failed { .. } => "failed",
+            DeliveryOutcome::DeliveredSse => "delivered_sse",
+            DeliveryOutcome::Delivered { .. } => "delivered",
+            DeliveryOutcome::Queued => "queued",
+            DeliveryOutcome::Failed { .. } => "failed",
         }
     }
 }
 
 /// `data` of a send: the printed keys first, ours after.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct Sent {
+pub struct SendReply {
     /// `delivered_sse`, `delivered`, `queued` or `failed`.
     #[schema(example = "delivered_sse")]
     pub delivery: String,
@@ -255,8 +259,8 @@ pub struct Sent {
     pub trace_id: Uuid,
 }
 
-impl Sent {
-    pub fn new(delivery: &Delivery, trace_id: Uuid) -> Self {
+impl SendReply {
+    pub fn new(delivery: &DeliveryOutcome, trace_id: Uuid) -> Self {
         let mut sent = Self {
             delivery: delivery.as_str().into(),
             receiver_response: None,
@@ -265,11 +269,11 @@ impl Sent {
             trace_id,
         };
         match delivery {
-            Delivery::DeliveredSse | Delivery::Queued => {}
-            Delivery::Delivered { receiver_response } => {
+            DeliveryOutcome::DeliveredSse | DeliveryOutcome::Queued => {}
+            DeliveryOutcome::Delivered { receiver_response } => {
                 sent.receiver_response = Some(receiver_response.clone())
             }
-            Delivery::Failed { error_code, detail } => {
+            DeliveryOutcome::Failed { error_code, detail } => {
                 sent.error_code = Some(error_code.clone());
                 sent.detail = Some(detail.clone());
             }
@@ -281,7 +285,7 @@ impl Sent {
 /// How a message first went on its way (lesson 4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Via {
+pub enum DeliveredVia {
     Sse,
     Webhook,
     Queued,
@@ -297,9 +301,9 @@ pub struct HistoryRow {
     pub receiver_id: String,
     #[schema(value_type = Envelope)]
     pub envelope: Box<RawValue>,
-    pub delivered_via: Via,
+    pub delivered_via: DeliveredVia,
     #[schema(value_type = String, format = DateTime)]
-    pub timestamp: Micros,
+    pub timestamp: UnixMicros,
 }
 
 /// The data of a `message` event on the inbox.
@@ -310,36 +314,36 @@ pub struct MessageEvent {
     #[schema(value_type = Envelope)]
     pub envelope: Box<RawValue>,
     #[schema(value_type = String, format = DateTime)]
-    pub timestamp: Micros,
+    pub timestamp: UnixMicros,
 }
 
 /// The data of a `receipt` event: the receiver's reply, on the sender's inbox.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct Receipt {
+pub struct ReceiptEvent {
     pub trace_id: Uuid,
     pub receiver_id: String,
     pub response: ReceiverReply,
     #[schema(value_type = String, format = DateTime)]
-    pub timestamp: Micros,
+    pub timestamp: UnixMicros,
 }
 
 /// Where a message stands: `data` of `GET /messages/{trace_id}`.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct Standing {
+pub struct MessageStatus {
     pub trace_id: Uuid,
     /// `queued`, `delivered`, `acknowledged` or `failed`.
     pub status: String,
     pub sender_id: String,
     pub receiver_id: String,
-    pub delivered_via: Via,
+    pub delivered_via: DeliveredVia,
     #[schema(value_type = String, format = DateTime)]
-    pub sent_at: Micros,
+    pub sent_at: UnixMicros,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(value_type = Option<String>, format = DateTime)]
-    pub delivered_at: Option<Micros>,
+    pub delivered_at: Option<UnixMicros>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(value_type = Option<String>, format = DateTime)]
-    pub acknowledged_at: Option<Micros>,
+    pub acknowledged_at: Option<UnixMicros>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub receiver_response: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none", default)]

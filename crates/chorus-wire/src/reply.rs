@@ -1,37 +1,37 @@
 //! The reply around every 001/002 body, and the small bodies that have no page of their own (TRN-38…40, R-35).
 
-use crate::{Error, card::Card, secret::Secret, time::Micros};
+use crate::{Error, agent_card::AgentCard, secret::Secret, time::UnixMicros};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct Metadata {
+pub struct ReplyMetadata {
     #[schema(example = "2026-03-20T10:00:00.000Z")]
     pub timestamp: String,
 }
 
-impl Metadata {
-    pub fn at(now: Micros) -> Self {
+impl ReplyMetadata {
+    pub fn stamped_at(now: UnixMicros) -> Self {
         Self {
-            timestamp: now.millis(),
+            timestamp: now.to_rfc3339_millis(),
         }
     }
 }
 
 /// `{"success":true,"data":…,"metadata":{…}}`
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct Success<T> {
+pub struct SuccessReply<T> {
     pub success: bool,
     pub data: T,
-    pub metadata: Metadata,
+    pub metadata: ReplyMetadata,
 }
 
 /// `{"success":false,"error":{…},"metadata":{…}}`
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct Failure {
+pub struct FailureReply {
     pub success: bool,
     pub error: FailureBody,
-    pub metadata: Metadata,
+    pub metadata: ReplyMetadata,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -42,8 +42,8 @@ pub struct FailureBody {
     pub message: String,
 }
 
-impl Failure {
-    pub fn new(error: &Error, now: Micros) -> Self {
+impl FailureReply {
+    pub fn new(error: &Error, now: UnixMicros) -> Self {
         let error = FailureBody {
             code: error.code.as_str().into(),
             message: error.message.clone(),
@@ -51,7 +51,7 @@ impl Failure {
         Self {
             success: false,
             error,
-            metadata: Metadata::at(now),
+            metadata: ReplyMetadata::stamped_at(now),
         }
     }
 }
@@ -68,9 +68,9 @@ pub struct MarketFailure {
 pub struct AgentRecord {
     pub agent_id: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub agent_card: Option<Card>,
+    pub agent_card: Option<AgentCard>,
     #[schema(value_type = String, format = DateTime)]
-    pub registered_at: Micros,
+    pub registered_at: UnixMicros,
     pub online: bool,
     pub has_endpoint: bool,
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -82,7 +82,7 @@ pub struct AgentRecord {
 
 /// `data` of a registration. `api_key` is there for a new key and never again; the 003 keys come after.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct Registered {
+pub struct RegistrationReply {
     pub agent_id: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(value_type = Option<String>, example = "ca_…")]
@@ -96,7 +96,7 @@ pub struct Registered {
 
 /// The bare reply to a registration in the jobs document's form.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct MarketRegistered {
+pub struct MarketRegistrationReply {
     pub status: String,
     pub agent_id: String,
     pub reputation_score: f64,
@@ -116,7 +116,7 @@ pub struct DirectoryRow {
 
 /// `data` of `DELETE /agents/{id}`.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct Deleted {
+pub struct AgentDeleted {
     pub agent_id: String,
     pub deleted: bool,
 }
@@ -142,7 +142,7 @@ pub struct InviteCard {
 
 /// A registration invite, as operators see it. `code` is there once, in the reply that made it.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct Invite {
+pub struct InviteRecord {
     pub id: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(value_type = Option<String>)]
@@ -151,15 +151,15 @@ pub struct Invite {
     pub uses: u64,
     pub max_uses: Option<u64>,
     #[schema(value_type = Option<String>, format = DateTime)]
-    pub expires_at: Option<Micros>,
+    pub expires_at: Option<UnixMicros>,
     pub revoked: bool,
     #[schema(value_type = String, format = DateTime)]
-    pub created_at: Micros,
+    pub created_at: UnixMicros,
 }
 
 /// `data` of `GET /health` (lesson 6).
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct Health {
+pub struct HealthReport {
     #[schema(example = "ok")]
     pub status: String,
     pub version: String,
@@ -175,11 +175,11 @@ pub struct Health {
 
 /// A row of `GET /activity` (lesson 10).
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct Activity {
+pub struct ActivityRow {
     pub id: u64,
     #[serde(rename = "type")]
     pub kind: String,
     #[schema(value_type = String, format = DateTime)]
-    pub timestamp: Micros,
+    pub timestamp: UnixMicros,
     pub data: serde_json::Value,
 }

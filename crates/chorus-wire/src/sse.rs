@@ -5,10 +5,10 @@ use bytes::Bytes;
 use std::fmt::Write;
 
 /// Keeps proxies and readers from giving up on a quiet stream.
-pub const KEEPALIVE: &[u8] = b": keepalive\n\n";
+pub const KEEPALIVE_COMMENT: &[u8] = b": keepalive\n\n";
 
 /// One event as bytes: LF line ends, one space after each colon, one data line. `data` is JSON on one line.
-pub fn event(name: &str, id: Option<Cursor>, data: &str) -> Bytes {
+pub fn format_event(name: &str, id: Option<Cursor>, data: &str) -> Bytes {
     debug_assert!(!data.contains(['\n', '\r']), "event data is one line");
     let mut out = String::with_capacity(name.len() + data.len() + 48);
     // Writing to a String cannot fail.
@@ -21,16 +21,16 @@ pub fn event(name: &str, id: Option<Cursor>, data: &str) -> Bytes {
 
 /// The first event of a stream: it also tells the reader how long to wait before it reconnects. `retry` stands inside a real
 /// event because some readers turn a lone one into an empty event.
-pub fn opening(name: &str, data: &str) -> Bytes {
+pub fn format_opening_event(name: &str, data: &str) -> Bytes {
     Bytes::from(format!(
         "event: {name}\nretry: {}\ndata: {data}\n\n",
-        limits::STREAM_RETRY.as_millis()
+        limits::STREAM_RECONNECT_DELAY.as_millis()
     ))
 }
 
 /// The same with an id, where a stream that breaks off at once can go on from.
-pub fn opening_at(name: &str, id: Cursor, data: &str) -> Bytes {
-    let retry = limits::STREAM_RETRY.as_millis();
+pub fn format_opening_event_at(name: &str, id: Cursor, data: &str) -> Bytes {
+    let retry = limits::STREAM_RECONNECT_DELAY.as_millis();
     Bytes::from(format!(
         "event: {name}\nid: {id}\nretry: {retry}\ndata: {data}\n\n"
     ))
@@ -38,7 +38,7 @@ pub fn opening_at(name: &str, id: Cursor, data: &str) -> Bytes {
 
 /// One event as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct SseEvent {
     pub name: String,
     pub id: Option<String>,
     pub data: String,
@@ -47,7 +47,7 @@ pub struct Event {
 
 /// Something the stream may not do.
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
-pub enum ReadError {
+pub enum SseReadError {
     #[error("the stream sent an event of more than {0} bytes")]
     TooLong(usize),
     #[error("the stream is not UTF-8")]
@@ -56,26 +56,26 @@ pub enum ReadError {
 
 /// Reads events from chunks of any size. Lines may end in LF, CR or CRLF; a chunk may end inside any of them, or inside a character.
 #[derive(Debug)]
-pub struct Reader {
+pub struct SseReader {
     line: Vec<u8>,
     after_cr: bool,
     first_line: bool,
-    bound: usize,
+    max_event_bytes: usize,
     name: String,
     id: Option<String>,
     data: Option<String>,
     retry: Option<u64>,
-    failed: Option<ReadError>,
+    failed: Option<SseReadError>,
 }
 
-impl Reader {
+impl SseReader {
     /// `bound` is the most bytes that one event may have.
-    pub fn new(bound: usize) -> Self {
+    pub fn new(max_event_bytes: usize) -> Self {
         Self {
             line: Vec::new(),
             after_cr: false,
             first_line: true,
-            bound,
+            max_event_bytes,
             name: String::new(),
             id: None,
             data: None,
@@ -85,22 +85,26 @@ impl Reader {
     }
 
     /// Takes a chunk and returns the events that it completes.
-    pub fn read(&mut self, chunk: &[u8]) -> Result<Vec<Event>, ReadError> {
+    pub fn read_chunk(&mut self, chunk: &[u8]) -> Result<Vec<SseEvent>, SseReadError> {
         let mut events = Vec::new();
-        self.read_into(chunk, &mut events).map(|()| events)
+        self.read_chunk_into(chunk, &mut events).map(|()| events)
     }
 
     /// The same, and what was complete before a fault is handed out with it. After a fault there is nothing more to read.
-    pub fn read_into(&mut self, chunk: &[u8], events: &mut Vec<Event>) -> Result<(), ReadError> {
+    pub fn read_chunk_into(
+        &mut self,
+        chunk: &[u8],
+        events: &mut Vec<SseEvent>,
+    ) -> Result<(), SseReadError> {
         match self.failed {
             Some(fault) => Err(fault),
             None => self
-                .lines(chunk, events)
+                .read_lines(chunk, events)
                 .inspect_err(|fault| self.failed = Some(*fault)),
         }
     }
 
-    fn lines(&mut self, chunk: &[u8], events: &mut Vec<Event>) -> Result<(), ReadError> {
+    fn read_lines(&mut self, chunk: &[u8], events: &mut Vec<SseEvent>) -> Result<(), SseReadError> {
         let mut rest = chunk;
         while !rest.is_empty() {
             if std::mem::take(&mut self.after_cr) && rest[0] == b'\n' {
@@ -109,34 +113,34 @@ impl Reader {
             }
             let end = rest.iter().position(|b| matches!(b, b'\n' | b'\r'));
             let part = &rest[..end.unwrap_or(rest.len())];
-            if self.held() + part.len() > self.bound {
-                return Err(ReadError::TooLong(self.bound));
+            if self.buffered_bytes() + part.len() > self.max_event_bytes {
+                return Err(SseReadError::TooLong(self.max_event_bytes));
             }
             self.line.extend_from_slice(part);
             let Some(end) = end else { break };
             self.after_cr = rest[end] == b'\r';
             rest = &rest[end + 1..];
             let line = std::mem::take(&mut self.line);
-            events.extend(self.line_ended(&line)?);
+            events.extend(self.handle_line(&line)?);
         }
         Ok(())
     }
 
     /// What is kept of the event so far. Comments are not: a stream of nothing else may go on for days.
-    fn held(&self) -> usize {
+    fn buffered_bytes(&self) -> usize {
         self.line.len()
             + self.name.len()
             + self.id.as_ref().map_or(0, String::len)
             + self.data.as_ref().map_or(0, String::len)
     }
 
-    fn line_ended(&mut self, line: &[u8]) -> Result<Option<Event>, ReadError> {
-        let mut line = std::str::from_utf8(line).map_err(|_| ReadError::NotUtf8)?;
+    fn handle_line(&mut self, line: &[u8]) -> Result<Option<SseEvent>, SseReadError> {
+        let mut line = std::str::from_utf8(line).map_err(|_| SseReadError::NotUtf8)?;
         if std::mem::take(&mut self.first_line) {
             line = line.strip_prefix('\u{feff}').unwrap_or(line);
         }
         if line.is_empty() {
-            return Ok(self.dispatch());
+            return Ok(self.take_event());
         }
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
@@ -159,14 +163,14 @@ impl Reader {
         Ok(None)
     }
 
-    fn dispatch(&mut self) -> Option<Event> {
+    fn take_event(&mut self) -> Option<SseEvent> {
         let (name, id, retry) = (
             std::mem::take(&mut self.name),
             self.id.take(),
             self.retry.take(),
         );
         let data = self.data.take()?;
-        Some(Event {
+        Some(SseEvent {
             name: if name.is_empty() {
                 "message".into()
             } else {

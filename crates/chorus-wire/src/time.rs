@@ -5,44 +5,44 @@ use std::{fmt, time::Duration};
 
 /// Microseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Micros(pub i64);
+pub struct UnixMicros(pub i64);
 
 /// 0000-01-01T00:00:00Z
 const YEAR_ZERO: i64 = -62_167_219_200_000_000;
 
-impl Micros {
-    pub const fn plus(self, by: Duration) -> Self {
+impl UnixMicros {
+    pub const fn saturating_add(self, by: Duration) -> Self {
         Self(self.0.saturating_add(by.as_micros() as i64))
     }
 
-    pub const fn minus(self, by: Duration) -> Self {
+    pub const fn saturating_sub(self, by: Duration) -> Self {
         Self(self.0.saturating_sub(by.as_micros() as i64))
     }
 
     /// `…T10:00:00.000Z`: what `metadata.timestamp` shows (TRN-40).
-    pub fn millis(self) -> String {
-        self.text(3)
+    pub fn to_rfc3339_millis(self) -> String {
+        self.to_rfc3339(3)
     }
 
     /// RFC 3339 in UTC with a fixed number of decimals, so that two of them compare as text like their instants.
-    fn text(self, digits: usize) -> String {
+    fn to_rfc3339(self, digits: usize) -> String {
         let at = jiff::Timestamp::from_microsecond(self.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
         let t = jiff::tz::Offset::UTC.to_datetime(at);
         let mut out = String::with_capacity(27);
         let micros = self.0.rem_euclid(1_000_000) as u32;
-        push(&mut out, t.year().unsigned_abs().into(), 4);
-        for (mark, value) in [
+        push_padded(&mut out, t.year().unsigned_abs().into(), 4);
+        for (separator, value) in [
             ('-', t.month()),
             ('-', t.day()),
             ('T', t.hour()),
             (':', t.minute()),
             (':', t.second()),
         ] {
-            out.push(mark);
-            push(&mut out, value.unsigned_abs().into(), 2);
+            out.push(separator);
+            push_padded(&mut out, value.unsigned_abs().into(), 2);
         }
         out.push('.');
-        push(
+        push_padded(
             &mut out,
             if digits == 3 { micros / 1_000 } else { micros },
             digits,
@@ -58,8 +58,8 @@ impl Micros {
             return None;
         }
         let at: jiff::Timestamp = text.parse().ok()?;
-        let up = i64::from(at.as_nanosecond().rem_euclid(1_000) != 0);
-        let at = Self(at.as_nanosecond().div_euclid(1_000) as i64 + up);
+        let round_up = i64::from(at.as_nanosecond().rem_euclid(1_000) != 0);
+        let at = Self(at.as_nanosecond().div_euclid(1_000) as i64 + round_up);
         // An offset or the rounding can lead out of the years 0 to 9999, where the text would need a sign and sort wrongly.
         (YEAR_ZERO <= at.0 && jiff::Timestamp::from_microsecond(at.0).is_ok()).then_some(at)
     }
@@ -102,26 +102,26 @@ fn is_rfc3339(text: &[u8]) -> bool {
 }
 
 /// The lowest `width` decimal digits of `value`, with leading zeros.
-fn push(out: &mut String, value: u32, width: usize) {
-    for place in (0..width as u32).rev() {
-        out.push(char::from(b'0' + (value / 10u32.pow(place) % 10) as u8));
+fn push_padded(out: &mut String, value: u32, width: usize) {
+    for exponent in (0..width as u32).rev() {
+        out.push(char::from(b'0' + (value / 10u32.pow(exponent) % 10) as u8));
     }
 }
 
 /// Six decimals, always: lesson 9's text comparison holds.
-impl fmt::Display for Micros {
+impl fmt::Display for UnixMicros {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text(6))
+        f.write_str(&self.to_rfc3339(6))
     }
 }
 
-impl Serialize for Micros {
+impl Serialize for UnixMicros {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(&self.text(6))
+        to.serialize_str(&self.to_rfc3339(6))
     }
 }
 
-impl<'de> Deserialize<'de> for Micros {
+impl<'de> Deserialize<'de> for UnixMicros {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let text = String::deserialize(from)?;
         Self::parse(&text).ok_or_else(|| serde::de::Error::custom("not an RFC 3339 instant"))

@@ -2,7 +2,7 @@
 
 use crate::commands::frame::{
     accord, advise, answer, ask, broadcast, decide, diagnose, grant, handover, intent, lock, locks,
-    org, roster, say, watch,
+    org, roster, send_frame, watch,
 };
 use crate::commands::market::{balance, hire, jobs, ledger, offer, pipeline, skills, transfer};
 use crate::commands::say as word;
@@ -22,14 +22,14 @@ use std::path::PathBuf;
 )]
 pub struct Cli {
     #[command(flatten)]
-    pub common: Common,
+    pub common: CommonArgs,
     #[command(subcommand)]
-    pub command: Command,
+    pub command: CliCommand,
 }
 
 /// What every command takes.
 #[derive(Clone, Debug, clap::Args)]
-pub struct Common {
+pub struct CommonArgs {
     /// The hub's URL; otherwise the one in the credentials
     #[arg(long, global = true, value_name = "URL", env = "CHORUS_HUB")]
     pub hub: Option<String>,
@@ -42,7 +42,7 @@ pub struct Common {
 }
 
 #[derive(Debug, clap::Subcommand)]
-pub enum Command {
+pub enum CliCommand {
     /// Run a hub
     Serve(Box<serve::Args>),
     /// Look around: a hub for the moment, with agents that talk, trade and ask you something
@@ -90,7 +90,7 @@ pub enum Command {
     /// Say what you are about to cause, so that it is done once for all
     Intent(Box<intent::Args>),
     /// Send a frame of any kind
-    Frame(Box<say::Args>),
+    Frame(Box<send_frame::Args>),
     /// Show which sessions are listening
     Roster(Box<roster::Args>),
     /// Organisations and their members

@@ -4,7 +4,7 @@ use chorus_client::Error;
 use std::process::ExitCode;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exit {
+pub enum ExitKind {
     /// The command makes no sense as it was given, or a local file is in the way.
     Usage = 1,
     /// There are no credentials, or the hub no longer takes them.
@@ -15,7 +15,7 @@ pub enum Exit {
     Refused = 4,
 }
 
-const OURS: [&str; 5] = [
+const OWN_CODES: [&str; 5] = [
     "USAGE",
     "FILE",
     "NOT_REGISTERED",
@@ -25,13 +25,13 @@ const OURS: [&str; 5] = [
 
 #[derive(Debug)]
 pub struct Fail {
-    exit: Exit,
+    exit: ExitKind,
     code: String,
     message: String,
 }
 
 impl Fail {
-    pub fn new(exit: Exit, code: impl Into<String>, message: impl Into<String>) -> Self {
+    pub fn new(exit: ExitKind, code: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             exit,
             code: code.into(),
@@ -39,18 +39,18 @@ impl Fail {
         }
     }
 
-    pub fn usage(message: impl Into<String>) -> Self {
-        Self::new(Exit::Usage, "USAGE", message)
+    pub fn usage_error(message: impl Into<String>) -> Self {
+        Self::new(ExitKind::Usage, "USAGE", message)
     }
 
     pub fn not_registered() -> Self {
         let message =
             "no credentials found; run: chorus register NAME@HOST --hub URL --culture TAG";
-        Self::new(Exit::NotRegistered, "NOT_REGISTERED", message)
+        Self::new(ExitKind::NotRegistered, "NOT_REGISTERED", message)
     }
 
     /// The same error, and where in a longer undertaking it happened.
-    pub fn within(self, place: &str) -> Self {
+    pub fn with_context(self, place: &str) -> Self {
         Self {
             message: format!("{place}: {}", self.message),
             ..self
@@ -58,28 +58,28 @@ impl Fail {
     }
 
     /// The same error from a call with an operator's key: nobody has to register because of it.
-    pub fn of_operator(self) -> Self {
+    pub fn for_operator(self) -> Self {
         match self.exit {
-            Exit::NotRegistered => Self {
-                exit: Exit::Refused,
+            ExitKind::NotRegistered => Self {
+                exit: ExitKind::Refused,
                 ..self
             },
-            Exit::Usage | Exit::Transport | Exit::Refused => self,
+            ExitKind::Usage | ExitKind::Transport | ExitKind::Refused => self,
         }
     }
 
     /// How a command ends that has said itself what is wrong.
-    pub fn told(exit: Exit) -> Self {
+    pub fn already_reported(exit: ExitKind) -> Self {
         Self::new(exit, "TOLD", "")
     }
 
-    pub fn exit(&self) -> Exit {
+    pub fn exit_kind(&self) -> ExitKind {
         self.exit
     }
 
     /// What a person reads: a hub's or a receiver's code belongs to it, ours say nothing new.
-    fn sentence(&self) -> String {
-        match OURS.contains(&self.code.as_str()) {
+    fn full_message(&self) -> String {
+        match OWN_CODES.contains(&self.code.as_str()) {
             true => self.message.clone(),
             false => format!("{} ({})", self.message, self.code),
         }
@@ -96,7 +96,10 @@ impl Fail {
                 serde_json::json!({ "error": error, "exit": self.exit as u8 })
             );
         } else {
-            anstream::eprintln!("chorus: {}", crate::out::harmless(&self.sentence()));
+            anstream::eprintln!(
+                "chorus: {}",
+                crate::output::escape_controls(&self.full_message())
+            );
         }
         ExitCode::from(self.exit as u8)
     }
@@ -104,7 +107,7 @@ impl Fail {
 
 impl std::fmt::Display for Fail {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.sentence())
+        f.write_str(&self.full_message())
     }
 }
 
@@ -112,15 +115,15 @@ impl From<Error> for Fail {
     fn from(error: Error) -> Self {
         let message = error.to_string();
         match error {
-            Error::Transport(_) => Self::new(Exit::Transport, "TRANSPORT", message),
-            Error::Answer(_) => Self::new(Exit::Transport, "NOT_UNDERSTOOD", message),
-            Error::Input(_) => Self::usage(message),
-            Error::File { .. } => Self::new(Exit::Usage, "FILE", message),
+            Error::Transport(_) => Self::new(ExitKind::Transport, "TRANSPORT", message),
+            Error::Answer(_) => Self::new(ExitKind::Transport, "NOT_UNDERSTOOD", message),
+            Error::Input(_) => Self::usage_error(message),
+            Error::File { .. } => Self::new(ExitKind::Usage, "FILE", message),
             Error::Refused(refusal) => {
                 let exit = match refusal.status {
-                    401 => Exit::NotRegistered,
-                    _ if refusal.passes() => Exit::Transport,
-                    _ => Exit::Refused,
+                    401 => ExitKind::NotRegistered,
+                    _ if refusal.is_transient() => ExitKind::Transport,
+                    _ => ExitKind::Refused,
                 };
                 Self::new(exit, refusal.code, refusal.message)
             }

@@ -3,12 +3,12 @@
 mod cli;
 mod commands;
 mod fail;
-mod out;
+mod output;
 mod session;
-mod signals;
+mod stop_signal;
 
 use clap::Parser;
-use cli::{Cli, Command};
+use cli::{Cli, CliCommand};
 use commands::{frame, market};
 use fail::Fail;
 use std::process::ExitCode;
@@ -16,15 +16,15 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return not_parsed(&error),
+        Err(error) => return report_parse_error(&error),
     };
     let json = cli.common.json;
     let outcome = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|e| Fail::usage(format!("cannot start: {e}")))
+        .map_err(|e| Fail::usage_error(format!("cannot start: {e}")))
         .and_then(|runtime| {
-            let outcome = runtime.block_on(run(cli));
+            let outcome = runtime.block_on(run_command(cli));
             // A blocked read of standard input must not keep a finished command alive.
             runtime.shutdown_background();
             outcome
@@ -36,73 +36,73 @@ fn main() -> ExitCode {
 }
 
 /// Help and version are no errors; everything else here is usage, exit code 1.
-fn not_parsed(error: &clap::Error) -> ExitCode {
+fn report_parse_error(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
         let _ = error.print();
         return ExitCode::SUCCESS;
     }
     if std::env::args().any(|word| word == "--json") {
-        let said = error.to_string();
-        let first = said.lines().next().unwrap_or_default();
-        return Fail::usage(first.trim_start_matches("error: ")).report(true);
+        let text = error.to_string();
+        let first = text.lines().next().unwrap_or_default();
+        return Fail::usage_error(first.trim_start_matches("error: ")).report(true);
     }
     let _ = error.print();
     ExitCode::from(1)
 }
 
-async fn run(cli: Cli) -> Result<(), Fail> {
+async fn run_command(cli: Cli) -> Result<(), Fail> {
     let common = cli.common;
-    if !matches!(cli.command, Command::Serve(_)) {
-        out::log_quietly();
+    if !matches!(cli.command, CliCommand::Serve(_)) {
+        output::init_quiet_logging();
     }
     match cli.command {
-        Command::Serve(args) => commands::serve::run(*args).await,
-        Command::Demo(args) => commands::demo::run(&common, args).await,
-        Command::Register(args) => commands::register::run(&common, args).await,
-        Command::Whoami => commands::whoami::run(&common).await,
-        Command::Discover(args) => commands::discover::run(&common, args).await,
-        Command::Send(args) => commands::send::run(&common, args).await,
-        Command::Listen(args) => commands::listen::run(&common, args).await,
-        Command::History(args) => commands::history::run(&common, args).await,
-        Command::Reply(args) => commands::reply::run(&common, args).await,
-        Command::Status(args) => commands::status::run(&common, args).await,
-        Command::Invite => commands::invite::run(&common).await,
-        Command::Unregister(args) => commands::unregister::run(&common, args).await,
-        Command::Watch(args) => frame::watch::run(&common, *args).await,
-        Command::Advise(args) => frame::advise::run(&common, *args).await,
-        Command::Broadcast(args) => frame::broadcast::run(&common, *args).await,
-        Command::Handover(args) => frame::handover::run(&common, *args).await,
-        Command::Lock(args) => frame::lock::run(&common, *args).await,
-        Command::Locks(args) => frame::locks::run(&common, *args).await,
-        Command::Ask(args) => frame::ask::run(&common, *args).await,
-        Command::Answer(args) => frame::answer::run(&common, *args).await,
-        Command::Decide(args) => frame::decide::run(&common, *args).await,
-        Command::Diagnose(args) => frame::diagnose::run(&common, *args).await,
-        Command::Intent(args) => frame::intent::run(&common, *args).await,
-        Command::Frame(args) => frame::say::run(&common, *args).await,
-        Command::Roster(args) => frame::roster::run(&common, *args).await,
-        Command::Org(args) => frame::org::run(&common, *args).await,
-        Command::Grant(args) => frame::grant::run(&common, *args).await,
-        Command::Accord(args) => frame::accord::run(&common, *args).await,
-        Command::Channel(args) => commands::channel::run(&common, *args).await,
-        Command::Connection(args) => commands::connection::run(&common, args).await,
-        Command::Say(args) => commands::say::run(&common, *args).await,
-        Command::Skills(args) => market::skills::run(&common, args).await,
-        Command::Offer(args) => market::offer::run(&common, *args).await,
-        Command::Hire(args) => market::hire::run(&common, *args).await,
-        Command::Jobs(args) => market::jobs::run(&common, args).await,
-        Command::Pipeline(args) => market::pipeline::run(&common, args).await,
-        Command::Balance(args) => market::balance::run(&common, args).await,
-        Command::Transfer(args) => market::transfer::run(&common, args).await,
-        Command::Ledger(args) => market::ledger::run(&common, args).await,
-        Command::Init(args) => commands::init::run(&common, args).await,
-        Command::Uninstall(args) => commands::uninstall::run(&common, &args),
-        Command::Verify(args) => commands::verify::run(&common, args).await,
-        Command::Mcp(args) => commands::mcp::run(&common, args).await,
-        Command::Hook(args) => commands::hook::run(&common, *args).await,
-        Command::Admin(args) => commands::admin::run(&common, args).await,
-        Command::Completions { shell } => {
-            commands::completions::run(shell);
+        CliCommand::Serve(args) => commands::serve::run(*args).await,
+        CliCommand::Demo(args) => commands::demo::run(&common, args).await,
+        CliCommand::Register(args) => commands::register::run(&common, args).await,
+        CliCommand::Whoami => commands::whoami::run(&common).await,
+        CliCommand::Discover(args) => commands::discover::run(&common, args).await,
+        CliCommand::Send(args) => commands::send::run(&common, args).await,
+        CliCommand::Listen(args) => commands::listen::run(&common, args).await,
+        CliCommand::History(args) => commands::history::run(&common, args).await,
+        CliCommand::Reply(args) => commands::reply::run(&common, args).await,
+        CliCommand::Status(args) => commands::status::run(&common, args).await,
+        CliCommand::Invite => commands::invite::run(&common).await,
+        CliCommand::Unregister(args) => commands::unregister::run(&common, args).await,
+        CliCommand::Watch(args) => frame::watch::run(&common, *args).await,
+        CliCommand::Advise(args) => frame::advise::run(&common, *args).await,
+        CliCommand::Broadcast(args) => frame::broadcast::run(&common, *args).await,
+        CliCommand::Handover(args) => frame::handover::run(&common, *args).await,
+        CliCommand::Lock(args) => frame::lock::run(&common, *args).await,
+        CliCommand::Locks(args) => frame::locks::run(&common, *args).await,
+        CliCommand::Ask(args) => frame::ask::run(&common, *args).await,
+        CliCommand::Answer(args) => frame::answer::run(&common, *args).await,
+        CliCommand::Decide(args) => frame::decide::run(&common, *args).await,
+        CliCommand::Diagnose(args) => frame::diagnose::run(&common, *args).await,
+        CliCommand::Intent(args) => frame::intent::run(&common, *args).await,
+        CliCommand::Frame(args) => frame::send_frame::run(&common, *args).await,
+        CliCommand::Roster(args) => frame::roster::run(&common, *args).await,
+        CliCommand::Org(args) => frame::org::run(&common, *args).await,
+        CliCommand::Grant(args) => frame::grant::run(&common, *args).await,
+        CliCommand::Accord(args) => frame::accord::run(&common, *args).await,
+        CliCommand::Channel(args) => commands::channel::run(&common, *args).await,
+        CliCommand::Connection(args) => commands::connection::run(&common, args).await,
+        CliCommand::Say(args) => commands::say::run(&common, *args).await,
+        CliCommand::Skills(args) => market::skills::run(&common, args).await,
+        CliCommand::Offer(args) => market::offer::run(&common, *args).await,
+        CliCommand::Hire(args) => market::hire::run(&common, *args).await,
+        CliCommand::Jobs(args) => market::jobs::run(&common, args).await,
+        CliCommand::Pipeline(args) => market::pipeline::run(&common, args).await,
+        CliCommand::Balance(args) => market::balance::run(&common, args).await,
+        CliCommand::Transfer(args) => market::transfer::run(&common, args).await,
+        CliCommand::Ledger(args) => market::ledger::run(&common, args).await,
+        CliCommand::Init(args) => commands::init::run(&common, args).await,
+        CliCommand::Uninstall(args) => commands::uninstall::run(&common, &args),
+        CliCommand::Verify(args) => commands::verify::run(&common, args).await,
+        CliCommand::Mcp(args) => commands::mcp::run(&common, args).await,
+        CliCommand::Hook(args) => commands::hook::run(&common, *args).await,
+        CliCommand::Admin(args) => commands::admin::run(&common, args).await,
+        CliCommand::Completions { shell } => {
+            commands::completions::print_completions(shell);
             Ok(())
         }
     }

@@ -1,8 +1,8 @@
 //! A callback: what an agent says goes there in order, one after the other, and again when it did not arrive (CHN-30…33).
 
-use super::event::{Say, print};
-use crate::http::Call;
-use crate::{Client, Error, Result, limits};
+use super::outgoing_event::{OutgoingEvent, print_event};
+use crate::http::ApiCall;
+use crate::{Error, HubClient, Result, limits};
 use chorus_wire::secret::Secret;
 use reqwest::{Method, header};
 use serde_json::{Map, Value};
@@ -11,102 +11,120 @@ use tokio::task::JoinHandle;
 
 /// One delivery's way back. Posting takes it mutably, so that what is said has an order.
 #[derive(Debug)]
-pub struct Callback(Client);
+pub struct CallbackClient(HubClient);
 
-impl Callback {
+impl CallbackClient {
     /// The URL as it was delivered; nothing is added to it, no key goes there (CHN-15).
-    pub fn open(url: &Secret) -> Result<Self> {
-        Client::endpoint(url.expose()).map(Self)
+    pub fn from_url(url: &Secret) -> Result<Self> {
+        HubClient::for_endpoint(url.expose()).map(Self)
     }
 
     /// The same with other pauses between attempts.
-    pub fn with(mut self, backoff: crate::backoff::Backoff) -> Self {
+    pub fn with_backoff(mut self, backoff: crate::backoff::Backoff) -> Self {
         self.0.backoff = backoff;
         self
     }
 
     /// Posts one event. A connection that breaks and a service that cannot right now are waited out a few times, under one
     /// `Idempotency-Key`: a service that knows the header says it once.
-    pub async fn say(&mut self, say: &Say) -> Result<()> {
+    pub async fn send_event(&mut self, say: &OutgoingEvent) -> Result<()> {
         let key = format!("{:032x}", rand::random::<u128>());
-        let call = Call {
+        let call = ApiCall {
             idempotency_key: Some(key),
-            ..Call::post("", print(say))
+            ..ApiCall::post("", print_event(say))
         };
-        self.0.ask_patiently(call).await.map(drop)
+        self.0.send_with_retry(call).await.map(drop)
     }
 
-    pub async fn message(&mut self, content: impl Into<String>) -> Result<()> {
-        self.say(&Say::message(content)).await
+    pub async fn send_message(&mut self, content: impl Into<String>) -> Result<()> {
+        self.send_event(&OutgoingEvent::new_message(content)).await
     }
 
-    pub async fn status(&mut self, status: impl Into<String>) -> Result<()> {
-        self.say(&Say::status(status)).await
+    pub async fn send_status(&mut self, status: impl Into<String>) -> Result<()> {
+        self.send_event(&OutgoingEvent::new_status(status)).await
     }
 
-    pub async fn tool_call(
+    pub async fn send_tool_call(
         &mut self,
         id: &str,
         name: &str,
         args: &Map<String, Value>,
     ) -> Result<()> {
-        self.say(&Say::tool_call(id, name, args)).await
+        self.send_event(&OutgoingEvent::new_tool_call(id, name, args))
+            .await
     }
 
-    pub async fn tool_result(&mut self, id: &str, content: impl Into<String>) -> Result<()> {
-        self.say(&Say::tool_result(id, content)).await
+    pub async fn send_tool_result(&mut self, id: &str, content: impl Into<String>) -> Result<()> {
+        self.send_event(&OutgoingEvent::new_tool_result(id, content))
+            .await
     }
 
-    pub async fn error(&mut self, message: impl Into<String>, code: &str) -> Result<()> {
-        self.say(&Say::error(message, Some(code.to_owned()))).await
+    pub async fn send_error(&mut self, message: impl Into<String>, code: &str) -> Result<()> {
+        self.send_event(&OutgoingEvent::new_error(message, Some(code.to_owned())))
+            .await
     }
 
     /// Many events over one request. What was taken stands; nothing of it is sent twice.
-    pub fn stream(&mut self) -> Streaming {
-        let (to, mut from) = mpsc::channel::<String>(limits::EVENTS_UNSENT);
+    pub fn open_stream(&mut self) -> CallbackStream {
+        let (line_sender, mut line_receiver) = mpsc::channel::<String>(limits::CALLBACK_QUEUE_LEN);
         let lines = futures_util::stream::poll_fn(move |cx| {
-            from.poll_recv(cx)
+            line_receiver
+                .poll_recv(cx)
                 .map(|line| line.map(Ok::<_, std::io::Error>))
         });
         let client = self.0.clone();
         let request = client
-            .request(Method::POST, "")
+            .build_request(Method::POST, "")
             .header(header::CONTENT_TYPE, "application/x-ndjson");
         let request = request.body(reqwest::Body::wrap_stream(lines));
-        let done = tokio::spawn(async move {
-            let response = request.send().await.map_err(|e| client.broken(&e))?;
-            client.read(response).await?.accepted().map(drop)
+        let upload = tokio::spawn(async move {
+            let response = request
+                .send()
+                .await
+                .map_err(|e| client.transport_error(&e))?;
+            client
+                .read_response(response)
+                .await?
+                .require_success()
+                .map(drop)
         });
-        Streaming { to: Some(to), done }
+        CallbackStream {
+            line_sender: Some(line_sender),
+            upload,
+        }
     }
 }
 
 /// An open NDJSON request.
 #[derive(Debug)]
-pub struct Streaming {
-    to: Option<mpsc::Sender<String>>,
-    done: JoinHandle<Result<()>>,
+pub struct CallbackStream {
+    line_sender: Option<mpsc::Sender<String>>,
+    upload: JoinHandle<Result<()>>,
 }
 
-impl Streaming {
+impl CallbackStream {
     /// Hands one event over; the request waits when the service does. After a refusal the rest is not sent.
-    pub async fn say(&mut self, say: &Say) -> Result<()> {
-        let line = format!("{}\n", print(say));
-        let told = match &self.to {
+    pub async fn send_event(&mut self, say: &OutgoingEvent) -> Result<()> {
+        let line = format!("{}\n", print_event(say));
+        let is_sent = match &self.line_sender {
             Some(to) => to.send(line).await.is_ok(),
             None => false,
         };
-        if told { Ok(()) } else { self.ended().await }
+        if is_sent {
+            Ok(())
+        } else {
+            self.await_upload().await
+        }
     }
 
     /// Ends the request, and says what the service answered.
-    pub async fn finish(mut self) -> Result<()> {
-        self.ended().await
+    pub async fn finish_stream(mut self) -> Result<()> {
+        self.await_upload().await
     }
 
-    async fn ended(&mut self) -> Result<()> {
-        self.to = None;
-        match (&mut self.done).await {
+    async fn await_upload(&mut self) -> Result<()> {
+        self.line_sender = None;
+        match (&mut self.upload).await {
             Ok(answer) => answer,
             Err(_) => Err(Error::Transport(
                 "the stream to the callback broke off".into(),

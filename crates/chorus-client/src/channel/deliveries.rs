@@ -1,23 +1,23 @@
 //! Deliveries as they come by an inbox, and the last of each channel, kept so that an agent can still answer after a restart.
 
-use crate::files::{Place, atomic, read_small};
-use crate::stream::Event;
+use crate::event_stream::StreamEvent;
+use crate::files::{IdentityFiles, atomic_file, read_small_file};
 use crate::{Error, Result, limits};
-use chorus_wire::channel::delivery::Delivery;
+use chorus_wire::channel::delivery::ChannelDelivery;
 use chorus_wire::secret::Secret;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// One delivery, and the body as the service wrote it.
 #[derive(Clone, Debug)]
-pub struct Delivered {
-    pub delivery: Delivery,
+pub struct ReceivedDelivery {
+    pub delivery: ChannelDelivery,
     pub body: String,
 }
 
-impl Delivered {
+impl ReceivedDelivery {
     /// The delivery that an event of an inbox carries; `None` when it carries something else.
-    pub fn of(event: &Event) -> Result<Option<Self>> {
+    pub fn from_event(event: &StreamEvent) -> Result<Option<Self>> {
         if event.name != "channel" {
             return Ok(None);
         }
@@ -32,7 +32,7 @@ impl Delivered {
 
 /// Where the last word of a channel came from and goes back to. Its callback is a secret, so the file is private.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Kept {
+pub struct SavedCallback {
     pub channel: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub name: Option<String>,
@@ -41,42 +41,42 @@ pub struct Kept {
     pub callback: Secret,
 }
 
-impl Kept {
-    fn file(place: &Place) -> PathBuf {
-        let state = place
+impl SavedCallback {
+    fn file_path(files: &IdentityFiles) -> PathBuf {
+        let state = files
             .state
             .file_name()
             .map(|name| name.to_string_lossy().into_owned())
             .unwrap_or_default();
-        place
+        files
             .state
             .with_file_name(state.replace("state.json", "callbacks.json"))
     }
 
     /// The last one of every channel, the newest last.
-    pub fn all(place: &Place) -> Result<Vec<Self>> {
-        let path = Self::file(place);
-        let Some(text) = read_small(&path)? else {
+    pub fn read_all(files: &IdentityFiles) -> Result<Vec<Self>> {
+        let path = Self::file_path(files);
+        let Some(text) = read_small_file(&path)? else {
             return Ok(Vec::new());
         };
         serde_json::from_str(&text)
-            .map_err(|e| Error::file(&path, format!("{e}; remove it to start afresh")))
+            .map_err(|e| Error::file_error(&path, format!("{e}; remove it to start afresh")))
     }
 
     /// Keeps the way back of a delivery in place of its channel's last one.
-    pub fn keep(place: &Place, delivery: &Delivery) -> Result<()> {
-        let mut all = Self::all(place)?;
-        all.retain(|kept| kept.channel != delivery.channel.id);
-        all.push(Self {
+    pub fn save_callback(files: &IdentityFiles, delivery: &ChannelDelivery) -> Result<()> {
+        let mut callbacks = Self::read_all(files)?;
+        callbacks.retain(|kept| kept.channel != delivery.channel.id);
+        callbacks.push(Self {
             channel: delivery.channel.id.clone(),
             name: delivery.channel.name.clone(),
             message: delivery.message.id.clone(),
             sender: delivery.message.sender.clone(),
             callback: delivery.callback.clone(),
         });
-        let over = all.len().saturating_sub(limits::CALLBACKS_KEPT);
-        all.drain(..over);
-        let text = serde_json::to_string(&all).map_err(|e| Error::Input(e.to_string()))?;
-        atomic::replace(&Self::file(place), text.as_bytes())
+        let excess = callbacks.len().saturating_sub(limits::MAX_SAVED_CALLBACKS);
+        callbacks.drain(..excess);
+        let text = serde_json::to_string(&callbacks).map_err(|e| Error::Input(e.to_string()))?;
+        atomic_file::replace_file(&Self::file_path(files), text.as_bytes())
     }
 }

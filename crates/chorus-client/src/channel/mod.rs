@@ -1,13 +1,13 @@
 //! Channels from the outside: rooms of a hub, and an agent's own part in the rooms of anybody.
 
 mod callback;
+mod channel_client;
+mod connection;
 mod deliveries;
-mod event;
-mod host;
-mod rooms;
+mod outgoing_event;
 
-pub use callback::{Callback, Streaming};
-pub use deliveries::{Delivered, Kept};
-pub use event::{Say, print};
-pub use host::Connected;
-pub use rooms::{Guest, Room};
+pub use callback::{CallbackClient, CallbackStream};
+pub use channel_client::{ChannelClient, NewMember};
+pub use connection::SavedConnection;
+pub use deliveries::{ReceivedDelivery, SavedCallback};
+pub use outgoing_event::{OutgoingEvent, print_event};

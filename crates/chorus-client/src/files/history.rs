@@ -4,7 +4,7 @@
 //! that two processes never mix their lines, and synced before anyone is told. A line is known again by all four fields:
 //! a hub never gives two messages the same instant, so the instant does the work of an id.
 
-use super::atomic;
+use super::atomic_file;
 use crate::{Error, Result, limits};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -16,42 +16,42 @@ use std::path::{Path, PathBuf};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Dir {
+pub enum MessageDirection {
     Sent,
     Received,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Line {
+pub struct HistoryLine {
     pub ts: String,
-    pub dir: Dir,
+    pub dir: MessageDirection,
     pub peer: String,
     pub envelope: Box<RawValue>,
 }
 
 /// The two fields of an envelope by which a receiver knows a repeated turn.
 #[derive(Deserialize)]
-struct TurnOf {
+struct TurnFields {
     conversation_id: Option<String>,
     turn_number: Option<u64>,
 }
 
-impl Line {
-    fn turn(&self) -> Option<(String, u64)> {
-        let turn: TurnOf = serde_json::from_str(self.envelope.get()).ok()?;
+impl HistoryLine {
+    fn turn_key(&self) -> Option<(String, u64)> {
+        let turn: TurnFields = serde_json::from_str(self.envelope.get()).ok()?;
         Some((turn.conversation_id?, turn.turn_number?))
     }
 
     /// The envelope's text in one form, whatever the order of its keys.
-    fn canonical(&self) -> String {
+    fn canonical_envelope(&self) -> String {
         let value = serde_json::from_str(self.envelope.get()).unwrap_or_default();
-        chorus_wire::json::canonical(&value)
+        chorus_wire::json::to_canonical_json(&value)
     }
 }
 
 /// What became of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Appended {
+pub enum AppendOutcome {
     New,
     /// The very line is there already: a replay after a crash, or another process was first.
     Known,
@@ -60,22 +60,22 @@ pub enum Appended {
 }
 
 /// The folder of history files.
-pub struct History {
+pub struct HistoryStore {
     folder: PathBuf,
     hasher: RandomState,
-    indexes: HashMap<String, Index>,
+    indexes: HashMap<String, HistoryIndex>,
 }
 
 /// What is in one file up to `read_to`, as hashes.
 #[derive(Default)]
-struct Index {
-    read_to: u64,
+struct HistoryIndex {
+    read_bytes: u64,
     lines: HashSet<u64>,
     turns: HashSet<u64>,
 }
 
-impl History {
-    pub fn at(folder: impl Into<PathBuf>) -> Self {
+impl HistoryStore {
+    pub fn open_folder(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: folder.into(),
             hasher: RandomState::new(),
@@ -84,7 +84,7 @@ impl History {
     }
 
     /// SKL-29, and nothing that leaves the folder or hides in it.
-    pub fn file_of(&self, peer: &str) -> PathBuf {
+    pub fn peer_file(&self, peer: &str) -> PathBuf {
         let safe = |c: char| {
             if matches!(c, '/' | ':' | '\\') || c.is_control() {
                 '_'
@@ -102,50 +102,53 @@ impl History {
     }
 
     /// Appends a line as it is: for what this process itself just sent.
-    pub fn append(&self, line: &Line) -> Result<()> {
-        let mut file = self.locked(&line.peer)?;
-        let wrong = |e| Error::file(self.file_of(&line.peer), e);
-        mend(&mut file).map_err(wrong)?;
+    pub fn append_line(&self, line: &HistoryLine) -> Result<()> {
+        let mut file = self.open_locked(&line.peer)?;
+        let wrong = |e| Error::file_error(self.peer_file(&line.peer), e);
+        repair_tail(&mut file).map_err(wrong)?;
         write_line(&mut file, line).map(|_| ()).map_err(wrong)
     }
 
     /// Appends a line unless it, or for received ones its turn, is already there.
-    pub fn append_once(&mut self, line: &Line) -> Result<Appended> {
-        let path = self.file_of(&line.peer);
-        let wrong = |e| Error::file(&path, e);
-        let mut file = self.locked(&line.peer)?;
-        mend(&mut file).map_err(wrong)?;
-        if self.indexes.len() >= limits::INDEXED_PEERS && !self.indexes.contains_key(&line.peer) {
+    pub fn append_once(&mut self, line: &HistoryLine) -> Result<AppendOutcome> {
+        let path = self.peer_file(&line.peer);
+        let wrong = |e| Error::file_error(&path, e);
+        let mut file = self.open_locked(&line.peer)?;
+        repair_tail(&mut file).map_err(wrong)?;
+        if self.indexes.len() >= limits::MAX_INDEXED_PEERS && !self.indexes.contains_key(&line.peer)
+        {
             self.indexes.clear();
         }
         let mut index = self.indexes.remove(&line.peer).unwrap_or_default();
         let end = index.catch_up(&mut file, &self.hasher).map_err(wrong)?;
-        let found = index.look_up(line, &self.hasher);
-        if found == Appended::New {
-            index.read_to = end + write_line(&mut file, line).map_err(wrong)?;
-            index.add(line, &self.hasher);
+        let found = index.find_line(line, &self.hasher);
+        if found == AppendOutcome::New {
+            index.read_bytes = end + write_line(&mut file, line).map_err(wrong)?;
+            index.add_line(line, &self.hasher);
         }
         self.indexes.insert(line.peer.clone(), index);
         Ok(found)
     }
 
     /// The lines exchanged with `peer`, oldest first; what cannot be read is passed over aloud.
-    pub fn lines(&self, peer: &str) -> Result<Vec<Line>> {
-        let mut lines = read_lines(&self.file_of(peer))?;
+    pub fn peer_lines(&self, peer: &str) -> Result<Vec<HistoryLine>> {
+        let mut lines = read_lines(&self.peer_file(peer))?;
         lines.retain(|line| line.peer == peer);
         Ok(lines)
     }
 
     /// The lines of all peers, oldest first.
-    pub fn all_lines(&self) -> Result<Vec<Line>> {
+    pub fn all_lines(&self) -> Result<Vec<HistoryLine>> {
         let entries = match std::fs::read_dir(&self.folder) {
             Ok(entries) => entries,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(e) => return Err(Error::file(&self.folder, e)),
+            Err(e) => return Err(Error::file_error(&self.folder, e)),
         };
         let mut lines = Vec::new();
         for entry in entries {
-            let path = entry.map_err(|e| Error::file(&self.folder, e))?.path();
+            let path = entry
+                .map_err(|e| Error::file_error(&self.folder, e))?
+                .path();
             if path
                 .extension()
                 .is_some_and(|extension| extension == "jsonl")
@@ -154,13 +157,16 @@ impl History {
             }
         }
         // Other tools write other precisions, so instants are compared, not texts (lesson 9).
-        lines.sort_by_key(|line: &Line| chorus_wire::time::Micros::parse(&line.ts));
+        lines.sort_by_key(|line: &HistoryLine| chorus_wire::time::UnixMicros::parse(&line.ts));
         Ok(lines)
     }
 
     /// The turn that follows the last one of a conversation, whoever took it (ENV-08).
-    pub fn next_turn(&self, peer: &str, conversation: &str) -> Result<u64> {
-        let turns = self.lines(peer)?.into_iter().filter_map(|line| line.turn());
+    pub fn next_turn_number(&self, peer: &str, conversation: &str) -> Result<u64> {
+        let turns = self
+            .peer_lines(peer)?
+            .into_iter()
+            .filter_map(|line| line.turn_key());
         let last = turns
             .filter(|(id, _)| id == conversation)
             .map(|(_, turn)| turn)
@@ -168,69 +174,77 @@ impl History {
         Ok(last.unwrap_or(0).saturating_add(1))
     }
 
-    fn locked(&self, peer: &str) -> Result<File> {
-        let path = self.file_of(peer);
-        atomic::private_folder(&self.folder)?;
+    fn open_locked(&self, peer: &str) -> Result<File> {
+        let path = self.peer_file(peer);
+        atomic_file::create_private_folder(&self.folder)?;
         let new = !path.exists();
-        let file = atomic::private()
+        let file = atomic_file::private_options()
             .read(true)
             .append(true)
             .create(true)
             .open(&path);
-        let file = file.map_err(|e| Error::file(&path, e))?;
-        file.lock().map_err(|e| Error::file(&path, e))?;
+        let file = file.map_err(|e| Error::file_error(&path, e))?;
+        file.lock().map_err(|e| Error::file_error(&path, e))?;
         if new {
-            atomic::sync_folder(&path)?;
+            atomic_file::sync_parent_folder(&path)?;
         }
         Ok(file)
     }
 }
 
-impl Index {
+impl HistoryIndex {
     /// Reads what came since the last time, ours or another process's; returns where the file ends.
     fn catch_up(&mut self, file: &mut File, hasher: &RandomState) -> std::io::Result<u64> {
         let end = file.metadata()?.len();
-        if end < self.read_to {
+        if end < self.read_bytes {
             // Somebody cut the file short: what we knew of it no longer holds.
             *self = Self::default();
         }
-        file.seek(SeekFrom::Start(self.read_to))?;
+        file.seek(SeekFrom::Start(self.read_bytes))?;
         for text in BufReader::new(&*file).split(b'\n') {
-            if let Ok(line) = serde_json::from_slice::<Line>(&text?) {
-                self.add(&line, hasher);
+            if let Ok(line) = serde_json::from_slice::<HistoryLine>(&text?) {
+                self.add_line(&line, hasher);
             }
         }
-        self.read_to = end;
+        self.read_bytes = end;
         Ok(end)
     }
 
-    fn add(&mut self, line: &Line, hasher: &RandomState) {
-        self.lines
-            .insert(hasher.hash_one((&line.ts, line.dir, &line.peer, line.canonical())));
-        if line.dir == Dir::Received
-            && let Some(turn) = line.turn()
+    fn add_line(&mut self, line: &HistoryLine, hasher: &RandomState) {
+        self.lines.insert(hasher.hash_one((
+            &line.ts,
+            line.dir,
+            &line.peer,
+            line.canonical_envelope(),
+        )));
+        if line.dir == MessageDirection::Received
+            && let Some(turn) = line.turn_key()
         {
             self.turns.insert(hasher.hash_one((&line.peer, turn)));
         }
     }
 
-    fn look_up(&self, line: &Line, hasher: &RandomState) -> Appended {
-        if self
-            .lines
-            .contains(&hasher.hash_one((&line.ts, line.dir, &line.peer, line.canonical())))
-        {
-            return Appended::Known;
+    fn find_line(&self, line: &HistoryLine, hasher: &RandomState) -> AppendOutcome {
+        if self.lines.contains(&hasher.hash_one((
+            &line.ts,
+            line.dir,
+            &line.peer,
+            line.canonical_envelope(),
+        ))) {
+            return AppendOutcome::Known;
         }
         let repeated = |turn| self.turns.contains(&hasher.hash_one((&line.peer, turn)));
-        match (line.dir, line.turn()) {
-            (Dir::Received, Some(turn)) if repeated(&turn) => Appended::SameTurn,
-            (Dir::Received | Dir::Sent, Some(_) | None) => Appended::New,
+        match (line.dir, line.turn_key()) {
+            (MessageDirection::Received, Some(turn)) if repeated(&turn) => AppendOutcome::SameTurn,
+            (MessageDirection::Received | MessageDirection::Sent, Some(_) | None) => {
+                AppendOutcome::New
+            }
         }
     }
 }
 
 /// One write, then the disk; how many bytes it was.
-fn write_line(file: &mut File, line: &Line) -> std::io::Result<u64> {
+fn write_line(file: &mut File, line: &HistoryLine) -> std::io::Result<u64> {
     let mut text = serde_json::to_vec(line)?;
     text.push(b'\n');
     file.write_all(&text)?;
@@ -240,9 +254,9 @@ fn write_line(file: &mut File, line: &Line) -> std::io::Result<u64> {
 
 /// Repairs a last line that has no end. A whole one, by another tool's habit, gets its line feed; a torn one goes: it was
 /// never acknowledged, so its message comes again.
-fn mend(file: &mut File) -> std::io::Result<()> {
+fn repair_tail(file: &mut File) -> std::io::Result<()> {
     let end = file.metadata()?.len();
-    let from = end.saturating_sub(limits::HISTORY_LINE_BYTES as u64);
+    let from = end.saturating_sub(limits::MAX_HISTORY_LINE_BYTES as u64);
     file.seek(SeekFrom::Start(end.saturating_sub(1)))?;
     let mut last = [0];
     if file.read(&mut last)? == 0 || last == *b"\n" {
@@ -255,21 +269,21 @@ fn mend(file: &mut File) -> std::io::Result<()> {
         .iter()
         .rposition(|b| *b == b'\n')
         .map_or(0, |at| at + 1);
-    if serde_json::from_slice::<Line>(&tail[start..]).is_ok() {
+    if serde_json::from_slice::<HistoryLine>(&tail[start..]).is_ok() {
         return file.write_all(b"\n");
     }
     file.set_len(from + start as u64)
 }
 
-fn read_lines(path: &Path) -> Result<Vec<Line>> {
+fn read_lines(path: &Path) -> Result<Vec<HistoryLine>> {
     let file = match File::open(path) {
         Ok(file) => file,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(e) => return Err(Error::file(path, e)),
+        Err(e) => return Err(Error::file_error(path, e)),
     };
     let mut lines = Vec::new();
     for text in BufReader::new(file).split(b'\n') {
-        let text = text.map_err(|e| Error::file(path, e))?;
+        let text = text.map_err(|e| Error::file_error(path, e))?;
         match serde_json::from_slice(&text) {
             Ok(line) => lines.push(line),
             Err(_) if text.trim_ascii().is_empty() => {}

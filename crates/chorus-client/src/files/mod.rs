@@ -1,13 +1,13 @@
 //! What an agent keeps on disk between sessions: who it is, what was said, and how far it has heard (R-33, SKL-18…31).
 
-pub mod atomic;
+pub mod atomic_file;
 pub mod credentials;
 pub mod history;
-pub mod state;
+pub mod inbox_state;
 
-pub use credentials::Credentials;
-pub use history::{History, Line};
-pub use state::State;
+pub use credentials::AgentCredentials;
+pub use history::{HistoryLine, HistoryStore};
+pub use inbox_state::InboxState;
 
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
@@ -19,27 +19,27 @@ pub const HOME_FILE: &str = "config.json";
 
 /// The three places of one identity. They lie side by side, so that two identities never share a history.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct IdentityFiles {
     pub credentials: PathBuf,
     /// A folder with one file per peer.
     pub history: PathBuf,
     pub state: PathBuf,
 }
 
-impl Place {
+impl IdentityFiles {
     /// the file that was named, else the workspace's if it has one, else `home` (`$CHORUS_HOME` or `~/.chorus`).
-    pub fn find(named: Option<&Path>, workspace: &Path, home: &Path) -> Self {
+    pub fn locate(explicit: Option<&Path>, workspace: &Path, home: &Path) -> Self {
         let in_workspace = workspace.join(WORKSPACE_FILE);
-        match named {
-            Some(named) => Self::beside(workspace.join(named)),
-            None if in_workspace.exists() => Self::beside(in_workspace),
-            None => Self::beside(home.join(HOME_FILE)),
+        match explicit {
+            Some(explicit) => Self::beside_credentials(workspace.join(explicit)),
+            None if in_workspace.exists() => Self::beside_credentials(in_workspace),
+            None => Self::beside_credentials(home.join(HOME_FILE)),
         }
     }
 
     /// `config.json` has `history/` and `state.json` beside it, `chorus-credentials.json` has `chorus-history/` and
     /// `chorus-state.json`, and any other `bot.json` has `bot-history/` and `bot-state.json`.
-    pub fn beside(credentials: PathBuf) -> Self {
+    pub fn beside_credentials(credentials: PathBuf) -> Self {
         let stem = credentials
             .file_stem()
             .map(|stem| stem.to_string_lossy().into_owned())
@@ -61,17 +61,20 @@ impl Place {
 }
 
 /// A small file as text; None when there is none.
-pub(crate) fn read_small(path: &Path) -> Result<Option<String>> {
-    const MOST: u64 = 1024 * 1024;
+pub(crate) fn read_small_file(path: &Path) -> Result<Option<String>> {
+    const MAX_BYTES: u64 = 1024 * 1024;
     let size = match std::fs::metadata(path) {
         Ok(meta) => meta.len(),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(Error::file(path, e)),
+        Err(e) => return Err(Error::file_error(path, e)),
     };
-    if size > MOST {
-        return Err(Error::file(path, format!("is larger than {MOST} bytes")));
+    if size > MAX_BYTES {
+        return Err(Error::file_error(
+            path,
+            format!("is larger than {MAX_BYTES} bytes"),
+        ));
     }
     std::fs::read_to_string(path)
         .map(Some)
-        .map_err(|e| Error::file(path, e))
+        .map_err(|e| Error::file_error(path, e))
 }

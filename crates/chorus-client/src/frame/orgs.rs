@@ -1,86 +1,95 @@
 //! Grants, organisations and accords: who may address whom. Bodies are the hub's own.
 
-use crate::http::{Call, segment};
-use crate::{Client, Error, Result};
-use chorus_wire::frame::Role;
-use chorus_wire::{identity::Handle, time::Micros};
+use crate::http::{ApiCall, encode_segment};
+use crate::{Error, HubClient, Result};
+use chorus_wire::frame::RoleName;
+use chorus_wire::{identity::Handle, time::UnixMicros};
 use serde_json::{Value, json};
 
 /// What one organisation offers another.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Proposal {
+pub struct AccordProposal {
     pub grantee: Handle,
-    pub grant: Role,
+    pub grant: RoleName,
     /// Absent, all members of the grantor are reached.
-    pub reaches: Option<Role>,
-    pub expires_at: Option<Micros>,
+    pub reaches: Option<RoleName>,
+    pub expires_at: Option<UnixMicros>,
 }
 
-impl Client {
+impl HubClient {
     /// `other` may address `mine` from now on.
-    pub async fn grant(&self, mine: &Handle, other: &Handle) -> Result<Value> {
-        self.told(Call::put(
-            self.grants_of(mine, Some(other)).await?,
+    pub async fn create_grant(&self, mine: &Handle, other: &Handle) -> Result<Value> {
+        self.call_for_value(ApiCall::put(
+            self.grants_path(mine, Some(other)).await?,
             "{}".into(),
         ))
         .await
     }
 
-    pub async fn ungrant(&self, mine: &Handle, other: &Handle) -> Result<Value> {
-        self.told(Call::delete(self.grants_of(mine, Some(other)).await?))
+    pub async fn revoke_grant(&self, mine: &Handle, other: &Handle) -> Result<Value> {
+        self.call_for_value(ApiCall::delete(self.grants_path(mine, Some(other)).await?))
             .await
     }
 
-    pub async fn grants(&self, mine: &Handle) -> Result<Value> {
-        self.told(Call::get(self.grants_of(mine, None).await?))
+    pub async fn list_grants(&self, mine: &Handle) -> Result<Value> {
+        self.call_for_value(ApiCall::get(self.grants_path(mine, None).await?))
             .await
     }
 
-    async fn grants_of(&self, mine: &Handle, other: Option<&Handle>) -> Result<String> {
-        let grants = format!("{}/{mine}/grants", self.paths().await?.handles);
+    async fn grants_path(&self, mine: &Handle, other: Option<&Handle>) -> Result<String> {
+        let grants = format!("{}/{mine}/grants", self.fetch_paths().await?.handles);
         Ok(other.map_or(grants.clone(), |other| format!("{grants}/{other}")))
     }
 
     pub async fn create_org(&self, org: &Handle) -> Result<Value> {
-        let path = self.paths().await?.orgs.clone();
-        self.told(Call::post(path, json!({ "handle": org }).to_string()))
+        let path = self.fetch_paths().await?.orgs.clone();
+        self.call_for_value(ApiCall::post(path, json!({ "handle": org }).to_string()))
             .await
     }
 
-    pub async fn members(&self, org: &Handle) -> Result<Value> {
-        self.told(Call::get(self.of_org(org, "members").await?))
+    pub async fn list_org_members(&self, org: &Handle) -> Result<Value> {
+        self.call_for_value(ApiCall::get(self.org_path(org, "members").await?))
             .await
     }
 
     /// An invitation, or other roles for somebody who is a member.
-    pub async fn invite(&self, org: &Handle, who: &Handle, roles: &[Role]) -> Result<Value> {
-        let path = self.of_org(org, &format!("members/{who}")).await?;
-        self.told(Call::put(path, json!({ "roles": roles }).to_string()))
+    pub async fn invite_member(
+        &self,
+        org: &Handle,
+        who: &Handle,
+        roles: &[RoleName],
+    ) -> Result<Value> {
+        let path = self.org_path(org, &format!("members/{who}")).await?;
+        self.call_for_value(ApiCall::put(path, json!({ "roles": roles }).to_string()))
             .await
     }
 
-    pub async fn join(&self, org: &Handle, who: &Handle) -> Result<Value> {
-        let path = self.of_org(org, &format!("members/{who}/accept")).await?;
-        self.told(Call::post(path, "{}".into())).await
+    pub async fn accept_membership(&self, org: &Handle, who: &Handle) -> Result<Value> {
+        let path = self.org_path(org, &format!("members/{who}/accept")).await?;
+        self.call_for_value(ApiCall::post(path, "{}".into())).await
     }
 
     /// Leaving, or being removed.
-    pub async fn part(&self, org: &Handle, who: &Handle) -> Result<Value> {
-        self.told(Call::delete(
-            self.of_org(org, &format!("members/{who}")).await?,
+    pub async fn remove_org_member(&self, org: &Handle, who: &Handle) -> Result<Value> {
+        self.call_for_value(ApiCall::delete(
+            self.org_path(org, &format!("members/{who}")).await?,
         ))
         .await
     }
 
-    pub async fn propose(&self, grantor: &Handle, proposal: &Proposal) -> Result<Value> {
-        let reaches = proposal.reaches.as_ref().map_or("*", Role::as_str);
+    pub async fn propose_accord(
+        &self,
+        grantor: &Handle,
+        proposal: &AccordProposal,
+    ) -> Result<Value> {
+        let reaches = proposal.reaches.as_ref().map_or("*", RoleName::as_str);
         let mut body =
             json!({ "grantee": proposal.grantee, "grant": proposal.grant, "reaches": reaches });
         if let Some(at) = proposal.expires_at {
             body["expires_at"] = json!(at);
         }
-        self.told(Call::post(
-            self.of_org(grantor, "accords").await?,
+        self.call_for_value(ApiCall::post(
+            self.org_path(grantor, "accords").await?,
             body.to_string(),
         ))
         .await
@@ -88,31 +97,31 @@ impl Client {
 
     pub async fn accept_accord(&self, grantee: &Handle, id: &str) -> Result<Value> {
         let path = self
-            .of_org(grantee, &format!("accords/{}/accept", segment(id)))
+            .org_path(grantee, &format!("accords/{}/accept", encode_segment(id)))
             .await?;
-        self.told(Call::post(path, "{}".into())).await
+        self.call_for_value(ApiCall::post(path, "{}".into())).await
     }
 
     pub async fn revoke_accord(&self, either: &Handle, id: &str) -> Result<Value> {
-        self.told(Call::delete(
-            self.of_org(either, &format!("accords/{}", segment(id)))
+        self.call_for_value(ApiCall::delete(
+            self.org_path(either, &format!("accords/{}", encode_segment(id)))
                 .await?,
         ))
         .await
     }
 
-    pub async fn accords(&self, org: &Handle) -> Result<Value> {
-        self.told(Call::get(self.of_org(org, "accords").await?))
+    pub async fn list_accords(&self, org: &Handle) -> Result<Value> {
+        self.call_for_value(ApiCall::get(self.org_path(org, "accords").await?))
             .await
     }
 
-    async fn of_org(&self, org: &Handle, what: &str) -> Result<String> {
-        Ok(format!("{}/{org}/{what}", self.paths().await?.orgs))
+    async fn org_path(&self, org: &Handle, what: &str) -> Result<String> {
+        Ok(format!("{}/{org}/{what}", self.fetch_paths().await?.orgs))
     }
 
     /// The bare body; an answer without one says nothing but yes.
-    async fn told(&self, call: Call) -> Result<Value> {
-        let answer = self.ask(call).await?.accepted()?;
+    async fn call_for_value(&self, call: ApiCall) -> Result<Value> {
+        let answer = self.send_call(call).await?.require_success()?;
         if answer.body.is_empty() {
             return Ok(json!({}));
         }

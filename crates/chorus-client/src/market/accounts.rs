@@ -1,34 +1,39 @@
 //! What an owner has, what it pays, and how it came about.
 
-use crate::http::{Call, segment};
-use crate::{Client, Error, Result};
-use chorus_wire::market::transfer::{Account, Audit, Transfer, Transferred};
+use crate::http::{ApiCall, encode_segment};
+use crate::{Error, HubClient, Result};
+use chorus_wire::market::transfer::{AuditReply, CreditTransfer, OwnerAccount, TransferReply};
 
-impl Client {
-    pub async fn account(&self, owner: &str) -> Result<Account> {
-        self.ask_patiently(Call::get(format!("/accounts/{}", segment(owner))))
+impl HubClient {
+    pub async fn fetch_account(&self, owner: &str) -> Result<OwnerAccount> {
+        self.send_with_retry(ApiCall::get(format!("/accounts/{}", encode_segment(owner))))
             .await?
-            .bare()
+            .into_bare()
     }
 
     /// Pays another owner. A transfer has its own id, so one that is repeated is made once.
-    pub async fn transfer(&self, transfer: &Transfer) -> Result<Transferred> {
+    pub async fn transfer_credits(&self, transfer: &CreditTransfer) -> Result<TransferReply> {
         let body = serde_json::to_string(transfer).map_err(|e| Error::Input(e.to_string()))?;
-        self.ask_patiently(Call::post("/transfer", body))
+        self.send_with_retry(ApiCall::post("/transfer", body))
             .await?
-            .bare()
+            .into_bare()
     }
 
     /// The latest postings of an owner, or of one job.
-    pub async fn audit(&self, owner: &str, job: Option<&str>, limit: usize) -> Result<Audit> {
+    pub async fn fetch_audit(
+        &self,
+        owner: &str,
+        job: Option<&str>,
+        limit: usize,
+    ) -> Result<AuditReply> {
         let job = job
-            .map(|job| format!("&job_id={}", segment(job)))
+            .map(|job| format!("&job_id={}", encode_segment(job)))
             .unwrap_or_default();
-        self.ask_patiently(Call::get(format!(
+        self.send_with_retry(ApiCall::get(format!(
             "/audit?owner_id={}&limit={limit}{job}",
-            segment(owner)
+            encode_segment(owner)
         )))
         .await?
-        .bare()
+        .into_bare()
     }
 }

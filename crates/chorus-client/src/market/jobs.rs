@@ -1,16 +1,16 @@
 //! Asking for work, doing it, and where it stands.
 
-use crate::http::{Call, segment};
-use crate::{Client, Error, Result};
+use crate::http::{ApiCall, encode_segment};
+use crate::{Error, HubClient, Result};
 use chorus_wire::market::credits::{CURRENCY, Credits};
-use chorus_wire::market::job::{Job, Jobs, Status};
+use chorus_wire::market::job::{Job, JobList, JobStatus};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
 
 /// What is asked for.
 #[derive(Clone, Debug, Serialize)]
-pub struct Hire {
+pub struct JobRequest {
     /// Ours, so that a repeated request is the same job.
     pub job_id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -23,10 +23,10 @@ pub struct Hire {
     deadline_ms: Option<u64>,
 }
 
-impl Hire {
+impl JobRequest {
     pub fn new(skill_name: &str, input_data: Value, budget: Credits) -> Self {
         Self {
-            job_id: super::new_id(),
+            job_id: super::random_id(),
             agent_id: None,
             skill_name: skill_name.to_owned(),
             input_data,
@@ -37,7 +37,7 @@ impl Hire {
     }
 
     /// No result counts after this long.
-    pub fn within(mut self, deadline: Option<Duration>) -> Self {
+    pub fn with_deadline(mut self, deadline: Option<Duration>) -> Self {
         self.deadline_ms = deadline.map(|deadline| deadline.as_millis() as u64);
         self
     }
@@ -45,7 +45,7 @@ impl Hire {
 
 /// A job as its worker hears of it; only what it needs to do it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct PendingJob {
     pub job_id: String,
     pub orchestrator_id: String,
     pub skill_name: String,
@@ -55,12 +55,12 @@ pub struct Asked {
 
 /// On which side of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum JobRole {
     Worker,
     Orchestrator,
 }
 
-impl Role {
+impl JobRole {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Worker => "worker",
@@ -69,61 +69,67 @@ impl Role {
     }
 }
 
-impl Client {
+impl HubClient {
     /// Asks for a job. It has its own id, so a connection that breaks is simply tried again: it is asked for once.
-    pub async fn hire(&self, hire: &Hire) -> Result<Job> {
+    pub async fn request_job(&self, hire: &JobRequest) -> Result<Job> {
         let body = serde_json::to_string(hire).map_err(|e| Error::Input(e.to_string()))?;
-        self.ask_patiently(Call::post("/jobs", body)).await?.bare()
+        self.send_with_retry(ApiCall::post("/jobs", body))
+            .await?
+            .into_bare()
     }
 
-    pub async fn job(&self, job_id: &str) -> Result<Job> {
-        self.ask_patiently(Call::get(format!("/jobs/{}", segment(job_id))))
+    pub async fn fetch_job(&self, job_id: &str) -> Result<Job> {
+        self.send_with_retry(ApiCall::get(format!("/jobs/{}", encode_segment(job_id))))
             .await?
-            .bare()
+            .into_bare()
     }
 
     /// The latest jobs of this agent, newest first.
-    pub async fn jobs(&self, role: Option<Role>, status: Option<Status>) -> Result<Jobs> {
+    pub async fn list_jobs(
+        &self,
+        role: Option<JobRole>,
+        status: Option<JobStatus>,
+    ) -> Result<JobList> {
         let mut filters = Vec::new();
         filters.extend(role.map(|role| format!("role={}", role.as_str())));
         filters.extend(status.map(|status| format!("status={}", status.as_str())));
-        self.ask_patiently(Call::get(format!("/jobs?{}", filters.join("&"))))
+        self.send_with_retry(ApiCall::get(format!("/jobs?{}", filters.join("&"))))
             .await?
-            .bare()
+            .into_bare()
     }
 
     /// Jobs that wait for this agent's work.
-    pub async fn waiting(&self) -> Result<Vec<Asked>> {
+    pub async fn list_pending_jobs(&self) -> Result<Vec<PendingJob>> {
         let jobs = self
-            .jobs(Some(Role::Worker), Some(Status::Pending))
+            .list_jobs(Some(JobRole::Worker), Some(JobStatus::Pending))
             .await?
             .jobs;
-        Ok(jobs.into_iter().map(asked).collect())
+        Ok(jobs.into_iter().map(pending_job).collect())
     }
 
     /// Takes a job back before its result.
-    pub async fn cancel(&self, job_id: &str) -> Result<Job> {
-        self.ask_patiently(Call::post(
-            format!("/jobs/{}/cancel", segment(job_id)),
+    pub async fn cancel_job(&self, job_id: &str) -> Result<Job> {
+        self.send_with_retry(ApiCall::post(
+            format!("/jobs/{}/cancel", encode_segment(job_id)),
             "{}".into(),
         ))
         .await?
-        .bare()
+        .into_bare()
     }
 
     /// The worker's result. The first one stands; the same again is no error.
-    pub async fn deliver(&self, job_id: &str, result: &Value) -> Result<Job> {
-        self.ask_patiently(Call::post(
-            format!("/jobs/{}/result", segment(job_id)),
+    pub async fn deliver_result(&self, job_id: &str, result: &Value) -> Result<Job> {
+        self.send_with_retry(ApiCall::post(
+            format!("/jobs/{}/result", encode_segment(job_id)),
             result.to_string(),
         ))
         .await?
-        .bare()
+        .into_bare()
     }
 }
 
-fn asked(job: Job) -> Asked {
-    Asked {
+fn pending_job(job: Job) -> PendingJob {
+    PendingJob {
         job_id: job.job_id,
         orchestrator_id: job.orchestrator_id,
         skill_name: job.skill_name,

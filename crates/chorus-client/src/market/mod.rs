@@ -4,10 +4,10 @@ mod accounts;
 mod jobs;
 mod skills;
 
-pub use jobs::{Asked, Hire, Role};
+pub use jobs::{JobRequest, JobRole, PendingJob};
 
 /// A new id for a job or a transfer: whoever makes it can repeat a request without repeating what it does.
-pub fn new_id() -> String {
+pub fn random_id() -> String {
     uuid::Builder::from_random_bytes(rand::random())
         .into_uuid()
         .to_string()

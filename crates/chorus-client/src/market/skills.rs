@@ -1,24 +1,30 @@
 //! What can be hired, and what this agent offers (JOB-11…15, lesson 14).
 
-use crate::http::{Call, segment};
-use crate::{Client, Error, Result, limits};
-use chorus_wire::market::discover::{Found, Search};
-use chorus_wire::market::skill::{Skill, Skills};
+use crate::http::{ApiCall, encode_segment};
+use crate::{Error, HubClient, Result, limits};
+use chorus_wire::market::discover::{SkillSearch, SkillSearchResults};
+use chorus_wire::market::skill::{SkillCatalogue, SkillOffer};
 
-impl Client {
+impl HubClient {
     /// Every skill on offer, page by page.
-    pub async fn skills(&self) -> Result<Skills> {
-        let mut all: Skills = self.ask_patiently(Call::get("/skills")).await?.bare()?;
-        for _ in 1..limits::DIRECTORY_PAGES {
+    pub async fn list_skills(&self) -> Result<SkillCatalogue> {
+        let mut all: SkillCatalogue = self
+            .send_with_retry(ApiCall::get("/skills"))
+            .await?
+            .into_bare()?;
+        for _ in 1..limits::MAX_DIRECTORY_PAGES {
             let Some(last) = all
                 .skills
                 .last()
-                .filter(|_| all.skills.len().is_multiple_of(limits::DIRECTORY_PAGE))
+                .filter(|_| all.skills.len().is_multiple_of(limits::DIRECTORY_PAGE_SIZE))
             else {
                 break;
             };
-            let path = format!("/skills?after={}", segment(&last.skill_name));
-            let page: Skills = self.ask_patiently(Call::get(path)).await?.bare()?;
+            let path = format!("/skills?after={}", encode_segment(&last.skill_name));
+            let page: SkillCatalogue = self
+                .send_with_retry(ApiCall::get(path))
+                .await?
+                .into_bare()?;
             if page.skills.is_empty() {
                 break;
             }
@@ -28,31 +34,36 @@ impl Client {
     }
 
     /// Who offers what is looked for, the best first.
-    pub async fn search(&self, search: &Search) -> Result<Found> {
+    pub async fn search_offers(&self, search: &SkillSearch) -> Result<SkillSearchResults> {
         let mut path = format!(
             "/discover?limit={}&min_reputation={}",
             search.limit, search.min_reputation
         );
         if let Some(skill) = &search.skill {
-            path.push_str(&format!("&skill={}", segment(skill)));
+            path.push_str(&format!("&skill={}", encode_segment(skill)));
         }
         if let Some(cost) = search.max_cost {
             path.push_str(&format!("&max_cost={cost}"));
         }
-        self.ask_patiently(Call::get(path)).await?.bare()
+        self.send_with_retry(ApiCall::get(path)).await?.into_bare()
     }
 
     /// Offers a skill, or changes it. The same again is no error, so it is repeated until it gets through.
-    pub async fn offer(&self, skill: &Skill) -> Result<Skill> {
+    pub async fn publish_skill(&self, skill: &SkillOffer) -> Result<SkillOffer> {
         let body = serde_json::to_string(skill).map_err(|e| Error::Input(e.to_string()))?;
-        let path = format!("/skills/{}", segment(&skill.skill_name));
-        self.ask_patiently(Call::put(path, body)).await?.bare()
+        let path = format!("/skills/{}", encode_segment(&skill.skill_name));
+        self.send_with_retry(ApiCall::put(path, body))
+            .await?
+            .into_bare()
     }
 
     /// Takes a skill off the market.
-    pub async fn withdraw(&self, skill_name: &str) -> Result<()> {
-        self.ask_patiently(Call::delete(format!("/skills/{}", segment(skill_name))))
-            .await
-            .map(drop)
+    pub async fn withdraw_skill(&self, skill_name: &str) -> Result<()> {
+        self.send_with_retry(ApiCall::delete(format!(
+            "/skills/{}",
+            encode_segment(skill_name)
+        )))
+        .await
+        .map(drop)
     }
 }

@@ -3,20 +3,22 @@
 use crate::scripted::{Answer, Scripted, header};
 use chorus_client::Error;
 use chorus_client::backoff::Backoff;
-use chorus_client::channel::{Callback, Say};
+use chorus_client::channel::{CallbackClient, OutgoingEvent};
 use chorus_wire::secret::Secret;
 use std::time::Duration;
 
-fn callback(service: &Scripted) -> Callback {
+fn callback(service: &Scripted) -> CallbackClient {
     let url = Secret::new(format!(
         "{}/channels/ch_1/inbox/tok_not-a-real-one?x=1",
         service.url
     ));
     let quickly = Backoff {
-        first: Duration::from_millis(1),
-        most: Duration::from_millis(5),
+        first_delay: Duration::from_millis(1),
+        max_delay: Duration::from_millis(5),
     };
-    Callback::open(&url).unwrap().with(quickly)
+    CallbackClient::from_url(&url)
+        .unwrap()
+        .with_backoff(quickly)
 }
 
 fn ok() -> Answer {
@@ -42,8 +44,8 @@ async fn an_event_that_did_not_arrive_comes_before_the_next() {
     let busy = Answer::head(503, "retry-after: 0\r\n", "");
     let service = Scripted::start(vec![broken, busy, ok(), ok()]).await;
     let mut callback = callback(&service);
-    callback.status("searching").await.unwrap();
-    callback.message("found").await.unwrap();
+    callback.send_status("searching").await.unwrap();
+    callback.send_message("found").await.unwrap();
     let status = r#"{"type":"status","status":"searching"}"#;
     assert_eq!(
         bodies(&service),
@@ -77,7 +79,7 @@ async fn a_dead_callback_is_said_at_once_and_never_printed() {
     for status in [400, 404, 410, 413] {
         let body = r#"{"success":false,"error":{"code":"ERR_GONE","message":"no"}}"#;
         let service = Scripted::start(vec![Answer::json(status, body)]).await;
-        let error = callback(&service).message("x").await.unwrap_err();
+        let error = callback(&service).send_message("x").await.unwrap_err();
         assert!(
             matches!(&error, Error::Refused(refusal) if refusal.status == status),
             "{error}"
@@ -86,20 +88,26 @@ async fn a_dead_callback_is_said_at_once_and_never_printed() {
     }
     let url = Secret::new("http://127.0.0.1:9/channels/ch_1/inbox/tok_not-a-real-one");
     let quickly = Backoff {
-        first: Duration::from_millis(1),
-        most: Duration::from_millis(1),
+        first_delay: Duration::from_millis(1),
+        max_delay: Duration::from_millis(1),
     };
-    let error = Callback::open(&url)
+    let error = CallbackClient::from_url(&url)
         .unwrap()
-        .with(quickly)
-        .message("x")
+        .with_backoff(quickly)
+        .send_message("x")
         .await
         .unwrap_err();
     assert!(
         matches!(error, Error::Transport(_)) && !error.to_string().contains("tok_"),
         "{error}"
     );
-    assert!(!format!("{:?}", Callback::open(&Secret::new("tok_1")).unwrap_err()).contains("tok_1"));
+    assert!(
+        !format!(
+            "{:?}",
+            CallbackClient::from_url(&Secret::new("tok_1")).unwrap_err()
+        )
+        .contains("tok_1")
+    );
 }
 
 // R-71
@@ -107,15 +115,15 @@ async fn a_dead_callback_is_said_at_once_and_never_printed() {
 async fn many_events_go_over_one_request_a_line_each() {
     let service = Scripted::start(vec![ok()]).await;
     let mut callback = callback(&service);
-    let mut stream = callback.stream();
+    let mut stream = callback.open_stream();
     for say in [
-        Say::status("writing"),
-        Say::message("one\ntwo"),
-        Say::status(""),
+        OutgoingEvent::new_status("writing"),
+        OutgoingEvent::new_message("one\ntwo"),
+        OutgoingEvent::new_status(""),
     ] {
-        stream.say(&say).await.unwrap();
+        stream.send_event(&say).await.unwrap();
     }
-    stream.finish().await.unwrap();
+    stream.finish_stream().await.unwrap();
     let asked = service.asked();
     assert_eq!(asked.len(), 1);
     assert_eq!(
@@ -129,10 +137,13 @@ async fn a_stream_that_is_refused_says_so_and_takes_nothing_more() {
     let body = r#"{"success":false,"error":{"code":"ERR_GONE","message":"it expired"}}"#;
     let service = Scripted::start(vec![Answer::json(410, body)]).await;
     let mut callback = callback(&service);
-    let mut stream = callback.stream();
+    let mut stream = callback.open_stream();
     let mut refused = None;
     for _ in 0..10_000 {
-        if let Err(error) = stream.say(&Say::message("x".repeat(1024))).await {
+        if let Err(error) = stream
+            .send_event(&OutgoingEvent::new_message("x".repeat(1024)))
+            .await
+        {
             refused = Some(error);
             break;
         }

@@ -1,7 +1,7 @@
 //! Envelopes from agent to agent without a hub (TRN-44, ENV-12…14).
 
-use chorus_client::direct::{self, Posted};
-use chorus_client::{Client, Error};
+use chorus_client::direct::{self, PostedEnvelope};
+use chorus_client::{Error, HubClient};
 use chorus_wire::envelope::Envelope;
 use chorus_wire::message::ReceiverReply;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -14,13 +14,13 @@ const HELLO: &str = r#"{"chorus_version":"0.4","sender_id":"alice@chorus.example
 async fn receiver(reply: ReceiverReply) -> (String, mpsc::Receiver<Envelope>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/receive", listener.local_addr().unwrap());
-    let (to, mut posted) = mpsc::channel::<Posted>(8);
+    let (to, mut posted) = mpsc::channel::<PostedEnvelope>(8);
     let (seen, heard) = mpsc::channel(8);
     let (keep, stop) = watch::channel(false);
-    tokio::spawn(direct::receive(listener, to, stop));
+    tokio::spawn(direct::serve_direct(listener, to, stop));
     tokio::spawn(async move {
         let _keep = keep;
-        while let Some(Posted { envelope, answer }) = posted.recv().await {
+        while let Some(PostedEnvelope { envelope, answer }) = posted.recv().await {
             let _ = seen.send(envelope).await;
             let _ = answer.send(reply.clone());
         }
@@ -69,7 +69,7 @@ async fn a_posted_envelope_arrives_whole_and_is_answered_ok() {
     let (url, mut heard) = receiver(ReceiverReply::ok()).await;
     let envelope = Envelope::parse(HELLO).unwrap();
     assert_eq!(
-        direct::send(&url, &envelope, 0).await.unwrap(),
+        direct::send_direct(&url, &envelope, 0).await.unwrap(),
         ReceiverReply::ok()
     );
     assert_eq!(heard.recv().await.unwrap(), envelope);
@@ -144,7 +144,7 @@ async fn a_receivers_no_reaches_the_sender() {
     let no = ReceiverReply::error("ADAPTATION_FAILED", "no words for it");
     let (url, _heard) = receiver(no.clone()).await;
     assert_eq!(
-        direct::send(&url, &Envelope::parse(HELLO).unwrap(), 3)
+        direct::send_direct(&url, &Envelope::parse(HELLO).unwrap(), 3)
             .await
             .unwrap(),
         no
@@ -159,7 +159,7 @@ async fn a_peer_that_is_not_there_is_a_transport_error() {
         .unwrap()
         .local_addr()
         .unwrap();
-    let error = direct::send(
+    let error = direct::send_direct(
         &format!("http://{closed}/receive"),
         &Envelope::parse(HELLO).unwrap(),
         0,
@@ -167,7 +167,7 @@ async fn a_peer_that_is_not_there_is_a_transport_error() {
     .await
     .unwrap_err();
     assert!(matches!(error, Error::Transport(_)), "{error:?}");
-    assert!(Client::new("not a url", None).is_err());
+    assert!(HubClient::new("not a url", None).is_err());
 }
 
 // The last answer leaves before the receiver does.
@@ -175,11 +175,12 @@ async fn a_peer_that_is_not_there_is_a_transport_error() {
 async fn a_receiver_that_stops_still_answers_what_it_took() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/receive", listener.local_addr().unwrap());
-    let (to, mut posted) = mpsc::channel::<Posted>(8);
+    let (to, mut posted) = mpsc::channel::<PostedEnvelope>(8);
     let (tell, stop) = watch::channel(false);
-    let receiving = tokio::spawn(direct::receive(listener, to, stop));
-    let sending =
-        tokio::spawn(async move { direct::send(&url, &Envelope::parse(HELLO).unwrap(), 0).await });
+    let receiving = tokio::spawn(direct::serve_direct(listener, to, stop));
+    let sending = tokio::spawn(async move {
+        direct::send_direct(&url, &Envelope::parse(HELLO).unwrap(), 0).await
+    });
     let taken = posted.recv().await.unwrap();
     tell.send_replace(true);
     taken.answer.send(ReceiverReply::ok()).unwrap();

@@ -1,8 +1,8 @@
 //! Local files keep their promises across crashes and between processes (R-33, SKL-19…31).
 
-use chorus_client::desk::{Desk, Verdict};
-use chorus_client::files::history::{Appended, Dir, History, Line};
-use chorus_client::files::{Credentials, Place, State, state::Turn};
+use chorus_client::files::history::{AppendOutcome, HistoryLine, HistoryStore, MessageDirection};
+use chorus_client::files::{AgentCredentials, IdentityFiles, InboxState, inbox_state::StateLock};
+use chorus_client::inbox_store::{FilingOutcome, InboxStore};
 use chorus_wire::{cursor::Cursor, message::ReceiverReply, secret::Secret};
 use proptest::prelude::*;
 use serde_json::{Value, json, value::RawValue};
@@ -19,17 +19,17 @@ fn envelope(text: &str, turn: Option<(&str, u64)>) -> Box<RawValue> {
     serde_json::value::to_raw_value(&envelope).unwrap()
 }
 
-fn received(ts: &str, text: &str) -> Line {
-    Line {
+fn received(ts: &str, text: &str) -> HistoryLine {
+    HistoryLine {
         ts: ts.into(),
-        dir: Dir::Received,
+        dir: MessageDirection::Received,
         peer: "bob@chorus".into(),
         envelope: envelope(text, None),
     }
 }
 
-fn alice() -> Credentials {
-    Credentials {
+fn alice() -> AgentCredentials {
+    AgentCredentials {
         agent_id: "alice@chorus".into(),
         api_key: Secret::new("ca_not-a-real-key"),
         hub_url: "http://127.0.0.1:1".into(),
@@ -49,17 +49,17 @@ fn credentials_are_looked_for_in_the_named_file_then_the_workspace_then_the_home
     let folder = tempfile::tempdir().unwrap();
     let (workspace, home) = (folder.path().join("w"), folder.path().join("h"));
     std::fs::create_dir(&workspace).unwrap();
-    let at_home = Place::find(None, &workspace, &home);
+    let at_home = IdentityFiles::locate(None, &workspace, &home);
     assert_eq!(at_home.credentials, home.join("config.json"));
     assert_eq!(at_home.history, home.join("history"));
     std::fs::write(workspace.join("chorus-credentials.json"), "{}").unwrap();
-    let in_workspace = Place::find(None, &workspace, &home);
+    let in_workspace = IdentityFiles::locate(None, &workspace, &home);
     assert_eq!(
         in_workspace.credentials,
         workspace.join("chorus-credentials.json")
     );
     assert_eq!(in_workspace.history, workspace.join("chorus-history"));
-    let named = Place::find(Some(Path::new("bot.json")), &workspace, &home);
+    let named = IdentityFiles::locate(Some(Path::new("bot.json")), &workspace, &home);
     assert_eq!(named.credentials, workspace.join("bot.json"));
     assert_eq!(named.history, workspace.join("bot-history"));
 }
@@ -69,9 +69,9 @@ fn credentials_are_looked_for_in_the_named_file_then_the_workspace_then_the_home
 #[test]
 fn saved_credentials_are_whole_private_and_never_overwritten_unasked() {
     let folder = tempfile::tempdir().unwrap();
-    let place = Place::beside(folder.path().join("deep/config.json"));
-    assert!(Credentials::read(&place).unwrap().is_none());
-    Credentials::slot(&place, false)
+    let place = IdentityFiles::beside_credentials(folder.path().join("deep/config.json"));
+    assert!(AgentCredentials::read_from(&place).unwrap().is_none());
+    AgentCredentials::reserve_slot(&place, false)
         .unwrap()
         .save(alice())
         .unwrap();
@@ -82,19 +82,22 @@ fn saved_credentials_are_whole_private_and_never_overwritten_unasked() {
     let printed = json!({"agent_id":"alice@chorus","api_key":"ca_not-a-real-key","hub_url":"http://127.0.0.1:1"});
     assert_eq!(text, printed);
     assert!(
-        Credentials::slot(&place, false).is_err(),
+        AgentCredentials::reserve_slot(&place, false).is_err(),
         "an identity is there"
     );
-    let renewed = Credentials {
+    let renewed = AgentCredentials {
         agent_id: "carol@chorus".into(),
         ..alice()
     };
-    Credentials::slot(&place, true)
+    AgentCredentials::reserve_slot(&place, true)
         .unwrap()
         .save(renewed)
         .unwrap();
     assert_eq!(
-        Credentials::read(&place).unwrap().unwrap().agent_id,
+        AgentCredentials::read_from(&place)
+            .unwrap()
+            .unwrap()
+            .agent_id,
         "carol@chorus"
     );
     assert_eq!(mode(&place.credentials), 0o600);
@@ -108,19 +111,22 @@ fn saved_credentials_are_whole_private_and_never_overwritten_unasked() {
 #[test]
 fn of_two_registrations_at_once_the_first_to_save_stays() {
     let folder = tempfile::tempdir().unwrap();
-    let place = Place::beside(folder.path().join("config.json"));
+    let place = IdentityFiles::beside_credentials(folder.path().join("config.json"));
     let (first, second) = (
-        Credentials::slot(&place, false).unwrap(),
-        Credentials::slot(&place, false).unwrap(),
+        AgentCredentials::reserve_slot(&place, false).unwrap(),
+        AgentCredentials::reserve_slot(&place, false).unwrap(),
     );
     first.save(alice()).unwrap();
-    let late = Credentials {
+    let late = AgentCredentials {
         agent_id: "carol@chorus".into(),
         ..alice()
     };
     assert!(second.save(late).is_err());
     assert_eq!(
-        Credentials::read(&place).unwrap().unwrap().agent_id,
+        AgentCredentials::read_from(&place)
+            .unwrap()
+            .unwrap()
+            .agent_id,
         "alice@chorus"
     );
 }
@@ -129,20 +135,20 @@ fn of_two_registrations_at_once_the_first_to_save_stays() {
 #[test]
 fn a_file_without_a_key_is_free_space_and_keeps_what_else_it_holds() {
     let folder = tempfile::tempdir().unwrap();
-    let place = Place::beside(folder.path().join("config.json"));
+    let place = IdentityFiles::beside_credentials(folder.path().join("config.json"));
     std::fs::write(&place.credentials, r#"{"api_key":"","theme":"dark"}"#).unwrap();
-    assert!(Credentials::read(&place).unwrap().is_none());
-    Credentials::slot(&place, false)
+    assert!(AgentCredentials::read_from(&place).unwrap().is_none());
+    AgentCredentials::reserve_slot(&place, false)
         .unwrap()
         .save(alice())
         .unwrap();
     assert_eq!(
-        Credentials::read(&place).unwrap().unwrap().rest["theme"],
+        AgentCredentials::read_from(&place).unwrap().unwrap().rest["theme"],
         "dark"
     );
     std::fs::write(&place.credentials, "not json").unwrap();
     assert!(
-        Credentials::slot(&place, true).is_err(),
+        AgentCredentials::reserve_slot(&place, true).is_err(),
         "a file that is something else is not ours to replace"
     );
 }
@@ -151,9 +157,9 @@ fn a_file_without_a_key_is_free_space_and_keeps_what_else_it_holds() {
 #[test]
 fn a_line_has_the_four_printed_keys_in_their_order() {
     let folder = tempfile::tempdir().unwrap();
-    let history = History::at(folder.path().join("history"));
+    let history = HistoryStore::open_folder(folder.path().join("history"));
     history
-        .append(&received("2026-03-22T04:30:05Z", "hi"))
+        .append_line(&received("2026-03-22T04:30:05Z", "hi"))
         .unwrap();
     let text = std::fs::read_to_string(folder.path().join("history/bob@chorus.jsonl")).unwrap();
     assert!(
@@ -170,12 +176,12 @@ fn a_line_has_the_four_printed_keys_in_their_order() {
 // SKL-29
 #[test]
 fn a_peer_name_never_leaves_the_history_folder() {
-    let history = History::at("/h");
+    let history = HistoryStore::open_folder("/h");
     assert_eq!(
-        history.file_of("bob@chorus"),
+        history.peer_file("bob@chorus"),
         Path::new("/h/bob@chorus.jsonl")
     );
-    assert_eq!(history.file_of("urn:a/b"), Path::new("/h/urn_a_b.jsonl"));
+    assert_eq!(history.peer_file("urn:a/b"), Path::new("/h/urn_a_b.jsonl"));
     for sly in [
         "../../etc/passwd",
         "..",
@@ -184,7 +190,7 @@ fn a_peer_name_never_leaves_the_history_folder() {
         "a\0b",
         "/etc/passwd",
     ] {
-        let path = history.file_of(sly);
+        let path = history.peer_file(sly);
         assert_eq!(path.parent(), Some(Path::new("/h")), "{sly:?}");
         assert!(
             !path.file_name().unwrap().to_string_lossy().starts_with('.'),
@@ -197,11 +203,11 @@ fn a_peer_name_never_leaves_the_history_folder() {
 #[test]
 fn a_torn_last_line_is_removed_and_its_message_can_come_again() {
     let folder = tempfile::tempdir().unwrap();
-    let mut history = History::at(folder.path());
+    let mut history = HistoryStore::open_folder(folder.path());
     history
-        .append(&received("2026-03-22T04:30:00.000001Z", "first"))
+        .append_line(&received("2026-03-22T04:30:00.000001Z", "first"))
         .unwrap();
-    let path = history.file_of("bob@chorus");
+    let path = history.peer_file("bob@chorus");
     let whole = std::fs::read(&path).unwrap();
     let second = received("2026-03-22T04:30:00.000002Z", "zweitens: äöü");
     let line = serde_json::to_vec(&second).unwrap();
@@ -211,38 +217,38 @@ fn a_torn_last_line_is_removed_and_its_message_can_come_again() {
         std::fs::write(&path, &torn).unwrap();
         assert_eq!(
             history.append_once(&second).unwrap(),
-            Appended::New,
+            AppendOutcome::New,
             "cut after {cut} bytes"
         );
         let texts: Vec<String> = history
-            .lines("bob@chorus")
+            .peer_lines("bob@chorus")
             .unwrap()
             .into_iter()
             .map(|l| l.ts)
             .collect();
         assert_eq!(texts.len(), 2, "cut after {cut} bytes");
-        history = History::at(folder.path());
+        history = HistoryStore::open_folder(folder.path());
     }
 }
 
 #[test]
 fn a_last_line_without_its_line_feed_is_kept() {
     let folder = tempfile::tempdir().unwrap();
-    let mut history = History::at(folder.path());
+    let mut history = HistoryStore::open_folder(folder.path());
     let first = received("2026-03-22T04:30:00Z", "by another tool");
     std::fs::write(
-        history.file_of("bob@chorus"),
+        history.peer_file("bob@chorus"),
         serde_json::to_vec(&first).unwrap(),
     )
     .unwrap();
-    assert_eq!(history.append_once(&first).unwrap(), Appended::Known);
+    assert_eq!(history.append_once(&first).unwrap(), AppendOutcome::Known);
     assert_eq!(
         history
             .append_once(&received("2026-03-22T04:30:01Z", "next"))
             .unwrap(),
-        Appended::New
+        AppendOutcome::New
     );
-    assert_eq!(history.lines("bob@chorus").unwrap().len(), 2);
+    assert_eq!(history.peer_lines("bob@chorus").unwrap().len(), 2);
 }
 
 // R-33: two processes, one file. A lock belongs to an open file, so two histories stand for two processes.
@@ -254,13 +260,13 @@ fn two_writers_never_mix_their_lines_and_file_a_message_once() {
         .map(|writer| {
             let (folder, long) = (folder.path().to_owned(), long.clone());
             std::thread::spawn(move || {
-                let mut history = History::at(folder);
+                let mut history = HistoryStore::open_folder(folder);
                 let mut new = 0;
                 for at in 0..40 {
                     let own = received(&format!("2026-03-22T04:3{writer}:00.{at:06}Z"), &long);
-                    history.append(&own).unwrap();
+                    history.append_line(&own).unwrap();
                     let common = received(&format!("2026-03-22T05:00:00.{at:06}Z"), "common");
-                    new += usize::from(history.append_once(&common).unwrap() == Appended::New);
+                    new += usize::from(history.append_once(&common).unwrap() == AppendOutcome::New);
                 }
                 new
             })
@@ -275,7 +281,7 @@ fn two_writers_never_mix_their_lines_and_file_a_message_once() {
     assert_eq!(text.lines().count(), 4 * 40 + 40);
     assert!(
         text.lines()
-            .all(|line| serde_json::from_str::<Line>(line).is_ok())
+            .all(|line| serde_json::from_str::<HistoryLine>(line).is_ok())
     );
 }
 
@@ -283,132 +289,153 @@ fn two_writers_never_mix_their_lines_and_file_a_message_once() {
 #[test]
 fn a_conversation_goes_on_after_its_last_turn() {
     let folder = tempfile::tempdir().unwrap();
-    let history = History::at(folder.path());
-    assert_eq!(history.next_turn("bob@chorus", "c1").unwrap(), 1);
-    for (dir, turn) in [(Dir::Sent, 1), (Dir::Received, 2), (Dir::Sent, 3)] {
-        let line = Line {
+    let history = HistoryStore::open_folder(folder.path());
+    assert_eq!(history.next_turn_number("bob@chorus", "c1").unwrap(), 1);
+    for (dir, turn) in [
+        (MessageDirection::Sent, 1),
+        (MessageDirection::Received, 2),
+        (MessageDirection::Sent, 3),
+    ] {
+        let line = HistoryLine {
             dir,
             envelope: envelope("x", Some(("c1", turn))),
             ..received("2026-03-22T04:30:00Z", "")
         };
-        history.append(&line).unwrap();
+        history.append_line(&line).unwrap();
     }
-    assert_eq!(history.next_turn("bob@chorus", "c1").unwrap(), 4);
-    assert_eq!(history.next_turn("bob@chorus", "c2").unwrap(), 1);
-    assert_eq!(history.next_turn("carol@chorus", "c1").unwrap(), 1);
+    assert_eq!(history.next_turn_number("bob@chorus", "c1").unwrap(), 4);
+    assert_eq!(history.next_turn_number("bob@chorus", "c2").unwrap(), 1);
+    assert_eq!(history.next_turn_number("carol@chorus", "c1").unwrap(), 1);
 }
 
 // R-28
 #[test]
 fn a_turn_that_comes_again_is_not_handed_over_and_gets_its_first_answer() {
     let folder = tempfile::tempdir().unwrap();
-    let place = Place::beside(folder.path().join("config.json"));
-    let mut desk = Desk::of(place.clone(), &alice()).unwrap();
+    let place = IdentityFiles::beside_credentials(folder.path().join("config.json"));
+    let mut desk = InboxStore::for_agent(place.clone(), &alice()).unwrap();
     let turn = envelope("hi", Some(("c1", 1)));
     assert_eq!(
-        desk.file(
+        desk.file_message(
             "2026-03-22T04:30:00.000001Z",
             "bob@chorus",
             turn.clone(),
             None
         )
         .unwrap(),
-        Verdict::Fresh
+        FilingOutcome::NewMessage
     );
     let no = ReceiverReply::error("ADAPTATION_FAILED", "no words for it");
-    desk.answered("bob@chorus", &turn, &no);
+    desk.cache_reply("bob@chorus", &turn, &no);
     let again = desk
-        .file(
+        .file_message(
             "2026-03-22T04:30:09.000002Z",
             "bob@chorus",
             turn.clone(),
             None,
         )
         .unwrap();
-    assert_eq!(again, Verdict::Repeat(no));
+    assert_eq!(again, FilingOutcome::Repeated(no));
     // After a restart the answer is forgotten, the turn is not.
-    let mut desk = Desk::of(place, &alice()).unwrap();
+    let mut desk = InboxStore::for_agent(place, &alice()).unwrap();
     let again = desk
-        .file("2026-03-22T04:30:10.000003Z", "bob@chorus", turn, None)
+        .file_message("2026-03-22T04:30:10.000003Z", "bob@chorus", turn, None)
         .unwrap();
-    assert_eq!(again, Verdict::Repeat(ReceiverReply::ok()));
+    assert_eq!(again, FilingOutcome::Repeated(ReceiverReply::ok()));
     let other = envelope("hi", Some(("c2", 1)));
     assert_eq!(
-        desk.file("2026-03-22T04:30:11.000004Z", "bob@chorus", other, None)
+        desk.file_message("2026-03-22T04:30:11.000004Z", "bob@chorus", other, None)
             .unwrap(),
-        Verdict::Fresh
+        FilingOutcome::NewMessage
     );
-    assert_eq!(desk.history().lines("bob@chorus").unwrap().len(), 2);
+    assert_eq!(desk.history().peer_lines("bob@chorus").unwrap().len(), 2);
 }
 
 // Lesson 12 from the receiving side: filed, then remembered.
 #[test]
 fn a_crash_between_the_line_and_the_cursor_loses_nothing_and_files_nothing_twice() {
     let folder = tempfile::tempdir().unwrap();
-    let place = Place::beside(folder.path().join("config.json"));
+    let place = IdentityFiles::beside_credentials(folder.path().join("config.json"));
     let at = "2026-03-22T04:30:00.000001Z";
-    let mut desk = Desk::of(place.clone(), &alice()).unwrap();
+    let mut desk = InboxStore::for_agent(place.clone(), &alice()).unwrap();
     assert_eq!(
-        desk.file(at, "bob@chorus", envelope("hi", None), Some(Cursor::log(7)))
-            .unwrap(),
-        Verdict::Fresh
+        desk.file_message(
+            at,
+            "bob@chorus",
+            envelope("hi", None),
+            Some(Cursor::from_log_seq(7))
+        )
+        .unwrap(),
+        FilingOutcome::NewMessage
     );
     drop(desk); // killed before `reached`
-    let mut desk = Desk::of(place.clone(), &alice()).unwrap();
+    let mut desk = InboxStore::for_agent(place.clone(), &alice()).unwrap();
     assert_eq!(desk.cursor(), None);
     let reordered = r#"{"sender_culture":"en","original_text":"hi","sender_id":"bob@chorus","chorus_version":"0.4"}"#;
     let replayed = RawValue::from_string(reordered.into()).unwrap();
     // A handler runs after `reached`, so it has not run: its sender is not told that it did before it does.
     let again = desk
-        .file(at, "bob@chorus", replayed.clone(), Some(Cursor::log(7)))
+        .file_message(
+            at,
+            "bob@chorus",
+            replayed.clone(),
+            Some(Cursor::from_log_seq(7)),
+        )
         .unwrap();
-    assert_eq!(again, Verdict::Fresh);
-    assert_eq!(desk.history().lines("bob@chorus").unwrap().len(), 1);
-    desk.reached(Some(Cursor::log(7)), Some("trace-7")).unwrap();
+    assert_eq!(again, FilingOutcome::NewMessage);
+    assert_eq!(desk.history().peer_lines("bob@chorus").unwrap().len(), 1);
+    desk.save_progress(Some(Cursor::from_log_seq(7)), Some("trace-7"))
+        .unwrap();
     let behind = desk
-        .file(at, "bob@chorus", replayed, Some(Cursor::log(7)))
+        .file_message(at, "bob@chorus", replayed, Some(Cursor::from_log_seq(7)))
         .unwrap();
-    assert_eq!(behind, Verdict::Repeat(ReceiverReply::ok()));
+    assert_eq!(behind, FilingOutcome::Repeated(ReceiverReply::ok()));
     drop(desk); // killed before the reply went out
-    let mut desk = Desk::of(place.clone(), &alice()).unwrap();
-    assert_eq!(desk.cursor(), Some(Cursor::log(7)));
-    assert_eq!(desk.unanswered(), ["trace-7"]);
-    desk.reached(Some(Cursor::log(8)), Some("trace-8")).unwrap();
-    desk.settled("trace-7").unwrap();
-    let desk = Desk::of(place, &alice()).unwrap();
-    assert_eq!(desk.cursor(), Some(Cursor::log(8)));
-    assert_eq!(desk.unanswered(), ["trace-8"]);
+    let mut desk = InboxStore::for_agent(place.clone(), &alice()).unwrap();
+    assert_eq!(desk.cursor(), Some(Cursor::from_log_seq(7)));
+    assert_eq!(desk.unanswered_traces(), ["trace-7"]);
+    desk.save_progress(Some(Cursor::from_log_seq(8)), Some("trace-8"))
+        .unwrap();
+    desk.mark_answered("trace-7").unwrap();
+    let desk = InboxStore::for_agent(place, &alice()).unwrap();
+    assert_eq!(desk.cursor(), Some(Cursor::from_log_seq(8)));
+    assert_eq!(desk.unanswered_traces(), ["trace-8"]);
 }
 
 // SKL-20: another identity starts at its own beginning.
 #[test]
 fn a_cursor_belongs_to_one_identity() {
     let folder = tempfile::tempdir().unwrap();
-    let place = Place::beside(folder.path().join("config.json"));
-    let state = State {
+    let place = IdentityFiles::beside_credentials(folder.path().join("config.json"));
+    let state = InboxState {
         cursor: Some("12".into()),
-        ..State::read(&place, &alice()).unwrap()
+        ..InboxState::read_for(&place, &alice()).unwrap()
     };
     state.save(&place).unwrap();
     assert_eq!(
-        State::read(&place, &alice()).unwrap().cursor(),
-        Some(Cursor::log(12))
+        InboxState::read_for(&place, &alice())
+            .unwrap()
+            .parse_cursor(),
+        Some(Cursor::from_log_seq(12))
     );
-    let carol = Credentials {
+    let carol = AgentCredentials {
         agent_id: "carol@chorus".into(),
         ..alice()
     };
-    assert_eq!(State::read(&place, &carol).unwrap().cursor(), None);
+    assert_eq!(
+        InboxState::read_for(&place, &carol).unwrap().parse_cursor(),
+        None
+    );
 }
 
 #[test]
 fn one_listener_keeps_the_files_of_an_identity() {
     let folder = tempfile::tempdir().unwrap();
-    let place = Place::beside(folder.path().join("config.json"));
-    let turn = Turn::take(&place).unwrap();
-    assert!(Turn::take(&place).is_err());
+    let place = IdentityFiles::beside_credentials(folder.path().join("config.json"));
+    let turn = StateLock::acquire(&place).unwrap();
+    assert!(StateLock::acquire(&place).is_err());
     drop(turn);
-    Turn::take(&place).unwrap();
+    StateLock::acquire(&place).unwrap();
 }
 
 proptest! {
@@ -416,12 +443,12 @@ proptest! {
     #[test]
     fn whatever_was_said_is_read_back(texts in prop::collection::vec(".{1,40}", 1..8)) {
         let folder = tempfile::tempdir().unwrap();
-        let mut history = History::at(folder.path());
+        let mut history = HistoryStore::open_folder(folder.path());
         for (at, text) in texts.iter().enumerate() {
             let line = received(&format!("2026-03-22T04:30:00.{at:06}Z"), text);
-            prop_assert_eq!(history.append_once(&line).unwrap(), Appended::New);
+            prop_assert_eq!(history.append_once(&line).unwrap(), AppendOutcome::New);
         }
-        let back: Vec<String> = history.lines("bob@chorus").unwrap().iter().map(|line| {
+        let back: Vec<String> = history.peer_lines("bob@chorus").unwrap().iter().map(|line| {
             let envelope: Value = serde_json::from_str(line.envelope.get()).unwrap();
             envelope["original_text"].as_str().unwrap().to_owned()
         }).collect();

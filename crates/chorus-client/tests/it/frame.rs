@@ -2,38 +2,38 @@
 
 use crate::scripted::{Answer, Scripted, header};
 use chorus_client::backoff::Backoff;
-use chorus_client::frame::{Frames, Heard, Speaker};
-use chorus_client::{Client, Error};
+use chorus_client::frame::{FrameSender, FrameStream, FrameStreamEvent};
+use chorus_client::{Error, HubClient};
 use chorus_wire::frame::payload::AgentAdvisory;
-use chorus_wire::frame::{Filter, Frame, Ident};
-use chorus_wire::{cursor::Cursor, identity::Handle, secret::Secret, sse, time::Micros};
+use chorus_wire::frame::{Frame, FrameFilter, ScopeIdent};
+use chorus_wire::{cursor::Cursor, identity::Handle, secret::Secret, sse, time::UnixMicros};
 use std::time::Duration;
 
-const NOON: Micros = Micros(1_774_000_000_000_000);
+const NOON: UnixMicros = UnixMicros(1_774_000_000_000_000);
 
-fn noon() -> Micros {
+fn noon() -> UnixMicros {
     NOON
 }
 
-fn speaker() -> Speaker {
-    let ident = |text| Ident::parse(text).unwrap();
-    Speaker::new(Handle::parse("~alice").unwrap(), ident("cli"), ident("s1"))
+fn speaker() -> FrameSender {
+    let ident = |text| ScopeIdent::parse(text).unwrap();
+    FrameSender::new(Handle::parse("~alice").unwrap(), ident("cli"), ident("s1"))
 }
 
-fn said(text: &str, at: Micros, ttl_ms: Option<u64>) -> Frame {
+fn said(text: &str, at: UnixMicros, ttl_ms: Option<u64>) -> Frame {
     let payload = AgentAdvisory {
         advisory_text: text.into(),
         file_refs: None,
         worktree: None,
         branch: None,
     };
-    let speaker = Speaker {
+    let speaker = FrameSender {
         ttl_ms,
         ..speaker()
     };
     speaker
-        .draft(&speaker.own(), payload.into(), at)
-        .check()
+        .draft_frame(&speaker.handle_scope(), payload.into(), at)
+        .to_frame()
         .unwrap()
 }
 
@@ -42,8 +42,15 @@ fn place(seq: u64) -> Cursor {
 }
 
 fn event(seq: u64, frame: &Frame) -> String {
-    String::from_utf8(sse::event(frame.kind().as_str(), Some(place(seq)), frame.text()).to_vec())
-        .unwrap()
+    String::from_utf8(
+        sse::format_event(
+            frame.kind().as_str(),
+            Some(place(seq)),
+            frame.submitted_json(),
+        )
+        .to_vec(),
+    )
+    .unwrap()
 }
 
 /// As the hub says it: both name the place from which the stream goes on.
@@ -55,20 +62,20 @@ fn told(name: &str, seq: u64) -> String {
 }
 
 /// The discovery document is asked for first; this hub has none.
-async fn hub(streams: Vec<Answer>) -> (Scripted, Client) {
+async fn hub(streams: Vec<Answer>) -> (Scripted, HubClient) {
     let mut script = vec![Answer::json(404, "{}")];
     script.extend(streams);
     let hub = Scripted::start(script).await;
-    let mut client = Client::new(&hub.url, Some(Secret::new("ca_not-a-real-key"))).unwrap();
+    let mut client = HubClient::new(&hub.url, Some(Secret::new("ca_not-a-real-key"))).unwrap();
     client.backoff = Backoff {
-        first: Duration::from_millis(1),
-        most: Duration::from_millis(5),
+        first_delay: Duration::from_millis(1),
+        max_delay: Duration::from_millis(5),
     };
     (hub, client)
 }
 
 /// What comes until a frame with this text: `gap`, or the texts of frames.
-async fn until(frames: &mut Frames, last: &str) -> Vec<String> {
+async fn until(frames: &mut FrameStream, last: &str) -> Vec<String> {
     let mut heard = Vec::new();
     while heard.last().is_none_or(|text| text != last) {
         let next = tokio::time::timeout(Duration::from_secs(20), frames.next())
@@ -76,10 +83,11 @@ async fn until(frames: &mut Frames, last: &str) -> Vec<String> {
             .expect("it hangs")
             .unwrap();
         match next {
-            Heard::Opened(_) => {}
-            Heard::Gap => heard.push("gap".to_owned()),
-            Heard::Frame(frame, _) => {
-                let payload: serde_json::Value = serde_json::from_str(frame.text()).unwrap();
+            FrameStreamEvent::Opened(_) => {}
+            FrameStreamEvent::Gap => heard.push("gap".to_owned()),
+            FrameStreamEvent::Frame(frame, _) => {
+                let payload: serde_json::Value =
+                    serde_json::from_str(frame.submitted_json()).unwrap();
                 heard.push(
                     payload["payload"]["advisory_text"]
                         .as_str()
@@ -105,7 +113,7 @@ async fn a_frame_that_comes_twice_is_heard_once() {
     );
     let (_hub, client) = hub(vec![Answer::events(&body, 64).hanging()]).await;
     let mut frames = client
-        .frames(&speaker(), &Filter::default(), None, noon)
+        .open_frame_stream(&speaker(), &FrameFilter::default(), None, noon)
         .await;
     assert_eq!(until(&mut frames, "end").await, ["one", "end"]);
 }
@@ -113,7 +121,7 @@ async fn a_frame_that_comes_twice_is_heard_once() {
 // FRM-105
 #[tokio::test]
 async fn what_is_stale_is_dropped_and_what_is_not_a_frame_is_passed_over() {
-    let early = NOON.minus(Duration::from_secs(10));
+    let early = NOON.saturating_sub(Duration::from_secs(10));
     let (stale, good) = (
         said("stale", early, Some(9_000)),
         said("good", early, Some(11_000)),
@@ -128,7 +136,7 @@ async fn what_is_stale_is_dropped_and_what_is_not_a_frame_is_passed_over() {
     );
     let (_hub, client) = hub(vec![Answer::events(&body, 64).hanging()]).await;
     let mut frames = client
-        .frames(&speaker(), &Filter::default(), None, noon)
+        .open_frame_stream(&speaker(), &FrameFilter::default(), None, noon)
         .await;
     assert_eq!(until(&mut frames, "lasting").await, ["good", "lasting"]);
 }
@@ -153,7 +161,7 @@ async fn a_gap_after_a_reconnection_is_announced() {
     ])
     .await;
     let mut frames = client
-        .frames(&speaker(), &Filter::default(), None, noon)
+        .open_frame_stream(&speaker(), &FrameFilter::default(), None, noon)
         .await;
     assert_eq!(until(&mut frames, "end").await, ["one", "gap", "end"]);
     assert_eq!(
@@ -179,7 +187,7 @@ async fn a_stream_that_breaks_before_its_first_frame_misses_nothing() {
     ])
     .await;
     let mut frames = client
-        .frames(&speaker(), &Filter::default(), None, noon)
+        .open_frame_stream(&speaker(), &FrameFilter::default(), None, noon)
         .await;
     assert_eq!(until(&mut frames, "end").await, ["end"]);
     assert_eq!(
@@ -206,7 +214,7 @@ async fn what_is_kept_is_read_to_its_end_and_the_stream_goes_on() {
     ]
     .concat();
     let (hub, client) = hub(vec![now, Answer::events(&all, 64).hanging()]).await;
-    let (kept, mut frames) = client.kept(&speaker(), noon).await.unwrap();
+    let (kept, mut frames) = client.replay_frames(&speaker(), noon).await.unwrap();
     assert_eq!(
         kept.iter().map(|frame| frame.frame_id).collect::<Vec<_>>(),
         [one.frame_id, two.frame_id]
@@ -233,7 +241,7 @@ async fn a_submission_that_meets_a_busy_hub_is_repeated_as_it_was() {
     );
     let (hub, client) = hub(vec![busy, Answer::json(200, &answer)]).await;
     let submitted = client
-        .submit(&speaker(), &speaker().own(), &frame, true)
+        .submit_frame(&speaker(), &speaker().handle_scope(), &frame, true)
         .await
         .unwrap();
     assert_eq!(
@@ -260,7 +268,7 @@ async fn a_refusal_in_the_form_of_frames_is_understood() {
     let (_hub, client) = hub(vec![Answer::json(403, refusal)]).await;
     let frame = said("one", NOON, None);
     let error = client
-        .submit(&speaker(), &speaker().own(), &frame, false)
+        .submit_frame(&speaker(), &speaker().handle_scope(), &frame, false)
         .await
         .unwrap_err();
     assert!(

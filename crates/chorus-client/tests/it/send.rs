@@ -2,31 +2,31 @@
 
 use crate::scripted::{Answer, Scripted, header};
 use chorus_client::backoff::Backoff;
-use chorus_client::{Client, Error};
-use chorus_wire::envelope::{Draft, Envelope};
+use chorus_client::{Error, HubClient};
+use chorus_wire::envelope::{Envelope, EnvelopeDraft};
 use chorus_wire::secret::Secret;
 use std::time::Duration;
 
 const TRACE: &str = "0195c0de-0000-7000-8000-000000000001";
 
-fn client(hub: &Scripted) -> Client {
-    let mut client = Client::new(&hub.url, Some(Secret::new("ca_not-a-real-key"))).unwrap();
+fn client(hub: &Scripted) -> HubClient {
+    let mut client = HubClient::new(&hub.url, Some(Secret::new("ca_not-a-real-key"))).unwrap();
     client.backoff = Backoff {
-        first: Duration::from_millis(1),
-        most: Duration::from_millis(5),
+        first_delay: Duration::from_millis(1),
+        max_delay: Duration::from_millis(5),
     };
     client
 }
 
 fn envelope() -> Envelope {
-    let draft = Draft {
+    let draft = EnvelopeDraft {
         chorus_version: Some("0.4".into()),
         sender_id: Some("alice@chorus".into()),
         original_text: Some("hi".into()),
         sender_culture: Some("en".into()),
-        ..Draft::default()
+        ..EnvelopeDraft::default()
     };
-    draft.check().unwrap()
+    draft.into_envelope().unwrap()
 }
 
 fn outcome(data: &str) -> Answer {
@@ -72,7 +72,7 @@ async fn a_passing_refusal_is_tried_again_under_the_same_key() {
     };
     let hub = Scripted::start(vec![no_document(), busy, broken, delivered]).await;
     let accepted = client(&hub)
-        .send("bob@chorus", &envelope(), 0)
+        .send_message("bob@chorus", &envelope(), 0)
         .await
         .unwrap();
     assert_eq!(accepted.sent.delivery, "delivered_sse");
@@ -109,7 +109,7 @@ async fn a_failed_delivery_is_tried_again_only_when_asked_and_under_a_fresh_key(
     ])
     .await;
     let accepted = client(&hub)
-        .send("bob@chorus", &envelope(), 2)
+        .send_message("bob@chorus", &envelope(), 2)
         .await
         .unwrap();
     assert_eq!(accepted.sent.delivery, "delivered");
@@ -122,7 +122,7 @@ async fn a_failed_delivery_is_tried_again_only_when_asked_and_under_a_fresh_key(
 
     let hub = Scripted::start(vec![no_document(), failed]).await;
     let accepted = client(&hub)
-        .send("bob@chorus", &envelope(), 0)
+        .send_message("bob@chorus", &envelope(), 0)
         .await
         .unwrap();
     assert_eq!(accepted.sent.delivery, "failed");
@@ -139,7 +139,7 @@ async fn a_lasting_refusal_is_not_tried_again() {
     ] {
         let hub = Scripted::start(vec![no_document(), refusal(status, code, "")]).await;
         let error = client(&hub)
-            .send("bob@chorus", &envelope(), 9)
+            .send_message("bob@chorus", &envelope(), 9)
             .await
             .unwrap_err();
         assert!(
@@ -159,11 +159,11 @@ async fn a_long_pause_is_shown_instead_of_waited_out() {
     ])
     .await;
     let error = client(&hub)
-        .send("bob@chorus", &envelope(), 0)
+        .send_message("bob@chorus", &envelope(), 0)
         .await
         .unwrap_err();
     assert_eq!(
-        error.refusal().unwrap().retry_after,
+        error.error_response().unwrap().retry_after,
         Some(Duration::from_secs(3600))
     );
 }
@@ -178,7 +178,7 @@ async fn sends_go_where_the_discovery_document_says() {
     let queued = outcome(&format!(r#"{{"delivery":"queued","trace_id":"{TRACE}"}}"#));
     let hub = Scripted::start(vec![document, queued]).await;
     client(&hub)
-        .send("bob@chorus", &envelope(), 0)
+        .send_message("bob@chorus", &envelope(), 0)
         .await
         .unwrap();
     let asked = hub.asked();
@@ -189,17 +189,18 @@ async fn sends_go_where_the_discovery_document_says() {
 // Secrets: neither a key nor a query shows in an error.
 #[tokio::test]
 async fn an_unreachable_hub_is_named_without_secrets() {
-    let hub = Client::new("http://127.0.0.1:1", Some(Secret::new("ca_not-a-real-key"))).unwrap();
-    let error = hub.health().await.unwrap_err();
+    let hub = HubClient::new("http://127.0.0.1:1", Some(Secret::new("ca_not-a-real-key"))).unwrap();
+    let error = hub.fetch_health().await.unwrap_err();
     assert!(matches!(error, Error::Transport(_)), "{error:?}");
     let text = format!("{error} {error:?} {hub:?}");
     assert!(
         text.contains("http://127.0.0.1:1") && !text.contains("not-a-real-key"),
         "{text}"
     );
-    let error = chorus_client::direct::send("http://127.0.0.1:1/in?k=hidden", &envelope(), 0)
-        .await
-        .unwrap_err();
+    let error =
+        chorus_client::direct::send_direct("http://127.0.0.1:1/in?k=hidden", &envelope(), 0)
+            .await
+            .unwrap_err();
     assert!(
         !format!("{error} {error:?}").contains("hidden"),
         "{error:?}"
@@ -209,8 +210,8 @@ async fn an_unreachable_hub_is_named_without_secrets() {
 // R-15: the answer to a send and a history page give one message the same instant.
 #[test]
 fn the_instant_of_a_send_is_read_out_of_its_trace_id() {
-    let at = chorus_client::envelope::sent_at(&TRACE.parse().unwrap()).unwrap();
+    let at = chorus_client::envelope::trace_time(&TRACE.parse().unwrap()).unwrap();
     assert_eq!(at, "2025-03-23T02:38:49.344Z");
     let random = "8c1b2f8e-7a0c-4f57-9d3c-0a4d3f0f7b11".parse().unwrap();
-    assert_eq!(chorus_client::envelope::sent_at(&random), None);
+    assert_eq!(chorus_client::envelope::trace_time(&random), None);
 }

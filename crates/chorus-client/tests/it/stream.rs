@@ -2,23 +2,24 @@
 
 use crate::scripted::{Answer, Scripted, header};
 use chorus_client::backoff::Backoff;
-use chorus_client::stream::Stream;
-use chorus_client::{Client, Error};
+use chorus_client::event_stream::EventStream;
+use chorus_client::{Error, HubClient};
 use chorus_wire::{cursor::Cursor, secret::Secret, sse};
 use std::time::Duration;
 
-fn client(hub: &Scripted) -> Client {
-    let mut client = Client::new(&hub.url, Some(Secret::new("ca_not-a-real-key"))).unwrap();
+fn client(hub: &Scripted) -> HubClient {
+    let mut client = HubClient::new(&hub.url, Some(Secret::new("ca_not-a-real-key"))).unwrap();
     client.backoff = Backoff {
-        first: Duration::from_millis(1),
-        most: Duration::from_millis(5),
+        first_delay: Duration::from_millis(1),
+        max_delay: Duration::from_millis(5),
     };
     client
 }
 
 fn message(id: u64) -> String {
     let data = format!(r#"{{"n":{id},"text":"grüße 你好"}}"#);
-    String::from_utf8(sse::event("message", Some(Cursor::log(id)), &data).to_vec()).unwrap()
+    String::from_utf8(sse::format_event("message", Some(Cursor::from_log_seq(id)), &data).to_vec())
+        .unwrap()
 }
 
 fn connected() -> String {
@@ -26,7 +27,7 @@ fn connected() -> String {
 }
 
 /// The next `count` messages' ids; an answer that never comes is a failure, not a hang.
-async fn heard(stream: &mut Stream, count: usize) -> Vec<u64> {
+async fn heard(stream: &mut EventStream, count: usize) -> Vec<u64> {
     let mut ids = Vec::new();
     while ids.len() < count {
         let event = tokio::time::timeout(Duration::from_secs(20), stream.next())
@@ -47,7 +48,7 @@ async fn events_are_whole_however_the_stream_is_cut() {
     let body = format!("{}{}: keepalive\n\n{}", connected(), message(1), message(2));
     for size in 1..=body.len() {
         let hub = Scripted::start(vec![Answer::events(&body, size).hanging()]).await;
-        let mut stream = client(&hub).stream("/agent/inbox", None);
+        let mut stream = client(&hub).open_stream("/agent/inbox", None);
         assert_eq!(
             heard(&mut stream, 2).await,
             [1, 2],
@@ -79,7 +80,7 @@ async fn a_stream_cut_at_any_byte_goes_on_without_gap_or_repeat() {
             Answer::events(&format!("{}{rest}", connected()), 4096).hanging(),
         ];
         let hub = Scripted::start(script).await;
-        let mut stream = client(&hub).stream("/agent/inbox", None);
+        let mut stream = client(&hub).open_stream("/agent/inbox", None);
         assert_eq!(
             heard(&mut stream, 3).await,
             [1, 2, 3],
@@ -110,7 +111,7 @@ async fn a_farewell_is_heeded_and_not_handed_out() {
         Answer::events(&second, 64).hanging(),
     ])
     .await;
-    let mut stream = client(&hub).stream("/agent/inbox", None);
+    let mut stream = client(&hub).open_stream("/agent/inbox", None);
     let mut names = Vec::new();
     while names.len() < 4 {
         let event = tokio::time::timeout(Duration::from_secs(20), stream.next())
@@ -130,9 +131,9 @@ async fn what_was_heard_is_not_handed_out_again() {
         Answer::events(&again, 64).hanging(),
     ];
     let hub = Scripted::start(script).await;
-    let mut stream = client(&hub).stream("/agent/inbox", None);
+    let mut stream = client(&hub).open_stream("/agent/inbox", None);
     assert_eq!(heard(&mut stream, 4).await, [1, 2, 3, 4]);
-    assert_eq!(stream.since(), Some(Cursor::log(4)));
+    assert_eq!(stream.last_cursor(), Some(Cursor::from_log_seq(4)));
 }
 
 #[tokio::test]
@@ -142,8 +143,8 @@ async fn a_stream_that_falls_silent_is_opened_again() {
         Answer::events(&message(2), 64).hanging(),
     ];
     let hub = Scripted::start(script).await;
-    let mut stream = client(&hub).stream("/agent/inbox", None);
-    stream.silence = Duration::from_millis(50);
+    let mut stream = client(&hub).open_stream("/agent/inbox", None);
+    stream.silence_timeout = Duration::from_millis(50);
     assert_eq!(heard(&mut stream, 2).await, [1, 2]);
     assert_eq!(
         header(&hub.asked()[1], "last-event-id").as_deref(),
@@ -161,7 +162,7 @@ async fn a_hub_that_is_busy_or_restarting_is_waited_for() {
         Answer::events(&message(1), 64).hanging(),
     ];
     let hub = Scripted::start(script).await;
-    let mut stream = client(&hub).stream("/agent/inbox", Some(Cursor::log(0)));
+    let mut stream = client(&hub).open_stream("/agent/inbox", Some(Cursor::from_log_seq(0)));
     assert_eq!(heard(&mut stream, 1).await, [1]);
     assert_eq!(hub.asked().len(), 4);
 }
@@ -175,7 +176,7 @@ async fn a_refused_key_ends_the_stream() {
         Answer::json(401, refusal),
     ])
     .await;
-    let mut stream = client(&hub).stream("/agent/inbox", None);
+    let mut stream = client(&hub).open_stream("/agent/inbox", None);
     assert_eq!(heard(&mut stream, 1).await, [1]);
     let error = tokio::time::timeout(Duration::from_secs(20), stream.next())
         .await
@@ -196,7 +197,7 @@ async fn a_page_that_is_no_stream_ends_it() {
     )])
     .await;
     let error = client(&hub)
-        .stream("/agent/inbox", None)
+        .open_stream("/agent/inbox", None)
         .next()
         .await
         .unwrap_err();
@@ -208,7 +209,7 @@ async fn a_page_that_is_no_stream_ends_it() {
 async fn a_wait_that_is_given_up_loses_no_event() {
     let body: String = (1..=3).map(message).collect();
     let hub = Scripted::start(vec![Answer::events(&body, 7).hanging()]).await;
-    let mut stream = client(&hub).stream("/agent/inbox", None);
+    let mut stream = client(&hub).open_stream("/agent/inbox", None);
     let mut ids = heard(&mut stream, 1).await;
     let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
     while ids.len() < 3 && tokio::time::Instant::now() < deadline {

@@ -1,84 +1,105 @@
 //! The texts of a room: made once, edited by whoever knows the newest version, so that no edit undoes another unseen.
 
-use super::rooms::enter;
-use super::tools::Guest;
-use crate::store::artifacts::{self as table, Version};
-use crate::store::{Tx, Txn};
+use super::manage::read_actor;
+use super::tools::ToolToken;
+use crate::store::artifacts::{self as table, NewArtifactVersion};
+use crate::store::{DbConnection, WriteTxn};
 use crate::{Hub, Principal, Result};
-use chorus_wire::channel::artifact::{self, Artifact, ArtifactText, Shelf};
+use chorus_wire::channel::artifact::{self, Artifact, ArtifactText, ChannelContents};
 use chorus_wire::{Code, Error, limits};
 
 /// `GET /channels/{id}/artifacts`
-pub async fn shelf(who: &Principal, hub: &Hub, id: &str) -> Result<Shelf> {
-    of(hub, enter(who, hub, id).await?.room.id).await
+pub async fn list_channel_artifacts(
+    principal: &Principal,
+    hub: &Hub,
+    id: &str,
+) -> Result<ChannelContents> {
+    load_artifact_list(hub, read_actor(principal, hub, id).await?.channel.id).await
 }
 
 /// `GET /channels/{id}/artifacts/{slug}`
-pub async fn show(
-    who: &Principal,
+pub async fn read_channel_artifact(
+    principal: &Principal,
     hub: &Hub,
     id: &str,
     slug: &str,
     version: Option<u64>,
 ) -> Result<ArtifactText> {
-    text(hub, enter(who, hub, id).await?.room.id, slug, version).await
+    load_artifact(
+        hub,
+        read_actor(principal, hub, id).await?.channel.id,
+        slug,
+        version,
+    )
+    .await
 }
 
 /// `artifact_list`
-pub async fn list(guest: &Guest, hub: &Hub) -> Result<Shelf> {
-    of(hub, guest.pass.room.id).await
+pub async fn list_artifacts(token: &ToolToken, hub: &Hub) -> Result<ChannelContents> {
+    load_artifact_list(hub, token.actor.channel.id).await
 }
 
 /// `artifact_read`: the newest version, or one that is still kept.
-pub async fn read(
-    guest: &Guest,
+pub async fn read_artifact(
+    token: &ToolToken,
     hub: &Hub,
     slug: &str,
     version: Option<u64>,
 ) -> Result<ArtifactText> {
-    text(hub, guest.pass.room.id, slug, version).await
+    load_artifact(hub, token.actor.channel.id, slug, version).await
 }
 
-async fn of(hub: &Hub, room: i64) -> Result<Shelf> {
+async fn load_artifact_list(hub: &Hub, channel_id: i64) -> Result<ChannelContents> {
     hub.store()
         .read(async move |tx| {
-            let artifacts = table::list(tx, room, "", limits::ARTIFACTS).await?;
-            Ok(Shelf {
+            let artifacts =
+                table::list_artifacts(tx, channel_id, "", limits::ARTIFACTS_PER_CHANNEL).await?;
+            Ok(ChannelContents {
                 artifacts,
-                files: table::files(tx, room, limits::FILES).await?,
+                files: table::list_files(tx, channel_id, limits::FILES_PER_CHANNEL).await?,
             })
         })
         .await
 }
 
-async fn text(hub: &Hub, room: i64, slug: &str, version: Option<u64>) -> Result<ArtifactText> {
-    let slug = artifact::slug(slug)?.to_owned();
+async fn load_artifact(
+    hub: &Hub,
+    channel_id: i64,
+    slug: &str,
+    version: Option<u64>,
+) -> Result<ArtifactText> {
+    let slug = artifact::check_slug(slug)?.to_owned();
     hub.store()
-        .read(async move |tx| found(tx, room, &slug, version).await)
+        .read(async move |tx| fetch_version(tx, channel_id, &slug, version).await)
         .await
 }
 
-async fn found(tx: &Tx<'_>, room: i64, slug: &str, version: Option<u64>) -> Result<ArtifactText> {
-    let artifact = table::get(tx, room, slug)
+async fn fetch_version(
+    tx: &DbConnection<'_>,
+    channel_id: i64,
+    slug: &str,
+    version: Option<u64>,
+) -> Result<ArtifactText> {
+    let artifact = table::find_artifact(tx, channel_id, slug)
         .await?
-        .ok_or_else(|| nothing(slug))?;
+        .ok_or_else(|| artifact_not_found(slug))?;
     let content_version = version.unwrap_or(artifact.version);
-    let content = table::content(tx, room, slug, content_version).await?;
-    let gone = || {
-        let said = format!(
+    let content = table::find_artifact_content(tx, channel_id, slug, content_version).await?;
+    let version_gone = || {
+        let message = format!(
             "version {content_version} of {slug} is not kept; the newest is {}",
             artifact.version
         );
-        Error::new(Code::NotFound, said)
+        Error::new(Code::NotFound, message)
     };
     Ok(ArtifactText {
-        content: content.ok_or_else(gone)?,
+        content: content.ok_or_else(version_gone)?,
         content_version,
         artifact,
     })
 }
 
-fn nothing(slug: &str) -> Error {
+fn artifact_not_found(slug: &str) -> Error {
     Error::new(
         Code::NotFound,
         format!("the channel has no artifact {slug}"),
@@ -87,8 +108,8 @@ fn nothing(slug: &str) -> Error {
 
 /// What an artifact is to become.
 #[derive(Clone, Debug)]
-pub enum Edit {
-    Whole(String),
+pub enum ArtifactEdit {
+    FullText(String),
     /// A passage that is there exactly once, and what stands in its place.
     Passage {
         find: String,
@@ -97,114 +118,119 @@ pub enum Edit {
 }
 
 /// `artifact_create`
-pub async fn create(
-    guest: &Guest,
+pub async fn create_artifact(
+    token: &ToolToken,
     hub: &Hub,
     slug: &str,
     title: Option<String>,
     content: String,
 ) -> Result<Artifact> {
-    artifact::content(&content)?;
-    let (guest, slug, title) = (
-        guest.clone(),
-        artifact::slug(slug)?.to_owned(),
-        checked(title)?,
+    artifact::check_artifact_content(&content)?;
+    let (token, slug, title) = (
+        token.clone(),
+        artifact::check_slug(slug)?.to_owned(),
+        check_title(title)?,
     );
     hub.store()
         .write(async move |txn| {
-            let pass = guest.enter(txn).await?;
-            if table::how_many(&txn.tx, pass.room.id).await? >= limits::ARTIFACTS {
+            let actor = token.recheck_actor(txn).await?;
+            if table::count_artifacts(&txn.tx, actor.channel.id).await?
+                >= limits::ARTIFACTS_PER_CHANNEL
+            {
                 return Err(Error::new(
                     Code::Conflict,
-                    format!("a channel has at most {} artifacts", limits::ARTIFACTS),
+                    format!(
+                        "a channel has at most {} artifacts",
+                        limits::ARTIFACTS_PER_CHANNEL
+                    ),
                 ));
             }
-            let new = version(
+            let new = build_version(
                 txn,
-                pass.room.id,
+                actor.channel.id,
                 &slug,
                 title.as_deref(),
                 &content,
-                &pass.member.name,
+                &actor.member.name,
             );
-            if !table::create(&txn.tx, &new).await? {
-                let said = format!("slug {slug} is taken; edit it, or choose another");
-                return Err(Error::new(Code::Conflict, said));
+            if !table::create_artifact(&txn.tx, &new).await? {
+                let message = format!("slug {slug} is taken; edit it, or choose another");
+                return Err(Error::new(Code::Conflict, message));
             }
-            table::get(&txn.tx, pass.room.id, &slug)
+            table::find_artifact(&txn.tx, actor.channel.id, &slug)
                 .await?
-                .ok_or_else(|| nothing(&slug))
+                .ok_or_else(|| artifact_not_found(&slug))
         })
         .await
 }
 
 /// `artifact_edit`: only whoever names the newest version may write the next one.
-pub async fn edit(
-    guest: &Guest,
+pub async fn edit_artifact(
+    token: &ToolToken,
     hub: &Hub,
     slug: &str,
     from: u64,
     title: Option<String>,
-    edit: Edit,
+    edit: ArtifactEdit,
 ) -> Result<Artifact> {
-    let (guest, slug, title) = (
-        guest.clone(),
-        artifact::slug(slug)?.to_owned(),
-        checked(title)?,
+    let (token, slug, title) = (
+        token.clone(),
+        artifact::check_slug(slug)?.to_owned(),
+        check_title(title)?,
     );
     hub.store()
         .write(async move |txn| {
-            let pass = guest.enter(txn).await?;
-            let room = pass.room.id;
-            let now = table::get(&txn.tx, room, &slug)
+            let actor = token.recheck_actor(txn).await?;
+            let channel_id = actor.channel.id;
+            let current = table::find_artifact(&txn.tx, channel_id, &slug)
                 .await?
-                .ok_or_else(|| nothing(&slug))?;
-            if now.version != from {
-                let by = &now.updated_by;
-                let said = format!(
+                .ok_or_else(|| artifact_not_found(&slug))?;
+            if current.version != from {
+                let by = &current.updated_by;
+                let message = format!(
                     "version {from} is not the newest: {by} made it {}; read it and edit that",
-                    now.version
+                    current.version
                 );
-                return Err(Error::new(Code::Conflict, said));
+                return Err(Error::new(Code::Conflict, message));
             }
             let content = match &edit {
-                Edit::Whole(content) => content.clone(),
-                Edit::Passage { find, replace } => {
-                    let text = table::content(&txn.tx, room, &slug, from)
+                ArtifactEdit::FullText(content) => content.clone(),
+                ArtifactEdit::Passage { find, replace } => {
+                    let text = table::find_artifact_content(&txn.tx, channel_id, &slug, from)
                         .await?
-                        .ok_or_else(|| nothing(&slug))?;
-                    replaced(&text, find, replace)?
+                        .ok_or_else(|| artifact_not_found(&slug))?;
+                    replace_passage(&text, find, replace)?
                 }
             };
-            artifact::content(&content)?;
-            let new = version(
+            artifact::check_artifact_content(&content)?;
+            let new = build_version(
                 txn,
-                room,
+                channel_id,
                 &slug,
                 title.as_deref(),
                 &content,
-                &pass.member.name,
+                &actor.member.name,
             );
             // Nobody can have come in between: this is the only writer. The condition says so to the next reader too.
-            if !table::edit(&txn.tx, &new, from, limits::ARTIFACT_VERSIONS).await? {
+            if !table::update_artifact(&txn.tx, &new, from, limits::ARTIFACT_VERSIONS_KEPT).await? {
                 return Err(Code::Conflict.into());
             }
-            table::get(&txn.tx, room, &slug)
+            table::find_artifact(&txn.tx, channel_id, &slug)
                 .await?
-                .ok_or_else(|| nothing(&slug))
+                .ok_or_else(|| artifact_not_found(&slug))
         })
         .await
 }
 
-fn version<'a>(
-    txn: &Txn<'_>,
+fn build_version<'a>(
+    txn: &WriteTxn<'_>,
     channel: i64,
     slug: &'a str,
     title: Option<&'a str>,
     content: &'a str,
     author: &'a str,
-) -> Version<'a> {
-    Version {
+) -> NewArtifactVersion<'a> {
+    NewArtifactVersion {
         channel,
         slug,
         title,
@@ -214,13 +240,13 @@ fn version<'a>(
     }
 }
 
-fn checked(title: Option<String>) -> Result<Option<String>> {
-    let good = |title: &String| {
+fn check_title(title: Option<String>) -> Result<Option<String>> {
+    let is_valid = |title: &String| {
         (1..=limits::LABEL_CHARS).contains(&title.chars().count())
             && !title.contains(char::is_control)
     };
     match title {
-        Some(title) if !good(&title) => Err(Error::validation(format!(
+        Some(title) if !is_valid(&title) => Err(Error::validation(format!(
             "title must be one line of 1 to {} characters",
             limits::LABEL_CHARS
         ))),
@@ -228,13 +254,13 @@ fn checked(title: Option<String>) -> Result<Option<String>> {
     }
 }
 
-fn replaced(text: &str, find: &str, replace: &str) -> Result<String> {
-    let times = if find.is_empty() {
+fn replace_passage(text: &str, find: &str, replace: &str) -> Result<String> {
+    let occurrences = if find.is_empty() {
         0
     } else {
         text.matches(find).take(2).count()
     };
-    match times {
+    match occurrences {
         1 => Ok(text.replacen(find, replace, 1)),
         0 => Err(Error::validation("find is not in the artifact")),
         _ => Err(Error::validation(
@@ -249,14 +275,14 @@ mod tests {
 
     #[test]
     fn a_passage_is_replaced_only_where_there_is_no_doubt() {
-        assert_eq!(replaced("a b a", "b", "c").unwrap(), "a c a");
+        assert_eq!(replace_passage("a b a", "b", "c").unwrap(), "a c a");
         for (find, said) in [
             ("a", "more than once"),
             ("x", "is not in"),
             ("", "is not in"),
         ] {
             assert!(
-                replaced("a b a", find, "c")
+                replace_passage("a b a", find, "c")
                     .unwrap_err()
                     .message
                     .contains(said),

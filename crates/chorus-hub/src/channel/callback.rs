@@ -1,115 +1,149 @@
 //! What members post back: one event at a time, in the order in which it comes, for as long as the callback is good.
 
-use super::say::{Speaker, say};
-use super::tokens::{self, Pass};
-use super::{loops, rooms};
-use crate::identity::{Idempotency, hash};
-use crate::store::idempotency::{self, Seen};
-use crate::store::{Txn, channels};
+use super::append::{ChannelSender, append_event};
+use super::tokens::{self, TokenActor};
+use super::{manage, routing};
+use crate::identity::{IdempotencyKey, hash_secret};
+use crate::store::idempotency::{self, KeyUse};
+use crate::store::{WriteTxn, channels};
 use crate::{Hub, Principal, Result};
-use chorus_wire::channel::event::{Callback, Event};
+use chorus_wire::channel::callback_event::{CallbackPost, ChannelEvent};
+use chorus_wire::channel::channels::MemberRoute;
 use chorus_wire::channel::mention;
-use chorus_wire::channel::room::Via;
-use chorus_wire::channel::standing::Standing;
+use chorus_wire::channel::persistent_callback::PersistentCallback;
 use chorus_wire::{Code, Error, secret::Secret};
 
-impl Pass {
+impl TokenActor {
     /// As this member speaks with this credential: an agent's word, a step after what it came with.
-    pub(crate) fn speaker(&self) -> Speaker {
-        Speaker::agent(&self.member, loops::next_turn(self.turn, self.member.turn))
+    pub(crate) fn sender(&self) -> ChannelSender {
+        ChannelSender::as_agent(
+            &self.member,
+            routing::next_turn(self.turn, self.member.turn),
+        )
     }
 }
 
 /// A callback that was good when it was looked up.
 #[derive(Clone, Debug)]
-pub struct Door {
-    channel: String,
+pub struct CallbackToken {
+    channel_id: String,
     hash: [u8; 32],
-    member: i64,
+    member_id: i64,
 }
 
-impl Door {
+impl CallbackToken {
     /// Before anything of the body is read: whoever guesses learns nothing, whatever it sends.
-    pub async fn find(hub: &Hub, channel: &str, token: &Secret) -> Result<Self> {
-        let (hash, id, now) = (hash(token.expose()), channel.to_owned(), hub.clock().now());
-        let pass = hub
+    pub async fn find(hub: &Hub, channel_id: &str, token: &Secret) -> Result<Self> {
+        let (hash, id, now) = (
+            hash_secret(token.expose()),
+            channel_id.to_owned(),
+            hub.clock().now(),
+        );
+        let actor = hub
             .store()
-            .read(async move |tx| tokens::callback(tx, &id, &hash, now).await)
+            .read(async move |tx| tokens::resolve_callback(tx, &id, &hash, now).await)
             .await?;
         Ok(Self {
-            channel: channel.to_owned(),
+            channel_id: channel_id.to_owned(),
             hash,
-            member: pass.member.id,
+            member_id: actor.member.id,
         })
     }
 
     /// Tells one member from another, for whoever counts.
-    pub fn number(&self) -> i64 {
-        self.member
+    pub fn member_id(&self) -> i64 {
+        self.member_id
     }
 
     /// `POST /channels/{id}/inbox/{tok_…}`, or one line of it. The same key and event are heard once.
-    pub async fn hear(&self, hub: &Hub, event: &[u8], once: Option<Idempotency>) -> Result<()> {
-        let (door, event) = (self.clone(), Callback::parse(event)?);
-        let said = matches!(event.event, Event::Message { .. });
+    pub async fn accept_event(
+        &self,
+        hub: &Hub,
+        event: &[u8],
+        idempotency_key: Option<IdempotencyKey>,
+    ) -> Result<()> {
+        let (token, event) = (self.clone(), CallbackPost::parse(event)?);
+        let is_message = matches!(event.event, ChannelEvent::Message { .. });
         hub.store()
-            .write(async move |txn| door.say(txn, event.clone(), once.as_ref()).await)
+            .write(async move |txn| {
+                token
+                    .append_event_once(txn, event.clone(), idempotency_key.as_ref())
+                    .await
+            })
             .await?;
-        if said {
-            hub.owes();
+        if is_message {
+            hub.wake_outbox();
         }
         Ok(())
     }
 
-    async fn say(
+    async fn append_event_once(
         &self,
-        txn: &mut Txn<'_>,
-        event: Callback,
-        once: Option<&Idempotency>,
+        txn: &mut WriteTxn<'_>,
+        event: CallbackPost,
+        idempotency_key: Option<&IdempotencyKey>,
     ) -> Result<()> {
         let now = txn.now();
         // Asked again here: what was revoked meanwhile is revoked.
-        let pass = tokens::callback(&txn.tx, &self.channel, &self.hash, now).await?;
+        let actor = tokens::resolve_callback(&txn.tx, &self.channel_id, &self.hash, now).await?;
         // By the member: an event that is posted again may come with the callback of a later attempt.
-        let caller = format!("member {}", pass.member.id);
-        if let Some(once) = once {
-            match idempotency::look(&txn.tx, &caller, once, now).await? {
-                Seen::New => {}
-                Seen::Same(_) => return Ok(()),
-                Seen::Other => return Err(Code::IdempotencyConflict.into()),
+        let caller = format!("member {}", actor.member.id);
+        if let Some(idempotency_key) = idempotency_key {
+            match idempotency::check_idempotency_key(&txn.tx, &caller, idempotency_key, now).await?
+            {
+                KeyUse::Unused => {}
+                KeyUse::SameRequest(_) => return Ok(()),
+                KeyUse::DifferentRequest => return Err(Code::IdempotencyConflict.into()),
             }
         }
-        let line = say(txn, &pass.room, &pass.speaker(), event).await?;
-        if let Some(once) = once {
-            idempotency::keep(&txn.tx, &caller, once, line.seq, now).await?;
+        let appended = append_event(txn, &actor.channel, &actor.sender(), event).await?;
+        if let Some(idempotency_key) = idempotency_key {
+            idempotency::record_idempotency_key(
+                &txn.tx,
+                &caller,
+                idempotency_key,
+                appended.seq,
+                now,
+            )
+            .await?;
         }
         Ok(())
     }
 }
 
 /// `POST /channels/{id}/members/{name}/callback`: a callback for what answers nothing, in the place of the one before.
-pub async fn standing(who: &Principal, hub: &Hub, id: &str, name: &str) -> Result<Standing> {
-    let (who, id, folded) = (who.clone(), id.to_owned(), mention::fold(name));
+pub async fn create_persistent_callback(
+    principal: &Principal,
+    hub: &Hub,
+    id: &str,
+    name: &str,
+) -> Result<PersistentCallback> {
+    let (principal, id, folded_name) = (principal.clone(), id.to_owned(), mention::fold_name(name));
     let callback = hub
         .store()
         .write(async move |txn| {
-            let seat = rooms::seat(&txn.tx, &who, &id).await?;
-            let member = channels::called(&txn.tx, seat.room.id, &folded).await?;
+            let actor = manage::find_actor(&txn.tx, &principal, &id).await?;
+            let member =
+                channels::find_member_by_name(&txn.tx, actor.channel.id, &folded_name).await?;
             let member = member.ok_or_else(|| {
                 Error::new(Code::NotFound, "nobody of that name is in the channel")
             })?;
-            if seat.member.as_ref().is_none_or(|mine| mine.id != member.id) {
-                seat.may_change()?;
+            if actor
+                .member
+                .as_ref()
+                .is_none_or(|own_member| own_member.id != member.id)
+            {
+                actor.check_can_change()?;
             }
-            if member.via == Via::Owner {
+            if member.via == MemberRoute::Owner {
                 // What comes by a callback is an agent's word; the owner's is a person's.
                 return Err(Error::new(
                     Code::Conflict,
                     "the owner speaks with its key, not by a callback",
                 ));
             }
-            Ok(tokens::stand(txn, &seat.room, member.id).await?)
+            Ok(tokens::mint_persistent_callback(txn, &actor.channel, member.id).await?)
         })
         .await?;
-    Ok(Standing { callback })
+    Ok(PersistentCallback { callback })
 }

@@ -1,14 +1,14 @@
 //! The files of a room: small ones, kept as they came.
 
-use super::tools::Guest;
+use super::tools::ToolToken;
 use crate::store::artifacts as table;
 use crate::{Hub, Result};
 use chorus_wire::channel::artifact::{self, FileInfo};
 use chorus_wire::{Code, Error, limits};
 
 /// `file_put`: a name that is taken is replaced only by whoever says so.
-pub async fn put(
-    guest: &Guest,
+pub async fn put_file(
+    token: &ToolToken,
     hub: &Hub,
     name: &str,
     media_type: Option<String>,
@@ -16,30 +16,35 @@ pub async fn put(
     replace: bool,
 ) -> Result<FileInfo> {
     if content.len() > limits::FILE_BYTES {
-        let said = format!(
+        let message = format!(
             "content must be at most {} bytes before base64",
             limits::FILE_BYTES
         );
-        return Err(Error::new(Code::TooLarge, said));
+        return Err(Error::new(Code::TooLarge, message));
     }
-    if media_type.as_deref().is_some_and(|of| !is_media_type(of)) {
+    if media_type
+        .as_deref()
+        .is_some_and(|media_type| !is_media_type(media_type))
+    {
         return Err(Error::validation(
             "media_type must be a media type such as application/json",
         ));
     }
-    let (guest, name) = (guest.clone(), artifact::file_name(name)?.to_owned());
+    let (token, name) = (token.clone(), artifact::check_file_name(name)?.to_owned());
     hub.store()
         .write(async move |txn| {
-            let pass = guest.enter(txn).await?;
-            let room = pass.room.id;
-            let (count, bytes) = table::files_but(&txn.tx, room, &name).await?;
-            if count >= limits::FILES || bytes + content.len() > limits::FILES_BYTES {
-                let (files, bytes) = (limits::FILES, limits::FILES_BYTES);
-                let said =
+            let actor = token.recheck_actor(txn).await?;
+            let channel_id = actor.channel.id;
+            let (count, bytes) = table::count_files_except(&txn.tx, channel_id, &name).await?;
+            if count >= limits::FILES_PER_CHANNEL
+                || bytes + content.len() > limits::CHANNEL_FILES_BYTES
+            {
+                let (files, bytes) = (limits::FILES_PER_CHANNEL, limits::CHANNEL_FILES_BYTES);
+                let message =
                     format!("a channel keeps at most {files} files and {bytes} bytes of them");
-                return Err(Error::new(Code::Conflict, said));
+                return Err(Error::new(Code::Conflict, message));
             }
-            let put_by = pass.member.name;
+            let put_by = actor.member.name;
             let (name, media_type) = (name.clone(), media_type.clone());
             let info = FileInfo {
                 name,
@@ -48,12 +53,12 @@ pub async fn put(
                 put_by,
                 put_at: txn.now(),
             };
-            if !table::put(&txn.tx, room, &info, &content, replace).await? {
-                let said = format!(
+            if !table::put_file(&txn.tx, channel_id, &info, &content, replace).await? {
+                let message = format!(
                     "name {} is taken; choose another, or set replace",
                     info.name
                 );
-                return Err(Error::new(Code::Conflict, said));
+                return Err(Error::new(Code::Conflict, message));
             }
             Ok(info)
         })
@@ -61,17 +66,20 @@ pub async fn put(
 }
 
 /// `file_get`
-pub async fn get(guest: &Guest, hub: &Hub, name: &str) -> Result<(FileInfo, Vec<u8>)> {
-    let (room, name) = (guest.pass.room.id, artifact::file_name(name)?.to_owned());
+pub async fn get_file(token: &ToolToken, hub: &Hub, name: &str) -> Result<(FileInfo, Vec<u8>)> {
+    let (channel_id, name) = (
+        token.actor.channel.id,
+        artifact::check_file_name(name)?.to_owned(),
+    );
     let found = hub
         .store()
-        .read(async move |tx| Ok(table::fetch(tx, room, &name).await?))
+        .read(async move |tx| Ok(table::find_file(tx, channel_id, &name).await?))
         .await?;
     found.ok_or_else(|| Error::new(Code::NotFound, "the channel has no file of that name"))
 }
 
 fn is_media_type(text: &str) -> bool {
-    let token = |part: &str| {
+    let is_token = |part: &str| {
         !part.is_empty()
             && part
                 .bytes()
@@ -80,5 +88,5 @@ fn is_media_type(text: &str) -> bool {
     text.len() <= limits::LABEL_CHARS
         && text
             .split_once('/')
-            .is_some_and(|(of, kind)| token(of) && token(kind))
+            .is_some_and(|(main_type, subtype)| is_token(main_type) && is_token(subtype))
 }

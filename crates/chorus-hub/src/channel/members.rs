@@ -1,173 +1,213 @@
 //! Who comes into a room and who goes: by connection string or by address, by the owner's hand or one's own.
 
-use super::rooms::{Seat, blank, enter, seat, short_name};
-use super::say::{Speaker, tell};
-use super::{roster, seal, sign};
-use crate::delivery::Ending;
+use super::append::{ChannelSender, append_member_change};
+use super::manage::{ChannelActor, blank_member, default_member_name, find_actor, read_actor};
+use super::{member_list, seal, webhook_signature};
+use crate::delivery::StreamEnd;
 use crate::identity::{self, Agent};
-use crate::ops::happened;
-use crate::store::channels::{self, Member};
-use crate::store::{Notice, Txn, principals};
+use crate::ops::record_activity;
+use crate::store::channels::{self, ChannelMemberRecord};
+use crate::store::{CacheInvalidation, WriteTxn, principals};
 use crate::{Hub, Principal, Result};
+use chorus_wire::channel::channels::{
+    ChannelMember as Shown, ChannelMemberRemoved, DeliveryMode, InvitedMember, MemberRoute,
+    NewChannelMember,
+};
+use chorus_wire::channel::history_row::MemberChange;
 use chorus_wire::channel::mention::{self, MemberName};
-use chorus_wire::channel::room::{Deliver, Invited, Member as Shown, NewMember, Removed, Via};
-use chorus_wire::channel::row::Change;
-use chorus_wire::identity::Name;
+use chorus_wire::identity::AgentName;
 use chorus_wire::{Code, Error, limits};
 use serde_json::json;
 use std::sync::Arc;
 
 /// Whoever is to be let in, checked as far as it can be without the room.
-enum Guest {
-    Elsewhere {
-        connection: Vec<u8>,
-        signing: Option<Vec<u8>>,
+enum CheckedInvite {
+    Connection {
+        sealed_connection: Vec<u8>,
+        sealed_signing_secret: Option<Vec<u8>>,
     },
-    Here(Arc<Agent>),
+    LocalAgent(Arc<Agent>),
 }
 
 /// `POST /channels/{id}/members`
-pub async fn add(who: &Principal, hub: &Hub, id: &str, new: NewMember) -> Result<Shown> {
-    enter(who, hub, id).await?.may_change()?;
-    let (guest, name) = match new.who {
-        Invited::Connection {
+pub async fn add_member(
+    principal: &Principal,
+    hub: &Hub,
+    id: &str,
+    new: NewChannelMember,
+) -> Result<Shown> {
+    read_actor(principal, hub, id).await?.check_can_change()?;
+    let (invited, name) = match new.invitee {
+        InvitedMember::Connection {
             url,
             signing_secret,
         } => {
-            signing_secret.as_ref().map_or(Ok(()), sign::check)?;
-            hub.outgoing().admit(url.expose()).await?;
-            let connection = seal::close(hub, &url)?;
-            let signing = signing_secret
-                .map(|secret| seal::close(hub, &secret))
+            signing_secret
+                .as_ref()
+                .map_or(Ok(()), webhook_signature::check_signing_secret)?;
+            hub.outgoing_client().check_endpoint(url.expose()).await?;
+            let sealed_connection = seal::seal_secret(hub, &url)?;
+            let sealed_signing_secret = signing_secret
+                .map(|secret| seal::seal_secret(hub, &secret))
                 .transpose()?;
             let name = new
                 .name
                 .ok_or_else(|| Error::validation("name is required with a connection"))?;
             (
-                Guest::Elsewhere {
-                    connection,
-                    signing,
+                CheckedInvite::Connection {
+                    sealed_connection,
+                    sealed_signing_secret,
                 },
                 name,
             )
         }
-        Invited::Agent(named) => {
-            let agent = identity::find(hub, &Name::parse("agent_id", &named)?)
+        InvitedMember::Agent(agent_name) => {
+            let agent = identity::find_agent(hub, &AgentName::parse("agent_id", &agent_name)?)
                 .await?
                 .ok_or(Code::AgentNotFound)?;
-            let name = new.name.map_or_else(|| short_name(&agent), Ok)?;
-            (Guest::Here(agent), name)
+            let name = new.name.map_or_else(|| default_member_name(&agent), Ok)?;
+            (CheckedInvite::LocalAgent(agent), name)
         }
     };
-    let (who, id, deliver) = (who.clone(), id.to_owned(), new.deliver);
+    let (principal, id, deliver) = (principal.clone(), id.to_owned(), new.deliver);
     let member = hub
         .store()
-        .write(async move |txn| join(txn, &who, &id, &guest, &name, deliver).await)
+        .write(async move |txn| insert_member(txn, &principal, &id, &invited, &name, deliver).await)
         .await?;
-    roster::shown(hub, &member)
+    member_list::describe_member(hub, &member)
 }
 
-async fn join(
-    txn: &mut Txn<'_>,
-    who: &Principal,
+async fn insert_member(
+    txn: &mut WriteTxn<'_>,
+    principal: &Principal,
     id: &str,
-    guest: &Guest,
+    invited: &CheckedInvite,
     name: &MemberName,
-    deliver: Deliver,
-) -> Result<Member> {
-    let seat = seat(&txn.tx, who, id).await?;
-    seat.may_change()?;
-    if seat.room.members >= limits::ROOM_MEMBERS as i64 {
-        let said = format!("a channel has at most {} members", limits::ROOM_MEMBERS);
-        return Err(Error::new(Code::Conflict, said));
+    deliver: DeliveryMode,
+) -> Result<ChannelMemberRecord> {
+    let actor = find_actor(&txn.tx, principal, id).await?;
+    actor.check_can_change()?;
+    if actor.channel.member_count >= limits::MEMBERS_PER_CHANNEL as i64 {
+        let message = format!(
+            "a channel has at most {} members",
+            limits::MEMBERS_PER_CHANNEL
+        );
+        return Err(Error::new(Code::Conflict, message));
     }
-    let member = match guest {
-        Guest::Elsewhere {
-            connection,
-            signing,
-        } => Member {
-            connection: Some(connection.clone()),
-            signing: signing.clone(),
-            ..blank(txn, &seat.room, name, Via::Connection, deliver).await?
+    let member = match invited {
+        CheckedInvite::Connection {
+            sealed_connection,
+            sealed_signing_secret,
+        } => ChannelMemberRecord {
+            sealed_connection: Some(sealed_connection.clone()),
+            sealed_signing_secret: sealed_signing_secret.clone(),
+            ..blank_member(txn, &actor.channel, name, MemberRoute::Connection, deliver).await?
         },
-        Guest::Here(agent) => {
+        CheckedInvite::LocalAgent(agent) => {
             // It may have unregistered since it was looked up.
-            principals::by_id(&txn.tx, agent.id)
+            principals::find_agent(&txn.tx, agent.id)
                 .await?
                 .ok_or(Code::AgentNotFound)?;
-            Member {
+            ChannelMemberRecord {
                 principal: Some(agent.id),
                 agent_id: Some(agent.agent_id.clone()),
-                ..blank(txn, &seat.room, name, Via::Inbox, deliver).await?
+                ..blank_member(txn, &actor.channel, name, MemberRoute::Inbox, deliver).await?
             }
         }
     };
-    if !channels::join(&txn.tx, &member, &name.folded()).await? {
-        let said = format!("{name} is taken in this channel, or the agent is in it already");
-        return Err(Error::new(Code::Conflict, said));
+    if !channels::insert_member(&txn.tx, &member, &name.folded_name()).await? {
+        let message = format!("{name} is taken in this channel, or the agent is in it already");
+        return Err(Error::new(Code::Conflict, message));
     }
-    tell(txn, &seat.room, &seat.speaker(), &member, Change::Joined)?;
-    let data = json!({"channel_id": &*seat.room.public_id, "name": member.name, "via": member.via});
-    happened(txn, "channel_member_added", &data);
+    append_member_change(
+        txn,
+        &actor.channel,
+        &actor.sender(),
+        &member,
+        MemberChange::Joined,
+    )?;
+    let data =
+        json!({"channel_id": &*actor.channel.public_id, "name": member.name, "via": member.via});
+    record_activity(txn, "channel_member_added", &data);
     Ok(member)
 }
 
 /// `DELETE /channels/{id}/members/{name}`: by the owner, an operator or the member itself; its tokens and streams end at once.
-pub async fn remove(who: &Principal, hub: &Hub, id: &str, name: &str) -> Result<Removed> {
-    let (who, id, folded) = (who.clone(), id.to_owned(), mention::fold(name));
+pub async fn remove_member(
+    principal: &Principal,
+    hub: &Hub,
+    id: &str,
+    name: &str,
+) -> Result<ChannelMemberRemoved> {
+    let (principal, id, folded_name) = (principal.clone(), id.to_owned(), mention::fold_name(name));
     let member = hub
         .store()
         .write(async move |txn| {
-            let seat = seat(&txn.tx, &who, &id).await?;
-            let member = channels::called(&txn.tx, seat.room.id, &folded).await?;
+            let actor = find_actor(&txn.tx, &principal, &id).await?;
+            let member =
+                channels::find_member_by_name(&txn.tx, actor.channel.id, &folded_name).await?;
             let member = member.ok_or_else(|| {
                 Error::new(Code::NotFound, "nobody of that name is in the channel")
             })?;
-            expel(txn, &seat, &member).await?;
+            end_membership(txn, &actor, &member).await?;
             Ok(member)
         })
         .await?;
-    hub.bus().end(member.id, Ending::Removed);
-    Ok(Removed {
+    hub.stream_bus()
+        .end_streams(member.id, StreamEnd::MemberRemoved);
+    Ok(ChannelMemberRemoved {
         name: MemberName::parse("name", &member.name)?,
         removed: true,
     })
 }
 
-async fn expel(txn: &mut Txn<'_>, seat: &Seat, member: &Member) -> Result<()> {
-    let itself = seat
+async fn end_membership(
+    txn: &mut WriteTxn<'_>,
+    actor: &ChannelActor,
+    member: &ChannelMemberRecord,
+) -> Result<()> {
+    let is_self = actor
         .member
         .as_ref()
-        .is_some_and(|mine| mine.id == member.id);
-    if !itself {
-        seat.may_change()?;
+        .is_some_and(|own_member| own_member.id == member.id);
+    if !is_self {
+        actor.check_can_change()?;
     }
-    if member.via == Via::Owner {
+    if member.via == MemberRoute::Owner {
         return Err(Error::new(
             Code::Conflict,
             "the owner stays as long as the channel; delete the channel instead",
         ));
     }
-    channels::leave(&txn.tx, member.id, txn.now()).await?;
-    txn.notice(&Notice::ended([member.id], Ending::Removed));
-    let change = if itself {
-        Change::Left
+    channels::mark_member_left(&txn.tx, member.id, txn.now()).await?;
+    txn.invalidate_caches(&CacheInvalidation::for_ended_streams(
+        [member.id],
+        StreamEnd::MemberRemoved,
+    ));
+    let change = if is_self {
+        MemberChange::Left
     } else {
-        Change::Removed
+        MemberChange::Removed
     };
-    tell(txn, &seat.room, &seat.speaker(), member, change)?;
-    let data = json!({"channel_id": &*seat.room.public_id, "name": member.name});
-    happened(txn, "channel_member_removed", &data);
+    append_member_change(txn, &actor.channel, &actor.sender(), member, change)?;
+    let data = json!({"channel_id": &*actor.channel.public_id, "name": member.name});
+    record_activity(txn, "channel_member_removed", &data);
     Ok(())
 }
 
 /// The agent is unregistered: it leaves every room, and its own are the operators' from here on.
-pub(crate) async fn depart(txn: &mut Txn<'_>, agent: i64) -> Result<()> {
-    for member in &channels::places(&txn.tx, agent).await? {
-        channels::leave(&txn.tx, member.id, txn.now()).await?;
-        if let Some(room) = channels::by_id(&txn.tx, member.channel).await? {
-            tell(txn, &room, &Speaker::hub(), member, Change::Left)?;
+pub(crate) async fn leave_all_channels(txn: &mut WriteTxn<'_>, agent_id: i64) -> Result<()> {
+    for member in &channels::list_memberships(&txn.tx, agent_id).await? {
+        channels::mark_member_left(&txn.tx, member.id, txn.now()).await?;
+        if let Some(channel) = channels::find_channel(&txn.tx, member.channel).await? {
+            append_member_change(
+                txn,
+                &channel,
+                &ChannelSender::as_hub(),
+                member,
+                MemberChange::Left,
+            )?;
         }
     }
-    Ok(channels::disown(&txn.tx, agent).await?)
+    Ok(channels::clear_channel_owner(&txn.tx, agent_id).await?)
 }

@@ -1,18 +1,18 @@
 //! The rules of channels: rooms that the hub holds, and agents that it hosts for the rooms of others.
 
+pub mod agent_host;
+mod append;
 pub mod artifacts;
 pub mod callback;
-pub(crate) mod deliver;
 pub mod files;
 pub mod history;
-pub mod host;
-mod loops;
+pub mod manage;
+pub(crate) mod member_delivery;
+pub mod member_list;
 pub mod members;
-pub mod post;
-pub mod rooms;
-pub mod roster;
-mod say;
+pub mod post_message;
+mod routing;
 pub(crate) mod seal;
-mod sign;
 pub mod tokens;
 pub mod tools;
+mod webhook_signature;

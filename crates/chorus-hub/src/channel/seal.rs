@@ -11,58 +11,60 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// The key file in the data directory.
-pub(crate) const FILE: &str = "seal.key";
+pub(crate) const SEAL_KEY_FILE: &str = "seal.key";
 /// Says what was sealed, and how: sealed under another word it does not open.
-const PURPOSE: &[u8] = b"chorus channel 1";
-const NONCE: usize = 24;
+const ASSOCIATED_DATA: &[u8] = b"chorus channel 1";
+const NONCE_BYTES: usize = 24;
 
 /// The key. It does not print.
-pub(crate) struct Seal {
+pub(crate) struct SealKey {
     cipher: XChaCha20Poly1305,
-    mark: u64,
+    fingerprint: u64,
 }
 
-impl Seal {
+impl SealKey {
     /// Reads the key, or makes one where the hub keeps its own. One that was named must be there: a hub that made up another
     /// could not read what the hubs beside it have sealed.
-    pub fn take(data_dir: &Path, named: Option<&Path>) -> std::result::Result<Self, StartError> {
-        let own = data_dir.join(FILE);
-        let path = named.unwrap_or(&own);
-        let failed = |cause: String| StartError::Store {
+    pub fn load_or_create(
+        data_dir: &Path,
+        configured_path: Option<&Path>,
+    ) -> std::result::Result<Self, StartError> {
+        let default_path = data_dir.join(SEAL_KEY_FILE);
+        let path = configured_path.unwrap_or(&default_path);
+        let key_unusable = |cause: String| StartError::Store {
             what: format!("the seal key in {} cannot be used", path.display()),
             cause,
         };
         match std::fs::read_to_string(path) {
-            Ok(text) => {
-                Self::parse(&text).ok_or_else(|| failed("it is not 64 hexadecimal digits".into()))
-            }
-            Err(e) if e.kind() == ErrorKind::NotFound && named.is_none() => {
+            Ok(text) => Self::parse(&text)
+                .ok_or_else(|| key_unusable("it is not 64 hexadecimal digits".into())),
+            Err(e) if e.kind() == ErrorKind::NotFound && configured_path.is_none() => {
                 let key: [u8; 32] = rand::random();
-                write_new(path, &key).map_err(|e| failed(e.to_string()))?;
-                Ok(Self::of(&key))
+                write_key_file(path, &key).map_err(|e| key_unusable(e.to_string()))?;
+                Ok(Self::from_key(&key))
             }
-            Err(e) => Err(failed(e.to_string())),
+            Err(e) => Err(key_unusable(e.to_string())),
         }
     }
 
-    fn of(key: &[u8; 32]) -> Self {
-        let mark = Sha256::new()
+    fn from_key(key: &[u8; 32]) -> Self {
+        let fingerprint = Sha256::new()
             .chain_update(b"chorus seal mark")
             .chain_update(key)
             .finalize();
-        let mark = mark
+        let fingerprint = fingerprint
             .iter()
             .take(8)
-            .fold(0, |mark, byte| mark << 8 | u64::from(*byte));
+            .fold(0, |sum, byte| sum << 8 | u64::from(*byte));
         Self {
             cipher: XChaCha20Poly1305::new(&(*key).into()),
-            mark,
+            fingerprint,
         }
     }
 
     /// By which two hubs see whether they have the same key, without saying it.
-    pub fn mark(&self) -> u64 {
-        self.mark
+    pub fn fingerprint(&self) -> u64 {
+        self.fingerprint
     }
 
     fn parse(text: &str) -> Option<Self> {
@@ -71,36 +73,36 @@ impl Seal {
             return None;
         }
         let mut key = [0; 32];
-        for (place, byte) in key.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(&text[2 * place..2 * place + 2], 16).ok()?;
+        for (index, byte) in key.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&text[2 * index..2 * index + 2], 16).ok()?;
         }
-        Some(Self::of(&key))
+        Some(Self::from_key(&key))
     }
 
-    fn close(&self, text: &str) -> Option<Vec<u8>> {
-        let nonce: [u8; NONCE] = rand::random();
+    fn seal(&self, text: &str) -> Option<Vec<u8>> {
+        let nonce: [u8; NONCE_BYTES] = rand::random();
         let sealed = self
             .cipher
             .encrypt(
                 &XNonce::from(nonce),
                 Payload {
                     msg: text.as_bytes(),
-                    aad: PURPOSE,
+                    aad: ASSOCIATED_DATA,
                 },
             )
             .ok()?;
         Some([&nonce[..], &sealed].concat())
     }
 
-    fn open(&self, sealed: &[u8]) -> Option<Secret> {
-        let (nonce, sealed) = sealed.split_first_chunk::<NONCE>()?;
+    fn unseal(&self, sealed: &[u8]) -> Option<Secret> {
+        let (nonce, sealed) = sealed.split_first_chunk::<NONCE_BYTES>()?;
         let text = self
             .cipher
             .decrypt(
                 &XNonce::from(*nonce),
                 Payload {
                     msg: sealed,
-                    aad: PURPOSE,
+                    aad: ASSOCIATED_DATA,
                 },
             )
             .ok()?;
@@ -109,19 +111,19 @@ impl Seal {
 }
 
 /// Whole or not at all, for its owner only, and never over one that is there.
-fn write_new(path: &Path, key: &[u8; 32]) -> std::io::Result<()> {
+fn write_key_file(path: &Path, key: &[u8; 32]) -> std::io::Result<()> {
     let hex: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
-    let draft = path.with_extension("new");
+    let temporary_path = path.with_extension("new");
     let mut file = std::fs::File::options()
         .create(true)
         .truncate(true)
         .write(true)
         .mode(0o600)
-        .open(&draft)?;
+        .open(&temporary_path)?;
     file.write_all(hex.as_bytes())?;
     file.sync_all()?;
-    let linked = std::fs::hard_link(&draft, path);
-    std::fs::remove_file(&draft)?;
+    let linked = std::fs::hard_link(&temporary_path, path);
+    std::fs::remove_file(&temporary_path)?;
     linked?;
     // The name is as durable as what it names.
     path.parent()
@@ -129,15 +131,15 @@ fn write_new(path: &Path, key: &[u8; 32]) -> std::io::Result<()> {
 }
 
 /// The secret as it may be kept.
-pub(crate) fn close(hub: &Hub, secret: &Secret) -> Result<Vec<u8>> {
-    hub.seal()
-        .close(secret.expose())
+pub(crate) fn seal_secret(hub: &Hub, secret: &Secret) -> Result<Vec<u8>> {
+    hub.seal_key()
+        .seal(secret.expose())
         .ok_or_else(|| Error::internal("a secret could not be sealed"))
 }
 
 /// The secret itself; `None` when it was sealed with another key.
-pub(super) fn open(hub: &Hub, sealed: &[u8]) -> Option<Secret> {
-    hub.seal().open(sealed)
+pub(super) fn unseal_secret(hub: &Hub, sealed: &[u8]) -> Option<Secret> {
+    hub.seal_key().unseal(sealed)
 }
 
 #[cfg(test)]
@@ -148,10 +150,10 @@ mod tests {
     ///
     #[test]
     fn what_is_sealed_opens_with_its_own_key_and_no_other() {
-        let (seal, other) = (Seal::of(&[7; 32]), Seal::of(&[8; 32]));
-        let sealed = seal.close("https://a.example/inbox/sk_1").unwrap();
+        let (seal, other) = (SealKey::from_key(&[7; 32]), SealKey::from_key(&[8; 32]));
+        let sealed = seal.seal("https://a.example/inbox/sk_1").unwrap();
         assert_eq!(
-            seal.open(&sealed).unwrap().expose(),
+            seal.unseal(&sealed).unwrap().expose(),
             "https://a.example/inbox/sk_1"
         );
         assert!(
@@ -160,15 +162,15 @@ mod tests {
         );
         assert_ne!(
             sealed,
-            seal.close("https://a.example/inbox/sk_1").unwrap(),
+            seal.seal("https://a.example/inbox/sk_1").unwrap(),
             "two alike do not look alike"
         );
         let mut changed = sealed.clone();
         *changed.last_mut().unwrap() ^= 1;
         assert!(
-            other.open(&sealed).is_none()
-                && seal.open(&changed).is_none()
-                && seal.open(&sealed[..20]).is_none()
+            other.unseal(&sealed).is_none()
+                && seal.unseal(&changed).is_none()
+                && seal.unseal(&sealed[..20]).is_none()
         );
     }
 
@@ -176,29 +178,35 @@ mod tests {
     #[test]
     fn the_key_is_made_once_for_the_hub_alone_and_one_that_was_named_is_never_made_up() {
         let dir = tempfile::tempdir().unwrap();
-        let sealed = Seal::take(dir.path(), None).unwrap().close("x").unwrap();
+        let sealed = SealKey::load_or_create(dir.path(), None)
+            .unwrap()
+            .seal("x")
+            .unwrap();
         assert_eq!(
-            Seal::take(dir.path(), None)
+            SealKey::load_or_create(dir.path(), None)
                 .unwrap()
-                .open(&sealed)
+                .unseal(&sealed)
                 .unwrap()
                 .expose(),
             "x"
         );
-        let path = dir.path().join(FILE);
+        let path = dir.path().join(SEAL_KEY_FILE);
         assert_eq!(
             std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
             0o600
         );
-        assert!(Seal::take(dir.path(), Some(&dir.path().join("elsewhere"))).is_err());
+        assert!(SealKey::load_or_create(dir.path(), Some(&dir.path().join("elsewhere"))).is_err());
         assert!(
-            Seal::take(Path::new("/nowhere"), Some(&path))
+            SealKey::load_or_create(Path::new("/nowhere"), Some(&path))
                 .unwrap()
-                .open(&sealed)
+                .unseal(&sealed)
                 .is_some()
         );
         std::fs::write(&path, "not a key").unwrap();
-        let said = Seal::take(dir.path(), None).err().unwrap().to_string();
+        let said = SealKey::load_or_create(dir.path(), None)
+            .err()
+            .unwrap()
+            .to_string();
         assert!(
             said.contains("seal.key") && !said.contains("not a key"),
             "{said}"

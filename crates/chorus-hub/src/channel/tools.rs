@@ -1,102 +1,116 @@
 //! Whoever comes with the token of a delivery: one member in one room, until the token ends or the member goes.
 
-use super::history::{self, Lines};
-use super::roster;
-use super::say::say;
-use super::tokens::{self, Pass};
-use crate::identity::hash;
-use crate::store::Txn;
+use super::append::append_event;
+use super::history::{self, HistoryRange};
+use super::member_list;
+use super::tokens::{self, TokenActor};
+use crate::identity::hash_secret;
+use crate::store::WriteTxn;
 use crate::{Hub, Result};
-use chorus_wire::channel::event::{Callback, Event};
-use chorus_wire::channel::room::{Member, NewMessage};
-use chorus_wire::channel::row::Row;
+use chorus_wire::channel::callback_event::{CallbackPost, ChannelEvent};
+use chorus_wire::channel::channels::{ChannelMember, NewChannelMessage};
+use chorus_wire::channel::history_row::ChannelRow;
 use chorus_wire::{Error, limits};
 use serde_json::value::RawValue;
 
 /// A token that was good when the request came.
 #[derive(Clone, Debug)]
-pub struct Guest {
-    hash: [u8; 32],
-    pub(super) pass: Pass,
+pub struct ToolToken {
+    token_hash: [u8; 32],
+    pub(super) actor: TokenActor,
 }
 
-impl Guest {
+impl ToolToken {
     /// Whatever is wrong with the token, it is the same refusal.
-    pub async fn open(hub: &Hub, channel: &str, bearer: &str) -> Result<Self> {
+    pub async fn open(hub: &Hub, channel_id: &str, bearer: &str) -> Result<Self> {
         Ok(Self {
-            hash: hash(bearer),
-            pass: tokens::open(hub, channel, bearer).await?,
+            token_hash: hash_secret(bearer),
+            actor: tokens::resolve_tool_token(hub, channel_id, bearer).await?,
         })
     }
 
     /// Tells one member from another, for whoever counts.
-    pub fn number(&self) -> i64 {
-        self.pass.number()
+    pub fn member_id(&self) -> i64 {
+        self.actor.member_id()
     }
 
     pub fn channel_id(&self) -> &str {
-        &self.pass.room.public_id
+        &self.actor.channel.public_id
     }
 
     pub fn channel_name(&self) -> &str {
-        &self.pass.room.name
+        &self.actor.channel.name
     }
 
     /// What the member is called in the room.
-    pub fn name(&self) -> &str {
-        &self.pass.member.name
+    pub fn member_name(&self) -> &str {
+        &self.actor.member.name
     }
 
     /// Asked again where something is written: what was revoked meanwhile is revoked.
-    pub(super) async fn enter(&self, txn: &Txn<'_>) -> Result<Pass> {
-        tokens::enter(&txn.tx, &self.pass.room.public_id, &self.hash, txn.now()).await
+    pub(super) async fn recheck_actor(&self, txn: &WriteTxn<'_>) -> Result<TokenActor> {
+        tokens::lookup_tool_token(
+            &txn.tx,
+            &self.actor.channel.public_id,
+            &self.token_hash,
+            txn.now(),
+        )
+        .await
     }
 }
 
 /// `read_history`
 pub async fn read_history(
-    guest: &Guest,
+    token: &ToolToken,
     hub: &Hub,
-    lines: Lines,
+    range: HistoryRange,
     limit: usize,
 ) -> Result<Vec<Box<RawValue>>> {
-    history::of(hub, guest.pass.room.id, lines, limit).await
+    history::list_history_rows(hub, token.actor.channel.id, range, limit).await
 }
 
 /// `get_roster`
-pub async fn get_roster(guest: &Guest, hub: &Hub) -> Result<Vec<Member>> {
-    roster::of(hub, guest.pass.room.id).await
+pub async fn get_roster(token: &ToolToken, hub: &Hub) -> Result<Vec<ChannelMember>> {
+    member_list::list_channel_members(hub, token.actor.channel.id).await
 }
 
 /// `send_message`: an agent's word.
-pub async fn send_message(guest: &Guest, hub: &Hub, message: NewMessage) -> Result<Row> {
-    let NewMessage { content, parts } = message.checked()?;
-    tell(guest, hub, Event::Message { content, parts }).await
+pub async fn send_message(
+    token: &ToolToken,
+    hub: &Hub,
+    message: NewChannelMessage,
+) -> Result<ChannelRow> {
+    let NewChannelMessage { content, parts } = message.into_checked()?;
+    append_tool_event(token, hub, ChannelEvent::Message { content, parts }).await
 }
 
 /// `set_status`; an empty one takes it away.
-pub async fn set_status(guest: &Guest, hub: &Hub, status: String) -> Result<Row> {
+pub async fn set_status(token: &ToolToken, hub: &Hub, status: String) -> Result<ChannelRow> {
     if status.chars().count() > limits::LABEL_CHARS || status.contains(char::is_control) {
-        let said = format!(
+        let message = format!(
             "status must be one line of at most {} characters",
             limits::LABEL_CHARS
         );
-        return Err(Error::validation(said));
+        return Err(Error::validation(message));
     }
-    tell(guest, hub, Event::Status { status }).await
+    append_tool_event(token, hub, ChannelEvent::Status { status }).await
 }
 
-async fn tell(guest: &Guest, hub: &Hub, event: Event) -> Result<Row> {
-    let guest = guest.clone();
+async fn append_tool_event(
+    token: &ToolToken,
+    hub: &Hub,
+    event: ChannelEvent,
+) -> Result<ChannelRow> {
+    let token = token.clone();
     let row = hub
         .store()
         .write(async move |txn| {
-            let pass = guest.enter(txn).await?;
-            Ok(say(
+            let actor = token.recheck_actor(txn).await?;
+            Ok(append_event(
                 txn,
-                &pass.room,
-                &pass.speaker(),
-                Callback {
+                &actor.channel,
+                &actor.sender(),
+                CallbackPost {
                     event: event.clone(),
                     agent: None,
                 },
@@ -105,6 +119,6 @@ async fn tell(guest: &Guest, hub: &Hub, event: Event) -> Result<Row> {
             .row)
         })
         .await?;
-    hub.owes();
+    hub.wake_outbox();
     Ok(row)
 }

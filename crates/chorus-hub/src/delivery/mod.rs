@@ -1,38 +1,42 @@
 //! How things reach those who must hear of them: streams and outgoing HTTP.
 
-mod feed;
+mod inbox_peek;
 pub(crate) mod outbox;
+pub(crate) mod outbox_pool;
 pub mod outgoing;
-mod peek;
-pub(crate) mod pool;
-mod queue;
 pub(crate) mod render;
+mod stream_feed;
+mod stream_queue;
 
-pub use feed::{Feed, Next};
-pub(crate) use feed::{open, open_activity, open_room};
-pub use peek::{Peeked, Waiting, peek};
-pub use queue::Ending;
-pub(crate) use queue::Queue;
+pub use inbox_peek::{InboxEvent, InboxPage, peek_inbox};
+pub use stream_feed::{FeedItem, StreamFeed};
+pub(crate) use stream_feed::{open_activity_feed, open_channel_feed, open_log_feed};
+pub use stream_queue::StreamEnd;
+pub(crate) use stream_queue::StreamQueue;
 
-use crate::{Hub, Principal, Result, bus::Topic};
+use crate::{Hub, Principal, Result, cluster::StreamTopic};
 use chorus_wire::{Code, cursor::Cursor};
 
 /// `GET /agent/inbox`: what this agent hears from now on, or since the cursor.
-pub async fn inbox(who: &Principal, hub: &Hub, since: Option<Cursor>) -> Result<Feed> {
-    let agent = who.agent()?;
+pub async fn open_inbox(
+    principal: &Principal,
+    hub: &Hub,
+    since: Option<Cursor>,
+) -> Result<StreamFeed> {
+    let agent = principal.require_agent()?;
     let connected = serde_json::json!({
         "agent_id": &*agent.agent_id,
         "timestamp": hub.clock().now(),
     });
-    let feed = open(
+    let feed = open_log_feed(
         hub,
-        Topic::Subject(agent.id),
+        StreamTopic::Subject(agent.id),
         since.map(|cursor| cursor.seq as i64),
         &connected.to_string(),
     )
     .await?;
     // A rotation between the look at the key and the subscription has ended the streams that were there, and not this one.
-    if hub.keyring().is_current(hub, agent).await? {
+    if hub.key_cache().is_current_key(hub, agent).await? {
         Ok(feed)
     } else {
         Err(Code::Unauthorized.into())

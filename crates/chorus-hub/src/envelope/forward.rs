@@ -1,45 +1,45 @@
 //! To the receiver's endpoint: one POST, one outcome, written down before it is told (R-23, R-38).
 
-use crate::ops::happened;
-use crate::store::{Mark, Txn, log, messages};
-use crate::{Hub, Result, delivery::outgoing::Answer};
+use crate::ops::record_activity;
+use crate::store::{DeliveryState, WriteTxn, log, messages};
+use crate::{Hub, Result, delivery::outgoing::WebhookAnswer};
 use bytes::Bytes;
 use chorus_wire::Code;
-use chorus_wire::message::Delivery;
+use chorus_wire::message::DeliveryOutcome;
 use serde_json::{Value, json};
 
 /// The body a receiver gets: `{"envelope":{…}}` and nothing else (TRN-17); an A2A message as it was sent.
-pub(super) fn body(envelope: &str, wrapped: Option<&str>) -> Bytes {
+pub(super) fn webhook_body(envelope: &str, wrapped: Option<&str>) -> Bytes {
     Bytes::from(format!(r#"{{"envelope":{}}}"#, wrapped.unwrap_or(envelope)))
 }
 
 /// Posts and settles. The request that waits may go away; the outcome is written down all the same.
-pub(super) async fn forward(
+pub(super) async fn forward_message(
     hub: &Hub,
     seq: i64,
     url: &str,
     envelope: &str,
     wrapped: Option<&str>,
-) -> Result<Delivery> {
-    let (hub, url, body) = (hub.clone(), url.to_owned(), body(envelope, wrapped));
+) -> Result<DeliveryOutcome> {
+    let (hub, url, body) = (hub.clone(), url.to_owned(), webhook_body(envelope, wrapped));
     let task = tokio::spawn(async move {
-        let delivery = match hub.outgoing().post(&url, &[], body).await {
-            Ok(answer) => judge(&answer),
-            Err(error) => Delivery::Failed {
+        let delivery = match hub.outgoing_client().post(&url, &[], body).await {
+            Ok(answer) => interpret_receiver_answer(&answer),
+            Err(error) => DeliveryOutcome::Failed {
                 error_code: error.code().as_str().into(),
                 detail: error.to_string(),
             },
         };
-        settle(&hub, seq, delivery).await
+        store_outcome(&hub, seq, delivery).await
     });
     task.await.map_err(chorus_wire::Error::internal)?
 }
 
 /// A protocol reply with 2xx or 4xx is an answer; everything else is a receiver that cannot be reached (R-23).
-pub(super) fn judge(answer: &Answer) -> Delivery {
+pub(super) fn interpret_receiver_answer(answer: &WebhookAnswer) -> DeliveryOutcome {
     match answer.protocol_reply() {
-        Some(receiver_response) => Delivery::Delivered { receiver_response },
-        None => Delivery::Failed {
+        Some(receiver_response) => DeliveryOutcome::Delivered { receiver_response },
+        None => DeliveryOutcome::Failed {
             error_code: Code::AgentUnreachable.as_str().into(),
             detail: format!(
                 "the receiver's endpoint answered {} without a protocol reply",
@@ -50,29 +50,33 @@ pub(super) fn judge(answer: &Answer) -> Delivery {
 }
 
 /// Writes the outcome of a webhook down.
-pub(super) async fn settle(hub: &Hub, seq: i64, delivery: Delivery) -> Result<Delivery> {
-    let salt = hub.store().salt;
+pub(super) async fn store_outcome(
+    hub: &Hub,
+    seq: i64,
+    delivery: DeliveryOutcome,
+) -> Result<DeliveryOutcome> {
+    let salt = hub.store().trace_salt;
     hub.store()
         .write(async move |txn| {
-            record(txn, salt, seq, &delivery).await?;
+            record_outcome(txn, salt, seq, &delivery).await?;
             Ok(delivery.clone())
         })
         .await
 }
 
 /// The outcome of the pending message at `seq`, with its activity.
-pub(crate) async fn record(
-    txn: &mut Txn<'_>,
+pub(crate) async fn record_outcome(
+    txn: &mut WriteTxn<'_>,
     salt: u32,
     seq: i64,
-    delivery: &Delivery,
+    delivery: &DeliveryOutcome,
 ) -> Result<()> {
-    let Some(message) = messages::get(&txn.tx, seq).await? else {
+    let Some(message) = messages::find_message(&txn.tx, seq).await? else {
         return Ok(());
     };
-    let names = |extra: Value| {
+    let activity_data = |extra: Value| {
         let entry = &message.entry;
-        let trace_id = log::trace_id(entry.seq, entry.at, salt);
+        let trace_id = log::compute_trace_id(entry.seq, entry.at, salt);
         let mut data = json!({"trace_id": trace_id, "sender_id": &*entry.actor_name, "receiver_id": &*entry.subject_name});
         if let (Some(data), Value::Object(extra)) = (data.as_object_mut(), extra) {
             data.extend(extra);
@@ -80,23 +84,38 @@ pub(crate) async fn record(
         data
     };
     match delivery {
-        Delivery::Delivered { receiver_response } => {
-            if messages::settle(txn, seq, Mark::Pending, Mark::Webhook).await? {
-                messages::respond(&txn.tx, seq, &receiver_response.to_string(), txn.now()).await?;
-                happened(txn, "message_delivered", &names(json!({})));
+        DeliveryOutcome::Delivered { receiver_response } => {
+            if messages::change_delivery_state(
+                txn,
+                seq,
+                DeliveryState::Pending,
+                DeliveryState::Webhook,
+            )
+            .await?
+            {
+                messages::insert_response(&txn.tx, seq, &receiver_response.to_string(), txn.now())
+                    .await?;
+                record_activity(txn, "message_delivered", &activity_data(json!({})));
             }
         }
-        Delivery::Failed { error_code, detail } => {
-            if messages::settle(txn, seq, Mark::Pending, Mark::Failed).await? {
-                messages::fail(&txn.tx, seq, error_code, detail).await?;
-                happened(
+        DeliveryOutcome::Failed { error_code, detail } => {
+            if messages::change_delivery_state(
+                txn,
+                seq,
+                DeliveryState::Pending,
+                DeliveryState::Failed,
+            )
+            .await?
+            {
+                messages::insert_failure(&txn.tx, seq, error_code, detail).await?;
+                record_activity(
                     txn,
                     "message_failed",
-                    &names(json!({"error_code": error_code, "detail": detail})),
+                    &activity_data(json!({"error_code": error_code, "detail": detail})),
                 );
             }
         }
-        Delivery::DeliveredSse | Delivery::Queued => {}
+        DeliveryOutcome::DeliveredSse | DeliveryOutcome::Queued => {}
     }
     Ok(())
 }

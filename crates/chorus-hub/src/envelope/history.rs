@@ -1,118 +1,121 @@
 //! History: what an agent sent and received, in the order of the log (TRN-56, R-15).
 
-use crate::store::{DbError, Entry, Mark, log, messages};
+use crate::store::{DbError, DeliveryState, LogEntry, log, messages};
 use crate::{Hub, Principal, Result, identity};
-use chorus_wire::identity::Name;
-use chorus_wire::message::{HistoryRow, Via};
-use chorus_wire::{Code, limits, time::Micros};
+use chorus_wire::identity::AgentName;
+use chorus_wire::message::{DeliveredVia, HistoryRow};
+use chorus_wire::{Code, limits, time::UnixMicros};
 use serde_json::value::RawValue;
 
 /// Where a history page starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Since {
+pub enum HistoryStart {
     /// Strictly after this id.
-    Id(u64),
+    AfterId(u64),
     /// At or after this instant.
-    Instant(Micros),
+    FromTime(UnixMicros),
 }
 
 /// `GET /agent/messages`
-pub async fn history(
-    who: &Principal,
+pub async fn list_message_history(
+    principal: &Principal,
     hub: &Hub,
-    since: Option<Since>,
+    since: Option<HistoryStart>,
     limit: usize,
 ) -> Result<Vec<HistoryRow>> {
-    let me = who.agent()?.id;
+    let agent_id = principal.require_agent()?.id;
     let limit = limit.clamp(1, limits::HISTORY_PAGE);
-    let indexed = hub.store().indexed();
+    let indexed = hub.store().indexed_seq();
     let entries = hub
         .store()
         .read(async move |tx| {
             let after = match since {
                 None => 0,
-                Some(Since::Id(id)) => i64::try_from(id).unwrap_or(i64::MAX),
-                Some(Since::Instant(at)) => log::before(tx, at).await?,
+                Some(HistoryStart::AfterId(id)) => i64::try_from(id).unwrap_or(i64::MAX),
+                Some(HistoryStart::FromTime(at)) => log::find_seq_before(tx, at).await?,
             };
-            Ok(messages::history(tx, me, after, indexed, limit).await?)
+            Ok(messages::list_message_history(tx, agent_id, after, indexed, limit).await?)
         })
         .await?;
-    let salt = hub.store().salt;
+    let salt = hub.store().trace_salt;
     Ok(entries
         .into_iter()
-        .map(|entry| row(entry, salt))
+        .map(|entry| history_row(entry, salt))
         .collect::<std::result::Result<_, _>>()?)
 }
 
 /// Messages that were sought, oldest first.
 #[derive(Debug)]
-pub struct Sought {
+pub struct MessagePage {
     pub rows: Vec<HistoryRow>,
     /// There are more: after the last of them, or before the first where the latest were asked for.
-    pub more: bool,
+    pub has_more: bool,
 }
 
 /// What this agent sent and received, with `peer` what it said with that one: the first after a place, the latest without.
-pub async fn sought(
-    who: &Principal,
+pub async fn search_messages(
+    principal: &Principal,
     hub: &Hub,
     peer: Option<&str>,
-    since: Option<Since>,
+    since: Option<HistoryStart>,
     limit: usize,
-) -> Result<Sought> {
-    let me = who.agent()?.id;
+) -> Result<MessagePage> {
+    let agent_id = principal.require_agent()?.id;
     let peer = match peer {
         Some(name) => Some(
-            identity::find(hub, &Name::parse("peer", name)?)
+            identity::find_agent(hub, &AgentName::parse("peer", name)?)
                 .await?
                 .ok_or(Code::AgentNotFound)?
                 .id,
         ),
         None => None,
     };
-    let (limit, indexed) = (limit.clamp(1, limits::HISTORY_PAGE), hub.store().indexed());
+    let (limit, indexed) = (
+        limit.clamp(1, limits::HISTORY_PAGE),
+        hub.store().indexed_seq(),
+    );
     let page = hub
         .store()
         .read(async move |tx| {
             let after = match since {
                 None => None,
-                Some(Since::Id(id)) => Some(i64::try_from(id).unwrap_or(i64::MAX)),
-                Some(Since::Instant(at)) => Some(log::before(tx, at).await?),
+                Some(HistoryStart::AfterId(id)) => Some(i64::try_from(id).unwrap_or(i64::MAX)),
+                Some(HistoryStart::FromTime(at)) => Some(log::find_seq_before(tx, at).await?),
             };
-            Ok(messages::sought(tx, me, peer, after, indexed, limit).await?)
+            Ok(messages::search_messages(tx, agent_id, peer, after, indexed, limit).await?)
         })
         .await?;
-    let salt = hub.store().salt;
+    let salt = hub.store().trace_salt;
     let rows = page
         .entries
         .into_iter()
-        .map(|entry| row(entry, salt))
+        .map(|entry| history_row(entry, salt))
         .collect::<std::result::Result<_, _>>()?;
-    Ok(Sought {
+    Ok(MessagePage {
         rows,
-        more: !page.whole,
+        has_more: !page.is_complete,
     })
 }
 
-fn row(entry: Entry, salt: u32) -> std::result::Result<HistoryRow, DbError> {
+fn history_row(entry: LogEntry, salt: u32) -> std::result::Result<HistoryRow, DbError> {
     Ok(HistoryRow {
         id: entry.seq as u64,
-        trace_id: log::trace_id(entry.seq, entry.at, salt),
+        trace_id: log::compute_trace_id(entry.seq, entry.at, salt),
         sender_id: entry.actor_name.to_string(),
         receiver_id: entry.subject_name.to_string(),
         envelope: RawValue::from_string(entry.body.to_string())
             .map_err(|e| DbError::Other(e.to_string()))?,
-        delivered_via: via(entry.via),
+        delivered_via: delivered_via(entry.delivery),
         timestamp: entry.at,
     })
 }
 
 /// A webhook that has not answered yet has not delivered either: until then the message waits.
-pub(super) fn via(mark: Option<Mark>) -> Via {
-    match mark {
-        Some(Mark::Sse) => Via::Sse,
-        Some(Mark::Webhook) => Via::Webhook,
-        Some(Mark::Failed) => Via::Failed,
-        Some(Mark::Queued | Mark::Pending) | None => Via::Queued,
+pub(super) fn delivered_via(delivery_state: Option<DeliveryState>) -> DeliveredVia {
+    match delivery_state {
+        Some(DeliveryState::Sse) => DeliveredVia::Sse,
+        Some(DeliveryState::Webhook) => DeliveredVia::Webhook,
+        Some(DeliveryState::Failed) => DeliveredVia::Failed,
+        Some(DeliveryState::Queued | DeliveryState::Pending) | None => DeliveredVia::Queued,
     }
 }

@@ -1,60 +1,62 @@
 //! The receiver's answer to a message that came by stream: it stands once given, and its sender hears of it (R-34).
 
-use super::standing;
-use crate::store::{Kind, Mark, NewEntry, messages};
+use super::status;
+use crate::store::{DeliveryState, EntryKind, NewLogEntry, messages};
 use crate::{Hub, Principal, Result};
 use chorus_wire::Code;
-use chorus_wire::message::{ReceiverReply, Standing};
+use chorus_wire::message::{MessageStatus, ReceiverReply};
 
 /// `POST /agent/messages/{trace_id}/response`; the message as it stands after it.
-pub async fn respond(
-    who: &Principal,
+pub async fn respond_to_message(
+    principal: &Principal,
     hub: &Hub,
     trace_id: &str,
     reply: ReceiverReply,
-) -> Result<Standing> {
-    let me = who.agent()?.clone();
-    let message = standing::find(hub, trace_id)
+) -> Result<MessageStatus> {
+    let receiver = principal.require_agent()?.clone();
+    let message = status::find_message(hub, trace_id)
         .await?
-        .filter(|message| message.entry.subject == me.id);
+        .filter(|message| message.entry.subject == receiver.id);
     let message = message.ok_or(Code::NotFound)?;
-    let (seq, trace) = (message.entry.seq, hub.trace_id(&message.entry));
+    let (seq, trace) = (message.entry.seq, hub.entry_trace_id(&message.entry));
     let message = hub
         .store()
         .write(async move |txn| {
-            let message = messages::get(&txn.tx, seq).await?.ok_or(Code::NotFound)?;
-            if let Some((given, _)) = &message.response {
+            let message = messages::find_message(&txn.tx, seq)
+                .await?
+                .ok_or(Code::NotFound)?;
+            if let Some((stored_reply, _)) = &message.response {
                 // The same again is no news; another one does not replace the first (R-38).
-                let same =
-                    serde_json::from_str::<ReceiverReply>(given).is_ok_and(|given| given == reply);
-                return if same {
+                let is_same_reply = serde_json::from_str::<ReceiverReply>(stored_reply)
+                    .is_ok_and(|stored| stored == reply);
+                return if is_same_reply {
                     Ok(message)
                 } else {
                     Err(Code::ResponseConflict.into())
                 };
             }
             let response = serde_json::to_string(&reply).map_err(chorus_wire::Error::internal)?;
-            messages::respond(&txn.tx, seq, &response, txn.now()).await?;
-            if message.entry.via == Some(Mark::Queued) {
-                messages::caught_up(txn, &[seq]).await?;
+            messages::insert_response(&txn.tx, seq, &response, txn.now()).await?;
+            if message.entry.delivery == Some(DeliveryState::Queued) {
+                messages::mark_messages_delivered(txn, &[seq]).await?;
             }
-            txn.append(NewEntry {
+            txn.append_entry(NewLogEntry {
                 subject: message.entry.actor,
                 subject_name: message.entry.actor_name.clone(),
-                kind: Kind::Receipt,
-                actor: me.id,
-                actor_name: me.agent_id.clone(),
+                kind: EntryKind::Receipt,
+                actor: receiver.id,
+                actor_name: receiver.agent_id.clone(),
                 body: format!(
                     r#"{{"trace_id":"{trace}","receiver_id":"{}","response":{response}}}"#,
-                    me.agent_id
+                    receiver.agent_id
                 )
                 .into(),
-                otherwise: None,
+                fallback: None,
             });
-            messages::get(&txn.tx, seq)
+            messages::find_message(&txn.tx, seq)
                 .await?
                 .ok_or_else(|| Code::NotFound.into())
         })
         .await?;
-    Ok(standing::of(hub, message))
+    Ok(status::message_status(hub, message))
 }

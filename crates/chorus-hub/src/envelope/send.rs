@@ -1,13 +1,13 @@
 //! Sending: who may, to whom, stored first, then told.
 
-use super::{forward, standing};
-use crate::identity::{self, Agent, Idempotency};
-use crate::store::idempotency::{self, Seen};
-use crate::store::{Entry, Kind, Mark, NewEntry, messages};
+use super::{forward, status};
+use crate::identity::{self, Agent, IdempotencyKey};
+use crate::store::idempotency::{self, KeyUse};
+use crate::store::{DeliveryState, EntryKind, LogEntry, NewLogEntry, messages};
 use crate::{Hub, Principal, Result};
 use chorus_wire::envelope::Envelope;
-use chorus_wire::identity::Name;
-use chorus_wire::message::{Delivery, SendRequest};
+use chorus_wire::identity::AgentName;
+use chorus_wire::message::{DeliveryOutcome, SendRequest};
 use chorus_wire::{Code, Error, limits};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,197 +16,243 @@ use uuid::Uuid;
 
 /// What a send answers with.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct SendOutcome {
     pub trace_id: Uuid,
-    pub delivery: Delivery,
+    pub delivery: DeliveryOutcome,
 }
 
 /// `POST /messages`
-pub async fn send(
-    who: &Principal,
+pub async fn send_envelope(
+    principal: &Principal,
     hub: &Hub,
     request: SendRequest,
-    once: Option<Idempotency>,
-) -> Result<Outcome> {
-    match accept(who, hub, &request, once).await? {
-        Accepted::Before(seq) => repeat(hub, seq).await,
-        Accepted::Now(entry, receiver) => deliver(hub, *entry, &receiver, request.wrapped).await,
+    idempotency_key: Option<IdempotencyKey>,
+) -> Result<SendOutcome> {
+    match accept_send(principal, hub, &request, idempotency_key).await? {
+        AcceptedSend::Repeated(seq) => await_first_outcome(hub, seq).await,
+        AcceptedSend::New(entry, receiver) => {
+            deliver_message(hub, *entry, &receiver, request.a2a_message).await
+        }
     }
 }
 
 /// A send that has been stored.
-pub(super) enum Accepted {
+pub(super) enum AcceptedSend {
     /// By an earlier request with the same key: the message at this place.
-    Before(i64),
-    Now(Box<Entry>, Arc<Agent>),
+    Repeated(i64),
+    New(Box<LogEntry>, Arc<Agent>),
 }
 
 /// Everything up to the commit: after it the message is durable, whatever becomes of its delivery.
-pub(super) async fn accept(
-    who: &Principal,
+pub(super) async fn accept_send(
+    principal: &Principal,
     hub: &Hub,
     request: &SendRequest,
-    once: Option<Idempotency>,
-) -> Result<Accepted> {
-    let sender = sender(who, hub, &request.envelope).await?;
-    let caller = who.caller()?;
-    if let Some(once) = &once
-        && let Some(seq) = seen(hub, &caller, once).await?
+    idempotency_key: Option<IdempotencyKey>,
+) -> Result<AcceptedSend> {
+    let sender = resolve_sender(principal, hub, &request.envelope).await?;
+    let caller = principal.idempotency_caller()?;
+    if let Some(idempotency_key) = &idempotency_key
+        && let Some(seq) = find_repeated(hub, &caller, idempotency_key).await?
     {
         // The first answer stands, even if its receiver is gone by now.
-        return Ok(Accepted::Before(seq));
+        return Ok(AcceptedSend::Repeated(seq));
     }
-    let receiver = identity::find(hub, &request.receiver)
+    let receiver = identity::find_agent(hub, &request.receiver)
         .await?
         .ok_or(Code::AgentNotFound)?;
-    let new = NewEntry {
+    let new_entry = NewLogEntry {
         subject: receiver.id,
         subject_name: receiver.agent_id.clone(),
-        kind: Kind::Message,
+        kind: EntryKind::Message,
         actor: sender.id,
         actor_name: sender.agent_id.clone(),
         body: request.envelope.to_json().into(),
-        otherwise: Some(if receiver.endpoint.is_some() {
-            Mark::Pending
+        fallback: Some(if receiver.endpoint.is_some() {
+            DeliveryState::Pending
         } else {
-            Mark::Queued
+            DeliveryState::Queued
         }),
     };
-    let Some(once) = once else {
-        return Ok(Accepted::Now(
-            Box::new(hub.store().append(new).await?),
+    let Some(idempotency_key) = idempotency_key else {
+        return Ok(AcceptedSend::New(
+            Box::new(hub.store().append_entry(new_entry).await?),
             receiver,
         ));
     };
-    let (before, mut entries) = hub
+    let (repeated_seq, mut entries) = hub
         .store()
         .write_entries(async move |txn| {
             let now = txn.now();
-            match idempotency::look(&txn.tx, &caller, &once, now).await? {
-                Seen::Same(seq) => Ok(Some(seq)),
-                Seen::Other => Err(Code::IdempotencyConflict.into()),
-                Seen::New => {
-                    let (seq, _) = txn.append(new.clone());
-                    idempotency::keep(&txn.tx, &caller, &once, seq, now).await?;
+            match idempotency::check_idempotency_key(&txn.tx, &caller, &idempotency_key, now)
+                .await?
+            {
+                KeyUse::SameRequest(seq) => Ok(Some(seq)),
+                KeyUse::DifferentRequest => Err(Code::IdempotencyConflict.into()),
+                KeyUse::Unused => {
+                    let (seq, _) = txn.append_entry(new_entry.clone());
+                    idempotency::record_idempotency_key(
+                        &txn.tx,
+                        &caller,
+                        &idempotency_key,
+                        seq,
+                        now,
+                    )
+                    .await?;
                     Ok(None)
                 }
             }
         })
         .await?;
-    match (before, entries.pop()) {
-        (Some(seq), _) => Ok(Accepted::Before(seq)),
-        (None, Some(entry)) => Ok(Accepted::Now(Box::new(entry), receiver)),
+    match (repeated_seq, entries.pop()) {
+        (Some(seq), _) => Ok(AcceptedSend::Repeated(seq)),
+        (None, Some(entry)) => Ok(AcceptedSend::New(Box::new(entry), receiver)),
         (None, None) => Err(Error::internal("a send was neither new nor known")),
     }
 }
 
 /// The envelope's sender, if this principal may speak for it.
-async fn sender(who: &Principal, hub: &Hub, envelope: &Envelope) -> Result<Arc<Agent>> {
-    match who {
-        Principal::Anyone => Err(Code::Unauthorized.into()),
+async fn resolve_sender(
+    principal: &Principal,
+    hub: &Hub,
+    envelope: &Envelope,
+) -> Result<Arc<Agent>> {
+    match principal {
+        Principal::Anonymous => Err(Code::Unauthorized.into()),
         Principal::Agent(agent) if *agent.agent_id == *envelope.sender_id().as_str() => {
             Ok(agent.clone())
         }
         Principal::Agent(_) => Err(Code::SenderMismatch.into()),
         Principal::Operator(_) => {
-            let found = identity::find(hub, &Name::Address(envelope.sender_id().clone())).await?;
+            let found =
+                identity::find_agent(hub, &AgentName::Address(envelope.sender_id().clone()))
+                    .await?;
             found.ok_or_else(|| Code::SenderNotRegistered.into())
         }
     }
 }
 
 /// The place of the message that this key was used for.
-async fn seen(hub: &Hub, caller: &str, once: &Idempotency) -> Result<Option<i64>> {
-    let (caller, once, now) = (caller.to_owned(), once.clone(), hub.clock().now());
+async fn find_repeated(
+    hub: &Hub,
+    caller: &str,
+    idempotency_key: &IdempotencyKey,
+) -> Result<Option<i64>> {
+    let (caller, idempotency_key, now) = (
+        caller.to_owned(),
+        idempotency_key.clone(),
+        hub.clock().now(),
+    );
     match hub
         .store()
-        .read(async move |tx| Ok(idempotency::look(tx, &caller, &once, now).await?))
+        .read(async move |tx| {
+            Ok(idempotency::check_idempotency_key(tx, &caller, &idempotency_key, now).await?)
+        })
         .await?
     {
-        Seen::New => Ok(None),
-        Seen::Same(seq) => Ok(Some(seq)),
-        Seen::Other => Err(Code::IdempotencyConflict.into()),
+        KeyUse::Unused => Ok(None),
+        KeyUse::SameRequest(seq) => Ok(Some(seq)),
+        KeyUse::DifferentRequest => Err(Code::IdempotencyConflict.into()),
     }
 }
 
 /// From a stored message to its outcome.
-async fn deliver(
+async fn deliver_message(
     hub: &Hub,
-    entry: Entry,
+    entry: LogEntry,
     receiver: &Agent,
     wrapped: Option<String>,
-) -> Result<Outcome> {
-    let trace_id = hub.trace_id(&entry);
-    let delivery = match settled_live(hub, &entry).await? {
+) -> Result<SendOutcome> {
+    let trace_id = hub.entry_trace_id(&entry);
+    let delivery = match settle_live_delivery(hub, &entry).await? {
         Some(delivery) => delivery,
         None => match &receiver.endpoint {
             Some(url) => {
-                forward::forward(hub, entry.seq, url, &entry.body, wrapped.as_deref()).await?
+                forward::forward_message(hub, entry.seq, url, &entry.body, wrapped.as_deref())
+                    .await?
             }
-            None => Delivery::Queued,
+            None => DeliveryOutcome::Queued,
         },
     };
-    Ok(Outcome { trace_id, delivery })
+    Ok(SendOutcome { trace_id, delivery })
 }
 
 /// What the publishing made of it; `None` when it must be forwarded, or waits without being marked so.
-pub(super) async fn settled_live(hub: &Hub, entry: &Entry) -> Result<Option<Delivery>> {
-    match (entry.via, entry.accepted) {
-        (Some(Mark::Sse), true) => Ok(Some(Delivery::DeliveredSse)),
+pub(super) async fn settle_live_delivery(
+    hub: &Hub,
+    entry: &LogEntry,
+) -> Result<Option<DeliveryOutcome>> {
+    match (entry.delivery, entry.accepted) {
+        (Some(DeliveryState::Sse), true) => Ok(Some(DeliveryOutcome::DeliveredSse)),
         // The stream that was draining at commit had gone when it was offered the message: it waits after all.
-        (Some(Mark::Sse), false) => {
-            mark(hub, entry.seq, Mark::Sse, Mark::Queued).await?;
-            Ok(Some(Delivery::Queued))
+        (Some(DeliveryState::Sse), false) => {
+            change_delivery_state(hub, entry.seq, DeliveryState::Sse, DeliveryState::Queued)
+                .await?;
+            Ok(Some(DeliveryOutcome::Queued))
         }
         // A stream opened between commit and publication: the inbox wins (TRN-18).
-        (Some(Mark::Pending), true) => {
-            mark(hub, entry.seq, Mark::Pending, Mark::Sse).await?;
-            Ok(Some(Delivery::DeliveredSse))
+        (Some(DeliveryState::Pending), true) => {
+            change_delivery_state(hub, entry.seq, DeliveryState::Pending, DeliveryState::Sse)
+                .await?;
+            Ok(Some(DeliveryOutcome::DeliveredSse))
         }
-        (Some(Mark::Queued), true) => {
-            mark(hub, entry.seq, Mark::Queued, Mark::Sse).await?;
-            Ok(Some(Delivery::DeliveredSse))
+        (Some(DeliveryState::Queued), true) => {
+            change_delivery_state(hub, entry.seq, DeliveryState::Queued, DeliveryState::Sse)
+                .await?;
+            Ok(Some(DeliveryOutcome::DeliveredSse))
         }
-        (Some(Mark::Pending), false) => Ok(None),
-        (Some(Mark::Queued | Mark::Webhook | Mark::Failed) | None, _) => Ok(Some(Delivery::Queued)),
+        (Some(DeliveryState::Pending), false) => Ok(None),
+        (
+            Some(DeliveryState::Queued | DeliveryState::Webhook | DeliveryState::Failed) | None,
+            _,
+        ) => Ok(Some(DeliveryOutcome::Queued)),
     }
 }
 
-async fn mark(hub: &Hub, seq: i64, from: Mark, to: Mark) -> Result<()> {
+async fn change_delivery_state(
+    hub: &Hub,
+    seq: i64,
+    from: DeliveryState,
+    to: DeliveryState,
+) -> Result<()> {
     hub.store()
-        .write(async move |txn| Ok(messages::settle(txn, seq, from, to).await.map(drop)?))
+        .write(async move |txn| {
+            Ok(messages::change_delivery_state(txn, seq, from, to)
+                .await
+                .map(drop)?)
+        })
         .await
 }
 
 /// How often a repeated request looks whether the first one has its outcome: soon at first, then less and less.
-const FIRST_LOOK: Duration = Duration::from_millis(25);
-const LATER_LOOKS: Duration = Duration::from_secs(1);
+const FIRST_POLL_PAUSE: Duration = Duration::from_millis(25);
+const MAX_POLL_PAUSE: Duration = Duration::from_secs(1);
 
 /// The first answer again, also while the first request is still waiting for its webhook (failure 13).
-pub(super) async fn repeat(hub: &Hub, seq: i64) -> Result<Outcome> {
+pub(super) async fn await_first_outcome(hub: &Hub, seq: i64) -> Result<SendOutcome> {
     // No outcome takes longer than its webhook, whole or streamed.
-    let until = Instant::now()
+    let deadline = Instant::now()
         + hub
             .options()
             .webhook_timeout
             .max(limits::WEBHOOK_STREAM_DEADLINE);
-    let mut pause = FIRST_LOOK;
-    while Instant::now() < until {
+    let mut pause = FIRST_POLL_PAUSE;
+    while Instant::now() < deadline {
         let message = hub
             .store()
-            .read(async move |tx| Ok(messages::get(tx, seq).await?))
+            .read(async move |tx| Ok(messages::find_message(tx, seq).await?))
             .await?;
         let message = message.ok_or_else(|| {
             Error::internal("an idempotency key speaks of a message that is gone")
         })?;
-        if let Some(delivery) = standing::first_outcome(&message) {
-            return Ok(Outcome {
-                trace_id: hub.trace_id(&message.entry),
+        if let Some(delivery) = status::first_outcome(&message) {
+            return Ok(SendOutcome {
+                trace_id: hub.entry_trace_id(&message.entry),
                 delivery,
             });
         }
         tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(LATER_LOOKS);
+        pause = (pause * 2).min(MAX_POLL_PAUSE);
     }
     Err(Error::unavailable(
         "the first request with this key has no outcome yet",

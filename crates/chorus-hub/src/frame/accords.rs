@@ -1,20 +1,20 @@
 //! Accords: what one organisation lets the members of another address, agreed by both and ended by either (R-47, FRM-60).
 
-use super::circles::{Touched, change};
-use super::orgs::{org_named, org_of, owned_by};
+use super::addressing_cache::{AddressingChange, write_and_invalidate};
+use super::organisations::{find_org, find_owned_org, parse_org_handle};
 use crate::identity::Principal;
 use crate::store::accords as table;
 use crate::{Hub, clock};
 use chorus_wire::frame::FrameError;
-use chorus_wire::frame::org::{Accord, AccordStatus, Accords, NewAccord};
+use chorus_wire::frame::organisation::{Accord, AccordList, AccordStatus, NewAccord};
 use chorus_wire::{Code, Error, limits};
 
-type Answer<T> = std::result::Result<T, FrameError>;
+type AccordResult<T> = std::result::Result<T, FrameError>;
 
 /// Accords of one list: those that an organisation granted, and as many that it was granted.
-const LISTED: usize = 2 * limits::ACCORDS;
+const MAX_LISTED_ACCORDS: usize = 2 * limits::ACCORDS_PER_ORG;
 
-fn unknown(id: &str) -> Error {
+fn unknown_accord(id: &str) -> Error {
     Error::new(
         Code::NotFound,
         format!("this organisation has no accord {id}"),
@@ -22,24 +22,29 @@ fn unknown(id: &str) -> Error {
 }
 
 /// `POST /orgs/{grantor}/accords`: an owner of the granting side proposes.
-pub async fn propose(who: &Principal, hub: &Hub, grantor: &str, new: NewAccord) -> Answer<Accord> {
-    let asking = who.agent()?.id;
-    let grantor = org_named(grantor)?;
+pub async fn propose_accord(
+    principal: &Principal,
+    hub: &Hub,
+    grantor: &str,
+    new: NewAccord,
+) -> AccordResult<Accord> {
+    let agent_id = principal.require_agent()?.id;
+    let grantor = parse_org_handle(grantor)?;
     if grantor == new.grantee {
-        return Err(FrameError::invalid(
+        return Err(FrameError::invalid_field(
             "grantee",
             "another organisation than the one that grants",
         ));
     }
-    change(hub, async move |txn| {
+    write_and_invalidate(hub, async move |txn| {
         let now = txn.now();
-        let grantor = owned_by(&txn.tx, &grantor, asking).await?;
-        let grantee = org_of(&txn.tx, &new.grantee).await?;
-        table::trim(&txn.tx, grantor.id, now).await?;
-        if table::count(&txn.tx, grantor.id).await? >= limits::ACCORDS {
+        let grantor = find_owned_org(&txn.tx, &grantor, agent_id).await?;
+        let grantee = find_org(&txn.tx, &new.grantee).await?;
+        table::delete_expired_accords(&txn.tx, grantor.id, now).await?;
+        if table::count_accords_by_grantor(&txn.tx, grantor.id).await? >= limits::ACCORDS_PER_ORG {
             let message = format!(
                 "an organisation grants at most {} accords; revoke one first",
-                limits::ACCORDS
+                limits::ACCORDS_PER_ORG
             );
             return Err(Error::new(Code::Conflict, message));
         }
@@ -54,7 +59,7 @@ pub async fn propose(who: &Principal, hub: &Hub, grantor: &str, new: NewAccord) 
             proposed_at: now,
             accepted_at: None,
         };
-        table::insert(&txn.tx, grantor.id, grantee.id, &accord).await?;
+        table::insert_accord(&txn.tx, grantor.id, grantee.id, &accord).await?;
         // Nothing is in force yet, so nobody has to forget anything.
         Ok((accord, Vec::new()))
     })
@@ -62,15 +67,20 @@ pub async fn propose(who: &Principal, hub: &Hub, grantor: &str, new: NewAccord) 
 }
 
 /// `POST /orgs/{grantee}/accords/{id}/accept`: an owner of the other side agrees; agreeing again changes nothing.
-pub async fn accept(who: &Principal, hub: &Hub, grantee: &str, id: &str) -> Answer<Accord> {
-    let asking = who.agent()?.id;
-    let (grantee, id) = (org_named(grantee)?, id.to_owned());
-    change(hub, async move |txn| {
+pub async fn accept_accord(
+    principal: &Principal,
+    hub: &Hub,
+    grantee: &str,
+    id: &str,
+) -> AccordResult<Accord> {
+    let agent_id = principal.require_agent()?.id;
+    let (grantee, id) = (parse_org_handle(grantee)?, id.to_owned());
+    write_and_invalidate(hub, async move |txn| {
         let now = txn.now();
-        let org = owned_by(&txn.tx, &grantee, asking).await?;
-        let mut accord = table::of(&txn.tx, org.id, &id, now)
+        let org = find_owned_org(&txn.tx, &grantee, agent_id).await?;
+        let mut accord = table::find_accord(&txn.tx, org.id, &id, now)
             .await?
-            .ok_or_else(|| unknown(&id))?;
+            .ok_or_else(|| unknown_accord(&id))?;
         if accord.grantee != org.handle {
             return Err(Error::new(
                 Code::Forbidden,
@@ -80,52 +90,57 @@ pub async fn accept(who: &Principal, hub: &Hub, grantee: &str, id: &str) -> Answ
         match accord.status {
             AccordStatus::Accepted => {}
             AccordStatus::Proposed => {
-                table::accept(&txn.tx, &id, now).await?;
+                table::accept_accord(&txn.tx, &id, now).await?;
                 (accord.status, accord.accepted_at) = (AccordStatus::Accepted, Some(now));
             }
             AccordStatus::Expired | AccordStatus::Revoked => {
                 return Err(Error::new(Code::Conflict, "the accord's time is over"));
             }
         }
-        let touched = vec![Touched::Org(accord.grantor.clone())];
-        Ok((accord, touched))
+        let changes = vec![AddressingChange::Org(accord.grantor.clone())];
+        Ok((accord, changes))
     })
     .await
 }
 
 /// `DELETE /orgs/{either}/accords/{id}`: either side ends it, proposed or accepted, and it is dead with this answer.
-pub async fn revoke(who: &Principal, hub: &Hub, org: &str, id: &str) -> Answer<Accord> {
-    let asking = who.agent()?.id;
-    let (org, id) = (org_named(org)?, id.to_owned());
-    change(hub, async move |txn| {
-        let org = owned_by(&txn.tx, &org, asking).await?;
-        let accord = table::of(&txn.tx, org.id, &id, txn.now())
+pub async fn revoke_accord(
+    principal: &Principal,
+    hub: &Hub,
+    org: &str,
+    id: &str,
+) -> AccordResult<Accord> {
+    let agent_id = principal.require_agent()?.id;
+    let (org, id) = (parse_org_handle(org)?, id.to_owned());
+    write_and_invalidate(hub, async move |txn| {
+        let org = find_owned_org(&txn.tx, &org, agent_id).await?;
+        let accord = table::find_accord(&txn.tx, org.id, &id, txn.now())
             .await?
-            .ok_or_else(|| unknown(&id))?;
-        table::delete(&txn.tx, &id).await?;
-        let touched = vec![Touched::Org(accord.grantor.clone())];
+            .ok_or_else(|| unknown_accord(&id))?;
+        table::delete_accord(&txn.tx, &id).await?;
+        let changes = vec![AddressingChange::Org(accord.grantor.clone())];
         Ok((
             Accord {
                 status: AccordStatus::Revoked,
                 ..accord
             },
-            touched,
+            changes,
         ))
     })
     .await
 }
 
 /// `GET /orgs/{org}/accords`: for its owners, in both directions, oldest first.
-pub async fn list(who: &Principal, hub: &Hub, org: &str) -> Answer<Accords> {
-    let (asking, now) = (who.agent()?.id, hub.clock().now());
-    let org = org_named(org)?;
+pub async fn list_accords(principal: &Principal, hub: &Hub, org: &str) -> AccordResult<AccordList> {
+    let (agent_id, now) = (principal.require_agent()?.id, hub.clock().now());
+    let org = parse_org_handle(org)?;
     let (org, accords) = hub
         .store()
         .read(async move |tx| {
-            let org = owned_by(tx, &org, asking).await?;
-            let accords = table::list(tx, org.id, now, LISTED).await?;
+            let org = find_owned_org(tx, &org, agent_id).await?;
+            let accords = table::list_accords(tx, org.id, now, MAX_LISTED_ACCORDS).await?;
             Ok((org.handle, accords))
         })
         .await?;
-    Ok(Accords { org, accords })
+    Ok(AccordList { org, accords })
 }

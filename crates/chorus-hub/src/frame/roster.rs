@@ -1,47 +1,52 @@
 //! `GET /handles/{handle}/roster`: which sessions of a handle are live, for itself and those it lets address it (FRM-109, R-50).
 
-use super::session::Session;
-use super::{open::parse_handle, reach};
-use crate::bus::{Mesh, Question, Silence};
+use super::session::FrameSession;
+use super::{open_stream::parse_handle, resolve_scope};
+use crate::cluster::{ClusterNode, FrameQuery, RequestError};
 use crate::{Hub, Principal};
-use chorus_wire::frame::{FrameCode, FrameError, Roster, RosterSession, Scope};
+use chorus_wire::frame::{FrameCode, FrameError, FrameScope, RosterSession, SessionRoster};
 use chorus_wire::limits;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-pub async fn roster(who: &Principal, hub: &Hub, handle: &str) -> Result<Roster, FrameError> {
-    let agent = who.agent()?;
+pub async fn list_roster(
+    principal: &Principal,
+    hub: &Hub,
+    handle: &str,
+) -> Result<SessionRoster, FrameError> {
+    let agent = principal.require_agent()?;
     let handle = parse_handle(handle)?;
     let id = if agent.handle.as_deref() == Some(handle.as_str()) {
         agent.id
     } else {
         // Whom one may address, one may see; everybody else learns nothing, not even whether there is such a handle.
-        let reach = reach::resolve(hub, agent, &Scope::Handle(handle.clone()))
-            .await
-            .map_err(refused)?;
-        reach
+        let resolved =
+            resolve_scope::resolve_scope(hub, agent, &FrameScope::Handle(handle.clone()))
+                .await
+                .map_err(hide_scope_refusal)?;
+        resolved
             .targets
             .first()
             .map(|target| target.id)
-            .ok_or_else(forbidden)?
+            .ok_or_else(forbidden_error)?
     };
-    let mut sessions = here(hub, id);
-    if let Some(mesh) = hub.mesh() {
+    let mut sessions = list_local_sessions(hub, id);
+    if let Some(cluster) = hub.cluster() {
         sessions.extend(
-            elsewhere(mesh, id)
+            fetch_remote_sessions(cluster, id)
                 .await
                 .map_err(|_| FrameCode::BusUnavailable)?,
         );
     }
-    sessions.sort_by_cached_key(place);
-    Ok(Roster {
+    sessions.sort_by_cached_key(roster_sort_key);
+    Ok(SessionRoster {
         handle: handle.to_string(),
         sessions,
     })
 }
 
 /// Where a session stands in a roster.
-fn place(session: &RosterSession) -> (i64, String, String) {
+fn roster_sort_key(session: &RosterSession) -> (i64, String, String) {
     (
         session.since.0,
         session.instrument.clone(),
@@ -51,35 +56,38 @@ fn place(session: &RosterSession) -> (i64, String, String) {
 
 /// Some sessions of a hub, and whether there are more after them.
 #[derive(Default, Serialize, Deserialize)]
-pub(super) struct Page {
+pub(super) struct RosterPage {
     sessions: Vec<RosterSession>,
     more: bool,
 }
 
 /// The sessions at all other hubs (D-93).
-async fn elsewhere(mesh: &Mesh, principal: i64) -> Result<Vec<RosterSession>, Silence> {
-    let read = |answer: &[u8]| serde_json::from_slice::<Page>(answer).ok();
+async fn fetch_remote_sessions(
+    cluster: &ClusterNode,
+    principal: i64,
+) -> Result<Vec<RosterSession>, RequestError> {
+    let parse = |answer: &[u8]| serde_json::from_slice::<RosterPage>(answer).ok();
     let mut sessions = Vec::new();
-    for (other, mut page) in mesh
-        .ask_all(
-            Question::Sessions {
+    for (peer, mut page) in cluster
+        .query_all_peers(
+            FrameQuery::Sessions {
                 principal,
                 after: None,
             },
-            read,
+            parse,
         )
         .await?
     {
         while let (true, Some(last)) = (page.more, page.sessions.last()) {
-            let question = Question::Sessions {
+            let query = FrameQuery::Sessions {
                 principal,
-                after: Some(place(last)),
+                after: Some(roster_sort_key(last)),
             };
             sessions.append(&mut page.sessions);
-            page = match mesh.ask_on(other, question, read).await {
+            page = match cluster.query_peer(peer, query, parse).await {
                 Ok(page) => page,
-                Err(Silence::Nobody) => Page::default(),
-                Err(Silence::Late) => return Err(Silence::Late),
+                Err(RequestError::NoResponders) => RosterPage::default(),
+                Err(RequestError::Timeout) => return Err(RequestError::Timeout),
             };
         }
         sessions.append(&mut page.sessions);
@@ -88,10 +96,18 @@ async fn elsewhere(mesh: &Mesh, principal: i64) -> Result<Vec<RosterSession>, Si
 }
 
 /// The sessions at this hub after a place, as many as hubs say in one piece.
-pub(super) fn page(hub: &Hub, principal: i64, after: Option<(i64, String, String)>) -> Page {
-    let mut sessions = here(hub, principal);
-    sessions.sort_by_cached_key(place);
-    sessions.retain(|session| after.as_ref().is_none_or(|after| place(session) > *after));
+pub(super) fn build_roster_page(
+    hub: &Hub,
+    principal: i64,
+    after: Option<(i64, String, String)>,
+) -> RosterPage {
+    let mut sessions = list_local_sessions(hub, principal);
+    sessions.sort_by_cached_key(roster_sort_key);
+    sessions.retain(|session| {
+        after
+            .as_ref()
+            .is_none_or(|after| roster_sort_key(session) > *after)
+    });
     let mut bytes = 0;
     let size = |session: &RosterSession| {
         // Each name and the filter are short, and what is around them is shorter than this; a character may take six to say.
@@ -100,33 +116,34 @@ pub(super) fn page(hub: &Hub, principal: i64, after: Option<(i64, String, String
             + session.session.len()
             + session.tool.len()
     };
-    let fit = sessions.iter().take_while(|session| {
+    let fitting = sessions.iter().take_while(|session| {
         bytes += size(session);
-        bytes <= limits::BUS_PIECE_BYTES
+        bytes <= limits::PEER_MESSAGE_BYTES
     });
-    let fit = fit.count();
-    let more = fit < sessions.len();
-    sessions.truncate(fit);
-    Page { sessions, more }
+    let fitting_count = fitting.count();
+    let more = fitting_count < sessions.len();
+    sessions.truncate(fitting_count);
+    RosterPage { sessions, more }
 }
 
 /// The sessions at this hub.
-fn here(hub: &Hub, principal: i64) -> Vec<RosterSession> {
-    let room = hub.frames().rooms.get(principal);
-    let shown = |session: Arc<Session>| RosterSession {
+fn list_local_sessions(hub: &Hub, principal: i64) -> Vec<RosterSession> {
+    let handle_sessions = hub.frames().registry.get(principal);
+    let to_roster_session = |session: Arc<FrameSession>| RosterSession {
         instrument: session.instrument.to_string(),
-        session: session.session.to_string(),
+        session: session.session_id.to_string(),
         tool: session.tool.to_string(),
-        since: session.since,
+        since: session.opened_at,
         filter: session.filter.to_string(),
     };
-    room.iter()
-        .flat_map(|room| room.sessions())
-        .map(shown)
+    handle_sessions
+        .iter()
+        .flat_map(|handle_sessions| handle_sessions.list_sessions())
+        .map(to_roster_session)
         .collect()
 }
 
-fn forbidden() -> FrameError {
+fn forbidden_error() -> FrameError {
     FrameError::new(
         FrameCode::Forbidden,
         "a roster is for the handle itself and those it has granted",
@@ -134,9 +151,9 @@ fn forbidden() -> FrameError {
 }
 
 /// whoever may not address the handle may not see its roster either.
-fn refused(error: FrameError) -> FrameError {
+fn hide_scope_refusal(error: FrameError) -> FrameError {
     if error.code == FrameCode::ScopeUnauthorised {
-        forbidden()
+        forbidden_error()
     } else {
         error
     }

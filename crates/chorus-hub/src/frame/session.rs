@@ -1,51 +1,51 @@
 //! One live session of a handle: who it says it is, what it wants to hear, and how far it has heard.
 
-use crate::delivery::Ending;
-use chorus_wire::frame::{Filter, Ident};
-use chorus_wire::time::Micros;
+use crate::delivery::StreamEnd;
+use chorus_wire::frame::{FrameFilter, ScopeIdent};
+use chorus_wire::time::UnixMicros;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::task::Waker;
 
 /// Its state changes under the lock of its room: shared by itself, exclusive by those who publish or end.
 #[derive(Debug)]
-pub(super) struct Session {
+pub(super) struct FrameSession {
     pub principal: i64,
-    pub instrument: Ident,
-    pub session: Ident,
-    pub tool: Ident,
-    pub filter: Filter,
-    pub since: Micros,
-    pub ending: OnceLock<Ending>,
+    pub instrument: ScopeIdent,
+    pub session_id: ScopeIdent,
+    pub tool: ScopeIdent,
+    pub filter: FrameFilter,
+    pub opened_at: UnixMicros,
+    pub stream_end: OnceLock<StreamEnd>,
     /// What it was about to be given is gone, and it has not been told yet.
-    pub lost: AtomicBool,
+    pub has_gap: AtomicBool,
     /// The last place in the ring that it has been given or has no part in.
     cursor: AtomicU64,
     /// Where it stands in its room's list.
-    place: AtomicUsize,
+    list_index: AtomicUsize,
     /// Set only while it has heard everything.
-    sleeper: Mutex<Option<Waker>>,
+    waker: Mutex<Option<Waker>>,
 }
 
-impl Session {
+impl FrameSession {
     pub fn new(
         principal: i64,
-        [instrument, session, tool]: [Ident; 3],
-        filter: Filter,
-        since: Micros,
+        [instrument, session_id, tool]: [ScopeIdent; 3],
+        filter: FrameFilter,
+        opened_at: UnixMicros,
     ) -> Self {
         Self {
             principal,
             instrument,
-            session,
+            session_id,
             tool,
             filter,
-            since,
-            ending: OnceLock::new(),
-            lost: AtomicBool::new(false),
+            opened_at,
+            stream_end: OnceLock::new(),
+            has_gap: AtomicBool::new(false),
             cursor: AtomicU64::new(0),
-            place: AtomicUsize::new(usize::MAX),
-            sleeper: Mutex::new(None),
+            list_index: AtomicUsize::new(usize::MAX),
+            waker: Mutex::new(None),
         }
     }
 
@@ -53,28 +53,31 @@ impl Session {
         self.cursor.load(Ordering::Relaxed)
     }
 
-    pub fn move_to(&self, seq: u64) {
+    pub fn set_cursor(&self, seq: u64) {
         self.cursor.store(seq, Ordering::Relaxed);
     }
 
-    pub fn place(&self) -> usize {
-        self.place.load(Ordering::Relaxed)
+    pub fn list_index(&self) -> usize {
+        self.list_index.load(Ordering::Relaxed)
     }
 
-    pub fn stand_at(&self, place: usize) {
-        self.place.store(place, Ordering::Relaxed);
+    pub fn set_list_index(&self, index: usize) {
+        self.list_index.store(index, Ordering::Relaxed);
     }
 
-    pub fn sleep(&self, waker: &Waker) {
-        let mut sleeper = self.sleeper.lock().unwrap_or_else(PoisonError::into_inner);
-        if !sleeper.as_ref().is_some_and(|known| known.will_wake(waker)) {
-            *sleeper = Some(waker.clone());
+    pub fn register_waker(&self, waker: &Waker) {
+        let mut registered = self.waker.lock().unwrap_or_else(PoisonError::into_inner);
+        if !registered
+            .as_ref()
+            .is_some_and(|known| known.will_wake(waker))
+        {
+            *registered = Some(waker.clone());
         }
     }
 
     /// Whom to wake, once.
-    pub fn sleeper(&self) -> Option<Waker> {
-        self.sleeper
+    pub fn take_waker(&self) -> Option<Waker> {
+        self.waker
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take()

@@ -1,29 +1,33 @@
 //! Registration invite codes (lesson 9): made, listed and revoked by operators, spent by registrations.
 
-use super::{Principal, keyring};
-use crate::store::{Txn, counters, invites as table};
+use super::{Principal, key_cache};
+use crate::store::{WriteTxn, counters, invites as table};
 use crate::{Hub, Result, clock};
-use chorus_wire::{Code, reply::Invite, secret::Secret, time::Micros};
+use chorus_wire::{Code, reply::InviteRecord, secret::Secret, time::UnixMicros};
 
 /// The setting that says whether registration asks for a code.
-const GATED: &str = "invite_gating";
+const INVITE_GATING: &str = "invite_gating";
 
 /// The body of `POST /invites`.
 #[derive(Clone, Debug)]
 pub struct NewInvite {
     pub label: String,
     pub max_uses: Option<u64>,
-    pub expires_at: Option<Micros>,
+    pub expires_at: Option<UnixMicros>,
 }
 
 /// Makes a code and closes the hub to those without one. The code is in this answer and nowhere else.
-pub async fn create(who: &Principal, hub: &Hub, new: NewInvite) -> Result<Invite> {
-    who.operator()?;
+pub async fn create_invite(
+    principal: &Principal,
+    hub: &Hub,
+    new: NewInvite,
+) -> Result<InviteRecord> {
+    principal.require_operator()?;
     let code = clock::new_secret("ci_");
-    let hash = keyring::hash(code.expose());
+    let code_hash = key_cache::hash_secret(code.expose());
     hub.store()
         .write(async move |txn| {
-            let invite = Invite {
+            let invite = InviteRecord {
                 id: clock::new_id().to_string(),
                 code: None,
                 label: new.label.clone(),
@@ -33,9 +37,9 @@ pub async fn create(who: &Principal, hub: &Hub, new: NewInvite) -> Result<Invite
                 revoked: false,
                 created_at: txn.now(),
             };
-            table::insert(&txn.tx, &invite, &hash).await?;
-            counters::set(&txn.tx, GATED, 1).await?;
-            Ok(Invite {
+            table::insert_invite(&txn.tx, &invite, &code_hash).await?;
+            counters::write_setting(&txn.tx, INVITE_GATING, 1).await?;
+            Ok(InviteRecord {
                 code: Some(code.clone()),
                 ..invite
             })
@@ -43,20 +47,20 @@ pub async fn create(who: &Principal, hub: &Hub, new: NewInvite) -> Result<Invite
         .await
 }
 
-pub async fn list(who: &Principal, hub: &Hub) -> Result<Vec<Invite>> {
-    who.operator()?;
+pub async fn list_invites(principal: &Principal, hub: &Hub) -> Result<Vec<InviteRecord>> {
+    principal.require_operator()?;
     hub.store()
-        .read(async |tx| Ok(table::list(tx).await?))
+        .read(async |tx| Ok(table::list_invites(tx).await?))
         .await
 }
 
 /// The invite as it is now, revoked; unknown ids are `ERR_NOT_FOUND`.
-pub async fn revoke(who: &Principal, hub: &Hub, id: &str) -> Result<Invite> {
-    who.operator()?;
+pub async fn revoke_invite(principal: &Principal, hub: &Hub, id: &str) -> Result<InviteRecord> {
+    principal.require_operator()?;
     let id = id.to_owned();
     hub.store()
         .write(async move |txn| {
-            table::revoke(&txn.tx, &id)
+            table::revoke_invite(&txn.tx, &id)
                 .await?
                 .ok_or_else(|| Code::NotFound.into())
         })
@@ -64,27 +68,27 @@ pub async fn revoke(who: &Principal, hub: &Hub, id: &str) -> Result<Invite> {
 }
 
 /// Opens the hub again to those without a code: the one way out of R-36's gate.
-pub async fn open(who: &Principal, hub: &Hub) -> Result<()> {
-    who.operator()?;
+pub async fn disable_invite_gating(principal: &Principal, hub: &Hub) -> Result<()> {
+    principal.require_operator()?;
     hub.store()
-        .write(async |txn| Ok(counters::set(&txn.tx, GATED, 0).await?))
+        .write(async |txn| Ok(counters::write_setting(&txn.tx, INVITE_GATING, 0).await?))
         .await
 }
 
 /// Whether registration asks for a code.
-pub(crate) async fn gated(hub: &Hub) -> Result<bool> {
+pub(crate) async fn is_invite_gated(hub: &Hub) -> Result<bool> {
     hub.store()
-        .read(async |tx| Ok(counters::setting(tx, GATED).await? == Some(1)))
+        .read(async |tx| Ok(counters::read_setting(tx, INVITE_GATING).await? == Some(1)))
         .await
 }
 
 /// Spends one use of the code, if this hub asks for one.
-pub(super) async fn admit(txn: &Txn<'_>, code: Option<&Secret>) -> Result<()> {
-    if counters::setting(&txn.tx, GATED).await? != Some(1) {
+pub(super) async fn spend_invite(txn: &WriteTxn<'_>, code: Option<&Secret>) -> Result<()> {
+    if counters::read_setting(&txn.tx, INVITE_GATING).await? != Some(1) {
         return Ok(());
     }
     let code = code.ok_or(Code::InviteRequired)?;
-    let invite = table::by_code(&txn.tx, &keyring::hash(code.expose()))
+    let invite = table::find_invite_by_code(&txn.tx, &key_cache::hash_secret(code.expose()))
         .await?
         .ok_or(Code::InviteRequired)?;
     if invite.revoked {
@@ -93,8 +97,11 @@ pub(super) async fn admit(txn: &Txn<'_>, code: Option<&Secret>) -> Result<()> {
     if invite.expires_at.is_some_and(|at| at <= txn.now()) {
         return Err(Code::InviteExpired.into());
     }
-    if invite.max_uses.is_some_and(|most| invite.uses >= most) {
+    if invite
+        .max_uses
+        .is_some_and(|max_uses| invite.uses >= max_uses)
+    {
         return Err(Code::InviteExhausted.into());
     }
-    Ok(table::spend(&txn.tx, &invite.id).await?)
+    Ok(table::record_invite_use(&txn.tx, &invite.id).await?)
 }

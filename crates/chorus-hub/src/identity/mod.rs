@@ -1,27 +1,29 @@
 //! Who is asking: principals, their names, their keys, and how they come and go.
 
-pub mod budget;
 mod directory;
 pub mod invites;
-mod keyring;
+mod key_cache;
+pub mod rate_limit;
 mod register;
-mod session;
+mod session_token;
 
-pub use directory::{Page, directory, invite_card, record, records};
-pub(crate) use keyring::{Keyring, hash};
-pub use keyring::{authenticate, authenticate_session, needs_look_up};
-pub use register::{register, register_for, unregister};
-pub use session::open_session;
+pub use directory::{
+    DirectoryPage, get_agent_record, get_invite_card, list_agent_records, list_directory,
+};
+pub(crate) use key_cache::{KeyCache, hash_secret};
+pub use key_cache::{authenticate, authenticate_session, needs_lookup};
+pub use register::{register_agent, register_on_behalf, unregister_agent};
+pub use session_token::create_session_token;
 
 use crate::{Hub, Result};
-use chorus_wire::{Code, Error, card::Card, identity::Name, time::Micros};
+use chorus_wire::{Code, Error, agent_card::AgentCard, identity::AgentName, time::UnixMicros};
 use std::sync::Arc;
 
 /// Who is asking. Made by [`authenticate`] and [`authenticate_session`] and nothing else (law 3).
 #[derive(Clone, Debug)]
 pub enum Principal {
     /// Nobody in particular.
-    Anyone,
+    Anonymous,
     Agent(Arc<Agent>),
     /// Whoever has this operator key, told apart from the others by its fingerprint.
     Operator(u64),
@@ -42,21 +44,21 @@ pub struct Agent {
     /// What it offers on the market, as JSON.
     pub market: Option<String>,
     pub key_hash: Option<[u8; 32]>,
-    pub registered_at: Micros,
+    pub registered_at: UnixMicros,
 }
 
 impl Agent {
-    pub fn card(&self) -> Option<Card> {
+    pub fn parse_card(&self) -> Option<AgentCard> {
         serde_json::from_str(self.card.as_deref()?).ok()
     }
 }
 
 impl Principal {
     /// The agent that is asking; anybody else is told to bring an agent's key.
-    pub fn agent(&self) -> Result<&Arc<Agent>> {
+    pub fn require_agent(&self) -> Result<&Arc<Agent>> {
         match self {
             Principal::Agent(agent) => Ok(agent),
-            Principal::Anyone => Err(Code::Unauthorized.into()),
+            Principal::Anonymous => Err(Code::Unauthorized.into()),
             Principal::Operator(_) => Err(Error::new(
                 Code::Forbidden,
                 "this needs an agent's key, not an operator's",
@@ -65,18 +67,18 @@ impl Principal {
     }
 
     /// Whether it is an operator; an agent's key is never one (R-06, failure 1).
-    pub fn operator(&self) -> Result<()> {
+    pub fn require_operator(&self) -> Result<()> {
         match self {
             Principal::Operator(_) => Ok(()),
-            Principal::Anyone => Err(Code::Unauthorized.into()),
+            Principal::Anonymous => Err(Code::Unauthorized.into()),
             Principal::Agent(_) => Err(Error::new(Code::Forbidden, "this needs an operator's key")),
         }
     }
 
     /// Under which name its idempotency keys are kept.
-    pub(crate) fn caller(&self) -> Result<String> {
+    pub(crate) fn idempotency_caller(&self) -> Result<String> {
         match self {
-            Principal::Anyone => Err(Code::Unauthorized.into()),
+            Principal::Anonymous => Err(Code::Unauthorized.into()),
             Principal::Agent(agent) => Ok(format!("agent {}", agent.id)),
             Principal::Operator(fingerprint) => Ok(format!("operator {fingerprint:016x}")),
         }
@@ -85,15 +87,15 @@ impl Principal {
 
 /// An `Idempotency-Key` with the value it came with.
 #[derive(Clone, Debug)]
-pub struct Idempotency {
+pub struct IdempotencyKey {
     pub key: String,
     /// SHA-256 of the body in its canonical form.
     pub fingerprint: [u8; 32],
 }
 
 /// The living agent of a name in any of its spellings; `None` when nobody has it.
-pub(crate) async fn find(hub: &Hub, name: &Name) -> Result<Option<Arc<Agent>>> {
-    hub.keyring()
-        .by_name(hub, name.canonical(&hub.options().host_name))
+pub(crate) async fn find_agent(hub: &Hub, name: &AgentName) -> Result<Option<Arc<Agent>>> {
+    hub.key_cache()
+        .find_by_name(hub, name.canonical_text(&hub.options().host_name))
         .await
 }

@@ -1,25 +1,31 @@
 //! What an owner has, what operators add to it, and how it came about (R-64, lesson 14).
 
-use super::transfer::own;
-use crate::store::ledger::{self, Account as Place, Asked, NewPosting, Written};
-use crate::store::{Tx, principals};
+use super::transfer::authorize_owner;
+use crate::store::ledger::{self, LedgerAccount as Place, NewPosting, PostingFilter, PostingRow};
+use crate::store::{DbConnection, principals};
 use crate::{Hub, Principal, Result};
-use chorus_wire::market::transfer::{Account, Audit, Issue, Posting, PostingEntry};
+use chorus_wire::market::transfer::{
+    AuditReply, CreditIssue, LedgerPosting, OwnerAccount, PostingLeg,
+};
 use chorus_wire::{Code, Error, limits};
 
 /// `GET /accounts/{owner}`; without a name, that of the agent who asks.
-pub async fn account(who: &Principal, hub: &Hub, owner: Option<&str>) -> Result<Account> {
-    let (who, owner) = (who.clone(), owner.map(str::to_owned));
+pub async fn get_account(
+    principal: &Principal,
+    hub: &Hub,
+    owner: Option<&str>,
+) -> Result<OwnerAccount> {
+    let (principal, owner) = (principal.clone(), owner.map(str::to_owned));
     hub.store()
         .read(async move |tx| {
             let (owner, name) = match owner {
-                Some(name) => (own(tx, &who, &name).await?, Some(name)),
+                Some(name) => (authorize_owner(tx, &principal, &name).await?, Some(name)),
                 None => (
-                    Some(who.agent()?.owner),
-                    principals::owner_name(tx, who.agent()?.owner).await?,
+                    Some(principal.require_agent()?.owner),
+                    principals::find_owner_name(tx, principal.require_agent()?.owner).await?,
                 ),
             };
-            standing(
+            read_account(
                 tx,
                 owner.ok_or(Code::NotFound)?,
                 name.ok_or(Code::NotFound)?,
@@ -29,12 +35,12 @@ pub async fn account(who: &Principal, hub: &Hub, owner: Option<&str>) -> Result<
         .await
 }
 
-async fn standing(tx: &Tx<'_>, owner: i64, owner_id: String) -> Result<Account> {
+async fn read_account(tx: &DbConnection<'_>, owner: i64, owner_id: String) -> Result<OwnerAccount> {
     let (balance, held) = (
-        ledger::balance(tx, Place::Owner(owner)).await?,
-        ledger::held(tx, owner).await?,
+        ledger::read_balance(tx, Place::Owner(owner)).await?,
+        ledger::read_held_credits(tx, owner).await?,
     );
-    Ok(Account {
+    Ok(OwnerAccount {
         owner_id,
         balance,
         held,
@@ -42,18 +48,23 @@ async fn standing(tx: &Tx<'_>, owner: i64, owner_id: String) -> Result<Account> 
 }
 
 /// `POST /accounts/{owner}/credit`: new credits, from nowhere, so for operators only.
-pub async fn credit(who: &Principal, hub: &Hub, owner: &str, issue: Issue) -> Result<Account> {
-    who.operator()?;
+pub async fn issue_credits(
+    principal: &Principal,
+    hub: &Hub,
+    owner: &str,
+    issue: CreditIssue,
+) -> Result<OwnerAccount> {
+    principal.require_operator()?;
     let name = owner.to_owned();
     hub.store()
         .write(async move |txn| {
-            let owner = principals::owner(&txn.tx, &name)
+            let owner = principals::find_owner_id(&txn.tx, &name)
                 .await?
                 .ok_or(Code::NotFound)?;
-            let issued = ledger::balance(&txn.tx, Place::Issue)
+            let issued = ledger::read_balance(&txn.tx, Place::Issue)
                 .await?
-                .less(issue.amount);
-            if issued.in_hundredths() < -limits::CREDITS_ISSUED {
+                .saturating_sub(issue.amount);
+            if issued.to_hundredths() < -limits::CREDITS_ISSUED_MAX {
                 return Err(Error::new(
                     Code::TransferFailed,
                     "this hub has issued as many credits as it may",
@@ -67,43 +78,47 @@ pub async fn credit(who: &Principal, hub: &Hub, owner: &str, issue: Issue) -> Re
                 job_id: None,
                 note: issue.reason.as_deref(),
             };
-            ledger::post(&txn.tx, &posting, txn.now()).await?;
-            standing(&txn.tx, owner, name.clone()).await
+            ledger::apply_posting(&txn.tx, &posting, txn.now()).await?;
+            read_account(&txn.tx, owner, name.clone()).await
         })
         .await
 }
 
 /// `GET /audit`: an agent sees what concerns its owner, an operator everything.
-pub async fn audit(
-    who: &Principal,
+pub async fn list_postings(
+    principal: &Principal,
     hub: &Hub,
     owner: Option<String>,
     job_id: Option<String>,
     before: Option<i64>,
     limit: usize,
-) -> Result<Audit> {
-    let own_owner = match who {
-        Principal::Anyone => return Err(Code::Unauthorized.into()),
+) -> Result<AuditReply> {
+    let caller_owner = match principal {
+        Principal::Anonymous => return Err(Code::Unauthorized.into()),
         Principal::Agent(agent) => Some(agent.owner),
         Principal::Operator(_) => None,
     };
     // PostgreSQL has no text with this in it, and would fail where nothing is found.
     if job_id.as_ref().is_some_and(|job_id| job_id.contains('\0')) {
-        return Ok(Audit {
+        return Ok(AuditReply {
             postings: Vec::new(),
         });
     }
-    let who = who.clone();
+    let principal = principal.clone();
     let postings = hub
         .store()
         .read(async move |tx| {
             let owner = match owner {
-                Some(name) => Some(own(tx, &who, &name).await?.ok_or(Code::NotFound)?),
-                None => own_owner,
+                Some(name) => Some(
+                    authorize_owner(tx, &principal, &name)
+                        .await?
+                        .ok_or(Code::NotFound)?,
+                ),
+                None => caller_owner,
             };
-            Ok(ledger::audit(
+            Ok(ledger::list_postings(
                 tx,
-                &Asked {
+                &PostingFilter {
                     owner,
                     job_id,
                     before,
@@ -113,29 +128,29 @@ pub async fn audit(
             .await?)
         })
         .await?;
-    Ok(Audit {
-        postings: postings.into_iter().map(shown).collect(),
+    Ok(AuditReply {
+        postings: postings.into_iter().map(describe_posting).collect(),
     })
 }
 
-fn shown(posting: Written) -> Posting {
-    let entry = |account: i64, owner_id: Option<String>, amount| PostingEntry {
-        account: Place::name(account).to_owned(),
+fn describe_posting(posting: PostingRow) -> LedgerPosting {
+    let posting_leg = |account: i64, owner_id: Option<String>, amount| PostingLeg {
+        account: Place::kind_name(account).to_owned(),
         owner_id,
         amount,
     };
     let amount = posting.amount;
-    Posting {
+    LedgerPosting {
         id: posting.id,
         kind: posting.kind,
         amount,
         entries: [
-            entry(
+            posting_leg(
                 posting.debit,
                 posting.payer,
-                chorus_wire::market::credits::Credits::ZERO.less(amount),
+                chorus_wire::market::credits::Credits::ZERO.saturating_sub(amount),
             ),
-            entry(posting.credit, posting.payee, amount),
+            posting_leg(posting.credit, posting.payee, amount),
         ],
         job_id: posting.job_id,
         note: posting.note,

@@ -1,51 +1,56 @@
 //! Finding somebody for a job: present ones first, then by reputation, then by cost (JOB-11…15, R-12, R-66).
 
-use super::{liveness, reputation::Score, skills};
+use super::{presence, reputation::ReputationScore, skills};
 use crate::identity::Agent;
-use crate::store::skills::{self as table, Ranked, Wanted};
-use crate::store::{Tx, principals};
+use crate::store::skills::{self as table, OfferFilter, RankedOffer};
+use crate::store::{DbConnection, principals};
 use crate::{Hub, Principal, Result};
 use chorus_wire::limits;
 use chorus_wire::market::discover::{
-    Found, FoundAgent, FoundSkill, Presence, Search, shown_endpoint,
+    FoundAgent, FoundSkill, PresenceStatus, SkillSearch, SkillSearchResults, public_endpoint,
 };
 use futures_util::future::try_join_all;
 
 /// `GET /discover` with a market filter
-pub async fn discover(_who: &Principal, hub: &Hub, search: Search) -> Result<Found> {
+pub async fn discover_agents(
+    _principal: &Principal,
+    hub: &Hub,
+    search: SkillSearch,
+) -> Result<SkillSearchResults> {
     let limit = search.limit.clamp(1, limits::DIRECTORY_PAGE);
     // Beyond the best score there is nobody, and nothing that clamping it should find.
-    if search.min_reputation > Score::at_least(f64::MAX).value() {
-        return Ok(Found {
+    if search.min_reputation > ReputationScore::from_clamped(f64::MAX).value() {
+        return Ok(SkillSearchResults {
             agents: Vec::new(),
             total: 0,
         });
     }
-    let wanted = Wanted {
+    let filter = OfferFilter {
         name: search.skill,
-        min_score: Score::at_least(search.min_reputation).bits(),
+        min_score: ReputationScore::from_clamped(search.min_reputation).to_bits(),
         max_cost: search
             .max_cost
-            .map_or(i64::MAX, |cost| cost.in_hundredths()),
+            .map_or(i64::MAX, |cost| cost.to_hundredths()),
     };
-    let hub_there = hub.clone();
+    let hub_handle = hub.clone();
     hub.store()
         .read(async move |tx| {
-            let total = table::total(tx, &wanted, limits::FOUND_LOOKED)
+            let total = table::count_offers(tx, &filter, limits::DISCOVERY_AGENTS_SCANNED)
                 .await?
                 .max(0) as u64;
-            let chosen = choose(tx, &hub_there, &wanted, limit).await?;
+            let chosen = rank_agents(tx, &hub_handle, &filter, limit).await?;
             let agents = try_join_all(
                 chosen
                     .iter()
-                    .map(|(ranked, _)| principals::by_id(tx, ranked.agent)),
+                    .map(|(ranked, _)| principals::find_agent(tx, ranked.agent)),
             )
             .await?;
             let rows = chosen.into_iter().zip(agents);
             // One that left since the ranking was read is no longer found.
-            let rows =
-                rows.filter_map(|((ranked, presence), agent)| Some(row(ranked, presence, &agent?)));
-            Ok(Found {
+            let rows = rows.filter_map(|((ranked, presence), agent)| {
+                Some(describe_found_agent(ranked, presence, &agent?))
+            });
+            Ok(SkillSearchResults {
                 agents: rows.collect(),
                 total,
             })
@@ -55,26 +60,26 @@ pub async fn discover(_who: &Principal, hub: &Hub, search: Search) -> Result<Fou
 
 /// The first `limit` in the order of the answer. Who is present is known in memory and not in an index, so the ranking is read
 /// until enough of them are found: nearly always at once, and never further than the bound.
-async fn choose(
-    tx: &Tx<'_>,
+async fn rank_agents(
+    tx: &DbConnection<'_>,
     hub: &Hub,
-    wanted: &Wanted,
+    filter: &OfferFilter,
     limit: usize,
-) -> Result<Vec<(Ranked, Presence)>> {
+) -> Result<Vec<(RankedOffer, PresenceStatus)>> {
     let mut chosen = Vec::new();
-    for most in [limit + limit / 4, limits::FOUND_LOOKED] {
-        let ranked = table::ranked(tx, wanted, most).await?;
-        let full = ranked.len() == most;
-        let seen = ranked.into_iter().map(|ranked| {
-            let presence = liveness::presence(hub, ranked.agent);
+    for max_ranked in [limit + limit / 4, limits::DISCOVERY_AGENTS_SCANNED] {
+        let ranked = table::list_ranked_offers(tx, filter, max_ranked).await?;
+        let page_full = ranked.len() == max_ranked;
+        let with_presence = ranked.into_iter().map(|ranked| {
+            let presence = presence::agent_presence(hub, ranked.agent);
             (ranked, presence)
         });
         let (mut online, offline): (Vec<_>, Vec<_>) =
-            seen.partition(|(_, presence)| *presence == Presence::Online);
-        let enough = online.len() >= limit;
+            with_presence.partition(|(_, presence)| *presence == PresenceStatus::Online);
+        let has_enough = online.len() >= limit;
         online.extend(offline);
         chosen = online;
-        if enough || !full {
+        if has_enough || !page_full {
             break;
         }
     }
@@ -82,19 +87,23 @@ async fn choose(
     Ok(chosen)
 }
 
-fn row(ranked: Ranked, presence: Presence, agent: &Agent) -> FoundAgent {
-    let face = skills::face(agent);
+fn describe_found_agent(
+    ranked: RankedOffer,
+    presence: PresenceStatus,
+    agent: &Agent,
+) -> FoundAgent {
+    let profile = skills::market_profile(agent);
     FoundAgent {
         agent_id: agent.agent_id.to_string(),
-        agent_name: face
+        agent_name: profile
             .agent_name
             .unwrap_or_else(|| agent.agent_id.to_string()),
-        api_endpoint: face.api_endpoint.as_deref().map(shown_endpoint),
+        api_endpoint: profile.api_endpoint.as_deref().map(public_endpoint),
         skill: FoundSkill {
             skill_name: ranked.name,
             cost_per_call: ranked.cost,
         },
-        reputation_score: Score::of_bits(ranked.score).value(),
+        reputation_score: ReputationScore::from_bits(ranked.score).value(),
         status: presence,
         owner_id: agent.owner_name.clone(),
     }

@@ -1,40 +1,40 @@
 //! The whole market in a few sums, for everybody to see (lesson 14).
 
-use super::jobs::State;
-use crate::store::ledger::{self, Account};
-use crate::store::market;
+use super::jobs::JobState;
+use crate::store::ledger::{self, LedgerAccount};
+use crate::store::market_totals;
 use crate::{Hub, Result};
 use chorus_wire::market::credits::{CURRENCY, Credits};
-use chorus_wire::market::job::Status;
-use chorus_wire::market::transfer::Economy;
+use chorus_wire::market::job::JobStatus;
+use chorus_wire::market::transfer::EconomyReport;
 use std::collections::BTreeMap;
 
 /// `GET /economy`
-pub async fn economy(hub: &Hub) -> Result<Economy> {
-    let (issued, mut sums) = hub
+pub async fn summarize_economy(hub: &Hub) -> Result<EconomyReport> {
+    let (issued, mut totals) = hub
         .store()
         .read(async |tx| {
             Ok((
-                ledger::balance(tx, Account::Issue).await?,
-                market::read(tx).await?,
+                ledger::read_balance(tx, LedgerAccount::Issue).await?,
+                market_totals::read_totals(tx).await?,
             ))
         })
         .await?;
-    let mut jobs: BTreeMap<String, u64> = Status::ALL
+    let mut jobs: BTreeMap<String, u64> = JobStatus::ALL
         .iter()
         .map(|status| (status.as_str().into(), 0))
         .collect();
     let mut job_states = BTreeMap::new();
-    for state in State::KEPT {
-        let count = (*sums.jobs.of(state)).max(0) as u64;
+    for state in JobState::STORED {
+        let count = (*totals.jobs.count_mut(state)).max(0) as u64;
         job_states.insert(state.as_str().to_owned(), count);
-        *jobs.entry(state.status().as_str().into()).or_default() += count;
+        *jobs.entry(state.wire_status().as_str().into()).or_default() += count;
     }
-    Ok(Economy {
+    Ok(EconomyReport {
         currency: CURRENCY.into(),
-        issued: Credits::ZERO.less(issued),
-        held: Credits::hundredths(sums.held),
-        volume: Credits::hundredths(sums.volume),
+        issued: Credits::ZERO.saturating_sub(issued),
+        held: Credits::from_hundredths(totals.held_credits),
+        volume: Credits::from_hundredths(totals.volume),
         jobs,
         job_states,
     })

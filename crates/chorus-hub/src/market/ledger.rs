@@ -1,8 +1,8 @@
 //! The money of a job, moved in the caller's transaction: held when it is asked for, then paid or given back.
 
 use crate::Result;
-use crate::store::Txn;
-use crate::store::ledger::{self, Account, Balances, NewPosting};
+use crate::store::WriteTxn;
+use crate::store::ledger::{self, LedgerAccount, NewPosting, PostingBalances};
 use chorus_wire::market::credits::Credits;
 use chorus_wire::{Code, Error};
 
@@ -14,70 +14,88 @@ pub(crate) struct JobRef<'a> {
 }
 
 /// Puts the budget aside; `TRANSFER_FAILED` when the owner has not got it (JOB-31).
-pub(crate) async fn hold(
-    txn: &mut Txn<'_>,
+pub(crate) async fn hold_credits(
+    txn: &mut WriteTxn<'_>,
     owner: i64,
     job: JobRef<'_>,
     amount: Credits,
 ) -> Result<()> {
     let (from, to) = (
-        Account::Owner(owner),
-        Account::Hold {
+        LedgerAccount::Owner(owner),
+        LedgerAccount::Hold {
             job: job.id,
             payer: owner,
         },
     );
-    moved(txn, "hold", from, to, amount, job).await?;
-    txn.counts.market.held += amount.in_hundredths();
+    post_movement(txn, "hold", from, to, amount, job).await?;
+    txn.counter_deltas.market.held_credits += amount.to_hundredths();
     Ok(())
 }
 
 /// Pays from the hold and returns the rest. More than is held is nobody's to pay: the caller has refused it before.
-pub(crate) async fn settle(
-    txn: &mut Txn<'_>,
+pub(crate) async fn pay_from_hold(
+    txn: &mut WriteTxn<'_>,
     job: JobRef<'_>,
     payer: i64,
     payee: i64,
-    paid: Credits,
+    amount: Credits,
 ) -> Result<()> {
-    if paid.is_zero() {
-        return release(txn, job, payer).await;
+    if amount.is_zero() {
+        return release_hold(txn, job, payer).await;
     }
-    let from = Account::Hold { job: job.id, payer };
-    let left = moved(txn, "pay", from, Account::Owner(payee), paid, job)
+    let from = LedgerAccount::Hold { job: job.id, payer };
+    let remaining = post_movement(txn, "pay", from, LedgerAccount::Owner(payee), amount, job)
         .await?
         .from;
-    txn.counts.market.held -= paid.in_hundredths();
+    txn.counter_deltas.market.held_credits -= amount.to_hundredths();
     if payer != payee {
-        txn.counts.market.volume += paid.in_hundredths();
+        txn.counter_deltas.market.volume += amount.to_hundredths();
     }
-    give_back(txn, job, payer, left).await
+    return_remainder(txn, job, payer, remaining).await
 }
 
 /// Returns all that is held.
-pub(crate) async fn release(txn: &mut Txn<'_>, job: JobRef<'_>, payer: i64) -> Result<()> {
-    let left = ledger::balance(&txn.tx, Account::Hold { job: job.id, payer }).await?;
-    give_back(txn, job, payer, left).await
+pub(crate) async fn release_hold(
+    txn: &mut WriteTxn<'_>,
+    job: JobRef<'_>,
+    payer: i64,
+) -> Result<()> {
+    let remaining =
+        ledger::read_balance(&txn.tx, LedgerAccount::Hold { job: job.id, payer }).await?;
+    return_remainder(txn, job, payer, remaining).await
 }
 
 /// Returns what is left in the hold, which is then gone.
-async fn give_back(txn: &mut Txn<'_>, job: JobRef<'_>, payer: i64, left: Credits) -> Result<()> {
-    let hold = Account::Hold { job: job.id, payer };
-    if !left.is_zero() {
-        moved(txn, "release", hold, Account::Owner(payer), left, job).await?;
-        txn.counts.market.held -= left.in_hundredths();
+async fn return_remainder(
+    txn: &mut WriteTxn<'_>,
+    job: JobRef<'_>,
+    payer: i64,
+    remaining: Credits,
+) -> Result<()> {
+    let hold = LedgerAccount::Hold { job: job.id, payer };
+    if !remaining.is_zero() {
+        post_movement(
+            txn,
+            "release",
+            hold,
+            LedgerAccount::Owner(payer),
+            remaining,
+            job,
+        )
+        .await?;
+        txn.counter_deltas.market.held_credits -= remaining.to_hundredths();
     }
     Ok(ledger::close_hold(&txn.tx, job.id, payer).await?)
 }
 
-async fn moved(
-    txn: &Txn<'_>,
+async fn post_movement(
+    txn: &WriteTxn<'_>,
     kind: &'static str,
-    from: Account,
-    to: Account,
+    from: LedgerAccount,
+    to: LedgerAccount,
     amount: Credits,
     job: JobRef<'_>,
-) -> Result<Balances> {
+) -> Result<PostingBalances> {
     let posting = NewPosting {
         kind,
         from,
@@ -86,7 +104,7 @@ async fn moved(
         job_id: Some(job.job_id),
         note: None,
     };
-    match ledger::post(&txn.tx, &posting, txn.now()).await? {
+    match ledger::apply_posting(&txn.tx, &posting, txn.now()).await? {
         Some(balances) => Ok(balances),
         None => Err(Error::new(
             Code::TransferFailed,

@@ -1,7 +1,7 @@
 //! Whether an input is what a skill asks for: JSON Schema, or the short form `{"text":"string"}` that the document prints.
 
 use crate::Result;
-use chorus_wire::market::skill::Skill;
+use chorus_wire::market::skill::SkillOffer;
 use chorus_wire::{Code, Error, limits};
 use jsonschema::{PatternOptions, Validator};
 use quick_cache::{Weighter, sync::Cache};
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use std::sync::{Arc, LazyLock};
 
 /// The words of the short form and their names in JSON Schema. The document prints `string` and `list`; the rest are their kin.
-const WORDS: [(&str, &str); 11] = [
+const SHORT_FORM_TYPES: [(&str, &str); 11] = [
     ("string", "string"),
     ("number", "number"),
     ("float", "number"),
@@ -25,13 +25,13 @@ const WORDS: [(&str, &str); 11] = [
 
 /// What a schema may say. A few of them have to be there for an object to be a schema at all; without this rule every object
 /// would be one, and a misspelt short form would let everything through.
-const KEYWORDS: &str = "$schema $ref $defs definitions type enum const properties required additionalProperties patternProperties \
+const SCHEMA_KEYWORDS: &str = "$schema $ref $defs definitions type enum const properties required additionalProperties patternProperties \
     propertyNames minProperties maxProperties dependentRequired dependentSchemas items prefixItems contains \
     minContains maxContains minItems maxItems uniqueItems minLength maxLength pattern format minimum maximum \
     exclusiveMinimum exclusiveMaximum multipleOf allOf anyOf oneOf not if unevaluatedProperties unevaluatedItems";
 
 /// Ways to point elsewhere that are not followed: out of the document, or by names whose meaning changes on the way.
-const ELSEWHERE: [&str; 6] = [
+const UNSUPPORTED_REFERENCES: [&str; 6] = [
     "$id",
     "id",
     "$anchor",
@@ -41,7 +41,7 @@ const ELSEWHERE: [&str; 6] = [
 ];
 
 /// Keywords whose keys are names, and whose values are schemas.
-const NAMED: [&str; 4] = [
+const NAMED_SUBSCHEMAS: [&str; 4] = [
     "properties",
     "patternProperties",
     "dependentSchemas",
@@ -49,7 +49,7 @@ const NAMED: [&str; 4] = [
 ];
 
 /// A schema that can be run, and what there is of it.
-struct Compiled {
+struct CompiledSchema {
     validator: Validator,
     parts: usize,
     patterns: usize,
@@ -57,33 +57,34 @@ struct Compiled {
 
 /// Patterns are what a compiled schema takes memory for.
 #[derive(Clone)]
-struct Patterned;
+struct PatternWeighter;
 
-impl Weighter<String, Arc<Compiled>> for Patterned {
-    fn weight(&self, _: &String, of: &Arc<Compiled>) -> u64 {
-        1 + of.patterns as u64
+impl Weighter<String, Arc<CompiledSchema>> for PatternWeighter {
+    fn weight(&self, _: &String, compiled: &Arc<CompiledSchema>) -> u64 {
+        1 + compiled.patterns as u64
     }
 }
 
-static COMPILED: LazyLock<Cache<String, Arc<Compiled>, Patterned>> = LazyLock::new(|| {
-    Cache::with_weighter(
-        limits::SCHEMAS_COMPILED,
-        limits::SCHEMAS_COMPILED as u64,
-        Patterned,
-    )
-});
+static SCHEMA_CACHE: LazyLock<Cache<String, Arc<CompiledSchema>, PatternWeighter>> =
+    LazyLock::new(|| {
+        Cache::with_weighter(
+            limits::COMPILED_SCHEMAS_CACHED,
+            limits::COMPILED_SCHEMAS_CACHED as u64,
+            PatternWeighter,
+        )
+    });
 
 /// Whether the schemas of a skill are schemas; asked before it is offered.
-pub(crate) fn admit(skill: &Skill) -> Result<()> {
+pub(crate) fn check_skill_schemas(skill: &SkillOffer) -> Result<()> {
     let schemas = [
         ("input_schema", &skill.input_schema),
         ("output_schema", &skill.output_schema),
     ];
     for (field, schema) in schemas {
         if let Some(schema) = schema {
-            let refused =
+            let invalid_schema =
                 |why: String| Error::validation(format!("{field} of {}: {why}", skill.skill_name));
-            compile(schema).map_err(refused)?;
+            compile_schema(schema).map_err(invalid_schema)?;
         }
     }
     Ok(())
@@ -95,18 +96,19 @@ pub(crate) fn check_input(skill: &Value, input: &Value) -> Result<()> {
         return Ok(());
     };
     let text = schema.to_string();
-    let compiled = match COMPILED.get(&text) {
+    let compiled = match SCHEMA_CACHE.get(&text) {
         Some(compiled) => compiled,
         None => {
-            let compiled = Arc::new(compile(schema).map_err(Error::internal)?);
-            COMPILED.insert(text, compiled.clone());
+            let compiled = Arc::new(compile_schema(schema).map_err(Error::internal)?);
+            SCHEMA_CACHE.insert(text, compiled.clone());
             compiled
         }
     };
     // Each part may have to be held against each value, and nobody else is served meanwhile.
-    if compiled.parts.saturating_mul(values(input)) > limits::SCHEMA_WORK {
-        let said = "input_data has more values than can be checked against the schema of the skill";
-        return Err(Error::new(Code::SkillMismatch, said));
+    if compiled.parts.saturating_mul(count_values(input)) > limits::SCHEMA_WORK {
+        let message =
+            "input_data has more values than can be checked against the schema of the skill";
+        return Err(Error::new(Code::SkillMismatch, message));
     }
     compiled.validator.validate(input).map_err(|fault| {
         let place = format!(
@@ -118,64 +120,68 @@ pub(crate) fn check_input(skill: &Value, input: &Value) -> Result<()> {
             Code::SkillMismatch,
             format!(
                 "{place} is not what the skill takes: {}",
-                short(&fault.to_string())
+                truncate_message(&fault.to_string())
             ),
         )
     })
 }
 
 /// The first part of a sentence that may quote a whole document.
-fn short(said: &str) -> String {
-    match said.char_indices().nth(200) {
-        Some((end, _)) => format!("{}…", &said[..end]),
-        None => said.to_owned(),
+fn truncate_message(message: &str) -> String {
+    match message.char_indices().nth(200) {
+        Some((end, _)) => format!("{}…", &message[..end]),
+        None => message.to_owned(),
     }
 }
 
 /// How many values there are in a value, itself included.
-fn values(of: &Value) -> usize {
-    match of {
-        Value::Object(map) => 1 + map.values().map(values).sum::<usize>(),
-        Value::Array(items) => 1 + items.iter().map(values).sum::<usize>(),
+fn count_values(value: &Value) -> usize {
+    match value {
+        Value::Object(map) => 1 + map.values().map(count_values).sum::<usize>(),
+        Value::Array(items) => 1 + items.iter().map(count_values).sum::<usize>(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 1,
     }
 }
 
-fn compile(schema: &Value) -> std::result::Result<Compiled, String> {
+fn compile_schema(schema: &Value) -> std::result::Result<CompiledSchema, String> {
     let Value::Object(map) = schema else {
         return Err("it must be an object".into());
     };
-    let written_out = short_form(map);
-    let schema = written_out.as_ref().unwrap_or(schema);
-    if written_out.is_none()
+    let expanded = expand_short_form(map);
+    let schema = expanded.as_ref().unwrap_or(schema);
+    if expanded.is_none()
         && !map
             .keys()
-            .any(|key| KEYWORDS.split(' ').any(|word| word == key))
+            .any(|key| SCHEMA_KEYWORDS.split(' ').any(|keyword| keyword == key))
     {
         return Err("it is neither a JSON Schema nor of the form {\"field\": \"type\"} with the types string, number, integer, \
                     boolean, array or list, object or dict"
             .into());
     }
-    let mut unfolding = Unfolding {
+    let mut walker = SchemaWalker {
         root: schema,
         parts: 0,
         patterns: 0,
-        unevaluated: 0,
-        under_way: Vec::new(),
+        unevaluated_count: 0,
+        open_references: Vec::new(),
     };
-    unfolding.unfold(schema)?;
-    let Unfolding {
+    walker.walk_part(schema)?;
+    let SchemaWalker {
         parts, patterns, ..
-    } = unfolding;
+    } = walker;
     // Patterns are matched in linear time and small, so that nobody's expression keeps the hub busy or fills it.
     let pattern = PatternOptions::regex()
         .size_limit(limits::PATTERN_BYTES)
         .dfa_size_limit(limits::PATTERN_BYTES);
     let options = jsonschema::options().with_pattern_options(pattern);
     let validator = options.build(schema);
-    let validator = validator
-        .map_err(|fault| format!("it is no JSON Schema: {}", short(&fault.to_string())))?;
-    Ok(Compiled {
+    let validator = validator.map_err(|fault| {
+        format!(
+            "it is no JSON Schema: {}",
+            truncate_message(&fault.to_string())
+        )
+    })?;
+    Ok(CompiledSchema {
         validator,
         parts,
         patterns,
@@ -184,23 +190,23 @@ fn compile(schema: &Value) -> std::result::Result<Compiled, String> {
 
 /// The JSON Schema that a short form stands for: every field is there and has its type, others may be there too.
 /// `{"type": "string"}` and its like are JSON Schema: that is what somebody who writes it means.
-fn short_form(map: &Map<String, Value>) -> Option<Value> {
-    let word = |value: &Value| {
+fn expand_short_form(map: &Map<String, Value>) -> Option<Value> {
+    let schema_type = |value: &Value| {
         let text = value.as_str()?;
-        WORDS
+        SHORT_FORM_TYPES
             .iter()
-            .find(|(word, _)| *word == text)
+            .find(|(short_type, _)| *short_type == text)
             .map(|(_, name)| *name)
     };
-    let is_schema = map
-        .get("type")
-        .is_some_and(|of| word(of).is_some_and(|name| of.as_str() == Some(name)));
+    let is_schema = map.get("type").is_some_and(|declared| {
+        schema_type(declared).is_some_and(|name| declared.as_str() == Some(name))
+    });
     if is_schema {
         return None;
     }
     let fields = map
         .iter()
-        .map(|(field, of)| Some((field.clone(), json!({"type": word(of)?}))));
+        .map(|(field, declared)| Some((field.clone(), json!({"type": schema_type(declared)?}))));
     let properties: Map<String, Value> = fields.collect::<Option<_>>()?;
     let required: Vec<&String> = map.keys().collect();
     Some(json!({"type": "object", "properties": properties, "required": required}))
@@ -208,59 +214,61 @@ fn short_form(map: &Map<String, Value>) -> Option<Value> {
 
 /// Writes references out in thought and counts: a schema of a few lines can ask for more work than there is time, and one that
 /// contains itself for work without end. Both are refused.
-struct Unfolding<'a> {
+struct SchemaWalker<'a> {
     root: &'a Value,
     parts: usize,
     patterns: usize,
-    unevaluated: usize,
-    under_way: Vec<&'a str>,
+    unevaluated_count: usize,
+    open_references: Vec<&'a str>,
 }
 
-impl<'a> Unfolding<'a> {
-    fn unfold(&mut self, part: &'a Value) -> std::result::Result<(), String> {
-        self.count(1)?;
+impl<'a> SchemaWalker<'a> {
+    fn walk_part(&mut self, part: &'a Value) -> std::result::Result<(), String> {
+        self.count_parts(1)?;
         match part {
             Value::Object(map) => map
                 .iter()
-                .try_for_each(|(key, inner)| self.keyword(key, inner)),
-            Value::Array(items) => items.iter().try_for_each(|inner| self.unfold(inner)),
+                .try_for_each(|(key, inner)| self.walk_keyword(key, inner)),
+            Value::Array(items) => items.iter().try_for_each(|inner| self.walk_part(inner)),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
         }
     }
 
-    fn keyword(&mut self, key: &str, inner: &'a Value) -> std::result::Result<(), String> {
+    fn walk_keyword(&mut self, key: &str, inner: &'a Value) -> std::result::Result<(), String> {
         match (key, inner) {
-            ("$ref", Value::String(to)) => self.follow(to),
-            (key, Value::String(_)) if ELSEWHERE.contains(&key) => {
+            ("$ref", Value::String(reference)) => self.follow_reference(reference),
+            (key, Value::String(_)) if UNSUPPORTED_REFERENCES.contains(&key) => {
                 Err(format!("{key} is not supported"))
             }
             // What is defined counts where something refers to it, and what is only told does not.
             ("$defs" | "definitions" | "default" | "examples", _) => Ok(()),
             // No schemas, but each may have to be compared.
-            ("enum" | "const", _) => self.count(values(inner)),
+            ("enum" | "const", _) => self.count_parts(count_values(inner)),
             // Under these stand names, which may be those of keywords.
-            (key, Value::Object(named)) if NAMED.contains(&key) => {
+            (key, Value::Object(subschemas)) if NAMED_SUBSCHEMAS.contains(&key) => {
                 if key == "patternProperties" {
-                    self.patterns(named.len())?;
+                    self.count_patterns(subschemas.len())?;
                 }
-                named.values().try_for_each(|schema| self.unfold(schema))
+                subschemas
+                    .values()
+                    .try_for_each(|schema| self.walk_part(schema))
             }
-            ("pattern", _) => self.patterns(1),
+            ("pattern", _) => self.count_patterns(1),
             ("unevaluatedProperties" | "unevaluatedItems", _) => {
-                self.unevaluated += 1;
-                if self.unevaluated > limits::SCHEMA_UNEVALUATED {
+                self.unevaluated_count += 1;
+                if self.unevaluated_count > limits::SCHEMA_UNEVALUATED_KEYWORDS {
                     return Err(format!(
                         "it has unevaluated… more than {} times",
-                        limits::SCHEMA_UNEVALUATED
+                        limits::SCHEMA_UNEVALUATED_KEYWORDS
                     ));
                 }
-                self.unfold(inner)
+                self.walk_part(inner)
             }
-            (_, _) => self.unfold(inner),
+            (_, _) => self.walk_part(inner),
         }
     }
 
-    fn count(&mut self, parts: usize) -> std::result::Result<(), String> {
+    fn count_parts(&mut self, parts: usize) -> std::result::Result<(), String> {
         self.parts += parts;
         if self.parts <= limits::SCHEMA_PARTS {
             return Ok(());
@@ -271,10 +279,10 @@ impl<'a> Unfolding<'a> {
         ))
     }
 
-    fn patterns(&mut self, more: usize) -> std::result::Result<(), String> {
-        self.patterns += more;
+    fn count_patterns(&mut self, added: usize) -> std::result::Result<(), String> {
+        self.patterns += added;
         if self.patterns <= limits::SCHEMA_PATTERNS {
-            return self.count(more);
+            return self.count_parts(added);
         }
         Err(format!(
             "it has more than {} patterns, its references written out",
@@ -282,30 +290,30 @@ impl<'a> Unfolding<'a> {
         ))
     }
 
-    fn follow(&mut self, to: &'a str) -> std::result::Result<(), String> {
+    fn follow_reference(&mut self, reference: &'a str) -> std::result::Result<(), String> {
         // An escape would be read here as it stands, and by who runs the schema as what it stands for.
-        let place = to
+        let pointer = reference
             .strip_prefix('#')
-            .filter(|place| place.starts_with('/') && !place.contains('%'));
-        let place = place.ok_or_else(|| {
+            .filter(|pointer| pointer.starts_with('/') && !pointer.contains('%'));
+        let pointer = pointer.ok_or_else(|| {
             format!(
                 "$ref {}: only references inside the schema are followed",
-                short(to)
+                truncate_message(reference)
             )
         })?;
         let target = self
             .root
-            .pointer(place)
-            .ok_or_else(|| format!("$ref {} leads nowhere", short(to)))?;
-        if self.under_way.contains(&to) {
+            .pointer(pointer)
+            .ok_or_else(|| format!("$ref {} leads nowhere", truncate_message(reference)))?;
+        if self.open_references.contains(&reference) {
             return Err(format!(
                 "$ref {} contains itself, which is not supported",
-                short(to)
+                truncate_message(reference)
             ));
         }
-        self.under_way.push(to);
-        self.unfold(target)?;
-        self.under_way.pop();
+        self.open_references.push(reference);
+        self.walk_part(target)?;
+        self.open_references.pop();
         Ok(())
     }
 }

@@ -1,20 +1,20 @@
 //! What agents offer: put on the market, taken off, found by name (JOB-09, JOB-27).
 
-use super::{liveness, reputation, schema};
+use super::{presence, reputation, schema};
 use crate::identity::Agent;
 use crate::store::skills as table;
-use crate::store::{Tx, Txn, principals};
+use crate::store::{DbConnection, WriteTxn, principals};
 use crate::{Hub, Principal, Result};
 use chorus_wire::market::credits::Credits;
-use chorus_wire::market::discover::Presence;
-use chorus_wire::market::skill::{Skill, Skills};
+use chorus_wire::market::discover::PresenceStatus;
+use chorus_wire::market::skill::{SkillCatalogue, SkillOffer};
 use chorus_wire::{Code, Error, limits};
 use serde_json::Value;
 use std::sync::Arc;
 
 /// A skill of one agent, as a job needs it.
 #[derive(Clone, Debug)]
-pub(crate) struct Offer {
+pub(crate) struct WorkerOffer {
     pub agent: Arc<Agent>,
     pub cost: Credits,
     /// The skill as registered.
@@ -23,13 +23,13 @@ pub(crate) struct Offer {
     pub endpoint: Option<String>,
 }
 
-impl Offer {
-    fn new(agent: Arc<Agent>, skill: &Skill) -> Result<Self> {
-        let endpoint = face(&agent).api_endpoint;
-        let value = serde_json::to_value(skill).map_err(Error::internal)?;
+impl WorkerOffer {
+    fn new(agent: Arc<Agent>, skill: &SkillOffer) -> Result<Self> {
+        let endpoint = market_profile(&agent).api_endpoint;
+        let skill_json = serde_json::to_value(skill).map_err(Error::internal)?;
         Ok(Self {
             cost: skill.cost_per_call,
-            skill: value,
+            skill: skill_json,
             endpoint,
             agent,
         })
@@ -38,12 +38,12 @@ impl Offer {
 
 /// What an agent says of itself on the market.
 #[derive(Debug, Default, serde::Deserialize)]
-pub(super) struct Face {
+pub(super) struct MarketProfile {
     pub agent_name: Option<String>,
     pub api_endpoint: Option<String>,
 }
 
-pub(super) fn face(agent: &Agent) -> Face {
+pub(super) fn market_profile(agent: &Agent) -> MarketProfile {
     agent
         .market
         .as_deref()
@@ -52,123 +52,143 @@ pub(super) fn face(agent: &Agent) -> Face {
 }
 
 /// This agent's offer of a skill, if it makes one.
-pub(crate) async fn offer(hub: &Hub, agent: &Agent, skill_name: &str) -> Result<Option<Offer>> {
+pub(crate) async fn find_offer(
+    hub: &Hub,
+    agent: &Agent,
+    skill_name: &str,
+) -> Result<Option<WorkerOffer>> {
     let (id, name) = (agent.id, skill_name.to_owned());
     let skill = hub
         .store()
-        .read(async move |tx| Ok(table::one(tx, id, &name).await?))
+        .read(async move |tx| Ok(table::find_skill(tx, id, &name).await?))
         .await?;
     skill
-        .map(|skill| Offer::new(Arc::new(agent.clone()), &skill))
+        .map(|skill| WorkerOffer::new(Arc::new(agent.clone()), &skill))
         .transpose()
 }
 
 /// The best offer within the budget that is not `not`'s own: present ones first, then by reputation, then by cost.
-pub(crate) async fn best(
-    tx: &Tx<'_>,
+pub(crate) async fn find_best_offer(
+    tx: &DbConnection<'_>,
     hub: &Hub,
     skill_name: &str,
     budget: Credits,
-    not: i64,
-) -> Result<Option<Offer>> {
-    let wanted = table::Wanted {
+    excluded_agent: i64,
+) -> Result<Option<WorkerOffer>> {
+    let filter = table::OfferFilter {
         name: Some(skill_name.to_owned()),
         min_score: 0,
-        max_cost: budget.in_hundredths(),
+        max_cost: budget.to_hundredths(),
     };
     // One is nearly always among the first few; only when all of those are away are the others looked through.
     let mut chosen = None;
-    for most in [8, limits::FOUND_LOOKED] {
-        let ranked = table::ranked(tx, &wanted, most).await?;
-        let full = ranked.len() == most;
+    for max_ranked in [8, limits::DISCOVERY_AGENTS_SCANNED] {
+        let ranked = table::list_ranked_offers(tx, &filter, max_ranked).await?;
+        let page_full = ranked.len() == max_ranked;
         let mut others = ranked
             .into_iter()
-            .filter(|ranked| ranked.agent != not)
+            .filter(|ranked| ranked.agent != excluded_agent)
             .peekable();
         let first = others.peek().cloned();
-        chosen = others.find(|ranked| liveness::presence(hub, ranked.agent) == Presence::Online);
-        let found = chosen.is_some();
+        chosen = others
+            .find(|ranked| presence::agent_presence(hub, ranked.agent) == PresenceStatus::Online);
+        let found_online = chosen.is_some();
         chosen = chosen.or(first);
-        if found || !full {
+        if found_online || !page_full {
             break;
         }
     }
     let Some(chosen) = chosen else {
         return Ok(None);
     };
-    let agent = principals::by_id(tx, chosen.agent).await?;
-    let skill = table::one(tx, chosen.agent, &chosen.name).await?;
+    let agent = principals::find_agent(tx, chosen.agent).await?;
+    let skill = table::find_skill(tx, chosen.agent, &chosen.name).await?;
     match (agent, skill) {
-        (Some(agent), Some(skill)) => Offer::new(Arc::new(agent), &skill).map(Some),
+        (Some(agent), Some(skill)) => WorkerOffer::new(Arc::new(agent), &skill).map(Some),
         // Withdrawn this very moment.
         (Some(_) | None, Some(_) | None) => Ok(None),
     }
 }
 
 /// The least that anybody but `not` asks for a skill; `None` when nobody offers it.
-pub(crate) async fn cheapest(hub: &Hub, skill_name: &str, not: i64) -> Result<Option<Credits>> {
+pub(crate) async fn find_lowest_cost(
+    hub: &Hub,
+    skill_name: &str,
+    excluded_agent: i64,
+) -> Result<Option<Credits>> {
     let name = skill_name.to_owned();
     hub.store()
-        .read(async move |tx| Ok(table::cheapest(tx, &name, not).await?))
+        .read(async move |tx| Ok(table::find_lowest_cost(tx, &name, excluded_agent).await?))
         .await
 }
 
 /// Registration brings skills along: they replace what was there, in the registration's own transaction.
-pub(crate) async fn replace(txn: &Txn<'_>, agent: i64, skills: &[Skill]) -> Result<()> {
-    let score = reputation::score(&txn.tx, agent).await?;
-    Ok(table::replace(&txn.tx, agent, score.bits(), skills).await?)
+pub(crate) async fn replace_skills(
+    txn: &WriteTxn<'_>,
+    agent_id: i64,
+    skills: &[SkillOffer],
+) -> Result<()> {
+    let score = reputation::current_score(&txn.tx, agent_id).await?;
+    Ok(table::replace_skills(&txn.tx, agent_id, score.to_bits(), skills).await?)
 }
 
 /// Whether these may be offered: what no transaction has to wait for.
-pub(crate) fn admit(skills: &[Skill]) -> Result<()> {
-    skills.iter().try_for_each(schema::admit)
+pub(crate) fn check_skills(skills: &[SkillOffer]) -> Result<()> {
+    skills.iter().try_for_each(schema::check_skill_schemas)
 }
 
 /// `PUT /skills/{name}`: offers a skill, or changes it, without registering again and so without a new key; true when it is new.
-pub async fn put(who: &Principal, hub: &Hub, skill: Skill) -> Result<(bool, Skill)> {
-    let id = who.agent()?.id;
-    schema::admit(&skill)?;
+pub async fn put_skill(
+    principal: &Principal,
+    hub: &Hub,
+    skill: SkillOffer,
+) -> Result<(bool, SkillOffer)> {
+    let id = principal.require_agent()?.id;
+    schema::check_skill_schemas(&skill)?;
     hub.store()
         .write(async move |txn| {
-            principals::by_id(&txn.tx, id)
+            principals::find_agent(&txn.tx, id)
                 .await?
                 .ok_or(Code::Unauthorized)?;
-            let known = table::one(&txn.tx, id, &skill.skill_name).await?.is_some();
-            if !known && table::how_many(&txn.tx, id).await? >= limits::SKILLS {
+            let exists = table::find_skill(&txn.tx, id, &skill.skill_name)
+                .await?
+                .is_some();
+            if !exists && table::count_skills(&txn.tx, id).await? >= limits::SKILLS_PER_AGENT {
                 return Err(Error::validation(format!(
                     "an agent offers at most {} skills",
-                    limits::SKILLS
+                    limits::SKILLS_PER_AGENT
                 )));
             }
-            let score = reputation::score(&txn.tx, id).await?;
-            let new = table::put(&txn.tx, id, score.bits(), &skill).await?;
-            Ok((new, skill.clone()))
+            let score = reputation::current_score(&txn.tx, id).await?;
+            let is_new = table::upsert_skill(&txn.tx, id, score.to_bits(), &skill).await?;
+            Ok((is_new, skill.clone()))
         })
         .await
 }
 
 /// `DELETE /skills/{name}`: withdraws a skill; false when it was not offered.
-pub async fn withdraw(who: &Principal, hub: &Hub, name: &str) -> Result<bool> {
-    let (id, name) = (who.agent()?.id, name.to_owned());
+pub async fn withdraw_skill(principal: &Principal, hub: &Hub, name: &str) -> Result<bool> {
+    let (id, name) = (principal.require_agent()?.id, name.to_owned());
     hub.store()
-        .write(async move |txn| Ok(table::withdraw(&txn.tx, id, &name).await?))
+        .write(async move |txn| Ok(table::withdraw_skill(&txn.tx, id, &name).await?))
         .await
 }
 
 /// `GET /skills`
-pub async fn list(
-    _who: &Principal,
+pub async fn list_skills(
+    _principal: &Principal,
     hub: &Hub,
     after: Option<String>,
     limit: usize,
-) -> Result<Skills> {
+) -> Result<SkillCatalogue> {
     let limit = limit.clamp(1, limits::DIRECTORY_PAGE);
     hub.store()
         .read(async move |tx| {
-            let skills = table::names(tx, after.as_deref().unwrap_or_default(), limit).await?;
-            Ok(Skills {
+            let skills =
+                table::list_skill_names(tx, after.as_deref().unwrap_or_default(), limit).await?;
+            Ok(SkillCatalogue {
                 skills,
-                total_agents: table::agents(tx).await?,
+                total_agents: table::count_offering_agents(tx).await?,
             })
         })
         .await

@@ -3,12 +3,12 @@
 pub(crate) mod maintenance;
 
 use crate::channel::seal;
-use crate::delivery::{Feed, open_activity, render};
+use crate::delivery::{StreamFeed, open_activity_feed, render};
 use crate::hub::StartError;
 use crate::identity::invites;
-use crate::store::{self, Kind, NewEntry, Txn, counters, log};
+use crate::store::{self, EntryKind, NewLogEntry, WriteTxn, counters, log};
 use crate::{Hub, Principal, Result};
-use chorus_wire::reply::{Activity, Health};
+use chorus_wire::reply::{ActivityRow, HealthReport};
 use chorus_wire::secret::Secret;
 use chorus_wire::{Error, limits};
 use serde_json::{Value, json};
@@ -16,54 +16,57 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How long a good answer to `/ready` stands.
-const READY_FOR: Duration = Duration::from_secs(1);
+const READY_CACHE_TTL: Duration = Duration::from_secs(1);
 
 /// `GET /health`
-pub async fn health(hub: &Hub) -> Result<Health> {
-    let sums = hub
+pub async fn read_health(hub: &Hub) -> Result<HealthReport> {
+    let counters = hub
         .store()
-        .read(async |tx| Ok(counters::read(tx).await?))
+        .read(async |tx| Ok(counters::read_counters(tx).await?))
         .await?;
     let count = |n: i64| n.max(0) as u64;
-    Ok(Health {
+    Ok(HealthReport {
         status: "ok".into(),
         version: env!("CARGO_PKG_VERSION").into(),
         uptime_seconds: hub.uptime().as_secs(),
-        invite_gating: invites::gated(hub).await?,
-        agents_registered: count(sums.agents),
-        messages_delivered: count(sums.delivered),
-        messages_queued: count(sums.queued),
-        messages_failed: count(sums.failed),
-        inbox_connections: hub.bus().streams() as u64,
-        messages_stored: count(sums.stored),
+        invite_gating: invites::is_invite_gated(hub).await?,
+        agents_registered: count(counters.agents),
+        messages_delivered: count(counters.delivered),
+        messages_queued: count(counters.queued),
+        messages_failed: count(counters.failed),
+        inbox_connections: hub.stream_bus().stream_count() as u64,
+        messages_stored: count(counters.stored),
     })
 }
 
 /// What a hub that is ready stands on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum ReadyMode {
     /// It is alone, and needs nobody.
-    Alone,
+    Standalone,
     /// It reaches the bus that it shares with others.
-    Shared,
+    Clustered,
 }
 
 /// `GET /ready`: the store takes writes, the bus answers, and the hub is not stopping.
-pub async fn ready(hub: &Hub) -> Result<Reach> {
-    if hub.bus().draining() {
+pub async fn check_ready(hub: &Hub) -> Result<ReadyMode> {
+    if hub.stream_bus().is_draining() {
         return Err(Error::unavailable("the hub is stopping"));
     }
     // Anybody asks as often as they like: one write a second answers them all.
-    let now = hub.clock().steady();
-    if hub.was_ready_at().is_none_or(|at| now >= at + READY_FOR) {
+    let now = hub.clock().monotonic_now();
+    if hub
+        .last_ready_at()
+        .is_none_or(|at| now >= at + READY_CACHE_TTL)
+    {
         hub.store()
-            .write(async |txn| Ok(counters::read(&txn.tx).await.map(drop)?))
+            .write(async |txn| Ok(counters::read_counters(&txn.tx).await.map(drop)?))
             .await?;
-        hub.is_ready_at(now);
+        hub.set_ready_at(now);
     }
-    match hub.mesh() {
-        None => Ok(Reach::Alone),
-        Some(mesh) if mesh.is_up() => Ok(Reach::Shared),
+    match hub.cluster() {
+        None => Ok(ReadyMode::Standalone),
+        Some(cluster) if cluster.is_connected() => Ok(ReadyMode::Clustered),
         Some(_) => Err(Error {
             message: "the bus is away".into(),
             ..Error::unavailable("the bus is away")
@@ -72,71 +75,75 @@ pub async fn ready(hub: &Hub) -> Result<Reach> {
 }
 
 /// `GET /activity?since=`
-pub async fn activity(
-    who: &Principal,
+pub async fn list_activity(
+    principal: &Principal,
     hub: &Hub,
     since: u64,
     limit: usize,
-) -> Result<Vec<Activity>> {
-    who.operator()?;
+) -> Result<Vec<ActivityRow>> {
+    principal.require_operator()?;
     let limit = limit.clamp(1, limits::ACTIVITY_PAGE);
     // The entry that `since` is part of may have another part after it.
-    let after = render::place_of(since) - 1;
+    let after = render::seq_of_activity(since) - 1;
     let page = hub
         .store()
-        .read(async move |tx| Ok(log::everything(tx, after, limit).await?))
+        .read(async move |tx| Ok(log::list_operator_entries(tx, after, limit).await?))
         .await?;
-    let salt = hub.store().salt;
+    let salt = hub.store().trace_salt;
     let rows = page
         .entries
         .iter()
-        .flat_map(|entry| render::activity(entry, salt));
+        .flat_map(|entry| render::activity_rows(entry, salt));
     Ok(rows.filter(|row| row.id > since).take(limit).collect())
 }
 
 /// `GET /events`: the same, live.
-pub async fn events(who: &Principal, hub: &Hub, since: Option<u64>) -> Result<Feed> {
-    who.operator()?;
+pub async fn open_activity_stream(
+    principal: &Principal,
+    hub: &Hub,
+    since: Option<u64>,
+) -> Result<StreamFeed> {
+    principal.require_operator()?;
     let connected = json!({"timestamp": hub.clock().now()}).to_string();
-    open_activity(hub, since, &connected).await
+    open_activity_feed(hub, since, &connected).await
 }
 
 /// Writes down that something happened on the hub, in the transaction in which it does.
-pub(crate) fn happened(txn: &mut Txn<'_>, kind: &str, data: &Value) {
-    txn.append(NewEntry {
-        subject: log::HUB,
+pub(crate) fn record_activity(txn: &mut WriteTxn<'_>, kind: &str, data: &Value) {
+    txn.append_entry(NewLogEntry {
+        subject: log::HUB_SUBJECT,
         subject_name: "".into(),
-        kind: Kind::Activity,
-        actor: log::HUB,
+        kind: EntryKind::Activity,
+        actor: log::HUB_SUBJECT,
         actor_name: "".into(),
         body: json!({"type": kind, "data": data}).to_string().into(),
-        otherwise: None,
+        fallback: None,
     });
 }
 
 /// Copies the database of the hub in `data_dir`, which may be running, into the new directory `to`.
-pub fn backup(data_dir: &Path, to: &Path) -> Result<PathBuf> {
-    let copy = store::backup(data_dir, to).map_err(Error::unavailable)?;
+pub fn backup_data_dir(data_dir: &Path, to: &Path) -> Result<PathBuf> {
+    let copy = store::backup_database(data_dir, to).map_err(Error::unavailable)?;
     // Without the key nobody could be reached from the copy.
-    let key = data_dir.join(seal::FILE);
+    let key = data_dir.join(seal::SEAL_KEY_FILE);
     if key.exists() {
-        std::fs::copy(&key, to.join(seal::FILE)).map_err(Error::unavailable)?;
+        std::fs::copy(&key, to.join(seal::SEAL_KEY_FILE)).map_err(Error::unavailable)?;
     }
     Ok(copy)
 }
 
 /// Copies everything of the stopped hub in `data_dir` into an empty PostgreSQL database: how many rows of which table.
-pub async fn copy(
+pub async fn copy_to_postgres(
     data_dir: &Path,
     to: &Secret,
 ) -> std::result::Result<Vec<(String, u64)>, StartError> {
-    store::copy(data_dir, to).await
+    store::copy_to_postgres(data_dir, to).await
 }
 
 /// Before a hub is started on a copy that is older than what its clients have seen.
-pub async fn restored(
+pub async fn mark_restored(
     data_dir: &Path,
     database: Option<&Secret>,
 ) -> std::result::Result<(), StartError> {
-    store::restored(data_dir, database).await
+    store::advance_after_restore(data_dir, database).await
 }

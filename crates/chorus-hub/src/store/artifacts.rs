@@ -1,36 +1,36 @@
 //! What a room keeps beside what was said: texts in versions, and files (R-75).
 
-use super::{DbError, Param, Row, Tx};
+use super::{DbConnection, DbError, SqlParam, SqlRow};
 use chorus_wire::channel::artifact::{Artifact, FileInfo};
-use chorus_wire::time::Micros;
+use chorus_wire::time::UnixMicros;
 
 /// A text of a room is to be kept as a new version.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Version<'a> {
+pub(crate) struct NewArtifactVersion<'a> {
     pub channel: i64,
     pub slug: &'a str,
     pub title: Option<&'a str>,
     pub content: &'a str,
     pub author: &'a str,
-    pub at: Micros,
+    pub at: UnixMicros,
 }
 
-fn artifact(mut row: Row) -> Result<Artifact, DbError> {
+fn read_artifact_row(mut row: SqlRow) -> Result<Artifact, DbError> {
     Ok(Artifact {
         slug: row.text(0)?,
         title: row.maybe_text(1)?,
         version: row.int(2)?.max(0) as u64,
         size: row.int(3)?.max(0) as u64,
         created_by: row.text(4)?,
-        created_at: Micros(row.int(5)?),
+        created_at: UnixMicros(row.int(5)?),
         updated_by: row.text(6)?,
-        updated_at: Micros(row.int(7)?),
+        updated_at: UnixMicros(row.int(7)?),
     })
 }
 
 /// The artifacts of a room in the order of their slugs.
-pub(crate) async fn list(
-    tx: &Tx<'_>,
+pub(crate) async fn list_artifacts(
+    tx: &DbConnection<'_>,
     channel: i64,
     after: &str,
     limit: usize,
@@ -38,43 +38,43 @@ pub(crate) async fn list(
     const SQL: &str = "select slug, title, version, size, created_by, created_at, updated_by, updated_at from artifacts
                        where channel = $1 and slug > $2 order by slug limit $3";
     let params = [
-        Param::Int(channel),
-        Param::Text(after),
-        Param::Int(limit as i64),
+        SqlParam::Int(channel),
+        SqlParam::Text(after),
+        SqlParam::Int(limit as i64),
     ];
     tx.query(SQL, &params)
         .await?
         .into_iter()
-        .map(artifact)
+        .map(read_artifact_row)
         .collect()
 }
 
-pub(crate) async fn get(
-    tx: &Tx<'_>,
+pub(crate) async fn find_artifact(
+    tx: &DbConnection<'_>,
     channel: i64,
     slug: &str,
 ) -> Result<Option<Artifact>, DbError> {
     const SQL: &str = "select slug, title, version, size, created_by, created_at, updated_by, updated_at from artifacts
                        where channel = $1 and slug = $2";
-    tx.one(SQL, &[Param::Int(channel), Param::Text(slug)])
+    tx.query_first(SQL, &[SqlParam::Int(channel), SqlParam::Text(slug)])
         .await?
-        .map(artifact)
+        .map(read_artifact_row)
         .transpose()
 }
 
-pub(crate) async fn how_many(tx: &Tx<'_>, channel: i64) -> Result<usize, DbError> {
+pub(crate) async fn count_artifacts(tx: &DbConnection<'_>, channel: i64) -> Result<usize, DbError> {
     let row = tx
-        .one(
+        .query_first(
             "select count(*) from artifacts where channel = $1",
-            &[Param::Int(channel)],
+            &[SqlParam::Int(channel)],
         )
         .await?;
     Ok(row.map_or(Ok(0), |row| row.int(0))?.max(0) as usize)
 }
 
 /// The text of one version; nothing when it was never there or is no longer kept.
-pub(crate) async fn content(
-    tx: &Tx<'_>,
+pub(crate) async fn find_artifact_content(
+    tx: &DbConnection<'_>,
     channel: i64,
     slug: &str,
     version: u64,
@@ -82,42 +82,45 @@ pub(crate) async fn content(
     const SQL: &str =
         "select content from artifact_versions where channel = $1 and slug = $2 and version = $3";
     let params = [
-        Param::Int(channel),
-        Param::Text(slug),
-        Param::Int(version.min(i64::MAX as u64) as i64),
+        SqlParam::Int(channel),
+        SqlParam::Text(slug),
+        SqlParam::Int(version.min(i64::MAX as u64) as i64),
     ];
-    tx.one(SQL, &params)
+    tx.query_first(SQL, &params)
         .await?
         .map(|mut row| row.text(0))
         .transpose()
 }
 
 /// The first version; false when the slug is taken.
-pub(crate) async fn create(tx: &Tx<'_>, new: &Version<'_>) -> Result<bool, DbError> {
+pub(crate) async fn create_artifact(
+    tx: &DbConnection<'_>,
+    new: &NewArtifactVersion<'_>,
+) -> Result<bool, DbError> {
     const SQL: &str = "insert into artifacts
                            (channel, slug, title, version, size, created_by, created_at, updated_by, updated_at)
                        values ($1, $2, $3, 1, $4, $5, $6, $5, $6) on conflict (channel, slug) do nothing";
     let params = [
-        Param::Int(new.channel),
-        Param::Text(new.slug),
-        Param::text(new.title),
-        Param::Int(new.content.len() as i64),
-        Param::Text(new.author),
-        Param::Int(new.at.0),
+        SqlParam::Int(new.channel),
+        SqlParam::Text(new.slug),
+        SqlParam::optional_text(new.title),
+        SqlParam::Int(new.content.len() as i64),
+        SqlParam::Text(new.author),
+        SqlParam::Int(new.at.0),
     ];
     if tx.execute(SQL, &params).await? == 0 {
         return Ok(false);
     }
-    keep(tx, new, 1).await?;
+    insert_artifact_version(tx, new, 1).await?;
     Ok(true)
 }
 
 /// The version after `from`; false when `from` is no longer the newest. Of the old ones `kept` stay.
-pub(crate) async fn edit(
-    tx: &Tx<'_>,
-    new: &Version<'_>,
-    from: u64,
-    kept: usize,
+pub(crate) async fn update_artifact(
+    tx: &DbConnection<'_>,
+    new: &NewArtifactVersion<'_>,
+    base_version: u64,
+    kept_versions: usize,
 ) -> Result<bool, DbError> {
     const SQL: &str =
         "update artifacts set version = version + 1, size = $4, title = coalesce($5, title),
@@ -125,80 +128,84 @@ pub(crate) async fn edit(
                        where channel = $1 and slug = $2 and version = $3";
     const TRIM: &str =
         "delete from artifact_versions where channel = $1 and slug = $2 and version <= $3";
-    let from = from.min(i64::MAX as u64) as i64;
+    let base_version = base_version.min(i64::MAX as u64) as i64;
     let params = [
-        Param::Int(new.channel),
-        Param::Text(new.slug),
-        Param::Int(from),
-        Param::Int(new.content.len() as i64),
-        Param::text(new.title),
-        Param::Text(new.author),
-        Param::Int(new.at.0),
+        SqlParam::Int(new.channel),
+        SqlParam::Text(new.slug),
+        SqlParam::Int(base_version),
+        SqlParam::Int(new.content.len() as i64),
+        SqlParam::optional_text(new.title),
+        SqlParam::Text(new.author),
+        SqlParam::Int(new.at.0),
     ];
     if tx.execute(SQL, &params).await? == 0 {
         return Ok(false);
     }
-    keep(tx, new, from + 1).await?;
+    insert_artifact_version(tx, new, base_version + 1).await?;
     tx.execute(
         TRIM,
         &[
-            Param::Int(new.channel),
-            Param::Text(new.slug),
-            Param::Int(from + 1 - kept as i64),
+            SqlParam::Int(new.channel),
+            SqlParam::Text(new.slug),
+            SqlParam::Int(base_version + 1 - kept_versions as i64),
         ],
     )
     .await?;
     Ok(true)
 }
 
-async fn keep(tx: &Tx<'_>, new: &Version<'_>, version: i64) -> Result<(), DbError> {
+async fn insert_artifact_version(
+    tx: &DbConnection<'_>,
+    new: &NewArtifactVersion<'_>,
+    version: i64,
+) -> Result<(), DbError> {
     const SQL: &str = "insert into artifact_versions (channel, slug, version, content, author, at)
                        values ($1, $2, $3, $4, $5, $6)";
     let params = [
-        Param::Int(new.channel),
-        Param::Text(new.slug),
-        Param::Int(version),
-        Param::Text(new.content),
-        Param::Text(new.author),
-        Param::Int(new.at.0),
+        SqlParam::Int(new.channel),
+        SqlParam::Text(new.slug),
+        SqlParam::Int(version),
+        SqlParam::Text(new.content),
+        SqlParam::Text(new.author),
+        SqlParam::Int(new.at.0),
     ];
     tx.execute(SQL, &params).await.map(drop)
 }
 
-fn file(mut row: Row) -> Result<FileInfo, DbError> {
+fn read_file_row(mut row: SqlRow) -> Result<FileInfo, DbError> {
     Ok(FileInfo {
         name: row.text(0)?,
         media_type: row.maybe_text(1)?,
         size: row.int(2)?.max(0) as u64,
         put_by: row.text(3)?,
-        put_at: Micros(row.int(4)?),
+        put_at: UnixMicros(row.int(4)?),
     })
 }
 
-pub(crate) async fn files(
-    tx: &Tx<'_>,
+pub(crate) async fn list_files(
+    tx: &DbConnection<'_>,
     channel: i64,
     limit: usize,
 ) -> Result<Vec<FileInfo>, DbError> {
     const SQL: &str = "select name, media_type, size, author, at from channel_files
                        where channel = $1 order by name limit $2";
-    tx.query(SQL, &[Param::Int(channel), Param::Int(limit as i64)])
+    tx.query(SQL, &[SqlParam::Int(channel), SqlParam::Int(limit as i64)])
         .await?
         .into_iter()
-        .map(file)
+        .map(read_file_row)
         .collect()
 }
 
 /// How many files a room has and what they hold, one name left out.
-pub(crate) async fn files_but(
-    tx: &Tx<'_>,
+pub(crate) async fn count_files_except(
+    tx: &DbConnection<'_>,
     channel: i64,
     name: &str,
 ) -> Result<(usize, usize), DbError> {
     const SQL: &str = "select count(*), cast(coalesce(sum(size), 0) as bigint) from channel_files
                        where channel = $1 and name <> $2";
     match tx
-        .one(SQL, &[Param::Int(channel), Param::Text(name)])
+        .query_first(SQL, &[SqlParam::Int(channel), SqlParam::Text(name)])
         .await?
     {
         Some(row) => Ok((row.int(0)?.max(0) as usize, row.int(1)?.max(0) as usize)),
@@ -207,58 +214,64 @@ pub(crate) async fn files_but(
 }
 
 /// Keeps a file; without `replace` false when the name is taken.
-pub(crate) async fn put(
-    tx: &Tx<'_>,
+pub(crate) async fn put_file(
+    tx: &DbConnection<'_>,
     channel: i64,
     info: &FileInfo,
     content: &[u8],
     replace: bool,
 ) -> Result<bool, DbError> {
-    const NEW: &str =
+    const INSERT: &str =
         "insert into channel_files (channel, name, media_type, size, content, author, at)
                        values ($1, $2, $3, $4, $5, $6, $7) on conflict (channel, name) do nothing";
     if replace {
-        const OLD: &str = "delete from channel_files where channel = $1 and name = $2";
-        tx.execute(OLD, &[Param::Int(channel), Param::Text(&info.name)])
-            .await?;
+        const DELETE: &str = "delete from channel_files where channel = $1 and name = $2";
+        tx.execute(
+            DELETE,
+            &[SqlParam::Int(channel), SqlParam::Text(&info.name)],
+        )
+        .await?;
     }
     let params = [
-        Param::Int(channel),
-        Param::Text(&info.name),
-        Param::text(info.media_type.as_deref()),
-        Param::Int(content.len() as i64),
-        Param::Bytes(content),
-        Param::Text(&info.put_by),
-        Param::Int(info.put_at.0),
+        SqlParam::Int(channel),
+        SqlParam::Text(&info.name),
+        SqlParam::optional_text(info.media_type.as_deref()),
+        SqlParam::Int(content.len() as i64),
+        SqlParam::Bytes(content),
+        SqlParam::Text(&info.put_by),
+        SqlParam::Int(info.put_at.0),
     ];
-    Ok(tx.execute(NEW, &params).await? == 1)
+    Ok(tx.execute(INSERT, &params).await? == 1)
 }
 
-pub(crate) async fn fetch(
-    tx: &Tx<'_>,
+pub(crate) async fn find_file(
+    tx: &DbConnection<'_>,
     channel: i64,
     name: &str,
 ) -> Result<Option<(FileInfo, Vec<u8>)>, DbError> {
     const SQL: &str = "select name, media_type, size, author, at, content from channel_files
                        where channel = $1 and name = $2";
     let Some(mut row) = tx
-        .one(SQL, &[Param::Int(channel), Param::Text(name)])
+        .query_first(SQL, &[SqlParam::Int(channel), SqlParam::Text(name)])
         .await?
     else {
         return Ok(None);
     };
     let content = row.maybe_bytes(5)?.unwrap_or_default();
-    Ok(Some((file(row)?, content)))
+    Ok(Some((read_file_row(row)?, content)))
 }
 
 /// The room is gone, and with it what it kept.
-pub(crate) async fn forget(tx: &Tx<'_>, channel: i64) -> Result<(), DbError> {
+pub(crate) async fn delete_channel_content(
+    tx: &DbConnection<'_>,
+    channel: i64,
+) -> Result<(), DbError> {
     for sql in [
         "delete from artifacts where channel = $1",
         "delete from artifact_versions where channel = $1",
         "delete from channel_files where channel = $1",
     ] {
-        tx.execute(sql, &[Param::Int(channel)]).await?;
+        tx.execute(sql, &[SqlParam::Int(channel)]).await?;
     }
     Ok(())
 }

@@ -8,66 +8,71 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 /// How often the copier looks; it copies when there are enough groups to share the cost, or some that have waited.
-const EVERY: Duration = Duration::from_millis(250);
-const GROUPS: u64 = 100;
-const LOOKS: u64 = 20;
+const CHECK_INTERVAL: Duration = Duration::from_millis(250);
+const ENOUGH_GROUPS: u64 = 100;
+const MAX_CHECKS_WAITED: u64 = 20;
 /// Pages above which the writer finishes the copy itself. While it writes, the log never becomes empty and so never starts
 /// again from its beginning; what is left for it then is a fraction of a second's writes.
-const LONG: i64 = 16_000;
+const MAX_WAL_PAGES: i64 = 16_000;
 
 /// Ends with the writer that holds it.
-pub(super) struct Checkpoint {
-    seen: Arc<Seen>,
-    _until: Sender<()>,
+pub(super) struct CheckpointThread {
+    state: Arc<CheckpointState>,
+    _stop: Sender<()>,
 }
 
 /// What the writer and the copier tell each other.
 #[derive(Default)]
-struct Seen {
+struct CheckpointState {
     /// Groups committed since the last copy.
-    groups: AtomicU64,
+    uncopied_groups: AtomicU64,
     /// The writer is to finish the copy.
-    long: AtomicBool,
+    is_wal_long: AtomicBool,
 }
 
-impl Checkpoint {
+impl CheckpointThread {
     /// None when the thread or its connection cannot be had: then the writer's log grows until the next start.
-    pub fn start(path: &Path) -> Option<Self> {
+    pub fn spawn(path: &Path) -> Option<Self> {
         let connection = sqlite::open_writer(path).ok()?;
-        let (until, ended) = channel();
-        let seen = Arc::<Seen>::default();
-        let told = seen.clone();
+        let (stop, stopped) = channel();
+        let state = Arc::<CheckpointState>::default();
+        let thread_state = state.clone();
         let thread = std::thread::Builder::new().name("chorus-checkpoint".into());
-        thread.spawn(move || run(&connection, &ended, &told)).ok()?;
-        Some(Self {
-            seen,
-            _until: until,
-        })
+        thread
+            .spawn(move || run_checkpoints(&connection, &stopped, &thread_state))
+            .ok()?;
+        Some(Self { state, _stop: stop })
     }
 
     /// The writer's part, after each group.
-    pub fn finish(&self, connection: &rusqlite::Connection) {
-        self.seen.groups.fetch_add(1, Ordering::Relaxed);
-        if self.seen.long.swap(false, Ordering::Relaxed)
-            && let Err(error) = sqlite::checkpoint(connection)
+    pub fn on_group_committed(&self, connection: &rusqlite::Connection) {
+        self.state.uncopied_groups.fetch_add(1, Ordering::Relaxed);
+        if self.state.is_wal_long.swap(false, Ordering::Relaxed)
+            && let Err(error) = sqlite::checkpoint_wal(connection)
         {
             tracing::warn!(%error, "the write-ahead log could not be copied");
         }
     }
 }
 
-fn run(connection: &rusqlite::Connection, ended: &Receiver<()>, seen: &Seen) {
-    let mut looks = 0;
-    while ended.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
-        looks += 1;
-        let groups = seen.groups.load(Ordering::Relaxed);
-        if groups == 0 || (groups < GROUPS && looks < LOOKS) {
+fn run_checkpoints(
+    connection: &rusqlite::Connection,
+    stopped: &Receiver<()>,
+    state: &CheckpointState,
+) {
+    let mut checks = 0;
+    while stopped.recv_timeout(CHECK_INTERVAL) == Err(RecvTimeoutError::Timeout) {
+        checks += 1;
+        let groups = state.uncopied_groups.load(Ordering::Relaxed);
+        if groups == 0 || (groups < ENOUGH_GROUPS && checks < MAX_CHECKS_WAITED) {
             continue;
         }
-        looks = 0;
-        seen.groups.fetch_sub(groups, Ordering::Relaxed);
-        match sqlite::checkpoint(connection) {
-            Ok((pages, _)) => seen.long.store(pages > LONG, Ordering::Relaxed),
+        checks = 0;
+        state.uncopied_groups.fetch_sub(groups, Ordering::Relaxed);
+        match sqlite::checkpoint_wal(connection) {
+            Ok((pages, _)) => state
+                .is_wal_long
+                .store(pages > MAX_WAL_PAGES, Ordering::Relaxed),
             Err(error) => tracing::warn!(%error, "the write-ahead log could not be copied"),
         }
     }

@@ -1,59 +1,59 @@
 //! What is known: one log and the tables beside it, on SQLite or PostgreSQL, written in groups and synced before anyone is told.
 
 pub(crate) mod accords;
+mod advance_after_restore;
 pub(crate) mod artifacts;
+pub(crate) mod cache_invalidation;
+pub(crate) mod channel_deliveries;
 pub(crate) mod channels;
 mod checkpoint;
-pub(crate) mod connections;
-mod copy;
+mod compact_ledger;
+mod connection;
+pub(crate) mod connection_strings;
+mod copy_to_postgres;
 pub(crate) mod counters;
-pub(crate) mod deliveries;
-mod dialect;
-mod engine;
-mod fold;
+mod data_dir_lock;
+mod entry_publisher;
 pub(crate) mod grants;
-mod group;
 pub(crate) mod idempotency;
 pub(crate) mod invites;
-mod job;
 pub(crate) mod jobs;
 pub(crate) mod ledger;
-mod line;
-mod lock;
 pub(crate) mod log;
-pub(crate) mod market;
+pub(crate) mod market_totals;
 pub(crate) mod messages;
 mod migrations;
-pub(crate) mod notice;
 pub(crate) mod orgs;
 pub(crate) mod outbox;
-mod parts;
+mod participant_index;
 mod postgres;
+mod postgres_tls;
+mod postgres_url;
 pub(crate) mod principals;
-mod publish;
-mod readers;
+mod read_pool;
 pub(crate) mod reputation;
-mod restored;
 pub(crate) mod retention;
-pub(crate) mod sessions;
+pub(crate) mod session_tokens;
 pub(crate) mod skills;
+mod sql_dialect;
+mod sql_value;
 mod sqlite;
 #[cfg(test)]
 mod tests;
-mod tls;
-mod tx;
-mod txn;
-mod value;
+mod write_group;
+mod write_request;
+mod write_txn;
 mod writer;
+mod writer_connection;
 
-pub(crate) use copy::copy;
-pub(crate) use log::{Entry, Kind, Mark, NewEntry};
-pub(crate) use notice::Notice;
-pub(crate) use publish::{Others, Publish};
-pub(crate) use restored::restored;
-pub(crate) use tx::Tx;
-pub(crate) use txn::{Terms, Txn};
-pub(crate) use value::{DbError, Param, Row};
+pub(crate) use advance_after_restore::advance_after_restore;
+pub(crate) use cache_invalidation::CacheInvalidation;
+pub(crate) use connection::DbConnection;
+pub(crate) use copy_to_postgres::copy_to_postgres;
+pub(crate) use entry_publisher::{ClusterPeers, EntryPublisher};
+pub(crate) use log::{DeliveryState, EntryKind, LogEntry, NewLogEntry};
+pub(crate) use sql_value::{DbError, SqlParam, SqlRow};
+pub(crate) use write_txn::{HubSettings, WriteTxn};
 
 use crate::hub::StartError;
 use crate::{Clock, Result};
@@ -62,24 +62,24 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The database file in the data directory.
-pub(crate) const FILE: &str = "chorus.db";
+pub(crate) const DATABASE_FILE: &str = "chorus.db";
 
 /// Where the data is.
 #[derive(Clone, Debug)]
-pub(crate) enum Place {
+pub(crate) enum DatabaseUrl {
     Sqlite(PathBuf),
     Postgres(Secret),
 }
 
 /// The store: one writer, several readers.
 pub(crate) struct Store {
-    writer: writer::Handle,
-    readers: readers::Readers,
+    writer: writer::WriterHandle,
+    read_pool: read_pool::ReadPool,
     /// What this database puts in the spare bits of its trace ids.
-    pub salt: u32,
+    pub trace_salt: u32,
     /// Held until the store is closed. Not until the last hold on the hub is gone: a request that is being cut may outlive the
     /// closing by a moment, and the next hub on the directory must not trip over it.
-    lock: Mutex<Option<lock::Lock>>,
+    data_dir_lock: Mutex<Option<data_dir_lock::DataDirLock>>,
 }
 
 impl Store {
@@ -88,36 +88,36 @@ impl Store {
         data_dir: &Path,
         database: Option<&Secret>,
         clock: Clock,
-        publish: Arc<dyn Publish>,
+        publisher: Arc<dyn EntryPublisher>,
     ) -> std::result::Result<Self, StartError> {
-        let lock = lock::Lock::take(data_dir)?;
-        let place = match database {
-            None => Place::Sqlite(data_dir.join(FILE)),
-            Some(url) => Place::Postgres(url.clone()),
+        let lock = data_dir_lock::DataDirLock::acquire(data_dir)?;
+        let database_url = match database {
+            None => DatabaseUrl::Sqlite(data_dir.join(DATABASE_FILE)),
+            Some(url) => DatabaseUrl::Postgres(url.clone()),
         };
-        let failed = |what: &str| {
-            let what = what.to_owned();
+        let start_error = |problem: &str| {
+            let problem = problem.to_owned();
             move |e: DbError| StartError::Store {
-                what,
+                what: problem,
                 cause: e.to_string(),
             }
         };
-        let (writer, salt) = writer::start(place.clone(), clock, publish)
+        let (writer, trace_salt) = writer::start_writer(database_url.clone(), clock, publisher)
             .await
-            .map_err(failed("the database could not be opened"))?;
-        let readers =
-            readers::Readers::new(place).map_err(failed("the database could not be read"))?;
+            .map_err(start_error("the database could not be opened"))?;
+        let read_pool = read_pool::ReadPool::new(database_url)
+            .map_err(start_error("the database could not be read"))?;
         Ok(Self {
             writer,
-            readers,
-            salt,
-            lock: Mutex::new(Some(lock)),
+            read_pool,
+            trace_salt,
+            data_dir_lock: Mutex::new(Some(lock)),
         })
     }
 
     /// What the hub goes by from here on; said once.
-    pub fn go_by(&self, terms: Terms) {
-        let _ = self.writer.terms.set(terms);
+    pub fn set_hub_settings(&self, settings: HubSettings) {
+        let _ = self.writer.settings.set(settings);
     }
 
     /// Runs `work` in the next group's transaction; the answer comes after the commit is synced and its entries are published.
@@ -126,51 +126,52 @@ impl Store {
     pub async fn write<T, F>(&self, work: F) -> Result<T>
     where
         T: Send + 'static,
-        F: AsyncFn(&mut Txn<'_>) -> Result<T> + Send + 'static,
+        F: AsyncFn(&mut WriteTxn<'_>) -> Result<T> + Send + 'static,
     {
         self.writer.write(work).await.map(|(answer, _)| answer)
     }
 
     /// The same, with the entries that `work` appended, as they were published.
-    pub async fn write_entries<T, F>(&self, work: F) -> Result<(T, Vec<Entry>)>
+    pub async fn write_entries<T, F>(&self, work: F) -> Result<(T, Vec<LogEntry>)>
     where
         T: Send + 'static,
-        F: AsyncFn(&mut Txn<'_>) -> Result<T> + Send + 'static,
+        F: AsyncFn(&mut WriteTxn<'_>) -> Result<T> + Send + 'static,
     {
         self.writer.write(work).await
     }
 
     /// Appends one entry: the short way for the one write that happens thousands of times a second.
-    pub async fn append(&self, entry: NewEntry) -> Result<Entry> {
-        self.writer.append(entry).await
+    pub async fn append_entry(&self, entry: NewLogEntry) -> Result<LogEntry> {
+        self.writer.append_entry(entry).await
     }
 
     /// Runs `work` on a read-only connection.
     pub async fn read<T, F>(&self, work: F) -> Result<T>
     where
         T: Send + 'static,
-        F: AsyncFnOnce(&Tx<'_>) -> Result<T> + Send + 'static,
+        F: AsyncFnOnce(&DbConnection<'_>) -> Result<T> + Send + 'static,
     {
-        self.readers.read(work).await
+        self.read_pool.read(work).await
     }
 
     /// Up to where the parts are kept; readers look through what comes after it.
-    pub fn indexed(&self) -> i64 {
+    pub fn indexed_seq(&self) -> i64 {
         self.writer
-            .indexed
+            .indexed_seq
             .load(std::sync::atomic::Ordering::Acquire)
     }
 
     /// The place of the newest entry.
-    pub async fn newest(&self) -> Result<i64> {
-        self.read(async |tx| Ok(log::head(tx).await?.seq)).await
+    pub async fn newest_seq(&self) -> Result<i64> {
+        self.read(async |tx| Ok(log::read_head(tx).await?.seq))
+            .await
     }
 
     /// Commits what is queued, stops the writer and gives the data directory free.
     pub async fn close(&self) {
         self.writer.close().await;
         drop(
-            self.lock
+            self.data_dir_lock
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .take(),
@@ -181,7 +182,9 @@ impl Store {
 impl From<DbError> for Error {
     fn from(error: DbError) -> Self {
         match error {
-            DbError::Unique => Error::internal("a row that must be unique was there already"),
+            DbError::UniqueViolation => {
+                Error::internal("a row that must be unique was there already")
+            }
             DbError::Unavailable(cause) => Error::unavailable(cause),
             DbError::Other(cause) => Error::internal(cause),
         }
@@ -189,6 +192,6 @@ impl From<DbError> for Error {
 }
 
 /// A consistent copy of a SQLite hub's database, made while the hub runs; `to` is the new data directory.
-pub(crate) fn backup(data_dir: &Path, to: &Path) -> std::result::Result<PathBuf, DbError> {
-    sqlite::backup(&data_dir.join(FILE), to)
+pub(crate) fn backup_database(data_dir: &Path, to: &Path) -> std::result::Result<PathBuf, DbError> {
+    sqlite::backup_to(&data_dir.join(DATABASE_FILE), to)
 }

@@ -1,51 +1,53 @@
 //! Organisations, their members and the roles of those (R-47, R-51).
 
-use super::{DbError, Param, Row, Tx, accords, grants};
-use chorus_wire::{frame::Role, frame::org::OWNER, identity::Handle, time::Micros};
+use super::{DbConnection, DbError, SqlParam, SqlRow, accords, grants};
+use chorus_wire::{
+    frame::RoleName, frame::organisation::OWNER_ROLE, identity::Handle, time::UnixMicros,
+};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Org {
+pub(crate) struct OrgRecord {
     pub id: i64,
     pub handle: Handle,
-    pub created_at: Micros,
+    pub created_at: UnixMicros,
 }
 
 /// A handle's place in an organisation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Member {
+pub(crate) struct OrgMemberRecord {
     pub id: i64,
     pub handle: Handle,
     /// Sorted.
-    pub roles: Vec<Role>,
+    pub roles: Vec<RoleName>,
     /// Not yet, while it is only invited.
-    pub accepted_at: Option<Micros>,
+    pub accepted_at: Option<UnixMicros>,
 }
 
-impl Member {
-    pub fn is(&self, role: &str) -> bool {
+impl OrgMemberRecord {
+    pub fn has_role(&self, role: &str) -> bool {
         self.accepted_at.is_some() && self.roles.iter().any(|own| own.as_str() == role)
     }
 
     /// May change the organisation.
-    pub fn owns(&self) -> bool {
-        self.is(OWNER)
+    pub fn is_owner(&self) -> bool {
+        self.has_role(OWNER_ROLE)
     }
 }
 
 /// A handle as it was written; it was checked then.
-pub(super) fn handle(text: &str) -> Result<Handle, DbError> {
+pub(super) fn parse_stored_handle(text: &str) -> Result<Handle, DbError> {
     Handle::parse(text).ok_or_else(|| DbError::Other(format!("{text} is stored as a handle")))
 }
 
-pub(super) fn role(text: &str) -> Result<Role, DbError> {
-    Role::parse(text).ok_or_else(|| DbError::Other(format!("{text} is stored as a role")))
+pub(super) fn parse_stored_role(text: &str) -> Result<RoleName, DbError> {
+    RoleName::parse(text).ok_or_else(|| DbError::Other(format!("{text} is stored as a role")))
 }
 
-fn org(mut row: Row) -> Result<Org, DbError> {
-    Ok(Org {
+fn read_org_row(mut row: SqlRow) -> Result<OrgRecord, DbError> {
+    Ok(OrgRecord {
         id: row.int(0)?,
-        handle: handle(&row.text(1)?)?,
-        created_at: Micros(row.int(2)?),
+        handle: parse_stored_handle(&row.text(1)?)?,
+        created_at: UnixMicros(row.int(2)?),
     })
 }
 
@@ -58,104 +60,122 @@ macro_rules! members {
     };
 }
 
-fn read_member(mut row: Row) -> Result<Member, DbError> {
-    Ok(Member {
+fn read_member_row(mut row: SqlRow) -> Result<OrgMemberRecord, DbError> {
+    Ok(OrgMemberRecord {
         id: row.int(0)?,
-        handle: handle(&row.text(1)?)?,
+        handle: parse_stored_handle(&row.text(1)?)?,
         roles: row
             .text(2)?
             .split_ascii_whitespace()
-            .map(role)
+            .map(parse_stored_role)
             .collect::<Result<_, _>>()?,
-        accepted_at: row.maybe_int(3)?.map(Micros),
+        accepted_at: row.maybe_int(3)?.map(UnixMicros),
     })
 }
 
 /// Its handle is claimed beside it.
-pub(crate) async fn insert(tx: &Tx<'_>, org: &Org) -> Result<(), DbError> {
+pub(crate) async fn insert_org(tx: &DbConnection<'_>, org: &OrgRecord) -> Result<(), DbError> {
     const SQL: &str = "insert into orgs (id, handle, created_at) values ($1, $2, $3)";
     let params = [
-        Param::Int(org.id),
-        Param::Text(org.handle.as_str()),
-        Param::Int(org.created_at.0),
+        SqlParam::Int(org.id),
+        SqlParam::Text(org.handle.as_str()),
+        SqlParam::Int(org.created_at.0),
     ];
     tx.execute(SQL, &params).await.map(drop)
 }
 
-pub(crate) async fn by_handle(tx: &Tx<'_>, handle: &Handle) -> Result<Option<Org>, DbError> {
+pub(crate) async fn find_org(
+    tx: &DbConnection<'_>,
+    handle: &Handle,
+) -> Result<Option<OrgRecord>, DbError> {
     const SQL: &str = "select id, handle, created_at from orgs where handle = $1";
-    tx.one(SQL, &[Param::Text(handle.as_str())])
+    tx.query_first(SQL, &[SqlParam::Text(handle.as_str())])
         .await?
-        .map(org)
+        .map(read_org_row)
         .transpose()
 }
 
 /// Invited or accepted.
-pub(crate) async fn member(tx: &Tx<'_>, org: i64, id: i64) -> Result<Option<Member>, DbError> {
+pub(crate) async fn find_member(
+    tx: &DbConnection<'_>,
+    org: i64,
+    id: i64,
+) -> Result<Option<OrgMemberRecord>, DbError> {
     const SQL: &str = members!("where m.org = $1 and m.member = $2");
-    tx.one(SQL, &[Param::Int(org), Param::Int(id)])
+    tx.query_first(SQL, &[SqlParam::Int(org), SqlParam::Int(id)])
         .await?
-        .map(read_member)
+        .map(read_member_row)
         .transpose()
 }
 
 /// Those who accepted, in the order of their ids.
-pub(crate) async fn members(tx: &Tx<'_>, org: i64) -> Result<Vec<Member>, DbError> {
+pub(crate) async fn list_members(
+    tx: &DbConnection<'_>,
+    org: i64,
+) -> Result<Vec<OrgMemberRecord>, DbError> {
     const SQL: &str = members!("where m.org = $1 and m.accepted_at is not null order by m.member");
-    tx.query(SQL, &[Param::Int(org)])
+    tx.query(SQL, &[SqlParam::Int(org)])
         .await?
         .into_iter()
-        .map(read_member)
+        .map(read_member_row)
         .collect()
 }
 
 /// Invited ones with them.
-pub(crate) async fn count(tx: &Tx<'_>, org: i64) -> Result<usize, DbError> {
+pub(crate) async fn count_members(tx: &DbConnection<'_>, org: i64) -> Result<usize, DbError> {
     let row = tx
-        .one(
+        .query_first(
             "select count(*) from members where org = $1",
-            &[Param::Int(org)],
+            &[SqlParam::Int(org)],
         )
         .await?;
     Ok(row.map_or(Ok(0), |row| row.int(0))? as usize)
 }
 
 /// How many organisations the agent has joined.
-pub(crate) async fn joined(tx: &Tx<'_>, agent: i64) -> Result<usize, DbError> {
+pub(crate) async fn count_joined_orgs(tx: &DbConnection<'_>, agent: i64) -> Result<usize, DbError> {
     const SQL: &str = "select count(*) from members where member = $1 and accepted_at is not null";
-    let row = tx.one(SQL, &[Param::Int(agent)]).await?;
+    let row = tx.query_first(SQL, &[SqlParam::Int(agent)]).await?;
     Ok(row.map_or(Ok(0), |row| row.int(0))? as usize)
 }
 
 /// Whether somebody else than `agent` owns the organisation too.
-pub(crate) async fn other_owner(tx: &Tx<'_>, org: i64, agent: i64) -> Result<bool, DbError> {
+pub(crate) async fn has_other_owner(
+    tx: &DbConnection<'_>,
+    org: i64,
+    agent: i64,
+) -> Result<bool, DbError> {
     const SQL: &str =
         "select member from members where org = $1 and member <> $2 and accepted_at is not null
                        and ' ' || roles || ' ' like '% owner %' limit 1";
     Ok(tx
-        .one(SQL, &[Param::Int(org), Param::Int(agent)])
+        .query_first(SQL, &[SqlParam::Int(org), SqlParam::Int(agent)])
         .await?
         .is_some())
 }
 
 /// Invites a member, or changes the roles of one that is there; whether it has accepted stays as it is.
-pub(crate) async fn put_member(
-    tx: &Tx<'_>,
+pub(crate) async fn upsert_member(
+    tx: &DbConnection<'_>,
     org: i64,
     agent: i64,
-    roles: &[Role],
-    now: Micros,
+    roles: &[RoleName],
+    now: UnixMicros,
 ) -> Result<(), DbError> {
     const SQL: &str = "insert into members (org, member, roles, invited_at) values ($1, $2, $3, $4)
                        on conflict (org, member) do update set roles = excluded.roles";
-    let roles = roles.iter().map(Role::as_str).collect::<Vec<_>>().join(" ");
+    let roles = roles
+        .iter()
+        .map(RoleName::as_str)
+        .collect::<Vec<_>>()
+        .join(" ");
     tx.execute(
         SQL,
         &[
-            Param::Int(org),
-            Param::Int(agent),
-            Param::Text(&roles),
-            Param::Int(now.0),
+            SqlParam::Int(org),
+            SqlParam::Int(agent),
+            SqlParam::Text(&roles),
+            SqlParam::Int(now.0),
         ],
     )
     .await
@@ -163,61 +183,80 @@ pub(crate) async fn put_member(
 }
 
 /// The member's own yes; a first one stands.
-pub(crate) async fn accept(tx: &Tx<'_>, org: i64, agent: i64, now: Micros) -> Result<(), DbError> {
+pub(crate) async fn accept_membership(
+    tx: &DbConnection<'_>,
+    org: i64,
+    agent: i64,
+    now: UnixMicros,
+) -> Result<(), DbError> {
     const SQL: &str = "update members set accepted_at = $3 where org = $1 and member = $2 and accepted_at is null";
     tx.execute(
         SQL,
-        &[Param::Int(org), Param::Int(agent), Param::Int(now.0)],
+        &[
+            SqlParam::Int(org),
+            SqlParam::Int(agent),
+            SqlParam::Int(now.0),
+        ],
     )
     .await
     .map(drop)
 }
 
 /// False when it was neither a member nor invited.
-pub(crate) async fn remove(tx: &Tx<'_>, org: i64, agent: i64) -> Result<bool, DbError> {
+pub(crate) async fn remove_member(
+    tx: &DbConnection<'_>,
+    org: i64,
+    agent: i64,
+) -> Result<bool, DbError> {
     const SQL: &str = "delete from members where org = $1 and member = $2";
     Ok(tx
-        .execute(SQL, &[Param::Int(org), Param::Int(agent)])
+        .execute(SQL, &[SqlParam::Int(org), SqlParam::Int(agent)])
         .await?
         > 0)
 }
 
 /// The agent is gone, and so are its memberships and grants. An organisation ends with its last owner: nobody is left who could revoke
 /// what it granted. Answers with every organisation for which that changes something.
-pub(crate) async fn forget(tx: &Tx<'_>, agent: i64) -> Result<Vec<Handle>, DbError> {
+pub(crate) async fn remove_agent_memberships(
+    tx: &DbConnection<'_>,
+    agent: i64,
+) -> Result<Vec<Handle>, DbError> {
     const JOINED: &str =
         "select o.id, o.handle, o.created_at from orgs o join members m on m.org = o.id
                           where m.member = $1 and m.accepted_at is not null order by o.id";
-    let joined: Vec<Org> = tx
-        .query(JOINED, &[Param::Int(agent)])
+    let joined: Vec<OrgRecord> = tx
+        .query(JOINED, &[SqlParam::Int(agent)])
         .await?
         .into_iter()
-        .map(org)
+        .map(read_org_row)
         .collect::<Result<_, _>>()?;
-    let mut touched = Vec::with_capacity(joined.len());
+    let mut changed_orgs = Vec::with_capacity(joined.len());
     for org in joined {
-        if !other_owner(tx, org.id, agent).await? {
-            touched.extend(accords::forget(tx, org.id).await?);
-            end(tx, org.id).await?;
+        if !has_other_owner(tx, org.id, agent).await? {
+            changed_orgs.extend(accords::delete_org_accords(tx, org.id).await?);
+            delete_org(tx, org.id).await?;
         }
-        touched.push(org.handle);
+        changed_orgs.push(org.handle);
     }
     tx.execute(
         "delete from members where member = $1",
-        &[Param::Int(agent)],
+        &[SqlParam::Int(agent)],
     )
     .await?;
-    grants::forget(tx, agent).await?;
-    Ok(touched)
+    grants::delete_agent_grants(tx, agent).await?;
+    Ok(changed_orgs)
 }
 
 /// Its handle is free; whoever takes it next inherits nothing (R-52).
-async fn end(tx: &Tx<'_>, org: i64) -> Result<(), DbError> {
-    tx.execute("delete from members where org = $1", &[Param::Int(org)])
+async fn delete_org(tx: &DbConnection<'_>, org: i64) -> Result<(), DbError> {
+    tx.execute("delete from members where org = $1", &[SqlParam::Int(org)])
         .await?;
-    tx.execute("delete from names where principal = $1", &[Param::Int(org)])
-        .await?;
-    tx.execute("delete from orgs where id = $1", &[Param::Int(org)])
+    tx.execute(
+        "delete from names where principal = $1",
+        &[SqlParam::Int(org)],
+    )
+    .await?;
+    tx.execute("delete from orgs where id = $1", &[SqlParam::Int(org)])
         .await
         .map(drop)
 }

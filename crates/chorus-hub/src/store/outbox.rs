@@ -1,74 +1,78 @@
 //! POSTs that are owed to others: written in the transaction that owes them, taken by lease, kept until they are done (R-72).
 
-use super::{DbError, Param, Row, Tx};
-use chorus_wire::time::Micros;
+use super::{DbConnection, DbError, SqlParam, SqlRow};
+use chorus_wire::time::UnixMicros;
 use std::collections::HashSet;
 use std::time::Duration;
 
 /// A POST that is to be made.
 #[derive(Clone, Debug)]
-pub(crate) struct Owed<'a> {
+pub(crate) struct NewOutboxRow<'a> {
     pub purpose: &'static str,
     /// What shares a lane goes out in order.
     pub lane: &'a str,
     pub url: &'a str,
     pub body: &'a str,
     /// With whom it waits.
-    pub sort: Sort,
+    pub retry_class: RetryClass,
 }
 
 /// One that was taken: nobody else has it until its lease ends.
 #[derive(Clone, Debug)]
-pub(crate) struct Taken {
+pub(crate) struct OutboxRow {
     pub id: i64,
     pub purpose: String,
     pub lane: String,
     pub url: String,
     pub body: String,
-    pub created_at: Micros,
+    pub created_at: UnixMicros,
     /// Failures so far.
-    pub tries: i64,
+    pub attempts: i64,
     /// Names this taking: whoever comes back with an older one is too late.
-    pub lease: i64,
+    pub lease_until: i64,
 }
 
-impl Taken {
+impl OutboxRow {
     /// Its time is over: somebody else may have it by now.
-    pub fn is_over(&self, now: Micros) -> bool {
-        now.0 >= self.lease
+    pub fn is_lease_expired(&self, now: UnixMicros) -> bool {
+        now.0 >= self.lease_until
     }
 }
 
-pub(crate) async fn put(tx: &Tx<'_>, owed: &Owed<'_>, now: Micros) -> Result<(), DbError> {
+pub(crate) async fn enqueue_post(
+    tx: &DbConnection<'_>,
+    new_row: &NewOutboxRow<'_>,
+    now: UnixMicros,
+) -> Result<(), DbError> {
     // Never a number that was used before: a late answer must not find another row under its own.
-    const NUMBER: &str = "insert into settings (name, value) values ('outbox', 1)
+    const NEXT_ID: &str = "insert into settings (name, value) values ('outbox', 1)
                           on conflict (name) do update set value = settings.value + 1 returning value";
     let id = tx
-        .one(NUMBER, &[])
+        .query_first(NEXT_ID, &[])
         .await?
         .ok_or_else(|| DbError::Other("no number was given".into()))?
         .int(0)?;
     const SQL: &str = "insert into outbox (id, purpose, lane, url, headers, body, created_at, due_at, tries, leased)
                        values ($1, $2, $3, $4, '{}', $5, $6, $6, $7, 0)";
-    let [tries, _] = owed.sort.tries();
+    let [attempts, _] = new_row.retry_class.attempt_range();
     let params = [
-        Param::Int(id),
-        Param::Text(owed.purpose),
-        Param::Text(owed.lane),
-        Param::Text(owed.url),
-        Param::Text(owed.body),
-        Param::Int(now.0),
-        tries,
+        SqlParam::Int(id),
+        SqlParam::Text(new_row.purpose),
+        SqlParam::Text(new_row.lane),
+        SqlParam::Text(new_row.url),
+        SqlParam::Text(new_row.body),
+        SqlParam::Int(now.0),
+        attempts,
     ];
     tx.execute(SQL, &params).await.map(drop)
 }
 
 /// Whether something waits in this lane.
-pub(crate) async fn has(tx: &Tx<'_>, lane: &str) -> Result<bool, DbError> {
+pub(crate) async fn has_lane_rows(tx: &DbConnection<'_>, lane: &str) -> Result<bool, DbError> {
     Ok(tx
-        .one(
+        .query_first(
             "select 1 from outbox where lane = $1 limit 1",
-            &[Param::Text(lane)],
+            &[SqlParam::Text(lane)],
         )
         .await?
         .is_some())
@@ -89,113 +93,147 @@ macro_rules! due {
 
 /// Which rows may be taken: the new ones, or those that have failed before.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Sort {
+pub(crate) enum RetryClass {
     New,
     Failed,
 }
 
-impl Sort {
-    fn tries(self) -> [Param<'static>; 2] {
+impl RetryClass {
+    fn attempt_range(self) -> [SqlParam<'static>; 2] {
         match self {
-            Self::New => [Param::Int(0), Param::Int(0)],
-            Self::Failed => [Param::Int(1), Param::Int(i64::MAX)],
+            Self::New => [SqlParam::Int(0), SqlParam::Int(0)],
+            Self::Failed => [SqlParam::Int(1), SqlParam::Int(i64::MAX)],
         }
     }
 }
 
 /// What can be had, at least `most` of it if there is as much: asked of a reader, so that nothing is written when nothing is due.
-pub(crate) async fn due(
-    tx: &Tx<'_>,
-    now: Micros,
-    sort: Sort,
-    most: usize,
+pub(crate) async fn list_due_row_ids(
+    tx: &DbConnection<'_>,
+    now: UnixMicros,
+    retry_class: RetryClass,
+    limit: usize,
 ) -> Result<Vec<i64>, DbError> {
-    let [least, greatest] = sort.tries();
+    let [min_attempts, max_attempts] = retry_class.attempt_range();
     let rows = tx
         .query(
             due!("o.id"),
-            &[Param::Int(now.0), Param::Int(most as i64), least, greatest],
+            &[
+                SqlParam::Int(now.0),
+                SqlParam::Int(limit as i64),
+                min_attempts,
+                max_attempts,
+            ],
         )
         .await?;
     rows.iter().map(|row| row.int(0)).collect()
 }
 
 /// Takes what is due but for those that this hub is at already, whatever its clock says of their lease.
-pub(crate) async fn take(
-    tx: &Tx<'_>,
-    now: Micros,
-    lease: Duration,
-    sort: Sort,
-    most: usize,
-    busy: &HashSet<i64>,
-) -> Result<Vec<Taken>, DbError> {
+pub(crate) async fn lease_due_rows(
+    tx: &DbConnection<'_>,
+    now: UnixMicros,
+    lease_duration: Duration,
+    retry_class: RetryClass,
+    limit: usize,
+    in_progress: &HashSet<i64>,
+) -> Result<Vec<OutboxRow>, DbError> {
     const DUE: &str = due!("o.id, o.purpose, o.lane, o.url, o.body, o.created_at, o.tries");
-    let [least, greatest] = sort.tries();
-    let looked = Param::Int((most + busy.len()) as i64);
+    let [min_attempts, max_attempts] = retry_class.attempt_range();
+    let scan_limit = SqlParam::Int((limit + in_progress.len()) as i64);
     let rows = tx
-        .query(DUE, &[Param::Int(now.0), looked, least, greatest])
+        .query(
+            DUE,
+            &[SqlParam::Int(now.0), scan_limit, min_attempts, max_attempts],
+        )
         .await?;
-    let lease = now.plus(lease).0;
-    let mut taken = Vec::with_capacity(rows.len());
+    let lease_until = now.saturating_add(lease_duration).0;
+    let mut leased = Vec::with_capacity(rows.len());
     for row in rows {
-        let one = read(row, lease)?;
-        if busy.contains(&one.id) || taken.len() == most {
+        let outbox_row = read_outbox_row(row, lease_until)?;
+        if in_progress.contains(&outbox_row.id) || leased.len() == limit {
             continue;
         }
         tx.execute(
             "update outbox set leased = $2 where id = $1",
-            &[Param::Int(one.id), Param::Int(lease)],
+            &[SqlParam::Int(outbox_row.id), SqlParam::Int(lease_until)],
         )
         .await?;
-        taken.push(one);
+        leased.push(outbox_row);
     }
-    Ok(taken)
+    Ok(leased)
 }
 
-fn read(mut row: Row, lease: i64) -> Result<Taken, DbError> {
-    Ok(Taken {
+fn read_outbox_row(mut row: SqlRow, lease_until: i64) -> Result<OutboxRow, DbError> {
+    Ok(OutboxRow {
         id: row.int(0)?,
         purpose: row.text(1)?,
         lane: row.text(2)?,
         url: row.text(3)?,
         body: row.text(4)?,
-        created_at: Micros(row.int(5)?),
-        tries: row.int(6)?,
-        lease,
+        created_at: UnixMicros(row.int(5)?),
+        attempts: row.int(6)?,
+        lease_until,
     })
 }
 
 /// Nobody is at any of them: for a hub that starts alone, and knows that whoever took them is gone.
-pub(crate) async fn free(tx: &Tx<'_>) -> Result<(), DbError> {
+pub(crate) async fn clear_leases(tx: &DbConnection<'_>) -> Result<(), DbError> {
     tx.execute("update outbox set leased = 0 where leased > 0", &[])
         .await
         .map(drop)
 }
 
 /// Whether it is still this taking's.
-pub(crate) async fn held(tx: &Tx<'_>, one: &Taken) -> Result<bool, DbError> {
+pub(crate) async fn is_still_leased(
+    tx: &DbConnection<'_>,
+    outbox_row: &OutboxRow,
+) -> Result<bool, DbError> {
     const SQL: &str = "select 1 from outbox where id = $1 and leased = $2";
     Ok(tx
-        .one(SQL, &[Param::Int(one.id), Param::Int(one.lease)])
+        .query_first(
+            SQL,
+            &[
+                SqlParam::Int(outbox_row.id),
+                SqlParam::Int(outbox_row.lease_until),
+            ],
+        )
         .await?
         .is_some())
 }
 
 /// It is done, or given up; false when somebody else has it by now.
-pub(crate) async fn done(tx: &Tx<'_>, one: &Taken) -> Result<bool, DbError> {
+pub(crate) async fn delete_leased_row(
+    tx: &DbConnection<'_>,
+    outbox_row: &OutboxRow,
+) -> Result<bool, DbError> {
     const SQL: &str = "delete from outbox where id = $1 and leased = $2";
     Ok(tx
-        .execute(SQL, &[Param::Int(one.id), Param::Int(one.lease)])
+        .execute(
+            SQL,
+            &[
+                SqlParam::Int(outbox_row.id),
+                SqlParam::Int(outbox_row.lease_until),
+            ],
+        )
         .await?
         == 1)
 }
 
 /// It failed and is due again later.
-pub(crate) async fn later(tx: &Tx<'_>, one: &Taken, due: Micros) -> Result<(), DbError> {
+pub(crate) async fn reschedule_row(
+    tx: &DbConnection<'_>,
+    outbox_row: &OutboxRow,
+    due_at: UnixMicros,
+) -> Result<(), DbError> {
     const SQL: &str = "update outbox set due_at = $3, tries = tries + 1, leased = 0 where id = $1 and leased = $2";
     tx.execute(
         SQL,
-        &[Param::Int(one.id), Param::Int(one.lease), Param::Int(due.0)],
+        &[
+            SqlParam::Int(outbox_row.id),
+            SqlParam::Int(outbox_row.lease_until),
+            SqlParam::Int(due_at.0),
+        ],
     )
     .await
     .map(drop)

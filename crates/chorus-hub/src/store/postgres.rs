@@ -1,7 +1,7 @@
 //! PostgreSQL: the shared store of several hubs. One client for the writer, a pool of them for readers.
 
-use super::line::Line;
-use super::value::{DbError, Param, Row, Trouble, Value};
+use super::postgres_url::PostgresUrl;
+use super::sql_value::{ConnectionFault, DbError, SqlParam, SqlRow, SqlValue};
 use chorus_wire::secret::Secret;
 use futures_util::TryStreamExt;
 use std::cell::{Cell, RefCell};
@@ -20,42 +20,45 @@ const STATEMENT_TIMEOUT: &str = "10s";
 const IDLE_TIMEOUT: &str = "5s";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// A server that does not answer for this long is given up on: its own timeout cannot help when it is the network that is gone.
-pub(super) const UNANSWERED: Duration = Duration::from_secs(15);
+pub(super) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long a hub waits for the one before it to be gone.
-const ALONE_TRIES: u32 = 30;
-const ALONE_PAUSE: Duration = Duration::from_millis(100);
+const HUB_LOCK_ATTEMPTS: u32 = 30;
+const HUB_LOCK_PAUSE: Duration = Duration::from_millis(100);
 
 /// One connection and the statements prepared on it.
-pub(crate) struct Client {
+pub(crate) struct PostgresClient {
     client: tokio_postgres::Client,
     statements: RefCell<HashMap<&'static str, Statement>>,
     /// The first that happened since somebody asked.
-    pub(super) trouble: Cell<Option<Trouble>>,
+    pub(super) fault: Cell<Option<ConnectionFault>>,
 }
 
-impl Client {
+impl PostgresClient {
     /// Connects on the runtime that it is called on, which must go on running for as long as the client is used.
     pub async fn connect(url: &Secret) -> Result<Self, DbError> {
-        let mut line = Line::read(url.expose()).map_err(DbError::Other)?;
-        let tls = line.tls.connector().map_err(DbError::Unavailable)?;
-        let config = &mut line.config;
+        let mut parsed_url = PostgresUrl::parse(url.expose()).map_err(DbError::Other)?;
+        let tls = parsed_url
+            .tls
+            .build_connector()
+            .map_err(DbError::Unavailable)?;
+        let config = &mut parsed_url.config;
         config
             .connect_timeout(CONNECT_TIMEOUT)
-            .tcp_user_timeout(UNANSWERED)
+            .tcp_user_timeout(RESPONSE_TIMEOUT)
             .application_name("chorus");
         config
-            .keepalives_idle(UNANSWERED)
+            .keepalives_idle(RESPONSE_TIMEOUT)
             .keepalives_interval(CONNECT_TIMEOUT)
             .keepalives_retries(2);
         // The driver's own bound ends with the socket; what answers there may still say nothing.
-        let connecting = tokio::time::timeout(UNANSWERED, config.connect(tls)).await;
+        let connecting = tokio::time::timeout(RESPONSE_TIMEOUT, config.connect(tls)).await;
         let connecting = connecting
             .map_err(|_| DbError::Unavailable("the server did not answer in time".into()))?;
-        let (client, connection) = connecting.map_err(|e| match refused(e) {
+        let (client, connection) = connecting.map_err(|e| match classify_error(e) {
             DbError::Unavailable(said) => {
-                DbError::Unavailable(format!("{said}{}", line.advice(&said)))
+                DbError::Unavailable(format!("{said}{}", parsed_url.tls_advice(&said)))
             }
-            other @ (DbError::Unique | DbError::Other(_)) => other,
+            other @ (DbError::UniqueViolation | DbError::Other(_)) => other,
         })?;
         tokio::spawn(async move {
             if let Err(error) = connection.await {
@@ -67,30 +70,33 @@ impl Client {
              set synchronous_commit = on;
              set session characteristics as transaction isolation level read committed; set time zone 'UTC'"
         );
-        client.batch_execute(&settings).await.map_err(refused)?;
+        client
+            .batch_execute(&settings)
+            .await
+            .map_err(classify_error)?;
         Ok(Self {
             client,
             statements: RefCell::default(),
-            trouble: Cell::default(),
+            fault: Cell::default(),
         })
     }
 
     /// Takes the lock of a hub on its database: exclusive when it has no shared bus, since a second one would tell its
     /// streams nothing of what the first commits; otherwise shared with those who have one too. A hub that was killed loses
     /// it as soon as the server sees its connection close.
-    pub async fn hold(&self, alone: bool) -> Result<(), DbError> {
-        let sql = match alone {
+    pub async fn acquire_hub_lock(&self, exclusive: bool) -> Result<(), DbError> {
+        let sql = match exclusive {
             true => "select case when pg_try_advisory_lock(4842714) then 1 else 0 end",
             false => "select case when pg_try_advisory_lock_shared(4842714) then 1 else 0 end",
         };
-        for _ in 0..ALONE_TRIES {
+        for _ in 0..HUB_LOCK_ATTEMPTS {
             let row = self.query(sql, &[]).await?;
             if row.first().map(|row| row.int(0)).transpose()? == Some(1) {
                 return Ok(());
             }
-            tokio::time::sleep(ALONE_PAUSE).await;
+            tokio::time::sleep(HUB_LOCK_PAUSE).await;
         }
-        Err(DbError::Unavailable(match alone {
+        Err(DbError::Unavailable(match exclusive {
             true => "another hub is using this database".into(),
             false => "a hub without a shared bus is using this database".into(),
         }))
@@ -100,7 +106,7 @@ impl Client {
         self.client.is_closed()
     }
 
-    async fn prepared(&self, sql: &'static str) -> Result<Statement, DbError> {
+    async fn prepare_cached(&self, sql: &'static str) -> Result<Statement, DbError> {
         if let Some(statement) = self.statements.borrow().get(sql) {
             return Ok(statement.clone());
         }
@@ -108,145 +114,153 @@ impl Client {
             .client
             .prepare(sql)
             .await
-            .map_err(|e| self.refused(e))?;
+            .map_err(|e| self.record_error(e))?;
         self.statements.borrow_mut().insert(sql, statement.clone());
         Ok(statement)
     }
 
-    pub async fn execute(&self, sql: &'static str, params: &[Param<'_>]) -> Result<u64, DbError> {
-        let statement = self.prepared(sql).await?;
+    pub async fn execute(
+        &self,
+        sql: &'static str,
+        params: &[SqlParam<'_>],
+    ) -> Result<u64, DbError> {
+        let statement = self.prepare_cached(sql).await?;
         self.client
-            .execute(&statement, &dynamic(params))
+            .execute(&statement, &as_sql_params(params))
             .await
-            .map_err(|e| self.refused(e))
+            .map_err(|e| self.record_error(e))
     }
 
     pub async fn query(
         &self,
         sql: &'static str,
-        params: &[Param<'_>],
-    ) -> Result<Vec<Row>, DbError> {
-        let statement = self.prepared(sql).await?;
+        params: &[SqlParam<'_>],
+    ) -> Result<Vec<SqlRow>, DbError> {
+        let statement = self.prepare_cached(sql).await?;
         let rows = self
             .client
-            .query(&statement, &dynamic(params))
+            .query(&statement, &as_sql_params(params))
             .await
-            .map_err(|e| self.refused(e))?;
-        rows.iter().map(row).collect()
+            .map_err(|e| self.record_error(e))?;
+        rows.iter().map(convert_row).collect()
     }
 
     /// The rest of the answer is thrown away by the connection as it comes.
-    pub async fn query_within(
+    pub async fn query_within_bytes(
         &self,
         sql: &'static str,
-        params: &[Param<'_>],
-        bytes: usize,
-    ) -> Result<(Vec<Row>, bool), DbError> {
-        let statement = self.prepared(sql).await?;
+        params: &[SqlParam<'_>],
+        max_bytes: usize,
+    ) -> Result<(Vec<SqlRow>, bool), DbError> {
+        let statement = self.prepare_cached(sql).await?;
         let mut rows = pin!(
             self.client
-                .query_raw(&statement, dynamic(params))
+                .query_raw(&statement, as_sql_params(params))
                 .await
-                .map_err(|e| self.refused(e))?
+                .map_err(|e| self.record_error(e))?
         );
         let (mut answer, mut size) = (Vec::new(), 0);
-        while let Some(next) = rows.try_next().await.map_err(|e| self.refused(e))? {
-            if size >= bytes {
+        while let Some(next) = rows.try_next().await.map_err(|e| self.record_error(e))? {
+            if size >= max_bytes {
                 return Ok((answer, false));
             }
-            let row = row(&next)?;
-            size += row.size();
+            let row = convert_row(&next)?;
+            size += row.byte_len();
             answer.push(row);
         }
         Ok((answer, true))
     }
 
     /// Inserts rows that are all alike, without waiting for one before the next is on its way.
-    pub async fn insert_all(&self, sql: &str, rows: &[Row]) -> Result<(), DbError> {
+    pub async fn insert_rows(&self, sql: &str, rows: &[SqlRow]) -> Result<(), DbError> {
         let statement = self
             .client
             .prepare(sql)
             .await
-            .map_err(|e| self.refused(e))?;
-        let one = async |row: &Row| {
-            let params: Vec<Param<'_>> = row.0.iter().map(Param::from).collect();
+            .map_err(|e| self.record_error(e))?;
+        let insert_one = async |row: &SqlRow| {
+            let params: Vec<SqlParam<'_>> = row.0.iter().map(SqlParam::from).collect();
             self.client
-                .execute(&statement, &dynamic(&params))
+                .execute(&statement, &as_sql_params(&params))
                 .await
                 .map(drop)
-                .map_err(|e| self.refused(e))
+                .map_err(|e| self.record_error(e))
         };
-        futures_util::future::try_join_all(rows.iter().map(one))
+        futures_util::future::try_join_all(rows.iter().map(insert_one))
             .await
             .map(drop)
     }
 
-    pub async fn batch(&self, sql: &str) -> Result<(), DbError> {
+    pub async fn execute_batch(&self, sql: &str) -> Result<(), DbError> {
         self.client
             .batch_execute(sql)
             .await
-            .map_err(|e| self.refused(e))
+            .map_err(|e| self.record_error(e))
     }
 
     /// Remembers what the error says of the connection, whatever becomes of the error.
-    fn refused(&self, error: tokio_postgres::Error) -> DbError {
-        let trouble = trouble(&error);
-        if outdated(&error) {
+    fn record_error(&self, error: tokio_postgres::Error) -> DbError {
+        let fault = classify_fault(&error);
+        if is_stale_plan(&error) {
             self.statements.borrow_mut().clear();
         }
-        if trouble.is_some() {
+        if fault.is_some() {
             tracing::debug!(
-                cause = describe(&error),
-                ?trouble,
+                cause = describe_error(&error),
+                ?fault,
                 "a statement came to nothing with its transaction"
             );
         }
-        if self.trouble.get().is_none() {
-            self.trouble.set(trouble);
+        if self.fault.get().is_none() {
+            self.fault.set(fault);
         }
-        match trouble {
-            Some(Trouble::Undone | Trouble::Gone) => DbError::Unavailable(describe(&error)),
-            None => refused(error),
+        match fault {
+            Some(ConnectionFault::RolledBack | ConnectionFault::ConnectionLost) => {
+                DbError::Unavailable(describe_error(&error))
+            }
+            None => classify_error(error),
         }
     }
 }
 
-fn dynamic<'a>(params: &'a [Param<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
+fn as_sql_params<'a>(params: &'a [SqlParam<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
     params
         .iter()
         .map(|param| param as &(dyn ToSql + Sync))
         .collect()
 }
 
-fn row(row: &tokio_postgres::Row) -> Result<Row, DbError> {
-    let value = |place: usize, ty: &Type| -> Result<Value, DbError> {
-        let wrong = |e: tokio_postgres::Error| DbError::Other(e.to_string());
+fn convert_row(row: &tokio_postgres::Row) -> Result<SqlRow, DbError> {
+    let value = |column_index: usize, ty: &Type| -> Result<SqlValue, DbError> {
+        let conversion_error = |e: tokio_postgres::Error| DbError::Other(e.to_string());
         Ok(if *ty == Type::INT8 {
-            row.try_get::<_, Option<i64>>(place)
-                .map_err(wrong)?
-                .map_or(Value::Null, Value::Int)
+            row.try_get::<_, Option<i64>>(column_index)
+                .map_err(conversion_error)?
+                .map_or(SqlValue::Null, SqlValue::Int)
         } else if *ty == Type::INT4 {
-            row.try_get::<_, Option<i32>>(place)
-                .map_err(wrong)?
-                .map_or(Value::Null, |n| Value::Int(n.into()))
+            row.try_get::<_, Option<i32>>(column_index)
+                .map_err(conversion_error)?
+                .map_or(SqlValue::Null, |n| SqlValue::Int(n.into()))
         } else if *ty == Type::BYTEA {
-            row.try_get::<_, Option<Vec<u8>>>(place)
-                .map_err(wrong)?
-                .map_or(Value::Null, Value::Bytes)
+            row.try_get::<_, Option<Vec<u8>>>(column_index)
+                .map_err(conversion_error)?
+                .map_or(SqlValue::Null, SqlValue::Bytes)
         } else {
-            row.try_get::<_, Option<String>>(place)
-                .map_err(wrong)?
-                .map_or(Value::Null, Value::Text)
+            row.try_get::<_, Option<String>>(column_index)
+                .map_err(conversion_error)?
+                .map_or(SqlValue::Null, SqlValue::Text)
         })
     };
     let columns = row.columns().iter().enumerate();
-    Ok(Row(columns
-        .map(|(place, column)| value(place, column.type_()))
-        .collect::<Result<_, _>>()?))
+    Ok(SqlRow(
+        columns
+            .map(|(column_index, column)| value(column_index, column.type_()))
+            .collect::<Result<_, _>>()?,
+    ))
 }
 
 /// A plan of before somebody changed a table, or of a session that is not this one any more.
-fn outdated(error: &tokio_postgres::Error) -> bool {
+fn is_stale_plan(error: &tokio_postgres::Error) -> bool {
     let replanned = error
         .as_db_error()
         .and_then(tokio_postgres::error::DbError::routine)
@@ -254,41 +268,42 @@ fn outdated(error: &tokio_postgres::Error) -> bool {
     replanned || error.code() == Some(&SqlState::INVALID_SQL_STATEMENT_NAME)
 }
 
-fn trouble(error: &tokio_postgres::Error) -> Option<Trouble> {
-    let Some(said) = error.as_db_error() else {
-        return Some(Trouble::Gone);
+fn classify_fault(error: &tokio_postgres::Error) -> Option<ConnectionFault> {
+    let Some(db_error) = error.as_db_error() else {
+        return Some(ConnectionFault::ConnectionLost);
     };
     // After a failover the old primary may still answer, and take no writes: the new one is found by connecting again.
-    let ended = matches!(
-        said.parsed_severity(),
+    let is_fatal = matches!(
+        db_error.parsed_severity(),
         Some(Severity::Fatal | Severity::Panic)
     );
-    if ended || *said.code() == SqlState::READ_ONLY_SQL_TRANSACTION {
-        return Some(Trouble::Gone);
+    if is_fatal || *db_error.code() == SqlState::READ_ONLY_SQL_TRANSACTION {
+        return Some(ConnectionFault::ConnectionLost);
     }
-    let undone = [
+    let rollback_codes = [
         SqlState::T_R_SERIALIZATION_FAILURE,
         SqlState::T_R_DEADLOCK_DETECTED,
     ];
-    (undone.contains(said.code()) || outdated(error)).then_some(Trouble::Undone)
+    (rollback_codes.contains(db_error.code()) || is_stale_plan(error))
+        .then_some(ConnectionFault::RolledBack)
 }
 
-fn refused(error: tokio_postgres::Error) -> DbError {
+fn classify_error(error: tokio_postgres::Error) -> DbError {
     match error.code() {
-        Some(code) if *code == SqlState::UNIQUE_VIOLATION => DbError::Unique,
+        Some(code) if *code == SqlState::UNIQUE_VIOLATION => DbError::UniqueViolation,
         // Class 40 (serialisation), 53 (resources), 55/57 (locks, shutdown, timeouts): try again. No code: the connection is gone.
         Some(code) if ["40", "53", "55", "57", "08"].contains(&&code.code()[..2]) => {
-            DbError::Unavailable(describe(&error))
+            DbError::Unavailable(describe_error(&error))
         }
-        Some(_) => DbError::Other(describe(&error)),
-        None => DbError::Unavailable(describe(&error)),
+        Some(_) => DbError::Other(describe_error(&error)),
+        None => DbError::Unavailable(describe_error(&error)),
     }
 }
 
 /// The server's own words, or the network's; the driver's short text leaves them out.
-fn describe(error: &tokio_postgres::Error) -> String {
+fn describe_error(error: &tokio_postgres::Error) -> String {
     match (error.as_db_error(), std::error::Error::source(error)) {
-        (Some(said), _) => format!("{} ({})", said.message(), said.code().code()),
+        (Some(db_error), _) => format!("{} ({})", db_error.message(), db_error.code().code()),
         (None, Some(cause)) => format!("{error}: {cause}"),
         (None, None) => error.to_string(),
     }

@@ -1,46 +1,53 @@
 //! What agents have earned, and every judgement that it came from.
 
-use super::{DbError, Param, Row, Tx};
-use chorus_wire::market::reputation::{Judgement, Stats};
-use chorus_wire::time::Micros;
+use super::{DbConnection, DbError, SqlParam, SqlRow};
+use chorus_wire::market::reputation::{ReputationChange, ReputationStats};
+use chorus_wire::time::UnixMicros;
 
 /// The two sides of a job before it is judged.
 #[derive(Clone, Debug)]
-pub(crate) struct Sides {
+pub(crate) struct PartyScores {
     pub same_owner: bool,
     /// Bits of the scores; none for an agent that was never judged.
     pub worker: Option<i64>,
-    pub hirer: Option<i64>,
+    pub requester: Option<i64>,
 }
 
-pub(crate) async fn sides(tx: &Tx<'_>, worker: i64, hirer: i64) -> Result<Option<Sides>, DbError> {
+pub(crate) async fn read_party_scores(
+    tx: &DbConnection<'_>,
+    worker: i64,
+    requester: i64,
+) -> Result<Option<PartyScores>, DbError> {
     const SQL: &str = "select w.owner, h.owner, rw.score, rh.score
                        from principals w join principals h on h.id = $2
                        left join reputations rw on rw.agent = w.id left join reputations rh on rh.agent = h.id
                        where w.id = $1";
     let row = tx
-        .one(SQL, &[Param::Int(worker), Param::Int(hirer)])
+        .query_first(SQL, &[SqlParam::Int(worker), SqlParam::Int(requester)])
         .await?;
-    let sides = |row: Row| {
+    let read_row = |row: SqlRow| {
         let same_owner = row.int(0)? == row.int(1)?;
-        Ok(Sides {
+        Ok(PartyScores {
             same_owner,
             worker: row.maybe_int(2)?,
-            hirer: row.maybe_int(3)?,
+            requester: row.maybe_int(3)?,
         })
     };
-    row.map(sides).transpose()
+    row.map(read_row).transpose()
 }
 
 /// The bits of an agent's score and what it comes from; `None` when it was never judged.
-pub(crate) async fn score(tx: &Tx<'_>, agent: i64) -> Result<Option<(i64, Stats)>, DbError> {
+pub(crate) async fn read_reputation(
+    tx: &DbConnection<'_>,
+    agent: i64,
+) -> Result<Option<(i64, ReputationStats)>, DbError> {
     const SQL: &str = "select score, successes, failures from reputations where agent = $1";
-    let row = tx.one(SQL, &[Param::Int(agent)]).await?;
-    let stats = |row: Row| {
+    let row = tx.query_first(SQL, &[SqlParam::Int(agent)]).await?;
+    let stats = |row: SqlRow| {
         let (successes, failures) = (row.int(1)?.max(0) as u64, row.int(2)?.max(0) as u64);
         Ok((
             row.int(0)?,
-            Stats {
+            ReputationStats {
                 total: successes + failures,
                 successes,
                 failures,
@@ -52,18 +59,21 @@ pub(crate) async fn score(tx: &Tx<'_>, agent: i64) -> Result<Option<(i64, Stats)
 
 /// What is written down when a job is judged.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Verdict {
+pub(crate) struct JudgementRecord {
     pub job: i64,
     pub worker: i64,
-    pub hirer: i64,
+    pub requester: i64,
     pub success: bool,
-    pub before: i64,
-    pub after: i64,
-    pub at: Micros,
+    pub score_before: i64,
+    pub score_after: i64,
+    pub at: UnixMicros,
 }
 
 /// Judges a job; false, and nothing changed, when it was judged before.
-pub(crate) async fn judge(tx: &Tx<'_>, verdict: &Verdict) -> Result<bool, DbError> {
+pub(crate) async fn record_judgement(
+    tx: &DbConnection<'_>,
+    judgement: &JudgementRecord,
+) -> Result<bool, DbError> {
     const ONCE: &str =
         "insert into judgements (job, worker, hirer, success, score_before, score_after, at)
                         values ($1, $2, $3, $4, $5, $6, $7) on conflict (job) do nothing";
@@ -72,20 +82,29 @@ pub(crate) async fn judge(tx: &Tx<'_>, verdict: &Verdict) -> Result<bool, DbErro
                          on conflict (agent) do update set score = excluded.score,
                          successes = reputations.successes + excluded.successes,
                          failures = reputations.failures + excluded.failures";
-    let success = i64::from(verdict.success);
-    let Verdict {
+    let success = i64::from(judgement.success);
+    let JudgementRecord {
         job,
         worker,
-        hirer,
-        before,
-        after,
+        requester,
+        score_before,
+        score_after,
         at,
         ..
-    } = *verdict;
+    } = *judgement;
     if tx
         .execute(
             ONCE,
-            &[job, worker, hirer, success, before, after, at.0].map(Param::Int),
+            &[
+                job,
+                worker,
+                requester,
+                success,
+                score_before,
+                score_after,
+                at.0,
+            ]
+            .map(SqlParam::Int),
         )
         .await?
         == 0
@@ -94,27 +113,27 @@ pub(crate) async fn judge(tx: &Tx<'_>, verdict: &Verdict) -> Result<bool, DbErro
     }
     tx.execute(
         SCORE,
-        &[worker, after, success, 1 - success].map(Param::Int),
+        &[worker, score_after, success, 1 - success].map(SqlParam::Int),
     )
     .await?;
     Ok(true)
 }
 
 /// The latest judgements of an agent, newest first.
-pub(crate) async fn history(
-    tx: &Tx<'_>,
+pub(crate) async fn list_judgements(
+    tx: &DbConnection<'_>,
     worker: i64,
     limit: usize,
-) -> Result<Vec<Judgement>, DbError> {
+) -> Result<Vec<ReputationChange>, DbError> {
     const SQL: &str = "select success, score_before, score_after, at from judgements
                        where worker = $1 order by job desc limit $2";
     let rows = tx
-        .query(SQL, &[Param::Int(worker), Param::Int(limit as i64)])
+        .query(SQL, &[SqlParam::Int(worker), SqlParam::Int(limit as i64)])
         .await?;
-    let judgement = |row: Row| {
+    let judgement = |row: SqlRow| {
         let score = |column| row.int(column).map(|bits| f64::from_bits(bits as u64));
-        let (success, timestamp_utc) = (row.int(0)? == 1, Micros(row.int(3)?));
-        Ok(Judgement {
+        let (success, timestamp_utc) = (row.int(0)? == 1, UnixMicros(row.int(3)?));
+        Ok(ReputationChange {
             success,
             score_before: score(1)?,
             score_after: score(2)?,

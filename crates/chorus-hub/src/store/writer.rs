@@ -1,92 +1,93 @@
 //! The one writer: drains what is queued, runs it in one transaction, syncs once, publishes in order, and only then answers.
 
-use super::checkpoint::Checkpoint;
-use super::engine::Engine;
-use super::group::{self, Failed, Fate, Group};
-use super::job::{Job, Task};
-use super::log::{self, Entry, Head, NewEntry};
-use super::publish::Publish;
-use super::txn::{Terms, Txn};
-use super::{DbError, Place, Tx, dialect, migrations, postgres};
+use super::checkpoint::CheckpointThread;
+use super::entry_publisher::EntryPublisher;
+use super::log::{self, LogEntry, LogHead, NewLogEntry};
+use super::write_group::{self, CommitFailure, GroupError, WriteGroup};
+use super::write_request::{WriteRequest, WriteTask};
+use super::write_txn::{HubSettings, WriteTxn};
+use super::writer_connection::WriterConnection;
+use super::{DatabaseUrl, DbConnection, DbError, migrations, postgres, sql_dialect};
 use crate::{Clock, Result};
-use chorus_wire::{Error, limits, time::Micros};
+use chorus_wire::{Error, limits, time::UnixMicros};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 /// The other end of the writer's queue.
-pub(super) struct Handle {
-    jobs: std::sync::Mutex<Option<mpsc::Sender<Job>>>,
-    ended: tokio::sync::Mutex<Option<oneshot::Receiver<()>>>,
+pub(super) struct WriterHandle {
+    requests: std::sync::Mutex<Option<mpsc::Sender<WriteRequest>>>,
+    stopped: tokio::sync::Mutex<Option<oneshot::Receiver<()>>>,
     /// Up to where the parts are kept, as far as this hub knows.
-    pub indexed: Arc<AtomicI64>,
+    pub indexed_seq: Arc<AtomicI64>,
     /// Said once, when the hub is open.
-    pub terms: Arc<OnceLock<Terms>>,
+    pub settings: Arc<OnceLock<HubSettings>>,
 }
 
-impl Handle {
-    fn queue(&self, job: Job) -> Result<()> {
-        let jobs = self
-            .jobs
+impl WriterHandle {
+    fn enqueue_request(&self, request: WriteRequest) -> Result<()> {
+        let requests = self
+            .requests
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
             .clone();
-        let jobs = jobs.ok_or_else(|| Error::unavailable("the store is closed"))?;
-        jobs.try_send(job)
+        let requests = requests.ok_or_else(|| Error::unavailable("the store is closed"))?;
+        requests
+            .try_send(request)
             .map_err(|_| Error::unavailable("the write queue is full or the writer has ended"))
     }
 
-    pub async fn write<T, F>(&self, work: F) -> Result<(T, Vec<Entry>)>
+    pub async fn write<T, F>(&self, work: F) -> Result<(T, Vec<LogEntry>)>
     where
         T: Send + 'static,
-        F: AsyncFn(&mut Txn<'_>) -> Result<T> + Send + 'static,
+        F: AsyncFn(&mut WriteTxn<'_>) -> Result<T> + Send + 'static,
     {
-        let (to, answer) = oneshot::channel();
-        self.queue(Job::Work(Box::new(Task::new(work, to))))?;
-        answer
+        let (reply_to, reply) = oneshot::channel();
+        self.enqueue_request(WriteRequest::Work(Box::new(WriteTask::new(work, reply_to))))?;
+        reply
             .await
             .unwrap_or_else(|_| Err(Error::unavailable("the writer ended before it answered")))
     }
 
-    pub async fn append(&self, entry: NewEntry) -> Result<Entry> {
-        let (to, answer) = oneshot::channel();
-        self.queue(Job::Append(entry, to))?;
-        answer
+    pub async fn append_entry(&self, entry: NewLogEntry) -> Result<LogEntry> {
+        let (reply_to, reply) = oneshot::channel();
+        self.enqueue_request(WriteRequest::Append(entry, reply_to))?;
+        reply
             .await
             .unwrap_or_else(|_| Err(Error::unavailable("the writer ended before it answered")))
     }
 
     pub async fn close(&self) {
         drop(
-            self.jobs
+            self.requests
                 .lock()
                 .unwrap_or_else(std::sync::PoisonError::into_inner)
                 .take(),
         );
-        if let Some(ended) = self.ended.lock().await.take() {
-            let _ = ended.await;
+        if let Some(stopped) = self.stopped.lock().await.take() {
+            let _ = stopped.await;
         }
     }
 }
 
 /// Opens and migrates the database on a thread of its own and goes on writing there.
-pub(super) async fn start(
-    place: Place,
+pub(super) async fn start_writer(
+    database_url: DatabaseUrl,
     clock: Clock,
-    publish: Arc<dyn Publish>,
-) -> std::result::Result<(Handle, u32), DbError> {
-    let (jobs, queue) = mpsc::channel(limits::WRITE_QUEUE);
+    publisher: Arc<dyn EntryPublisher>,
+) -> std::result::Result<(WriterHandle, u32), DbError> {
+    let (requests, queue) = mpsc::channel(limits::WRITE_QUEUE_REQUESTS);
     let (opened, ready) = oneshot::channel();
-    let (end, ended) = oneshot::channel();
-    let known = Arc::<AtomicI64>::default();
-    let indexed = known.clone();
-    let said = Arc::<OnceLock<Terms>>::default();
-    let terms = said.clone();
+    let (stop, stopped) = oneshot::channel();
+    let handle_indexed_seq = Arc::<AtomicI64>::default();
+    let indexed_seq = handle_indexed_seq.clone();
+    let handle_settings = Arc::<OnceLock<HubSettings>>::default();
+    let settings = handle_settings.clone();
     let thread = std::thread::Builder::new().name("chorus-writer".into());
     let spawned = thread.spawn(move || {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
-        if matches!(place, Place::Postgres(_)) {
+        if matches!(database_url, DatabaseUrl::Postgres(_)) {
             runtime.enable_all();
         }
         let runtime = match runtime.build() {
@@ -94,36 +95,36 @@ pub(super) async fn start(
             Err(error) => return drop(opened.send(Err(DbError::Unavailable(error.to_string())))),
         };
         runtime.block_on(async move {
-            match prepare(&place, &clock, publish.others().is_none()).await {
-                Ok((engine, head, salt)) => {
-                    indexed.store(head.indexed, Ordering::Release);
-                    let checkpoint = match &place {
-                        Place::Sqlite(path) => Checkpoint::start(path),
-                        Place::Postgres(_) => None,
+            match open_database(&database_url, &clock, publisher.cluster_peers().is_none()).await {
+                Ok((connection, head, salt)) => {
+                    indexed_seq.store(head.indexed_seq, Ordering::Release);
+                    let checkpoint = match &database_url {
+                        DatabaseUrl::Sqlite(path) => CheckpointThread::spawn(path),
+                        DatabaseUrl::Postgres(_) => None,
                     };
                     let _ = opened.send(Ok(salt));
-                    let told = head.seq;
-                    let (answering, sent, looked) =
-                        (tokio::task::JoinSet::new(), false, clock.steady());
-                    let writer = Writer {
-                        engine,
+                    let published_seq = head.seq;
+                    let (pending_replies, commit_sent, last_log_read) =
+                        (tokio::task::JoinSet::new(), false, clock.monotonic_now());
+                    let writer = StoreWriter {
+                        connection,
                         head,
-                        told,
-                        looked,
-                        sent,
-                        indexed,
-                        terms,
+                        published_seq,
+                        last_log_read,
+                        commit_sent,
+                        indexed_seq,
+                        settings,
                         clock,
-                        publish,
+                        publisher,
                         checkpoint,
-                        answering,
+                        pending_replies,
                     };
-                    writer.run(queue).await;
+                    writer.run_writer(queue).await;
                 }
                 Err(error) => drop(opened.send(Err(error))),
             }
         });
-        let _ = end.send(());
+        let _ = stop.send(());
     });
     spawned.map_err(|e| DbError::Unavailable(e.to_string()))?;
     let salt = ready.await.unwrap_or_else(|_| {
@@ -132,190 +133,203 @@ pub(super) async fn start(
         ))
     })?;
     Ok((
-        Handle {
-            jobs: Some(jobs).into(),
-            ended: Some(ended).into(),
-            indexed: known,
-            terms: said,
+        WriterHandle {
+            requests: Some(requests).into(),
+            stopped: Some(stopped).into(),
+            indexed_seq: handle_indexed_seq,
+            settings: handle_settings,
         },
         salt,
     ))
 }
 
-async fn prepare(
-    place: &Place,
+async fn open_database(
+    database_url: &DatabaseUrl,
     clock: &Clock,
-    alone: bool,
-) -> std::result::Result<(Engine, Head, u32), DbError> {
-    let mut engine = Engine::open(place, alone).await?;
-    let tx = engine.tx().await?;
-    set_right(clock, &tx).await?;
-    migrations::run(&tx, clock.now().0).await?;
-    let salt = super::counters::salt(&tx).await?;
-    let head = log::head(&tx).await?;
-    Ok((engine, head, salt))
+    exclusive: bool,
+) -> std::result::Result<(WriterConnection, LogHead, u32), DbError> {
+    let mut connection = WriterConnection::open(database_url, exclusive).await?;
+    let tx = connection.ensure_connected().await?;
+    sync_clock(clock, &tx).await?;
+    migrations::run_migrations(&tx, clock.now().0).await?;
+    let salt = super::counters::load_trace_salt(&tx).await?;
+    let head = log::read_head(&tx).await?;
+    Ok((connection, head, salt))
 }
 
-struct Writer {
-    engine: Engine,
-    head: Head,
+struct StoreWriter {
+    connection: WriterConnection,
+    head: LogHead,
     /// Up to where the streams of this hub have been told, in order.
-    told: i64,
+    published_seq: i64,
     /// When the log was last looked at for its own sake.
-    looked: Duration,
+    last_log_read: Duration,
     /// The commit of the last group was on its way.
-    sent: bool,
-    indexed: Arc<AtomicI64>,
-    terms: Arc<OnceLock<Terms>>,
+    commit_sent: bool,
+    indexed_seq: Arc<AtomicI64>,
+    settings: Arc<OnceLock<HubSettings>>,
     clock: Clock,
-    publish: Arc<dyn Publish>,
-    checkpoint: Option<Checkpoint>,
+    publisher: Arc<dyn EntryPublisher>,
+    checkpoint: Option<CheckpointThread>,
     /// Answers that wait for what other hubs say.
-    answering: tokio::task::JoinSet<()>,
+    pending_replies: tokio::task::JoinSet<()>,
 }
 
 /// What a group came to.
-struct Committed {
+struct CommittedGroup {
     /// What other hubs wrote before it and this one has not told its streams yet.
-    foreign: Vec<Entry>,
-    entries: Vec<Entry>,
+    peer_entries: Vec<LogEntry>,
+    entries: Vec<LogEntry>,
     /// False when what comes before could not be read: then the streams are told by the next look at the log.
     in_order: bool,
 }
 
-impl Writer {
-    async fn run(mut self, mut queue: mpsc::Receiver<Job>) {
-        let mut group = Group::default();
-        while self.gather(&mut queue, &mut group).await {
+impl StoreWriter {
+    async fn run_writer(mut self, mut queue: mpsc::Receiver<WriteRequest>) {
+        let mut group = WriteGroup::default();
+        while self.wait_for_requests(&mut queue, &mut group).await {
             if group.is_empty() {
-                self.tail().await;
+                self.publish_peer_entries().await;
                 continue;
             }
-            let committed = match self.engine {
-                Engine::Sqlite(_) => self.commit_again(&mut group).await,
-                Engine::Postgres { .. } => self.commit_in_time(&mut group).await,
+            let committed = match self.connection {
+                WriterConnection::Sqlite(_) => self.commit_with_retry(&mut group).await,
+                WriterConnection::Postgres { .. } => self.commit_with_timeout(&mut group).await,
             };
             match committed {
-                Ok(committed) => self.speak(committed, &mut group),
-                Err(Failed { fate, cause }) => {
-                    tracing::error!(%cause, ?fate, "a group of writes was not committed");
+                Ok(committed) => self.publish_and_answer(committed, &mut group),
+                Err(GroupError { failure, cause }) => {
+                    tracing::error!(%cause, ?failure, "a group of writes was not committed");
                     // Hubs that share the log read on from where they have told it, whoever wrote it.
-                    if fate == Fate::Unknown && self.publish.others().is_none() {
-                        self.publish.unsure();
+                    if failure == CommitFailure::OutcomeUnknown
+                        && self.publisher.cluster_peers().is_none()
+                    {
+                        self.publisher.resync_streams();
                     }
-                    group.answer(&[], Some(&Error::unavailable(cause)));
+                    group.send_replies(&[], Some(&Error::unavailable(cause)));
                 }
             }
             // Also under load: nothing else sets the clock right then.
-            if self.publish.others().is_some()
-                && self.clock.steady() >= self.looked + limits::CLOCK_EVERY
+            if self.publisher.cluster_peers().is_some()
+                && self.clock.monotonic_now() >= self.last_log_read + limits::CLOCK_SYNC_INTERVAL
             {
-                self.tail().await;
+                self.publish_peer_entries().await;
             }
-            if let (Engine::Sqlite(connection), Some(checkpoint)) = (&self.engine, &self.checkpoint)
+            if let (WriterConnection::Sqlite(connection), Some(checkpoint)) =
+                (&self.connection, &self.checkpoint)
             {
-                checkpoint.finish(connection);
+                checkpoint.on_group_committed(connection);
             }
         }
         // What was committed is answered before the end.
-        while self.answering.join_next().await.is_some() {}
+        while self.pending_replies.join_next().await.is_some() {}
     }
 
     /// Waits for work; with an empty group, for a look at what others wrote. False when there will be no more.
-    async fn gather(&self, queue: &mut mpsc::Receiver<Job>, group: &mut Group) -> bool {
-        let Some(others) = self.publish.others() else {
-            return group.gather(queue).await > 0;
+    async fn wait_for_requests(
+        &self,
+        queue: &mut mpsc::Receiver<WriteRequest>,
+        group: &mut WriteGroup,
+    ) -> bool {
+        let Some(peers) = self.publisher.cluster_peers() else {
+            return group.receive_requests(queue).await > 0;
         };
         tokio::select! {
             biased;
-            count = group.gather(queue) => count > 0,
-            () = others.grew().notified() => true,
+            count = group.receive_requests(queue) => count > 0,
+            () = peers.peer_commit_notify().notified() => true,
             // Law 4: who is not rung looks all the same.
-            () = tokio::time::sleep(limits::TAIL_EVERY) => true,
+            () = tokio::time::sleep(limits::LOG_POLL_INTERVAL) => true,
         }
     }
 
     /// Tells the streams what was committed, in the order of the log, and then those who wait for it.
-    fn speak(&mut self, committed: Committed, group: &mut Group) {
-        let Committed {
-            mut foreign,
+    fn publish_and_answer(&mut self, committed: CommittedGroup, group: &mut WriteGroup) {
+        let CommittedGroup {
+            mut peer_entries,
             mut entries,
             in_order,
         } = committed;
         if !in_order {
-            return group.answer(&entries, None);
+            return group.send_replies(&entries, None);
         }
-        for entry in foreign.iter_mut().chain(&mut entries) {
-            entry.accepted = self.publish.publish(entry);
-            self.told = entry.seq;
+        for entry in peer_entries.iter_mut().chain(&mut entries) {
+            entry.accepted = self.publisher.publish_entry(entry);
+            self.published_seq = entry.seq;
         }
-        let Some(others) = self.publish.others() else {
-            return group.answer(&entries, None);
+        let Some(peers) = self.publisher.cluster_peers() else {
+            return group.send_replies(&entries, None);
         };
-        others.tailed(self.told, &foreign);
+        peers.on_log_published(self.published_seq, &peer_entries);
         if entries.is_empty() {
-            return group.answer(&entries, None);
+            return group.send_replies(&entries, None);
         }
-        let (elsewhere, mut group) = (others.tell(self.head.seq, &entries), std::mem::take(group));
+        let (peer_acceptance, mut group) = (
+            peers.announce_commit(self.head.seq, &entries),
+            std::mem::take(group),
+        );
         // The next group does not wait for what other hubs say of this one.
-        while self.answering.try_join_next().is_some() {}
-        self.answering.spawn(async move {
-            let taken = elsewhere.await;
+        while self.pending_replies.try_join_next().is_some() {}
+        self.pending_replies.spawn(async move {
+            let accepted_seqs = peer_acceptance.await;
             entries
                 .iter_mut()
-                .for_each(|entry| entry.accepted |= taken.contains(&entry.seq));
-            group.answer(&entries, None);
+                .for_each(|entry| entry.accepted |= accepted_seqs.contains(&entry.seq));
+            group.send_replies(&entries, None);
         });
     }
 
     /// Tells the streams what other hubs wrote.
-    async fn tail(&mut self) {
-        self.looked = self.clock.steady();
-        let looking = async {
+    async fn publish_peer_entries(&mut self) {
+        self.last_log_read = self.clock.monotonic_now();
+        let reading = async {
             loop {
-                let tx = self.engine.tx().await?;
-                let mut page = log::tail(&tx, self.told, limits::WRITE_GROUP).await?;
+                let tx = self.connection.ensure_connected().await?;
+                let mut page =
+                    log::list_all_after(&tx, self.published_seq, limits::WRITE_GROUP_REQUESTS)
+                        .await?;
                 for entry in &mut page {
-                    entry.accepted = self.publish.publish(entry);
-                    self.told = entry.seq;
+                    entry.accepted = self.publisher.publish_entry(entry);
+                    self.published_seq = entry.seq;
                 }
-                if let Some(others) = self.publish.others() {
-                    others.tailed(self.told, &page);
+                if let Some(peers) = self.publisher.cluster_peers() {
+                    peers.on_log_published(self.published_seq, &page);
                 }
-                if page.len() < limits::WRITE_GROUP {
-                    let head = log::head(&tx).await?;
-                    self.indexed.store(head.indexed, Ordering::Release);
-                    return set_right(&self.clock, &tx).await;
+                if page.len() < limits::WRITE_GROUP_REQUESTS {
+                    let head = log::read_head(&tx).await?;
+                    self.indexed_seq.store(head.indexed_seq, Ordering::Release);
+                    return sync_clock(&self.clock, &tx).await;
                 }
             }
         };
-        match tokio::time::timeout(postgres::UNANSWERED, looking).await {
+        match tokio::time::timeout(postgres::RESPONSE_TIMEOUT, reading).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
                 tracing::warn!(%error, "the log could not be read; it will be tried again");
-                tokio::time::sleep(limits::TAIL_EVERY).await;
+                tokio::time::sleep(limits::LOG_POLL_INTERVAL).await;
             }
-            Err(_) => self.engine.hang_up(),
+            Err(_) => self.connection.disconnect(),
         }
     }
 
     /// A database that does not answer is given up on, with its connection: whether it commits after all is seen with the
     /// next group, which the old connection's lock lets begin only when that is settled.
-    async fn commit_in_time(
+    async fn commit_with_timeout(
         &mut self,
-        group: &mut Group,
-    ) -> std::result::Result<Committed, Failed> {
-        match tokio::time::timeout(postgres::UNANSWERED, self.commit_again(group)).await {
+        group: &mut WriteGroup,
+    ) -> std::result::Result<CommittedGroup, GroupError> {
+        match tokio::time::timeout(postgres::RESPONSE_TIMEOUT, self.commit_with_retry(group)).await
+        {
             Ok(committed) => committed,
             Err(_) => {
-                self.engine.hang_up();
-                let fate = if self.sent {
-                    Fate::Unknown
+                self.connection.disconnect();
+                let failure = if self.commit_sent {
+                    CommitFailure::OutcomeUnknown
                 } else {
-                    Fate::Refused
+                    CommitFailure::Rejected
                 };
-                Err(Failed {
-                    fate,
+                Err(GroupError {
+                    failure,
                     cause: DbError::Unavailable("the database did not answer".into()),
                 })
             }
@@ -323,94 +337,111 @@ impl Writer {
     }
 
     /// D-88: a group that the database undid, or whose connection broke before its commit, is run again.
-    async fn commit_again(&mut self, group: &mut Group) -> std::result::Result<Committed, Failed> {
-        let (mut runs, mut cut) = (0, false);
+    async fn commit_with_retry(
+        &mut self,
+        group: &mut WriteGroup,
+    ) -> std::result::Result<CommittedGroup, GroupError> {
+        let (mut attempt, mut reconnected) = (0, false);
         loop {
-            let last = runs == limits::WRITE_AGAIN;
-            let failed = match self.commit(group, last).await {
+            let is_last_attempt = attempt == limits::WRITE_GROUP_RETRIES;
+            let failed = match self.commit_group(group, is_last_attempt).await {
                 Ok(committed) => return Ok(committed),
                 Err(failed) => failed,
             };
-            match failed.fate {
-                Fate::Undone if !last => {
+            match failed.failure {
+                CommitFailure::RolledBack if !is_last_attempt => {
                     tracing::warn!(cause = %failed.cause, "the database undid a group of writes; it runs again");
-                    tokio::time::sleep(group::pause(runs)).await;
-                    runs += 1;
+                    tokio::time::sleep(write_group::retry_backoff(attempt)).await;
+                    attempt += 1;
                 }
                 // Once: a connection that breaks every time is the database's trouble, and those who wait are told.
-                Fate::Cut if !cut => {
+                CommitFailure::ConnectionLost if !reconnected => {
                     tracing::warn!(cause = %failed.cause, "the connection broke before the commit; the group runs again");
-                    self.engine.hang_up();
-                    cut = true;
+                    self.connection.disconnect();
+                    reconnected = true;
                 }
-                Fate::Undone | Fate::Cut | Fate::Refused | Fate::Unknown => return Err(failed),
+                CommitFailure::RolledBack
+                | CommitFailure::ConnectionLost
+                | CommitFailure::Rejected
+                | CommitFailure::OutcomeUnknown => return Err(failed),
             }
         }
     }
 
-    async fn commit(
+    async fn commit_group(
         &mut self,
-        group: &mut Group,
-        last: bool,
-    ) -> std::result::Result<Committed, Failed> {
-        self.sent = false;
-        let shared = self.publish.others().is_some();
-        let tx = self.engine.tx().await.map_err(Failed::refused)?;
+        group: &mut WriteGroup,
+        is_last_attempt: bool,
+    ) -> std::result::Result<CommittedGroup, GroupError> {
+        self.commit_sent = false;
+        let has_peers = self.publisher.cluster_peers().is_some();
+        let tx = self
+            .connection
+            .ensure_connected()
+            .await
+            .map_err(GroupError::rejected_with)?;
         // What a look at the log met before is not this group's.
-        let _ = tx.trouble();
-        let head = match begun(&tx, self.head).await {
+        let _ = tx.take_fault();
+        let head = match begin_group(&tx, self.head).await {
             Ok(head) => head,
             Err(error) => {
-                let failed = Failed::on(&tx, false, error);
+                let failed = GroupError::classify_failure(&tx, false, error);
                 // It may have begun before it failed, and a connection that is left so refuses everything that follows.
-                let _ = tx.control("rollback").await;
+                let _ = tx.control_transaction("rollback").await;
                 return Err(failed);
             }
         };
-        if head.seq != self.head.seq && !shared {
-            self.publish.unsure();
+        if head.seq != self.head.seq && !has_peers {
+            self.publisher.resync_streams();
         }
-        let (before, now, terms) = (head.seq, self.clock.now(), self.terms.get());
-        let mut txn = Txn::new(tx, head, now, &*self.publish, terms);
-        let done = group.run(&mut txn, last).await;
-        let Txn {
+        let (previous_seq, now, settings) = (head.seq, self.clock.now(), self.settings.get());
+        let mut txn = WriteTxn::new(tx, head, now, &*self.publisher, settings);
+        let result = group.run_requests(&mut txn, is_last_attempt).await;
+        let WriteTxn {
             tx, head, entries, ..
         } = txn;
-        let done = match done {
+        let result = match result {
             Ok(()) => {
-                self.sent = true;
-                tx.control("commit").await
+                self.commit_sent = true;
+                tx.control_transaction("commit").await
             }
             Err(error) => Err(error),
         };
-        if let Err(error) = done {
-            let failed = Failed::on(&tx, self.sent, error);
+        if let Err(error) = result {
+            let failed = GroupError::classify_failure(&tx, self.commit_sent, error);
             // The first error is the one to report; a broken connection has rolled back by itself.
-            let _ = tx.control("rollback").await;
+            let _ = tx.control_transaction("rollback").await;
             return Err(failed);
         }
         self.head = head;
-        self.indexed.store(head.indexed, Ordering::Release);
-        let mut foreign = Vec::new();
-        while shared && foreign.last().map_or(self.told, |entry: &Entry| entry.seq) < before {
-            let after = foreign.last().map_or(self.told, |entry: &Entry| entry.seq);
-            let most = ((before - after) as usize).min(limits::WRITE_GROUP);
-            match log::tail(&tx, after, most).await {
+        self.indexed_seq.store(head.indexed_seq, Ordering::Release);
+        let mut peer_entries = Vec::new();
+        while has_peers
+            && peer_entries
+                .last()
+                .map_or(self.published_seq, |entry: &LogEntry| entry.seq)
+                < previous_seq
+        {
+            let after = peer_entries
+                .last()
+                .map_or(self.published_seq, |entry: &LogEntry| entry.seq);
+            let limit = ((previous_seq - after) as usize).min(limits::WRITE_GROUP_REQUESTS);
+            match log::list_all_after(&tx, after, limit).await {
                 Ok(page) if page.is_empty() => break,
-                Ok(page) => foreign.extend(page),
+                Ok(page) => peer_entries.extend(page),
                 Err(error) => {
                     tracing::warn!(%error, "what other hubs wrote could not be read");
-                    self.publish.unsure();
-                    return Ok(Committed {
-                        foreign: Vec::new(),
+                    self.publisher.resync_streams();
+                    return Ok(CommittedGroup {
+                        peer_entries: Vec::new(),
                         entries,
                         in_order: false,
                     });
                 }
             }
         }
-        Ok(Committed {
-            foreign,
+        Ok(CommittedGroup {
+            peer_entries,
             entries,
             in_order: true,
         })
@@ -419,31 +450,39 @@ impl Writer {
 
 /// Hubs that share a database go by its clock (D-83). What it said while it was on its way is taken as the middle of the way; an
 /// answer that was long on it tells too little.
-async fn set_right(clock: &Clock, tx: &Tx<'_>) -> std::result::Result<(), DbError> {
-    let asked = clock.steady();
-    if let Some(sql) = dialect::now(tx)
-        && let Some(row) = tx.one(sql, &[]).await?
+async fn sync_clock(clock: &Clock, tx: &DbConnection<'_>) -> std::result::Result<(), DbError> {
+    let requested_at = clock.monotonic_now();
+    if let Some(sql) = sql_dialect::now_sql(tx)
+        && let Some(row) = tx.query_first(sql, &[]).await?
     {
-        let now = believed(Micros(row.int(0)?), clock.steady().saturating_sub(asked));
-        now.into_iter().for_each(|now| clock.follow(now));
+        let now = estimate_now(
+            UnixMicros(row.int(0)?),
+            clock.monotonic_now().saturating_sub(requested_at),
+        );
+        now.into_iter().for_each(|now| clock.sync_to(now));
     }
     Ok(())
 }
 
 /// What time it is when an answer has come that took so long, if it tells.
-pub(super) fn believed(said: Micros, took: Duration) -> Option<Micros> {
-    (took <= limits::CLOCK_TRUSTED).then(|| said.plus(took / 2))
+pub(super) fn estimate_now(server_time: UnixMicros, round_trip: Duration) -> Option<UnixMicros> {
+    (round_trip <= limits::CLOCK_SYNC_ROUND_TRIP_MAX)
+        .then(|| server_time.saturating_add(round_trip / 2))
 }
 
 /// Begins a group, and says where the log stands: on PostgreSQL a commit that failed may have taken effect after all; alone on a
 /// file, nobody writes but this.
-async fn begun(tx: &Tx<'_>, known: Head) -> std::result::Result<Head, DbError> {
-    tx.control(dialect::begin(tx)).await?;
+async fn begin_group(
+    tx: &DbConnection<'_>,
+    known_head: LogHead,
+) -> std::result::Result<LogHead, DbError> {
+    tx.control_transaction(sql_dialect::begin_group_sql(tx))
+        .await?;
     match tx {
-        Tx::Sqlite(_) => Ok(known),
-        Tx::Postgres(_) => Ok(Head {
-            indexed_at: known.indexed_at,
-            ..log::head(tx).await?
+        DbConnection::Sqlite(_) => Ok(known_head),
+        DbConnection::Postgres(_) => Ok(LogHead {
+            indexed_at: known_head.indexed_at,
+            ..log::read_head(tx).await?
         }),
     }
 }

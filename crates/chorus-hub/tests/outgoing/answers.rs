@@ -2,7 +2,7 @@
 
 use crate::receiver::{Receiver, Table, http};
 use crate::{patient, post};
-use chorus_hub::delivery::outgoing::{Outgoing, Policy, PostError};
+use chorus_hub::delivery::outgoing::{OutgoingClient, OutgoingPolicy, PostError};
 use chorus_wire::Code;
 use tokio::io::AsyncWriteExt;
 
@@ -10,7 +10,7 @@ use tokio::io::AsyncWriteExt;
 #[tokio::test]
 async fn a_webhook_gets_one_post_with_the_body_and_the_headers_it_was_given() {
     let receiver = Receiver::saying(http("200 OK", "", r#"{"status":"ok"}"#)).await;
-    let out = Outgoing::new(patient());
+    let out = OutgoingClient::new(patient());
     let url = format!("http://{}/hook/part?x=1", receiver.at);
     let answer = out
         .post(&url, &[("X-Trace", "t1")], r#"{"envelope":{}}"#.into())
@@ -56,7 +56,7 @@ async fn a_redirect_is_the_answer_and_is_not_followed() {
     ] {
         let away = format!("Location: {}\r\n", target.url());
         let receiver = Receiver::saying(http(status, &away, r#"{"status":"ok"}"#)).await;
-        let answer = post(&Outgoing::new(patient()), &receiver.url())
+        let answer = post(&OutgoingClient::new(patient()), &receiver.url())
             .await
             .unwrap();
         assert_eq!(answer.status.to_string(), status[..3]);
@@ -91,7 +91,7 @@ async fn a_protocol_reply_counts_with_2xx_and_4xx_and_with_nothing_else() {
     ];
     for (status, body, counts) in cases {
         let receiver = Receiver::saying(http(status, "", body)).await;
-        let answer = post(&Outgoing::new(patient()), &receiver.url())
+        let answer = post(&OutgoingClient::new(patient()), &receiver.url())
             .await
             .unwrap();
         assert_eq!(answer.protocol_reply().is_some(), counts, "{status} {body}");
@@ -103,11 +103,15 @@ async fn a_body_that_is_not_utf8_is_an_answer_but_not_json() {
     let mut bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 17\r\n\r\n{\"status\":\"ok".to_vec();
     bytes.extend_from_slice(b"\xff\xfe\"}");
     let receiver = Receiver::saying(bytes).await;
-    let answer = post(&Outgoing::new(patient()), &receiver.url())
+    let answer = post(&OutgoingClient::new(patient()), &receiver.url())
         .await
         .unwrap();
     assert_eq!(
-        (answer.body.len(), answer.json(), answer.protocol_reply()),
+        (
+            answer.body.len(),
+            answer.parse_json(),
+            answer.protocol_reply()
+        ),
         (17, None, None)
     );
 }
@@ -120,7 +124,7 @@ async fn a_compressed_answer_is_taken_as_the_bytes_it_is() {
         "\u{1f}squeezed",
     ))
     .await;
-    let answer = post(&Outgoing::new(patient()), &receiver.url())
+    let answer = post(&OutgoingClient::new(patient()), &receiver.url())
         .await
         .unwrap();
     assert_eq!(&answer.body[..], "\u{1f}squeezed".as_bytes());
@@ -138,8 +142,8 @@ async fn a_kept_connection_serves_the_next_post_and_no_cookie_comes_back() {
     };
     let receiver = Receiver::start("127.0.0.1", serve).await;
     let names = Table::of(&[&["127.0.0.1"]]);
-    let out = Outgoing::new(Policy {
-        names: names.clone(),
+    let out = OutgoingClient::new(OutgoingPolicy {
+        resolver: names.clone(),
         ..patient()
     });
     let url = format!("http://kept.test:{}/", receiver.at.port());
@@ -157,7 +161,7 @@ async fn a_kept_connection_serves_the_next_post_and_no_cookie_comes_back() {
 #[tokio::test]
 async fn a_header_that_cannot_be_sent_is_an_error_and_nothing_is_sent() {
     let receiver = Receiver::saying(http("200 OK", "", "{}")).await;
-    let out = Outgoing::new(patient());
+    let out = OutgoingClient::new(patient());
     for header in [("X-A", "one\r\nX-B: two"), ("X A", "one"), ("", "one")] {
         let sent = out.post(&receiver.url(), &[header], "{}".into()).await;
         assert!(matches!(sent, Err(PostError::Unreachable(_))));

@@ -2,7 +2,7 @@
 
 use crate::receiver::{Receiver, http};
 use crate::{hasty, patient, post};
-use chorus_hub::delivery::outgoing::{Outgoing, Policy, PostError};
+use chorus_hub::delivery::outgoing::{OutgoingClient, OutgoingPolicy, PostError};
 use std::sync::Arc;
 use tokio::io::AsyncWriteExt;
 use tokio::sync::Semaphore;
@@ -22,7 +22,10 @@ async fn receiver_on_leave(ip: &str, leave: &Arc<Semaphore>) -> Receiver {
     Receiver::start(ip, serve).await
 }
 
-fn spawn_post(out: &Outgoing, url: String) -> tokio::task::JoinHandle<Result<u16, PostError>> {
+fn spawn_post(
+    out: &OutgoingClient,
+    url: String,
+) -> tokio::task::JoinHandle<Result<u16, PostError>> {
     let out = out.clone();
     tokio::spawn(async move { post(&out, &url).await.map(|answer| answer.status) })
 }
@@ -32,15 +35,15 @@ async fn one_more_than_the_bound_waits_until_another_is_done() {
     let (leave, leave_other) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(3)));
     let receiver = receiver_on_leave("127.0.0.1", &leave).await;
     let other = receiver_on_leave("127.0.0.2", &leave_other).await;
-    let out = Outgoing::new(Policy {
-        in_flight: 1,
+    let out = OutgoingClient::new(OutgoingPolicy {
+        max_in_flight: 1,
         ..patient()
     });
     let first = spawn_post(&out, receiver.url());
     receiver.has_heard(1).await;
     let second = spawn_post(&out, other.url());
     // Others get through to that receiver meanwhile, so it is not the machine that is slow.
-    let unbound = Outgoing::new(patient());
+    let unbound = OutgoingClient::new(patient());
     for _ in 0..3 {
         let meanwhile = format!("http://{}/meanwhile", other.at);
         assert_eq!(post(&unbound, &meanwhile).await.unwrap().status, 200);
@@ -63,8 +66,8 @@ async fn one_more_than_the_bound_waits_until_another_is_done() {
 async fn waiting_for_a_turn_counts_against_the_deadline() {
     let never = Arc::new(Semaphore::new(0));
     let receiver = receiver_on_leave("127.0.0.1", &never).await;
-    let out = Outgoing::new(Policy {
-        in_flight: 1,
+    let out = OutgoingClient::new(OutgoingPolicy {
+        max_in_flight: 1,
         ..hasty()
     });
     // One after the other, with a deadline each, they would take twenty deadlines.
@@ -84,9 +87,9 @@ async fn a_slow_host_leaves_room_for_the_others() {
     let (never, at_once) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(8)));
     let slow = receiver_on_leave("127.0.0.1", &never).await;
     let quick = receiver_on_leave("127.0.0.2", &at_once).await;
-    let out = Outgoing::new(Policy {
-        in_flight: 2,
-        per_host: 1,
+    let out = OutgoingClient::new(OutgoingPolicy {
+        max_in_flight: 2,
+        max_per_host: 1,
         ..patient()
     });
     let held: Vec<_> = (0..4).map(|_| spawn_post(&out, slow.url())).collect();
@@ -110,9 +113,9 @@ async fn a_slow_host_leaves_room_for_the_others() {
 async fn when_too_many_wait_the_next_fails_at_once() {
     let never = Arc::new(Semaphore::new(0));
     let slow = receiver_on_leave("127.0.0.1", &never).await;
-    let out = Outgoing::new(Policy {
-        in_flight: 1,
-        waiting: 1,
+    let out = OutgoingClient::new(OutgoingPolicy {
+        max_in_flight: 1,
+        max_waiting: 1,
         ..patient()
     });
     let first = spawn_post(&out, slow.url());
@@ -132,8 +135,8 @@ async fn when_too_many_wait_the_next_fails_at_once() {
 async fn a_sender_that_goes_away_gives_its_place_back() {
     let leave = Arc::new(Semaphore::new(0));
     let receiver = receiver_on_leave("127.0.0.1", &leave).await;
-    let out = Outgoing::new(Policy {
-        in_flight: 1,
+    let out = OutgoingClient::new(OutgoingPolicy {
+        max_in_flight: 1,
         ..patient()
     });
     let first = spawn_post(&out, receiver.url());

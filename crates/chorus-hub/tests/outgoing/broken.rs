@@ -2,14 +2,14 @@
 
 use crate::receiver::{Receiver, http};
 use crate::{hasty, patient, post};
-use chorus_hub::delivery::outgoing::{Outgoing, PostError};
+use chorus_hub::delivery::outgoing::{OutgoingClient, PostError};
 use chorus_wire::limits::WEBHOOK_ANSWER_BYTES;
 use std::time::Duration;
 use tokio::time::timeout;
 
 /// The deadline of `hasty` is kept, with room for a busy machine.
 async fn times_out(receiver: &Receiver) {
-    let out = Outgoing::new(hasty());
+    let out = OutgoingClient::new(hasty());
     let ended = timeout(Duration::from_secs(5), post(&out, &receiver.url()))
         .await
         .expect("ends in time");
@@ -69,14 +69,14 @@ async fn a_connection_that_is_never_accepted_ends_at_the_deadline() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     assert_eq!(
-        post(&Outgoing::new(hasty()), &url).await,
+        post(&OutgoingClient::new(hasty()), &url).await,
         Err(PostError::TimedOut)
     );
 }
 
 async fn is(bytes: impl Into<Vec<u8>>, expected: Result<usize, PostError>) {
     let receiver = Receiver::saying(bytes).await;
-    let answer = post(&Outgoing::new(patient()), &receiver.url()).await;
+    let answer = post(&OutgoingClient::new(patient()), &receiver.url()).await;
     assert_eq!(answer.map(|answer| answer.body.len()), expected);
 }
 
@@ -107,7 +107,7 @@ async fn an_endless_answer_is_cut_at_the_bound_and_not_at_the_deadline() {
     let head = "HTTP/1.1 200 OK\r\n\r\n";
     let receiver = Receiver::trickling_after(head, Duration::from_micros(1), DROP).await;
     assert_eq!(
-        post(&Outgoing::new(patient()), &receiver.url()).await,
+        post(&OutgoingClient::new(patient()), &receiver.url()).await,
         Err(PostError::TooLarge)
     );
 }
@@ -187,7 +187,7 @@ async fn bytes_beyond_the_promised_length_are_not_the_answer() {
 
 #[tokio::test]
 async fn a_closed_port_and_a_door_without_tls_are_unreachable() {
-    let out = Outgoing::new(patient());
+    let out = OutgoingClient::new(patient());
     let closed = std::net::TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()

@@ -2,8 +2,8 @@
 
 use crate::receiver::{Receiver, Table, http};
 use crate::{patient, post};
-use chorus_hub::delivery::outgoing::guard::Guard;
-use chorus_hub::delivery::outgoing::{Outgoing, Policy, PostError};
+use chorus_hub::delivery::outgoing::guard::AddressGuard;
+use chorus_hub::delivery::outgoing::{OutgoingClient, OutgoingPolicy, PostError};
 use chorus_wire::Code;
 use proptest::prelude::*;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -76,10 +76,10 @@ const ALLOWED: [&str; 22] = [
     "2606:4700::1111",
 ];
 
-fn strict(names: std::sync::Arc<Table>) -> Outgoing {
-    Outgoing::new(Policy {
+fn strict(names: std::sync::Arc<Table>) -> OutgoingClient {
+    OutgoingClient::new(OutgoingPolicy {
         allow_private: false,
-        names,
+        resolver: names,
         ..patient()
     })
 }
@@ -92,8 +92,8 @@ fn literal(ip: &str) -> String {
     }
 }
 
-async fn is_refused(out: &Outgoing, url: &str) {
-    let refused = out.admit(url).await.expect_err(url);
+async fn is_refused(out: &OutgoingClient, url: &str) {
+    let refused = out.check_endpoint(url).await.expect_err(url);
     assert_eq!(refused.code, Code::EndpointBlocked, "{url}");
     assert_eq!(post(out, url).await, Err(PostError::Blocked), "{url}");
 }
@@ -127,7 +127,10 @@ async fn every_special_range_is_refused_behind_a_name() {
 #[test]
 fn public_neighbours_of_the_special_ranges_are_allowed() {
     for ip in ALLOWED {
-        assert!(Guard::default().allows(ip.parse().unwrap()), "{ip}");
+        assert!(
+            AddressGuard::default().is_allowed(ip.parse().unwrap()),
+            "{ip}"
+        );
     }
 }
 
@@ -175,7 +178,7 @@ async fn what_is_not_a_web_address_is_refused_as_malformed() {
         "http://1.2.3.999/",
     ] {
         assert_eq!(
-            out.admit(url).await.expect_err(url).code,
+            out.check_endpoint(url).await.expect_err(url).code,
             Code::Validation,
             "{url}"
         );
@@ -193,7 +196,11 @@ async fn what_is_not_a_web_address_is_refused_as_malformed() {
 #[tokio::test]
 async fn a_port_that_is_no_number_is_admitted_and_never_reached() {
     let out = strict(Table::of(&[&["8.8.8.8"]]));
-    assert!(out.admit("https://agent-host:port/jobs").await.is_ok());
+    assert!(
+        out.check_endpoint("https://agent-host:port/jobs")
+            .await
+            .is_ok()
+    );
     assert!(matches!(
         post(&out, "https://agent-host:port/jobs").await,
         Err(PostError::Unreachable(_))
@@ -204,7 +211,7 @@ async fn a_port_that_is_no_number_is_admitted_and_never_reached() {
 #[tokio::test]
 async fn a_name_that_does_not_resolve_is_admitted_and_judged_at_each_connection() {
     let out = strict(Table::of(&[&[], &[], &["10.0.0.1"]]));
-    assert!(out.admit("http://later.test/").await.is_ok());
+    assert!(out.check_endpoint("http://later.test/").await.is_ok());
     assert!(matches!(
         post(&out, "http://later.test/").await,
         Err(PostError::Unreachable(_))
@@ -237,10 +244,10 @@ async fn a_name_that_changes_its_mind_is_connected_to_where_it_was_checked() {
     );
     let names = Table::of(&[&["127.0.0.2"], &["127.0.0.1"]]);
     let except = vec!["127.0.0.2".parse().unwrap()];
-    let out = Outgoing::new(Policy {
+    let out = OutgoingClient::new(OutgoingPolicy {
         allow_private: false,
-        names: names.clone(),
-        except,
+        resolver: names.clone(),
+        allowed_addresses: except,
         ..patient()
     });
     let url = format!("http://rebind.test:{port}/");
@@ -262,13 +269,13 @@ async fn a_name_that_changes_its_mind_is_connected_to_where_it_was_checked() {
 #[tokio::test]
 async fn a_hub_that_allows_private_addresses_reaches_them_by_name_and_by_literal() {
     let receiver = Receiver::saying(http("200 OK", "", "{}")).await;
-    let out = Outgoing::new(Policy {
-        names: Table::of(&[&["127.0.0.1"]]),
+    let out = OutgoingClient::new(OutgoingPolicy {
+        resolver: Table::of(&[&["127.0.0.1"]]),
         ..patient()
     });
     let named = format!("http://inside.test:{}/", receiver.at.port());
     for url in [named, receiver.url()] {
-        assert!(out.admit(&url).await.is_ok());
+        assert!(out.check_endpoint(&url).await.is_ok());
         assert_eq!(post(&out, &url).await.unwrap().status, 200);
     }
 }
@@ -278,14 +285,14 @@ proptest! {
     #[test]
     fn an_ipv4_address_is_refused_exactly_when_its_mapped_form_is(bits: u32) {
         let address = Ipv4Addr::from_bits(bits);
-        let guard = Guard::default();
-        prop_assert_eq!(guard.allows(IpAddr::V4(address)), guard.allows(IpAddr::V6(address.to_ipv6_mapped())));
+        let guard = AddressGuard::default();
+        prop_assert_eq!(guard.is_allowed(IpAddr::V4(address)), guard.is_allowed(IpAddr::V6(address.to_ipv6_mapped())));
     }
 
     #[test]
     fn nothing_outside_the_public_blocks_is_allowed(bits: u128) {
         let address = Ipv6Addr::from_bits(bits);
         let public = (0x2000..0x4000).contains(&address.segments()[0]) || address.to_ipv4_mapped().is_some();
-        prop_assert!(public || !Guard::default().allows(IpAddr::V6(address)));
+        prop_assert!(public || !AddressGuard::default().is_allowed(IpAddr::V6(address)));
     }
 }

@@ -13,27 +13,27 @@ mod proxies;
 mod receiver;
 mod streams;
 
-use chorus_hub::delivery::outgoing::{Answer, Outgoing, Policy, PostError};
+use chorus_hub::delivery::outgoing::{OutgoingClient, OutgoingPolicy, PostError, WebhookAnswer};
 use std::time::Duration;
 
 /// Reaches loopback, and gives up soon enough for a test that waits for it.
-fn hasty() -> Policy {
-    Policy {
+fn hasty() -> OutgoingPolicy {
+    OutgoingPolicy {
         allow_private: true,
         deadline: Duration::from_millis(300),
-        ..Policy::default()
+        ..OutgoingPolicy::default()
     }
 }
 
 /// Reaches loopback, and never gives up before a busy machine has answered.
-fn patient() -> Policy {
-    Policy {
+fn patient() -> OutgoingPolicy {
+    OutgoingPolicy {
         allow_private: true,
         deadline: Duration::from_secs(10),
-        ..Policy::default()
+        ..OutgoingPolicy::default()
     }
 }
 
-async fn post(to: &Outgoing, url: &str) -> Result<Answer, PostError> {
+async fn post(to: &OutgoingClient, url: &str) -> Result<WebhookAnswer, PostError> {
     to.post(url, &[], "{}".into()).await
 }

@@ -1,6 +1,6 @@
 //! A receiver that answers byte for byte what its test wants, and a table of names.
 
-use chorus_hub::delivery::outgoing::names::{LookingUp, Names};
+use chorus_hub::delivery::outgoing::name_resolver::{LookupFuture, NameResolver};
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -182,8 +182,8 @@ impl Table {
     }
 }
 
-impl Names for Table {
-    fn look_up(&self, _name: &str) -> LookingUp {
+impl NameResolver for Table {
+    fn look_up_name(&self, _name: &str) -> LookupFuture {
         self.asked.fetch_add(1, Ordering::SeqCst);
         let mut rows = self.rows.lock().unwrap();
         let row = if rows.len() > 1 {

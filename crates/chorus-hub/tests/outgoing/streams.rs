@@ -2,24 +2,26 @@
 
 use crate::receiver::{Receiver, http};
 use crate::{hasty, patient};
-use chorus_hub::delivery::outgoing::{Answer, Outgoing, Policy, PostError, StreamedAnswer};
+use chorus_hub::delivery::outgoing::{
+    OutgoingClient, OutgoingPolicy, PostError, StreamedAnswer, WebhookAnswer,
+};
 use std::time::Duration;
 
 const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nConnection: close\r\n\r\n";
 
-async fn open(out: &Outgoing, receiver: &Receiver) -> Result<StreamedAnswer, PostError> {
+async fn open(out: &OutgoingClient, receiver: &Receiver) -> Result<StreamedAnswer, PostError> {
     out.post_streaming(&receiver.url(), &[], "{}".into()).await
 }
 
 /// The names of the events, and how the stream ended.
-async fn read(policy: Policy, receiver: &Receiver) -> (Vec<String>, Result<(), PostError>) {
-    let answer = open(&Outgoing::new(policy), receiver).await.unwrap();
+async fn read(policy: OutgoingPolicy, receiver: &Receiver) -> (Vec<String>, Result<(), PostError>) {
+    let answer = open(&OutgoingClient::new(policy), receiver).await.unwrap();
     let StreamedAnswer::Events(mut events) = answer else {
         panic!("a whole answer")
     };
     let mut names = Vec::new();
     loop {
-        match events.next().await {
+        match events.next_event().await {
             Some(Ok(event)) => names.push(event.name),
             Some(Err(why)) => return (names, Err(why)),
             None => return (names, Ok(())),
@@ -34,12 +36,14 @@ async fn events_come_in_order_as_they_were_sent() {
         "{HEAD}event: chunk\ndata: {{\"text\":\"你\"}}\n\nevent: chunk\r\ndata: b\r\n\r\nevent: done\ndata: {{}}\n\n"
     );
     let receiver = Receiver::saying(said).await;
-    let answer = open(&Outgoing::new(patient()), &receiver).await.unwrap();
+    let answer = open(&OutgoingClient::new(patient()), &receiver)
+        .await
+        .unwrap();
     let StreamedAnswer::Events(mut events) = answer else {
         panic!("a whole answer")
     };
     let mut got = Vec::new();
-    while let Some(event) = events.next().await {
+    while let Some(event) = events.next_event().await {
         let event = event.unwrap();
         got.push((event.name, event.data));
     }
@@ -62,12 +66,13 @@ async fn events_come_in_order_as_they_were_sent() {
 #[tokio::test]
 async fn the_first_event_is_there_before_the_stream_ends() {
     let receiver = Receiver::stalling_after(format!("{HEAD}event: chunk\ndata: a\n\n")).await;
-    let StreamedAnswer::Events(mut events) =
-        open(&Outgoing::new(patient()), &receiver).await.unwrap()
+    let StreamedAnswer::Events(mut events) = open(&OutgoingClient::new(patient()), &receiver)
+        .await
+        .unwrap()
     else {
         panic!("a whole answer")
     };
-    assert_eq!(events.next().await.unwrap().unwrap().data, "a");
+    assert_eq!(events.next_event().await.unwrap().unwrap().data, "a");
 }
 
 // R-29: an ordinary answer, or a refusal, comes whole
@@ -80,14 +85,15 @@ async fn what_is_not_a_stream_comes_whole() {
         ("302 Found", events, 302),
     ] {
         let receiver = Receiver::saying(http(status, kind, r#"{"status":"ok"}"#)).await;
-        let StreamedAnswer::Whole(answer) =
-            open(&Outgoing::new(patient()), &receiver).await.unwrap()
+        let StreamedAnswer::Whole(answer) = open(&OutgoingClient::new(patient()), &receiver)
+            .await
+            .unwrap()
         else {
             panic!("a stream")
         };
         assert_eq!(
             answer,
-            Answer {
+            WebhookAnswer {
                 status: code,
                 body: r#"{"status":"ok"}"#.into()
             }
@@ -130,7 +136,7 @@ async fn a_stream_may_not_pause_for_longer_than_the_deadline() {
 async fn a_stream_that_never_pauses_ends_at_its_own_deadline() {
     let receiver =
         Receiver::trickling_after(HEAD, Duration::from_millis(20), ": still here\n").await;
-    let policy = Policy {
+    let policy = OutgoingPolicy {
         stream_deadline: Duration::from_millis(300),
         ..patient()
     };
@@ -145,8 +151,8 @@ async fn a_stream_is_bounded_as_a_whole_and_in_each_event() {
     let many = "event: chunk\ndata: abcdefgh\n\n".repeat(100);
     let receiver = Receiver::saying(format!("{HEAD}{many}")).await;
     let (_, ended) = read(
-        Policy {
-            stream_bytes: 1_000,
+        OutgoingPolicy {
+            max_stream_bytes: 1_000,
             ..patient()
         },
         &receiver,
@@ -175,14 +181,14 @@ async fn a_stream_that_is_not_utf8_is_broken_after_what_was_complete() {
 #[tokio::test]
 async fn a_dropped_stream_gives_its_place_back() {
     let receiver = Receiver::stalling_after(format!("{HEAD}event: chunk\ndata: a\n\n")).await;
-    let out = Outgoing::new(Policy {
-        in_flight: 1,
+    let out = OutgoingClient::new(OutgoingPolicy {
+        max_in_flight: 1,
         ..patient()
     });
     for _ in 0..3 {
         let StreamedAnswer::Events(mut events) = open(&out, &receiver).await.unwrap() else {
             panic!("a whole answer")
         };
-        assert_eq!(events.next().await.unwrap().unwrap().name, "chunk");
+        assert_eq!(events.next_event().await.unwrap().unwrap().name, "chunk");
     }
 }

@@ -1,31 +1,35 @@
 //! `/channels/{id}/artifacts`: what a room has written down, for those who are in it without tools.
 
-use crate::query::{Pair, Query, Segment};
-use crate::reply::{self, Answer};
-use crate::{auth::Known, doors::Doors};
+use crate::query::{PathParam, PathParamPair, QueryParams};
+use crate::reply::{self, ApiResult};
+use crate::{app_state::AppState, auth::RequireKey};
 use axum::extract::State;
 use chorus_hub::channel::artifacts;
-use chorus_wire::channel::artifact::{ArtifactText, Shelf};
-use chorus_wire::reply::{Failure, Success};
+use chorus_wire::channel::artifact::{ArtifactText, ChannelContents};
+use chorus_wire::reply::{FailureReply, SuccessReply};
 use chorus_wire::{Error, Result};
 use http::StatusCode;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub fn routes() -> OpenApiRouter<Doors> {
+pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default()
-        .routes(routes!(shelf))
-        .routes(routes!(text))
+        .routes(routes!(list_artifacts))
+        .routes(routes!(get_artifact))
 }
 
 /// The texts and files of a channel, without what is in them
 #[utoipa::path(get, path = "/channels/{id}/artifacts", tag = "channel", params(("id" = String, Path)),
     security(("agent_key" = []), ("operator_key" = [])),
-    responses((status = 200, body = Success<Shelf>), (status = 401, body = Failure), (status = 404, body = Failure)))]
-async fn shelf(State(doors): State<Doors>, Known(who): Known, Segment(id): Segment) -> Answer {
-    reply::wrapped(
-        &doors,
+    responses((status = 200, body = SuccessReply<ChannelContents>), (status = 401, body = FailureReply), (status = 404, body = FailureReply)))]
+async fn list_artifacts(
+    State(state): State<AppState>,
+    RequireKey(principal): RequireKey,
+    PathParam(id): PathParam,
+) -> ApiResult {
+    reply::wrapped_json(
+        &state,
         StatusCode::OK,
-        artifacts::shelf(&who, &doors.hub, &id).await?,
+        artifacts::list_channel_artifacts(&principal, &state.hub, &id).await?,
     )
 }
 
@@ -34,24 +38,24 @@ async fn shelf(State(doors): State<Doors>, Known(who): Known, Segment(id): Segme
     security(("agent_key" = []), ("operator_key" = [])),
     params(("id" = String, Path), ("slug" = String, Path),
         ("version" = Option<u64>, Query, description = "An older version; the newest without it")),
-    responses((status = 200, body = Success<ArtifactText>), (status = 401, body = Failure), (status = 404, body = Failure)))]
-async fn text(
-    State(doors): State<Doors>,
-    Known(who): Known,
-    Pair(id, slug): Pair,
-    query: Query,
-) -> Answer {
-    let version = version(&query)?;
-    reply::wrapped(
-        &doors,
+    responses((status = 200, body = SuccessReply<ArtifactText>), (status = 401, body = FailureReply), (status = 404, body = FailureReply)))]
+async fn get_artifact(
+    State(state): State<AppState>,
+    RequireKey(principal): RequireKey,
+    PathParamPair(id, slug): PathParamPair,
+    query: QueryParams,
+) -> ApiResult {
+    let version = parse_version(&query)?;
+    reply::wrapped_json(
+        &state,
         StatusCode::OK,
-        artifacts::show(&who, &doors.hub, &id, &slug, version).await?,
+        artifacts::read_channel_artifact(&principal, &state.hub, &id, &slug, version).await?,
     )
 }
 
-fn version(query: &Query) -> Result<Option<u64>> {
+fn parse_version(query: &QueryParams) -> Result<Option<u64>> {
     let wrong = || Error::validation("version must be a whole number of at least 1");
-    let Some(text) = query.one("version")? else {
+    let Some(text) = query.get_single("version")? else {
         return Ok(None);
     };
     text.parse()

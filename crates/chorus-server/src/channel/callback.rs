@@ -1,14 +1,17 @@
 //! Callbacks: what members post back, one event or a stream of them, and callbacks that stand.
 
-use crate::query::Pair;
-use crate::reply::{self, Answer, Refused};
-use crate::{auth::Known, body, body::Whole, doors::Doors, front, limit::Caller, once::Once};
+use crate::query::PathParamPair;
+use crate::reply::{self, ApiError, ApiResult};
+use crate::{
+    app_state::AppState, auth::RequireKey, body, body::JsonBytes, front,
+    idempotency::IdempotencyHeader, rate_limit::CallerId,
+};
 use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request, State};
 use bytes::BytesMut;
-use chorus_hub::channel::callback::{self, Door};
-use chorus_wire::channel::standing::Standing;
-use chorus_wire::reply::{Failure, Success};
+use chorus_hub::channel::callback::{self, CallbackToken};
+use chorus_wire::channel::persistent_callback::PersistentCallback;
+use chorus_wire::reply::{FailureReply, SuccessReply};
 use chorus_wire::{Code, Error, limits, secret::Secret};
 use http::{HeaderMap, StatusCode, header};
 use http_body_util::BodyExt;
@@ -17,10 +20,10 @@ use std::time::Duration;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub fn routes() -> OpenApiRouter<Doors> {
+pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default()
-        .routes(routes!(post))
-        .routes(routes!(stand))
+        .routes(routes!(post_callback_event))
+        .routes(routes!(create_persistent_callback))
 }
 
 /// One of the document's five events; extra fields are ignored.
@@ -55,48 +58,56 @@ struct CallbackEvent {
     params(("id" = String, Path), ("token" = String, Path, description = "The `tok_…` of the callback"),
         ("Idempotency-Key" = Option<String>, Header, description = "The same key and event are heard once, for 24 hours")),
     responses((status = 200, body = Object, description = "It is in the channel's history"),
-        (status = 404, body = Failure, description = "No such callback"),
-        (status = 409, body = Failure, description = "The Idempotency-Key was used with another event"),
-        (status = 410, body = Failure, description = "It expired, or its member or channel is gone"),
-        (status = 429, body = Failure, description = "Too many events, or too many streams of this member")))]
-async fn post(State(doors): State<Doors>, request: Request) -> Answer {
+        (status = 404, body = FailureReply, description = "No such callback"),
+        (status = 409, body = FailureReply, description = "The Idempotency-Key was used with another event"),
+        (status = 410, body = FailureReply, description = "It expired, or its member or channel is gone"),
+        (status = 429, body = FailureReply, description = "Too many events, or too many streams of this member")))]
+async fn post_callback_event(State(state): State<AppState>, request: Request) -> ApiResult {
     let (mut parts, content) = request.into_parts();
-    let place = Path::<(String, String)>::from_request_parts(&mut parts, &doors).await;
-    let (id, token) = place.map(|Path(place)| place).unwrap_or_default();
+    let path = Path::<(String, String)>::from_request_parts(&mut parts, &state).await;
+    let (id, token) = path.map(|Path(path)| path).unwrap_or_default();
     // Before anything of the body is looked at: whoever guesses learns nothing, whatever it sends.
-    let door = match Door::find(&doors.hub, &id, &Secret::new(token)).await {
-        Ok(door) => door,
-        Err(refused) => {
-            body::drain(content);
-            if refused.code == Code::NotFound {
-                front::count_stranger(&doors, &parts).await?;
+    let callback_token = match CallbackToken::find(&state.hub, &id, &Secret::new(token)).await {
+        Ok(callback_token) => callback_token,
+        Err(error) => {
+            body::drain_body(content);
+            if error.code == Code::NotFound {
+                front::spend_address_budget(&state, &parts).await?;
             }
-            return Err(refused.into());
+            return Err(error.into());
         }
     };
-    let budget = front::count(&doors, Caller::Connection(door.number())).await?;
-    let heard = if is_lines(&parts.headers) {
-        lines(&doors, &door, content).await?
+    let budget =
+        front::spend_caller_budget(&state, CallerId::Connection(callback_token.member_id()))
+            .await?;
+    let event_count = if is_ndjson(&parts.headers) {
+        read_ndjson(&state, &callback_token, content).await?
     } else {
-        let once = Once::from_request_parts(&mut parts, &doors).await?;
-        let Whole(event) = Whole::from_request(Request::from_parts(parts, content), &doors).await?;
-        let once = once.with(&event)?;
-        door.hear(&doors.hub, &event, once).await?;
+        let idempotency_key = IdempotencyHeader::from_request_parts(&mut parts, &state).await?;
+        let JsonBytes(event) =
+            JsonBytes::from_request(Request::from_parts(parts, content), &state).await?;
+        let idempotency = idempotency_key.with_body(&event)?;
+        callback_token
+            .accept_event(&state.hub, &event, idempotency)
+            .await?;
         1
     };
-    let mut answer = reply::bare(StatusCode::OK, &json!({"status": "ok", "events": heard}))?;
+    let mut response = reply::bare_json(
+        StatusCode::OK,
+        &json!({"status": "ok", "events": event_count}),
+    )?;
     if let Some(budget) = budget {
-        budget.write(answer.headers_mut());
+        budget.write_headers(response.headers_mut());
     }
-    Ok(answer)
+    Ok(response)
 }
 
-fn is_lines(headers: &HeaderMap) -> bool {
-    let kind = headers
+fn is_ndjson(headers: &HeaderMap) -> bool {
+    let content_type = headers
         .get(header::CONTENT_TYPE)
         .and_then(|value| value.to_str().ok())
         .unwrap_or_default();
-    let essence = kind
+    let essence = content_type
         .split(';')
         .next()
         .unwrap_or_default()
@@ -109,123 +120,139 @@ fn is_lines(headers: &HeaderMap) -> bool {
 }
 
 /// Every line as it comes; at a bad one it ends, and those before it stand.
-async fn lines(doors: &Doors, door: &Door, mut content: Body) -> Result<usize, Refused> {
-    let _place = match doors.callbacks.take(door.number()) {
-        Ok(place) => place,
-        Err(full) => {
-            body::drain(content);
-            return Err(full.into());
+async fn read_ndjson(
+    state: &AppState,
+    callback_token: &CallbackToken,
+    mut content: Body,
+) -> Result<usize, ApiError> {
+    let _slot = match state.callback_streams.acquire(callback_token.member_id()) {
+        Ok(slot) => slot,
+        Err(error) => {
+            body::drain_body(content);
+            return Err(error.into());
         }
     };
-    let mut lines = Lines {
-        doors,
-        door,
-        held: BytesMut::new(),
-        number: 0,
-        heard: 0,
+    let mut reader = NdjsonReader {
+        state,
+        callback_token,
+        buffer: BytesMut::new(),
+        line_number: 0,
+        event_count: 0,
     };
     loop {
-        let more = tokio::time::timeout(limits::CALLBACK_PAUSE, content.frame()).await;
-        let done = match more {
+        let next_frame =
+            tokio::time::timeout(limits::CALLBACK_STREAM_IDLE_MAX, content.frame()).await;
+        let pushed = match next_frame {
             Ok(Some(Ok(frame))) => match frame.into_data() {
-                Ok(data) => lines.take(&data).await,
+                Ok(data) => reader.push_bytes(&data).await,
                 Err(_) => Ok(()),
             },
             // A line that was begun and not ended was not said.
             Ok(Some(Err(_))) => {
-                return Err(lines
-                    .unfinished(Error::validation("the body broke off"))
+                return Err(reader
+                    .unfinished_line_error(Error::validation("the body broke off"))
                     .into());
             }
-            Ok(None) => return lines.end().await.map_err(Refused::from),
-            Err(_) => return Err(lines.unfinished(Code::RequestTimeout.into()).into()),
+            Ok(None) => return reader.finish().await.map_err(ApiError::from),
+            Err(_) => {
+                return Err(reader
+                    .unfinished_line_error(Code::RequestTimeout.into())
+                    .into());
+            }
         };
-        if let Err(refused) = done {
-            body::drain(content);
-            return Err(refused.into());
+        if let Err(error) = pushed {
+            body::drain_body(content);
+            return Err(error.into());
         }
     }
 }
 
-struct Lines<'a> {
-    doors: &'a Doors,
-    door: &'a Door,
-    held: BytesMut,
-    number: usize,
-    heard: usize,
+struct NdjsonReader<'a> {
+    state: &'a AppState,
+    callback_token: &'a CallbackToken,
+    buffer: BytesMut,
+    line_number: usize,
+    event_count: usize,
 }
 
-impl Lines<'_> {
-    async fn take(&mut self, data: &[u8]) -> Result<(), Error> {
+impl NdjsonReader<'_> {
+    async fn push_bytes(&mut self, data: &[u8]) -> Result<(), Error> {
         for piece in data.split_inclusive(|byte| *byte == b'\n') {
-            if self.held.len() + piece.len() > limits::BODY_BYTES {
-                return Err(self.unfinished(Code::TooLarge.into()));
+            if self.buffer.len() + piece.len() > limits::BODY_BYTES {
+                return Err(self.unfinished_line_error(Code::TooLarge.into()));
             }
-            self.held.extend_from_slice(piece);
+            self.buffer.extend_from_slice(piece);
             if piece.ends_with(b"\n") {
-                let line = self.held.split();
-                self.hear(&line).await?;
+                let line = self.buffer.split();
+                self.accept_line(&line).await?;
             }
         }
         Ok(())
     }
 
     /// The last line may have no end.
-    async fn end(mut self) -> Result<usize, Error> {
-        let line = self.held.split();
-        self.hear(&line).await?;
-        Ok(self.heard)
+    async fn finish(mut self) -> Result<usize, Error> {
+        let line = self.buffer.split();
+        self.accept_line(&line).await?;
+        Ok(self.event_count)
     }
 
-    async fn hear(&mut self, line: &[u8]) -> Result<(), Error> {
-        self.number += 1;
+    async fn accept_line(&mut self, line: &[u8]) -> Result<(), Error> {
+        self.line_number += 1;
         let line = line.trim_ascii();
         if line.is_empty() {
             return Ok(());
         }
         // The request was one; the lines after the first wait for their turn instead of being refused.
-        while self.heard > 0
-            && let Err(refused) = self.count().await
+        while self.event_count > 0
+            && let Err(error) = self.spend_budget().await
         {
-            tokio::time::sleep(Duration::from_secs(refused.retry_after.unwrap_or(1))).await;
+            tokio::time::sleep(Duration::from_secs(error.retry_after.unwrap_or(1))).await;
         }
-        self.door
-            .hear(&self.doors.hub, line, None)
+        self.callback_token
+            .accept_event(&self.state.hub, line, None)
             .await
-            .map_err(|refused| self.wrong(refused))?;
-        self.heard += 1;
+            .map_err(|error| self.with_line_number(error))?;
+        self.event_count += 1;
         Ok(())
     }
 
-    async fn count(&self) -> Result<(), Error> {
-        front::count(self.doors, Caller::Connection(self.door.number()))
-            .await
-            .map(drop)
+    async fn spend_budget(&self) -> Result<(), Error> {
+        front::spend_caller_budget(
+            self.state,
+            CallerId::Connection(self.callback_token.member_id()),
+        )
+        .await
+        .map(drop)
     }
 
     /// Which line it was, since the ones before it are said.
-    fn wrong(&self, refused: Error) -> Error {
+    fn with_line_number(&self, error: Error) -> Error {
         Error {
-            message: format!("line {}: {}", self.number, refused.message),
-            ..refused
+            message: format!("line {}: {}", self.line_number, error.message),
+            ..error
         }
     }
 
-    fn unfinished(&mut self, refused: Error) -> Error {
-        self.number += 1;
-        self.wrong(refused)
+    fn unfinished_line_error(&mut self, error: Error) -> Error {
+        self.line_number += 1;
+        self.with_line_number(error)
     }
 }
 
 /// A callback of this member's own, for what answers nothing; the one before stops working at once
 #[utoipa::path(post, path = "/channels/{id}/members/{name}/callback", tag = "channel",
     params(("id" = String, Path), ("name" = String, Path)), security(("agent_key" = []), ("operator_key" = [])),
-    responses((status = 201, body = Success<Standing>), (status = 401, body = Failure), (status = 403, body = Failure),
-        (status = 404, body = Failure), (status = 409, body = Failure, description = "The owner speaks with its key")))]
-async fn stand(State(doors): State<Doors>, Known(who): Known, Pair(id, name): Pair) -> Answer {
-    reply::wrapped(
-        &doors,
+    responses((status = 201, body = SuccessReply<PersistentCallback>), (status = 401, body = FailureReply), (status = 403, body = FailureReply),
+        (status = 404, body = FailureReply), (status = 409, body = FailureReply, description = "The owner speaks with its key")))]
+async fn create_persistent_callback(
+    State(state): State<AppState>,
+    RequireKey(principal): RequireKey,
+    PathParamPair(id, name): PathParamPair,
+) -> ApiResult {
+    reply::wrapped_json(
+        &state,
         StatusCode::CREATED,
-        callback::standing(&who, &doors.hub, &id, &name).await?,
+        callback::create_persistent_callback(&principal, &state.hub, &id, &name).await?,
     )
 }

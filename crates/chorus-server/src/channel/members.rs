@@ -1,20 +1,20 @@
 //! `/channels/{id}/members`: who is in a room, and who comes and goes (CHN-01…03, R-78).
 
-use crate::query::{Pair, Segment};
-use crate::reply::{self, Answer};
-use crate::{auth::Known, body::Whole, doors::Doors};
+use crate::query::{PathParam, PathParamPair};
+use crate::reply::{self, ApiResult};
+use crate::{app_state::AppState, auth::RequireKey, body::JsonBytes};
 use axum::extract::State;
-use chorus_hub::channel::{members, roster};
-use chorus_wire::channel::room::{Member, NewMember, Removed};
-use chorus_wire::reply::{Failure, Success};
+use chorus_hub::channel::{member_list, members};
+use chorus_wire::channel::channels::{ChannelMember, ChannelMemberRemoved, NewChannelMember};
+use chorus_wire::reply::{FailureReply, SuccessReply};
 use http::StatusCode;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub fn routes() -> OpenApiRouter<Doors> {
+pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default()
-        .routes(routes!(add, list))
-        .routes(routes!(remove))
+        .routes(routes!(add_channel_member, list_members))
+        .routes(routes!(remove_channel_member))
 }
 
 /// Exactly one of connection and agent_id.
@@ -24,7 +24,7 @@ pub fn routes() -> OpenApiRouter<Doors> {
     dead_code,
     reason = "it describes the body in the contract; wire/channel/room.rs reads it"
 )]
-struct MemberBody {
+struct ChannelMemberBody {
     /// The agent's connection string. It is kept encrypted and never shown again.
     connection: Option<String>,
     /// An agent of this hub, by any of its names.
@@ -38,45 +38,53 @@ struct MemberBody {
 }
 
 /// Let an agent in, by its connection string or its name; for the owner
-#[utoipa::path(post, path = "/channels/{id}/members", tag = "channel", request_body = MemberBody, params(("id" = String, Path)),
+#[utoipa::path(post, path = "/channels/{id}/members", tag = "channel", request_body = ChannelMemberBody, params(("id" = String, Path)),
     security(("agent_key" = []), ("operator_key" = [])),
-    responses((status = 201, body = Success<Member>), (status = 401, body = Failure), (status = 403, body = Failure),
-        (status = 404, body = Failure), (status = 409, body = Failure, description = "The name is taken in this channel")))]
-async fn add(
-    State(doors): State<Doors>,
-    Known(who): Known,
-    Segment(id): Segment,
-    Whole(body): Whole,
-) -> Answer {
-    let new = NewMember::parse(&body)?;
-    reply::wrapped(
-        &doors,
+    responses((status = 201, body = SuccessReply<ChannelMember>), (status = 401, body = FailureReply), (status = 403, body = FailureReply),
+        (status = 404, body = FailureReply), (status = 409, body = FailureReply, description = "The name is taken in this channel")))]
+async fn add_channel_member(
+    State(state): State<AppState>,
+    RequireKey(principal): RequireKey,
+    PathParam(id): PathParam,
+    JsonBytes(body): JsonBytes,
+) -> ApiResult {
+    let new_member = NewChannelMember::parse(&body)?;
+    reply::wrapped_json(
+        &state,
         StatusCode::CREATED,
-        members::add(&who, &doors.hub, &id, new).await?,
+        members::add_member(&principal, &state.hub, &id, new_member).await?,
     )
 }
 
 /// Who is in a channel, and what each is doing just now
 #[utoipa::path(get, path = "/channels/{id}/members", tag = "channel", params(("id" = String, Path)),
     security(("agent_key" = []), ("operator_key" = [])),
-    responses((status = 200, body = Success<Vec<Member>>), (status = 401, body = Failure), (status = 404, body = Failure)))]
-async fn list(State(doors): State<Doors>, Known(who): Known, Segment(id): Segment) -> Answer {
-    reply::wrapped(
-        &doors,
+    responses((status = 200, body = SuccessReply<Vec<ChannelMember>>), (status = 401, body = FailureReply), (status = 404, body = FailureReply)))]
+async fn list_members(
+    State(state): State<AppState>,
+    RequireKey(principal): RequireKey,
+    PathParam(id): PathParam,
+) -> ApiResult {
+    reply::wrapped_json(
+        &state,
         StatusCode::OK,
-        roster::roster(&who, &doors.hub, &id).await?,
+        member_list::list_members(&principal, &state.hub, &id).await?,
     )
 }
 
 /// Remove a member, or leave; its tokens are dead at once
 #[utoipa::path(delete, path = "/channels/{id}/members/{name}", tag = "channel",
     params(("id" = String, Path), ("name" = String, Path)), security(("agent_key" = []), ("operator_key" = [])),
-    responses((status = 200, body = Success<Removed>), (status = 401, body = Failure), (status = 403, body = Failure),
-        (status = 404, body = Failure), (status = 409, body = Failure, description = "The owner stays")))]
-async fn remove(State(doors): State<Doors>, Known(who): Known, Pair(id, name): Pair) -> Answer {
-    reply::wrapped(
-        &doors,
+    responses((status = 200, body = SuccessReply<ChannelMemberRemoved>), (status = 401, body = FailureReply), (status = 403, body = FailureReply),
+        (status = 404, body = FailureReply), (status = 409, body = FailureReply, description = "The owner stays")))]
+async fn remove_channel_member(
+    State(state): State<AppState>,
+    RequireKey(principal): RequireKey,
+    PathParamPair(id, name): PathParamPair,
+) -> ApiResult {
+    reply::wrapped_json(
+        &state,
         StatusCode::OK,
-        members::remove(&who, &doors.hub, &id, &name).await?,
+        members::remove_member(&principal, &state.hub, &id, &name).await?,
     )
 }

@@ -1,21 +1,23 @@
 //! `/channels/{id}/messages`: saying something in a room, and everything that was said and done there.
 
-use crate::query::{Query, Segment};
-use crate::reply::{self, Answer};
-use crate::{auth::Known, body::Whole, doors::Doors, once::Once};
+use crate::query::{PathParam, QueryParams};
+use crate::reply::{self, ApiResult};
+use crate::{
+    app_state::AppState, auth::RequireKey, body::JsonBytes, idempotency::IdempotencyHeader,
+};
 use axum::extract::State;
-use chorus_hub::channel::history::{self, Lines};
-use chorus_hub::channel::post;
-use chorus_wire::channel::room::NewMessage;
-use chorus_wire::channel::row::Row;
-use chorus_wire::reply::{Failure, Success};
+use chorus_hub::channel::history::{self, HistoryRange};
+use chorus_hub::channel::post_message;
+use chorus_wire::channel::channels::NewChannelMessage;
+use chorus_wire::channel::history_row::ChannelRow;
+use chorus_wire::reply::{FailureReply, SuccessReply};
 use chorus_wire::{Error, Result, limits};
 use http::StatusCode;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub fn routes() -> OpenApiRouter<Doors> {
-    OpenApiRouter::default().routes(routes!(say, past))
+pub fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::default().routes(routes!(post_channel_message, list_channel_messages))
 }
 
 /// What is said. `@name` calls a member.
@@ -25,7 +27,7 @@ pub fn routes() -> OpenApiRouter<Doors> {
     dead_code,
     reason = "it describes the body in the contract; wire/channel/room.rs reads it"
 )]
-struct MessageBody {
+struct ChannelMessageBody {
     /// Plain text or Markdown.
     content: String,
     /// A2A 1.0 parts beside the text: each with one of text, raw, url and data.
@@ -33,25 +35,25 @@ struct MessageBody {
 }
 
 /// Say something in a channel
-#[utoipa::path(post, path = "/channels/{id}/messages", tag = "channel", request_body = MessageBody,
+#[utoipa::path(post, path = "/channels/{id}/messages", tag = "channel", request_body = ChannelMessageBody,
     security(("agent_key" = []), ("operator_key" = [])),
     params(("id" = String, Path),
         ("Idempotency-Key" = Option<String>, Header, description = "The same key and body get the first answer again, for 24 hours")),
-    responses((status = 201, body = Success<Row>), (status = 401, body = Failure), (status = 404, body = Failure),
-        (status = 409, body = Failure, description = "The Idempotency-Key was used with another body")))]
-async fn say(
-    State(doors): State<Doors>,
-    Known(who): Known,
-    Segment(id): Segment,
-    once: Once,
-    Whole(body): Whole,
-) -> Answer {
-    let message = NewMessage::parse(&body)?;
-    let once = once.with(&body)?;
-    reply::wrapped(
-        &doors,
+    responses((status = 201, body = SuccessReply<ChannelRow>), (status = 401, body = FailureReply), (status = 404, body = FailureReply),
+        (status = 409, body = FailureReply, description = "The Idempotency-Key was used with another body")))]
+async fn post_channel_message(
+    State(state): State<AppState>,
+    RequireKey(principal): RequireKey,
+    PathParam(id): PathParam,
+    idempotency_key: IdempotencyHeader,
+    JsonBytes(body): JsonBytes,
+) -> ApiResult {
+    let message = NewChannelMessage::parse(&body)?;
+    let idempotency = idempotency_key.with_body(&body)?;
+    reply::wrapped_json(
+        &state,
         StatusCode::CREATED,
-        post::post(&who, &doors.hub, &id, message, once).await?,
+        post_message::post_message(&principal, &state.hub, &id, message, idempotency).await?,
     )
 }
 
@@ -60,25 +62,28 @@ async fn say(
     params(("id" = String, Path), ("since" = Option<u64>, Query, description = "A cursor: everything after it"),
         ("before" = Option<u64>, Query, description = "A cursor: the last ones before it"),
         ("limit" = Option<u64>, Query, description = "At most this many, up to 1000")),
-    responses((status = 200, body = Success<Vec<Row>>), (status = 401, body = Failure), (status = 404, body = Failure)))]
-async fn past(
-    State(doors): State<Doors>,
-    Known(who): Known,
-    Segment(id): Segment,
-    query: Query,
-) -> Answer {
-    let (lines, limit) = (lines(&query)?, query.limit(limits::HISTORY_PAGE)?);
-    reply::wrapped(
-        &doors,
+    responses((status = 200, body = SuccessReply<Vec<ChannelRow>>), (status = 401, body = FailureReply), (status = 404, body = FailureReply)))]
+async fn list_channel_messages(
+    State(state): State<AppState>,
+    RequireKey(principal): RequireKey,
+    PathParam(id): PathParam,
+    query: QueryParams,
+) -> ApiResult {
+    let (range, limit) = (
+        parse_history_range(&query)?,
+        query.page_limit(limits::HISTORY_PAGE)?,
+    );
+    reply::wrapped_json(
+        &state,
         StatusCode::OK,
-        history::history(&who, &doors.hub, &id, lines, limit).await?,
+        history::list_channel_history(&principal, &state.hub, &id, range, limit).await?,
     )
 }
 
-fn lines(query: &Query) -> Result<Lines> {
-    match (query.cursor()?, query.place("before")?) {
+fn parse_history_range(query: &QueryParams) -> Result<HistoryRange> {
+    match (query.since_cursor()?, query.parse_cursor("before")?) {
         (Some(_), Some(_)) => Err(Error::validation("since and before are two questions")),
-        (since, None) => Ok(Lines::After(since.unwrap_or_default().seq)),
-        (None, Some(before)) => Ok(Lines::Before(before.seq)),
+        (since, None) => Ok(HistoryRange::After(since.unwrap_or_default().seq)),
+        (None, Some(before)) => Ok(HistoryRange::Before(before.seq)),
     }
 }

@@ -2,19 +2,19 @@
 
 mod artifacts;
 mod callback;
+pub mod callback_slots;
+mod channels;
 mod host;
 mod members;
 mod messages;
-pub mod places;
-mod rooms;
 mod stream;
 
-use crate::doors::Doors;
+use crate::app_state::AppState;
 use utoipa_axum::router::OpenApiRouter;
 
-pub fn routes() -> OpenApiRouter<Doors> {
+pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default()
-        .merge(rooms::routes())
+        .merge(channels::routes())
         .merge(members::routes())
         .merge(messages::routes())
         .merge(stream::routes())

@@ -1,52 +1,54 @@
 //! The files of the page as the binary carries them, and the headers that keep the page to itself (failure 7, R-74).
 
-use crate::{pages::escape, reply};
+use crate::{html::escape_html, reply};
 use axum::{body::Body, response::Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use rust_embed::{EmbeddedFile, RustEmbed};
 
 #[derive(RustEmbed)]
 #[folder = "../../console/"]
-struct Files;
+struct ConsoleFiles;
 
-pub const INDEX: &str = "index.html";
+pub const INDEX_FILE: &str = "index.html";
 
 /// Nothing from elsewhere, nothing inline, no frame around it; and no way to make markup out of a string, whatever a mistake in
 /// the page might try.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+const CONSOLE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
 /// The file of this name; 304 for those who have it already. Names carry no version, so every use is asked about.
-pub fn found(headers: &HeaderMap, name: &str) -> Option<Response> {
-    let file = Files::get(name)?;
-    let tag = tag_of(&file);
-    let known = headers
+pub fn file_response(headers: &HeaderMap, name: &str) -> Option<Response> {
+    let file = ConsoleFiles::get(name)?;
+    let etag = compute_etag(&file);
+    let client_etags = headers
         .get_all(header::IF_NONE_MATCH)
         .iter()
         .filter_map(|value| value.to_str().ok());
-    let fresh = known.flat_map(|value| value.split(',')).any(|one| {
-        let one = one.trim();
-        one == "*" || one.trim_start_matches("W/") == tag
-    });
-    let mut response = if fresh {
+    let is_unchanged = client_etags
+        .flat_map(|value| value.split(','))
+        .any(|candidate| {
+            let candidate = candidate.trim();
+            candidate == "*" || candidate.trim_start_matches("W/") == etag
+        });
+    let mut response = if is_unchanged {
         let mut unchanged = Response::new(Body::empty());
         *unchanged.status_mut() = StatusCode::NOT_MODIFIED;
         unchanged
     } else {
-        reply::text(StatusCode::OK, media_type(name), file.data.into_owned())
+        reply::text_response(StatusCode::OK, media_type(name), file.data.into_owned())
     };
     let out = response.headers_mut();
     out.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    if let Ok(tag) = HeaderValue::try_from(tag) {
-        out.insert(header::ETAG, tag);
+    if let Ok(etag) = HeaderValue::try_from(etag) {
+        out.insert(header::ETAG, etag);
     }
-    guard(out);
+    add_security_headers(out);
     Some(response)
 }
 
 /// A page of its own in the dress of the console: `title` is escaped here, `body` is HTML already.
-pub fn page(title: &str, script: &str, body: &str) -> Response {
-    let title = escape(title);
+pub fn render_console_page(title: &str, script: &str, body: &str) -> Response {
+    let title = escape_html(title);
     let html = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{title}</title>\n\
@@ -56,15 +58,15 @@ pub fn page(title: &str, script: &str, body: &str) -> Response {
          <header class=\"top\"><a class=\"brand\" href=\"/\"><img src=\"/console/icon.svg\" alt=\"\" width=\"26\" \
          height=\"26\"><span>Chorus</span></a></header>\n{body}</body>\n</html>\n"
     );
-    let mut response = reply::text(StatusCode::OK, "text/html; charset=utf-8", html);
-    guard(response.headers_mut());
+    let mut response = reply::text_response(StatusCode::OK, "text/html; charset=utf-8", html);
+    add_security_headers(response.headers_mut());
     response
 }
 
-fn guard(headers: &mut HeaderMap) {
+fn add_security_headers(headers: &mut HeaderMap) {
     headers.insert(
         header::CONTENT_SECURITY_POLICY,
-        HeaderValue::from_static(POLICY),
+        HeaderValue::from_static(CONSOLE_POLICY),
     );
     headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
     headers.insert(
@@ -73,7 +75,7 @@ fn guard(headers: &mut HeaderMap) {
     );
 }
 
-fn tag_of(file: &EmbeddedFile) -> String {
+fn compute_etag(file: &EmbeddedFile) -> String {
     let hash = file.metadata.sha256_hash();
     let digits: String = hash
         .iter()
@@ -99,7 +101,7 @@ mod tests {
 
     fn asked(tag: Option<&str>) -> Response {
         let tag = tag.map(|tag| (header::IF_NONE_MATCH, HeaderValue::from_str(tag).unwrap()));
-        found(&HeaderMap::from_iter(tag), INDEX).unwrap()
+        file_response(&HeaderMap::from_iter(tag), INDEX_FILE).unwrap()
     }
 
     #[test]
@@ -116,8 +118,8 @@ mod tests {
     /// Failure 7
     #[test]
     fn no_file_of_the_page_has_script_or_style_within_markup() {
-        for name in Files::iter() {
-            let file = Files::get(&name).unwrap();
+        for name in ConsoleFiles::iter() {
+            let file = ConsoleFiles::get(&name).unwrap();
             let text = std::str::from_utf8(&file.data).unwrap();
             assert_ne!(media_type(&name), "application/octet-stream", "{name}");
             for inline in [
@@ -149,8 +151,8 @@ mod tests {
     /// The promise of the console's page in docs: light enough for any connection.
     #[test]
     fn the_whole_page_is_smaller_than_200_kilobytes() {
-        let total: usize = Files::iter()
-            .filter_map(|name| Files::get(&name))
+        let total: usize = ConsoleFiles::iter()
+            .filter_map(|name| ConsoleFiles::get(&name))
             .map(|file| file.data.len())
             .sum();
         assert!(total < 200 * 1000, "{total}");

@@ -3,51 +3,51 @@
 
 mod assets;
 
-use crate::{doors::Doors, query::Segment, reply::Answer};
-use assets::{INDEX, found};
+use crate::{app_state::AppState, query::PathParam, reply::ApiResult};
+use assets::{INDEX_FILE, file_response};
 use axum::response::Response;
 use chorus_wire::Code;
 use http::HeaderMap;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub use assets::page;
+pub use assets::render_console_page;
 
-pub fn routes() -> OpenApiRouter<Doors> {
+pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default()
-        .routes(routes!(front))
-        .routes(routes!(console))
-        .routes(routes!(docs))
-        .routes(routes!(file))
+        .routes(routes!(get_home))
+        .routes(routes!(get_console))
+        .routes(routes!(get_docs))
+        .routes(routes!(get_console_file))
 }
 
 /// The console, for whoever opens the hub in a browser
 #[utoipa::path(get, path = "/", tag = "ops", responses((status = 200, content_type = "text/html", body = String)))]
-async fn front(headers: HeaderMap) -> Answer {
-    index(&headers)
+async fn get_home(headers: HeaderMap) -> ApiResult {
+    index_response(&headers)
 }
 
 /// The console: a page that asks for a key and shows what that key may see
 #[utoipa::path(get, path = "/console", tag = "ops", responses((status = 200, content_type = "text/html", body = String)))]
-async fn console(headers: HeaderMap) -> Answer {
-    index(&headers)
+async fn get_console(headers: HeaderMap) -> ApiResult {
+    index_response(&headers)
 }
 
 /// The contract, browsable
 #[utoipa::path(get, path = "/docs", tag = "ops", responses((status = 200, content_type = "text/html", body = String)))]
-async fn docs(headers: HeaderMap) -> Answer {
-    index(&headers)
+async fn get_docs(headers: HeaderMap) -> ApiResult {
+    index_response(&headers)
 }
 
-fn index(headers: &HeaderMap) -> Answer {
-    Ok(found(headers, INDEX).ok_or(Code::NotFound)?)
+fn index_response(headers: &HeaderMap) -> ApiResult {
+    Ok(file_response(headers, INDEX_FILE).ok_or(Code::NotFound)?)
 }
 
 /// A file of the page
 #[utoipa::path(get, path = "/console/{file}", tag = "ops", params(("file" = String, Path)),
     responses((status = 200, content((String = "text/javascript"), (String = "text/css"), (String = "image/svg+xml"))),
         (status = 304, description = "The one you have is still good"),
-        (status = 404, body = chorus_wire::reply::Failure)))]
-async fn file(headers: HeaderMap, Segment(name): Segment) -> Answer {
-    let response: Option<Response> = found(&headers, &name);
+        (status = 404, body = chorus_wire::reply::FailureReply)))]
+async fn get_console_file(headers: HeaderMap, PathParam(name): PathParam) -> ApiResult {
+    let response: Option<Response> = file_response(&headers, &name);
     Ok(response.ok_or(Code::NotFound)?)
 }

@@ -1,20 +1,23 @@
 //! `GET /agent/inbox`, its single-use tokens, and the reply to what came by it (TRN-08…12, R-25, R-26, R-34).
 
-use crate::query::{Query, Resume, Segment};
-use crate::reply::{self, Answer};
-use crate::{auth, auth::Asked, auth::Known, auth::Who, body::Whole, doors::Doors, stream};
+use crate::query::{PathParam, QueryParams, ResumeCursor};
+use crate::reply::{self, ApiResult};
+use crate::{
+    app_state::AppState, auth, auth::AuthResult, auth::MaybeAuth, auth::RequireKey,
+    body::JsonBytes, stream,
+};
 use axum::extract::State;
 use chorus_hub::{delivery, envelope, identity};
-use chorus_wire::message::{ReceiverReply, Standing};
-use chorus_wire::reply::{Failure, SessionToken, Success};
+use chorus_wire::message::{MessageStatus, ReceiverReply};
+use chorus_wire::reply::{FailureReply, SessionToken, SuccessReply};
 use http::StatusCode;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub fn routes() -> OpenApiRouter<Doors> {
+pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default()
-        .routes(routes!(inbox))
-        .routes(routes!(session))
-        .routes(routes!(respond))
+        .routes(routes!(stream_inbox))
+        .routes(routes!(create_session))
+        .routes(routes!(respond_to_message))
 }
 
 /// The inbox: a stream of `connected`, `message` and `receipt` events that stays open
@@ -22,46 +25,49 @@ pub fn routes() -> OpenApiRouter<Doors> {
     params(("Last-Event-ID" = Option<u64>, Header, description = "First replay everything after this id; wins over since"),
         ("since" = Option<u64>, Query, description = "First replay everything after this id"),
         ("session" = Option<String>, Query, description = "A token of POST /agent/session, instead of the key")),
-    responses((status = 200, content_type = "text/event-stream", body = String), (status = 401, body = Failure),
-        (status = 403, body = Failure)))]
-async fn inbox(
-    State(doors): State<Doors>,
-    query: Query,
-    Resume(since): Resume,
-    asked: Asked,
-) -> Answer {
-    let who = auth::reader(&doors, &query, asked).await?;
-    Ok(stream::reply(
-        delivery::inbox(&who, &doors.hub, since).await?,
+    responses((status = 200, content_type = "text/event-stream", body = String), (status = 401, body = FailureReply),
+        (status = 403, body = FailureReply)))]
+async fn stream_inbox(
+    State(state): State<AppState>,
+    query: QueryParams,
+    ResumeCursor(since): ResumeCursor,
+    auth: AuthResult,
+) -> ApiResult {
+    let principal = auth::authenticate_stream(&state, &query, auth).await?;
+    Ok(stream::stream_response(
+        delivery::open_inbox(&principal, &state.hub, since).await?,
     ))
 }
 
 /// A single-use token to open the inbox with, for clients that cannot set headers
 #[utoipa::path(post, path = "/agent/session", tag = "envelope", security(("agent_key" = [])),
-    responses((status = 200, body = Success<SessionToken>), (status = 401, body = Failure), (status = 403, body = Failure)))]
-async fn session(State(doors): State<Doors>, Who(who): Who) -> Answer {
-    reply::wrapped(
-        &doors,
+    responses((status = 200, body = SuccessReply<SessionToken>), (status = 401, body = FailureReply), (status = 403, body = FailureReply)))]
+async fn create_session(
+    State(state): State<AppState>,
+    MaybeAuth(principal): MaybeAuth,
+) -> ApiResult {
+    reply::wrapped_json(
+        &state,
         StatusCode::OK,
-        identity::open_session(&who, &doors.hub).await?,
+        identity::create_session_token(&principal, &state.hub).await?,
     )
 }
 
 /// Answer a message that came by the inbox; its sender hears a `receipt`
 #[utoipa::path(post, path = "/agent/messages/{trace_id}/response", tag = "envelope", request_body = ReceiverReply,
     security(("agent_key" = [])), params(("trace_id" = String, Path)),
-    responses((status = 200, body = Success<Standing>), (status = 401, body = Failure), (status = 403, body = Failure),
-        (status = 404, body = Failure), (status = 409, body = Failure, description = "Another response stands")))]
-async fn respond(
-    State(doors): State<Doors>,
-    Known(who): Known,
-    Segment(trace_id): Segment,
-    Whole(body): Whole,
-) -> Answer {
-    let said = ReceiverReply::parse(&body)?;
-    reply::wrapped(
-        &doors,
+    responses((status = 200, body = SuccessReply<MessageStatus>), (status = 401, body = FailureReply), (status = 403, body = FailureReply),
+        (status = 404, body = FailureReply), (status = 409, body = FailureReply, description = "Another response stands")))]
+async fn respond_to_message(
+    State(state): State<AppState>,
+    RequireKey(principal): RequireKey,
+    PathParam(trace_id): PathParam,
+    JsonBytes(body): JsonBytes,
+) -> ApiResult {
+    let response = ReceiverReply::parse(&body)?;
+    reply::wrapped_json(
+        &state,
         StatusCode::OK,
-        envelope::respond(&who, &doors.hub, &trace_id, said).await?,
+        envelope::respond_to_message(&principal, &state.hub, &trace_id, response).await?,
     )
 }

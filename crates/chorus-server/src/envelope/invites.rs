@@ -1,20 +1,22 @@
 //! `/invites`: the codes that a gated hub asks for, made, listed and revoked by operators (lesson 9).
 
-use crate::reply::{self, Answer};
-use crate::{auth::Operator, auth::Who, body::Whole, doors::Doors, query::Segment};
+use crate::reply::{self, ApiResult};
+use crate::{
+    app_state::AppState, auth::MaybeAuth, auth::RequireOperator, body::JsonBytes, query::PathParam,
+};
 use axum::extract::State;
 use chorus_hub::identity::invites::{self, NewInvite};
-use chorus_wire::reply::{Failure, Invite, Success};
-use chorus_wire::{Error, Result, json, limits, time::Micros};
+use chorus_wire::reply::{FailureReply, InviteRecord, SuccessReply};
+use chorus_wire::{Error, Result, json, limits, time::UnixMicros};
 use http::StatusCode;
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub fn routes() -> OpenApiRouter<Doors> {
+pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default()
-        .routes(routes!(list, create, open))
-        .routes(routes!(revoke))
+        .routes(routes!(list_invites, create_invite, open_registration))
+        .routes(routes!(revoke_invite))
 }
 
 /// A new invite.
@@ -31,14 +33,14 @@ struct InviteBody {
     expires_at: Option<String>,
 }
 
-fn parse(body: &[u8]) -> Result<NewInvite> {
-    let mut fields = json::object(json::text(body)?)?;
+fn parse_invite(body: &[u8]) -> Result<NewInvite> {
+    let mut fields = json::parse_object(json::decode_utf8(body)?)?;
     let label = fields.optional_label("label", limits::LABEL_CHARS)?;
     let max_uses = fields.optional_count("max_uses", 1)?;
     let expires_at = fields.optional_string("expires_at")?;
-    fields.end()?;
+    fields.reject_unknown()?;
     let instant = |text: String| {
-        Micros::parse(&text)
+        UnixMicros::parse(&text)
             .ok_or_else(|| Error::validation("expires_at must be an RFC 3339 instant"))
     };
     Ok(NewInvite {
@@ -50,41 +52,48 @@ fn parse(body: &[u8]) -> Result<NewInvite> {
 
 /// Make an invite code; it is shown this once
 #[utoipa::path(post, path = "/invites", tag = "identity", request_body = InviteBody, security(("operator_key" = [])),
-    responses((status = 201, body = Success<Invite>), (status = 401, body = Failure), (status = 403, body = Failure)))]
-async fn create(State(doors): State<Doors>, Operator(who): Operator, Whole(body): Whole) -> Answer {
-    reply::wrapped(
-        &doors,
+    responses((status = 201, body = SuccessReply<InviteRecord>), (status = 401, body = FailureReply), (status = 403, body = FailureReply)))]
+async fn create_invite(
+    State(state): State<AppState>,
+    RequireOperator(principal): RequireOperator,
+    JsonBytes(body): JsonBytes,
+) -> ApiResult {
+    reply::wrapped_json(
+        &state,
         StatusCode::CREATED,
-        invites::create(&who, &doors.hub, parse(&body)?).await?,
+        invites::create_invite(&principal, &state.hub, parse_invite(&body)?).await?,
     )
 }
 
 /// All invites, without their codes
 #[utoipa::path(get, path = "/invites", tag = "identity", security(("operator_key" = [])),
-    responses((status = 200, body = Success<Vec<Invite>>), (status = 401, body = Failure), (status = 403, body = Failure)))]
-async fn list(State(doors): State<Doors>, Who(who): Who) -> Answer {
-    reply::wrapped(
-        &doors,
+    responses((status = 200, body = SuccessReply<Vec<InviteRecord>>), (status = 401, body = FailureReply), (status = 403, body = FailureReply)))]
+async fn list_invites(State(state): State<AppState>, MaybeAuth(principal): MaybeAuth) -> ApiResult {
+    reply::wrapped_json(
+        &state,
         StatusCode::OK,
-        invites::list(&who, &doors.hub).await?,
+        invites::list_invites(&principal, &state.hub).await?,
     )
 }
 
 /// Whether a hub asks for codes.
 #[derive(Serialize, ToSchema)]
-struct Gate {
+struct InviteGateStatus {
     invite_gating: bool,
 }
 
 /// Open the hub to registrations without a code; it closes again with the next code that is made
 #[utoipa::path(delete, path = "/invites", tag = "identity", security(("operator_key" = [])),
-    responses((status = 200, body = Success<Gate>), (status = 401, body = Failure), (status = 403, body = Failure)))]
-async fn open(State(doors): State<Doors>, Who(who): Who) -> Answer {
-    invites::open(&who, &doors.hub).await?;
-    reply::wrapped(
-        &doors,
+    responses((status = 200, body = SuccessReply<InviteGateStatus>), (status = 401, body = FailureReply), (status = 403, body = FailureReply)))]
+async fn open_registration(
+    State(state): State<AppState>,
+    MaybeAuth(principal): MaybeAuth,
+) -> ApiResult {
+    invites::disable_invite_gating(&principal, &state.hub).await?;
+    reply::wrapped_json(
+        &state,
         StatusCode::OK,
-        Gate {
+        InviteGateStatus {
             invite_gating: false,
         },
     )
@@ -93,13 +102,17 @@ async fn open(State(doors): State<Doors>, Who(who): Who) -> Answer {
 /// Revoke an invite; who came in with it stays
 #[utoipa::path(delete, path = "/invites/{id}", tag = "identity", security(("operator_key" = [])),
     params(("id" = String, Path)),
-    responses((status = 200, body = Success<Invite>), (status = 401, body = Failure), (status = 403, body = Failure),
-        (status = 404, body = Failure)))]
-async fn revoke(State(doors): State<Doors>, Who(who): Who, Segment(id): Segment) -> Answer {
-    reply::wrapped(
-        &doors,
+    responses((status = 200, body = SuccessReply<InviteRecord>), (status = 401, body = FailureReply), (status = 403, body = FailureReply),
+        (status = 404, body = FailureReply)))]
+async fn revoke_invite(
+    State(state): State<AppState>,
+    MaybeAuth(principal): MaybeAuth,
+    PathParam(id): PathParam,
+) -> ApiResult {
+    reply::wrapped_json(
+        &state,
         StatusCode::OK,
-        invites::revoke(&who, &doors.hub, &id).await?,
+        invites::revoke_invite(&principal, &state.hub, &id).await?,
     )
 }
 
@@ -111,10 +124,11 @@ mod tests {
     #[test]
     fn an_invite_needs_a_label_and_says_which_field_is_wrong() {
         let full =
-            parse(br#"{"label":"a","max_uses":2,"expires_at":"1970-01-01T00:00:01Z"}"#).unwrap();
+            parse_invite(br#"{"label":"a","max_uses":2,"expires_at":"1970-01-01T00:00:01Z"}"#)
+                .unwrap();
         assert_eq!(
             (full.label.as_str(), full.max_uses, full.expires_at),
-            ("a", Some(2), Some(Micros(1_000_000)))
+            ("a", Some(2), Some(UnixMicros(1_000_000)))
         );
         let cases = [
             ("{}", "label"),
@@ -125,7 +139,10 @@ mod tests {
         ];
         for (body, field) in cases {
             assert!(
-                parse(body.as_bytes()).unwrap_err().message.contains(field),
+                parse_invite(body.as_bytes())
+                    .unwrap_err()
+                    .message
+                    .contains(field),
                 "{body}"
             );
         }

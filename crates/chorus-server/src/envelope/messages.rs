@@ -1,15 +1,16 @@
 //! `POST /messages` and `GET /messages/{trace_id}`: sending, and where a message stands (TRN-13…27, TRN-52…54, R-22, R-27, R-29).
 
-use crate::reply::{self, Answer, Refused};
+use crate::reply::{self, ApiError, ApiResult};
 use crate::{
-    auth::Known, auth::Who, body::Whole, doors::Doors, negotiate, once::Once, query::Segment,
+    app_state::AppState, auth::MaybeAuth, auth::RequireKey, body::JsonBytes,
+    idempotency::IdempotencyHeader, negotiate, query::PathParam,
 };
 use axum::extract::{FromRequestParts, State};
 use axum::{body::Body, response::Response};
 use bytes::Bytes;
-use chorus_hub::envelope::{self, Outcome, Streamed};
-use chorus_wire::message::{Delivery, SendRequest, Sent, Standing};
-use chorus_wire::reply::{Failure, Success};
+use chorus_hub::envelope::{self, SendOutcome, StreamedSend};
+use chorus_wire::message::{DeliveryOutcome, MessageStatus, SendReply, SendRequest};
+use chorus_wire::reply::{FailureReply, SuccessReply};
 use chorus_wire::{Error, sse};
 use http::{HeaderValue, StatusCode, header, request::Parts};
 use tokio::sync::mpsc;
@@ -18,10 +19,10 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 const EVENT_STREAM: &str = "text/event-stream";
 
-pub fn routes() -> OpenApiRouter<Doors> {
+pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default()
-        .routes(routes!(send))
-        .routes(routes!(standing))
+        .routes(routes!(send_message))
+        .routes(routes!(get_message_status))
 }
 
 /// A message and whom it is for.
@@ -42,22 +43,22 @@ struct SendBody {
 }
 
 /// What a send says beside its body.
-struct Manner {
-    key: Once,
-    streams: bool,
+struct SendHeaders {
+    idempotency_key: IdempotencyHeader,
+    accepts_stream: bool,
 }
 
-impl FromRequestParts<Doors> for Manner {
-    type Rejection = Refused;
+impl FromRequestParts<AppState> for SendHeaders {
+    type Rejection = ApiError;
 
     async fn from_request_parts(
         parts: &mut Parts,
-        doors: &Doors,
-    ) -> std::result::Result<Self, Refused> {
-        let key = Once::from_request_parts(parts, doors).await?;
+        state: &AppState,
+    ) -> std::result::Result<Self, ApiError> {
+        let idempotency_key = IdempotencyHeader::from_request_parts(parts, state).await?;
         Ok(Self {
-            key,
-            streams: negotiate::names(&parts.headers, EVENT_STREAM),
+            idempotency_key,
+            accepts_stream: negotiate::is_media_named(&parts.headers, EVENT_STREAM),
         })
     }
 }
@@ -67,73 +68,76 @@ impl FromRequestParts<Doors> for Manner {
     security(("agent_key" = []), ("operator_key" = [])),
     params(("Idempotency-Key" = Option<String>, Header, description = "The same key and body get the first answer again, for 24 hours")),
     responses((status = 200, description = "`delivered_sse`, `delivered` or `failed`", content(
-            (Success<Sent> = "application/json"), (String = "text/event-stream"))),
-        (status = 202, body = Success<Sent>, description = "`queued`: kept until the receiver comes"),
-        (status = 401, body = Failure), (status = 403, body = Failure, description = "A key sends only as its own agent"),
-        (status = 404, body = Failure, description = "The receiver is not registered"),
-        (status = 409, body = Failure, description = "The Idempotency-Key was used with another body")))]
-async fn send(
-    State(doors): State<Doors>,
-    Known(who): Known,
-    manner: Manner,
-    Whole(body): Whole,
-) -> Answer {
+            (SuccessReply<SendReply> = "application/json"), (String = "text/event-stream"))),
+        (status = 202, body = SuccessReply<SendReply>, description = "`queued`: kept until the receiver comes"),
+        (status = 401, body = FailureReply), (status = 403, body = FailureReply, description = "A key sends only as its own agent"),
+        (status = 404, body = FailureReply, description = "The receiver is not registered"),
+        (status = 409, body = FailureReply, description = "The Idempotency-Key was used with another body")))]
+async fn send_message(
+    State(state): State<AppState>,
+    RequireKey(principal): RequireKey,
+    headers: SendHeaders,
+    JsonBytes(body): JsonBytes,
+) -> ApiResult {
     let request = SendRequest::parse(&body)?;
-    let once = manner.key.with(&body)?;
-    if request.stream && manner.streams {
-        return match envelope::send_streaming(&who, &doors.hub, request, once).await? {
-            Streamed::Relay(events) => Ok(relay(events)),
-            Streamed::Whole(outcome) => done(&outcome),
+    let idempotency = headers.idempotency_key.with_body(&body)?;
+    if request.stream && headers.accepts_stream {
+        return match envelope::send_streaming(&principal, &state.hub, request, idempotency).await? {
+            StreamedSend::Relay(events) => Ok(relay_events(events)),
+            StreamedSend::Finished(outcome) => outcome_event(&outcome),
         };
     }
-    let outcome = envelope::send(&who, &doors.hub, request, once).await?;
-    let status = StatusCode::from_u16(outcome.delivery.status()).unwrap_or(StatusCode::OK);
-    reply::wrapped(
-        &doors,
+    let outcome = envelope::send_envelope(&principal, &state.hub, request, idempotency).await?;
+    let status = StatusCode::from_u16(outcome.delivery.http_status()).unwrap_or(StatusCode::OK);
+    reply::wrapped_json(
+        &state,
         status,
-        Sent::new(&outcome.delivery, outcome.trace_id),
+        SendReply::new(&outcome.delivery, outcome.trace_id),
     )
 }
 
 /// The ordinary outcome as the one event of a stream; its name says which it was (TRN-54).
-fn done(outcome: &Outcome) -> Answer {
-    let sent = Sent::new(&outcome.delivery, outcome.trace_id);
+fn outcome_event(outcome: &SendOutcome) -> ApiResult {
+    let sent = SendReply::new(&outcome.delivery, outcome.trace_id);
     let (name, data) = match &outcome.delivery {
-        Delivery::Failed { error_code, detail } => {
-            let fault = Fault {
+        DeliveryOutcome::Failed { error_code, detail } => {
+            let error_event = SendErrorEvent {
                 code: error_code,
                 message: detail,
                 sent,
             };
-            ("error", serde_json::to_string(&fault))
+            ("error", serde_json::to_string(&error_event))
         }
-        Delivery::Delivered { .. } | Delivery::DeliveredSse | Delivery::Queued => {
-            ("done", serde_json::to_string(&sent))
-        }
+        DeliveryOutcome::Delivered { .. }
+        | DeliveryOutcome::DeliveredSse
+        | DeliveryOutcome::Queued => ("done", serde_json::to_string(&sent)),
     };
     let data = data.map_err(Error::internal)?;
-    Ok(events(Body::from(sse::event(name, None, &data))))
+    Ok(event_stream_response(Body::from(sse::format_event(
+        name, None, &data,
+    ))))
 }
 
 /// The data of an `error` event: what readers of such streams look for (lesson 12), then the ordinary outcome.
 #[derive(serde::Serialize)]
-struct Fault<'a> {
+struct SendErrorEvent<'a> {
     code: &'a str,
     message: &'a str,
     #[serde(flatten)]
-    sent: Sent,
+    sent: SendReply,
 }
 
-fn relay(mut from: mpsc::Receiver<Bytes>) -> Response {
+fn relay_events(mut events: mpsc::Receiver<Bytes>) -> Response {
     let chunks = futures_util::stream::poll_fn(move |cx| {
-        from.poll_recv(cx)
+        events
+            .poll_recv(cx)
             .map(|chunk| chunk.map(Ok::<_, std::io::Error>))
     });
-    events(Body::from_stream(chunks))
+    event_stream_response(Body::from_stream(chunks))
 }
 
-fn events(body: Body) -> Response {
-    let mut response = reply::text(StatusCode::OK, EVENT_STREAM, body);
+fn event_stream_response(body: Body) -> Response {
+    let mut response = reply::text_response(StatusCode::OK, EVENT_STREAM, body);
     // Some proxies hold a stream back until they have a block of it, unless told not to.
     response
         .headers_mut()
@@ -147,11 +151,15 @@ fn events(body: Body) -> Response {
 /// Where a message stands; strangers are told that there is none
 #[utoipa::path(get, path = "/messages/{trace_id}", tag = "envelope", security(("agent_key" = []), ("operator_key" = [])),
     params(("trace_id" = String, Path)),
-    responses((status = 200, body = Success<Standing>), (status = 401, body = Failure), (status = 404, body = Failure)))]
-async fn standing(State(doors): State<Doors>, Who(who): Who, Segment(trace_id): Segment) -> Answer {
-    reply::wrapped(
-        &doors,
+    responses((status = 200, body = SuccessReply<MessageStatus>), (status = 401, body = FailureReply), (status = 404, body = FailureReply)))]
+async fn get_message_status(
+    State(state): State<AppState>,
+    MaybeAuth(principal): MaybeAuth,
+    PathParam(trace_id): PathParam,
+) -> ApiResult {
+    reply::wrapped_json(
+        &state,
         StatusCode::OK,
-        envelope::standing(&who, &doors.hub, &trace_id).await?,
+        envelope::get_message_status(&principal, &state.hub, &trace_id).await?,
     )
 }

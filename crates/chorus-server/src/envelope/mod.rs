@@ -1,30 +1,30 @@
 //! The doors of agents and their messages; each file mounts its own routes.
 
 mod agents;
+mod discovery_document;
 mod history;
 mod inbox;
-mod invite;
+mod invite_page;
 mod invites;
 mod messages;
 mod register;
 mod skill;
-mod wellknown;
 
-pub use agents::page;
-pub use skill::{SKILLS, text as skill_text};
+pub use agents::parse_page;
+pub use skill::{SKILL_TEXTS, skill_text};
 
-use crate::doors::Doors;
+use crate::app_state::AppState;
 use utoipa_axum::router::OpenApiRouter;
 
-pub fn routes() -> OpenApiRouter<Doors> {
+pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default()
         .merge(register::routes())
         .merge(agents::routes())
-        .merge(invite::routes())
+        .merge(invite_page::routes())
         .merge(invites::routes())
         .merge(messages::routes())
         .merge(inbox::routes())
         .merge(history::routes())
         .merge(skill::routes())
-        .merge(wellknown::routes())
+        .merge(discovery_document::routes())
 }

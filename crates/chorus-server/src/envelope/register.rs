@@ -1,21 +1,21 @@
 //! `POST /register` and `POST /agents`: an agent comes, by itself or by an operator (TRN-01…07, TRN-28…31, R-10, R-11).
 
-use crate::auth::{Asked, Operator};
-use crate::reply::{self, Answer, Form, Refused};
-use crate::{body::Whole, doors::Doors};
+use crate::auth::{AuthResult, RequireOperator};
+use crate::reply::{self, ApiError, ApiResult, ErrorFormat};
+use crate::{app_state::AppState, body::JsonBytes};
 use axum::extract::State;
 use bytes::Bytes;
 use chorus_hub::identity;
-use chorus_wire::reply::{Failure, MarketRegistered, Registered, Success};
-use chorus_wire::{Result, register, register::Registration};
+use chorus_wire::reply::{FailureReply, MarketRegistrationReply, RegistrationReply, SuccessReply};
+use chorus_wire::{Result, registration, registration::RegistrationRequest};
 use http::StatusCode;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub fn routes() -> OpenApiRouter<Doors> {
+pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default()
-        .routes(routes!(register))
-        .routes(routes!(register_for))
+        .routes(routes!(register_agent))
+        .routes(routes!(register_agent_as_operator))
 }
 
 /// A registration, in the form with a card or in the market's; both may be mixed.
@@ -42,36 +42,44 @@ struct RegistrationBody {
 
 /// Register yourself; with your current key, update and get a new one
 #[utoipa::path(post, path = "/register", tag = "identity", request_body = RegistrationBody, security((), ("agent_key" = [])),
-    responses((status = 201, body = Success<Registered>, description = "New; the key is shown this once. A request in the market's form is answered bare, with status, agent_id, reputation_score and api_key"),
-        (status = 200, body = Success<Registered>, description = "Updated, with a new key; the old one is dead"),
-        (status = 401, body = Failure), (status = 403, body = Failure, description = "An invite code is missing or spent, or the owner is another's"),
-        (status = 409, body = Failure, description = "The name is taken")))]
-async fn register(State(doors): State<Doors>, asked: Asked, Whole(body): Whole) -> Answer {
+    responses((status = 201, body = SuccessReply<RegistrationReply>, description = "New; the key is shown this once. A request in the market's form is answered bare, with status, agent_id, reputation_score and api_key"),
+        (status = 200, body = SuccessReply<RegistrationReply>, description = "Updated, with a new key; the old one is dead"),
+        (status = 401, body = FailureReply), (status = 403, body = FailureReply, description = "An invite code is missing or spent, or the owner is another's"),
+        (status = 409, body = FailureReply, description = "The name is taken")))]
+async fn register_agent(
+    State(state): State<AppState>,
+    auth: AuthResult,
+    JsonBytes(body): JsonBytes,
+) -> ApiResult {
     // Only a refusal needs to know how the body was meant when it could not be read.
-    let form = || {
-        if register::looks_like_market(&body) {
-            Form::Market
+    let error_format = || {
+        if registration::looks_like_market(&body) {
+            ErrorFormat::Market
         } else {
-            Form::Wrapped
+            ErrorFormat::Wrapped
         }
     };
-    let answered = registered(&doors, asked, &body).await;
-    answered.map_err(|error| Refused::new(error, form()))?
+    let outcome = run_registration(&state, auth, &body).await;
+    outcome.map_err(|error| ApiError::new(error, error_format()))?
 }
 
-async fn registered(doors: &Doors, Asked(who): Asked, body: &Bytes) -> Result<Answer> {
-    let who = who?;
-    let request = Registration::parse(body)?;
-    let bare = request.is_market_form();
-    let (new, registered) = identity::register(&who, &doors.hub, request).await?;
-    Ok(if bare {
-        reply::bare(status(new), &market(registered))
+async fn run_registration(
+    state: &AppState,
+    AuthResult(principal): AuthResult,
+    body: &Bytes,
+) -> Result<ApiResult> {
+    let principal = principal?;
+    let request = RegistrationRequest::parse(body)?;
+    let is_market_form = request.is_market_form();
+    let (new, registered) = identity::register_agent(&principal, &state.hub, request).await?;
+    Ok(if is_market_form {
+        reply::bare_json(registration_status(new), &to_market_reply(registered))
     } else {
-        reply::wrapped(doors, status(new), registered)
+        reply::wrapped_json(state, registration_status(new), registered)
     })
 }
 
-fn status(new: bool) -> StatusCode {
+fn registration_status(new: bool) -> StatusCode {
     if new {
         StatusCode::CREATED
     } else {
@@ -80,8 +88,8 @@ fn status(new: bool) -> StatusCode {
 }
 
 /// The jobs document's reply.
-fn market(registered: Registered) -> MarketRegistered {
-    MarketRegistered {
+fn to_market_reply(registered: RegistrationReply) -> MarketRegistrationReply {
+    MarketRegistrationReply {
         status: registered.status.unwrap_or_else(|| "registered".into()),
         agent_id: registered.agent_id,
         reputation_score: registered.reputation_score.unwrap_or(50.0),
@@ -105,14 +113,14 @@ struct OperatorRegistrationBody {
 
 /// Register or update an agent as an operator
 #[utoipa::path(post, path = "/agents", tag = "identity", request_body = OperatorRegistrationBody, security(("operator_key" = [])),
-    responses((status = 201, body = Success<Registered>), (status = 200, body = Success<Registered>, description = "Updated"),
-        (status = 401, body = Failure), (status = 403, body = Failure)))]
-async fn register_for(
-    State(doors): State<Doors>,
-    Operator(who): Operator,
-    Whole(body): Whole,
-) -> Answer {
-    let request = Registration::parse_operator(&body)?;
-    let (new, registered) = identity::register_for(&who, &doors.hub, request).await?;
-    reply::wrapped(&doors, status(new), registered)
+    responses((status = 201, body = SuccessReply<RegistrationReply>), (status = 200, body = SuccessReply<RegistrationReply>, description = "Updated"),
+        (status = 401, body = FailureReply), (status = 403, body = FailureReply)))]
+async fn register_agent_as_operator(
+    State(state): State<AppState>,
+    RequireOperator(principal): RequireOperator,
+    JsonBytes(body): JsonBytes,
+) -> ApiResult {
+    let request = RegistrationRequest::parse_operator(&body)?;
+    let (new, registered) = identity::register_on_behalf(&principal, &state.hub, request).await?;
+    reply::wrapped_json(&state, registration_status(new), registered)
 }

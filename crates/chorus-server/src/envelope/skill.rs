@@ -1,67 +1,67 @@
 //! `GET /skill`: the text that teaches an agent to take part, in the languages we have it in (SKL-01…38, lesson 11).
 
-use crate::reply::{self, Answer};
-use crate::{doors::Doors, markdown, negotiate, pages, query::Segment};
+use crate::reply::{self, ApiResult};
+use crate::{app_state::AppState, html, markdown, negotiate, query::PathParam};
 use axum::{extract::State, response::Response};
-use chorus_wire::{Code, reply::Failure};
+use chorus_wire::{Code, reply::FailureReply};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 /// Language tag and text; the first is what `/skill` serves.
-pub const SKILLS: [(&str, &str); 2] = [
+pub const SKILL_TEXTS: [(&str, &str); 2] = [
     ("en", include_str!("../../assets/skill.en.md")),
     ("zh-CN", include_str!("../../assets/skill.zh-CN.md")),
 ];
 
-pub fn routes() -> OpenApiRouter<Doors> {
+pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default()
-        .routes(routes!(skill))
-        .routes(routes!(skill_in))
+        .routes(routes!(get_skill))
+        .routes(routes!(get_skill_in_language))
 }
 
 /// What an agent reads to take part, in English
 #[utoipa::path(get, path = "/skill", tag = "envelope",
     responses((status = 200, content((String = "text/markdown"), (String = "text/html")))))]
-async fn skill(State(doors): State<Doors>, headers: HeaderMap) -> Response {
-    let (lang, text) = SKILLS[0];
-    answer(&doors, &headers, lang, text)
+async fn get_skill(State(state): State<AppState>, headers: HeaderMap) -> Response {
+    let (lang, text) = SKILL_TEXTS[0];
+    skill_response(&state, &headers, lang, text)
 }
 
 /// The same in another language
 #[utoipa::path(get, path = "/skill/{lang}", tag = "envelope",
     params(("lang" = String, Path, description = "`en` or `zh-CN`")),
-    responses((status = 200, content((String = "text/markdown"), (String = "text/html"))), (status = 404, body = Failure)))]
-async fn skill_in(
-    State(doors): State<Doors>,
+    responses((status = 200, content((String = "text/markdown"), (String = "text/html"))), (status = 404, body = FailureReply)))]
+async fn get_skill_in_language(
+    State(state): State<AppState>,
     headers: HeaderMap,
-    Segment(asked): Segment,
-) -> Answer {
-    let found = SKILLS
+    PathParam(requested): PathParam,
+) -> ApiResult {
+    let found = SKILL_TEXTS
         .iter()
-        .find(|(lang, _)| lang.eq_ignore_ascii_case(&asked))
+        .find(|(lang, _)| lang.eq_ignore_ascii_case(&requested))
         .ok_or(Code::NotFound)?;
-    Ok(answer(&doors, &headers, found.0, found.1))
+    Ok(skill_response(&state, &headers, found.0, found.1))
 }
 
 /// The text in a language, with the hub's own names in it.
-pub fn text(doors: &Doors, lang: &str) -> Option<String> {
-    let (_, text) = SKILLS
+pub fn skill_text(state: &AppState, lang: &str) -> Option<String> {
+    let (_, text) = SKILL_TEXTS
         .iter()
         .find(|(known, _)| known.eq_ignore_ascii_case(lang))?;
-    Some(filled(doors, text))
+    Some(fill_placeholders(state, text))
 }
 
-fn filled(doors: &Doors, text: &str) -> String {
-    text.replace("{{HUB_URL}}", &doors.public_url)
-        .replace("{{HOST}}", &doors.hub.options().host_name)
+fn fill_placeholders(state: &AppState, text: &str) -> String {
+    text.replace("{{HUB_URL}}", &state.public_url)
+        .replace("{{HOST}}", &state.hub.options().host_name)
 }
 
-fn answer(doors: &Doors, headers: &HeaderMap, lang: &str, text: &str) -> Response {
-    let text = filled(doors, text);
-    let mut response = if negotiate::prefers(headers, "text/html", "text/markdown") {
-        pages::page(lang, "Chorus", &markdown::html(&text))
+fn skill_response(state: &AppState, headers: &HeaderMap, lang: &str, text: &str) -> Response {
+    let text = fill_placeholders(state, text);
+    let mut response = if negotiate::prefers_media(headers, "text/html", "text/markdown") {
+        html::render_page(lang, "Chorus", &markdown::render_html(&text))
     } else {
-        reply::text(StatusCode::OK, "text/markdown; charset=utf-8", text)
+        reply::text_response(StatusCode::OK, "text/markdown; charset=utf-8", text)
     };
     let headers = response.headers_mut();
     headers.insert(header::VARY, HeaderValue::from_static("Accept"));
@@ -107,14 +107,14 @@ mod tests {
 
     #[test]
     fn each_language_teaches_all_of_it() {
-        for (lang, text) in SKILLS {
+        for (lang, text) in SKILL_TEXTS {
             for taught in TAUGHT {
                 assert!(text.contains(taught), "{lang} does not say {taught}");
             }
             let headings = |text: &str| text.lines().filter(|line| line.starts_with("## ")).count();
             assert_eq!(
                 headings(text),
-                headings(SKILLS[0].1),
+                headings(SKILL_TEXTS[0].1),
                 "{lang} has other parts than the first"
             );
         }
@@ -123,13 +123,13 @@ mod tests {
     /// Every URL of the hub that the text shows is a route, so the text cannot outlive one.
     #[test]
     fn every_path_that_is_taught_is_mounted() {
-        let (_, api) = crate::router::rooms().split_for_parts();
+        let (_, api) = crate::router::all_routes().split_for_parts();
         let fits = |taught: &str, route: &str| {
             let parts = || taught.split('/').zip(route.split('/'));
             taught.split('/').count() == route.split('/').count()
                 && parts().all(|(taught, route)| taught == route || route.starts_with('{'))
         };
-        for (lang, text) in SKILLS {
+        for (lang, text) in SKILL_TEXTS {
             let mut taught = BTreeSet::new();
             for place in text.split("{{HUB_URL}}/").skip(1) {
                 let end = place

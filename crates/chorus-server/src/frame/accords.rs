@@ -1,21 +1,21 @@
 //! `/orgs/{org}/accords`: what organisations let one another address.
 
-use crate::query::{Pair, Segment};
-use crate::reply::{self, Answer};
-use crate::{auth::Known, body::Whole, doors::Doors};
+use crate::query::{PathParam, PathParamPair};
+use crate::reply::{self, ApiResult};
+use crate::{app_state::AppState, auth::RequireKey, body::JsonBytes};
 use axum::extract::State;
 use chorus_hub::frame::accords;
 use chorus_wire::frame::FrameFailure;
-use chorus_wire::frame::org::{Accord, Accords, NewAccord};
+use chorus_wire::frame::organisation::{Accord, AccordList, NewAccord};
 use http::StatusCode;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub fn routes() -> OpenApiRouter<Doors> {
+pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default()
-        .routes(routes!(list, propose))
-        .routes(routes!(accept))
-        .routes(routes!(revoke))
+        .routes(routes!(list_accords, propose_accord))
+        .routes(routes!(accept_accord))
+        .routes(routes!(revoke_accord))
 }
 
 /// What is offered to another organisation.
@@ -41,28 +41,32 @@ struct AccordBody {
     params(("org" = String, Path, description = "The one that grants, with or without ~")),
     responses((status = 201, body = Accord), (status = 401, body = FrameFailure), (status = 403, body = FrameFailure),
         (status = 404, body = FrameFailure), (status = 409, body = FrameFailure)))]
-async fn propose(
-    State(doors): State<Doors>,
-    Known(who): Known,
-    Segment(org): Segment,
-    Whole(body): Whole,
-) -> Answer {
-    let new = NewAccord::parse(&body, doors.hub.clock().now())?;
-    reply::bare(
+async fn propose_accord(
+    State(state): State<AppState>,
+    RequireKey(principal): RequireKey,
+    PathParam(org): PathParam,
+    JsonBytes(body): JsonBytes,
+) -> ApiResult {
+    let new_accord = NewAccord::parse(&body, state.hub.clock().now())?;
+    reply::bare_json(
         StatusCode::CREATED,
-        &accords::propose(&who, &doors.hub, &org, new).await?,
+        &accords::propose_accord(&principal, &state.hub, &org, new_accord).await?,
     )
 }
 
 /// What an organisation has granted and was granted; for its owners
 #[utoipa::path(get, path = "/orgs/{org}/accords", tag = "frame", security(("agent_key" = [])),
     params(("org" = String, Path, description = "With or without ~")),
-    responses((status = 200, body = Accords), (status = 401, body = FrameFailure), (status = 403, body = FrameFailure),
+    responses((status = 200, body = AccordList), (status = 401, body = FrameFailure), (status = 403, body = FrameFailure),
         (status = 404, body = FrameFailure)))]
-async fn list(State(doors): State<Doors>, Known(who): Known, Segment(org): Segment) -> Answer {
-    reply::bare(
+async fn list_accords(
+    State(state): State<AppState>,
+    RequireKey(principal): RequireKey,
+    PathParam(org): PathParam,
+) -> ApiResult {
+    reply::bare_json(
         StatusCode::OK,
-        &accords::list(&who, &doors.hub, &org).await?,
+        &accords::list_accords(&principal, &state.hub, &org).await?,
     )
 }
 
@@ -71,10 +75,14 @@ async fn list(State(doors): State<Doors>, Known(who): Known, Segment(org): Segme
     params(("org" = String, Path, description = "The one that was offered it"), ("id" = String, Path)),
     responses((status = 200, body = Accord), (status = 401, body = FrameFailure), (status = 403, body = FrameFailure),
         (status = 404, body = FrameFailure), (status = 409, body = FrameFailure, description = "Its time is over")))]
-async fn accept(State(doors): State<Doors>, Known(who): Known, Pair(org, id): Pair) -> Answer {
-    reply::bare(
+async fn accept_accord(
+    State(state): State<AppState>,
+    RequireKey(principal): RequireKey,
+    PathParamPair(org, id): PathParamPair,
+) -> ApiResult {
+    reply::bare_json(
         StatusCode::OK,
-        &accords::accept(&who, &doors.hub, &org, &id).await?,
+        &accords::accept_accord(&principal, &state.hub, &org, &id).await?,
     )
 }
 
@@ -83,9 +91,13 @@ async fn accept(State(doors): State<Doors>, Known(who): Known, Pair(org, id): Pa
     params(("org" = String, Path, description = "Either side"), ("id" = String, Path)),
     responses((status = 200, body = Accord), (status = 401, body = FrameFailure), (status = 403, body = FrameFailure),
         (status = 404, body = FrameFailure)))]
-async fn revoke(State(doors): State<Doors>, Known(who): Known, Pair(org, id): Pair) -> Answer {
-    reply::bare(
+async fn revoke_accord(
+    State(state): State<AppState>,
+    RequireKey(principal): RequireKey,
+    PathParamPair(org, id): PathParamPair,
+) -> ApiResult {
+    reply::bare_json(
         StatusCode::OK,
-        &accords::revoke(&who, &doors.hub, &org, &id).await?,
+        &accords::revoke_accord(&principal, &state.hub, &org, &id).await?,
     )
 }

@@ -1,6 +1,6 @@
 //! `GET /.well-known/mcp.json`: where a runtime that found this host by DNS finds the stream of a handle (FRM-113).
 
-use crate::{doors::Doors, reply, reply::Answer};
+use crate::{app_state::AppState, reply, reply::ApiResult};
 use axum::extract::State;
 use chorus_wire::frame::ENVELOPE_VERSION;
 use http::{HeaderValue, StatusCode, header};
@@ -8,13 +8,13 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub fn routes() -> OpenApiRouter<Doors> {
-    OpenApiRouter::default().routes(routes!(substrate))
+pub fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::default().routes(routes!(get_frame_discovery))
 }
 
 /// Whole addresses; what stands in braces is the caller's to fill in.
 #[derive(Serialize, ToSchema)]
-struct Substrate {
+struct FrameDiscoveryDocument {
     name: String,
     version: &'static str,
     url: String,
@@ -22,11 +22,11 @@ struct Substrate {
     host_name: String,
     /// The full discovery document.
     discovery: String,
-    frames: FrameDoors,
+    frames: FrameEndpoints,
 }
 
 #[derive(Serialize, ToSchema)]
-struct FrameDoors {
+struct FrameEndpoints {
     envelope_version: &'static str,
     submit: String,
     stream: String,
@@ -34,23 +34,23 @@ struct FrameDoors {
 }
 
 /// Where frames are submitted and heard, for runtimes that found this host by its name
-#[utoipa::path(get, path = "/.well-known/mcp.json", tag = "frame", responses((status = 200, body = Substrate)))]
-async fn substrate(State(doors): State<Doors>) -> Answer {
-    let url = &doors.public_url;
-    let document = Substrate {
-        name: doors.server_name.clone(),
+#[utoipa::path(get, path = "/.well-known/mcp.json", tag = "frame", responses((status = 200, body = FrameDiscoveryDocument)))]
+async fn get_frame_discovery(State(state): State<AppState>) -> ApiResult {
+    let url = &state.public_url;
+    let document = FrameDiscoveryDocument {
+        name: state.server_name.clone(),
         version: env!("CARGO_PKG_VERSION"),
         url: url.clone(),
-        host_name: doors.hub.options().host_name.clone(),
+        host_name: state.hub.options().host_name.clone(),
         discovery: format!("{url}/.well-known/chorus.json"),
-        frames: FrameDoors {
+        frames: FrameEndpoints {
             envelope_version: ENVELOPE_VERSION,
             submit: format!("{url}/frames"),
             stream: format!("{url}/handles/{{handle}}/stream"),
             roster: format!("{url}/handles/{{handle}}/roster"),
         },
     };
-    let mut response = reply::bare(StatusCode::OK, &document)?;
+    let mut response = reply::bare_json(StatusCode::OK, &document)?;
     response.headers_mut().insert(
         header::CACHE_CONTROL,
         HeaderValue::from_static("public, max-age=60"),

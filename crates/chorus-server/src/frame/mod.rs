@@ -3,21 +3,21 @@
 mod accords;
 mod discovery;
 mod grants;
-mod orgs;
+mod organisations;
 mod roster;
 mod stream;
 mod submit;
 
-use crate::doors::Doors;
+use crate::app_state::AppState;
 use utoipa_axum::router::OpenApiRouter;
 
-pub fn routes() -> OpenApiRouter<Doors> {
+pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default()
         .merge(submit::routes())
         .merge(stream::routes())
         .merge(roster::routes())
         .merge(grants::routes())
-        .merge(orgs::routes())
+        .merge(organisations::routes())
         .merge(accords::routes())
         .merge(discovery::routes())
 }

@@ -1,17 +1,17 @@
 //! `GET /handles/{handle}/stream`: the frames for a handle's sessions, as they come (FRM-62…82, R-42).
 
-use crate::query::{Query, Segment};
-use crate::{auth::Asked, doors::Doors, reply::Answer, stream};
+use crate::query::{PathParam, QueryParams};
+use crate::{app_state::AppState, auth::AuthResult, reply::ApiResult, stream};
 use axum::extract::State;
-use chorus_hub::frame::{self, Opening};
+use chorus_hub::frame::{self, FrameStreamRequest};
 use chorus_hub::identity;
 use chorus_wire::frame::{FrameError, FrameFailure};
 use chorus_wire::{Code, Result};
 use http::HeaderMap;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub fn routes() -> OpenApiRouter<Doors> {
-    OpenApiRouter::default().routes(routes!(subscribe))
+pub fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::default().routes(routes!(stream_frames))
 }
 
 /// The frames for my sessions: a stream of events named by kind that stays open
@@ -25,44 +25,52 @@ pub fn routes() -> OpenApiRouter<Doors> {
         ("Last-Event-ID" = Option<String>, Header, description = "First what is kept after this id; a `resume-gap` event says that something is not")),
     responses((status = 200, content_type = "text/event-stream", body = String), (status = 401, body = FrameFailure),
         (status = 403, body = FrameFailure, description = "Another handle's stream")))]
-async fn subscribe(
-    State(doors): State<Doors>,
-    Segment(handle): Segment,
-    query: Query,
+async fn stream_frames(
+    State(state): State<AppState>,
+    PathParam(handle): PathParam,
+    query: QueryParams,
     headers: HeaderMap,
-    Asked(asked): Asked,
-) -> Answer {
-    let opening = opening(handle, &query, &headers)?;
+    AuthResult(auth): AuthResult,
+) -> ApiResult {
+    let opening = parse_opening(handle, &query, &headers)?;
     // A key in a URL ends up in logs and histories, so it is not read even when a good one is beside it.
     if query.has("token") {
         return Err(Code::Deprecated.into());
     }
-    let who = match query.one("session_token")? {
+    let principal = match query.get_single("session_token")? {
         Some("") => {
-            return Err(
-                FrameError::invalid("session_token", "a token of POST /agent/session").into(),
-            );
+            return Err(FrameError::invalid_field(
+                "session_token",
+                "a token of POST /agent/session",
+            )
+            .into());
         }
         Some(token) => {
             // A mistake elsewhere does not cost the token.
-            opening.check()?;
-            identity::authenticate_session(&doors.hub, token).await?
+            opening.check_fields()?;
+            identity::authenticate_session(&state.hub, token).await?
         }
-        None => asked?,
+        None => auth?,
     };
-    Ok(stream::reply(frame::open(&who, &doors.hub, opening).await?))
+    Ok(stream::stream_response(
+        frame::open_stream(&principal, &state.hub, opening).await?,
+    ))
 }
 
-fn opening(handle: String, query: &Query, headers: &HeaderMap) -> Result<Opening> {
-    let given = |name: &str| query.one(name).map(|value| value.map(str::to_owned));
-    Ok(Opening {
+fn parse_opening(
+    handle: String,
+    query: &QueryParams,
+    headers: &HeaderMap,
+) -> Result<FrameStreamRequest> {
+    let given = |name: &str| query.get_single(name).map(|value| value.map(str::to_owned));
+    Ok(FrameStreamRequest {
         handle,
         filter: given("filter")?,
         instrument: given("instrument")?,
         session: given("session")?,
         tool: given("tool")?,
         // Bytes that are no text are an id that nobody gave out.
-        since: headers
+        last_event_id: headers
             .get("last-event-id")
             .map(|id| String::from_utf8_lossy(id.as_bytes()).into_owned()),
     })

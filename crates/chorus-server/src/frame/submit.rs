@@ -1,17 +1,17 @@
 //! `POST /frames`: one frame to the live sessions of a scope (FRM-63…66, R-41, R-43).
 
-use crate::query::Query;
-use crate::reply::{self, Answer, Refused};
-use crate::{auth::Known, body::Whole, doors::Doors};
+use crate::query::QueryParams;
+use crate::reply::{self, ApiError, ApiResult};
+use crate::{app_state::AppState, auth::RequireKey, body::JsonBytes};
 use axum::extract::{FromRequestParts, State};
-use chorus_hub::frame::{self, Submitter};
-use chorus_wire::frame::{FrameError, FrameFailure, Ident, Submitted};
+use chorus_hub::frame::{self, FrameSubmitter};
+use chorus_wire::frame::{FrameError, FrameFailure, ScopeIdent, SubmissionReply};
 use http::{HeaderMap, StatusCode, request::Parts};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub fn routes() -> OpenApiRouter<Doors> {
-    OpenApiRouter::default().routes(routes!(submit))
+pub fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::default().routes(routes!(submit_frame))
 }
 
 /// A frame and whom it is for.
@@ -35,29 +35,29 @@ struct FrameSubmission {
 }
 
 /// Who submits, from the headers and the query.
-struct From(Submitter);
+struct SubmitterHeaders(FrameSubmitter);
 
-impl FromRequestParts<Doors> for From {
-    type Rejection = Refused;
+impl FromRequestParts<AppState> for SubmitterHeaders {
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, doors: &Doors) -> Result<Self, Refused> {
-        let query = Query::from_request_parts(parts, doors).await?;
-        let exclude_self = match query.one("exclude_self")? {
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
+        let query = QueryParams::from_request_parts(parts, state).await?;
+        let exclude_self = match query.get_single("exclude_self")? {
             None | Some("0" | "false") => false,
             Some("1" | "true") => true,
-            Some(_) => return Err(FrameError::invalid("exclude_self", "0 or 1").into()),
+            Some(_) => return Err(FrameError::invalid_field("exclude_self", "0 or 1").into()),
         };
-        Ok(Self(Submitter {
-            instrument: ident(&parts.headers, "X-Chorus-Instrument")?,
-            session: ident(&parts.headers, "X-Chorus-Session")?,
-            tool: ident(&parts.headers, "X-Chorus-Tool")?,
+        Ok(Self(FrameSubmitter {
+            instrument: parse_ident_header(&parts.headers, "X-Chorus-Instrument")?,
+            session: parse_ident_header(&parts.headers, "X-Chorus-Session")?,
+            tool: parse_ident_header(&parts.headers, "X-Chorus-Tool")?,
             exclude_self,
         }))
     }
 }
 
 /// said wrongly it is refused, since the frame would go out under a name that is nobody's.
-fn ident(headers: &HeaderMap, name: &str) -> Result<Option<Ident>, FrameError> {
+fn parse_ident_header(headers: &HeaderMap, name: &str) -> Result<Option<ScopeIdent>, FrameError> {
     let mut found = headers.get_all(name).iter();
     let Some(value) = found.next() else {
         return Ok(None);
@@ -65,11 +65,11 @@ fn ident(headers: &HeaderMap, name: &str) -> Result<Option<Ident>, FrameError> {
     let ident = value
         .to_str()
         .ok()
-        .and_then(Ident::parse)
+        .and_then(ScopeIdent::parse)
         .filter(|_| found.next().is_none());
     ident
         .map(Some)
-        .ok_or_else(|| FrameError::invalid(name, Ident::MUST))
+        .ok_or_else(|| FrameError::invalid_field(name, ScopeIdent::REQUIREMENT))
 }
 
 /// Submit a frame to the live sessions of a scope
@@ -78,16 +78,16 @@ fn ident(headers: &HeaderMap, name: &str) -> Result<Option<Ident>, FrameError> {
         ("X-Chorus-Instrument" = Option<String>, Header, description = "The submitting session's instrument"),
         ("X-Chorus-Session" = Option<String>, Header, description = "The submitting session's id"),
         ("X-Chorus-Tool" = Option<String>, Header, description = "Its class of tool; the instrument up to its first '-' without")),
-    responses((status = 200, body = Submitted, description = "To how many it went; a repeated frame_id gets the first answer"),
+    responses((status = 200, body = SubmissionReply, description = "To how many it went; a repeated frame_id gets the first answer"),
         (status = 401, body = FrameFailure), (status = 403, body = FrameFailure, description = "Not as this sender, or not to this scope")))]
-async fn submit(
-    State(doors): State<Doors>,
-    Known(who): Known,
-    From(from): From,
-    Whole(body): Whole,
-) -> Answer {
-    reply::bare(
+async fn submit_frame(
+    State(state): State<AppState>,
+    RequireKey(principal): RequireKey,
+    SubmitterHeaders(submitter): SubmitterHeaders,
+    JsonBytes(body): JsonBytes,
+) -> ApiResult {
+    reply::bare_json(
         StatusCode::OK,
-        &frame::submit(&who, &doors.hub, &body, from).await?,
+        &frame::submit_frame(&principal, &state.hub, &body, submitter).await?,
     )
 }

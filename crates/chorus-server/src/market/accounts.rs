@@ -1,47 +1,51 @@
 //! `/accounts/{owner}`: what an owner has, and what operators add (R-64, lesson 14).
 
-use crate::auth::{Known, Operator};
-use crate::reply::{self, Answer};
-use crate::{body::Whole, doors::Doors, query::Segment};
+use crate::auth::{RequireKey, RequireOperator};
+use crate::reply::{self, ApiResult};
+use crate::{app_state::AppState, body::JsonBytes, query::PathParam};
 use axum::extract::State;
 use chorus_hub::market;
-use chorus_wire::market::transfer::{Account, Issue};
+use chorus_wire::market::transfer::{CreditIssue, OwnerAccount};
 use chorus_wire::reply::MarketFailure;
 use http::StatusCode;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub fn routes() -> OpenApiRouter<Doors> {
+pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default()
-        .routes(routes!(account))
-        .routes(routes!(credit))
+        .routes(routes!(get_account))
+        .routes(routes!(issue_credits))
 }
 
 /// What an owner has, and what is held for its jobs
 #[utoipa::path(get, path = "/accounts/{owner}", tag = "market", params(("owner" = String, Path)),
     security(("agent_key" = []), ("operator_key" = [])),
-    responses((status = 200, body = Account), (status = 401, body = MarketFailure),
+    responses((status = 200, body = OwnerAccount), (status = 401, body = MarketFailure),
         (status = 403, body = MarketFailure, description = "Not a key of that owner"), (status = 404, body = MarketFailure)))]
-async fn account(State(doors): State<Doors>, Known(who): Known, Segment(owner): Segment) -> Answer {
-    reply::bare(
+async fn get_account(
+    State(state): State<AppState>,
+    RequireKey(principal): RequireKey,
+    PathParam(owner): PathParam,
+) -> ApiResult {
+    reply::bare_json(
         StatusCode::OK,
-        &market::account(&who, &doors.hub, Some(&owner)).await?,
+        &market::get_account(&principal, &state.hub, Some(&owner)).await?,
     )
 }
 
 /// Issue credits to an owner
-#[utoipa::path(post, path = "/accounts/{owner}/credit", tag = "market", params(("owner" = String, Path)), request_body = Issue,
+#[utoipa::path(post, path = "/accounts/{owner}/credit", tag = "market", params(("owner" = String, Path)), request_body = CreditIssue,
     security(("operator_key" = [])),
-    responses((status = 200, body = Account), (status = 401, body = MarketFailure), (status = 403, body = MarketFailure),
+    responses((status = 200, body = OwnerAccount), (status = 401, body = MarketFailure), (status = 403, body = MarketFailure),
         (status = 404, body = MarketFailure)))]
-async fn credit(
-    State(doors): State<Doors>,
-    Operator(who): Operator,
-    Segment(owner): Segment,
-    Whole(body): Whole,
-) -> Answer {
-    let issue = Issue::parse(&body)?;
-    reply::bare(
+async fn issue_credits(
+    State(state): State<AppState>,
+    RequireOperator(principal): RequireOperator,
+    PathParam(owner): PathParam,
+    JsonBytes(body): JsonBytes,
+) -> ApiResult {
+    let issue = CreditIssue::parse(&body)?;
+    reply::bare_json(
         StatusCode::OK,
-        &market::credit(&who, &doors.hub, &owner, issue).await?,
+        &market::issue_credits(&principal, &state.hub, &owner, issue).await?,
     )
 }

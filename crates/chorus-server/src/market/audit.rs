@@ -1,17 +1,17 @@
 //! `GET /audit`: the postings of the ledger, newest first (lesson 14).
 
-use crate::reply::{self, Answer};
-use crate::{auth::Known, doors::Doors, query::Query};
+use crate::reply::{self, ApiResult};
+use crate::{app_state::AppState, auth::RequireKey, query::QueryParams};
 use axum::extract::State;
 use chorus_hub::market;
-use chorus_wire::market::transfer::Audit;
+use chorus_wire::market::transfer::AuditReply;
 use chorus_wire::reply::MarketFailure;
 use chorus_wire::{Error, limits};
 use http::StatusCode;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub fn routes() -> OpenApiRouter<Doors> {
-    OpenApiRouter::default().routes(routes!(audit))
+pub fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::default().routes(routes!(list_postings))
 }
 
 /// The postings that concern my owner, or everybody's for operators; newest first
@@ -20,23 +20,27 @@ pub fn routes() -> OpenApiRouter<Doors> {
         ("owner_id" = Option<String>, Query, description = "Only those that concern this owner"),
         ("before" = Option<i64>, Query, description = "Only those before this id: the next page"),
         ("limit" = Option<u64>, Query, description = "At most this many, up to 1000")),
-    responses((status = 200, body = Audit), (status = 401, body = MarketFailure), (status = 403, body = MarketFailure),
+    responses((status = 200, body = AuditReply), (status = 401, body = MarketFailure), (status = 403, body = MarketFailure),
         (status = 404, body = MarketFailure)))]
-async fn audit(State(doors): State<Doors>, Known(who): Known, query: Query) -> Answer {
-    let text = |name: &str| query.one(name).map(|value| value.map(str::to_owned));
-    let before = query.one("before")?.map(|id| id.parse::<i64>());
+async fn list_postings(
+    State(state): State<AppState>,
+    RequireKey(principal): RequireKey,
+    query: QueryParams,
+) -> ApiResult {
+    let text = |name: &str| query.get_single(name).map(|value| value.map(str::to_owned));
+    let before = query.get_single("before")?.map(|id| id.parse::<i64>());
     let before = before
         .transpose()
         .map_err(|_| Error::validation("before must be the id of a posting"))?;
-    let limit = query.limit(limits::AUDIT_PAGE)?;
-    let found = market::audit(
-        &who,
-        &doors.hub,
+    let limit = query.page_limit(limits::AUDIT_PAGE)?;
+    let postings = market::list_postings(
+        &principal,
+        &state.hub,
         text("owner_id")?,
         text("job_id")?,
         before,
         limit,
     )
     .await?;
-    reply::bare(StatusCode::OK, &found)
+    reply::bare_json(StatusCode::OK, &postings)
 }

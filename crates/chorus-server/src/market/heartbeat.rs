@@ -1,17 +1,17 @@
 //! `POST /heartbeat`: an agent says that it is there (R-66, JOB-29).
 
-use crate::reply::{self, Answer};
-use crate::{auth::Known, body::Whole, doors::Doors};
+use crate::reply::{self, ApiResult};
+use crate::{app_state::AppState, auth::RequireKey, body::JsonBytes};
 use axum::extract::State;
 use chorus_hub::market;
-use chorus_wire::market::heartbeat::{self, Heard};
+use chorus_wire::market::heartbeat::{self, HeartbeatReply};
 use chorus_wire::reply::MarketFailure;
 use http::StatusCode;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub fn routes() -> OpenApiRouter<Doors> {
-    OpenApiRouter::default().routes(routes!(beat))
+pub fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::default().routes(routes!(record_heartbeat))
 }
 
 #[derive(ToSchema)]
@@ -26,12 +26,16 @@ struct HeartbeatBody {
 
 /// I am here; any other request with the key says the same
 #[utoipa::path(post, path = "/heartbeat", tag = "market", request_body = HeartbeatBody, security(("agent_key" = [])),
-    responses((status = 200, body = Heard), (status = 401, body = MarketFailure),
+    responses((status = 200, body = HeartbeatReply), (status = 401, body = MarketFailure),
         (status = 403, body = MarketFailure, description = "The key is another agent's")))]
-async fn beat(State(doors): State<Doors>, Known(who): Known, Whole(body): Whole) -> Answer {
-    let named = heartbeat::read(&body)?;
-    reply::bare(
+async fn record_heartbeat(
+    State(state): State<AppState>,
+    RequireKey(principal): RequireKey,
+    JsonBytes(body): JsonBytes,
+) -> ApiResult {
+    let named_agent = heartbeat::parse_heartbeat(&body)?;
+    reply::bare_json(
         StatusCode::OK,
-        &market::heartbeat(&who, &doors.hub, named.as_deref()).await?,
+        &market::record_heartbeat(&principal, &state.hub, named_agent.as_deref()).await?,
     )
 }

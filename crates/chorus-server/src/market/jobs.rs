@@ -1,24 +1,24 @@
 //! `/jobs`: asked for, followed, answered and taken back (JOB-16…19, R-62).
 
-use crate::auth::Known;
-use crate::query::{Query, Segment};
-use crate::reply::{self, Answer};
-use crate::{body::Whole, doors::Doors};
+use crate::auth::RequireKey;
+use crate::query::{PathParam, QueryParams};
+use crate::reply::{self, ApiResult};
+use crate::{app_state::AppState, body::JsonBytes};
 use axum::extract::State;
 use chorus_hub::market::jobs;
 use chorus_wire::limits;
-use chorus_wire::market::job::{Job, JobRequest, JobResult, Jobs};
+use chorus_wire::market::job::{Job, JobList, JobRequest, JobResult};
 use chorus_wire::reply::MarketFailure;
 use http::StatusCode;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub fn routes() -> OpenApiRouter<Doors> {
+pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default()
-        .routes(routes!(request, list))
-        .routes(routes!(standing))
-        .routes(routes!(result))
-        .routes(routes!(cancel))
+        .routes(routes!(request_job, list_jobs))
+        .routes(routes!(get_job))
+        .routes(routes!(report_job_result))
+        .routes(routes!(cancel_job))
 }
 
 /// The document's job request; agent_id and deadline_ms are ours.
@@ -73,11 +73,15 @@ struct JobResultBody {
     responses((status = 202, body = Job), (status = 400, body = MarketFailure, description = "Malformed, nobody with that skill, too small a budget, or too few credits"),
         (status = 401, body = MarketFailure), (status = 403, body = MarketFailure), (status = 404, body = MarketFailure, description = "No such agent"),
         (status = 409, body = MarketFailure, description = "The agent is offline, or the job_id was used with another request")))]
-async fn request(State(doors): State<Doors>, Known(who): Known, Whole(body): Whole) -> Answer {
-    let asked = JobRequest::parse(&body)?;
-    reply::bare(
+async fn request_job(
+    State(state): State<AppState>,
+    RequireKey(principal): RequireKey,
+    JsonBytes(body): JsonBytes,
+) -> ApiResult {
+    let job_request = JobRequest::parse(&body)?;
+    reply::bare_json(
         StatusCode::ACCEPTED,
-        &jobs::request(&who, &doors.hub, asked, &doors.public_url).await?,
+        &jobs::request_job(&principal, &state.hub, job_request, &state.public_url).await?,
     )
 }
 
@@ -87,18 +91,22 @@ async fn request(State(doors): State<Doors>, Known(who): Known, Whole(body): Who
         ("status" = Option<String>, Query, description = "PENDING, SUCCESS or FAILURE, or a state such as `dispatched`"),
         ("before" = Option<String>, Query, description = "Only those before this job_id: the next page"),
         ("limit" = Option<u64>, Query, description = "At most this many, up to 200")),
-    responses((status = 200, body = Jobs), (status = 401, body = MarketFailure), (status = 403, body = MarketFailure),
+    responses((status = 200, body = JobList), (status = 401, body = MarketFailure), (status = 403, body = MarketFailure),
         (status = 404, body = MarketFailure)))]
-async fn list(State(doors): State<Doors>, Known(who): Known, query: Query) -> Answer {
-    let limit = query.limit(limits::JOBS_PAGE)?;
+async fn list_jobs(
+    State(state): State<AppState>,
+    RequireKey(principal): RequireKey,
+    query: QueryParams,
+) -> ApiResult {
+    let limit = query.page_limit(limits::JOBS_PAGE)?;
     let (role, status, before) = (
-        query.one("role")?,
-        query.one("status")?,
-        query.one("before")?,
+        query.get_single("role")?,
+        query.get_single("status")?,
+        query.get_single("before")?,
     );
-    reply::bare(
+    reply::bare_json(
         StatusCode::OK,
-        &jobs::list(&who, &doors.hub, role, status, before, limit).await?,
+        &jobs::list_jobs(&principal, &state.hub, role, status, before, limit).await?,
     )
 }
 
@@ -106,10 +114,14 @@ async fn list(State(doors): State<Doors>, Known(who): Known, query: Query) -> An
 #[utoipa::path(get, path = "/jobs/{id}", tag = "market", params(("id" = String, Path)),
     security(("agent_key" = []), ("operator_key" = [])),
     responses((status = 200, body = Job), (status = 401, body = MarketFailure), (status = 404, body = MarketFailure)))]
-async fn standing(State(doors): State<Doors>, Known(who): Known, Segment(id): Segment) -> Answer {
-    reply::bare(
+async fn get_job(
+    State(state): State<AppState>,
+    RequireKey(principal): RequireKey,
+    PathParam(id): PathParam,
+) -> ApiResult {
+    reply::bare_json(
         StatusCode::OK,
-        &jobs::standing(&who, &doors.hub, &id).await?,
+        &jobs::get_job(&principal, &state.hub, &id).await?,
     )
 }
 
@@ -119,16 +131,16 @@ async fn standing(State(doors): State<Doors>, Known(who): Known, Segment(id): Se
     responses((status = 200, body = Job), (status = 400, body = MarketFailure, description = "Malformed, or a cost above the budget"),
         (status = 401, body = MarketFailure), (status = 403, body = MarketFailure), (status = 404, body = MarketFailure),
         (status = 409, body = MarketFailure, description = "The job has come to its end already")))]
-async fn result(
-    State(doors): State<Doors>,
-    Known(who): Known,
-    Segment(id): Segment,
-    Whole(body): Whole,
-) -> Answer {
-    let said = JobResult::parse(&body)?;
-    reply::bare(
+async fn report_job_result(
+    State(state): State<AppState>,
+    RequireKey(principal): RequireKey,
+    PathParam(id): PathParam,
+    JsonBytes(body): JsonBytes,
+) -> ApiResult {
+    let job_result = JobResult::parse(&body)?;
+    reply::bare_json(
         StatusCode::OK,
-        &jobs::result(&who, &doors.hub, &id, said).await?,
+        &jobs::report_result(&principal, &state.hub, &id, job_result).await?,
     )
 }
 
@@ -136,6 +148,13 @@ async fn result(
 #[utoipa::path(post, path = "/jobs/{id}/cancel", tag = "market", params(("id" = String, Path)), security(("agent_key" = [])),
     responses((status = 200, body = Job), (status = 401, body = MarketFailure), (status = 403, body = MarketFailure),
         (status = 404, body = MarketFailure), (status = 409, body = MarketFailure, description = "The job has come to its end already")))]
-async fn cancel(State(doors): State<Doors>, Known(who): Known, Segment(id): Segment) -> Answer {
-    reply::bare(StatusCode::OK, &jobs::cancel(&who, &doors.hub, &id).await?)
+async fn cancel_job(
+    State(state): State<AppState>,
+    RequireKey(principal): RequireKey,
+    PathParam(id): PathParam,
+) -> ApiResult {
+    reply::bare_json(
+        StatusCode::OK,
+        &jobs::cancel_job(&principal, &state.hub, &id).await?,
+    )
 }

@@ -9,10 +9,10 @@ mod reputation;
 mod skills;
 mod transfer;
 
-use crate::doors::Doors;
+use crate::app_state::AppState;
 use utoipa_axum::router::OpenApiRouter;
 
-pub fn routes() -> OpenApiRouter<Doors> {
+pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default()
         .merge(jobs::routes())
         .merge(transfer::routes())

@@ -1,25 +1,29 @@
 //! `GET /reputation/{agent}`: what an agent's work has earned it (R-63, lesson 14).
 
-use crate::reply::{self, Answer};
-use crate::{auth::Who, doors::Doors, query::Segment};
+use crate::reply::{self, ApiResult};
+use crate::{app_state::AppState, auth::MaybeAuth, query::PathParam};
 use axum::extract::State;
 use chorus_hub::market;
-use chorus_wire::market::reputation::Reputation;
+use chorus_wire::market::reputation::ReputationReport;
 use chorus_wire::reply::MarketFailure;
 use http::StatusCode;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub fn routes() -> OpenApiRouter<Doors> {
-    OpenApiRouter::default().routes(routes!(reputation))
+pub fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::default().routes(routes!(get_reputation))
 }
 
 /// An agent's score, its successes and failures, and the latest of them
 #[utoipa::path(get, path = "/reputation/{agent}", tag = "market", security((), ("agent_key" = [])),
     params(("agent" = String, Path, description = "Address, short name, UUID or handle")),
-    responses((status = 200, body = Reputation), (status = 401, body = MarketFailure), (status = 404, body = MarketFailure)))]
-async fn reputation(State(doors): State<Doors>, Who(who): Who, Segment(agent): Segment) -> Answer {
-    reply::bare(
+    responses((status = 200, body = ReputationReport), (status = 401, body = MarketFailure), (status = 404, body = MarketFailure)))]
+async fn get_reputation(
+    State(state): State<AppState>,
+    MaybeAuth(principal): MaybeAuth,
+    PathParam(agent): PathParam,
+) -> ApiResult {
+    reply::bare_json(
         StatusCode::OK,
-        &market::reputation(&who, &doors.hub, &agent).await?,
+        &market::get_reputation(&principal, &state.hub, &agent).await?,
     )
 }

@@ -1,51 +1,59 @@
 //! `/skills`: what can be hired, and putting one's own skills on offer (lesson 14).
 
-use crate::auth::{Known, Who};
-use crate::reply::{self, Answer};
-use crate::{body::Whole, doors::Doors, query::Query, query::Segment};
+use crate::auth::{MaybeAuth, RequireKey};
+use crate::reply::{self, ApiResult};
+use crate::{app_state::AppState, body::JsonBytes, query::PathParam, query::QueryParams};
 use axum::extract::State;
 use chorus_hub::market::skills as market;
 use chorus_wire::limits;
-use chorus_wire::market::skill::{Skill, Skills};
+use chorus_wire::market::skill::{SkillCatalogue, SkillOffer};
 use chorus_wire::reply::MarketFailure;
 use http::StatusCode;
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub fn routes() -> OpenApiRouter<Doors> {
+pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default()
-        .routes(routes!(list))
-        .routes(routes!(put, withdraw))
+        .routes(routes!(list_skills))
+        .routes(routes!(put_skill, withdraw_skill))
 }
 
 /// Every skill on offer: by how many agents, and from which price on
 #[utoipa::path(get, path = "/skills", tag = "market", security((), ("agent_key" = [])),
     params(("limit" = Option<u64>, Query, description = "At most this many, up to 1000"),
         ("after" = Option<String>, Query, description = "Go on after this skill_name")),
-    responses((status = 200, body = Skills), (status = 401, body = MarketFailure)))]
-async fn list(State(doors): State<Doors>, Who(who): Who, query: Query) -> Answer {
-    let (limit, after) = (query.limit(limits::DIRECTORY_PAGE)?, query.one("after")?);
+    responses((status = 200, body = SkillCatalogue), (status = 401, body = MarketFailure)))]
+async fn list_skills(
+    State(state): State<AppState>,
+    MaybeAuth(principal): MaybeAuth,
+    query: QueryParams,
+) -> ApiResult {
+    let (limit, after) = (
+        query.page_limit(limits::DIRECTORY_PAGE)?,
+        query.get_single("after")?,
+    );
     let after = after.map(|name| name.replace('\0', ""));
-    reply::bare(
+    reply::bare_json(
         StatusCode::OK,
-        &market::list(&who, &doors.hub, after, limit).await?,
+        &market::list_skills(&principal, &state.hub, after, limit).await?,
     )
 }
 
 /// Offer a skill, or change it; unlike a new registration it leaves the key and the other skills alone
-#[utoipa::path(put, path = "/skills/{name}", tag = "market", params(("name" = String, Path)), request_body = Skill,
+#[utoipa::path(put, path = "/skills/{name}", tag = "market", params(("name" = String, Path)), request_body = SkillOffer,
     security(("agent_key" = [])),
-    responses((status = 201, body = Skill, description = "On offer"), (status = 200, body = Skill, description = "Changed"),
+    responses((status = 201, body = SkillOffer, description = "On offer"), (status = 200, body = SkillOffer, description = "Changed"),
         (status = 401, body = MarketFailure), (status = 403, body = MarketFailure)))]
-async fn put(
-    State(doors): State<Doors>,
-    Known(who): Known,
-    Segment(name): Segment,
-    Whole(body): Whole,
-) -> Answer {
-    let (new, skill) = market::put(&who, &doors.hub, Skill::parse(&name, &body)?).await?;
-    reply::bare(
+async fn put_skill(
+    State(state): State<AppState>,
+    RequireKey(principal): RequireKey,
+    PathParam(name): PathParam,
+    JsonBytes(body): JsonBytes,
+) -> ApiResult {
+    let (new, skill) =
+        market::put_skill(&principal, &state.hub, SkillOffer::parse(&name, &body)?).await?;
+    reply::bare_json(
         if new {
             StatusCode::CREATED
         } else {
@@ -56,7 +64,7 @@ async fn put(
 }
 
 #[derive(Serialize, ToSchema)]
-struct Withdrawn {
+struct WithdrawnSkill {
     skill_name: String,
     /// False when it was not on offer.
     withdrawn: bool,
@@ -64,13 +72,18 @@ struct Withdrawn {
 
 /// Take a skill off the market
 #[utoipa::path(delete, path = "/skills/{name}", tag = "market", params(("name" = String, Path)), security(("agent_key" = [])),
-    responses((status = 200, body = Withdrawn), (status = 401, body = MarketFailure), (status = 403, body = MarketFailure)))]
-async fn withdraw(State(doors): State<Doors>, Known(who): Known, Segment(name): Segment) -> Answer {
+    responses((status = 200, body = WithdrawnSkill), (status = 401, body = MarketFailure), (status = 403, body = MarketFailure)))]
+async fn withdraw_skill(
+    State(state): State<AppState>,
+    RequireKey(principal): RequireKey,
+    PathParam(name): PathParam,
+) -> ApiResult {
     // A name that no database can hold is the name of nothing.
-    let withdrawn = !name.contains('\0') && market::withdraw(&who, &doors.hub, &name).await?;
-    reply::bare(
+    let withdrawn =
+        !name.contains('\0') && market::withdraw_skill(&principal, &state.hub, &name).await?;
+    reply::bare_json(
         StatusCode::OK,
-        &Withdrawn {
+        &WithdrawnSkill {
             skill_name: name,
             withdrawn,
         },

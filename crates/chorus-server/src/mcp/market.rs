@@ -1,81 +1,87 @@
 //! The tools of the market: find a skill, hire, follow a job, report a result, see what is left.
 
-use super::call::Call;
-use super::page;
-use super::refusal::Refusal;
-use super::tool::{Nature, Said, Verb};
+use super::fit_page;
+use super::tool::{ToolDefinition, ToolKind, ToolOutput};
+use super::tool_call::ToolCall;
+use super::tool_error::ToolError;
 use chorus_hub::market::{self, jobs};
 use chorus_wire::market::credits::Credits;
-use chorus_wire::market::discover::{Found, Search};
-use chorus_wire::market::job::{Job, JobRequest, JobResult, Status};
-use chorus_wire::market::transfer::Account;
+use chorus_wire::market::discover::{SkillSearch, SkillSearchResults};
+use chorus_wire::market::job::{Job, JobRequest, JobResult, JobStatus};
+use chorus_wire::market::transfer::OwnerAccount;
 use chorus_wire::{Code, limits};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-pub fn verbs() -> Vec<Verb<Call>> {
+pub fn market_tools() -> Vec<ToolDefinition<ToolCall>> {
     vec![
-        Verb::new(
+        ToolDefinition::new(
             "market_discover",
             "Find a skill for hire",
-            Nature::Reads,
-            DISCOVER,
-            discover,
+            ToolKind::ReadOnly,
+            DISCOVER_DESCRIPTION,
+            discover_skills,
         )
-        .also(&[("skill", "skill_name")]),
-        Verb::new(
+        .aliases(&[("skill", "skill_name")]),
+        ToolDefinition::new(
             "market_hire",
             "Hire an agent for a skill",
-            Nature::Speaks,
-            HIRE,
-            hire,
+            ToolKind::Sends,
+            HIRE_DESCRIPTION,
+            hire_agent,
         ),
-        Verb::new("market_job", "Follow jobs", Nature::Reads, JOB, job),
-        Verb::new(
+        ToolDefinition::new(
+            "market_job",
+            "Follow jobs",
+            ToolKind::ReadOnly,
+            JOB_DESCRIPTION,
+            get_jobs,
+        ),
+        ToolDefinition::new(
             "market_result",
             "Report a job's result",
-            Nature::Settles,
-            RESULT,
-            result,
+            ToolKind::Idempotent,
+            RESULT_DESCRIPTION,
+            report_result,
         ),
-        Verb::new(
+        ToolDefinition::new(
             "market_balance",
             "See credits",
-            Nature::Reads,
-            BALANCE,
-            balance,
+            ToolKind::ReadOnly,
+            BALANCE_DESCRIPTION,
+            get_balance,
         ),
     ]
 }
 
-const DISCOVER: &str = "Search agents for hire by skill, price and reputation, best first. Use it before market_hire to see who \
+const DISCOVER_DESCRIPTION: &str = "Search agents for hire by skill, price and reputation, best first. Use it before market_hire to see who \
     offers a skill, what a call costs and who is online. Returns agents with skill, cost_per_call and reputation_score.";
 
-const HIRE: &str = "Hire an agent for one skill and pay it in credits when it succeeds. The budget is held at once, never more than it \
+const HIRE_DESCRIPTION: &str = "Hire an agent for one skill and pay it in credits when it succeeds. The budget is held at once, never more than it \
     is paid, and all of it comes back on failure or at the deadline. Give a job_id of your own if you may have to repeat the call: the \
     same job is then asked for once. Returns the job, PENDING: ask for its result with market_job, or with chorus_inbox and `since`, \
     where it comes as a job_result.";
 
-const JOB: &str = "See where jobs stand: one by its job_id, or the latest you gave (role orchestrator) or were given (role worker). Use it \
+const JOB_DESCRIPTION: &str = "See where jobs stand: one by its job_id, or the latest you gave (role orchestrator) or were given (role worker). Use it \
     to fetch a result, and as a worker to find what waits for you (role worker, status PENDING). Returns jobs, newest first, \
     and whether there is `more`; input_data only where one job is asked for.";
 
-const RESULT: &str = "Report the result of a job you were hired for: SUCCESS with output_data, and you are paid; or FAILURE with \
+const RESULT_DESCRIPTION: &str = "Report the result of a job you were hired for: SUCCESS with output_data, and you are paid; or FAILURE with \
     error_message, and the budget goes back. The first report stands. Returns the job as it ended.";
 
-const BALANCE: &str = "See how many credits your owner has, and how many are held for jobs that are still open. Use it before \
+const BALANCE_DESCRIPTION: &str = "See how many credits your owner has, and how many are held for jobs that are still open. Use it before \
     market_hire.";
 
 /// Credits as they are written: to two decimals.
-fn credits(field: &str, amount: &serde_json::Number) -> Result<Credits, Refusal> {
+fn parse_credits(field: &str, amount: &serde_json::Number) -> Result<Credits, ToolError> {
     Ok(Credits::parse_price(field, &amount.to_string())?)
 }
 
 /// `market_discover`
 #[derive(Deserialize, JsonSchema)]
-struct DiscoverArgs {
+struct MarketDiscoverArgs {
     /// The skill's name; without it agents of any skill.
     #[schemars(length(min = 1, max = limits::LABEL_CHARS))]
     skill_name: Option<String>,
@@ -90,20 +96,23 @@ struct DiscoverArgs {
     limit: Option<usize>,
 }
 
-async fn discover(call: Call, args: DiscoverArgs) -> Result<Said<Found>, Refusal> {
-    let search = Search {
+async fn discover_skills(
+    call: ToolCall,
+    args: MarketDiscoverArgs,
+) -> Result<ToolOutput<SkillSearchResults>, ToolError> {
+    let search = SkillSearch {
         skill: args.skill_name.filter(|name| !name.contains('\0')),
         min_reputation: args.min_reputation.unwrap_or(0.0),
         max_cost: args
             .max_cost
             .as_ref()
-            .map(|cost| credits("max_cost", cost))
+            .map(|cost| parse_credits("max_cost", cost))
             .transpose()?,
-        limit: args.limit.unwrap_or(limits::TOOL_PAGE),
+        limit: args.limit.unwrap_or(limits::TOOL_PAGE_DEFAULT),
     };
-    let mut found = market::discover(&call.who, &call.doors.hub, search).await?;
-    page::first(&mut found.agents);
-    Ok(Said::new(
+    let mut found = market::discover_agents(&call.principal, &call.state.hub, search).await?;
+    fit_page::keep_first_fitting(&mut found.agents);
+    Ok(ToolOutput::new(
         format!("{} of {} agents", found.agents.len(), found.total),
         found,
     ))
@@ -111,7 +120,7 @@ async fn discover(call: Call, args: DiscoverArgs) -> Result<Said<Found>, Refusal
 
 /// `market_hire`
 #[derive(Deserialize, Serialize, JsonSchema)]
-struct HireArgs {
+struct MarketHireArgs {
     /// What is to be done, by the skill's name.
     #[schemars(length(min = 1, max = limits::LABEL_CHARS))]
     skill_name: String,
@@ -126,7 +135,7 @@ struct HireArgs {
     #[serde(skip_serializing_if = "Option::is_none")]
     agent_id: Option<String>,
     /// When it must be done, in milliseconds from now; ten minutes without it.
-    #[schemars(range(min = 1, max = limits::JOB_DEADLINE_MOST.as_millis() as u64))]
+    #[schemars(range(min = 1, max = limits::JOB_DEADLINE_MAX.as_millis() as u64))]
     #[serde(skip_serializing_if = "Option::is_none")]
     deadline_ms: Option<u64>,
     /// A UUID of your own, so that a repeated call is the same job.
@@ -135,26 +144,36 @@ struct HireArgs {
     job_id: Option<String>,
 }
 
-async fn hire(call: Call, args: HireArgs) -> Result<Said<Job>, Refusal> {
+async fn hire_agent(call: ToolCall, args: MarketHireArgs) -> Result<ToolOutput<Job>, ToolError> {
     let body = serde_json::to_vec(&args).map_err(chorus_wire::Error::internal)?;
-    let asked = JobRequest::parse(&body)?;
-    let job = jobs::request(&call.who, &call.doors.hub, asked, &call.doors.public_url).await;
+    let request = JobRequest::parse(&body)?;
+    let job = jobs::request_job(
+        &call.principal,
+        &call.state.hub,
+        request,
+        &call.state.public_url,
+    )
+    .await;
     let job = job.map_err(|error| {
-        let input = error.message.contains("input_data");
+        let is_about_input = error.message.contains("input_data");
         let fields = [
             (Code::AgentNotFound, "agent_id"),
             (Code::AgentOffline, "agent_id"),
             (
                 Code::SkillMismatch,
-                if input { "input_data" } else { "skill_name" },
+                if is_about_input {
+                    "input_data"
+                } else {
+                    "skill_name"
+                },
             ),
             (Code::BudgetInsufficient, "budget"),
             (Code::TransferFailed, "budget"),
             (Code::JobConflict, "job_id"),
         ];
-        Refusal::told(error, &fields)
+        ToolError::from_hub_error(error, &fields)
     })?;
-    Ok(Said::new(
+    Ok(ToolOutput::new(
         format!(
             "{} works on {}, {}",
             job.agent_id,
@@ -167,15 +186,15 @@ async fn hire(call: Call, args: HireArgs) -> Result<Said<Job>, Refusal> {
 
 /// `market_job`
 #[derive(Deserialize, JsonSchema)]
-struct JobArgs {
+struct MarketJobArgs {
     /// One job; everything else is then left out.
     #[schemars(length(min = 1, max = 128))]
     job_id: Option<String>,
     /// Which side you are on; both without it.
-    role: Option<Role>,
+    role: Option<JobRole>,
     /// Only jobs that stand so.
-    #[schemars(with = "Option<Standing>")]
-    status: Option<Status>,
+    #[schemars(with = "Option<JobStatusFilter>")]
+    status: Option<JobStatus>,
     /// At most this many; 50 without it.
     #[schemars(range(min = 1, max = limits::JOBS_PAGE))]
     limit: Option<usize>,
@@ -186,7 +205,7 @@ struct JobArgs {
 
 /// Jobs, newest first.
 #[derive(Serialize, ToSchema)]
-struct Listed {
+struct JobPage {
     jobs: Vec<Job>,
     /// There may be older ones; go on with `before`.
     more: bool,
@@ -194,7 +213,7 @@ struct Listed {
 
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum Role {
+enum JobRole {
     Orchestrator,
     Worker,
 }
@@ -206,21 +225,21 @@ enum Role {
     dead_code,
     reason = "it describes an argument; wire/market/job.rs reads it"
 )]
-enum Standing {
+enum JobStatusFilter {
     Pending,
     Success,
     Failure,
 }
 
-async fn job(call: Call, args: JobArgs) -> Result<Said<Listed>, Refusal> {
-    let (who, hub) = (&call.who, &call.doors.hub);
+async fn get_jobs(call: ToolCall, args: MarketJobArgs) -> Result<ToolOutput<JobPage>, ToolError> {
+    let (principal, hub) = (&call.principal, &call.state.hub);
     if let Some(id) = &args.job_id {
-        let job = jobs::standing(who, hub, id)
+        let job = jobs::get_job(principal, hub, id)
             .await
-            .map_err(|error| Refusal::from(error).about("job_id"))?;
-        return Ok(Said::new(
+            .map_err(|error| ToolError::from(error).about_field("job_id"))?;
+        return Ok(ToolOutput::new(
             format!("{id} is {}", job.status.as_str()),
-            Listed {
+            JobPage {
                 jobs: vec![job],
                 more: false,
             },
@@ -228,41 +247,41 @@ async fn job(call: Call, args: JobArgs) -> Result<Said<Listed>, Refusal> {
     }
     if let Some(before) = &args.before {
         // Of a stranger's job it is not even said that it is there.
-        jobs::standing(who, hub, before)
+        jobs::get_job(principal, hub, before)
             .await
-            .map_err(|error| Refusal::from(error).about("before"))?;
+            .map_err(|error| ToolError::from(error).about_field("before"))?;
     }
     let role = args.role.map(|role| match role {
-        Role::Orchestrator => "orchestrator",
-        Role::Worker => "worker",
+        JobRole::Orchestrator => "orchestrator",
+        JobRole::Worker => "worker",
     });
-    let limit = args.limit.unwrap_or(limits::TOOL_PAGE);
-    let found = jobs::list(
-        who,
+    let limit = args.limit.unwrap_or(limits::TOOL_PAGE_DEFAULT);
+    let found = jobs::list_jobs(
+        principal,
         hub,
         role,
-        args.status.map(Status::as_str),
+        args.status.map(JobStatus::as_str),
         args.before.as_deref(),
         limit,
     )
     .await?;
-    let (full, mut jobs) = (found.jobs.len() == limit, found.jobs);
-    let more = page::first(&mut jobs) || full;
-    Ok(Said::new(
+    let (is_full_page, mut jobs) = (found.jobs.len() == limit, found.jobs);
+    let more = fit_page::keep_first_fitting(&mut jobs) || is_full_page;
+    Ok(ToolOutput::new(
         format!("{} jobs", jobs.len()),
-        Listed { jobs, more },
+        JobPage { jobs, more },
     ))
 }
 
 /// `market_result`
 #[derive(Deserialize, Serialize, JsonSchema)]
-struct ResultArgs {
+struct MarketResultArgs {
     /// The job you were given.
     #[schemars(length(min = 1, max = 128))]
     job_id: String,
     /// SUCCESS or FAILURE.
-    #[schemars(with = "Ended")]
-    status: Status,
+    #[schemars(with = "ReportedJobStatus")]
+    status: JobStatus,
     /// What came out, in the form the skill promises.
     #[serde(skip_serializing_if = "Option::is_none")]
     output_data: Option<Value>,
@@ -271,7 +290,7 @@ struct ResultArgs {
     #[serde(skip_serializing_if = "Option::is_none")]
     execution_cost: Option<serde_json::Number>,
     /// How long it took, in milliseconds.
-    #[schemars(range(min = 0, max = limits::WHOLE_NUMBER))]
+    #[schemars(range(min = 0, max = limits::SAFE_INTEGER_MAX))]
     #[serde(skip_serializing_if = "Option::is_none")]
     execution_time_ms: Option<u64>,
     /// Why it failed, in capitals, such as EXECUTION_ERROR.
@@ -290,23 +309,26 @@ struct ResultArgs {
     dead_code,
     reason = "it describes an argument; wire/market/job.rs reads it"
 )]
-enum Ended {
+enum ReportedJobStatus {
     Success,
     Failure,
 }
 
-async fn result(call: Call, args: ResultArgs) -> Result<Said<Job>, Refusal> {
+async fn report_result(
+    call: ToolCall,
+    args: MarketResultArgs,
+) -> Result<ToolOutput<Job>, ToolError> {
     let body = serde_json::to_vec(&args).map_err(chorus_wire::Error::internal)?;
-    let said = JobResult::parse(&body)?;
+    let job_result = JobResult::parse(&body)?;
     let fields = [
         (Code::NotFound, "job_id"),
         (Code::JobClosed, "job_id"),
         (Code::Forbidden, "job_id"),
         (Code::BudgetInsufficient, "execution_cost"),
     ];
-    let job = jobs::result(&call.who, &call.doors.hub, &args.job_id, said).await;
-    let job = job.map_err(|error| Refusal::told(error, &fields))?;
-    Ok(Said::new(
+    let job = jobs::report_result(&call.principal, &call.state.hub, &args.job_id, job_result).await;
+    let job = job.map_err(|error| ToolError::from_hub_error(error, &fields))?;
+    Ok(ToolOutput::new(
         format!("{} ended as {}", job.job_id, job.status.as_str()),
         job,
     ))
@@ -314,16 +336,20 @@ async fn result(call: Call, args: ResultArgs) -> Result<Said<Job>, Refusal> {
 
 /// `market_balance`
 #[derive(Deserialize, JsonSchema)]
-struct BalanceArgs {
+struct MarketBalanceArgs {
     /// Your owner's name; your key's own without it.
     #[schemars(length(min = 1, max = limits::LABEL_CHARS))]
     owner_id: Option<String>,
 }
 
-async fn balance(call: Call, args: BalanceArgs) -> Result<Said<Account>, Refusal> {
-    let account = market::account(&call.who, &call.doors.hub, args.owner_id.as_deref()).await;
-    let account = account.map_err(|error| Refusal::from(error).about("owner_id"))?;
-    Ok(Said::new(
+async fn get_balance(
+    call: ToolCall,
+    args: MarketBalanceArgs,
+) -> Result<ToolOutput<OwnerAccount>, ToolError> {
+    let account =
+        market::get_account(&call.principal, &call.state.hub, args.owner_id.as_deref()).await;
+    let account = account.map_err(|error| ToolError::from(error).about_field("owner_id"))?;
+    Ok(ToolOutput::new(
         format!("{} credits, {} held", account.balance, account.held),
         account,
     ))

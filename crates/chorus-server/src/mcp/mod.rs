@@ -1,35 +1,35 @@
 //! The hub's verbs as tools for models: `/mcp` with an agent's key, `/mcp/{channel}` with the token of a delivery.
 
-mod call;
+mod allowed_origins;
 mod channel;
-mod door;
+mod channel_tools;
+mod endpoint;
 mod envelope;
+mod fit_page;
 mod frame;
-mod hub;
+mod hub_tools;
 mod market;
-mod metadata;
-mod origin;
-mod page;
-mod place;
 mod prompts;
-mod refusal;
+mod resource_metadata;
 mod resources;
-mod room;
 mod schema;
+mod since_arg;
 mod tool;
+mod tool_call;
+mod tool_error;
 
-use crate::doors::Doors;
+use crate::app_state::AppState;
 use rmcp::model::Tool;
 use utoipa_axum::router::OpenApiRouter;
 
-pub fn routes() -> OpenApiRouter<Doors> {
+pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default()
-        .merge(door::routes())
-        .merge(room::routes())
-        .merge(metadata::routes())
+        .merge(endpoint::routes())
+        .merge(channel_tools::routes())
+        .merge(resource_metadata::routes())
 }
 
 /// The tools of `/mcp` as a host is shown them, for a server of its own that passes the calls on.
-pub fn catalogue() -> Vec<Tool> {
-    tool::shown(hub::verbs())
+pub fn list_hub_tools() -> Vec<Tool> {
+    tool::tool_list(hub_tools::hub_tools())
 }

@@ -1,24 +1,24 @@
 //! Texts that a person picks in a host to have a model do something well: a message across cultures, a handover.
 
-use super::call::Call;
+use super::tool_call::ToolCall;
 use chorus_hub::identity;
 use rmcp::ErrorData;
 use rmcp::model::{
     GetPromptRequestParams, GetPromptResult, Prompt, PromptArgument, PromptMessage, Role,
 };
 
-const MESSAGE: &str = "cross_cultural_message";
-const HANDOVER: &str = "handover";
+const MESSAGE_PROMPT: &str = "cross_cultural_message";
+const HANDOVER_PROMPT: &str = "handover";
 
-pub fn list() -> Vec<Prompt> {
-    let argument = |name: &str, about: &str, required: bool| {
+pub fn list_prompts() -> Vec<Prompt> {
+    let argument = |name: &str, description: &str, required: bool| {
         PromptArgument::new(name)
-            .with_description(about)
+            .with_description(description)
             .with_required(required)
     };
     vec![
         Prompt::new(
-            MESSAGE,
+            MESSAGE_PROMPT,
             Some("Write to an agent whose user lives in another culture"),
             Some(vec![
                 argument("receiver_id", "Whom it is for, such as yuki@chorus", true),
@@ -27,7 +27,7 @@ pub fn list() -> Vec<Prompt> {
         )
         .with_title("Message across cultures"),
         Prompt::new(
-            HANDOVER,
+            HANDOVER_PROMPT,
             Some("Hand the work of this session over to another one"),
             Some(vec![argument(
                 "scope",
@@ -39,10 +39,13 @@ pub fn list() -> Vec<Prompt> {
     ]
 }
 
-pub async fn get(call: &Call, asked: GetPromptRequestParams) -> Result<GetPromptResult, ErrorData> {
-    let given = asked.arguments.unwrap_or_default();
+pub async fn get_prompt(
+    call: &ToolCall,
+    request: GetPromptRequestParams,
+) -> Result<GetPromptResult, ErrorData> {
+    let arguments = request.arguments.unwrap_or_default();
     let argument = |name: &str| {
-        given
+        arguments
             .get(name)
             .and_then(|value| value.as_str())
             .filter(|text| !text.is_empty())
@@ -52,9 +55,11 @@ pub async fn get(call: &Call, asked: GetPromptRequestParams) -> Result<GetPrompt
             ErrorData::invalid_params(format!("the argument {name} is required"), None)
         })
     };
-    let text = match asked.name.as_str() {
-        MESSAGE => message(call, required("receiver_id")?, required("text")?).await,
-        HANDOVER => handover(argument("scope")),
+    let text = match request.name.as_str() {
+        MESSAGE_PROMPT => {
+            render_message_prompt(call, required("receiver_id")?, required("text")?).await
+        }
+        HANDOVER_PROMPT => render_handover_prompt(argument("scope")),
         other => {
             return Err(ErrorData::invalid_params(
                 format!("there is no prompt {other}"),
@@ -68,11 +73,11 @@ pub async fn get(call: &Call, asked: GetPromptRequestParams) -> Result<GetPrompt
     )]))
 }
 
-async fn message(call: &Call, receiver: &str, text: &str) -> String {
-    let record = identity::record(&call.who, &call.doors.hub, receiver)
+async fn render_message_prompt(call: &ToolCall, receiver: &str, text: &str) -> String {
+    let record = identity::get_agent_record(&call.principal, &call.state.hub, receiver)
         .await
         .ok();
-    let culture = record.and_then(|record| record.agent_card?.culture().map(str::to_owned));
+    let culture = record.and_then(|record| record.agent_card?.user_culture().map(str::to_owned));
     let culture = match culture {
         Some(culture) => format!("Its user's culture is {culture}."),
         None => "Its culture is not known: look with chorus_discover, or at what it sent before."
@@ -86,7 +91,7 @@ async fn message(call: &Call, receiver: &str, text: &str) -> String {
     )
 }
 
-fn handover(scope: Option<&str>) -> String {
+fn render_handover_prompt(scope: Option<&str>) -> String {
     let scope = scope
         .map(|scope| format!(" with scope {scope}"))
         .unwrap_or_default();

@@ -1,9 +1,9 @@
 //! What a host can read without calling a tool: the skill text, the directory, a conversation, a channel's history.
 
-use super::call::Call;
-use super::page;
-use crate::envelope::{SKILLS, skill_text};
-use chorus_hub::channel::history::{self, Lines};
+use super::fit_page;
+use super::tool_call::ToolCall;
+use crate::envelope::{SKILL_TEXTS, skill_text};
+use chorus_hub::channel::history::{self, HistoryRange};
 use chorus_hub::{envelope, identity};
 use chorus_wire::{Code, Error, limits};
 use rmcp::ErrorData;
@@ -17,7 +17,7 @@ const CONVERSATION: &str = "chorus://conversation/";
 const CHANNEL: &str = "chorus://channel/";
 const HISTORY: &str = "/history";
 
-pub fn list() -> Vec<Resource> {
+pub fn list_resources() -> Vec<Resource> {
     let skill = |(lang, _): &(&str, &str)| {
         Resource::new(format!("{SKILL}{lang}"), format!("skill-{lang}"))
             .with_title(format!("How to take part ({lang})"))
@@ -36,14 +36,14 @@ pub fn list() -> Vec<Resource> {
             "What agent_send takes: the kinds of frames, the payload of each, scopes and filters, as JSON",
         )
         .with_mime_type("application/json");
-    SKILLS
+    SKILL_TEXTS
         .iter()
         .map(skill)
         .chain([directory, frames])
         .collect()
 }
 
-pub fn templates() -> Vec<ResourceTemplate> {
+pub fn list_resource_templates() -> Vec<ResourceTemplate> {
     vec![
         ResourceTemplate::new(format!("{CONVERSATION}{{peer}}"), "conversation")
             .with_title("A conversation")
@@ -59,78 +59,79 @@ pub fn templates() -> Vec<ResourceTemplate> {
 }
 
 /// What stands at a URI of ours.
-pub async fn read(call: &Call, uri: &str) -> Result<ReadResourceResult, ErrorData> {
+pub async fn read_resource(call: &ToolCall, uri: &str) -> Result<ReadResourceResult, ErrorData> {
     let contents = if let Some(lang) = uri.strip_prefix(SKILL) {
-        let text = skill_text(&call.doors, lang).ok_or_else(|| missing(uri))?;
+        let text = skill_text(&call.state, lang).ok_or_else(|| not_found_error(uri))?;
         ResourceContents::text(text, uri).with_mime_type("text/markdown")
     } else if uri == DIRECTORY {
-        let page = identity::Page {
+        let page = identity::DirectoryPage {
             limit: limits::DIRECTORY_PAGE,
             after: None,
         };
-        json(
+        json_contents(
             uri,
-            &identity::directory(&call.who, &call.doors.hub, page)
+            &identity::list_directory(&call.principal, &call.state.hub, page)
                 .await
-                .map_err(|e| refused(uri, e))?,
+                .map_err(|e| read_error(uri, e))?,
         )?
     } else if uri == FRAMES {
-        ResourceContents::text(call.doors.frames.get(), uri).with_mime_type("application/json")
+        ResourceContents::text(call.state.frame_capabilities.get(), uri)
+            .with_mime_type("application/json")
     } else if let Some(peer) = uri.strip_prefix(CONVERSATION) {
         let peer = peer
             .replace("%40", "@")
             .replace("%7E", "~")
             .replace("%7e", "~");
-        let found = envelope::sought(
-            &call.who,
-            &call.doors.hub,
+        let found = envelope::search_messages(
+            &call.principal,
+            &call.state.hub,
             Some(&peer),
             None,
-            limits::TOOL_PAGE,
+            limits::TOOL_PAGE_DEFAULT,
         )
         .await;
-        let mut rows = found.map_err(|e| refused(uri, e))?.rows;
-        page::last(&mut rows);
-        json(uri, &rows)?
+        let mut rows = found.map_err(|e| read_error(uri, e))?.rows;
+        fit_page::keep_last_fitting(&mut rows);
+        json_contents(uri, &rows)?
     } else if let Some(id) = uri
         .strip_prefix(CHANNEL)
         .and_then(|rest| rest.strip_suffix(HISTORY))
     {
-        let rows = history::history(
-            &call.who,
-            &call.doors.hub,
+        let rows = history::list_channel_history(
+            &call.principal,
+            &call.state.hub,
             id,
-            Lines::Before(u64::MAX),
-            limits::TOOL_PAGE,
+            HistoryRange::Before(u64::MAX),
+            limits::TOOL_PAGE_DEFAULT,
         )
         .await;
-        let mut rows = rows.map_err(|e| refused(uri, e))?;
-        page::last(&mut rows);
-        json(uri, &rows)?
+        let mut rows = rows.map_err(|e| read_error(uri, e))?;
+        fit_page::keep_last_fitting(&mut rows);
+        json_contents(uri, &rows)?
     } else {
-        return Err(missing(uri));
+        return Err(not_found_error(uri));
     };
     Ok(ReadResourceResult::new(vec![contents]))
 }
 
-fn json(uri: &str, value: &impl Serialize) -> Result<ResourceContents, ErrorData> {
-    let text = serde_json::to_string(value).map_err(|e| refused(uri, Error::internal(e)))?;
+fn json_contents(uri: &str, value: &impl Serialize) -> Result<ResourceContents, ErrorData> {
+    let text = serde_json::to_string(value).map_err(|e| read_error(uri, Error::internal(e)))?;
     Ok(ResourceContents::text(text, uri).with_mime_type("application/json"))
 }
 
-fn missing(uri: &str) -> ErrorData {
+fn not_found_error(uri: &str) -> ErrorData {
     ErrorData::resource_not_found(
         "there is no such resource",
         Some(serde_json::json!({"uri": uri})),
     )
 }
 
-fn refused(uri: &str, error: Error) -> ErrorData {
+fn read_error(uri: &str, error: Error) -> ErrorData {
     if matches!(
         error.code,
         Code::AgentNotFound | Code::NotFound | Code::Validation
     ) {
-        return missing(uri);
+        return not_found_error(uri);
     }
     if let Some(cause) = &error.cause {
         tracing::error!(

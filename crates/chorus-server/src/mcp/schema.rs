@@ -6,16 +6,16 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 /// Formats that every validator knows; those of number sizes are noise to a reader and unknown to some.
-const FORMATS: [&str; 4] = ["uuid", "date-time", "uri", "byte"];
+const KNOWN_FORMATS: [&str; 4] = ["uuid", "date-time", "uri", "byte"];
 
 /// The arguments of a tool. Whatever is not in it is refused: a misspelt optional argument must not pass for none.
-pub fn input<A: JsonSchema>() -> JsonObject {
+pub fn input_schema<A: JsonSchema>() -> JsonObject {
     let settings =
         SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
     let root = settings.into_generator().into_root_schema_for::<A>();
-    let mut schema = object(root.to_value());
-    for noise in ["$schema", "title", "description"] {
-        schema.remove(noise);
+    let mut schema = to_object(root.to_value());
+    for omitted in ["$schema", "title", "description"] {
+        schema.remove(omitted);
     }
     schema.insert("type".into(), json!("object"));
     schema.entry("properties").or_insert_with(|| json!({}));
@@ -24,29 +24,31 @@ pub fn input<A: JsonSchema>() -> JsonObject {
 }
 
 /// What a tool answers with.
-pub fn output<T: ToSchema>() -> JsonObject {
-    let mut parts = Vec::new();
-    T::schemas(&mut parts);
-    let mut schema = object(serde_json::to_value(T::schema()).unwrap_or_default());
-    let parts: Map<String, Value> = parts
+pub fn output_schema<T: ToSchema>() -> JsonObject {
+    let mut components = Vec::new();
+    T::schemas(&mut components);
+    let mut schema = to_object(serde_json::to_value(T::schema()).unwrap_or_default());
+    let components: Map<String, Value> = components
         .into_iter()
-        .map(|(name, part)| {
+        .map(|(name, component)| {
             (
                 name,
-                Value::Object(object(serde_json::to_value(part).unwrap_or_default())),
+                Value::Object(to_object(
+                    serde_json::to_value(component).unwrap_or_default(),
+                )),
             )
         })
         .collect();
-    if !parts.is_empty() {
-        schema.insert("$defs".into(), Value::Object(parts));
+    if !components.is_empty() {
+        schema.insert("$defs".into(), Value::Object(components));
     }
     // A schema that is put together out of others does not say so itself, and revision 2025-11-25 wants it said.
     schema.entry("type").or_insert_with(|| json!("object"));
     schema
 }
 
-fn object(schema: Value) -> JsonObject {
-    match tidied(schema) {
+fn to_object(schema: Value) -> JsonObject {
+    match clean_schema(schema) {
         Value::Object(map) => map,
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
             Map::new()
@@ -55,33 +57,34 @@ fn object(schema: Value) -> JsonObject {
 }
 
 /// References into the contract become references into this schema; what is not JSON Schema goes.
-fn tidied(schema: Value) -> Value {
+fn clean_schema(schema: Value) -> Value {
     match schema {
         Value::Object(map) => Value::Object(
             map.into_iter()
-                .filter_map(|(key, value)| keyword(key, value))
+                .filter_map(|(key, value)| clean_keyword(key, value))
                 .collect(),
         ),
-        Value::Array(items) => Value::Array(items.into_iter().map(tidied).collect()),
+        Value::Array(items) => Value::Array(items.into_iter().map(clean_schema).collect()),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => schema,
     }
 }
 
-fn keyword(key: String, value: Value) -> Option<(String, Value)> {
+fn clean_keyword(key: String, value: Value) -> Option<(String, Value)> {
     match (key.as_str(), value) {
         ("example", _) => None,
-        ("format", Value::String(format)) if !FORMATS.contains(&format.as_str()) => None,
-        ("$ref", Value::String(to)) => {
-            Some((key, json!(to.replace("#/components/schemas/", "#/$defs/"))))
-        }
+        ("format", Value::String(format)) if !KNOWN_FORMATS.contains(&format.as_str()) => None,
+        ("$ref", Value::String(target)) => Some((
+            key,
+            json!(target.replace("#/components/schemas/", "#/$defs/")),
+        )),
         // Its keys are names of fields and not words of the schema.
         ("properties", Value::Object(fields)) => {
             let fields = fields
                 .into_iter()
-                .map(|(name, field)| (name, tidied(field)))
+                .map(|(name, field)| (name, clean_schema(field)))
                 .collect();
             Some((key, Value::Object(fields)))
         }
-        (_, value) => Some((key, tidied(value))),
+        (_, value) => Some((key, clean_schema(value))),
     }
 }

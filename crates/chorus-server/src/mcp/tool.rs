@@ -1,7 +1,7 @@
 //! A tool: what a model is told of it, what it may be given, and what it does.
 
-use super::refusal::Refusal;
 use super::schema;
+use super::tool_error::ToolError;
 use chorus_wire::limits;
 use futures_util::future::{BoxFuture, FutureExt};
 use jsonschema::{ValidationError, Validator, error::ValidationErrorKind};
@@ -18,131 +18,137 @@ use utoipa::ToSchema;
 
 /// What a tool does to the world, for hosts that ask their user before some of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Nature {
+pub enum ToolKind {
     /// Looks and changes nothing.
-    Reads,
+    ReadOnly,
     /// Others hear of it, each time it is called.
-    Speaks,
+    Sends,
     /// Called again with the same arguments it changes nothing more.
-    Settles,
+    Idempotent,
     /// What was there before is replaced.
-    Replaces,
+    Destructive,
 }
 
-impl Nature {
-    fn hints(self, title: &str) -> ToolAnnotations {
-        let (reads, replaces, repeats, outside) = match self {
-            Self::Reads => (true, false, true, false),
-            Self::Speaks => (false, false, false, true),
-            Self::Settles => (false, false, true, true),
-            Self::Replaces => (false, true, false, false),
+impl ToolKind {
+    fn annotations(self, title: &str) -> ToolAnnotations {
+        let (is_read_only, is_destructive, is_idempotent, is_open_world) = match self {
+            Self::ReadOnly => (true, false, true, false),
+            Self::Sends => (false, false, false, true),
+            Self::Idempotent => (false, false, true, true),
+            Self::Destructive => (false, true, false, false),
         };
         let hints = ToolAnnotations::with_title(title)
-            .read_only(reads)
-            .destructive(replaces);
-        hints.idempotent(repeats).open_world(outside)
+            .read_only(is_read_only)
+            .destructive(is_destructive);
+        hints.idempotent(is_idempotent).open_world(is_open_world)
     }
 }
 
 /// The line for whoever reads along; what is longer is in the data.
-const LINE_CHARS: usize = 160;
+const SUMMARY_CHARS: usize = 160;
 
 /// How many faults of one call are told: beyond it the whole call is wrong.
-const FAULTS_TOLD: usize = 5;
+const MAX_REPORTED_FAULTS: usize = 5;
 
 /// What a tool came to: a line for whoever reads along, and the data.
-pub struct Said<T> {
+pub struct ToolOutput<T> {
     pub text: String,
     pub data: T,
 }
 
-impl<T> Said<T> {
+impl<T> ToolOutput<T> {
     pub fn new(text: impl Into<String>, data: T) -> Self {
         let mut text: String = text.into();
-        if let Some((end, _)) = text.char_indices().nth(LINE_CHARS) {
+        if let Some((end, _)) = text.char_indices().nth(SUMMARY_CHARS) {
             text.replace_range(end.., "…");
         }
         Self { text, data }
     }
 }
 
-type Run<C> =
-    Box<dyn Fn(C, Value) -> BoxFuture<'static, Result<Said<Value>, Refusal>> + Send + Sync>;
+type ToolRunner<C> =
+    Box<dyn Fn(C, Value) -> BoxFuture<'static, Result<ToolOutput<Value>, ToolError>> + Send + Sync>;
 
 /// One tool of a server whose callers are known as `C`.
-pub struct Verb<C> {
+pub struct ToolDefinition<C> {
     pub tool: Tool,
-    takes: Option<Validator>,
+    input_validator: Option<Validator>,
     /// Names that a model may well use instead, with those that are meant.
-    also: &'static [(&'static str, &'static str)],
-    run: Run<C>,
+    aliases: &'static [(&'static str, &'static str)],
+    run: ToolRunner<C>,
 }
 
-impl<C: Send + 'static> Verb<C> {
+impl<C: Send + 'static> ToolDefinition<C> {
     pub fn new<A, T, F, W>(
         name: &'static str,
         title: &str,
-        nature: Nature,
-        about: &'static str,
+        kind: ToolKind,
+        description: &'static str,
         run: F,
     ) -> Self
     where
         A: DeserializeOwned + JsonSchema,
         T: Serialize + ToSchema,
         F: Fn(C, A) -> W + Send + Sync + 'static,
-        W: Future<Output = Result<Said<T>, Refusal>> + Send + 'static,
+        W: Future<Output = Result<ToolOutput<T>, ToolError>> + Send + 'static,
     {
-        let input = schema::input::<A>();
-        let takes = jsonschema::options()
+        let input = schema::input_schema::<A>();
+        let input_validator = jsonschema::options()
             .build(&Value::Object(input.clone()))
             .ok();
-        let tool = Tool::new(name, about, Arc::new(input))
+        let tool = Tool::new(name, description, Arc::new(input))
             .with_title(title)
-            .with_raw_output_schema(Arc::new(schema::output::<T>()))
-            .with_annotations(nature.hints(title));
+            .with_raw_output_schema(Arc::new(schema::output_schema::<T>()))
+            .with_annotations(kind.annotations(title));
         Self {
             tool,
-            takes,
-            also: &[],
-            run: Box::new(move |call, given| erased(&run, call, given)),
+            input_validator,
+            aliases: &[],
+            run: Box::new(move |call, arguments| run_erased(&run, call, arguments)),
         }
     }
 
-    pub fn also(self, also: &'static [(&'static str, &'static str)]) -> Self {
-        Self { also, ..self }
+    pub fn aliases(self, also: &'static [(&'static str, &'static str)]) -> Self {
+        Self {
+            aliases: also,
+            ..self
+        }
     }
 
     /// Checks the arguments, runs, and says what came of it; a refusal is a result too.
-    pub async fn call(&self, call: C, given: Option<JsonObject>) -> CallToolResult {
-        let given = self.meant(given.unwrap_or_default());
-        let outcome = match self.fault(&given) {
+    pub async fn call(&self, call: C, arguments: Option<JsonObject>) -> CallToolResult {
+        let arguments = self.normalize_arguments(arguments.unwrap_or_default());
+        let outcome = match self.check_arguments(&arguments) {
             Some(refusal) => Err(refusal),
-            None => (self.run)(call, given).await,
+            None => (self.run)(call, arguments).await,
         };
         metrics::counter!("chorus_tool_calls_total", "tool" => self.tool.name.clone(), "refused" => outcome.is_err().to_string())
             .increment(1);
-        outcome.map_or_else(Refusal::into_result, told)
+        outcome.map_or_else(ToolError::into_result, to_call_result)
     }
 
-    fn meant(&self, mut given: JsonObject) -> Value {
-        for (other, meant) in self.also {
-            if !given.contains_key(*meant)
-                && let Some(value) = given.remove(*other)
+    fn normalize_arguments(&self, mut arguments: JsonObject) -> Value {
+        for (alias, argument) in self.aliases {
+            if !arguments.contains_key(*argument)
+                && let Some(value) = arguments.remove(*alias)
             {
-                given.insert((*meant).to_owned(), value);
+                arguments.insert((*argument).to_owned(), value);
             }
         }
-        for (name, value) in &mut given {
-            if self.is_whole(name)
-                && let Some(whole) = value.as_f64().filter(|_| value.is_f64()).and_then(whole)
+        for (name, value) in &mut arguments {
+            if self.is_integer(name)
+                && let Some(integer) = value
+                    .as_f64()
+                    .filter(|_| value.is_f64())
+                    .and_then(to_integer)
             {
-                *value = whole;
+                *value = integer;
             }
         }
-        Value::Object(given)
+        Value::Object(arguments)
     }
 
-    fn is_whole(&self, argument: &str) -> bool {
+    fn is_integer(&self, argument: &str) -> bool {
         let schema = self
             .tool
             .input_schema
@@ -155,25 +161,31 @@ impl<C: Send + 'static> Verb<C> {
     }
 
     /// What the arguments are refused for, by name; several at once, so that one more call mends them all.
-    fn fault(&self, given: &Value) -> Option<Refusal> {
-        let faults = self.takes.as_ref()?.iter_errors(given).take(FAULTS_TOLD);
-        faults.map(|fault| named(&fault)).reduce(Refusal::and)
+    fn check_arguments(&self, arguments: &Value) -> Option<ToolError> {
+        let faults = self
+            .input_validator
+            .as_ref()?
+            .iter_errors(arguments)
+            .take(MAX_REPORTED_FAULTS);
+        faults
+            .map(|fault| argument_error(&fault))
+            .reduce(ToolError::merge_with)
     }
 }
 
 /// `5.0` is an integer to a schema, and to some models the way to write one.
-fn whole(number: f64) -> Option<Value> {
-    let exact = number.fract() == 0.0 && number.abs() <= limits::WHOLE_NUMBER as f64;
+fn to_integer(number: f64) -> Option<Value> {
+    let exact = number.fract() == 0.0 && number.abs() <= limits::SAFE_INTEGER_MAX as f64;
     exact.then(|| Value::from(number as i64))
 }
 
-fn named(fault: &ValidationError<'_>) -> Refusal {
+fn argument_error(fault: &ValidationError<'_>) -> ToolError {
     let at = fault
         .instance_path()
         .as_str()
         .trim_start_matches('/')
         .replace('/', ".");
-    let inside = |field: &str| {
+    let qualify_field = |field: &str| {
         if at.is_empty() {
             field.to_owned()
         } else {
@@ -181,41 +193,43 @@ fn named(fault: &ValidationError<'_>) -> Refusal {
         }
     };
     if let ValidationErrorKind::Required { property } = fault.kind() {
-        return Refusal::argument(
-            inside(property.as_str().unwrap_or_default()),
+        return ToolError::invalid_argument(
+            qualify_field(property.as_str().unwrap_or_default()),
             "it is required",
         );
     }
     if let ValidationErrorKind::AdditionalProperties { unexpected } = fault.kind() {
         let field = unexpected.first().map(String::as_str).unwrap_or_default();
-        return Refusal::argument(inside(field), "this tool has no such argument");
+        return ToolError::invalid_argument(qualify_field(field), "this tool has no such argument");
     }
     // Without the value itself: it may be long, and it is the caller's own.
-    Refusal::argument(at, fault.masked_with("it").to_string())
+    ToolError::invalid_argument(at, fault.masked_with("it").to_string())
 }
 
-fn erased<C, A, T, F, W>(
+fn run_erased<C, A, T, F, W>(
     run: &F,
     call: C,
-    given: Value,
-) -> BoxFuture<'static, Result<Said<Value>, Refusal>>
+    arguments: Value,
+) -> BoxFuture<'static, Result<ToolOutput<Value>, ToolError>>
 where
     A: DeserializeOwned,
     T: Serialize,
     F: Fn(C, A) -> W,
-    W: Future<Output = Result<Said<T>, Refusal>> + Send + 'static,
+    W: Future<Output = Result<ToolOutput<T>, ToolError>> + Send + 'static,
 {
-    match serde_json::from_value::<A>(given) {
+    match serde_json::from_value::<A>(arguments) {
         // The schema has let it pass, so this is a number out of range or its like.
-        Err(fault) => {
-            std::future::ready(Err(Refusal::argument("arguments", fault.to_string()))).boxed()
-        }
-        Ok(given) => {
-            let work = run(call, given);
+        Err(fault) => std::future::ready(Err(ToolError::invalid_argument(
+            "arguments",
+            fault.to_string(),
+        )))
+        .boxed(),
+        Ok(arguments) => {
+            let running = run(call, arguments);
             async move {
-                let Said { text, data } = work.await?;
+                let ToolOutput { text, data } = running.await?;
                 let data = serde_json::to_value(data).map_err(chorus_wire::Error::internal)?;
-                Ok(Said { text, data })
+                Ok(ToolOutput { text, data })
             }
             .boxed()
         }
@@ -223,27 +237,33 @@ where
 }
 
 /// The data twice: once for programs, once as text for hosts that show their model nothing else.
-fn told(said: Said<Value>) -> CallToolResult {
-    let mut result = CallToolResult::structured(said.data);
-    result.content.insert(0, ContentBlock::text(said.text));
+fn to_call_result(output: ToolOutput<Value>) -> CallToolResult {
+    let mut result = CallToolResult::structured(output.data);
+    result.content.insert(0, ContentBlock::text(output.text));
     result
 }
 
 /// Every tool of a list as a host sees it.
-pub fn shown<C>(verbs: &[Verb<C>]) -> Vec<Tool> {
-    verbs.iter().map(|verb| verb.tool.clone()).collect()
+pub fn tool_list<C>(tools: &[ToolDefinition<C>]) -> Vec<Tool> {
+    tools
+        .iter()
+        .map(|definition| definition.tool.clone())
+        .collect()
 }
 
 /// Calls one of `verbs` by its name; a name that is none of theirs is a fault of the protocol.
-pub async fn call<C: Send + 'static>(
-    verbs: &[Verb<C>],
-    by: C,
-    asked: CallToolRequestParams,
+pub async fn call_tool_by_name<C: Send + 'static>(
+    tools: &[ToolDefinition<C>],
+    caller: C,
+    request: CallToolRequestParams,
 ) -> Result<CallToolResponse, ErrorData> {
-    match verbs.iter().find(|verb| verb.tool.name == asked.name) {
-        Some(verb) => Ok(verb.call(by, asked.arguments).await.into()),
+    match tools
+        .iter()
+        .find(|definition| definition.tool.name == request.name)
+    {
+        Some(definition) => Ok(definition.call(caller, request.arguments).await.into()),
         None => Err(ErrorData::invalid_params(
-            format!("there is no tool {}", asked.name),
+            format!("there is no tool {}", request.name),
             None,
         )),
     }

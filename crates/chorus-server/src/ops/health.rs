@@ -1,31 +1,31 @@
 //! `GET /health` and `GET /ready`: alive, and able to serve (TRN-37, lesson 6).
 
 use crate::{
-    doors::Doors,
-    reply::{self, Answer},
+    app_state::AppState,
+    reply::{self, ApiResult},
 };
 use axum::extract::State;
-use chorus_hub::ops::{self, Reach};
-use chorus_wire::reply::{Failure, Health, Success};
+use chorus_hub::ops::{self, ReadyMode};
+use chorus_wire::reply::{FailureReply, HealthReport, SuccessReply};
 use http::StatusCode;
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub fn routes() -> OpenApiRouter<Doors> {
+pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default()
-        .routes(routes!(health))
-        .routes(routes!(ready))
+        .routes(routes!(get_health))
+        .routes(routes!(get_readiness))
 }
 
 /// Whether the hub is alive, and its counts
-#[utoipa::path(get, path = "/health", tag = "ops", responses((status = 200, body = Success<Health>)))]
-async fn health(State(doors): State<Doors>) -> Answer {
-    reply::wrapped(&doors, StatusCode::OK, ops::health(&doors.hub).await?)
+#[utoipa::path(get, path = "/health", tag = "ops", responses((status = 200, body = SuccessReply<HealthReport>)))]
+async fn get_health(State(state): State<AppState>) -> ApiResult {
+    reply::wrapped_json(&state, StatusCode::OK, ops::read_health(&state.hub).await?)
 }
 
 #[derive(Serialize, ToSchema)]
-struct Ready {
+struct ReadinessReport {
     #[schema(example = "ready")]
     status: &'static str,
     /// The store takes writes.
@@ -38,16 +38,16 @@ struct Ready {
 
 /// Whether the hub can serve: its store and its bus answer
 #[utoipa::path(get, path = "/ready", tag = "ops",
-    responses((status = 200, body = Success<Ready>), (status = 503, body = Failure, description = "Not now")))]
-async fn ready(State(doors): State<Doors>) -> Answer {
-    let bus = match ops::ready(&doors.hub).await? {
-        Reach::Alone => "local",
-        Reach::Shared => "ok",
+    responses((status = 200, body = SuccessReply<ReadinessReport>), (status = 503, body = FailureReply, description = "Not now")))]
+async fn get_readiness(State(state): State<AppState>) -> ApiResult {
+    let bus = match ops::check_ready(&state.hub).await? {
+        ReadyMode::Standalone => "local",
+        ReadyMode::Clustered => "ok",
     };
-    reply::wrapped(
-        &doors,
+    reply::wrapped_json(
+        &state,
         StatusCode::OK,
-        Ready {
+        ReadinessReport {
             status: "ready",
             store: "ok",
             bus,

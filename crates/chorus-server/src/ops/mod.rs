@@ -4,10 +4,10 @@ pub mod activity;
 pub mod health;
 pub mod metrics;
 
-use crate::doors::Doors;
+use crate::app_state::AppState;
 use utoipa_axum::router::OpenApiRouter;
 
-pub fn routes() -> OpenApiRouter<Doors> {
+pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default()
         .merge(health::routes())
         .merge(metrics::routes())

@@ -1,6 +1,6 @@
-//! A headless Chromium of its own for every test, led over WebDriver: a few calls of JSON, so no library stands between.
+//! A headless Chromium per test, driven over WebDriver with plain JSON calls instead of a library.
 
-use crate::hub::within;
+use crate::support::hub::within;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

@@ -1,7 +1,7 @@
-//! What an agent asks, a person answers with a click, and the agent hears it.
+//! Decisions: an agent asks, a person answers on the page, and the agent receives the answer.
 
-use crate::actors::{Agent, Stream};
 use crate::stage::{Stage, moment, said};
+use crate::support::actors::{Agent, Stream};
 use serde_json::{Value, json};
 
 /// Asks, and returns the id of the question and the stream on which the answer comes.
@@ -12,7 +12,7 @@ async fn asks(agent: &Agent, moment: &Value) -> (String, Stream) {
     stream.next("connected").await;
     let frame = said(agent, "agent_binding_moment", moment);
     let id = frame["frame_id"].as_str().unwrap().to_owned();
-    agent.submit("~alice", &frame).await.counted(&id);
+    agent.submit("~alice", &frame).await.recipient_count(&id);
     (id, stream)
 }
 
@@ -24,7 +24,7 @@ async fn a_click_on_an_option_answers_the_agent_that_asked() {
     let alice = stage.hub.agent("alice").await;
     stage.sign_in(&alice.key).await;
     let (id, mut stream) = asks(&alice, &moment()).await;
-    // Wherever one is on the page, one learns that somebody waits.
+    // Every view of the page shows that an agent waits for an answer.
     stage
         .browser
         .eventually("document.querySelector('nav .badge:not([hidden])')?.textContent === '1'")
@@ -127,7 +127,7 @@ async fn a_closed_hatch_is_not_offered_and_an_answer_from_elsewhere_closes_the_c
     alice
         .submit("~alice", &frame)
         .await
-        .counted(frame["frame_id"].as_str().unwrap());
+        .recipient_count(frame["frame_id"].as_str().unwrap());
     stage.browser.shows("Answered: 1: Now").await;
     assert_eq!(
         stage
@@ -155,7 +155,7 @@ async fn claims_are_shown_by_resource_with_their_time_left_and_frames_by_kind() 
         alice
             .submit("~alice", &frame)
             .await
-            .counted(frame["frame_id"].as_str().unwrap());
+            .recipient_count(frame["frame_id"].as_str().unwrap());
     }
     stage.sign_in(&alice.key).await;
     stage.view("sessions").await;
@@ -180,7 +180,7 @@ async fn claims_are_shown_by_resource_with_their_time_left_and_frames_by_kind() 
     alice
         .submit("~alice", &frame)
         .await
-        .counted(frame["frame_id"].as_str().unwrap());
+        .recipient_count(frame["frame_id"].as_str().unwrap());
     stage.browser.shows("Nothing is claimed.").await;
     stage.is_clean().await;
 }

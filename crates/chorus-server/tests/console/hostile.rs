@@ -1,7 +1,7 @@
-//! Whatever an agent calls itself or says, on the page it is text (failure 7).
+//! Hostile names and messages are shown on the page as text, never as markup (failure 7).
 
-use crate::actors::Agent;
 use crate::stage::{Stage, VIEWS, said};
+use crate::support::actors::Agent;
 use serde_json::{Value, json};
 
 /// Would set `window.hit` if any of it were taken for markup or script, and fetch from elsewhere if it were an image.
@@ -21,7 +21,7 @@ async fn scene(stage: &Stage) -> (Agent, Agent) {
         "<b>field</b>": {"deep": EVIL}});
     let skill = json!({"skill_name": "<u>skill</u>", "cost_per_call": 0.10, "description": EVIL});
     let more = json!({"agent_card": card, "agent_name": EVIL, "owner_id": "owner<i>x</i>", "skills": [skill]});
-    let mallory = stage.hub.agent_like("mallory@chorus", &more).await;
+    let mallory = stage.hub.agent_with("mallory@chorus", &more).await;
     let mut message = mallory.message("victim", EVIL);
     message["envelope"]["cultural_context"] = json!(EVIL);
     message["envelope"]["conversation_id"] = json!("<b onclick=hit>talk</b>");
@@ -46,7 +46,7 @@ async fn scene(stage: &Stage) -> (Agent, Agent) {
         victim
             .submit("~victim", &frame)
             .await
-            .counted(frame["frame_id"].as_str().unwrap());
+            .recipient_count(frame["frame_id"].as_str().unwrap());
     }
     let room = victim
         .post(
@@ -149,7 +149,7 @@ async fn only_http_and_https_become_links_and_they_keep_their_distance() {
     };
     let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
     let text = "see https://a.example/x?y=1&z=2, http://b.example. not javascript:alert(1) data:text/html,x ftp://c.example file:///x";
-    bob.says("alice", text, "queued").await;
+    bob.send_expecting("alice", text, "queued").await;
     stage.sign_in(&alice.key).await;
     stage.view("conversations/bob%40chorus").await;
     stage.browser.shows("a.example").await;

@@ -1,4 +1,4 @@
-//! What happens is on the page while it happens, and after the hub was away.
+//! Live updates: the page shows events as they happen, and catches up after the hub was down.
 
 use crate::stage::Stage;
 use chorus_hub::Clock;
@@ -28,7 +28,8 @@ async fn a_message_is_on_the_page_within_a_second_of_being_sent() {
     stage.sign_in(&alice.key).await;
     stage.view("conversations").await;
     stage.browser.run(&watch_for("are you there?")).await;
-    bob.says("alice", "are you there?", "delivered_sse").await;
+    bob.send_expecting("alice", "are you there?", "delivered_sse")
+        .await;
     let sent = millis();
     stage.browser.eventually("window.seen").await;
     let took = stage
@@ -51,7 +52,7 @@ async fn an_operator_sees_who_writes_to_whom_within_a_second() {
     stage.as_operator().await;
     stage.view("activity").await;
     stage.browser.run(&watch_for("message queued")).await;
-    alice.says("bob", "hello", "queued").await;
+    alice.send_expecting("bob", "hello", "queued").await;
     let sent = millis();
     stage.browser.eventually("window.seen").await;
     let took = stage
@@ -81,7 +82,7 @@ async fn a_message_goes_from_queued_to_delivered_to_acknowledged_before_ones_eye
     let mut inbox = bob.inbox_after("0").await;
     let message = inbox.next("message").await;
     assert_eq!(
-        (message.says(), &message.data["sender_id"]),
+        (message.message_text(), &message.data["sender_id"]),
         ("shall we?", &json!("alice@chorus"))
     );
     stage.browser.eventually(&state("delivered")).await;
@@ -100,7 +101,7 @@ async fn the_page_goes_on_where_it_was_after_the_hub_restarts() {
     let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
     stage.sign_in(&alice.key).await;
     stage.view("conversations/bob%40chorus").await;
-    bob.says("alice", "before", "delivered_sse").await;
+    bob.send_expecting("alice", "before", "delivered_sse").await;
     stage.browser.shows("before").await;
     // The page knows one address, so the hub has to come back to it.
     stage.hub.settings.listen = stage.hub.addr();
@@ -111,7 +112,8 @@ async fn the_page_goes_on_where_it_was_after_the_hub_restarts() {
     bob.send("alice", "while you were away").await;
     stage.live().await;
     stage.browser.shows("while you were away").await;
-    bob.says("alice", "and after", "delivered_sse").await;
+    bob.send_expecting("alice", "and after", "delivered_sse")
+        .await;
     stage.browser.shows("and after").await;
     let texts = stage
         .browser
@@ -126,14 +128,16 @@ async fn who_only_looks_takes_no_message_from_an_agents_endpoint() {
     let Some(stage) = Stage::open().await else {
         return;
     };
-    let mut webhook = crate::actors::Webhook::that(crate::actors::Reply::ok()).await;
-    let alice = stage.hub.agent_at("alice", &webhook.url()).await;
+    let mut webhook =
+        crate::support::actors::Webhook::replying(crate::support::actors::Reply::ok()).await;
+    let alice = stage.hub.agent_with_webhook("alice", &webhook.url()).await;
     let bob = stage.hub.agent("bob").await;
     stage.sign_in(&alice.key).await;
     stage.view("conversations").await;
-    bob.says("alice", "for the agent", "delivered").await;
+    bob.send_expecting("alice", "for the agent", "delivered")
+        .await;
     assert_eq!(
-        webhook.hears().await.json()["envelope"]["original_text"],
+        webhook.next_request().await.json()["envelope"]["original_text"],
         "for the agent"
     );
     stage.browser.shows("for the agent").await;
@@ -153,7 +157,7 @@ async fn counters_and_charts_move_by_themselves() {
         .eventually(&format!("{} === '2'", tile(0)))
         .await;
     let _inbox = bob.inbox().await;
-    alice.says("bob", "one", "delivered_sse").await;
+    alice.send_expecting("bob", "one", "delivered_sse").await;
     stage
         .browser
         .eventually(&format!("{} === '1'", tile(1)))

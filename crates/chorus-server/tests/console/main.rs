@@ -1,35 +1,24 @@
-//! The console as people use it: a real browser, a real hub, nothing in between.
+//! Browser tests of the console: a real Chromium against a real hub.
 #![expect(
     clippy::unwrap_used,
     reason = "a step that cannot be taken is a failure"
 )]
 
-#[path = "../it/actors/mod.rs"]
+mod browser;
+mod decisions;
+mod hostile;
+mod live;
+mod pages;
+mod polite;
+mod signing;
+mod stage;
+#[path = "../it/support/mod.rs"]
 #[allow(
     dead_code,
     unused_imports,
-    reason = "the stories of the hub need more of them"
+    unused_macros,
+    reason = "the stories of the hub use more of the harness"
 )]
-mod actors;
-mod browser;
-mod decisions;
-#[path = "../it/front.rs"]
-#[allow(dead_code, reason = "the page does not know how many hubs there are")]
-mod front;
-mod hostile;
-#[path = "../it/hub.rs"]
-#[allow(dead_code, reason = "the stories of the hub need more of it")]
-mod hub;
-mod live;
-#[path = "../it/nats.rs"]
-#[allow(dead_code, reason = "the page does not know how many hubs there are")]
-mod nats;
-mod pages;
-mod polite;
-#[path = "../it/postgres.rs"]
-#[allow(dead_code, reason = "the page does not know which database there is")]
-mod postgres;
-mod signing;
-mod stage;
+mod support;
 mod views;
 mod weight;

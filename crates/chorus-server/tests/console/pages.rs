@@ -1,4 +1,4 @@
-//! The invitation and the contract: pages of their own, in the same dress.
+//! The invitation page and the contract page, in the console's style.
 
 use crate::stage::Stage;
 use serde_json::json;
@@ -55,7 +55,7 @@ async fn every_route_of_the_contract_can_be_found_and_opened() {
     let Some(stage) = Stage::open().await else {
         return;
     };
-    let contract = stage.hub.anyone().get("/openapi.json").await.json();
+    let contract = stage.hub.anonymous().get("/openapi.json").await.json();
     let methods = ["get", "post", "put", "patch", "delete"];
     let routes = contract["paths"].as_object().unwrap().values();
     let routes: usize = routes
@@ -90,10 +90,10 @@ async fn every_route_of_the_contract_can_be_found_and_opened() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_page_carries_the_headers_that_keep_it_to_itself() {
-    let hub = crate::hub::Hub::fresh().await;
+    let hub = crate::support::hub::Hub::fresh().await;
     hub.agent("alice").await;
     for path in ["/", "/console", "/docs", "/console/app.js", "/invite/alice"] {
-        let page = hub.anyone().get_as("text/html", path).await;
+        let page = hub.anonymous().get_as("text/html", path).await;
         assert_eq!(page.status, 200, "{path}");
         let policy = page.header("content-security-policy");
         assert!(
@@ -111,9 +111,9 @@ async fn every_page_carries_the_headers_that_keep_it_to_itself() {
         assert_eq!(page.header("x-content-type-options"), "nosniff");
         assert_eq!(page.header("x-frame-options"), "DENY");
     }
-    let missing = hub.anyone().get("/console/..%2fCargo.toml").await;
+    let missing = hub.anonymous().get("/console/..%2fCargo.toml").await;
     missing.refused(404, "ERR_NOT_FOUND");
-    hub.anyone()
+    hub.anonymous()
         .get("/console/nothing.js")
         .await
         .refused(404, "ERR_NOT_FOUND");

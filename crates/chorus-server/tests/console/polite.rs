@@ -1,4 +1,4 @@
-//! For whoever comes: by keyboard, on a phone, in the dark, in Chinese, and with eyes that need contrast.
+//! Accessibility: keyboard, small screens, dark mode, Chinese, and contrast.
 
 use crate::stage::{ENTER, ESCAPE, Stage, VIEWS, moment, said};
 use serde_json::json;
@@ -61,13 +61,13 @@ async fn on_a_phone_every_view_is_one_column_and_nothing_sticks_out() {
         return;
     };
     let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
-    bob.says("alice", &"a-word-that-does-not-end".repeat(30), "queued")
+    bob.send_expecting("alice", &"a-word-that-does-not-end".repeat(30), "queued")
         .await;
     let frame = said(&alice, "agent_binding_moment", &moment());
     alice
         .submit("~alice", &frame)
         .await
-        .counted(frame["frame_id"].as_str().unwrap());
+        .recipient_count(frame["frame_id"].as_str().unwrap());
     let phone = json!({"width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": true});
     stage
         .browser
@@ -166,7 +166,7 @@ async fn every_control_has_a_name_and_every_page_its_landmarks() {
     alice
         .submit("~alice", &frame)
         .await
-        .counted(frame["frame_id"].as_str().unwrap());
+        .recipient_count(frame["frame_id"].as_str().unwrap());
     stage.sign_in(&alice.key).await;
     for view in VIEWS {
         stage.view(view).await;

@@ -9,8 +9,9 @@ async fn an_operator_sees_every_view_and_the_browser_has_nothing_to_complain_of(
         return;
     };
     let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
-    alice.says("bob", "hello", "queued").await;
-    bob.says("alice", "hello yourself", "queued").await;
+    alice.send_expecting("bob", "hello", "queued").await;
+    bob.send_expecting("alice", "hello yourself", "queued")
+        .await;
     stage.as_operator().await;
     for view in VIEWS {
         stage.view(view).await;
@@ -100,7 +101,10 @@ async fn a_key_that_is_rotated_ends_the_page_and_says_so() {
     let alice = stage.hub.agent("alice").await;
     stage.sign_in(&alice.key).await;
     alice
-        .post("/register", &crate::actors::registration(&alice.id))
+        .post(
+            "/register",
+            &crate::support::actors::registration(&alice.id),
+        )
         .await
         .data(200);
     stage.browser.shows("Signed out by the hub").await;

@@ -1,8 +1,8 @@
-//! What every test begins with: a hub whose clock runs, since a browser's does, and somebody signed in to its page.
+//! The set-up of every console test: a hub on the system clock and a signed-in browser.
 
-use crate::actors::{Agent, frame};
 use crate::browser::Browser;
-use crate::hub::{Hub, OPERATOR_KEY};
+use crate::support::actors::{Agent, frame};
+use crate::support::hub::{Hub, OPERATOR_KEY};
 use chorus_hub::Clock;
 use serde_json::{Value, json};
 
@@ -66,7 +66,7 @@ impl Stage {
             .await;
     }
 
-    /// The page has said nothing bad, and asked nobody else.
+    /// The page has logged no error and has contacted no other server.
     pub async fn is_clean(&self) {
         let complaints = self.browser.complaints().await;
         assert!(complaints.is_empty(), "{complaints:#?}");

@@ -1,4 +1,4 @@
-//! What single views promise: a thread with its cultures, a job with its money, a directory that can be searched.
+//! Single views: a thread with its cultures, a job with its credits, a directory with search.
 
 use crate::stage::Stage;
 use serde_json::json;
@@ -190,9 +190,9 @@ async fn one_agents_page_has_its_card_and_what_was_said_with_it() {
     let card = json!({"card_version": "0.3", "user_culture": "ja", "supported_languages": ["ja", "en"], "about": "Plans trips."});
     let yuki = stage
         .hub
-        .agent_like("yuki@chorus", &json!({ "agent_card": card }))
+        .agent_with("yuki@chorus", &json!({ "agent_card": card }))
         .await;
-    yuki.says("alice", "konnichiwa", "queued").await;
+    yuki.send_expecting("alice", "konnichiwa", "queued").await;
     stage.sign_in(&alice.key).await;
     stage.view("agents").await;
     stage.browser.write("main input[type=search]", "ja").await;

@@ -1,4 +1,4 @@
-//! How much the page weighs, how soon it is there, and how it bears ten thousand entries.
+//! Performance of the page: transfer size, time to load, and ten thousand entries.
 
 use crate::stage::{Stage, VIEWS};
 use futures_util::{StreamExt, stream};
@@ -114,7 +114,7 @@ trait MapStatus {
     fn map_status(self) -> impl Future<Output = u16>;
 }
 
-impl<F: Future<Output = crate::actors::Answer>> MapStatus for F {
+impl<F: Future<Output = crate::support::actors::Answer>> MapStatus for F {
     async fn map_status(self) -> u16 {
         self.await.status
     }

@@ -1,89 +1,19 @@
-//! Stories about the hub, told from outside over HTTP, each on a hub of its own and on both databases.
+//! Black-box stories: each runs over HTTP against its own hub, on SQLite, on PostgreSQL and on two hubs.
 #![allow(
     clippy::unwrap_used,
     reason = "in a story, what is not there is a failure"
 )]
 
 #[macro_use]
-mod story;
-mod actors;
-mod chance;
-mod examples;
-mod front;
-mod hub;
-mod nats;
-mod postgres;
+mod support;
 
-mod a2a;
-mod activity;
-mod alike;
-mod backup;
-mod budgets;
-mod catchup;
-mod channel_callbacks;
-mod channel_delivery;
-mod channel_failures;
-mod channel_host;
-mod channel_rooms;
-mod channel_rooms_members;
-mod channel_rooms_said;
-mod channel_secrets;
-mod connections;
-mod cursors;
-mod database_faults;
-mod deadlines;
-mod discover;
-mod edges;
-mod frame_bounds;
-mod frame_edges;
-mod frame_filters;
-mod frame_identity;
-mod frame_load;
-mod frame_orgs;
-mod frame_refusals;
-mod frame_resume;
-mod frame_scopes;
-mod frame_stream;
-mod frame_submission;
-mod hangups;
-mod history;
-mod idempotency;
-mod identity_keys;
-mod inbox;
-mod invites;
-mod limits;
-mod load;
-mod market_endings;
-mod market_jobs;
-mod market_ledger;
-mod market_list;
-mod market_owners;
-mod market_reputation;
-mod market_retention;
-mod market_skills;
-mod mcp_frame;
-mod mcp_host;
-mod mcp_hostile;
-mod mcp_hub;
-mod mcp_protocol;
-mod mcp_room;
-mod mutations;
-mod operator;
-mod proxied;
-mod races;
-mod receipts;
-mod register;
-mod retention;
-mod send_outcomes;
-mod several;
-mod several_bus;
-mod shutdown;
-mod ssrf;
-mod stalled;
-mod streaming;
-mod tls;
-mod undone;
-mod unregister;
-mod validation;
-mod webhook;
-mod wellknown;
+mod channel;
+mod cluster;
+mod envelope;
+mod faults;
+mod frame;
+mod http;
+mod identity;
+mod market;
+mod mcp;
+mod ops;

@@ -1,6 +1,6 @@
 //! What a room keeps beside what was said: texts that are worked on together, in versions, and files.
 
-use crate::{Error, Result, limits, time::Micros};
+use crate::{Error, Result, limits, time::UnixMicros};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -19,10 +19,10 @@ pub struct Artifact {
     /// A member's name.
     pub created_by: String,
     #[schema(value_type = String, format = DateTime)]
-    pub created_at: Micros,
+    pub created_at: UnixMicros,
     pub updated_by: String,
     #[schema(value_type = String, format = DateTime)]
-    pub updated_at: Micros,
+    pub updated_at: UnixMicros,
 }
 
 /// With the text of one version, which need not be the newest.
@@ -47,50 +47,50 @@ pub struct FileInfo {
     /// A member's name.
     pub put_by: String,
     #[schema(value_type = String, format = DateTime)]
-    pub put_at: Micros,
+    pub put_at: UnixMicros,
 }
 
 /// Everything that a room keeps, in the order of names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Shelf {
+pub struct ChannelContents {
     pub artifacts: Vec<Artifact>,
     pub files: Vec<FileInfo>,
 }
 
 /// The name of an artifact: `[a-z0-9][a-z0-9._-]{0,127}`, the same in every spelling of a path.
-pub fn slug(text: &str) -> Result<&str> {
-    let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+pub fn check_slug(text: &str) -> Result<&str> {
+    let is_lower_or_digit = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     let good = (1..=limits::SLUG_OCTETS).contains(&text.len())
-        && inner(text.as_bytes()[0])
+        && is_lower_or_digit(text.as_bytes()[0])
         && text
             .bytes()
-            .all(|b| inner(b) || matches!(b, b'.' | b'_' | b'-'));
-    let must =
+            .all(|b| is_lower_or_digit(b) || matches!(b, b'.' | b'_' | b'-'));
+    let requirement =
         "slug must be 1 to 128 of a-z, 0-9, '.', '_' and '-', beginning with a letter or digit";
     if good {
         Ok(text)
     } else {
-        Err(Error::validation(must))
+        Err(Error::validation(requirement))
     }
 }
 
 /// The name of a file: one line without slashes, so that nobody who saves it leaves a folder by it.
-pub fn file_name(text: &str) -> Result<&str> {
+pub fn check_file_name(text: &str) -> Result<&str> {
     let good = (1..=limits::LABEL_CHARS).contains(&text.chars().count())
         && !text
             .chars()
             .any(|c| c.is_control() || matches!(c, '/' | '\\'))
         && !matches!(text, "." | "..");
-    let must = "name must be 1 to 256 characters in one line, without slashes";
+    let requirement = "name must be 1 to 256 characters in one line, without slashes";
     if good {
         Ok(text)
     } else {
-        Err(Error::validation(must))
+        Err(Error::validation(requirement))
     }
 }
 
 /// The text of an artifact.
-pub fn content(text: &str) -> Result<&str> {
+pub fn check_artifact_content(text: &str) -> Result<&str> {
     if text.len() > limits::ARTIFACT_BYTES {
         return Err(Error::validation(format!(
             "content must be at most {} bytes",
@@ -114,12 +114,12 @@ mod tests {
     #[test]
     fn names_lead_nowhere_else() {
         for good in ["a", "auth-spec", "0.1_notes"] {
-            assert!(slug(good).is_ok(), "{good}");
+            assert!(check_slug(good).is_ok(), "{good}");
         }
         for bad in ["", "A", "-a", ".a", "a/b", "a b", "ä", &"a".repeat(129)] {
-            assert!(slug(bad).is_err(), "{bad}");
+            assert!(check_slug(bad).is_err(), "{bad}");
         }
-        assert!(file_name("Bericht 3.pdf").is_ok() && file_name("…").is_ok());
+        assert!(check_file_name("Bericht 3.pdf").is_ok() && check_file_name("…").is_ok());
         for bad in [
             "",
             ".",
@@ -130,7 +130,7 @@ mod tests {
             "a\0",
             &"a".repeat(257),
         ] {
-            assert!(file_name(bad).is_err(), "{bad:?}");
+            assert!(check_file_name(bad).is_err(), "{bad:?}");
         }
     }
 }

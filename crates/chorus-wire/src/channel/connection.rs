@@ -6,14 +6,14 @@ use utoipa::ToSchema;
 
 /// Shown once: the hub keeps only its hash.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct Connection {
+pub struct ConnectionCreated {
     #[schema(value_type = String, example = "https://hub.example.com/inbox/sk_…")]
     pub connection_string: Secret,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = ConnectionRevoked)]
-pub struct Revoked {
+pub struct ConnectionRevoked {
     /// False when there was none.
     pub revoked: bool,
 }

@@ -1,7 +1,7 @@
 //! What a service posts to an agent's connection string: everything the agent needs, in one body (CHN-05…18, CHN-36).
 
-use crate::json::{self, Fields};
-use crate::{Code, Error, Result, limits, register, secret::Secret};
+use crate::json::{self, JsonFields};
+use crate::{Code, Error, Result, limits, registration, secret::Secret};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 use std::collections::BTreeMap;
@@ -13,23 +13,23 @@ use utoipa::ToSchema;
     "channel": {"id": "C04ABCDEF", "name": "general", "service": "Slack", "context": "Where the team talks."},
     "message": {"id": "msg_1", "sender": "alice", "content": "hello"},
     "callback": "https://service.example.com/channels/C04ABCDEF/inbox/tok_…"}))]
-pub struct Delivery {
-    pub channel: Where,
-    pub message: Message,
+pub struct ChannelDelivery {
+    pub channel: ChannelInfo,
+    pub message: ChannelMessage,
     /// Where the answer goes, as it stands: whoever has it may speak (CHN-15).
     #[schema(value_type = String)]
     pub callback: Secret,
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub mcp: Option<Mcp>,
+    pub mcp: Option<ChannelMcp>,
     /// What was said while the agent was away, oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub backlog: Vec<Message>,
+    pub backlog: Vec<ChannelMessage>,
 }
 
 /// Where it happens (CHN-06…10).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = ChannelWhere)]
-pub struct Where {
+pub struct ChannelInfo {
     /// Never changes: an agent keeps its memory of the channel under it.
     pub id: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -43,7 +43,7 @@ pub struct Where {
 /// What was said (CHN-11…14).
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = ChannelMessage)]
-pub struct Message {
+pub struct ChannelMessage {
     /// The same when a delivery is tried again.
     pub id: String,
     pub sender: String,
@@ -57,17 +57,17 @@ pub struct Message {
 /// Tools of the service; an agent hands it to its MCP client unchanged (CHN-17, CHN-18).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = ChannelMcp)]
-pub struct Mcp {
+pub struct ChannelMcp {
     pub url: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(value_type = Option<Object>)]
     pub headers: Option<BTreeMap<String, Secret>>,
 }
 
-impl Delivery {
+impl ChannelDelivery {
     /// The body of a delivery from anywhere. `null` in an optional field is an absent one: many services write it so.
     pub fn parse(body: &[u8]) -> Result<Self> {
-        let text = json::text(body)?;
+        let text = json::decode_utf8(body)?;
         if text.chars().count() > limits::DELIVERY_CHARS {
             return Err(Error::new(
                 Code::TooLarge,
@@ -77,27 +77,27 @@ impl Delivery {
                 ),
             ));
         }
-        let mut fields = json::object(text)?;
-        let mut channel = inner(&mut fields, "channel")?;
-        let channel = Where {
-            id: id(&mut channel, "channel.id")?,
-            name: optional(&mut channel, "name")?,
-            service: optional(&mut channel, "service")?,
-            context: optional(&mut channel, "context")?,
+        let mut fields = json::parse_object(text)?;
+        let mut channel_fields = take_object(&mut fields, "channel")?;
+        let channel = ChannelInfo {
+            id: require_id(&mut channel_fields, "channel.id")?,
+            name: take_nullable_string(&mut channel_fields, "name")?,
+            service: take_nullable_string(&mut channel_fields, "service")?,
+            context: take_nullable_string(&mut channel_fields, "context")?,
         };
-        let mut said = inner(&mut fields, "message")?;
-        let message = Message {
-            id: id(&mut said, "message.id")?,
-            sender: said.string("sender")?,
-            content: said.string("content")?,
-            parts: raw(said.take("parts"))?,
+        let mut message_fields = take_object(&mut fields, "message")?;
+        let message = ChannelMessage {
+            id: require_id(&mut message_fields, "message.id")?,
+            sender: message_fields.required_string("sender")?,
+            content: message_fields.required_string("content")?,
+            parts: to_raw_value(message_fields.take_value("parts"))?,
         };
-        let callback = register::endpoint(&mut fields, "callback")?;
+        let callback = registration::parse_endpoint(&mut fields, "callback")?;
         let callback = callback.ok_or_else(|| Error::validation("callback is required"))?;
         let mcp = fields
-            .take("mcp")
+            .take_value("mcp")
             .filter(|mcp| !mcp.is_null())
-            .map(Mcp::read)
+            .map(ChannelMcp::from_value)
             .transpose()?;
         Ok(Self {
             channel,
@@ -109,21 +109,24 @@ impl Delivery {
     }
 }
 
-impl Mcp {
-    fn read(value: Value) -> Result<Self> {
-        let mut fields = Fields::of("mcp", value)?;
-        let url = fields.string("url")?;
-        let Some(headers) = fields.take("headers").filter(|headers| !headers.is_null()) else {
+impl ChannelMcp {
+    fn from_value(value: Value) -> Result<Self> {
+        let mut fields = JsonFields::from_value("mcp", value)?;
+        let url = fields.required_string("url")?;
+        let Some(headers) = fields
+            .take_value("headers")
+            .filter(|headers| !headers.is_null())
+        else {
             return Ok(Self { url, headers: None });
         };
-        let wrong = || Error::validation("mcp.headers must be an object of strings");
+        let headers_error = || Error::validation("mcp.headers must be an object of strings");
         let Value::Object(headers) = headers else {
-            return Err(wrong());
+            return Err(headers_error());
         };
-        let text = |value: Value| value.as_str().map(Secret::new).ok_or_else(wrong);
+        let to_secret = |value: Value| value.as_str().map(Secret::new).ok_or_else(headers_error);
         let headers = headers
             .into_iter()
-            .map(|(name, value)| Ok((name, text(value)?)))
+            .map(|(name, value)| Ok((name, to_secret(value)?)))
             .collect::<Result<_>>()?;
         Ok(Self {
             url,
@@ -132,16 +135,16 @@ impl Mcp {
     }
 }
 
-fn inner(fields: &mut Fields, key: &str) -> Result<Fields> {
+fn take_object(fields: &mut JsonFields, key: &str) -> Result<JsonFields> {
     let value = fields
-        .take(key)
+        .take_value(key)
         .ok_or_else(|| Error::validation(format!("{key} is required")))?;
-    Fields::of(key, value)
+    JsonFields::from_value(key, value)
 }
 
 /// An id names something, so it is not empty.
-fn id(fields: &mut Fields, path: &str) -> Result<String> {
-    let id = fields.string("id")?;
+fn require_id(fields: &mut JsonFields, path: &str) -> Result<String> {
+    let id = fields.required_string("id")?;
     if id.is_empty() {
         Err(Error::validation(format!("{path} must not be empty")))
     } else {
@@ -149,17 +152,17 @@ fn id(fields: &mut Fields, path: &str) -> Result<String> {
     }
 }
 
-fn optional(fields: &mut Fields, key: &str) -> Result<Option<String>> {
-    match fields.take(key) {
+fn take_nullable_string(fields: &mut JsonFields, key: &str) -> Result<Option<String>> {
+    match fields.take_value(key) {
         None | Some(Value::Null) => Ok(None),
         Some(value) => {
-            fields.put(key, value);
+            fields.insert(key, value);
             fields.optional_string(key)
         }
     }
 }
 
-fn raw(value: Option<Value>) -> Result<Option<Box<RawValue>>> {
+fn to_raw_value(value: Option<Value>) -> Result<Option<Box<RawValue>>> {
     let value = value.filter(|value| !value.is_null());
     value
         .map(|value| RawValue::from_string(value.to_string()).map_err(Error::internal))

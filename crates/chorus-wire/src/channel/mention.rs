@@ -13,18 +13,18 @@ use utoipa::ToSchema;
 pub struct MemberName(String);
 
 /// Who speaks without being a member; a member of that name would be taken for them.
-const RESERVED: [&str; 2] = ["operator", "hub"];
+const RESERVED_NAMES: [&str; 2] = ["operator", "hub"];
 
 impl MemberName {
     pub fn parse(field: &str, text: &str) -> Result<Self> {
         let bounded = (1..=limits::MEMBER_NAME_CHARS).contains(&text.chars().count());
-        if !bounded || !is_name(text) {
+        if !bounded || !is_member_name(text) {
             return Err(Error::validation(format!(
                 "{field} must be 1 to {} letters and digits, with '.', '_' and '-' only between them",
                 limits::MEMBER_NAME_CHARS
             )));
         }
-        if RESERVED.contains(&fold(text).as_str()) {
+        if RESERVED_NAMES.contains(&fold_name(text).as_str()) {
             return Err(Error::validation(format!(
                 "{field} must not be {text}: the hub speaks under that name"
             )));
@@ -37,8 +37,8 @@ impl MemberName {
     }
 
     /// Under which it is unique and looked up: `@Timber` means timber.
-    pub fn folded(&self) -> String {
-        fold(&self.0)
+    pub fn folded_name(&self) -> String {
+        fold_name(&self.0)
     }
 }
 
@@ -49,47 +49,47 @@ impl fmt::Display for MemberName {
 }
 
 /// A name as it is compared.
-pub fn fold(name: &str) -> String {
+pub fn fold_name(name: &str) -> String {
     name.to_lowercase()
 }
 
-fn is_joint(c: char) -> bool {
+fn is_name_separator(c: char) -> bool {
     matches!(c, '.' | '_' | '-')
 }
 
-fn is_name(text: &str) -> bool {
+fn is_member_name(text: &str) -> bool {
     let ends = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
     let mut all = text.chars();
     ends(text.chars().next())
         && ends(text.chars().next_back())
-        && all.all(|c| c.is_alphanumeric() || is_joint(c))
+        && all.all(|c| c.is_alphanumeric() || is_name_separator(c))
 }
 
 /// The names that a text calls, folded, each once, in their order. An `@` inside a word (an e-mail address) calls nobody,
 /// and so `@bob@hub.example` calls bob. What ends a sentence does not belong to the name.
-pub fn mentions(text: &str) -> Vec<String> {
+pub fn find_mentions(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (at, _) in text.match_indices('@') {
         let inside_word = text[..at]
             .chars()
             .next_back()
-            .is_some_and(|c| c.is_alphanumeric() || is_joint(c));
+            .is_some_and(|c| c.is_alphanumeric() || is_name_separator(c));
         if inside_word {
             continue;
         }
         let rest = &text[at + 1..];
         let end = rest
-            .find(|c: char| !(c.is_alphanumeric() || is_joint(c)))
+            .find(|c: char| !(c.is_alphanumeric() || is_name_separator(c)))
             .unwrap_or(rest.len());
-        let name = rest[..end].trim_end_matches(is_joint);
-        if !is_name(name) || name.chars().count() > limits::MEMBER_NAME_CHARS {
+        let name = rest[..end].trim_end_matches(is_name_separator);
+        if !is_member_name(name) || name.chars().count() > limits::MEMBER_NAME_CHARS {
             continue;
         }
-        let name = fold(name);
+        let name = fold_name(name);
         if !found.contains(&name) {
             found.push(name);
         }
-        if found.len() == limits::MENTIONS {
+        if found.len() == limits::MENTIONS_PER_MESSAGE {
             break;
         }
     }
@@ -114,7 +114,7 @@ mod tests {
             ("me@example.com, a.@b, @ @- @_x, @.", vec![]),
             ("@@oak", vec!["oak"]),
         ] {
-            assert_eq!(mentions(text), names, "{text}");
+            assert_eq!(find_mentions(text), names, "{text}");
         }
     }
 
@@ -144,22 +144,22 @@ mod tests {
             let name = MemberName::parse("name", &name);
             prop_assume!(name.is_ok());
             let name = name.unwrap_or_else(|e| panic!("{e}"));
-            prop_assert_eq!(mentions(&format!("{before}@{name}{after}")), vec![name.folded()]);
+            prop_assert_eq!(find_mentions(&format!("{before}@{name}{after}")), vec![name.folded_name()]);
         }
 
         #[test]
         fn whatever_a_text_holds_only_names_come_out_each_once(text in "(?s).{0,200}", at in "[@a-c.]{0,60}") {
-            let found = mentions(&format!("{text}{at}"));
-            prop_assert!(found.len() <= limits::MENTIONS);
+            let found = find_mentions(&format!("{text}{at}"));
+            prop_assert!(found.len() <= limits::MENTIONS_PER_MESSAGE);
             for (place, name) in found.iter().enumerate() {
-                prop_assert!(is_name(name) || fold(name) != *name, "{}", name);
+                prop_assert!(is_member_name(name) || fold_name(name) != *name, "{}", name);
                 prop_assert!(!found[..place].contains(name));
             }
         }
 
         #[test]
         fn a_word_before_the_sign_makes_it_no_call(word in "[a-z0-9._-]{1,10}", name in "[a-z]{1,10}") {
-            prop_assert_eq!(mentions(&format!("{word}@{name}")), Vec::<String>::new());
+            prop_assert_eq!(find_mentions(&format!("{word}@{name}")), Vec::<String>::new());
         }
     }
 }

@@ -1,11 +1,11 @@
 //! The words of channels: rooms and who is in them, what services deliver, what agents answer (the channel document).
 
 pub mod artifact;
+pub mod callback_event;
+pub mod channels;
 pub mod connection;
 pub mod delivery;
-pub mod event;
+pub mod history_row;
 pub mod mention;
-mod part;
-pub mod room;
-pub mod row;
-pub mod standing;
+mod message_part;
+pub mod persistent_callback;

@@ -92,33 +92,33 @@ impl FrameError {
     }
 
     /// The fault of one field.
-    pub fn at(code: FrameCode, field: impl Into<String>, message: impl Into<String>) -> Self {
+    pub fn at_field(code: FrameCode, field: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             field: Some(field.into()),
             ..Self::new(code, message)
         }
     }
 
-    pub fn missing(field: impl Into<String>) -> Self {
+    pub fn missing_field(field: impl Into<String>) -> Self {
         let field = field.into();
         let message = format!("{field} is required");
-        Self::at(FrameCode::FieldMissing, field, message)
+        Self::at_field(FrameCode::FieldMissing, field, message)
     }
 
     /// `must` is the end of the sentence “it must be …”.
-    pub fn invalid(field: impl Into<String>, must: impl fmt::Display) -> Self {
+    pub fn invalid_field(field: impl Into<String>, must: impl fmt::Display) -> Self {
         let field = field.into();
         let message = format!("{field} must be {must}");
-        Self::at(FrameCode::FieldInvalid, field, message)
+        Self::at_field(FrameCode::FieldInvalid, field, message)
     }
 
-    pub fn unknown(field: impl Into<String>) -> Self {
+    pub fn unknown_field(field: impl Into<String>) -> Self {
         let field = field.into();
         let message = format!("{field} is no field of this object");
-        Self::at(FrameCode::FieldUnknown, field, message)
+        Self::at_field(FrameCode::FieldUnknown, field, message)
     }
 
-    pub(super) fn json(why: impl fmt::Display) -> Self {
+    pub(super) fn invalid_json(why: impl fmt::Display) -> Self {
         Self::new(
             FrameCode::JsonInvalid,
             format!("the body is not valid JSON: {why}"),
@@ -150,7 +150,7 @@ impl From<Error> for FrameError {
         let code = if error.code == Code::TooManyStreams {
             FrameCode::TooManyStreams
         } else {
-            of_status(error.code.status())
+            code_for_status(error.code.status())
         };
         Self {
             code,
@@ -162,7 +162,7 @@ impl From<Error> for FrameError {
     }
 }
 
-fn of_status(status: u16) -> FrameCode {
+fn code_for_status(status: u16) -> FrameCode {
     match status {
         400 => FrameCode::FieldInvalid,
         401 => FrameCode::Unauthenticated,

@@ -1,16 +1,16 @@
 //! A subscriber's filter: comma-separated `axis:value` clauses that must all hold, compiled once per stream (FRM-73…82, R-48).
 
 use super::error::{FrameCode, FrameError};
-use super::kind::Kind;
-use super::scope::{Ident, org_handle};
-use super::word::words;
+use super::kind::FrameKind;
+use super::scope::{ScopeIdent, org_handle};
+use super::string_enum::words;
 use crate::{identity::Handle, limits};
 use serde::Serialize;
 use std::{fmt, str::FromStr};
 
 words! {
     /// What a frame may be filtered by.
-    Axis {
+    FilterAxis {
         Kind "kind",
         Sender "sender",
         /// No kind of version 1.0 has a content type, so such a clause never matches (FRM-77).
@@ -22,59 +22,59 @@ words! {
 
 /// One `axis:value`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Clause {
-    Kind(Kind),
+pub enum FilterClause {
+    Kind(FrameKind),
     Sender(Handle),
     ContentType(String),
-    Tool(Ident),
+    Tool(ScopeIdent),
     Org(Handle),
 }
 
 /// The clauses, and what follows from them. Without clauses it matches every frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Filter {
-    clauses: Vec<Clause>,
+pub struct FrameFilter {
+    clauses: Vec<FilterClause>,
     /// A bit per kind that may pass: most frames are refused by one look at it.
-    kinds: u16,
+    kind_mask: u16,
     sender: Option<Handle>,
-    tool: Option<Ident>,
+    tool: Option<ScopeIdent>,
     org: Option<Handle>,
 }
 
-impl Default for Filter {
+impl Default for FrameFilter {
     fn default() -> Self {
         Self::new(Vec::new())
     }
 }
 
 /// Two clauses on one axis that differ cannot both hold.
-fn narrow<T: PartialEq + Clone>(slot: &mut Option<T>, value: &T) -> bool {
+fn narrow_slot<T: PartialEq + Clone>(slot: &mut Option<T>, value: &T) -> bool {
     slot.get_or_insert_with(|| value.clone()) == value
 }
 
-impl Filter {
-    fn new(clauses: Vec<Clause>) -> Self {
+impl FrameFilter {
+    fn new(clauses: Vec<FilterClause>) -> Self {
         let mut filter = Self {
             clauses: Vec::new(),
-            kinds: u16::MAX,
+            kind_mask: u16::MAX,
             sender: None,
             tool: None,
             org: None,
         };
         for clause in &clauses {
-            let possible = match clause {
-                Clause::Kind(kind) => {
-                    filter.kinds &= kind.bit();
+            let is_satisfiable = match clause {
+                FilterClause::Kind(kind) => {
+                    filter.kind_mask &= kind.bit_mask();
                     true
                 }
-                Clause::Sender(sender) => narrow(&mut filter.sender, sender),
-                Clause::Tool(tool) => narrow(&mut filter.tool, tool),
-                Clause::Org(org) => narrow(&mut filter.org, org),
+                FilterClause::Sender(sender) => narrow_slot(&mut filter.sender, sender),
+                FilterClause::Tool(tool) => narrow_slot(&mut filter.tool, tool),
+                FilterClause::Org(org) => narrow_slot(&mut filter.org, org),
                 // FRM-80: what cannot take effect narrows to nothing, it never widens.
-                Clause::ContentType(_) => false,
+                FilterClause::ContentType(_) => false,
             };
-            if !possible {
-                filter.kinds = 0;
+            if !is_satisfiable {
+                filter.kind_mask = 0;
             }
         }
         Self { clauses, ..filter }
@@ -85,37 +85,38 @@ impl Filter {
         if text.is_empty() {
             return Ok(Self::default());
         }
-        let long = || {
-            value(format!(
+        let too_long = || {
+            value_error(format!(
                 "a filter has at most {} octets",
                 limits::FILTER_OCTETS
             ))
         };
         if text.len() > limits::FILTER_OCTETS {
-            return Err(long());
+            return Err(too_long());
         }
-        let clauses: Result<Vec<Clause>, FrameError> = text.split(',').map(clause).collect();
+        let clauses: Result<Vec<FilterClause>, FrameError> =
+            text.split(',').map(parse_clause).collect();
         let filter = Self::new(clauses?);
         // Organisations gain their `~`, and what is printed must read back.
         match filter.to_string().len() <= limits::FILTER_OCTETS {
             true => Ok(filter),
-            false => Err(long()),
+            false => Err(too_long()),
         }
     }
 
-    pub fn clauses(&self) -> &[Clause] {
+    pub fn clauses(&self) -> &[FilterClause] {
         &self.clauses
     }
 
     /// `tool` is that of the submitting session, `org` the organisation that the scope names ([`super::Scope::org`]).
     pub fn matches(
         &self,
-        kind: Kind,
+        kind: FrameKind,
         sender: &Handle,
         tool: Option<&str>,
         org: Option<&Handle>,
     ) -> bool {
-        self.kinds & kind.bit() != 0
+        self.kind_mask & kind.bit_mask() != 0
             && self.sender.as_ref().is_none_or(|wanted| wanted == sender)
             && self
                 .tool
@@ -125,50 +126,54 @@ impl Filter {
     }
 }
 
-fn value(message: String) -> FrameError {
-    FrameError::at(FrameCode::FilterValueInvalid, "filter", message)
+fn value_error(message: String) -> FrameError {
+    FrameError::at_field(FrameCode::FilterValueInvalid, "filter", message)
 }
 
 /// split at the first colon. The form is judged before the axis, so `typo` and `typo:` are faults of form.
-fn clause(text: &str) -> Result<Clause, FrameError> {
+fn parse_clause(text: &str) -> Result<FilterClause, FrameError> {
     let (axis, wanted) = match text.split_once(':') {
         Some((axis, wanted)) if !wanted.is_empty() => (axis, wanted),
-        Some(_) | None => return Err(value("every clause of a filter is axis:value".to_owned())),
+        Some(_) | None => {
+            return Err(value_error(
+                "every clause of a filter is axis:value".to_owned(),
+            ));
+        }
     };
-    let Some(axis) = Axis::parse(axis) else {
-        let message = format!("a filter has the axes {}", Axis::TEXTS.join(", "));
-        return Err(FrameError::at(
+    let Some(axis) = FilterAxis::parse(axis) else {
+        let message = format!("a filter has the axes {}", FilterAxis::TEXTS.join(", "));
+        return Err(FrameError::at_field(
             FrameCode::FilterAxisUnknown,
             "filter",
             message,
         ));
     };
     let (clause, must) = match axis {
-        Axis::Kind => (
-            Kind::parse(wanted).map(Clause::Kind),
+        FilterAxis::Kind => (
+            FrameKind::parse(wanted).map(FilterClause::Kind),
             "one of the fifteen kinds",
         ),
-        Axis::Sender => (
-            Handle::parse(wanted).map(Clause::Sender),
+        FilterAxis::Sender => (
+            Handle::parse(wanted).map(FilterClause::Sender),
             "a handle such as ~alice",
         ),
-        Axis::ContentType => (
-            Some(Clause::ContentType(wanted.to_owned())),
+        FilterAxis::ContentType => (
+            Some(FilterClause::ContentType(wanted.to_owned())),
             "a content type",
         ),
-        Axis::Tool => (
-            Ident::parse(wanted).map(Clause::Tool),
+        FilterAxis::Tool => (
+            ScopeIdent::parse(wanted).map(FilterClause::Tool),
             "a tool class of letters, digits, '.', '_' and '-'",
         ),
-        Axis::Org => (
-            org_handle(wanted).map(Clause::Org),
+        FilterAxis::Org => (
+            org_handle(wanted).map(FilterClause::Org),
             "an organisation's handle such as ~acme",
         ),
     };
-    clause.ok_or_else(|| value(format!("{axis} in a filter must be {must}")))
+    clause.ok_or_else(|| value_error(format!("{axis} in a filter must be {must}")))
 }
 
-impl FromStr for Filter {
+impl FromStr for FrameFilter {
     type Err = FrameError;
 
     fn from_str(text: &str) -> Result<Self, FrameError> {
@@ -176,29 +181,29 @@ impl FromStr for Filter {
     }
 }
 
-impl fmt::Display for Clause {
+impl fmt::Display for FilterClause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Kind(kind) => write!(f, "{}:{kind}", Axis::Kind),
-            Self::Sender(sender) => write!(f, "{}:{sender}", Axis::Sender),
-            Self::ContentType(wanted) => write!(f, "{}:{wanted}", Axis::ContentType),
-            Self::Tool(tool) => write!(f, "{}:{tool}", Axis::Tool),
-            Self::Org(org) => write!(f, "{}:{org}", Axis::Org),
+            Self::Kind(kind) => write!(f, "{}:{kind}", FilterAxis::Kind),
+            Self::Sender(sender) => write!(f, "{}:{sender}", FilterAxis::Sender),
+            Self::ContentType(wanted) => write!(f, "{}:{wanted}", FilterAxis::ContentType),
+            Self::Tool(tool) => write!(f, "{}:{tool}", FilterAxis::Tool),
+            Self::Org(org) => write!(f, "{}:{org}", FilterAxis::Org),
         }
     }
 }
 
-impl fmt::Display for Filter {
+impl fmt::Display for FrameFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, clause) in self.clauses.iter().enumerate() {
-            let comma = if place > 0 { "," } else { "" };
+        for (index, clause) in self.clauses.iter().enumerate() {
+            let comma = if index > 0 { "," } else { "" };
             write!(f, "{comma}{clause}")?;
         }
         Ok(())
     }
 }
 
-impl Serialize for Filter {
+impl Serialize for FrameFilter {
     fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_str(self)
     }

@@ -1,10 +1,10 @@
 //! The fifteen kinds of frames: a closed catalogue, a sixteenth is an error (FRM-21).
 
-use super::word::words;
+use super::string_enum::words;
 
 words! {
     /// What a frame is for. Its text is also the name of its event on a stream.
-    Kind {
+    FrameKind {
         /// What a session is doing.
         AgentAdvisory "agent_advisory",
         /// What has just happened.
@@ -31,9 +31,9 @@ words! {
     }
 }
 
-impl Kind {
+impl FrameKind {
     /// One bit each, so that a set of kinds is a number.
-    pub(super) const fn bit(self) -> u16 {
+    pub(super) const fn bit_mask(self) -> u16 {
         1 << self as u16
     }
 }

@@ -3,41 +3,41 @@
 //! A text is read once into a tree that borrows from it ([`read`]), held against tables ([`shape`], [`check`]), and only
 //! then made into a [`Frame`], which keeps the text as it was submitted for everybody who will hear it.
 
-mod answer;
-mod check;
 mod discovery;
+mod draft;
 mod error;
+mod field_check;
 mod filter;
-mod held;
+mod from_node;
+mod json_tree;
 mod kind;
-pub mod org;
-mod parts;
+mod object_shape;
+pub mod organisation;
 pub mod payload;
-mod read;
+mod reply;
 mod scope;
-mod shape;
+mod string_enum;
 mod submission;
-mod word;
 
-pub use answer::{FrameFailure, Roster, RosterSession, Submitted};
-pub use discovery::{capabilities, payload_schema};
+pub use discovery::{describe_capabilities, payload_schema};
+pub use draft::{ComputeLocation, ContextCheck, ENVELOPE_VERSION, FrameDraft, FrameProvenance};
 pub use error::{FrameCode, FrameError};
-pub use filter::{Axis, Clause, Filter};
-pub use kind::Kind;
-pub use parts::{ComputeLocation, ContextCheck, ENVELOPE_VERSION, FrameDraft, Provenance};
+pub use filter::{FilterAxis, FilterClause, FrameFilter};
+pub use kind::FrameKind;
 pub use payload::Payload;
-pub use scope::{Ident, Role, Scope, org_handle};
-pub use submission::Submission;
+pub use reply::{FrameFailure, RosterSession, SessionRoster, SubmissionReply};
+pub use scope::{FrameScope, RoleName, ScopeIdent, org_handle};
+pub use submission::FrameSubmission;
 
-use crate::{limits, time::Micros};
-use check::Setting;
-use read::{Node, Object};
+use crate::{limits, time::UnixMicros};
+use field_check::CheckContext;
+use json_tree::{JsonNode, JsonObject};
 use std::{borrow::Cow, ops::Deref, time::Duration};
 
 /// A frame that keeps every rule that needs no hub. Its fields are those of [`FrameDraft`], to be read only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
-    parts: FrameDraft,
+    draft: FrameDraft,
     text: String,
 }
 
@@ -45,7 +45,7 @@ impl Deref for Frame {
     type Target = FrameDraft;
 
     fn deref(&self) -> &FrameDraft {
-        &self.parts
+        &self.draft
     }
 }
 
@@ -55,47 +55,47 @@ impl Frame {
         if text.len() > limits::FRAME_BYTES {
             return Err(FrameError::too_large());
         }
-        let node = Node::read(text, 0)?;
+        let node = JsonNode::parse(text, 0)?;
         let object = node
-            .object()
-            .ok_or_else(|| FrameError::json("a frame is an object"))?;
-        Self::of(text.trim_ascii(), object, &[], None)
+            .as_object()
+            .ok_or_else(|| FrameError::invalid_json("a frame is an object"))?;
+        Self::from_object(text.trim_ascii(), object, &[], None)
     }
 
     /// R-44, from the version to the payload. `around` are the keys beside the frame that nobody knows.
-    fn of(
+    fn from_object(
         text: &str,
-        object: &Object<'_>,
-        around: &[String],
-        now: Option<Micros>,
+        object: &JsonObject<'_>,
+        unknown_keys: &[String],
+        now: Option<UnixMicros>,
     ) -> Result<Self, FrameError> {
-        let kind = told_kind(object)?;
-        if let Some(key) = around.first() {
-            return Err(FrameError::unknown(key.clone()));
+        let kind = read_kind(object)?;
+        if let Some(key) = unknown_keys.first() {
+            return Err(FrameError::unknown_field(key.clone()));
         }
-        let setting = Setting {
+        let context = CheckContext {
             frame: Some(object),
             now,
         };
-        shape::hold(parts::SHAPE, object, "", &setting)?;
-        let payload = Payload::read(kind, object.get("payload"), &setting)?;
-        let parts = FrameDraft::of(object, payload).ok_or(FrameCode::Internal)?;
+        object_shape::check_object(draft::FRAME_SHAPE, object, "", &context)?;
+        let payload = Payload::parse_node(kind, object.get("payload"), &context)?;
+        let draft = FrameDraft::from_object(object, payload).ok_or(FrameCode::Internal)?;
         Ok(Self {
-            parts,
-            text: one_line(text).into_owned(),
+            draft,
+            text: to_one_line(text).into_owned(),
         })
     }
 
     /// The JSON exactly as submitted, on one line: what every subscriber gets.
-    pub fn text(&self) -> &str {
+    pub fn submitted_json(&self) -> &str {
         &self.text
     }
 
     /// neither replayed from long ago nor dated ahead. [`Submission::parse_at`] does this at its place in R-44.
-    pub fn check_time(&self, now: Micros) -> Result<(), FrameError> {
-        match check::is_near(self.created_at, now) {
+    pub fn check_time(&self, now: UnixMicros) -> Result<(), FrameError> {
+        match field_check::is_within_clock_skew(self.created_at, now) {
             true => Ok(()),
-            false => Err(FrameError::invalid(
+            false => Err(FrameError::invalid_field(
                 "created_at",
                 "within 24 hours of the hub's clock",
             )),
@@ -103,15 +103,15 @@ impl Frame {
     }
 
     /// When its content is stale (FRM-105); without `ttl_ms` that is the recipient's choice.
-    pub fn stale_at(&self) -> Option<Micros> {
+    pub fn stale_at(&self) -> Option<UnixMicros> {
         self.ttl_ms
-            .map(|ttl| self.created_at.plus(Duration::from_millis(ttl)))
+            .map(|ttl| self.created_at.saturating_add(Duration::from_millis(ttl)))
     }
 }
 
 impl FrameDraft {
     /// Prints the draft and reads it again, so that what a sender made passes the very checks of the hub.
-    pub fn check(&self) -> Result<Frame, FrameError> {
+    pub fn to_frame(&self) -> Result<Frame, FrameError> {
         Frame::parse(&self.to_json())
     }
 
@@ -123,58 +123,69 @@ impl FrameDraft {
 
 impl Payload {
     /// Reads the payload of a kind on its own: what a person or a model wrote before there is a frame around it.
-    pub fn parse(kind: Kind, text: &str) -> Result<Self, FrameError> {
+    pub fn parse(kind: FrameKind, text: &str) -> Result<Self, FrameError> {
         if text.len() > limits::FRAME_BYTES {
             return Err(FrameError::too_large());
         }
-        Self::read(kind, Some(&Node::read(text, 0)?), &Setting::default())
+        Self::parse_node(
+            kind,
+            Some(&JsonNode::parse(text, 0)?),
+            &CheckContext::default(),
+        )
     }
 
-    fn read(
-        kind: Kind,
-        node: Option<&Node<'_>>,
-        setting: &Setting<'_>,
+    fn parse_node(
+        kind: FrameKind,
+        node: Option<&JsonNode<'_>>,
+        context: &CheckContext<'_>,
     ) -> Result<Self, FrameError> {
         let shape = Self::shape(kind);
-        let ours = |object: &&Object<'_>| {
+        let has_required_field = |object: &&JsonObject<'_>| {
             shape
                 .iter()
                 .any(|field| field.required && object.get(field.name).is_some())
         };
-        let Some(object) = node.and_then(Node::object).filter(ours) else {
+        let Some(object) = node
+            .and_then(JsonNode::as_object)
+            .filter(has_required_field)
+        else {
             let message = format!("payload must be an object with the fields of {kind}");
-            return Err(FrameError::at(
+            return Err(FrameError::at_field(
                 FrameCode::PayloadKindMismatch,
                 "payload",
                 message,
             ));
         };
-        shape::hold(shape, object, "payload", setting)?;
+        object_shape::check_object(shape, object, "payload", context)?;
         Self::of(kind, object).ok_or_else(|| FrameCode::Internal.into())
     }
 }
 
 /// The version and then the kind, before anything else is looked at: they say which rules hold.
-fn told_kind(object: &Object<'_>) -> Result<Kind, FrameError> {
-    let told = |field: &'static str| {
+fn read_kind(object: &JsonObject<'_>) -> Result<FrameKind, FrameError> {
+    let read_string = |field: &'static str| {
         let node = object
             .get(field)
-            .ok_or_else(|| FrameError::missing(field))?;
-        node.text()
-            .ok_or_else(|| FrameError::invalid(field, "a string"))
+            .ok_or_else(|| FrameError::missing_field(field))?;
+        node.as_text()
+            .ok_or_else(|| FrameError::invalid_field(field, "a string"))
     };
-    if told("envelope_version")? != ENVELOPE_VERSION {
+    if read_string("envelope_version")? != ENVELOPE_VERSION {
         let code = FrameCode::EnvelopeVersionUnsupported;
-        return Err(FrameError::at(code, "envelope_version", code.sentence()));
+        return Err(FrameError::at_field(
+            code,
+            "envelope_version",
+            code.sentence(),
+        ));
     }
-    Kind::parse(told("kind")?).ok_or_else(|| {
-        let message = format!("kind must be one of {}", Kind::TEXTS.join(", "));
-        FrameError::at(FrameCode::KindUnknown, "kind", message)
+    FrameKind::parse(read_string("kind")?).ok_or_else(|| {
+        let message = format!("kind must be one of {}", FrameKind::TEXTS.join(", "));
+        FrameError::at_field(FrameCode::KindUnknown, "kind", message)
     })
 }
 
 /// The same JSON without line ends. Inside strings there are none, so all blanks outside them go and nothing else.
-fn one_line(text: &str) -> Cow<'_, str> {
+fn to_one_line(text: &str) -> Cow<'_, str> {
     if !text.contains(['\n', '\r']) {
         return Cow::Borrowed(text);
     }

@@ -33,17 +33,17 @@ macro_rules! name {
 
 name! {
     /// An instrument, a session id, a tool class, or the beginning of an instrument: `[A-Za-z0-9._-]{1,128}` (R-53).
-    Ident, is_ident
+    ScopeIdent, is_ident
 }
 
 name! {
     /// A role in an organisation or the scope of a grant, compared exactly: `[a-z0-9][a-z0-9._-]{0,63}` (R-47).
-    Role, is_role
+    RoleName, is_role
 }
 
-impl Ident {
+impl ScopeIdent {
     /// The end of the sentence “it must be …”.
-    pub const MUST: &'static str = "1 to 128 letters, digits, '.', '_' and '-'";
+    pub const REQUIREMENT: &'static str = "1 to 128 letters, digits, '.', '_' and '-'";
 }
 
 fn is_ident(text: &str) -> bool {
@@ -54,32 +54,32 @@ fn is_ident(text: &str) -> bool {
 }
 
 fn is_role(text: &str) -> bool {
-    let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    let is_lower_or_digit = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     (1..=limits::ROLE_OCTETS).contains(&text.len())
-        && inner(text.as_bytes()[0])
+        && is_lower_or_digit(text.as_bytes()[0])
         && text
             .bytes()
-            .all(|b| inner(b) || matches!(b, b'.' | b'_' | b'-'))
+            .all(|b| is_lower_or_digit(b) || matches!(b, b'.' | b'_' | b'-'))
 }
 
 /// Whom a frame is for. Two scopes that mean the same are equal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Scope {
+pub enum FrameScope {
     /// `~alice` or `~alice/*`: all her sessions (FRM-49, FRM-50).
     Handle(Handle),
     /// `~alice/cc-*`: the sessions whose instrument begins so (FRM-51).
-    Prefix(Handle, Ident),
+    Prefix(Handle, ScopeIdent),
     /// `~alice/cc-editor@s1`: one session (FRM-52).
-    Session(Handle, Ident, Ident),
+    Session(Handle, ScopeIdent, ScopeIdent),
     /// `org:~acme/members/*` (FRM-53).
     OrgMembers(Handle),
     /// `org:~acme/members/reviewer/*` (FRM-54).
-    OrgRole(Handle, Role),
+    OrgRole(Handle, RoleName),
     /// `accord:~peer/grant:ops` (FRM-55).
-    Accord(Handle, Role),
+    Accord(Handle, RoleName),
 }
 
-impl Scope {
+impl FrameScope {
     /// The forms as the discovery document shows them.
     pub const FORMS: [&'static str; 7] = [
         "~handle",
@@ -101,12 +101,12 @@ impl Scope {
             let members = tail?.strip_prefix("members/")?;
             let org = org_handle(org)?;
             return match members.strip_suffix("/*") {
-                Some(role) => Some(Self::OrgRole(org, Role::parse(role)?)),
+                Some(role) => Some(Self::OrgRole(org, RoleName::parse(role)?)),
                 None => (members == "*").then_some(Self::OrgMembers(org)),
             };
         }
         if let Some(peer) = head.strip_prefix("accord:") {
-            let grant = Role::parse(tail?.strip_prefix("grant:")?)?;
+            let grant = RoleName::parse(tail?.strip_prefix("grant:")?)?;
             return Some(Self::Accord(org_handle(peer)?, grant));
         }
         let handle = Handle::parse(head)?;
@@ -114,18 +114,18 @@ impl Scope {
             return Some(Self::Handle(handle));
         };
         if let Some(prefix) = sessions.strip_suffix('*') {
-            return Some(Self::Prefix(handle, Ident::parse(prefix)?));
+            return Some(Self::Prefix(handle, ScopeIdent::parse(prefix)?));
         }
         let (instrument, session) = sessions.split_once('@')?;
         Some(Self::Session(
             handle,
-            Ident::parse(instrument)?,
-            Ident::parse(session)?,
+            ScopeIdent::parse(instrument)?,
+            ScopeIdent::parse(session)?,
         ))
     }
 
     /// The handle that `recipient_handle` must be (FRM-57): the principal's, the organisation's, the peer organisation's.
-    pub fn names(&self) -> &Handle {
+    pub fn addressed_handle(&self) -> &Handle {
         match self {
             Self::Handle(handle) | Self::Prefix(handle, _) | Self::Session(handle, ..) => handle,
             Self::OrgMembers(org) | Self::OrgRole(org, _) | Self::Accord(org, _) => org,
@@ -133,7 +133,7 @@ impl Scope {
     }
 
     /// The organisation whose sessions it reaches, which is what the filter axis `org` compares (FRM-79).
-    pub fn org(&self) -> Option<&Handle> {
+    pub fn addressed_org(&self) -> Option<&Handle> {
         match self {
             Self::OrgMembers(org) | Self::OrgRole(org, _) | Self::Accord(org, _) => Some(org),
             Self::Handle(_) | Self::Prefix(..) | Self::Session(..) => None,
@@ -149,7 +149,7 @@ pub fn org_handle(text: &str) -> Option<Handle> {
     }
 }
 
-impl fmt::Display for Scope {
+impl fmt::Display for FrameScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Handle(handle) => write!(f, "{handle}"),
@@ -164,19 +164,19 @@ impl fmt::Display for Scope {
     }
 }
 
-impl FromStr for Scope {
+impl FromStr for FrameScope {
     type Err = FrameError;
 
     /// R-53: whatever is outside the grammar is a fault of the field.
     fn from_str(text: &str) -> Result<Self, FrameError> {
-        Self::parse(text).ok_or_else(|| FrameError::invalid("scope", MUST))
+        Self::parse(text).ok_or_else(|| FrameError::invalid_field("scope", SCOPE_REQUIREMENT))
     }
 }
 
-pub(super) const MUST: &str = "a scope such as ~alice, ~alice/cc-*, ~alice/cc-editor@s1, org:~acme/members/*, \
+pub(super) const SCOPE_REQUIREMENT: &str = "a scope such as ~alice, ~alice/cc-*, ~alice/cc-editor@s1, org:~acme/members/*, \
                                org:~acme/members/reviewer/* or accord:~peer/grant:ops";
 
-impl Serialize for Scope {
+impl Serialize for FrameScope {
     fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_str(self)
     }

@@ -2,43 +2,43 @@
 
 use super::Frame;
 use super::error::{FrameCode, FrameError};
-use super::read::{Key, Node, clipped, doubled};
-use super::scope::{self, Scope};
-use crate::{limits, time::Micros};
+use super::json_tree::{JsonNode, KeyVisitor, clip_key, find_duplicate_key};
+use super::scope::{self, FrameScope};
+use crate::{limits, time::UnixMicros};
 use serde::de::{self, DeserializeSeed, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::{borrow::Cow, fmt};
 
 /// A frame that is well-formed, with the scope that came beside it, which is judged after the sender's identity (R-44).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Submission {
+pub struct FrameSubmission {
     pub frame: Frame,
-    scope: Result<Scope, FrameError>,
+    scope: Result<FrameScope, FrameError>,
 }
 
-impl Submission {
+impl FrameSubmission {
     /// Everything but the plausibility of `created_at`.
     pub fn parse(body: &[u8]) -> Result<Self, FrameError> {
-        Self::read(body, None)
+        Self::parse_body(body, None)
     }
 
     /// With `created_at` held against the hub's clock, at its place among the faults.
-    pub fn parse_at(body: &[u8], now: Micros) -> Result<Self, FrameError> {
-        Self::read(body, Some(now))
+    pub fn parse_at(body: &[u8], now: UnixMicros) -> Result<Self, FrameError> {
+        Self::parse_body(body, Some(now))
     }
 
     /// The scope, or whose fault it is: malformed, or naming another than `recipient_handle` (FRM-57). To be asked after
     /// the sender's identity is known to be right. Absent, it is the recipient's handle (R-41).
-    pub fn scope(&self) -> Result<&Scope, FrameError> {
+    pub fn scope(&self) -> Result<&FrameScope, FrameError> {
         let scope = self.scope.as_ref().map_err(Clone::clone)?;
-        if scope.names() == &self.frame.recipient_handle {
+        if scope.addressed_handle() == &self.frame.recipient_handle {
             return Ok(scope);
         }
         let message = format!(
             "the scope names {}, recipient_handle another",
-            scope.names()
+            scope.addressed_handle()
         );
-        Err(FrameError::at(
+        Err(FrameError::at_field(
             FrameCode::ScopeUnauthorised,
             "scope",
             message,
@@ -46,52 +46,56 @@ impl Submission {
     }
 
     /// The text of a submission, for senders.
-    pub fn print(scope: Option<&Scope>, frame: &Frame) -> String {
+    pub fn format_json(scope: Option<&FrameScope>, frame: &Frame) -> String {
         match scope {
-            Some(scope) => format!(r#"{{"scope":"{scope}","frame":{}}}"#, frame.text()),
-            None => format!(r#"{{"frame":{}}}"#, frame.text()),
+            Some(scope) => format!(
+                r#"{{"scope":"{scope}","frame":{}}}"#,
+                frame.submitted_json()
+            ),
+            None => format!(r#"{{"frame":{}}}"#, frame.submitted_json()),
         }
     }
 
-    fn read(body: &[u8], now: Option<Micros>) -> Result<Self, FrameError> {
+    fn parse_body(body: &[u8], now: Option<UnixMicros>) -> Result<Self, FrameError> {
         if body.len() > limits::SUBMISSION_BYTES {
             return Err(FrameError::too_large());
         }
-        let text = std::str::from_utf8(body).map_err(|_| FrameError::json("it is not UTF-8"))?;
-        let pieces: Pieces<'_> = {
+        let text =
+            std::str::from_utf8(body).map_err(|_| FrameError::invalid_json("it is not UTF-8"))?;
+        let pieces: SubmissionFields<'_> = {
             let mut from = serde_json::Deserializer::from_str(text);
-            let pieces = Body.deserialize(&mut from);
+            let pieces = SubmissionVisitor.deserialize(&mut from);
             pieces
                 .and_then(|pieces| from.end().map(|()| pieces))
-                .map_err(FrameError::json)?
+                .map_err(FrameError::invalid_json)?
         };
-        let unknown = pieces.unknown()?;
-        let alone = |error: FrameError| match unknown.first() {
-            Some(key) => FrameError::unknown(key.clone()),
+        let unknown = pieces.unknown_keys()?;
+        let prefer_unknown = |error: FrameError| match unknown.first() {
+            Some(key) => FrameError::unknown_field(key.clone()),
             None => error,
         };
         let scope = pieces
             .scope
-            .map(|text| Node::read(text.get(), 1))
+            .map(|text| JsonNode::parse(text.get(), 1))
             .transpose()?;
         let text = pieces
             .frame
-            .ok_or_else(|| alone(FrameError::missing("frame")))?
+            .ok_or_else(|| prefer_unknown(FrameError::missing_field("frame")))?
             .get();
         if text.len() > limits::FRAME_BYTES {
             return Err(FrameError::too_large());
         }
-        let node = Node::read(text, 1)?;
+        let node = JsonNode::parse(text, 1)?;
         let object = node
-            .object()
-            .ok_or_else(|| alone(FrameError::invalid("frame", "an object")))?;
-        let frame = Frame::of(text, object, &unknown, now)?;
+            .as_object()
+            .ok_or_else(|| prefer_unknown(FrameError::invalid_field("frame", "an object")))?;
+        let frame = Frame::from_object(text, object, &unknown, now)?;
         let scope = match scope {
             Some(node) => node
-                .text()
-                .and_then(Scope::parse)
-                .ok_or_else(|| FrameError::invalid("scope", scope::MUST)),
-            None => Ok(Scope::Handle(frame.recipient_handle.clone())),
+                .as_text()
+                .and_then(FrameScope::parse)
+                .ok_or_else(|| FrameError::invalid_field("scope", scope::SCOPE_REQUIREMENT)),
+            None => Ok(FrameScope::Handle(frame.recipient_handle.clone())),
         };
         Ok(Self { frame, scope })
     }
@@ -99,44 +103,47 @@ impl Submission {
 
 /// The values of the body as texts: the frame's is what subscribers will get.
 #[derive(Default)]
-struct Pieces<'a> {
+struct SubmissionFields<'a> {
     scope: Option<&'a RawValue>,
     frame: Option<&'a RawValue>,
     others: Vec<(Cow<'a, str>, &'a RawValue)>,
 }
 
-impl Pieces<'_> {
+impl SubmissionFields<'_> {
     /// The keys that nobody knows, once what they hold is known to be JSON.
-    fn unknown(&self) -> Result<Vec<String>, FrameError> {
+    fn unknown_keys(&self) -> Result<Vec<String>, FrameError> {
         let read = |(key, value): &(Cow<'_, str>, &RawValue)| {
-            Node::read(value.get(), 1).map(|_| clipped(key).to_owned())
+            JsonNode::parse(value.get(), 1).map(|_| clip_key(key).to_owned())
         };
         self.others.iter().map(read).collect()
     }
 }
 
-struct Body;
+struct SubmissionVisitor;
 
-impl<'de> DeserializeSeed<'de> for Body {
-    type Value = Pieces<'de>;
+impl<'de> DeserializeSeed<'de> for SubmissionVisitor {
+    type Value = SubmissionFields<'de>;
 
-    fn deserialize<D: de::Deserializer<'de>>(self, from: D) -> Result<Pieces<'de>, D::Error> {
+    fn deserialize<D: de::Deserializer<'de>>(
+        self,
+        from: D,
+    ) -> Result<SubmissionFields<'de>, D::Error> {
         from.deserialize_map(self)
     }
 }
 
-impl<'de> Visitor<'de> for Body {
-    type Value = Pieces<'de>;
+impl<'de> Visitor<'de> for SubmissionVisitor {
+    type Value = SubmissionFields<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object with scope and frame")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Pieces<'de>, A::Error> {
-        let mut pieces = Pieces::default();
-        while let Some(key) = map.next_key_seed(Key)? {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<SubmissionFields<'de>, A::Error> {
+        let mut pieces = SubmissionFields::default();
+        while let Some(key) = map.next_key_seed(KeyVisitor)? {
             let value: &'de RawValue = map.next_value()?;
-            let twice = match key.as_ref() {
+            let is_duplicate = match key.as_ref() {
                 "scope" => pieces.scope.replace(value).is_some(),
                 "frame" => pieces.frame.replace(value).is_some(),
                 _ => {
@@ -144,14 +151,14 @@ impl<'de> Visitor<'de> for Body {
                     false
                 }
             };
-            if twice {
+            if is_duplicate {
                 return Err(de::Error::custom("scope or frame is given twice"));
             }
         }
-        match doubled(&pieces.others) {
+        match find_duplicate_key(&pieces.others) {
             Some(key) => Err(de::Error::custom(format_args!(
                 "{} is given twice",
-                clipped(key)
+                clip_key(key)
             ))),
             None => Ok(pieces),
         }

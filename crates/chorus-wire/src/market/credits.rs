@@ -17,32 +17,32 @@ pub struct Credits(i64);
 impl Credits {
     pub const ZERO: Self = Self(0);
 
-    pub const fn hundredths(hundredths: i64) -> Self {
+    pub const fn from_hundredths(hundredths: i64) -> Self {
         Self(hundredths)
     }
 
-    pub const fn in_hundredths(self) -> i64 {
+    pub const fn to_hundredths(self) -> i64 {
         self.0
     }
 
     /// An amount as it stands in the JSON text: a number above zero with at most two decimals and no exponent.
     pub fn parse(field: &str, text: &str) -> Result<Self> {
-        match read(text) {
-            Some(amount @ Self(1..=limits::CREDITS_MOST)) => Ok(amount),
+        match parse_decimal(text) {
+            Some(amount @ Self(1..=limits::CREDITS_AMOUNT_MAX)) => Ok(amount),
             Some(_) | None => Err(Error::validation(format!(
                 "{field} must be a number above 0 with at most two decimals, up to {}",
-                Self(limits::CREDITS_MOST)
+                Self(limits::CREDITS_AMOUNT_MAX)
             ))),
         }
     }
 
     /// A price as it stands in the JSON text: like an amount, and it may be nothing.
     pub fn parse_price(field: &str, text: &str) -> Result<Self> {
-        match read(text) {
-            Some(price) if price.0 <= limits::CREDITS_MOST => Ok(price),
+        match parse_decimal(text) {
+            Some(price) if price.0 <= limits::CREDITS_AMOUNT_MAX => Ok(price),
             Some(_) | None => Err(Error::validation(format!(
                 "{field} must be a number of at least 0 with at most two decimals, up to {}",
-                Self(limits::CREDITS_MOST)
+                Self(limits::CREDITS_AMOUNT_MAX)
             ))),
         }
     }
@@ -55,7 +55,7 @@ impl Credits {
     }
 
     /// What is left after `other` is taken; below zero when it was not enough.
-    pub const fn less(self, other: Self) -> Self {
+    pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
@@ -65,10 +65,10 @@ impl Credits {
 }
 
 /// Digits, and after a point at most two more. Zeros beyond them are more precision than there is, so they are refused too.
-fn read(text: &str) -> Option<Credits> {
+fn parse_decimal(text: &str) -> Option<Credits> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
-    let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
-    if !digits(whole) || !digits(fraction) || fraction.len() > 2 || whole.len() > 15 {
+    let is_digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    if !is_digits(whole) || !is_digits(fraction) || fraction.len() > 2 || whole.len() > 15 {
         return None;
     }
     let hundredths = fraction.parse::<i64>().ok()? * if fraction.len() == 1 { 10 } else { 1 };
@@ -84,8 +84,8 @@ fn read(text: &str) -> Option<Credits> {
 impl fmt::Display for Credits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = if self.0 < 0 { "-" } else { "" };
-        let size = self.0.unsigned_abs();
-        write!(f, "{sign}{}.{:02}", size / 100, size % 100)
+        let magnitude = self.0.unsigned_abs();
+        write!(f, "{sign}{}.{:02}", magnitude / 100, magnitude % 100)
     }
 }
 
@@ -112,8 +112,8 @@ impl<'de> Deserialize<'de> for Credits {
             .get()
             .strip_prefix('-')
             .map_or((raw.get(), 1), |size| (size, -1));
-        let credits =
-            read(size).ok_or_else(|| de::Error::custom("an amount has at most two decimals"))?;
+        let credits = parse_decimal(size)
+            .ok_or_else(|| de::Error::custom("an amount has at most two decimals"))?;
         Ok(Self(sign * credits.0))
     }
 }

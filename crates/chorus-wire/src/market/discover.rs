@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 /// What is looked for; whatever is left out does not matter.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Search {
+pub struct SkillSearch {
     pub skill: Option<String>,
     /// Agents with this score or a better one.
     pub min_reputation: f64,
@@ -18,14 +18,14 @@ pub struct Search {
 /// Whether an agent is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Presence {
+pub enum PresenceStatus {
     Online,
     Offline,
 }
 
 /// `{"agents":[…],"total":…}`: the best first. `total` counts also those that did not fit, under a filter up to 10 000.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct Found {
+pub struct SkillSearchResults {
     pub agents: Vec<FoundAgent>,
     pub total: u64,
 }
@@ -41,7 +41,7 @@ pub struct FoundAgent {
     pub skill: FoundSkill,
     #[schema(example = 92.3)]
     pub reputation_score: f64,
-    pub status: Presence,
+    pub status: PresenceStatus,
     pub owner_id: String,
 }
 
@@ -53,7 +53,7 @@ pub struct FoundSkill {
 }
 
 /// An endpoint as strangers may see it: scheme, host and path.
-pub fn shown_endpoint(url: &str) -> String {
+pub fn public_endpoint(url: &str) -> String {
     let plain = url.split(['?', '#']).next().unwrap_or_default();
     // User information never passes registration; what is shown does not rely on it.
     match (plain.split_once("://"), plain.contains('@')) {

@@ -1,10 +1,10 @@
 //! Jobs: what is asked for, what comes of it, and where it stands (R-62, JOB-16…19, JOB-32).
 
 use super::credits::{CURRENCY, Credits};
-use super::transfer::{amount, raw};
-use super::{id, instant};
-use crate::json::{self, Fields};
-use crate::{Code, Error, Result, limits, time::Micros};
+use super::transfer::{find_raw_value, take_amount};
+use super::{check_opaque_id, take_timestamp};
+use crate::json::{self, JsonFields};
+use crate::{Code, Error, Result, limits, time::UnixMicros};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
@@ -13,13 +13,13 @@ use utoipa::ToSchema;
 /// The document's status of a job (JOB-06).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "UPPERCASE")]
-pub enum Status {
+pub enum JobStatus {
     Success,
     Failure,
     Pending,
 }
 
-impl Status {
+impl JobStatus {
     pub const ALL: [Self; 3] = [Self::Pending, Self::Success, Self::Failure];
 
     pub const fn as_str(self) -> &'static str {
@@ -49,62 +49,64 @@ pub struct JobRequest {
     pub callback_url: Option<String>,
     pub deadline: Duration,
     /// The same value always gives the same text, however it was written (lesson 17).
-    pub canonical: String,
+    pub canonical_json: String,
 }
 
 impl JobRequest {
     pub fn parse(body: &[u8]) -> Result<Self> {
-        let text = json::text(body)?;
-        let canonical = json::canonical(&json::value(text)?);
-        let mut fields = json::object(text)?;
+        let text = json::decode_utf8(body)?;
+        let canonical_json = json::to_canonical_json(&json::parse_value(text)?);
+        let mut fields = json::parse_object(text)?;
         let skill_name = fields.optional_label("skill_name", limits::LABEL_CHARS)?;
         let request = Self {
             job_id: fields
                 .optional_string("job_id")?
-                .map(|job| id("job_id", job))
+                .map(|job| check_opaque_id("job_id", job))
                 .transpose()?,
             orchestrator_id: fields.optional_label("orchestrator_id", limits::LABEL_CHARS)?,
             agent_id: fields.optional_label("agent_id", limits::LABEL_CHARS)?,
             skill_name: skill_name.ok_or_else(|| Error::validation("skill_name is required"))?,
-            input_data: data(text, &mut fields, "input_data")?
+            input_data: take_job_data(text, &mut fields, "input_data")?
                 .unwrap_or_else(|| Value::Object(Default::default())),
-            budget: amount(text, &mut fields, "budget")?,
-            callback_url: crate::register::endpoint(&mut fields, "callback_url")?,
-            deadline: deadline(&mut fields)?,
-            canonical,
+            budget: take_amount(text, &mut fields, "budget")?,
+            callback_url: crate::registration::parse_endpoint(&mut fields, "callback_url")?,
+            deadline: take_deadline(&mut fields)?,
+            canonical_json,
         };
-        instant(&mut fields)?;
+        take_timestamp(&mut fields)?;
         if fields
             .optional_string("currency")?
             .is_some_and(|currency| currency != CURRENCY)
         {
             return Err(Error::validation(format!("currency must be {CURRENCY}")));
         }
-        fields.end()?;
+        fields.reject_unknown()?;
         Ok(request)
     }
 }
 
-fn deadline(fields: &mut Fields) -> Result<Duration> {
+fn take_deadline(fields: &mut JsonFields) -> Result<Duration> {
     let Some(millis) = fields.optional_count("deadline_ms", 1)? else {
-        return Ok(limits::JOB_DEADLINE);
+        return Ok(limits::JOB_DEADLINE_DEFAULT);
     };
-    let asked = Duration::from_millis(millis);
-    if asked > limits::JOB_DEADLINE_MOST {
-        let most = limits::JOB_DEADLINE_MOST.as_millis();
+    let requested = Duration::from_millis(millis);
+    if requested > limits::JOB_DEADLINE_MAX {
+        let most = limits::JOB_DEADLINE_MAX.as_millis();
         return Err(Error::validation(format!(
             "deadline_ms must be at most {most}"
         )));
     }
-    Ok(asked)
+    Ok(requested)
 }
 
 /// A value that travels on streams, so it is bounded by what their readers take.
-fn data(text: &str, fields: &mut Fields, key: &str) -> Result<Option<Value>> {
-    let value = fields.take(key);
-    if value.is_some() && raw(text, key).is_some_and(|raw| raw.len() > limits::JOB_DATA_OCTETS) {
-        let said = format!("{key} is larger than {} octets", limits::JOB_DATA_OCTETS);
-        return Err(Error::new(Code::TooLarge, said));
+fn take_job_data(text: &str, fields: &mut JsonFields, key: &str) -> Result<Option<Value>> {
+    let value = fields.take_value(key);
+    if value.is_some()
+        && find_raw_value(text, key).is_some_and(|raw| raw.len() > limits::JOB_DATA_OCTETS)
+    {
+        let message = format!("{key} is larger than {} octets", limits::JOB_DATA_OCTETS);
+        return Err(Error::new(Code::TooLarge, message));
     }
     // One of the databases cannot hold it.
     if value
@@ -123,13 +125,13 @@ fn data(text: &str, fields: &mut Fields, key: &str) -> Result<Option<Value>> {
 pub struct JobResult {
     pub job_id: Option<String>,
     pub agent_id: Option<String>,
-    pub outcome: Outcome,
+    pub outcome: JobOutcome,
     pub execution_time_ms: Option<u64>,
 }
 
 /// How a job went. What a failure claims to have cost is not read: nothing is paid for it.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Outcome {
+pub enum JobOutcome {
     /// Without a cost it is the one that was offered.
     Success {
         output_data: Value,
@@ -144,30 +146,31 @@ pub enum Outcome {
 impl JobResult {
     /// The body of `POST /jobs/{id}/result`. Fields that are not the document's are ignored: workers say more than is asked.
     pub fn parse(body: &[u8]) -> Result<Self> {
-        let text = json::text(body)?;
-        let mut fields = json::object(text)?;
-        let status = fields.string("status")?;
-        let cost = match fields.take("execution_cost") {
+        let text = json::decode_utf8(body)?;
+        let mut fields = json::parse_object(text)?;
+        let status = fields.required_string("status")?;
+        let cost = match fields.take_value("execution_cost") {
             None | Some(Value::Null) => None,
-            Some(_) => Some(raw(text, "execution_cost").unwrap_or_default()),
+            Some(_) => Some(find_raw_value(text, "execution_cost").unwrap_or_default()),
         };
-        let outcome = match Status::parse(&status) {
-            Some(Status::Success) => Outcome::Success {
-                output_data: data(text, &mut fields, "output_data")?.unwrap_or(Value::Null),
+        let outcome = match JobStatus::parse(&status) {
+            Some(JobStatus::Success) => JobOutcome::Success {
+                output_data: take_job_data(text, &mut fields, "output_data")?
+                    .unwrap_or(Value::Null),
                 execution_cost: cost
                     .map(|cost| Credits::parse_price("execution_cost", &cost))
                     .transpose()?,
             },
-            Some(Status::Failure) => Outcome::Failure {
-                error_code: word(&mut fields, "error_code"),
-                error_message: sentence(&mut fields)?,
+            Some(JobStatus::Failure) => JobOutcome::Failure {
+                error_code: take_error_code(&mut fields, "error_code"),
+                error_message: take_error_message(&mut fields)?,
             },
-            Some(Status::Pending) | None => {
+            Some(JobStatus::Pending) | None => {
                 return Err(Error::validation("status must be SUCCESS or FAILURE"));
             }
         };
-        instant(&mut fields)?;
-        let execution_time_ms = match fields.take("execution_time_ms") {
+        take_timestamp(&mut fields)?;
+        let execution_time_ms = match fields.take_value("execution_time_ms") {
             None | Some(Value::Null) => None,
             Some(value) => Some(
                 value
@@ -187,16 +190,16 @@ impl JobResult {
     }
 }
 
-fn word(fields: &mut Fields, key: &str) -> Option<String> {
+fn take_error_code(fields: &mut JsonFields, key: &str) -> Option<String> {
     let text = fields.optional_string(key).ok().flatten()?;
     let good = |b: u8| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_';
     ((1..=limits::LABEL_CHARS).contains(&text.len()) && text.bytes().all(good)).then_some(text)
 }
 
-fn sentence(fields: &mut Fields) -> Result<String> {
-    match fields.take("error_message") {
+fn take_error_message(fields: &mut JsonFields) -> Result<String> {
+    match fields.take_value("error_message") {
         None | Some(Value::Null) => Ok("the agent gave no reason".to_owned()),
-        Some(Value::String(said)) => Ok(said
+        Some(Value::String(text)) => Ok(text
             .chars()
             .filter(|c| *c != '\0')
             .take(limits::DETAIL_CHARS)
@@ -209,7 +212,7 @@ fn sentence(fields: &mut Fields) -> Result<String> {
 
 /// The document's job request, as the worker gets it (JOB-17).
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct JobBody {
+pub struct DispatchedJob {
     pub job_id: String,
     pub orchestrator_id: String,
     pub skill_name: String,
@@ -219,10 +222,10 @@ pub struct JobBody {
     /// Where the worker reports to, if not in its answer.
     pub callback_url: Option<String>,
     #[schema(value_type = String, format = DateTime)]
-    pub timestamp_utc: Micros,
+    pub timestamp_utc: UnixMicros,
     /// After this instant no result counts.
     #[schema(value_type = String, format = DateTime)]
-    pub deadline_utc: Micros,
+    pub deadline_utc: UnixMicros,
 }
 
 /// A job as its parties see it: the document's result (JOB-19) and, after it, what was asked for.
@@ -231,14 +234,14 @@ pub struct Job {
     pub job_id: String,
     /// The worker.
     pub agent_id: String,
-    pub status: Status,
+    pub status: JobStatus,
     pub output_data: Value,
     pub execution_cost: Option<Credits>,
     pub execution_time_ms: Option<u64>,
     pub error_message: Option<String>,
     /// When it came to its end; until then, when it was asked for.
     #[schema(value_type = String, format = DateTime)]
-    pub timestamp_utc: Micros,
+    pub timestamp_utc: UnixMicros,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub error_code: Option<String>,
     /// `held`, `dispatched`, `done`, `failed`, `cancelled` or `expired`.
@@ -251,13 +254,13 @@ pub struct Job {
     #[schema(example = "chorus_credits_v1")]
     pub currency: String,
     #[schema(value_type = String, format = DateTime)]
-    pub requested_at: Micros,
+    pub requested_at: UnixMicros,
     #[schema(value_type = String, format = DateTime)]
-    pub deadline_utc: Micros,
+    pub deadline_utc: UnixMicros,
 }
 
 /// `GET /jobs`, newest first.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct Jobs {
+pub struct JobList {
     pub jobs: Vec<Job>,
 }

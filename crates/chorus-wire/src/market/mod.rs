@@ -8,12 +8,12 @@ pub mod reputation;
 pub mod skill;
 pub mod transfer;
 
-use crate::{Error, Result, json::Fields, time::Micros};
+use crate::{Error, Result, json::JsonFields, time::UnixMicros};
 
 /// An id of a job or a transfer: any UUID, or an opaque word.
-pub fn id(field: &str, text: String) -> Result<String> {
-    let word = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'-');
-    if (1..=128).contains(&text.len()) && text.bytes().all(word) {
+pub fn check_opaque_id(field: &str, text: String) -> Result<String> {
+    let is_id_byte = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'-');
+    if (1..=128).contains(&text.len()) && text.bytes().all(is_id_byte) {
         Ok(text)
     } else {
         Err(Error::validation(format!(
@@ -23,10 +23,10 @@ pub fn id(field: &str, text: String) -> Result<String> {
 }
 
 /// `timestamp_utc`, which may be absent and is kept as it was written (JOB-04).
-fn instant(fields: &mut Fields) -> Result<Option<String>> {
+fn take_timestamp(fields: &mut JsonFields) -> Result<Option<String>> {
     let text = fields.optional_string("timestamp_utc")?;
     match &text {
-        Some(text) if Micros::parse(text).is_none() => Err(Error::validation(
+        Some(text) if UnixMicros::parse(text).is_none() => Err(Error::validation(
             "timestamp_utc must be an RFC 3339 instant such as 2026-02-11T14:15:09Z",
         )),
         Some(_) | None => Ok(text),

@@ -1,22 +1,22 @@
 //! What an agent's work has earned it (lesson 14, R-63).
 
-use crate::time::Micros;
+use crate::time::UnixMicros;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// `GET /reputation/{agent}`
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct Reputation {
+pub struct ReputationReport {
     pub agent_id: String,
     #[schema(example = 50.0)]
     pub score: f64,
-    pub stats: Stats,
+    pub stats: ReputationStats,
     /// The latest judgements, newest first.
-    pub history: Vec<Judgement>,
+    pub history: Vec<ReputationChange>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Stats {
+pub struct ReputationStats {
     pub total: u64,
     pub successes: u64,
     pub failures: u64,
@@ -24,10 +24,10 @@ pub struct Stats {
 
 /// What one job did to a score.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct Judgement {
+pub struct ReputationChange {
     pub success: bool,
     pub score_before: f64,
     pub score_after: f64,
     #[schema(value_type = String, format = DateTime)]
-    pub timestamp_utc: Micros,
+    pub timestamp_utc: UnixMicros,
 }

@@ -1,6 +1,6 @@
 //! A skill as an agent offers it: what it is called, what a call costs, what goes in and what comes out (JOB-09).
 
-use crate::json::{self, Fields};
+use crate::json::{self, JsonFields};
 use crate::market::credits::Credits;
 use crate::{Error, Result, limits};
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 /// One skill of a registration, checked; whether its schemas are schemas is judged by the hub.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct Skill {
+pub struct SkillOffer {
     #[schema(example = "analyze_text")]
     pub skill_name: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -25,39 +25,41 @@ pub struct Skill {
 
 /// The part of a registration in which the digits count: a parsed number no longer tells `0.10` from `1e-1`.
 #[derive(Deserialize)]
-struct Digits<'a> {
+struct RawSkillPrices<'a> {
     #[serde(borrow, default)]
-    skills: Vec<Price<'a>>,
+    skills: Vec<RawSkillPrice<'a>>,
 }
 
 #[derive(Deserialize)]
-struct Price<'a> {
+struct RawSkillPrice<'a> {
     #[serde(borrow)]
     cost_per_call: Option<&'a RawValue>,
 }
 
-impl Skill {
+impl SkillOffer {
     /// The `skills` of a registration whose text is `body`; the value has been read strictly, the prices are read from the text.
-    pub fn read_all(value: Option<Value>, body: &str) -> Result<Vec<Self>> {
+    pub fn parse_all(value: Option<Value>, body: &str) -> Result<Vec<Self>> {
         let skills = match value {
             None => return Ok(Vec::new()),
-            Some(Value::Array(skills)) if skills.len() <= limits::SKILLS => skills,
+            Some(Value::Array(skills)) if skills.len() <= limits::SKILLS_PER_AGENT => skills,
             Some(_) => {
                 return Err(Error::validation(format!(
                     "skills must be an array of at most {} skills",
-                    limits::SKILLS
+                    limits::SKILLS_PER_AGENT
                 )));
             }
         };
         let mut fields = Vec::with_capacity(skills.len());
         for (place, skill) in skills.into_iter().enumerate() {
-            fields.push(Fields::of(&format!("skills[{place}]"), skill)?);
+            fields.push(JsonFields::from_value(&format!("skills[{place}]"), skill)?);
         }
-        let digits: Digits<'_> = serde_json::from_str(body).map_err(|e| json::refused(&e))?;
-        let mut read: Vec<Self> = Vec::with_capacity(fields.len());
-        for (place, (fields, price)) in fields.into_iter().zip(digits.skills).enumerate() {
-            let skill = Self::read(&format!("skills[{place}]."), fields, price.cost_per_call)?;
-            if read
+        let raw_prices: RawSkillPrices<'_> =
+            serde_json::from_str(body).map_err(|e| json::map_serde_error(&e))?;
+        let mut parsed: Vec<Self> = Vec::with_capacity(fields.len());
+        for (place, (fields, price)) in fields.into_iter().zip(raw_prices.skills).enumerate() {
+            let skill =
+                Self::from_fields(&format!("skills[{place}]."), fields, price.cost_per_call)?;
+            if parsed
                 .iter()
                 .any(|other| other.skill_name == skill.skill_name)
             {
@@ -65,20 +67,21 @@ impl Skill {
                     "skills[{place}].skill_name is given twice"
                 )));
             }
-            read.push(skill);
+            parsed.push(skill);
         }
-        Ok(read)
+        Ok(parsed)
     }
 
     /// The body of `PUT /skills/{name}`: the name may be left out of it.
     pub fn parse(name: &str, body: &[u8]) -> Result<Self> {
-        let text = json::text(body)?;
-        let mut fields = json::object(text)?;
-        if !fields.has("skill_name") {
-            fields.put("skill_name", name.into());
+        let text = json::decode_utf8(body)?;
+        let mut fields = json::parse_object(text)?;
+        if !fields.contains_key("skill_name") {
+            fields.insert("skill_name", name.into());
         }
-        let price: Price<'_> = serde_json::from_str(text).map_err(|e| json::refused(&e))?;
-        let skill = Self::read("", fields, price.cost_per_call)?;
+        let price: RawSkillPrice<'_> =
+            serde_json::from_str(text).map_err(|e| json::map_serde_error(&e))?;
+        let skill = Self::from_fields("", fields, price.cost_per_call)?;
         if skill.skill_name == name {
             Ok(skill)
         } else {
@@ -88,27 +91,30 @@ impl Skill {
         }
     }
 
-    fn read(path: &str, mut fields: Fields, price: Option<&RawValue>) -> Result<Self> {
+    fn from_fields(path: &str, mut fields: JsonFields, price: Option<&RawValue>) -> Result<Self> {
         let path = |key: &str| format!("{path}{key}");
-        let required = |key: &str| Error::validation(format!("{} is required", path(key)));
+        let missing_field = |key: &str| Error::validation(format!("{} is required", path(key)));
         let skill_name = fields
             .optional_label("skill_name", limits::LABEL_CHARS)?
-            .ok_or_else(|| required("skill_name"))?;
-        fields.take("cost_per_call");
-        let price = price.ok_or_else(|| required("cost_per_call"))?;
+            .ok_or_else(|| missing_field("skill_name"))?;
+        fields.take_value("cost_per_call");
+        let price = price.ok_or_else(|| missing_field("cost_per_call"))?;
         let skill = Self {
             cost_per_call: Credits::parse(&path("cost_per_call"), price.get())?,
             description: fields.optional_label("description", limits::SKILL_DESCRIPTION_CHARS)?,
-            input_schema: schema(&path("input_schema"), fields.take("input_schema"))?,
-            output_schema: schema(&path("output_schema"), fields.take("output_schema"))?,
+            input_schema: check_schema(&path("input_schema"), fields.take_value("input_schema"))?,
+            output_schema: check_schema(
+                &path("output_schema"),
+                fields.take_value("output_schema"),
+            )?,
             skill_name,
         };
-        fields.end()?;
+        fields.reject_unknown()?;
         Ok(skill)
     }
 }
 
-fn schema(field: &str, value: Option<Value>) -> Result<Option<Value>> {
+fn check_schema(field: &str, value: Option<Value>) -> Result<Option<Value>> {
     match value {
         None => Ok(None),
         Some(Value::Object(map)) if map.is_empty() => Ok(None),
@@ -127,7 +133,7 @@ fn schema(field: &str, value: Option<Value>) -> Result<Option<Value>> {
 
 /// `GET /skills`: what can be hired, and from how many.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct Skills {
+pub struct SkillCatalogue {
     pub skills: Vec<SkillRow>,
     /// Agents that offer at least one skill.
     pub total_agents: u64,

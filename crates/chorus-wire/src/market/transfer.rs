@@ -1,8 +1,8 @@
 //! Transfers between owners, accounts, and the ledger as it is shown (R-64, R-65, JOB-20).
 
 use super::credits::Credits;
-use super::{id, instant};
-use crate::{Error, Result, json, limits, time::Micros};
+use super::{check_opaque_id, take_timestamp};
+use crate::{Error, Result, json, limits, time::UnixMicros};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 /// The body of `POST /transfer`, checked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Transfer {
+pub struct CreditTransfer {
     #[schema(example = "7c9e6679-7425-40de-944b-e07fc1f90ae7")]
     pub transfer_id: String,
     #[schema(example = "orchestrator_owner_id")]
@@ -26,22 +26,22 @@ pub struct Transfer {
     pub timestamp_utc: Option<String>,
 }
 
-impl Transfer {
+impl CreditTransfer {
     pub fn parse(body: &[u8]) -> Result<Self> {
-        let text = json::text(body)?;
-        let mut fields = json::object(text)?;
+        let text = json::decode_utf8(body)?;
+        let mut fields = json::parse_object(text)?;
         let transfer = Self {
-            transfer_id: id("transfer_id", fields.string("transfer_id")?)?,
-            from_owner: owner(&mut fields, "from_owner")?,
-            to_owner: owner(&mut fields, "to_owner")?,
-            amount: amount(text, &mut fields, "amount")?,
+            transfer_id: check_opaque_id("transfer_id", fields.required_string("transfer_id")?)?,
+            from_owner: take_owner(&mut fields, "from_owner")?,
+            to_owner: take_owner(&mut fields, "to_owner")?,
+            amount: take_amount(text, &mut fields, "amount")?,
             job_id: fields
                 .optional_string("job_id")?
-                .map(|job| id("job_id", job))
+                .map(|job| check_opaque_id("job_id", job))
                 .transpose()?,
-            timestamp_utc: instant(&mut fields)?,
+            timestamp_utc: take_timestamp(&mut fields)?,
         };
-        fields.end()?;
+        fields.reject_unknown()?;
         if transfer.from_owner == transfer.to_owner {
             return Err(Error::validation(
                 "to_owner must be another than from_owner",
@@ -51,38 +51,41 @@ impl Transfer {
     }
 
     /// The same value always gives the same text, however it was written (lesson 17).
-    pub fn canonical(&self) -> String {
+    pub fn to_canonical_json(&self) -> String {
         serde_json::to_value(self)
-            .map(|value| json::canonical(&value))
+            .map(|value| json::to_canonical_json(&value))
             .unwrap_or_default()
     }
 }
 
-fn owner(fields: &mut json::Fields, key: &str) -> Result<String> {
+fn take_owner(fields: &mut json::JsonFields, key: &str) -> Result<String> {
     let name = fields.optional_label(key, limits::LABEL_CHARS)?;
     name.ok_or_else(|| Error::validation(format!("{key} is required")))
 }
 
 /// The amount at `key`, read from the body's own text: once it is a float, 0.10 and 1e-1 look the same.
-pub(super) fn amount(text: &str, fields: &mut json::Fields, key: &str) -> Result<Credits> {
+pub(super) fn take_amount(text: &str, fields: &mut json::JsonFields, key: &str) -> Result<Credits> {
     fields
-        .take(key)
+        .take_value(key)
         .ok_or_else(|| Error::validation(format!("{key} is required")))?;
-    Credits::parse(key, raw(text, key).as_deref().unwrap_or_default())
+    Credits::parse(
+        key,
+        find_raw_value(text, key).as_deref().unwrap_or_default(),
+    )
 }
 
 /// The text of a field. The body has been read strictly before, so no key is there twice.
-pub(super) fn raw(text: &str, key: &str) -> Option<String> {
+pub(super) fn find_raw_value(text: &str, key: &str) -> Option<String> {
     let fields: BTreeMap<String, &RawValue> = serde_json::from_str(text).ok()?;
     fields.get(key).map(|value| value.get().to_owned())
 }
 
 /// What `POST /transfer` answers with.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct Transferred {
+pub struct TransferReply {
     #[schema(example = "completed")]
     pub status: String,
-    pub transfer: Transfer,
+    pub transfer: CreditTransfer,
     pub sender_balance: Credits,
     pub receiver_balance: Credits,
 }
@@ -90,28 +93,28 @@ pub struct Transferred {
 /// The body of `POST /accounts/{owner}/credit`.
 #[derive(Clone, Debug, PartialEq, Eq, ToSchema)]
 #[schema(example = json!({"amount": 25.00, "reason": "paid by invoice 7"}))]
-pub struct Issue {
+pub struct CreditIssue {
     pub amount: Credits,
     pub reason: Option<String>,
 }
 
-impl Issue {
+impl CreditIssue {
     pub fn parse(body: &[u8]) -> Result<Self> {
-        let text = json::text(body)?;
-        let mut fields = json::object(text)?;
-        let amount = amount(text, &mut fields, "amount")?;
+        let text = json::decode_utf8(body)?;
+        let mut fields = json::parse_object(text)?;
+        let amount = take_amount(text, &mut fields, "amount")?;
         let issue = Self {
             amount,
             reason: fields.optional_label("reason", limits::LABEL_CHARS)?,
         };
-        fields.end()?;
+        fields.reject_unknown()?;
         Ok(issue)
     }
 }
 
 /// `GET /accounts/{owner}`
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Account {
+pub struct OwnerAccount {
     pub owner_id: String,
     /// What may be spent.
     pub balance: Credits,
@@ -121,30 +124,30 @@ pub struct Account {
 
 /// `GET /audit`
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct Audit {
-    pub postings: Vec<Posting>,
+pub struct AuditReply {
+    pub postings: Vec<LedgerPosting>,
 }
 
 /// One movement of credits; its entries sum to zero (law 7).
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct Posting {
+pub struct LedgerPosting {
     /// Below zero for an `opening`, which comes before all others (D-33).
     pub id: i64,
     /// `grant`, `issue`, `transfer`, `hold`, `pay`, `release`, or `opening` for all that was before the time that is kept.
     pub kind: String,
     pub amount: Credits,
-    pub entries: [PostingEntry; 2],
+    pub entries: [PostingLeg; 2],
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub job_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub note: Option<String>,
     #[schema(value_type = String, format = DateTime)]
-    pub timestamp_utc: Micros,
+    pub timestamp_utc: UnixMicros,
 }
 
 /// What a posting did to one account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct PostingEntry {
+pub struct PostingLeg {
     /// `issue`, `owner` or `hold`.
     pub account: String,
     /// Whose account it is, or for whom it is held.
@@ -155,7 +158,7 @@ pub struct PostingEntry {
 
 /// `GET /economy`
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct Economy {
+pub struct EconomyReport {
     #[schema(example = "chorus_credits_v1")]
     pub currency: String,
     /// Everything that was ever granted or issued: what all accounts and holds sum to.

@@ -58,7 +58,8 @@ fn the_codes_of_the_draft_have_the_status_that_was_settled() {
 // FRM-83
 #[test]
 fn an_error_prints_code_then_field_then_message_and_nothing_of_its_cause() {
-    let mut error = FrameError::at(FrameCode::FieldInvalid, "payload.ttl_ms", "it is too long");
+    let mut error =
+        FrameError::at_field(FrameCode::FieldInvalid, "payload.ttl_ms", "it is too long");
     error.cause = Some("our own business".into());
     error.retry_after = Some(3);
     let printed = r#"{"code":"field-invalid","field":"payload.ttl_ms","message":"it is too long"}"#;

@@ -2,7 +2,7 @@
 
 use crate::rules::{FRAME, PAYLOADS, Rule};
 use crate::tools::example;
-use chorus_wire::frame::{Kind, capabilities, payload_schema};
+use chorus_wire::frame::{FrameKind, describe_capabilities, payload_schema};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -17,10 +17,10 @@ fn names(value: &Value) -> BTreeSet<String> {
 
 #[test]
 fn every_payload_is_published_with_its_fields_and_which_are_required() {
-    let published = capabilities();
+    let published = describe_capabilities();
     for (kind, rows) in PAYLOADS {
         let shape = &published["payloads"][kind];
-        assert_eq!(shape, &payload_schema(Kind::parse(kind).unwrap()));
+        assert_eq!(shape, &payload_schema(FrameKind::parse(kind).unwrap()));
         let fields: BTreeSet<String> = shape["properties"]
             .as_object()
             .unwrap()
@@ -91,7 +91,7 @@ fn every_payload_is_published_with_its_fields_and_which_are_required() {
 
 #[test]
 fn kinds_scopes_axes_and_bounds_are_published() {
-    let published = capabilities();
+    let published = describe_capabilities();
     assert_eq!(published["envelope_version"], "1.0");
     assert_eq!(published["kinds"].as_array().unwrap().len(), 15);
     assert_eq!(
@@ -111,7 +111,7 @@ fn kinds_scopes_axes_and_bounds_are_published() {
 /// The patterns are written for clients, so they must at least take what the examples hold.
 #[test]
 fn every_field_of_every_example_is_published() {
-    for kind in Kind::ALL {
+    for kind in FrameKind::ALL {
         let frame = &example(kind.as_str())["frame"];
         let shape = payload_schema(*kind);
         for (field, _) in frame["payload"].as_object().unwrap() {

@@ -1,8 +1,10 @@
 //! Frames at random, of every kind, that keep every rule.
 
 use chorus_wire::frame::payload::*;
-use chorus_wire::frame::{ComputeLocation, ContextCheck, FrameDraft, Payload, Provenance, Scope};
-use chorus_wire::{identity::Handle, time::Micros};
+use chorus_wire::frame::{
+    ComputeLocation, ContextCheck, FrameDraft, FrameProvenance, FrameScope, Payload,
+};
+use chorus_wire::{identity::Handle, time::UnixMicros};
 use proptest::collection::vec;
 use proptest::option::of;
 use proptest::prelude::*;
@@ -21,8 +23,8 @@ fn id() -> impl Strategy<Value = Uuid> {
     any::<u128>().prop_map(|bits| uuid::Builder::from_random_bytes(bits.to_be_bytes()).into_uuid())
 }
 
-fn at() -> impl Strategy<Value = Micros> {
-    (0..4_000_000_000_000_000i64).prop_map(Micros)
+fn at() -> impl Strategy<Value = UnixMicros> {
+    (0..4_000_000_000_000_000i64).prop_map(UnixMicros)
 }
 
 fn handle() -> impl Strategy<Value = Handle> {
@@ -30,13 +32,13 @@ fn handle() -> impl Strategy<Value = Handle> {
         .prop_map(|text| Handle::parse(&text).unwrap_or(Handle::parse("~z").unwrap()))
 }
 
-fn scope() -> impl Strategy<Value = Scope> {
+fn scope() -> impl Strategy<Value = FrameScope> {
     prop_oneof![
         "~[a-z]{4}(/[A-Za-z._-]{1,9}([*]|@[a-z0-9]{1,9}))?",
         "org:~[a-z]{4}/members/([a-z]{1,5}/)?[*]",
         "accord:[a-z]{4}/grant:[a-z.]{0,1}[a-z]"
     ]
-    .prop_filter_map("grammar", |text| Scope::parse(&text))
+    .prop_filter_map("grammar", |text| FrameScope::parse(&text))
 }
 
 fn whole() -> impl Strategy<Value = u64> {
@@ -47,22 +49,23 @@ fn class() -> impl Strategy<Value = String> {
     "[!-9;-~]{1,20}:[!-9;-~]{1,20}"
 }
 
-fn question() -> impl Strategy<Value = Question> {
-    let choice = (text(256), text(2048)).prop_map(|(label, reasoning)| Choice { label, reasoning });
+fn question() -> impl Strategy<Value = DecisionQuestion> {
+    let choice =
+        (text(256), text(2048)).prop_map(|(label, reasoning)| DecisionOption { label, reasoning });
     let hatches = select(vec![
         (None, None),
         (Some(false), None),
         (None, Some(false)),
         (Some(true), Some(false)),
     ]);
-    let hatches = hatches.prop_map(|(free_text, dialogue)| Hatches {
+    let hatches = hatches.prop_map(|(free_text, dialogue)| EscapeHatches {
         free_text,
         dialogue,
     });
     (text(2048), vec(choice, 2..=4), any::<u64>(), of(hatches)).prop_map(
         |(stem, options, any, hatches)| {
             let recommended_idx = any % options.len() as u64;
-            Question {
+            DecisionQuestion {
                 stem,
                 options,
                 recommended_idx,
@@ -185,8 +188,13 @@ fn work() -> BoxedStrategy<Payload> {
         }
         .into()),
         (id(), lease()).prop_map(|(lease_id, ttl_ms)| AgentLeaseExtend { lease_id, ttl_ms }.into()),
-        (text(2048), id(), of(texts()), select(Severity::ALL)).prop_map(
-            |(symptom, diagnostic_id, substrate_refs, severity)| {
+        (
+            text(2048),
+            id(),
+            of(texts()),
+            select(DiagnosticSeverity::ALL)
+        )
+            .prop_map(|(symptom, diagnostic_id, substrate_refs, severity)| {
                 PeerDiagnosticRequest {
                     symptom,
                     diagnostic_id,
@@ -194,8 +202,7 @@ fn work() -> BoxedStrategy<Payload> {
                     severity,
                 }
                 .into()
-            }
-        ),
+            }),
         (id(), text(2048), of(text(2048)), of(texts())).prop_map(
             |(diagnostic_id, finding, remediation, substrate_refs)| {
                 PeerDiagnosticResponse {
@@ -219,7 +226,7 @@ fn converge() -> BoxedStrategy<Payload> {
             at(),
             whole(),
             any::<bool>(),
-            of(select(Urgency::ALL))
+            of(select(IntentUrgency::ALL))
         )
             .prop_map(
                 |(convergence_class, payload_ref, declared_at, ttl, withdrawable, urgency)| {
@@ -270,7 +277,7 @@ pub fn drafts() -> impl Strategy<Value = FrameDraft> {
         text(1024),
     )
         .prop_map(
-            |(compute_location, method, return_ref, context_check, basis)| Provenance {
+            |(compute_location, method, return_ref, context_check, basis)| FrameProvenance {
                 compute_location,
                 method,
                 return_ref,

@@ -2,7 +2,7 @@
 
 use crate::rules::PAYLOADS;
 use crate::tools::{accepted, example, example_text, without};
-use chorus_wire::frame::{Kind, Payload, Scope, Submission};
+use chorus_wire::frame::{FrameKind, FrameScope, FrameSubmission, Payload};
 use chorus_wire::json;
 use serde_json::Value;
 use std::{collections::BTreeSet, fs, path::Path};
@@ -14,17 +14,17 @@ fn there_are_exactly_the_fifteen_kinds_of_the_draft() {
         agent_query agent_response agent_return_event agent_binding_moment peer_diagnostic_request \
         peer_diagnostic_response intent_declare intent_withdraw flush_executed";
     let draft: Vec<&str> = draft.split_whitespace().collect();
-    assert_eq!(Kind::TEXTS, draft);
+    assert_eq!(FrameKind::TEXTS, draft);
     assert_eq!(
-        Kind::ALL
+        FrameKind::ALL
             .iter()
             .map(|kind| kind.as_str())
             .collect::<Vec<_>>(),
         draft
     );
     for text in &draft {
-        assert_eq!(Kind::parse(text).map(Kind::as_str), Some(*text));
-        assert_eq!(Kind::parse(&text.to_uppercase()), None);
+        assert_eq!(FrameKind::parse(text).map(FrameKind::as_str), Some(*text));
+        assert_eq!(FrameKind::parse(&text.to_uppercase()), None);
     }
 }
 
@@ -35,7 +35,7 @@ fn every_kind_has_its_example_and_every_example_its_kind() {
         .unwrap()
         .map(|file| file.unwrap().file_name().into_string().unwrap())
         .collect();
-    let wanted: BTreeSet<String> = Kind::TEXTS
+    let wanted: BTreeSet<String> = FrameKind::TEXTS
         .iter()
         .map(|kind| format!("{kind}.json"))
         .collect();
@@ -44,22 +44,25 @@ fn every_kind_has_its_example_and_every_example_its_kind() {
         PAYLOADS
             .iter()
             .map(|(kind, _)| *kind)
-            .eq(Kind::TEXTS.iter().copied())
+            .eq(FrameKind::TEXTS.iter().copied())
     );
 }
 
 #[test]
 fn an_example_reads_to_its_words_and_prints_to_the_same_json() {
-    for kind in Kind::ALL {
+    for kind in FrameKind::ALL {
         let written = example(kind.as_str());
-        let submission = Submission::parse(example_text(kind.as_str()).as_bytes()).unwrap();
+        let submission = FrameSubmission::parse(example_text(kind.as_str()).as_bytes()).unwrap();
         let frame = &submission.frame;
         assert_eq!(frame.kind(), *kind);
         let same = |text: &str, value: &Value| {
             let read: Value = serde_json::from_str(text).unwrap();
-            assert_eq!(json::canonical(&read), json::canonical(value));
+            assert_eq!(
+                json::to_canonical_json(&read),
+                json::to_canonical_json(value)
+            );
         };
-        same(frame.text(), &written["frame"]);
+        same(frame.submitted_json(), &written["frame"]);
         // Times are printed in UTC and in microseconds, the rest as it was.
         let printed: Value = serde_json::from_str(&frame.to_json()).unwrap();
         let timeless = |value: &Value| {
@@ -68,14 +71,14 @@ fn an_example_reads_to_its_words_and_prints_to_the_same_json() {
                 value.as_object_mut().unwrap().remove(at);
                 value["payload"].as_object_mut().unwrap().remove(at);
             }
-            json::canonical(&value)
+            json::to_canonical_json(&value)
         };
         assert_eq!(timeless(&printed), timeless(&written["frame"]));
-        assert_eq!(frame.check().unwrap().payload, frame.payload);
+        assert_eq!(frame.to_frame().unwrap().payload, frame.payload);
         let scope = submission.scope().unwrap();
         assert_eq!(
             Some(scope.clone()),
-            Scope::parse(written["scope"].as_str().unwrap())
+            FrameScope::parse(written["scope"].as_str().unwrap())
         );
         let payload = Payload::parse(*kind, &written["frame"]["payload"].to_string()).unwrap();
         assert_eq!(payload, frame.payload);

@@ -1,6 +1,6 @@
 //! Filters: what is a filter, what is told of one that is not, and which frames pass (FRM-73…82, R-48).
 
-use chorus_wire::frame::{Axis, Clause, Filter, FrameCode, Kind};
+use chorus_wire::frame::{FilterAxis, FilterClause, FrameCode, FrameFilter, FrameKind};
 use chorus_wire::identity::Handle;
 use proptest::prelude::*;
 
@@ -9,7 +9,7 @@ fn handle(text: &str) -> Handle {
 }
 
 fn refused(text: &str) -> FrameCode {
-    let fault = Filter::parse(text).unwrap_err();
+    let fault = FrameFilter::parse(text).unwrap_err();
     assert_eq!(fault.field.as_deref(), Some("filter"), "{text}");
     fault.code
 }
@@ -23,7 +23,7 @@ fn clause_fault(clause: &str) -> Option<FrameCode> {
     let letters = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let good = match axis {
         _ if value.is_empty() => false,
-        "kind" => Kind::TEXTS.contains(&value),
+        "kind" => FrameKind::TEXTS.contains(&value),
         "sender" => Handle::parse(value).is_some(),
         "content_type" => true,
         "tool" => value.chars().all(letters) && value.chars().count() <= 128,
@@ -37,7 +37,7 @@ fn clause_fault(clause: &str) -> Option<FrameCode> {
 
 fn clauses() -> impl Strategy<Value = String> {
     prop_oneof![
-        prop::sample::select(Kind::TEXTS.to_vec()).prop_map(|kind| format!("kind:{kind}")),
+        prop::sample::select(FrameKind::TEXTS.to_vec()).prop_map(|kind| format!("kind:{kind}")),
         "sender:~[a-c]",
         "tool:[a-c]",
         "org:~?[a-c]",
@@ -64,11 +64,11 @@ proptest! {
         let text = clauses.join(",");
         let pieces = text.split(',').filter(|_| !text.is_empty());
         let fault = pieces.clone().find_map(clause_fault);
-        match Filter::parse(&text) {
+        match FrameFilter::parse(&text) {
             Ok(filter) => {
                 prop_assert_eq!(fault, None, "{}", text);
                 prop_assert_eq!(filter.clauses().len(), pieces.count());
-                prop_assert_eq!(&filter.to_string().parse::<Filter>().unwrap(), &filter);
+                prop_assert_eq!(&filter.to_string().parse::<FrameFilter>().unwrap(), &filter);
                 prop_assert_eq!(filter.to_string().replace('~', ""), text.replace('~', ""));
             }
             Err(error) => prop_assert_eq!(Some(error.code), fault, "{}", text),
@@ -79,19 +79,19 @@ proptest! {
     #[test]
     fn a_frame_passes_if_it_passes_every_clause(
         clauses in prop::collection::vec(clauses(), 0..4),
-        kind in prop::sample::select(Kind::ALL.to_vec()),
+        kind in prop::sample::select(FrameKind::ALL.to_vec()),
         sender in "~[a-c]",
         tool in prop::option::of("[a-c]"),
         org in prop::option::of("~[a-c]"),
     ) {
-        let filter = Filter::parse(&clauses.join(",")).unwrap();
+        let filter = FrameFilter::parse(&clauses.join(",")).unwrap();
         let (sender, org) = (handle(&sender), org.as_deref().map(handle));
-        let holds = |clause: &Clause| match clause {
-            Clause::Kind(wanted) => *wanted == kind,
-            Clause::Sender(wanted) => *wanted == sender,
-            Clause::Tool(wanted) => tool.as_deref() == Some(wanted.as_str()),
-            Clause::Org(wanted) => org.as_ref() == Some(wanted),
-            Clause::ContentType(_) => false,
+        let holds = |clause: &FilterClause| match clause {
+            FilterClause::Kind(wanted) => *wanted == kind,
+            FilterClause::Sender(wanted) => *wanted == sender,
+            FilterClause::Tool(wanted) => tool.as_deref() == Some(wanted.as_str()),
+            FilterClause::Org(wanted) => org.as_ref() == Some(wanted),
+            FilterClause::ContentType(_) => false,
         };
         let expected = filter.clauses().iter().all(holds);
         prop_assert_eq!(filter.matches(kind, &sender, tool.as_deref(), org.as_ref()), expected, "{}", filter);
@@ -101,8 +101,8 @@ proptest! {
 // FRM-74
 #[test]
 fn an_empty_filter_matches_every_frame() {
-    for kind in Kind::ALL {
-        for filter in [Filter::default(), Filter::parse("").unwrap()] {
+    for kind in FrameKind::ALL {
+        for filter in [FrameFilter::default(), FrameFilter::parse("").unwrap()] {
             assert!(filter.matches(*kind, &handle("~a"), None, None));
             assert_eq!(filter.to_string(), "");
         }
@@ -144,11 +144,11 @@ fn a_filter_has_at_most_1024_octets() {
             "x".repeat(octets - "content_type:".len())
         )
     };
-    Filter::parse(&sized(1_024)).unwrap();
+    FrameFilter::parse(&sized(1_024)).unwrap();
     assert_eq!(refused(&sized(1_025)), FrameCode::FilterValueInvalid);
     let orgs = |count: usize| vec!["org:abcde"; count].join(",");
-    let longest = Filter::parse(&orgs(93)).unwrap();
-    assert_eq!(longest.to_string().parse::<Filter>().unwrap(), longest);
+    let longest = FrameFilter::parse(&orgs(93)).unwrap();
+    assert_eq!(longest.to_string().parse::<FrameFilter>().unwrap(), longest);
     assert_eq!(
         refused(&orgs(94)),
         FrameCode::FilterValueInvalid,
@@ -159,10 +159,10 @@ fn a_filter_has_at_most_1024_octets() {
 // FRM-77, FRM-80: it narrows to nothing and never widens
 #[test]
 fn a_clause_that_cannot_take_effect_matches_nothing() {
-    let filter = Filter::parse("content_type:text/plain").unwrap();
-    let both = Filter::parse("kind:agent_query,kind:agent_response").unwrap();
-    let two = Filter::parse("sender:~a,sender:~b").unwrap();
-    for kind in Kind::ALL {
+    let filter = FrameFilter::parse("content_type:text/plain").unwrap();
+    let both = FrameFilter::parse("kind:agent_query,kind:agent_response").unwrap();
+    let two = FrameFilter::parse("sender:~a,sender:~b").unwrap();
+    for kind in FrameKind::ALL {
         for filter in [&filter, &both, &two] {
             assert!(
                 !filter.matches(*kind, &handle("~a"), Some("cc"), Some(&handle("~acme"))),
@@ -175,7 +175,7 @@ fn a_clause_that_cannot_take_effect_matches_nothing() {
 #[test]
 fn the_axes_are_those_of_the_draft() {
     assert_eq!(
-        Axis::TEXTS,
+        FilterAxis::TEXTS,
         ["kind", "sender", "content_type", "tool", "org"]
     );
 }

@@ -105,8 +105,8 @@ fn a_recipient_is_left_a_way_out_of_the_options() {
             panic!("{body}")
         };
         (
-            moment.question.takes_free_text(),
-            moment.question.takes_dialogue(),
+            moment.question.allows_free_text(),
+            moment.question.allows_dialogue(),
         )
     };
     assert_eq!(open(None), (true, true));

@@ -1,8 +1,8 @@
 //! Which error wins: every pair of faults of, put into one frame, in both orders.
 
 use crate::tools::{example, parse, refused, with, without};
-use chorus_wire::frame::{FrameCode, Submission};
-use chorus_wire::time::Micros;
+use chorus_wire::frame::{FrameCode, FrameSubmission};
+use chorus_wire::time::UnixMicros;
 use serde_json::{Value, json};
 
 type Break = fn(&Value) -> Value;
@@ -82,7 +82,7 @@ fn syntax_and_doubled_keys_come_before_every_other_fault() {
             format!("{text}{text}"),
             inner,
         ] {
-            let fault = Submission::parse(text.as_bytes()).unwrap_err();
+            let fault = FrameSubmission::parse(text.as_bytes()).unwrap_err();
             assert_eq!(
                 (fault.code, fault.field),
                 (FrameCode::JsonInvalid, None),
@@ -141,7 +141,7 @@ fn of_several_faults_of_one_sort_the_first_of_the_shape_is_told() {
 fn of_several_unknown_fields_the_first_that_was_written_is_told() {
     let text = example("agent_query").to_string();
     let text = text.replacen("\"frame\":{", "\"frame\":{\"zebra\":1,\"ape\":2,", 1);
-    let fault = Submission::parse(text.as_bytes()).unwrap_err();
+    let fault = FrameSubmission::parse(text.as_bytes()).unwrap_err();
     assert_eq!(
         (fault.code, fault.field.as_deref()),
         (FrameCode::FieldUnknown, Some("zebra"))
@@ -152,12 +152,13 @@ fn of_several_unknown_fields_the_first_that_was_written_is_told() {
 #[test]
 fn an_implausible_time_is_a_fault_of_created_at() {
     let body = example("agent_binding_moment");
-    let at = Micros::parse("2026-05-22T10:00:00Z").unwrap().0;
+    let at = UnixMicros::parse("2026-05-22T10:00:00Z").unwrap().0;
     let day = 24 * 3600 * 1_000_000;
-    let parse = |body: &Value, now| Submission::parse_at(body.to_string().as_bytes(), Micros(now));
+    let parse =
+        |body: &Value, now| FrameSubmission::parse_at(body.to_string().as_bytes(), UnixMicros(now));
     for now in [at, at - day, at + day] {
         let submission = parse(&body, now).unwrap();
-        submission.frame.check_time(Micros(now)).unwrap();
+        submission.frame.check_time(UnixMicros(now)).unwrap();
     }
     for now in [at - day - 1, at + day + 1, 0, i64::MAX, i64::MIN] {
         let fault = parse(&with(&body, "payload.extra", json!(1)), now).unwrap_err();
@@ -165,10 +166,10 @@ fn an_implausible_time_is_a_fault_of_created_at() {
             (fault.code, fault.field.as_deref()),
             (FrameCode::FieldInvalid, Some("created_at"))
         );
-        let late = Submission::parse(body.to_string().as_bytes())
+        let late = FrameSubmission::parse(body.to_string().as_bytes())
             .unwrap()
             .frame
-            .check_time(Micros(now));
+            .check_time(UnixMicros(now));
         assert_eq!(late.unwrap_err().field.as_deref(), Some("created_at"));
         let fault = parse(&without(&body, "frame_id"), now).unwrap_err();
         assert_eq!(fault.code, FrameCode::FieldMissing);

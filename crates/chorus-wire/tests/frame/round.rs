@@ -1,7 +1,7 @@
 //! Any frame that can be said is printed as one line that reads back as itself; no text at all breaks the reader.
 
 use crate::drafts::drafts;
-use chorus_wire::frame::{Frame, Kind, Payload, Scope, Submission};
+use chorus_wire::frame::{Frame, FrameKind, FrameScope, FrameSubmission, Payload};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -10,22 +10,22 @@ proptest! {
 
     #[test]
     fn a_frame_reads_back_as_it_was_said(draft in drafts()) {
-        let frame = draft.check().unwrap();
+        let frame = draft.to_frame().unwrap();
         prop_assert_eq!(&*frame, &draft);
-        prop_assert_eq!(frame.text(), draft.to_json());
-        prop_assert!(!frame.text().contains(['\n', '\r']), "one data line");
-        prop_assert_eq!(&Frame::parse(frame.text()).unwrap(), &frame);
-        let submission = Submission::parse(Submission::print(None, &frame).as_bytes()).unwrap();
-        prop_assert_eq!(submission.scope().unwrap(), &Scope::Handle(draft.recipient_handle.clone()));
+        prop_assert_eq!(frame.submitted_json(), draft.to_json());
+        prop_assert!(!frame.submitted_json().contains(['\n', '\r']), "one data line");
+        prop_assert_eq!(&Frame::parse(frame.submitted_json()).unwrap(), &frame);
+        let submission = FrameSubmission::parse(FrameSubmission::format_json(None, &frame).as_bytes()).unwrap();
+        prop_assert_eq!(submission.scope().unwrap(), &FrameScope::Handle(draft.recipient_handle.clone()));
         prop_assert_eq!(submission.frame, frame);
     }
 
     #[test]
     fn no_bytes_at_all_break_the_reader(bytes in vec(any::<u8>(), 0..200)) {
-        prop_assert!(Submission::parse(&bytes).is_err());
+        prop_assert!(FrameSubmission::parse(&bytes).is_err());
         let text = String::from_utf8_lossy(&bytes);
         prop_assert!(Frame::parse(&text).is_err());
-        for kind in Kind::ALL {
+        for kind in FrameKind::ALL {
             prop_assert!(Payload::parse(*kind, &text).is_err());
         }
     }
@@ -55,5 +55,5 @@ fn every_kind_is_among_the_frames_that_are_said() {
     for _ in 0..500 {
         said.insert(drafts().new_tree(&mut runner).unwrap().current().kind());
     }
-    assert_eq!(said.len(), Kind::ALL.len());
+    assert_eq!(said.len(), FrameKind::ALL.len());
 }

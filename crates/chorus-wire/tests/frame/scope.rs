@@ -1,6 +1,6 @@
 //! Scopes: what the grammar of R-46 and R-47 says, written out again here, and nothing else.
 
-use chorus_wire::frame::{FrameCode, Ident, Role, Scope};
+use chorus_wire::frame::{FrameCode, FrameScope, RoleName, ScopeIdent};
 use proptest::prelude::*;
 
 const LOWER: &str = "abcdefghijklmnopqrstuvwxyz0123456789";
@@ -93,24 +93,24 @@ proptest! {
     // R-53
     #[test]
     fn a_scope_is_what_the_grammar_says_and_nothing_else(text in texts()) {
-        let read = Scope::parse(&text);
+        let read = FrameScope::parse(&text);
         prop_assert_eq!(read.is_some(), is_scope(&text), "{}", text);
         if let Some(scope) = read {
             let printed = scope.to_string();
-            prop_assert_eq!(Scope::parse(&printed), Some(scope.clone()));
-            prop_assert_eq!(printed.parse::<Scope>().unwrap().to_string(), printed);
-            prop_assert!(text.contains(&scope.names().as_str()[1..]));
-            prop_assert_eq!(scope.org().is_some(), text.starts_with("org:") || text.starts_with("accord:"));
+            prop_assert_eq!(FrameScope::parse(&printed), Some(scope.clone()));
+            prop_assert_eq!(printed.parse::<FrameScope>().unwrap().to_string(), printed);
+            prop_assert!(text.contains(&scope.addressed_handle().as_str()[1..]));
+            prop_assert_eq!(scope.addressed_org().is_some(), text.starts_with("org:") || text.starts_with("accord:"));
         } else {
-            let fault = text.parse::<Scope>().unwrap_err();
+            let fault = text.parse::<FrameScope>().unwrap_err();
             prop_assert_eq!((fault.code, fault.field.as_deref()), (FrameCode::FieldInvalid, Some("scope")));
         }
     }
 
     #[test]
     fn instruments_and_roles_are_what_their_grammars_say(text in prop_oneof!["[a-zA-Z0-9._-]{0,4}", "[a-z]{62,66}", "[A-Z]{126,130}", ".{0,4}"]) {
-        prop_assert_eq!(Ident::parse(&text).map(|it| it.to_string()), is_ident(&text).then(|| text.clone()));
-        prop_assert_eq!(Role::parse(&text).map(|it| it.to_string()), is_role(&text).then(|| text.clone()));
+        prop_assert_eq!(ScopeIdent::parse(&text).map(|it| it.to_string()), is_ident(&text).then(|| text.clone()));
+        prop_assert_eq!(RoleName::parse(&text).map(|it| it.to_string()), is_role(&text).then(|| text.clone()));
     }
 }
 
@@ -118,32 +118,38 @@ proptest! {
 #[test]
 fn every_form_of_the_draft_is_told_apart() {
     let handle = |text: &str| chorus_wire::identity::Handle::parse(text).unwrap();
-    let ident = |text: &str| Ident::parse(text).unwrap();
-    let role = |text: &str| Role::parse(text).unwrap();
+    let ident = |text: &str| ScopeIdent::parse(text).unwrap();
+    let role = |text: &str| RoleName::parse(text).unwrap();
     let forms = [
-        ("~alice", Scope::Handle(handle("~alice"))),
-        ("~alice/*", Scope::Handle(handle("~alice"))),
-        ("~alice/cc-*", Scope::Prefix(handle("~alice"), ident("cc-"))),
+        ("~alice", FrameScope::Handle(handle("~alice"))),
+        ("~alice/*", FrameScope::Handle(handle("~alice"))),
+        (
+            "~alice/cc-*",
+            FrameScope::Prefix(handle("~alice"), ident("cc-")),
+        ),
         (
             "~alice/cc-editor@s1",
-            Scope::Session(handle("~alice"), ident("cc-editor"), ident("s1")),
+            FrameScope::Session(handle("~alice"), ident("cc-editor"), ident("s1")),
         ),
-        ("org:~acme/members/*", Scope::OrgMembers(handle("~acme"))),
+        (
+            "org:~acme/members/*",
+            FrameScope::OrgMembers(handle("~acme")),
+        ),
         (
             "org:~acme/members/dev/*",
-            Scope::OrgRole(handle("~acme"), role("dev")),
+            FrameScope::OrgRole(handle("~acme"), role("dev")),
         ),
         (
             "org:~acme/members/members/*",
-            Scope::OrgRole(handle("~acme"), role("members")),
+            FrameScope::OrgRole(handle("~acme"), role("members")),
         ),
         (
             "accord:~peer/grant:ops",
-            Scope::Accord(handle("~peer"), role("ops")),
+            FrameScope::Accord(handle("~peer"), role("ops")),
         ),
     ];
     for (text, scope) in forms {
-        assert_eq!(Scope::parse(text), Some(scope), "{text}");
+        assert_eq!(FrameScope::parse(text), Some(scope), "{text}");
     }
 }
 
@@ -155,14 +161,14 @@ fn an_organisation_is_the_same_with_and_without_its_tilde() {
         "org:X/members/dev/*",
         "accord:X/grant:ops",
     ] {
-        let bare = Scope::parse(&form.replace('X', "acme")).unwrap();
+        let bare = FrameScope::parse(&form.replace('X', "acme")).unwrap();
         assert_eq!(
-            Scope::parse(&form.replace('X', "~acme")),
+            FrameScope::parse(&form.replace('X', "~acme")),
             Some(bare.clone())
         );
         assert_eq!(bare.to_string(), form.replace('X', "~acme"));
         for org in ["", "~~acme", "~", "org", "~org", "Acme", "a@b"] {
-            assert_eq!(Scope::parse(&form.replace('X', org)), None, "{org}");
+            assert_eq!(FrameScope::parse(&form.replace('X', org)), None, "{org}");
         }
     }
 }

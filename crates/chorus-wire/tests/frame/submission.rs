@@ -1,12 +1,12 @@
 //! The body around a frame: its two keys, its bounds, and what of it is no JSON.
 
 use crate::tools::{accepted, example, example_text, parse, refused, with};
-use chorus_wire::frame::{FrameCode, Scope, Submission};
+use chorus_wire::frame::{FrameCode, FrameScope, FrameSubmission};
 use chorus_wire::limits;
 use serde_json::{Value, json};
 
 fn code(body: &[u8]) -> FrameCode {
-    Submission::parse(body).unwrap_err().code
+    FrameSubmission::parse(body).unwrap_err().code
 }
 
 //
@@ -35,7 +35,7 @@ fn a_scope_that_names_another_than_the_recipient_is_unauthorised() {
         let kept = accepted(&body);
         assert_eq!(
             kept.scope().unwrap(),
-            &Scope::parse(body["scope"].as_str().unwrap()).unwrap()
+            &FrameScope::parse(body["scope"].as_str().unwrap()).unwrap()
         );
         body["scope"] = json!(form.replace('X', "bobby"));
         let fault = accepted(&body).scope().unwrap_err();
@@ -210,7 +210,7 @@ fn a_frame_of_64_kib_is_taken_and_one_octet_more_is_too_large() {
             &frame[1..]
         )
     };
-    Submission::parse(sized(64 * 1024).as_bytes()).unwrap();
+    FrameSubmission::parse(sized(64 * 1024).as_bytes()).unwrap();
     assert_eq!(
         code(sized(64 * 1024 + 1).as_bytes()),
         FrameCode::FrameTooLarge
@@ -238,8 +238,13 @@ fn an_error_repeats_only_the_beginning_of_a_long_name() {
 fn what_senders_print_is_what_the_hub_reads() {
     let submission = accepted(&example("agent_query"));
     let scope = submission.scope().unwrap();
-    let printed = Submission::print(Some(scope), &submission.frame);
-    assert_eq!(Submission::parse(printed.as_bytes()).unwrap(), submission);
-    let own = Submission::parse(Submission::print(None, &submission.frame).as_bytes()).unwrap();
+    let printed = FrameSubmission::format_json(Some(scope), &submission.frame);
+    assert_eq!(
+        FrameSubmission::parse(printed.as_bytes()).unwrap(),
+        submission
+    );
+    let own =
+        FrameSubmission::parse(FrameSubmission::format_json(None, &submission.frame).as_bytes())
+            .unwrap();
     assert_eq!(own.frame, submission.frame);
 }

@@ -2,7 +2,7 @@
 
 use crate::rules::PAYLOADS;
 use crate::tools::{example, example_text};
-use chorus_wire::frame::{Frame, Submission};
+use chorus_wire::frame::{Frame, FrameSubmission};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -19,11 +19,15 @@ fn a_frame_on_one_line_is_kept_byte_for_byte() {
             .replacen("\"kind\":", " \"\\u006bind\"\t:  ", 1)
             .replace("~alice", "~\\u0061lice");
         let frame = frame.replacen('{', "{ ", 1);
-        let read = Submission::parse(around(&frame).as_bytes()).unwrap().frame;
-        assert_eq!(read.text(), frame);
+        let read = FrameSubmission::parse(around(&frame).as_bytes())
+            .unwrap()
+            .frame;
+        assert_eq!(read.submitted_json(), frame);
         assert_eq!(read.kind().as_str(), kind);
         assert_eq!(
-            Frame::parse(&format!("\n {frame} \r\n")).unwrap().text(),
+            Frame::parse(&format!("\n {frame} \r\n"))
+                .unwrap()
+                .submitted_json(),
             frame
         );
     }
@@ -38,20 +42,25 @@ fn a_frame_on_several_lines_loses_its_blanks_and_nothing_else() {
     let payload = example("agent_advisory")["frame"]["payload"].to_string();
     let read = |payload_text: &str| {
         let frame = frame.replace(&payload, payload_text);
-        Submission::parse(around(&frame).as_bytes()).unwrap().frame
+        FrameSubmission::parse(around(&frame).as_bytes())
+            .unwrap()
+            .frame
     };
-    assert_eq!(read(spaced).text(), frame.replace(&payload, tight));
     assert_eq!(
-        read(&spaced.replace('\n', "\r")).text(),
+        read(spaced).submitted_json(),
+        frame.replace(&payload, tight)
+    );
+    assert_eq!(
+        read(&spaced.replace('\n', "\r")).submitted_json(),
         frame.replace(&payload, tight)
     );
     for (kind, _) in PAYLOADS {
-        let read = Submission::parse(example_text(kind).as_bytes())
+        let read = FrameSubmission::parse(example_text(kind).as_bytes())
             .unwrap()
             .frame;
-        assert!(!read.text().contains(['\n', '\r']));
+        assert!(!read.submitted_json().contains(['\n', '\r']));
         assert_eq!(
-            serde_json::from_str::<Value>(read.text()).unwrap(),
+            serde_json::from_str::<Value>(read.submitted_json()).unwrap(),
             example(kind)["frame"]
         );
     }
@@ -79,10 +88,10 @@ proptest! {
             quoted ^= c == '"' && !escaped;
             escaped = quoted && c == '\\' && !escaped;
         }
-        let read = Submission::parse(text.as_bytes()).unwrap().frame;
-        prop_assert!(!read.text().contains(['\n', '\r']));
-        let again = Frame::parse(read.text()).unwrap();
-        prop_assert_eq!(again.text(), read.text());
+        let read = FrameSubmission::parse(text.as_bytes()).unwrap().frame;
+        prop_assert!(!read.submitted_json().contains(['\n', '\r']));
+        let again = Frame::parse(read.submitted_json()).unwrap();
+        prop_assert_eq!(again.submitted_json(), read.submitted_json());
         prop_assert_eq!(again, read);
     }
 }

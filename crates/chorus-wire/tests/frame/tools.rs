@@ -1,6 +1,6 @@
 //! What the tests share: printed submissions, places in them, and what becomes of them.
 
-use chorus_wire::frame::{FrameError, Submission};
+use chorus_wire::frame::{FrameError, FrameSubmission};
 use serde_json::Value;
 use std::{fs, path::Path};
 
@@ -15,8 +15,8 @@ pub fn example(kind: &str) -> Value {
     serde_json::from_str(&example_text(kind)).unwrap()
 }
 
-pub fn parse(body: &Value) -> Result<Submission, FrameError> {
-    Submission::parse(body.to_string().as_bytes())
+pub fn parse(body: &Value) -> Result<FrameSubmission, FrameError> {
+    FrameSubmission::parse(body.to_string().as_bytes())
 }
 
 /// The parent of `payload.question.options[1].label` in a frame, and the last step to it.
@@ -75,6 +75,6 @@ pub fn refused(body: &Value, code: &str, field: &str) {
 }
 
 #[track_caller]
-pub fn accepted(body: &Value) -> Submission {
+pub fn accepted(body: &Value) -> FrameSubmission {
     parse(body).unwrap_or_else(|error| panic!("{error}: {body}"))
 }

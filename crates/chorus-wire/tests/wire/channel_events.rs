@@ -1,13 +1,13 @@
 //! What comes to a callback and what is asked of a room, field by field (CHN-23…28, R-71, R-76, R-78).
 
-use chorus_wire::channel::event::{Callback, Event};
-use chorus_wire::channel::room::{Deliver, NewMember, Via, Voice};
-use chorus_wire::channel::row::{Row, RowKind};
+use chorus_wire::channel::callback_event::{CallbackPost, ChannelEvent};
+use chorus_wire::channel::channels::{DeliveryMode, MemberRoute, NewChannelMember, SenderKind};
+use chorus_wire::channel::history_row::{ChannelRow, ChannelRowKind};
 use chorus_wire::{Code, limits};
 use serde_json::{Value, json};
 
-fn read(value: &Value) -> Result<Callback, chorus_wire::Error> {
-    Callback::parse(value.to_string().as_bytes())
+fn read(value: &Value) -> Result<CallbackPost, chorus_wire::Error> {
+    CallbackPost::parse(value.to_string().as_bytes())
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn each_event_has_its_required_fields_and_no_more() {
         assert_eq!(error.code, Code::Validation, "{event}");
         assert!(error.message.contains(field), "{event}: {error}");
     }
-    let large = json!({"type": "message", "content": "x".repeat(limits::SAID_CHARS)});
+    let large = json!({"type": "message", "content": "x".repeat(limits::CHANNEL_MESSAGE_CHARS)});
     assert_eq!(read(&large).unwrap_err().code, Code::TooLarge);
 }
 
@@ -99,8 +99,10 @@ fn a_line_begins_with_the_event_as_it_is_printed() {
         r#"{"type":"status","status":"searching weather data"}"#,
         r#"{"type":"error","message":"Failed to connect to weather API","code":"tool_error"}"#,
     ] {
-        let event = Callback::parse(printed.as_bytes()).unwrap().event;
-        let line = serde_json::to_string(&Row::of(event, "timber", Voice::Agent)).unwrap();
+        let event = CallbackPost::parse(printed.as_bytes()).unwrap().event;
+        let line =
+            serde_json::to_string(&ChannelRow::from_event(event, "timber", SenderKind::Agent))
+                .unwrap();
         let ours = format!(
             r#"{},"sender":"timber","sender_kind":"agent"}}"#,
             printed.strip_suffix('}').unwrap()
@@ -108,11 +110,15 @@ fn a_line_begins_with_the_event_as_it_is_printed() {
         assert_eq!(line, ours);
     }
     let call = json!({"type": "tool_call", "name": "web_search", "args": {"query": "oslo weather"}, "id": "tc_001"});
-    let Event::ToolCall { .. } = read(&call).unwrap().event else {
+    let ChannelEvent::ToolCall { .. } = read(&call).unwrap().event else {
         panic!("not a call")
     };
-    let line =
-        serde_json::to_value(Row::of(read(&call).unwrap().event, "timber", Voice::Agent)).unwrap();
+    let line = serde_json::to_value(ChannelRow::from_event(
+        read(&call).unwrap().event,
+        "timber",
+        SenderKind::Agent,
+    ))
+    .unwrap();
     for (key, value) in call.as_object().unwrap() {
         assert_eq!(&line[key], value, "{line}");
     }
@@ -120,21 +126,21 @@ fn a_line_begins_with_the_event_as_it_is_printed() {
 
 #[test]
 fn every_word_is_read_as_it_is_written() {
-    for deliver in Deliver::ALL {
-        assert_eq!(Deliver::parse(deliver.as_str()), Some(deliver));
+    for deliver in DeliveryMode::ALL {
+        assert_eq!(DeliveryMode::parse(deliver.as_str()), Some(deliver));
         assert_eq!(json!(deliver), deliver.as_str());
     }
-    for via in Via::ALL {
-        assert_eq!(Via::parse(via.as_str()), Some(via));
+    for via in MemberRoute::ALL {
+        assert_eq!(MemberRoute::parse(via.as_str()), Some(via));
         assert_eq!(json!(via), via.as_str());
     }
     for kind in [
-        RowKind::Message,
-        RowKind::ToolCall,
-        RowKind::ToolResult,
-        RowKind::Status,
-        RowKind::Error,
-        RowKind::Member,
+        ChannelRowKind::Message,
+        ChannelRowKind::ToolCall,
+        ChannelRowKind::ToolResult,
+        ChannelRowKind::Status,
+        ChannelRowKind::Error,
+        ChannelRowKind::Member,
     ] {
         assert_eq!(json!(kind), kind.as_str());
     }
@@ -144,7 +150,7 @@ fn every_word_is_read_as_it_is_written() {
 fn a_members_secrets_do_not_print() {
     // Law 12
     let body = json!({"connection": "https://a.example/inbox/sk_fixture", "name": "timber", "signing_secret": "whsec_f"});
-    let member = NewMember::parse(body.to_string().as_bytes()).unwrap();
+    let member = NewChannelMember::parse(body.to_string().as_bytes()).unwrap();
     let printed = format!("{member:?}");
     assert!(
         !printed.contains("sk_fixture") && !printed.contains("whsec_f"),

@@ -1,7 +1,7 @@
 //! Amounts: whole hundredths, read from their digits and printed with both decimals (R-64, failure 20).
 
 use chorus_wire::market::credits::Credits;
-use chorus_wire::market::transfer::{Issue, Transfer};
+use chorus_wire::market::transfer::{CreditIssue, CreditTransfer};
 use chorus_wire::{Code, limits};
 use proptest::prelude::*;
 
@@ -38,8 +38,8 @@ fn transfer(amount: &str) -> String {
 fn an_amount_that_is_not_whole_hundredths_above_nothing_is_refused_by_name() {
     for amount in REFUSED {
         let refusals = [
-            Transfer::parse(transfer(amount).as_bytes()).map(drop),
-            Issue::parse(format!(r#"{{"amount":{amount}}}"#).as_bytes()).map(drop),
+            CreditTransfer::parse(transfer(amount).as_bytes()).map(drop),
+            CreditIssue::parse(format!(r#"{{"amount":{amount}}}"#).as_bytes()).map(drop),
         ];
         for refused in refusals {
             let error = refused.expect_err(amount);
@@ -49,7 +49,7 @@ fn an_amount_that_is_not_whole_hundredths_above_nothing_is_refused_by_name() {
     // What is no JSON number is no JSON.
     for amount in ["NaN", "Infinity", "+1", ".5", "1.", "01", "0x10", "1_000"] {
         assert!(
-            Transfer::parse(transfer(amount).as_bytes()).is_err(),
+            CreditTransfer::parse(transfer(amount).as_bytes()).is_err(),
             "{amount}"
         );
     }
@@ -64,11 +64,13 @@ fn what_is_allowed_is_read_to_the_hundredth() {
         ("3", 300),
         ("1000000000", 100_000_000_000),
     ] {
-        let read = Transfer::parse(transfer(amount).as_bytes()).unwrap().amount;
-        assert_eq!(read, Credits::hundredths(hundredths), "{amount}");
+        let read = CreditTransfer::parse(transfer(amount).as_bytes())
+            .unwrap()
+            .amount;
+        assert_eq!(read, Credits::from_hundredths(hundredths), "{amount}");
     }
     assert_eq!(
-        Credits::hundredths(limits::CREDITS_MOST).to_string(),
+        Credits::from_hundredths(limits::CREDITS_AMOUNT_MAX).to_string(),
         "1000000000.00"
     );
     assert!(Credits::parse_price("cost", "0.00").unwrap().is_zero());
@@ -77,7 +79,11 @@ fn what_is_allowed_is_read_to_the_hundredth() {
 
 #[test]
 fn two_spellings_of_one_transfer_are_the_same_and_two_transfers_are_not() {
-    let canonical = |text: &str| Transfer::parse(text.as_bytes()).unwrap().canonical();
+    let canonical = |text: &str| {
+        CreditTransfer::parse(text.as_bytes())
+            .unwrap()
+            .to_canonical_json()
+    };
     let other_order =
         r#"{ "amount": 0.1, "to_owner": "b", "from_owner": "a", "transfer_id": "t-1" }"#;
     assert_eq!(canonical(&transfer("0.10")), canonical(other_order));
@@ -86,19 +92,19 @@ fn two_spellings_of_one_transfer_are_the_same_and_two_transfers_are_not() {
 
 proptest! {
     #[test]
-    fn every_amount_reads_back_from_its_print(hundredths in 1..=limits::CREDITS_MOST) {
-        let amount = Credits::hundredths(hundredths);
+    fn every_amount_reads_back_from_its_print(hundredths in 1..=limits::CREDITS_AMOUNT_MAX) {
+        let amount = Credits::from_hundredths(hundredths);
         prop_assert_eq!(Credits::parse("amount", &amount.to_string()).unwrap(), amount);
         let json = serde_json::to_string(&amount).unwrap();
         prop_assert_eq!(serde_json::from_str::<Credits>(&json).unwrap(), amount);
-        prop_assert_eq!(Transfer::parse(transfer(&json).as_bytes()).unwrap().amount, amount);
+        prop_assert_eq!(CreditTransfer::parse(transfer(&json).as_bytes()).unwrap().amount, amount);
     }
 
     #[test]
     fn no_text_is_read_as_anything_but_its_value(text in "[-+]?[0-9]{0,14}(\\.[0-9]{0,4})?([eE][0-9]{1,2})?") {
         if let Ok(amount) = Credits::parse("amount", &text) {
             let said: f64 = text.parse().unwrap();
-            prop_assert!((amount.in_hundredths() as f64 - said * 100.0).abs() < 1e-3, "{text} became {amount}");
+            prop_assert!((amount.to_hundredths() as f64 - said * 100.0).abs() < 1e-3, "{text} became {amount}");
         }
     }
 }

@@ -1,23 +1,24 @@
 //! Every example that the documents print: requests are accepted as printed, replies begin with the printed keys.
 
 use crate::shape::Shape;
-use chorus_wire::channel::delivery::Delivery as Delivered;
-use chorus_wire::channel::event::Callback;
-use chorus_wire::channel::room::{Invited, NewMember, Voice};
-use chorus_wire::channel::row::Row;
+use chorus_wire::channel::callback_event::CallbackPost;
+use chorus_wire::channel::channels::{InvitedMember, NewChannelMember, SenderKind};
+use chorus_wire::channel::delivery::ChannelDelivery as Delivered;
+use chorus_wire::channel::history_row::ChannelRow;
 use chorus_wire::cursor::Cursor;
 use chorus_wire::envelope::Envelope;
-use chorus_wire::identity::{Address, Name};
+use chorus_wire::identity::{AgentAddress, AgentName};
 use chorus_wire::market::credits::Credits;
-use chorus_wire::market::job::{JobRequest, JobResult, Outcome};
-use chorus_wire::market::transfer::Transfer;
-use chorus_wire::message::{Delivery, ReceiverReply, SendRequest, Sent};
-use chorus_wire::register::Registration;
+use chorus_wire::market::job::{JobOutcome, JobRequest, JobResult};
+use chorus_wire::market::transfer::CreditTransfer;
+use chorus_wire::message::{DeliveryOutcome, ReceiverReply, SendReply, SendRequest};
+use chorus_wire::registration::RegistrationRequest;
 use chorus_wire::reply::{
-    AgentRecord, DirectoryRow, Failure, MarketRegistered, Metadata, Registered, Success,
+    AgentRecord, DirectoryRow, FailureReply, MarketRegistrationReply, RegistrationReply,
+    ReplyMetadata, SuccessReply,
 };
 use chorus_wire::secret::Secret;
-use chorus_wire::{CHORUS_VERSION, Error, json, time::Micros};
+use chorus_wire::{CHORUS_VERSION, Error, json, time::UnixMicros};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::{fs, path::Path};
@@ -45,11 +46,11 @@ fn prints_like(ours: &impl Serialize, name: &str) {
     );
 }
 
-fn success<T>(data: T) -> Success<T> {
-    Success {
+fn success<T>(data: T) -> SuccessReply<T> {
+    SuccessReply {
         success: true,
         data,
-        metadata: Metadata::at(Micros(0)),
+        metadata: ReplyMetadata::stamped_at(UnixMicros(0)),
     }
 }
 
@@ -57,7 +58,7 @@ fn record() -> AgentRecord {
     AgentRecord {
         agent_id: "alice@chorus".into(),
         agent_card: None,
-        registered_at: Micros(0),
+        registered_at: UnixMicros(0),
         online: false,
         has_endpoint: false,
         endpoint: None,
@@ -77,7 +78,7 @@ fn printed_registrations_are_accepted() {
     ] {
         let (method, path, body) = request(name);
         assert!(method == "POST" && path.ends_with("/register"), "{name}");
-        let read = Registration::parse(body.as_bytes()).unwrap();
+        let read = RegistrationRequest::parse(body.as_bytes()).unwrap();
         assert_eq!(
             (
                 read.agent_id.as_str(),
@@ -87,7 +88,10 @@ fn printed_registrations_are_accepted() {
             (id, None, false)
         );
         let card = read.card.unwrap();
-        assert_eq!((card.culture(), card.languages()), (Some("en"), vec!["en"]));
+        assert_eq!(
+            (card.user_culture(), card.supported_languages()),
+            (Some("en"), vec!["en"])
+        );
     }
 }
 
@@ -96,22 +100,23 @@ fn printed_registrations_are_accepted() {
 fn the_printed_operator_registration_is_accepted() {
     let (method, path, body) = request("transport-profile/6.3-register.http");
     assert_eq!((method.as_str(), path.as_str()), ("POST", "/agents"));
-    let read = Registration::parse_operator(body.as_bytes()).unwrap();
+    let read = RegistrationRequest::parse_operator(body.as_bytes()).unwrap();
     assert_eq!(
         read.name,
-        Name::Address(Address::parse("", "alice@chorus.example").unwrap())
+        AgentName::Address(AgentAddress::parse("", "alice@chorus.example").unwrap())
     );
     assert_eq!(
         read.endpoint.as_deref(),
         Some("https://alice.example/receive")
     );
-    assert_eq!(read.card.unwrap().languages(), ["zh-CN", "en"]);
+    assert_eq!(read.card.unwrap().supported_languages(), ["zh-CN", "en"]);
 }
 
 // R-10, R-61: the jobs document's form, with its placeholders
 #[test]
 fn the_printed_market_registration_is_accepted() {
-    let read = Registration::parse(example("jobs-protocol/3.1-register.json").as_bytes()).unwrap();
+    let read =
+        RegistrationRequest::parse(example("jobs-protocol/3.1-register.json").as_bytes()).unwrap();
     assert!(read.is_market_form());
     let market = read.market.unwrap();
     assert_eq!(read.agent_id, "uuid");
@@ -121,13 +126,13 @@ fn the_printed_market_registration_is_accepted() {
         Some("https://agent-host:port/jobs")
     );
     assert_eq!(market.skills[0].skill_name, "analyze_text");
-    assert_eq!(market.skills[0].cost_per_call.in_hundredths(), 10);
+    assert_eq!(market.skills[0].cost_per_call.to_hundredths(), 10);
 }
 
 // TRN-05
 #[test]
 fn a_registration_is_answered_as_printed() {
-    let data = Registered {
+    let data = RegistrationReply {
         agent_id: "alice@chorus".into(),
         api_key: Some(Secret::new("ca_0")),
         registration: record(),
@@ -146,7 +151,7 @@ fn a_registration_is_answered_as_printed() {
 // R-10: 50.0 keeps its decimal
 #[test]
 fn a_market_registration_is_answered_as_printed() {
-    let ours = MarketRegistered {
+    let ours = MarketRegistrationReply {
         status: "registered".into(),
         agent_id: "uuid".into(),
         reputation_score: 50.0,
@@ -185,10 +190,10 @@ fn printed_sends_are_accepted() {
         let read = SendRequest::parse(body.as_bytes()).unwrap();
         assert_eq!(
             read.receiver,
-            Name::Address(Address::parse("", receiver).unwrap())
+            AgentName::Address(AgentAddress::parse("", receiver).unwrap())
         );
         assert_eq!(read.envelope.original_text(), text);
-        assert!(!read.stream && read.wrapped.is_none());
+        assert!(!read.stream && read.a2a_message.is_none());
         // ENV-15: what goes on is what came, key for key.
         let Shape::Object(printed) = Shape::of(&body) else {
             panic!("{name}")
@@ -202,13 +207,13 @@ fn printed_sends_are_accepted() {
 fn sends_are_answered_as_printed() {
     let trace_id = uuid::Uuid::nil();
     prints_like(
-        &success(Sent::new(&Delivery::DeliveredSse, trace_id)),
+        &success(SendReply::new(&DeliveryOutcome::DeliveredSse, trace_id)),
         "transport-profile/quick-start-3-sent.json",
     );
-    let delivered = Delivery::Delivered {
+    let delivered = DeliveryOutcome::Delivered {
         receiver_response: serde_json::json!({"status": "ok"}),
     };
-    let failed = Delivery::Failed {
+    let failed = DeliveryOutcome::Failed {
         error_code: "ERR_TIMEOUT".into(),
         detail: "no answer".into(),
     };
@@ -216,10 +221,10 @@ fn sends_are_answered_as_printed() {
         (delivered, "6.4-delivered.json"),
         (failed, "6.4-failed.json"),
     ] {
-        let ours = success(Sent::new(&delivery, trace_id));
+        let ours = success(SendReply::new(&delivery, trace_id));
         // `metadata` is last; the printed `data` lacks our trace id, which comes after its keys.
         prints_like(&ours, &format!("transport-profile/{name}"));
-        let again: Success<Sent> =
+        let again: SuccessReply<SendReply> =
             serde_json::from_str(&serde_json::to_string(&ours).unwrap()).unwrap();
         assert_eq!(again.data, ours.data);
     }
@@ -232,8 +237,8 @@ fn every_reply_is_wrapped_as_printed() {
         &success(serde_json::json!({})),
         "transport-profile/6.2-success.json",
     );
-    let at = Micros::parse("2026-03-20T10:00:00Z").unwrap();
-    let ours = Failure::new(&Error::validation("sender_id is required"), at);
+    let at = UnixMicros::parse("2026-03-20T10:00:00Z").unwrap();
+    let ours = FailureReply::new(&Error::validation("sender_id is required"), at);
     let printed: String = example("transport-profile/6.2-failure.json")
         .split_whitespace()
         .collect();
@@ -248,9 +253,9 @@ fn every_reply_is_wrapped_as_printed() {
 #[test]
 fn the_printed_delivery_holds_an_envelope_and_nothing_else() {
     let (_, _, body) = request("transport-profile/6.5-receive.http");
-    let mut fields = json::object(&body).unwrap();
-    let envelope = Envelope::parse(&fields.take("envelope").unwrap().to_string()).unwrap();
-    fields.end().unwrap();
+    let mut fields = json::parse_object(&body).unwrap();
+    let envelope = Envelope::parse(&fields.take_value("envelope").unwrap().to_string()).unwrap();
+    fields.reject_unknown().unwrap();
     assert_eq!(envelope.sender_id().as_str(), "alice@chorus.example");
 }
 
@@ -276,7 +281,7 @@ fn printed_receiver_replies_are_read_and_written_as_printed() {
             "{name}"
         );
         assert!(
-            ReceiverReply::is_protocol(&json::value(&printed).unwrap()),
+            ReceiverReply::is_protocol_reply(&json::parse_value(&printed).unwrap()),
             "{name}"
         );
     }
@@ -300,7 +305,7 @@ fn the_directory_is_printed_as_in_the_skill() {
 fn the_printed_since_is_a_cursor() {
     let (_, path, _) = request("skill/connect-4-catch-up.http");
     let (_, since) = path.split_once("since=").unwrap();
-    assert_eq!(since.parse::<Cursor>().unwrap(), Cursor::log(5));
+    assert_eq!(since.parse::<Cursor>().unwrap(), Cursor::from_log_seq(5));
 }
 
 // SKL-27, SKL-28: both editions of the history file
@@ -313,17 +318,17 @@ fn printed_history_lines_hold_whole_envelopes() {
         let text = example(name);
         assert_eq!(text.lines().count(), 2, "{name}");
         for line in text.lines() {
-            let mut fields = json::object(line).unwrap();
-            assert!(Micros::parse(&fields.string("ts").unwrap()).is_some());
+            let mut fields = json::parse_object(line).unwrap();
+            assert!(UnixMicros::parse(&fields.required_string("ts").unwrap()).is_some());
             assert!(matches!(
-                fields.string("dir").unwrap().as_str(),
+                fields.required_string("dir").unwrap().as_str(),
                 "sent" | "received"
             ));
-            Address::parse("peer", &fields.string("peer").unwrap()).unwrap();
-            let envelope = fields.take("envelope").unwrap();
+            AgentAddress::parse("peer", &fields.required_string("peer").unwrap()).unwrap();
+            let envelope = fields.take_value("envelope").unwrap();
             let read = Envelope::parse(&envelope.to_string()).unwrap();
             assert_eq!(serde_json::to_value(&read).unwrap(), envelope, "{name}");
-            fields.end().unwrap();
+            fields.reject_unknown().unwrap();
         }
     }
 }
@@ -335,19 +340,32 @@ fn printed_credentials_have_three_fields_and_an_address() {
         "skill/storage-credentials.json",
         "skill-0.7-local-storage/config.json",
     ] {
-        let mut fields = json::object(&example(name)).unwrap();
-        Address::parse("agent_id", &fields.string("agent_id").unwrap()).unwrap();
-        assert!(fields.string("api_key").unwrap().starts_with("ca_"));
-        assert!(fields.string("hub_url").unwrap().starts_with("https://"));
-        fields.end().unwrap();
+        let mut fields = json::parse_object(&example(name)).unwrap();
+        AgentAddress::parse("agent_id", &fields.required_string("agent_id").unwrap()).unwrap();
+        assert!(
+            fields
+                .required_string("api_key")
+                .unwrap()
+                .starts_with("ca_")
+        );
+        assert!(
+            fields
+                .required_string("hub_url")
+                .unwrap()
+                .starts_with("https://")
+        );
+        fields.reject_unknown().unwrap();
     }
 }
 
 // TRN-50
 #[test]
 fn the_discovery_document_names_the_version_we_speak() {
-    let mut fields = json::object(&example("transport-profile/8-discovery.json")).unwrap();
-    assert_eq!(fields.string("chorus_version").unwrap(), CHORUS_VERSION);
+    let mut fields = json::parse_object(&example("transport-profile/8-discovery.json")).unwrap();
+    assert_eq!(
+        fields.required_string("chorus_version").unwrap(),
+        CHORUS_VERSION
+    );
 }
 
 // JOB-17…20
@@ -365,7 +383,7 @@ fn the_printed_job_result_and_transfer_are_read() {
     assert_eq!(job.deadline.as_secs(), 600);
 
     let result = JobResult::parse(example("jobs-protocol/3.4-result.json").as_bytes()).unwrap();
-    let Outcome::Success {
+    let JobOutcome::Success {
         output_data,
         execution_cost,
     } = result.outcome
@@ -375,14 +393,17 @@ fn the_printed_job_result_and_transfer_are_read() {
     assert_eq!(output_data["entities"][0]["value"], 42000);
     assert_eq!(
         (execution_cost, result.execution_time_ms),
-        (Some(Credits::hundredths(10)), Some(1250))
+        (Some(Credits::from_hundredths(10)), Some(1250))
     );
 
     let text = example("jobs-protocol/3.5-transfer.json");
-    let transfer = Transfer::parse(text.as_bytes()).unwrap();
+    let transfer = CreditTransfer::parse(text.as_bytes()).unwrap();
     let printed = serde_json::to_string(&transfer).unwrap();
     assert!(printed.contains(r#""amount":0.10,"#), "{printed}");
-    assert_eq!(json::value(&printed).unwrap(), json::value(&text).unwrap());
+    assert_eq!(
+        json::parse_value(&printed).unwrap(),
+        json::parse_value(&text).unwrap()
+    );
 }
 
 // CHN-05…17, CHN-40: the full one, the minimal one, and the one the document explains
@@ -400,8 +421,8 @@ fn the_printed_deliveries_are_read_and_written_as_printed() {
         prints_like(&delivery, name);
         let ours = serde_json::to_string(&delivery).unwrap();
         assert_eq!(
-            json::value(&ours).unwrap(),
-            json::value(&text).unwrap(),
+            json::parse_value(&ours).unwrap(),
+            json::parse_value(&text).unwrap(),
             "{name}"
         );
     }
@@ -412,7 +433,8 @@ fn the_printed_deliveries_are_read_and_written_as_printed() {
 fn the_printed_connection_string_lets_an_agent_in() {
     let url = example("channel-protocol/1-connection.txt");
     let body = serde_json::json!({"connection": url.trim(), "name": "timber"}).to_string();
-    let Invited::Connection { url: read, .. } = NewMember::parse(body.as_bytes()).unwrap().who
+    let InvitedMember::Connection { url: read, .. } =
+        NewChannelMember::parse(body.as_bytes()).unwrap().invitee
     else {
         panic!("{body}")
     };
@@ -442,11 +464,11 @@ fn the_printed_callbacks_are_read_as_printed() {
     }
     for (name, text) in read {
         let callback =
-            Callback::parse(text.as_bytes()).unwrap_or_else(|why| panic!("{name}: {why}"));
-        let row = Row::of(callback.event, "timber", Voice::Agent);
+            CallbackPost::parse(text.as_bytes()).unwrap_or_else(|why| panic!("{name}: {why}"));
+        let row = ChannelRow::from_event(callback.event, "timber", SenderKind::Agent);
         let (row, printed) = (
             serde_json::to_value(&row).unwrap(),
-            json::value(&text).unwrap(),
+            json::parse_value(&text).unwrap(),
         );
         for (key, value) in printed.as_object().unwrap() {
             assert_eq!(&row[key], value, "{name}: {key}");

@@ -1,6 +1,6 @@
 //! Strict JSON: one meaning per text, one text per meaning (R-27, R-38, lesson 17).
 
-use chorus_wire::json::{canonical, object, text, value};
+use chorus_wire::json::{decode_utf8, parse_object, parse_value, to_canonical_json};
 use chorus_wire::limits::JSON_DEPTH;
 use proptest::prelude::*;
 use serde_json::Value;
@@ -85,22 +85,22 @@ fn same(a: &Value, b: &Value) -> bool {
 proptest! {
     #[test]
     fn what_is_printed_reads_back(v in values()) {
-        prop_assert_eq!(value(&v.to_string()).unwrap(), v);
+        prop_assert_eq!(parse_value(&v.to_string()).unwrap(), v);
     }
 
     // lesson 17
     #[test]
     fn order_blanks_and_spelling_make_no_other_value(v in values(), turn in 0usize..9) {
         let written = otherwise(&v, turn);
-        let read = value(&written).unwrap();
+        let read = parse_value(&written).unwrap();
         prop_assert!(same(&read, &v), "{}", written);
-        prop_assert_eq!(canonical(&read), canonical(&v));
+        prop_assert_eq!(to_canonical_json(&read), to_canonical_json(&v));
     }
 
     #[test]
     fn two_values_are_one_exactly_when_their_canonical_texts_are(a in values(), b in values()) {
-        prop_assert_eq!(canonical(&a) == canonical(&b), same(&a, &b));
-        prop_assert!(same(&value(&canonical(&a)).unwrap(), &a));
+        prop_assert_eq!(to_canonical_json(&a) == to_canonical_json(&b), same(&a, &b));
+        prop_assert!(same(&parse_value(&to_canonical_json(&a)).unwrap(), &a));
     }
 
     //
@@ -108,13 +108,13 @@ proptest! {
     fn a_key_that_comes_twice_is_refused_wherever_it_is(key in "[a-z]{1,3}", v in values(), depth in 0usize..6) {
         let twice = format!("{{\"{key}\":1,\"other\":{v},\"{key}\":1}}");
         let text = format!("{}{twice}{}", "[{\"in\":".repeat(depth), "}]".repeat(depth));
-        prop_assert!(value(&text).unwrap_err().message.contains(&key));
+        prop_assert!(parse_value(&text).unwrap_err().message.contains(&key));
     }
 
     #[test]
     fn no_bytes_at_all_break_the_parser(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
-        if let Ok(read) = text(&bytes) {
-            let _ = value(read);
+        if let Ok(read) = decode_utf8(&bytes) {
+            let _ = parse_value(read);
         }
     }
 }
@@ -123,7 +123,7 @@ proptest! {
 fn nesting_has_a_floor() {
     for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
         let nested =
-            |depth: usize| value(&format!("{}1{}", open.repeat(depth), close.repeat(depth)));
+            |depth: usize| parse_value(&format!("{}1{}", open.repeat(depth), close.repeat(depth)));
         assert!(nested(JSON_DEPTH).is_ok());
         assert!(
             nested(JSON_DEPTH + 1)
@@ -131,13 +131,13 @@ fn nesting_has_a_floor() {
                 .message
                 .contains("nested")
         );
-        assert!(value(&open.repeat(200_000)).is_err());
+        assert!(parse_value(&open.repeat(200_000)).is_err());
     }
 }
 
 #[test]
 fn what_is_not_one_utf8_json_value_is_refused() {
-    assert!(text(b"\xff\xfe").is_err() && text(b"\xed\xa0\x80").is_err());
+    assert!(decode_utf8(b"\xff\xfe").is_err() && decode_utf8(b"\xed\xa0\x80").is_err());
     for wrong in [
         "",
         " ",
@@ -156,9 +156,9 @@ fn what_is_not_one_utf8_json_value_is_refused() {
         "\"\u{1}\"",
         "// a\n1",
     ] {
-        assert!(value(wrong).is_err(), "{wrong}");
+        assert!(parse_value(wrong).is_err(), "{wrong}");
     }
     for other in ["null", "[]", "1", "\"a\"", "true"] {
-        assert!(object(other).is_err(), "{other}");
+        assert!(parse_object(other).is_err(), "{other}");
     }
 }

@@ -1,6 +1,6 @@
 //! The words of a job: its ids, its instant and its three states.
 
-use chorus_wire::market::job::{JobRequest, JobResult, Outcome, Status};
+use chorus_wire::market::job::{JobOutcome, JobRequest, JobResult, JobStatus};
 
 fn asked(field: &str, value: &str) -> chorus_wire::Result<JobRequest> {
     JobRequest::parse(format!(r#"{{"skill_name":"s","budget":0.10,"{field}":{value}}}"#).as_bytes())
@@ -61,18 +61,18 @@ fn an_instant_is_one_of_utc() {
 // JOB-06; R-62: what is reported is an end, so it is not PENDING
 #[test]
 fn a_job_has_three_words_for_where_it_stands_and_two_of_them_are_ends() {
-    let words: Vec<String> = Status::ALL
+    let words: Vec<String> = JobStatus::ALL
         .iter()
         .map(|status| serde_json::to_string(status).unwrap())
         .collect();
     assert_eq!(words, ["\"PENDING\"", "\"SUCCESS\"", "\"FAILURE\""]);
     assert!(matches!(
         reported("\"SUCCESS\"").unwrap().outcome,
-        Outcome::Success { .. }
+        JobOutcome::Success { .. }
     ));
     assert!(matches!(
         reported("\"FAILURE\"").unwrap().outcome,
-        Outcome::Failure { .. }
+        JobOutcome::Failure { .. }
     ));
     for bad in [
         "\"PENDING\"",

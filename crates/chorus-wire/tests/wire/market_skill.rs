@@ -1,23 +1,23 @@
 //! Skills as registrations bring them, and what strangers see of an endpoint.
 
-use chorus_wire::market::discover::shown_endpoint;
-use chorus_wire::market::skill::Skill;
-use chorus_wire::register::Registration;
+use chorus_wire::market::discover::public_endpoint;
+use chorus_wire::market::skill::SkillOffer;
+use chorus_wire::registration::RegistrationRequest;
 use chorus_wire::{Result, limits};
 
-fn read(skills: &str) -> Result<Vec<Skill>> {
+fn read(skills: &str) -> Result<Vec<SkillOffer>> {
     let body = format!(r#"{{"agent_id":"worker-1","skills":{skills}}}"#);
-    Registration::parse(body.as_bytes()).map(|read| read.market.unwrap_or_default().skills)
+    RegistrationRequest::parse(body.as_bytes()).map(|read| read.market.unwrap_or_default().skills)
 }
 
-fn priced(price: &str) -> Result<Vec<Skill>> {
+fn priced(price: &str) -> Result<Vec<SkillOffer>> {
     read(&format!(
         r#"[{{"skill_name":"s","cost_per_call":{price}}}]"#
     ))
 }
 
 #[track_caller]
-fn refused(read: Result<Vec<Skill>>, named: &str) {
+fn refused(read: Result<Vec<SkillOffer>>, named: &str) {
     let message = read.expect_err(named).message;
     assert!(message.contains(named), "{message} does not name {named}");
 }
@@ -33,7 +33,7 @@ fn a_price_is_above_zero_and_has_at_most_two_decimals() {
         ("12.34", 1234),
     ] {
         assert_eq!(
-            priced(price).unwrap()[0].cost_per_call.in_hundredths(),
+            priced(price).unwrap()[0].cost_per_call.to_hundredths(),
             hundredths,
             "{price}"
         );
@@ -126,6 +126,6 @@ fn what_may_be_secret_in_an_endpoint_is_not_shown() {
         ("https://user:word@a.example/jobs", "https://a.example/jobs"),
         ("https://a.example?key=abc", "https://a.example"),
     ] {
-        assert_eq!(shown_endpoint(url), shown);
+        assert_eq!(public_endpoint(url), shown);
     }
 }

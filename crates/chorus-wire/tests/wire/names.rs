@@ -1,6 +1,6 @@
 //! Addresses, handles and the names by which an agent is asked for, against grammars written out again here.
 
-use chorus_wire::identity::{Address, Handle, Name};
+use chorus_wire::identity::{AgentAddress, AgentName, Handle};
 use proptest::prelude::*;
 
 const LETTERS: &str = "abcdefghijklmnopqrstuvwxyz";
@@ -62,7 +62,7 @@ fn texts() -> impl Strategy<Value = String> {
 proptest! {
     #[test]
     fn an_address_is_what_the_grammar_says_and_reads_back(text in texts()) {
-        let read = Address::parse("receiver_id", &text);
+        let read = AgentAddress::parse("receiver_id", &text);
         prop_assert_eq!(read.is_ok(), is_address(&text), "{}", text);
         match read {
             Ok(address) => {
@@ -86,11 +86,11 @@ proptest! {
     // the order in which names are told apart
     #[test]
     fn a_name_is_told_by_how_it_is_written(text in texts()) {
-        let kind = match Name::parse("receiver_id", &text) {
-            Ok(Name::Handle(_)) => "handle",
-            Ok(Name::Uuid(_)) => "uuid",
-            Ok(Name::Address(_)) => "address",
-            Ok(Name::Short(_)) => "short",
+        let kind = match AgentName::parse("receiver_id", &text) {
+            Ok(AgentName::Handle(_)) => "handle",
+            Ok(AgentName::Uuid(_)) => "uuid",
+            Ok(AgentName::Address(_)) => "address",
+            Ok(AgentName::Short(_)) => "short",
             Err(_) => "none",
         };
         let expected = if text.starts_with('~') {
@@ -109,10 +109,10 @@ proptest! {
 
     #[test]
     fn the_kept_form_of_a_name_names_the_same_agent(text in texts()) {
-        if let Ok(name) = Name::parse("receiver_id", &text) {
-            let kept = name.canonical("chorus");
+        if let Ok(name) = AgentName::parse("receiver_id", &text) {
+            let kept = name.canonical_text("chorus");
             if kept.len() <= 128 {
-                prop_assert_eq!(Name::parse("receiver_id", &kept).unwrap().canonical("chorus"), kept);
+                prop_assert_eq!(AgentName::parse("receiver_id", &kept).unwrap().canonical_text("chorus"), kept);
             }
         }
     }
@@ -122,9 +122,9 @@ proptest! {
 #[test]
 fn an_address_owns_its_handle_on_its_own_hub_only() {
     let handle = |text: &str| {
-        Address::parse("", text)
+        AgentAddress::parse("", text)
             .unwrap()
-            .handle("chorus")
+            .local_handle("chorus")
             .map(|handle| handle.to_string())
     };
     assert_eq!(handle("alice@chorus").as_deref(), Some("~alice"));
@@ -144,7 +144,7 @@ fn an_address_owns_its_handle_on_its_own_hub_only() {
 // every spelling of a name finds the same agent
 #[test]
 fn short_names_and_uuids_are_kept_in_one_form() {
-    let kept = |text: &str| Name::parse("", text).unwrap().canonical("chorus");
+    let kept = |text: &str| AgentName::parse("", text).unwrap().canonical_text("chorus");
     assert_eq!(kept("bob"), kept("bob@chorus"));
     assert_ne!(kept("Bob"), kept("bob@chorus"));
     assert_eq!(

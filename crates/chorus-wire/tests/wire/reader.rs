@@ -1,20 +1,22 @@
 //! The reader of event streams: the same events however the bytes are cut (R-25, lessons 3 and 19).
 
 use chorus_wire::cursor::Cursor;
-use chorus_wire::limits::STREAM_RETRY;
-use chorus_wire::sse::{Event, KEEPALIVE, ReadError, Reader, event, opening};
+use chorus_wire::limits::STREAM_RECONNECT_DELAY;
+use chorus_wire::sse::{
+    KEEPALIVE_COMMENT, SseEvent, SseReadError, SseReader, format_event, format_opening_event,
+};
 use proptest::prelude::*;
 
 const BOUND: usize = 64;
 
 /// All events of `bytes`, read in pieces of the given sizes, and how it ended.
-fn read(bytes: &[u8], cuts: &[usize]) -> (Vec<Event>, Result<(), ReadError>) {
-    let (mut reader, mut events, mut rest) = (Reader::new(BOUND), Vec::new(), bytes);
+fn read(bytes: &[u8], cuts: &[usize]) -> (Vec<SseEvent>, Result<(), SseReadError>) {
+    let (mut reader, mut events, mut rest) = (SseReader::new(BOUND), Vec::new(), bytes);
     for cut in cuts.iter().copied().chain([usize::MAX]) {
         let (chunk, left) = rest.split_at(cut.min(rest.len()));
-        if let Err(fault) = reader.read_into(chunk, &mut events) {
+        if let Err(fault) = reader.read_chunk_into(chunk, &mut events) {
             assert_eq!(
-                reader.read(b"data: more\n\n"),
+                reader.read_chunk(b"data: more\n\n"),
                 Err(fault),
                 "a fault is the end"
             );
@@ -73,10 +75,10 @@ proptest! {
     // lesson 3: what a naive reader wants, LF only, `event: ` and `data: ` with the blank, one data line
     #[test]
     fn an_event_that_is_written_reads_back(name in "[a-z_]{1,12}", seq in 0..i64::MAX as u64, data in "[^\n\r\u{0}]{0,20}") {
-        for id in [None, Some(Cursor::log(seq))] {
-            let written = event(&name, id, &data);
-            let expected = Event { name: name.clone(), id: id.map(|id| id.to_string()), data: data.clone(), retry: None };
-            prop_assert_eq!(Reader::new(1_000).read(&written).unwrap(), vec![expected]);
+        for id in [None, Some(Cursor::from_log_seq(seq))] {
+            let written = format_event(&name, id, &data);
+            let expected = SseEvent { name: name.clone(), id: id.map(|id| id.to_string()), data: data.clone(), retry: None };
+            prop_assert_eq!(SseReader::new(1_000).read_chunk(&written).unwrap(), vec![expected]);
 
             let naive = std::str::from_utf8(&written).unwrap();
             let block = naive.strip_suffix("\n\n").unwrap();
@@ -90,13 +92,13 @@ proptest! {
 
 #[test]
 fn the_opening_says_when_to_come_back_and_is_a_real_event() {
-    let read = Reader::new(1_000)
-        .read(&opening("connected", "{}"))
+    let read = SseReader::new(1_000)
+        .read_chunk(&format_opening_event("connected", "{}"))
         .unwrap();
-    let retry = Some(STREAM_RETRY.as_millis() as u64);
+    let retry = Some(STREAM_RECONNECT_DELAY.as_millis() as u64);
     assert_eq!(
         read,
-        [Event {
+        [SseEvent {
             name: "connected".into(),
             id: None,
             data: "{}".into(),
@@ -107,34 +109,34 @@ fn the_opening_says_when_to_come_back_and_is_a_real_event() {
 
 #[test]
 fn keepalives_are_no_events_and_may_go_on_for_ever() {
-    let mut reader = Reader::new(BOUND);
+    let mut reader = SseReader::new(BOUND);
     for _ in 0..1_000 {
-        assert_eq!(reader.read(KEEPALIVE), Ok(vec![]));
-        assert_eq!(reader.read(b": without a blank line\n"), Ok(vec![]));
+        assert_eq!(reader.read_chunk(KEEPALIVE_COMMENT), Ok(vec![]));
+        assert_eq!(reader.read_chunk(b": without a blank line\n"), Ok(vec![]));
     }
-    assert_eq!(reader.read(b"data: a\n\n").unwrap()[0].data, "a");
+    assert_eq!(reader.read_chunk(b"data: a\n\n").unwrap()[0].data, "a");
 }
 
 #[test]
 fn an_event_is_bounded_in_one_line_and_in_many() {
-    let too_long = Err(ReadError::TooLong(BOUND));
+    let too_long = Err(SseReadError::TooLong(BOUND));
     assert_eq!(
-        Reader::new(BOUND).read("a".repeat(BOUND + 1).as_bytes()),
+        SseReader::new(BOUND).read_chunk("a".repeat(BOUND + 1).as_bytes()),
         too_long
     );
     assert_eq!(
-        Reader::new(BOUND).read("data: aaaaaaaa\n".repeat(10).as_bytes()),
+        SseReader::new(BOUND).read_chunk("data: aaaaaaaa\n".repeat(10).as_bytes()),
         too_long
     );
     assert_eq!(
-        Reader::new(BOUND).read(format!("id: {}\n", "a".repeat(BOUND)).as_bytes()),
+        SseReader::new(BOUND).read_chunk(format!("id: {}\n", "a".repeat(BOUND)).as_bytes()),
         too_long
     );
-    let mut reader = Reader::new(BOUND);
+    let mut reader = SseReader::new(BOUND);
     for _ in 0..10 {
         assert_eq!(
             reader
-                .read(format!("data: {}\n\n", "a".repeat(40)).as_bytes())
+                .read_chunk(format!("data: {}\n\n", "a".repeat(40)).as_bytes())
                 .unwrap()
                 .len(),
             1
@@ -144,8 +146,8 @@ fn an_event_is_bounded_in_one_line_and_in_many() {
 
 #[test]
 fn data_lines_are_joined_and_an_event_without_data_is_none() {
-    let read = Reader::new(BOUND)
-        .read(b"event: x\nid: 1\n\ndata: a\ndata: b\ndata\n\ndata\n\n")
+    let read = SseReader::new(BOUND)
+        .read_chunk(b"event: x\nid: 1\n\ndata: a\ndata: b\ndata\n\ndata\n\n")
         .unwrap();
     let events: Vec<_> = read
         .iter()

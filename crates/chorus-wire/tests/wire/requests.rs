@@ -1,8 +1,8 @@
 //! The other bodies that come in: sends, registrations, cards and receivers' replies, with their faults.
 
-use chorus_wire::card::Card;
+use chorus_wire::agent_card::AgentCard;
 use chorus_wire::message::{ReceiverReply, SendRequest};
-use chorus_wire::register::{Registration, looks_like_market};
+use chorus_wire::registration::{RegistrationRequest, looks_like_market};
 use chorus_wire::{Code, Result, limits};
 use serde_json::{Value, json};
 
@@ -93,7 +93,7 @@ fn both_generations_of_a2a_wrapping_are_read_and_kept_as_sent() {
         let message = json!({"role": "user", "messageId": "m1", "parts": parts});
         let read = send(&json!({"receiver_id": "bob", "envelope": message})).unwrap();
         assert_eq!(read.envelope.original_text(), "hi");
-        assert_eq!(read.wrapped.unwrap(), message.to_string());
+        assert_eq!(read.a2a_message.unwrap(), message.to_string());
     }
     for parts in [
         json!([]),
@@ -127,7 +127,7 @@ fn a_wrapped_envelope_is_forwarded_to_the_letter() {
     assert_eq!(
         SendRequest::parse(body.as_bytes())
             .unwrap()
-            .wrapped
+            .a2a_message
             .unwrap(),
         text
     );
@@ -147,8 +147,8 @@ fn an_envelope_that_swells_as_json_is_refused() {
     assert!(send(&json!({"receiver_id": "bob", "envelope": swollen})).is_ok());
 }
 
-fn register(body: &Value) -> Result<Registration> {
-    Registration::parse(body.to_string().as_bytes())
+fn register(body: &Value) -> Result<RegistrationRequest> {
+    RegistrationRequest::parse(body.to_string().as_bytes())
 }
 
 //
@@ -220,7 +220,10 @@ fn faults_of_a_registration_are_refused_by_name() {
         ("skills", json!([{"description": "no name"}])),
         (
             "skills",
-            json!(vec![json!({"skill_name": "s"}); limits::SKILLS + 1]),
+            json!(vec![
+                json!({"skill_name": "s"});
+                limits::SKILLS_PER_AGENT + 1
+            ]),
         ),
         ("api_key", json!("x")),
     ];
@@ -234,7 +237,7 @@ fn faults_of_a_registration_are_refused_by_name() {
 // TRN-29
 #[test]
 fn an_operator_registers_an_address_with_an_endpoint() {
-    let parse = |body: Value| Registration::parse_operator(body.to_string().as_bytes());
+    let parse = |body: Value| RegistrationRequest::parse_operator(body.to_string().as_bytes());
     assert!(parse(json!({"agent_id": "a@chorus", "endpoint": "http://a.example/"})).is_ok());
     refused(parse(json!({"agent_id": "a@chorus"})), "endpoint");
     refused(
@@ -267,10 +270,10 @@ fn a_body_is_recognised_as_a_market_registration() {
 fn a_card_keeps_what_it_does_not_know_and_checks_what_it_does() {
     let kept = json!({"card_version": "0.3", "user_culture": "en", "motto": {"any": ["thing"]}});
     assert_eq!(
-        serde_json::to_value(Card::check(kept.clone()).unwrap()).unwrap(),
+        serde_json::to_value(AgentCard::from_value(kept.clone()).unwrap()).unwrap(),
         kept
     );
-    assert!(Card::check(json!({"card_version": "0.3", "chorus_version": "0.4"})).is_ok());
+    assert!(AgentCard::from_value(json!({"card_version": "0.3", "chorus_version": "0.4"})).is_ok());
     let faults = [
         ("card_version", json!({"chorus_version": "0.2"})),
         ("card_version", json!({"card_version": "0.2"})),
@@ -297,7 +300,7 @@ fn a_card_keeps_what_it_does_not_know_and_checks_what_it_does() {
         ("agent_card", json!("card")),
     ];
     for (naming, card) in faults {
-        refused(Card::check(card), naming);
+        refused(AgentCard::from_value(card), naming);
     }
 }
 

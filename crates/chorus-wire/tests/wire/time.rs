@@ -1,6 +1,6 @@
 //! Instants as text, against a calendar written out again here (TRN-40, R-15, lesson 9).
 
-use chorus_wire::time::Micros;
+use chorus_wire::time::UnixMicros;
 use proptest::prelude::*;
 
 /// 0001-01-01 to 9999-12-30, where every year has four digits.
@@ -25,17 +25,17 @@ fn days(year: i64, month: i64, day: i64) -> i64 {
 proptest! {
     #[test]
     fn an_instant_reads_back_as_it_was_written(at in EARLIEST..LATEST) {
-        prop_assert_eq!(Micros::parse(&Micros(at).to_string()), Some(Micros(at)));
-        let json = serde_json::to_string(&Micros(at)).unwrap();
-        prop_assert_eq!(serde_json::from_str::<Micros>(&json).unwrap(), Micros(at));
+        prop_assert_eq!(UnixMicros::parse(&UnixMicros(at).to_string()), Some(UnixMicros(at)));
+        let json = serde_json::to_string(&UnixMicros(at)).unwrap();
+        prop_assert_eq!(serde_json::from_str::<UnixMicros>(&json).unwrap(), UnixMicros(at));
     }
 
     // lesson 9: bridges compare the text
     #[test]
     fn texts_sort_like_their_instants(a in EARLIEST..LATEST, apart in prop_oneof![-3i64..4, -2_000_000..2_000_000i64, any::<i32>().prop_map(i64::from)]) {
         let b = (a + apart).clamp(EARLIEST, LATEST);
-        prop_assert_eq!(Micros(a).to_string().cmp(&Micros(b).to_string()), a.cmp(&b));
-        prop_assert_eq!(Micros(a).millis().cmp(&Micros(b).millis()), a.div_euclid(1_000).cmp(&b.div_euclid(1_000)));
+        prop_assert_eq!(UnixMicros(a).to_string().cmp(&UnixMicros(b).to_string()), a.cmp(&b));
+        prop_assert_eq!(UnixMicros(a).to_rfc3339_millis().cmp(&UnixMicros(b).to_rfc3339_millis()), a.div_euclid(1_000).cmp(&b.div_euclid(1_000)));
     }
 
     #[test]
@@ -57,8 +57,8 @@ proptest! {
         let seconds = days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - east;
         let nanos = nanos.map_or(0, |(n, digits)| n as i64 / 10i64.pow(9 - digits as u32) * 10i64.pow(9 - digits as u32));
         // rounded up, so that `>=` on what is kept means `>=` on what was asked.
-        let expected = real.then(|| Micros(seconds * 1_000_000 + (nanos + 999) / 1_000));
-        prop_assert_eq!(Micros::parse(&text), expected, "{}", text);
+        let expected = real.then(|| UnixMicros(seconds * 1_000_000 + (nanos + 999) / 1_000));
+        prop_assert_eq!(UnixMicros::parse(&text), expected, "{}", text);
     }
 
     #[test]
@@ -82,29 +82,32 @@ proptest! {
             };
             (fields(date, '-', &[4, 2, 2]) && fields(time, ':', &[2, 2, 2]) && fields(east, ':', &[2, 2]) && digits(fraction)).then_some(())
         };
-        prop_assert!(Micros::parse(&text).is_none() || is(&text).is_some(), "{}", text);
+        prop_assert!(UnixMicros::parse(&text).is_none() || is(&text).is_some(), "{}", text);
     }
 }
 
 // TRN-40
 #[test]
 fn the_two_printed_forms() {
-    let at = Micros::parse("2026-03-20T11:00:00.1234561+01:00").unwrap();
+    let at = UnixMicros::parse("2026-03-20T11:00:00.1234561+01:00").unwrap();
     assert_eq!(at.to_string(), "2026-03-20T10:00:00.123457Z");
-    assert_eq!(at.millis(), "2026-03-20T10:00:00.123Z");
-    assert_eq!(Micros(0).millis(), "1970-01-01T00:00:00.000Z");
+    assert_eq!(at.to_rfc3339_millis(), "2026-03-20T10:00:00.123Z");
+    assert_eq!(
+        UnixMicros(0).to_rfc3339_millis(),
+        "1970-01-01T00:00:00.000Z"
+    );
 }
 
 // Outside of them a text would need a sign, and would sort wrongly.
 #[test]
 fn instants_outside_the_years_of_four_digits_are_refused() {
-    assert!(Micros::parse("0000-01-01T00:00:00Z").is_some());
+    assert!(UnixMicros::parse("0000-01-01T00:00:00Z").is_some());
     for outside in [
         "0000-01-01T00:00:00+00:01",
         "9999-12-31T23:59:59.999Z",
         "9999-12-30T22:00:00.9999999Z",
     ] {
-        assert_eq!(Micros::parse(outside), None, "{outside}");
+        assert_eq!(UnixMicros::parse(outside), None, "{outside}");
     }
 }
 
@@ -112,8 +115,11 @@ fn instants_outside_the_years_of_four_digits_are_refused() {
 #[test]
 fn half_a_second_past_comes_after_the_full_second() {
     let (whole, half) = (
-        Micros::parse("2026-03-20T10:00:00Z").unwrap(),
-        Micros::parse("2026-03-20T10:00:00.500Z").unwrap(),
+        UnixMicros::parse("2026-03-20T10:00:00Z").unwrap(),
+        UnixMicros::parse("2026-03-20T10:00:00.500Z").unwrap(),
     );
-    assert!(whole.to_string() < half.to_string() && whole.millis() < half.millis());
+    assert!(
+        whole.to_string() < half.to_string()
+            && whole.to_rfc3339_millis() < half.to_rfc3339_millis()
+    );
 }

@@ -1,12 +1,12 @@
 //! `chorus admin`: copies of a hub, who may join it, and what happens on it.
 
-use super::register::secret;
-use crate::signals::Stop;
-use crate::{cli::Common, fail::Fail, out, session};
-use chorus_client::Client;
-use chorus_client::http::Call;
-use chorus_wire::reply::{Activity, Invite};
-use chorus_wire::{cursor::Cursor, secret::Secret, time::Micros};
+use super::register::parse_secret;
+use crate::stop_signal::StopSignal;
+use crate::{cli::CommonArgs, fail::Fail, output, session};
+use chorus_client::HubClient;
+use chorus_client::http::ApiCall;
+use chorus_wire::reply::{ActivityRow, InviteRecord};
+use chorus_wire::{cursor::Cursor, secret::Secret, time::UnixMicros};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -19,15 +19,15 @@ pub struct Args {
         value_name = "KEY",
         env = "CHORUS_OPERATOR_KEY",
         hide_env_values = true,
-        value_parser = secret
+        value_parser = parse_secret
     )]
     operator_key: Option<Secret>,
     #[command(subcommand)]
-    what: What,
+    what: AdminCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum AdminCommand {
     /// Copy the data of a hub that keeps it in a file, also while it runs
     Backup {
         /// The hub's data directory
@@ -52,7 +52,7 @@ enum What {
         )]
         data_dir: PathBuf,
         /// postgres://… where it goes
-        #[arg(long, value_name = "URL", env = "CHORUS_DATABASE", hide_env_values = true, value_parser = secret)]
+        #[arg(long, value_name = "URL", env = "CHORUS_DATABASE", hide_env_values = true, value_parser = parse_secret)]
         database: Secret,
     },
     /// Before a restored copy is served: its ids go on beyond all that clients saw after it was made
@@ -66,14 +66,14 @@ enum What {
         )]
         data_dir: PathBuf,
         /// postgres://… of one that does not
-        #[arg(long, value_name = "URL", env = "CHORUS_DATABASE", hide_env_values = true, value_parser = secret)]
+        #[arg(long, value_name = "URL", env = "CHORUS_DATABASE", hide_env_values = true, value_parser = parse_secret)]
         database: Option<Secret>,
     },
     /// Whether a hub can serve: exit code 0 when its store and its bus answer, else 3; for health checks
     Ready,
     /// Registration codes
     #[command(subcommand)]
-    Invites(Invites),
+    Invites(InviteCommand),
     /// What happened on the hub
     Activity {
         /// After this id
@@ -86,7 +86,7 @@ enum What {
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Invites {
+enum InviteCommand {
     /// Make a code; from the first one on, the hub admits by code only
     Create {
         /// What it is for
@@ -96,8 +96,8 @@ enum Invites {
         #[arg(long, value_name = "N")]
         max_uses: Option<u64>,
         /// Until when (RFC 3339)
-        #[arg(long, value_name = "INSTANT", value_parser = instant)]
-        expires_at: Option<Micros>,
+        #[arg(long, value_name = "INSTANT", value_parser = parse_instant)]
+        expires_at: Option<UnixMicros>,
     },
     /// Show the codes that were made, without the codes
     List,
@@ -107,102 +107,123 @@ enum Invites {
     Open,
 }
 
-fn instant(text: &str) -> Result<Micros, String> {
-    Micros::parse(text).ok_or_else(|| "an instant looks like 2026-03-22T04:30:00Z".into())
+fn parse_instant(text: &str) -> Result<UnixMicros, String> {
+    UnixMicros::parse(text).ok_or_else(|| "an instant looks like 2026-03-22T04:30:00Z".into())
 }
 
-pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
+pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     let key = args.operator_key;
     match args.what {
-        What::Backup { data_dir, to } => backup(common, &data_dir, &to),
-        What::Copy { data_dir, database } => copy(common, &data_dir, &database).await,
-        What::Restored { data_dir, database } => {
-            let done = chorus_hub::ops::restored(&data_dir, database.as_ref()).await;
-            done.map_err(|e| Fail::usage(e.to_string()))?;
-            out::say(common.json, &json!({"restored": true}), || {
+        AdminCommand::Backup { data_dir, to } => backup_database(common, &data_dir, &to),
+        AdminCommand::Copy { data_dir, database } => {
+            copy_database(common, &data_dir, &database).await
+        }
+        AdminCommand::Restored { data_dir, database } => {
+            let outcome = chorus_hub::ops::mark_restored(&data_dir, database.as_ref()).await;
+            outcome.map_err(|e| Fail::usage_error(e.to_string()))?;
+            output::print_result(common.json, &json!({"restored": true}), || {
                 "the hub may be started".into()
             });
             Ok(())
         }
-        What::Ready => ready(common).await,
-        What::Invites(what) => invites(common, operator(common, key)?, what)
-            .await
-            .map_err(Fail::of_operator),
-        What::Activity { since, follow } => activity(common, operator(common, key)?, since, follow)
-            .await
-            .map_err(Fail::of_operator),
+        AdminCommand::Ready => check_ready(common).await,
+        AdminCommand::Invites(command) => {
+            run_invites(common, operator_client(common, key)?, command)
+                .await
+                .map_err(Fail::for_operator)
+        }
+        AdminCommand::Activity { since, follow } => {
+            follow_activity(common, operator_client(common, key)?, since, follow)
+                .await
+                .map_err(Fail::for_operator)
+        }
     }
 }
 
-fn operator(common: &Common, key: Option<Secret>) -> Result<Client, Fail> {
-    let key = key.ok_or_else(|| Fail::usage("pass --operator-key or set CHORUS_OPERATOR_KEY"))?;
-    session::hub(common, Some(key))
+fn operator_client(common: &CommonArgs, key: Option<Secret>) -> Result<HubClient, Fail> {
+    let key =
+        key.ok_or_else(|| Fail::usage_error("pass --operator-key or set CHORUS_OPERATOR_KEY"))?;
+    session::open_client(common, Some(key))
 }
 
-fn backup(common: &Common, data_dir: &std::path::Path, to: &std::path::Path) -> Result<(), Fail> {
+fn backup_database(
+    common: &CommonArgs,
+    data_dir: &std::path::Path,
+    target: &std::path::Path,
+) -> Result<(), Fail> {
     // Whoever reads the data directory may read the reason too.
-    let wrong = |e: chorus_wire::Error| {
-        Fail::usage(format!(
+    let backup_error = |e: chorus_wire::Error| {
+        Fail::usage_error(format!(
             "no copy was made: {}",
             e.cause.unwrap_or(e.message)
         ))
     };
-    let file = chorus_hub::ops::backup(data_dir, to).map_err(wrong)?;
-    let said = json!({ "backup": file.display().to_string() });
-    out::say(common.json, &said, || {
+    let file = chorus_hub::ops::backup_data_dir(data_dir, target).map_err(backup_error)?;
+    let output = json!({ "backup": file.display().to_string() });
+    output::print_result(common.json, &output, || {
         format!("copied to {}", file.display())
     });
     Ok(())
 }
 
-async fn copy(common: &Common, data_dir: &std::path::Path, database: &Secret) -> Result<(), Fail> {
-    let copied = chorus_hub::ops::copy(data_dir, database)
+async fn copy_database(
+    common: &CommonArgs,
+    data_dir: &std::path::Path,
+    database: &Secret,
+) -> Result<(), Fail> {
+    let copied = chorus_hub::ops::copy_to_postgres(data_dir, database)
         .await
-        .map_err(|e| Fail::usage(e.to_string()))?;
+        .map_err(|e| Fail::usage_error(e.to_string()))?;
     let rows: u64 = copied.iter().map(|(_, rows)| rows).sum();
     let tables: serde_json::Map<String, serde_json::Value> = copied
         .into_iter()
         .map(|(table, rows)| (table, rows.into()))
         .collect();
-    let said = json!({ "copied": tables });
-    out::say(common.json, &said, || {
+    let output = json!({ "copied": tables });
+    output::print_result(common.json, &output, || {
         format!("copied {rows} rows; start the hub with --database from now on")
     });
     Ok(())
 }
 
-async fn ready(common: &Common) -> Result<(), Fail> {
-    let said: serde_json::Value = session::hub(common, None)?
-        .data(Call::get("/ready"))
+async fn check_ready(common: &CommonArgs) -> Result<(), Fail> {
+    let output: serde_json::Value = session::open_client(common, None)?
+        .fetch_data(ApiCall::get("/ready"))
         .await?;
-    out::say(common.json, &said, || "ready".into());
+    output::print_result(common.json, &output, || "ready".into());
     Ok(())
 }
 
-async fn invites(common: &Common, client: Client, what: Invites) -> Result<(), Fail> {
-    match what {
-        Invites::Create {
+async fn run_invites(
+    common: &CommonArgs,
+    client: HubClient,
+    command: InviteCommand,
+) -> Result<(), Fail> {
+    match command {
+        InviteCommand::Create {
             label,
             max_uses,
             expires_at,
         } => {
-            let made = client.create_invite(&label, max_uses, expires_at).await?;
+            let invite = client.create_invite(&label, max_uses, expires_at).await?;
             // Shown this once: it is what the command is for.
-            let code = made.code.as_ref().map(Secret::expose).unwrap_or_default();
-            out::say(common.json, &made, || format!("{code}\n{}", invite(&made)));
+            let code = invite.code.as_ref().map(Secret::expose).unwrap_or_default();
+            output::print_result(common.json, &invite, || {
+                format!("{code}\n{}", format_invite(&invite))
+            });
         }
-        Invites::List => {
-            for made in client.invites().await? {
-                out::say(common.json, &made, || invite(&made));
+        InviteCommand::List => {
+            for invite in client.list_invites().await? {
+                output::print_result(common.json, &invite, || format_invite(&invite));
             }
         }
-        Invites::Revoke { id } => {
-            let made = client.revoke_invite(&id).await?;
-            out::say(common.json, &made, || invite(&made));
+        InviteCommand::Revoke { id } => {
+            let invite = client.revoke_invite(&id).await?;
+            output::print_result(common.json, &invite, || format_invite(&invite));
         }
-        Invites::Open => {
+        InviteCommand::Open => {
             let gate = client.open_registration().await?;
-            out::say(common.json, &gate, || {
+            output::print_result(common.json, &gate, || {
                 "the hub takes registrations without a code".into()
             });
         }
@@ -210,53 +231,68 @@ async fn invites(common: &Common, client: Client, what: Invites) -> Result<(), F
     Ok(())
 }
 
-fn invite(made: &Invite) -> String {
-    let most = made
+fn format_invite(invite: &InviteRecord) -> String {
+    let most = invite
         .max_uses
         .map_or("any number of".into(), |most| most.to_string());
-    let until = made.expires_at.map_or(String::new(), |at| {
-        format!(", until {}", out::seconds(&at.to_string()))
+    let until = invite.expires_at.map_or(String::new(), |at| {
+        format!(", until {}", output::whole_seconds(&at.to_string()))
     });
-    let revoked = if made.revoked { ", revoked" } else { "" };
-    let (id, label) = (out::harmless(&made.id), out::harmless(&made.label));
+    let revoked = if invite.revoked { ", revoked" } else { "" };
+    let (id, label) = (
+        output::escape_controls(&invite.id),
+        output::escape_controls(&invite.label),
+    );
     format!(
         "{id}  {}: used {} of {most} times{until}{revoked}",
-        out::painted(out::STRONG, &label),
-        made.uses
+        output::paint_text(output::STRONG_STYLE, &label),
+        invite.uses
     )
 }
 
-async fn activity(common: &Common, client: Client, since: u64, follow: bool) -> Result<(), Fail> {
+async fn follow_activity(
+    common: &CommonArgs,
+    client: HubClient,
+    since: u64,
+    follow: bool,
+) -> Result<(), Fail> {
     let mut since = since;
     loop {
-        let page = client.activity(since).await?;
+        let page = client.fetch_activity(since).await?;
         let Some(last) = page.last() else { break };
         since = last.id;
-        page.iter().for_each(|happened| show(common, happened));
+        page.iter()
+            .for_each(|activity| print_activity(common, activity));
     }
     if !follow {
         return Ok(());
     }
-    let mut stop = Stop::watch()?;
-    let mut stream = client.events(Some(Cursor::log(since))).await;
+    let mut stop = StopSignal::watch()?;
+    let mut stream = client.open_events(Some(Cursor::from_log_seq(since))).await;
     loop {
         let event = tokio::select! {
             event = stream.next() => event?,
-            () = stop.asked() => return Ok(()),
+            () = stop.wait_requested() => return Ok(()),
         };
-        if let Ok(happened) = serde_json::from_str::<Activity>(&event.data) {
-            show(common, &happened);
+        if let Ok(activity) = serde_json::from_str::<ActivityRow>(&event.data) {
+            print_activity(common, &activity);
         }
     }
 }
 
-fn show(common: &Common, happened: &Activity) {
-    out::say(common.json, happened, || {
-        let time = out::painted(out::FAINT, &out::seconds(&happened.timestamp.to_string()));
+fn print_activity(common: &CommonArgs, activity: &ActivityRow) {
+    output::print_result(common.json, activity, || {
+        let time = output::paint_text(
+            output::FAINT_STYLE,
+            &output::whole_seconds(&activity.timestamp.to_string()),
+        );
         format!(
             "{time} {} {}",
-            out::painted(out::STRONG, &out::harmless(&happened.kind)),
-            out::harmless(&happened.data.to_string())
+            output::paint_text(
+                output::STRONG_STYLE,
+                &output::escape_controls(&activity.kind)
+            ),
+            output::escape_controls(&activity.data.to_string())
         )
     });
 }

@@ -3,6 +3,6 @@
 use crate::cli::Cli;
 use clap::CommandFactory;
 
-pub fn run(shell: clap_complete::Shell) {
+pub fn print_completions(shell: clap_complete::Shell) {
     clap_complete::generate(shell, &mut Cli::command(), "chorus", &mut std::io::stdout());
 }

@@ -1,7 +1,7 @@
 //! `chorus connection`: the one URL to paste into a service that shall bring you into its channels (CHN-01…04).
 
-use crate::{cli::Common, fail::Fail, out, session::Session};
-use chorus_client::channel::Connected;
+use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
+use chorus_client::channel::SavedConnection;
 use serde_json::json;
 
 #[derive(Debug, clap::Args)]
@@ -14,12 +14,12 @@ pub struct Args {
     revoke: bool,
 }
 
-pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
-    let session = Session::open(common)?;
+pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
+    let session = ClientSession::open(common)?;
     if args.revoke {
-        let revoked = session.client.disconnect().await?;
-        Connected::forget(&session.place)?;
-        out::say(common.json, &json!({"revoked": revoked}), || {
+        let revoked = session.client.revoke_connection().await?;
+        SavedConnection::remove_file(&session.files)?;
+        output::print_result(common.json, &json!({"revoked": revoked}), || {
             if revoked {
                 "the connection string is dead".into()
             } else {
@@ -28,18 +28,22 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
         });
         return Ok(());
     }
-    let saved = Connected::read(&session.place, &session.who)?.filter(|_| !args.rotate);
+    let saved =
+        SavedConnection::read_for(&session.files, &session.credentials)?.filter(|_| !args.rotate);
     let new = saved.is_none();
-    let connected = match saved {
+    let connection = match saved {
         Some(saved) => saved,
         None => {
-            let made = Connected::of(&session.who, session.client.connect().await?);
-            made.save(&session.place)?;
-            made
+            let new_connection = SavedConnection::for_agent(
+                &session.credentials,
+                session.client.create_connection().await?,
+            );
+            new_connection.save(&session.files)?;
+            new_connection
         }
     };
-    let url = connected.connection_string.expose();
-    out::say(
+    let url = connection.connection_string.expose();
+    output::print_result(
         common.json,
         &json!({"connection_string": url, "new": new}),
         || url.to_owned(),

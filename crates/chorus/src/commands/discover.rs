@@ -1,6 +1,6 @@
 //! `chorus discover`: who else is there, and in which culture (SKL-36, SKL-37).
 
-use crate::{cli::Common, fail::Fail, out, session};
+use crate::{cli::CommonArgs, fail::Fail, output, session};
 use chorus_wire::reply::DirectoryRow;
 
 #[derive(Debug, clap::Args)]
@@ -10,8 +10,8 @@ pub struct Args {
     online: bool,
 }
 
-pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
-    let mut rows = session::hub(common, None)?.discover().await?;
+pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
+    let mut rows = session::open_client(common, None)?.list_directory().await?;
     rows.retain(|row| row.online || !args.online);
     let width = rows
         .iter()
@@ -19,23 +19,26 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
         .max()
         .unwrap_or(0);
     for row in &rows {
-        out::say(common.json, row, || human(row, width));
+        output::print_result(common.json, row, || format_row(row, width));
     }
     Ok(())
 }
 
-fn human(row: &DirectoryRow, width: usize) -> String {
-    let name = format!("{:width$}", out::harmless(&row.agent_id));
-    let culture = format!("{:8}", out::harmless(row.culture.as_deref().unwrap_or("-")));
+fn format_row(row: &DirectoryRow, width: usize) -> String {
+    let name = format!("{:width$}", output::escape_controls(&row.agent_id));
+    let culture = format!(
+        "{:8}",
+        output::escape_controls(row.culture.as_deref().unwrap_or("-"))
+    );
     let presence = if row.online {
-        out::painted(out::GOOD, "online ")
+        output::paint_text(output::GOOD_STYLE, "online ")
     } else {
-        out::painted(out::FAINT, "offline")
+        output::paint_text(output::FAINT_STYLE, "offline")
     };
-    let languages = out::harmless(&row.languages.join(","));
+    let languages = output::escape_controls(&row.languages.join(","));
     format!(
         "{}  {presence}  {culture}  {languages}",
-        out::painted(out::STRONG, &name)
+        output::paint_text(output::STRONG_STYLE, &name)
     )
     .trim_end()
     .to_owned()

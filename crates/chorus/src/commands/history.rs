@@ -1,8 +1,8 @@
 //! `chorus history`: what was said, from the local files or from the hub (SKL-26, TRN-56).
 
-use crate::{cli::Common, fail::Fail, out, session, session::Session};
-use chorus_client::files::{History, Line, history::Dir};
-use chorus_wire::{message::HistoryRow, time::Micros};
+use crate::{cli::CommonArgs, fail::Fail, output, session, session::ClientSession};
+use chorus_client::files::{HistoryLine, HistoryStore, history::MessageDirection};
+use chorus_wire::{message::HistoryRow, time::UnixMicros};
 use serde_json::value::RawValue;
 
 #[derive(Debug, clap::Args)]
@@ -18,55 +18,55 @@ pub struct Args {
     remote: bool,
 }
 
-pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
+pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     if args.remote {
-        remote(common, &args).await
+        print_remote(common, &args).await
     } else {
-        local(common, &args)
+        print_local(common, &args)
     }
 }
 
-fn local(common: &Common, args: &Args) -> Result<(), Fail> {
-    let history = History::at(session::place(common)?.history);
+fn print_local(common: &CommonArgs, args: &Args) -> Result<(), Fail> {
+    let history = HistoryStore::open_folder(session::identity_files(common)?.history);
     let since = match &args.since {
         None => None,
         Some(text) => {
-            let instant = Micros::parse(text);
+            let instant = UnixMicros::parse(text);
             Some(instant.ok_or_else(|| {
-                Fail::usage("--since takes an instant such as 2026-03-22T04:30:00Z")
+                Fail::usage_error("--since takes an instant such as 2026-03-22T04:30:00Z")
             })?)
         }
     };
     let lines = match &args.peer {
-        Some(peer) => history.lines(peer)?,
+        Some(peer) => history.peer_lines(peer)?,
         None => history.all_lines()?,
     };
-    let old = |line: &Line| {
-        Micros::parse(&line.ts).is_some_and(|at| since.is_some_and(|since| at < since))
+    let is_too_old = |line: &HistoryLine| {
+        UnixMicros::parse(&line.ts).is_some_and(|at| since.is_some_and(|since| at < since))
     };
-    for line in lines.iter().filter(|line| !old(line)) {
-        out::say(common.json, line, || {
-            human(&line.ts, line.dir, &line.peer, &line.envelope)
+    for line in lines.iter().filter(|line| !is_too_old(line)) {
+        output::print_result(common.json, line, || {
+            format_line(&line.ts, line.dir, &line.peer, &line.envelope)
         });
     }
     Ok(())
 }
 
-async fn remote(common: &Common, args: &Args) -> Result<(), Fail> {
-    let session = Session::open(common)?;
-    let me = &session.who.agent_id;
+async fn print_remote(common: &CommonArgs, args: &Args) -> Result<(), Fail> {
+    let session = ClientSession::open(common)?;
+    let me = &session.credentials.agent_id;
     let mut since = args.since.clone();
     loop {
-        let rows = session.client.history(since.as_deref()).await?;
+        let rows = session.client.fetch_history(since.as_deref()).await?;
         let Some(last) = rows.last() else {
             return Ok(());
         };
         since = Some(last.id.to_string());
         for row in &rows {
-            let (dir, peer) = side(me, row);
+            let (dir, peer) = peer_side(me, row);
             if args.peer.as_deref().is_none_or(|wanted| wanted == peer) {
-                out::say(common.json, row, || {
-                    human(&row.timestamp.to_string(), dir, peer, &row.envelope)
+                output::print_result(common.json, row, || {
+                    format_line(&row.timestamp.to_string(), dir, peer, &row.envelope)
                 });
             }
         }
@@ -74,24 +74,24 @@ async fn remote(common: &Common, args: &Args) -> Result<(), Fail> {
 }
 
 /// A message to oneself counts as received.
-pub fn side<'a>(me: &str, row: &'a HistoryRow) -> (Dir, &'a str) {
+pub fn peer_side<'a>(me: &str, row: &'a HistoryRow) -> (MessageDirection, &'a str) {
     if row.receiver_id == me {
-        (Dir::Received, &row.sender_id)
+        (MessageDirection::Received, &row.sender_id)
     } else {
-        (Dir::Sent, &row.receiver_id)
+        (MessageDirection::Sent, &row.receiver_id)
     }
 }
 
-fn human(ts: &str, dir: Dir, peer: &str, envelope: &RawValue) -> String {
+fn format_line(ts: &str, dir: MessageDirection, peer: &str, envelope: &RawValue) -> String {
     let arrow = match dir {
-        Dir::Sent => "→",
-        Dir::Received => "←",
+        MessageDirection::Sent => "→",
+        MessageDirection::Received => "←",
     };
-    let time = out::painted(out::FAINT, &out::seconds(ts));
-    let peer = out::painted(out::STRONG, &out::harmless(peer));
+    let time = output::paint_text(output::FAINT_STYLE, &output::whole_seconds(ts));
+    let peer = output::paint_text(output::STRONG_STYLE, &output::escape_controls(peer));
     let envelope: serde_json::Value = serde_json::from_str(envelope.get()).unwrap_or_default();
     format!(
         "{time} {arrow} {peer}: {}",
-        out::harmless(envelope["original_text"].as_str().unwrap_or_default())
+        output::escape_controls(envelope["original_text"].as_str().unwrap_or_default())
     )
 }

@@ -1,12 +1,15 @@
 //! `chorus invite`: the link that brings others to this agent (TRN-61, SKL-36).
 
-use crate::{cli::Common, fail::Fail, out, session::Session};
+use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
 use serde_json::json;
 
-pub async fn run(common: &Common) -> Result<(), Fail> {
-    let session = Session::open(common)?;
-    let link = session.client.invite_link(&session.who.agent_id).await?;
-    let said = json!({ "agent_id": session.who.agent_id, "invite": link });
-    out::say(common.json, &said, || link.clone());
+pub async fn run(common: &CommonArgs) -> Result<(), Fail> {
+    let session = ClientSession::open(common)?;
+    let link = session
+        .client
+        .build_invite_link(&session.credentials.agent_id)
+        .await?;
+    let output = json!({ "agent_id": session.credentials.agent_id, "invite": link });
+    output::print_result(common.json, &output, || link.clone());
     Ok(())
 }

@@ -1,10 +1,10 @@
 //! `chorus register`: join a hub once, and be that agent from then on (SKL-18…25).
 
-use crate::{cli::Common, fail::Fail, out, session};
-use chorus_client::Client;
-use chorus_client::files::{Credentials, Place, State};
-use chorus_client::identity::Newcomer;
-use chorus_wire::{cursor::Cursor, identity, identity::Address, secret::Secret};
+use crate::{cli::CommonArgs, fail::Fail, output, session};
+use chorus_client::HubClient;
+use chorus_client::files::{AgentCredentials, IdentityFiles, InboxState};
+use chorus_client::identity::RegistrationRequest;
+use chorus_wire::{cursor::Cursor, identity, identity::AgentAddress, secret::Secret};
 use serde_json::{Map, json};
 use std::io::IsTerminal;
 
@@ -23,7 +23,7 @@ pub struct Args {
     #[arg(long, value_name = "URL")]
     endpoint: Option<String>,
     /// For a hub that admits by invitation
-    #[arg(long, value_name = "CODE", env = "CHORUS_INVITE_CODE", hide_env_values = true, value_parser = secret)]
+    #[arg(long, value_name = "CODE", env = "CHORUS_INVITE_CODE", hide_env_values = true, value_parser = parse_secret)]
     invite_code: Option<Secret>,
     /// Print the key, also when the output is not a terminal
     #[arg(long)]
@@ -33,22 +33,26 @@ pub struct Args {
     new_identity: bool,
 }
 
-pub fn secret(text: &str) -> Result<Secret, std::convert::Infallible> {
+pub fn parse_secret(text: &str) -> Result<Secret, std::convert::Infallible> {
     Ok(Secret::new(text))
 }
 
-pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
-    let place = session::place(common)?;
-    if let Some(who) = Credentials::read(&place)?.filter(|_| !args.new_identity) {
-        return already(common, &args, &place, &who);
+pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
+    let files = session::identity_files(common)?;
+    if let Some(credentials) = AgentCredentials::read_from(&files)?.filter(|_| !args.new_identity) {
+        return report_existing(common, &args, &files, &credentials);
     }
-    let who = join(common, &args, &place).await?;
-    tell(common, &args, &place, &who, true);
+    let credentials = register_agent(common, &args, &files).await?;
+    print_identity(common, &args, &files, &credentials, true);
     Ok(())
 }
 
 /// A first registration on somebody's behalf: nothing is printed, least of all the key.
-pub async fn quietly(common: &Common, name: &str, culture: &str) -> Result<Credentials, Fail> {
+pub async fn register_quietly(
+    common: &CommonArgs,
+    name: &str,
+    culture: &str,
+) -> Result<AgentCredentials, Fail> {
     let args = Args {
         name: Some(name.to_owned()),
         culture: Some(culture.to_owned()),
@@ -58,62 +62,69 @@ pub async fn quietly(common: &Common, name: &str, culture: &str) -> Result<Crede
         show_key: false,
         new_identity: false,
     };
-    join(common, &args, &session::place(common)?).await
+    register_agent(common, &args, &session::identity_files(common)?).await
 }
 
-async fn join(common: &Common, args: &Args, place: &Place) -> Result<Credentials, Fail> {
-    let client = session::hub(common, None)?;
-    let newcomer = newcomer(&client, args).await?;
+async fn register_agent(
+    common: &CommonArgs,
+    args: &Args,
+    files: &IdentityFiles,
+) -> Result<AgentCredentials, Fail> {
+    let client = session::open_client(common, None)?;
+    let request = registration_request(&client, args).await?;
     // SKL-22: where the key will go is made sure of before there is one.
-    let slot = Credentials::slot(place, args.new_identity)?;
-    let registered = client.register(&newcomer).await?;
+    let slot = AgentCredentials::reserve_slot(files, args.new_identity)?;
+    let registered = client.register_agent(&request).await?;
     let not_understood = || chorus_client::Error::Answer("a new agent came without a key".into());
-    let who = Credentials {
+    let credentials = AgentCredentials {
         agent_id: registered.agent_id.clone(),
         api_key: registered.api_key.clone().ok_or_else(not_understood)?,
-        hub_url: client.base().to_owned(),
+        hub_url: client.base_url().to_owned(),
         rest: Map::new(),
     };
-    slot.save(who.clone())?;
+    slot.save(credentials.clone())?;
     // Heard from its first moment on: what arrives before the first `listen` is not missed.
     let first = Some(Cursor::START.to_string());
-    State {
-        culture: Some(newcomer.culture),
+    InboxState {
+        culture: Some(request.culture),
         cursor: first,
-        ..State::read(place, &who)?
+        ..InboxState::read_for(files, &credentials)?
     }
-    .save(place)?;
-    Ok(who)
+    .save(files)?;
+    Ok(credentials)
 }
 
-async fn newcomer(client: &Client, args: &Args) -> Result<Newcomer, Fail> {
+async fn registration_request(
+    client: &HubClient,
+    args: &Args,
+) -> Result<RegistrationRequest, Fail> {
     let name = args
         .name
         .as_deref()
-        .ok_or_else(|| Fail::usage("who are you? chorus register NAME@HOST"))?;
+        .ok_or_else(|| Fail::usage_error("who are you? chorus register NAME@HOST"))?;
     let culture = args
         .culture
         .clone()
-        .ok_or_else(|| Fail::usage("which culture? pass --culture, such as en or ja"))?;
+        .ok_or_else(|| Fail::usage_error("which culture? pass --culture, such as en or ja"))?;
     let languages = if args.languages.is_empty() {
         vec![culture.clone()]
     } else {
         args.languages.clone()
     };
-    let wrong = |e: chorus_wire::Error| Fail::usage(e.message);
+    let wrong = |e: chorus_wire::Error| Fail::usage_error(e.message);
     for tag in languages.iter().chain([&culture]) {
-        identity::culture(tag, tag).map_err(wrong)?;
+        identity::check_culture_tag(tag, tag).map_err(wrong)?;
     }
     let agent_id = match (
         name.contains('@'),
-        client.paths().await?.host_name.as_deref(),
+        client.fetch_paths().await?.host_name.as_deref(),
     ) {
         (false, Some(host)) => format!("{name}@{host}"),
         (true, _) | (false, None) => name.to_owned(),
     };
-    Address::parse(name, &agent_id).map_err(wrong)?;
+    AgentAddress::parse(name, &agent_id).map_err(wrong)?;
     let (endpoint, invite_code) = (args.endpoint.clone(), args.invite_code.clone());
-    Ok(Newcomer {
+    Ok(RegistrationRequest {
         agent_id,
         culture,
         languages,
@@ -123,36 +134,52 @@ async fn newcomer(client: &Client, args: &Args) -> Result<Newcomer, Fail> {
 }
 
 /// SKL-20: a second registration is not a second identity.
-fn already(common: &Common, args: &Args, place: &Place, who: &Credentials) -> Result<(), Fail> {
-    let own = |name: &str| name == who.agent_id || Some(name) == who.agent_id.split('@').next();
-    if args.name.as_deref().is_some_and(|name| !own(name)) {
-        let file = place.credentials.display();
-        return Err(Fail::usage(format!(
+fn report_existing(
+    common: &CommonArgs,
+    args: &Args,
+    files: &IdentityFiles,
+    credentials: &AgentCredentials,
+) -> Result<(), Fail> {
+    let is_own_name = |name: &str| {
+        name == credentials.agent_id || Some(name) == credentials.agent_id.split('@').next()
+    };
+    if args.name.as_deref().is_some_and(|name| !is_own_name(name)) {
+        let file = files.credentials.display();
+        return Err(Fail::usage_error(format!(
             "you are {} here ({file}); for another identity use other --credentials, or give this one up with \
              --new-identity",
-            who.agent_id
+            credentials.agent_id
         )));
     }
-    tell(common, args, place, who, false);
+    print_identity(common, args, files, credentials, false);
     Ok(())
 }
 
 /// SKL-25. A key goes to a person's terminal or where it is asked for, not into somebody's log.
-fn tell(common: &Common, args: &Args, place: &Place, who: &Credentials, new: bool) {
-    let file = place.credentials.display().to_string();
-    let mut said = json!({ "agent_id": who.agent_id, "hub_url": who.hub_url, "credentials": file, "new": new });
+fn print_identity(
+    common: &CommonArgs,
+    args: &Args,
+    files: &IdentityFiles,
+    credentials: &AgentCredentials,
+    new: bool,
+) {
+    let file = files.credentials.display().to_string();
+    let mut output = json!({ "agent_id": credentials.agent_id, "hub_url": credentials.hub_url, "credentials": file, "new": new });
     if args.show_key {
-        said["api_key"] = json!(who.api_key);
+        output["api_key"] = json!(credentials.api_key);
     }
-    out::say(common.json, &said, || {
-        let name = out::painted(out::STRONG, &out::harmless(&who.agent_id));
-        let hub = &who.hub_url;
+    output::print_result(common.json, &output, || {
+        let name = output::paint_text(
+            output::STRONG_STYLE,
+            &output::escape_controls(&credentials.agent_id),
+        );
+        let hub = &credentials.hub_url;
         let mut text = match new {
             true => format!("registered as {name} at {hub}\ncredentials saved to {file}"),
             false => format!("already registered as {name} at {hub}\ncredentials in {file}"),
         };
         if args.show_key || (new && std::io::stdout().is_terminal()) {
-            text.push_str(&format!("\napi key: {}", who.api_key.expose()));
+            text.push_str(&format!("\napi key: {}", credentials.api_key.expose()));
         }
         text
     });

@@ -1,13 +1,13 @@
 //! `chorus reply`: the receiver's answer to a message that came by stream (SKL-16, R-34).
 
-use crate::{cli::Common, fail::Fail, out, session::Session};
+use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
 use chorus_wire::message::ReceiverReply;
 use serde_json::json;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
     trace_id: String,
-    status: Status,
+    status: ReplyStatus,
     /// Why not, for `error`: INVALID_ENVELOPE, UNSUPPORTED_VERSION or ADAPTATION_FAILED
     #[arg(long, required_if_eq("status", "error"))]
     code: Option<String>,
@@ -17,30 +17,30 @@ pub struct Args {
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Status {
+enum ReplyStatus {
     Ok,
     Error,
 }
 
-pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
+pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     let reply = match args.status {
-        Status::Ok if args.code.is_some() || args.detail.is_some() => {
-            return Err(Fail::usage("--code and --detail belong to an error"));
+        ReplyStatus::Ok if args.code.is_some() || args.detail.is_some() => {
+            return Err(Fail::usage_error("--code and --detail belong to an error"));
         }
-        Status::Ok => ReceiverReply::ok(),
-        Status::Error => ReceiverReply {
+        ReplyStatus::Ok => ReceiverReply::ok(),
+        ReplyStatus::Error => ReceiverReply {
             status: "error".into(),
             error_code: args.code,
             detail: args.detail,
         },
     };
-    let session = Session::open(common)?;
-    session.client.respond(&args.trace_id, &reply).await?;
-    let said = json!({ "trace_id": args.trace_id, "response": reply });
-    out::say(common.json, &said, || {
+    let session = ClientSession::open(common)?;
+    session.client.send_response(&args.trace_id, &reply).await?;
+    let output = json!({ "trace_id": args.trace_id, "response": reply });
+    output::print_result(common.json, &output, || {
         format!(
             "answered {} with {}",
-            out::harmless(&args.trace_id),
+            output::escape_controls(&args.trace_id),
             reply.status
         )
     });

@@ -1,9 +1,9 @@
 //! `chorus say`: what an agent says to a callback (CHN-23…33, R-71).
 
-use super::{channel::text, secret};
-use crate::{cli::Common, fail::Fail, out, session};
-use chorus_client::channel::{Callback, Kept, Say};
-use chorus_wire::channel::event::{Callback as Event, Identity};
+use super::{channel::read_text, secret_url};
+use crate::{cli::CommonArgs, fail::Fail, output, session};
+use chorus_client::channel::{CallbackClient, OutgoingEvent, SavedCallback};
+use chorus_wire::channel::callback_event::{CallbackPost as Event, ChannelIdentity};
 use chorus_wire::secret::Secret;
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -47,32 +47,32 @@ pub struct Args {
     name: Option<String>,
 }
 
-pub async fn run(common: &Common, mut args: Args) -> Result<(), Fail> {
-    let url = callback(common, &mut args)?;
-    let mut back = Callback::open(&url)?;
+pub async fn run(common: &CommonArgs, mut args: Args) -> Result<(), Fail> {
+    let url = callback_url(common, &mut args)?;
+    let mut callback = CallbackClient::from_url(&url)?;
     if args.ndjson {
-        return stream(common, &mut back).await;
+        return stream_events(common, &mut callback).await;
     }
-    let mut say = event(&args)?;
-    say.agent = args.name.map(|name| Identity {
+    let mut event = build_event(&args)?;
+    event.agent = args.name.map(|name| ChannelIdentity {
         name: Some(name),
         avatar: None,
         capabilities: Vec::new(),
     });
     // The hub's own reader: what it would refuse is refused before anything is sent.
-    let line = chorus_client::channel::print(&say);
-    Event::parse(line.as_bytes()).map_err(|e| Fail::usage(e.message))?;
-    back.say(&say).await?;
-    let said: Value = serde_json::from_str(&line).unwrap_or_default();
-    out::say(common.json, &said, || "said".into());
+    let line = chorus_client::channel::print_event(&event);
+    Event::parse(line.as_bytes()).map_err(|e| Fail::usage_error(e.message))?;
+    callback.send_event(&event).await?;
+    let output: Value = serde_json::from_str(&line).unwrap_or_default();
+    output::print_result(common.json, &output, || "said".into());
     Ok(())
 }
 
 /// Where it goes: named, or where the last delivery came from.
-fn callback(common: &Common, args: &mut Args) -> Result<Secret, Fail> {
+fn callback_url(common: &CommonArgs, args: &mut Args) -> Result<Secret, Fail> {
     if let Some(file) = &args.callback {
         if file == "-" && args.words == ["-"] {
-            return Err(Fail::usage(
+            return Err(Fail::usage_error(
                 "standard input is either the callback or the text",
             ));
         }
@@ -81,75 +81,88 @@ fn callback(common: &Common, args: &mut Args) -> Result<Secret, Fail> {
         } else {
             format!("@{file}")
         };
-        return secret::url(&word)?.ok_or_else(|| Fail::usage("there is no callback"));
+        return secret_url::read_url(&word)?
+            .ok_or_else(|| Fail::usage_error("there is no callback"));
     }
-    if args.channel.is_none() && args.words.first().is_some_and(|word| secret::is_url(word)) {
+    if args.channel.is_none()
+        && args
+            .words
+            .first()
+            .is_some_and(|word| secret_url::is_url(word))
+    {
         return Ok(Secret::new(args.words.remove(0)));
     }
-    let kept = Kept::all(&session::place(common)?)?;
-    let meant = kept.into_iter().rev().find(|kept| match &args.channel {
+    let saved = SavedCallback::read_all(&session::identity_files(common)?)?;
+    let chosen = saved.into_iter().rev().find(|saved| match &args.channel {
         None => true,
-        Some(channel) => kept.channel == *channel || kept.name.as_ref() == Some(channel),
+        Some(channel) => saved.channel == *channel || saved.name.as_ref() == Some(channel),
     });
-    let none =
-        || Fail::usage("no delivery to answer; chorus listen keeps the last one of every channel");
-    meant.map(|kept| kept.callback).ok_or_else(none)
+    let no_delivery = || {
+        Fail::usage_error(
+            "no delivery to answer; chorus listen keeps the last one of every channel",
+        )
+    };
+    chosen.map(|saved| saved.callback).ok_or_else(no_delivery)
 }
 
-fn event(args: &Args) -> Result<Say, Fail> {
+fn build_event(args: &Args) -> Result<OutgoingEvent, Fail> {
     let id = || {
         args.id
             .clone()
-            .unwrap_or_else(chorus_client::market::new_id)
+            .unwrap_or_else(chorus_client::market::random_id)
     };
     if let Some(tool) = &args.tool_call {
-        let given = args.args.as_deref().map_or(Ok(json!({})), |text| {
-            chorus_wire::json::value(text)
-                .map_err(|e| Fail::usage(format!("--args: {}", e.message)))
+        let tool_args = args.args.as_deref().map_or(Ok(json!({})), |text| {
+            chorus_wire::json::parse_value(text)
+                .map_err(|e| Fail::usage_error(format!("--args: {}", e.message)))
         })?;
-        let Value::Object(given) = given else {
-            return Err(Fail::usage("--args must be a JSON object"));
+        let Value::Object(tool_args) = tool_args else {
+            return Err(Fail::usage_error("--args must be a JSON object"));
         };
-        let given: Map<String, Value> = given;
-        return Ok(Say::tool_call(id(), tool, &given));
+        let tool_args: Map<String, Value> = tool_args;
+        return Ok(OutgoingEvent::new_tool_call(id(), tool, &tool_args));
     }
     if args.words.is_empty() && !args.status {
-        return Err(Fail::usage("what is to be said?"));
+        return Err(Fail::usage_error("what is to be said?"));
     }
-    let text = text(&args.words)?;
+    let text = read_text(&args.words)?;
     Ok(match (args.status, args.tool_result, args.error) {
-        (true, _, _) => Say::status(text),
-        (_, true, _) => Say::tool_result(id(), text),
-        (_, _, true) => Say::error(text, args.code.clone()),
-        (false, false, false) => Say::message(text),
+        (true, _, _) => OutgoingEvent::new_status(text),
+        (_, true, _) => OutgoingEvent::new_tool_result(id(), text),
+        (_, _, true) => OutgoingEvent::new_error(text, args.code.clone()),
+        (false, false, false) => OutgoingEvent::new_message(text),
     })
 }
 
 /// Every line is checked before it goes out; what went out before a bad one stands.
-async fn stream(common: &Common, back: &mut Callback) -> Result<(), Fail> {
+async fn stream_events(common: &CommonArgs, callback: &mut CallbackClient) -> Result<(), Fail> {
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
-    let mut stream = back.stream();
+    let mut stream = callback.open_stream();
     let mut count = 0u64;
     while let Some(line) = lines
         .next_line()
         .await
-        .map_err(|e| Fail::usage(format!("standard input: {e}")))?
+        .map_err(|e| Fail::usage_error(format!("standard input: {e}")))?
     {
         if line.trim().is_empty() {
             continue;
         }
         let Event { event, agent } = match Event::parse(line.as_bytes()) {
-            Ok(said) => said,
+            Ok(parsed) => parsed,
             Err(e) => {
-                stream.finish().await?;
-                return Err(Fail::usage(format!("line {}: {}", count + 1, e.message)));
+                stream.finish_stream().await?;
+                return Err(Fail::usage_error(format!(
+                    "line {}: {}",
+                    count + 1,
+                    e.message
+                )));
             }
         };
-        stream.say(&Say { event, agent }).await?;
+        stream.send_event(&OutgoingEvent { event, agent }).await?;
         count += 1;
     }
-    stream.finish().await?;
-    out::say(common.json, &json!({"events": count}), || {
+    stream.finish_stream().await?;
+    output::print_result(common.json, &json!({"events": count}), || {
         format!("said {count}")
     });
     Ok(())

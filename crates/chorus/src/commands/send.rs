@@ -1,12 +1,15 @@
 //! `chorus send`: one envelope to one agent, through the hub or directly (SKL-11).
 
-use crate::fail::{Exit, Fail};
-use crate::{cli::Common, out, session, session::Session};
-use chorus_client::files::{Credentials, History, Line, Place, State, history::Dir};
-use chorus_client::{Client, direct};
+use crate::fail::{ExitKind, Fail};
+use crate::{cli::CommonArgs, output, session, session::ClientSession};
+use chorus_client::files::{
+    AgentCredentials, HistoryLine, HistoryStore, IdentityFiles, InboxState,
+    history::MessageDirection,
+};
+use chorus_client::{HubClient, direct};
 use chorus_hub::Clock;
-use chorus_wire::envelope::{Draft, Envelope};
-use chorus_wire::message::{ReceiverReply, Sent};
+use chorus_wire::envelope::{Envelope, EnvelopeDraft};
+use chorus_wire::message::{ReceiverReply, SendReply};
 use chorus_wire::{CHORUS_VERSION, limits};
 use serde_json::{json, value::RawValue};
 use std::io::Read;
@@ -41,98 +44,111 @@ pub struct Args {
     retry: u32,
 }
 
-pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
-    let text = text(&args.text)?;
+pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
+    let text = read_text(&args.text)?;
     match &args.direct {
-        Some(url) => directly(common, &args, text, url).await,
-        None => by_hub(common, &args, text).await,
+        Some(url) => send_direct(common, &args, text, url).await,
+        None => send_by_hub(common, &args, text).await,
     }
 }
 
-async fn by_hub(common: &Common, args: &Args, text: String) -> Result<(), Fail> {
-    let session = Session::open(common)?;
-    let culture = match args.culture.clone().or(session.state()?.culture) {
+async fn send_by_hub(common: &CommonArgs, args: &Args, text: String) -> Result<(), Fail> {
+    let session = ClientSession::open(common)?;
+    let culture = match args.culture.clone().or(session.read_state()?.culture) {
         Some(culture) => culture,
-        None => registered_culture(&session).await?,
+        None => fetch_culture(&session).await?,
     };
-    let peer = address_of(&session.client, &args.to).await;
-    let envelope = draft(
+    let peer = resolve_address(&session.client, &args.to).await;
+    let envelope = draft_envelope(
         args,
-        &session.place,
+        &session.files,
         &peer,
-        &session.who.agent_id,
+        &session.credentials.agent_id,
         culture,
         text,
     )?
-    .check();
-    let envelope = envelope.map_err(|e| Fail::usage(e.message))?;
-    let accepted = session.client.send(&args.to, &envelope, args.retry).await?;
-    let said = json!(accepted.sent);
-    out::say(common.json, &said, || human(&peer, &accepted.sent));
-    keep(&session.place, &peer, accepted.at, &envelope);
-    judged(&accepted.sent)
+    .into_envelope();
+    let envelope = envelope.map_err(|e| Fail::usage_error(e.message))?;
+    let accepted = session
+        .client
+        .send_message(&args.to, &envelope, args.retry)
+        .await?;
+    let output = json!(accepted.sent);
+    output::print_result(common.json, &output, || format_sent(&peer, &accepted.sent));
+    append_sent(&session.files, &peer, accepted.at, &envelope);
+    check_delivery(&accepted.sent)
 }
 
-async fn directly(common: &Common, args: &Args, text: String, url: &str) -> Result<(), Fail> {
-    let place = session::place(common)?;
-    let saved = Credentials::read(&place)?;
-    let known = saved
+async fn send_direct(
+    common: &CommonArgs,
+    args: &Args,
+    text: String,
+    url: &str,
+) -> Result<(), Fail> {
+    let files = session::identity_files(common)?;
+    let saved = AgentCredentials::read_from(&files)?;
+    let saved_culture = saved
         .as_ref()
-        .map(|who| State::read(&place, who))
+        .map(|who| InboxState::read_for(&files, who))
         .transpose()?
         .and_then(|state| state.culture);
     let from = args.from.clone().or(saved.map(|who| who.agent_id));
-    let from = from.ok_or_else(|| Fail::usage("who are you? pass --from NAME@HOST"))?;
-    let culture = args.culture.clone().or(known);
-    let culture =
-        culture.ok_or_else(|| Fail::usage("which culture? pass --culture, such as en or ja"))?;
-    let envelope = draft(args, &place, &args.to, &from, culture, text)?.check();
-    let envelope = envelope.map_err(|e| Fail::usage(e.message))?;
-    let reply = direct::send(url, &envelope, args.retry).await?;
-    let said = json!({ "delivery": "delivered", "receiver_response": reply });
-    out::say(common.json, &said, || {
+    let from = from.ok_or_else(|| Fail::usage_error("who are you? pass --from NAME@HOST"))?;
+    let culture = args.culture.clone().or(saved_culture);
+    let culture = culture
+        .ok_or_else(|| Fail::usage_error("which culture? pass --culture, such as en or ja"))?;
+    let envelope = draft_envelope(args, &files, &args.to, &from, culture, text)?.into_envelope();
+    let envelope = envelope.map_err(|e| Fail::usage_error(e.message))?;
+    let reply = direct::send_direct(url, &envelope, args.retry).await?;
+    let output = json!({ "delivery": "delivered", "receiver_response": reply });
+    output::print_result(common.json, &output, || {
         format!(
             "delivered to {}, who says {}",
-            out::harmless(&args.to),
+            output::escape_controls(&args.to),
             reply.status
         )
     });
-    keep(&place, &args.to, Clock::system().now().millis(), &envelope);
-    refused_by_receiver(&reply)
+    append_sent(
+        &files,
+        &args.to,
+        Clock::system().now().to_rfc3339_millis(),
+        &envelope,
+    );
+    check_reply(&reply)
 }
 
 /// The words themselves, or standard input, at most as long as any envelope takes.
-fn text(words: &[String]) -> Result<String, Fail> {
+fn read_text(words: &[String]) -> Result<String, Fail> {
     if words != ["-"] {
         return Ok(words.join(" "));
     }
-    let most = limits::ORIGINAL_TEXT_CHARS * 4 + 2;
+    let max_bytes = limits::ORIGINAL_TEXT_CHARS * 4 + 2;
     let mut text = String::new();
     let read = std::io::stdin()
         .lock()
-        .take(most as u64)
+        .take(max_bytes as u64)
         .read_to_string(&mut text);
-    read.map_err(|e| Fail::usage(format!("standard input: {e}")))?;
+    read.map_err(|e| Fail::usage_error(format!("standard input: {e}")))?;
     // The line feed that ends a file is not part of what is said.
-    let said = text.strip_suffix('\n').unwrap_or(&text);
-    Ok(said.strip_suffix('\r').unwrap_or(said).to_owned())
+    let line = text.strip_suffix('\n').unwrap_or(&text);
+    Ok(line.strip_suffix('\r').unwrap_or(line).to_owned())
 }
 
-fn draft(
+fn draft_envelope(
     args: &Args,
-    place: &Place,
+    files: &IdentityFiles,
     peer: &str,
     from: &str,
     culture: String,
     text: String,
-) -> Result<Draft, Fail> {
+) -> Result<EnvelopeDraft, Fail> {
     let turn = match (&args.conversation, args.turn) {
         (Some(conversation), None) => {
-            Some(History::at(&place.history).next_turn(peer, conversation)?)
+            Some(HistoryStore::open_folder(&files.history).next_turn_number(peer, conversation)?)
         }
         (Some(_) | None, turn) => turn,
     };
-    Ok(Draft {
+    Ok(EnvelopeDraft {
         chorus_version: Some(CHORUS_VERSION.into()),
         sender_id: Some(from.to_owned()),
         original_text: Some(text),
@@ -144,46 +160,49 @@ fn draft(
 }
 
 /// For identities that another tool registered: the card on the hub says the culture.
-async fn registered_culture(session: &Session) -> Result<String, Fail> {
-    let record = session.client.record(&session.who.agent_id).await?;
+async fn fetch_culture(session: &ClientSession) -> Result<String, Fail> {
+    let record = session
+        .client
+        .fetch_record(&session.credentials.agent_id)
+        .await?;
     let culture = record
         .agent_card
         .as_ref()
-        .and_then(|card| card.culture())
+        .and_then(|card| card.user_culture())
         .map(str::to_owned);
-    culture.ok_or_else(|| Fail::usage("which culture? pass --culture, such as en or ja"))
+    culture.ok_or_else(|| Fail::usage_error("which culture? pass --culture, such as en or ja"))
 }
 
 /// The address behind a short name, so that both directions of a talk share one history file.
-async fn address_of(client: &Client, to: &str) -> String {
+async fn resolve_address(client: &HubClient, to: &str) -> String {
     if to.contains('@') {
         return to.to_owned();
     }
     client
-        .record(to)
+        .fetch_record(to)
         .await
         .map_or_else(|_| to.to_owned(), |record| record.agent_id)
 }
 
 /// SKL-26. It is sent; a full disk must not make it look otherwise, or it is sent again.
-fn keep(place: &Place, peer: &str, ts: String, envelope: &Envelope) {
+fn append_sent(files: &IdentityFiles, peer: &str, ts: String, envelope: &Envelope) {
     let Ok(envelope) = RawValue::from_string(envelope.to_json()) else {
         return;
     };
-    let line = Line {
+    let line = HistoryLine {
         ts,
-        dir: Dir::Sent,
+        dir: MessageDirection::Sent,
         peer: peer.to_owned(),
         envelope,
     };
-    if let Err(error) = History::at(&place.history).append(&line) {
+    if let Err(error) = HistoryStore::open_folder(&files.history).append_line(&line) {
         tracing::warn!("sent, but not written to the history: {error}");
     }
 }
 
-fn human(peer: &str, sent: &Sent) -> String {
-    let peer = out::painted(out::STRONG, &out::harmless(peer));
-    let trace = out::painted(out::FAINT, &sent.trace_id.to_string());
+fn format_sent(peer: &str, sent: &SendReply) -> String {
+    let peer = output::paint_text(output::STRONG_STYLE, &output::escape_controls(peer));
+    let trace = output::paint_text(output::FAINT_STYLE, &sent.trace_id.to_string());
     match sent.delivery.as_str() {
         "delivered_sse" => format!("delivered to {peer}  {trace}"),
         "delivered" => {
@@ -194,29 +213,29 @@ fn human(peer: &str, sent: &Sent) -> String {
                 .unwrap_or("nothing");
             format!(
                 "delivered to {peer}, who says {}  {trace}",
-                out::harmless(said)
+                output::escape_controls(said)
             )
         }
         "queued" => format!("queued for {peer}  {trace}"),
         other => {
             let code = sent.error_code.as_deref().unwrap_or(other);
             let detail = sent.detail.as_deref().unwrap_or_default();
-            let failed = out::painted(out::BAD, "not delivered");
+            let failed = output::paint_text(output::BAD_STYLE, "not delivered");
             format!(
                 "{failed} to {peer}: {} ({})  {trace}",
-                out::harmless(detail),
-                out::harmless(code)
+                output::escape_controls(detail),
+                output::escape_controls(code)
             )
         }
     }
 }
 
 /// A delivery that failed, or that its receiver turned down, is not a success for whoever reads exit codes.
-fn judged(sent: &Sent) -> Result<(), Fail> {
+fn check_delivery(sent: &SendReply) -> Result<(), Fail> {
     if sent.delivery == "failed" {
         let code = sent.error_code.clone().unwrap_or_else(|| "FAILED".into());
         return Err(Fail::new(
-            Exit::Transport,
+            ExitKind::Transport,
             code,
             "the message is kept, but its receiver could not be reached",
         ));
@@ -225,10 +244,10 @@ fn judged(sent: &Sent) -> Result<(), Fail> {
         .receiver_response
         .clone()
         .and_then(|reply| serde_json::from_value(reply).ok());
-    reply.map_or(Ok(()), |reply| refused_by_receiver(&reply))
+    reply.map_or(Ok(()), |reply| check_reply(&reply))
 }
 
-fn refused_by_receiver(reply: &ReceiverReply) -> Result<(), Fail> {
+fn check_reply(reply: &ReceiverReply) -> Result<(), Fail> {
     if reply.status == "ok" {
         return Ok(());
     }
@@ -238,7 +257,7 @@ fn refused_by_receiver(reply: &ReceiverReply) -> Result<(), Fail> {
         .clone()
         .unwrap_or_else(|| "no reason given".into());
     Err(Fail::new(
-        Exit::Refused,
+        ExitKind::Refused,
         code,
         format!("the receiver refused it: {detail}"),
     ))

@@ -1,42 +1,42 @@
 //! `chorus status`: where a message stands.
 
-use crate::{cli::Common, fail::Fail, out, session::Session};
+use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
     trace_id: String,
 }
 
-pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
-    let session = Session::open(common)?;
-    let standing = session.client.standing(&args.trace_id).await?;
-    out::say(common.json, &standing, || {
+pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
+    let session = ClientSession::open(common)?;
+    let status = session.client.fetch_message_status(&args.trace_id).await?;
+    output::print_result(common.json, &status, || {
         let mut text = format!(
             "{} from {} to {}, sent {}",
-            out::painted(out::STRONG, &standing.status),
-            out::harmless(&standing.sender_id),
-            out::harmless(&standing.receiver_id),
-            out::seconds(&standing.sent_at.to_string()),
+            output::paint_text(output::STRONG_STYLE, &status.status),
+            output::escape_controls(&status.sender_id),
+            output::escape_controls(&status.receiver_id),
+            output::whole_seconds(&status.sent_at.to_string()),
         );
-        if let Some(at) = standing.acknowledged_at.or(standing.delivered_at) {
+        if let Some(at) = status.acknowledged_at.or(status.delivered_at) {
             text.push_str(&format!(
                 ", {} {}",
-                standing.status,
-                out::seconds(&at.to_string())
+                status.status,
+                output::whole_seconds(&at.to_string())
             ));
         }
-        if let Some(response) = &standing.receiver_response {
+        if let Some(response) = &status.receiver_response {
             text.push_str(&format!(
                 "\nreceiver: {}",
-                out::harmless(&response.to_string())
+                output::escape_controls(&response.to_string())
             ));
         }
-        if let Some(code) = &standing.error_code {
-            let detail = standing.detail.as_deref().unwrap_or_default();
+        if let Some(code) = &status.error_code {
+            let detail = status.detail.as_deref().unwrap_or_default();
             text.push_str(&format!(
                 "\n{}: {}",
-                out::harmless(code),
-                out::harmless(detail)
+                output::escape_controls(code),
+                output::escape_controls(detail)
             ));
         }
         text

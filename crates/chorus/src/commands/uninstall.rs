@@ -1,41 +1,44 @@
 //! `chorus uninstall`: what `init` gave a host is taken out again, and nothing else.
 
-use super::init::plan::Plan;
-use super::init::target::{Roots, Target};
-use super::init::{remove, skill};
-use crate::{cli::Common, fail::Fail, out};
+use super::init::change_plan::ChangePlan;
+use super::init::target::{InitRoots, InitTarget};
+use super::init::{remove_entries, skill};
+use crate::{cli::CommonArgs, fail::Fail, output};
 use serde_json::json;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Who shall forget it
     #[arg(long, value_name = "HOST")]
-    target: Target,
+    target: InitTarget,
 }
 
-pub fn run(common: &Common, args: &Args) -> Result<(), Fail> {
-    let roots = Roots::find()?;
-    let layout = args.target.layout(&roots);
-    let mut plan = Plan::default();
-    let kept = skill::uninstall(&mut plan, &layout.skill)?;
-    remove(&mut plan, &layout)?;
-    plan.apply(|| Ok(()))?;
+pub fn run(common: &CommonArgs, args: &Args) -> Result<(), Fail> {
+    let roots = InitRoots::find_roots()?;
+    let layout = args.target.resolve_layout(&roots);
+    let mut plan = ChangePlan::default();
+    let kept = skill::uninstall_skill(&mut plan, &layout.skill)?;
+    remove_entries(&mut plan, &layout)?;
+    plan.apply_or_undo(|| Ok(()))?;
     // A folder in which somebody else keeps something stays.
     let _ = std::fs::remove_dir(&layout.skill);
-    let said = json!({ "target": args.target.name(), "changed": plan.paths(), "kept": kept });
-    out::say(common.json, &said, || {
-        let done = match plan.paths().is_empty() {
-            true => format!("nothing of ours was installed for {}", args.target.name()),
+    let output = json!({ "target": args.target.target_name(), "changed": plan.changed_paths(), "kept": kept });
+    output::print_result(common.json, &output, || {
+        let summary = match plan.changed_paths().is_empty() {
+            true => format!(
+                "nothing of ours was installed for {}",
+                args.target.target_name()
+            ),
             false => format!(
                 "{} Removed from {}",
-                out::painted(out::GOOD, "✓"),
-                args.target.name()
+                output::paint_text(output::GOOD_STYLE, "✓"),
+                args.target.target_name()
             ),
         };
         let kept = kept
             .iter()
             .map(|path| format!("\nkept, since it was changed: {path}"));
-        done + &kept.collect::<String>()
+        summary + &kept.collect::<String>()
     });
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! `chorus unregister`: leave the hub. The history stays, the key goes (TRN-32).
 
-use crate::{cli::Common, fail::Fail, out, session::Session};
+use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
 use chorus_client::Error;
 
 #[derive(Debug, clap::Args)]
@@ -10,28 +10,31 @@ pub struct Args {
     yes: bool,
 }
 
-pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
-    let session = Session::open(common)?;
+pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
+    let session = ClientSession::open(common)?;
     if !args.yes {
-        let name = &session.who.agent_id;
-        return Err(Fail::usage(format!(
+        let name = &session.credentials.agent_id;
+        return Err(Fail::usage_error(format!(
             "this gives up {name} for good; say so with --yes"
         )));
     }
-    let gone = session.client.unregister(&session.who.agent_id).await?;
-    for file in [&session.place.credentials, &session.place.state] {
+    let deleted = session
+        .client
+        .unregister_agent(&session.credentials.agent_id)
+        .await?;
+    for file in [&session.files.credentials, &session.files.state] {
         match std::fs::remove_file(file) {
             Ok(()) => {}
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
-            Err(e) => return Err(Error::file(file, e).into()),
+            Err(e) => return Err(Error::file_error(file, e).into()),
         }
     }
-    out::say(common.json, &gone, || {
-        let file = session.place.credentials.display();
+    output::print_result(common.json, &deleted, || {
+        let file = session.files.credentials.display();
         format!(
             "{} has left {}; {file} is removed",
-            out::harmless(&gone.agent_id),
-            session.client.base()
+            output::escape_controls(&deleted.agent_id),
+            session.client.base_url()
         )
     });
     Ok(())

@@ -3,7 +3,7 @@
 use crate::actors::{Hub, chorus, run};
 use crate::crash::{envelope, history, join_with_key};
 use crate::postgres::Database;
-use chorus_client::Client;
+use chorus_client::HubClient;
 use chorus_wire::secret::Secret;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -17,7 +17,7 @@ async fn a_hub_moves_from_its_file_to_postgresql_with_everything_it_knows() {
     let (bob, key) = join_with_key(&hub.url, "bob").await;
     for n in 0..30 {
         alice
-            .send("bob@chorus", &envelope("alice", &format!("message {n}")), 0)
+            .send_message("bob@chorus", &envelope("alice", &format!("message {n}")), 0)
             .await
             .unwrap();
     }
@@ -50,13 +50,13 @@ async fn a_hub_moves_from_its_file_to_postgresql_with_everything_it_knows() {
         folder.path(),
         &["--data-dir", "new", "--database", &database.url],
     );
-    let bob = Client::new(&hub.url, Some(Secret::new(&key))).unwrap();
+    let bob = HubClient::new(&hub.url, Some(Secret::new(&key))).unwrap();
     assert_eq!(
         history(&bob).await,
         kept,
         "the same messages under the same ids"
     );
-    bob.send("bob@chorus", &envelope("bob", "it goes on"), 0)
+    bob.send_message("bob@chorus", &envelope("bob", "it goes on"), 0)
         .await
         .unwrap();
     assert_eq!(history(&bob).await.len(), 31);

@@ -3,12 +3,12 @@
 
 use crate::actors::{Hub, PATIENCE};
 use crate::postgres::Database;
-use chorus_client::Client;
+use chorus_client::HubClient;
 use chorus_client::backoff::Backoff;
-use chorus_client::identity::Newcomer;
-use chorus_client::stream::Stream;
+use chorus_client::event_stream::EventStream;
+use chorus_client::identity::RegistrationRequest;
 use chorus_wire::cursor::Cursor;
-use chorus_wire::envelope::{Draft, Envelope};
+use chorus_wire::envelope::{Envelope, EnvelopeDraft};
 use chorus_wire::message::MessageEvent;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,7 +51,7 @@ async fn story(database: Option<&str>) {
     let mut hub = start("127.0.0.1:0");
     let address = hub.url.strip_prefix("http://").unwrap().to_owned();
     let bob = join(&hub.url, "bob").await;
-    let heard = tokio::spawn(hear(bob.inbox(Some(Cursor::START)).await));
+    let heard = tokio::spawn(hear(bob.open_inbox(Some(Cursor::START)).await));
     let (ledger, stop) = (
         Arc::new(Mutex::new(Ledger::default())),
         Arc::new(AtomicBool::new(false)),
@@ -90,7 +90,7 @@ async fn story(database: Option<&str>) {
         tokio::runtime::Handle::current().block_on(async {
             let live = until(heard, last).await;
             let replay = until(
-                tokio::spawn(hear(bob.inbox(Some(Cursor::START)).await)),
+                tokio::spawn(hear(bob.open_inbox(Some(Cursor::START)).await)),
                 last,
             )
             .await;
@@ -127,8 +127,8 @@ pub fn judge(ledger: &Ledger, history: &BTreeMap<u64, String>) {
 }
 
 /// As it registers, the first time and again.
-pub fn newcomer(name: &str) -> Newcomer {
-    Newcomer {
+pub fn newcomer(name: &str) -> RegistrationRequest {
+    RegistrationRequest {
         agent_id: format!("{name}@chorus"),
         culture: "en".into(),
         languages: vec!["en".into()],
@@ -137,29 +137,29 @@ pub fn newcomer(name: &str) -> Newcomer {
     }
 }
 
-pub async fn join(hub: &str, name: &str) -> Client {
+pub async fn join(hub: &str, name: &str) -> HubClient {
     join_with_key(hub, name).await.0
 }
 
 /// The same, and the key for those who speak without the client.
-pub async fn join_with_key(hub: &str, name: &str) -> (Client, String) {
-    let registered = Client::new(hub, None)
+pub async fn join_with_key(hub: &str, name: &str) -> (HubClient, String) {
+    let registered = HubClient::new(hub, None)
         .unwrap()
-        .register(&newcomer(name))
+        .register_agent(&newcomer(name))
         .await
         .unwrap();
     let key = registered.api_key.unwrap();
-    let mut client = Client::new(hub, Some(key.clone())).unwrap();
+    let mut client = HubClient::new(hub, Some(key.clone())).unwrap();
     client.backoff = Backoff {
-        first: Duration::from_millis(20),
-        most: Duration::from_millis(400),
+        first_delay: Duration::from_millis(20),
+        max_delay: Duration::from_millis(400),
     };
     (client, key.expose().to_owned())
 }
 
 /// Sends one message after the other until told to stop; a broken send is repeated under its own key by the client.
 pub async fn send(
-    client: Client,
+    client: HubClient,
     name: String,
     ledger: Arc<Mutex<Ledger>>,
     count: Arc<watch::Sender<usize>>,
@@ -170,13 +170,16 @@ pub async fn send(
             return;
         }
         let text = format!("{name}-{number:05}");
-        match client.send("bob@chorus", &envelope(&name, &text), 0).await {
+        match client
+            .send_message("bob@chorus", &envelope(&name, &text), 0)
+            .await
+        {
             Ok(_) => {
                 ledger.lock().unwrap().acknowledged.insert(text);
                 count.send_modify(|count| *count += 1);
             }
             Err(error) => {
-                assert!(error.passes(), "{error:?}");
+                assert!(error.is_transient(), "{error:?}");
                 ledger.lock().unwrap().unknown.insert(text);
             }
         }
@@ -184,14 +187,14 @@ pub async fn send(
 }
 
 pub fn envelope(name: &str, text: &str) -> Envelope {
-    let draft = Draft {
+    let draft = EnvelopeDraft {
         chorus_version: Some("0.4".into()),
         sender_id: Some(format!("{name}@chorus")),
         original_text: Some(text.to_owned()),
         sender_culture: Some("en".into()),
-        ..Draft::default()
+        ..EnvelopeDraft::default()
     };
-    draft.check().unwrap()
+    draft.into_envelope().unwrap()
 }
 
 pub async fn reach(counted: &mut watch::Receiver<usize>, goal: usize) {
@@ -205,7 +208,7 @@ pub async fn reach(counted: &mut watch::Receiver<usize>, goal: usize) {
 /// The inbox as it is heard; ends when the receiver of what it heard is gone.
 pub type Heard = tokio::sync::mpsc::UnboundedReceiver<(u64, String)>;
 
-pub async fn hear(mut stream: Stream) -> Heard {
+pub async fn hear(mut stream: EventStream) -> Heard {
     let (tell, heard) = tokio::sync::mpsc::unbounded_channel();
     tokio::spawn(async move {
         loop {
@@ -233,11 +236,11 @@ pub async fn until(heard: tokio::task::JoinHandle<Heard>, last: u64) -> Vec<(u64
     all
 }
 
-pub async fn history(bob: &Client) -> BTreeMap<u64, String> {
+pub async fn history(bob: &HubClient) -> BTreeMap<u64, String> {
     let mut all = BTreeMap::new();
     let mut since = String::from("0");
     loop {
-        let page = bob.history(Some(&since)).await.unwrap();
+        let page = bob.fetch_history(Some(&since)).await.unwrap();
         let Some(last) = page.last() else { return all };
         since = last.id.to_string();
         for row in page {

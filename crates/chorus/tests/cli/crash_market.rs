@@ -4,11 +4,11 @@
 use crate::actors::Hub;
 use crate::crash::{join, reach};
 use crate::postgres::Database;
-use chorus_client::market::{Hire, new_id};
-use chorus_client::{Client, Error};
+use chorus_client::market::{JobRequest, random_id};
+use chorus_client::{Error, HubClient};
 use chorus_wire::market::credits::Credits;
-use chorus_wire::market::skill::Skill;
-use chorus_wire::market::transfer::Transfer;
+use chorus_wire::market::skill::SkillOffer;
+use chorus_wire::market::transfer::CreditTransfer;
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -46,7 +46,7 @@ async fn story(database: Option<&str>) {
     let mut traders = Vec::new();
     for number in 0..TRADERS {
         let client = join(&hub.url, &format!("trader{number}")).await;
-        client.offer(&skill(number)).await.unwrap();
+        client.publish_skill(&skill(number)).await.unwrap();
         traders.push(client);
     }
     let stop = Arc::new(AtomicBool::new(false));
@@ -80,11 +80,11 @@ async fn story(database: Option<&str>) {
     judge(&traders, &rounds).await;
 }
 
-fn skill(number: usize) -> Skill {
-    Skill {
+fn skill(number: usize) -> SkillOffer {
+    SkillOffer {
         skill_name: format!("skill{number}"),
         description: None,
-        cost_per_call: Credits::hundredths(PAID),
+        cost_per_call: Credits::from_hundredths(PAID),
         input_schema: None,
         output_schema: None,
     }
@@ -92,7 +92,7 @@ fn skill(number: usize) -> Skill {
 
 /// Whatever was not answered is asked again under its own id until it is; how many rounds were made.
 async fn trade(
-    (payer, payee): (Client, Client),
+    (payer, payee): (HubClient, HubClient),
     number: usize,
     count: Arc<watch::Sender<usize>>,
     stop: Arc<AtomicBool>,
@@ -100,23 +100,23 @@ async fn trade(
     let next = (number + 1) % TRADERS;
     let mut rounds = 0;
     while !stop.load(Ordering::SeqCst) {
-        let transfer = Transfer {
-            transfer_id: new_id(),
+        let transfer = CreditTransfer {
+            transfer_id: random_id(),
             from_owner: format!("trader{number}@chorus"),
             to_owner: format!("trader{next}@chorus"),
-            amount: Credits::hundredths(SENT),
+            amount: Credits::from_hundredths(SENT),
             job_id: None,
             timestamp_utc: None,
         };
-        answered(|| payer.transfer(&transfer)).await;
-        let hire = Hire::new(
+        answered(|| payer.transfer_credits(&transfer)).await;
+        let hire = JobRequest::new(
             &format!("skill{next}"),
             json!({}),
-            Credits::hundredths(2 * PAID),
+            Credits::from_hundredths(2 * PAID),
         );
-        answered(|| payer.hire(&hire)).await;
+        answered(|| payer.request_job(&hire)).await;
         let result = json!({"status": "SUCCESS", "output_data": rounds, "execution_cost": 0.10});
-        answered(|| payee.deliver(&hire.job_id, &result)).await;
+        answered(|| payee.deliver_result(&hire.job_id, &result)).await;
         rounds += 1;
         count.send_modify(|count| *count += 1);
     }
@@ -130,12 +130,12 @@ async fn answered<T, F: Future<Output = Result<T, Error>>>(ask: impl Fn() -> F) 
             // The result was taken, and the crash swallowed the answer.
             Err(error)
                 if error
-                    .refusal()
+                    .error_response()
                     .is_some_and(|refusal| refusal.code == "ERR_JOB_CLOSED") =>
             {
                 return;
             }
-            Err(error) => assert!(error.passes(), "{error:?}"),
+            Err(error) => assert!(error.is_transient(), "{error:?}"),
         }
         // The hub is away: it takes a moment to come back.
         let _ = tokio::time::timeout(Duration::from_millis(20), std::future::pending::<()>()).await;
@@ -144,19 +144,23 @@ async fn answered<T, F: Future<Output = Result<T, Error>>>(ask: impl Fn() -> F) 
 }
 
 /// What each has is what it began with, less what it gave, and what it got; and its postings say the same.
-async fn judge(traders: &[Client], rounds: &[i64]) {
+async fn judge(traders: &[HubClient], rounds: &[i64]) {
     for (number, trader) in traders.iter().enumerate() {
         let owner = format!("trader{number}@chorus");
         let (gave, got) = (rounds[number], rounds[(number + TRADERS - 1) % TRADERS]);
-        let account = trader.account(&owner).await.unwrap();
+        let account = trader.fetch_account(&owner).await.unwrap();
         assert_eq!(account.held, Credits::ZERO, "{owner}");
         let expected = 100_000 + (got - gave) * (SENT + PAID);
         assert_eq!(
             account.balance,
-            Credits::hundredths(expected),
+            Credits::from_hundredths(expected),
             "{owner} after {rounds:?}"
         );
-        let postings = trader.audit(&owner, None, 1_000).await.unwrap().postings;
+        let postings = trader
+            .fetch_audit(&owner, None, 1_000)
+            .await
+            .unwrap()
+            .postings;
         let entries = postings.iter().flat_map(|posting| &posting.entries);
         let mine = entries
             .filter(|entry| entry.account == "owner" && entry.owner_id.as_ref() == Some(&owner));

@@ -1,183 +1,19 @@
-//! The front that `deploy/nginx.conf` describes, before real hubs: as it is shipped but for addresses and paths.
+//! The front that `deploy/nginx.conf` describes, before real hubs: as shipped except for addresses and paths.
 
-use crate::actors::{Hub, Ongoing, PATIENCE};
+use crate::actors::{Hub, PATIENCE};
 use crate::crash::{envelope, join, join_with_key};
-use crate::deploy_unit::shipped;
-use crate::servers::{Servers, address, await_so, free, there};
-use chorus_client::Client;
-use chorus_client::http::{Answer, Call};
+use crate::nginx::{FrontConnection, NginxFront, open_inbox};
+use crate::servers::{Servers, address, await_so, free};
+use chorus_client::HubClient;
+use chorus_client::http::{ApiCall, HttpAnswer};
 use chorus_wire::secret::Secret;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::net::{SocketAddr, TcpListener};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
-
-pub struct Front {
-    nginx: Ongoing,
-    pub at: SocketAddr,
-    pub secure: SocketAddr,
-    folder: PathBuf,
-}
-
-fn nginx() -> Option<PathBuf> {
-    let places = ["/usr/sbin/nginx", "/usr/local/sbin/nginx", "/usr/bin/nginx"].map(PathBuf::from);
-    let found = places.into_iter().find(|place| place.exists());
-    if there("nginx", found.is_some()) {
-        found
-    } else {
-        None
-    }
-}
-
-fn certificate(folder: &Path) {
-    let made = Command::new("openssl")
-        .args([
-            "req",
-            "-x509",
-            "-newkey",
-            "ec",
-            "-pkeyopt",
-            "ec_paramgen_curve:prime256v1",
-            "-nodes",
-            "-days",
-            "1",
-        ])
-        .args([
-            "-subj",
-            "/CN=hub.example",
-            "-keyout",
-            "key.pem",
-            "-out",
-            "cert.pem",
-        ])
-        .current_dir(folder)
-        .output();
-    assert!(
-        made.unwrap().status.success(),
-        "openssl makes a certificate"
-    );
-}
-
-/// The shipped file with the addresses of this machine, the folder for its paths, and the lines for TLS taken in.
-fn configured(folder: &Path, hubs: [SocketAddr; 3], at: SocketAddr, secure: SocketAddr) -> String {
-    let there = folder.display();
-    let own = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
-        .map(|what| format!("{what}_temp_path {there}/{what};"));
-    let mut text = shipped("nginx.conf");
-    for (shipped, here) in [
-        ("hub-a:3000", hubs[0].to_string()),
-        ("hub-b:3000", hubs[1].to_string()),
-        ("hub-c:3000", hubs[2].to_string()),
-        ("/var/log/nginx", there.to_string()),
-        ("listen 80 ", format!("listen {at} ")),
-        ("# listen 443 ", format!("listen {secure} ")),
-        ("# ssl_certificate ", "ssl_certificate ".to_owned()),
-        ("# ssl_certificate_key ", "ssl_certificate_key ".to_owned()),
-        ("/etc/chorus", there.to_string()),
-        ("http {", format!("http {{\n{}", own.join("\n"))),
-    ] {
-        assert!(text.contains(shipped), "{shipped}");
-        text = text.replace(shipped, &here);
-    }
-    text
-}
-
-/// Its workers go on if it is killed.
-impl Drop for Front {
-    fn drop(&mut self) {
-        self.nginx.signal("TERM");
-        self.nginx.await_end();
-    }
-}
-
-impl Front {
-    pub fn start(servers: &Servers, hubs: [SocketAddr; 3]) -> Option<Self> {
-        let program = nginx()?;
-        let folder = servers.folder.path().join("nginx");
-        std::fs::create_dir(&folder).unwrap();
-        certificate(&folder);
-        let (at, secure) = (free(), free());
-        std::fs::write(
-            folder.join("nginx.conf"),
-            configured(&folder, hubs, at, secure),
-        )
-        .unwrap();
-        let mut command = Command::new(program);
-        command
-            .arg("-p")
-            .arg(&folder)
-            .arg("-c")
-            .arg(folder.join("nginx.conf"));
-        command
-            .arg("-g")
-            .arg(format!("daemon off; pid {}/pid;", folder.display()));
-        let process = Ongoing::start(command);
-        await_so("nginx takes its configuration", || {
-            TcpStream::connect(at).is_ok()
-        });
-        Some(Self {
-            nginx: process,
-            at,
-            secure,
-            folder,
-        })
-    }
-
-    fn url(&self) -> String {
-        format!("http://{}", self.at)
-    }
-
-    fn log(&self) -> String {
-        ["access.log", "error.log"]
-            .map(|name| std::fs::read_to_string(self.folder.join(name)).unwrap())
-            .concat()
-    }
-}
-
-/// One connection to the front, as bytes.
-struct Line(TcpStream, String);
-
-impl Line {
-    fn open(at: SocketAddr, head: &str) -> Self {
-        let mut socket = TcpStream::connect(at).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        socket
-            .write_all(format!("{head}\r\n\r\n").as_bytes())
-            .unwrap();
-        Self(socket, String::new())
-    }
-
-    fn say(&mut self, text: &str) {
-        self.0
-            .write_all(format!("{:x}\r\n{text}\r\n", text.len()).as_bytes())
-            .unwrap();
-    }
-
-    /// Reads until this was said after what was awaited before; a connection that ends earlier fails the test.
-    fn until(&mut self, text: &str) -> String {
-        let mut buffer = [0; 4096];
-        while !self.1.contains(text) {
-            let count = self.0.read(&mut buffer).unwrap();
-            assert!(count > 0, "it ended before {text}: {}", self.1);
-            self.1.push_str(&String::from_utf8_lossy(&buffer[..count]));
-        }
-        let end = self.1.find(text).unwrap() + text.len();
-        self.1.drain(..end).collect()
-    }
-}
-
-fn inbox(at: SocketAddr, key: &str) -> Line {
-    let mut line = Line::open(
-        at,
-        &format!("GET /agent/inbox HTTP/1.1\r\nhost: hub\r\nauthorization: Bearer {key}"),
-    );
-    line.until("connected");
-    line
-}
 
 async fn two(servers: &Servers) -> [Hub; 2] {
     [
@@ -186,8 +22,8 @@ async fn two(servers: &Servers) -> [Hub; 2] {
     ]
 }
 
-/// Nobody is there: a hub that was taken down.
-fn nobody() -> SocketAddr {
+/// An address on which no hub listens, as after a hub was taken down.
+fn unused_address() -> SocketAddr {
     free()
 }
 
@@ -196,7 +32,7 @@ fn message(text: &str) -> String {
     json!({"receiver_id": "bob@chorus", "envelope": envelope}).to_string()
 }
 
-fn read(answer: &Answer) -> Value {
+fn read(answer: &HttpAnswer) -> Value {
     serde_json::from_slice(&answer.body)
         .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&answer.body)))
 }
@@ -208,17 +44,19 @@ async fn nginx_shows_an_event_when_it_is_written_and_keeps_a_stream_on_which_not
         return;
     };
     let hubs = two(&servers).await;
-    let Some(front) = Front::start(&servers, [address(&hubs[0]), address(&hubs[1]), nobody()])
-    else {
+    let Some(front) = NginxFront::start(
+        &servers,
+        [address(&hubs[0]), address(&hubs[1]), unused_address()],
+    ) else {
         return;
     };
     let (alice, (_, key)) = (
         join(&front.url(), "alice").await,
         join_with_key(&front.url(), "bob").await,
     );
-    let mut streams = [inbox(front.at, &key), inbox(front.at, &key)];
+    let mut streams = [open_inbox(front.at, &key), open_inbox(front.at, &key)];
     let sent = alice
-        .ask(Call::post("/messages", message("small")))
+        .send_call(ApiCall::post("/messages", message("small")))
         .await
         .unwrap();
     assert_eq!(
@@ -226,17 +64,17 @@ async fn nginx_shows_an_event_when_it_is_written_and_keeps_a_stream_on_which_not
         (200, &json!("delivered_sse"))
     );
     for stream in &mut streams {
-        stream.until("small");
+        stream.read_until("small");
     }
     for stream in &mut streams {
-        stream.until("\n: ");
+        stream.read_until("\n: ");
     }
     alice
-        .send("bob@chorus", &envelope("alice", "later"), 0)
+        .send_message("bob@chorus", &envelope("alice", "later"), 0)
         .await
         .unwrap();
     for stream in &mut streams {
-        stream.until("later");
+        stream.read_until("later");
     }
 }
 
@@ -247,8 +85,10 @@ async fn nginx_passes_the_lines_of_a_callback_on_one_by_one_and_writes_no_secret
         return;
     };
     let hubs = two(&servers).await;
-    let Some(front) = Front::start(&servers, [address(&hubs[0]), address(&hubs[1]), nobody()])
-    else {
+    let Some(front) = NginxFront::start(
+        &servers,
+        [address(&hubs[0]), address(&hubs[1]), unused_address()],
+    ) else {
         return;
     };
     let (alice, _bob) = (
@@ -256,7 +96,12 @@ async fn nginx_passes_the_lines_of_a_callback_on_one_by_one_and_writes_no_secret
         join(&front.url(), "bob").await,
     );
     let post = async |path: String, body: Value| {
-        read(&alice.ask(Call::post(path, body.to_string())).await.unwrap())
+        read(
+            &alice
+                .send_call(ApiCall::post(path, body.to_string()))
+                .await
+                .unwrap(),
+        )
     };
     let room = post("/channels".into(), json!({"name": "weather"})).await;
     let room = format!("/channels/{}", room["data"]["id"].as_str().unwrap());
@@ -273,20 +118,20 @@ async fn nginx_passes_the_lines_of_a_callback_on_one_by_one_and_writes_no_secret
         &callback[callback.find("/channels/").unwrap()..],
         callback.rsplit('/').next().unwrap(),
     );
-    let mut line = Line::open(
+    let mut line = FrontConnection::open(
         front.at,
         &format!(
             "POST {path} HTTP/1.1\r\nhost: hub\r\ncontent-type: application/x-ndjson\r\ntransfer-encoding: chunked"
         ),
     );
     for said in ["first", "second"] {
-        line.say(&format!(
+        line.send_chunk(&format!(
             "{}\n",
             json!({"type": "message", "content": said})
         ));
         crate::faults::eventually("it is heard while more may follow", async || {
             let past = alice
-                .ask(Call::get(format!("{room}/messages")))
+                .send_call(ApiCall::get(format!("{room}/messages")))
                 .await
                 .unwrap();
             String::from_utf8(past.body).unwrap().contains(said)
@@ -294,9 +139,11 @@ async fn nginx_passes_the_lines_of_a_callback_on_one_by_one_and_writes_no_secret
         .await;
     }
     line.0.write_all(b"0\r\n\r\n").unwrap();
-    line.until("\"events\":2");
-    await_so("it is written down", || front.log().contains("POST 200"));
-    let log = front.log();
+    line.read_until("\"events\":2");
+    await_so("it is written down", || {
+        front.read_logs().contains("POST 200")
+    });
+    let log = front.read_logs();
     assert!(!log.contains(token) && !log.contains("/channels"), "{log}");
 }
 
@@ -307,29 +154,31 @@ async fn behind_nginx_the_hub_says_what_is_too_large_and_no_stranger_takes_it_ou
         return;
     };
     let hubs = two(&servers).await;
-    let Some(front) = Front::start(&servers, [address(&hubs[0]), address(&hubs[1]), nobody()])
-    else {
+    let Some(front) = NginxFront::start(
+        &servers,
+        [address(&hubs[0]), address(&hubs[1]), unused_address()],
+    ) else {
         return;
     };
     let alice = join(&front.url(), "alice").await;
-    let stranger = Client::new(&front.url(), None).unwrap();
+    let stranger = HubClient::new(&front.url(), None).unwrap();
     for turn in 0..20 {
-        let large = Call::post("/messages", "x".repeat(1_000_000));
-        let keyed = Call {
+        let large = ApiCall::post("/messages", "x".repeat(1_000_000));
+        let keyed = ApiCall {
             idempotency_key: Some(format!("k{turn}")),
             ..large.clone()
         };
         for call in [large, keyed] {
             assert_eq!(
-                stranger.ask(call).await.unwrap().status,
+                stranger.send_call(call).await.unwrap().status,
                 401,
-                "whoever sends much is answered"
+                "a client that sends much is answered"
             );
         }
     }
     for size in [300_000, 3_000_000] {
         let answer = alice
-            .ask(Call::post("/messages", "x".repeat(size)))
+            .send_call(ApiCall::post("/messages", "x".repeat(size)))
             .await
             .unwrap();
         assert_eq!(
@@ -339,11 +188,11 @@ async fn behind_nginx_the_hub_says_what_is_too_large_and_no_stranger_takes_it_ou
         let by_the_hub = read(&answer)["metadata"]["timestamp"].is_string();
         assert_eq!(by_the_hub, size < 1_000_000, "{size}");
     }
-    let long = Call {
+    let long = ApiCall {
         headers: vec![("x-long", "x".repeat(20_000))],
-        ..Call::get("/agents")
+        ..ApiCall::get("/agents")
     };
-    let answer = alice.ask(long).await.unwrap();
+    let answer = alice.send_call(long).await.unwrap();
     assert_eq!(
         (answer.status, &read(&answer)["error"]["code"]),
         (431, &json!("ERR_HEADERS_TOO_LARGE"))
@@ -376,21 +225,22 @@ async fn nginx_sends_only_those_again_that_a_hub_would_know_again() {
     };
     let mut hubs = two(&servers).await;
     let (bad, taken) = broken();
-    let Some(front) = Front::start(&servers, [address(&hubs[0]), address(&hubs[1]), bad]) else {
+    let Some(front) = NginxFront::start(&servers, [address(&hubs[0]), address(&hubs[1]), bad])
+    else {
         return;
     };
     let (_, key) = join_with_key(&hubs[0].url, "alice").await;
     let bob = join(&hubs[0].url, "bob").await;
-    let alice = Client::new(&front.url(), Some(Secret::new(&key))).unwrap();
+    let alice = HubClient::new(&front.url(), Some(Secret::new(&key))).unwrap();
     hubs[1].process.signal("KILL");
     hubs[1].process.await_end();
     // Asks until the one that breaks off was met, which is left out for two seconds after each time: the answer, and how many
     // there were before it.
-    let ask = async |call: Call| {
+    let ask = async |call: ApiCall| {
         let (until, before, mut answered) =
             (Instant::now() + PATIENCE, taken.load(Ordering::SeqCst), 0);
         loop {
-            let answer = alice.ask(call.clone()).await.unwrap();
+            let answer = alice.send_call(call.clone()).await.unwrap();
             if taken.load(Ordering::SeqCst) > before {
                 return (answer, answered);
             }
@@ -402,16 +252,16 @@ async fn nginx_sends_only_those_again_that_a_hub_would_know_again() {
             answered += 1;
         }
     };
-    assert_eq!(ask(Call::get("/discover")).await.0.status, 200);
-    let keyed = Call {
+    assert_eq!(ask(ApiCall::get("/discover")).await.0.status, 200);
+    let keyed = ApiCall {
         idempotency_key: Some("once".into()),
-        ..Call::post("/messages", message("keyed"))
+        ..ApiCall::post("/messages", message("keyed"))
     };
     assert!(
         ask(keyed).await.0.status < 300,
         "one under its key is sent on"
     );
-    let (answer, answered) = ask(Call::post("/messages", message("plain"))).await;
+    let (answer, answered) = ask(ApiCall::post("/messages", message("plain"))).await;
     assert_eq!(
         (answer.status, &read(&answer)["error"]["code"]),
         (502, &json!("ERR_UNAVAILABLE"))
@@ -426,20 +276,22 @@ async fn nginx_sends_only_those_again_that_a_hub_would_know_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn behind_nginx_ready_is_the_hubs_word_and_takes_nobody_out() {
+async fn behind_nginx_ready_is_the_hubs_word_and_takes_no_hub_out() {
     let Some(mut servers) = Servers::start() else {
         return;
     };
     let hubs = two(&servers).await;
-    let Some(front) = Front::start(&servers, [address(&hubs[0]), address(&hubs[1]), nobody()])
-    else {
+    let Some(front) = NginxFront::start(
+        &servers,
+        [address(&hubs[0]), address(&hubs[1]), unused_address()],
+    ) else {
         return;
     };
     let (alice, _bob) = (
         join(&front.url(), "alice").await,
         join(&front.url(), "bob").await,
     );
-    let ready = async || alice.ask(Call::get("/ready")).await.unwrap();
+    let ready = async || alice.send_call(ApiCall::get("/ready")).await.unwrap();
     assert_eq!(ready().await.status, 200);
     servers.nats_down();
     crate::faults::eventually("both say that the bus is away", async || {
@@ -453,7 +305,7 @@ async fn behind_nginx_ready_is_the_hubs_word_and_takes_nobody_out() {
             (503, &json!("the bus is away"))
         );
         let sent = alice
-            .ask(Call::post("/messages", message(&turn.to_string())))
+            .send_call(ApiCall::post("/messages", message(&turn.to_string())))
             .await
             .unwrap();
         assert_eq!(
@@ -469,13 +321,13 @@ async fn behind_nginx_ready_is_the_hubs_word_and_takes_nobody_out() {
     })
     .await;
     for _ in 0..10 {
-        let answer = alice.ask(Call::get("/agents")).await.unwrap();
+        let answer = alice.send_call(ApiCall::get("/agents")).await.unwrap();
         assert_eq!(answer.status, 503, "it is the hub that refuses, for now");
         assert_eq!(read(&answer)["error"]["code"], "ERR_UNAVAILABLE");
     }
 }
 
-fn curl(front: &Front, words: &[&str]) -> String {
+fn curl(front: &NginxFront, words: &[&str]) -> String {
     let target = words
         .last()
         .unwrap()
@@ -496,8 +348,10 @@ async fn nginx_offers_tls_and_http_2_with_the_lines_that_are_there_for_it() {
         return;
     };
     let hubs = two(&servers).await;
-    let Some(front) = Front::start(&servers, [address(&hubs[0]), address(&hubs[1]), nobody()])
-    else {
+    let Some(front) = NginxFront::start(
+        &servers,
+        [address(&hubs[0]), address(&hubs[1]), unused_address()],
+    ) else {
         return;
     };
     let (_, key) = join_with_key(&front.url(), "alice").await;
@@ -528,7 +382,7 @@ async fn nginx_offers_tls_and_http_2_with_the_lines_that_are_there_for_it() {
     assert!(tools.contains("chorus_send"), "{tools}");
 }
 
-// D-82: the memory of frames is made once, by whoever comes first.
+// D-82: the frame stream is created once, by the hub that comes first.
 #[test]
 fn hubs_that_start_together_on_nothing_all_start() {
     let Some(servers) = Servers::start() else {

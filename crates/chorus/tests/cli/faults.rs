@@ -4,8 +4,8 @@
 use crate::actors::{Hub, PATIENCE};
 use crate::crash::{Ledger, envelope, hear, history, join, judge, reach, send, until};
 use crate::servers::{Servers, address, before};
-use chorus_client::Client;
-use chorus_client::http::{Answer, Call};
+use chorus_client::HubClient;
+use chorus_client::http::{ApiCall, HttpAnswer};
 use chorus_wire::cursor::Cursor;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
@@ -22,7 +22,7 @@ const AWAY: Duration = Duration::from_secs(10);
 
 /// Senders and one who hears, through one address, for as long as it takes.
 pub struct Load {
-    pub bob: Client,
+    pub bob: HubClient,
     ledger: Arc<Mutex<Ledger>>,
     stop: Arc<AtomicBool>,
     counted: watch::Receiver<usize>,
@@ -33,7 +33,7 @@ pub struct Load {
 impl Load {
     pub async fn start(url: &str) -> Self {
         let bob = join(url, "bob").await;
-        let heard = tokio::spawn(hear(bob.inbox(Some(Cursor::START)).await));
+        let heard = tokio::spawn(hear(bob.open_inbox(Some(Cursor::START)).await));
         let (ledger, stop) = (
             Arc::<Mutex<Ledger>>::default(),
             Arc::<AtomicBool>::default(),
@@ -154,20 +154,20 @@ fn advisory(handle: &str, text: &str, id: &str) -> String {
 }
 
 /// Tells all sessions of a handle: the status, and the count or the reason.
-pub async fn frame(client: &Client, handle: &str, text: &str) -> (u16, Value) {
+pub async fn frame(client: &HubClient, handle: &str, text: &str) -> (u16, Value) {
     frame_named(
         client,
         handle,
         text,
-        &chorus_client::frame::new_id().to_string(),
+        &chorus_client::frame::random_uuid().to_string(),
     )
     .await
 }
 
 /// The same under an id that was used before.
-pub async fn frame_named(client: &Client, handle: &str, text: &str, id: &str) -> (u16, Value) {
-    let Answer { status, body, .. } = client
-        .ask(Call::post("/frames", advisory(handle, text, id)))
+pub async fn frame_named(client: &HubClient, handle: &str, text: &str, id: &str) -> (u16, Value) {
+    let HttpAnswer { status, body, .. } = client
+        .send_call(ApiCall::post("/frames", advisory(handle, text, id)))
         .await
         .unwrap();
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
@@ -215,7 +215,14 @@ async fn without_the_bus_messages_arrive_and_frames_are_refused_and_then_it_is_a
         frame(&carol, "~carol", "refused").await,
         (503, json!("bus-unavailable"))
     );
-    assert_eq!(carol.ask(Call::get("/ready")).await.unwrap().status, 503);
+    assert_eq!(
+        carol
+            .send_call(ApiCall::get("/ready"))
+            .await
+            .unwrap()
+            .status,
+        503
+    );
     while began.elapsed() < AWAY {
         load.goes_on().await;
     }
@@ -225,7 +232,12 @@ async fn without_the_bus_messages_arrive_and_frames_are_refused_and_then_it_is_a
     })
     .await;
     eventually("it is ready", async || {
-        carol.ask(Call::get("/ready")).await.unwrap().status == 200
+        carol
+            .send_call(ApiCall::get("/ready"))
+            .await
+            .unwrap()
+            .status
+            == 200
     })
     .await;
     load.goes_on().await;
@@ -313,7 +325,7 @@ async fn without_the_database_sends_are_refused_for_now_and_streams_stay_open() 
     let mut refused = 0;
     eventually("it was away long enough", async || {
         let answer = carol
-            .ask(Call::post("/messages", body.to_string()))
+            .send_call(ApiCall::post("/messages", body.to_string()))
             .await
             .unwrap();
         assert_eq!(
@@ -330,7 +342,7 @@ async fn without_the_database_sends_are_refused_for_now_and_streams_stay_open() 
     servers.postgres_up();
     load.goes_on().await;
     carol
-        .send("carol@chorus", &envelope("carol", "found"), 0)
+        .send_message("carol@chorus", &envelope("carol", "found"), 0)
         .await
         .unwrap();
     for inbox in &mut inboxes {

@@ -1,7 +1,7 @@
 //! The page on frames: every command on it is run, and what goes over the wire is what the page shows.
 
 use crate::actors::{Agent, Scene, run};
-use chorus_wire::frame::{Frame, Kind};
+use chorus_wire::frame::{Frame, FrameKind};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -88,7 +88,7 @@ fn every_kind_is_said_as_the_page_says_and_looks_as_it_shows() {
         .iter()
         .map(|example| example.kind.as_str())
         .collect();
-    let (mut sorted, mut all) = (kinds.clone(), Kind::TEXTS.to_vec());
+    let (mut sorted, mut all) = (kinds.clone(), FrameKind::TEXTS.to_vec());
     sorted.sort_unstable();
     all.sort_unstable();
     assert_eq!(sorted, all);

@@ -25,7 +25,7 @@ mod frame_docs;
 mod frame_hooks;
 mod frame_locks;
 mod frame_orgs;
-#[path = "../../../chorus-server/tests/it/front.rs"]
+#[path = "../../../chorus-server/tests/it/support/front.rs"]
 mod front;
 mod host_hooks;
 mod init;
@@ -33,7 +33,8 @@ mod listen;
 mod market;
 mod mcp;
 mod network;
-#[path = "../../../chorus-server/tests/it/postgres.rs"]
+mod nginx;
+#[path = "../../../chorus-server/tests/it/support/postgres.rs"]
 mod postgres;
 mod register;
 mod restore;
@@ -41,6 +42,7 @@ mod secure_bus;
 mod secure_database;
 mod servers;
 mod skew;
+mod skewed_hubs;
 mod split;
 mod split_bus;
 mod split_load;

@@ -3,7 +3,7 @@
 use crate::actors::{Hub, PATIENCE, chorus, run};
 use crate::crash::{envelope, hear, history, join_with_key};
 use crate::postgres::Database;
-use chorus_client::Client;
+use chorus_client::HubClient;
 use chorus_wire::cursor::Cursor;
 use chorus_wire::secret::Secret;
 use std::path::Path;
@@ -20,9 +20,9 @@ async fn story(folder: &Path, options: &[&str], copy: impl AsyncFnOnce() -> Vec<
     let mut hub = Hub::start(folder, options);
     let (alice, alices) = join_with_key(&hub.url, "alice").await;
     let (_, bobs) = join_with_key(&hub.url, "bob").await;
-    let say = async |alice: &Client, text: &str| {
+    let say = async |alice: &HubClient, text: &str| {
         alice
-            .send("bob@chorus", &envelope("alice", text), 0)
+            .send_message("bob@chorus", &envelope("alice", text), 0)
             .await
             .unwrap();
     };
@@ -45,7 +45,7 @@ async fn story(folder: &Path, options: &[&str], copy: impl AsyncFnOnce() -> Vec<
     restored(folder, &place).ok();
     let hub = Hub::start(folder, &place);
     let (alice, bob) = (client(&hub, &alices), client(&hub, &bobs));
-    let mut heard = hear(bob.inbox(Some(Cursor::log(seen))).await).await;
+    let mut heard = hear(bob.open_inbox(Some(Cursor::from_log_seq(seen))).await).await;
     say(&alice, "new").await;
     let (id, text) = tokio::time::timeout(PATIENCE, heard.recv())
         .await
@@ -59,8 +59,8 @@ async fn story(folder: &Path, options: &[&str], copy: impl AsyncFnOnce() -> Vec<
     );
 }
 
-fn client(hub: &Hub, key: &str) -> Client {
-    Client::new(&hub.url, Some(Secret::new(key))).unwrap()
+fn client(hub: &Hub, key: &str) -> HubClient {
+    HubClient::new(&hub.url, Some(Secret::new(key))).unwrap()
 }
 
 //

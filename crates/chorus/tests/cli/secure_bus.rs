@@ -7,7 +7,7 @@ use crate::faults::{Inbox, eventually, frame};
 use crate::servers::{Servers, await_so, free};
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use chorus_client::http::Call;
+use chorus_client::http::ApiCall;
 use nkeys::KeyPair;
 use serde_json::{Value, json};
 use std::net::{SocketAddr, TcpStream};
@@ -170,7 +170,7 @@ async fn hear_one_another(near: &Hub, far: &Hub, number: usize) {
     let mut inbox = Inbox::open(far, &key);
     eventually("a message is delivered", async || {
         let sent = alice
-            .send(&format!("{other}@chorus"), &envelope(&name, "hello"), 0)
+            .send_message(&format!("{other}@chorus"), &envelope(&name, "hello"), 0)
             .await
             .unwrap();
         sent.sent.delivery == "delivered_sse"
@@ -181,7 +181,10 @@ async fn hear_one_another(near: &Hub, far: &Hub, number: usize) {
         frame(&bob, &format!("~{other}"), "hello").await.0 == 200
     })
     .await;
-    assert_eq!(bob.ask(Call::get("/ready")).await.unwrap().status, 200);
+    assert_eq!(
+        bob.send_call(ApiCall::get("/ready")).await.unwrap().status,
+        200
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -85,13 +85,13 @@ async fn a_hub_goes_on_when_its_database_begins_to_insist_on_tls() {
     );
     let alice = join(&hub.url, "alice").await;
     alice
-        .send("alice@chorus", &envelope("alice", "in the clear"), 0)
+        .send_message("alice@chorus", &envelope("alice", "in the clear"), 0)
         .await
         .unwrap();
     encrypt(&mut servers, &authority);
     eventually("it sends again", async || {
         alice
-            .send("alice@chorus", &envelope("alice", "in secret"), 0)
+            .send_message("alice@chorus", &envelope("alice", "in secret"), 0)
             .await
             .is_ok()
     })

@@ -6,7 +6,7 @@ use crate::faults::{eventually, frame};
 use crate::network::Network;
 use crate::servers::Servers;
 use crate::split::{Everywhere, Machine, at, says, status};
-use chorus_client::Client;
+use chorus_client::HubClient;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -72,7 +72,10 @@ async fn a_bus_that_splits_in_two_holds_up_no_message_and_claims_no_delivery() {
 }
 
 /// Takes a key back; the client has the next one.
-pub async fn rotate(machine: &Machine, name: &str, key: &str) -> Client {
-    let registered = at(machine, key).register(&newcomer(name)).await.unwrap();
+pub async fn rotate(machine: &Machine, name: &str, key: &str) -> HubClient {
+    let registered = at(machine, key)
+        .register_agent(&newcomer(name))
+        .await
+        .unwrap();
     at(machine, registered.api_key.unwrap().expose())
 }

@@ -5,7 +5,7 @@ use crate::actors::PATIENCE;
 use crate::crash::{Heard, hear, history, join, join_with_key, reach, until};
 use crate::faults::Inbox;
 use crate::split::{Land, Machine, at, once, says};
-use chorus_client::Client;
+use chorus_client::HubClient;
 use chorus_wire::cursor::Cursor;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -73,7 +73,7 @@ impl Side {
 
 /// Sends at the first of the two until told to stop, and then whatever was refused at first once more at the other.
 async fn send(
-    [client, other]: [Client; 2],
+    [client, other]: [HubClient; 2],
     name: String,
     count: Arc<watch::Sender<usize>>,
     refused: Arc<AtomicUsize>,
@@ -116,7 +116,7 @@ async fn send(
 }
 
 async fn listen(machine: &Machine, key: &str) -> JoinHandle<Heard> {
-    tokio::spawn(hear(at(machine, key).inbox(Some(Cursor::START)).await))
+    tokio::spawn(hear(at(machine, key).open_inbox(Some(Cursor::START)).await))
 }
 
 #[tokio::test(flavor = "multi_thread")]

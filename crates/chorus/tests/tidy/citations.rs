@@ -2,21 +2,38 @@
 
 use crate::source::{Fault, Source};
 use crate::{keep, proves};
-use std::path::Path;
+use std::{collections::HashSet, path::Path};
 
-/// The lists of rules and the last number of each. R and D are looked up in docs/decisions.md, where they are written.
-const RULES: [(&str, u32); 6] = [
-    ("ENV", 24),
-    ("TRN", 64),
-    ("SKL", 38),
-    ("CHN", 40),
-    ("JOB", 32),
-    ("FRM", 113),
-];
+/// The lists whose numbers code and papers cite. Each item begins a line of its own: `- **R-25 …` in docs/protocol,
+/// `### D-04 …` in docs/decisions.
+const LISTS: [&str; 8] = ["ENV", "TRN", "SKL", "CHN", "JOB", "FRM", "R", "D"];
+/// What the numbers of lessons learnt from public servers are called.
+const LESSONS: [&str; 2] = ["lesson", "failure"];
 
-fn decisions() -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/decisions.md");
-    std::fs::read_to_string(path).unwrap()
+/// Every numbered item of docs/protocol and docs/decisions, as `R-25` or `failure 26`.
+fn numbered_items<'a>(papers: impl Iterator<Item = &'a str>) -> HashSet<String> {
+    let mut items = HashSet::new();
+    for line in papers.flat_map(str::lines) {
+        let item = line
+            .strip_prefix("- **")
+            .or_else(|| line.strip_prefix("### "));
+        let Some(item) = item else { continue };
+        let end = item.find(['*', '.']).unwrap_or(item.len());
+        let words: Vec<&str> = item[..end].split(' ').collect();
+        items.insert(words[0].to_owned());
+        if words.len() > 1 && LESSONS.contains(&words[0]) {
+            items.insert(format!("{} {}", words[0], words[1]));
+        }
+    }
+    items
+}
+
+fn written_items() -> HashSet<String> {
+    let tree = crate::source::tree();
+    let papers = tree
+        .iter()
+        .filter(|source| source.under("docs/protocol/") || source.under("docs/decisions/"));
+    numbered_items(papers.map(|source| source.text.as_str()))
 }
 
 /// `LIST-nn` wherever it stands as a word of its own.
@@ -47,19 +64,45 @@ fn cited(line: &str) -> Vec<(&str, &str)> {
     found
 }
 
-fn rules(source: &Source, decisions: &str) -> Vec<Fault> {
+/// `lesson 3`, `failures 21–23`: every number after the word, as `lesson 3`.
+fn cited_lessons(line: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let lower = line.to_lowercase();
+    for word in LESSONS {
+        for (at, _) in lower.match_indices(word) {
+            let rest = lower[at + word.len()..].trim_start_matches('s');
+            let Some(rest) = rest.strip_prefix(' ') else {
+                continue;
+            };
+            let mut number = String::new();
+            for c in rest.chars() {
+                match c {
+                    '0'..='9' => number.push(c),
+                    ' ' | ',' | '–' | '…' if !number.is_empty() => {
+                        found.push(format!("{word} {}", std::mem::take(&mut number)));
+                    }
+                    _ => break,
+                }
+            }
+            if !number.is_empty() {
+                found.push(format!("{word} {number}"));
+            }
+        }
+    }
+    found
+}
+
+fn unresolved_citations(source: &Source, items: &HashSet<String>) -> Vec<Fault> {
     let mut faults = Vec::new();
     for (at, line) in source.text.lines().enumerate() {
-        for (list, number) in cited(line) {
-            let exists = match list {
-                "R" | "D" => decisions.contains(&format!("**{list}-{number}")),
-                _ => match RULES.iter().find(|(name, _)| *name == list) {
-                    Some((_, last)) => number.parse().is_ok_and(|n: u32| (1..=*last).contains(&n)),
-                    None => true,
-                },
-            };
-            if !exists {
-                faults.push(source.fault(at + 1, format!("{list}-{number} is no rule")));
+        let rules = cited(line)
+            .into_iter()
+            .filter(|(list, _)| LISTS.contains(list));
+        let rules = rules.map(|(list, number)| format!("{list}-{number}"));
+        for item in rules.chain(cited_lessons(line)) {
+            if !items.contains(&item) {
+                let text = format!("{item} is no item of docs/protocol or docs/decisions");
+                faults.push(source.fault(at + 1, text));
             }
         }
     }
@@ -73,17 +116,19 @@ fn cites(source: &Source) -> bool {
 
 #[test]
 fn every_cited_rule_exists() {
-    let written = decisions();
+    let items = written_items();
     keep(|source| {
         if cites(source) {
-            rules(source, &written)
+            unresolved_citations(source, &items)
         } else {
             Vec::new()
         }
     });
-    let check = |source: &Source| rules(source, "- **R-25 Replay**");
+    let papers = "- **R-25 Replay.** x\n- **ENV-24** x\n### D-04 One writer\n- **failure 26** x";
+    let items = numbered_items(std::iter::once(papers));
+    let check = |source: &Source| unresolved_citations(source, &items);
     let no = |list: &str, number: u32| format!("// {list}-{number}");
-    proves(check, "a.rs", &no("ENV", 25), "// ENV-24, TRN-01…64, R-25");
+    proves(check, "a.rs", &no("ENV", 25), "// ENV-24, R-25, D-04");
     proves(
         check,
         "a.rs",
@@ -91,6 +136,12 @@ fn every_cited_rule_exists() {
         "// UTF-8, SHA-256, ISO-8859, ~R-",
     );
     proves(check, "a.rs", &no("…TRN", 65), "// BCP-47");
+    proves(
+        check,
+        "a.rs",
+        "// (failure 27)",
+        "// (failure 26), a failure of 2 hubs",
+    );
 }
 
 fn links(source: &Source) -> Vec<Fault> {

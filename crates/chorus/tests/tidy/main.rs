@@ -5,6 +5,8 @@
 )]
 
 mod citations;
+mod modules;
+mod naming;
 mod rooms;
 mod shape;
 mod source;

@@ -1,7 +1,7 @@
 //! What a receiver answered, or why there is no answer, in words that the sender may read.
 
-use super::guard::Blocked;
-use super::names::Unresolved;
+use super::guard::AddressBlocked;
+use super::name_resolver::NameUnresolved;
 use bytes::{Bytes, BytesMut};
 use chorus_wire::{Code, json, limits, message::ReceiverReply};
 use reqwest::{Response, header::CONTENT_TYPE};
@@ -10,22 +10,22 @@ use std::error::Error;
 
 /// A whole answer, whatever its status.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct WebhookAnswer {
     pub status: u16,
     pub body: Bytes,
 }
 
-impl Answer {
+impl WebhookAnswer {
     /// The body as JSON. What it is decides, not what its header calls it.
-    pub fn json(&self) -> Option<Value> {
-        json::value(json::text(&self.body).ok()?).ok()
+    pub fn parse_json(&self) -> Option<Value> {
+        json::parse_value(json::decode_utf8(&self.body).ok()?).ok()
     }
 
     /// The receiver's protocol reply: with a 2xx, or with a 4xx, by which it says no. A redirect is neither.
     pub fn protocol_reply(&self) -> Option<Value> {
-        let said = matches!(self.status, 200..=299 | 400..=499);
-        self.json()
-            .filter(|value| said && ReceiverReply::is_protocol(value))
+        let is_reply_status = matches!(self.status, 200..=299 | 400..=499);
+        self.parse_json()
+            .filter(|value| is_reply_status && ReceiverReply::is_protocol_reply(value))
     }
 }
 
@@ -60,13 +60,13 @@ impl PostError {
     }
 
     /// The client's complaint in our words; its own has the URL in it.
-    pub(super) fn of(error: &reqwest::Error) -> Self {
+    pub(super) fn from_client_error(error: &reqwest::Error) -> Self {
         let mut cause: Option<&(dyn Error + 'static)> = Some(error);
         while let Some(found) = cause {
-            if found.is::<Blocked>() {
+            if found.is::<AddressBlocked>() {
                 return PostError::Blocked;
             }
-            if found.is::<Unresolved>() {
+            if found.is::<NameUnresolved>() {
                 return PostError::Unreachable("its host name does not resolve");
             }
             cause = found.source();
@@ -84,23 +84,30 @@ impl PostError {
 }
 
 /// Reads what is left of an answer, and stops as soon as it is more than `most` bytes.
-pub(super) async fn whole(mut response: Response, most: usize) -> Result<Answer, PostError> {
+pub(super) async fn read_answer(
+    mut response: Response,
+    max_bytes: usize,
+) -> Result<WebhookAnswer, PostError> {
     let status = response.status().as_u16();
     // A larger promise needs no reading. It is not believed otherwise: the bytes are counted.
     if response
         .content_length()
-        .is_some_and(|length| length > most as u64)
+        .is_some_and(|length| length > max_bytes as u64)
     {
         return Err(PostError::TooLarge);
     }
     let mut body = BytesMut::new();
-    while let Some(chunk) = response.chunk().await.map_err(|e| PostError::of(&e))? {
-        if body.len() + chunk.len() > most {
+    while let Some(chunk) = response
+        .chunk()
+        .await
+        .map_err(|e| PostError::from_client_error(&e))?
+    {
+        if body.len() + chunk.len() > max_bytes {
             return Err(PostError::TooLarge);
         }
         body.extend_from_slice(&chunk);
     }
-    Ok(Answer {
+    Ok(WebhookAnswer {
         status,
         body: body.freeze(),
     })

@@ -6,46 +6,46 @@ use url::{Host, Url};
 /// Why a destination was refused. It names neither the address nor the URL: what a name resolves to inside is not the sender's business.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the endpoint is on a private, loopback or otherwise unreachable address")]
-pub struct Blocked;
+pub struct AddressBlocked;
 
 /// Judges addresses and the hosts of URLs.
 #[derive(Clone, Debug, Default)]
-pub struct Guard {
+pub struct AddressGuard {
     pub allow_private: bool,
     /// Let through whatever their range: the one inside host that an operator trusts.
-    pub except: Vec<IpAddr>,
+    pub allowed_addresses: Vec<IpAddr>,
 }
 
 /// What a URL's host says before any name is looked up.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum HostVerdict {
     /// A literal address that is allowed, or a hub that allows every one.
-    Fine,
+    Allowed,
     /// A name: its addresses decide.
-    Ask(String),
+    Resolve(String),
 }
 
-impl Guard {
-    pub fn allows(&self, address: IpAddr) -> bool {
+impl AddressGuard {
+    pub fn is_allowed(&self, address: IpAddr) -> bool {
         // A mapped IPv6 address reaches the IPv4 host that it holds, so that host is judged.
         let address = address.to_canonical();
-        self.allow_private || self.except.contains(&address) || is_public(address)
+        self.allow_private || self.allowed_addresses.contains(&address) || is_public(address)
     }
 
     /// The parser has already read decimal, octal, hex and full-width spellings of an address into the address itself.
-    pub fn judge(&self, url: &Url) -> Result<Verdict, Blocked> {
+    pub fn check_url(&self, url: &Url) -> Result<HostVerdict, AddressBlocked> {
         let literal = match url.host() {
-            None => return Err(Blocked),
+            None => return Err(AddressBlocked),
             Some(Host::Ipv4(address)) => IpAddr::V4(address),
             Some(Host::Ipv6(address)) => IpAddr::V6(address),
-            Some(Host::Domain(_)) if self.allow_private => return Ok(Verdict::Fine),
-            Some(Host::Domain(name)) if is_localhost(name) => return Err(Blocked),
-            Some(Host::Domain(name)) => return Ok(Verdict::Ask(name.to_owned())),
+            Some(Host::Domain(_)) if self.allow_private => return Ok(HostVerdict::Allowed),
+            Some(Host::Domain(name)) if is_localhost(name) => return Err(AddressBlocked),
+            Some(Host::Domain(name)) => return Ok(HostVerdict::Resolve(name.to_owned())),
         };
-        if self.allows(literal) {
-            Ok(Verdict::Fine)
+        if self.is_allowed(literal) {
+            Ok(HostVerdict::Allowed)
         } else {
-            Err(Blocked)
+            Err(AddressBlocked)
         }
     }
 }
@@ -60,13 +60,13 @@ fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => !NOT_PUBLIC_V4
             .iter()
-            .any(|(net, bits)| inside_v4(address, *net, *bits)),
+            .any(|(net, bits)| is_inside_v4(address, *net, *bits)),
         IpAddr::V6(address) => {
             let (net, bits) = UNICAST_V6;
-            inside_v6(address, net, bits)
+            is_inside_v6(address, net, bits)
                 && !NOT_PUBLIC_V6
                     .iter()
-                    .any(|(net, bits)| inside_v6(address, *net, *bits))
+                    .any(|(net, bits)| is_inside_v6(address, *net, *bits))
         }
     }
 }
@@ -107,10 +107,10 @@ const NOT_PUBLIC_V6: [(Ipv6Addr, u32); 4] = [
     (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20), // documentation
 ];
 
-fn inside_v4(address: Ipv4Addr, net: Ipv4Addr, bits: u32) -> bool {
+fn is_inside_v4(address: Ipv4Addr, net: Ipv4Addr, bits: u32) -> bool {
     (address.to_bits() ^ net.to_bits()) >> (32 - bits) == 0
 }
 
-fn inside_v6(address: Ipv6Addr, net: Ipv6Addr, bits: u32) -> bool {
+fn is_inside_v6(address: Ipv6Addr, net: Ipv6Addr, bits: u32) -> bool {
     (address.to_bits() ^ net.to_bits()) >> (128 - bits) == 0
 }

@@ -1,120 +1,130 @@
 //! Outgoing HTTP: the one client for every webhook of the hub, which reaches public addresses only and waits for nobody for long.
 
 mod answer;
-mod client;
+mod answer_events;
 pub mod guard;
-pub mod names;
-mod slots;
-mod stream;
+mod http_client;
+pub mod name_resolver;
+mod request_slots;
 
-pub use answer::{Answer, PostError};
-pub use stream::{Events, StreamedAnswer};
+pub use answer::{PostError, WebhookAnswer};
+pub use answer_events::{AnswerEvents, StreamedAnswer};
 
 use bytes::Bytes;
 use chorus_wire::{Code, Error, Result, limits};
-use guard::{Guard, Verdict};
-use names::{Judged, LookUpError, MachineNames, Names};
+use guard::{AddressGuard, HostVerdict};
+use name_resolver::{GuardedResolver, LookupError, NameResolver, SystemResolver};
+use request_slots::{RequestSlot, RequestSlots};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Response, Url};
-use slots::{Slot, Slots};
 use std::{future::Future, net::IpAddr, sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout};
 
 /// What a body that nobody reads may take.
-const AFTERWORDS: Duration = Duration::from_millis(250);
+const UNREAD_BODY_WAIT: Duration = Duration::from_millis(250);
 
 /// What the client may do, how much and how long.
 #[derive(Clone)]
-pub struct Policy {
+pub struct OutgoingPolicy {
     /// Webhooks may reach loopback and private addresses.
     pub allow_private: bool,
     /// Single addresses that may be reached all the same.
-    pub except: Vec<IpAddr>,
+    pub allowed_addresses: Vec<IpAddr>,
     /// From the call to the last byte of the answer, waiting, name and connection included.
     pub deadline: Duration,
-    pub answer_bytes: usize,
+    pub max_answer_bytes: usize,
     /// Requests under way; streams are counted apart, because they last.
-    pub in_flight: usize,
+    pub max_in_flight: usize,
     /// The same towards one host: seven slow ones leave room for the rest.
-    pub per_host: usize,
+    pub max_per_host: usize,
     /// Requests that wait for their turn; the next one fails at once.
-    pub waiting: usize,
+    pub max_waiting: usize,
     pub stream_deadline: Duration,
-    pub stream_bytes: usize,
-    pub names: Arc<dyn Names>,
+    pub max_stream_bytes: usize,
+    pub resolver: Arc<dyn NameResolver>,
 }
 
-impl Default for Policy {
+impl Default for OutgoingPolicy {
     fn default() -> Self {
         Self {
             allow_private: false,
-            except: Vec::new(),
+            allowed_addresses: Vec::new(),
             deadline: limits::WEBHOOK_DEADLINE,
-            answer_bytes: limits::WEBHOOK_ANSWER_BYTES,
-            in_flight: limits::WEBHOOKS_IN_FLIGHT,
-            per_host: limits::WEBHOOKS_PER_HOST,
-            waiting: limits::WEBHOOKS_WAITING,
+            max_answer_bytes: limits::WEBHOOK_ANSWER_BYTES,
+            max_in_flight: limits::WEBHOOKS_IN_FLIGHT,
+            max_per_host: limits::WEBHOOKS_PER_HOST,
+            max_waiting: limits::WEBHOOKS_WAITING,
             stream_deadline: limits::WEBHOOK_STREAM_DEADLINE,
-            stream_bytes: limits::WEBHOOK_STREAM_BYTES,
-            names: Arc::new(MachineNames::default()),
+            max_stream_bytes: limits::WEBHOOK_STREAM_BYTES,
+            resolver: Arc::new(SystemResolver::default()),
         }
     }
 }
 
 /// Cheap to clone; every clone shares connections and bounds.
 #[derive(Clone)]
-pub struct Outgoing(Arc<Parts>);
+pub struct OutgoingClient(Arc<OutgoingInner>);
 
-struct Parts {
+struct OutgoingInner {
     client: Client,
-    judged: Judged,
-    posts: Slots,
-    streams: Slots,
-    policy: Policy,
+    guarded_resolver: GuardedResolver,
+    post_slots: RequestSlots,
+    stream_slots: RequestSlots,
+    policy: OutgoingPolicy,
 }
 
-impl Outgoing {
-    pub fn new(policy: Policy) -> Self {
-        let guard = Guard {
+impl OutgoingClient {
+    pub fn new(policy: OutgoingPolicy) -> Self {
+        let guard = AddressGuard {
             allow_private: policy.allow_private,
-            except: policy.except.clone(),
+            allowed_addresses: policy.allowed_addresses.clone(),
         };
-        let judged = Judged {
-            names: policy.names.clone(),
+        let guarded_resolver = GuardedResolver {
+            resolver: policy.resolver.clone(),
             guard: Arc::new(guard),
         };
-        let slots = || Slots::new(policy.in_flight, policy.per_host, policy.waiting);
-        Self(Arc::new(Parts {
-            client: client::build(judged.clone()),
-            judged,
-            posts: slots(),
-            streams: slots(),
+        let new_slots = || {
+            RequestSlots::new(
+                policy.max_in_flight,
+                policy.max_per_host,
+                policy.max_waiting,
+            )
+        };
+        Self(Arc::new(OutgoingInner {
+            client: http_client::build_client(guarded_resolver.clone()),
+            guarded_resolver,
+            post_slots: new_slots(),
+            stream_slots: new_slots(),
             policy,
         }))
     }
 
     /// Whether a webhook may be registered at `url`. A name that does not resolve today is accepted, and judged at each connection.
-    pub async fn admit(&self, url: &str) -> Result<()> {
+    pub async fn check_endpoint(&self, url: &str) -> Result<()> {
         let url = match Url::parse(url) {
             // Nothing can be connected to there, so nothing has to be kept out; where such a port may stand is the wire's to say.
             Err(url::ParseError::InvalidPort) => return Ok(()),
-            read => read
+            parsed => parsed
                 .ok()
                 .filter(|url| matches!(url.scheme(), "http" | "https")),
         };
         let url = url.ok_or_else(|| {
             Error::validation("the endpoint must be an absolute http or https URL")
         })?;
-        let judged = match self.0.judged.guard.judge(&url) {
-            Ok(Verdict::Fine) => return Ok(()),
-            Ok(Verdict::Ask(name)) => {
-                timeout(self.0.policy.deadline, self.0.judged.addresses(&name)).await
+        let lookup = match self.0.guarded_resolver.guard.check_url(&url) {
+            Ok(HostVerdict::Allowed) => return Ok(()),
+            Ok(HostVerdict::Resolve(name)) => {
+                timeout(
+                    self.0.policy.deadline,
+                    self.0.guarded_resolver.resolve_allowed(&name),
+                )
+                .await
             }
-            Err(guard::Blocked) => return Err(Code::EndpointBlocked.into()),
+            Err(guard::AddressBlocked) => return Err(Code::EndpointBlocked.into()),
         };
-        match judged {
-            Ok(Err(LookUpError::Blocked(_))) => Err(Code::EndpointBlocked.into()),
-            Ok(Ok(_) | Err(LookUpError::Unresolved(_))) | Err(_) => Ok(()),
+        match lookup {
+            Ok(Err(LookupError::Blocked(_))) => Err(Code::EndpointBlocked.into()),
+            Ok(Ok(_) | Err(LookupError::Unresolved(_))) | Err(_) => Ok(()),
         }
     }
 
@@ -124,30 +134,30 @@ impl Outgoing {
         url: &str,
         headers: &[(&str, &str)],
         body: Bytes,
-    ) -> std::result::Result<Answer, PostError> {
-        self.in_time(async {
+    ) -> std::result::Result<WebhookAnswer, PostError> {
+        self.within_deadline(async {
             let (_slot, response) = self
-                .send(&self.0.posts, "application/json", url, headers, body)
+                .send_post(&self.0.post_slots, "application/json", url, headers, body)
                 .await?;
-            answer::whole(response, self.0.policy.answer_bytes).await
+            answer::read_answer(response, self.0.policy.max_answer_bytes).await
         })
         .await
     }
 
     /// POSTs `body`; only the status of the answer counts. What comes after it is read for a moment, so that the connection can
     /// be used again, and then left alone.
-    pub async fn knock(
+    pub async fn post_status_only(
         &self,
         url: &str,
         headers: &[(&str, &str)],
         body: Bytes,
     ) -> std::result::Result<u16, PostError> {
-        let sent = self.send(&self.0.posts, "application/json", url, headers, body);
-        let (_slot, response) = self.in_time(sent).await?;
+        let sending = self.send_post(&self.0.post_slots, "application/json", url, headers, body);
+        let (_slot, response) = self.within_deadline(sending).await?;
         let status = response.status().as_u16();
         let _ = timeout(
-            AFTERWORDS,
-            answer::whole(response, self.0.policy.answer_bytes),
+            UNREAD_BODY_WAIT,
+            answer::read_answer(response, self.0.policy.max_answer_bytes),
         )
         .await;
         Ok(status)
@@ -163,28 +173,34 @@ impl Outgoing {
     ) -> std::result::Result<StreamedAnswer, PostError> {
         let policy = &self.0.policy;
         let end = Instant::now() + policy.stream_deadline;
-        self.in_time(async {
+        self.within_deadline(async {
             let (slot, response) = self
-                .send(&self.0.streams, "text/event-stream", url, headers, body)
+                .send_post(
+                    &self.0.stream_slots,
+                    "text/event-stream",
+                    url,
+                    headers,
+                    body,
+                )
                 .await?;
             if response.status().is_success() && answer::is_event_stream(&response) {
-                let bounds = stream::Bounds {
-                    bytes: policy.stream_bytes,
-                    pause: policy.deadline,
-                    end,
+                let bounds = answer_events::StreamBounds {
+                    max_bytes: policy.max_stream_bytes,
+                    max_pause: policy.deadline,
+                    deadline: end,
                 };
-                return Ok(StreamedAnswer::Events(Box::new(Events::new(
+                return Ok(StreamedAnswer::Events(Box::new(AnswerEvents::new(
                     response, slot, bounds,
                 ))));
             }
-            answer::whole(response, policy.answer_bytes)
+            answer::read_answer(response, policy.max_answer_bytes)
                 .await
                 .map(StreamedAnswer::Whole)
         })
         .await
     }
 
-    async fn in_time<T>(
+    async fn within_deadline<T>(
         &self,
         work: impl Future<Output = std::result::Result<T, PostError>>,
     ) -> std::result::Result<T, PostError> {
@@ -193,23 +209,25 @@ impl Outgoing {
             .unwrap_or(Err(PostError::TimedOut))
     }
 
-    async fn send(
+    async fn send_post(
         &self,
-        slots: &Slots,
+        slots: &RequestSlots,
         accept: &'static str,
         url: &str,
         headers: &[(&str, &str)],
         body: Bytes,
-    ) -> std::result::Result<(Slot, Response), PostError> {
+    ) -> std::result::Result<(RequestSlot, Response), PostError> {
         let url = Url::parse(url).map_err(|_| PostError::Unreachable("its URL cannot be read"))?;
         // An address written in the URL never comes to the resolver, so it is judged here.
         self.0
-            .judged
+            .guarded_resolver
             .guard
-            .judge(&url)
-            .map_err(|guard::Blocked| PostError::Blocked)?;
+            .check_url(&url)
+            .map_err(|guard::AddressBlocked| PostError::Blocked)?;
         let headers = header_map(accept, headers)?;
-        let slot = slots.take(url.host_str().unwrap_or_default()).await?;
+        let slot = slots
+            .acquire_slot(url.host_str().unwrap_or_default())
+            .await?;
         let response = self
             .0
             .client
@@ -218,7 +236,7 @@ impl Outgoing {
             .body(body)
             .send()
             .await
-            .map_err(|e| PostError::of(&e))?;
+            .map_err(|e| PostError::from_client_error(&e))?;
         answer::check_headers(&response)?;
         Ok((slot, response))
     }
@@ -228,13 +246,13 @@ fn header_map(
     accept: &'static str,
     headers: &[(&str, &str)],
 ) -> std::result::Result<HeaderMap, PostError> {
-    let wrong = PostError::Unreachable("a header of the request cannot be sent");
+    let bad_header = PostError::Unreachable("a header of the request cannot be sent");
     let mut map = HeaderMap::with_capacity(headers.len() + 2);
     map.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     map.insert(ACCEPT, HeaderValue::from_static(accept));
     for (name, value) in headers {
-        let name = HeaderName::try_from(*name).map_err(|_| wrong)?;
-        map.insert(name, HeaderValue::try_from(*value).map_err(|_| wrong)?);
+        let name = HeaderName::try_from(*name).map_err(|_| bad_header)?;
+        map.insert(name, HeaderValue::try_from(*value).map_err(|_| bad_header)?);
     }
     Ok(map)
 }

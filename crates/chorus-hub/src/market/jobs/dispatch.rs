@@ -1,11 +1,11 @@
 //! Handing a job over to its worker's endpoint, and what the answer means.
 
-use super::finish::{self, Ending};
-use super::{Event, State};
-use crate::delivery::outgoing::{Answer, PostError};
-use crate::market::liveness;
-use crate::store::jobs::{self, Job};
-use crate::store::{Kind, NewEntry, principals};
+use super::finish::{self, JobEnding};
+use super::{JobEvent, JobState};
+use crate::delivery::outgoing::{PostError, WebhookAnswer};
+use crate::market::presence;
+use crate::store::jobs::{self, JobRecord};
+use crate::store::{EntryKind, NewLogEntry, principals};
 use crate::{Hub, Result};
 use bytes::Bytes;
 use chorus_wire::market::job::JobResult;
@@ -13,7 +13,7 @@ use chorus_wire::{Code, limits};
 use serde_json::Value;
 
 /// Where jobs are posted to; `None` when nothing can be posted there.
-pub(super) fn endpoint(api_endpoint: &str) -> Option<String> {
+pub(super) fn jobs_url(api_endpoint: &str) -> Option<String> {
     let mut url = url::Url::parse(api_endpoint).ok()?;
     let path = url.path().trim_end_matches('/').to_owned();
     if !path.ends_with("/jobs") {
@@ -23,94 +23,99 @@ pub(super) fn endpoint(api_endpoint: &str) -> Option<String> {
 }
 
 /// On a task of its own: the orchestrator has its answer already.
-pub(super) fn start(hub: &Hub, id: i64) {
+pub(super) fn spawn_dispatch(hub: &Hub, job_row: i64) {
     let hub = hub.clone();
     tokio::spawn(async move {
-        if let Err(error) = hand_over(&hub, id).await {
+        if let Err(error) = dispatch_job(&hub, job_row).await {
             tracing::warn!(%error, cause = error.cause, "a job was not handed over; it will be tried again");
         }
     });
 }
 
 /// Jobs whose handing over was cut short by a stop, or had no place. A worker may so see a job twice, by the same job_id.
-pub(super) async fn sweep(hub: &Hub) -> Result<()> {
+pub(super) async fn retry_waiting_dispatches(hub: &Hub) -> Result<()> {
     let now = hub.clock().now();
     let ids = hub
         .store()
-        .read(async move |tx| Ok(jobs::waiting(tx, now, limits::OUTBOX_AT_ONCE).await?))
+        .read(async move |tx| {
+            Ok(jobs::list_undispatched_jobs(tx, now, limits::OUTBOX_IN_FLIGHT).await?)
+        })
         .await?;
     for id in ids {
-        let mine = hub
+        let leased = hub
             .store()
             .write(async move |txn| {
-                let until = txn.now().plus(limits::OUTBOX_LEASE);
-                Ok(jobs::attempt(&txn.tx, id, txn.now(), until).await?)
+                let lease_until = txn.now().saturating_add(limits::OUTBOX_LEASE);
+                Ok(jobs::lease_dispatch(&txn.tx, id, txn.now(), lease_until).await?)
             })
             .await?;
-        if mine {
-            start(hub, id);
+        if leased {
+            spawn_dispatch(hub, id);
         }
     }
     Ok(())
 }
 
-async fn hand_over(hub: &Hub, id: i64) -> Result<()> {
+async fn dispatch_job(hub: &Hub, job_row: i64) -> Result<()> {
     let job = hub
         .store()
-        .read(async move |tx| Ok(jobs::by_id(tx, id).await?))
+        .read(async move |tx| Ok(jobs::find_job(tx, job_row).await?))
         .await?;
-    let Some(job) = job.filter(|job| job.state == State::Held) else {
+    let Some(job) = job.filter(|job| job.state == JobState::Held) else {
         return Ok(());
     };
     let Some(url) = job.endpoint.clone() else {
-        return to_inbox(hub, job).await.map(drop);
+        return dispatch_to_inbox(hub, job).await.map(drop);
     };
     let answer = hub
-        .outgoing()
+        .outgoing_client()
         .post(&url, &[], Bytes::from(job.body.clone()))
         .await;
-    match judge(&answer) {
-        Handed::Taken => took(hub, job.id).await,
-        Handed::Ended(ending) => end(hub, job.id, ending).await,
-        Handed::Refused => refused(hub, job).await,
+    match interpret_dispatch_answer(&answer) {
+        DispatchOutcome::Accepted => mark_dispatched(hub, job.id).await,
+        DispatchOutcome::Ended(ending) => finish_dispatched_job(hub, job.id, ending).await,
+        DispatchOutcome::Unreachable => handle_unreachable_worker(hub, job).await,
         // It keeps its place and is tried again.
-        Handed::NotNow => Ok(()),
+        DispatchOutcome::RetryLater => Ok(()),
     }
 }
 
 /// What the worker's endpoint made of a job.
-enum Handed {
+enum DispatchOutcome {
     /// It works on it, and will report.
-    Taken,
-    Ended(Ending),
+    Accepted,
+    Ended(JobEnding),
     /// Nobody is there.
-    Refused,
-    NotNow,
+    Unreachable,
+    RetryLater,
 }
 
-fn judge(answer: &std::result::Result<Answer, PostError>) -> Handed {
-    let failed = |code: &str, said: String| {
-        Handed::Ended(Ending::Failed {
+fn interpret_dispatch_answer(
+    answer: &std::result::Result<WebhookAnswer, PostError>,
+) -> DispatchOutcome {
+    let failed = |code: &str, message: String| {
+        DispatchOutcome::Ended(JobEnding::Failed {
             code: code.to_owned(),
-            said,
+            message,
             took_ms: None,
-            judged: true,
+            affects_reputation: true,
         })
     };
     match answer {
         Ok(answer) if (200..300).contains(&answer.status) => match JobResult::parse(&answer.body) {
-            Ok(result) => Handed::Ended(finish::ending(result)),
-            Err(_) => Handed::Taken,
+            Ok(result) => DispatchOutcome::Ended(finish::ending_from_result(result)),
+            Err(_) => DispatchOutcome::Accepted,
         },
         Ok(answer) => {
-            let said = answer.json().unwrap_or_default();
-            let text = |key: &str, most: usize| {
+            let reply = answer.parse_json().unwrap_or_default();
+            let text = |key: &str, max_chars: usize| {
                 Some(
-                    said.get(key)
+                    reply
+                        .get(key)
                         .and_then(Value::as_str)?
                         .chars()
                         .filter(|c| *c != '\0')
-                        .take(most)
+                        .take(max_chars)
                         .collect::<String>(),
                 )
             };
@@ -123,41 +128,43 @@ fn judge(answer: &std::result::Result<Answer, PostError>) -> Handed {
             )
         }
         // It may well be working: the deadline decides.
-        Err(PostError::TimedOut) => Handed::Taken,
+        Err(PostError::TimedOut) => DispatchOutcome::Accepted,
         Err(PostError::TooLarge) => failed(
             Code::ExecutionError.as_str(),
             "the agent answered with more than this hub reads".into(),
         ),
-        Err(PostError::Busy) => Handed::NotNow,
-        Err(PostError::Blocked | PostError::Unreachable(_) | PostError::Broken) => Handed::Refused,
+        Err(PostError::Busy) => DispatchOutcome::RetryLater,
+        Err(PostError::Blocked | PostError::Unreachable(_) | PostError::Broken) => {
+            DispatchOutcome::Unreachable
+        }
     }
 }
 
-async fn took(hub: &Hub, id: i64) -> Result<()> {
+async fn mark_dispatched(hub: &Hub, job_row: i64) -> Result<()> {
     hub.store()
         .write(async move |txn| {
-            super::advance(txn, id, State::Held, Event::Dispatch)
+            super::advance_job(txn, job_row, JobState::Held, JobEvent::Dispatch)
                 .await
                 .map(drop)
         })
         .await
 }
 
-async fn end(hub: &Hub, id: i64, ending: Ending) -> Result<()> {
-    match finish::end(hub, id, ending).await {
+async fn finish_dispatched_job(hub: &Hub, job_row: i64, ending: JobEnding) -> Result<()> {
+    match finish::finish_job(hub, job_row, ending).await {
         Ok(_) => Ok(()),
         // Something else came first, and that stands.
         Err(error) if error.code == Code::JobClosed => Ok(()),
         Err(error) if error.code == Code::BudgetInsufficient => {
-            let said = "the agent asked for more than the budget".to_owned();
+            let message = "the agent asked for more than the budget".to_owned();
             let code = Code::ExecutionError.as_str().to_owned();
-            let ending = Ending::Failed {
+            let ending = JobEnding::Failed {
                 code,
-                said,
+                message,
                 took_ms: None,
-                judged: true,
+                affects_reputation: true,
             };
-            finish::end(hub, id, ending).await.map(drop)
+            finish::finish_job(hub, job_row, ending).await.map(drop)
         }
         Err(error) => Err(error),
     }
@@ -165,39 +172,39 @@ async fn end(hub: &Hub, id: i64, ending: Ending) -> Result<()> {
 
 /// it is offline from now on. If it listens all the same, the job is on its inbox; else it has come to nothing, which
 /// says nothing about how the agent works.
-async fn refused(hub: &Hub, job: Job) -> Result<()> {
+async fn handle_unreachable_worker(hub: &Hub, job: JobRecord) -> Result<()> {
     let worker = job.worker;
     let agent = hub
         .store()
-        .read(async move |tx| Ok(principals::by_id(tx, worker).await?))
+        .read(async move |tx| Ok(principals::find_agent(tx, worker).await?))
         .await?;
     if let Some(agent) = &agent {
-        liveness::refused(hub, agent);
+        presence::mark_refused(hub, agent);
     }
-    if hub.bus().online(worker) && agent.is_some() {
-        return to_inbox(hub, job).await;
+    if hub.stream_bus().is_online(worker) && agent.is_some() {
+        return dispatch_to_inbox(hub, job).await;
     }
-    let ending = Ending::Failed {
+    let ending = JobEnding::Failed {
         code: Code::AgentOffline.as_str().into(),
-        said: Code::AgentOffline.sentence().into(),
+        message: Code::AgentOffline.sentence().into(),
         took_ms: None,
-        judged: false,
+        affects_reputation: false,
     };
-    end(hub, job.id, ending).await
+    finish_dispatched_job(hub, job.id, ending).await
 }
 
-async fn to_inbox(hub: &Hub, job: Job) -> Result<()> {
+async fn dispatch_to_inbox(hub: &Hub, job: JobRecord) -> Result<()> {
     hub.store()
         .write(async move |txn| {
-            if super::advance(txn, job.id, State::Held, Event::Dispatch).await? {
-                txn.append(NewEntry {
+            if super::advance_job(txn, job.id, JobState::Held, JobEvent::Dispatch).await? {
+                txn.append_entry(NewLogEntry {
                     subject: job.worker,
                     subject_name: job.worker_name.clone(),
-                    kind: Kind::Job,
-                    actor: job.orchestrator,
-                    actor_name: job.orchestrator_name.clone(),
+                    kind: EntryKind::Job,
+                    actor: job.requester,
+                    actor_name: job.requester_name.clone(),
                     body: job.body.as_str().into(),
-                    otherwise: None,
+                    fallback: None,
                 });
             }
             Ok(())
@@ -207,7 +214,7 @@ async fn to_inbox(hub: &Hub, job: Job) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::endpoint;
+    use super::jobs_url;
 
     ///
     #[test]
@@ -218,9 +225,9 @@ mod tests {
             ("https://a.example/v1/", "https://a.example/v1/jobs"),
             ("https://a.example/v1?k=1", "https://a.example/v1/jobs?k=1"),
         ] {
-            assert_eq!(endpoint(given).as_deref(), Some(posted), "{given}");
+            assert_eq!(jobs_url(given).as_deref(), Some(posted), "{given}");
         }
         // As the document prints it: nothing can be posted there.
-        assert_eq!(endpoint("https://agent-host:port/jobs"), None);
+        assert_eq!(jobs_url("https://agent-host:port/jobs"), None);
     }
 }

@@ -1,24 +1,24 @@
 //! The end of a job, whichever it is: money, score, record and news in one transaction (R-62, R-63, failures 21–23).
 
-use super::{Event, State, standing};
-use crate::delivery::outbox::{self, Purpose};
+use super::{JobEvent, JobState, status};
+use crate::delivery::outbox::{self, PostPurpose};
 use crate::identity;
 use crate::market::ledger::{self, JobRef};
 use crate::market::reputation;
-use crate::store::jobs::{self, End, Job};
-use crate::store::outbox::Sort;
-use crate::store::{Kind, NewEntry, Txn};
+use crate::store::jobs::{self, JobEndRecord, JobRecord};
+use crate::store::outbox::RetryClass;
+use crate::store::{EntryKind, NewLogEntry, WriteTxn};
 use crate::{Hub, Principal, Result};
-use chorus_wire::identity::Name;
+use chorus_wire::identity::AgentName;
 use chorus_wire::market::credits::Credits;
-use chorus_wire::market::job::{self as wire, JobResult, Outcome};
+use chorus_wire::market::job::{self as wire, JobOutcome, JobResult};
 use chorus_wire::{Code, Error, limits};
 use futures_util::future::join_all;
 use std::sync::Arc;
 
 /// How a job is to end.
 #[derive(Clone, Debug)]
-pub(super) enum Ending {
+pub(super) enum JobEnding {
     Done {
         /// JSON.
         output: String,
@@ -28,70 +28,70 @@ pub(super) enum Ending {
     },
     Failed {
         code: String,
-        said: String,
+        message: String,
         took_ms: Option<i64>,
         /// Whether it says something about the worker.
-        judged: bool,
+        affects_reputation: bool,
     },
     Cancelled,
     Expired,
 }
 
-impl Ending {
-    const fn event(&self) -> Event {
+impl JobEnding {
+    const fn job_event(&self) -> JobEvent {
         match self {
-            Ending::Done { .. } => Event::Succeed,
-            Ending::Failed { .. } => Event::Fail,
-            Ending::Cancelled => Event::Cancel,
-            Ending::Expired => Event::Expire,
+            JobEnding::Done { .. } => JobEvent::Succeed,
+            JobEnding::Failed { .. } => JobEvent::Fail,
+            JobEnding::Cancelled => JobEvent::Cancel,
+            JobEnding::Expired => JobEvent::Expire,
         }
     }
 }
 
 /// What a worker's report amounts to.
-pub(super) fn ending(result: JobResult) -> Ending {
+pub(super) fn ending_from_result(result: JobResult) -> JobEnding {
     let took_ms = result.execution_time_ms.map(|ms| ms as i64);
     match result.outcome {
-        Outcome::Success {
+        JobOutcome::Success {
             output_data,
             execution_cost,
-        } => Ending::Done {
+        } => JobEnding::Done {
             output: output_data.to_string(),
             cost: execution_cost,
             took_ms,
         },
-        Outcome::Failure {
+        JobOutcome::Failure {
             error_code,
             error_message,
-        } => Ending::Failed {
+        } => JobEnding::Failed {
             code: error_code.unwrap_or_else(|| Code::ExecutionError.as_str().into()),
-            said: error_message,
+            message: error_message,
             took_ms,
-            judged: true,
+            affects_reputation: true,
         },
     }
 }
 
 /// `POST /jobs/{id}/result`: the worker's word, once.
-pub async fn result(
-    who: &Principal,
+pub async fn report_result(
+    principal: &Principal,
     hub: &Hub,
     job_id: &str,
     result: JobResult,
 ) -> Result<wire::Job> {
-    let me = who.agent()?.id;
+    let agent_id = principal.require_agent()?.id;
     let other_job = result
         .job_id
         .as_deref()
         .is_some_and(|named| named != job_id);
     let other_agent = match &result.agent_id {
-        Some(named) => identity::find(hub, &Name::parse("agent_id", named)?)
+        Some(named_agent) => identity::find_agent(hub, &AgentName::parse("agent_id", named_agent)?)
             .await?
-            .is_none_or(|found| found.id != me),
+            .is_none_or(|found| found.id != agent_id),
         None => false,
     };
-    let may = move |job: &Job| {
-        if job.worker != me {
+    let check_allowed = move |job: &JobRecord| {
+        if job.worker != agent_id {
             return Err(Error::new(
                 Code::Forbidden,
                 "only the agent that does the job reports its result",
@@ -108,86 +108,105 @@ pub async fn result(
         }
         Ok(())
     };
-    end_mine(hub, me, job_id, ending(result), may).await
+    finish_own_job(
+        hub,
+        agent_id,
+        job_id,
+        ending_from_result(result),
+        check_allowed,
+    )
+    .await
 }
 
 /// `POST /jobs/{id}/cancel`: before a result, by whoever asked for it; nobody's score changes.
-pub async fn cancel(who: &Principal, hub: &Hub, job_id: &str) -> Result<wire::Job> {
-    let me = who.agent()?.id;
-    let may = move |job: &Job| match job.orchestrator == me {
+pub async fn cancel_job(principal: &Principal, hub: &Hub, job_id: &str) -> Result<wire::Job> {
+    let agent_id = principal.require_agent()?.id;
+    let check_allowed = move |job: &JobRecord| match job.requester == agent_id {
         true => Ok(()),
         false => Err(Error::new(
             Code::Forbidden,
             "only the agent that asked for the job cancels it",
         )),
     };
-    end_mine(hub, me, job_id, Ending::Cancelled, may).await
+    finish_own_job(hub, agent_id, job_id, JobEnding::Cancelled, check_allowed).await
 }
 
 /// Ends a job that `me` has a part in, if it may. It is looked up where it is ended: a look before would only cost another.
-async fn end_mine(
+async fn finish_own_job(
     hub: &Hub,
-    me: i64,
+    agent_id: i64,
     job_id: &str,
-    ending: Ending,
-    may: impl Fn(&Job) -> Result<()> + Send + 'static,
+    ending: JobEnding,
+    check_allowed: impl Fn(&JobRecord) -> Result<()> + Send + 'static,
 ) -> Result<wire::Job> {
     let job_id = job_id.to_owned();
     let ended = hub.store().write(async move |txn| {
-        let job = jobs::by_name(&txn.tx, &job_id)
+        let job = jobs::find_job_by_job_id(&txn.tx, &job_id)
             .await?
-            .filter(|job| job.worker == me || job.orchestrator == me);
+            .filter(|job| job.worker == agent_id || job.requester == agent_id);
         let job = job.ok_or(Code::NotFound)?;
-        may(&job)?;
-        brought(txn, job, ending.clone()).await
+        check_allowed(&job)?;
+        close_or_expire(txn, job, ending.clone()).await
     });
-    told(hub, ended.await?)
+    job_reply(hub, ended.await?)
 }
 
 /// Brings the job to this end, or says that it has another one already.
-pub(super) async fn end(hub: &Hub, id: i64, ending: Ending) -> Result<wire::Job> {
+pub(super) async fn finish_job(hub: &Hub, id: i64, ending: JobEnding) -> Result<wire::Job> {
     let ended = hub.store().write(async move |txn| {
-        let job = jobs::by_id(&txn.tx, id).await?.ok_or(Code::NotFound)?;
-        brought(txn, job, ending.clone()).await
+        let job = jobs::find_job(&txn.tx, id).await?.ok_or(Code::NotFound)?;
+        close_or_expire(txn, job, ending.clone()).await
     });
-    told(hub, ended.await?)
+    job_reply(hub, ended.await?)
 }
 
 /// The job at its end, and whether it is the one that was meant.
-async fn brought(txn: &mut Txn<'_>, job: Job, ending: Ending) -> Result<(Job, bool)> {
-    if job.state.after(ending.event()).is_none() {
+async fn close_or_expire(
+    txn: &mut WriteTxn<'_>,
+    job: JobRecord,
+    ending: JobEnding,
+) -> Result<(JobRecord, bool)> {
+    if job.state.next_state(ending.job_event()).is_none() {
         return Err(Code::JobClosed.into());
     }
     // Past its deadline a job expires, whoever looks at it first: nothing depends on when the hub swept.
-    let late = txn.now() >= job.deadline && !matches!(ending, Ending::Expired);
-    let ending = if late { Ending::Expired } else { ending };
-    Ok((close(txn, job, ending).await?, !late))
+    let is_late = txn.now() >= job.deadline && !matches!(ending, JobEnding::Expired);
+    let ending = if is_late { JobEnding::Expired } else { ending };
+    Ok((close_job(txn, job, ending).await?, !is_late))
 }
 
-fn told(hub: &Hub, (job, came): (Job, bool)) -> Result<wire::Job> {
+fn job_reply(hub: &Hub, (job, as_requested): (JobRecord, bool)) -> Result<wire::Job> {
     if job.callback_url.is_some() {
-        hub.owes();
+        hub.wake_outbox();
     }
-    if came {
-        Ok(standing::shown(&job, false))
+    if as_requested {
+        Ok(status::describe_job(&job, false))
     } else {
         Err(Error::new(Code::JobClosed, "the deadline has passed"))
     }
 }
 
 /// Ends what is past its deadline.
-pub(super) async fn sweep(hub: &Hub) -> Result<()> {
+pub(super) async fn expire_overdue_jobs(hub: &Hub) -> Result<()> {
     loop {
         let now = hub.clock().now();
-        let due = hub
+        let overdue_ids = hub
             .store()
-            .read(async move |tx| Ok(jobs::overdue(tx, now, limits::OUTBOX_AT_ONCE).await?))
+            .read(async move |tx| {
+                Ok(jobs::list_overdue_jobs(tx, now, limits::OUTBOX_IN_FLIGHT).await?)
+            })
             .await?;
-        if due.is_empty() {
+        if overdue_ids.is_empty() {
             return Ok(());
         }
         // Together, so that they wait for one commit: whoever lets thousands end at once would hold up every other errand.
-        for ended in join_all(due.into_iter().map(|id| end(hub, id, Ending::Expired))).await {
+        for ended in join_all(
+            overdue_ids
+                .into_iter()
+                .map(|id| finish_job(hub, id, JobEnding::Expired)),
+        )
+        .await
+        {
             match ended {
                 Ok(_) => {}
                 Err(error) if error.code == Code::JobClosed => {}
@@ -197,29 +216,32 @@ pub(super) async fn sweep(hub: &Hub) -> Result<()> {
     }
 }
 
-async fn close(txn: &mut Txn<'_>, job: Job, ending: Ending) -> Result<Job> {
-    let to = job.state.after(ending.event()).ok_or(Code::JobClosed)?;
-    let named = JobRef {
+async fn close_job(txn: &mut WriteTxn<'_>, job: JobRecord, ending: JobEnding) -> Result<JobRecord> {
+    let next_state = job
+        .state
+        .next_state(ending.job_event())
+        .ok_or(Code::JobClosed)?;
+    let job_ref = JobRef {
         id: job.id,
         job_id: &job.job_id,
     };
-    let mut end = End {
+    let mut end = JobEndRecord {
         at: txn.now(),
-        ..End::default()
+        ..JobEndRecord::default()
     };
-    let judged = match ending {
-        Ending::Done {
+    let success_verdict = match ending {
+        JobEnding::Done {
             output,
             cost,
             took_ms,
         } => {
             let paid = cost.unwrap_or(job.cost);
             if paid > job.budget {
-                let said = format!("execution_cost is above the budget of {}", job.budget);
-                return Err(Error::new(Code::BudgetInsufficient, said));
+                let message = format!("execution_cost is above the budget of {}", job.budget);
+                return Err(Error::new(Code::BudgetInsufficient, message));
             }
-            ledger::settle(txn, named, job.payer, job.payee, paid).await?;
-            end = End {
+            ledger::pay_from_hold(txn, job_ref, job.payer, job.payee, paid).await?;
+            end = JobEndRecord {
                 paid: Some(paid),
                 took_ms,
                 output: Some(output),
@@ -227,82 +249,94 @@ async fn close(txn: &mut Txn<'_>, job: Job, ending: Ending) -> Result<Job> {
             };
             Some(true)
         }
-        Ending::Failed {
+        JobEnding::Failed {
             code,
-            said,
+            message,
             took_ms,
-            judged,
+            affects_reputation,
         } => {
-            ledger::release(txn, named, job.payer).await?;
-            end = End {
+            ledger::release_hold(txn, job_ref, job.payer).await?;
+            end = JobEndRecord {
                 paid: Some(Credits::ZERO),
                 took_ms,
                 error_code: Some(code),
-                error: Some(said),
+                error: Some(message),
                 ..end
             };
-            judged.then_some(false)
+            affects_reputation.then_some(false)
         }
-        Ending::Cancelled => {
-            ledger::release(txn, named, job.payer).await?;
-            end = End {
+        JobEnding::Cancelled => {
+            ledger::release_hold(txn, job_ref, job.payer).await?;
+            end = JobEndRecord {
                 paid: Some(Credits::ZERO),
                 error: Some("the job was cancelled".into()),
                 ..end
             };
             None
         }
-        Ending::Expired => {
-            ledger::release(txn, named, job.payer).await?;
-            end = End {
+        JobEnding::Expired => {
+            ledger::release_hold(txn, job_ref, job.payer).await?;
+            end = JobEndRecord {
                 paid: Some(Credits::ZERO),
                 error: Some("no result came before the deadline".into()),
                 ..end
             };
             // R-62, D-96: a job that was never handed over says nothing about its worker.
-            (job.state == State::Dispatched).then_some(false)
+            (job.state == JobState::Dispatched).then_some(false)
         }
     };
     // what was hired at home earns nothing, wherever its agents belong by now.
-    if let Some(success) = judged.filter(|_| job.payer != job.payee) {
-        reputation::judge(txn, job.id, job.worker, job.orchestrator, success).await?;
+    if let Some(success) = success_verdict.filter(|_| job.payer != job.payee) {
+        reputation::apply_job_result(txn, job.id, job.worker, job.requester, success).await?;
     }
-    jobs::close(&txn.tx, job.id, to, &end).await?;
-    *txn.counts.market.jobs.of(job.state) -= 1;
-    *txn.counts.market.jobs.of(to) += 1;
-    let job = Job {
-        state: to,
+    jobs::close_job(&txn.tx, job.id, next_state, &end).await?;
+    *txn.counter_deltas.market.jobs.count_mut(job.state) -= 1;
+    *txn.counter_deltas.market.jobs.count_mut(next_state) += 1;
+    let job = JobRecord {
+        state: next_state,
         end: Some(end),
         ..job
     };
-    tell(txn, &job).await?;
+    announce_end(txn, &job).await?;
     Ok(job)
 }
 
 /// The orchestrator hears of it on its inbox and at its callback; the worker, when it was taken from it.
-async fn tell(txn: &mut Txn<'_>, job: &Job) -> Result<()> {
-    let body: Arc<str> = serde_json::to_string(&standing::shown(job, false))
+async fn announce_end(txn: &mut WriteTxn<'_>, job: &JobRecord) -> Result<()> {
+    let body: Arc<str> = serde_json::to_string(&status::describe_job(job, false))
         .map_err(Error::internal)?
         .into();
-    let news = |subject: i64, subject_name| NewEntry {
+    let job_entry = |subject: i64, subject_name| NewLogEntry {
         subject,
         subject_name,
-        kind: Kind::JobResult,
+        kind: EntryKind::JobResult,
         actor: job.worker,
         actor_name: job.worker_name.clone(),
         body: body.clone(),
-        otherwise: None,
+        fallback: None,
     };
     if let Some(url) = &job.callback_url {
-        outbox::owe(txn, Purpose::Callback, Sort::New, &job.job_id, url, &body).await?;
+        outbox::enqueue_post(
+            txn,
+            PostPurpose::JobCallback,
+            RetryClass::New,
+            &job.job_id,
+            url,
+            &body,
+        )
+        .await?;
     }
-    let taken_away = match job.state {
-        State::Cancelled | State::Expired => job.worker != job.orchestrator,
-        State::Requested | State::Held | State::Dispatched | State::Done | State::Failed => false,
+    let taken_from_worker = match job.state {
+        JobState::Cancelled | JobState::Expired => job.worker != job.requester,
+        JobState::Requested
+        | JobState::Held
+        | JobState::Dispatched
+        | JobState::Done
+        | JobState::Failed => false,
     };
-    if taken_away {
-        txn.append(news(job.worker, job.worker_name.clone()));
+    if taken_from_worker {
+        txn.append_entry(job_entry(job.worker, job.worker_name.clone()));
     }
-    txn.append(news(job.orchestrator, job.orchestrator_name.clone()));
+    txn.append_entry(job_entry(job.requester, job.requester_name.clone()));
     Ok(())
 }

@@ -3,32 +3,37 @@
 mod dispatch;
 mod finish;
 mod request;
-mod standing;
 mod state;
+mod status;
 
-pub use finish::{cancel, result};
-pub use request::request;
-pub use standing::{list, standing};
-pub(crate) use state::{Event, State};
+pub use finish::{cancel_job, report_result};
+pub use request::request_job;
+pub(crate) use state::{JobEvent, JobState};
+pub use status::{get_job, list_jobs};
 
-use crate::store::{Txn, jobs};
+use crate::store::{WriteTxn, jobs};
 use crate::{Hub, Result};
 
 /// What time brings: jobs past their deadline end, jobs that nobody handed over are handed over.
-pub(crate) async fn pass(hub: &Hub) -> Result<()> {
-    finish::sweep(hub).await?;
-    dispatch::sweep(hub).await
+pub(crate) async fn run_due_jobs(hub: &Hub) -> Result<()> {
+    finish::expire_overdue_jobs(hub).await?;
+    dispatch::retry_waiting_dispatches(hub).await
 }
 
 /// One step of a job that does not end it; false when it has gone on meanwhile.
-async fn advance(txn: &mut Txn<'_>, id: i64, from: State, event: Event) -> Result<bool> {
-    let Some(to) = from.after(event) else {
+async fn advance_job(
+    txn: &mut WriteTxn<'_>,
+    id: i64,
+    from: JobState,
+    event: JobEvent,
+) -> Result<bool> {
+    let Some(to) = from.next_state(event) else {
         return Ok(false);
     };
-    let moved = jobs::step(&txn.tx, id, from, to).await?;
+    let moved = jobs::change_job_state(&txn.tx, id, from, to).await?;
     if moved {
-        *txn.counts.market.jobs.of(from) -= 1;
-        *txn.counts.market.jobs.of(to) += 1;
+        *txn.counter_deltas.market.jobs.count_mut(from) -= 1;
+        *txn.counter_deltas.market.jobs.count_mut(to) += 1;
     }
     Ok(moved)
 }

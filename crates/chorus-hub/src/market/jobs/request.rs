@@ -1,70 +1,71 @@
 //! Asking for a job: who can do it, is it worth it, is there money for it; then it is held and handed over.
 
-use super::{Event, State, dispatch, standing};
+use super::{JobEvent, JobState, dispatch, status};
 use crate::identity::{self, Agent};
 use crate::market::ledger::{self, JobRef};
-use crate::market::skills::{self, Offer};
-use crate::market::{liveness, schema};
-use crate::store::jobs::{self, Job, NewJob};
-use crate::store::{Kind, NewEntry, Txn};
+use crate::market::skills::{self, WorkerOffer};
+use crate::market::{presence, schema};
+use crate::store::jobs::{self, JobRecord, NewJob};
+use crate::store::{EntryKind, NewLogEntry, WriteTxn};
 use crate::{Hub, Principal, Result, clock};
-use chorus_wire::identity::Name;
+use chorus_wire::identity::AgentName;
 use chorus_wire::market::credits::CURRENCY;
-use chorus_wire::market::job::{self as wire, JobBody, JobRequest};
+use chorus_wire::market::job::{self as wire, DispatchedJob, JobRequest};
 use chorus_wire::{Code, Error, limits};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
 /// `POST /jobs`: the job as it stands once its budget is held. `hub_url` is where workers reach this hub.
-pub async fn request(
-    who: &Principal,
+pub async fn request_job(
+    principal: &Principal,
     hub: &Hub,
     request: JobRequest,
     hub_url: &str,
 ) -> Result<wire::Job> {
-    let me = who.agent()?.clone();
-    if let Some(named) = &request.orchestrator_id {
-        is_me(hub, &me, named).await?;
+    let requester = principal.require_agent()?.clone();
+    if let Some(named_agent) = &request.orchestrator_id {
+        check_orchestrator(hub, &requester, named_agent).await?;
     }
-    let fingerprint: [u8; 32] = Sha256::digest(&request.canonical).into();
+    let fingerprint: [u8; 32] = Sha256::digest(&request.canonical_json).into();
     let job_id = request
         .job_id
         .clone()
         .unwrap_or_else(|| clock::new_id().to_string());
-    let best = match looked(hub, &me, &request).await? {
+    let best = match find_existing_or_best_offer(hub, &requester, &request).await? {
         // The first answer stands, whatever has become of the worker or the credits since.
-        Looked::Before(job) => {
-            return same(*job, &me, &fingerprint).map(|job| standing::shown(&job, false));
+        ExistingOrOffer::Existing(job) => {
+            return check_same_request(*job, &requester, &fingerprint)
+                .map(|job| status::describe_job(&job, false));
         }
-        Looked::New(best) => best,
+        ExistingOrOffer::New(best) => best,
     };
-    let offer = chosen(hub, &me, &request, best.map(|best| *best)).await?;
+    let offer = select_worker(hub, &requester, &request, best.map(|best| *best)).await?;
     if let Some(url) = &request.callback_url {
-        hub.outgoing().admit(url).await?;
+        hub.outgoing_client().check_endpoint(url).await?;
     }
     let hub_url = hub_url.to_owned();
-    let asked = Asked {
-        me,
+    let draft = JobDraft {
+        requester,
         request,
         job_id,
         fingerprint,
         offer,
         hub_url,
     };
-    let (job, new) = hub
+    let (job, is_new) = hub
         .store()
-        .write(async move |txn| keep(txn, &asked).await)
+        .write(async move |txn| insert_job(txn, &draft).await)
         .await?;
-    if new && job.state == State::Held {
-        dispatch::start(hub, job.id);
+    if is_new && job.state == JobState::Held {
+        dispatch::spawn_dispatch(hub, job.id);
     }
-    Ok(standing::shown(&job, false))
+    Ok(status::describe_job(&job, false))
 }
 
-async fn is_me(hub: &Hub, me: &Agent, named: &str) -> Result<()> {
-    let name = Name::parse("orchestrator_id", named)?;
-    match identity::find(hub, &name).await? {
-        Some(found) if found.id == me.id => Ok(()),
+async fn check_orchestrator(hub: &Hub, requester: &Agent, named_agent: &str) -> Result<()> {
+    let name = AgentName::parse("orchestrator_id", named_agent)?;
+    match identity::find_agent(hub, &name).await? {
+        Some(found) if found.id == requester.id => Ok(()),
         Some(_) | None => Err(Error::new(
             Code::Forbidden,
             "orchestrator_id must be the agent whose key this is",
@@ -73,9 +74,13 @@ async fn is_me(hub: &Hub, me: &Agent, named: &str) -> Result<()> {
 }
 
 /// The same request again, or somebody else's id.
-fn same(job: Job, me: &Agent, fingerprint: &[u8; 32]) -> Result<Job> {
-    let same = job.orchestrator == me.id && job.fingerprint == fingerprint;
-    if same {
+fn check_same_request(
+    job: JobRecord,
+    requester: &Agent,
+    fingerprint: &[u8; 32],
+) -> Result<JobRecord> {
+    let is_same = job.requester == requester.id && job.fingerprint == fingerprint;
+    if is_same {
         Ok(job)
     } else {
         Err(Code::JobConflict.into())
@@ -83,17 +88,25 @@ fn same(job: Job, me: &Agent, fingerprint: &[u8; 32]) -> Result<Job> {
 }
 
 /// What the store knows before anything is decided, in one look.
-enum Looked {
+enum ExistingOrOffer {
     /// The job_id was used.
-    Before(Box<Job>),
+    Existing(Box<JobRecord>),
     /// It was not, and this is the best offer, unless somebody was named.
-    New(Option<Box<Offer>>),
+    New(Option<Box<WorkerOffer>>),
 }
 
-async fn looked(hub: &Hub, me: &Agent, request: &JobRequest) -> Result<Looked> {
+async fn find_existing_or_best_offer(
+    hub: &Hub,
+    requester: &Agent,
+    request: &JobRequest,
+) -> Result<ExistingOrOffer> {
     // A name that this hub has made up is new.
-    let (job_id, budget, me, hub_there) =
-        (request.job_id.clone(), request.budget, me.id, hub.clone());
+    let (job_id, budget, requester_id, hub_handle) = (
+        request.job_id.clone(),
+        request.budget,
+        requester.id,
+        hub.clone(),
+    );
     let skill_name = request
         .agent_id
         .is_none()
@@ -101,12 +114,12 @@ async fn looked(hub: &Hub, me: &Agent, request: &JobRequest) -> Result<Looked> {
     hub.store()
         .read(async move |tx| {
             if let Some(job_id) = job_id
-                && let Some(job) = jobs::by_name(tx, &job_id).await?
+                && let Some(job) = jobs::find_job_by_job_id(tx, &job_id).await?
             {
-                return Ok(Looked::Before(Box::new(job)));
+                return Ok(ExistingOrOffer::Existing(Box::new(job)));
             }
-            Ok(Looked::New(match skill_name {
-                Some(name) => skills::best(tx, &hub_there, &name, budget, me)
+            Ok(ExistingOrOffer::New(match skill_name {
+                Some(name) => skills::find_best_offer(tx, &hub_handle, &name, budget, requester_id)
                     .await?
                     .map(Box::new),
                 None => None,
@@ -116,25 +129,30 @@ async fn looked(hub: &Hub, me: &Agent, request: &JobRequest) -> Result<Looked> {
 }
 
 /// Who does it: the agent that was named, or the best there is within the budget.
-async fn chosen(hub: &Hub, me: &Agent, request: &JobRequest, best: Option<Offer>) -> Result<Offer> {
-    let lacks = || {
+async fn select_worker(
+    hub: &Hub,
+    requester: &Agent,
+    request: &JobRequest,
+    best: Option<WorkerOffer>,
+) -> Result<WorkerOffer> {
+    let skill_not_offered = || {
         Error::new(
             Code::SkillMismatch,
             format!("nobody offers the skill {}", request.skill_name),
         )
     };
-    let dear = |cost| {
+    let over_budget = |cost| {
         Error::new(
             Code::BudgetInsufficient,
             format!("the skill costs {cost}, more than the budget"),
         )
     };
     let offer = match &request.agent_id {
-        Some(named) => {
-            let agent = identity::find(hub, &Name::parse("agent_id", named)?)
+        Some(named_agent) => {
+            let agent = identity::find_agent(hub, &AgentName::parse("agent_id", named_agent)?)
                 .await?
                 .ok_or(Code::AgentNotFound)?;
-            let offer = skills::offer(hub, &agent, &request.skill_name).await?;
+            let offer = skills::find_offer(hub, &agent, &request.skill_name).await?;
             offer.ok_or_else(|| {
                 Error::new(
                     Code::SkillMismatch,
@@ -144,49 +162,49 @@ async fn chosen(hub: &Hub, me: &Agent, request: &JobRequest, best: Option<Offer>
         }
         None => match best {
             Some(offer) => offer,
-            None => match skills::cheapest(hub, &request.skill_name, me.id).await? {
-                Some(cost) => return Err(dear(cost)),
-                None => return Err(lacks()),
+            None => match skills::find_lowest_cost(hub, &request.skill_name, requester.id).await? {
+                Some(cost) => return Err(over_budget(cost)),
+                None => return Err(skill_not_offered()),
             },
         },
     };
     if offer.cost > request.budget {
-        return Err(dear(offer.cost));
+        return Err(over_budget(offer.cost));
     }
     schema::check_input(&offer.skill, &request.input_data)?;
-    if liveness::is_online(hub, &offer.agent) {
+    if presence::is_online(hub, &offer.agent) {
         Ok(offer)
     } else {
         Err(Code::AgentOffline.into())
     }
 }
 
-struct Asked {
-    me: Arc<Agent>,
+struct JobDraft {
+    requester: Arc<Agent>,
     request: JobRequest,
     job_id: String,
     fingerprint: [u8; 32],
-    offer: Offer,
+    offer: WorkerOffer,
     hub_url: String,
 }
 
 /// Holds the budget and keeps the job; a worker without an endpoint has it on its inbox with the same commit.
-async fn keep(txn: &mut Txn<'_>, asked: &Asked) -> Result<(Job, bool)> {
-    let Asked {
-        me,
+async fn insert_job(txn: &mut WriteTxn<'_>, draft: &JobDraft) -> Result<(JobRecord, bool)> {
+    let JobDraft {
+        requester,
         request,
         job_id,
         fingerprint,
         offer,
         hub_url,
-    } = asked;
-    let endpoint = offer.endpoint.as_deref().and_then(dispatch::endpoint);
+    } = draft;
+    let endpoint = offer.endpoint.as_deref().and_then(dispatch::jobs_url);
     let now = txn.now();
-    let deadline = now.plus(request.deadline);
-    let body = JobBody {
+    let deadline = now.saturating_add(request.deadline);
+    let body = DispatchedJob {
         callback_url: Some(format!("{hub_url}/jobs/{job_id}/result")),
         job_id: job_id.clone(),
-        orchestrator_id: me.agent_id.to_string(),
+        orchestrator_id: requester.agent_id.to_string(),
         skill_name: request.skill_name.clone(),
         input_data: request.input_data.clone(),
         budget: request.budget,
@@ -194,21 +212,21 @@ async fn keep(txn: &mut Txn<'_>, asked: &Asked) -> Result<(Job, bool)> {
         timestamp_utc: now,
         deadline_utc: deadline,
     };
-    let text = serde_json::to_string(&body).map_err(Error::internal)?;
-    let held = State::Requested.after(Event::Hold);
+    let body_json = serde_json::to_string(&body).map_err(Error::internal)?;
+    let held_state = JobState::Requested.next_state(JobEvent::Hold);
     // Without an endpoint it is on the worker's inbox with this very commit.
     let state = if endpoint.is_some() {
-        held
+        held_state
     } else {
-        held.and_then(|held| held.after(Event::Dispatch))
+        held_state.and_then(|held_state| held_state.next_state(JobEvent::Dispatch))
     };
     let state = state.ok_or_else(|| Error::internal("a new job cannot be held"))?;
-    let new = NewJob {
+    let new_job = NewJob {
         job_id: &body.job_id,
         fingerprint,
-        orchestrator: me.id,
+        requester: requester.id,
         worker: offer.agent.id,
-        payer: me.owner,
+        payer: requester.owner,
         payee: offer.agent.owner,
         skill: &body.skill_name,
         budget: request.budget,
@@ -216,19 +234,19 @@ async fn keep(txn: &mut Txn<'_>, asked: &Asked) -> Result<(Job, bool)> {
         state,
         endpoint: endpoint.as_deref(),
         callback_url: request.callback_url.as_deref(),
-        body: &text,
+        body: &body_json,
         deadline,
-        attempt_at: now.plus(limits::OUTBOX_LEASE),
+        dispatch_due_at: now.saturating_add(limits::OUTBOX_LEASE),
     };
-    let Some(id) = jobs::insert(&txn.tx, &new, now).await? else {
-        let job = jobs::by_name(&txn.tx, &body.job_id)
+    let Some(id) = jobs::insert_job(&txn.tx, &new_job, now).await? else {
+        let job = jobs::find_job_by_job_id(&txn.tx, &body.job_id)
             .await?
             .ok_or(Code::JobConflict)?;
-        return Ok((same(job, me, fingerprint)?, false));
+        return Ok((check_same_request(job, requester, fingerprint)?, false));
     };
-    ledger::hold(
+    ledger::hold_credits(
         txn,
-        me.owner,
+        requester.owner,
         JobRef {
             id,
             job_id: &body.job_id,
@@ -236,22 +254,27 @@ async fn keep(txn: &mut Txn<'_>, asked: &Asked) -> Result<(Job, bool)> {
         request.budget,
     )
     .await?;
-    *txn.counts.market.jobs.of(state) += 1;
-    let job = new.kept(id, now, me.agent_id.clone(), offer.agent.agent_id.clone());
+    *txn.counter_deltas.market.jobs.count_mut(state) += 1;
+    let job = new_job.to_record(
+        id,
+        now,
+        requester.agent_id.clone(),
+        offer.agent.agent_id.clone(),
+    );
     if endpoint.is_none() {
-        to_inbox(txn, &job);
+        append_job_entry(txn, &job);
     }
     Ok((job, true))
 }
 
-fn to_inbox(txn: &mut Txn<'_>, job: &Job) {
-    txn.append(NewEntry {
+fn append_job_entry(txn: &mut WriteTxn<'_>, job: &JobRecord) {
+    txn.append_entry(NewLogEntry {
         subject: job.worker,
         subject_name: job.worker_name.clone(),
-        kind: Kind::Job,
-        actor: job.orchestrator,
-        actor_name: job.orchestrator_name.clone(),
+        kind: EntryKind::Job,
+        actor: job.requester,
+        actor_name: job.requester_name.clone(),
         body: job.body.as_str().into(),
-        otherwise: None,
+        fallback: None,
     });
 }

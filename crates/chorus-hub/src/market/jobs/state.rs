@@ -1,10 +1,10 @@
 //! The states of a job and every way from one to another: there is no other file that says so.
 
-use chorus_wire::market::job::Status;
+use chorus_wire::market::job::JobStatus;
 
 /// Where a job is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum State {
+pub(crate) enum JobState {
     /// Asked for; nothing is kept of it before its budget is held.
     Requested,
     /// Its budget is held, and its worker has not taken it yet.
@@ -23,7 +23,7 @@ pub(crate) enum State {
 
 /// What can happen to a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Event {
+pub(crate) enum JobEvent {
     Hold,
     Dispatch,
     Succeed,
@@ -32,7 +32,7 @@ pub(crate) enum Event {
     Expire,
 }
 
-impl State {
+impl JobState {
     pub const ALL: [Self; 7] = [
         Self::Requested,
         Self::Held,
@@ -43,7 +43,7 @@ impl State {
         Self::Expired,
     ];
     /// Those that are written down.
-    pub const KEPT: [Self; 6] = [
+    pub const STORED: [Self; 6] = [
         Self::Held,
         Self::Dispatched,
         Self::Done,
@@ -53,29 +53,33 @@ impl State {
     ];
 
     /// Where `event` leads; `None` when it cannot happen here. Nothing leads out of an end, so the first result stands.
-    pub const fn after(self, event: Event) -> Option<Self> {
+    pub const fn next_state(self, event: JobEvent) -> Option<Self> {
         match (self, event) {
-            (Self::Requested, Event::Hold) => Some(Self::Held),
-            (Self::Held, Event::Dispatch) => Some(Self::Dispatched),
+            (Self::Requested, JobEvent::Hold) => Some(Self::Held),
+            (Self::Held, JobEvent::Dispatch) => Some(Self::Dispatched),
             // A worker may answer before its taking the job is written down.
-            (Self::Held | Self::Dispatched, Event::Succeed) => Some(Self::Done),
-            (Self::Held | Self::Dispatched, Event::Fail) => Some(Self::Failed),
-            (Self::Held | Self::Dispatched, Event::Cancel) => Some(Self::Cancelled),
-            (Self::Held | Self::Dispatched, Event::Expire) => Some(Self::Expired),
+            (Self::Held | Self::Dispatched, JobEvent::Succeed) => Some(Self::Done),
+            (Self::Held | Self::Dispatched, JobEvent::Fail) => Some(Self::Failed),
+            (Self::Held | Self::Dispatched, JobEvent::Cancel) => Some(Self::Cancelled),
+            (Self::Held | Self::Dispatched, JobEvent::Expire) => Some(Self::Expired),
             (
                 Self::Requested,
-                Event::Dispatch | Event::Succeed | Event::Fail | Event::Cancel | Event::Expire,
+                JobEvent::Dispatch
+                | JobEvent::Succeed
+                | JobEvent::Fail
+                | JobEvent::Cancel
+                | JobEvent::Expire,
             )
-            | (Self::Held | Self::Dispatched, Event::Hold)
-            | (Self::Dispatched, Event::Dispatch)
+            | (Self::Held | Self::Dispatched, JobEvent::Hold)
+            | (Self::Dispatched, JobEvent::Dispatch)
             | (
                 Self::Done | Self::Failed | Self::Cancelled | Self::Expired,
-                Event::Hold
-                | Event::Dispatch
-                | Event::Succeed
-                | Event::Fail
-                | Event::Cancel
-                | Event::Expire,
+                JobEvent::Hold
+                | JobEvent::Dispatch
+                | JobEvent::Succeed
+                | JobEvent::Fail
+                | JobEvent::Cancel
+                | JobEvent::Expire,
             ) => None,
         }
     }
@@ -97,11 +101,11 @@ impl State {
     }
 
     /// The document's word for it (JOB-06).
-    pub const fn status(self) -> Status {
+    pub const fn wire_status(self) -> JobStatus {
         match self {
-            Self::Requested | Self::Held | Self::Dispatched => Status::Pending,
-            Self::Done => Status::Success,
-            Self::Failed | Self::Cancelled | Self::Expired => Status::Failure,
+            Self::Requested | Self::Held | Self::Dispatched => JobStatus::Pending,
+            Self::Done => JobStatus::Success,
+            Self::Failed | Self::Cancelled | Self::Expired => JobStatus::Failure,
         }
     }
 }
@@ -110,43 +114,50 @@ impl State {
 mod tests {
     use super::*;
 
-    fn is_end(state: State) -> bool {
-        EVENTS.into_iter().all(|event| state.after(event).is_none())
+    fn is_end(state: JobState) -> bool {
+        EVENTS
+            .into_iter()
+            .all(|event| state.next_state(event).is_none())
     }
 
-    const EVENTS: [Event; 6] = [
-        Event::Hold,
-        Event::Dispatch,
-        Event::Succeed,
-        Event::Fail,
-        Event::Cancel,
-        Event::Expire,
+    const EVENTS: [JobEvent; 6] = [
+        JobEvent::Hold,
+        JobEvent::Dispatch,
+        JobEvent::Succeed,
+        JobEvent::Fail,
+        JobEvent::Cancel,
+        JobEvent::Expire,
     ];
 
     #[test]
     fn nothing_leads_out_of_an_end_and_every_job_can_come_to_one() {
-        for state in State::ALL {
-            let ways = EVENTS.into_iter().filter_map(|event| state.after(event));
+        for state in JobState::ALL {
+            let ways = EVENTS
+                .into_iter()
+                .filter_map(|event| state.next_state(event));
             let ended = matches!(
                 state,
-                State::Done | State::Failed | State::Cancelled | State::Expired
+                JobState::Done | JobState::Failed | JobState::Cancelled | JobState::Expired
             );
             assert_eq!(ways.count() == 0, ended, "{state:?}");
             let ends = EVENTS
                 .into_iter()
-                .filter(|event| state.after(*event).is_some_and(is_end))
+                .filter(|event| state.next_state(*event).is_some_and(is_end))
                 .count();
-            let open = matches!(state, State::Held | State::Dispatched);
+            let open = matches!(state, JobState::Held | JobState::Dispatched);
             assert_eq!(ends, if open { 4 } else { 0 }, "{state:?}");
         }
     }
 
     #[test]
     fn only_a_success_is_a_success() {
-        for state in State::ALL {
-            assert_eq!(state.status() == Status::Success, state == State::Done);
-            assert_eq!(state.status() == Status::Pending, !is_end(state));
-            assert_eq!(State::parse(state.as_str()), Some(state));
+        for state in JobState::ALL {
+            assert_eq!(
+                state.wire_status() == JobStatus::Success,
+                state == JobState::Done
+            );
+            assert_eq!(state.wire_status() == JobStatus::Pending, !is_end(state));
+            assert_eq!(JobState::parse(state.as_str()), Some(state));
         }
     }
 }

@@ -1,11 +1,11 @@
 //! The ledger against a model: whatever is tried, nothing is made, lost or spent twice.
 
-use super::{JobRef, hold, release, settle};
-use crate::store::ledger::{self, Account, Asked, NewPosting};
-use crate::store::{Entry, Publish, Store, market, retention};
+use super::{JobRef, hold_credits, pay_from_hold, release_hold};
+use crate::store::ledger::{self, LedgerAccount, NewPosting, PostingFilter};
+use crate::store::{EntryPublisher, LogEntry, Store, market_totals, retention};
 use crate::{Clock, Result};
 use chorus_wire::market::credits::Credits;
-use chorus_wire::{Code, Error, time::Micros};
+use chorus_wire::{Code, Error, time::UnixMicros};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,16 +17,16 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 
 struct Nobody;
 
-impl Publish for Nobody {
-    fn listening(&self, _: i64) -> bool {
+impl EntryPublisher for Nobody {
+    fn has_draining_stream(&self, _: i64) -> bool {
         false
     }
 
-    fn publish(&self, _: &Entry) -> bool {
+    fn publish_entry(&self, _: &LogEntry) -> bool {
         false
     }
 
-    fn unsure(&self) {}
+    fn resync_streams(&self) {}
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -198,21 +198,24 @@ async fn performed(store: &Store, model: &Model, step: Step) -> Result<()> {
     store
         .write(async move |txn| match step {
             Step::Grant { owner, amount } => {
-                Ok(ledger::grant_opening(txn, owner, Credits::hundredths(amount)).await?)
+                Ok(
+                    ledger::grant_opening_credits(txn, owner, Credits::from_hundredths(amount))
+                        .await?,
+                )
             }
             Step::Transfer { from, to, amount } | Step::Undone { from, to, amount } => {
                 let posting = NewPosting {
                     kind: "transfer",
-                    from: Account::Owner(from),
-                    to: Account::Owner(to),
-                    amount: Credits::hundredths(amount),
+                    from: LedgerAccount::Owner(from),
+                    to: LedgerAccount::Owner(to),
+                    amount: Credits::from_hundredths(amount),
                     job_id: None,
                     note: None,
                 };
-                ledger::post(&txn.tx, &posting, txn.now())
+                ledger::apply_posting(&txn.tx, &posting, txn.now())
                     .await?
                     .ok_or(Code::TransferFailed)?;
-                txn.counts.market.volume += amount;
+                txn.counter_deltas.market.volume += amount;
                 if matches!(step, Step::Undone { .. }) {
                     Err(Error::validation("undone"))
                 } else {
@@ -220,15 +223,22 @@ async fn performed(store: &Store, model: &Model, step: Step) -> Result<()> {
                 }
             }
             Step::Hold { owner, job, amount } => {
-                hold(txn, owner, named(job), Credits::hundredths(amount)).await
+                hold_credits(txn, owner, named(job), Credits::from_hundredths(amount)).await
             }
             Step::Settle { job, payee, paid } => {
-                settle(txn, named(job), held_by, payee, Credits::hundredths(paid)).await
+                pay_from_hold(
+                    txn,
+                    named(job),
+                    held_by,
+                    payee,
+                    Credits::from_hundredths(paid),
+                )
+                .await
             }
-            Step::Release { job } => release(txn, named(job), held_by).await,
+            Step::Release { job } => release_hold(txn, named(job), held_by).await,
             Step::Trim { .. } => {
-                let keep = Some(txn.now().minus(2 * DAY));
-                while retention::step(txn, keep).await? {}
+                let keep = Some(txn.now().saturating_sub(2 * DAY));
+                while retention::run_retention_step(txn, keep).await? {}
                 Ok(())
             }
         })
@@ -243,21 +253,29 @@ async fn agrees(store: &Store, model: &Model) {
             for owner in 1..=OWNERS {
                 balances.insert(
                     owner,
-                    ledger::balance(tx, Account::Owner(owner))
+                    ledger::read_balance(tx, LedgerAccount::Owner(owner))
                         .await?
-                        .in_hundredths(),
+                        .to_hundredths(),
                 );
             }
             let mut holds = BTreeMap::new();
             for job in 1..=JOBS {
-                let held = ledger::balance(tx, Account::Hold { job, payer: 0 })
+                let held = ledger::read_balance(tx, LedgerAccount::Hold { job, payer: 0 })
                     .await?
-                    .in_hundredths();
+                    .to_hundredths();
                 holds.insert(job, held);
             }
-            let issued = -ledger::balance(tx, Account::Issue).await?.in_hundredths();
-            let postings = ledger::audit(tx, &Asked::default(), 10_000).await?;
-            Ok((balances, holds, issued, market::read(tx).await?, postings))
+            let issued = -ledger::read_balance(tx, LedgerAccount::Issue)
+                .await?
+                .to_hundredths();
+            let postings = ledger::list_postings(tx, &PostingFilter::default(), 10_000).await?;
+            Ok((
+                balances,
+                holds,
+                issued,
+                market_totals::read_totals(tx).await?,
+                postings,
+            ))
         })
         .await
         .unwrap();
@@ -277,7 +295,7 @@ async fn agrees(store: &Store, model: &Model) {
         (model.issued, model.issued),
         "what was issued is what there is"
     );
-    assert_eq!((sums.held, sums.volume), (held, model.volume));
+    assert_eq!((sums.held_credits, sums.volume), (held, model.volume));
 
     // The postings alone rebuild every balance, and every one of them is a pair.
     let mut rebuilt: BTreeMap<i64, i64> = BTreeMap::new();
@@ -286,8 +304,8 @@ async fn agrees(store: &Store, model: &Model) {
             posting.debit,
             posting.credit * i64::from(posting.kind != "transfer")
         );
-        *rebuilt.entry(posting.debit).or_default() -= posting.amount.in_hundredths();
-        *rebuilt.entry(posting.credit).or_default() += posting.amount.in_hundredths();
+        *rebuilt.entry(posting.debit).or_default() -= posting.amount.to_hundredths();
+        *rebuilt.entry(posting.credit).or_default() += posting.amount.to_hundredths();
     }
     assert_eq!(rebuilt.values().sum::<i64>(), 0);
     for (owner, balance) in balances {
@@ -315,7 +333,7 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let dir = tempfile::tempdir().unwrap();
-            let clock = Clock::held(Micros(1_774_000_000_000_000));
+            let clock = Clock::manual_at(UnixMicros(1_774_000_000_000_000));
             let store = Store::open(dir.path(), None, clock.clone(), Arc::new(Nobody)).await.unwrap();
             let mut model = Model::default();
             for step in steps {

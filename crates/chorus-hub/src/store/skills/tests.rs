@@ -2,28 +2,28 @@
 
 use super::*;
 use crate::Clock;
-use crate::store::{Entry, Publish, Store};
+use crate::store::{EntryPublisher, LogEntry, Store};
 use std::sync::Arc;
 
 struct Nobody;
 
-impl Publish for Nobody {
-    fn listening(&self, _: i64) -> bool {
+impl EntryPublisher for Nobody {
+    fn has_draining_stream(&self, _: i64) -> bool {
         false
     }
 
-    fn publish(&self, _: &Entry) -> bool {
+    fn publish_entry(&self, _: &LogEntry) -> bool {
         false
     }
 
-    fn unsure(&self) {}
+    fn resync_streams(&self) {}
 }
 
-fn skill(name: &str, cost: i64) -> Skill {
-    Skill {
+fn skill(name: &str, cost: i64) -> SkillOffer {
+    SkillOffer {
         skill_name: name.to_owned(),
         description: None,
-        cost_per_call: Credits::hundredths(cost),
+        cost_per_call: Credits::from_hundredths(cost),
         input_schema: None,
         output_schema: None,
     }
@@ -38,8 +38,8 @@ async fn store() -> (Store, tempfile::TempDir) {
 }
 
 /// How the database goes about it.
-fn plan(tx: &Tx<'_>, sql: &str) -> String {
-    let Tx::Sqlite(connection) = tx else {
+fn plan(tx: &DbConnection<'_>, sql: &str) -> String {
+    let DbConnection::Sqlite(connection) = tx else {
         unreachable!("opened without a URL")
     };
     let explained = connection
@@ -76,7 +76,10 @@ async fn every_search_walks_an_index_in_its_order() {
 #[tokio::test]
 async fn a_name_that_nobody_offers_any_more_is_found_by_its_name() {
     let (store, _dir) = store().await;
-    let plan = store.read(async |tx| Ok(plan(tx, EMPTIED))).await.unwrap();
+    let plan = store
+        .read(async |tx| Ok(plan(tx, DELETE_UNOFFERED_NAME)))
+        .await
+        .unwrap();
     assert!(
         plan.starts_with("SEARCH") && !plan.contains("SCAN"),
         "{plan}"
@@ -90,21 +93,27 @@ async fn counts_follow_every_change() {
     let counted = store
         .write(async |txn| {
             let tx = &txn.tx;
-            replace(tx, 1, 0, &[skill("a", 5), skill("b", 7)]).await?;
-            replace(tx, 2, 0, &[skill("a", 3)]).await?;
-            assert!(put(tx, 3, 0, &skill("c", 1)).await? && !put(tx, 3, 0, &skill("c", 2)).await?);
-            replace(tx, 1, 0, &[skill("b", 9)]).await?;
-            assert!(withdraw(tx, 3, "c").await? && !withdraw(tx, 3, "c").await?);
-            replace(tx, 4, 0, &[skill("a", 1)]).await?;
-            replace(tx, 4, 0, &[]).await?;
-            Ok((names(tx, "", 10).await?, agents(tx).await?))
+            replace_skills(tx, 1, 0, &[skill("a", 5), skill("b", 7)]).await?;
+            replace_skills(tx, 2, 0, &[skill("a", 3)]).await?;
+            assert!(
+                upsert_skill(tx, 3, 0, &skill("c", 1)).await?
+                    && !upsert_skill(tx, 3, 0, &skill("c", 2)).await?
+            );
+            replace_skills(tx, 1, 0, &[skill("b", 9)]).await?;
+            assert!(withdraw_skill(tx, 3, "c").await? && !withdraw_skill(tx, 3, "c").await?);
+            replace_skills(tx, 4, 0, &[skill("a", 1)]).await?;
+            replace_skills(tx, 4, 0, &[]).await?;
+            Ok((
+                list_skill_names(tx, "", 10).await?,
+                count_offering_agents(tx).await?,
+            ))
         })
         .await
         .unwrap();
     let rows: Vec<_> = counted
         .0
         .iter()
-        .map(|row| (&*row.skill_name, row.agents, row.min_cost.in_hundredths()))
+        .map(|row| (&*row.skill_name, row.agents, row.min_cost.to_hundredths()))
         .collect();
     assert_eq!((rows, counted.1), (vec![("a", 1, 3), ("b", 1, 9)], 2));
 }

@@ -1,18 +1,23 @@
 //! The tools of frames: what one session tells the others of its handle, its organisation or its accords (FRM-96).
 
-mod ask;
-mod claim;
-mod held;
-mod live;
-mod say;
-mod speaker;
+mod announce;
+mod locks;
+mod query;
+mod resource_claims;
+mod sender;
+mod sessions;
 
-use super::call::Call;
-use super::tool::Verb;
+use super::tool::ToolDefinition;
+use super::tool_call::ToolCall;
 
-pub fn verbs() -> Vec<Verb<Call>> {
-    [say::verbs(), claim::verbs(), ask::verbs(), live::verbs()]
-        .into_iter()
-        .flatten()
-        .collect()
+pub fn frame_tools() -> Vec<ToolDefinition<ToolCall>> {
+    [
+        announce::announce_tools(),
+        locks::lock_tools(),
+        query::query_tools(),
+        sessions::session_tools(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }

@@ -1,40 +1,44 @@
 //! What a room has written down: its list, or one text as it stands.
 
-use super::find;
-use crate::{cli::Common, fail::Fail, out};
-use chorus_client::Client;
+use super::find_channel;
+use crate::{cli::CommonArgs, fail::Fail, output};
+use chorus_client::HubClient;
 
-pub async fn run(
-    common: &Common,
-    client: &Client,
+pub async fn show_artifacts(
+    common: &CommonArgs,
+    client: &HubClient,
     channel: &str,
     slug: Option<&str>,
     version: Option<u64>,
 ) -> Result<(), Fail> {
-    let room = find(client, channel).await?;
+    let channel_client = find_channel(client, channel).await?;
     if let Some(slug) = slug {
-        let artifact = room.artifact(slug, version).await?;
-        out::say(common.json, &artifact, || artifact.content.clone());
+        let artifact = channel_client.fetch_artifact(slug, version).await?;
+        output::print_result(common.json, &artifact, || artifact.content.clone());
         return Ok(());
     }
-    let shelf = room.artifacts().await?;
-    for artifact in shelf.artifacts {
-        out::say(common.json, &artifact, || {
+    let listing = channel_client.list_artifacts().await?;
+    for artifact in listing.artifacts {
+        output::print_result(common.json, &artifact, || {
             let title = artifact
                 .title
                 .as_deref()
-                .map(|title| format!("  {}", out::harmless(title)))
+                .map(|title| format!("  {}", output::escape_controls(title)))
                 .unwrap_or_default();
             format!(
                 "{}  v{}{title}",
-                out::harmless(&artifact.slug),
+                output::escape_controls(&artifact.slug),
                 artifact.version
             )
         });
     }
-    for file in shelf.files {
-        out::say(common.json, &file, || {
-            format!("{}  {} bytes", out::harmless(&file.name), file.size)
+    for file in listing.files {
+        output::print_result(common.json, &file, || {
+            format!(
+                "{}  {} bytes",
+                output::escape_controls(&file.name),
+                file.size
+            )
         });
     }
     Ok(())

@@ -1,15 +1,15 @@
 //! Who comes into a room and who goes.
 
-use super::{find, show};
-use crate::commands::secret;
-use crate::{cli::Common, fail::Fail, out};
-use chorus_client::Client;
-use chorus_client::channel::Guest;
+use super::{find_channel, format};
+use crate::commands::secret_url;
+use crate::{cli::CommonArgs, fail::Fail, output};
+use chorus_client::HubClient;
+use chorus_client::channel::NewMember;
 use chorus_wire::secret::Secret;
 use serde_json::json;
 
 #[derive(Debug, clap::Args)]
-pub struct Add {
+pub struct AddMemberArgs {
     channel: String,
     /// An agent of this hub by its name; or - to read a connection string from standard input, or @FILE from a file
     who: String,
@@ -29,57 +29,67 @@ pub struct Add {
     signing_secret: Option<String>,
 }
 
-pub async fn add(common: &Common, client: &Client, args: Add) -> Result<(), Fail> {
-    let guest = match secret::url(&args.who)? {
+pub async fn add_member(
+    common: &CommonArgs,
+    client: &HubClient,
+    args: AddMemberArgs,
+) -> Result<(), Fail> {
+    let new_member = match secret_url::read_url(&args.who)? {
         Some(url) => {
-            let name = args
-                .name
-                .ok_or_else(|| Fail::usage("what is it called in the room? say --name NAME"))?;
-            Guest::Connection {
+            let name = args.name.ok_or_else(|| {
+                Fail::usage_error("what is it called in the room? say --name NAME")
+            })?;
+            NewMember::Connection {
                 url,
                 name,
                 signing_secret: args.signing_secret.map(Secret::new),
             }
         }
-        None => Guest::Agent {
+        None => NewMember::Agent {
             agent_id: args.who,
             name: args.name,
         },
     };
     let deliver = if args.mentions { "mentions" } else { "all" };
-    let member = find(client, &args.channel)
+    let member = find_channel(client, &args.channel)
         .await?
-        .add(&guest, deliver)
+        .add_member(&new_member, deliver)
         .await?;
-    out::say(common.json, &member, || show::member(&member));
+    output::print_result(common.json, &member, || format::format_member(&member));
     Ok(())
 }
 
-pub async fn remove(
-    common: &Common,
-    client: &Client,
+pub async fn remove_member(
+    common: &CommonArgs,
+    client: &HubClient,
     channel: &str,
     name: &str,
 ) -> Result<(), Fail> {
-    let removed = find(client, channel).await?.remove(name).await?;
-    out::say(common.json, &removed, || {
+    let removed = find_channel(client, channel)
+        .await?
+        .remove_member(name)
+        .await?;
+    output::print_result(common.json, &removed, || {
         format!(
             "{} is out of the room",
-            out::harmless(removed.name.as_str())
+            output::escape_controls(removed.name.as_str())
         )
     });
     Ok(())
 }
 
 /// shown once, and only because it was asked for.
-pub async fn callback(
-    common: &Common,
-    client: &Client,
+pub async fn create_callback(
+    common: &CommonArgs,
+    client: &HubClient,
     channel: &str,
     name: &str,
 ) -> Result<(), Fail> {
-    let standing = find(client, channel).await?.callback(name).await?;
-    let url = standing.callback.expose();
-    out::say(common.json, &json!({ "callback": url }), || url.to_owned());
+    let persistent = find_channel(client, channel)
+        .await?
+        .create_persistent_callback(name)
+        .await?;
+    let url = persistent.callback.expose();
+    output::print_result(common.json, &json!({ "callback": url }), || url.to_owned());
     Ok(())
 }

@@ -1,27 +1,27 @@
 //! `chorus channel`: shared rooms, a file per kind of verb.
 
 mod artifacts;
+mod channels;
+mod format;
 mod members;
-mod rooms;
-mod show;
-mod talk;
+mod messages;
 
-pub use talk::text;
+pub use messages::read_text;
 
-use crate::{cli::Common, fail::Fail};
-use chorus_client::Client;
-use chorus_client::channel::Room;
+use crate::{cli::CommonArgs, fail::Fail};
+use chorus_client::HubClient;
+use chorus_client::channel::ChannelClient;
 use chorus_wire::cursor::Cursor;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
-    verb: Verb,
+    verb: ChannelCommand,
 }
 
 /// A CHANNEL is its id (ch_…) or, when no other of yours is called the same, its name.
 #[derive(Debug, clap::Subcommand)]
-enum Verb {
+enum ChannelCommand {
     /// Make a room; you own it
     Create {
         name: String,
@@ -52,7 +52,7 @@ enum Verb {
         yes: bool,
     },
     /// Bring an agent in: one of this hub by its name, any other by its connection string
-    Add(Box<members::Add>),
+    Add(Box<members::AddMemberArgs>),
     /// Put a member out, or leave; its callbacks and tools stop working at once
     Remove { channel: String, name: String },
     /// Print a URL by which a member speaks without being asked; the one before stops working at once
@@ -64,12 +64,12 @@ enum Verb {
         text: Vec<String>,
     },
     /// Follow what is said and done, live
-    Tail(talk::Tail),
+    Tail(messages::TailArgs),
     /// Show what was said and done
     History {
         channel: String,
         /// Only what came after this cursor
-        #[arg(long, value_name = "CURSOR", value_parser = cursor)]
+        #[arg(long, value_name = "CURSOR", value_parser = parse_cursor)]
         since: Option<Cursor>,
         /// At most this many lines; the last ones, or with --since the first
         #[arg(long, value_name = "N", default_value_t = 50)]
@@ -85,15 +85,15 @@ enum Verb {
     },
 }
 
-pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
-    let client = crate::session::Session::open(common)?.client;
+pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
+    let client = crate::session::ClientSession::open(common)?.client;
     match args.verb {
-        Verb::Create {
+        ChannelCommand::Create {
             name,
             context,
             service,
         } => {
-            rooms::create(
+            channels::create_channel(
                 common,
                 &client,
                 &name,
@@ -102,14 +102,14 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
             )
             .await
         }
-        Verb::List => rooms::list(common, &client).await,
-        Verb::Show { channel } => rooms::show(common, &client, &channel).await,
-        Verb::Rename {
+        ChannelCommand::List => channels::list_channels(common, &client).await,
+        ChannelCommand::Show { channel } => channels::show_channel(common, &client, &channel).await,
+        ChannelCommand::Rename {
             channel,
             name,
             context,
         } => {
-            rooms::rename(
+            channels::rename_channel(
                 common,
                 &client,
                 &channel,
@@ -118,42 +118,48 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
             )
             .await
         }
-        Verb::Delete { channel, yes } => rooms::delete(common, &client, &channel, yes).await,
-        Verb::Add(add) => members::add(common, &client, *add).await,
-        Verb::Remove { channel, name } => members::remove(common, &client, &channel, &name).await,
-        Verb::Callback { channel, name } => {
-            members::callback(common, &client, &channel, &name).await
+        ChannelCommand::Delete { channel, yes } => {
+            channels::delete_channel(common, &client, &channel, yes).await
         }
-        Verb::Post { channel, text } => talk::post(common, &client, &channel, &text).await,
-        Verb::Tail(tail) => talk::tail(common, &client, tail).await,
-        Verb::History {
+        ChannelCommand::Add(add) => members::add_member(common, &client, *add).await,
+        ChannelCommand::Remove { channel, name } => {
+            members::remove_member(common, &client, &channel, &name).await
+        }
+        ChannelCommand::Callback { channel, name } => {
+            members::create_callback(common, &client, &channel, &name).await
+        }
+        ChannelCommand::Post { channel, text } => {
+            messages::post_message(common, &client, &channel, &text).await
+        }
+        ChannelCommand::Tail(tail) => messages::tail_channel(common, &client, tail).await,
+        ChannelCommand::History {
             channel,
             since,
             limit,
-        } => talk::history(common, &client, &channel, since, limit).await,
-        Verb::Artifacts { channel, slug, at } => {
-            artifacts::run(common, &client, &channel, slug.as_deref(), at).await
+        } => messages::print_history(common, &client, &channel, since, limit).await,
+        ChannelCommand::Artifacts { channel, slug, at } => {
+            artifacts::show_artifacts(common, &client, &channel, slug.as_deref(), at).await
         }
     }
 }
 
-fn cursor(text: &str) -> Result<Cursor, String> {
+fn parse_cursor(text: &str) -> Result<Cursor, String> {
     text.parse().map_err(|e: chorus_wire::Error| e.message)
 }
 
 /// The room of this id or name.
-async fn find(client: &Client, named: &str) -> Result<Room, Fail> {
+async fn find_channel(client: &HubClient, named: &str) -> Result<ChannelClient, Fail> {
     if named.starts_with("ch_") {
-        return Ok(client.room(named));
+        return Ok(client.channel(named));
     }
-    let rooms = client.rooms().await?;
-    let mut called = rooms.iter().filter(|room| room.name == named);
-    match (called.next(), called.next()) {
-        (Some(room), None) => Ok(client.room(&room.id)),
-        (None, _) => Err(Fail::usage(format!(
+    let channels = client.list_channels().await?;
+    let mut matching = channels.iter().filter(|channel| channel.name == named);
+    match (matching.next(), matching.next()) {
+        (Some(channel), None) => Ok(client.channel(&channel.id)),
+        (None, _) => Err(Fail::usage_error(format!(
             "you are in no channel called {named}; chorus channel list shows them"
         ))),
-        (Some(_), Some(_)) => Err(Fail::usage(format!(
+        (Some(_), Some(_)) => Err(Fail::usage_error(format!(
             "you are in several channels called {named}; name one by its id"
         ))),
     }

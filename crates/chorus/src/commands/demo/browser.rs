@@ -3,16 +3,16 @@
 use std::process::{Command, Stdio};
 
 /// Opens it where there is a display. That it cannot is no failure: the address has been printed.
-pub fn open(url: &str) {
+pub fn open_browser(url: &str) {
     let opener = if cfg!(target_os = "macos") {
         "open"
     } else {
         "xdg-open"
     };
-    let display = ["DISPLAY", "WAYLAND_DISPLAY"]
+    let has_display = ["DISPLAY", "WAYLAND_DISPLAY"]
         .iter()
         .any(|name| std::env::var_os(name).is_some_and(|it| !it.is_empty()));
-    if !display && !cfg!(target_os = "macos") {
+    if !has_display && !cfg!(target_os = "macos") {
         return;
     }
     let mut command = Command::new(opener);

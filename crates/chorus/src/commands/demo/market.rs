@@ -1,38 +1,38 @@
 //! The scene of the market: three agents offer what they are good at, and the others hire them; one job cannot be done.
 
-use super::Pace;
-use super::cast::{Actor, Cast};
+use super::DemoPace;
+use super::agents::{DemoAgent, DemoCast};
 use crate::fail::Fail;
-use chorus_client::market::{Hire, new_id};
+use chorus_client::market::{JobRequest, random_id};
 use chorus_wire::market::credits::Credits;
-use chorus_wire::market::job::Status;
-use chorus_wire::market::skill::Skill;
-use chorus_wire::market::transfer::Transfer;
+use chorus_wire::market::job::JobStatus;
+use chorus_wire::market::skill::SkillOffer;
+use chorus_wire::market::transfer::CreditTransfer;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// How often one who waits for a result looks for it.
-const LOOK: Duration = Duration::from_millis(50);
+const JOB_POLL: Duration = Duration::from_millis(50);
 
-pub async fn play(cast: Arc<Cast>, pace: Pace) -> Result<(), Fail> {
-    let Cast {
+pub async fn play_market(cast: Arc<DemoCast>, pace: DemoPace) -> Result<(), Fail> {
+    let DemoCast {
         you,
         mei,
         haruto,
         lena,
         sofia,
     } = &*cast;
-    let word = || json!({"word": "string"});
-    offer(
+    let word_schema = || json!({"word": "string"});
+    publish_skill(
         haruto,
         "explain_word",
         15,
         "Says what a word means, in one sentence",
-        word(),
+        word_schema(),
     )
     .await?;
-    offer(
+    publish_skill(
         lena,
         "proofread",
         20,
@@ -40,7 +40,7 @@ pub async fn play(cast: Arc<Cast>, pace: Pace) -> Result<(), Fail> {
         json!({"text": "string"}),
     )
     .await?;
-    offer(
+    publish_skill(
         sofia,
         "translate",
         10,
@@ -49,84 +49,88 @@ pub async fn play(cast: Arc<Cast>, pace: Pace) -> Result<(), Fail> {
     )
     .await?;
     loop {
-        hire(mei, "explain_word", json!({"word": "木漏れ日"})).await?;
-        pace.rest(6).await;
-        hire(
+        hire_and_wait(mei, "explain_word", json!({"word": "木漏れ日"})).await?;
+        pace.pause(6).await;
+        hire_and_wait(
             lena,
             "translate",
             json!({"text": "sunlight through leaves", "to": "pt-BR"}),
         )
         .await?;
-        pace.rest(6).await;
-        hire(you, "proofread", json!({"text": "A atlas of words"})).await?;
-        pace.rest(6).await;
+        pace.pause(6).await;
+        hire_and_wait(you, "proofread", json!({"text": "A atlas of words"})).await?;
+        pace.pause(6).await;
         // A word that nobody knows: the job fails, the money goes back, and the score tells.
-        hire(sofia, "explain_word", json!({"word": "florbelune"})).await?;
-        pace.rest(6).await;
-        thank(mei, haruto).await?;
-        if !pace.goes_on() {
+        hire_and_wait(sofia, "explain_word", json!({"word": "florbelune"})).await?;
+        pace.pause(6).await;
+        transfer_thanks(mei, haruto).await?;
+        if !pace.is_repeating() {
             return Ok(());
         }
-        pace.rest(20).await;
+        pace.pause(20).await;
     }
 }
 
-async fn offer(
-    who: &Actor,
+async fn publish_skill(
+    agent: &DemoAgent,
     name: &str,
     cost: i64,
     description: &str,
     input: Value,
 ) -> Result<(), Fail> {
-    let skill = Skill {
+    let skill = SkillOffer {
         skill_name: name.into(),
         description: Some(description.into()),
-        cost_per_call: Credits::hundredths(cost),
+        cost_per_call: Credits::from_hundredths(cost),
         input_schema: Some(input),
         output_schema: None,
     };
-    who.client.offer(&skill).await.map(drop).map_err(Fail::from)
+    agent
+        .client
+        .publish_skill(&skill)
+        .await
+        .map(drop)
+        .map_err(Fail::from)
 }
 
 /// Asks for it, and waits for whatever comes of it.
-async fn hire(who: &Actor, skill: &str, input: Value) -> Result<(), Fail> {
-    let mut job = who
+async fn hire_and_wait(agent: &DemoAgent, skill: &str, input: Value) -> Result<(), Fail> {
+    let mut job = agent
         .client
-        .hire(&Hire::new(skill, input, Credits::hundredths(25)))
+        .request_job(&JobRequest::new(skill, input, Credits::from_hundredths(25)))
         .await?;
-    while job.status == Status::Pending {
-        tokio::time::sleep(LOOK).await;
-        job = who.client.job(&job.job_id).await?;
+    while job.status == JobStatus::Pending {
+        tokio::time::sleep(JOB_POLL).await;
+        job = agent.client.fetch_job(&job.job_id).await?;
     }
     Ok(())
 }
 
 /// A gift, because the word was good.
-async fn thank(from: &Actor, to: &Actor) -> Result<(), Fail> {
-    let transfer = Transfer {
-        transfer_id: new_id(),
+async fn transfer_thanks(from: &DemoAgent, to: &DemoAgent) -> Result<(), Fail> {
+    let transfer = CreditTransfer {
+        transfer_id: random_id(),
         from_owner: from.id.clone(),
         to_owner: to.id.clone(),
-        amount: Credits::hundredths(5),
+        amount: Credits::from_hundredths(5),
         job_id: None,
         timestamp_utc: None,
     };
     from.client
-        .transfer(&transfer)
+        .transfer_credits(&transfer)
         .await
         .map(drop)
         .map_err(Fail::from)
 }
 
 /// Does a job that came to this agent's inbox.
-pub async fn work(me: &Actor, job: &Value, pace: Pace) -> Result<(), Fail> {
-    pace.rest(2).await;
+pub async fn work_on_job(agent: &DemoAgent, job: &Value, pace: DemoPace) -> Result<(), Fail> {
+    pace.pause(2).await;
     let input = &job["input_data"];
     let text = |key: &str| input[key].as_str().unwrap_or_default();
     let output = match job["skill_name"].as_str().unwrap_or_default() {
-        "explain_word" => {
-            meaning(text("word")).map(|meaning| json!({"word": text("word"), "meaning": meaning}))
-        }
+        "explain_word" => find_meaning(text("word"))
+            .map(|meaning| json!({"word": text("word"), "meaning": meaning})),
         "translate" => Some(json!({"text": "a luz do sol entre as folhas", "to": text("to")})),
         "proofread" => {
             Some(json!({"text": "An atlas of words", "remarks": ["“an” before a vowel"]}))
@@ -142,13 +146,14 @@ pub async fn work(me: &Actor, job: &Value, pace: Pace) -> Result<(), Fail> {
             "execution_time_ms": 2000})
         }
     };
-    me.client
-        .deliver(job["job_id"].as_str().unwrap_or_default(), &result)
+    agent
+        .client
+        .deliver_result(job["job_id"].as_str().unwrap_or_default(), &result)
         .await
         .map(drop)
         .map_err(Fail::from)
 }
 
-fn meaning(word: &str) -> Option<&'static str> {
+fn find_meaning(word: &str) -> Option<&'static str> {
     (word == "木漏れ日").then_some("sunlight that falls through the leaves of trees")
 }

@@ -1,24 +1,24 @@
 //! `chorus demo`: a hub on a temporary directory and a few agents that live on it, for somebody who wants to see before reading.
 
+mod agents;
 mod browser;
-mod cast;
-mod folder;
-mod letters;
+mod channel;
 mod market;
-mod room;
+mod messages;
 mod sessions;
+mod temporary_folder;
 
 use crate::fail::Fail;
-use crate::signals::Stop;
-use crate::{cli::Common, out};
-use cast::Cast;
-use chorus_server::Settings;
+use crate::stop_signal::StopSignal;
+use crate::{cli::CommonArgs, output};
+use agents::DemoCast;
+use chorus_server::ServerSettings;
 use chorus_wire::secret::Secret;
-use folder::Folder;
 use serde_json::json;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use temporary_folder::TemporaryFolder;
 use tokio::task::JoinSet;
 
 #[derive(Debug, clap::Args)]
@@ -39,95 +39,101 @@ pub struct Args {
 
 /// How fast the scenes go.
 #[derive(Clone, Copy, Debug)]
-pub struct Pace {
+pub struct DemoPace {
     once: bool,
 }
 
-impl Pace {
+impl DemoPace {
     /// Time to read a line; none when nobody watches.
-    pub async fn rest(self, seconds: u64) {
+    pub async fn pause(self, seconds: u64) {
         if !self.once {
             tokio::time::sleep(Duration::from_secs(seconds)).await;
         }
     }
 
     /// Whether to begin again after the last line.
-    pub fn goes_on(self) -> bool {
+    pub fn is_repeating(self) -> bool {
         !self.once
     }
 }
 
-pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
-    let mut stop = Stop::watch()?;
-    let folder = Folder::make()?;
-    let operator = Secret::new(format!("demo-operator-{}", chorus_client::market::new_id()));
-    let mut settings = Settings::at(folder.path());
+pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
+    let mut stop = StopSignal::watch()?;
+    let folder = TemporaryFolder::create()?;
+    let operator = Secret::new(format!(
+        "demo-operator-{}",
+        chorus_client::market::random_id()
+    ));
+    let mut settings = ServerSettings::with_data_dir(folder.path());
     settings.listen = args.listen;
     settings.server_name = "Chorus demo".into();
     settings.rate_limit = 0;
     settings.hub.operator_keys = vec![operator.clone()];
-    let running = chorus_server::start(settings)
+    let server = chorus_server::start_server(settings)
         .await
-        .map_err(|e| Fail::usage(e.to_string()))?;
+        .map_err(|e| Fail::usage_error(e.to_string()))?;
 
-    let (hub, mut playing) = (running.url(), JoinSet::new());
-    let played = tokio::select! {
-        played = play(common, &args, &hub, &operator, &mut playing) => played,
-        () = stop.asked() => Ok(()),
-        () = after(args.seconds) => Ok(()),
+    let (hub, mut tasks) = (server.url(), JoinSet::new());
+    let outcome = tokio::select! {
+        outcome = play_scenes(common, &args, &hub, &operator, &mut tasks) => outcome,
+        () = stop.wait_requested() => Ok(()),
+        () = wait_seconds(args.seconds) => Ok(()),
     };
     // The agents leave before the hub does: none of them shall look for it.
-    playing.shutdown().await;
-    running.stop().await;
+    tasks.shutdown().await;
+    server.stop().await;
     drop(folder);
-    played
+    outcome
 }
 
-async fn after(seconds: Option<u64>) {
+async fn wait_seconds(seconds: Option<u64>) {
     match seconds {
         Some(seconds) => tokio::time::sleep(Duration::from_secs(seconds)).await,
         None => std::future::pending().await,
     }
 }
 
-async fn play(
-    common: &Common,
+async fn play_scenes(
+    common: &CommonArgs,
     args: &Args,
     hub: &str,
     operator: &Secret,
-    playing: &mut JoinSet<Result<(), Fail>>,
+    tasks: &mut JoinSet<Result<(), Fail>>,
 ) -> Result<(), Fail> {
-    let pace = Pace { once: args.once };
-    let cast = Arc::new(Cast::arrive(hub).await?);
-    cast.attend(pace, playing).await?;
-    welcome(common, hub, &cast, operator);
+    let pace = DemoPace { once: args.once };
+    let cast = Arc::new(DemoCast::register_all(hub).await?);
+    cast.serve_inboxes(pace, tasks).await?;
+    print_welcome(common, hub, &cast, operator);
     if !args.no_open && !args.once && !common.json {
-        browser::open(&format!("{hub}/console"));
+        browser::open_browser(&format!("{hub}/console"));
     }
     let scenes = [
-        playing.spawn(letters::play(cast.clone(), pace)).id(),
-        playing.spawn(market::play(cast.clone(), pace)).id(),
-        playing.spawn(room::play(cast.clone(), pace)).id(),
-        playing.spawn(sessions::play(cast, pace)).id(),
+        tasks
+            .spawn(messages::play_messages(cast.clone(), pace))
+            .id(),
+        tasks.spawn(market::play_market(cast.clone(), pace)).id(),
+        tasks.spawn(channel::play_channel(cast.clone(), pace)).id(),
+        tasks.spawn(sessions::play_sessions(cast, pace)).id(),
     ];
-    let mut left = scenes.len();
+    let mut remaining = scenes.len();
     // An agent that cannot go on is a fault worth hearing of; a scene that is over is one less to wait for.
-    while left > 0
-        && let Some(ended) = playing.join_next_with_id().await
+    while remaining > 0
+        && let Some(ended) = tasks.join_next_with_id().await
     {
-        let (id, outcome) = ended.map_err(|e| Fail::usage(format!("a scene broke off: {e}")))?;
+        let (id, outcome) =
+            ended.map_err(|e| Fail::usage_error(format!("a scene broke off: {e}")))?;
         outcome?;
-        left -= usize::from(scenes.contains(&id));
+        remaining -= usize::from(scenes.contains(&id));
     }
     Ok(())
 }
 
-fn welcome(common: &Common, hub: &str, cast: &Cast, operator: &Secret) {
+fn print_welcome(common: &CommonArgs, hub: &str, cast: &DemoCast, operator: &Secret) {
     let you = &cast.you;
-    let said = json!({ "hub": hub, "console": format!("{hub}/console"), "agent_id": you.id,
+    let output = json!({ "hub": hub, "console": format!("{hub}/console"), "agent_id": you.id,
         "api_key": you.key.expose(), "operator_key": operator.expose() });
-    out::say(common.json, &said, || {
-        let strong = |text: &str| out::painted(out::STRONG, text);
+    output::print_result(common.json, &output, || {
+        let strong = |text: &str| output::paint_text(output::STRONG_STYLE, text);
         format!(
             "A hub of your own is running. It lives in a temporary folder and is gone when you stop it.\n\n  \
              open      {}\n  sign in   {}  as {}: read along, answer what is asked\n            {}  as the operator: see everything\n\n\

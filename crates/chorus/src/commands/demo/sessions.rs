@@ -1,17 +1,17 @@
 //! The scene of frames: three sessions of yours set a book together, and ask you what they cannot decide.
 
-use super::Pace;
-use super::cast::Cast;
-use crate::fail::{Exit, Fail};
-use chorus_client::Client;
-use chorus_client::frame::{Frames, Heard, Speaker, new_id};
+use super::DemoPace;
+use super::agents::DemoCast;
+use crate::fail::{ExitKind, Fail};
+use chorus_client::HubClient;
+use chorus_client::frame::{FrameSender, FrameStream, FrameStreamEvent, random_uuid};
 use chorus_hub::Clock;
 use chorus_wire::frame::payload::{
     AgentAdvisory, AgentBindingMoment, AgentBroadcast, AgentLockRelease, AgentLockRequest,
-    AgentQuery, AgentResponse, Choice, EventClass, Question,
+    AgentQuery, AgentResponse, DecisionOption, DecisionQuestion, EventClass,
 };
-use chorus_wire::frame::{Filter, Ident, Payload};
-use chorus_wire::{identity::Handle, time::Micros};
+use chorus_wire::frame::{FrameFilter, Payload, ScopeIdent};
+use chorus_wire::{identity::Handle, time::UnixMicros};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -19,82 +19,86 @@ use tokio::task::JoinSet;
 use uuid::Uuid;
 
 /// A frame can be seen for five minutes: whoever has not decided by then is asked again.
-const ASK_AGAIN: Duration = Duration::from_secs(240);
+const DECISION_TIMEOUT: Duration = Duration::from_secs(240);
 /// Answers that wait for the one who asked.
-const HEARD: usize = 64;
+const ANSWER_QUEUE_LEN: usize = 64;
 const CHAPTER: &str = "atlas/chapter-3.md";
 
-fn now() -> Micros {
+fn current_time() -> UnixMicros {
     Clock::system().now()
 }
 
 /// One session of the person: a program with its own open stream.
-struct Session {
-    client: Client,
-    speaker: Speaker,
+struct DemoSession {
+    client: HubClient,
+    sender: FrameSender,
     answers: mpsc::Receiver<AgentResponse>,
     /// Ends with the session.
-    _ear: JoinSet<()>,
+    _listener: JoinSet<()>,
 }
 
-impl Session {
+impl DemoSession {
     async fn open(
-        client: &Client,
+        client: &HubClient,
         handle: &Handle,
         instrument: &str,
         session: &str,
     ) -> Result<Self, Fail> {
         let ident = |text| {
-            Ident::parse(text)
-                .ok_or_else(|| Fail::new(Exit::Usage, "USAGE", "a session without a name"))
+            ScopeIdent::parse(text)
+                .ok_or_else(|| Fail::new(ExitKind::Usage, "USAGE", "a session without a name"))
         };
-        let speaker = Speaker::new(handle.clone(), ident(instrument)?, ident(session)?);
-        let mut stream = client.frames(&speaker, &Filter::default(), None, now).await;
-        stream.opened().await?;
-        let (tell, answers) = mpsc::channel(HEARD);
-        let mut ear = JoinSet::new();
-        ear.spawn(hear(stream, tell));
+        let sender = FrameSender::new(handle.clone(), ident(instrument)?, ident(session)?);
+        let mut stream = client
+            .open_frame_stream(&sender, &FrameFilter::default(), None, current_time)
+            .await;
+        stream.wait_opened().await?;
+        let (answer_sender, answers) = mpsc::channel(ANSWER_QUEUE_LEN);
+        let mut listener = JoinSet::new();
+        listener.spawn(forward_answers(stream, answer_sender));
         Ok(Self {
             client: client.clone(),
-            speaker,
+            sender,
             answers,
-            _ear: ear,
+            _listener: listener,
         })
     }
 
     /// Says it to all sessions of the person; the frame's id.
-    async fn say(&self, payload: impl Into<Payload>) -> Result<Uuid, Fail> {
-        let scope = self.speaker.own();
+    async fn send_frame(&self, payload: impl Into<Payload>) -> Result<Uuid, Fail> {
+        let scope = self.sender.handle_scope();
         let frame = self
-            .speaker
-            .draft(&scope, payload.into(), now())
-            .check()
-            .map_err(|e| Fail::usage(e.message))?;
+            .sender
+            .draft_frame(&scope, payload.into(), current_time())
+            .to_frame()
+            .map_err(|e| Fail::usage_error(e.message))?;
         self.client
-            .submit(&self.speaker, &scope, &frame, false)
+            .submit_frame(&self.sender, &scope, &frame, false)
             .await?;
         Ok(frame.frame_id)
     }
 
-    async fn advise(&self, text: &str) -> Result<(), Fail> {
+    async fn send_advisory(&self, text: &str) -> Result<(), Fail> {
         let advisory = AgentAdvisory {
             advisory_text: text.into(),
             file_refs: Some(vec![CHAPTER.into()]),
             worktree: None,
             branch: Some("atlas".into()),
         };
-        self.say(advisory).await.map(drop)
+        self.send_frame(advisory).await.map(drop)
     }
 
     /// What was answered to this question, however long it takes.
-    async fn answer_to(&mut self, asked: Uuid) -> Result<String, Fail> {
-        while let Some(said) = self.answers.recv().await {
-            if said.query_id == asked || said.responded_to_frame_id == Some(asked) {
-                return Ok(said.response_text);
+    async fn wait_answer(&mut self, question_id: Uuid) -> Result<String, Fail> {
+        while let Some(response) = self.answers.recv().await {
+            if response.query_id == question_id
+                || response.responded_to_frame_id == Some(question_id)
+            {
+                return Ok(response.response_text);
             }
         }
         Err(Fail::new(
-            Exit::Transport,
+            ExitKind::Transport,
             "TRANSPORT",
             "a session of the demo hears nothing more",
         ))
@@ -102,16 +106,16 @@ impl Session {
 }
 
 /// Takes everything, since a stream that nobody reads is cut off; answers are kept for whoever asked.
-async fn hear(mut stream: Frames, tell: mpsc::Sender<AgentResponse>) {
+async fn forward_answers(mut stream: FrameStream, answer_sender: mpsc::Sender<AgentResponse>) {
     loop {
         match stream.next().await {
-            Ok(Heard::Frame(frame, _)) => {
-                if let Payload::AgentResponse(said) = &frame.payload {
+            Ok(FrameStreamEvent::Frame(frame, _)) => {
+                if let Payload::AgentResponse(response) = &frame.payload {
                     // Full of answers to questions that nobody asked any more.
-                    let _ = tell.try_send(said.clone());
+                    let _ = answer_sender.try_send(response.clone());
                 }
             }
-            Ok(Heard::Opened(_) | Heard::Gap) => {}
+            Ok(FrameStreamEvent::Opened(_) | FrameStreamEvent::Gap) => {}
             Err(error) => {
                 return tracing::warn!("a session of the demo hears nothing more: {error}");
             }
@@ -119,17 +123,17 @@ async fn hear(mut stream: Frames, tell: mpsc::Sender<AgentResponse>) {
     }
 }
 
-pub async fn play(cast: Arc<Cast>, pace: Pace) -> Result<(), Fail> {
+pub async fn play_sessions(cast: Arc<DemoCast>, pace: DemoPace) -> Result<(), Fail> {
     let you = &cast.you;
-    let layout = Session::open(&you.client, &you.handle, "cc-editor", "layout").await?;
-    let mut proof = Session::open(&you.client, &you.handle, "cc-proof", "proof").await?;
-    let mut press = Session::open(&you.client, &you.handle, "cc-press", "press").await?;
+    let layout = DemoSession::open(&you.client, &you.handle, "cc-editor", "layout").await?;
+    let mut proof = DemoSession::open(&you.client, &you.handle, "cc-proof", "proof").await?;
+    let mut press = DemoSession::open(&you.client, &you.handle, "cc-press", "press").await?;
     for round in 0.. {
         layout
-            .advise("I am setting chapter 3, the words for light.")
+            .send_advisory("I am setting chapter 3, the words for light.")
             .await?;
-        pace.rest(4).await;
-        let lease_id = new_id();
+        pace.pause(4).await;
+        let lease_id = random_uuid();
         let intent = Some("setting the type; ten minutes".to_owned());
         let lock = AgentLockRequest {
             resource: CHAPTER.into(),
@@ -137,66 +141,70 @@ pub async fn play(cast: Arc<Cast>, pace: Pace) -> Result<(), Fail> {
             ttl_ms: 600_000,
             intent,
         };
-        press.say(lock).await?;
-        pace.rest(4).await;
-        question(&layout, &mut proof, pace).await?;
-        let asked = press.say(moment(round)).await?;
-        if !pace.goes_on() {
+        press.send_frame(lock).await?;
+        pace.pause(4).await;
+        ask_question(&layout, &mut proof, pace).await?;
+        let question_id = press.send_frame(binding_moment(round)).await?;
+        if !pace.is_repeating() {
             return Ok(());
         }
-        let decided = tokio::time::timeout(ASK_AGAIN, press.answer_to(asked)).await;
+        let decided = tokio::time::timeout(DECISION_TIMEOUT, press.wait_answer(question_id)).await;
         if let Ok(text) = decided {
             press
-                .advise(&format!(
+                .send_advisory(&format!(
                     "Thank you. “{}” it is; the page is being set.",
-                    short(&text?)
+                    shorten_text(&text?)
                 ))
                 .await?;
         }
         press
-            .say(AgentLockRelease {
+            .send_frame(AgentLockRelease {
                 lease_id,
                 resource: Some(CHAPTER.into()),
             })
             .await?;
         let broadcast_text = "Chapter 3 is set and on its way to the press.".into();
         press
-            .say(AgentBroadcast {
+            .send_frame(AgentBroadcast {
                 broadcast_text,
                 event_class: EventClass::Merged,
                 refs: None,
             })
             .await?;
-        pace.rest(20).await;
+        pace.pause(20).await;
     }
     Ok(())
 }
 
 /// One session asks, another knows.
-async fn question(knows: &Session, asks: &mut Session, pace: Pace) -> Result<(), Fail> {
+async fn ask_question(
+    responder: &DemoSession,
+    asker: &mut DemoSession,
+    pace: DemoPace,
+) -> Result<(), Fail> {
     let query = AgentQuery {
         query_text: "Does anybody still use the old page numbers?".into(),
-        query_id: new_id(),
-        response_scope: asks.speaker.own(),
+        query_id: random_uuid(),
+        response_scope: asker.sender.handle_scope(),
         timeout_ms: 60_000,
     };
     let query_id = query.query_id;
-    let responded_to_frame_id = Some(asks.say(query).await?);
-    pace.rest(3).await;
+    let responded_to_frame_id = Some(asker.send_frame(query).await?);
+    pace.pause(3).await;
     let answer = AgentResponse {
         query_id,
         response_text: "No. The index was the last one, and it is renumbered.".into(),
-        responder_session_id: knows.speaker.session.to_string(),
+        responder_session_id: responder.sender.session.to_string(),
         responded_to_frame_id,
         answer_attempt_idx: None,
     };
-    knows.say(answer).await?;
-    asks.answer_to(query_id).await.map(drop)
+    responder.send_frame(answer).await?;
+    asker.wait_answer(query_id).await.map(drop)
 }
 
 /// What only the person can say; another one each time.
-fn moment(round: usize) -> AgentBindingMoment {
-    let choice = |label: &str, reasoning: &str| Choice {
+fn binding_moment(round: usize) -> AgentBindingMoment {
+    let choice = |label: &str, reasoning: &str| DecisionOption {
         label: label.into(),
         reasoning: reasoning.into(),
     };
@@ -241,7 +249,7 @@ fn moment(round: usize) -> AgentBindingMoment {
         ],
         recommendations: vec!["Decide today, and the proof is on your table tomorrow.".into()],
         offer: "Whatever you choose, I set the page at once.".into(),
-        question: Question {
+        question: DecisionQuestion {
             stem: stem.into(),
             options,
             recommended_idx: 0,
@@ -251,6 +259,6 @@ fn moment(round: usize) -> AgentBindingMoment {
 }
 
 /// What somebody answered, short enough to say again.
-fn short(text: &str) -> String {
+fn shorten_text(text: &str) -> String {
     text.chars().take(80).collect()
 }

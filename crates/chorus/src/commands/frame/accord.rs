@@ -1,94 +1,97 @@
 //! `chorus accord`: what one organisation lets another reach: proposed, accepted, revoked.
 
-use super::org::{role, rows};
-use super::voice::{Seat, Voice, org};
-use crate::{cli::Common, fail::Fail};
-use chorus_client::frame::Proposal;
-use chorus_wire::frame::Role;
-use chorus_wire::{identity::Handle, time::Micros};
+use super::frame_context::{FrameContext, SenderArgs, parse_org_handle};
+use super::org::{parse_role, print_rows};
+use crate::{cli::CommonArgs, fail::Fail};
+use chorus_client::frame::AccordProposal;
+use chorus_wire::frame::RoleName;
+use chorus_wire::{identity::Handle, time::UnixMicros};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
-    what: What,
+    what: AccordCommand,
     #[command(flatten)]
-    voice: Voice,
+    voice: SenderArgs,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum AccordCommand {
     /// Offer another organisation that its members may address yours
     Propose {
         /// Your organisation, which is to be reached
-        #[arg(value_name = "~GRANTOR", value_parser = org)]
+        #[arg(value_name = "~GRANTOR", value_parser = parse_org_handle)]
         grantor: Handle,
         /// The one whose members may reach it
-        #[arg(value_name = "~GRANTEE", value_parser = org)]
+        #[arg(value_name = "~GRANTEE", value_parser = parse_org_handle)]
         grantee: Handle,
         /// The grant's name, as in accord:~grantor/grant:NAME
-        #[arg(value_name = "NAME", value_parser = role)]
-        grant: Role,
+        #[arg(value_name = "NAME", value_parser = parse_role)]
+        grant: RoleName,
         /// Only members with this role are reached; otherwise all
-        #[arg(long, value_name = "ROLE", value_parser = role)]
-        reaches: Option<Role>,
+        #[arg(long, value_name = "ROLE", value_parser = parse_role)]
+        reaches: Option<RoleName>,
         /// Until when (RFC 3339)
-        #[arg(long, value_name = "INSTANT", value_parser = instant)]
-        expires_at: Option<Micros>,
+        #[arg(long, value_name = "INSTANT", value_parser = parse_instant)]
+        expires_at: Option<UnixMicros>,
     },
     /// Accept an offer
     Accept {
-        #[arg(value_name = "~GRANTEE", value_parser = org)]
+        #[arg(value_name = "~GRANTEE", value_parser = parse_org_handle)]
         org: Handle,
         id: String,
     },
     /// End it, from either side, at once
     Revoke {
-        #[arg(value_name = "~ORG", value_parser = org)]
+        #[arg(value_name = "~ORG", value_parser = parse_org_handle)]
         org: Handle,
         id: String,
     },
     /// Show the accords of an organisation
     List {
-        #[arg(value_name = "~ORG", value_parser = org)]
+        #[arg(value_name = "~ORG", value_parser = parse_org_handle)]
         org: Handle,
     },
 }
 
-fn instant(text: &str) -> Result<Micros, String> {
-    Micros::parse(text).ok_or_else(|| "an instant looks like 2026-03-22T04:30:00Z".into())
+fn parse_instant(text: &str) -> Result<UnixMicros, String> {
+    UnixMicros::parse(text).ok_or_else(|| "an instant looks like 2026-03-22T04:30:00Z".into())
 }
 
-pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
-    let seat = Seat::take(common, args.voice).await?;
-    let client = &seat.client;
-    let (told, sentence) = match args.what {
-        What::Propose {
+pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
+    let context = FrameContext::open(common, args.voice).await?;
+    let client = &context.client;
+    let (answer, sentence) = match args.what {
+        AccordCommand::Propose {
             grantor,
             grantee,
             grant,
             reaches,
             expires_at,
         } => {
-            let proposal = Proposal {
+            let proposal = AccordProposal {
                 grantee,
                 grant,
                 reaches,
                 expires_at,
             };
-            let told = client.propose(&grantor, &proposal).await?;
-            let id = told["id"].as_str().unwrap_or_default().to_owned();
-            (told, format!("proposed to {}  {id}", proposal.grantee))
+            let answer = client.propose_accord(&grantor, &proposal).await?;
+            let id = answer["id"].as_str().unwrap_or_default().to_owned();
+            (answer, format!("proposed to {}  {id}", proposal.grantee))
         }
-        What::Accept { org, id } => (
+        AccordCommand::Accept { org, id } => (
             client.accept_accord(&org, &id).await?,
             "the accord is in force".into(),
         ),
-        What::Revoke { org, id } => (
+        AccordCommand::Revoke { org, id } => (
             client.revoke_accord(&org, &id).await?,
             "the accord is revoked".into(),
         ),
-        What::List { org } => (client.accords(&org).await?, format!("{org} has no accords")),
+        AccordCommand::List { org } => (
+            client.list_accords(&org).await?,
+            format!("{org} has no accords"),
+        ),
     };
-    rows(common, &told, &sentence);
+    print_rows(common, &answer, &sentence);
     Ok(())
 }

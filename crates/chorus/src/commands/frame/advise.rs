@@ -1,8 +1,8 @@
 //! `chorus advise`: what this session is doing, told to the others (FRM-22, FRM-29).
 
-use super::voice::{Seat, Toward, Voice};
-use super::{hook, place};
-use crate::{cli::Common, fail::Fail};
+use super::frame_context::{FrameContext, ScopeArgs, SenderArgs};
+use super::{file_edit, git_tree};
+use crate::{cli::CommonArgs, fail::Fail};
 use chorus_wire::frame::payload::AgentAdvisory;
 use chorus_wire::limits;
 use serde_json::json;
@@ -29,15 +29,15 @@ pub struct Args {
     #[arg(long)]
     hook: bool,
     #[command(flatten)]
-    toward: Toward,
+    toward: ScopeArgs,
     #[command(flatten)]
-    voice: Voice,
+    voice: SenderArgs,
 }
 
 impl Args {
     /// As an editor's hook.
-    pub fn hooked(voice: Voice) -> Self {
-        let toward = Toward {
+    pub fn for_hook(voice: SenderArgs) -> Self {
+        let toward = ScopeArgs {
             scope: None,
             to: None,
         };
@@ -55,24 +55,26 @@ impl Args {
     }
 }
 
-pub async fn run(common: &Common, mut args: Args) -> Result<(), Fail> {
+pub async fn run(common: &CommonArgs, mut args: Args) -> Result<(), Fail> {
     if !args.hook {
-        return advise(common, args, place::Tree::here()).await;
+        return send_advisory(common, args, git_tree::GitTree::find_current()).await;
     }
-    let Some(edit) = hook::Edit::read() else {
+    let Some(edit) = file_edit::FileEdit::read_stdin() else {
         return Ok(());
     };
     if args.text.is_empty() {
         args.text
-            .push(format!("edited {}", place::shared_name(&edit.file)));
+            .push(format!("edited {}", git_tree::shared_name(&edit.file)));
     }
-    edit.speak(&mut args.voice);
+    edit.fill_session(&mut args.voice);
     // An editor may run its hooks anywhere; the file says which working tree it is.
-    let tree = Path::new(&edit.file).parent().and_then(place::Tree::around);
+    let tree = Path::new(&edit.file)
+        .parent()
+        .and_then(git_tree::GitTree::find_around);
     args.files.push(edit.file);
-    hook::forgive(
-        advise(
-            &Common {
+    file_edit::report_only(
+        send_advisory(
+            &CommonArgs {
                 json: true,
                 ..common.clone()
             },
@@ -83,18 +85,22 @@ pub async fn run(common: &Common, mut args: Args) -> Result<(), Fail> {
     )
 }
 
-async fn advise(common: &Common, args: Args, tree: Option<place::Tree>) -> Result<(), Fail> {
-    let seat = Seat::take(common, args.voice).await?;
+async fn send_advisory(
+    common: &CommonArgs,
+    args: Args,
+    tree: Option<git_tree::GitTree>,
+) -> Result<(), Fail> {
+    let context = FrameContext::open(common, args.voice).await?;
     let tree = tree.filter(|_| !args.nowhere);
     let root = tree.as_ref().map(|tree| tree.root.display().to_string());
-    let branch = tree.as_ref().and_then(place::Tree::branch);
+    let branch = tree.as_ref().and_then(git_tree::GitTree::current_branch);
     // What git says is a courtesy: a name too long for a frame is left out, one that was typed is refused.
     let root = root.filter(|text| text.len() <= limits::FRAME_PATH_OCTETS);
     let branch = branch.filter(|text| text.len() <= limits::FRAME_LABEL_OCTETS);
     let files: Vec<String> = args
         .files
         .iter()
-        .map(|file| place::shared_name(file))
+        .map(|file| git_tree::shared_name(file))
         .collect();
     let payload = AgentAdvisory {
         advisory_text: args.text.join(" "),
@@ -102,7 +108,8 @@ async fn advise(common: &Common, args: Args, tree: Option<place::Tree>) -> Resul
         worktree: args.worktree.or(root),
         branch: args.branch.or(branch),
     };
-    seat.announce(&seat.toward(&args.toward), payload, json!({}))
+    context
+        .send_and_print(&context.resolve_scope(&args.toward), payload, json!({}))
         .await
         .map(|_| ())
 }

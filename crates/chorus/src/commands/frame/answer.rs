@@ -1,8 +1,8 @@
 //! `chorus answer`: the answer to a question that this session heard.
 
-use super::voice::{self, Seat, Toward, Voice};
-use crate::cli::Common;
-use crate::fail::{Exit, Fail};
+use super::frame_context::{self, FrameContext, ScopeArgs, SenderArgs};
+use crate::cli::CommonArgs;
+use crate::fail::{ExitKind, Fail};
 use chorus_wire::frame::payload::AgentResponse;
 use chorus_wire::frame::{Frame, Payload};
 use serde_json::json;
@@ -19,38 +19,44 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     attempt: Option<u64>,
     #[command(flatten)]
-    toward: Toward,
+    toward: ScopeArgs,
     #[command(flatten)]
-    voice: Voice,
+    voice: SenderArgs,
 }
 
-pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
-    let seat = Seat::take(common, args.voice).await?;
+pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
+    let context = FrameContext::open(common, args.voice).await?;
     // Where answers go is said in the question; without it, only if the user says where.
-    let (kept, _) = seat.client.kept(&seat.speaker, voice::now).await?;
-    let question = kept.iter().find_map(|frame| asked(frame, args.query_id));
+    let (replayed, _) = context
+        .client
+        .replay_frames(&context.sender, frame_context::current_time)
+        .await?;
+    let question = replayed
+        .iter()
+        .find_map(|frame| find_query(frame, args.query_id));
     let scope = args
         .toward
-        .named()
+        .explicit_scope()
         .or_else(|| question.as_ref().map(|(_, scope)| scope.clone()));
     let scope = scope.ok_or_else(|| {
         let why =
             "the hub no longer keeps that question; say where its answers go with --scope or --to";
-        Fail::new(Exit::Refused, "UNKNOWN_QUESTION", why)
+        Fail::new(ExitKind::Refused, "UNKNOWN_QUESTION", why)
     })?;
     let payload = AgentResponse {
         query_id: args.query_id,
         response_text: args.text.join(" "),
-        responder_session_id: seat.speaker.session.to_string(),
+        responder_session_id: context.sender.session.to_string(),
         responded_to_frame_id: question.map(|(frame_id, _)| frame_id),
         answer_attempt_idx: args.attempt,
     };
-    seat.announce(&scope, payload, json!({ "query_id": args.query_id }))
+    context
+        .send_and_print(&scope, payload, json!({ "query_id": args.query_id }))
         .await
         .map(|_| ())
 }
 
-fn asked(frame: &Frame, id: Uuid) -> Option<(Uuid, chorus_wire::frame::Scope)> {
+fn find_query(frame: &Frame, id: Uuid) -> Option<(Uuid, chorus_wire::frame::FrameScope)> {
     let Payload::AgentQuery(query) = &frame.payload else {
         return None;
     };

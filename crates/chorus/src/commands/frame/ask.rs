@@ -1,12 +1,12 @@
 //! `chorus ask`: a question to other sessions, and the answers that come within a window (FRM-36).
 
-use super::show;
-use super::voice::{self, Seat, Toward, Voice};
-use crate::commands::span;
-use crate::{cli::Common, fail::Fail, out, signals::Stop};
-use chorus_client::frame::{Frames, Heard, new_id};
+use super::format;
+use super::frame_context::{self, FrameContext, ScopeArgs, SenderArgs};
+use crate::commands::duration;
+use crate::{cli::CommonArgs, fail::Fail, output, stop_signal::StopSignal};
+use chorus_client::frame::{FrameStream, FrameStreamEvent, random_uuid};
 use chorus_wire::frame::payload::AgentQuery;
-use chorus_wire::frame::{Filter, Frame, Kind, Payload};
+use chorus_wire::frame::{Frame, FrameFilter, FrameKind, Payload};
 use serde_json::json;
 use std::time::Duration;
 
@@ -16,49 +16,49 @@ pub struct Args {
     #[arg(required = true)]
     text: Vec<String>,
     /// How long to wait for answers
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = span::parse)]
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration::parse_duration)]
     window: Duration,
     /// End after so many answers
     #[arg(long, value_name = "N")]
     count: Option<usize>,
     #[command(flatten)]
-    toward: Toward,
+    toward: ScopeArgs,
     #[command(flatten)]
-    voice: Voice,
+    voice: SenderArgs,
 }
 
-pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
-    let stop = Stop::watch()?;
-    let seat = Seat::take(common, args.voice).await?;
-    let query_id = new_id();
+pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
+    let stop = StopSignal::watch()?;
+    let context = FrameContext::open(common, args.voice).await?;
+    let query_id = random_uuid();
     let payload = AgentQuery {
         query_text: args.text.join(" "),
         query_id,
-        response_scope: seat.speaker.here(),
-        timeout_ms: span::millis(args.window),
+        response_scope: context.sender.session_scope(),
+        timeout_ms: duration::as_millis(args.window),
     };
-    let scope = seat.toward(&args.toward);
-    let frame = seat.frame(&scope, payload)?;
+    let scope = context.resolve_scope(&args.toward);
+    let frame = context.build_frame(&scope, payload)?;
     // Listening first: an answer may come before the hub has told us that the question went out.
-    let mut answers = seat.answers(Kind::AgentResponse).await?;
-    let said = seat.submit(&scope, frame).await?;
+    let mut answers = context.open_answers(FrameKind::AgentResponse).await?;
+    let sent = context.submit_frame(&scope, frame).await?;
     let more = json!({ "query_id": query_id });
     if common.json {
-        seat.told(&said, more);
+        context.print_sent(&sent, more);
     } else {
-        show::aside(
+        format::print_aside(
             false,
             &format!(
                 "asked {query_id}, sessions that heard it: {}",
-                said.submitted.recipient_count
+                sent.submitted.recipient_count
             ),
         );
     }
-    let ours = |frame: &Frame| matches!(&frame.payload, Payload::AgentResponse(answer) if answer.query_id == query_id);
-    collect(
+    let is_ours = |frame: &Frame| matches!(&frame.payload, Payload::AgentResponse(answer) if answer.query_id == query_id);
+    collect_answers(
         common,
         &mut answers,
-        ours,
+        is_ours,
         args.window,
         args.count.unwrap_or(usize::MAX),
         stop,
@@ -67,67 +67,71 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
     .map(|_| ())
 }
 
-impl Seat<'_> {
+impl FrameContext<'_> {
     /// The open stream of this session, narrowed to one kind.
-    pub async fn answers(&self, kind: Kind) -> Result<Frames, Fail> {
-        let filter = Filter::parse(&format!("kind:{kind}")).map_err(|e| Fail::usage(e.message))?;
+    pub async fn open_answers(&self, kind: FrameKind) -> Result<FrameStream, Fail> {
+        let filter = FrameFilter::parse(&format!("kind:{kind}"))
+            .map_err(|e| Fail::usage_error(e.message))?;
         let mut frames = self
             .client
-            .frames(&self.speaker, &filter, None, voice::now)
+            .open_frame_stream(&self.sender, &filter, None, frame_context::current_time)
             .await;
-        frames.opened().await?;
+        frames.wait_opened().await?;
         Ok(frames)
     }
 }
 
 /// Prints what `ours` picks until the window closes, enough has come, or somebody interrupts.
-pub async fn collect(
-    common: &Common,
-    frames: &mut Frames,
-    ours: impl Fn(&Frame) -> bool,
+pub async fn collect_answers(
+    common: &CommonArgs,
+    frames: &mut FrameStream,
+    is_ours: impl Fn(&Frame) -> bool,
     window: Duration,
-    most: usize,
-    mut stop: Stop,
+    max_count: usize,
+    mut stop: StopSignal,
 ) -> Result<usize, Fail> {
     let end = tokio::time::sleep(window);
     tokio::pin!(end);
     let mut count = 0;
-    while count < most {
-        let heard = tokio::select! {
-            heard = frames.next() => heard?,
+    while count < max_count {
+        let event = tokio::select! {
+            event = frames.next() => event?,
             () = &mut end => break,
-            () = stop.asked() => break,
+            () = stop.wait_requested() => break,
         };
-        if let Heard::Frame(frame, _) = heard
-            && ours(&frame)
+        if let FrameStreamEvent::Frame(frame, _) = event
+            && is_ours(&frame)
         {
-            tell(common, &frame);
+            print_answer(common, &frame);
             count += 1;
         }
     }
     if count == 0 {
-        show::aside(common.json, "nobody answered");
+        format::print_aside(common.json, "nobody answered");
     }
     Ok(count)
 }
 
 /// An answer and who gave it.
-fn tell(common: &Common, frame: &Frame) {
+fn print_answer(common: &CommonArgs, frame: &Frame) {
     let sender = &frame.sender_handle;
     if let Payload::AgentResponse(answer) = &frame.payload {
         let value = json!({ "sender_handle": sender, "responder_session_id": answer.responder_session_id,
             "response_text": answer.response_text, "frame_id": frame.frame_id });
-        out::say(common.json, &value, || {
-            let who = format!("{sender} {}", out::harmless(&answer.responder_session_id));
+        output::print_result(common.json, &value, || {
+            let who = format!(
+                "{sender} {}",
+                output::escape_controls(&answer.responder_session_id)
+            );
             format!(
                 "{}: {}",
-                out::painted(out::STRONG, &who),
-                out::harmless(&answer.response_text)
+                output::paint_text(output::STRONG_STYLE, &who),
+                output::escape_controls(&answer.response_text)
             )
         });
     } else if let Payload::PeerDiagnosticResponse(answer) = &frame.payload {
         let value = json!({ "sender_handle": sender, "finding": answer.finding, "remediation": answer.remediation,
             "substrate_refs": answer.substrate_refs, "frame_id": frame.frame_id });
-        out::say(common.json, &value, || show::frame(frame));
+        output::print_result(common.json, &value, || format::format_frame(frame));
     }
 }

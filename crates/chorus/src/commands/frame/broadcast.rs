@@ -1,7 +1,7 @@
 //! `chorus broadcast`: what has just happened, told to the others (FRM-30).
 
-use super::voice::{Seat, Toward, Voice};
-use crate::{cli::Common, fail::Fail};
+use super::frame_context::{FrameContext, ScopeArgs, SenderArgs};
+use crate::{cli::CommonArgs, fail::Fail};
 use chorus_wire::frame::payload::{AgentBroadcast, EventClass};
 use serde_json::json;
 
@@ -11,30 +11,31 @@ pub struct Args {
     #[arg(required = true)]
     text: Vec<String>,
     /// What it is about: merged, stale, released or other
-    #[arg(long, value_name = "CLASS", value_parser = class)]
+    #[arg(long, value_name = "CLASS", value_parser = parse_event_class)]
     event: EventClass,
     /// A commit, a tag, an address; may be repeated
     #[arg(long = "ref", value_name = "REF")]
     refs: Vec<String>,
     #[command(flatten)]
-    toward: Toward,
+    toward: ScopeArgs,
     #[command(flatten)]
-    voice: Voice,
+    voice: SenderArgs,
 }
 
-fn class(text: &str) -> Result<EventClass, String> {
+fn parse_event_class(text: &str) -> Result<EventClass, String> {
     EventClass::parse(text).ok_or_else(|| format!("one of {}", EventClass::TEXTS.join(", ")))
 }
 
-pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
-    let seat = Seat::take(common, args.voice).await?;
+pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
+    let context = FrameContext::open(common, args.voice).await?;
     let refs = Some(args.refs).filter(|refs| !refs.is_empty());
     let payload = AgentBroadcast {
         broadcast_text: args.text.join(" "),
         event_class: args.event,
         refs,
     };
-    seat.announce(&seat.toward(&args.toward), payload, json!({}))
+    context
+        .send_and_print(&context.resolve_scope(&args.toward), payload, json!({}))
         .await
         .map(|_| ())
 }

@@ -1,14 +1,14 @@
 //! `chorus decide`: a decision that another session asks for, shown and answered (FRM-39…41).
 
-use super::show;
-use super::voice::{self, Seat, Toward, Voice};
-use crate::commands::span;
-use crate::fail::{Exit, Fail};
-use crate::out::{self, FAINT, GOOD, STRONG, harmless, painted};
-use crate::{cli::Common, signals::Stop};
-use chorus_client::frame::{Frames, Heard, Moments};
-use chorus_wire::frame::payload::{AgentBindingMoment, AgentResponse, Question};
-use chorus_wire::frame::{Frame, Payload, Scope};
+use super::format;
+use super::frame_context::{self, FrameContext, ScopeArgs, SenderArgs};
+use crate::commands::duration;
+use crate::fail::{ExitKind, Fail};
+use crate::output::{self, FAINT_STYLE, GOOD_STYLE, STRONG_STYLE, escape_controls, paint_text};
+use crate::{cli::CommonArgs, stop_signal::StopSignal};
+use chorus_client::frame::{BindingMomentLog, FrameStream, FrameStreamEvent};
+use chorus_wire::frame::payload::{AgentBindingMoment, AgentResponse, DecisionQuestion};
+use chorus_wire::frame::{Frame, FrameScope, Payload};
 use serde_json::{json, value::RawValue};
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
@@ -32,74 +32,82 @@ pub struct Args {
     #[arg(long, group = "reply")]
     show: bool,
     /// How long to wait for a decision to be asked for; otherwise as long as it takes
-    #[arg(long, value_name = "TIME", value_parser = span::parse)]
+    #[arg(long, value_name = "TIME", value_parser = duration::parse_duration)]
     wait: Option<Duration>,
     #[command(flatten)]
-    toward: Toward,
+    toward: ScopeArgs,
     #[command(flatten)]
-    voice: Voice,
+    voice: SenderArgs,
 }
 
-pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
-    let mut stop = Stop::watch()?;
-    let seat = Seat::take(common, args.voice.clone()).await?;
-    let (kept, mut frames) = seat.client.kept(&seat.speaker, voice::now).await?;
-    let mut moments = Moments::default();
-    kept.iter().for_each(|frame| moments.hear(frame));
+pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
+    let mut stop = StopSignal::watch()?;
+    let context = FrameContext::open(common, args.voice.clone()).await?;
+    let (replayed, mut frames) = context
+        .client
+        .replay_frames(&context.sender, frame_context::current_time)
+        .await?;
+    let mut moments = BindingMomentLog::default();
+    replayed.iter().for_each(|frame| moments.apply_frame(frame));
     let wait = args.wait.unwrap_or(Duration::MAX);
     let asked = tokio::select! {
-        asked = tokio::time::timeout(wait, next(&mut moments, &mut frames, args.id)) => asked,
-        () = stop.asked() => return Ok(()),
+        asked = tokio::time::timeout(wait, next_moment(&mut moments, &mut frames, args.id)) => asked,
+        () = stop.wait_requested() => return Ok(()),
     };
-    let nothing = |_| {
+    let no_decision = |_| {
         Fail::new(
-            Exit::Refused,
+            ExitKind::Refused,
             "NOTHING_TO_DECIDE",
             "nobody asked for a decision",
         )
     };
-    let asked = asked.map_err(nothing)??;
-    let Payload::AgentBindingMoment(moment) = &asked.payload else {
+    let moment_frame = asked.map_err(no_decision)??;
+    let Payload::AgentBindingMoment(moment) = &moment_frame.payload else {
         return Ok(());
     };
-    present(common, &asked, moment);
+    print_moment(common, &moment_frame, moment);
     if args.show {
         return Ok(());
     }
-    let text = match typed(&args, &moment.question)? {
+    let text = match answer_from_args(&args, &moment.question)? {
         Some(text) => text,
         None => tokio::select! {
-            text = prompt(&moment.question) => text?,
-            elsewhere = decided(&mut moments, &mut frames, asked.frame_id) => {
-                elsewhere?;
-                return Err(Fail::new(Exit::Refused, "ALREADY_DECIDED", "another session has answered it"));
+            text = prompt_answer(&moment.question) => text?,
+            answered_elsewhere = wait_decided(&mut moments, &mut frames, moment_frame.frame_id) => {
+                answered_elsewhere?;
+                return Err(Fail::new(ExitKind::Refused, "ALREADY_DECIDED", "another session has answered it"));
             }
-            () = stop.asked() => return Ok(()),
+            () = stop.wait_requested() => return Ok(()),
         },
     };
     let payload = AgentResponse {
         // A moment carries no id of its own; its frame's is the one both sides know.
-        query_id: asked.frame_id,
+        query_id: moment_frame.frame_id,
         response_text: text.clone(),
-        responder_session_id: seat.speaker.session.to_string(),
-        responded_to_frame_id: Some(asked.frame_id),
+        responder_session_id: context.sender.session.to_string(),
+        responded_to_frame_id: Some(moment_frame.frame_id),
         answer_attempt_idx: None,
     };
     // To all sessions of the one who asked, so that nobody else is asked again.
     let scope = args
         .toward
-        .named()
-        .unwrap_or_else(|| Scope::Handle(asked.sender_handle.clone()));
-    seat.announce(&scope, payload, json!({ "response_text": text }))
+        .explicit_scope()
+        .unwrap_or_else(|| FrameScope::Handle(moment_frame.sender_handle.clone()));
+    context
+        .send_and_print(&scope, payload, json!({ "response_text": text }))
         .await
         .map(|_| ())
 }
 
 /// The decision that was named, the oldest open one, or the next that is asked for.
-async fn next(moments: &mut Moments, frames: &mut Frames, id: Option<Uuid>) -> Result<Frame, Fail> {
+async fn next_moment(
+    moments: &mut BindingMomentLog,
+    frames: &mut FrameStream,
+    id: Option<Uuid>,
+) -> Result<Frame, Fail> {
     loop {
         let found = moments
-            .open()
+            .open_moments()
             .into_iter()
             .find(|moment| id.is_none_or(|id| moment.frame_id == id));
         if let Some(found) = found {
@@ -107,46 +115,54 @@ async fn next(moments: &mut Moments, frames: &mut Frames, id: Option<Uuid>) -> R
         }
         if id.is_some() {
             return Err(Fail::new(
-                Exit::Refused,
+                ExitKind::Refused,
                 "NOTHING_TO_DECIDE",
                 "it is answered, or the hub no longer keeps it",
             ));
         }
-        if let Heard::Frame(frame, _) = frames.next().await? {
-            moments.hear(&frame);
+        if let FrameStreamEvent::Frame(frame, _) = frames.next().await? {
+            moments.apply_frame(&frame);
         }
     }
 }
 
 /// Returns when somebody else has answered.
-async fn decided(moments: &mut Moments, frames: &mut Frames, id: Uuid) -> Result<(), Fail> {
-    while moments.open().iter().any(|moment| moment.frame_id == id) {
-        if let Heard::Frame(frame, _) = frames.next().await? {
-            moments.hear(&frame);
+async fn wait_decided(
+    moments: &mut BindingMomentLog,
+    frames: &mut FrameStream,
+    id: Uuid,
+) -> Result<(), Fail> {
+    while moments
+        .open_moments()
+        .iter()
+        .any(|moment| moment.frame_id == id)
+    {
+        if let FrameStreamEvent::Frame(frame, _) = frames.next().await? {
+            moments.apply_frame(&frame);
         }
     }
     Ok(())
 }
 
 /// What the flags say, if they say it.
-fn typed(args: &Args, question: &Question) -> Result<Option<String>, Fail> {
+fn answer_from_args(args: &Args, question: &DecisionQuestion) -> Result<Option<String>, Fail> {
     if let Some(number) = args.choose {
-        return chosen(question, number)
+        return format_choice(question, number)
             .map(Some)
-            .ok_or_else(|| Fail::usage(range(question)));
+            .ok_or_else(|| Fail::usage_error(format_range(question)));
     }
     if let Some(text) = &args.text {
-        return match question.takes_free_text() {
+        return match question.allows_free_text() {
             true => Ok(Some(text.clone())),
-            false => Err(Fail::usage(
+            false => Err(Fail::usage_error(
                 "this question takes one of its options or a dialogue, no free text",
             )),
         };
     }
     if let Some(text) = &args.dialogue {
-        return match question.takes_dialogue() {
-            true => Ok(Some(dialogue(text))),
-            false => Err(Fail::usage(
+        return match question.allows_dialogue() {
+            true => Ok(Some(format_dialogue(text))),
+            false => Err(Fail::usage_error(
                 "this question takes one of its options or free text, no dialogue",
             )),
         };
@@ -154,97 +170,100 @@ fn typed(args: &Args, question: &Question) -> Result<Option<String>, Fail> {
     Ok(None)
 }
 
-fn range(question: &Question) -> String {
+fn format_range(question: &DecisionQuestion) -> String {
     format!("choose 1 to {}", question.options.len())
 }
 
 /// `2: Roll back`
-fn chosen(question: &Question, number: usize) -> Option<String> {
+fn format_choice(question: &DecisionQuestion, number: usize) -> Option<String> {
     let option = question.options.get(number.checked_sub(1)?)?;
     Some(format!("{number}: {}", option.label))
 }
 
-fn dialogue(text: &str) -> String {
+fn format_dialogue(text: &str) -> String {
     format!("dialogue: {text}")
 }
 
 /// Asks at the terminal until the answer is one that the question takes.
-async fn prompt(question: &Question) -> Result<String, Fail> {
+async fn prompt_answer(question: &DecisionQuestion) -> Result<String, Fail> {
     let mut lines: Lines<BufReader<Stdin>> = BufReader::new(tokio::io::stdin()).lines();
     loop {
-        let own = if question.takes_free_text() {
+        let own = if question.allows_free_text() {
             ", or your own words"
         } else {
             ""
         };
-        let talk = if question.takes_dialogue() {
+        let talk = if question.allows_dialogue() {
             ", or ? and what you want to know first"
         } else {
             ""
         };
-        show::aside(false, &format!("{}{own}{talk}:", range(question)));
+        format::print_aside(false, &format!("{}{own}{talk}:", format_range(question)));
         let line = lines
             .next_line()
             .await
-            .map_err(|e| Fail::usage(format!("standard input: {e}")))?;
+            .map_err(|e| Fail::usage_error(format!("standard input: {e}")))?;
         let line = line.ok_or_else(|| {
-            Fail::usage("no answer was given; pass --choose, --text or --dialogue")
+            Fail::usage_error("no answer was given; pass --choose, --text or --dialogue")
         })?;
         let line = line.trim();
         if let Ok(number) = line.parse() {
-            if let Some(text) = chosen(question, number) {
+            if let Some(text) = format_choice(question, number) {
                 return Ok(text);
             }
         } else if let Some(asked) = line.strip_prefix('?') {
-            if question.takes_dialogue() && !asked.trim().is_empty() {
-                return Ok(dialogue(asked.trim()));
+            if question.allows_dialogue() && !asked.trim().is_empty() {
+                return Ok(format_dialogue(asked.trim()));
             }
-        } else if question.takes_free_text() && !line.is_empty() {
+        } else if question.allows_free_text() && !line.is_empty() {
             return Ok(line.to_owned());
         }
     }
 }
 
-fn present(common: &Common, frame: &Frame, moment: &AgentBindingMoment) {
+fn print_moment(common: &CommonArgs, frame: &Frame, moment: &AgentBindingMoment) {
     if common.json {
-        if let Ok(raw) = serde_json::from_str::<&RawValue>(frame.text()) {
-            out::line(&json!({ "frame": raw }).to_string());
+        if let Ok(raw) = serde_json::from_str::<&RawValue>(frame.submitted_json()) {
+            output::print_line(&json!({ "frame": raw }).to_string());
         }
         return;
     }
     let mut lines = vec![format!(
         "{} {}",
-        show::speaker(frame),
-        painted(FAINT, &frame.frame_id.to_string())
+        format::format_sender(frame),
+        paint_text(FAINT_STYLE, &frame.frame_id.to_string())
     )];
-    lines.push(harmless(&moment.synopsis));
+    lines.push(escape_controls(&moment.synopsis));
     lines.extend(
         moment
             .findings
             .iter()
-            .map(|finding| format!("  · {}", harmless(finding))),
+            .map(|finding| format!("  · {}", escape_controls(finding))),
     );
     lines.extend(
         moment
             .recommendations
             .iter()
-            .map(|advice| format!("  → {}", harmless(advice))),
+            .map(|advice| format!("  → {}", escape_controls(advice))),
     );
-    lines.push(harmless(&moment.offer));
-    lines.push(painted(STRONG, &harmless(&moment.question.stem)));
-    for (place, option) in moment.question.options.iter().enumerate() {
-        let recommended = moment.question.recommended_idx == place as u64;
+    lines.push(escape_controls(&moment.offer));
+    lines.push(paint_text(
+        STRONG_STYLE,
+        &escape_controls(&moment.question.stem),
+    ));
+    for (index, option) in moment.question.options.iter().enumerate() {
+        let recommended = moment.question.recommended_idx == index as u64;
         let mark = if recommended {
-            painted(GOOD, " (recommended)")
+            paint_text(GOOD_STYLE, " (recommended)")
         } else {
             String::new()
         };
-        let label = painted(STRONG, &harmless(&option.label));
+        let label = paint_text(STRONG_STYLE, &escape_controls(&option.label));
         lines.push(format!(
             "  {}. {label}{mark}: {}",
-            place + 1,
-            harmless(&option.reasoning)
+            index + 1,
+            escape_controls(&option.reasoning)
         ));
     }
-    lines.iter().for_each(|line| out::line(line));
+    lines.iter().for_each(|line| output::print_line(line));
 }

@@ -1,12 +1,14 @@
 //! `chorus diagnose`: a symptom told to those who may know, or a finding given back (FRM-42, FRM-43, FRM-107).
 
-use super::ask::collect;
-use super::voice::{self, Seat, Toward, Voice};
-use crate::commands::span;
-use crate::{cli::Common, fail::Fail, signals::Stop};
-use chorus_client::frame::new_id;
-use chorus_wire::frame::payload::{PeerDiagnosticRequest, PeerDiagnosticResponse, Severity};
-use chorus_wire::frame::{Frame, Kind, Payload, Scope};
+use super::ask::collect_answers;
+use super::frame_context::{self, FrameContext, ScopeArgs, SenderArgs};
+use crate::commands::duration;
+use crate::{cli::CommonArgs, fail::Fail, stop_signal::StopSignal};
+use chorus_client::frame::random_uuid;
+use chorus_wire::frame::payload::{
+    DiagnosticSeverity, PeerDiagnosticRequest, PeerDiagnosticResponse,
+};
+use chorus_wire::frame::{Frame, FrameKind, FrameScope, Payload};
 use serde_json::json;
 use std::time::Duration;
 use uuid::Uuid;
@@ -17,13 +19,13 @@ pub struct Args {
     #[arg(required = true)]
     text: Vec<String>,
     /// How bad it is: info, degraded or blocked
-    #[arg(long, value_name = "SEVERITY", value_parser = severity, required_unless_present = "answer")]
-    severity: Option<Severity>,
+    #[arg(long, value_name = "SEVERITY", value_parser = parse_severity, required_unless_present = "answer")]
+    severity: Option<DiagnosticSeverity>,
     /// What was observed: a log, a run, a commit; may be repeated
     #[arg(long = "ref", value_name = "REF")]
     refs: Vec<String>,
     /// How long to wait for findings
-    #[arg(long, value_name = "TIME", value_parser = span::parse, conflicts_with = "answer")]
+    #[arg(long, value_name = "TIME", value_parser = duration::parse_duration, conflicts_with = "answer")]
     window: Option<Duration>,
     /// Give a finding for this diagnostic
     #[arg(long, value_name = "ID", conflicts_with = "severity")]
@@ -32,49 +34,55 @@ pub struct Args {
     #[arg(long, value_name = "TEXT", requires = "answer")]
     remediation: Option<String>,
     #[command(flatten)]
-    toward: Toward,
+    toward: ScopeArgs,
     #[command(flatten)]
-    voice: Voice,
+    voice: SenderArgs,
 }
 
-fn severity(text: &str) -> Result<Severity, String> {
-    Severity::parse(text).ok_or_else(|| format!("one of {}", Severity::TEXTS.join(", ")))
+fn parse_severity(text: &str) -> Result<DiagnosticSeverity, String> {
+    DiagnosticSeverity::parse(text)
+        .ok_or_else(|| format!("one of {}", DiagnosticSeverity::TEXTS.join(", ")))
 }
 
-pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
-    let stop = Stop::watch()?;
-    let seat = Seat::take(common, args.voice.clone()).await?;
+pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
+    let stop = StopSignal::watch()?;
+    let context = FrameContext::open(common, args.voice.clone()).await?;
     let refs = Some(args.refs.clone()).filter(|refs| !refs.is_empty());
     if let Some(id) = args.answer {
-        return answer(&seat, &args, id, refs).await;
+        return send_finding(&context, &args, id, refs).await;
     }
-    let scope = seat.toward(&args.toward);
-    let diagnostic_id = new_id();
+    let scope = context.resolve_scope(&args.toward);
+    let diagnostic_id = random_uuid();
     let payload = PeerDiagnosticRequest {
         symptom: args.text.join(" "),
         diagnostic_id,
         substrate_refs: refs,
-        severity: args.severity.unwrap_or(Severity::Info),
+        severity: args.severity.unwrap_or(DiagnosticSeverity::Info),
     };
-    let frame = seat.frame(&scope, payload)?;
+    let frame = context.build_frame(&scope, payload)?;
     let mut findings = match args.window {
-        Some(window) => Some((seat.answers(Kind::PeerDiagnosticResponse).await?, window)),
+        Some(window) => Some((
+            context
+                .open_answers(FrameKind::PeerDiagnosticResponse)
+                .await?,
+            window,
+        )),
         None => None,
     };
-    let said = seat.submit(&scope, frame).await?;
-    seat.told(&said, json!({ "diagnostic_id": diagnostic_id }));
+    let sent = context.submit_frame(&scope, frame).await?;
+    context.print_sent(&sent, json!({ "diagnostic_id": diagnostic_id }));
     if !common.json {
-        crate::out::line(&format!("findings name {diagnostic_id}"));
+        crate::output::print_line(&format!("findings name {diagnostic_id}"));
     }
     if let Some((frames, window)) = &mut findings {
-        let ours = |frame: &Frame| matches!(&frame.payload, Payload::PeerDiagnosticResponse(found) if found.diagnostic_id == diagnostic_id);
-        collect(common, frames, ours, *window, usize::MAX, stop).await?;
+        let is_ours = |frame: &Frame| matches!(&frame.payload, Payload::PeerDiagnosticResponse(found) if found.diagnostic_id == diagnostic_id);
+        collect_answers(common, frames, is_ours, *window, usize::MAX, stop).await?;
     }
     Ok(())
 }
 
-async fn answer(
-    seat: &Seat<'_>,
+async fn send_finding(
+    context: &FrameContext<'_>,
     args: &Args,
     id: Uuid,
     refs: Option<Vec<String>>,
@@ -85,21 +93,25 @@ async fn answer(
         remediation: args.remediation.clone(),
         substrate_refs: refs,
     };
-    let scope = match args.toward.named() {
+    let scope = match args.toward.explicit_scope() {
         Some(scope) => scope,
         None => {
-            let (kept, _) = seat.client.kept(&seat.speaker, voice::now).await?;
-            let asked = kept.iter().find(
+            let (replayed, _) = context
+                .client
+                .replay_frames(&context.sender, frame_context::current_time)
+                .await?;
+            let request_frame = replayed.iter().find(
                 |frame| matches!(&frame.payload, Payload::PeerDiagnosticRequest(asked) if asked.diagnostic_id == id),
             );
             // Nobody but those who asked needs to read it (FRM-107).
-            asked.map_or_else(
-                || seat.speaker.own(),
-                |frame| Scope::Handle(frame.sender_handle.clone()),
+            request_frame.map_or_else(
+                || context.sender.handle_scope(),
+                |frame| FrameScope::Handle(frame.sender_handle.clone()),
             )
         }
     };
-    seat.announce(&scope, payload, json!({ "diagnostic_id": id }))
+    context
+        .send_and_print(&scope, payload, json!({ "diagnostic_id": id }))
         .await
         .map(|_| ())
 }

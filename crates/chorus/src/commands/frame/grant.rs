@@ -1,53 +1,53 @@
 //! `chorus grant`: who else may address your sessions.
 
-use super::org::rows;
-use super::voice::{Seat, Voice, handle};
-use crate::{cli::Common, fail::Fail};
+use super::frame_context::{FrameContext, SenderArgs, parse_handle};
+use super::org::print_rows;
+use crate::{cli::CommonArgs, fail::Fail};
 use chorus_wire::identity::Handle;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
-    what: What,
+    what: GrantCommand,
     #[command(flatten)]
-    voice: Voice,
+    voice: SenderArgs,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum GrantCommand {
     /// Let somebody address you
     Add {
-        #[arg(value_name = "~HANDLE", value_parser = handle)]
+        #[arg(value_name = "~HANDLE", value_parser = parse_handle)]
         who: Handle,
     },
     /// No longer
     Remove {
-        #[arg(value_name = "~HANDLE", value_parser = handle)]
+        #[arg(value_name = "~HANDLE", value_parser = parse_handle)]
         who: Handle,
     },
     /// Show who may
     List,
 }
 
-pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
-    let seat = Seat::take(common, args.voice).await?;
-    let mine = &seat.speaker.handle;
+pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
+    let context = FrameContext::open(common, args.voice).await?;
+    let mine = &context.sender.handle;
     match args.what {
-        What::Add { who } => rows(
+        GrantCommand::Add { who } => print_rows(
             common,
-            &seat.client.grant(mine, &who).await?,
+            &context.client.create_grant(mine, &who).await?,
             &format!("{who} may address {mine}"),
         ),
-        What::Remove { who } => {
-            rows(
+        GrantCommand::Remove { who } => {
+            print_rows(
                 common,
-                &seat.client.ungrant(mine, &who).await?,
+                &context.client.revoke_grant(mine, &who).await?,
                 &format!("{who} may no longer address {mine}"),
             );
         }
-        What::List => rows(
+        GrantCommand::List => print_rows(
             common,
-            &seat.client.grants(mine).await?,
+            &context.client.list_grants(mine).await?,
             &format!("nobody else may address {mine}"),
         ),
     }

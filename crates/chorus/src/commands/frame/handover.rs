@@ -1,12 +1,12 @@
 //! `chorus handover`: work that goes from one session to another, and taking it (FRM-31, FRM-32).
 
-use super::voice::{self, Seat, Toward, Voice};
-use super::{say, show};
-use crate::fail::{Exit, Fail};
-use crate::{cli::Common, out};
-use chorus_client::frame::{Frames, Handovers, Heard, frame_ref};
+use super::frame_context::{self, FrameContext, ScopeArgs, SenderArgs};
+use super::{format, send_frame};
+use crate::fail::{ExitKind, Fail};
+use crate::{cli::CommonArgs, output};
+use chorus_client::frame::{FrameStream, FrameStreamEvent, HandoverLog, format_frame_ref};
 use chorus_wire::frame::payload::AgentHandover;
-use chorus_wire::frame::{Frame, Payload, Scope};
+use chorus_wire::frame::{Frame, FrameScope, Payload};
 use chorus_wire::limits;
 use serde_json::json;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 /// How long a claim may take to come back on our own stream before the hub's answer is enough.
-const ECHO: Duration = Duration::from_secs(5);
+const ECHO_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -31,154 +31,170 @@ pub struct Args {
     #[arg(long)]
     list: bool,
     #[command(flatten)]
-    toward: Toward,
+    toward: ScopeArgs,
     #[command(flatten)]
-    voice: Voice,
+    voice: SenderArgs,
 }
 
-pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
-    let take = args.take.is_some() || args.list;
-    let body = if take {
+pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
+    let is_reading = args.take.is_some() || args.list;
+    let body = if is_reading {
         String::new()
     } else {
-        say::text(&args.body, limits::HANDOVER_OCTETS)?
+        send_frame::read_text(&args.body, limits::HANDOVER_OCTETS)?
     };
-    let seat = Seat::take(common, args.voice).await?;
-    if take {
-        let (kept, frames) = seat.client.kept(&seat.speaker, voice::now).await?;
-        let mut handovers = Handovers::default();
-        kept.iter().for_each(|frame| handovers.hear(frame));
+    let context = FrameContext::open(common, args.voice).await?;
+    if is_reading {
+        let (replayed, frames) = context
+            .client
+            .replay_frames(&context.sender, frame_context::current_time)
+            .await?;
+        let mut handovers = HandoverLog::default();
+        replayed
+            .iter()
+            .for_each(|frame| handovers.apply_frame(frame));
         if args.list {
             handovers
-                .open()
+                .open_offers()
                 .into_iter()
-                .for_each(|offer| row(common, offer));
+                .for_each(|offer| print_offer(common, offer));
             return Ok(());
         }
-        return self::take(&seat, handovers, frames, args.take.flatten()).await;
+        return self::take_handover(&context, handovers, frames, args.take.flatten()).await;
     }
     let payload = AgentHandover {
-        previous_session_id: seat.speaker.session.to_string(),
+        previous_session_id: context.sender.session.to_string(),
         next_session_id: None,
         handover_body: body,
         pointer_refs: Some(args.refs).filter(|refs| !refs.is_empty()),
     };
-    seat.announce(&seat.toward(&args.toward), payload, json!({}))
+    context
+        .send_and_print(&context.resolve_scope(&args.toward), payload, json!({}))
         .await
         .map(|_| ())
 }
 
-async fn take(
-    seat: &Seat<'_>,
-    mut open: Handovers,
-    mut frames: Frames,
+async fn take_handover(
+    context: &FrameContext<'_>,
+    mut handovers: HandoverLog,
+    mut frames: FrameStream,
     id: Option<Uuid>,
 ) -> Result<(), Fail> {
-    let offer = pick(seat.common, &open, id)?.clone();
+    let offer = pick_offer(context.common, &handovers, id)?.clone();
     let Payload::AgentHandover(work) = &offer.payload else {
         return Ok(());
     };
     let mut refs = work.pointer_refs.clone().unwrap_or_default();
-    refs.push(frame_ref(&offer.frame_id));
-    let me = seat.speaker.session.to_string();
+    refs.push(format_frame_ref(&offer.frame_id));
+    let me = context.sender.session.to_string();
     let claim = AgentHandover {
         next_session_id: Some(me),
         pointer_refs: Some(refs),
         ..work.clone()
     };
-    let said = seat.say(&seat.speaker.own(), claim.clone()).await?;
+    let sent = context
+        .send_frame(&context.sender.handle_scope(), claim.clone())
+        .await?;
     // Two may take it in the same moment; the handle's stream has one order, and the first in it has the work.
-    let mine = said.frame.frame_id;
-    let echo = async {
-        while open.taker(&offer.frame_id).is_none() {
-            if let Heard::Frame(frame, _) = frames.next().await? {
-                open.hear(&frame);
+    let own_frame_id = sent.frame.frame_id;
+    let wait_echo = async {
+        while handovers.find_claim(&offer.frame_id).is_none() {
+            if let FrameStreamEvent::Frame(frame, _) = frames.next().await? {
+                handovers.apply_frame(&frame);
             }
         }
         Ok::<(), Fail>(())
     };
-    if let Ok(heard) = tokio::time::timeout(ECHO, echo).await {
+    if let Ok(heard) = tokio::time::timeout(ECHO_TIMEOUT, wait_echo).await {
         heard?;
     }
-    if let Some(first) = open
-        .taker(&offer.frame_id)
-        .filter(|first| first.frame_id != mine)
+    if let Some(first_claim) = handovers
+        .find_claim(&offer.frame_id)
+        .filter(|first_claim| first_claim.frame_id != own_frame_id)
     {
-        return Err(taken(first));
+        return Err(already_taken(first_claim));
     }
-    if offer.sender_handle != seat.speaker.handle {
+    if offer.sender_handle != context.sender.handle {
         // Whoever handed it over likes to know; that we may not tell them changes nothing.
-        let theirs = Scope::Handle(offer.sender_handle.clone());
-        if let Err(fail) = seat.say(&theirs, claim).await {
+        let theirs = FrameScope::Handle(offer.sender_handle.clone());
+        if let Err(fail) = context.send_frame(&theirs, claim).await {
             tracing::debug!(?fail, "the sender of the handover was not told");
         }
     }
     let value = json!({ "frame_id": offer.frame_id, "previous_session_id": work.previous_session_id,
         "handover_body": work.handover_body, "pointer_refs": work.pointer_refs });
-    out::say(seat.common.json, &value, || human(&offer, work));
+    output::print_result(context.common.json, &value, || format_taken(&offer, work));
     Ok(())
 }
 
-fn pick<'a>(common: &Common, open: &'a Handovers, id: Option<Uuid>) -> Result<&'a Frame, Fail> {
-    let nothing = |message: &str| Fail::new(Exit::Refused, "NOTHING_TO_TAKE", message);
+fn pick_offer<'a>(
+    common: &CommonArgs,
+    handovers: &'a HandoverLog,
+    id: Option<Uuid>,
+) -> Result<&'a Frame, Fail> {
+    let nothing_to_take = |message: &str| Fail::new(ExitKind::Refused, "NOTHING_TO_TAKE", message);
     let Some(id) = id else {
-        let offers = open.open();
+        let offers = handovers.open_offers();
         return match offers.as_slice() {
-            [] => Err(nothing("nobody has handed over anything that is not taken")),
+            [] => Err(nothing_to_take(
+                "nobody has handed over anything that is not taken",
+            )),
             [only] => Ok(only),
             several => {
-                several.iter().for_each(|offer| row(common, offer));
-                Err(Fail::usage("which one? pass --take FRAME_ID"))
+                several.iter().for_each(|offer| print_offer(common, offer));
+                Err(Fail::usage_error("which one? pass --take FRAME_ID"))
             }
         };
     };
-    let offer = open
-        .offer(&id)
-        .ok_or_else(|| nothing("the hub keeps no such handover"))?;
-    open.taker(&id).map_or(Ok(offer), |first| Err(taken(first)))
+    let offer = handovers
+        .find_offer(&id)
+        .ok_or_else(|| nothing_to_take("the hub keeps no such handover"))?;
+    handovers
+        .find_claim(&id)
+        .map_or(Ok(offer), |first_claim| Err(already_taken(first_claim)))
 }
 
-fn taken(first: &Frame) -> Fail {
-    let next = if let Payload::AgentHandover(claim) = &first.payload {
+fn already_taken(first_claim: &Frame) -> Fail {
+    let next = if let Payload::AgentHandover(claim) = &first_claim.payload {
         claim.next_session_id.as_deref()
     } else {
         None
     };
     let by = next.unwrap_or_default();
-    let message = format!("it was taken by {} {by}", first.sender_handle);
-    Fail::new(Exit::Refused, "ALREADY_TAKEN", message)
+    let message = format!("it was taken by {} {by}", first_claim.sender_handle);
+    Fail::new(ExitKind::Refused, "ALREADY_TAKEN", message)
 }
 
-fn row(common: &Common, offer: &Frame) {
+fn print_offer(common: &CommonArgs, offer: &Frame) {
     let Payload::AgentHandover(work) = &offer.payload else {
         return;
     };
     let value = json!({ "frame_id": offer.frame_id, "sender_handle": offer.sender_handle, "created_at": offer.created_at,
         "previous_session_id": work.previous_session_id, "pointer_refs": work.pointer_refs });
-    out::say(common.json, &value, || {
+    output::print_result(common.json, &value, || {
         format!(
             "{} {}",
-            out::painted(out::FAINT, &offer.frame_id.to_string()),
-            show::frame(offer)
+            output::paint_text(output::FAINT_STYLE, &offer.frame_id.to_string()),
+            format::format_frame(offer)
         )
     });
 }
 
-fn human(offer: &Frame, work: &AgentHandover) -> String {
+fn format_taken(offer: &Frame, work: &AgentHandover) -> String {
     let refs: String = work
         .pointer_refs
         .iter()
         .flatten()
-        .map(|to| format!("\n→ {}", out::harmless(to)))
+        .map(|to| format!("\n→ {}", output::escape_controls(to)))
         .collect();
     let from = format!(
         "{} {}",
         offer.sender_handle,
-        out::harmless(&work.previous_session_id)
+        output::escape_controls(&work.previous_session_id)
     );
     format!(
         "taken over from {}\n{}{refs}",
-        out::painted(out::STRONG, &from),
-        out::harmless(work.handover_body.trim_end())
+        output::paint_text(output::STRONG_STYLE, &from),
+        output::escape_controls(work.handover_body.trim_end())
     )
 }

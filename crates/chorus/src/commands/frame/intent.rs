@@ -1,20 +1,20 @@
 //! `chorus intent`: a costly effect that a session is about to cause, so that several are done once (FRM-44…47).
 
-use super::voice::{self, Seat, Toward, Voice};
-use crate::commands::span;
-use crate::{cli::Common, fail::Fail};
-use chorus_wire::frame::payload::{FlushExecuted, IntentDeclare, IntentWithdraw, Urgency};
+use super::frame_context::{self, FrameContext, ScopeArgs, SenderArgs};
+use crate::commands::duration;
+use crate::{cli::CommonArgs, fail::Fail};
+use chorus_wire::frame::payload::{FlushExecuted, IntentDeclare, IntentUrgency, IntentWithdraw};
 use serde_json::json;
 use std::time::Duration;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
-    what: What,
+    what: IntentCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum IntentCommand {
     /// Say what you are about to do
     Declare {
         /// What may be done together, as NAMESPACE:NAME
@@ -22,7 +22,7 @@ enum What {
         /// A reference to the work; never the work itself
         payload_ref: String,
         /// How long it may wait for others
-        #[arg(long, value_name = "TIME", default_value = "5m", value_parser = span::parse)]
+        #[arg(long, value_name = "TIME", default_value = "5m", value_parser = duration::parse_duration)]
         ttl: Duration,
         /// That it cannot wait
         #[arg(long)]
@@ -31,9 +31,9 @@ enum What {
         #[arg(long)]
         firm: bool,
         #[command(flatten)]
-        toward: Toward,
+        toward: ScopeArgs,
         #[command(flatten)]
-        voice: Voice,
+        voice: SenderArgs,
     },
     /// Take it back
     Withdraw {
@@ -42,9 +42,9 @@ enum What {
         /// The intent: the frame_id that `declare` printed
         intent_ref: String,
         #[command(flatten)]
-        toward: Toward,
+        toward: ScopeArgs,
         #[command(flatten)]
-        voice: Voice,
+        voice: SenderArgs,
     },
     /// Say that it was done, once for all
     Flush {
@@ -56,15 +56,15 @@ enum What {
         #[arg(long = "ref", value_name = "REF")]
         refs: Vec<String>,
         #[command(flatten)]
-        toward: Toward,
+        toward: ScopeArgs,
         #[command(flatten)]
-        voice: Voice,
+        voice: SenderArgs,
     },
 }
 
-pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
+pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     match args.what {
-        What::Declare {
+        IntentCommand::Declare {
             class,
             payload_ref,
             ttl,
@@ -73,56 +73,59 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
             toward,
             voice,
         } => {
-            let seat = Seat::take(common, voice).await?;
+            let context = FrameContext::open(common, voice).await?;
             let payload = IntentDeclare {
                 convergence_class: class,
                 payload_ref,
                 // the same as the frame's.
-                acted_by: seat.speaker.acted_by.clone(),
-                drafted_with: seat.speaker.drafted_with.clone(),
-                declared_at: voice::now(),
-                ttl: span::millis(ttl),
+                acted_by: context.sender.acted_by.clone(),
+                drafted_with: context.sender.drafted_with.clone(),
+                declared_at: frame_context::current_time(),
+                ttl: duration::as_millis(ttl),
                 withdrawable: !firm,
                 urgency: Some(if urgent {
-                    Urgency::Urgent
+                    IntentUrgency::Urgent
                 } else {
-                    Urgency::Normal
+                    IntentUrgency::Normal
                 }),
             };
-            seat.announce(&seat.toward(&toward), payload, json!({}))
+            context
+                .send_and_print(&context.resolve_scope(&toward), payload, json!({}))
                 .await?;
         }
-        What::Withdraw {
+        IntentCommand::Withdraw {
             class,
             intent_ref,
             toward,
             voice,
         } => {
-            let seat = Seat::take(common, voice).await?;
+            let context = FrameContext::open(common, voice).await?;
             let payload = IntentWithdraw {
                 convergence_class: class,
                 intent_ref,
-                withdrawn_at: voice::now(),
+                withdrawn_at: frame_context::current_time(),
             };
-            seat.announce(&seat.toward(&toward), payload, json!({}))
+            context
+                .send_and_print(&context.resolve_scope(&toward), payload, json!({}))
                 .await?;
         }
-        What::Flush {
+        IntentCommand::Flush {
             class,
             result_ref,
             refs,
             toward,
             voice,
         } => {
-            let seat = Seat::take(common, voice).await?;
+            let context = FrameContext::open(common, voice).await?;
             let batch_refs = Some(refs).filter(|refs| !refs.is_empty());
             let payload = FlushExecuted {
                 convergence_class: class,
                 result_ref,
                 batch_refs,
-                executed_at: voice::now(),
+                executed_at: frame_context::current_time(),
             };
-            seat.announce(&seat.toward(&toward), payload, json!({}))
+            context
+                .send_and_print(&context.resolve_scope(&toward), payload, json!({}))
                 .await?;
         }
     }

@@ -1,12 +1,12 @@
 //! `chorus lock`: a claim on a resource, said aloud, kept up while a command runs, and given back (FRM-23, FRM-33, R-40).
 
-use super::voice::{self, Seat, Toward, Voice};
-use super::{place, show};
-use crate::commands::span;
-use crate::fail::{Exit, Fail};
-use crate::{cli::Common, out};
-use chorus_client::frame::{Claim, Claims, Frames, Heard, new_id};
-use chorus_wire::frame::Scope;
+use super::frame_context::{self, FrameContext, ScopeArgs, SenderArgs};
+use super::{format, git_tree};
+use crate::commands::duration;
+use crate::fail::{ExitKind, Fail};
+use crate::{cli::CommonArgs, output};
+use chorus_client::frame::{FrameStream, FrameStreamEvent, LockClaim, LockClaims, random_uuid};
+use chorus_wire::frame::FrameScope;
 use chorus_wire::frame::payload::{AgentLeaseExtend, AgentLockRelease, AgentLockRequest};
 use chorus_wire::limits;
 use serde_json::json;
@@ -18,18 +18,18 @@ use tokio::time::{Instant, sleep, timeout};
 use uuid::Uuid;
 
 /// A hub keeps frames for five minutes: a claim that is said again sooner than that is known to whoever comes later.
-const SAY_AGAIN: Duration = Duration::from_secs(150);
+const REPEAT_REQUEST_AFTER: Duration = Duration::from_secs(150);
 /// The longest pause between two signs of life.
-const BEAT: Duration = Duration::from_secs(120);
+const EXTEND_INTERVAL: Duration = Duration::from_secs(120);
 /// How long our own claim may take to come back to us, which tells whether another one was first.
-const ECHO: Duration = Duration::from_secs(5);
+const ECHO_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// What to claim. A file inside a repository is named from its root; anything else is taken as written
     resource: String,
     /// For how long, at most an hour; with a command it is extended until that ends
-    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = lease)]
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = parse_ttl)]
     ttl: Duration,
     /// What for
     #[arg(long, value_name = "TEXT")]
@@ -47,146 +47,153 @@ pub struct Args {
     #[arg(last = true, value_name = "CMD")]
     command: Vec<String>,
     #[command(flatten)]
-    toward: Toward,
+    toward: ScopeArgs,
     #[command(flatten)]
-    voice: Voice,
+    voice: SenderArgs,
 }
 
-fn lease(text: &str) -> Result<Duration, String> {
-    let ttl = span::parse(text)?;
-    if span::millis(ttl) > limits::LEASE_MS {
+fn parse_ttl(text: &str) -> Result<Duration, String> {
+    let ttl = duration::parse_duration(text)?;
+    if duration::as_millis(ttl) > limits::LEASE_MAX_MS {
         Err("a claim lasts at most an hour".into())
     } else {
         Ok(ttl)
     }
 }
 
-pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
-    let resource = place::shared_name(&args.resource);
-    let mut signals = Signals::watch()?;
-    let seat = Seat::take(common, args.voice.clone()).await?;
-    let scope = seat.toward(&args.toward);
+pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
+    let resource = git_tree::shared_name(&args.resource);
+    let mut signals = ForwardedSignals::watch()?;
+    let context = FrameContext::open(common, args.voice.clone()).await?;
+    let scope = context.resolve_scope(&args.toward);
     if args.release {
-        return release(&seat, &scope, &resource).await;
+        return release_claims(&context, &scope, &resource).await;
     }
-    let lock = Lock {
-        seat,
+    let lock = ResourceLock {
+        context,
         scope,
         resource,
         ttl: args.ttl,
         intent: args.intent.clone(),
     };
-    let taken = tokio::select! {
-        taken = lock.take(&args) => taken?,
-        code = signals.interrupted() => std::process::exit(code),
+    let lease_id = tokio::select! {
+        taken = lock.acquire(&args) => taken?,
+        code = signals.wait_exit_code() => std::process::exit(code),
     };
     let Some((program, words)) = args.command.split_first() else {
-        lock.tell(taken);
+        lock.print_claim(lease_id);
         return Ok(());
     };
     let mut command = Command::new(program);
     command
         .args(words)
-        .env("CHORUS_LEASE_ID", taken.to_string());
+        .env("CHORUS_LEASE_ID", lease_id.to_string());
     // Whatever it calls of ours is this session too.
-    command.env("CHORUS_INSTRUMENT", lock.seat.speaker.instrument.as_str());
-    command.env("CHORUS_SESSION", lock.seat.speaker.session.as_str());
+    command.env("CHORUS_INSTRUMENT", lock.context.sender.instrument.as_str());
+    command.env("CHORUS_SESSION", lock.context.sender.session.as_str());
     let status = match command.spawn() {
-        Ok(child) => lock.keep(taken, child, &mut signals).await,
-        Err(error) => Err(Fail::usage(format!("{program}: {error}"))),
+        Ok(child) => lock.hold_while_running(lease_id, child, &mut signals).await,
+        Err(error) => Err(Fail::usage_error(format!("{program}: {error}"))),
     };
-    lock.give_back(taken).await;
-    std::process::exit(code(status?));
+    lock.release_lease(lease_id).await;
+    std::process::exit(exit_code(status?));
 }
 
-struct Lock<'a> {
-    seat: Seat<'a>,
-    scope: Scope,
+struct ResourceLock<'a> {
+    context: FrameContext<'a>,
+    scope: FrameScope,
     resource: String,
     ttl: Duration,
     intent: Option<String>,
 }
 
-impl Lock<'_> {
+impl ResourceLock<'_> {
     /// Looks, claims, and looks again whether another claim was first: the handle's stream has one order for all.
-    async fn take(&self, args: &Args) -> Result<Uuid, Fail> {
-        let (mut claims, mut frames) = self.seat.claims().await?;
+    async fn acquire(&self, args: &Args) -> Result<Uuid, Fail> {
+        let (mut claims, mut frames) = self.context.replay_claims().await?;
         loop {
             if !args.force {
                 self.await_free(&mut claims, &mut frames, args.wait).await?;
             }
-            let lease = new_id();
-            self.request(lease).await?;
-            if args.force || self.scope != self.seat.speaker.own() {
+            let lease = random_uuid();
+            self.send_request(lease).await?;
+            if args.force || self.scope != self.context.sender.handle_scope() {
                 return Ok(lease);
             }
             self.await_echo(&mut claims, &mut frames, lease).await?;
-            let Some(first) = self.earlier(&claims, lease) else {
+            let Some(first) = self.find_earlier(&claims, lease) else {
                 return Ok(lease);
             };
-            let refusal = claimed(first);
-            self.give_back(lease).await;
+            let refusal = claimed_error(first);
+            self.release_lease(lease).await;
             if !args.wait {
                 return Err(refusal);
             }
         }
     }
 
-    async fn request(&self, lease_id: Uuid) -> Result<(), Fail> {
+    async fn send_request(&self, lease_id: Uuid) -> Result<(), Fail> {
         let (resource, intent) = (self.resource.clone(), self.intent.clone());
         let request = AgentLockRequest {
             resource,
             lease_id,
-            ttl_ms: span::millis(self.ttl),
+            ttl_ms: duration::as_millis(self.ttl),
             intent,
         };
-        self.seat.say(&self.scope, request).await.map(|_| ())
+        self.context
+            .send_frame(&self.scope, request)
+            .await
+            .map(|_| ())
     }
 
     /// Of the others' claims on it, the one that was first.
-    fn first<'c>(&self, claims: &'c Claims) -> Option<&'c Claim> {
+    fn first_claim<'c>(&self, claims: &'c LockClaims) -> Option<&'c LockClaim> {
         let others = claims
-            .on(&self.resource, voice::now())
+            .claims_on(&self.resource, frame_context::current_time())
             .into_iter()
-            .filter(|claim| !self.seat.holds(claim));
-        others.min_by_key(|claim| claim.turn)
+            .filter(|claim| !self.context.is_holder(claim));
+        others.min_by_key(|claim| claim.order)
     }
 
     /// The same, if it came before ours.
-    fn earlier<'c>(&self, claims: &'c Claims, lease: Uuid) -> Option<&'c Claim> {
+    fn find_earlier<'c>(&self, claims: &'c LockClaims, lease: Uuid) -> Option<&'c LockClaim> {
         let ours = claims
-            .at(voice::now())
+            .active_claims(frame_context::current_time())
             .into_iter()
             .find(|claim| claim.lease_id == lease)
-            .map(|claim| claim.turn);
-        self.first(claims)
-            .filter(|first| ours.is_some_and(|ours| first.turn < ours))
+            .map(|claim| claim.order);
+        self.first_claim(claims)
+            .filter(|first| ours.is_some_and(|ours| first.order < ours))
     }
 
     /// Returns when nobody else claims it; without `wait`, somebody who does is a refusal.
     async fn await_free(
         &self,
-        claims: &mut Claims,
-        frames: &mut Frames,
+        claims: &mut LockClaims,
+        frames: &mut FrameStream,
         wait: bool,
     ) -> Result<(), Fail> {
-        let mut told = None;
-        while let Some(first) = self.first(claims) {
+        let mut announced_lease = None;
+        while let Some(first) = self.first_claim(claims) {
             if !wait {
-                return Err(claimed(first));
+                return Err(claimed_error(first));
             }
-            if told != Some(first.lease_id) {
-                told = Some(first.lease_id);
-                show::aside(
-                    self.seat.common.json,
-                    &format!("waiting for {}", show::holder(first)),
+            if announced_lease != Some(first.lease_id) {
+                announced_lease = Some(first.lease_id);
+                format::print_aside(
+                    self.context.common.json,
+                    &format!("waiting for {}", format::format_holder(first)),
                 );
             }
             // Whatever comes first: a frame that may change it, or the end of the claim.
-            if let Ok(heard) = timeout(first.left(voice::now()), frames.next()).await
-                && let Heard::Frame(frame, _) = heard?
+            if let Ok(event) = timeout(
+                first.time_left(frame_context::current_time()),
+                frames.next(),
+            )
+            .await
+                && let FrameStreamEvent::Frame(frame, _) = event?
             {
-                claims.hear(&frame);
+                claims.apply_frame(&frame);
             }
         }
         Ok(())
@@ -195,68 +202,71 @@ impl Lock<'_> {
     /// Hears until our own claim has come back.
     async fn await_echo(
         &self,
-        claims: &mut Claims,
-        frames: &mut Frames,
+        claims: &mut LockClaims,
+        frames: &mut FrameStream,
         lease: Uuid,
     ) -> Result<(), Fail> {
         let echo = async {
             while !claims
-                .at(voice::now())
+                .active_claims(frame_context::current_time())
                 .iter()
                 .any(|claim| claim.lease_id == lease)
             {
-                if let Heard::Frame(frame, _) = frames.next().await? {
-                    claims.hear(&frame);
+                if let FrameStreamEvent::Frame(frame, _) = frames.next().await? {
+                    claims.apply_frame(&frame);
                 }
             }
             Ok(())
         };
-        timeout(ECHO, echo).await.unwrap_or(Ok(()))
+        timeout(ECHO_TIMEOUT, echo).await.unwrap_or(Ok(()))
     }
 
-    fn tell(&self, lease: Uuid) {
-        let ends = voice::now().plus(self.ttl);
+    fn print_claim(&self, lease: Uuid) {
+        let ends = frame_context::current_time().saturating_add(self.ttl);
         let value = json!({ "resource": self.resource, "lease_id": lease, "expires_at": ends });
-        out::say(self.seat.common.json, &value, || {
-            let name = out::painted(out::STRONG, &out::harmless(&self.resource));
+        output::print_result(self.context.common.json, &value, || {
+            let name = output::paint_text(
+                output::STRONG_STYLE,
+                &output::escape_controls(&self.resource),
+            );
             format!(
                 "claimed {name} for {}  {}",
-                span::short(self.ttl),
-                out::painted(out::FAINT, &lease.to_string())
+                duration::format_duration(self.ttl),
+                output::paint_text(output::FAINT_STYLE, &lease.to_string())
             )
         });
-        if self.ttl > SAY_AGAIN * 2 {
-            show::aside(
-                self.seat.common.json,
+        if self.ttl > REPEAT_REQUEST_AFTER * 2 {
+            format::print_aside(
+                self.context.common.json,
                 "sessions that come later than the hub's retention will not know of it",
             );
         }
     }
 
     /// Extends the claim until the command ends; a hub that is away does not stop it.
-    async fn keep(
+    async fn hold_while_running(
         &self,
         lease: Uuid,
         mut child: Child,
-        signals: &mut Signals,
+        signals: &mut ForwardedSignals,
     ) -> Result<ExitStatus, Fail> {
-        let beat = BEAT.min(self.ttl / 2);
-        let (mut said, mut renewed) = (Instant::now(), Instant::now());
+        let interval = EXTEND_INTERVAL.min(self.ttl / 2);
+        let (mut requested_at, mut renewed_at) = (Instant::now(), Instant::now());
         loop {
             tokio::select! {
-                status = child.wait() => return status.map_err(|e| Fail::usage(format!("the command: {e}"))),
-                number = signals.next() => forward(&child, number),
-                () = sleep(beat) => {
-                    let passed = renewed.elapsed();
-                    let kept = if said.elapsed() < SAY_AGAIN {
-                        let ttl_ms = span::millis(passed).clamp(1, limits::LEASE_MS);
-                        self.seat.say(&self.scope, AgentLeaseExtend { lease_id: lease, ttl_ms }).await.map(|_| ())
+                status = child.wait() => return status.map_err(|e| Fail::usage_error(format!("the command: {e}"))),
+                signal = signals.next_signal() => forward_signal(&child, signal),
+                () = sleep(interval) => {
+                    let passed = renewed_at.elapsed();
+                    let extended = if requested_at.elapsed() < REPEAT_REQUEST_AFTER {
+                        let ttl_ms = duration::as_millis(passed).clamp(1, limits::LEASE_MAX_MS);
+                        self.context.send_frame(&self.scope, AgentLeaseExtend { lease_id: lease, ttl_ms }).await.map(|_| ())
                     } else {
-                        said = Instant::now();
-                        self.request(lease).await
+                        requested_at = Instant::now();
+                        self.send_request(lease).await
                     };
-                    match kept {
-                        Ok(()) => renewed = Instant::now(),
+                    match extended {
+                        Ok(()) => renewed_at = Instant::now(),
                         Err(fail) => tracing::warn!(?fail, "the claim could not be extended"),
                     }
                 }
@@ -265,43 +275,47 @@ impl Lock<'_> {
     }
 
     /// A claim that cannot be given back runs out by itself.
-    async fn give_back(&self, lease_id: Uuid) {
+    async fn release_lease(&self, lease_id: Uuid) {
         let release = AgentLockRelease {
             lease_id,
             resource: Some(self.resource.clone()),
         };
-        if let Err(fail) = self.seat.say(&self.scope, release).await {
+        if let Err(fail) = self.context.send_frame(&self.scope, release).await {
             tracing::warn!(?fail, "the claim could not be given back");
         }
     }
 }
 
-fn claimed(claim: &Claim) -> Fail {
-    let left = span::short(claim.left(voice::now()));
+fn claimed_error(claim: &LockClaim) -> Fail {
+    let left = duration::format_duration(claim.time_left(frame_context::current_time()));
     let intent = claim
         .intent
         .as_ref()
         .map(|intent| format!(": {intent}"))
         .unwrap_or_default();
-    let (resource, holder) = (&claim.resource, show::holder(claim));
+    let (resource, holder) = (&claim.resource, format::format_holder(claim));
     let how = "use --wait or --force";
     Fail::new(
-        Exit::Refused,
+        ExitKind::Refused,
         "CLAIMED",
         format!("{resource} is claimed by {holder} for another {left}{intent}; {how}"),
     )
 }
 
-async fn release(seat: &Seat<'_>, scope: &Scope, resource: &str) -> Result<(), Fail> {
-    let (claims, _) = seat.claims().await?;
+async fn release_claims(
+    context: &FrameContext<'_>,
+    scope: &FrameScope,
+    resource: &str,
+) -> Result<(), Fail> {
+    let (claims, _) = context.replay_claims().await?;
     let held = claims
-        .at(voice::now())
+        .active_claims(frame_context::current_time())
         .into_iter()
-        .filter(|claim| seat.holds(claim) && claim.resource == resource);
-    let held: Vec<&Claim> = held.collect();
+        .filter(|claim| context.is_holder(claim) && claim.resource == resource);
+    let held: Vec<&LockClaim> = held.collect();
     if held.is_empty() {
         return Err(Fail::new(
-            Exit::Refused,
+            ExitKind::Refused,
             "NOT_CLAIMED",
             format!("this session does not claim {resource}"),
         ));
@@ -311,21 +325,22 @@ async fn release(seat: &Seat<'_>, scope: &Scope, resource: &str) -> Result<(), F
             lease_id: claim.lease_id,
             resource: Some(resource.to_owned()),
         };
-        seat.announce(scope, release, json!({ "lease_id": claim.lease_id }))
+        context
+            .send_and_print(scope, release, json!({ "lease_id": claim.lease_id }))
             .await?;
     }
     Ok(())
 }
 
 /// The two signals that ask us to stop.
-struct Signals {
+struct ForwardedSignals {
     interrupt: Signal,
     terminate: Signal,
 }
 
-impl Signals {
+impl ForwardedSignals {
     fn watch() -> Result<Self, Fail> {
-        let wrong = |e| Fail::usage(format!("cannot watch for signals: {e}"));
+        let wrong = |e| Fail::usage_error(format!("cannot watch for signals: {e}"));
         let interrupt = signal(SignalKind::interrupt()).map_err(wrong)?;
         Ok(Self {
             interrupt,
@@ -333,7 +348,7 @@ impl Signals {
         })
     }
 
-    async fn next(&mut self) -> rustix::process::Signal {
+    async fn next_signal(&mut self) -> rustix::process::Signal {
         tokio::select! {
             _ = self.interrupt.recv() => rustix::process::Signal::INT,
             _ = self.terminate.recv() => rustix::process::Signal::TERM,
@@ -341,16 +356,16 @@ impl Signals {
     }
 
     /// The exit code of a shell's command that was ended by this signal.
-    async fn interrupted(&mut self) -> i32 {
-        128 + self.next().await.as_raw()
+    async fn wait_exit_code(&mut self) -> i32 {
+        128 + self.next_signal().await.as_raw()
     }
 }
 
 /// The command is asked to stop as we were; then its end is our end, and the claim is given back. At a terminal an interrupt
 /// reaches the command by itself, and a second one would cut short how it ends.
-fn forward(child: &Child, number: rustix::process::Signal) {
+fn forward_signal(child: &Child, signal: rustix::process::Signal) {
     use std::io::IsTerminal;
-    if number == rustix::process::Signal::INT && std::io::stdin().is_terminal() {
+    if signal == rustix::process::Signal::INT && std::io::stdin().is_terminal() {
         return;
     }
     let id = child
@@ -359,12 +374,12 @@ fn forward(child: &Child, number: rustix::process::Signal) {
         .and_then(rustix::process::Pid::from_raw);
     if let Some(id) = id {
         // It may have ended in this moment.
-        let _ = rustix::process::kill_process(id, number);
+        let _ = rustix::process::kill_process(id, signal);
     }
 }
 
 /// As a shell tells it: a signal is 128 and its number.
-fn code(status: ExitStatus) -> i32 {
+fn exit_code(status: ExitStatus) -> i32 {
     use std::os::unix::process::ExitStatusExt;
     status
         .code()

@@ -1,11 +1,11 @@
 //! `chorus locks`: who claims which resource right now, told from the frames that the hub still keeps (FRM-27).
 
-use super::voice::{self, Seat, Voice};
-use super::{hook, place, show};
-use crate::fail::{Exit, Fail};
-use crate::{cli::Common, out, signals::Stop};
-use chorus_client::frame::{Claim, Claims, Frames, Heard};
-use chorus_wire::time::Micros;
+use super::frame_context::{self, FrameContext, SenderArgs};
+use super::{file_edit, format, git_tree};
+use crate::fail::{ExitKind, Fail};
+use crate::{cli::CommonArgs, output, stop_signal::StopSignal};
+use chorus_client::frame::{FrameStream, FrameStreamEvent, LockClaim, LockClaims};
+use chorus_wire::time::UnixMicros;
 use serde_json::json;
 
 #[derive(Debug, clap::Args)]
@@ -21,12 +21,12 @@ pub struct Args {
     #[arg(long)]
     hook: bool,
     #[command(flatten)]
-    voice: Voice,
+    voice: SenderArgs,
 }
 
 impl Args {
     /// As an editor's hook before an edit.
-    pub fn hooked(voice: Voice) -> Self {
+    pub fn for_hook(voice: SenderArgs) -> Self {
         Self {
             check: Vec::new(),
             follow: false,
@@ -36,104 +36,119 @@ impl Args {
     }
 }
 
-pub async fn run(common: &Common, mut args: Args) -> Result<(), Fail> {
+pub async fn run(common: &CommonArgs, mut args: Args) -> Result<(), Fail> {
     if args.hook {
-        let Some(edit) = hook::Edit::read() else {
+        let Some(edit) = file_edit::FileEdit::read_stdin() else {
             return Ok(());
         };
-        edit.speak(&mut args.voice);
-        return hook::forgive(before(common, args.voice, &edit.file).await);
+        edit.fill_session(&mut args.voice);
+        return file_edit::report_only(warn_before_edit(common, args.voice, &edit.file).await);
     }
-    let seat = Seat::take(common, args.voice).await?;
-    let (mut claims, mut frames) = seat.claims().await?;
+    let context = FrameContext::open(common, args.voice).await?;
+    let (mut claims, mut frames) = context.replay_claims().await?;
     if !args.check.is_empty() {
-        return check(&seat, &claims, &args.check);
+        return check_files(&context, &claims, &args.check);
     }
-    list(common, &claims);
+    print_claims(common, &claims);
     if !args.follow {
         return Ok(());
     }
-    let mut stop = Stop::watch()?;
+    let mut stop = StopSignal::watch()?;
     loop {
-        let heard = tokio::select! {
-            heard = frames.next() => heard?,
-            () = stop.asked() => return Ok(()),
+        let event = tokio::select! {
+            event = frames.next() => event?,
+            () = stop.wait_requested() => return Ok(()),
         };
-        if let Heard::Frame(frame, _) = heard {
-            let before: Vec<Claim> = claims.at(voice::now()).into_iter().cloned().collect();
-            claims.hear(&frame);
-            if claims.at(voice::now()).into_iter().ne(before.iter()) {
-                out::say(
+        if let FrameStreamEvent::Frame(frame, _) = event {
+            let before: Vec<LockClaim> = claims
+                .active_claims(frame_context::current_time())
+                .into_iter()
+                .cloned()
+                .collect();
+            claims.apply_frame(&frame);
+            if claims
+                .active_claims(frame_context::current_time())
+                .into_iter()
+                .ne(before.iter())
+            {
+                output::print_result(
                     common.json,
-                    &json!({ "locks": claims.at(voice::now()) }),
-                    || show::frame(&frame),
+                    &json!({ "locks": claims.active_claims(frame_context::current_time()) }),
+                    || format::format_frame(&frame),
                 );
             }
         }
     }
 }
 
-impl Seat<'_> {
+impl FrameContext<'_> {
     /// The claims that the hub's ring tells of, and the stream that goes on after them.
-    pub async fn claims(&self) -> Result<(Claims, Frames), Fail> {
-        let (kept, frames) = self.client.kept(&self.speaker, voice::now).await?;
-        let mut claims = Claims::default();
-        kept.iter().for_each(|frame| claims.hear(frame));
+    pub async fn replay_claims(&self) -> Result<(LockClaims, FrameStream), Fail> {
+        let (replayed, frames) = self
+            .client
+            .replay_frames(&self.sender, frame_context::current_time)
+            .await?;
+        let mut claims = LockClaims::default();
+        replayed.iter().for_each(|frame| claims.apply_frame(frame));
         Ok((claims, frames))
     }
 
     /// Whether this session made the claim.
-    pub fn holds(&self, claim: &Claim) -> bool {
-        let here = format!("{}@{}", self.speaker.instrument, self.speaker.session);
-        claim.holder == self.speaker.handle && claim.session.as_deref() == Some(&here)
+    pub fn is_holder(&self, claim: &LockClaim) -> bool {
+        let here = format!("{}@{}", self.sender.instrument, self.sender.session);
+        claim.holder == self.sender.handle && claim.session.as_deref() == Some(&here)
     }
 }
 
-fn list(common: &Common, claims: &Claims) {
-    let now = voice::now();
-    let held = claims.at(now);
-    let width = held
+fn print_claims(common: &CommonArgs, claims: &LockClaims) {
+    let now = frame_context::current_time();
+    let active = claims.active_claims(now);
+    let width = active
         .iter()
-        .map(|claim| out::harmless(&claim.resource).chars().count())
+        .map(|claim| output::escape_controls(&claim.resource).chars().count())
         .max()
         .unwrap_or(0);
-    if held.is_empty() {
-        show::aside(common.json, "nothing is claimed");
+    if active.is_empty() {
+        format::print_aside(common.json, "nothing is claimed");
     }
-    for claim in held {
-        out::say(common.json, &told(claim, now), || {
-            show::claim(claim, width, now)
+    for claim in active {
+        output::print_result(common.json, &claim_value(claim, now), || {
+            format::format_claim(claim, width, now)
         });
     }
 }
 
 /// The claim and the milliseconds that are left of it.
-fn told(claim: &Claim, now: Micros) -> serde_json::Value {
+fn claim_value(claim: &LockClaim, now: UnixMicros) -> serde_json::Value {
     let mut value = json!(claim);
-    value["left_ms"] = json!(crate::commands::span::millis(claim.left(now)));
+    value["left_ms"] = json!(crate::commands::duration::as_millis(claim.time_left(now)));
     value
 }
 
-fn check(seat: &Seat<'_>, claims: &Claims, files: &[String]) -> Result<(), Fail> {
-    let now = voice::now();
-    let mut in_the_way = 0;
+fn check_files(
+    context: &FrameContext<'_>,
+    claims: &LockClaims,
+    files: &[String],
+) -> Result<(), Fail> {
+    let now = frame_context::current_time();
+    let mut conflicts = 0;
     for file in files {
-        let name = place::shared_name(file);
+        let name = git_tree::shared_name(file);
         for claim in claims
-            .on(&name, now)
+            .claims_on(&name, now)
             .into_iter()
-            .filter(|claim| !seat.holds(claim))
+            .filter(|claim| !context.is_holder(claim))
         {
-            out::say(seat.common.json, &told(claim, now), || {
-                show::claim(claim, 0, now)
+            output::print_result(context.common.json, &claim_value(claim, now), || {
+                format::format_claim(claim, 0, now)
             });
-            in_the_way += 1;
+            conflicts += 1;
         }
     }
-    match in_the_way {
+    match conflicts {
         0 => Ok(()),
         _ => Err(Fail::new(
-            Exit::Refused,
+            ExitKind::Refused,
             "CLAIMED",
             "another session claims it",
         )),
@@ -141,29 +156,31 @@ fn check(seat: &Seat<'_>, claims: &Claims, files: &[String]) -> Result<(), Fail>
 }
 
 /// What editors of the Claude Code kind read from a hook that runs before a tool.
-async fn before(common: &Common, voice: Voice, file: &str) -> Result<(), Fail> {
-    let seat = Seat::take(common, voice).await?;
-    let (claims, _) = seat.claims().await?;
-    let now = voice::now();
-    let name = place::shared_name(file);
-    let theirs = claims
-        .on(&name, now)
+async fn warn_before_edit(common: &CommonArgs, voice: SenderArgs, file: &str) -> Result<(), Fail> {
+    let context = FrameContext::open(common, voice).await?;
+    let (claims, _) = context.replay_claims().await?;
+    let now = frame_context::current_time();
+    let name = git_tree::shared_name(file);
+    let other_claim = claims
+        .claims_on(&name, now)
         .into_iter()
-        .find(|claim| !seat.holds(claim));
-    let Some(claim) = theirs else { return Ok(()) };
+        .find(|claim| !context.is_holder(claim));
+    let Some(claim) = other_claim else {
+        return Ok(());
+    };
     let intent = claim
         .intent
         .as_ref()
         .map(|intent| format!(" ({intent})"))
         .unwrap_or_default();
-    let left = crate::commands::span::short(claim.left(now));
+    let left = crate::commands::duration::format_duration(claim.time_left(now));
     let reason = format!(
         "{} is claimed by {} for {left}{intent}",
         claim.resource,
-        show::holder(claim)
+        format::format_holder(claim)
     );
     let answer = json!({ "hookSpecificOutput": { "hookEventName": "PreToolUse", "permissionDecision": "ask",
         "permissionDecisionReason": reason } });
-    out::line(&answer.to_string());
+    output::print_line(&answer.to_string());
     Ok(())
 }

@@ -1,105 +1,113 @@
 //! `chorus org`: organisations, who belongs to them and in which roles.
 
-use super::voice::{Seat, Voice, handle, org};
-use crate::{cli::Common, fail::Fail, out};
-use chorus_wire::frame::Role;
+use super::frame_context::{FrameContext, SenderArgs, parse_handle, parse_org_handle};
+use crate::{cli::CommonArgs, fail::Fail, output};
+use chorus_wire::frame::RoleName;
 use chorus_wire::identity::Handle;
 use serde_json::Value;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
-    what: What,
+    what: OrgCommand,
     #[command(flatten)]
-    voice: Voice,
+    voice: SenderArgs,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum OrgCommand {
     /// Found an organisation; you are its first member and owner
     Create {
-        #[arg(value_name = "~ORG", value_parser = org)]
+        #[arg(value_name = "~ORG", value_parser = parse_org_handle)]
         org: Handle,
     },
     /// Show who belongs to it
     ListMembers {
-        #[arg(value_name = "~ORG", value_parser = org)]
+        #[arg(value_name = "~ORG", value_parser = parse_org_handle)]
         org: Handle,
     },
     /// Invite somebody, or give a member other roles
     Invite {
-        #[arg(value_name = "~ORG", value_parser = org)]
+        #[arg(value_name = "~ORG", value_parser = parse_org_handle)]
         org: Handle,
-        #[arg(value_name = "~HANDLE", value_parser = handle)]
+        #[arg(value_name = "~HANDLE", value_parser = parse_handle)]
         who: Handle,
         /// A role; may be repeated
-        #[arg(long = "role", value_name = "ROLE", value_parser = role)]
-        roles: Vec<Role>,
+        #[arg(long = "role", value_name = "ROLE", value_parser = parse_role)]
+        roles: Vec<RoleName>,
     },
     /// Accept an invitation
     Accept {
-        #[arg(value_name = "~ORG", value_parser = org)]
+        #[arg(value_name = "~ORG", value_parser = parse_org_handle)]
         org: Handle,
     },
     /// Leave it, or turn an invitation down
     Leave {
-        #[arg(value_name = "~ORG", value_parser = org)]
+        #[arg(value_name = "~ORG", value_parser = parse_org_handle)]
         org: Handle,
     },
     /// Remove a member
     Remove {
-        #[arg(value_name = "~ORG", value_parser = org)]
+        #[arg(value_name = "~ORG", value_parser = parse_org_handle)]
         org: Handle,
-        #[arg(value_name = "~HANDLE", value_parser = handle)]
+        #[arg(value_name = "~HANDLE", value_parser = parse_handle)]
         who: Handle,
     },
 }
 
-pub fn role(text: &str) -> Result<Role, String> {
-    Role::parse(text)
+pub fn parse_role(text: &str) -> Result<RoleName, String> {
+    RoleName::parse(text)
         .ok_or_else(|| "lower-case letters, digits, '.', '_' and '-', at most 64".into())
 }
 
-pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
-    let seat = Seat::take(common, args.voice).await?;
-    let (client, me) = (&seat.client, &seat.speaker.handle);
-    let (told, sentence) = match args.what {
-        What::Create { org } => (client.create_org(&org).await?, format!("{org} is founded")),
-        What::ListMembers { org } => (client.members(&org).await?, format!("{org} has no members")),
-        What::Invite { org, who, roles } => (
-            client.invite(&org, &who, &roles).await?,
+pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
+    let context = FrameContext::open(common, args.voice).await?;
+    let (client, me) = (&context.client, &context.sender.handle);
+    let (answer, sentence) = match args.what {
+        OrgCommand::Create { org } => (client.create_org(&org).await?, format!("{org} is founded")),
+        OrgCommand::ListMembers { org } => (
+            client.list_org_members(&org).await?,
+            format!("{org} has no members"),
+        ),
+        OrgCommand::Invite { org, who, roles } => (
+            client.invite_member(&org, &who, &roles).await?,
             format!("{who} is invited to {org}"),
         ),
-        What::Accept { org } => (
-            client.join(&org, me).await?,
+        OrgCommand::Accept { org } => (
+            client.accept_membership(&org, me).await?,
             format!("{me} belongs to {org}"),
         ),
-        What::Leave { org } => (client.part(&org, me).await?, format!("{me} has left {org}")),
-        What::Remove { org, who } => (
-            client.part(&org, &who).await?,
+        OrgCommand::Leave { org } => (
+            client.remove_org_member(&org, me).await?,
+            format!("{me} has left {org}"),
+        ),
+        OrgCommand::Remove { org, who } => (
+            client.remove_org_member(&org, &who).await?,
             format!("{who} is removed from {org}"),
         ),
     };
-    rows(common, &told, &sentence);
+    print_rows(common, &answer, &sentence);
     Ok(())
 }
 
 /// A list as its rows, anything else as one sentence; with `--json` as the hub said it.
-pub fn rows(common: &Common, told: &Value, sentence: &str) {
+pub fn print_rows(common: &CommonArgs, answer: &Value, sentence: &str) {
     if common.json {
-        return out::line(&told.to_string());
+        return output::print_line(&answer.to_string());
     }
-    let list = told
+    let list = answer
         .as_array()
-        .or_else(|| told.as_object()?.values().find_map(Value::as_array));
+        .or_else(|| answer.as_object()?.values().find_map(Value::as_array));
     match list.filter(|list| list.iter().any(Value::is_object)) {
-        Some(list) => list.iter().for_each(|row| out::line(&fields(row))),
-        None => out::line(&out::harmless(sentence)),
+        Some(list) => list
+            .iter()
+            .for_each(|row| output::print_line(&format_fields(row))),
+        None => output::print_line(&output::escape_controls(sentence)),
     }
 }
 
 /// What people want to know of a row, in this order; the rest is for `--json`.
-const SHOWN: [&str; 10] = [
+const SHOWN_FIELDS: [&str; 10] = [
     "id",
     "handle",
     "grantor",
@@ -112,22 +120,24 @@ const SHOWN: [&str; 10] = [
     "granted_at",
 ];
 
-fn fields(row: &Value) -> String {
+fn format_fields(row: &Value) -> String {
     let text = |value: &Value| match value {
         Value::Null => String::new(),
-        Value::String(text) => out::harmless(text),
+        Value::String(text) => output::escape_controls(text),
         Value::Array(items) => {
             let items: Vec<&str> = items.iter().filter_map(Value::as_str).collect();
-            out::harmless(&items.join(","))
+            output::escape_controls(&items.join(","))
         }
-        Value::Bool(_) | Value::Number(_) | Value::Object(_) => out::harmless(&value.to_string()),
+        Value::Bool(_) | Value::Number(_) | Value::Object(_) => {
+            output::escape_controls(&value.to_string())
+        }
     };
-    let shown: Vec<String> = SHOWN
+    let values: Vec<String> = SHOWN_FIELDS
         .iter()
         .filter_map(|key| row.get(key))
         .map(text)
         .collect();
-    shown
+    values
         .into_iter()
         .filter(|text| !text.is_empty())
         .collect::<Vec<_>>()

@@ -1,46 +1,51 @@
 //! `chorus roster`: which sessions of a handle are listening right now (FRM-109).
 
-use super::voice::{Seat, Voice, handle};
-use crate::{cli::Common, fail::Fail, out};
+use super::frame_context::{FrameContext, SenderArgs, parse_handle};
+use crate::{cli::CommonArgs, fail::Fail, output};
 use chorus_wire::identity::Handle;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Whose; otherwise your own
-    #[arg(value_name = "~HANDLE", value_parser = handle)]
+    #[arg(value_name = "~HANDLE", value_parser = parse_handle)]
     handle: Option<Handle>,
     #[command(flatten)]
-    voice: Voice,
+    voice: SenderArgs,
 }
 
-pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
-    let seat = Seat::take(common, args.voice).await?;
-    let handle = args.handle.as_ref().unwrap_or(&seat.speaker.handle);
-    let roster = seat.client.roster(handle).await?;
-    let name = |instrument: &str, session: &str| out::harmless(&format!("{instrument}@{session}"));
+pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
+    let context = FrameContext::open(common, args.voice).await?;
+    let handle = args.handle.as_ref().unwrap_or(&context.sender.handle);
+    let roster = context.client.fetch_roster(handle).await?;
+    let format_session = |instrument: &str, session: &str| {
+        output::escape_controls(&format!("{instrument}@{session}"))
+    };
     let width = roster
         .sessions
         .iter()
-        .map(|s| name(&s.instrument, &s.session).chars().count())
+        .map(|s| format_session(&s.instrument, &s.session).chars().count())
         .max()
         .unwrap_or(0);
     if roster.sessions.is_empty() {
-        super::show::aside(common.json, &format!("no session of {handle} is listening"));
+        super::format::print_aside(common.json, &format!("no session of {handle} is listening"));
     }
     for session in &roster.sessions {
-        out::say(common.json, session, || {
-            let seat = out::painted(
-                out::STRONG,
-                &format!("{:width$}", name(&session.instrument, &session.session)),
+        output::print_result(common.json, session, || {
+            let seat = output::paint_text(
+                output::STRONG_STYLE,
+                &format!(
+                    "{:width$}",
+                    format_session(&session.instrument, &session.session)
+                ),
             );
             let filter = Some(&session.filter).filter(|filter| !filter.is_empty());
             let filter = filter
-                .map(|filter| format!("  only {}", out::harmless(filter)))
+                .map(|filter| format!("  only {}", output::escape_controls(filter)))
                 .unwrap_or_default();
-            let since = out::seconds(&session.since.to_string());
+            let since = output::whole_seconds(&session.since.to_string());
             format!(
                 "{seat}  {}  since {since}{filter}",
-                out::harmless(&session.tool)
+                output::escape_controls(&session.tool)
             )
         });
     }

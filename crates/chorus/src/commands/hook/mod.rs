@@ -2,34 +2,34 @@
 //! quick, always ends with 0, and says nothing when nothing is new.
 
 mod news;
-mod told;
+mod report_progress;
 
-use super::frame::{advise, hook, locks, voice};
-use crate::{cli::Common, fail::Fail, out};
-use news::News;
+use super::frame::{advise, file_edit, frame_context, locks};
+use crate::{cli::CommonArgs, fail::Fail, output};
+use news::HookNews;
+pub use report_progress::ReportProgress;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::time::Duration;
-pub use told::Told;
 
 /// A host waits for its hooks, and a person for the host: after this a hub counts as away.
-const PATIENCE: Duration = Duration::from_secs(4);
+const HOOK_TIMEOUT: Duration = Duration::from_secs(4);
 /// What a host says of a turn is short, but a prompt may be pasted into it.
-const MOST: u64 = 16 * 1024 * 1024;
+const MAX_INPUT_BYTES: u64 = 16 * 1024 * 1024;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// What the host is doing
-    event: Event,
+    event: HookEvent,
     #[command(flatten)]
-    voice: voice::Voice,
+    voice: frame_context::SenderArgs,
 }
 
 /// The events of hosts of the Claude Code kind, spelt as they spell them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 #[value(rename_all = "PascalCase")]
-pub enum Event {
+pub enum HookEvent {
     SessionStart,
     UserPromptSubmit,
     Stop,
@@ -39,7 +39,7 @@ pub enum Event {
 
 /// What the host says on standard input, as far as we need it.
 #[derive(Debug, Default, Deserialize)]
-struct Said {
+struct HookInput {
     #[serde(default)]
     session_id: String,
     /// It stopped before in this turn, because of a hook: once is enough.
@@ -47,62 +47,74 @@ struct Said {
     stop_hook_active: bool,
 }
 
-impl Said {
-    fn read() -> Self {
+impl HookInput {
+    fn read_stdin() -> Self {
         let mut text = String::new();
-        let read = std::io::stdin().lock().take(MOST).read_to_string(&mut text);
+        let read = std::io::stdin()
+            .lock()
+            .take(MAX_INPUT_BYTES)
+            .read_to_string(&mut text);
         read.ok()
             .and_then(|_| serde_json::from_str(&text).ok())
             .unwrap_or_default()
     }
 }
 
-pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
-    let (event, voice) = (args.event, args.voice);
-    let act = async {
+pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
+    let (event, sender_args) = (args.event, args.voice);
+    let hook_run = async {
         match event {
-            Event::PreToolUse => locks::run(common, locks::Args::hooked(voice)).await,
-            Event::PostToolUse => advise::run(common, advise::Args::hooked(voice)).await,
-            Event::SessionStart | Event::UserPromptSubmit | Event::Stop => {
-                between_turns(common, event, voice).await
+            HookEvent::PreToolUse => locks::run(common, locks::Args::for_hook(sender_args)).await,
+            HookEvent::PostToolUse => {
+                advise::run(common, advise::Args::for_hook(sender_args)).await
+            }
+            HookEvent::SessionStart | HookEvent::UserPromptSubmit | HookEvent::Stop => {
+                report_news(common, event, sender_args).await
             }
         }
     };
-    match tokio::time::timeout(PATIENCE, act).await {
-        Ok(outcome) => hook::forgive(outcome),
-        Err(_) => hook::forgive(Err(Fail::usage("the hub took too long; nothing was asked"))),
+    match tokio::time::timeout(HOOK_TIMEOUT, hook_run).await {
+        Ok(outcome) => file_edit::report_only(outcome),
+        Err(_) => file_edit::report_only(Err(Fail::usage_error(
+            "the hub took too long; nothing was asked",
+        ))),
     }
 }
 
-async fn between_turns(common: &Common, event: Event, mut voice: voice::Voice) -> Result<(), Fail> {
+async fn report_news(
+    common: &CommonArgs,
+    event: HookEvent,
+    mut sender_args: frame_context::SenderArgs,
+) -> Result<(), Fail> {
     // On a thread of its own, so that a host that never closes our input does not hold us either.
-    let said = tokio::task::spawn_blocking(Said::read)
+    let input = tokio::task::spawn_blocking(HookInput::read_stdin)
         .await
         .unwrap_or_default();
-    if voice.session.is_none() {
-        voice.session = voice::ident(&said.session_id).ok();
+    if sender_args.session.is_none() {
+        sender_args.session = frame_context::parse_ident(&input.session_id).ok();
     }
-    if event == Event::SessionStart {
-        name_the_session(&voice);
+    if event == HookEvent::SessionStart {
+        export_session(&sender_args);
     }
-    if event == Event::Stop && said.stop_hook_active {
+    if event == HookEvent::Stop && input.stop_hook_active {
         return Ok(());
     }
-    let news = News::gather(common, voice, event != Event::Stop).await?;
-    if let Some(text) = news.text() {
-        out::line(&for_the_host(event, &text).to_string());
+    let news = HookNews::gather_news(common, sender_args, event != HookEvent::Stop).await?;
+    if let Some(text) = news.format_news() {
+        output::print_line(&format_for_host(event, &text).to_string());
     }
-    news.done().await
+    news.mark_reported().await
 }
 
 /// The agent's own shell commands are of the same session as its hooks: a claim it makes is known as its own.
-fn name_the_session(voice: &voice::Voice) {
-    let (Some(session), Some(file)) = (&voice.session, std::env::var_os("CLAUDE_ENV_FILE")) else {
+fn export_session(sender_args: &frame_context::SenderArgs) {
+    let (Some(session), Some(file)) = (&sender_args.session, std::env::var_os("CLAUDE_ENV_FILE"))
+    else {
         return;
     };
     let line = format!(
         "export CHORUS_SESSION={session} CHORUS_INSTRUMENT={}\n",
-        voice.instrument
+        sender_args.instrument
     );
     let opened = std::fs::OpenOptions::new()
         .create(true)
@@ -114,12 +126,12 @@ fn name_the_session(voice: &voice::Voice) {
 }
 
 /// SKL-13: what arrives while the agent works is told before it rests, not when its user next asks.
-fn for_the_host(event: Event, text: &str) -> Value {
+fn format_for_host(event: HookEvent, text: &str) -> Value {
     let context = |name: &str| json!({ "hookSpecificOutput": { "hookEventName": name, "additionalContext": text } });
     match event {
-        Event::SessionStart => context("SessionStart"),
-        Event::UserPromptSubmit => context("UserPromptSubmit"),
-        Event::Stop | Event::PreToolUse | Event::PostToolUse => {
+        HookEvent::SessionStart => context("SessionStart"),
+        HookEvent::UserPromptSubmit => context("UserPromptSubmit"),
+        HookEvent::Stop | HookEvent::PreToolUse | HookEvent::PostToolUse => {
             json!({ "decision": "block", "reason": text })
         }
     }

@@ -1,11 +1,11 @@
 //! What has come since the host was last told: messages of this identity, frames for this session.
 
-use super::super::frame::{show, voice};
-use super::super::history::side;
-use super::told::Told;
-use crate::{cli::Common, fail::Fail, out, session::Session};
-use chorus_client::envelope::sent_at;
-use chorus_client::files::history::{Appended, Dir, History, Line};
+use super::super::frame::{format, frame_context};
+use super::super::history::peer_side;
+use super::report_progress::ReportProgress;
+use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
+use chorus_client::envelope::trace_time;
+use chorus_client::files::history::{AppendOutcome, HistoryLine, HistoryStore, MessageDirection};
 use chorus_wire::cursor::Cursor;
 use chorus_wire::envelope::Envelope;
 use chorus_wire::message::{HistoryRow, ReceiverReply};
@@ -13,121 +13,136 @@ use std::time::Duration;
 
 /// Hosts cut what a hook says at ten thousand characters; a message is told whole up to here, and a list up to its length.
 const TEXT_CHARS: usize = 600;
-const LETTERS: usize = 8;
-const FRAMES: usize = 8;
+const MAX_MESSAGES: usize = 8;
+const MAX_FRAMES: usize = 8;
 /// Pages of history that one hook reads; the rest is for the next.
-const PAGES: usize = 5;
+const MAX_PAGES: usize = 5;
 /// A hub on the same machine writes what it keeps in one go.
-const QUIET: Duration = Duration::from_millis(150);
+const REPLAY_QUIET: Duration = Duration::from_millis(150);
 
-struct Letter {
+struct MessageNote {
     trace_id: String,
     text: String,
 }
 
-pub struct News {
-    session: Session,
-    told: Told,
-    mail: Vec<Letter>,
+pub struct HookNews {
+    session: ClientSession,
+    progress: ReportProgress,
+    messages: Vec<MessageNote>,
     /// Messages whose senders are owed a reply, told again or not.
-    owed: Vec<String>,
+    unanswered: Vec<String>,
     frames: Vec<String>,
-    reached: (Option<Cursor>, Option<(String, Cursor)>),
+    new_progress: (Option<Cursor>, Option<(String, Cursor)>),
 }
 
-impl News {
-    pub async fn gather(
-        common: &Common,
-        voice: voice::Voice,
+impl HookNews {
+    pub async fn gather_news(
+        common: &CommonArgs,
+        sender_args: frame_context::SenderArgs,
         with_frames: bool,
     ) -> Result<Self, Fail> {
-        let session = Session::open(common)?;
-        let told = Told::open(&session.place, &session.who);
+        let session = ClientSession::open(common)?;
+        let progress = ReportProgress::open_locked(&session.files, &session.credentials);
         let mut news = Self {
             session,
-            told,
-            mail: Vec::new(),
-            owed: Vec::new(),
+            progress,
+            messages: Vec::new(),
+            unanswered: Vec::new(),
             frames: Vec::new(),
-            reached: (None, None),
+            new_progress: (None, None),
         };
-        news.fetch_mail().await?;
-        if with_frames && let Err(fail) = news.fetch_frames(common, voice).await {
+        news.fetch_messages().await?;
+        if with_frames && let Err(fail) = news.fetch_frames(common, sender_args).await {
             // Frames are for agents with a handle; mail is for everybody.
             tracing::debug!("no frames: {fail}");
         }
         Ok(news)
     }
 
-    async fn fetch_mail(&mut self) -> Result<(), Fail> {
-        let mut since = self.told.mail().unwrap_or(Cursor::START);
-        let mut history = History::at(&self.session.place.history);
-        for _ in 0..PAGES {
+    async fn fetch_messages(&mut self) -> Result<(), Fail> {
+        let mut since = self.progress.message_cursor().unwrap_or(Cursor::START);
+        let mut history = HistoryStore::open_folder(&self.session.files.history);
+        for _ in 0..MAX_PAGES {
             let rows = self
                 .session
                 .client
-                .history(Some(&since.to_string()))
+                .fetch_history(Some(&since.to_string()))
                 .await?;
             let Some(last) = rows.last() else { break };
-            since = Cursor::log(last.id);
+            since = Cursor::from_log_seq(last.id);
             for row in rows {
-                self.keep(&mut history, row)?;
+                self.keep_row(&mut history, row)?;
             }
         }
-        self.reached.0 = Some(since);
+        self.new_progress.0 = Some(since);
         Ok(())
     }
 
     /// SKL-35: into the local history, whoever sent it; what came from others is told.
-    fn keep(&mut self, history: &mut History, row: HistoryRow) -> Result<(), Fail> {
-        let (dir, peer) = side(&self.session.who.agent_id, &row);
+    fn keep_row(&mut self, history: &mut HistoryStore, row: HistoryRow) -> Result<(), Fail> {
+        let (dir, peer) = peer_side(&self.session.credentials.agent_id, &row);
         let ts = match dir {
-            Dir::Received => row.timestamp.to_string(),
-            Dir::Sent => sent_at(&row.trace_id).unwrap_or_else(|| row.timestamp.to_string()),
+            MessageDirection::Received => row.timestamp.to_string(),
+            MessageDirection::Sent => {
+                trace_time(&row.trace_id).unwrap_or_else(|| row.timestamp.to_string())
+            }
         };
-        let line = Line {
+        let line = HistoryLine {
             ts,
             dir,
             peer: peer.to_owned(),
             envelope: row.envelope,
         };
         let appended = history.append_once(&line)?;
-        if dir == Dir::Received {
+        if dir == MessageDirection::Received {
             let trace_id = row.trace_id.to_string();
-            self.owed.push(trace_id.clone());
+            self.unanswered.push(trace_id.clone());
             // The sender tried again (R-28): answered, but not told twice.
-            if appended != Appended::SameTurn
+            if appended != AppendOutcome::SameTurn
                 && let Ok(envelope) = Envelope::parse(line.envelope.get())
             {
-                let mut text = letter(&line.ts, &envelope);
-                if is_cut(&envelope) {
-                    text += &whole(row.id, &line.ts);
+                let mut text = format_message(&line.ts, &envelope);
+                if is_truncated(&envelope) {
+                    text += &format_full_hint(row.id, &line.ts);
                 }
-                self.mail.push(Letter { trace_id, text });
+                self.messages.push(MessageNote { trace_id, text });
             }
         }
         Ok(())
     }
 
-    async fn fetch_frames(&mut self, common: &Common, voice: voice::Voice) -> Result<(), Fail> {
-        let seat = voice::Seat::take(common, voice).await?;
-        let name = format!("{}@{}", seat.speaker.instrument, seat.speaker.session);
-        let since = self.told.frames(&name).unwrap_or(Cursor::START);
-        let (frames, newest) = seat
+    async fn fetch_frames(
+        &mut self,
+        common: &CommonArgs,
+        sender_args: frame_context::SenderArgs,
+    ) -> Result<(), Fail> {
+        let context = frame_context::FrameContext::open(common, sender_args).await?;
+        let name = format!("{}@{}", context.sender.instrument, context.sender.session);
+        let since = self.progress.frame_cursor(&name).unwrap_or(Cursor::START);
+        let (frames, newest) = context
             .client
-            .kept_after(&seat.speaker, since, QUIET, voice::now)
+            .replay_frames_after(
+                &context.sender,
+                since,
+                REPLAY_QUIET,
+                frame_context::current_time,
+            )
             .await?;
-        let others = frames.iter().filter(|frame| !seat.speaker.said(frame));
-        self.frames = others.map(|frame| plain(&show::frame(frame))).collect();
-        self.reached.1 = newest.map(|newest| (name, newest));
+        let others = frames
+            .iter()
+            .filter(|frame| !context.sender.is_sender_of(frame));
+        self.frames = others
+            .map(|frame| strip_styles(&format::format_frame(frame)))
+            .collect();
+        self.new_progress.1 = newest.map(|newest| (name, newest));
         Ok(())
     }
 
     /// None when nothing is new.
-    pub fn text(&self) -> Option<String> {
+    pub fn format_news(&self) -> Option<String> {
         let mut lines = Vec::new();
-        if !self.mail.is_empty() {
-            let (count, me) = (self.mail.len(), &self.session.who.agent_id);
+        if !self.messages.is_empty() {
+            let (count, me) = (self.messages.len(), &self.session.credentials.agent_id);
             let messages = if count == 1 { "message" } else { "messages" };
             // SKL-01, SKL-05, SKL-17
             lines.push(format!(
@@ -136,16 +151,16 @@ impl News {
                  chorus_send, or with: chorus send"
             ));
             lines.extend(
-                self.mail
+                self.messages
                     .iter()
                     .rev()
-                    .take(LETTERS)
+                    .take(MAX_MESSAGES)
                     .rev()
                     .map(|letter| letter.text.clone()),
             );
-            lines.extend(more(
+            lines.extend(format_more(
                 count,
-                LETTERS,
+                MAX_MESSAGES,
                 "earlier; see chorus_history, or: chorus history",
             ));
         }
@@ -155,13 +170,13 @@ impl News {
                 self.frames
                     .iter()
                     .rev()
-                    .take(FRAMES)
+                    .take(MAX_FRAMES)
                     .rev()
                     .map(|frame| format!("- {frame}")),
             );
-            lines.extend(more(
+            lines.extend(format_more(
                 self.frames.len(),
-                FRAMES,
+                MAX_FRAMES,
                 "earlier; see: chorus watch --since 0",
             ));
         }
@@ -169,23 +184,27 @@ impl News {
     }
 
     /// It was said: remembered first, so that it is not said again; then the senders hear that it arrived (SKL-16).
-    pub async fn done(mut self) -> Result<(), Fail> {
-        self.told.save(self.reached.0, self.reached.1.take())?;
-        for trace_id in &self.owed {
+    pub async fn mark_reported(mut self) -> Result<(), Fail> {
+        self.progress
+            .save_progress(self.new_progress.0, self.new_progress.1.take())?;
+        for trace_id in &self.unanswered {
             if let Err(error) = self
                 .session
                 .client
-                .respond(trace_id, &ReceiverReply::ok())
+                .send_response(trace_id, &ReceiverReply::ok())
                 .await
             {
                 // R-38: the first response stands.
-                if error.refusal().is_none_or(|refusal| refusal.status != 409) {
+                if error
+                    .error_response()
+                    .is_none_or(|refusal| refusal.status != 409)
+                {
                     tracing::debug!("{trace_id} could not be answered: {error}");
                 }
             }
         }
         let shown = self
-            .mail
+            .messages
             .iter()
             .map(|letter| letter.trace_id.as_str())
             .collect::<Vec<_>>()
@@ -195,38 +214,38 @@ impl News {
     }
 }
 
-fn more(count: usize, shown: usize, rest: &str) -> Option<String> {
+fn format_more(count: usize, shown: usize, rest: &str) -> Option<String> {
     (count > shown).then(|| format!("- and {} {rest}", count - shown))
 }
 
 /// SKL-14, SKL-15: who, in which culture, what, and why it is put so.
-fn letter(ts: &str, envelope: &Envelope) -> String {
+fn format_message(ts: &str, envelope: &Envelope) -> String {
     let (sender, culture) = (envelope.sender_id().as_str(), envelope.sender_culture());
-    let text = plain(&cut(envelope.original_text()));
+    let text = strip_styles(&truncate_text(envelope.original_text()));
     let context = envelope
         .cultural_context()
-        .map(|context| format!("\n    ({})", plain(&cut(context))));
+        .map(|context| format!("\n    ({})", strip_styles(&truncate_text(context))));
     format!(
         "- {} {sender} ({culture}): {text}{}",
-        out::seconds(ts),
+        output::whole_seconds(ts),
         context.unwrap_or_default()
     )
 }
 
-fn is_cut(envelope: &Envelope) -> bool {
-    let long = |text: &str| text.chars().nth(TEXT_CHARS).is_some();
-    long(envelope.original_text()) || envelope.cultural_context().is_some_and(long)
+fn is_truncated(envelope: &Envelope) -> bool {
+    let is_too_long = |text: &str| text.chars().nth(TEXT_CHARS).is_some();
+    is_too_long(envelope.original_text()) || envelope.cultural_context().is_some_and(is_too_long)
 }
 
 /// Its sender hears that it arrived, so whoever reads on must find the rest (SKL-16).
-fn whole(id: u64, ts: &str) -> String {
+fn format_full_hint(id: u64, ts: &str) -> String {
     let before = id.saturating_sub(1);
     format!(
         "\n    (the whole of it: chorus_history with since {before}, limit 1; or: chorus history --since {ts})"
     )
 }
 
-fn cut(text: &str) -> String {
+fn truncate_text(text: &str) -> String {
     match text.char_indices().nth(TEXT_CHARS) {
         Some((end, _)) => format!("{} […]", &text[..end]),
         None => text.to_owned(),
@@ -234,6 +253,7 @@ fn cut(text: &str) -> String {
 }
 
 /// Foreign text in a model's context: no colours, no control characters, further lines set in.
-fn plain(text: &str) -> String {
-    out::harmless(&anstream::adapter::strip_str(text).to_string()).replace("\n        ", "\n    ")
+fn strip_styles(text: &str) -> String {
+    output::escape_controls(&anstream::adapter::strip_str(text).to_string())
+        .replace("\n        ", "\n    ")
 }

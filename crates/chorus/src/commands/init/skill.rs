@@ -1,6 +1,6 @@
 //! The texts that teach an agent to take part, as a folder of files that knows which of them are ours (SKL-34).
 
-use super::plan::{Plan, read, wrong};
+use super::change_plan::{ChangePlan, file_error, read_file};
 use crate::fail::Fail;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// What every language has in common.
-const TRANSPORT: &str = include_str!("../../../assets/TRANSPORT.md");
+const TRANSPORT_TEXT: &str = include_str!("../../../assets/TRANSPORT.md");
 /// Beside the texts: which files we wrote, and how they were when we did.
-const MARK: &str = ".chorus-skill.json";
+const MARK_FILE: &str = ".chorus-skill.json";
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Lang {
+pub enum SkillLanguage {
     #[default]
     #[value(name = "en")]
     En,
@@ -21,24 +21,24 @@ pub enum Lang {
     ZhCn,
 }
 
-impl Lang {
-    pub fn tag(self) -> &'static str {
+impl SkillLanguage {
+    pub fn language_tag(self) -> &'static str {
         match self {
-            Lang::En => "en",
-            Lang::ZhCn => "zh-CN",
+            SkillLanguage::En => "en",
+            SkillLanguage::ZhCn => "zh-CN",
         }
     }
 }
 
 /// The hub that the texts speak of.
 #[derive(Clone, Debug)]
-pub struct Hub {
+pub struct HubNames {
     pub url: String,
     pub host: String,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Mark {
+struct SkillMark {
     lang: String,
     /// Whether hooks came with it; without, none are missing.
     #[serde(default)]
@@ -46,29 +46,29 @@ struct Mark {
     files: BTreeMap<String, String>,
 }
 
-impl Mark {
-    fn read(folder: &Path) -> Result<Option<Self>, Fail> {
-        let path = folder.join(MARK);
-        let text = read(&path)?;
-        let not_ours = |e| {
-            wrong(
+impl SkillMark {
+    fn read_from(folder: &Path) -> Result<Option<Self>, Fail> {
+        let path = folder.join(MARK_FILE);
+        let text = read_file(&path)?;
+        let mark_error = |e| {
+            file_error(
                 &path,
                 format!("is not a mark of ours ({e}); move it away first"),
             )
         };
-        text.map(|text| serde_json::from_str(&text).map_err(not_ours))
+        text.map(|text| serde_json::from_str(&text).map_err(mark_error))
             .transpose()
     }
 
     /// Whether a file is as we wrote it.
-    fn knows(&self, name: &str, text: &str) -> bool {
+    fn has_file(&self, name: &str, text: &str) -> bool {
         self.files
             .get(name)
-            .is_some_and(|hash| *hash == digest(text))
+            .is_some_and(|hash| *hash == text_digest(text))
     }
 }
 
-fn digest(text: &str) -> String {
+fn text_digest(text: &str) -> String {
     Sha256::digest(text.as_bytes())
         .iter()
         .map(|byte| format!("{byte:02x}"))
@@ -76,84 +76,90 @@ fn digest(text: &str) -> String {
 }
 
 /// The files of a language, with a hub's own names in them.
-fn files(lang: Lang, hub: &Hub) -> Vec<(&'static str, String)> {
-    let text = chorus_server::SKILLS
+fn skill_files(lang: SkillLanguage, hub: &HubNames) -> Vec<(&'static str, String)> {
+    let text = chorus_server::SKILL_TEXTS
         .iter()
-        .find(|(tag, _)| *tag == lang.tag())
+        .find(|(tag, _)| *tag == lang.language_tag())
         .map_or("", |(_, text)| text);
-    let named = |text: &str| {
+    let fill_names = |text: &str| {
         text.replace("{{HUB_URL}}", &hub.url)
             .replace("{{HOST}}", &hub.host)
     };
     vec![
-        ("SKILL.md", named(text)),
-        ("TRANSPORT.md", named(TRANSPORT)),
+        ("SKILL.md", fill_names(text)),
+        ("TRANSPORT.md", fill_names(TRANSPORT_TEXT)),
     ]
 }
 
 /// Plans the folder. A file that we did not write, or that somebody changed since, is left alone and said aloud.
-pub fn install(
-    plan: &mut Plan,
+pub fn install_skill(
+    plan: &mut ChangePlan,
     folder: &Path,
-    lang: Lang,
-    hub: &Hub,
+    lang: SkillLanguage,
+    hub: &HubNames,
     hooks: bool,
 ) -> Result<(), Fail> {
-    let mark = Mark::read(folder)?;
+    let mark = SkillMark::read_from(folder)?;
     let mut written = BTreeMap::new();
-    for (name, text) in files(lang, hub) {
+    for (name, text) in skill_files(lang, hub) {
         let path = folder.join(name);
-        let there = read(&path)?;
-        let ours = |there: &str| {
-            mark.as_ref().is_some_and(|mark| mark.knows(name, there)) || there == text
+        let existing = read_file(&path)?;
+        let is_ours = |existing: &str| {
+            mark.as_ref()
+                .is_some_and(|mark| mark.has_file(name, existing))
+                || existing == text
         };
-        if there.as_deref().is_some_and(|there| !ours(there)) {
-            return Err(wrong(
+        if existing
+            .as_deref()
+            .is_some_and(|existing| !is_ours(existing))
+        {
+            return Err(file_error(
                 &path,
                 "is not as we wrote it; move it away first, nothing was changed",
             ));
         }
-        written.insert(name.to_owned(), digest(&text));
-        plan.change(&path, there, Some(text));
+        written.insert(name.to_owned(), text_digest(&text));
+        plan.add_change(&path, existing, Some(text));
     }
-    let path = folder.join(MARK);
-    let mark = Mark {
-        lang: lang.tag().into(),
+    let path = folder.join(MARK_FILE);
+    let mark = SkillMark {
+        lang: lang.language_tag().into(),
         hooks,
         files: written,
     };
-    let text = serde_json::to_string_pretty(&mark).map_err(|e| wrong(&path, e))?;
-    plan.change(&path, read(&path)?, Some(text + "\n"));
+    let text = serde_json::to_string_pretty(&mark).map_err(|e| file_error(&path, e))?;
+    plan.add_change(&path, read_file(&path)?, Some(text + "\n"));
     Ok(())
 }
 
 /// Plans to take our files away; what somebody changed stays, and is named.
-pub fn uninstall(plan: &mut Plan, folder: &Path) -> Result<Vec<String>, Fail> {
-    let mut kept = Vec::new();
-    let Some(mark) = Mark::read(folder)? else {
-        return Ok(kept);
+pub fn uninstall_skill(plan: &mut ChangePlan, folder: &Path) -> Result<Vec<String>, Fail> {
+    let mut kept_files = Vec::new();
+    let Some(mark) = SkillMark::read_from(folder)? else {
+        return Ok(kept_files);
     };
     for name in mark.files.keys() {
         let path = folder.join(name);
-        match read(&path)? {
-            Some(text) if mark.knows(name, &text) => plan.change(&path, Some(text), None),
-            Some(_) => kept.push(path.display().to_string()),
+        match read_file(&path)? {
+            Some(text) if mark.has_file(name, &text) => plan.add_change(&path, Some(text), None),
+            Some(_) => kept_files.push(path.display().to_string()),
             None => {}
         }
     }
-    let path = folder.join(MARK);
-    plan.change(&path, read(&path)?, None);
-    Ok(kept)
+    let path = folder.join(MARK_FILE);
+    plan.add_change(&path, read_file(&path)?, None);
+    Ok(kept_files)
 }
 
 /// The language of an installed skill and whether hooks came with it, or what is wrong with it.
-pub fn state(folder: &Path) -> Result<(String, bool), String> {
+pub fn check_skill(folder: &Path) -> Result<(String, bool), String> {
     let shown = folder.display();
-    let mark = Mark::read(folder).map_err(|_| format!("{shown}/{MARK} is not a mark of ours"))?;
+    let mark = SkillMark::read_from(folder)
+        .map_err(|_| format!("{shown}/{MARK_FILE} is not a mark of ours"))?;
     let mark = mark.ok_or_else(|| format!("there is no skill of ours in {shown}"))?;
     for name in mark.files.keys() {
-        match read(&folder.join(name)) {
-            Ok(Some(text)) if mark.knows(name, &text) => {}
+        match read_file(&folder.join(name)) {
+            Ok(Some(text)) if mark.has_file(name, &text) => {}
             Ok(Some(_)) => return Err(format!("{shown}/{name} was changed since")),
             Ok(None) | Err(_) => return Err(format!("{shown}/{name} is missing")),
         }
@@ -167,12 +173,12 @@ mod tests {
 
     #[test]
     fn no_placeholder_is_left_in_any_language() {
-        let hub = Hub {
+        let hub = HubNames {
             url: "https://hub.example".into(),
             host: "hub".into(),
         };
-        for lang in [Lang::En, Lang::ZhCn] {
-            for (name, text) in files(lang, &hub) {
+        for lang in [SkillLanguage::En, SkillLanguage::ZhCn] {
+            for (name, text) in skill_files(lang, &hub) {
                 assert!(
                     text.len() > 1_000 && !text.contains("{{"),
                     "{name} in {lang:?}"
@@ -188,7 +194,7 @@ mod tests {
     // ENV-01…08: the envelope on the page is one.
     #[test]
     fn the_envelope_that_is_shown_is_valid() {
-        let shown = TRANSPORT
+        let shown = TRANSPORT_TEXT
             .split("```json\n")
             .nth(1)
             .and_then(|rest| rest.split("\n```").next())

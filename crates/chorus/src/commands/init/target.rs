@@ -4,7 +4,7 @@ use crate::fail::Fail;
 use std::path::{Path, PathBuf};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Target {
+pub enum InitTarget {
     /// Claude Code, for you in every project
     ClaudeUser,
     /// Claude Code, for everybody who works in this project
@@ -21,7 +21,7 @@ pub enum Target {
 
 /// How a host writes down its MCP servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum ConfigForm {
     /// JSON, below these keys.
     Json(&'static [&'static str]),
     /// Codex's TOML, below `mcp_servers`.
@@ -29,30 +29,30 @@ pub enum Form {
 }
 
 /// One hook: the host's event, and for which tools.
-pub type Hook = (&'static str, Option<&'static str>);
+pub type HookEntry = (&'static str, Option<&'static str>);
 
 /// Where a host keeps what.
 #[derive(Clone, Debug)]
-pub struct Layout {
+pub struct TargetLayout {
     pub skill: PathBuf,
-    pub tools: Option<(PathBuf, Form)>,
-    pub hooks: Option<(PathBuf, &'static [Hook])>,
+    pub tools: Option<(PathBuf, ConfigForm)>,
+    pub hooks: Option<(PathBuf, &'static [HookEntry])>,
     /// What the host's sessions are called among frames.
     pub instrument: &'static str,
     /// Others read the same files, so that nothing of this machine may stand in them.
-    pub for_others: bool,
+    pub is_shared: bool,
 }
 
 /// What an agent with tools of the Claude Code kind edits files with.
 const CLAUDE_EDITS: Option<&str> = Some("Edit|MultiEdit|Write|NotebookEdit");
-const CLAUDE: [Hook; 5] = [
+const CLAUDE_HOOKS: [HookEntry; 5] = [
     ("SessionStart", None),
     ("UserPromptSubmit", None),
     ("Stop", None),
     ("PreToolUse", CLAUDE_EDITS),
     ("PostToolUse", CLAUDE_EDITS),
 ];
-const CODEX: [Hook; 4] = [
+const CODEX_HOOKS: [HookEntry; 4] = [
     ("SessionStart", None),
     ("UserPromptSubmit", None),
     ("Stop", None),
@@ -61,28 +61,31 @@ const CODEX: [Hook; 4] = [
 
 /// The two roots below which everything lies.
 #[derive(Clone, Debug)]
-pub struct Roots {
+pub struct InitRoots {
     pub home: PathBuf,
-    pub here: PathBuf,
+    pub working_folder: PathBuf,
 }
 
-impl Roots {
-    pub fn find() -> Result<Self, Fail> {
-        let home =
-            etcetera::home_dir().map_err(|e| Fail::usage(format!("no home directory: {e}")))?;
+impl InitRoots {
+    pub fn find_roots() -> Result<Self, Fail> {
+        let home = etcetera::home_dir()
+            .map_err(|e| Fail::usage_error(format!("no home directory: {e}")))?;
         let here = std::env::current_dir()
-            .map_err(|e| Fail::usage(format!("no working directory: {e}")))?;
-        Ok(Self { home, here })
+            .map_err(|e| Fail::usage_error(format!("no working directory: {e}")))?;
+        Ok(Self {
+            home,
+            working_folder: here,
+        })
     }
 
     /// The folder that a variable names, else one below the home.
-    fn named(&self, variable: &str, name: &str) -> PathBuf {
+    fn folder_from_env(&self, variable: &str, name: &str) -> PathBuf {
         let named = std::env::var_os(variable).filter(|value| !value.is_empty());
         named.map_or_else(|| self.home.join(name), PathBuf::from)
     }
 
     /// A path as people write it.
-    pub fn short(&self, path: &Path) -> String {
+    pub fn display_path(&self, path: &Path) -> String {
         match path.strip_prefix(&self.home) {
             Ok(rest) => format!("~/{}", rest.display()),
             Err(_) => path.display().to_string(),
@@ -90,87 +93,90 @@ impl Roots {
     }
 }
 
-impl Target {
-    pub fn layout(self, roots: &Roots) -> Layout {
+impl InitTarget {
+    pub fn resolve_layout(self, roots: &InitRoots) -> TargetLayout {
         let servers: &[&str] = &["mcpServers"];
-        let host = |folder: PathBuf, instrument| Layout {
+        let host_layout = |folder: PathBuf, instrument| TargetLayout {
             skill: folder.join("skills/chorus"),
             tools: None,
             hooks: None,
             instrument,
-            for_others: false,
+            is_shared: false,
         };
         match self {
-            Target::ClaudeUser => {
-                let folder = roots.named("CLAUDE_CONFIG_DIR", ".claude");
+            InitTarget::ClaudeUser => {
+                let folder = roots.folder_from_env("CLAUDE_CONFIG_DIR", ".claude");
                 let moved = folder != roots.home.join(".claude");
                 let config = if moved {
                     folder.join(".claude.json")
                 } else {
                     roots.home.join(".claude.json")
                 };
-                let hooks = Some((folder.join("settings.json"), &CLAUDE[..]));
-                Layout {
-                    tools: Some((config, Form::Json(servers))),
+                let hooks = Some((folder.join("settings.json"), &CLAUDE_HOOKS[..]));
+                TargetLayout {
+                    tools: Some((config, ConfigForm::Json(servers))),
                     hooks,
-                    ..host(folder, "cc-claude")
+                    ..host_layout(folder, "cc-claude")
                 }
             }
-            Target::ClaudeProject => {
-                let folder = roots.here.join(".claude");
-                let tools = Some((roots.here.join(".mcp.json"), Form::Json(servers)));
-                let hooks = Some((folder.join("settings.json"), &CLAUDE[..]));
-                Layout {
+            InitTarget::ClaudeProject => {
+                let folder = roots.working_folder.join(".claude");
+                let tools = Some((
+                    roots.working_folder.join(".mcp.json"),
+                    ConfigForm::Json(servers),
+                ));
+                let hooks = Some((folder.join("settings.json"), &CLAUDE_HOOKS[..]));
+                TargetLayout {
                     tools,
                     hooks,
-                    for_others: true,
-                    ..host(folder, "cc-claude")
+                    is_shared: true,
+                    ..host_layout(folder, "cc-claude")
                 }
             }
-            Target::Codex => {
-                let folder = roots.named("CODEX_HOME", ".codex");
-                let tools = Some((folder.join("config.toml"), Form::Toml));
-                let hooks = Some((folder.join("hooks.json"), &CODEX[..]));
-                Layout {
+            InitTarget::Codex => {
+                let folder = roots.folder_from_env("CODEX_HOME", ".codex");
+                let tools = Some((folder.join("config.toml"), ConfigForm::Toml));
+                let hooks = Some((folder.join("hooks.json"), &CODEX_HOOKS[..]));
+                TargetLayout {
                     tools,
                     hooks,
-                    ..host(folder, "codex")
+                    ..host_layout(folder, "codex")
                 }
             }
-            Target::Openclaw => {
-                let folder = roots.named("OPENCLAW_STATE_DIR", ".openclaw");
+            InitTarget::Openclaw => {
+                let folder = roots.folder_from_env("OPENCLAW_STATE_DIR", ".openclaw");
                 let tools = Some((
                     folder.join("openclaw.json"),
-                    Form::Json(&["mcp", "servers"]),
+                    ConfigForm::Json(&["mcp", "servers"]),
                 ));
-                Layout {
+                TargetLayout {
                     tools,
-                    ..host(folder, "openclaw")
+                    ..host_layout(folder, "openclaw")
                 }
             }
-            Target::Cursor => {
+            InitTarget::Cursor => {
                 let folder = roots.home.join(".cursor");
-                let tools = Some((folder.join("mcp.json"), Form::Json(servers)));
-                Layout {
+                let tools = Some((folder.join("mcp.json"), ConfigForm::Json(servers)));
+                TargetLayout {
                     tools,
-                    ..host(folder, "cursor")
+                    ..host_layout(folder, "cursor")
                 }
             }
-            Target::Local => Layout {
-                for_others: true,
-                ..host(roots.here.clone(), "cli")
+            InitTarget::Local => TargetLayout {
+                is_shared: true,
+                ..host_layout(roots.working_folder.clone(), "cli")
             },
         }
     }
 
-    pub fn name(self) -> &'static str {
+    pub fn target_name(self) -> &'static str {
         match self {
-            Target::ClaudeUser => "claude-user",
-            Target::ClaudeProject => "claude-project",
-            Target::Codex => "codex",
-            Target::Openclaw => "openclaw",
-            Target::Cursor => "cursor",
-            Target::Local => "local",
+            InitTarget::ClaudeUser => "claude-user",
+            InitTarget::ClaudeProject => "claude-project",
+            InitTarget::Codex => "codex",
+            InitTarget::Openclaw => "openclaw",
+            InitTarget::Cursor => "cursor",
+            InitTarget::Local => "local",
         }
     }
 }

@@ -1,63 +1,66 @@
 //! Deliveries from channels: shown, kept so that they can be answered, and handed to the command.
 
-use super::{Listener, exec};
-use crate::{cli::Common, fail::Fail, out};
-use chorus_client::channel::{Delivered, Kept};
-use chorus_client::stream::Event;
+use super::{InboxListener, handler_command};
+use crate::{cli::CommonArgs, fail::Fail, output};
+use chorus_client::channel::{ReceivedDelivery, SavedCallback};
+use chorus_client::event_stream::StreamEvent;
 use chorus_wire::cursor::Cursor;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 /// A delivery as one JSON line: the body as the service wrote it, under one key.
 #[derive(Debug, Serialize)]
-struct Told<'a> {
+struct DeliveryLine<'a> {
     event: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
     delivery: &'a RawValue,
 }
 
-impl Listener<'_> {
-    pub(super) async fn delivery(&mut self, event: &Event) -> Result<(), Fail> {
-        let delivered = match Delivered::of(event) {
-            Ok(Some(delivered)) => delivered,
+impl InboxListener<'_> {
+    pub(super) async fn handle_delivery(&mut self, event: &StreamEvent) -> Result<(), Fail> {
+        let received = match ReceivedDelivery::from_event(event) {
+            Ok(Some(received)) => received,
             Ok(None) => return Ok(()),
             Err(e) => {
                 tracing::warn!("a delivery was not understood: {e}");
-                return self.reached(event.cursor, None);
+                return self.save_progress(event.cursor, None);
             }
         };
         // First the way back: whoever sees the message can answer it.
-        Kept::keep(&self.session.place, &delivered.delivery)?;
-        let line = told(event.cursor, &delivered);
-        show(self.common, &line, &delivered);
-        self.left -= 1;
-        self.reached(event.cursor, None)?;
-        exec::deliver(self.args, &line).await;
+        SavedCallback::save_callback(&self.session.files, &received.delivery)?;
+        let line = delivery_line(event.cursor, &received);
+        print_delivery(self.common, &line, &received);
+        self.remaining -= 1;
+        self.save_progress(event.cursor, None)?;
+        handler_command::pass_delivery(self.args, &line).await;
         Ok(())
     }
 }
 
-fn told(cursor: Option<Cursor>, delivered: &Delivered) -> String {
-    let body: &RawValue = serde_json::from_str(&delivered.body).unwrap_or(RawValue::NULL);
-    let told = Told {
+fn delivery_line(cursor: Option<Cursor>, received: &ReceivedDelivery) -> String {
+    let body: &RawValue = serde_json::from_str(&received.body).unwrap_or(RawValue::NULL);
+    let line = DeliveryLine {
         event: "channel",
         id: cursor.map(|cursor| cursor.to_string()),
         delivery: body,
     };
-    serde_json::to_string(&told).unwrap_or_default()
+    serde_json::to_string(&line).unwrap_or_default()
 }
 
-fn show(common: &Common, line: &str, delivered: &Delivered) {
+fn print_delivery(common: &CommonArgs, line: &str, received: &ReceivedDelivery) {
     if common.json {
-        return out::line(line);
+        return output::print_line(line);
     }
-    let (channel, message) = (&delivered.delivery.channel, &delivered.delivery.message);
-    let place = out::harmless(channel.name.as_deref().unwrap_or(&channel.id));
-    let sender = out::painted(out::STRONG, &out::harmless(&message.sender));
-    out::line(&format!(
+    let (channel, message) = (&received.delivery.channel, &received.delivery.message);
+    let place = output::escape_controls(channel.name.as_deref().unwrap_or(&channel.id));
+    let sender = output::paint_text(
+        output::STRONG_STYLE,
+        &output::escape_controls(&message.sender),
+    );
+    output::print_line(&format!(
         "{} {sender}: {}",
-        out::painted(out::FAINT, &format!("#{place}")),
-        out::harmless(&message.content)
+        output::paint_text(output::FAINT_STYLE, &format!("#{place}")),
+        output::escape_controls(&message.content)
     ));
 }

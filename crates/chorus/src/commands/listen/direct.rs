@@ -1,10 +1,10 @@
 //! `chorus listen --direct`: the receive endpoint of an agent that has no hub (TRN-44).
 
-use super::{Args, exec, show::Message};
-use crate::signals::Stop;
-use crate::{cli::Common, fail::Fail, out, session};
-use chorus_client::desk::{Desk, Verdict};
-use chorus_client::direct::{Posted, receive};
+use super::{Args, handler_command, print::ReceivedMessage};
+use crate::stop_signal::StopSignal;
+use crate::{cli::CommonArgs, fail::Fail, output, session};
+use chorus_client::direct::{PostedEnvelope, serve_direct};
+use chorus_client::inbox_store::{FilingOutcome, InboxStore};
 use chorus_client::limits;
 use chorus_hub::Clock;
 use serde_json::{json, value::RawValue};
@@ -12,54 +12,62 @@ use std::net::SocketAddr;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 
-pub async fn run(
-    common: &Common,
+pub async fn listen_direct(
+    common: &CommonArgs,
     args: &Args,
     address: SocketAddr,
-    mut stop: Stop,
+    mut stop: StopSignal,
 ) -> Result<(), Fail> {
-    let wrong = |e| Fail::usage(format!("cannot listen on {address}: {e}"));
-    let listener = TcpListener::bind(address).await.map_err(wrong)?;
-    let url = format!("http://{}/receive", listener.local_addr().map_err(wrong)?);
-    let mut desk = Desk::direct(session::place(common)?);
-    let (to, mut posted) = mpsc::channel(limits::DIRECT_QUEUE);
-    let (tell, stopping) = watch::channel(false);
-    let receiving = tokio::spawn(receive(listener, to, stopping));
-    let said = json!({ "event": "receiving", "url": url });
-    out::say(common.json, &said, || format!("receiving on {url}"));
-    let mut left = args.count();
-    while left > 0 {
+    let listen_error = |e| Fail::usage_error(format!("cannot listen on {address}: {e}"));
+    let listener = TcpListener::bind(address).await.map_err(listen_error)?;
+    let url = format!(
+        "http://{}/receive",
+        listener.local_addr().map_err(listen_error)?
+    );
+    let mut store = InboxStore::for_direct(session::identity_files(common)?);
+    let (envelope_sender, mut posted) = mpsc::channel(limits::DIRECT_QUEUE_LEN);
+    let (stop_sender, stop_receiver) = watch::channel(false);
+    let server = tokio::spawn(serve_direct(listener, envelope_sender, stop_receiver));
+    let output = json!({ "event": "receiving", "url": url });
+    output::print_result(common.json, &output, || format!("receiving on {url}"));
+    let mut remaining = args.message_limit();
+    while remaining > 0 {
         let envelope = tokio::select! {
             Some(envelope) = posted.recv() => envelope,
-            () = stop.asked() => break,
+            () = stop.wait_requested() => break,
         };
-        left -= u64::from(take(common, args, &mut desk, envelope).await?);
+        remaining -= u64::from(handle_posted(common, args, &mut store, envelope).await?);
     }
     // Who is still in the queue hears that this receiver is stopping, who was answered hears the answer.
     drop(posted);
-    tell.send_replace(true);
-    let _ = receiving.await;
+    stop_sender.send_replace(true);
+    let _ = server.await;
     Ok(())
 }
 
 /// Files, shows and answers one envelope; whether it was a new one.
-async fn take(common: &Common, args: &Args, desk: &mut Desk, posted: Posted) -> Result<bool, Fail> {
-    let Posted { envelope, answer } = posted;
-    let wrong = |e: serde_json::Error| Fail::usage(e.to_string());
-    let raw = RawValue::from_string(envelope.to_json()).map_err(wrong)?;
+async fn handle_posted(
+    common: &CommonArgs,
+    args: &Args,
+    store: &mut InboxStore,
+    posted: PostedEnvelope,
+) -> Result<bool, Fail> {
+    let PostedEnvelope { envelope, answer } = posted;
+    let json_error = |e: serde_json::Error| Fail::usage_error(e.to_string());
+    let raw = RawValue::from_string(envelope.to_json()).map_err(json_error)?;
     let at = Clock::system().now().to_string();
     let peer = envelope.sender_id().as_str();
-    let (reply, fresh) = match desk.file(&at, peer, raw.clone(), None)? {
-        Verdict::Repeat(reply) => (reply, false),
-        Verdict::Fresh => {
-            let message = Message::direct(peer, raw.clone(), at);
-            message.show(common, &envelope);
-            let reply = exec::handle(args, &message, &envelope).await;
-            desk.answered(peer, &raw, &reply);
+    let (reply, is_new) = match store.file_message(&at, peer, raw.clone(), None)? {
+        FilingOutcome::Repeated(reply) => (reply, false),
+        FilingOutcome::NewMessage => {
+            let message = ReceivedMessage::from_direct(peer, raw.clone(), at);
+            message.print_message(common, &envelope);
+            let reply = handler_command::run_handler(args, &message, &envelope).await;
+            store.cache_reply(peer, &raw, &reply);
             (reply, true)
         }
     };
     // A peer that no longer waits will ask again and get the same answer.
     let _ = answer.send(reply);
-    Ok(fresh)
+    Ok(is_new)
 }

@@ -1,6 +1,6 @@
 //! `chorus balance`: what you have, and what is held for your jobs.
 
-use crate::{cli::Common, fail::Fail, out, session::Session};
+use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -9,13 +9,17 @@ pub struct Args {
     owner: Option<String>,
 }
 
-pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
-    let session = Session::open(common)?;
+pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
+    let session = ClientSession::open(common)?;
     let account = session
         .client
-        .account(args.owner.as_deref().unwrap_or(&session.who.agent_id))
+        .fetch_account(
+            args.owner
+                .as_deref()
+                .unwrap_or(&session.credentials.agent_id),
+        )
         .await?;
-    out::say(common.json, &account, || {
+    output::print_result(common.json, &account, || {
         format!("{}  {} held", account.balance, account.held)
     });
     Ok(())

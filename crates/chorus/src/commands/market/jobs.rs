@@ -1,9 +1,9 @@
 //! `chorus jobs`: the jobs you asked for and those you were asked for.
 
-use super::show;
-use crate::{cli::Common, fail::Fail, out, session::Session};
-use chorus_client::market::Role;
-use chorus_wire::market::job::Status;
+use super::format_job;
+use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
+use chorus_client::market::JobRole;
+use chorus_wire::market::job::JobStatus;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -13,34 +13,34 @@ pub struct Args {
     #[arg(long, requires = "job_id")]
     cancel: bool,
     /// On which side of it you are
-    #[arg(long, value_name = "worker|orchestrator", value_parser = role, conflicts_with = "job_id")]
-    role: Option<Role>,
+    #[arg(long, value_name = "worker|orchestrator", value_parser = parse_role, conflicts_with = "job_id")]
+    role: Option<JobRole>,
     /// How it stands
-    #[arg(long, value_name = "pending|success|failure", value_parser = status, conflicts_with = "job_id")]
-    status: Option<Status>,
+    #[arg(long, value_name = "pending|success|failure", value_parser = parse_status, conflicts_with = "job_id")]
+    status: Option<JobStatus>,
 }
 
-fn role(text: &str) -> Result<Role, String> {
-    let known = [Role::Worker, Role::Orchestrator]
+fn parse_role(text: &str) -> Result<JobRole, String> {
+    let known = [JobRole::Worker, JobRole::Orchestrator]
         .into_iter()
         .find(|role| role.as_str() == text);
     known.ok_or_else(|| "a role is worker or orchestrator".into())
 }
 
-fn status(text: &str) -> Result<Status, String> {
-    Status::parse(&text.to_uppercase())
+fn parse_status(text: &str) -> Result<JobStatus, String> {
+    JobStatus::parse(&text.to_uppercase())
         .ok_or_else(|| "a status is pending, success or failure".into())
 }
 
-pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
-    let client = Session::open(common)?.client;
+pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
+    let client = ClientSession::open(common)?.client;
     let jobs = match &args.job_id {
-        Some(id) if args.cancel => vec![client.cancel(id).await?],
-        Some(id) => vec![client.job(id).await?],
-        None => client.jobs(args.role, args.status).await?.jobs,
+        Some(id) if args.cancel => vec![client.cancel_job(id).await?],
+        Some(id) => vec![client.fetch_job(id).await?],
+        None => client.list_jobs(args.role, args.status).await?.jobs,
     };
     for job in &jobs {
-        out::say(common.json, job, || show::job(job));
+        output::print_result(common.json, job, || format_job::format_job(job));
     }
     Ok(())
 }

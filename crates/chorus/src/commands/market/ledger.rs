@@ -1,7 +1,7 @@
 //! `chorus ledger`: every movement of your credits.
 
-use crate::{cli::Common, fail::Fail, out, session::Session};
-use chorus_wire::market::transfer::Posting;
+use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
+use chorus_wire::market::transfer::LedgerPosting;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -16,25 +16,28 @@ pub struct Args {
     limit: usize,
 }
 
-pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
-    let session = Session::open(common)?;
-    let owner = args.owner.as_deref().unwrap_or(&session.who.agent_id);
+pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
+    let session = ClientSession::open(common)?;
+    let owner = args
+        .owner
+        .as_deref()
+        .unwrap_or(&session.credentials.agent_id);
     let audit = session
         .client
-        .audit(owner, args.job.as_deref(), args.limit)
+        .fetch_audit(owner, args.job.as_deref(), args.limit)
         .await?;
     for posting in &audit.postings {
-        out::say(common.json, posting, || human(posting));
+        output::print_result(common.json, posting, || format_posting(posting));
     }
     Ok(())
 }
 
-fn human(posting: &Posting) -> String {
-    let side = |entry: &chorus_wire::market::transfer::PostingEntry| {
+fn format_posting(posting: &LedgerPosting) -> String {
+    let format_account = |entry: &chorus_wire::market::transfer::PostingLeg| {
         let whose = entry
             .owner_id
             .as_deref()
-            .map(|owner| format!(" {}", out::harmless(owner)))
+            .map(|owner| format!(" {}", output::escape_controls(owner)))
             .unwrap_or_default();
         format!("{}{whose}", entry.account)
     };
@@ -44,17 +47,17 @@ fn human(posting: &Posting) -> String {
     } else {
         (other, one)
     };
-    let at = out::seconds(&posting.timestamp_utc.to_string());
+    let at = output::whole_seconds(&posting.timestamp_utc.to_string());
     let job = posting
         .job_id
         .as_deref()
-        .map(|job| format!("  {}", out::harmless(job)))
+        .map(|job| format!("  {}", output::escape_controls(job)))
         .unwrap_or_default();
     format!(
         "{at}  {:8}  {}  {} → {}{job}",
         posting.kind,
         posting.amount,
-        side(from),
-        side(to)
+        format_account(from),
+        format_account(to)
     )
 }

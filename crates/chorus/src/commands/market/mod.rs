@@ -1,14 +1,14 @@
 //! Skills, jobs and credits: a file per verb.
 
 pub mod balance;
+mod format_job;
 pub mod hire;
+mod job_command;
+mod job_waiter;
 pub mod jobs;
 pub mod ledger;
 pub mod offer;
 pub mod pipeline;
-mod read;
-mod show;
+mod read_input;
 pub mod skills;
 pub mod transfer;
-mod wait;
-mod work;

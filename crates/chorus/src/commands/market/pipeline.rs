@@ -1,8 +1,8 @@
 //! `chorus pipeline`: several hires in a row, each one's output feeding the next, within one budget.
 
-use super::{read, wait};
-use crate::{cli::Common, fail::Exit, fail::Fail, out, session::Session};
-use chorus_client::market::Hire;
+use super::{job_waiter, read_input};
+use crate::{cli::CommonArgs, fail::ExitKind, fail::Fail, output, session::ClientSession};
+use chorus_client::market::JobRequest;
 use chorus_wire::market::credits::Credits;
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
@@ -15,7 +15,7 @@ pub struct Args {
     #[arg(long, value_name = "JSON")]
     input: Option<String>,
     /// The most that all steps may cost together; otherwise the file's
-    #[arg(long, value_name = "CREDITS", value_parser = read::amount)]
+    #[arg(long, value_name = "CREDITS", value_parser = read_input::parse_amount)]
     budget: Option<Credits>,
 }
 
@@ -44,7 +44,7 @@ struct Step {
 
 /// What is said of each step.
 #[derive(Debug, Serialize)]
-struct Done<'a> {
+struct StepOutput<'a> {
     step: usize,
     skill_name: &'a str,
     agent_id: &'a str,
@@ -53,32 +53,36 @@ struct Done<'a> {
     output_data: &'a Value,
 }
 
-pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
-    let plan = plan(&args.file)?;
+pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
+    let plan = read_plan(&args.file)?;
     let mut left = match (args.budget, &plan.budget) {
         (Some(budget), _) => budget,
-        (None, Some(budget)) => amount(budget)?,
+        (None, Some(budget)) => parse_amount(budget)?,
         (None, None) => {
-            return Err(Fail::usage(
+            return Err(Fail::usage_error(
                 "the pipeline has no budget; say it in the file or with --budget",
             ));
         }
     };
-    let first = args.input.as_deref().map_or(Ok(plan.input), read::input)?;
-    let session = Session::open(common)?;
-    let mut ear = wait::Ear::open(&session.client).await?;
-    let mut output = first.clone();
-    for (place, step) in plan.steps.iter().enumerate() {
-        let at_step = |fail: Fail| fail.within(&format!("step {} ({})", place + 1, step.skill));
+    let pipeline_input = args
+        .input
+        .as_deref()
+        .map_or(Ok(plan.input), read_input::read_input)?;
+    let session = ClientSession::open(common)?;
+    let mut waiter = job_waiter::JobWaiter::open(&session.client).await?;
+    let mut output = pipeline_input.clone();
+    for (index, step) in plan.steps.iter().enumerate() {
+        let at_step =
+            |fail: Fail| fail.with_context(&format!("step {} ({})", index + 1, step.skill));
         let input = match &step.input {
-            Some(template) => fill(template, &first, &output)
-                .map_err(Fail::usage)
+            Some(template) => fill_template(template, &pipeline_input, &output)
+                .map_err(Fail::usage_error)
                 .map_err(at_step)?,
             None => output,
         };
         if left.is_zero() {
             return Err(at_step(Fail::new(
-                Exit::Refused,
+                ExitKind::Refused,
                 "BUDGET_INSUFFICIENT",
                 "nothing of the budget is left",
             )));
@@ -86,23 +90,23 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
         let budget = step
             .budget
             .as_ref()
-            .map(amount)
+            .map(parse_amount)
             .transpose()?
             .map_or(left, |budget| budget.min(left));
         let deadline = step
             .deadline
             .as_deref()
-            .map(crate::commands::span::parse)
+            .map(crate::commands::duration::parse_duration)
             .transpose()
-            .map_err(Fail::usage)?;
-        let mut hire = Hire::new(&step.skill, input, budget).within(deadline);
+            .map_err(Fail::usage_error)?;
+        let mut hire = JobRequest::new(&step.skill, input, budget).with_deadline(deadline);
         hire.agent_id = step.agent.clone();
-        let job = ear.result(&hire).await.map_err(at_step)?;
-        wait::succeeded(&job).map_err(at_step)?;
+        let job = waiter.request_and_wait(&hire).await.map_err(at_step)?;
+        job_waiter::check_success(&job).map_err(at_step)?;
         let cost = job.execution_cost.unwrap_or(budget);
-        left = left.less(cost);
-        let done = Done {
-            step: place + 1,
+        left = left.saturating_sub(cost);
+        let step_output = StepOutput {
+            step: index + 1,
             skill_name: &job.skill_name,
             agent_id: &job.agent_id,
             job_id: &job.job_id,
@@ -110,22 +114,28 @@ pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
             output_data: &job.output_data,
         };
         if common.json {
-            out::say(true, &done, String::new);
+            output::print_result(true, &step_output, String::new);
         } else {
-            let (skill, agent) = (out::harmless(done.skill_name), out::harmless(done.agent_id));
-            tracing::info!("{}. {skill} by {agent} for {cost}, {left} left", done.step);
+            let (skill, agent) = (
+                output::escape_controls(step_output.skill_name),
+                output::escape_controls(step_output.agent_id),
+            );
+            tracing::info!(
+                "{}. {skill} by {agent} for {cost}, {left} left",
+                step_output.step
+            );
         }
         output = job.output_data;
     }
     if !common.json {
-        out::line(&output.to_string());
+        output::print_line(&output.to_string());
     }
     Ok(())
 }
 
-fn plan(file: &str) -> Result<Plan, Fail> {
-    let text = read::file_text(file)?;
-    let wrong = |why: String| Fail::usage(format!("{file}: {why}"));
+fn read_plan(file: &str) -> Result<Plan, Fail> {
+    let text = read_input::read_file(file)?;
+    let wrong = |why: String| Fail::usage_error(format!("{file}: {why}"));
     let plan: Plan = if file.ends_with(".json") {
         serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))?
     } else {
@@ -139,23 +149,27 @@ fn plan(file: &str) -> Result<Plan, Fail> {
     }
 }
 
-fn amount(number: &Number) -> Result<Credits, Fail> {
-    read::amount(&number.to_string()).map_err(Fail::usage)
+fn parse_amount(number: &Number) -> Result<Credits, Fail> {
+    read_input::parse_amount(&number.to_string()).map_err(Fail::usage_error)
 }
 
 /// A step's input with its references filled in.
-fn fill(template: &Value, first: &Value, output: &Value) -> Result<Value, String> {
-    let inside = |value: &Value| fill(value, first, output);
+fn fill_template(
+    template: &Value,
+    pipeline_input: &Value,
+    output: &Value,
+) -> Result<Value, String> {
+    let inside = |value: &Value| fill_template(value, pipeline_input, output);
     match template {
         Value::String(text) => match text
             .strip_prefix('$')
             .map(|path| path.split_once('.').unwrap_or((path, "")))
         {
             Some(("input", path)) => {
-                part(first, path).ok_or_else(|| format!("{text} is not there"))
+                value_at(pipeline_input, path).ok_or_else(|| format!("{text} is not there"))
             }
             Some(("output", path)) => {
-                part(output, path).ok_or_else(|| format!("{text} is not there"))
+                value_at(output, path).ok_or_else(|| format!("{text} is not there"))
             }
             Some(_) | None => Ok(template.clone()),
         },
@@ -174,10 +188,10 @@ fn fill(template: &Value, first: &Value, output: &Value) -> Result<Value, String
     }
 }
 
-fn part(value: &Value, path: &str) -> Option<Value> {
+fn value_at(value: &Value, path: &str) -> Option<Value> {
     let mut names = path.split('.').filter(|name| !name.is_empty());
     let found = names.try_fold(value, |value, name| match name.parse::<usize>() {
-        Ok(place) if value.is_array() => value.get(place),
+        Ok(index) if value.is_array() => value.get(index),
         Ok(_) | Err(_) => value.get(name),
     });
     found.cloned()
@@ -190,13 +204,13 @@ mod tests {
 
     #[test]
     fn a_reference_stands_for_what_came_before() {
-        let (first, output) = (
+        let (pipeline_input, output) = (
             json!({"to": "ja"}),
             json!({"text": "hello", "parts": [{"n": 1}]}),
         );
-        let filled = fill(
+        let filled = fill_template(
             &json!({"text": "$output.text", "to": "$input.to", "n": ["$output.parts.0.n"], "price": "$5", "all": "$output"}),
-            &first,
+            &pipeline_input,
             &output,
         );
         assert_eq!(
@@ -204,7 +218,7 @@ mod tests {
             Ok(json!({"text": "hello", "to": "ja", "n": [1], "price": "$5", "all": output}))
         );
         assert!(
-            fill(&json!("$output.gone"), &first, &output)
+            fill_template(&json!("$output.gone"), &pipeline_input, &output)
                 .unwrap_err()
                 .contains("$output.gone")
         );
@@ -216,15 +230,15 @@ mod tests {
             let value: Value = toml::from_str(text).unwrap();
             serde_json::from_value::<Plan>(value)
                 .ok()
-                .and_then(|plan| amount(&plan.budget?).ok())
+                .and_then(|plan| parse_amount(&plan.budget?).ok())
         };
         assert_eq!(
             read("budget = 0.30\nsteps = []"),
-            Some(Credits::hundredths(30))
+            Some(Credits::from_hundredths(30))
         );
         assert_eq!(
             read("budget = 2\nsteps = []"),
-            Some(Credits::hundredths(200))
+            Some(Credits::from_hundredths(200))
         );
         for bad in [
             "budget = 0.001\nsteps = []",

@@ -1,16 +1,16 @@
 //! `chorus transfer`: pay another owner.
 
-use super::read;
-use crate::{cli::Common, fail::Fail, out, session::Session};
-use chorus_client::market::new_id;
+use super::read_input;
+use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
+use chorus_client::market::random_id;
 use chorus_wire::market::credits::Credits;
-use chorus_wire::market::transfer::Transfer;
+use chorus_wire::market::transfer::CreditTransfer;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The owner to pay
     to: String,
-    #[arg(value_parser = read::amount)]
+    #[arg(value_parser = read_input::parse_amount)]
     amount: Credits,
     /// The owner that pays; otherwise yourself
     #[arg(long, value_name = "OWNER")]
@@ -23,20 +23,25 @@ pub struct Args {
     id: Option<String>,
 }
 
-pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
-    let session = Session::open(common)?;
-    let transfer = Transfer {
-        transfer_id: args.id.unwrap_or_else(new_id),
-        from_owner: args.from.unwrap_or_else(|| session.who.agent_id.clone()),
+pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
+    let session = ClientSession::open(common)?;
+    let transfer = CreditTransfer {
+        transfer_id: args.id.unwrap_or_else(random_id),
+        from_owner: args
+            .from
+            .unwrap_or_else(|| session.credentials.agent_id.clone()),
         to_owner: args.to,
         amount: args.amount,
         job_id: args.job,
         timestamp_utc: None,
     };
-    let done = session.client.transfer(&transfer).await?;
-    out::say(common.json, &done, || {
-        let (to, left) = (out::harmless(&done.transfer.to_owner), done.sender_balance);
-        format!("paid {} to {to}, {left} left", done.transfer.amount)
+    let transferred = session.client.transfer_credits(&transfer).await?;
+    output::print_result(common.json, &transferred, || {
+        let (to, left) = (
+            output::escape_controls(&transferred.transfer.to_owner),
+            transferred.sender_balance,
+        );
+        format!("paid {} to {to}, {left} left", transferred.transfer.amount)
     });
     Ok(())
 }

@@ -1,15 +1,15 @@
 //! `chorus mcp`: the hub's tools over standard input and output, with the credentials of this machine (R-79).
 
 mod bridge;
+mod hub_link;
 mod inbox;
-mod link;
-mod notice;
+mod mail_notice;
 
-use crate::fail::{Exit, Fail};
-use crate::{cli::Common, session};
-use bridge::Bridge;
-use chorus_client::files::Credentials;
-use link::Link;
+use crate::fail::{ExitKind, Fail};
+use crate::{cli::CommonArgs, session};
+use bridge::McpBridge;
+use chorus_client::files::AgentCredentials;
+use hub_link::HubLink;
 use rmcp::ServiceExt;
 use std::sync::Arc;
 
@@ -22,40 +22,44 @@ pub struct Args {
     #[arg(long, value_name = "TAG", env = "CHORUS_CULTURE", default_value = "en")]
     culture: String,
     /// The program this session runs in, such as cc-editor; otherwise what the host calls itself
-    #[arg(long, value_name = "NAME", env = "CHORUS_INSTRUMENT", value_parser = super::frame::voice::ident)]
-    instrument: Option<chorus_wire::frame::Ident>,
+    #[arg(long, value_name = "NAME", env = "CHORUS_INSTRUMENT", value_parser = super::frame::frame_context::parse_ident)]
+    instrument: Option<chorus_wire::frame::ScopeIdent>,
     /// This session's id; otherwise the host's, or one per host process
-    #[arg(long, value_name = "ID", env = "CHORUS_SESSION", value_parser = super::frame::voice::ident)]
-    session: Option<chorus_wire::frame::Ident>,
+    #[arg(long, value_name = "ID", env = "CHORUS_SESSION", value_parser = super::frame::frame_context::parse_ident)]
+    session: Option<chorus_wire::frame::ScopeIdent>,
 }
 
-pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
+pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     // SKL-19, SKL-20: who is registered stays who it is.
-    let known = Credentials::read(&session::place(common)?)?.is_some();
-    if !known && args.register.is_none() {
-        let what = "no credentials found; run: chorus register NAME@HOST --hub URL --culture TAG, or start with: chorus \
+    let is_registered = AgentCredentials::read_from(&session::identity_files(common)?)?.is_some();
+    if !is_registered && args.register.is_none() {
+        let message = "no credentials found; run: chorus register NAME@HOST --hub URL --culture TAG, or start with: chorus \
                     mcp --register NAME --hub URL";
-        return Err(Fail::new(Exit::NotRegistered, "NOT_REGISTERED", what));
+        return Err(Fail::new(
+            ExitKind::NotRegistered,
+            "NOT_REGISTERED",
+            message,
+        ));
     }
-    let link = Arc::new(Link::new(common.clone(), args));
-    if !known {
-        match link.session().await {
+    let hub_link = Arc::new(HubLink::new(common.clone(), args));
+    if !is_registered {
+        match hub_link.open_session().await {
             // R-79: a hub that is away may come back; a name that is taken stays taken.
-            Err(fail) if fail.exit() != Exit::Transport => return Err(fail),
+            Err(fail) if fail.exit_kind() != ExitKind::Transport => return Err(fail),
             Ok(_) | Err(_) => {}
         }
     }
-    let keeper = tokio::spawn(inbox::keep(link.clone()));
-    let outcome = serve(Bridge::new(link)).await;
-    keeper.abort();
+    let inbox_task = tokio::spawn(inbox::keep_listening(hub_link.clone()));
+    let outcome = serve_stdio(McpBridge::new(hub_link)).await;
+    inbox_task.abort();
     outcome
 }
 
 /// Until the host closes our standard input.
-async fn serve(bridge: Bridge) -> Result<(), Fail> {
+async fn serve_stdio(bridge: McpBridge) -> Result<(), Fail> {
     let failed = |e: &dyn std::fmt::Display| {
         Fail::new(
-            Exit::Transport,
+            ExitKind::Transport,
             "TRANSPORT",
             format!("the host went away: {e}"),
         )

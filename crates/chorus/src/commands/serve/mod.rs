@@ -4,8 +4,8 @@ mod notify;
 mod options;
 
 use crate::fail::Fail;
-use crate::signals::Stop;
-use options::{LogFormat, Options};
+use crate::stop_signal::StopSignal;
+use options::{LogFormat, ServeOptions};
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
@@ -15,43 +15,45 @@ pub struct Args {
     #[arg(long, value_name = "FILE", env = "CHORUS_CONFIG")]
     config: Option<PathBuf>,
     #[command(flatten)]
-    options: Options,
+    options: ServeOptions,
 }
 
 pub async fn run(args: Args) -> Result<(), Fail> {
-    let options = args.options.or(Options::from_file(args.config.as_deref())?);
-    log(&options)?;
-    let mut settings = options.settings()?;
-    let mut stop = Stop::watch()?;
+    let options = args
+        .options
+        .with_fallback(ServeOptions::from_file(args.config.as_deref())?);
+    init_logging(&options)?;
+    let mut settings = options.into_settings()?;
+    let mut stop = StopSignal::watch()?;
     if let Some(files) = raise_file_limit() {
         // Some stay free for the database, for webhooks and for what else the hub opens.
         settings.max_connections = settings
             .max_connections
-            .min(files.saturating_sub(FILES_KEPT).max(1));
+            .min(files.saturating_sub(RESERVED_FILES).max(1));
     }
     // TLS of the hub and of its webhooks: one provider for the process.
-    let running = chorus_server::start(settings)
+    let server = chorus_server::start_server(settings)
         .await
-        .map_err(|e| Fail::usage(e.to_string()))?;
+        .map_err(|e| Fail::usage_error(e.to_string()))?;
     let mut out = std::io::stdout().lock();
-    let told = writeln!(out, "chorus listening on {}", running.url()).and_then(|()| out.flush());
+    let printed = writeln!(out, "chorus listening on {}", server.url()).and_then(|()| out.flush());
     drop(out);
-    told.map_err(|e| Fail::usage(format!("standard output: {e}")))?;
+    printed.map_err(|e| Fail::usage_error(format!("standard output: {e}")))?;
     tokio::select! {
-        () = stop.asked() => {}
-        () = notify::when_ready(running.hub()) => {}
+        () = stop.wait_requested() => {}
+        () = notify::notify_when_ready(server.hub()) => {}
     }
-    notify::stopping();
+    notify::notify_stopping();
     tracing::info!("stopping; a second signal ends it at once");
-    running.stop().await;
+    server.stop().await;
     Ok(())
 }
 
-fn log(options: &Options) -> Result<(), Fail> {
+fn init_logging(options: &ServeOptions) -> Result<(), Fail> {
     let filter = options.log.as_deref().unwrap_or("info");
     let filter = tracing_subscriber::EnvFilter::try_new(filter);
     let filter = filter.map_err(|e| {
-        Fail::usage(format!(
+        Fail::usage_error(format!(
             "--log {}: {e}",
             options.log.as_deref().unwrap_or_default()
         ))
@@ -72,7 +74,7 @@ fn log(options: &Options) -> Result<(), Fail> {
 }
 
 /// Files that connections leave to the hub itself: readers, the write-ahead log, webhooks under way.
-const FILES_KEPT: usize = 512;
+const RESERVED_FILES: usize = 512;
 
 /// Every open stream is a file: the soft limit of many systems is 1024, the hard one is meant for servers. How many there may be.
 fn raise_file_limit() -> Option<usize> {

@@ -2,8 +2,8 @@
 
 use crate::fail::Fail;
 use chorus_hub::BusFiles;
-use chorus_server::{Network, Settings};
-use chorus_wire::{identity::Address, market::credits::Credits, secret::Secret};
+use chorus_server::{ServerSettings, TrustedNetwork};
+use chorus_wire::{identity::AgentAddress, market::credits::Credits, secret::Secret};
 use serde::{Deserialize, Deserializer};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 #[derive(Debug, Default, clap::Args, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub struct Options {
+pub struct ServeOptions {
     /// Address to listen on [default: 127.0.0.1:3000]; port 0 takes a free one
     #[arg(long, value_name = "ADDR", env = "CHORUS_LISTEN")]
     listen: Option<SocketAddr>,
@@ -33,11 +33,11 @@ pub struct Options {
     #[serde(alias = "server_name")]
     server_name: Option<String>,
     /// postgres://… instead of a file in the data directory; TLS as sslmode, sslrootcert, sslcert and sslkey in it say
-    #[arg(long, value_name = "URL", env = "CHORUS_DATABASE", hide_env_values = true, value_parser = secret)]
+    #[arg(long, value_name = "URL", env = "CHORUS_DATABASE", hide_env_values = true, value_parser = parse_secret)]
     database: Option<Secret>,
     /// nats://… or tls://… for hubs that share a PostgreSQL database [default: local, a hub alone]; several are separated by
     /// commas
-    #[arg(long, value_name = "URL", env = "CHORUS_BUS", hide_env_values = true, value_parser = secret)]
+    #[arg(long, value_name = "URL", env = "CHORUS_BUS", hide_env_values = true, value_parser = parse_secret)]
     bus: Option<Secret>,
     /// Who this hub is on the bus: a NATS credentials file
     #[arg(long, value_name = "FILE", env = "CHORUS_BUS_CREDENTIALS")]
@@ -67,7 +67,7 @@ pub struct Options {
         alias = "trusted-proxy",
         deserialize_with = "networks"
     )]
-    trusted_proxies: Vec<Network>,
+    trusted_proxies: Vec<TrustedNetwork>,
     /// A key that may do what operators may (repeatable; the variable separates them by commas)
     #[arg(
         long = "operator-key",
@@ -75,7 +75,7 @@ pub struct Options {
         env = "CHORUS_OPERATOR_KEYS",
         hide_env_values = true,
         value_delimiter = ',',
-        value_parser = secret
+        value_parser = parse_secret
     )]
     #[serde(
         alias = "operator_keys",
@@ -93,7 +93,7 @@ pub struct Options {
     max_connections: Option<u32>,
     /// How long messages and activity are kept, such as 90d [default: for good]
     #[arg(long, value_name = "TIME", env = "CHORUS_RETAIN")]
-    retain: Option<Span>,
+    retain: Option<ConfigDuration>,
     /// How many agents may register [default: any number]
     #[arg(long, value_name = "N", env = "CHORUS_MAX_AGENTS")]
     #[serde(alias = "max_agents")]
@@ -101,9 +101,9 @@ pub struct Options {
     /// How long a receiver's endpoint may take to answer [default: 10s]
     #[arg(long, value_name = "TIME", env = "CHORUS_WEBHOOK_TIMEOUT")]
     #[serde(alias = "webhook_timeout")]
-    webhook_timeout: Option<Span>,
+    webhook_timeout: Option<ConfigDuration>,
     /// Credits that every new owner is given [default: 100.00]
-    #[arg(long, value_name = "CREDITS", env = "CHORUS_OPENING_GRANT", value_parser = grant)]
+    #[arg(long, value_name = "CREDITS", env = "CHORUS_OPENING_GRANT", value_parser = parse_grant)]
     #[serde(alias = "opening_grant", deserialize_with = "file_grant")]
     opening_grant: Option<Credits>,
     /// The key that others' connection strings are sealed with [default: seal.key in the data directory]; hubs on one database
@@ -152,7 +152,7 @@ pub enum LogFormat {
     Json,
 }
 
-impl Options {
+impl ServeOptions {
     /// `named`, which must be there, or `chorus.toml` in the working directory, which may.
     pub fn from_file(named: Option<&Path>) -> Result<Self, Fail> {
         let path = named.unwrap_or(Path::new("chorus.toml"));
@@ -161,14 +161,14 @@ impl Options {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound && named.is_none() => {
                 return Ok(Self::default());
             }
-            Err(e) => return Err(Fail::usage(format!("{}: {e}", path.display()))),
+            Err(e) => return Err(Fail::usage_error(format!("{}: {e}", path.display()))),
         };
         // Not the error's own text: it quotes the line, and the line may hold a key.
         let wrong = |e: toml::de::Error| {
             let line = e.span().map_or(1, |span| {
                 text[..span.start.min(text.len())].matches('\n').count() + 1
             });
-            Fail::usage(format!(
+            Fail::usage_error(format!(
                 "{} line {line}: {}",
                 path.display(),
                 e.message().replace('\n', " ")
@@ -178,7 +178,7 @@ impl Options {
     }
 
     /// What is not given here, from `other`.
-    pub fn or(self, other: Self) -> Self {
+    pub fn with_fallback(self, other: Self) -> Self {
         Self {
             listen: self.listen.or(other.listen),
             data_dir: self.data_dir.or(other.data_dir),
@@ -219,33 +219,34 @@ impl Options {
         }
     }
 
-    pub fn settings(self) -> Result<Settings, Fail> {
-        let mut settings = Settings::at(self.data_dir.unwrap_or_else(|| "chorus-data".into()));
+    pub fn into_settings(self) -> Result<ServerSettings, Fail> {
+        let mut settings =
+            ServerSettings::with_data_dir(self.data_dir.unwrap_or_else(|| "chorus-data".into()));
         settings.listen = self.listen.unwrap_or(settings.listen);
         settings.server_name = self.server_name.unwrap_or(settings.server_name);
         settings.rate_limit = self.rate_limit.unwrap_or(settings.rate_limit);
         settings.max_connections = self
             .max_connections
             .map_or(settings.max_connections, |most| most as usize);
-        settings.public_url = self.public_url.map(public_url).transpose()?;
-        settings.tls = pair(
+        settings.public_url = self.public_url.map(check_public_url).transpose()?;
+        settings.tls = require_both(
             self.tls_cert,
             self.tls_key,
             "--tls-cert and --tls-key belong together",
         )?;
         settings.trusted_proxies = self.trusted_proxies;
         let hub = &mut settings.hub;
-        hub.bus = match self.bus {
+        hub.bus_url = match self.bus {
             Some(url) if url.expose() == "local" => None,
             Some(url)
                 if !["nats://", "tls://"]
                     .iter()
                     .any(|scheme| url.expose().starts_with(scheme)) =>
             {
-                return Err(Fail::usage("--bus is local or a nats:// URL"));
+                return Err(Fail::usage_error("--bus is local or a nats:// URL"));
             }
             Some(_) if self.database.is_none() => {
-                return Err(Fail::usage(
+                return Err(Fail::usage_error(
                     "--bus nats://… is for hubs that share a database: give --database too",
                 ));
             }
@@ -253,19 +254,19 @@ impl Options {
         };
         hub.bus_files = BusFiles {
             credentials: self.bus_credentials,
-            roots: self.bus_root_cert,
-            own: pair(
+            root_certs: self.bus_root_cert,
+            client_cert: require_both(
                 self.bus_cert,
                 self.bus_key,
                 "--bus-cert and --bus-key belong together",
             )?,
         };
         if let Some(name) = self.host_name {
-            Address::parse("--host-name", &format!("a@{name}"))
-                .map_err(|e| Fail::usage(e.message))?;
+            AgentAddress::parse("--host-name", &format!("a@{name}"))
+                .map_err(|e| Fail::usage_error(e.message))?;
             hub.host_name = name;
         }
-        hub.database = self.database;
+        hub.database_url = self.database;
         hub.operator_keys = self
             .operator_keys
             .into_iter()
@@ -287,29 +288,29 @@ impl Options {
 }
 
 /// A certificate and its key.
-fn pair(
+fn require_both(
     cert: Option<PathBuf>,
     key: Option<PathBuf>,
-    apart: &str,
+    message: &str,
 ) -> Result<Option<(PathBuf, PathBuf)>, Fail> {
     match (cert, key) {
         (Some(cert), Some(key)) => Ok(Some((cert, key))),
         (None, None) => Ok(None),
-        (Some(_), None) | (None, Some(_)) => Err(Fail::usage(apart)),
+        (Some(_), None) | (None, Some(_)) => Err(Fail::usage_error(message)),
     }
 }
 
 /// One network or a list of them.
-fn networks<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Network>, D::Error> {
+fn networks<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<TrustedNetwork>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged, expecting = "trusted-proxies is a list of texts")]
-    enum Given {
+    enum NetworkList {
         One(String),
         Several(Vec<String>),
     }
-    let given = match Given::deserialize(from)? {
-        Given::One(text) => vec![text],
-        Given::Several(texts) => texts,
+    let given = match NetworkList::deserialize(from)? {
+        NetworkList::One(text) => vec![text],
+        NetworkList::Several(texts) => texts,
     };
     given
         .iter()
@@ -317,11 +318,11 @@ fn networks<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Network>, D::Error
         .collect()
 }
 
-fn secret(text: &str) -> Result<Secret, std::convert::Infallible> {
+fn parse_secret(text: &str) -> Result<Secret, std::convert::Infallible> {
     Ok(Secret::new(text))
 }
 
-fn grant(text: &str) -> Result<Credits, String> {
+fn parse_grant(text: &str) -> Result<Credits, String> {
     Credits::parse_price("an opening grant", text).map_err(|e| e.message)
 }
 
@@ -332,13 +333,16 @@ fn file_grant<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Credits>, D::
         .as_str()
         .map_or_else(|| value.to_string(), str::to_owned);
     let text = text.strip_suffix(".0").unwrap_or(&text);
-    grant(text).map(Some).map_err(serde::de::Error::custom)
+    parse_grant(text)
+        .map(Some)
+        .map_err(serde::de::Error::custom)
 }
 
-fn public_url(text: String) -> Result<String, Fail> {
-    let good = chorus_client::Client::new(&text, None).map(|client| client.base().to_owned());
-    good.map_err(|_| {
-        Fail::usage("--public-url is an http or https URL without user, query or fragment")
+fn check_public_url(text: String) -> Result<String, Fail> {
+    let base_url =
+        chorus_client::HubClient::new(&text, None).map(|client| client.base_url().to_owned());
+    base_url.map_err(|_| {
+        Fail::usage_error("--public-url is an http or https URL without user, query or fragment")
     })
 }
 
@@ -361,9 +365,9 @@ fn keys<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Secret>, D::Error> {
 
 /// `90d`, `12h`, `30m`, `10s` or `500ms`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span(Duration);
+pub struct ConfigDuration(Duration);
 
-impl FromStr for Span {
+impl FromStr for ConfigDuration {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -386,7 +390,7 @@ impl FromStr for Span {
     }
 }
 
-impl<'de> Deserialize<'de> for Span {
+impl<'de> Deserialize<'de> for ConfigDuration {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         String::deserialize(from)?
             .parse()
@@ -400,8 +404,14 @@ mod tests {
 
     #[test]
     fn a_span_has_a_number_and_a_unit() {
-        assert_eq!("90d".parse(), Ok(Span(Duration::from_secs(90 * 86_400))));
-        assert_eq!("500ms".parse(), Ok(Span(Duration::from_millis(500))));
+        assert_eq!(
+            "90d".parse(),
+            Ok(ConfigDuration(Duration::from_secs(90 * 86_400)))
+        );
+        assert_eq!(
+            "500ms".parse(),
+            Ok(ConfigDuration(Duration::from_millis(500)))
+        );
         for bad in [
             "",
             "90",
@@ -413,7 +423,7 @@ mod tests {
             "99999999999999999999d",
             "213503982335d",
         ] {
-            assert!(bad.parse::<Span>().is_err(), "{bad}");
+            assert!(bad.parse::<ConfigDuration>().is_err(), "{bad}");
         }
     }
 
@@ -421,8 +431,8 @@ mod tests {
     #[test]
     fn an_opening_grant_is_an_amount_or_nothing() {
         let granted = |text: &str| {
-            toml::from_str::<Options>(text)
-                .map(|o| o.settings().unwrap().hub.opening_grant.to_string())
+            toml::from_str::<ServeOptions>(text)
+                .map(|o| o.into_settings().unwrap().hub.opening_grant.to_string())
         };
         for (text, grant) in [
             ("", "100.00"),
@@ -446,7 +456,8 @@ mod tests {
     #[test]
     fn proxies_are_trusted_one_by_one_or_by_the_network_and_never_everybody() {
         let trusted = |text: &str| {
-            toml::from_str::<Options>(text).map(|o| o.settings().unwrap().trusted_proxies.len())
+            toml::from_str::<ServeOptions>(text)
+                .map(|o| o.into_settings().unwrap().trusted_proxies.len())
         };
         for (text, count) in [
             ("", 0),
@@ -467,11 +478,11 @@ mod tests {
     // DESIGN, Configuration: the nearer word wins.
     #[test]
     fn what_is_given_wins_over_what_is_in_the_file() {
-        let near: Options = toml::from_str("rate-limit = 5").unwrap();
-        let far: Options =
+        let near: ServeOptions = toml::from_str("rate-limit = 5").unwrap();
+        let far: ServeOptions =
             toml::from_str("rate_limit = 9\nmax-agents = 3\noperator-keys = [\"a\", \"b\"]")
                 .unwrap();
-        let both = near.or(far).settings().unwrap();
+        let both = near.with_fallback(far).into_settings().unwrap();
         assert_eq!(
             (
                 both.rate_limit,

@@ -1,99 +1,105 @@
 //! Every fault of an envelope, each in one line.
 
-use crate::fail::{Exit, Fail};
-use crate::{cli::Common, out};
+use crate::fail::{ExitKind, Fail};
+use crate::{cli::CommonArgs, output};
 use chorus_wire::envelope::Envelope;
 use chorus_wire::limits;
 use serde_json::{Map, Value, json};
 use std::io::Read;
 
 /// Each field beside others that are good, so that one fault never hides another.
-const GOOD: [(&str, &str); 4] = [
+const VALID_FIELDS: [(&str, &str); 4] = [
     ("chorus_version", chorus_wire::CHORUS_VERSION),
     ("sender_id", "ada@chorus"),
     ("original_text", "Good morning!"),
     ("sender_culture", "en"),
 ];
 
-pub fn run(common: &Common, source: &str) -> Result<(), Fail> {
-    let text = read(source)?;
-    let verdict = judge(&text);
-    let said = match &verdict {
+pub fn verify_envelope(common: &CommonArgs, source: &str) -> Result<(), Fail> {
+    let text = read_source(source)?;
+    let outcome = check_envelope(&text);
+    let output = match &outcome {
         Ok(()) => json!({ "valid": true }),
-        Err(Fault::Json(why)) => json!({ "valid": false, "faults": [why] }),
-        Err(Fault::Rules(faults)) => json!({ "valid": false, "faults": faults }),
+        Err(EnvelopeFault::Json(why)) => json!({ "valid": false, "faults": [why] }),
+        Err(EnvelopeFault::Rules(faults)) => json!({ "valid": false, "faults": faults }),
     };
-    out::say(common.json, &said, || match &verdict {
-        Ok(()) => format!("{} Valid Chorus envelope", out::painted(out::GOOD, "✓")),
-        Err(Fault::Json(why)) => format!(
-            "{} Invalid JSON: {}",
-            out::painted(out::BAD, "✗"),
-            out::harmless(why)
+    output::print_result(common.json, &output, || match &outcome {
+        Ok(()) => format!(
+            "{} Valid Chorus envelope",
+            output::paint_text(output::GOOD_STYLE, "✓")
         ),
-        Err(Fault::Rules(faults)) => {
+        Err(EnvelopeFault::Json(why)) => format!(
+            "{} Invalid JSON: {}",
+            output::paint_text(output::BAD_STYLE, "✗"),
+            output::escape_controls(why)
+        ),
+        Err(EnvelopeFault::Rules(faults)) => {
             let lines = faults
                 .iter()
-                .map(|fault| format!("\n  - {}", out::harmless(fault)));
+                .map(|fault| format!("\n  - {}", output::escape_controls(fault)));
             format!(
                 "{} Invalid envelope:{}",
-                out::painted(out::BAD, "✗"),
+                output::paint_text(output::BAD_STYLE, "✗"),
                 lines.collect::<String>()
             )
         }
     });
-    verdict.map_err(|_| Fail::told(Exit::Usage))
+    outcome.map_err(|_| Fail::already_reported(ExitKind::Usage))
 }
 
-enum Fault {
+enum EnvelopeFault {
     Json(String),
     Rules(Vec<String>),
 }
 
 /// JSON begins with a brace; no file's name that anybody types does.
-fn read(source: &str) -> Result<String, Fail> {
+fn read_source(source: &str) -> Result<String, Fail> {
     if source.trim_start().starts_with('{') {
         return Ok(source.to_owned());
     }
-    let most = limits::BODY_BYTES as u64;
+    let max_bytes = limits::BODY_BYTES as u64;
     let mut text = String::new();
     let outcome = match source {
-        "-" => std::io::stdin().lock().take(most).read_to_string(&mut text),
-        path => {
-            std::fs::File::open(path).and_then(|file| file.take(most).read_to_string(&mut text))
-        }
+        "-" => std::io::stdin()
+            .lock()
+            .take(max_bytes)
+            .read_to_string(&mut text),
+        path => std::fs::File::open(path)
+            .and_then(|file| file.take(max_bytes).read_to_string(&mut text)),
     };
     outcome
         .map(|_| text)
-        .map_err(|e| Fail::usage(format!("{source}: {e}")))
+        .map_err(|e| Fail::usage_error(format!("{source}: {e}")))
 }
 
-fn judge(text: &str) -> Result<(), Fault> {
-    let value: Value = serde_json::from_str(text).map_err(|e| Fault::Json(e.to_string()))?;
-    let whole = match Envelope::parse(text) {
+fn check_envelope(text: &str) -> Result<(), EnvelopeFault> {
+    let value: Value =
+        serde_json::from_str(text).map_err(|e| EnvelopeFault::Json(e.to_string()))?;
+    let first_fault = match Envelope::parse(text) {
         Ok(_) => return Ok(()),
         Err(error) => error.message,
     };
     let Value::Object(fields) = value else {
-        return Err(Fault::Rules(vec![whole]));
+        return Err(EnvelopeFault::Rules(vec![first_fault]));
     };
-    let mut faults: Vec<String> = GOOD
+    let mut faults: Vec<String> = VALID_FIELDS
         .iter()
-        .filter_map(|(name, _)| alone(&fields, name))
+        .filter_map(|(name, _)| check_field(&fields, name))
         .collect();
     let others = fields
         .keys()
-        .filter(|key| GOOD.iter().all(|(name, _)| name != key));
-    faults.extend(others.filter_map(|name| alone(&fields, name)));
-    if !faults.contains(&whole) {
+        .filter(|key| VALID_FIELDS.iter().all(|(name, _)| name != key));
+    faults.extend(others.filter_map(|name| check_field(&fields, name)));
+    if !faults.contains(&first_fault) {
         // What only the whole text shows, such as a field given twice.
-        faults.push(whole);
+        faults.push(first_fault);
     }
-    Err(Fault::Rules(faults))
+    Err(EnvelopeFault::Rules(faults))
 }
 
 /// What is wrong with one field.
-fn alone(fields: &Map<String, Value>, name: &str) -> Option<String> {
-    let mut other: Map<String, Value> = GOOD
+fn check_field(fields: &Map<String, Value>, name: &str) -> Option<String> {
+    let mut other: Map<String, Value> = VALID_FIELDS
         .iter()
         .map(|(name, text)| ((*name).into(), json!(text)))
         .collect();

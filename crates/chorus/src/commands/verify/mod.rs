@@ -2,10 +2,10 @@
 
 mod envelope;
 
-use super::init::target::{Roots, Target};
+use super::init::target::{InitRoots, InitTarget};
 use super::init::{has_hooks, has_tools, skill};
-use crate::fail::{Exit, Fail};
-use crate::{cli::Common, out, session::Session};
+use crate::fail::{ExitKind, Fail};
+use crate::{cli::CommonArgs, output, session::ClientSession};
 use serde_json::json;
 
 #[derive(Debug, clap::Args)]
@@ -13,115 +13,130 @@ use serde_json::json;
 pub struct Args {
     /// The host that learnt it
     #[arg(long, value_name = "HOST")]
-    target: Option<Target>,
+    target: Option<InitTarget>,
     /// An envelope: a file, `-` for standard input, or the JSON itself
     #[arg(long, value_name = "FILE")]
     envelope: Option<String>,
 }
 
 /// One thing that was looked at.
-struct Finding {
-    what: &'static str,
+struct VerifyFinding {
+    subject: &'static str,
     /// What is there, or what is wrong and how the command ends because of it.
-    found: Result<String, (Exit, String)>,
+    outcome: Result<String, (ExitKind, String)>,
 }
 
-pub async fn run(common: &Common, args: Args) -> Result<(), Fail> {
+pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     if let Some(source) = args.envelope {
-        return envelope::run(common, &source);
+        return envelope::verify_envelope(common, &source);
     }
     let target = args
         .target
-        .ok_or_else(|| Fail::usage("which one? pass --target or --envelope"))?;
-    let mut findings = host(target)?;
-    findings.extend(identity(common).await);
-    let rows = findings.iter().map(|f| match &f.found {
-        Ok(found) => json!({ "what": f.what, "ok": true, "found": found }),
-        Err((_, wrong)) => json!({ "what": f.what, "ok": false, "wrong": wrong }),
+        .ok_or_else(|| Fail::usage_error("which one? pass --target or --envelope"))?;
+    let mut findings = check_host(target)?;
+    findings.extend(check_identity(common).await);
+    let rows = findings.iter().map(|f| match &f.outcome {
+        Ok(found) => json!({ "what": f.subject, "ok": true, "found": found }),
+        Err((_, wrong)) => json!({ "what": f.subject, "ok": false, "wrong": wrong }),
     });
-    let said = json!({ "target": target.name(), "findings": rows.collect::<Vec<_>>() });
-    out::say(common.json, &said, || {
-        let line = |f: &Finding| match &f.found {
+    let output = json!({ "target": target.target_name(), "findings": rows.collect::<Vec<_>>() });
+    output::print_result(common.json, &output, || {
+        let line = |f: &VerifyFinding| match &f.outcome {
             Ok(found) => format!(
                 "{} {}: {}",
-                out::painted(out::GOOD, "✓"),
-                f.what,
-                out::harmless(found)
+                output::paint_text(output::GOOD_STYLE, "✓"),
+                f.subject,
+                output::escape_controls(found)
             ),
             Err((_, wrong)) => format!(
                 "{} {}: {}",
-                out::painted(out::BAD, "✗"),
-                f.what,
-                out::harmless(wrong)
+                output::paint_text(output::BAD_STYLE, "✗"),
+                f.subject,
+                output::escape_controls(wrong)
             ),
         };
         findings.iter().map(line).collect::<Vec<_>>().join("\n")
     });
-    match findings.into_iter().find_map(|finding| finding.found.err()) {
-        Some((exit, _)) => Err(Fail::told(exit)),
+    match findings
+        .into_iter()
+        .find_map(|finding| finding.outcome.err())
+    {
+        Some((exit, _)) => Err(Fail::already_reported(exit)),
         None => Ok(()),
     }
 }
 
-fn host(target: Target) -> Result<Vec<Finding>, Fail> {
-    let roots = Roots::find()?;
-    let layout = target.layout(&roots);
-    let again = format!("run: chorus init --target {}", target.name());
-    let judge = |what, good: Result<bool, Fail>, place: String| {
-        let found = match good {
+fn check_host(target: InitTarget) -> Result<Vec<VerifyFinding>, Fail> {
+    let roots = InitRoots::find_roots()?;
+    let layout = target.resolve_layout(&roots);
+    let again = format!("run: chorus init --target {}", target.target_name());
+    let new_finding = |subject, good: Result<bool, Fail>, place: String| {
+        let outcome = match good {
             Ok(true) => Ok(place),
-            Ok(false) => Err((Exit::Usage, format!("not in {place}; {again}"))),
-            Err(fail) => Err((Exit::Usage, fail.to_string())),
+            Ok(false) => Err((ExitKind::Usage, format!("not in {place}; {again}"))),
+            Err(fail) => Err((ExitKind::Usage, fail.to_string())),
         };
-        Finding { what, found }
+        VerifyFinding { subject, outcome }
     };
-    let state = skill::state(&layout.skill);
+    let state = skill::check_skill(&layout.skill);
     let hooked = !matches!(state, Ok((_, false)));
-    let skill = state.map(|(lang, _)| format!("{} ({lang})", roots.short(&layout.skill)));
-    let mut findings = vec![Finding {
-        what: "skill",
-        found: skill.map_err(|why| (Exit::Usage, format!("{why}; {again}"))),
+    let skill = state.map(|(lang, _)| format!("{} ({lang})", roots.display_path(&layout.skill)));
+    let mut findings = vec![VerifyFinding {
+        subject: "skill",
+        outcome: skill.map_err(|why| (ExitKind::Usage, format!("{why}; {again}"))),
     }];
     if let Some((path, form)) = &layout.tools {
-        findings.push(judge("tools", has_tools(path, *form), roots.short(path)));
+        findings.push(new_finding(
+            "tools",
+            has_tools(path, *form),
+            roots.display_path(path),
+        ));
     }
     if let Some((path, hooks)) = layout.hooks.as_ref().filter(|_| hooked) {
-        findings.push(judge("hooks", has_hooks(path, hooks), roots.short(path)));
+        findings.push(new_finding(
+            "hooks",
+            has_hooks(path, hooks),
+            roots.display_path(path),
+        ));
     }
     Ok(findings)
 }
 
 /// Who speaks, and whether the hub still knows it.
-async fn identity(common: &Common) -> Vec<Finding> {
-    let session = match Session::open(common) {
+async fn check_identity(common: &CommonArgs) -> Vec<VerifyFinding> {
+    let session = match ClientSession::open(common) {
         Ok(session) => session,
         Err(fail) => {
-            return vec![Finding {
-                what: "identity",
-                found: Err((fail.exit(), fail.to_string())),
+            return vec![VerifyFinding {
+                subject: "identity",
+                outcome: Err((fail.exit_kind(), fail.to_string())),
             }];
         }
     };
     let who = format!(
         "{} ({})",
-        session.who.agent_id,
-        session.place.credentials.display()
+        session.credentials.agent_id,
+        session.files.credentials.display()
     );
-    let hub = match session.client.record(&session.who.agent_id).await {
-        Ok(_) => Ok(session.client.base().to_owned()),
+    let hub = match session
+        .client
+        .fetch_record(&session.credentials.agent_id)
+        .await
+    {
+        Ok(_) => Ok(session.client.base_url().to_owned()),
         Err(error) => {
             let fail = Fail::from(error);
-            Err((fail.exit(), fail.to_string()))
+            Err((fail.exit_kind(), fail.to_string()))
         }
     };
     vec![
-        Finding {
-            what: "identity",
-            found: Ok(who),
+        VerifyFinding {
+            subject: "identity",
+            outcome: Ok(who),
         },
-        Finding {
-            what: "hub",
-            found: hub,
+        VerifyFinding {
+            subject: "hub",
+            outcome: hub,
         },
     ]
 }

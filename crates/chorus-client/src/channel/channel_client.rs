@@ -1,0 +1,245 @@
+//! Rooms of a hub: made, changed, entered, spoken in and followed.
+
+use crate::event_stream::EventStream;
+use crate::http::{ApiCall, encode_segment};
+use crate::{HubClient, Result, limits};
+use chorus_wire::channel::artifact::{ArtifactText, ChannelContents};
+use chorus_wire::channel::channels::{
+    Channel, ChannelDeleted, ChannelMember, ChannelMemberRemoved,
+};
+use chorus_wire::channel::history_row::ChannelRow;
+use chorus_wire::channel::persistent_callback::PersistentCallback;
+use chorus_wire::cursor::Cursor;
+use chorus_wire::secret::Secret;
+use serde_json::{Value, json};
+
+const PATH: &str = "/channels";
+
+/// Who is to come into a room.
+#[derive(Clone, Debug)]
+pub enum NewMember {
+    /// Any agent anywhere, by its connection string.
+    Connection {
+        url: Secret,
+        name: String,
+        signing_secret: Option<Secret>,
+    },
+    /// An agent of the hub.
+    Agent {
+        agent_id: String,
+        name: Option<String>,
+    },
+}
+
+/// One room, as this caller sees it.
+#[derive(Clone, Debug)]
+pub struct ChannelClient {
+    client: HubClient,
+    path: String,
+}
+
+impl HubClient {
+    /// Makes a room; the caller owns it.
+    pub async fn create_channel(
+        &self,
+        name: &str,
+        service: Option<&str>,
+        context: Option<&str>,
+    ) -> Result<Channel> {
+        let body = print_fields(&[
+            ("name", Some(name)),
+            ("service", service),
+            ("context", context),
+        ]);
+        self.fetch_data(ApiCall::post(PATH, body)).await
+    }
+
+    /// Every room that this caller may enter.
+    pub async fn list_channels(&self) -> Result<Vec<Channel>> {
+        let mut channels: Vec<Channel> = Vec::new();
+        for _ in 0..limits::MAX_DIRECTORY_PAGES {
+            let after = channels
+                .last()
+                .map(|last| format!("&after={}", encode_segment(&last.id)))
+                .unwrap_or_default();
+            let path = format!("{PATH}?limit={}{after}", limits::PAGE_SIZE);
+            let page: Vec<Channel> = self
+                .send_with_retry(ApiCall::get(path))
+                .await?
+                .into_data()?
+                .0;
+            let is_last = page.len() < limits::PAGE_SIZE;
+            channels.extend(page);
+            if is_last {
+                break;
+            }
+        }
+        Ok(channels)
+    }
+
+    pub fn channel(&self, id: &str) -> ChannelClient {
+        ChannelClient {
+            client: self.clone(),
+            path: format!("{PATH}/{}", encode_segment(id)),
+        }
+    }
+}
+
+impl ChannelClient {
+    pub async fn fetch_channel(&self) -> Result<Channel> {
+        Ok(self
+            .client
+            .send_with_retry(ApiCall::get(&*self.path))
+            .await?
+            .into_data()?
+            .0)
+    }
+
+    /// What is not given stays as it is.
+    pub async fn update_channel(
+        &self,
+        name: Option<&str>,
+        context: Option<&str>,
+    ) -> Result<Channel> {
+        let body = print_fields(&[("name", name), ("context", context)]);
+        Ok(self
+            .client
+            .send_with_retry(ApiCall::patch(&*self.path, body))
+            .await?
+            .into_data()?
+            .0)
+    }
+
+    pub async fn delete_channel(&self) -> Result<ChannelDeleted> {
+        self.client.fetch_data(ApiCall::delete(&*self.path)).await
+    }
+
+    pub async fn list_members(&self) -> Result<Vec<ChannelMember>> {
+        Ok(self
+            .client
+            .send_with_retry(ApiCall::get(format!("{}/members", self.path)))
+            .await?
+            .into_data()?
+            .0)
+    }
+
+    /// `deliver` is `all` or `mentions`.
+    pub async fn add_member(&self, member: &NewMember, deliver: &str) -> Result<ChannelMember> {
+        let body = match member {
+            NewMember::Connection {
+                url,
+                name,
+                signing_secret,
+            } => print_fields(&[
+                ("connection", Some(url.expose())),
+                ("name", Some(name)),
+                (
+                    "signing_secret",
+                    signing_secret.as_ref().map(Secret::expose),
+                ),
+                ("deliver", Some(deliver)),
+            ]),
+            NewMember::Agent { agent_id, name } => print_fields(&[
+                ("agent_id", Some(agent_id)),
+                ("name", name.as_deref()),
+                ("deliver", Some(deliver)),
+            ]),
+        };
+        self.client
+            .fetch_data(ApiCall::post(format!("{}/members", self.path), body))
+            .await
+    }
+
+    pub async fn remove_member(&self, name: &str) -> Result<ChannelMemberRemoved> {
+        self.client
+            .fetch_data(ApiCall::delete(format!(
+                "{}/members/{}",
+                self.path,
+                encode_segment(name)
+            )))
+            .await
+    }
+
+    /// A callback of this member's own; the one before stops working at once.
+    pub async fn create_persistent_callback(&self, name: &str) -> Result<PersistentCallback> {
+        let path = format!("{}/members/{}/callback", self.path, encode_segment(name));
+        self.client
+            .fetch_data(ApiCall::post(path, "{}".to_owned()))
+            .await
+    }
+
+    /// Says something in the room: once, also over a connection that breaks.
+    pub async fn post_message(&self, content: &str) -> Result<ChannelRow> {
+        let key = format!("{:032x}", rand::random::<u128>());
+        let call = ApiCall::post(
+            format!("{}/messages", self.path),
+            print_fields(&[("content", Some(content))]),
+        );
+        Ok(self
+            .client
+            .send_with_retry(ApiCall {
+                idempotency_key: Some(key),
+                ..call
+            })
+            .await?
+            .into_data()?
+            .0)
+    }
+
+    /// One page of what was said and done, oldest first: the first after `since`, or the last ones without it.
+    pub async fn fetch_history(
+        &self,
+        since: Option<Cursor>,
+        limit: usize,
+    ) -> Result<Vec<ChannelRow>> {
+        let place = since.map_or_else(
+            || format!("before={}", chorus_wire::limits::SAFE_INTEGER_MAX),
+            |since| format!("since={since}"),
+        );
+        let path = format!("{}/messages?limit={limit}&{place}", self.path);
+        Ok(self
+            .client
+            .send_with_retry(ApiCall::get(path))
+            .await?
+            .into_data()?
+            .0)
+    }
+
+    /// What the room has written down and put in, without the texts.
+    pub async fn list_artifacts(&self) -> Result<ChannelContents> {
+        Ok(self
+            .client
+            .send_with_retry(ApiCall::get(format!("{}/artifacts", self.path)))
+            .await?
+            .into_data()?
+            .0)
+    }
+
+    /// One of its texts, the newest unless a version is asked for.
+    pub async fn fetch_artifact(&self, slug: &str, version: Option<u64>) -> Result<ArtifactText> {
+        let version = version
+            .map(|version| format!("?version={version}"))
+            .unwrap_or_default();
+        let path = format!("{}/artifacts/{}{version}", self.path, encode_segment(slug));
+        Ok(self
+            .client
+            .send_with_retry(ApiCall::get(path))
+            .await?
+            .into_data()?
+            .0)
+    }
+
+    /// The same live, from after `since`, or from now on without it; it resumes by itself.
+    pub fn open_stream(&self, since: Option<Cursor>) -> EventStream {
+        self.client
+            .open_stream(format!("{}/stream", self.path), since)
+    }
+}
+
+/// A JSON object of what is there.
+fn print_fields(fields: &[(&str, Option<&str>)]) -> String {
+    let present_fields = fields
+        .iter()
+        .filter_map(|(key, value)| Some(((*key).to_owned(), json!((*value)?))));
+    Value::Object(present_fields.collect()).to_string()
+}

@@ -1,0 +1,179 @@
+//! The receiver's desk: each message is filed once, handed over once and answered once, across repeats and restarts.
+//!
+//! The order is: the line is in the history file and synced; then the message is handed over; then the cursor is saved
+//! together with the debt of a reply; then the reply goes out and the debt is cleared. After a crash a message whose line
+//! is there is not handed over again, and a reply that was owed is still sent.
+
+use crate::files::history::{AppendOutcome, HistoryLine, HistoryStore, MessageDirection};
+use crate::files::{AgentCredentials, IdentityFiles, InboxState};
+use crate::{Result, limits};
+use chorus_wire::cursor::Cursor;
+use chorus_wire::envelope::Envelope;
+use chorus_wire::message::ReceiverReply;
+use serde_json::value::RawValue;
+use std::collections::{HashMap, VecDeque};
+
+pub struct InboxStore {
+    files: IdentityFiles,
+    history: HistoryStore,
+    /// None without a hub: direct exchange has no cursor.
+    state: Option<InboxState>,
+    cached_replies: ReplyCache,
+}
+
+/// What to do with a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FilingOutcome {
+    /// Hand it over.
+    NewMessage,
+    /// It was handed over before; this was, as far as we know, the answer.
+    Repeated(ReceiverReply),
+}
+
+/// Who said what in which turn.
+type TurnKey = (String, String, u64);
+
+impl InboxStore {
+    /// For messages of the hub that `who` is registered with.
+    pub fn for_agent(files: IdentityFiles, credentials: &AgentCredentials) -> Result<Self> {
+        let state = Some(InboxState::read_for(&files, credentials)?);
+        Ok(Self {
+            history: HistoryStore::open_folder(&files.history),
+            files,
+            state,
+            cached_replies: ReplyCache::default(),
+        })
+    }
+
+    /// For messages that peers send directly.
+    pub fn for_direct(files: IdentityFiles) -> Self {
+        Self {
+            history: HistoryStore::open_folder(&files.history),
+            files,
+            state: None,
+            cached_replies: ReplyCache::default(),
+        }
+    }
+
+    pub fn history(&mut self) -> &mut HistoryStore {
+        &mut self.history
+    }
+
+    pub fn cursor(&self) -> Option<Cursor> {
+        self.state.as_ref()?.parse_cursor()
+    }
+
+    /// The messages whose replies are still owed, oldest first.
+    pub fn unanswered_traces(&self) -> &[String] {
+        self.state.as_ref().map_or(&[], |state| &state.unanswered)
+    }
+
+    /// Files a received message. It is durable when this returns.
+    /// With `unhandled`, the cursor of a message whose handler runs only once that cursor is reached, a line that is there
+    /// already is new all the same: the last run ended between the two, and the handler never ran.
+    pub fn file_message(
+        &mut self,
+        ts: &str,
+        peer: &str,
+        envelope: Box<RawValue>,
+        unhandled: Option<Cursor>,
+    ) -> Result<FilingOutcome> {
+        let key = turn_key(peer, &envelope);
+        if let Some(reply) = key.as_ref().and_then(|key| self.cached_replies.get(key)) {
+            return Ok(FilingOutcome::Repeated(reply));
+        }
+        let line = HistoryLine {
+            ts: ts.into(),
+            dir: MessageDirection::Received,
+            peer: peer.into(),
+            envelope,
+        };
+        Ok(match self.history.append_once(&line)? {
+            AppendOutcome::New => FilingOutcome::NewMessage,
+            AppendOutcome::Known if unhandled.is_some() && unhandled > self.cursor() => {
+                FilingOutcome::NewMessage
+            }
+            AppendOutcome::Known | AppendOutcome::SameTurn => {
+                FilingOutcome::Repeated(ReceiverReply::ok())
+            }
+        })
+    }
+
+    /// Everything up to `cursor` is filed and handed over; `owed` is a message that now waits for its reply.
+    pub fn save_progress(
+        &mut self,
+        cursor: Option<Cursor>,
+        unanswered: Option<&str>,
+    ) -> Result<()> {
+        let Some(state) = &mut self.state else {
+            return Ok(());
+        };
+        if let Some(cursor) = cursor {
+            state.cursor = Some(cursor.to_string());
+        }
+        if let Some(unanswered) = unanswered {
+            state.unanswered.push(unanswered.to_owned());
+            let excess = state
+                .unanswered
+                .len()
+                .saturating_sub(limits::MAX_UNANSWERED_REPLIES);
+            state.unanswered.drain(..excess);
+        }
+        state.save(&self.files)
+    }
+
+    /// The reply to this message is with the hub, or can never be.
+    pub fn mark_answered(&mut self, trace_id: &str) -> Result<()> {
+        let Some(state) = &mut self.state else {
+            return Ok(());
+        };
+        let count_before = state.unanswered.len();
+        state.unanswered.retain(|owed| owed != trace_id);
+        if state.unanswered.len() == count_before {
+            Ok(())
+        } else {
+            state.save(&self.files)
+        }
+    }
+
+    /// `reply` was this message's answer; a repeat of its turn gets it again.
+    pub fn cache_reply(&mut self, peer: &str, envelope: &RawValue, reply: &ReceiverReply) {
+        if let Some(key) = turn_key(peer, envelope) {
+            self.cached_replies.insert(key, reply.clone());
+        }
+    }
+}
+
+fn turn_key(peer: &str, envelope: &RawValue) -> Option<TurnKey> {
+    let envelope = Envelope::parse(envelope.get()).ok()?;
+    Some((
+        peer.to_owned(),
+        envelope.conversation_id()?.to_owned(),
+        envelope.turn_number()?,
+    ))
+}
+
+/// The latest replies; the oldest one makes room.
+#[derive(Default)]
+struct ReplyCache {
+    by_turn: HashMap<TurnKey, ReceiverReply>,
+    order: VecDeque<TurnKey>,
+}
+
+impl ReplyCache {
+    fn get(&self, key: &TurnKey) -> Option<ReceiverReply> {
+        self.by_turn.get(key).cloned()
+    }
+
+    fn insert(&mut self, key: TurnKey, reply: ReceiverReply) {
+        if self.by_turn.insert(key.clone(), reply).is_some() {
+            return;
+        }
+        self.order.push_back(key);
+        if self.order.len() > limits::MAX_CACHED_REPLIES
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.by_turn.remove(&oldest);
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! Rooms: made, found, described and deleted; and who may come in.
+
+use super::append::ChannelSender;
+use crate::delivery::StreamEnd;
+use crate::ops::record_activity;
+use crate::store::channels::{self, ChannelMemberRecord, ChannelRecord};
+use crate::store::{CacheInvalidation, DbConnection, WriteTxn, artifacts, principals};
+use crate::{Hub, Principal, Result, clock, identity::Agent};
+use chorus_wire::channel::channels::{
+    Channel, ChannelChange, ChannelDeleted, DeliveryMode, MemberRoute, NewChannel,
+};
+use chorus_wire::channel::mention::MemberName;
+use chorus_wire::identity::AgentName;
+use chorus_wire::{Code, Error, limits};
+use serde_json::json;
+
+/// Somebody's place in a room: a member's, or an operator's without one.
+#[derive(Clone, Debug)]
+pub(crate) struct ChannelActor {
+    pub channel: ChannelRecord,
+    pub member: Option<ChannelMemberRecord>,
+}
+
+impl ChannelActor {
+    /// The owner and operators change a room.
+    pub fn check_can_change(&self) -> Result<()> {
+        match &self.member {
+            None => Ok(()),
+            Some(member) if member.via == MemberRoute::Owner => Ok(()),
+            Some(_) => Err(Error::new(
+                Code::Forbidden,
+                "only the channel's owner may do that",
+            )),
+        }
+    }
+
+    pub fn sender(&self) -> ChannelSender {
+        self.member
+            .as_ref()
+            .map_or_else(ChannelSender::as_operator, ChannelSender::from_member)
+    }
+}
+
+/// The room, if this principal may be in it. To a stranger it is not there.
+pub(crate) async fn find_actor(
+    tx: &DbConnection<'_>,
+    principal: &Principal,
+    id: &str,
+) -> Result<ChannelActor> {
+    let channel = channels::find_channel_by_public_id(tx, id).await?;
+    match principal {
+        Principal::Anonymous => Err(Code::Unauthorized.into()),
+        Principal::Operator(_) => Ok(ChannelActor {
+            channel: channel.ok_or(Code::NotFound)?,
+            member: None,
+        }),
+        Principal::Agent(agent) => {
+            let channel = channel.ok_or(Code::NotFound)?;
+            let member = channels::find_member_by_agent(tx, channel.id, agent.id)
+                .await?
+                .ok_or(Code::NotFound)?;
+            Ok(ChannelActor {
+                channel,
+                member: Some(member),
+            })
+        }
+    }
+}
+
+/// The same for whoever only reads.
+pub(crate) async fn read_actor(principal: &Principal, hub: &Hub, id: &str) -> Result<ChannelActor> {
+    let (principal, id) = (principal.clone(), id.to_owned());
+    hub.store()
+        .read(async move |tx| find_actor(tx, &principal, &id).await)
+        .await
+}
+
+fn describe_channel(channel: &ChannelRecord) -> Channel {
+    Channel {
+        id: channel.public_id.to_string(),
+        name: channel.name.clone(),
+        service: channel.service.clone(),
+        context: channel.context.clone(),
+        owner: channel.owner_name.clone(),
+        members: channel.member_count.max(0) as u64,
+        created_at: channel.created_at,
+    }
+}
+
+/// What an agent is called in a room when nobody says otherwise: its address without the host.
+pub(super) fn default_member_name(agent: &Agent) -> Result<MemberName> {
+    let name = match AgentName::parse("agent_id", &agent.agent_id) {
+        Ok(AgentName::Address(address)) => MemberName::parse("name", address.name()),
+        Ok(AgentName::Handle(_) | AgentName::Uuid(_) | AgentName::Short(_)) | Err(_) => {
+            MemberName::parse("name", &agent.agent_id)
+        }
+    };
+    name.map_err(|_| {
+        Error::validation("name is required: the agent's own cannot be called with an @")
+    })
+}
+
+/// `POST /channels`: the caller owns it, and is in it as a person.
+pub async fn create_channel(principal: &Principal, hub: &Hub, new: NewChannel) -> Result<Channel> {
+    let owner = match principal {
+        Principal::Anonymous => return Err(Code::Unauthorized.into()),
+        Principal::Agent(agent) => Some(agent.clone()),
+        Principal::Operator(_) => None,
+    };
+    let channel = hub
+        .store()
+        .write(async move |txn| insert_channel(txn, owner.as_deref(), new.clone()).await)
+        .await?;
+    Ok(describe_channel(&channel))
+}
+
+async fn insert_channel(
+    txn: &mut WriteTxn<'_>,
+    owner: Option<&Agent>,
+    new: NewChannel,
+) -> Result<ChannelRecord> {
+    let public_id = format!("ch_{}", clock::new_id().simple());
+    let channel = ChannelRecord {
+        id: principals::allocate_subject_id(&txn.tx).await?,
+        public_id: public_id.into(),
+        name: new.name,
+        service: new.service,
+        context: new.context,
+        owner: owner.map(|owner| owner.id),
+        owner_name: owner.map(|owner| owner.agent_id.to_string()),
+        member_count: owner.iter().count() as i64,
+        created_at: txn.now(),
+    };
+    if let Some(owner) = owner {
+        principals::find_agent(&txn.tx, owner.id)
+            .await?
+            .ok_or(Code::Unauthorized)?;
+        if channels::count_owned_channels(&txn.tx, owner.id).await?
+            >= limits::CHANNELS_PER_OWNER as i64
+        {
+            let message = format!(
+                "an agent owns at most {} channels",
+                limits::CHANNELS_PER_OWNER
+            );
+            return Err(Error::new(Code::Conflict, message));
+        }
+        // A name that cannot be called is no reason to keep somebody from having a room.
+        let name = default_member_name(owner).or_else(|_| MemberName::parse("name", "owner"))?;
+        let member = ChannelMemberRecord {
+            principal: Some(owner.id),
+            agent_id: Some(owner.agent_id.clone()),
+            ..blank_member(txn, &channel, &name, MemberRoute::Owner, DeliveryMode::None).await?
+        };
+        channels::insert_member(&txn.tx, &member, &name.folded_name()).await?;
+    }
+    channels::insert_channel(&txn.tx, &channel).await?;
+    record_activity(
+        txn,
+        "channel_created",
+        &json!({"channel_id": &*channel.public_id, "owner": channel.owner_name}),
+    );
+    Ok(channel)
+}
+
+/// A new place in a room, with nothing said or heard yet.
+pub(super) async fn blank_member(
+    txn: &WriteTxn<'_>,
+    channel: &ChannelRecord,
+    name: &MemberName,
+    via: MemberRoute,
+    deliver: DeliveryMode,
+) -> Result<ChannelMemberRecord> {
+    Ok(ChannelMemberRecord {
+        id: principals::allocate_subject_id(&txn.tx).await?,
+        channel: channel.id,
+        name: name.to_string(),
+        principal: None,
+        agent_id: None,
+        via,
+        deliver,
+        sealed_connection: None,
+        sealed_signing_secret: None,
+        status: None,
+        identity: None,
+        unreachable_at: None,
+        turn: 0,
+        joined_at: txn.now(),
+        left_at: None,
+    })
+}
+
+/// `GET /channels`: mine, or all of them for an operator; after the channel of this id.
+pub async fn list_channels(
+    principal: &Principal,
+    hub: &Hub,
+    after: Option<&str>,
+    limit: usize,
+) -> Result<Vec<Channel>> {
+    let member_agent = match principal {
+        Principal::Anonymous => return Err(Code::Unauthorized.into()),
+        Principal::Agent(agent) => Some(agent.id),
+        Principal::Operator(_) => None,
+    };
+    let after_id = match after {
+        None => 0,
+        Some(id) => read_actor(principal, hub, id).await?.channel.id,
+    };
+    let limit = limit.clamp(1, limits::CHANNELS_PAGE);
+    let channels_page = hub
+        .store()
+        .read(async move |tx| Ok(channels::list_channels(tx, member_agent, after_id, limit).await?))
+        .await?;
+    Ok(channels_page.iter().map(describe_channel).collect())
+}
+
+/// `GET /channels/{id}`
+pub async fn get_channel(principal: &Principal, hub: &Hub, id: &str) -> Result<Channel> {
+    Ok(describe_channel(
+        &read_actor(principal, hub, id).await?.channel,
+    ))
+}
+
+/// `PATCH /channels/{id}`: the next delivery has it.
+pub async fn update_channel(
+    principal: &Principal,
+    hub: &Hub,
+    id: &str,
+    change: ChannelChange,
+) -> Result<Channel> {
+    let (principal, id) = (principal.clone(), id.to_owned());
+    let channel = hub
+        .store()
+        .write(async move |txn| {
+            let actor = find_actor(&txn.tx, &principal, &id).await?;
+            actor.check_can_change()?;
+            let mut channel = actor.channel;
+            channel.name = change.name.clone().unwrap_or(channel.name);
+            channel.service = change.service.clone().unwrap_or(channel.service);
+            channel.context = change.context.clone().unwrap_or(channel.context);
+            channels::update_channel(&txn.tx, &channel).await?;
+            Ok(channel)
+        })
+        .await?;
+    Ok(describe_channel(&channel))
+}
+
+/// `DELETE /channels/{id}`: its streams end, its tokens are dead, and nobody finds it any more.
+pub async fn delete_channel(principal: &Principal, hub: &Hub, id: &str) -> Result<ChannelDeleted> {
+    let (principal, channel_name) = (principal.clone(), id.to_owned());
+    let channel_id = hub
+        .store()
+        .write(async move |txn| {
+            let actor = find_actor(&txn.tx, &principal, &channel_name).await?;
+            actor.check_can_change()?;
+            channels::mark_channel_deleted(&txn.tx, actor.channel.id, txn.now()).await?;
+            artifacts::delete_channel_content(&txn.tx, actor.channel.id).await?;
+            record_activity(
+                txn,
+                "channel_deleted",
+                &json!({"channel_id": &*actor.channel.public_id}),
+            );
+            txn.invalidate_caches(&CacheInvalidation::for_ended_streams(
+                [actor.channel.id],
+                StreamEnd::ChannelDeleted,
+            ));
+            Ok(actor.channel.id)
+        })
+        .await?;
+    hub.stream_bus()
+        .end_streams(channel_id, StreamEnd::ChannelDeleted);
+    Ok(ChannelDeleted {
+        id: id.to_owned(),
+        deleted: true,
+    })
+}

@@ -1,0 +1,413 @@
+//! What is said in a room, owed to those who are to hear it and brought to them: on their inbox, or by their connection string.
+
+use super::append::{ChannelSender, RoutedMessage};
+use super::{routing, seal, tokens, webhook_signature};
+use crate::delivery::outbox::{self, PostOutcome, PostPurpose};
+use crate::store::channels::{self, ChannelMemberRecord, ChannelRecord};
+use crate::store::outbox::{OutboxRow, RetryClass};
+use crate::store::{
+    EntryKind, LogEntry, NewLogEntry, WriteTxn, channel_deliveries, outbox as rows,
+};
+use crate::{Hub, Result};
+use chorus_wire::channel::channels::MemberRoute;
+use chorus_wire::channel::delivery::{ChannelDelivery, ChannelInfo, ChannelMessage as Said};
+use chorus_wire::channel::history_row::{ChannelRow, MemberChange};
+use chorus_wire::{Error, limits, secret::Secret, time::UnixMicros};
+
+/// Owes a message to everybody who is to hear it, in the transaction that keeps it.
+pub(crate) async fn enqueue_deliveries(
+    txn: &mut WriteTxn<'_>,
+    channel: &ChannelRecord,
+    message: &RoutedMessage<'_>,
+    sender: &ChannelSender,
+) -> Result<()> {
+    let max_turns = txn.hub_settings().agent_turns;
+    for member in message.roster {
+        if !routing::is_routed_to(
+            member,
+            sender,
+            message.mentioned.contains(&member.id),
+            max_turns,
+        ) {
+            continue;
+        }
+        if member.turn != i64::from(sender.turn) {
+            channels::set_turn(&txn.tx, member.id, i64::from(sender.turn)).await?;
+        }
+        match member.via {
+            MemberRoute::Owner => {}
+            MemberRoute::Inbox => {
+                append_to_inbox(txn, channel, message.row, member, sender).await?
+            }
+            MemberRoute::Connection => {
+                channel_deliveries::enqueue_delivery(&txn.tx, member.id, message.seq).await?;
+                // One that has nothing else to hear is owed one: only the others need their bound.
+                let is_unreachable = member.unreachable_at.is_some();
+                if !enqueue_member_post(txn, member.id, is_unreachable).await? || is_unreachable {
+                    let max_kept = if is_unreachable {
+                        limits::BACKLOG_MESSAGES + 1
+                    } else {
+                        limits::PENDING_DELIVERIES_PER_MEMBER
+                    };
+                    channel_deliveries::drop_all_but_newest(&txn.tx, member.id, max_kept).await?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// An agent of this hub: the delivery is on its inbox with the message itself, and never goes over HTTP.
+async fn append_to_inbox(
+    txn: &mut WriteTxn<'_>,
+    channel: &ChannelRecord,
+    row: &ChannelRow,
+    member: &ChannelMemberRecord,
+    sender: &ChannelSender,
+) -> Result<()> {
+    let Some(agent) = member.principal else {
+        return Ok(());
+    };
+    let credentials = tokens::mint_delivery_tokens(txn, channel, member.id, sender.turn).await?;
+    let body = render_delivery(channel, to_delivery_message(row), Vec::new(), credentials)?;
+    txn.append_entry(NewLogEntry {
+        subject: agent,
+        subject_name: member.agent_id.clone().unwrap_or_default(),
+        kind: EntryKind::Channel,
+        actor: sender.actor_id,
+        actor_name: sender.name.clone(),
+        body: body.into(),
+        fallback: None,
+    });
+    Ok(())
+}
+
+fn render_delivery(
+    channel: &ChannelRecord,
+    message: Said,
+    backlog: Vec<Said>,
+    credentials: tokens::DeliveryCredentials,
+) -> Result<String> {
+    let channel = ChannelInfo {
+        id: channel.public_id.to_string(),
+        name: Some(channel.name.clone()),
+        service: channel.service.clone(),
+        context: channel.context.clone(),
+    };
+    let delivery = ChannelDelivery {
+        channel,
+        message,
+        callback: credentials.callback,
+        mcp: Some(credentials.mcp),
+        backlog,
+    };
+    serde_json::to_string(&delivery).map_err(Error::internal)
+}
+
+fn to_delivery_message(row: &ChannelRow) -> Said {
+    Said {
+        id: row.id.clone().unwrap_or_default(),
+        sender: row.sender.clone(),
+        content: row.content.clone().unwrap_or_default(),
+        parts: row.parts.clone(),
+    }
+}
+
+fn member_lane(member: i64) -> String {
+    format!("member {member}")
+}
+
+/// Somebody is to look at what this member is owed. It is one row however much that is, so a member that is away for a day
+/// slows no look at the outbox. One that was given up on has failed before: it takes no place of those that did not (D-41).
+/// False when somebody is at it already, or will be.
+async fn enqueue_member_post(
+    txn: &WriteTxn<'_>,
+    member: i64,
+    is_unreachable: bool,
+) -> Result<bool> {
+    let (lane, body) = (member_lane(member), member.to_string());
+    let was_idle = !rows::has_lane_rows(&txn.tx, &lane).await?;
+    if was_idle {
+        let sort = if is_unreachable {
+            RetryClass::Failed
+        } else {
+            RetryClass::New
+        };
+        outbox::enqueue_post(txn, PostPurpose::ChannelDelivery, sort, &lane, "", &body).await?;
+    }
+    Ok(was_idle)
+}
+
+/// What one attempt posts. It is put together now, from ids: the row of the outbox has no secret, and every attempt has fresh
+/// credentials.
+struct PreparedPost {
+    url: Secret,
+    signing_secret: Option<Secret>,
+    message_id: String,
+    /// Its place, and with it that of everything before it.
+    seq: i64,
+    body: String,
+}
+
+enum AttemptPlan {
+    /// Nothing is owed any more.
+    NothingDue,
+    /// What the member is reached by was sealed with another key.
+    CannotUnseal(i64),
+    Post(PreparedPost),
+}
+
+/// One attempt to bring a member the next thing that it is owed.
+pub(crate) async fn attempt_delivery(hub: &Hub, leased_row: OutboxRow) -> Result<()> {
+    let member: i64 = leased_row
+        .body
+        .parse()
+        .map_err(|_| Error::internal("a row of the outbox is for no member"))?;
+    let (hub_handle, lease_row) = (hub.clone(), leased_row.clone());
+    let prepared = hub
+        .store()
+        .write(async move |txn| prepare_attempt(&hub_handle, txn, &lease_row, member).await)
+        .await?;
+    let (seq, outcome) = match prepared {
+        AttemptPlan::NothingDue => return Ok(()),
+        AttemptPlan::CannotUnseal(seq) => {
+            tracing::error!(
+                member,
+                "a connection string cannot be read: it was sealed with another key"
+            );
+            (
+                seq,
+                PostOutcome::Blocked("its connection string cannot be read".into()),
+            )
+        }
+        AttemptPlan::Post(ready) => (ready.seq, post_delivery(hub, &leased_row, ready).await),
+    };
+    let retry_at = outbox::next_attempt_at(&leased_row, hub.clock().now());
+    hub.store()
+        .write(async move |txn| {
+            settle_attempt(txn, &leased_row, member, seq, &outcome, retry_at).await
+        })
+        .await
+}
+
+async fn prepare_attempt(
+    hub: &Hub,
+    txn: &mut WriteTxn<'_>,
+    leased_row: &OutboxRow,
+    member_id: i64,
+) -> Result<AttemptPlan> {
+    // Asked again here: whoever came too late leaves it to the one who has it (D-89).
+    if !rows::is_still_leased(&txn.tx, leased_row).await? {
+        return Ok(AttemptPlan::NothingDue);
+    }
+    let member = channels::member_by_id(&txn.tx, member_id)
+        .await?
+        .filter(|member| member.left_at.is_none());
+    let channel = match &member {
+        Some(member) => channels::find_channel(&txn.tx, member.channel).await?,
+        None => None,
+    };
+    let (Some(member), Some(channel)) = (member, channel) else {
+        channel_deliveries::drop_pending_deliveries(&txn.tx, member_id).await?;
+        rows::delete_leased_row(&txn.tx, leased_row).await?;
+        return Ok(AttemptPlan::NothingDue);
+    };
+    let Some(pending) = next_pending(txn, &member).await? else {
+        rows::delete_leased_row(&txn.tx, leased_row).await?;
+        return Ok(AttemptPlan::NothingDue);
+    };
+    let url = member
+        .sealed_connection
+        .as_deref()
+        .and_then(|sealed| seal::unseal_secret(hub, sealed));
+    let signing_secret = member
+        .sealed_signing_secret
+        .as_deref()
+        .map(|sealed| seal::unseal_secret(hub, sealed));
+    let (Some(url), None | Some(Some(_))) = (url, &signing_secret) else {
+        return Ok(AttemptPlan::CannotUnseal(pending.seq));
+    };
+    let PendingDelivery { seq, row, backlog } = pending;
+    let credentials =
+        tokens::mint_delivery_tokens(txn, &channel, member.id, row.turn.unwrap_or(0)).await?;
+    let message = to_delivery_message(&row);
+    let message_id = message.id.clone();
+    let body = render_delivery(&channel, message, backlog, credentials)?;
+    Ok(AttemptPlan::Post(PreparedPost {
+        url,
+        signing_secret: signing_secret.flatten(),
+        message_id,
+        seq,
+        body,
+    }))
+}
+
+/// The next message, and what is caught up on with it.
+struct PendingDelivery {
+    seq: i64,
+    row: ChannelRow,
+    backlog: Vec<Said>,
+}
+
+/// One by one in order to a member that is reached. To one that was given up on, the newest, with what it missed before it
+/// . What was trimmed from the log before it could be heard is let go.
+async fn next_pending(
+    txn: &WriteTxn<'_>,
+    member: &ChannelMemberRecord,
+) -> Result<Option<PendingDelivery>> {
+    if member.unreachable_at.is_some() {
+        let mut lines =
+            channels::list_undelivered_entries(&txn.tx, member.id, limits::BACKLOG_MESSAGES + 1)
+                .await?
+                .into_iter();
+        let Some(newest) = lines.next() else {
+            channel_deliveries::drop_pending_deliveries(&txn.tx, member.id).await?;
+            return Ok(None);
+        };
+        let row = parse_row(&newest)?;
+        return Ok(Some(PendingDelivery {
+            seq: newest.seq,
+            backlog: collect_backlog(&row, lines)?,
+            row,
+        }));
+    }
+    while let Some(seq) = channel_deliveries::find_first_pending_seq(&txn.tx, member.id).await? {
+        if let Some(line) = channels::find_channel_entry(&txn.tx, seq).await? {
+            return Ok(Some(PendingDelivery {
+                seq,
+                row: parse_row(&line)?,
+                backlog: Vec::new(),
+            }));
+        }
+        channel_deliveries::complete_delivery(&txn.tx, member.id, seq).await?;
+    }
+    Ok(None)
+}
+
+fn parse_row(line: &LogEntry) -> Result<ChannelRow> {
+    serde_json::from_str(&line.body).map_err(Error::internal)
+}
+
+/// Those before the newest, oldest first, and no more than a delivery holds: the rest is in the history.
+fn collect_backlog(
+    newest: &ChannelRow,
+    earlier: impl Iterator<Item = LogEntry>,
+) -> Result<Vec<Said>> {
+    let encoded_len = |message: &Said| serde_json::to_string(message).map_or(0, |text| text.len());
+    let mut bytes_left =
+        limits::BACKLOG_BYTES.saturating_sub(encoded_len(&to_delivery_message(newest)));
+    let mut backlog = Vec::new();
+    for line in earlier {
+        let message = to_delivery_message(&parse_row(&line)?);
+        let Some(remaining) = bytes_left.checked_sub(encoded_len(&message) + 1) else {
+            break;
+        };
+        bytes_left = remaining;
+        backlog.push(message);
+    }
+    backlog.reverse();
+    Ok(backlog)
+}
+
+/// Signed for whoever was added with a secret; a service-agnostic agent ignores that.
+async fn post_delivery(hub: &Hub, leased_row: &OutboxRow, ready: PreparedPost) -> PostOutcome {
+    let signed_headers = match &ready.signing_secret {
+        None => Some(Vec::new()),
+        Some(secret) => webhook_signature::sign_headers(
+            secret,
+            &ready.message_id,
+            &ready.body,
+            hub.clock().now(),
+        ),
+    };
+    let Some(headers) = signed_headers else {
+        return PostOutcome::Blocked("its signing secret cannot be used".into());
+    };
+    let headers: Vec<(&str, &str)> = headers
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()))
+        .collect();
+    outbox::post_leased_row(hub, leased_row, ready.url.expose(), &headers, ready.body).await
+}
+
+/// What follows from an attempt. `seq` is what was posted; `again` is when to try once more, if that is still in time.
+async fn settle_attempt(
+    txn: &mut WriteTxn<'_>,
+    leased_row: &OutboxRow,
+    member_id: i64,
+    seq: i64,
+    outcome: &PostOutcome,
+    retry_at: Option<UnixMicros>,
+) -> Result<()> {
+    let member = channels::member_by_id(&txn.tx, member_id)
+        .await?
+        .filter(|member| member.left_at.is_none());
+    let Some(member) = member else {
+        channel_deliveries::drop_pending_deliveries(&txn.tx, member_id).await?;
+        rows::delete_leased_row(&txn.tx, leased_row).await?;
+        return Ok(());
+    };
+    let was_unreachable = member.unreachable_at.is_some();
+    if let (PostOutcome::Retry(_), Some(due), false) = (outcome, retry_at, was_unreachable) {
+        return Ok(rows::reschedule_row(&txn.tx, leased_row, due).await?);
+    }
+    if !rows::delete_leased_row(&txn.tx, leased_row).await? {
+        // Somebody else has it by now, and will settle it.
+        return Ok(());
+    }
+    let is_unreachable = match outcome {
+        PostOutcome::Accepted => {
+            channel_deliveries::complete_deliveries_to(&txn.tx, member_id, seq).await?;
+            mark_reachability(txn, &member, MemberChange::Reachable).await?;
+            false
+        }
+        // It is there and does not want this one: the next may be another matter.
+        PostOutcome::Rejected { gone: false } => {
+            channel_deliveries::complete_delivery(&txn.tx, member_id, seq).await?;
+            mark_reachability(txn, &member, MemberChange::Reachable).await?;
+            false
+        }
+        PostOutcome::Rejected { gone: true } | PostOutcome::Retry(_) | PostOutcome::Blocked(_) => {
+            channel_deliveries::drop_all_but_newest(&txn.tx, member_id, limits::BACKLOG_MESSAGES)
+                .await?;
+            mark_reachability(txn, &member, MemberChange::Unreachable).await?;
+            // One attempt for each new message: what came while this one was under way has not had its own.
+            let newest = channel_deliveries::list_newest_pending_seqs(&txn.tx, member_id, 1)
+                .await?
+                .into_iter()
+                .next();
+            if !was_unreachable || newest.is_none_or(|newest| newest <= seq) {
+                return Ok(());
+            }
+            true
+        }
+    };
+    if channel_deliveries::find_first_pending_seq(&txn.tx, member_id)
+        .await?
+        .is_some()
+    {
+        enqueue_member_post(txn, member_id, is_unreachable).await?;
+    }
+    Ok(())
+}
+
+/// Marks the member and tells the room, once.
+async fn mark_reachability(
+    txn: &mut WriteTxn<'_>,
+    member: &ChannelMemberRecord,
+    change: MemberChange,
+) -> Result<()> {
+    let since = (change == MemberChange::Unreachable).then(|| txn.now());
+    if channels::set_unreachable(&txn.tx, member.id, since).await?
+        && let Some(channel) = channels::find_channel(&txn.tx, member.channel).await?
+    {
+        super::append::append_member_change(
+            txn,
+            &channel,
+            &ChannelSender::as_hub(),
+            member,
+            change,
+        )?;
+    }
+    Ok(())
+}

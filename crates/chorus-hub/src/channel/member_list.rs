@@ -1,0 +1,66 @@
+//! Who is in a room, how each is reached and what it is doing just now.
+
+use super::manage::read_actor;
+use crate::store::channels::{self, ChannelMemberRecord};
+use crate::{Hub, Principal, Result};
+use chorus_wire::channel::channels::{
+    ChannelMember as Shown, MemberPresence, MemberRoute, SenderKind,
+};
+use chorus_wire::channel::mention::MemberName;
+use chorus_wire::{Error, limits};
+
+/// `GET /channels/{id}/members`
+pub async fn list_members(principal: &Principal, hub: &Hub, id: &str) -> Result<Vec<Shown>> {
+    let channel_id = read_actor(principal, hub, id).await?.channel.id;
+    list_channel_members(hub, channel_id).await
+}
+
+/// The same for whoever is in the room by other means than a key.
+pub(crate) async fn list_channel_members(hub: &Hub, channel_id: i64) -> Result<Vec<Shown>> {
+    let members = hub
+        .store()
+        .read(async move |tx| Ok(channels::list_members(tx, channel_id).await?))
+        .await?;
+    members
+        .iter()
+        .map(|member| describe_member(hub, member))
+        .collect()
+}
+
+pub(super) fn describe_member(hub: &Hub, member: &ChannelMemberRecord) -> Result<Shown> {
+    // A status that is not repeated is not true for ever: an agent that died does not search the web.
+    let status = member
+        .status
+        .clone()
+        .filter(|(_, at)| hub.clock().now() < at.saturating_add(limits::STATUS_TTL));
+    let (status, status_at) = status.unzip();
+    let presence = match (member.via, member.principal) {
+        (MemberRoute::Owner | MemberRoute::Inbox, Some(agent))
+            if hub.stream_bus().is_online(agent) =>
+        {
+            MemberPresence::Online
+        }
+        (MemberRoute::Owner | MemberRoute::Inbox, Some(_) | None) => MemberPresence::Offline,
+        (MemberRoute::Connection, Some(_) | None) => MemberPresence::Unknown,
+    };
+    Ok(Shown {
+        name: MemberName::parse("name", &member.name).map_err(|e| Error::internal(e.message))?,
+        kind: match member.via {
+            MemberRoute::Owner => SenderKind::Person,
+            MemberRoute::Inbox | MemberRoute::Connection => SenderKind::Agent,
+        },
+        deliver: member.deliver,
+        status,
+        status_at,
+        via: member.via,
+        agent_id: member.agent_id.as_deref().map(str::to_owned),
+        presence,
+        unreachable: member.unreachable_at.is_some(),
+        signed: member.sealed_signing_secret.is_some(),
+        agent: member
+            .identity
+            .as_deref()
+            .and_then(|text| serde_json::from_str(text).ok()),
+        joined_at: member.joined_at,
+    })
+}

@@ -1,0 +1,78 @@
+//! Posting with a key: the owner's and an operator's word is a person's, a member's an agent's.
+
+use super::append::append_event;
+use super::manage::find_actor;
+use crate::identity::IdempotencyKey;
+use crate::store::idempotency::{self, KeyUse};
+use crate::store::{DbConnection, channels};
+use crate::{Hub, Principal, Result};
+use chorus_wire::channel::callback_event::{CallbackPost, ChannelEvent};
+use chorus_wire::channel::channels::NewChannelMessage;
+use chorus_wire::channel::history_row::ChannelRow;
+use chorus_wire::{Code, Error};
+
+/// `POST /channels/{id}/messages`: the line that it became; the same key and body get the first line again.
+pub async fn post_message(
+    principal: &Principal,
+    hub: &Hub,
+    id: &str,
+    message: NewChannelMessage,
+    idempotency_key: Option<IdempotencyKey>,
+) -> Result<ChannelRow> {
+    let message = message.into_checked()?;
+    let (principal, id) = (principal.clone(), id.to_owned());
+    let row = hub
+        .store()
+        .write(async move |txn| {
+            let actor = find_actor(&txn.tx, &principal, &id).await?;
+            let now = txn.now();
+            // Per room too: a key is used again for another room by whoever posts one thing to several.
+            let caller = format!("{} {id}", principal.idempotency_caller()?);
+            if let Some(idempotency_key) = &idempotency_key {
+                match idempotency::check_idempotency_key(&txn.tx, &caller, idempotency_key, now)
+                    .await?
+                {
+                    KeyUse::Unused => {}
+                    KeyUse::SameRequest(seq) => return load_first_row(&txn.tx, seq).await,
+                    KeyUse::DifferentRequest => return Err(Code::IdempotencyConflict.into()),
+                }
+            }
+            let event = ChannelEvent::Message {
+                content: message.content.clone(),
+                parts: message.parts.clone(),
+            };
+            let appended = append_event(
+                txn,
+                &actor.channel,
+                &actor.sender(),
+                CallbackPost { event, agent: None },
+            )
+            .await?;
+            if let Some(idempotency_key) = &idempotency_key {
+                idempotency::record_idempotency_key(
+                    &txn.tx,
+                    &caller,
+                    idempotency_key,
+                    appended.seq,
+                    now,
+                )
+                .await?;
+            }
+            Ok(appended.row)
+        })
+        .await?;
+    hub.wake_outbox();
+    Ok(row)
+}
+
+async fn load_first_row(tx: &DbConnection<'_>, seq: i64) -> Result<ChannelRow> {
+    let entry = channels::find_channel_entry(tx, seq).await?;
+    let entry =
+        entry.ok_or_else(|| Error::internal("an idempotency key speaks of a line that is gone"))?;
+    let row: ChannelRow = serde_json::from_str(&entry.body).map_err(Error::internal)?;
+    Ok(ChannelRow {
+        cursor: Some(seq as u64),
+        timestamp: Some(entry.at),
+        ..row
+    })
+}

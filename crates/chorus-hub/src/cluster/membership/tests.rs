@@ -1,0 +1,198 @@
+//! What is known of others against what they say, in every order in which it may come.
+
+use super::*;
+use proptest::prelude::*;
+
+fn book(places: &[SubjectPresence]) -> PresenceTable {
+    let mut book = PresenceTable::default();
+    places.iter().for_each(|place| book.set_presence(*place));
+    book
+}
+
+fn here(number: u64, places: &[SubjectPresence]) -> Heartbeat {
+    book(places).build_heartbeat(1, number)
+}
+
+fn news(number: u64, places: &[SubjectPresence]) -> PresenceDelta {
+    PresenceDelta {
+        hub: 1,
+        number,
+        places: places.to_vec(),
+        heard: Vec::new(),
+    }
+}
+
+fn known(number: u64, places: &[SubjectPresence]) -> PeerTable {
+    let peers = PeerTable::default();
+    assert!(
+        peers.apply_heartbeat(here(number, places)),
+        "a hub that nobody knows is asked"
+    );
+    assert!(
+        peers.begin_sync(1) && !peers.begin_sync(1),
+        "once at a time"
+    );
+    peers.finish_sync(1, number, places.to_vec());
+    peers
+}
+
+#[test]
+fn whoever_listens_elsewhere_is_known_until_it_leaves_or_its_hub_does() {
+    let peers = known(4, &[(7, 2, 0), (8, 0, 3)]);
+    assert!(peers.is_online(7) && !peers.is_online(8));
+    assert_eq!(
+        (
+            peers.hubs_with_stream(7),
+            peers.total_stream_count(),
+            peers.session_count(8)
+        ),
+        (vec![1], 2, 3)
+    );
+    peers.apply_delta(&news(5, &[(7, 0, 0), (9, 1, 1)]));
+    assert!(!peers.is_online(7) && peers.is_online(9));
+    assert_eq!(peers.total_stream_count(), 1);
+    peers.remove_peer(1);
+    assert!(!peers.is_online(9) && peers.is_empty());
+}
+
+/// However busy a hub is, it is not asked for everything while its news come.
+#[test]
+fn news_that_are_on_the_way_are_waited_for_and_lost_ones_are_asked_for() {
+    let peers = known(0, &[]);
+    for number in 1..100 {
+        assert!(
+            !peers.apply_heartbeat(here(number, &[(7, number as u32, 0)])),
+            "the news of it come a little later"
+        );
+        peers.apply_delta(&news(number, &[(7, number as u32, 0)]));
+    }
+    assert!(
+        !peers.apply_heartbeat(here(100, &[])),
+        "they may be on the way"
+    );
+    assert!(
+        peers.apply_heartbeat(here(101, &[])),
+        "a beat later they are not"
+    );
+    let peers = known(0, &[]);
+    peers.apply_delta(&news(2, &[(7, 1, 0)]));
+    assert!(
+        peers.apply_heartbeat(here(2, &[(7, 1, 0)])),
+        "the first news are missing"
+    );
+    let peers = known(3, &[(7, 2, 0)]);
+    assert!(!peers.apply_heartbeat(here(3, &[(7, 2, 0)])));
+    assert!(
+        peers.apply_heartbeat(here(3, &[(7, 3, 0)])),
+        "the same news, and something else"
+    );
+}
+
+#[test]
+fn a_hub_that_leaves_while_it_is_asked_does_not_come_back() {
+    let peers = PeerTable::default();
+    assert!(peers.begin_sync(1));
+    peers.remove_peer(1);
+    peers.finish_sync(1, 1, vec![(7, 1, 0)]);
+    assert!(peers.is_empty());
+}
+
+#[test]
+fn a_hub_that_is_asked_for_everything_is_asked_in_pieces() {
+    let all: Vec<SubjectPresence> = (0..25).map(|subject| (subject * 3, 1, 0)).collect();
+    let (book, mut found) = (book(&all), Vec::new());
+    while let page @ [_, ..] = &*book.list_after(
+        found
+            .last()
+            .map_or(i64::MIN, |place: &SubjectPresence| place.0),
+        10,
+    ) {
+        found.extend(page);
+    }
+    assert_eq!(found, all);
+}
+
+#[test]
+fn hubs_agree_on_who_decides_and_when_one_goes_only_what_it_decided_moves() {
+    let knows = |others: &[HubId]| {
+        let peers = PeerTable::default();
+        for hub in others {
+            peers.begin_sync(*hub);
+            peers.finish_sync(*hub, 0, Vec::new());
+        }
+        peers
+    };
+    assert_eq!(knows(&[]).select_owner(1, 7), None);
+    let (first, second, without) = (knows(&[2, 3]), knows(&[1, 3]), knows(&[2]));
+    let mut shares = HashMap::<HubId, u32>::new();
+    for mark in 0..3_000 {
+        let (owner, others) = first.select_owner(1, mark).unwrap();
+        assert_eq!(
+            (second.select_owner(2, mark), others),
+            (Some((owner, 2)), 2)
+        );
+        if owner != 3 {
+            assert_eq!(without.select_owner(1, mark), Some((owner, 1)));
+        }
+        *shares.entry(owner).or_default() += 1;
+    }
+    assert!(
+        shares.values().all(|share| (800..1_200).contains(share)),
+        "{shares:?}"
+    );
+}
+
+proptest! {
+    /// The sum of a book is that of its places, whichever way they came to be.
+    #[test]
+    fn a_sum_knows_nothing_of_the_way(steps in prop::collection::vec((0..5i64, 0..3u32, 0..3u32), 0..40)) {
+        let kept = book(&steps);
+        let fresh = book(&kept.list_after(i64::MIN, usize::MAX));
+        prop_assert_eq!(kept.build_heartbeat(1, 0), fresh.build_heartbeat(1, 0));
+        prop_assert_eq!(kept.stream_count, fresh.stream_count);
+    }
+
+    /// Pages of different moments, with news before, between and after them: in the end it is what the hub is.
+    #[test]
+    fn what_is_learned_while_it_changes_is_right_in_the_end(
+        changes in prop::collection::vec((0..6i64, 0..3u32), 1..30),
+        asked in 0..30usize,
+        lag in 0..6usize,
+        pace in 0..4usize,
+    ) {
+        let (mut theirs, peers, mut heard) = (PresenceTable::default(), PeerTable::default(), 0);
+        let said = |number: usize| news(number as u64, &[(changes[number - 1].0, changes[number - 1].1, 0)]);
+        let asked = asked.min(changes.len());
+        (0..asked).for_each(|n| theirs.set_presence((changes[n].0, changes[n].1, 0)));
+        while heard + lag < asked {
+            heard += 1;
+            peers.apply_delta(&said(heard));
+        }
+        prop_assert!(peers.begin_sync(1));
+        let (mut places, mut now) = (Vec::new(), asked);
+        loop {
+            let page = theirs.list_after(places.last().map_or(i64::MIN, |place: &SubjectPresence| place.0), 2);
+            let last = page.len() < 2;
+            places.extend(page);
+            for _ in 0..pace.min(changes.len() - now) {
+                theirs.set_presence((changes[now].0, changes[now].1, 0));
+                now += 1;
+            }
+            while heard + lag < now {
+                heard += 1;
+                peers.apply_delta(&said(heard));
+            }
+            if last {
+                break;
+            }
+        }
+        peers.finish_sync(1, asked as u64, places);
+        while heard < now {
+            heard += 1;
+            peers.apply_delta(&said(heard));
+        }
+        prop_assert!(!peers.apply_heartbeat(theirs.build_heartbeat(1, now as u64)));
+        prop_assert!(!peers.apply_heartbeat(theirs.build_heartbeat(1, now as u64)));
+        prop_assert_eq!(peers.total_stream_count(), theirs.stream_count);
+    }
+}

@@ -1,0 +1,359 @@
+//! NATS as hubs use it: one connection, names under one root, and questions that know at once when nobody is there to answer.
+
+use super::nats_access::{BusFiles, NatsAccess, NatsIdentity};
+use async_nats::jetstream::{self, consumer::DeliverPolicy, consumer::pull, stream};
+use async_nats::{
+    Client, ConnectError, ConnectErrorKind, ConnectOptions, Event, RequestErrorKind,
+    connection::State,
+};
+use bytes::Bytes;
+use chorus_wire::{limits, secret::Secret};
+use futures_util::StreamExt;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// How often the connection is tried; three that nobody answered end it.
+const PING_INTERVAL: Duration = Duration::from_secs(1);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// The pauses between attempts to connect again.
+const RECONNECT_DELAY: Duration = Duration::from_millis(200);
+/// Said and not yet written: beyond it whoever speaks waits, and gives up in its time.
+const OUTBOUND_CAPACITY: usize = 16_384;
+/// Heard and not yet looked at; what comes beyond it is dropped, and found missing by the next look at the log.
+const INBOUND_CAPACITY: usize = 65_536;
+
+/// How many servers of a cluster have the memory that hubs share: so many that one may be lost.
+const STREAM_REPLICAS: usize = 3;
+
+/// A connection that comes back by itself.
+pub(super) struct NatsConnection {
+    client: Client,
+    jetstream_context: jetstream::Context,
+    subject_prefix: String,
+    /// How often it has been made.
+    connect_count: watch::Receiver<u64>,
+}
+
+/// Something that was said to this hub.
+pub(super) struct InboundMessage {
+    pub payload: Bytes,
+    /// Where an answer goes, when one is asked for.
+    reply_subject: Option<async_nats::Subject>,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RequestError {
+    /// Nobody listens there.
+    NoResponders,
+    /// Not in time, or the bus is away.
+    Timeout,
+}
+
+/// Where to listen.
+pub(super) struct NatsSubscription(async_nats::Subscriber);
+
+impl NatsSubscription {
+    /// The next thing said; nothing when the connection is gone for good.
+    pub async fn next_message(&mut self) -> Option<InboundMessage> {
+        let message = self.0.next().await?;
+        Some(InboundMessage {
+            payload: message.payload,
+            reply_subject: message.reply,
+        })
+    }
+}
+
+impl NatsConnection {
+    /// `url` may name several servers, separated by commas.
+    pub async fn connect(
+        url: &Secret,
+        files: &BusFiles,
+        subject_prefix: String,
+    ) -> Result<Self, String> {
+        let access = NatsAccess::load(url, files)?;
+        let servers: Result<Vec<async_nats::ServerAddr>, _> =
+            access.servers.iter().map(|server| server.parse()).collect();
+        let servers = servers.map_err(|_| "not a nats:// URL".to_owned())?;
+        let (connect_counter, connect_count) = watch::channel(0);
+        let options = build_connect_options(&access, files)?
+            .name("chorus")
+            .connection_timeout(CONNECT_TIMEOUT)
+            .ping_interval(PING_INTERVAL)
+            .client_capacity(OUTBOUND_CAPACITY)
+            .subscription_capacity(INBOUND_CAPACITY)
+            .reconnect_delay_callback(|_| RECONNECT_DELAY)
+            .event_callback(move |event| {
+                if event == Event::Connected {
+                    connect_counter.send_modify(|count| *count += 1);
+                } else {
+                    tracing::warn!(%event, "the bus");
+                }
+                std::future::ready(())
+            });
+        // One that does not answer leaves the next its time.
+        let total_timeout = CONNECT_TIMEOUT * u32::try_from(servers.len()).unwrap_or(u32::MAX);
+        let connecting = tokio::time::timeout(total_timeout, options.connect(servers)).await;
+        let client = connecting
+            .map_err(|_| "no answer in time".to_owned())?
+            .map_err(|e| describe_connect_error(&e))?;
+        if access.exposes_secret && !client.server_info().tls_required {
+            tracing::warn!(
+                "what proves to the bus who we are goes over the network as it is; tls:// would hide it"
+            );
+        }
+        let mut jetstream_context = jetstream::new(client.clone());
+        jetstream_context.set_timeout(limits::PEER_REQUEST_TIMEOUT);
+        Ok(Self {
+            client,
+            jetstream_context,
+            subject_prefix,
+            connect_count,
+        })
+    }
+
+    pub fn is_connected(&self) -> bool {
+        matches!(self.client.connection_state(), State::Connected)
+    }
+
+    /// Changes whenever the connection was made anew.
+    pub fn watch_connects(&self) -> watch::Receiver<u64> {
+        self.connect_count.clone()
+    }
+
+    fn full_subject(&self, to: &str) -> String {
+        format!("{}.{to}", self.subject_prefix)
+    }
+
+    /// Said to whoever listens; nobody knows who did.
+    pub async fn publish(&self, subject: &str, payload: Bytes) {
+        if self.is_connected() {
+            let _ = tokio::time::timeout(
+                limits::PEER_REQUEST_TIMEOUT,
+                self.client.publish(self.full_subject(subject), payload),
+            )
+            .await;
+        }
+    }
+
+    pub async fn request(
+        &self,
+        subject: &str,
+        payload: Bytes,
+        timeout: Duration,
+    ) -> Result<Bytes, RequestError> {
+        if !self.is_connected() {
+            return Err(RequestError::Timeout);
+        }
+        let request = async_nats::Request::new().payload(payload).timeout(None);
+        let sending = self
+            .client
+            .send_request(self.full_subject(subject), request);
+        match tokio::time::timeout(timeout, sending).await {
+            Ok(Ok(answer)) => Ok(answer.payload),
+            Ok(Err(error)) if error.kind() == RequestErrorKind::NoResponders => {
+                Err(RequestError::NoResponders)
+            }
+            Ok(Err(_)) | Err(_) => Err(RequestError::Timeout),
+        }
+    }
+
+    pub async fn send_reply(&self, message: &InboundMessage, payload: Bytes) {
+        if let Some(reply_subject) = &message.reply_subject {
+            let _ = tokio::time::timeout(
+                limits::PEER_REQUEST_TIMEOUT,
+                self.client.publish(reply_subject.clone(), payload),
+            )
+            .await;
+        }
+    }
+
+    /// From here on everything said to `name` is heard: the server knows when this returns.
+    pub async fn subscribe(&self, name: &str) -> Result<NatsSubscription, String> {
+        let subscriber = self
+            .client
+            .subscribe(self.full_subject(name))
+            .await
+            .map_err(|e| e.to_string())?;
+        self.client.flush().await.map_err(|e| e.to_string())?;
+        Ok(NatsSubscription(subscriber))
+    }
+
+    /// Writes out what was said, before the process ends.
+    pub async fn flush(&self) {
+        if self.is_connected() {
+            let _ = tokio::time::timeout(limits::PEER_REQUEST_TIMEOUT, self.client.flush()).await;
+        }
+    }
+
+    fn stream_name(&self) -> String {
+        format!("{}-frames", self.subject_prefix.replace('.', "-"))
+    }
+
+    /// The memory that all hubs share of the last minutes, made if there is none. `epoch` names a new one.
+    pub async fn open_frame_stream(&self, epoch: u64) -> Result<SharedFrameStream, String> {
+        let config = |num_replicas| stream::Config {
+            name: self.stream_name(),
+            num_replicas,
+            description: Some(format!("{epoch:x}")),
+            subjects: vec![self.full_subject("frames")],
+            storage: stream::StorageType::Memory,
+            max_age: limits::RING_RETENTION,
+            max_bytes: limits::FRAME_STREAM_BYTES,
+            discard: stream::DiscardPolicy::Old,
+            ..stream::Config::default()
+        };
+        let replicas = if self.client.server_info().cluster.is_some() {
+            STREAM_REPLICAS
+        } else {
+            1
+        };
+        let mut stream_result = self
+            .jetstream_context
+            .get_or_create_stream(config(replicas))
+            .await;
+        for _ in 0..2 {
+            // Hubs that start together all find none and make one: who comes second takes the first one's. And where there
+            // are not as many servers, one has it.
+            if stream_result.is_err() {
+                stream_result = self.jetstream_context.get_or_create_stream(config(1)).await;
+            }
+        }
+        let stream = stream_result.map_err(|e| e.to_string())?;
+        let info = stream.cached_info();
+        let epoch = parse_stream_epoch(info).ok_or("the frames' stream is not ours")?;
+        let first_seq = info.state.first_sequence.max(1);
+        Ok(SharedFrameStream {
+            epoch,
+            floor_seq: first_seq - 1,
+            newest_seq: info.state.last_sequence,
+            stream,
+        })
+    }
+
+    /// Which life of the shared memory this is now, and the place of the newest in it; nothing when there is none.
+    pub async fn fetch_stream_state(&self) -> Option<(u64, u64)> {
+        let stream = self
+            .jetstream_context
+            .get_stream(self.stream_name())
+            .await
+            .ok()?;
+        let info = stream.cached_info();
+        Some((parse_stream_epoch(info)?, info.state.last_sequence))
+    }
+
+    /// Puts something on the tape: its place.
+    pub async fn publish_frame(&self, payload: Bytes) -> Result<u64, RequestError> {
+        if !self.is_connected() {
+            return Err(RequestError::Timeout);
+        }
+        let mut jetstream_context = self.jetstream_context.clone();
+        jetstream_context.set_timeout(limits::FRAME_PUBLISH_TIMEOUT);
+        let mut publishing = std::pin::pin!(async {
+            let receipt = jetstream_context
+                .publish(self.full_subject("frames"), payload)
+                .await
+                .map_err(drop)?;
+            receipt.await.map_err(drop)
+        });
+        let deadline = Instant::now() + limits::FRAME_PUBLISH_TIMEOUT;
+        loop {
+            match tokio::time::timeout(limits::PEER_REQUEST_TIMEOUT, &mut publishing).await {
+                Ok(Ok(receipt)) => return Ok(receipt.sequence),
+                // A server that is busy is waited for, and one that is lost is not.
+                Err(_) if self.is_connected() && Instant::now() < deadline => {}
+                Ok(Err(())) | Err(_) => return Err(RequestError::Timeout),
+            }
+        }
+    }
+}
+
+/// Options that say who we are and whom we trust. Certificates are read for every connection, and may be renewed meanwhile.
+fn build_connect_options(access: &NatsAccess, files: &BusFiles) -> Result<ConnectOptions, String> {
+    let mut options = ConnectOptions::new().require_tls(access.require_tls);
+    if let Some(roots) = &files.root_certs {
+        options = options.add_root_certificates(roots.clone());
+    }
+    if let Some((certificate, key)) = &files.client_cert {
+        options = options.add_client_certificate(certificate.clone(), key.clone());
+    }
+    Ok(match &access.identity {
+        NatsIdentity::Anonymous => options,
+        NatsIdentity::Token(token) => options.token(token.expose().to_owned()),
+        NatsIdentity::User { name, password } => {
+            options.user_and_password(name.clone(), password.expose().to_owned())
+        }
+        // Nothing of the parser's complaint: the file holds a seed.
+        NatsIdentity::Credentials(text) => options.credentials(text.expose()).map_err(|_| {
+            "--bus-credentials is no NATS credentials file: it has a JWT and a seed".to_owned()
+        })?,
+    })
+}
+
+/// What is wrong, for somebody who has the settings before them.
+fn describe_connect_error(error: &ConnectError) -> String {
+    let text = error.to_string();
+    if error.kind() == ConnectErrorKind::AuthorizationViolation {
+        "the server does not know us by this user, token or credentials file".into()
+    } else if text.contains("UnknownIssuer") {
+        "the server's certificate is signed by nobody we trust; --bus-root-cert says whom to trust"
+            .into()
+    } else if text.contains("InvalidContentType") {
+        "the server speaks no TLS; switch it on there, or say nats:// to talk in the clear".into()
+    } else {
+        text
+    }
+}
+
+fn parse_stream_epoch(info: &stream::Info) -> Option<u64> {
+    info.config
+        .description
+        .as_deref()
+        .and_then(|text| u64::from_str_radix(text, 16).ok())
+}
+
+/// The shared memory, as it was when it was opened.
+pub(super) struct SharedFrameStream {
+    /// Another one whenever it was lost and begun anew.
+    pub epoch: u64,
+    /// What it holds comes after this place.
+    pub floor_seq: u64,
+    pub newest_seq: u64,
+    stream: stream::Stream,
+}
+
+/// Everything on the tape, in its order.
+pub(super) struct FrameConsumer(pull::Ordered);
+
+impl SharedFrameStream {
+    pub async fn consume_after(&self, seq: u64) -> Result<FrameConsumer, String> {
+        let config = pull::OrderedConfig {
+            deliver_policy: DeliverPolicy::ByStartSequence {
+                start_sequence: seq + 1,
+            },
+            ..pull::OrderedConfig::default()
+        };
+        let consumer = self
+            .stream
+            .create_consumer(config)
+            .await
+            .map_err(|e| e.to_string())?;
+        Ok(FrameConsumer(
+            consumer.messages().await.map_err(|e| e.to_string())?,
+        ))
+    }
+}
+
+impl FrameConsumer {
+    pub async fn next_frame(&mut self) -> Result<(u64, Bytes), String> {
+        let message = self
+            .0
+            .next()
+            .await
+            .ok_or("the stream ended")?
+            .map_err(|e| e.to_string())?;
+        let seq = message.info().map_err(|e| e.to_string())?.stream_sequence;
+        Ok((seq, message.message.payload))
+    }
+}

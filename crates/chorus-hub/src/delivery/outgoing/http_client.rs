@@ -1,0 +1,59 @@
+//! The HTTP client underneath: what it must not do is most of what is said here.
+
+use super::name_resolver::GuardedResolver;
+use chorus_wire::limits;
+use reqwest::Client;
+use rustls::{ClientConfig, RootCertStore, crypto::CryptoProvider};
+use std::{sync::Arc, time::Duration};
+
+/// Under the five seconds after which common servers drop an idle connection: a request must not meet the close on its way.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(3);
+/// Idle connections kept to one host.
+const MAX_IDLE_PER_HOST: usize = 8;
+
+/// No redirects (the target would be unjudged), no proxies (they would resolve the name themselves), no cookies, no decompression
+/// (64 KiB stay 64 KiB), no second attempt.
+pub fn build_client(resolver: GuardedResolver) -> Client {
+    Client::builder()
+        .tls_backend_preconfigured(build_tls_config())
+        .dns_resolver(resolver)
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .referer(false)
+        .retry(reqwest::retry::never())
+        .http1_only()
+        .http1_max_headers(limits::HEADER_LINES)
+        .pool_idle_timeout(IDLE_TIMEOUT)
+        .pool_max_idle_per_host(MAX_IDLE_PER_HOST)
+        .user_agent(concat!("chorus/", env!("CARGO_PKG_VERSION")))
+        .build()
+        .expect("no setting above depends on anything outside the program")
+}
+
+/// The machine's root certificates. A machine without any still delivers over http; https then fails as an untrusted certificate.
+fn build_tls_config() -> ClientConfig {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config_builder = || {
+        ClientConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions()
+            .expect("the provider speaks TLS 1.2 and 1.3")
+    };
+    match system_root_verifier(&provider) {
+        Ok(verifier) => config_builder()
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(verifier))
+            .with_no_client_auth(),
+        Err(cause) => {
+            tracing::warn!(%cause, "no root certificates on this machine: webhooks over https will fail");
+            config_builder()
+                .with_root_certificates(RootCertStore::empty())
+                .with_no_client_auth()
+        }
+    }
+}
+
+fn system_root_verifier(
+    provider: &Arc<CryptoProvider>,
+) -> Result<rustls_platform_verifier::Verifier, rustls::Error> {
+    rustls_platform_verifier::Verifier::new(provider.clone())
+}

@@ -1,0 +1,197 @@
+//! What one stream owes its reader: a bounded queue between the writer and a socket. When it is full, or its reader has
+//! stopped draining, it takes no more and its stream goes on from the log instead.
+
+use bytes::Bytes;
+use chorus_wire::limits;
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+use tokio::time::Instant;
+
+/// Why a stream ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamEnd {
+    /// The hub is stopping; the reader comes back by its cursor.
+    Shutdown,
+    /// The key that opened it was rotated.
+    KeyRotated,
+    /// The agent was unregistered.
+    Unregistered,
+    /// The store did not answer; the reader comes back by its cursor.
+    Unavailable,
+    /// The member was removed from the channel.
+    MemberRemoved,
+    ChannelDeleted,
+}
+
+impl StreamEnd {
+    /// What the reader is told.
+    pub const fn reason(self) -> &'static str {
+        match self {
+            StreamEnd::Shutdown => "shutdown",
+            StreamEnd::KeyRotated => "key_rotated",
+            StreamEnd::Unregistered => "unregistered",
+            StreamEnd::Unavailable => "unavailable",
+            StreamEnd::MemberRemoved => "removed",
+            StreamEnd::ChannelDeleted => "channel_deleted",
+        }
+    }
+
+    /// The ending of this reason; other hubs say it so.
+    pub(crate) fn parse(reason: &str) -> Option<Self> {
+        const ALL: [StreamEnd; 6] = [
+            StreamEnd::Shutdown,
+            StreamEnd::KeyRotated,
+            StreamEnd::Unregistered,
+            StreamEnd::Unavailable,
+            StreamEnd::MemberRemoved,
+            StreamEnd::ChannelDeleted,
+        ];
+        ALL.into_iter().find(|end| end.reason() == reason)
+    }
+}
+
+impl StreamEnd {
+    /// Whether the reader is still told what there was before the end.
+    pub(crate) const fn is_graceful(self) -> bool {
+        match self {
+            StreamEnd::Shutdown | StreamEnd::Unavailable => true,
+            StreamEnd::KeyRotated
+            | StreamEnd::Unregistered
+            | StreamEnd::MemberRemoved
+            | StreamEnd::ChannelDeleted => false,
+        }
+    }
+}
+
+/// What a stream finds when it looks.
+#[derive(Debug)]
+pub(super) enum QueueRead {
+    Events(VecDeque<(i64, Bytes)>),
+    /// The queue did not take everything: the log has the rest.
+    Overflowed,
+    Ended(StreamEnd),
+}
+
+#[derive(Default)]
+struct QueueState {
+    events: VecDeque<(i64, Bytes)>,
+    bytes: usize,
+    overflowed: bool,
+    blocked_since: Option<Instant>,
+    end: Option<StreamEnd>,
+    waker: Option<Waker>,
+}
+
+#[derive(Default)]
+pub(crate) struct StreamQueue(Mutex<QueueState>);
+
+impl QueueState {
+    fn is_stalled(&self) -> bool {
+        self.blocked_since
+            .is_some_and(|since| since.elapsed() >= limits::STREAM_STALLED_AFTER)
+    }
+
+    fn take_waker(&mut self) -> Option<Waker> {
+        self.waker.take()
+    }
+}
+
+impl StreamQueue {
+    fn lock_state(&self) -> MutexGuard<'_, QueueState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether an event offered now would be a delivery.
+    pub fn is_draining(&self) -> bool {
+        let state = self.lock_state();
+        state.end.is_none() && !state.overflowed && !state.is_stalled()
+    }
+
+    /// True when the stream has it; false when it will read it from the log.
+    pub fn offer_event(&self, seq: i64, event: &Bytes) -> bool {
+        let mut state = self.lock_state();
+        if state.end.is_some() || state.overflowed {
+            return false;
+        }
+        let is_full = state.events.len() >= limits::STREAM_QUEUE_EVENTS
+            || state.bytes + event.len() > limits::STREAM_QUEUE_BYTES;
+        if is_full || state.is_stalled() {
+            state.overflowed = true;
+        } else {
+            state.events.push_back((seq, event.clone()));
+            state.bytes += event.len();
+        }
+        let (queued, waker) = (!state.overflowed, state.take_waker());
+        drop(state);
+        waker.into_iter().for_each(Waker::wake);
+        queued
+    }
+
+    /// Something may have been missed: the stream reads the log again.
+    pub fn mark_overflowed(&self) {
+        let mut state = self.lock_state();
+        state.overflowed = true;
+        let waker = state.take_waker();
+        drop(state);
+        waker.into_iter().for_each(Waker::wake);
+    }
+
+    pub fn end_stream(&self, end: StreamEnd) {
+        let mut state = self.lock_state();
+        state.end.get_or_insert(end);
+        let waker = state.take_waker();
+        drop(state);
+        waker.into_iter().for_each(Waker::wake);
+    }
+
+    /// Whether it has been told to end, and why.
+    pub(super) fn stream_end(&self) -> Option<StreamEnd> {
+        self.lock_state().end
+    }
+
+    /// From here on events are kept again; what was kept is in the log, which the stream is about to read.
+    pub(super) fn reset_overflow(&self) {
+        let mut state = self.lock_state();
+        state.overflowed = false;
+        state.events = VecDeque::new();
+        state.bytes = 0;
+    }
+
+    /// The socket takes nothing, or takes bytes again.
+    pub(super) fn set_blocked(&self, blocked: bool) {
+        let mut state = self.lock_state();
+        state.blocked_since = if blocked {
+            state.blocked_since.or_else(|| Some(Instant::now()))
+        } else {
+            None
+        };
+    }
+
+    /// Everything that is there, at once: one write for many events.
+    pub(super) async fn take_events(&self) -> QueueRead {
+        poll_fn(|context| {
+            let mut state = self.lock_state();
+            if !state.events.is_empty() {
+                state.bytes = 0;
+                return Poll::Ready(QueueRead::Events(std::mem::take(&mut state.events)));
+            }
+            if let Some(end) = state.end {
+                return Poll::Ready(QueueRead::Ended(end));
+            }
+            if state.overflowed {
+                return Poll::Ready(QueueRead::Overflowed);
+            }
+            if !state
+                .waker
+                .as_ref()
+                .is_some_and(|waker| waker.will_wake(context.waker()))
+            {
+                state.waker = Some(context.waker().clone());
+            }
+            Poll::Pending
+        })
+        .await
+    }
+}

@@ -1,0 +1,278 @@
+//! What is known of who may address whom: looked up once, remembered until a commit changes it.
+
+use super::resolve_scope::FrameTarget;
+use crate::store::{CacheInvalidation, WriteTxn, accords, grants, orgs};
+use crate::{Hub, Result};
+use chorus_wire::frame::organisation::AccordReach;
+use chorus_wire::frame::{FrameError, RoleName};
+use chorus_wire::identity::Handle;
+use chorus_wire::{Error, time::UnixMicros};
+use quick_cache::{Weighter, sync::Cache};
+use std::sync::Arc;
+
+/// Pairs of handles of which it is remembered whether one granted the other. An entry is a few words.
+const GRANT_CACHE_CAPACITY: usize = 100_000;
+/// Organisations kept in memory, in members and accords of all of them together: tens of megabytes at most.
+const ORG_CACHE_WEIGHT: u64 = 200_000;
+/// How many organisations that is likely to be.
+const ORGS_EXPECTED: usize = 1_000;
+
+/// An organisation as the rules of addressing see it.
+pub(crate) struct CachedOrganisation {
+    /// Accepted ones only (R-51), in the order of their ids.
+    members: Vec<orgs::OrgMemberRecord>,
+    /// What it granted others and they accepted.
+    pub accords: Vec<AcceptedAccord>,
+}
+
+pub(crate) struct AcceptedAccord {
+    pub grantee: Handle,
+    pub grant: RoleName,
+    pub reaches: AccordReach,
+    pub expires_at: Option<UnixMicros>,
+}
+
+/// What has been looked up. An entry is removed after the commit that changes it; a look-up that was under way meanwhile finds
+/// its place taken away and is not remembered, so that nothing stale stays.
+pub(crate) struct AddressingCache {
+    grants: Cache<(i64, i64), bool>,
+    orgs: Cache<Handle, Arc<CachedOrganisation>, OrganisationWeighter>,
+}
+
+/// An organisation takes as much of the memory as its members are many.
+#[derive(Clone)]
+struct OrganisationWeighter;
+
+impl Weighter<Handle, Arc<CachedOrganisation>> for OrganisationWeighter {
+    fn weight(&self, _: &Handle, org: &Arc<CachedOrganisation>) -> u64 {
+        1 + (org.members.len() + org.accords.len()) as u64
+    }
+}
+
+impl Default for AddressingCache {
+    fn default() -> Self {
+        let orgs = Cache::with_weighter(ORGS_EXPECTED, ORG_CACHE_WEIGHT, OrganisationWeighter);
+        Self {
+            grants: Cache::new(GRANT_CACHE_CAPACITY),
+            orgs,
+        }
+    }
+}
+
+/// What a write changed of that.
+#[derive(Clone, Debug)]
+pub(crate) enum AddressingChange {
+    Grant { grantor: i64, grantee: i64 },
+    Org(Handle),
+}
+
+impl AddressingCache {
+    /// To be called after the commit. Ids are never given twice, so a gone agent's grants need no forgetting.
+    pub fn invalidate(&self, changes: impl IntoIterator<Item = AddressingChange>) {
+        for change in changes {
+            match change {
+                AddressingChange::Grant { grantor, grantee } => {
+                    let _ = self.grants.remove(&(grantor, grantee));
+                }
+                AddressingChange::Org(handle) => drop(self.orgs.remove(&handle)),
+            }
+        }
+    }
+
+    pub fn clear_all(&self) {
+        self.grants.clear();
+        self.orgs.clear();
+    }
+
+    /// A hub that has not heard for too long what others changed remembers nothing.
+    fn clear_if_stale(&self, hub: &Hub) {
+        if !hub.stream_bus().is_caught_up() {
+            self.clear_all();
+        }
+    }
+
+    /// Whether the grantor lets the grantee address it.
+    pub async fn is_granted(&self, hub: &Hub, grantor: i64, grantee: i64) -> Result<bool> {
+        self.clear_if_stale(hub);
+        let guard = match self
+            .grants
+            .get_value_or_guard_async(&(grantor, grantee))
+            .await
+        {
+            Ok(granted) => return Ok(granted),
+            Err(guard) => guard,
+        };
+        let granted = hub
+            .store()
+            .read(async move |tx| Ok(grants::has_grant(tx, grantor, grantee).await?))
+            .await?;
+        let _ = guard.insert(granted);
+        Ok(granted)
+    }
+
+    /// `None` for a handle that is no organisation's; that is not remembered, or strangers could fill the memory with names.
+    pub async fn find_org(
+        &self,
+        hub: &Hub,
+        handle: &Handle,
+    ) -> Result<Option<Arc<CachedOrganisation>>> {
+        self.clear_if_stale(hub);
+        let guard = match self.orgs.get_value_or_guard_async(handle).await {
+            Ok(org) => return Ok(Some(org)),
+            Err(guard) => guard,
+        };
+        let (handle, now) = (handle.clone(), hub.clock().now());
+        let read = async move |tx: &crate::store::DbConnection<'_>| {
+            let Some(org) = orgs::find_org(tx, &handle).await? else {
+                return Ok(None);
+            };
+            let members = orgs::list_members(tx, org.id).await?;
+            let accords = accords::list_granted_accords(tx, org.id, now).await?;
+            let accords = accords.into_iter().map(|accord| AcceptedAccord {
+                grantee: accord.grantee,
+                grant: accord.grant,
+                reaches: accord.reaches,
+                expires_at: accord.expires_at,
+            });
+            Ok(Some(CachedOrganisation {
+                members,
+                accords: accords.collect(),
+            }))
+        };
+        let org = hub.store().read(read).await?.map(Arc::new);
+        if let Some(org) = &org {
+            let _ = guard.insert(org.clone());
+        }
+        Ok(org)
+    }
+}
+
+impl CachedOrganisation {
+    pub fn has_member(&self, agent: i64) -> bool {
+        self.members
+            .binary_search_by_key(&agent, |member| member.id)
+            .is_ok()
+    }
+
+    pub fn select_targets(
+        &self,
+        is_included: impl Fn(&orgs::OrgMemberRecord) -> bool,
+    ) -> Vec<FrameTarget> {
+        let target = |member: &orgs::OrgMemberRecord| FrameTarget {
+            id: member.id,
+            handle: member.handle.clone(),
+        };
+        self.members
+            .iter()
+            .filter(|member| is_included(member))
+            .map(target)
+            .collect()
+    }
+}
+
+/// The same for the other hubs of this database.
+fn build_invalidation(changes: &[AddressingChange]) -> CacheInvalidation {
+    let mut invalidation = CacheInvalidation::default();
+    for change in changes {
+        match change {
+            AddressingChange::Grant { grantor, grantee } => {
+                invalidation.grants.push((*grantor, *grantee))
+            }
+            AddressingChange::Org(handle) => invalidation.orgs.push(handle.to_string()),
+        }
+    }
+    invalidation
+}
+
+/// Writes, then forgets what the write touched. In a task of its own: a caller that hangs up between the commit and the
+/// forgetting must not keep alive what it has just ended.
+pub(super) async fn write_and_invalidate<T, F>(
+    hub: &Hub,
+    work: F,
+) -> std::result::Result<T, FrameError>
+where
+    T: Send + 'static,
+    F: AsyncFn(&mut WriteTxn<'_>) -> Result<(T, Vec<AddressingChange>)> + Send + 'static,
+{
+    let task_hub = hub.clone();
+    let task = tokio::spawn(async move {
+        let addressing_cache = &task_hub.frames().addressing_cache;
+        let writing = task_hub.store().write(async move |txn| {
+            let (answer, changes) = work(txn).await?;
+            txn.invalidate_caches(&build_invalidation(&changes));
+            Ok((answer, changes))
+        });
+        match writing.await {
+            Ok((answer, changes)) => {
+                addressing_cache.invalidate(changes);
+                Ok(answer)
+            }
+            Err(error) => {
+                // A commit that failed may have taken effect all the same.
+                if error.code.status() >= 500 {
+                    addressing_cache.clear_all();
+                }
+                Err(error)
+            }
+        }
+    });
+    Ok(task.await.map_err(Error::internal)??)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::frame::{grants, resolve_scope::resolve_scope};
+    use crate::identity::{Principal, authenticate, register_agent};
+    use crate::{Hub, HubOptions};
+    use chorus_wire::frame::{FrameCode, FrameScope};
+    use chorus_wire::registration::RegistrationRequest;
+    use futures_util::FutureExt;
+
+    async fn agent(hub: &Hub, name: &str) -> Principal {
+        let body = format!(
+            r#"{{"agent_id":"{name}@chorus","agent_card":{{"card_version":"0.3","user_culture":"en"}}}}"#
+        );
+        let request = RegistrationRequest::parse(body.as_bytes()).unwrap();
+        let (_, registered) = register_agent(&Principal::Anonymous, hub, request)
+            .await
+            .unwrap();
+        authenticate(
+            hub,
+            registered
+                .api_key
+                .as_ref()
+                .map(chorus_wire::secret::Secret::expose),
+        )
+        .await
+        .unwrap()
+    }
+
+    /// R-46
+    #[tokio::test]
+    async fn what_a_caller_ends_is_dead_even_when_it_hangs_up_before_the_answer() {
+        let dir = tempfile::tempdir().unwrap();
+        let hub = Hub::open(HubOptions::for_data_dir(dir.path()))
+            .await
+            .unwrap();
+        let (alice, bob) = (agent(&hub, "alice").await, agent(&hub, "bob").await);
+        agent(&hub, "carol").await;
+        grants::put_grant(&alice, &hub, "~alice", "~bob")
+            .await
+            .unwrap();
+        let scope = FrameScope::parse("~alice").unwrap();
+        let bob = bob.require_agent().unwrap();
+        assert!(!resolve_scope(&hub, bob, &scope).await.unwrap().is_own);
+        assert!(
+            grants::withdraw_grant(&alice, &hub, "~alice", "~bob")
+                .now_or_never()
+                .is_none()
+        );
+        // Writes are done in their order: after the next one, the one that nobody waits for is over too.
+        grants::put_grant(&alice, &hub, "~alice", "~carol")
+            .await
+            .unwrap();
+        let refused = resolve_scope(&hub, bob, &scope).await.unwrap_err();
+        assert_eq!(refused.code, FrameCode::ScopeUnauthorised);
+        hub.close().await;
+    }
+}

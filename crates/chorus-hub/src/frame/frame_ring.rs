@@ -1,0 +1,181 @@
+//! The last frames of one handle, as events ready to be written: bounded in time, number and bytes.
+
+use super::frame_label::FrameLabel;
+use bytes::Bytes;
+use chorus_wire::cursor::Cursor;
+use chorus_wire::{limits, sse};
+use serde::Serialize;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long and how much a hub keeps for those who come back, as it tells them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct RingRetention {
+    pub seconds: u64,
+    pub frames: usize,
+    pub bytes: usize,
+}
+
+pub const RING_RETENTION: RingRetention = RingRetention {
+    seconds: limits::RING_RETENTION.as_secs(),
+    frames: limits::RING_FRAMES,
+    bytes: limits::RING_BYTES,
+};
+
+/// What an entry costs beside its event: itself, its share of the label, the allocator's part. Without it a ring of tiny
+/// frames would hold several times its bound.
+const ENTRY_OVERHEAD_BYTES: usize = 256;
+
+pub(super) struct RingEntry {
+    pub event: Bytes,
+    pub label: Arc<FrameLabel>,
+    seq: u64,
+    added_at: Duration,
+}
+
+impl RingEntry {
+    fn size_bytes(&self) -> usize {
+        self.event.len() + ENTRY_OVERHEAD_BYTES
+    }
+}
+
+pub(super) struct FrameRing {
+    epoch: u64,
+    /// The place of the newest frame that is no longer here; the first one kept follows it.
+    floor_seq: u64,
+    entries: VecDeque<RingEntry>,
+    size_bytes: usize,
+    retention: RingRetention,
+}
+
+impl FrameRing {
+    /// `epoch` is another one for every ring there ever is, so that an id of another life is known for what it is. Rings that
+    /// several hubs fill alike share one, and begin where the hubs' memory does.
+    pub fn new(epoch: u64, floor_seq: u64, retention: RingRetention) -> Self {
+        Self {
+            epoch,
+            floor_seq,
+            entries: VecDeque::new(),
+            size_bytes: 0,
+            retention,
+        }
+    }
+
+    /// Begins anew, with nothing of what was there.
+    pub fn reset_to(&mut self, epoch: u64, floor_seq: u64) {
+        self.clear();
+        (self.epoch, self.floor_seq) = (epoch, floor_seq);
+    }
+
+    pub fn floor_seq(&self) -> u64 {
+        self.floor_seq
+    }
+
+    pub fn newest_seq(&self) -> u64 {
+        self.entries
+            .back()
+            .map_or(self.floor_seq, |entry| entry.seq)
+    }
+
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub fn size_bytes(&self) -> usize {
+        self.size_bytes
+    }
+
+    pub fn cursor_at(&self, seq: u64) -> Cursor {
+        Cursor {
+            epoch: self.epoch,
+            seq,
+        }
+    }
+
+    /// Renders the event, once for everybody, and keeps it at the next place, or at the one that all hubs know it by. Whatever
+    /// no longer fits is let go, oldest first.
+    pub fn push(
+        &mut self,
+        shared_seq: Option<u64>,
+        text: &str,
+        label: Arc<FrameLabel>,
+        now: Duration,
+    ) {
+        let seq = shared_seq
+            .unwrap_or(self.newest_seq() + 1)
+            .max(self.newest_seq() + 1);
+        let event = sse::format_event(label.kind.as_str(), Some(self.cursor_at(seq)), text);
+        let entry = RingEntry {
+            event,
+            label,
+            seq,
+            added_at: now,
+        };
+        self.size_bytes += entry.size_bytes();
+        self.entries.push_back(entry);
+        while self.entries.len() > self.retention.frames || self.size_bytes > self.retention.bytes {
+            self.drop_oldest();
+        }
+    }
+
+    /// Lets go of what is past its time, but of nothing after `heard`: a live session that is about to take it still does.
+    pub fn drop_expired(&mut self, now: Duration, consumed_seq: u64) {
+        while self.floor_seq < consumed_seq
+            && self
+                .entries
+                .front()
+                .is_some_and(|entry| self.is_expired(entry, now))
+        {
+            self.drop_oldest();
+        }
+    }
+
+    fn is_expired(&self, entry: &RingEntry, now: Duration) -> bool {
+        entry.added_at + Duration::from_secs(self.retention.seconds) < now
+    }
+
+    /// The floor for those who come now: what is past its time is gone for them, here or not.
+    pub fn floor_seq_at(&self, now: Duration) -> u64 {
+        let expired = self
+            .entries
+            .iter()
+            .take_while(|entry| self.is_expired(entry, now));
+        expired.last().map_or(self.floor_seq, |entry| entry.seq)
+    }
+
+    /// False when there is none.
+    pub fn drop_oldest(&mut self) -> bool {
+        let Some(entry) = self.entries.pop_front() else {
+            return false;
+        };
+        self.size_bytes -= entry.size_bytes();
+        self.floor_seq = entry.seq;
+        // A burst is over: its room is given back.
+        if self.entries.is_empty() {
+            self.entries = VecDeque::new();
+        }
+        true
+    }
+
+    pub fn clear(&mut self) {
+        while self.drop_oldest() {}
+    }
+
+    /// Where a session that has heard up to `since` goes on, or nothing when that is not known to be without a gap. Nothing
+    /// up to `known` is missing here.
+    pub fn find_resume_seq(&self, cursor: Cursor, complete_seq: u64, now: Duration) -> Option<u64> {
+        let available = self.floor_seq_at(now)..=self.newest_seq().max(complete_seq);
+        (cursor.epoch == self.epoch && available.contains(&cursor.seq))
+            .then_some(cursor.seq.min(self.newest_seq()))
+    }
+
+    /// What is kept after a place, each with its own.
+    pub fn entries_after(&self, seq: u64) -> impl Iterator<Item = (u64, &RingEntry)> {
+        let first = self.entries.partition_point(|entry| entry.seq <= seq);
+        self.entries.range(first..).map(|entry| (entry.seq, entry))
+    }
+}
+
+#[cfg(test)]
+mod tests;

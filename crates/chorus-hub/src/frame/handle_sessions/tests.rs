@@ -1,0 +1,334 @@
+//! What sessions of one handle hear: everything that is for them, once, in order, whenever they look.
+
+use super::super::frame_label::SessionSelector;
+use super::*;
+use chorus_wire::frame::{FrameFilter, FrameKind, ScopeIdent};
+use chorus_wire::identity::Handle;
+use chorus_wire::time::UnixMicros;
+use proptest::prelude::*;
+use std::sync::atomic::AtomicUsize as Count;
+use std::task::Wake;
+
+const NOW: Duration = Duration::from_secs(1_000);
+
+fn name(text: &str) -> ScopeIdent {
+    ScopeIdent::parse(text).unwrap()
+}
+
+/// A frame to everybody.
+pub(in crate::frame) fn label() -> Arc<FrameLabel> {
+    aimed(FrameKind::AgentAdvisory, SessionSelector::All)
+}
+
+fn aimed(kind: FrameKind, only: SessionSelector) -> Arc<FrameLabel> {
+    let sender = Handle::parse("~alice").unwrap();
+    Arc::new(FrameLabel {
+        kind,
+        sender,
+        tool: None,
+        org: None,
+        selector: only,
+        excluded: None,
+    })
+}
+
+pub(in crate::frame) fn session(instrument: &str, filter: &str) -> FrameSession {
+    let names = [name(instrument), name("s1"), name("cc")];
+    FrameSession::new(1, names, FrameFilter::parse(filter).unwrap(), UnixMicros(0))
+}
+
+fn room() -> HandleSessions {
+    HandleSessions::new(7, 0, NOW, Arc::default())
+}
+
+fn enter(room: &HandleSessions, instrument: &str, filter: &str) -> Arc<FrameSession> {
+    let session = Arc::new(session(instrument, filter));
+    room.add_session(&session, ResumePoint::Now, 0, NOW)
+        .unwrap();
+    session
+}
+
+/// To everybody.
+fn say(room: &HandleSessions, text: &str) {
+    room.publish_frame(None, text, &label(), NOW).unwrap();
+}
+
+/// Counts how often it is woken.
+#[derive(Default)]
+struct Bell(Count);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+fn look(room: &HandleSessions, session: &FrameSession, bell: &Arc<Bell>) -> Poll<SessionPoll> {
+    room.poll_session(session, &Context::from_waker(&Waker::from(bell.clone())))
+}
+
+/// The data of the events that wait for a session; a gap is `"gap"`.
+fn heard(room: &HandleSessions, session: &FrameSession) -> Vec<String> {
+    let mut all = Vec::new();
+    loop {
+        match look(room, session, &Arc::default()) {
+            Poll::Pending => return all,
+            Poll::Ready(SessionPoll::Gap(_)) => all.push("gap".to_owned()),
+            Poll::Ready(SessionPoll::Events(events)) => {
+                let text = std::str::from_utf8(&events).unwrap();
+                all.extend(
+                    text.lines()
+                        .filter_map(|line| line.strip_prefix("data: "))
+                        .map(str::to_owned),
+                );
+            }
+            Poll::Ready(SessionPoll::Ended(why)) => panic!("{why:?}"),
+        }
+    }
+}
+
+#[test]
+fn only_those_whom_a_frame_is_for_are_woken_and_once() {
+    let room = room();
+    let (one, other) = (enter(&room, "cc-a", ""), enter(&room, "vim", ""));
+    let (mine, theirs) = (Arc::<Bell>::default(), Arc::<Bell>::default());
+    assert!(look(&room, &one, &mine).is_pending() && look(&room, &other, &theirs).is_pending());
+    for text in ["1", "2", "3"] {
+        let count = room.publish_frame(
+            None,
+            text,
+            &aimed(
+                FrameKind::AgentAdvisory,
+                SessionSelector::Prefix(name("cc-")),
+            ),
+            NOW,
+        );
+        assert_eq!(count, Some(1));
+    }
+    assert_eq!(
+        (
+            mine.0.load(Ordering::SeqCst),
+            theirs.0.load(Ordering::SeqCst)
+        ),
+        (1, 0)
+    );
+    assert_eq!(heard(&room, &one), ["1", "2", "3"]);
+    assert!(heard(&room, &other).is_empty());
+}
+
+///
+#[test]
+fn a_session_that_fell_off_the_ring_is_told_once_and_goes_on() {
+    let room = room();
+    let slow = enter(&room, "cc-a", "");
+    (0..limits::RING_FRAMES + 5).for_each(|n| say(&room, &n.to_string()));
+    let all = heard(&room, &slow);
+    assert_eq!(
+        (all.len(), all[0].as_str(), all[1].as_str()),
+        (limits::RING_FRAMES + 1, "gap", "5")
+    );
+    room.publish_frame(None, "after", &label(), NOW);
+    assert_eq!(heard(&room, &slow), ["after"]);
+}
+
+/// what a session has no part in is no gap to it.
+#[test]
+fn a_session_whose_filter_lets_nothing_through_misses_nothing() {
+    let room = room();
+    let narrow = enter(&room, "cc-a", "kind:agent_query");
+    assert!(heard(&room, &narrow).is_empty());
+    (0..limits::RING_FRAMES + 5).for_each(|n| say(&room, &n.to_string()));
+    assert_eq!(
+        room.publish_frame(
+            None,
+            "asked",
+            &aimed(FrameKind::AgentQuery, SessionSelector::All),
+            NOW
+        ),
+        Some(1)
+    );
+    assert_eq!(heard(&room, &narrow), ["asked"]);
+}
+
+/// The lever: everything that waits goes out in one write.
+#[test]
+fn everything_that_waits_is_taken_in_pieces_of_a_bounded_size() {
+    let room = room();
+    let slow = enter(&room, "cc-a", "");
+    let text = "x".repeat(1_000);
+    (0..200).for_each(|_| say(&room, &text));
+    let mut sizes = Vec::new();
+    while let Poll::Ready(SessionPoll::Events(events)) = look(&room, &slow, &Arc::default()) {
+        sizes.push(events.len());
+    }
+    assert_eq!(sizes.len(), 4, "{sizes:?}");
+    assert!(sizes.iter().all(|size| *size <= CHUNK_BYTES), "{sizes:?}");
+}
+
+/// Law 6
+#[test]
+fn a_handle_has_as_many_streams_as_one_frame_may_reach() {
+    let room = room();
+    let all: Vec<Arc<FrameSession>> = (0..limits::STREAMS_PER_HANDLE)
+        .map(|_| enter(&room, "cc-a", ""))
+        .collect();
+    assert_eq!(
+        room.publish_frame(None, "all", &label(), NOW),
+        Some(limits::SCOPE_EXPANSION_MAX as u64)
+    );
+    let late = Arc::new(session("cc-b", ""));
+    assert_eq!(
+        room.add_session(&late, ResumePoint::Now, 0, NOW),
+        Err(JoinRefusal::Full)
+    );
+    room.remove_session(&late, NOW);
+    assert_eq!(
+        room.session_count(),
+        limits::STREAMS_PER_HANDLE,
+        "who never came in takes nobody out"
+    );
+    all.iter()
+        .for_each(|session| room.remove_session(session, NOW));
+    assert_eq!(room.session_count(), 0);
+}
+
+#[test]
+fn a_stopping_hub_says_what_it_has_and_a_dead_key_hears_nothing_more() {
+    for (why, clear, last) in [
+        (StreamEnd::Shutdown, false, true),
+        (StreamEnd::KeyRotated, false, false),
+        (StreamEnd::Unregistered, true, false),
+    ] {
+        let room = room();
+        let session = enter(&room, "cc-a", "");
+        let bell = Arc::<Bell>::default();
+        assert!(look(&room, &session, &bell).is_pending());
+        room.publish_frame(None, "last", &label(), NOW);
+        room.end_sessions(why, clear, NOW);
+        assert_eq!(bell.0.load(Ordering::SeqCst), 1);
+        let first = look(&room, &session, &bell);
+        assert_eq!(
+            matches!(first, Poll::Ready(SessionPoll::Events(_))),
+            last,
+            "{first:?}"
+        );
+        assert!(
+            matches!(look(&room, &session, &bell), Poll::Ready(SessionPoll::Ended(end)) if end == why)
+        );
+        let again = room.add_session(
+            &Arc::new(self::session("cc-b", "")),
+            ResumePoint::Now,
+            0,
+            NOW,
+        );
+        assert_eq!(again.is_err(), clear);
+    }
+}
+
+/// Concurrent publishers, readers that sleep and wake: nothing lost, doubled or out of order per sender.
+#[test]
+fn under_concurrent_publishers_every_session_hears_each_sender_in_order() {
+    const SENDERS: usize = 3;
+    const EACH: usize = 1_000;
+    let room = room();
+    let sessions: Vec<Arc<FrameSession>> = (0..3).map(|_| enter(&room, "cc-a", "")).collect();
+    std::thread::scope(|scope| {
+        let room = &room;
+        for sender in 0..SENDERS {
+            scope.spawn(move || (0..EACH).for_each(|n| say(room, &format!("{sender} {n}"))));
+        }
+        for session in &sessions {
+            scope.spawn(move || {
+                let mut next = [0; SENDERS];
+                while next != [EACH; SENDERS] {
+                    let waiter = Waker::from(Arc::new(Unpark(std::thread::current())));
+                    match room.poll_session(session, &Context::from_waker(&waiter)) {
+                        Poll::Pending => std::thread::park(),
+                        Poll::Ready(SessionPoll::Events(events)) => {
+                            let text = std::str::from_utf8(&events).unwrap();
+                            for data in text.lines().filter_map(|line| line.strip_prefix("data: "))
+                            {
+                                let (sender, n) = data.split_once(' ').unwrap();
+                                let place = &mut next[sender.parse::<usize>().unwrap()];
+                                assert_eq!(*place, n.parse::<usize>().unwrap());
+                                *place += 1;
+                            }
+                        }
+                        Poll::Ready(other) => panic!("{other:?}"),
+                    }
+                }
+            });
+        }
+    });
+}
+
+struct Unpark(std::thread::Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+const INSTRUMENTS: [&str; 3] = ["cc-a", "cc-b", "vim"];
+const FILTERS: [&str; 3] = ["", "kind:agent_advisory", "kind:agent_query"];
+
+#[derive(Clone, Debug)]
+enum Step {
+    Publish(bool, usize),
+    Take(usize),
+    /// Breaks off and comes back where it was.
+    Resume(usize),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        3 => (any::<bool>(), 0usize..3).prop_map(|(query, aim)| Step::Publish(query, aim)),
+        2 => (0usize..6).prop_map(Step::Take),
+        1 => (0usize..6).prop_map(Step::Resume),
+    ]
+}
+
+proptest! {
+    /// Publish, look, break off and resume in any order: every session hears exactly what is for it, and the count is the
+    /// number of those who do.
+    #[test]
+    fn every_session_hears_exactly_what_is_for_it(steps in prop::collection::vec(step(), 1..150)) {
+        let room = room();
+        let who = |n: usize| (INSTRUMENTS[n % 3], FILTERS[n / 2 % 3]);
+        let mut sessions: Vec<Arc<FrameSession>> = (0..6).map(|n| enter(&room, who(n).0, who(n).1)).collect();
+        let (mut expected, mut got) = (vec![Vec::new(); 6], vec![Vec::new(); 6]);
+        for (n, step) in steps.into_iter().enumerate() {
+            match step {
+                Step::Publish(query, aim) => {
+                    let kind = if query { FrameKind::AgentQuery } else { FrameKind::AgentAdvisory };
+                    let only = [SessionSelector::All, SessionSelector::Prefix(name("cc-")), SessionSelector::Session(name("vim"), name("s1"))];
+                    let only = only.into_iter().nth(aim).unwrap();
+                    let text = n.to_string();
+                    let mut count = 0;
+                    for (place, heard) in expected.iter_mut().enumerate() {
+                        let (instrument, filter) = who(place);
+                        let named = [true, instrument.starts_with("cc-"), instrument == "vim"][aim];
+                        if named && (filter.is_empty() || filter.ends_with(kind.as_str())) {
+                            heard.push(text.clone());
+                            count += 1;
+                        }
+                    }
+                    prop_assert_eq!(room.publish_frame(None, &text, &aimed(kind, only), NOW), Some(count));
+                }
+                Step::Take(n) => got[n].extend(heard(&room, &sessions[n])),
+                Step::Resume(n) => {
+                    let since = Cursor { epoch: 7, seq: sessions[n].cursor() };
+                    room.remove_session(&sessions[n], NOW);
+                    let back = Arc::new(session(who(n).0, who(n).1));
+                    prop_assert_eq!(room.add_session(&back, ResumePoint::After(since), 0, NOW), Ok((since, false)));
+                    sessions[n] = back;
+                }
+            }
+        }
+        for (n, session) in sessions.iter().enumerate() {
+            got[n].extend(heard(&room, session));
+        }
+        prop_assert_eq!(got, expected);
+    }
+}

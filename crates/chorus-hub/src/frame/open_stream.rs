@@ -1,0 +1,181 @@
+//! `GET /handles/{handle}/stream`: a session comes to its own handle's stream, with a filter and maybe with where it was
+//! (FRM-62, FRM-70…82, R-42).
+
+use super::frame_ring::{RING_RETENTION, RingRetention};
+use super::handle_sessions::ResumePoint;
+use super::session::FrameSession;
+use super::submit::tool_class;
+use super::subscription::FrameSubscription;
+use crate::delivery::StreamFeed;
+use crate::identity::{self, Agent};
+use crate::{Hub, Principal, clock};
+use chorus_wire::frame::{FrameCode, FrameError, FrameFilter, ScopeIdent};
+use chorus_wire::identity::{AgentName, Handle};
+use chorus_wire::{Code, Error, limits};
+use serde::Serialize;
+
+/// What a session says when it opens its stream, as it was written.
+#[derive(Clone, Debug, Default)]
+pub struct FrameStreamRequest {
+    pub handle: String,
+    pub filter: Option<String>,
+    pub instrument: Option<String>,
+    pub session: Option<String>,
+    pub tool: Option<String>,
+    /// `Last-Event-ID`.
+    pub last_event_id: Option<String>,
+}
+
+impl FrameStreamRequest {
+    /// What can be wrong with it, whoever asks.
+    pub fn check_fields(&self) -> Result<(), FrameError> {
+        parse_handle(&self.handle)?;
+        self.parse_fields().map(drop)
+    }
+
+    /// The filter, and the instrument, session and tool as far as they are given.
+    fn parse_fields(&self) -> Result<(FrameFilter, [Option<ScopeIdent>; 3]), FrameError> {
+        let filter = FrameFilter::parse(self.filter.as_deref().unwrap_or_default())?;
+        let instrument = parse_ident("instrument", self.instrument.as_deref())?;
+        let session = parse_ident("session", self.session.as_deref())?;
+        Ok((
+            filter,
+            [
+                instrument,
+                session,
+                parse_ident("tool", self.tool.as_deref())?,
+            ],
+        ))
+    }
+}
+
+/// The data of the first event.
+#[derive(Serialize)]
+struct ConnectedEvent<'a> {
+    handle: &'a Handle,
+    instrument: &'a ScopeIdent,
+    session: &'a ScopeIdent,
+    retention: RingRetention,
+}
+
+pub async fn open_stream(
+    principal: &Principal,
+    hub: &Hub,
+    request: FrameStreamRequest,
+) -> Result<StreamFeed, FrameError> {
+    let agent = principal.require_agent()?;
+    let handle = require_own_handle(agent, &request.handle)?;
+    let session = build_session(hub, agent, &request)?;
+    let connected = ConnectedEvent {
+        handle: &handle,
+        instrument: &session.instrument,
+        session: &session.session_id,
+        retention: RING_RETENTION,
+    };
+    let connected = serde_json::to_string(&connected).map_err(Error::internal)?;
+    let check_not_stopping = || {
+        if hub.stream_bus().is_draining() {
+            Err(Error::unavailable("the hub is stopping"))
+        } else {
+            Ok(())
+        }
+    };
+    check_not_stopping()?;
+    let resume_point = parse_resume_point(request.last_event_id.as_deref());
+    if let (ResumePoint::After(cursor), Some(_)) = (resume_point, hub.cluster()) {
+        hub.frames()
+            .registry
+            .progress
+            .wait_for_cursor(agent.id, cursor)
+            .await;
+    }
+    // One handle has as many streams as it may have, wherever they are.
+    let remote_sessions = hub
+        .cluster()
+        .map_or(0, |cluster| cluster.remote_session_count(agent.id));
+    if hub.frames().session_count(agent.id) + remote_sessions >= limits::STREAMS_PER_HANDLE {
+        return Err(FrameCode::TooManyStreams.into());
+    }
+    let joined =
+        hub.frames()
+            .registry
+            .join_session(session, resume_point, hub.clock().monotonic_now());
+    metrics::gauge!("chorus_frame_streams").increment(u32::from(joined.is_some()));
+    let subscription = FrameSubscription::new(
+        hub.clone(),
+        joined.ok_or(FrameCode::TooManyStreams)?,
+        &connected,
+    );
+    // The hub may have begun to stop, or the key may have been taken away, between the question and the joining: from here
+    // on both find this stream.
+    check_not_stopping()?;
+    check_still_registered(hub, agent, &handle).await?;
+    hub.stream_bus().mark_presence_changed(agent.id);
+    hub.stream_bus().wait_presence_synced().await;
+    Ok(StreamFeed::from(subscription))
+}
+
+pub(super) fn parse_handle(text: &str) -> Result<Handle, FrameError> {
+    Handle::parse(text)
+        .ok_or_else(|| FrameError::invalid_field("handle", "a handle such as ~alice"))
+}
+
+/// the stream of a handle is for its own sessions.
+fn require_own_handle(agent: &Agent, text: &str) -> Result<Handle, FrameError> {
+    let handle = parse_handle(text)?;
+    match agent.handle.as_deref() == Some(handle.as_str()) {
+        true => Ok(handle),
+        false => Err(FrameError::new(
+            FrameCode::Forbidden,
+            "a handle's stream is open to that handle's key only",
+        )),
+    }
+}
+
+async fn check_still_registered(
+    hub: &Hub,
+    agent: &Agent,
+    handle: &Handle,
+) -> Result<(), FrameError> {
+    match identity::find_agent(hub, &AgentName::Handle(handle.clone())).await? {
+        Some(current) if current.id == agent.id && current.key_hash == agent.key_hash => Ok(()),
+        Some(_) | None => Err(Error::from(Code::Unauthorized).into()),
+    }
+}
+
+fn build_session(
+    hub: &Hub,
+    agent: &Agent,
+    request: &FrameStreamRequest,
+) -> Result<FrameSession, FrameError> {
+    let (filter, [instrument, session, tool]) = request.parse_fields()?;
+    let instrument = instrument
+        .or_else(|| ScopeIdent::parse("unknown"))
+        .ok_or(FrameCode::Internal)?;
+    let session = session
+        .or_else(|| ScopeIdent::parse(&clock::new_id().to_string()))
+        .ok_or(FrameCode::Internal)?;
+    let tool = tool.unwrap_or_else(|| tool_class(&instrument));
+    Ok(FrameSession::new(
+        agent.id,
+        [instrument, session, tool],
+        filter,
+        hub.clock().now(),
+    ))
+}
+
+fn parse_ident(field: &str, text: Option<&str>) -> Result<Option<ScopeIdent>, FrameError> {
+    let parse = |text| {
+        ScopeIdent::parse(text)
+            .ok_or_else(|| FrameError::invalid_field(field, ScopeIdent::REQUIREMENT))
+    };
+    text.map(parse).transpose()
+}
+
+/// An id that nobody can place is a gap, not a fault: a browser would send it again and again.
+fn parse_resume_point(last_event_id: Option<&str>) -> ResumePoint {
+    match last_event_id.filter(|id| !id.is_empty()) {
+        None => ResumePoint::Now,
+        Some(id) => id.parse().map_or(ResumePoint::Unknown, ResumePoint::After),
+    }
+}

@@ -1,0 +1,325 @@
+//! A frame as it travels between hubs: decided at one, emitted at all of them in the same order (D-82).
+
+use super::frame_label::{ExcludedSession, FrameLabel, SessionSelector};
+use super::recent_submissions::SubmissionCount;
+use super::resolve_scope::ResolvedScope;
+use super::stream_position::StreamPosition;
+use super::submit::coarsen_count;
+use crate::Hub;
+use crate::cluster::{ClusterNode, FrameQuery};
+use bytes::Bytes;
+use chorus_wire::frame::{Frame, FrameCode, FrameError, FrameKind, ScopeIdent, SubmissionReply};
+use chorus_wire::identity::Handle;
+use chorus_wire::limits;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// D-94: a part that is not known might be what the frame is kept from somebody by, so a frame with one is not read at all.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FrameMessage {
+    id: Uuid,
+    sender: i64,
+    targets: Vec<i64>,
+    kind: String,
+    from: String,
+    tool: Option<String>,
+    org: Option<String>,
+    /// Nothing, an instrument's beginning, or an instrument and a session.
+    only: Vec<String>,
+    /// Whose session does not hear it: the instrument, if it was said, and the session.
+    except: Option<(Option<String>, String)>,
+    text: String,
+}
+
+impl FrameMessage {
+    fn new(sender: i64, frame: &Frame, label: &FrameLabel, resolved: &ResolvedScope) -> Self {
+        Self {
+            id: frame.frame_id,
+            sender,
+            targets: resolved.targets.iter().map(|target| target.id).collect(),
+            kind: label.kind.as_str().to_owned(),
+            from: label.sender.to_string(),
+            tool: label.tool.as_ref().map(ScopeIdent::to_string),
+            org: label.org.as_ref().map(Handle::to_string),
+            only: match &label.selector {
+                SessionSelector::All => Vec::new(),
+                SessionSelector::Prefix(prefix) => vec![prefix.to_string()],
+                SessionSelector::Session(instrument, session) => {
+                    vec![instrument.to_string(), session.to_string()]
+                }
+            },
+            except: label.excluded.as_ref().map(|except| {
+                (
+                    except.instrument.as_ref().map(ScopeIdent::to_string),
+                    except.session.to_string(),
+                )
+            }),
+            text: frame.submitted_json().to_owned(),
+        }
+    }
+
+    /// Nothing when any part of it is unreadable: what a frame is kept from must not get lost on the way.
+    fn parse_label(&self) -> Option<FrameLabel> {
+        let idents = self
+            .only
+            .iter()
+            .map(|text| ScopeIdent::parse(text))
+            .collect::<Option<Vec<_>>>()?;
+        let only = match idents.as_slice() {
+            [] => SessionSelector::All,
+            [prefix] => SessionSelector::Prefix(prefix.clone()),
+            [instrument, session] => SessionSelector::Session(instrument.clone(), session.clone()),
+            [_, _, _, ..] => return None,
+        };
+        let except = match &self.except {
+            None => None,
+            Some((instrument, session)) => Some(ExcludedSession {
+                principal: self.sender,
+                instrument: parse_optional(instrument, ScopeIdent::parse)?,
+                session: ScopeIdent::parse(session)?,
+            }),
+        };
+        Some(FrameLabel {
+            kind: FrameKind::parse(&self.kind)?,
+            sender: Handle::parse(&self.from)?,
+            tool: parse_optional(&self.tool, ScopeIdent::parse)?,
+            org: parse_optional(&self.org, Handle::parse)?,
+            selector: only,
+            excluded: except,
+        })
+    }
+}
+
+/// What may be absent, but not unreadable.
+fn parse_optional<T>(
+    text: &Option<String>,
+    parse: impl Fn(&str) -> Option<T>,
+) -> Option<Option<T>> {
+    match text {
+        None => Some(None),
+        Some(text) => parse(text).map(Some),
+    }
+}
+
+/// Emits a frame at every hub: the number of sessions that it was for, at all of them.
+pub(super) async fn replicate_frame(
+    hub: &Hub,
+    cluster: &ClusterNode,
+    sender: i64,
+    frame: &Frame,
+    label: &FrameLabel,
+    resolved: &ResolvedScope,
+) -> Result<SubmissionReply, FrameError> {
+    let unavailable = |cause: &str| FrameError {
+        cause: Some(cause.into()),
+        ..FrameCode::BusUnavailable.into()
+    };
+    let frames = hub.frames();
+    let find_recorded = || {
+        frames
+            .recent_submissions
+            .find_count(sender, frame.frame_id, hub.clock().monotonic_now())
+    };
+    // a repeated id is not emitted again, wherever it comes.
+    let mut position = frames.registry.progress.current_position();
+    if find_recorded().is_none() {
+        if resolved.targets.len() > 1 {
+            let sessions =
+                |id| frames.registry.session_count(id) + cluster.remote_session_count(id);
+            if resolved
+                .targets
+                .iter()
+                .map(|target| sessions(target.id))
+                .sum::<usize>()
+                > limits::SCOPE_EXPANSION_MAX
+            {
+                return Err(FrameCode::ExpansionTooLarge.into());
+            }
+        }
+        let message = FrameMessage::new(sender, frame, label, resolved);
+        let payload = serde_json::to_vec(&message).map_err(chorus_wire::Error::internal)?;
+        position.seq = cluster
+            .publish_frame(payload.into())
+            .await
+            .map_err(|_| unavailable("the shared memory did not take the frame"))?;
+    }
+    let recorded =
+        frames
+            .registry
+            .progress
+            .wait_until(position, limits::PEER_COUNT_TIMEOUT, |_| {
+                let own_record = find_recorded();
+                if own_record.is_none() {
+                    // It went to a memory that is not the one that is read here.
+                    cluster.recheck_frame_stream();
+                }
+                own_record
+            });
+    let own_record = recorded
+        .await
+        .ok_or_else(|| unavailable("the frame did not come back from the shared memory"))?;
+    let recipient_count = match own_record.reported_count {
+        Some(reported) => reported,
+        None => {
+            let StreamPosition { epoch, seq: place } = frames.registry.progress.current_position();
+            let query = FrameQuery::Reached {
+                sender,
+                id: frame.frame_id,
+                epoch,
+                place,
+            };
+            let answers = cluster.query_all_peers(query, parse_reached).await;
+            let answers =
+                answers.map_err(|_| unavailable("another hub did not say how many it reached"))?;
+            let total_count = own_record.local_count
+                + answers
+                    .iter()
+                    .map(|(_, (local_count, _))| local_count)
+                    .sum::<u64>();
+            // as the first time, also where another hub has answered that.
+            let reported = answers.iter().find_map(|(_, (_, reported))| *reported);
+            reported.unwrap_or(if resolved.is_own {
+                total_count
+            } else {
+                coarsen_count(total_count)
+            })
+        }
+    };
+    frames
+        .recent_submissions
+        .record_reported_count(sender, frame.frame_id, recipient_count);
+    Ok(SubmissionReply {
+        frame_id: frame.frame_id,
+        recipient_count,
+    })
+}
+
+/// What another hub says of a frame: how many sessions it was for there, and what its sender was told.
+fn parse_reached(answer: &[u8]) -> Option<(u64, Option<u64>)> {
+    serde_json::from_slice(answer).ok()
+}
+
+/// The next frame of all hubs. What cannot be read is a newer hub's, and nobody's here.
+pub(crate) fn apply_frame_message(hub: &Hub, seq: u64, payload: &[u8]) {
+    let (frames, now) = (hub.frames(), hub.clock().monotonic_now());
+    let message = serde_json::from_slice::<FrameMessage>(payload).ok();
+    if let Some((label, message)) =
+        message.and_then(|message| Some((message.parse_label()?, message)))
+    {
+        let label = Arc::new(label);
+        let emit = |target: &i64| {
+            frames
+                .registry
+                .publish_frame(*target, Some(seq), &message.text, &label, now)
+        };
+        let _ = frames
+            .recent_submissions
+            .emit_once(message.sender, message.id, now, || {
+                Ok(message.targets.iter().map(emit).sum())
+            });
+    }
+    frames.registry.progress.advance_to(seq);
+}
+
+/// What another hub asks of this room. Nothing when it cannot be said yet: then it asks again.
+pub(crate) async fn answer_frame_query(hub: &Hub, query: FrameQuery) -> Bytes {
+    let answer = match query {
+        FrameQuery::Sessions { principal, after } => {
+            serde_json::to_vec(&super::roster::build_roster_page(hub, principal, after))
+        }
+        FrameQuery::Reached {
+            sender,
+            id,
+            epoch,
+            place,
+        } => {
+            let (frames, target) = (hub.frames(), StreamPosition { epoch, seq: place });
+            let recorded = frames.registry.progress.wait_until(
+                target,
+                limits::PEER_REQUEST_TIMEOUT,
+                |position| {
+                    let recorded = frames.recent_submissions.find_count(
+                        sender,
+                        id,
+                        hub.clock().monotonic_now(),
+                    );
+                    if position.epoch != epoch && recorded.is_none() {
+                        hub.cluster()
+                            .into_iter()
+                            .for_each(|cluster| cluster.recheck_frame_stream());
+                    }
+                    // A frame of this memory that was taken and is not known could not be read here, and was for nobody.
+                    recorded.or((position.epoch == epoch).then_some(SubmissionCount {
+                        local_count: 0,
+                        reported_count: None,
+                    }))
+                },
+            );
+            match recorded.await {
+                Some(recorded) => {
+                    serde_json::to_vec(&(recorded.local_count, recorded.reported_count))
+                }
+                None => return Bytes::new(),
+            }
+        }
+    };
+    answer.unwrap_or_default().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn label(change: impl FnOnce(&mut Value)) -> Option<FrameLabel> {
+        let mut travelling = json!({"id": Uuid::nil(), "sender": 1, "targets": [1], "kind": "agent_advisory",
+            "from": "~alice", "tool": "cc", "org": "~acme", "only": ["cc-editor", "s1"],
+            "except": ["cc-tests", "s2"], "text": "{}"});
+        change(&mut travelling);
+        serde_json::from_value::<FrameMessage>(travelling)
+            .ok()?
+            .parse_label()
+    }
+
+    /// D-82
+    #[test]
+    fn a_frame_that_cannot_be_read_whole_reaches_nobody_rather_than_more() {
+        assert!(matches!(
+            label(|_| ()).unwrap().selector,
+            SessionSelector::Session(..)
+        ));
+        assert!(matches!(
+            label(|frame| frame["only"] = json!(["cc-"]))
+                .unwrap()
+                .selector,
+            SessionSelector::Prefix(_)
+        ));
+        assert!(matches!(
+            label(|frame| frame["only"] = json!([])).unwrap().selector,
+            SessionSelector::All
+        ));
+        for (field, odd) in [
+            ("only", json!(["not a session"])),
+            ("only", json!(["cc-editor", "not a session"])),
+            ("only", json!(["cc-editor", "s1", "s2"])),
+            ("except", json!(["not an instrument", "s2"])),
+            ("except", json!([null, "not a session"])),
+            ("tool", json!("not a tool")),
+            ("org", json!("not an organisation")),
+            ("kind", json!("agent_newer")),
+        ] {
+            assert!(
+                label(|frame| frame[field] = odd.clone()).is_none(),
+                "{field} {odd}"
+            );
+        }
+    }
+
+    /// D-94
+    #[test]
+    fn a_frame_with_a_part_that_only_newer_hubs_know_reaches_nobody_here() {
+        assert!(label(|frame| frame["kept_from"] = json!("s3")).is_none());
+    }
+}

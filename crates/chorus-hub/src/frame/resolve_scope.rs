@@ -1,0 +1,135 @@
+//! Whom a scope names, and whether the sender may address them (FRM-53…60, R-46).
+
+use crate::identity::{Agent, find_agent};
+use crate::store::orgs;
+use crate::{Hub, Result};
+use chorus_wire::frame::organisation::AccordReach;
+use chorus_wire::frame::{FrameCode, FrameError, FrameScope, RoleName};
+use chorus_wire::identity::{AgentName, Handle};
+
+/// The principals whose sessions a scope names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ResolvedScope {
+    pub targets: Vec<FrameTarget>,
+    /// The sender's own handle or organisation: the count is told exactly.
+    pub is_own: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FrameTarget {
+    pub id: i64,
+    pub handle: Handle,
+}
+
+/// Authorises a scope and expands it to principals. What is not there and what does not know the sender is refused alike, so
+/// that a refusal tells nothing.
+pub(crate) async fn resolve_scope(
+    hub: &Hub,
+    sender: &Agent,
+    scope: &FrameScope,
+) -> std::result::Result<ResolvedScope, FrameError> {
+    let resolved = match scope {
+        FrameScope::Handle(handle)
+        | FrameScope::Prefix(handle, _)
+        | FrameScope::Session(handle, ..) => resolve_handle(hub, sender, handle).await?,
+        FrameScope::OrgMembers(org) => resolve_org(hub, sender, org, None).await?,
+        FrameScope::OrgRole(org, role) => resolve_org(hub, sender, org, Some(role)).await?,
+        FrameScope::Accord(peer, grant) => resolve_accord(hub, sender, peer, grant).await?,
+    };
+    let code = FrameCode::ScopeUnauthorised;
+    resolved.ok_or_else(|| FrameError::at_field(code, "scope", code.sentence()))
+}
+
+async fn resolve_handle(
+    hub: &Hub,
+    sender: &Agent,
+    handle: &Handle,
+) -> Result<Option<ResolvedScope>> {
+    // The common case, and it needs no look-up.
+    if sender.handle.as_deref() == Some(handle.as_str()) {
+        return Ok(Some(ResolvedScope {
+            targets: vec![FrameTarget {
+                id: sender.id,
+                handle: handle.clone(),
+            }],
+            is_own: true,
+        }));
+    }
+    let Some(agent) = find_agent(hub, &AgentName::Handle(handle.clone())).await? else {
+        return Ok(None);
+    };
+    let resolved = || ResolvedScope {
+        targets: vec![FrameTarget {
+            id: agent.id,
+            handle: handle.clone(),
+        }],
+        is_own: false,
+    };
+    Ok(hub
+        .frames()
+        .addressing_cache
+        .is_granted(hub, agent.id, sender.id)
+        .await?
+        .then(resolved))
+}
+
+/// FRM-53, FRM-54, FRM-58
+async fn resolve_org(
+    hub: &Hub,
+    sender: &Agent,
+    org: &Handle,
+    role: Option<&RoleName>,
+) -> Result<Option<ResolvedScope>> {
+    let cached_org = hub
+        .frames()
+        .addressing_cache
+        .find_org(hub, org)
+        .await?
+        .filter(|cached_org| cached_org.has_member(sender.id));
+    let is_included =
+        |member: &orgs::OrgMemberRecord| role.is_none_or(|role| member.has_role(role.as_str()));
+    Ok(cached_org.map(|cached_org| ResolvedScope {
+        targets: cached_org.select_targets(is_included),
+        is_own: true,
+    }))
+}
+
+/// FRM-55, FRM-59: every accord of that name that is in force towards an organisation of the sender's; what they reach together.
+async fn resolve_accord(
+    hub: &Hub,
+    sender: &Agent,
+    peer: &Handle,
+    grant: &RoleName,
+) -> Result<Option<ResolvedScope>> {
+    let addressing_cache = &hub.frames().addressing_cache;
+    let Some(grantor) = addressing_cache.find_org(hub, peer).await? else {
+        return Ok(None);
+    };
+    let now = hub.clock().now();
+    let mut reaches = Vec::new();
+    for accord in grantor
+        .accords
+        .iter()
+        .filter(|accord| accord.grant == *grant)
+    {
+        let in_force = accord.expires_at.is_none_or(|at| now < at);
+        if in_force
+            && addressing_cache
+                .find_org(hub, &accord.grantee)
+                .await?
+                .is_some_and(|org| org.has_member(sender.id))
+        {
+            reaches.push(&accord.reaches);
+        }
+    }
+    let is_included = |member: &orgs::OrgMemberRecord| {
+        reaches.iter().any(|resolved| match resolved {
+            AccordReach::Everyone => true,
+            AccordReach::Role(role) => member.has_role(role.as_str()),
+        })
+    };
+    Ok((!reaches.is_empty()).then(|| ResolvedScope {
+        targets: grantor.select_targets(is_included),
+        is_own: false,
+    }))
+}

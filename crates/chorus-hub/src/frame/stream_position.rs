@@ -1,0 +1,221 @@
+//! Where this hub stands with the frames that all hubs of a database take in one order, from a memory that they share: so a
+//! place in it means the same at each of them, and a session goes on wherever it comes back (R-52, D-82).
+
+use chorus_wire::cursor::Cursor;
+use chorus_wire::limits;
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::watch;
+
+#[derive(Default)]
+pub(super) struct StreamProgress {
+    state: Mutex<ProgressState>,
+    position: watch::Sender<StreamPosition>,
+}
+
+/// A place in one life of the shared memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct StreamPosition {
+    pub epoch: u64,
+    pub seq: u64,
+}
+
+#[derive(Default)]
+struct ProgressState {
+    /// Which life of the shared memory; none while this hub is alone, or has not reached the others yet.
+    epoch: Option<u64>,
+    /// Nothing from before is known here.
+    floor_seq: u64,
+    /// The newest frame of principals whose room was swept away, of as many as are remembered.
+    last_seqs: HashMap<i64, u64>,
+}
+
+/// A principal's own epoch: the same at every hub, and another than everybody else's, so that an id of another handle is known
+/// for what it is (FRM-70).
+pub(super) fn handle_epoch(epoch: u64, principal: i64) -> u64 {
+    let mixed = (epoch ^ (principal as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+        .wrapping_mul(0xff51_afd7_ed55_8ccd);
+    ((mixed ^ (mixed >> 31)) >> 16).max(1)
+}
+
+impl StreamProgress {
+    fn lock_state(&self) -> MutexGuard<'_, ProgressState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The shared memory begins here, or begins anew.
+    pub fn reset_to(&self, epoch: u64, floor_seq: u64) {
+        *self.lock_state() = ProgressState {
+            epoch: Some(epoch),
+            floor_seq,
+            last_seqs: HashMap::new(),
+        };
+        self.position.send_replace(StreamPosition {
+            epoch,
+            seq: floor_seq,
+        });
+    }
+
+    /// Everything up to this place is in the rings.
+    pub fn advance_to(&self, seq: u64) {
+        self.position.send_modify(|position| position.seq = seq);
+    }
+
+    pub fn current_position(&self) -> StreamPosition {
+        *self.position.borrow()
+    }
+
+    /// The epoch and the floor of a new room of this principal; none when this hub is alone.
+    pub fn ring_start(&self, principal: i64) -> Option<(u64, u64)> {
+        let state = self.lock_state();
+        let epoch = handle_epoch(state.epoch?, principal);
+        Some((
+            epoch,
+            state
+                .last_seqs
+                .get(&principal)
+                .copied()
+                .unwrap_or_default()
+                .max(state.floor_seq),
+        ))
+    }
+
+    /// A room goes, and this was its newest frame.
+    pub fn remember_last_seq(&self, principal: i64, newest_seq: u64) {
+        let mut state = self.lock_state();
+        if state.epoch.is_none() || newest_seq <= state.floor_seq {
+            return;
+        }
+        // Law 6: beyond it, whoever comes back to one of them is told of a gap that may not be one.
+        if state.last_seqs.len() >= limits::LAST_FRAME_SEQS_KEPT {
+            state.floor_seq = state
+                .last_seqs
+                .drain()
+                .map(|(_, last_seq)| last_seq)
+                .max()
+                .unwrap_or_default()
+                .max(state.floor_seq);
+        }
+        if newest_seq > state.floor_seq {
+            state.last_seqs.insert(principal, newest_seq);
+        }
+    }
+
+    /// What is said of it when the frames up to here are taken, or the memory is another one; asked again with each frame of
+    /// that one. Nothing when it does not come to it in time.
+    pub async fn wait_until<T>(
+        &self,
+        target: StreamPosition,
+        timeout: Duration,
+        mut check: impl FnMut(StreamPosition) -> Option<T>,
+    ) -> Option<T> {
+        let mut positions = self.position.subscribe();
+        let waiting = async {
+            loop {
+                let position = *positions
+                    .wait_for(|position| {
+                        position.epoch != target.epoch || position.seq >= target.seq
+                    })
+                    .await
+                    .ok()?;
+                if let Some(outcome) = check(position) {
+                    return Some(outcome);
+                }
+                positions.changed().await.ok()?;
+            }
+        };
+        tokio::time::timeout(timeout, waiting).await.ok().flatten()
+    }
+
+    /// Waits for what a session has heard at another hub to be here too.
+    pub async fn wait_for_cursor(&self, principal: i64, cursor: Cursor) {
+        let position = self.current_position();
+        if handle_epoch(position.epoch, principal) == cursor.epoch {
+            self.wait_until(
+                StreamPosition {
+                    seq: cursor.seq,
+                    ..position
+                },
+                limits::PEER_REQUEST_TIMEOUT,
+                |_| Some(()),
+            )
+            .await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// FRM-70
+    #[test]
+    fn every_principal_has_an_epoch_of_its_own_in_every_life_of_the_memory() {
+        let mut seen = std::collections::HashSet::new();
+        for epoch in 1..20 {
+            for principal in 0..500 {
+                assert!(
+                    seen.insert(handle_epoch(epoch, principal)),
+                    "{epoch} {principal}"
+                );
+                assert!(handle_epoch(epoch, principal) < 1 << 48, "ids stay short");
+            }
+        }
+    }
+
+    #[test]
+    fn a_new_room_begins_where_the_last_one_of_its_principal_ended() {
+        let joint = StreamProgress::default();
+        assert_eq!(
+            joint.ring_start(7),
+            None,
+            "a hub that is alone has rings of its own"
+        );
+        joint.reset_to(5, 100);
+        joint.remember_last_seq(7, 140);
+        joint.remember_last_seq(8, 90);
+        let floor = |principal| joint.ring_start(principal).map(|(_, floor)| floor);
+        assert_eq!(
+            [floor(7), floor(8), floor(9)],
+            [Some(140), Some(100), Some(100)]
+        );
+    }
+
+    /// D-93
+    #[tokio::test(start_paused = true)]
+    async fn a_place_is_reached_in_its_own_life_of_the_memory_only() {
+        let (joint, soon) = (StreamProgress::default(), Duration::from_secs(1));
+        joint.reset_to(5, 100);
+        let here = StreamPosition { epoch: 5, seq: 120 };
+        assert_eq!(
+            joint.wait_until(here, soon, Some).await,
+            None,
+            "it does not come"
+        );
+        joint.advance_to(120);
+        assert_eq!(joint.wait_until(here, soon, Some).await, Some(here));
+        joint.reset_to(6, 0);
+        let at = |at: StreamPosition| (at.epoch == 5).then_some(at);
+        assert_eq!(
+            joint.wait_until(here, soon, at).await,
+            None,
+            "another memory's places say nothing of it"
+        );
+    }
+
+    /// Law 6: a gap may be told where there is none, and never the other way round.
+    #[test]
+    fn the_ends_of_as_many_handles_as_are_remembered_are_known_and_those_of_others_are_behind_them()
+    {
+        let joint = StreamProgress::default();
+        joint.reset_to(5, 0);
+        let most = limits::LAST_FRAME_SEQS_KEPT as i64;
+        (1..=most + 1).for_each(|principal| joint.remember_last_seq(principal, principal as u64));
+        let floor = |principal| joint.ring_start(principal).map(|(_, floor)| floor);
+        assert_eq!(
+            [floor(1), floor(most), floor(most + 1)],
+            [Some(most as u64), Some(most as u64), Some(most as u64 + 1)]
+        );
+    }
+}

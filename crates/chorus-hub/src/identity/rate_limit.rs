@@ -1,0 +1,437 @@
+//! How often each caller may ask: a bucket of its own for every agent and address, so that nobody blocks another (failure 24).
+
+mod caller_id;
+mod decide;
+mod token_bucket;
+
+pub use caller_id::CallerId;
+pub(crate) use caller_id::mix_bits;
+pub use decide::{check_remaining, spend_request};
+pub use token_bucket::RateQuota;
+
+use crate::cluster::{BudgetClaim, BudgetDecision};
+use crate::{Clock, Hub};
+use chorus_wire::limits;
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use token_bucket::TokenBucket;
+use tokio::sync::Notify;
+
+/// How many requests of strangers pass between two looks at how many buckets there are.
+const SWEEP_EVERY_REQUESTS: usize = 1_024;
+/// No lock is everybody's.
+const SHARD_COUNT: usize = 64;
+
+#[derive(Default)]
+struct BudgetShard {
+    buckets: HashMap<CallerId, TokenBucket>,
+    /// Those of which other hubs are to hear.
+    unsynced_callers: Vec<CallerId>,
+}
+
+pub(crate) struct RateBudgets {
+    shards: [Mutex<BudgetShard>; SHARD_COUNT],
+    clock: Clock,
+    /// The most addresses that are kept; then their networks are counted instead.
+    max_addresses: usize,
+    anonymous_requests: AtomicUsize,
+    buckets_added: AtomicUsize,
+    is_crowded: AtomicBool,
+    /// There is something that other hubs are to hear.
+    pub sync_wakeup: Notify,
+}
+
+/// The caller of a request that only has an address.
+pub fn anonymous_caller(hub: &Hub, peer: IpAddr) -> CallerId {
+    hub.rate_budgets().anonymous_caller(peer)
+}
+
+/// The same place as one that tries keys: what it asks without a key is no guess.
+pub fn guessing_caller(hub: &Hub, peer: IpAddr) -> CallerId {
+    CallerId::Guesses(hub.rate_budgets().address_or_network(peer).0)
+}
+
+impl RateBudgets {
+    pub fn new(clock: Clock) -> Self {
+        Self::with_max_addresses(clock, limits::RATE_LIMITED_CALLERS)
+    }
+
+    fn with_max_addresses(clock: Clock, max_addresses: usize) -> Self {
+        Self {
+            shards: std::array::from_fn(|_| Mutex::default()),
+            clock,
+            max_addresses,
+            anonymous_requests: AtomicUsize::new(0),
+            buckets_added: AtomicUsize::new(0),
+            is_crowded: AtomicBool::new(false),
+            sync_wakeup: Notify::new(),
+        }
+    }
+
+    pub fn now_nanos(&self) -> u64 {
+        self.clock.monotonic_now().as_nanos() as u64
+    }
+
+    fn lock_shard(&self, shard_index: usize) -> MutexGuard<'_, BudgetShard> {
+        self.shards[shard_index % SHARD_COUNT]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn anonymous_caller(&self, peer: IpAddr) -> CallerId {
+        match self.address_or_network(peer) {
+            (ip, true) => CallerId::Network(ip),
+            (ip, false) => CallerId::Address(ip),
+        }
+    }
+
+    /// Where a request comes from, and whether that is a wider network.
+    fn address_or_network(&self, peer: IpAddr) -> (IpAddr, bool) {
+        if self.anonymous_requests.fetch_add(1, Ordering::Relaxed) % SWEEP_EVERY_REQUESTS
+            == SWEEP_EVERY_REQUESTS - 1
+        {
+            self.drop_full_buckets();
+        }
+        let is_crowded = self.is_crowded.load(Ordering::Relaxed);
+        let (address, bits) = match (peer.to_canonical(), is_crowded) {
+            (IpAddr::V4(ip), false) => return (IpAddr::V4(ip), false),
+            (IpAddr::V4(ip), true) => (ip.to_ipv6_mapped(), 96 + 16),
+            (IpAddr::V6(ip), false) => (ip, 64),
+            (IpAddr::V6(ip), true) => (ip, 32),
+        };
+        (
+            IpAddr::V6(Ipv6Addr::from_bits(
+                address.to_bits() & !(u128::MAX >> bits),
+            )),
+            is_crowded,
+        )
+    }
+
+    fn bucket_count(&self) -> usize {
+        (0..SHARD_COUNT)
+            .map(|number| self.lock_shard(number).buckets.len())
+            .sum()
+    }
+
+    /// Forgets full buckets: a caller that is owed everything needs none.
+    fn drop_full_buckets(&self) {
+        if self.bucket_count() > self.max_addresses / 2 {
+            let now = self.now_nanos();
+            (0..SHARD_COUNT).for_each(|number| {
+                self.lock_shard(number)
+                    .buckets
+                    .retain(|_, bucket| bucket.debt_at(now) > 0)
+            });
+        }
+        self.is_crowded
+            .store(self.bucket_count() >= self.max_addresses, Ordering::Relaxed);
+    }
+
+    /// Does something with the caller's bucket; others are to hear of it when it says so.
+    fn with_bucket<T>(
+        &self,
+        caller: CallerId,
+        work: impl FnOnce(&mut TokenBucket, u64) -> (T, bool),
+    ) -> T {
+        let now = self.now_nanos();
+        let mut shard = self.lock_shard(caller.stable_hash() as usize);
+        let BudgetShard {
+            buckets,
+            unsynced_callers,
+        } = &mut *shard;
+        let before = buckets.len();
+        let bucket = buckets.entry(caller).or_default();
+        let (result, announce) = work(bucket, now);
+        let announce = announce
+            && !bucket.is_listed
+            && unsynced_callers.len() < limits::BUDGET_UPDATES_PENDING / SHARD_COUNT;
+        if announce {
+            bucket.is_listed = true;
+            unsynced_callers.push(caller);
+        }
+        let has_grown = buckets.len() > before;
+        drop(shard);
+        if announce {
+            self.sync_wakeup.notify_one();
+        }
+        // Agents are as many as have asked within a minute; it is enough to forget them now and then.
+        if has_grown
+            && self.buckets_added.fetch_add(1, Ordering::Relaxed) % self.max_addresses
+                == self.max_addresses - 1
+        {
+            self.drop_full_buckets();
+        }
+        result
+    }
+
+    /// Takes one when a quota is given, if there is one; `tell` when others are to hear of it.
+    pub fn decide_locally(
+        &self,
+        caller: CallerId,
+        wanted_quota: Option<RateQuota>,
+        announce: bool,
+    ) -> BudgetDecision {
+        self.with_bucket(caller, |bucket, now| {
+            let granted = wanted_quota.is_some_and(|quota| bucket.try_take(quota, now));
+            if let (true, true, Some(quota)) = (granted, announce, wanted_quota) {
+                bucket.add_unsynced(quota.request_nanos());
+            }
+            (
+                BudgetDecision {
+                    granted,
+                    debt: bucket.debt_at(now),
+                },
+                granted && announce,
+            )
+        })
+    }
+
+    /// The same where another hub decides, as long as there is enough for all of them.
+    pub fn decide_if_plenty(
+        &self,
+        caller: CallerId,
+        quota: RateQuota,
+        takes_one: bool,
+        hubs: usize,
+    ) -> Option<BudgetDecision> {
+        self.with_bucket(caller, |bucket, now| {
+            let granted = if takes_one {
+                bucket.try_take_if_plenty(quota, hubs, now)
+            } else {
+                bucket.has_plenty(quota, hubs, now)
+            };
+            (
+                granted.then(|| BudgetDecision {
+                    granted,
+                    debt: bucket.debt_at(now),
+                }),
+                granted && takes_one,
+            )
+        })
+    }
+
+    /// Decides for another hub.
+    pub fn decide_for_peer(&self, spend: &BudgetClaim) -> BudgetDecision {
+        self.with_bucket(spend.caller, |bucket, now| {
+            bucket.add_debt(spend.owed, now);
+            bucket.raise_debt_to(spend.known, now);
+            let granted =
+                RateQuota::per_minute(spend.quota).is_some_and(|quota| bucket.try_take(quota, now));
+            (
+                BudgetDecision {
+                    granted,
+                    debt: bucket.debt_at(now),
+                },
+                granted || spend.owed > 0,
+            )
+        })
+    }
+
+    /// What others have not heard of this caller, and its debt; it is being said now.
+    pub fn take_unsynced(&self, caller: CallerId) -> (u64, u64) {
+        self.with_bucket(caller, |bucket, now| {
+            ((bucket.take_unsynced(), bucket.debt_at(now)), false)
+        })
+    }
+
+    /// It was not heard after all.
+    pub fn restore_unsynced(&self, caller: CallerId, owed: u64) {
+        self.with_bucket(caller, |bucket, _| (bucket.add_unsynced(owed), owed > 0));
+    }
+
+    /// Another hub that decides about this caller says what it owed at this moment, or soon after.
+    pub fn learn_debt(&self, caller: CallerId, debt: u64, at: u64) {
+        // Only to know it sooner: a hub with no room for it asks.
+        if !self.is_crowded.load(Ordering::Relaxed) {
+            self.with_bucket(caller, |bucket, _| (bucket.learn_debt(debt, at), false));
+        }
+    }
+
+    /// Everything that others are to hear: what is unsaid of each caller, and its debt.
+    pub fn collect_unsynced(&self) -> Vec<(CallerId, u64, u64)> {
+        let now = self.now_nanos();
+        let mut gathered = Vec::new();
+        for number in 0..SHARD_COUNT {
+            let mut shard = self.lock_shard(number);
+            let BudgetShard {
+                buckets,
+                unsynced_callers,
+            } = &mut *shard;
+            for caller in unsynced_callers.drain(..) {
+                if let Some(bucket) = buckets.get_mut(&caller) {
+                    bucket.is_listed = false;
+                    gathered.push((caller, bucket.take_unsynced(), bucket.debt_at(now)));
+                }
+            }
+        }
+        gathered
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chorus_wire::time::UnixMicros;
+    use chorus_wire::{Code, Error};
+    use std::time::Duration;
+
+    fn held(most: usize) -> (RateBudgets, Clock) {
+        let clock = Clock::manual_at(UnixMicros(1_000_000_000_000));
+        (RateBudgets::with_max_addresses(clock.clone(), most), clock)
+    }
+
+    fn from(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    fn quota(requests: u32) -> RateQuota {
+        RateQuota::per_minute(requests).unwrap()
+    }
+
+    /// One of three a minute, by one hub alone.
+    fn spend(budgets: &RateBudgets, caller: CallerId) -> Result<u32, Error> {
+        let BudgetDecision { granted, debt } =
+            budgets.decide_locally(caller, Some(quota(3)), false);
+        if granted {
+            Ok(quota(3).remaining_requests(debt))
+        } else {
+            Err(quota(3).rate_limited_error(debt))
+        }
+    }
+
+    /// Failure 24
+    #[test]
+    fn one_caller_that_spent_everything_blocks_nobody_else() {
+        let (budgets, _) = held(100);
+        for left in [2, 1, 0] {
+            assert_eq!(spend(&budgets, CallerId::Agent(1)).unwrap(), left);
+        }
+        let refused = spend(&budgets, CallerId::Agent(1)).unwrap_err();
+        assert_eq!(
+            (refused.code, refused.retry_after),
+            (Code::RateLimited, Some(20))
+        );
+        assert!(spend(&budgets, CallerId::Agent(2)).is_ok());
+        assert!(spend(&budgets, budgets.anonymous_caller(from("192.0.2.1"))).is_ok());
+    }
+
+    #[test]
+    fn who_waits_as_told_is_served_again() {
+        let (budgets, clock) = held(100);
+        while spend(&budgets, CallerId::Agent(1)).is_ok() {}
+        let wait = spend(&budgets, CallerId::Agent(1))
+            .unwrap_err()
+            .retry_after
+            .unwrap();
+        clock.advance(Duration::from_secs(wait));
+        assert!(spend(&budgets, CallerId::Agent(1)).is_ok());
+        assert!(spend(&budgets, CallerId::Agent(1)).is_err());
+    }
+
+    #[test]
+    fn to_look_takes_nothing() {
+        let (budgets, clock) = held(100);
+        let left = |budgets: &RateBudgets| {
+            quota(3)
+                .remaining_requests(budgets.decide_locally(CallerId::Agent(1), None, false).debt)
+        };
+        assert_eq!((left(&budgets), left(&budgets)), (3, 3));
+        while spend(&budgets, CallerId::Agent(1)).is_ok() {}
+        assert_eq!(left(&budgets), 0);
+        clock.advance(Duration::from_secs(20));
+        assert_eq!((left(&budgets), left(&budgets)), (1, 1));
+    }
+
+    #[test]
+    fn all_addresses_of_one_ipv6_customer_share_a_bucket_and_v4_is_v4_in_any_dress() {
+        let (budgets, _) = held(100);
+        assert_eq!(
+            budgets.anonymous_caller(from("2001:db8:1:2::1")),
+            budgets.anonymous_caller(from("2001:db8:1:2:ffff::9"))
+        );
+        assert_ne!(
+            budgets.anonymous_caller(from("2001:db8:1:2::1")),
+            budgets.anonymous_caller(from("2001:db8:1:3::1"))
+        );
+        assert_eq!(
+            budgets.anonymous_caller(from("::ffff:192.0.2.1")),
+            budgets.anonymous_caller(from("192.0.2.1"))
+        );
+    }
+
+    /// Law 6
+    #[test]
+    fn the_number_of_buckets_stays_bounded_and_falls_again() {
+        let (budgets, clock) = held(64);
+        for n in 0..50_000u32 {
+            let ip = IpAddr::V4(std::net::Ipv4Addr::from_bits(0x0a00_0000 + n));
+            let _ = spend(&budgets, budgets.anonymous_caller(ip));
+        }
+        assert!(
+            budgets.bucket_count() <= 64 + SWEEP_EVERY_REQUESTS,
+            "{}",
+            budgets.bucket_count()
+        );
+        let before = budgets.bucket_count();
+        budgets.learn_debt(CallerId::Agent(7), 1, budgets.now_nanos());
+        assert_eq!(
+            budgets.bucket_count(),
+            before,
+            "what others say takes no room that is not there"
+        );
+        clock.advance(Duration::from_secs(120));
+        budgets.drop_full_buckets();
+        assert_eq!(budgets.bucket_count(), 0);
+        assert_eq!(
+            budgets.anonymous_caller(from("10.0.0.1")),
+            CallerId::Address(from("10.0.0.1"))
+        );
+        // Agents come without an address, and are forgotten all the same.
+        for agent in 0..1_000 {
+            clock.advance(Duration::from_secs(60));
+            let _ = spend(&budgets, CallerId::Agent(agent));
+        }
+        assert!(budgets.bucket_count() <= 64, "{}", budgets.bucket_count());
+    }
+
+    /// D-85
+    #[test]
+    fn what_is_said_to_others_is_said_once_and_of_each_caller_together() {
+        let ((here, _), (owner, _)) = (held(100), held(100));
+        let (alice, bob) = (CallerId::Agent(1), CallerId::Agent(2));
+        for caller in [alice, bob, alice] {
+            assert!(here.decide_locally(caller, Some(quota(600)), true).granted);
+        }
+        let one = quota(600).request_nanos();
+        let mut news = here.collect_unsynced();
+        news.sort_by_key(|(_, owed, _)| *owed);
+        assert_eq!(news, [(bob, one, one), (alice, 2 * one, 2 * one)]);
+        assert!(here.collect_unsynced().is_empty());
+        for (caller, owed, known) in news {
+            owner.decide_for_peer(&BudgetClaim {
+                caller,
+                owed,
+                known,
+                quota: 0,
+            });
+        }
+        let verdict = owner.decide_for_peer(&BudgetClaim {
+            caller: alice,
+            owed: 0,
+            known: 0,
+            quota: 600,
+        });
+        assert_eq!((verdict.granted, verdict.debt), (true, 3 * one));
+        // A hub that took over knows what the one that asks knows.
+        let (next, _) = held(100);
+        let verdict = next.decide_for_peer(&BudgetClaim {
+            caller: alice,
+            owed: 0,
+            known: verdict.debt,
+            quota: 600,
+        });
+        assert_eq!((verdict.granted, verdict.debt), (true, 4 * one));
+    }
+}

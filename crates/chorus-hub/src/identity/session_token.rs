@@ -1,0 +1,31 @@
+//! Single-use tokens for streams that cannot set a header.
+
+use super::{Principal, key_cache};
+use crate::store::{principals, session_tokens};
+use crate::{Hub, Result, clock};
+use chorus_wire::{Code, limits, reply::SessionToken};
+
+/// `POST /agent/session`
+pub async fn create_session_token(principal: &Principal, hub: &Hub) -> Result<SessionToken> {
+    let agent = principal.require_agent()?.clone();
+    let token = clock::new_secret("cs_");
+    let token_hash = key_cache::hash_secret(token.expose());
+    hub.store()
+        .write(async move |txn| {
+            // a key that was rotated since it was looked at opens nothing any more, and makes nothing that could.
+            let current = principals::find_agent(&txn.tx, agent.id).await?;
+            if current.is_none_or(|current| current.key_hash != agent.key_hash) {
+                return Err(Code::Unauthorized.into());
+            }
+            let expires = txn.now().saturating_add(limits::SESSION_TOKEN_TTL);
+            Ok(
+                session_tokens::insert_session_token(&txn.tx, &token_hash, agent.id, expires)
+                    .await?,
+            )
+        })
+        .await?;
+    Ok(SessionToken {
+        session_token: token,
+        expires_in_seconds: limits::SESSION_TOKEN_TTL.as_secs(),
+    })
+}

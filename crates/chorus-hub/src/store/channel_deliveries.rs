@@ -1,0 +1,223 @@
+//! What members are owed, and the tokens that their answers come back with (R-71, R-72, R-74).
+
+use super::{DbConnection, DbError, SqlParam};
+use chorus_wire::time::UnixMicros;
+
+pub(crate) async fn enqueue_delivery(
+    tx: &DbConnection<'_>,
+    member: i64,
+    seq: i64,
+) -> Result<(), DbError> {
+    const SQL: &str = "insert into deliveries (member, seq) values ($1, $2) on conflict do nothing";
+    tx.execute(SQL, &[SqlParam::Int(member), SqlParam::Int(seq)])
+        .await
+        .map(drop)
+}
+
+/// The first that it is owed.
+pub(crate) async fn find_first_pending_seq(
+    tx: &DbConnection<'_>,
+    member: i64,
+) -> Result<Option<i64>, DbError> {
+    const SQL: &str = "select seq from deliveries where member = $1 order by seq limit 1";
+    tx.query_first(SQL, &[SqlParam::Int(member)])
+        .await?
+        .map(|row| row.int(0))
+        .transpose()
+}
+
+/// The newest that it is owed, newest first.
+pub(crate) async fn list_newest_pending_seqs(
+    tx: &DbConnection<'_>,
+    member: i64,
+    limit: usize,
+) -> Result<Vec<i64>, DbError> {
+    const SQL: &str = "select seq from deliveries where member = $1 order by seq desc limit $2";
+    let rows = tx
+        .query(SQL, &[SqlParam::Int(member), SqlParam::Int(limit as i64)])
+        .await?;
+    rows.iter().map(|row| row.int(0)).collect()
+}
+
+/// This one is settled.
+pub(crate) async fn complete_delivery(
+    tx: &DbConnection<'_>,
+    member: i64,
+    seq: i64,
+) -> Result<(), DbError> {
+    const SQL: &str = "delete from deliveries where member = $1 and seq = $2";
+    tx.execute(SQL, &[SqlParam::Int(member), SqlParam::Int(seq)])
+        .await
+        .map(drop)
+}
+
+/// This one and all before it are.
+pub(crate) async fn complete_deliveries_to(
+    tx: &DbConnection<'_>,
+    member: i64,
+    seq: i64,
+) -> Result<(), DbError> {
+    const SQL: &str = "delete from deliveries where member = $1 and seq <= $2";
+    tx.execute(SQL, &[SqlParam::Int(member), SqlParam::Int(seq)])
+        .await
+        .map(drop)
+}
+
+/// All but the newest are let go.
+pub(crate) async fn drop_all_but_newest(
+    tx: &DbConnection<'_>,
+    member: i64,
+    kept_count: usize,
+) -> Result<(), DbError> {
+    const SQL: &str = "delete from deliveries where member = $1 and seq <=
+                       (select seq from deliveries where member = $1 order by seq desc limit 1 offset $2)";
+    tx.execute(
+        SQL,
+        &[SqlParam::Int(member), SqlParam::Int(kept_count as i64)],
+    )
+    .await
+    .map(drop)
+}
+
+/// It is owed nothing any more.
+pub(crate) async fn drop_pending_deliveries(
+    tx: &DbConnection<'_>,
+    member: i64,
+) -> Result<(), DbError> {
+    tx.execute(
+        "delete from deliveries where member = $1",
+        &[SqlParam::Int(member)],
+    )
+    .await
+    .map(drop)
+}
+
+/// What a token opens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TokenPurpose {
+    /// Came with one delivery.
+    Callback,
+    /// A member's own, until there is another (R-76).
+    PersistentCallback,
+    /// The channel's MCP endpoint.
+    Tools,
+}
+
+impl TokenPurpose {
+    const ALL: [Self; 3] = [Self::Callback, Self::PersistentCallback, Self::Tools];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Callback => "callback",
+            Self::PersistentCallback => "standing",
+            Self::Tools => "tools",
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct ChannelToken {
+    pub purpose: TokenPurpose,
+    /// The room's subject.
+    pub channel: i64,
+    pub member: i64,
+    /// How far from a person's word what it came with was (R-73).
+    pub turn: i64,
+    pub expires_at: Option<UnixMicros>,
+}
+
+pub(crate) async fn insert_channel_token(
+    tx: &DbConnection<'_>,
+    hash: &[u8; 32],
+    token: &ChannelToken,
+) -> Result<(), DbError> {
+    const SQL: &str = "insert into channel_tokens (hash, opens, channel, member, turn, expires_at)
+                       values ($1, $2, $3, $4, $5, $6)";
+    let params = [
+        SqlParam::Bytes(hash),
+        SqlParam::Text(token.purpose.as_str()),
+        SqlParam::Int(token.channel),
+        SqlParam::Int(token.member),
+        SqlParam::Int(token.turn),
+        SqlParam::optional_int(token.expires_at.map(|at| at.0)),
+    ];
+    tx.execute(SQL, &params).await.map(drop)
+}
+
+/// The token of this hash, also when it is dead.
+pub(crate) async fn find_channel_token(
+    tx: &DbConnection<'_>,
+    hash: &[u8; 32],
+) -> Result<Option<ChannelToken>, DbError> {
+    const SQL: &str =
+        "select opens, channel, member, turn, expires_at from channel_tokens where hash = $1";
+    let Some(mut row) = tx.query_first(SQL, &[SqlParam::Bytes(hash)]).await? else {
+        return Ok(None);
+    };
+    let purpose = row.text(0)?;
+    let purpose = TokenPurpose::ALL
+        .into_iter()
+        .find(|one| one.as_str() == purpose);
+    Ok(Some(ChannelToken {
+        purpose: purpose
+            .ok_or_else(|| DbError::Other("a token opens what only a newer hub knows".into()))?,
+        channel: row.int(1)?,
+        member: row.int(2)?,
+        turn: row.int(3)?,
+        expires_at: row.maybe_int(4)?.map(UnixMicros),
+    }))
+}
+
+/// The member's standing callback ends now.
+pub(crate) async fn expire_persistent_callback(
+    tx: &DbConnection<'_>,
+    member: i64,
+    now: UnixMicros,
+) -> Result<(), DbError> {
+    const SQL: &str =
+        "update channel_tokens set expires_at = $2 where member = $1 and expires_at is null";
+    tx.execute(SQL, &[SqlParam::Int(member), SqlParam::Int(now.0)])
+        .await
+        .map(drop)
+}
+
+/// The member is gone: it is owed nothing, and what it had for good ends.
+pub(super) async fn end_member_deliveries(
+    tx: &DbConnection<'_>,
+    member: i64,
+    now: UnixMicros,
+) -> Result<(), DbError> {
+    drop_pending_deliveries(tx, member).await?;
+    expire_persistent_callback(tx, member, now).await
+}
+
+/// The same for everybody in a room.
+pub(super) async fn end_channel_deliveries(
+    tx: &DbConnection<'_>,
+    channel: i64,
+    now: UnixMicros,
+) -> Result<(), DbError> {
+    const DROP_PENDING: &str = "delete from deliveries where member in (select id from channel_members where channel = $1)";
+    const EXPIRE_CALLBACKS: &str =
+        "update channel_tokens set expires_at = $2 where expires_at is null and member in
+                            (select id from channel_members where channel = $1)";
+    tx.execute(DROP_PENDING, &[SqlParam::Int(channel)]).await?;
+    tx.execute(
+        EXPIRE_CALLBACKS,
+        &[SqlParam::Int(channel), SqlParam::Int(now.0)],
+    )
+    .await
+    .map(drop)
+}
+
+/// Forgets some tokens that ended before `keep`; how many there were.
+pub(super) async fn delete_expired_channel_tokens(
+    tx: &DbConnection<'_>,
+    keep_since: UnixMicros,
+    limit: i64,
+) -> Result<u64, DbError> {
+    const SQL: &str = "delete from channel_tokens where hash in (
+                           select hash from channel_tokens where expires_at < $1 order by expires_at limit $2)";
+    tx.execute(SQL, &[SqlParam::Int(keep_since.0), SqlParam::Int(limit)])
+        .await
+}

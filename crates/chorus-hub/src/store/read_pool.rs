@@ -1,0 +1,123 @@
+//! Connections that only read, lent to one reader at a time on the blocking threads.
+
+use super::sql_value::ConnectionFault;
+use super::{DatabaseUrl, DbConnection, DbError, postgres, sqlite};
+use crate::Result;
+use chorus_wire::Error;
+use futures_util::FutureExt;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::Semaphore;
+
+/// Reads under way at once: SQLite reads are a core's work each, PostgreSQL's mostly wait.
+const SQLITE_READERS: usize = 4;
+const POSTGRES_READERS: usize = 16;
+
+enum PooledConnection {
+    Sqlite(rusqlite::Connection),
+    Postgres(postgres::PostgresClient),
+}
+
+pub(super) struct ReadPool {
+    database_url: DatabaseUrl,
+    idle: Arc<Mutex<Vec<PooledConnection>>>,
+    permits: Arc<Semaphore>,
+}
+
+impl ReadPool {
+    pub fn new(database_url: DatabaseUrl) -> std::result::Result<Self, DbError> {
+        let (idle, permits) = match &database_url {
+            // The first one is opened now, so that an unreadable file is known at start.
+            DatabaseUrl::Sqlite(path) => (
+                vec![PooledConnection::Sqlite(sqlite::open_reader(path)?)],
+                SQLITE_READERS,
+            ),
+            DatabaseUrl::Postgres(_) => (Vec::new(), POSTGRES_READERS),
+        };
+        Ok(Self {
+            database_url,
+            idle: Arc::new(Mutex::new(idle)),
+            permits: Arc::new(Semaphore::new(permits)),
+        })
+    }
+
+    pub async fn read<T, F>(&self, work: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: AsyncFnOnce(&DbConnection<'_>) -> Result<T> + Send + 'static,
+    {
+        // Behind a database that answers nobody the line is long: whoever would stand in it for longer than a read may take is
+        // told so.
+        let permit = tokio::time::timeout(
+            postgres::RESPONSE_TIMEOUT,
+            self.permits.clone().acquire_owned(),
+        )
+        .await;
+        let permit =
+            permit.map_err(|_| Error::unavailable("too many reads wait for the database"))?;
+        let permit = permit.map_err(Error::unavailable)?;
+        let (database_url, idle) = (self.database_url.clone(), self.idle.clone());
+        let task = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            let pooled = idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let (answer, returned) = match (database_url, pooled) {
+                (DatabaseUrl::Sqlite(_), Some(PooledConnection::Sqlite(connection))) => {
+                    run_on_sqlite(connection, work)
+                }
+                (DatabaseUrl::Sqlite(path), _) => run_on_sqlite(sqlite::open_reader(&path)?, work),
+                (DatabaseUrl::Postgres(url), pooled) => {
+                    tokio::runtime::Handle::current().block_on(async {
+                        let client = match pooled {
+                            Some(PooledConnection::Postgres(client)) if !client.is_closed() => {
+                                client
+                            }
+                            Some(_) | None => postgres::PostgresClient::connect(&url).await?,
+                        };
+                        let answer = tokio::time::timeout(
+                            postgres::RESPONSE_TIMEOUT,
+                            work(&DbConnection::Postgres(&client)),
+                        )
+                        .await;
+                        let answer = answer.map_err(|_| {
+                            DbError::Unavailable("the database did not answer".into())
+                        })?;
+                        // One that is gone is nobody's: the next reader makes its own.
+                        let returned = (client.fault.take()
+                            != Some(ConnectionFault::ConnectionLost))
+                        .then_some(PooledConnection::Postgres(client));
+                        Ok::<_, DbError>((answer, returned))
+                    })?
+                }
+            };
+            idle.lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .extend(returned);
+            answer
+        });
+        task.await.map_err(Error::internal)?
+    }
+}
+
+/// SQLite never waits, so the work is done at its first poll. It sees one snapshot: whatever the writer commits meanwhile would
+/// otherwise empty the connection's page cache between any two of its statements.
+fn run_on_sqlite<T, F>(
+    connection: rusqlite::Connection,
+    work: F,
+) -> (Result<T>, Option<PooledConnection>)
+where
+    F: AsyncFnOnce(&DbConnection<'_>) -> Result<T>,
+{
+    let answer = match sqlite::execute(&connection, "begin", &[]) {
+        Ok(_) => {
+            let answer = work(&DbConnection::Sqlite(&connection)).now_or_never();
+            answer.unwrap_or_else(|| {
+                Err(Error::internal(
+                    "a read on SQLite waited for something else",
+                ))
+            })
+        }
+        Err(error) => Err(error.into()),
+    };
+    // Nothing was written, so there is nothing to lose; a snapshot that stayed open would hold the checkpoint up.
+    let _ = sqlite::execute(&connection, "rollback", &[]);
+    (answer, Some(PooledConnection::Sqlite(connection)))
+}

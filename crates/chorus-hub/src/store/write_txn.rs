@@ -1,0 +1,149 @@
+//! What a piece of work may do inside its group's transaction.
+
+use super::cache_invalidation::CacheInvalidation;
+use super::counters::CounterDeltas;
+use super::entry_publisher::EntryPublisher;
+use super::log::{self, DeliveryState, EntryKind, LogEntry, LogHead, NewLogEntry};
+use super::{DbConnection, DbError};
+use chorus_wire::time::UnixMicros;
+
+/// What the hub goes by, at hand wherever something is written.
+#[derive(Clone, Debug)]
+pub(crate) struct HubSettings {
+    /// What the hub calls itself to the outside, without a slash at its end.
+    pub public_url: String,
+    /// steps from agent to agent that may follow a person's word.
+    pub agent_turns: u32,
+}
+
+/// What a piece of work may do inside its group's transaction.
+pub(crate) struct WriteTxn<'t> {
+    pub tx: DbConnection<'t>,
+    pub counter_deltas: CounterDeltas,
+    pub(super) head: LogHead,
+    pub(super) entries: Vec<LogEntry>,
+    now: UnixMicros,
+    /// How many of the entries are in the table.
+    inserted_count: usize,
+    publisher: &'t dyn EntryPublisher,
+    settings: &'t HubSettings,
+}
+
+impl<'t> WriteTxn<'t> {
+    pub(super) fn new(
+        tx: DbConnection<'t>,
+        head: LogHead,
+        now: UnixMicros,
+        publisher: &'t dyn EntryPublisher,
+        settings: Option<&'t HubSettings>,
+    ) -> Self {
+        let settings = settings.unwrap_or(&EMPTY_SETTINGS);
+        Self {
+            tx,
+            counter_deltas: CounterDeltas::default(),
+            head,
+            entries: Vec::new(),
+            now,
+            inserted_count: 0,
+            publisher,
+            settings,
+        }
+    }
+
+    pub fn hub_settings(&self) -> &HubSettings {
+        self.settings
+    }
+
+    /// The time of this group.
+    pub fn now(&self) -> UnixMicros {
+        self.now
+    }
+
+    /// Inserts the entries that are not in the table yet: together, since on PostgreSQL each by itself is a round trip.
+    pub(super) async fn insert_pending_entries(&mut self) -> std::result::Result<(), DbError> {
+        log::insert_entries(&self.tx, &self.entries[self.inserted_count..]).await?;
+        self.inserted_count = self.entries.len();
+        Ok(())
+    }
+
+    /// As it stood; what came since is undone.
+    pub(super) fn restore_snapshot(&mut self, snapshot: TxnSnapshot) {
+        let TxnSnapshot {
+            entry_count,
+            head,
+            counter_deltas,
+        } = snapshot;
+        self.entries.truncate(entry_count);
+        (self.head, self.counter_deltas) = (head, counter_deltas);
+    }
+
+    pub(super) fn take_snapshot(&self) -> TxnSnapshot {
+        TxnSnapshot {
+            entry_count: self.entries.len(),
+            head: self.head,
+            counter_deltas: self.counter_deltas.clone(),
+        }
+    }
+
+    /// Up to which place the parts are kept.
+    pub fn indexed_seq(&self) -> i64 {
+        self.head.indexed_seq
+    }
+
+    /// Says what this write makes untrue, to hubs that remember it; a hub that has the database alone needs no telling.
+    pub fn invalidate_caches(&mut self, notice: &CacheInvalidation) {
+        if self.publisher.cluster_peers().is_some() && !notice.is_empty() {
+            self.append_entry(NewLogEntry {
+                subject: log::HUB_SUBJECT,
+                subject_name: "".into(),
+                kind: EntryKind::CacheInvalidation,
+                actor: log::HUB_SUBJECT,
+                actor_name: "".into(),
+                body: notice.to_json().into(),
+                fallback: None,
+            });
+        }
+    }
+
+    /// Appends an entry at the next place; it is inserted with the others of its group, and published after the commit.
+    pub fn append_entry(&mut self, new: NewLogEntry) -> (i64, UnixMicros) {
+        let delivery = new.fallback.map(|fallback| {
+            if self.publisher.has_draining_stream(new.subject) {
+                DeliveryState::Sse
+            } else {
+                fallback
+            }
+        });
+        if let Some(state) = delivery {
+            self.counter_deltas.count_message(state);
+        }
+        let (seq, at) = self.head.allocate_seq(self.now);
+        self.entries.push(LogEntry {
+            seq,
+            subject: new.subject,
+            subject_name: new.subject_name,
+            kind: new.kind,
+            actor: new.actor,
+            actor_name: new.actor_name,
+            at,
+            body: new.body,
+            delivery,
+            delivered_at: None,
+            accepted: false,
+        });
+        (seq, at)
+    }
+}
+
+/// How a transaction stood before a piece of work.
+pub(super) struct TxnSnapshot {
+    pub entry_count: usize,
+    head: LogHead,
+    counter_deltas: CounterDeltas,
+}
+
+/// Until the hub has said its own.
+static EMPTY_SETTINGS: HubSettings = HubSettings {
+    public_url: String::new(),
+    agent_turns: 0,
+};

@@ -1,0 +1,50 @@
+//! Places for callbacks that stream their events: so many in all, and so many for one member.
+
+use chorus_wire::{Code, Error, limits};
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// How many streams are open, by whose they are.
+#[derive(Default)]
+pub struct CallbackStreamSlots(Mutex<HashMap<i64, usize>>);
+
+/// One of them; its place is free when it is dropped.
+pub struct CallbackStreamSlot<'a> {
+    slots: &'a CallbackStreamSlots,
+    member: i64,
+}
+
+impl CallbackStreamSlots {
+    fn lock_counts(&self) -> MutexGuard<'_, HashMap<i64, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Full: the events are to be posted one by one.
+    pub fn acquire(&self, member: i64) -> Result<CallbackStreamSlot<'_>, Error> {
+        let mut counts = self.lock_counts();
+        if counts.values().sum::<usize>() >= limits::CALLBACK_STREAMS {
+            return Err(Error::unavailable("too many callbacks are streaming"));
+        }
+        if counts
+            .get(&member)
+            .is_some_and(|count| *count >= limits::CALLBACK_STREAMS_PER_MEMBER)
+        {
+            return Err(Code::TooManyStreams.into());
+        }
+        *counts.entry(member).or_default() += 1;
+        Ok(CallbackStreamSlot {
+            slots: self,
+            member,
+        })
+    }
+}
+
+impl Drop for CallbackStreamSlot<'_> {
+    fn drop(&mut self) {
+        let mut counts = self.slots.lock_counts();
+        match counts.get_mut(&self.member) {
+            Some(count) if *count > 1 => *count -= 1,
+            Some(_) | None => drop(counts.remove(&self.member)),
+        }
+    }
+}

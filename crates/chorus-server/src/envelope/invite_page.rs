@@ -1,0 +1,158 @@
+//! `GET /invite/{id}`: a page a person opens to bring their agent to another, and the same as JSON (TRN-61, TRN-62, lesson 5).
+
+use crate::reply::{self, ApiResult};
+use crate::{app_state::AppState, console, html, negotiate, query::PathParam};
+use axum::{extract::State, response::Response};
+use chorus_hub::{Principal, identity};
+use chorus_wire::reply::{InviteCard, SuccessReply};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+pub fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::default().routes(routes!(get_invite_page))
+}
+
+/// How to reach an agent: a page for people, JSON for agents that ask for it
+#[utoipa::path(get, path = "/invite/{id}", tag = "identity",
+    params(("id" = String, Path, description = "Address, short name, UUID or handle")),
+    responses((status = 200, description = "An unknown id is `exists: false`", content(
+        (SuccessReply<InviteCard> = "application/json"), (String = "text/html")))))]
+async fn get_invite_page(
+    State(state): State<AppState>,
+    headers: HeaderMap,
+    PathParam(id): PathParam,
+) -> ApiResult {
+    // A link that is shared shows everybody the same.
+    let card = identity::get_invite_card(&Principal::Anonymous, &state.hub, &id, &state.public_url)
+        .await?;
+    if negotiate::prefers_media(&headers, "application/json", "text/html") {
+        let mut response = reply::wrapped_json(&state, StatusCode::OK, card)?;
+        response
+            .headers_mut()
+            .insert(header::VARY, HeaderValue::from_static("Accept"));
+        return Ok(response);
+    }
+    Ok(render_invite(&card))
+}
+
+/// Words with `data-t` are said in the reader's language by the page's script; without it they stand as they are.
+fn render_invite(card: &InviteCard) -> Response {
+    let (id, hub) = (
+        html::escape_html(&card.agent_id),
+        html::escape_html(&card.hub),
+    );
+    let told = card
+        .connect_instructions
+        .trim_start_matches("Tell your agent: ");
+    let told = html::escape_html(told);
+    let (word, state) = match (card.exists, card.online) {
+        (true, true) => ("invite.online", "is online now"),
+        (true, false) => (
+            "invite.offline",
+            "is registered here and offline at the moment",
+        ),
+        (false, _) => ("invite.unknown", "is not registered here yet"),
+    };
+    let culture = card.culture.as_deref().map(html::escape_html);
+    let culture =
+        culture.map(|tag| format!(" <span class=\"chip\" data-culture=\"{tag}\">{tag}</span>"));
+    let mut body = format!(
+        "<main class=\"plain invite\">\n<h1><span data-t=\"invite.title\">Talk to</span> <bdi>{id}</bdi></h1>\n\
+         <p><bdi><code>{id}</code></bdi> <span data-t=\"{word}\">{state}</span>{}</p>\n\
+         <h2 data-t=\"invite.tell\">Tell your agent</h2>\n<div class=\"snippet\"><pre>{told}</pre></div>\n\
+         <h2 data-t=\"invite.host\">Or connect it yourself</h2>\n",
+        culture.unwrap_or_default()
+    );
+    for (word, name, text) in connect_snippets(card) {
+        let (name, text) = (html::escape_html(name), html::escape_html(&text));
+        body += &format!(
+            "<details><summary data-t=\"{word}\">{name}</summary>\n<div class=\"snippet\"><pre>{text}</pre></div></details>\n"
+        );
+    }
+    body += &format!(
+        "<p class=\"quiet\"><span data-t=\"invite.hub\">The hub is</span> <code>{hub}</code> · \
+         <a href=\"/skill\" data-t=\"signin.skill\">What an agent reads to take part</a></p>\n</main>\n"
+    );
+    let mut response =
+        console::render_console_page(&format!("Talk to {}", card.agent_id), "invite.js", &body);
+    response
+        .headers_mut()
+        .insert(header::VARY, HeaderValue::from_static("Accept"));
+    response
+}
+
+/// What to paste, by the host that the reader's agent runs in. Names go in as they are and are quoted where a shell reads them.
+fn connect_snippets(card: &InviteCard) -> [(&'static str, &'static str, String); 4] {
+    let (hub, id) = (&card.hub, &card.agent_id);
+    let quoted = format!("'{}'", id.replace('\'', "'\\''"));
+    let server = serde_json::json!({"mcpServers": {"chorus": {"type": "http", "url": format!("{hub}/mcp"),
+        "headers": {"Authorization": "Bearer YOUR_KEY"}}}});
+    let said = serde_json::json!({"receiver_id": id, "envelope": {"chorus_version": "0.4", "sender_id": "YOU@chorus",
+        "original_text": "Hello!", "sender_culture": "en"}});
+    let said = said.to_string().replace('\'', "'\\''");
+    [
+        (
+            "invite.cli",
+            "Command line",
+            format!(
+                "chorus --hub {hub} register YOU@chorus --culture en\nchorus send {quoted} 'Hello!'\nchorus listen"
+            ),
+        ),
+        (
+            "invite.claude",
+            "Claude Code",
+            format!(
+                "claude mcp add --transport http chorus {hub}/mcp --header 'Authorization: Bearer YOUR_KEY'"
+            ),
+        ),
+        (
+            "invite.mcp",
+            "Other hosts with MCP",
+            serde_json::to_string_pretty(&server).unwrap_or_default(),
+        ),
+        (
+            "invite.http",
+            "HTTP",
+            format!(
+                "curl {hub}/register --json '{{\"agent_id\": \"YOU@chorus\", \"agent_card\": {{\"card_version\": \"0.3\", \
+                 \"user_culture\": \"en\"}}}}'\ncurl {hub}/messages -H 'Authorization: Bearer YOUR_KEY' --json '{said}'"
+            ),
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http_body_util::BodyExt;
+
+    /// Failure 7
+    #[tokio::test]
+    async fn nothing_an_agent_says_of_itself_becomes_markup() {
+        let nasty = "<img src=x onerror=alert(1)>\"'&";
+        let card = InviteCard {
+            agent_id: nasty.into(),
+            hub: nasty.into(),
+            culture: Some(nasty.into()),
+            online: false,
+            exists: true,
+            connect_instructions: nasty.into(),
+        };
+        let html = render_invite(&card)
+            .into_body()
+            .collect()
+            .await
+            .unwrap()
+            .to_bytes();
+        let html = std::str::from_utf8(&html).unwrap();
+        assert!(
+            !html.contains("<img src=x") && !html.contains("\"'"),
+            "{html}"
+        );
+        let (said, escaped) = (
+            html.matches("onerror=").count(),
+            html.matches("&lt;img src=x onerror=").count(),
+        );
+        assert!(said == escaped && said > 6, "{said} {escaped}");
+    }
+}

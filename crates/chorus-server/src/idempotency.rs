@@ -1,0 +1,108 @@
+//! The `Idempotency-Key` of a request, with what it stands for (R-27).
+
+use crate::{app_state::AppState, reply::ApiError};
+use axum::extract::FromRequestParts;
+use bytes::Bytes;
+use chorus_hub::identity::IdempotencyKey;
+use chorus_wire::{Error, Result, json, limits};
+use http::{HeaderMap, HeaderName, request::Parts};
+use sha2::{Digest, Sha256};
+
+/// The key, if the request has one.
+pub struct IdempotencyHeader(Option<String>);
+
+impl IdempotencyHeader {
+    /// Equality is that of JSON values, not of texts (failure 17).
+    pub fn with_body(self, body: &Bytes) -> Result<Option<IdempotencyKey>> {
+        let Some(key) = self.0 else { return Ok(None) };
+        let canonical = json::to_canonical_json(&json::parse_value(json::decode_utf8(body)?)?);
+        Ok(Some(IdempotencyKey {
+            key,
+            fingerprint: Sha256::digest(canonical.as_bytes()).into(),
+        }))
+    }
+}
+
+impl FromRequestParts<AppState> for IdempotencyHeader {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        _: &AppState,
+    ) -> std::result::Result<Self, ApiError> {
+        Ok(Self(parse_key_header(&parts.headers)?))
+    }
+}
+
+/// 1 to 256 visible characters, given once.
+fn parse_key_header(headers: &HeaderMap) -> Result<Option<String>> {
+    let mut found = headers
+        .get_all(HeaderName::from_static("idempotency-key"))
+        .iter();
+    let Some(value) = found.next() else {
+        return Ok(None);
+    };
+    let visible = value.as_bytes().iter().all(u8::is_ascii_graphic);
+    if !visible
+        || value.is_empty()
+        || value.len() > limits::IDEMPOTENCY_KEY_CHARS
+        || found.next().is_some()
+    {
+        return Err(Error::validation(format!(
+            "Idempotency-Key must be 1 to {} visible characters, given once",
+            limits::IDEMPOTENCY_KEY_CHARS
+        )));
+    }
+    Ok(value.to_str().ok().map(str::to_owned))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    fn headers(values: &[&[u8]]) -> HeaderMap {
+        let name = HeaderName::from_static("idempotency-key");
+        values
+            .iter()
+            .map(|value| (name.clone(), HeaderValue::from_bytes(value).unwrap()))
+            .collect()
+    }
+
+    /// R-27
+    #[test]
+    fn an_idempotency_key_is_short_visible_and_single() {
+        assert_eq!(parse_key_header(&HeaderMap::new()).unwrap(), None);
+        assert_eq!(
+            parse_key_header(&headers(&[b"a-1"])).unwrap().as_deref(),
+            Some("a-1")
+        );
+        let long = [b'k'; 257];
+        assert!(
+            parse_key_header(&headers(&[&long[..256]]))
+                .unwrap()
+                .is_some()
+        );
+        for bad in [&b""[..], b"a b", b"\xc3\xa4", &long] {
+            assert!(parse_key_header(&headers(&[bad])).is_err(), "{bad:?}");
+        }
+        assert!(parse_key_header(&headers(&[b"a", b"b"])).is_err());
+    }
+
+    /// Failure 17
+    #[test]
+    fn the_order_of_keys_is_no_other_value() {
+        let print = |body: &'static str| {
+            IdempotencyHeader(Some("k".into()))
+                .with_body(&Bytes::from(body))
+                .unwrap()
+                .unwrap()
+                .fingerprint
+        };
+        assert_eq!(
+            print(r#"{"a":1,"b":[2]}"#),
+            print(r#"{ "b": [2.0], "a": 1 }"#)
+        );
+        assert_ne!(print(r#"{"a":1}"#), print(r#"{"a":2}"#));
+    }
+}

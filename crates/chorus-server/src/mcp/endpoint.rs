@@ -1,0 +1,161 @@
+//! `POST /mcp`: one request, one answer, nothing kept in between. Who asks is in the key of every request.
+
+use super::tool_call::{SessionHeaders, ToolCall};
+use super::{allowed_origins, hub_tools::HubToolServer, resource_metadata};
+use crate::auth::AuthResult;
+use crate::reply::{self, ApiError, ApiResult};
+use crate::{app_state::AppState, body};
+use axum::body::Body;
+use axum::extract::{FromRequestParts, Request, State};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use chorus_hub::Principal;
+use chorus_wire::reply::FailureReply;
+use chorus_wire::{Code, Error, limits};
+use http::{HeaderMap, StatusCode, header, request::Parts};
+use http_body_util::{BodyExt, Full, Limited};
+use rmcp::ServerHandler;
+use rmcp::model::ErrorCode;
+use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+pub fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::default().routes(routes!(call_hub_tools))
+}
+
+/// The hub's verbs as tools: one JSON-RPC message of the Model Context Protocol, revision 2026-07-28 or 2025-11-25
+#[utoipa::path(post, path = "/mcp", tag = "mcp", security(("agent_key" = [])), request_body = Object,
+    params(("MCP-Protocol-Version" = Option<String>, Header, description = "The revision that the message is of")),
+    responses((status = 200, body = Object, description = "The answer to a request"),
+        (status = 202, body = Object, description = "A notification was taken; the body is empty"),
+        (status = 401, body = FailureReply, description = "WWW-Authenticate names the resource's metadata"),
+        (status = 403, body = FailureReply, description = "An operator's key, another Host or another Origin")))]
+async fn call_hub_tools(State(state): State<AppState>, request: Request) -> ApiResult {
+    let (mut parts, body) = request.into_parts();
+    let AuthResult(auth) = AuthResult::from_request_parts(&mut parts, &state).await?;
+    let principal = match auth {
+        Ok(Principal::Anonymous) => {
+            return Ok(unauthorized_response(
+                &state,
+                "/mcp",
+                Code::Unauthorized.into(),
+            ));
+        }
+        Err(error) if error.code == Code::Unauthorized => {
+            return Ok(unauthorized_response(&state, "/mcp", error));
+        }
+        auth => auth?,
+    };
+    principal.require_agent()?;
+    let session = SessionHeaders::from_headers(&parts.headers);
+    let handler = HubToolServer(ToolCall {
+        state: state.clone(),
+        principal,
+        session,
+    });
+    serve_message(&state, handler, parts, body, limits::BODY_BYTES).await
+}
+
+/// 401 with the way to the metadata.
+pub fn unauthorized_response(state: &AppState, path: &str, error: Error) -> Response {
+    let mut response = ApiError::from(error).into_response();
+    response.headers_mut().insert(
+        header::WWW_AUTHENTICATE,
+        resource_metadata::auth_challenge(state, path),
+    );
+    response
+}
+
+/// Passes one message to its handler.
+pub async fn serve_message<H: ServerHandler + Clone>(
+    state: &AppState,
+    handler: H,
+    mut parts: Parts,
+    body: Body,
+    max_bytes: usize,
+) -> ApiResult {
+    let body = read_message(&parts.headers, body, max_bytes).await?;
+    if let Err(fault) = serde_json::from_slice::<serde::de::IgnoredAny>(&body) {
+        return rpc_error(
+            StatusCode::BAD_REQUEST,
+            ErrorCode::PARSE_ERROR,
+            &format!("the body is not JSON: {fault}"),
+        );
+    }
+    let config = StreamableHttpServerConfig::default()
+        .with_legacy_session_mode(false)
+        .with_json_response(true)
+        .with_max_request_body_bytes(max_bytes)
+        .with_allowed_hosts(allowed_origins::allowed_hosts(state, &parts.headers))
+        .with_allowed_origins(allowed_origins::allowed_origins(state))
+        .enforce_origin_validation();
+    // What is known of the caller is in the handler; the key itself goes no further than here.
+    parts.headers.remove(header::AUTHORIZATION);
+    let service = StreamableHttpService::new(
+        move || Ok(handler.clone()),
+        Arc::<NeverSessionManager>::default(),
+        config,
+    );
+    let response = service
+        .handle(Request::from_parts(parts, Full::new(body)))
+        .await;
+    ensure_json_error(response.map(Body::new)).await
+}
+
+async fn read_message(
+    headers: &HeaderMap,
+    body: Body,
+    max_bytes: usize,
+) -> Result<Bytes, ApiError> {
+    let declared = headers
+        .get(header::CONTENT_LENGTH)
+        .and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+    if declared.is_some_and(|length| length > max_bytes) {
+        body::drain_body(body);
+        return Err(Code::TooLarge.into());
+    }
+    match tokio::time::timeout(
+        limits::REQUEST_DEADLINE,
+        Limited::new(body, max_bytes).collect(),
+    )
+    .await
+    {
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Err(fault)) if fault.is::<http_body_util::LengthLimitError>() => {
+            Err(Code::TooLarge.into())
+        }
+        Ok(Err(_)) => Err(Error::validation("the body broke off").into()),
+        Err(_) => Err(Code::RequestTimeout.into()),
+    }
+}
+
+/// What the library says in plain text is said as JSON-RPC, since that is what clients read here (failure 26).
+async fn ensure_json_error(response: Response) -> ApiResult {
+    let is_json = response
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .is_some_and(|media_type| media_type.as_bytes().starts_with(b"application/json"));
+    if is_json || !(response.status().is_client_error() || response.status().is_server_error()) {
+        return Ok(response);
+    }
+    let status = match response.status() {
+        // A body that is JSON and no message.
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => StatusCode::BAD_REQUEST,
+        status => status,
+    };
+    let text = Limited::new(response.into_body(), limits::DETAIL_CHARS)
+        .collect()
+        .await;
+    let text = text
+        .map(|text| String::from_utf8_lossy(&text.to_bytes()).into_owned())
+        .unwrap_or_default();
+    rpc_error(status, ErrorCode::INVALID_REQUEST, &text)
+}
+
+fn rpc_error(status: StatusCode, code: ErrorCode, message: &str) -> ApiResult {
+    let body: Value = json!({"jsonrpc": "2.0", "error": {"code": code.0, "message": message}});
+    reply::bare_json(status, &body)
+}

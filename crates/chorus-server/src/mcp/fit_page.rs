@@ -1,0 +1,58 @@
+//! As much of a list as fits into one answer.
+
+use chorus_wire::limits;
+use serde::Serialize;
+
+/// Takes off the end what does not fit; true when something was taken.
+pub fn keep_first_fitting<T: Serialize>(rows: &mut Vec<T>) -> bool {
+    let (all, fits) = (rows.len(), count_fitting(rows.iter()));
+    rows.truncate(fits);
+    fits < all
+}
+
+/// The same off the beginning.
+pub fn keep_last_fitting<T: Serialize>(rows: &mut Vec<T>) -> bool {
+    let (all, fits) = (rows.len(), count_fitting(rows.iter().rev()));
+    rows.drain(..all - fits);
+    fits < all
+}
+
+fn count_fitting<'a, T: Serialize + 'a>(rows: impl Iterator<Item = &'a T>) -> usize {
+    let mut left = limits::TOOL_ANSWER_BYTES;
+    let fits = |(index, row): &(usize, &T)| {
+        let size = serde_json::to_string(row).map_or(0, |text| text.len());
+        let fits = size <= left;
+        left = left.saturating_sub(size);
+        fits || *index == 0
+    };
+    rows.enumerate().take_while(fits).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_goes_from_the_far_end_and_one_stays() {
+        let row = |name: &str| format!("{name}{}", "x".repeat(limits::TOOL_ANSWER_BYTES / 3));
+        let rows = || ["a", "b", "c", "d"].map(row).to_vec();
+        let (mut front, mut back) = (rows(), rows());
+        assert!(keep_first_fitting(&mut front) && keep_last_fitting(&mut back));
+        let names = |rows: &[String]| {
+            rows.iter()
+                .map(|row| row[..1].to_owned())
+                .collect::<String>()
+        };
+        assert_eq!(
+            (names(&front).as_str(), names(&back).as_str()),
+            ("ab", "cd")
+        );
+        let mut huge = vec![
+            "x".repeat(limits::TOOL_ANSWER_BYTES * 2),
+            "small".to_owned(),
+        ];
+        assert!(keep_first_fitting(&mut huge) && huge.len() == 1);
+        assert!(!keep_last_fitting(&mut huge) && huge.len() == 1);
+        assert!(!keep_first_fitting(&mut Vec::<String>::new()));
+    }
+}

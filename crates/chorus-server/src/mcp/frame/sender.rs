@@ -1,0 +1,177 @@
+//! The session that speaks through a tool, and what stands in every frame of its (FRM-06…19, R-04, R-43).
+
+use crate::mcp::tool_call::{self, ToolCall};
+use crate::mcp::tool_error::ToolError;
+use chorus_hub::clock;
+use chorus_hub::frame::{self, FrameSubmitter};
+use chorus_wire::frame::{
+    ENVELOPE_VERSION, FrameError, FrameKind, FrameScope, ScopeIdent, SubmissionReply,
+};
+use chorus_wire::{identity::Handle, limits};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// Whose session speaks, and to whom. Where an argument is left out the request's headers say it (R-43).
+#[derive(Clone, Default, Deserialize, JsonSchema)]
+pub struct SenderArgs {
+    /// The sessions it is for, such as ~me, ~me/cc-*, ~me/cc-editor@s1, org:~acme/members/*; all of your own without it.
+    #[schemars(length(min = 1, max = limits::FRAME_PATH_OCTETS))]
+    pub scope: Option<String>,
+    /// The program you run in, such as cc-editor.
+    #[schemars(length(min = 1, max = limits::SESSION_OCTETS), regex(pattern = r"^[A-Za-z0-9._-]+$"))]
+    pub instrument: Option<String>,
+    /// The id of your session, the same in every call.
+    #[schemars(length(min = 1, max = limits::SESSION_OCTETS), regex(pattern = r"^[A-Za-z0-9._-]+$"))]
+    pub session: Option<String>,
+}
+
+/// A session that is about to speak.
+pub struct FrameSender {
+    pub handle: Handle,
+    pub scope: FrameScope,
+    pub instrument: ScopeIdent,
+    pub session: Option<ScopeIdent>,
+    tool: Option<ScopeIdent>,
+}
+
+/// What a session is called that says nothing of itself.
+const DEFAULT_NAME: &str = "mcp";
+
+impl FrameSender {
+    pub fn from_call(call: &ToolCall, args: &SenderArgs) -> Result<Self, ToolError> {
+        let handle = own_handle(call)?;
+        let tool_call::SessionHeaders {
+            instrument,
+            session,
+            tool,
+        } = &call.session;
+        let parse_ident = |field: &str, given: Option<&String>| match given {
+            Some(text) => ScopeIdent::parse(text).map(Some).ok_or_else(|| {
+                ToolError::from(FrameError::invalid_field(field, ScopeIdent::REQUIREMENT))
+            }),
+            None => Ok(None),
+        };
+        let instrument = parse_ident(
+            "instrument",
+            args.instrument.as_ref().or(instrument.as_ref()),
+        )?;
+        let default_instrument = || {
+            ScopeIdent::parse(DEFAULT_NAME)
+                .ok_or_else(|| ToolError::invalid_argument("instrument", "it is required"))
+        };
+        let scope = match &args.scope {
+            Some(text) => text
+                .parse()
+                .map_err(|error: FrameError| ToolError::from(error).about_field("scope"))?,
+            None => FrameScope::Handle(handle.clone()),
+        };
+        Ok(Self {
+            scope,
+            instrument: instrument.map_or_else(default_instrument, Ok)?,
+            session: parse_ident("session", args.session.as_ref().or(session.as_ref()))?,
+            tool: parse_ident("X-Chorus-Tool", tool.as_ref())?,
+            handle,
+        })
+    }
+
+    /// This session and no other, where it has said which it is.
+    pub fn session_scope(&self) -> FrameScope {
+        match &self.session {
+            Some(session) => FrameScope::Session(
+                self.handle.clone(),
+                self.instrument.clone(),
+                session.clone(),
+            ),
+            None => FrameScope::Handle(self.handle.clone()),
+        }
+    }
+
+    /// The session's id, for frames that must name one.
+    pub fn session_id(&self) -> String {
+        self.session
+            .as_ref()
+            .map_or_else(|| DEFAULT_NAME.to_owned(), ScopeIdent::to_string)
+    }
+
+    /// Which session it is, for those who may know: others need not (FRM-111).
+    pub fn provenance_basis(&self) -> Option<String> {
+        let is_own_scope = self.scope.addressed_handle() == &self.handle;
+        self.session
+            .as_ref()
+            .filter(|_| is_own_scope)
+            .map(|session| format!("session:{}@{session}", self.instrument))
+    }
+
+    /// Submits a frame with honest words about itself: a model made it with a tool, and nothing was checked (FRM-14…19).
+    pub async fn submit_frame(
+        &self,
+        call: &ToolCall,
+        kind: FrameKind,
+        payload: Value,
+        ttl_ms: Option<u64>,
+    ) -> Result<SubmissionReply, ToolError> {
+        let provenance_basis = self
+            .provenance_basis()
+            .unwrap_or_else(|| "tool-call".to_owned());
+        let mut frame = json!({
+            "envelope_version": ENVELOPE_VERSION,
+            "frame_id": clock::new_id(),
+            "kind": kind,
+            "sender_handle": self.handle,
+            "recipient_handle": self.scope.addressed_handle(),
+            "created_at": call.state.hub.clock().now(),
+            "payload": payload,
+            "acted_by": self.handle,
+            "drafted_with": drafter_handle(&self.instrument),
+            "provenance_compute_location": "local-only",
+            "provenance_method": ["mcp-tool"],
+            "provenance_context_check": "skipped",
+            "provenance_basis": provenance_basis,
+        });
+        if let Some(ttl_ms) = ttl_ms {
+            frame["ttl_ms"] = json!(ttl_ms);
+        }
+        let body = json!({"scope": self.scope.to_string(), "frame": frame}).to_string();
+        let submitter = FrameSubmitter {
+            instrument: Some(self.instrument.clone()),
+            session: self.session.clone(),
+            tool: self.tool.clone(),
+            exclude_self: false,
+        };
+        Ok(
+            frame::submit_frame(&call.principal, &call.state.hub, body.as_bytes(), submitter)
+                .await?,
+        )
+    }
+}
+
+/// R-04: `~cc-editor` for the instruments `editor` and `cc-editor`.
+fn drafter_handle(instrument: &ScopeIdent) -> String {
+    let name = instrument.as_str().to_ascii_lowercase();
+    let mut drafter = format!("~cc-{}", name.strip_prefix("cc-").unwrap_or(&name));
+    drafter.truncate(65);
+    drafter
+}
+
+pub fn own_handle(call: &ToolCall) -> Result<Handle, ToolError> {
+    let handle = call
+        .calling_agent()?
+        .handle
+        .as_deref()
+        .and_then(Handle::parse);
+    handle.ok_or_else(|| {
+        let host = &call.state.hub.options().host_name;
+        let why = "this agent has no handle, and frames are for handles: only an address of lower-case letters, digits and dashes";
+        ToolError::invalid_argument("scope", format!("{why} at {host} has one"))
+    })
+}
+
+/// How far a frame went, in words.
+pub fn describe_reach(count: u64) -> String {
+    match count {
+        0 => "nobody is listening".to_owned(),
+        1 => "1 session has it".to_owned(),
+        many => format!("{many} sessions have it"),
+    }
+}

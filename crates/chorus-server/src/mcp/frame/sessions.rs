@@ -1,0 +1,141 @@
+//! Who is listening, and a stream to listen on oneself (FRM-96, R-50).
+
+use super::sender::{FrameSender, SenderArgs, own_handle};
+use crate::mcp::tool::{ToolDefinition, ToolKind, ToolOutput};
+use crate::mcp::tool_call::ToolCall;
+use crate::mcp::tool_error::ToolError;
+use chorus_hub::{frame, identity};
+use chorus_wire::frame::{FrameFilter, SessionRoster};
+use chorus_wire::{identity::Handle, limits};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+pub fn session_tools() -> Vec<ToolDefinition<ToolCall>> {
+    vec![
+        ToolDefinition::new(
+            "agent_roster",
+            "See live sessions",
+            ToolKind::ReadOnly,
+            ROSTER_DESCRIPTION,
+            list_sessions,
+        ),
+        ToolDefinition::new(
+            "agent_subscribe",
+            "Get a stream to listen on",
+            ToolKind::Sends,
+            SUBSCRIBE_DESCRIPTION,
+            create_subscription,
+        ),
+    ]
+}
+
+const ROSTER_DESCRIPTION: &str = "See which sessions of a handle are listening right now: instrument, session, tool, since when, and their filter. \
+    Use it to learn whether anybody would hear a frame, and to address one session as ~handle/instrument@session.";
+
+const SUBSCRIBE_DESCRIPTION: &str = "Get a ready URL to hear frames for your handle as they come, as Server-Sent Events: pass it to something that \
+    holds a connection open, such as curl -N in the background. It works once and within expires_in_seconds; it needs no key. The \
+    events are named by kind and their data is the frame.";
+
+/// `agent_roster`
+#[derive(Deserialize, JsonSchema)]
+struct AgentRosterArgs {
+    /// Whose sessions, such as ~alice; your own without it. Another's are shown if it has granted you.
+    #[schemars(length(min = 1, max = limits::ADDRESS_CHARS))]
+    handle: Option<String>,
+}
+
+async fn list_sessions(
+    call: ToolCall,
+    args: AgentRosterArgs,
+) -> Result<ToolOutput<SessionRoster>, ToolError> {
+    let handle = match args.handle {
+        Some(handle) => handle,
+        None => own_handle(&call)?.to_string(),
+    };
+    let roster = frame::list_roster(&call.principal, &call.state.hub, &handle).await;
+    let roster = roster.map_err(|error| ToolError::from(error).about_field("handle"))?;
+    Ok(ToolOutput::new(
+        format!("{} sessions of {handle}", roster.sessions.len()),
+        roster,
+    ))
+}
+
+/// `agent_subscribe`
+#[derive(Deserialize, JsonSchema)]
+struct AgentSubscribeArgs {
+    /// Clauses axis:value that must all hold, separated by commas, such as kind:agent_query; everything without it.
+    #[schemars(length(max = limits::FILTER_OCTETS))]
+    filter: Option<String>,
+    /// The program you run in, such as cc-editor.
+    #[schemars(length(min = 1, max = limits::SESSION_OCTETS), regex(pattern = r"^[A-Za-z0-9._-]+$"))]
+    instrument: Option<String>,
+    /// The id of your session, the same in every call.
+    #[schemars(length(min = 1, max = limits::SESSION_OCTETS), regex(pattern = r"^[A-Za-z0-9._-]+$"))]
+    session: Option<String>,
+}
+
+/// A stream that can be opened once.
+#[derive(Serialize, ToSchema)]
+struct SubscriptionUrl {
+    /// Open it with GET; it has its own single-use token.
+    stream_url: String,
+    expires_in_seconds: u64,
+    #[schema(value_type = String)]
+    handle: Handle,
+}
+
+async fn create_subscription(
+    call: ToolCall,
+    args: AgentSubscribeArgs,
+) -> Result<ToolOutput<SubscriptionUrl>, ToolError> {
+    let filter = args.filter.unwrap_or_default();
+    FrameFilter::parse(&filter).map_err(|error| ToolError::from(error).about_field("filter"))?;
+    let sender_args = SenderArgs {
+        scope: None,
+        instrument: args.instrument,
+        session: args.session,
+    };
+    let sender = FrameSender::from_call(&call, &sender_args)?;
+    let token = identity::create_session_token(&call.principal, &call.state.hub).await?;
+    let mut stream_url = format!(
+        "{}/handles/{}/stream?session_token={}&instrument={}",
+        call.state.public_url,
+        sender.handle,
+        token.session_token.expose(),
+        sender.instrument
+    );
+    if let Some(session) = &sender.session {
+        stream_url.push_str(&format!("&session={session}"));
+    }
+    if !filter.is_empty() {
+        stream_url.push_str(&format!("&filter={}", percent_encode(&filter)));
+    }
+    let expires_in_seconds = token.expires_in_seconds;
+    let text = format!("open it within {expires_in_seconds} seconds");
+    Ok(ToolOutput::new(
+        text,
+        SubscriptionUrl {
+            stream_url,
+            expires_in_seconds,
+            handle: sender.handle,
+        },
+    ))
+}
+
+/// What stands in a query without meaning something else there.
+fn percent_encode(text: &str) -> String {
+    let is_unreserved = |b: u8| {
+        b.is_ascii_alphanumeric()
+            || matches!(b, b'-' | b'.' | b'_' | b'~' | b':' | b',' | b'*' | b'/')
+    };
+    text.bytes()
+        .map(|b| {
+            if is_unreserved(b) {
+                char::from(b).to_string()
+            } else {
+                format!("%{b:02X}")
+            }
+        })
+        .collect()
+}

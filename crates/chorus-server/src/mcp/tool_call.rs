@@ -1,0 +1,46 @@
+//! Who calls a tool, and from which session: told by the request itself every time, never remembered.
+
+use crate::app_state::AppState;
+use chorus_hub::Principal;
+use chorus_hub::identity::Agent;
+use chorus_wire::Error;
+use http::HeaderMap;
+use std::sync::Arc;
+
+/// One call to the hub's own tools.
+#[derive(Clone)]
+pub struct ToolCall {
+    pub state: AppState,
+    pub principal: Principal,
+    pub session: SessionHeaders,
+}
+
+/// The session that calls, as far as its headers say.
+#[derive(Clone, Debug, Default)]
+pub struct SessionHeaders {
+    pub instrument: Option<String>,
+    pub session: Option<String>,
+    pub tool: Option<String>,
+}
+
+impl SessionHeaders {
+    pub fn from_headers(headers: &HeaderMap) -> Self {
+        let header_text = |name: &str| {
+            headers
+                .get(name)
+                .and_then(|value| value.to_str().ok())
+                .map(str::to_owned)
+        };
+        Self {
+            instrument: header_text("x-chorus-instrument"),
+            session: header_text("x-chorus-session"),
+            tool: header_text("x-chorus-tool"),
+        }
+    }
+}
+
+impl ToolCall {
+    pub fn calling_agent(&self) -> Result<&Arc<Agent>, Error> {
+        self.principal.require_agent()
+    }
+}

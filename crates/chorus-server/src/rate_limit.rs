@@ -1,0 +1,125 @@
+//! How often each caller may ask, as the doors see it: whose budget a request is taken from, and what the answer says of it.
+
+use chorus_hub::identity::rate_limit::{self, RateQuota};
+use chorus_hub::{Hub, Principal};
+use chorus_wire::Error;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use std::net::IpAddr;
+
+pub use chorus_hub::identity::rate_limit::CallerId;
+
+const WINDOW_SECONDS: u64 = 60;
+
+pub struct RateLimiter {
+    hub: Hub,
+    quota: RateQuota,
+}
+
+/// What is left to a caller after this request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RemainingBudget {
+    quota: u32,
+    left: u32,
+}
+
+impl RateLimiter {
+    /// `quota` requests a minute, all of them at once if need be; 0 is no limit.
+    pub fn per_minute(quota: u32, hub: &Hub) -> Option<Self> {
+        RateQuota::per_minute(quota).map(|quota| Self {
+            hub: hub.clone(),
+            quota,
+        })
+    }
+
+    /// The caller of an authenticated request; `Anyone` has only an address.
+    pub fn caller_of_principal(&self, principal: &Principal, peer: IpAddr) -> CallerId {
+        match principal {
+            Principal::Agent(agent) => CallerId::Agent(agent.id),
+            Principal::Operator(key) => CallerId::Operator(*key),
+            Principal::Anonymous => self.caller_of_address(peer),
+        }
+    }
+
+    /// The caller of a request that only has an address.
+    pub fn caller_of_address(&self, peer: IpAddr) -> CallerId {
+        rate_limit::anonymous_caller(&self.hub, peer)
+    }
+
+    /// The same place as one that tries keys: what it asks without a key is no guess.
+    pub fn caller_guessing_keys(&self, peer: IpAddr) -> CallerId {
+        rate_limit::guessing_caller(&self.hub, peer)
+    }
+
+    /// Takes one request from the caller's budget, or says when there will be one.
+    pub async fn spend_request(&self, caller: CallerId) -> Result<RemainingBudget, Error> {
+        let left = rate_limit::spend_request(&self.hub, caller, self.quota).await?;
+        Ok(RemainingBudget {
+            left,
+            ..self.exhausted_budget()
+        })
+    }
+
+    /// Whether there is anything in it; takes nothing.
+    pub async fn check_remaining(&self, caller: CallerId) -> Result<(), Error> {
+        rate_limit::check_remaining(&self.hub, caller, self.quota).await
+    }
+
+    pub fn exhausted_budget(&self) -> RemainingBudget {
+        RemainingBudget {
+            quota: self.quota.requests_per_minute(),
+            left: 0,
+        }
+    }
+}
+
+impl RemainingBudget {
+    /// The two fields of the IETF draft `draft-ietf-httpapi-ratelimit-headers`.
+    pub fn write_headers(self, headers: &mut HeaderMap) {
+        let Self { quota, left } = self;
+        let full_in = (u64::from(quota.saturating_sub(left)) * WINDOW_SECONDS)
+            .div_ceil(u64::from(quota.max(1)));
+        let fields = [
+            (
+                "ratelimit-policy",
+                format!("\"default\";q={quota};w={WINDOW_SECONDS}"),
+            ),
+            ("ratelimit", format!("\"default\";r={left};t={full_in}")),
+        ];
+        for (name, value) in fields {
+            if let Ok(value) = HeaderValue::try_from(value) {
+                headers.insert(HeaderName::from_static(name), value);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn zero_is_no_limit() {
+        let dir = tempfile::tempdir().unwrap();
+        let hub = Hub::open(chorus_hub::HubOptions::for_data_dir(dir.path()))
+            .await
+            .unwrap();
+        assert!(RateLimiter::per_minute(0, &hub).is_none());
+        let limiter = RateLimiter::per_minute(3, &hub).unwrap();
+        assert_eq!(
+            limiter.spend_request(CallerId::Agent(1)).await.unwrap(),
+            RemainingBudget { quota: 3, left: 2 }
+        );
+    }
+
+    #[test]
+    fn the_headers_have_the_drafts_form() {
+        let mut headers = HeaderMap::new();
+        RemainingBudget {
+            quota: 600,
+            left: 598,
+        }
+        .write_headers(&mut headers);
+        assert_eq!(headers["ratelimit-policy"], "\"default\";q=600;w=60");
+        assert_eq!(headers["ratelimit"], "\"default\";r=598;t=1");
+    }
+}

@@ -1,0 +1,12 @@
+//! Channels: members, messages, deliveries, callbacks and the agent host.
+
+mod agent_host;
+mod callback_streams;
+mod callbacks;
+mod channels;
+mod delivery;
+mod delivery_failures;
+mod delivery_retries;
+mod members;
+mod messages;
+mod secrets;

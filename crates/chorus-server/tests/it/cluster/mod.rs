@@ -1,0 +1,7 @@
+//! Hubs that share one PostgreSQL database and one NATS.
+
+mod budget_sync;
+mod bus;
+mod frame_stream;
+mod same_bytes;
+mod two_hubs;

@@ -1,0 +1,345 @@
+//! The frame part of the script: grants, organisations, accords, sessions and submissions.
+
+use super::envelope::agent;
+use super::transcript::{Transcript, raw_request};
+use crate::support::actors::{frame, scope_recipient};
+use crate::support::hub::OPERATOR_KEY;
+use serde_json::{Value, json};
+
+pub async fn run(transcript: &mut Transcript) {
+    let (gina, hugo) = (
+        agent(transcript, "gina@chorus").await,
+        agent(transcript, "hugo@chorus").await,
+    );
+    grants(transcript, &gina, &hugo).await;
+    let accord = organisations(transcript, &gina, &hugo).await;
+    sessions(transcript, &gina, &hugo).await;
+    submissions(transcript, &gina).await;
+    endings(transcript, &gina, &hugo, &accord).await;
+}
+
+fn advisory(from: &str, scope: &str, text: &str) -> Value {
+    json!({"scope": scope, "frame": frame(from, &scope_recipient(scope), "agent_advisory", &json!({"advisory_text": text}))})
+}
+
+async fn grants(transcript: &mut Transcript, gina: &str, hugo: &str) {
+    for handle in ["~gina", "~nobody", "gina", "%00", "~%00"] {
+        for key in [gina, hugo, "", OPERATOR_KEY] {
+            transcript
+                .get(key, &format!("/handles/{handle}/grants"))
+                .await;
+            transcript
+                .get(key, &format!("/handles/{handle}/roster"))
+                .await;
+        }
+    }
+    for other in ["~hugo", "~gina", "~nobody", "~Bad", "~%00"] {
+        transcript
+            .put(gina, &format!("/handles/~gina/grants/{other}"), &json!({}))
+            .await;
+    }
+    transcript
+        .put(hugo, "/handles/~gina/grants/~hugo", &json!({}))
+        .await
+        .expect_status(403);
+    transcript
+        .get(hugo, "/handles/~gina/roster")
+        .await
+        .expect_status(200);
+    transcript
+        .get(gina, "/handles/~gina/grants")
+        .await
+        .expect_status(200);
+    transcript
+        .delete(gina, "/handles/~gina/grants/~hugo")
+        .await
+        .expect_status(200);
+    transcript.delete(gina, "/handles/~gina/grants/~hugo").await;
+    transcript
+        .delete(hugo, "/handles/~gina/grants/~hugo")
+        .await
+        .expect_status(403);
+    transcript
+        .get(hugo, "/handles/~gina/roster")
+        .await
+        .expect_status(403);
+    transcript
+        .put(gina, "/handles/~gina/grants/~hugo", &json!({}))
+        .await
+        .expect_status(200);
+}
+
+async fn organisations(transcript: &mut Transcript, gina: &str, hugo: &str) -> String {
+    for body in [
+        json!({"handle": "~acme"}),
+        json!({"handle": "~acme"}),
+        json!({}),
+        json!({"handle": "~Bad"}),
+        json!([]),
+    ] {
+        transcript.post(gina, "/orgs", &body).await;
+    }
+    transcript
+        .post(hugo, "/orgs", &json!({"handle": "~peer"}))
+        .await
+        .expect_status(201);
+    transcript
+        .post("", "/orgs", &json!({"handle": "~none"}))
+        .await
+        .expect_status(401);
+    for (key, org, who, body) in [
+        (gina, "~acme", "~hugo", json!({"roles": ["ops"]})),
+        (gina, "~acme", "~hugo", json!({"roles": "ops"})),
+        (gina, "~acme", "~nobody", json!({"roles": []})),
+        (gina, "~none", "~hugo", json!({"roles": []})),
+        (hugo, "~acme", "~hugo", json!({"roles": ["owner"]})),
+        (gina, "~%00", "~%00", json!({"roles": []})),
+    ] {
+        transcript
+            .put(key, &format!("/orgs/{org}/members/{who}"), &body)
+            .await;
+    }
+    transcript.get(hugo, "/orgs/~acme/members").await;
+    transcript
+        .post(gina, "/orgs/~acme/members/~hugo/accept", &json!({}))
+        .await
+        .expect_status(403);
+    transcript
+        .post(hugo, "/orgs/~acme/members/~hugo/accept", &json!({}))
+        .await
+        .expect_status(200);
+    transcript
+        .post(hugo, "/orgs/~acme/members/~hugo/accept", &json!({}))
+        .await;
+    for key in [gina, hugo, ""] {
+        transcript.get(key, "/orgs/~acme/members").await;
+        transcript.get(key, "/orgs/~acme/accords").await;
+    }
+    let offer = json!({"grantee": "~peer", "grant": "ops", "reaches": "*", "expires_at": "2026-03-21T10:00:00Z"});
+    let accord = transcript
+        .post(gina, "/orgs/~acme/accords", &offer)
+        .await
+        .expect_status(201)
+        .text_at("/id");
+    transcript.post(hugo, "/orgs/~acme/accords", &offer).await;
+    transcript
+        .post(gina, "/orgs/~acme/accords", &json!({"grantee": "~peer"}))
+        .await
+        .expect_status(400);
+    transcript
+        .post(
+            gina,
+            &format!("/orgs/~acme/accords/{accord}/accept"),
+            &json!({}),
+        )
+        .await;
+    transcript
+        .post(
+            hugo,
+            &format!("/orgs/~peer/accords/{accord}/accept"),
+            &json!({}),
+        )
+        .await
+        .expect_status(200);
+    transcript
+        .post(hugo, "/orgs/~peer/accords/none/accept", &json!({}))
+        .await;
+    transcript
+        .post(hugo, "/orgs/~peer/accords/%00/accept", &json!({}))
+        .await;
+    transcript
+        .get(gina, "/orgs/~acme/accords")
+        .await
+        .expect_status(200);
+    transcript
+        .get(hugo, "/orgs/~peer/accords")
+        .await
+        .expect_status(200);
+    accord
+}
+
+async fn sessions(transcript: &mut Transcript, gina: &str, hugo: &str) {
+    let stream = |key: &str, query: &str| raw_request("GET", &format!("/handles/{query}")).key(key);
+    let mut first = transcript
+        .open_stream(stream(gina, "~gina/stream?instrument=vim&session=s1"))
+        .await;
+    let mut second = transcript
+        .open_stream(stream(
+            gina,
+            "~gina/stream?instrument=cc-editor&session=s2&filter=kind:agent_advisory",
+        ))
+        .await;
+    let mut his = transcript
+        .open_stream(stream(hugo, "~hugo/stream?instrument=vim&session=h1"))
+        .await;
+    for key in [gina, hugo] {
+        transcript
+            .get(key, "/handles/~gina/roster")
+            .await
+            .expect_status(200);
+    }
+    for (key, from, scope) in [
+        (gina, "~gina", "~gina"),
+        (hugo, "~hugo", "~gina"),
+        (gina, "~gina", "~gina/vim@s1"),
+        (gina, "~gina", "~gina/cc-*"),
+    ] {
+        let response = transcript
+            .post(key, "/frames", &advisory(from, scope, scope))
+            .await
+            .expect_status(200);
+        let count = response.json()["recipient_count"].as_u64().unwrap();
+        if scope != "~gina/cc-*" {
+            transcript.record_events(&mut first, 1).await;
+        }
+        if count == 2 || scope == "~gina/cc-*" {
+            transcript.record_events(&mut second, 1).await;
+        }
+    }
+    transcript
+        .post(
+            gina,
+            "/frames",
+            &advisory("~gina", "org:~acme/members/*", "to all of us"),
+        )
+        .await
+        .expect_status(200);
+    for one in [&mut first, &mut second, &mut his] {
+        transcript.record_events(one, 1).await;
+    }
+    transcript
+        .post(
+            hugo,
+            "/frames",
+            &advisory("~hugo", "accord:~acme/grant:ops", "by accord"),
+        )
+        .await;
+    let last = second.last.clone();
+    drop(second);
+    transcript
+        .until(gina, "/handles/~gina/roster", |body| {
+            body["sessions"]
+                .as_array()
+                .is_some_and(|all| all.len() == 1)
+        })
+        .await;
+    transcript
+        .post(gina, "/frames", &advisory("~gina", "~gina", "missed"))
+        .await
+        .expect_status(200);
+    let again = stream(
+        gina,
+        "~gina/stream?instrument=cc-editor&session=s2&filter=kind:agent_advisory",
+    );
+    let mut again = transcript
+        .open_stream(again.header("last-event-id", &last))
+        .await;
+    transcript.record_events(&mut again, 1).await;
+    let unknown = stream(gina, "~gina/stream?instrument=cc-editor&session=s3");
+    drop(
+        transcript
+            .open_stream(unknown.header("last-event-id", "7-7"))
+            .await,
+    );
+    for query in [
+        "~gina/stream?filter=nonsense",
+        "~gina/stream?session=a%00b",
+        "~hugo/stream",
+        "~nobody/stream",
+        "~%00/stream",
+    ] {
+        transcript.record(stream(gina, query)).await;
+    }
+    transcript
+        .get("", "/handles/~gina/stream")
+        .await
+        .expect_status(401);
+    transcript.get(OPERATOR_KEY, "/handles/~gina/stream").await;
+    let ticket = transcript
+        .post(gina, "/agent/session", &json!({}))
+        .await
+        .text_at("/data/session_token");
+    drop(
+        transcript
+            .open_stream(stream(
+                "",
+                &format!("~gina/stream?session_token={ticket}&session=s4"),
+            ))
+            .await,
+    );
+}
+
+async fn submissions(transcript: &mut Transcript, gina: &str) {
+    let good = advisory("~gina", "~gina", "x");
+    for (place, value) in [
+        ("kind", json!("agent_dance")),
+        ("created_at", json!("yesterday")),
+        ("created_at", json!("2020-01-01T00:00:00Z")),
+        ("payload", json!({})),
+        ("payload", json!({"advisory_text": "x".repeat(70_000)})),
+        ("sender_handle", json!("~hugo")),
+        ("recipient_handle", json!("~nobody")),
+        ("frame_id", json!("not-an-id")),
+        ("colour", json!("red")),
+    ] {
+        let mut bad = good.clone();
+        bad["frame"][place] = value;
+        transcript.post(gina, "/frames", &bad).await;
+    }
+    for scope in [
+        "org:~acme",
+        "org:~none/members/*",
+        "org:~acme/members/none/*",
+        "~hugo",
+        "accord:~peer/grant:none",
+        "nonsense",
+        "",
+    ] {
+        transcript
+            .post(
+                gina,
+                "/frames",
+                &json!({"scope": scope, "frame": good["frame"]}),
+            )
+            .await;
+    }
+    transcript
+        .post("", "/frames", &good)
+        .await
+        .expect_status(401);
+    transcript.post(OPERATOR_KEY, "/frames", &good).await;
+    transcript
+        .record(
+            raw_request("POST", "/frames")
+                .key(gina)
+                .header("content-type", "application/json")
+                .bytes("{"),
+        )
+        .await
+        .expect_status(400);
+}
+
+async fn endings(transcript: &mut Transcript, gina: &str, hugo: &str, accord: &str) {
+    transcript
+        .delete("", &format!("/orgs/~acme/accords/{accord}"))
+        .await
+        .expect_status(401);
+    transcript
+        .delete(hugo, &format!("/orgs/~peer/accords/{accord}"))
+        .await
+        .expect_status(200);
+    transcript.delete(hugo, "/orgs/~peer/accords/%00").await;
+    transcript
+        .delete(gina, &format!("/orgs/~acme/accords/{accord}"))
+        .await;
+    transcript.delete(hugo, "/orgs/~acme/members/~gina").await;
+    transcript
+        .delete(hugo, "/orgs/~acme/members/~hugo")
+        .await
+        .expect_status(200);
+    transcript.delete(gina, "/orgs/~acme/members/~gina").await;
+    transcript
+        .get(hugo, "/orgs/~acme/members")
+        .await
+        .expect_status(403);
+}

@@ -1,0 +1,194 @@
+//! The HTTP part of the script: pages, the contract, operator routes, and every route with input that it refuses.
+
+use super::route_coverage::{Route, routes};
+use super::transcript::{Transcript, raw_request};
+use crate::support::hub::OPERATOR_KEY;
+use serde_json::json;
+
+pub async fn run(transcript: &mut Transcript) {
+    public_pages(transcript).await;
+    operator_routes(transcript).await;
+    let routes = routes(transcript).await;
+    every_route(transcript, &routes).await;
+    unknown_paths(transcript).await;
+}
+
+async fn public_pages(transcript: &mut Transcript) {
+    for path in [
+        "/",
+        "/console",
+        "/docs",
+        "/console/app.js",
+        "/console/none.js",
+        "/console/%00",
+        "/openapi.json",
+        "/skill",
+    ] {
+        let response = transcript.get("", path).await;
+        for method in ["HEAD", "OPTIONS", "POST"] {
+            transcript.record(raw_request(method, path)).await;
+        }
+        transcript
+            .record(raw_request("GET", path).header("if-none-match", "\"none\""))
+            .await;
+        transcript
+            .record(raw_request("GET", path).header("if-none-match", "*"))
+            .await;
+        transcript
+            .record(raw_request("GET", path).header("accept-encoding", "gzip, br"))
+            .await;
+        for line in response
+            .head
+            .lines()
+            .filter_map(|line| line.strip_prefix("etag: "))
+        {
+            transcript
+                .record(raw_request("GET", path).header("if-none-match", line))
+                .await
+                .expect_status(304);
+        }
+    }
+}
+
+async fn operator_routes(transcript: &mut Transcript) {
+    let ned = super::envelope::agent(transcript, "ned@chorus").await;
+    for key in ["", &ned, OPERATOR_KEY] {
+        for path in [
+            "/activity",
+            "/activity?limit=3",
+            "/activity?since=2&limit=3",
+            "/activity?since=x",
+        ] {
+            transcript.get(key, path).await;
+        }
+    }
+    transcript.get("", "/events").await.expect_status(401);
+    transcript.get(&ned, "/events").await.expect_status(403);
+    let mut events = transcript
+        .open_stream(raw_request("GET", "/events").key(OPERATOR_KEY))
+        .await;
+    transcript
+        .post(
+            &ned,
+            "/messages",
+            &super::envelope::message("ned@chorus", "ned@chorus", "to myself"),
+        )
+        .await;
+    transcript.record_events(&mut events, 1).await;
+    transcript.get("", "/ready").await.expect_status(200);
+    transcript
+        .until("", "/health", |body| body["data"]["inbox_connections"] == 0)
+        .await;
+    transcript
+        .get("", "/metrics?x=%zz")
+        .await
+        .expect_status(400);
+    // The counts belong to each process; only the response head must be the same.
+    transcript
+        .record_head(raw_request("GET", "/metrics"))
+        .await
+        .expect_status(200);
+}
+
+/// Every route with invalid input, including NUL, which PostgreSQL stores in no text.
+async fn every_route(transcript: &mut Transcript, routes: &[Route]) {
+    let olga = super::envelope::agent(transcript, "olga@chorus").await;
+    for route in routes {
+        let path = |with: &str| {
+            route
+                .path
+                .split('/')
+                .map(|part| if part.starts_with('{') { with } else { part })
+                .collect::<Vec<_>>()
+                .join("/")
+        };
+        let plain = path("x");
+        for key in ["", &olga, OPERATOR_KEY, "ca_wrong"] {
+            for path in [
+                path("%00"),
+                path("a%00b"),
+                path("%20"),
+                path(&"n".repeat(700)),
+                format!("{plain}?x=%zz"),
+                format!(
+                    "{plain}?limit=%00&since=%00&before=%00&after=%00&session=%00&skill=%00&owner_id=%00"
+                ),
+            ] {
+                if route.method == "GET"
+                    && ["/agent/inbox", "/events", "/metrics"]
+                        .iter()
+                        .any(|one| path.starts_with(one))
+                {
+                    continue;
+                }
+                transcript
+                    .record(raw_request(&route.method, &path).key(key).json(&json!({})))
+                    .await;
+            }
+        }
+        for method in ["OPTIONS", "TRACE", "BREW"] {
+            transcript.record(raw_request(method, &plain)).await;
+        }
+        let preflight = raw_request("OPTIONS", &plain).header("origin", "https://page.test");
+        transcript
+            .record(preflight.header("access-control-request-method", &route.method))
+            .await
+            .expect_status(204);
+        if route.method != "GET" {
+            transcript
+                .record(
+                    raw_request(&route.method, &plain)
+                        .key(&olga)
+                        .header("content-type", "application/xml")
+                        .bytes("<a/>"),
+                )
+                .await;
+            transcript
+                .record(
+                    raw_request(&route.method, &plain)
+                        .key(&olga)
+                        .header("content-type", "application/json")
+                        .bytes(vec![0xff, 0xfe]),
+                )
+                .await;
+            transcript
+                .record(
+                    raw_request(&route.method, &plain)
+                        .key(&olga)
+                        .json(&json!({"x": "y".repeat(3 << 20)})),
+                )
+                .await;
+        }
+    }
+}
+
+async fn unknown_paths(transcript: &mut Transcript) {
+    for path in [
+        "/none",
+        "/agents/a/b",
+        "//",
+        "/agents/",
+        "/handles/~x/none",
+        "/jobs/x/none",
+        "/orgs",
+        "/inbox",
+    ] {
+        for method in ["GET", "PUT", "HEAD"] {
+            transcript.record(raw_request(method, path)).await;
+        }
+    }
+    transcript
+        .record(raw_request("GET", "/agents").header("origin", "https://page.test"))
+        .await
+        .expect_status(200);
+    transcript
+        .record(raw_request("GET", "/agents").header("x-request-id", "a b"))
+        .await
+        .expect_status(200);
+    transcript
+        .record(raw_request("GET", "/agents").header("x-large", &"x".repeat(20_000)))
+        .await;
+    transcript
+        .record(raw_request("GET", &format!("/{}", "n".repeat(20_000))))
+        .await;
+}

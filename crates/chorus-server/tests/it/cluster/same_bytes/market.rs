@@ -1,0 +1,250 @@
+//! The market part of the script: skills, jobs from request to result, and credits.
+
+use super::transcript::{Transcript, raw_request};
+use crate::support::actors::market::{skill_offer, success_result};
+use crate::support::actors::{Reply, Webhook};
+use crate::support::hub::OPERATOR_KEY;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+pub async fn run(transcript: &mut Transcript) {
+    let (boss, worker) = (
+        register_trader(transcript, "boss-1", json!([])).await,
+        register_trader(transcript, "worker-1", skill_offer(0.10)).await,
+    );
+    skills(transcript, &boss, &worker).await;
+    let mut place = Webhook::replying(Reply::json(200, "{}")).await;
+    transcript
+        .placeholders
+        .assign(&format!("127.0.0.1:{}", place.port()), "bosss-place");
+    jobs(transcript, &boss, &worker, &mut place).await;
+    endings(transcript, &boss, &worker).await;
+    credits(transcript, &boss, &worker).await;
+}
+
+async fn register_trader(transcript: &mut Transcript, id: &str, skills: Value) -> String {
+    let body = json!({"agent_id": id, "agent_name": id, "owner_id": format!("owner-of-{id}"), "skills": skills});
+    transcript
+        .post("", "/register", &body)
+        .await
+        .expect_status(201)
+        .text_at("/api_key")
+}
+
+async fn skills(transcript: &mut Transcript, boss: &str, worker: &str) {
+    transcript
+        .post(
+            "",
+            "/register",
+            &json!({"agent_id": "w-2", "skills": [{"skill_name": "s", "cost_per_call": 0}]}),
+        )
+        .await
+        .expect_status(400);
+    for path in [
+        "/skills",
+        "/skills?limit=0",
+        "/discover?skill=analyze_text",
+        "/discover?skill=analyze_text&max_cost=0.01",
+        "/discover?skill=x&max_cost=x",
+        "/reputation/worker-1",
+        "/reputation/nobody",
+        "/reputation/%00",
+        "/economy",
+        "/economy?x=%zz",
+    ] {
+        for key in ["", boss] {
+            transcript.get(key, path).await;
+        }
+    }
+    let adding =
+        json!({"description": "Adds", "cost_per_call": 0.10, "input_schema": {"a": "number"}});
+    for (key, name, body) in [
+        (worker, "adding", adding.clone()),
+        (worker, "adding", adding.clone()),
+        (worker, "adding", json!({"cost_per_call": 0})),
+        (worker, "%00", adding.clone()),
+        ("", "adding", adding.clone()),
+        (OPERATOR_KEY, "adding", adding),
+    ] {
+        transcript.put(key, &format!("/skills/{name}"), &body).await;
+    }
+    transcript.get("", "/skills").await.expect_status(200);
+    for (key, name) in [
+        (worker, "adding"),
+        (worker, "adding"),
+        (worker, "%00"),
+        ("", "adding"),
+    ] {
+        transcript.delete(key, &format!("/skills/{name}")).await;
+    }
+    for (key, body) in [
+        (worker, json!({"agent_id": "worker-1", "load": 0.5})),
+        (worker, json!({"agent_id": "boss-1"})),
+        (worker, json!({"agent_id": 5})),
+        ("", json!({})),
+    ] {
+        transcript.post(key, "/heartbeat", &body).await;
+    }
+}
+
+fn job(id: &str) -> Value {
+    json!({"job_id": id, "skill_name": "analyze_text", "input_data": {"text": "Revenue"}, "budget": 0.15})
+}
+
+async fn jobs(transcript: &mut Transcript, boss: &str, worker: &str, place: &mut Webhook) {
+    let mut inbox = transcript
+        .open_stream(raw_request("GET", "/agent/inbox").key(worker))
+        .await;
+    let mut hers = transcript
+        .open_stream(raw_request("GET", "/agent/inbox").key(boss))
+        .await;
+    let mut first = job("job-1");
+    first["callback_url"] = json!(place.url());
+    for body in [&first, &first, &job("job-1")] {
+        transcript.post(boss, "/jobs", body).await;
+    }
+    transcript.record_events(&mut inbox, 1).await;
+    for (field, value) in [
+        ("skill_name", json!("none")),
+        ("budget", json!(0.01)),
+        ("budget", json!("much")),
+        ("input_data", json!({"text": 5})),
+        ("job_id", json!("a\u{0}b")),
+        ("agent_id", json!("nobody")),
+        ("callback_url", json!("ftp://x/")),
+        ("budget", json!(100_000)),
+    ] {
+        let mut bad = job("job-x");
+        bad[field] = value;
+        transcript.post(boss, "/jobs", &bad).await;
+    }
+    transcript
+        .post("", "/jobs", &job("job-x"))
+        .await
+        .expect_status(401);
+    transcript.post(OPERATOR_KEY, "/jobs", &job("job-x")).await;
+    for key in [boss, worker, "", OPERATOR_KEY] {
+        for path in [
+            "/jobs/job-1",
+            "/jobs/none",
+            "/jobs/%00",
+            "/jobs",
+            "/jobs?role=worker&status=PENDING&limit=1",
+            "/jobs?role=x",
+            "/jobs?before=job-1",
+            "/jobs?before=none",
+            "/jobs?before=%00",
+        ] {
+            transcript.get(key, path).await;
+        }
+    }
+    transcript
+        .post(worker, "/jobs/job-1/result", &success_result(0.16))
+        .await
+        .expect_status(400);
+    transcript
+        .post(boss, "/jobs/job-1/result", &success_result(0.10))
+        .await;
+    transcript
+        .post(worker, "/jobs/none/result", &success_result(0.10))
+        .await
+        .expect_status(404);
+    transcript
+        .post(worker, "/jobs/%00/result", &success_result(0.10))
+        .await;
+    transcript
+        .post(worker, "/jobs/job-1/result", &success_result(0.10))
+        .await
+        .expect_status(200);
+    transcript.record_events(&mut hers, 1).await;
+    let heard = place.next_request().await;
+    transcript.add_entry(
+        "heard at the boss's",
+        &format!("{}\n\n{}", heard.head, heard.text),
+    );
+    transcript
+        .post(worker, "/jobs/job-1/result", &success_result(0.10))
+        .await
+        .expect_status(409);
+    transcript.get(boss, "/jobs/job-1").await.expect_status(200);
+}
+
+async fn endings(transcript: &mut Transcript, boss: &str, worker: &str) {
+    for id in ["job-2", "job-3", "job-4"] {
+        transcript
+            .post(boss, "/jobs", &job(id))
+            .await
+            .expect_status(202);
+    }
+    transcript
+        .post(worker, "/jobs/job-2/cancel", &json!({}))
+        .await;
+    transcript
+        .post("", "/jobs/job-2/cancel", &json!({}))
+        .await
+        .expect_status(401);
+    for _ in 0..2 {
+        transcript
+            .post(boss, "/jobs/job-2/cancel", &json!({}))
+            .await;
+    }
+    transcript.post(boss, "/jobs/%00/cancel", &json!({})).await;
+    let failure = json!({"status": "FAILURE", "output_data": null, "error_message": "no figures"});
+    transcript
+        .post(worker, "/jobs/job-3/result", &failure)
+        .await
+        .expect_status(200);
+    transcript.hub.advance(Duration::from_secs(601));
+    transcript.hub.maintain().await;
+    transcript
+        .until(boss, "/jobs/job-4", |body| body["status"] == "FAILURE")
+        .await;
+    for query in ["", "?status=FAILURE", "?limit=2", "?limit=1&before=job-3"] {
+        transcript
+            .get(boss, &format!("/jobs{query}"))
+            .await
+            .expect_status(200);
+    }
+    transcript
+        .get("", "/reputation/worker-1")
+        .await
+        .expect_status(200);
+}
+
+async fn credits(transcript: &mut Transcript, boss: &str, worker: &str) {
+    let transfer = json!({"transfer_id": "t-1", "from_owner": "owner-of-boss-1", "to_owner": "owner-of-worker-1", "amount": 2.5, "job_id": "uuid"});
+    for key in [boss, worker, "", OPERATOR_KEY] {
+        transcript.post(key, "/transfer", &transfer).await;
+        transcript
+            .post(key, "/transfer", &json!({"amount": -1}))
+            .await;
+        for path in [
+            "/accounts/owner-of-boss-1",
+            "/accounts/nobody",
+            "/accounts/%00",
+            "/audit",
+            "/audit?limit=2",
+            "/audit?owner_id=owner-of-worker-1",
+            "/audit?job_id=job-1",
+            "/audit?limit=0",
+            "/audit?job_id=%00",
+            "/audit?before=3",
+        ] {
+            transcript.get(key, path).await;
+        }
+        for (owner, body) in [
+            (
+                "owner-of-boss-1",
+                json!({"amount": 5.25, "reason": "invoice 7"}),
+            ),
+            ("owner-of-boss-1", json!({"amount": "much"})),
+            ("nobody", json!({"amount": 1})),
+            ("%00", json!({"amount": 1})),
+        ] {
+            transcript
+                .post(key, &format!("/accounts/{owner}/credit"), &body)
+                .await;
+        }
+    }
+    transcript.get("", "/economy").await.expect_status(200);
+}

@@ -1,0 +1,7 @@
+//! Faults and races: a failing database, concurrent requests, stalled readers, fuzzed input.
+
+mod concurrent_requests;
+mod database;
+mod fuzzed_requests;
+mod rolled_back_transactions;
+mod stalled_readers;

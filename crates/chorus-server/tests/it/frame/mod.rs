@@ -1,0 +1,16 @@
+//! Frames: submission, scopes, streams, filters, organisations and refusals.
+
+mod accords;
+mod filters;
+mod grants;
+mod identity;
+mod invalid_requests;
+mod limits;
+mod load;
+mod organisations;
+mod refusals;
+mod resume;
+mod scopes;
+mod stream;
+mod submission;
+mod submission_refusals;

@@ -1,0 +1,11 @@
+//! The HTTP layer: invalid requests, limits, deadlines, disconnects, TLS and public documents.
+
+mod client_disconnects;
+mod connection_limit;
+mod cursors;
+mod deadlines;
+mod invalid_requests;
+mod rate_limit;
+mod tls;
+mod trusted_proxies;
+mod well_known;

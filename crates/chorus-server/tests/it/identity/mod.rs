@@ -1,0 +1,8 @@
+//! Agents: registration, keys, invites, the directory and removal.
+
+mod directory;
+mod invites;
+mod keys;
+mod operator_registration;
+mod registration;
+mod unregister;

@@ -1,0 +1,11 @@
+//! The market: skills, jobs, the ledger and reputation.
+
+mod job_endings;
+mod job_endpoints;
+mod job_list;
+mod jobs;
+mod ledger;
+mod owners;
+mod reputation;
+mod retention;
+mod skills;

@@ -1,0 +1,261 @@
+//! Access to the tools of a channel: by tool token for one member, or by key at the hub's own tools (R-75, CHN-17, CHN-37).
+
+use super::channel_tools::delivered;
+use super::host_client::{McpHost, Revision};
+use crate::support::actors::channel::message_contents;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+story!(
+    a_token_opens_one_room_until_it_ends_or_its_member_goes,
+    |hub| async {
+        let (alice, bob, path, delivery) = delivered(&hub, "one").await;
+        let (other, _, other_path, elsewhere) = delivered(&hub, "two").await;
+        let host = McpHost::for_delivery(&hub, &delivery).await;
+        let turned_away = async |delivery: &Value, room: &str| {
+            let bearer = delivery["mcp"]["headers"]["Authorization"]
+                .as_str()
+                .unwrap()
+                .strip_prefix("Bearer ")
+                .unwrap();
+            let path = room.replace("/channels/", "/mcp/");
+            let host = McpHost::new(
+                &hub.anonymous().with_key(bearer),
+                &path,
+                Revision::Stateless,
+            );
+            host.ask("tools/list", json!({}))
+                .await
+                .refused(401, "ERR_UNAUTHORIZED")
+        };
+        let said = turned_away(&delivery, &other_path).await;
+        assert_eq!(
+            turned_away(&elsewhere, &path).await,
+            said,
+            "whatever is wrong with it, it is the same refusal"
+        );
+        assert_eq!(turned_away(&delivery, "/channels/ch_none").await, said);
+        // A key is no token, and a token no key.
+        let keyed = McpHost::new(
+            &bob,
+            &path.replace("/channels/", "/mcp/"),
+            Revision::Stateless,
+        );
+        keyed
+            .ask("tools/list", json!({}))
+            .await
+            .refused(401, "ERR_UNAUTHORIZED");
+        let bearer = delivery["mcp"]["headers"]["Authorization"]
+            .as_str()
+            .unwrap()
+            .strip_prefix("Bearer ")
+            .unwrap();
+        let hubs = McpHost::new(
+            &hub.anonymous().with_key(bearer),
+            "/mcp",
+            Revision::Stateless,
+        );
+        hubs.ask("tools/list", json!({}))
+            .await
+            .refused(401, "ERR_UNAUTHORIZED");
+        // Nor does the callback of the same delivery open it.
+        let callback = delivery["callback"]
+            .as_str()
+            .unwrap()
+            .rsplit('/')
+            .next()
+            .unwrap();
+        let called = McpHost::new(
+            &hub.anonymous().with_key(callback),
+            &path.replace("/channels/", "/mcp/"),
+            Revision::Stateless,
+        );
+        called
+            .ask("tools/list", json!({}))
+            .await
+            .refused(401, "ERR_UNAUTHORIZED");
+
+        host.call("get_roster", json!({})).await.data();
+        alice
+            .delete(&format!("{path}/members/bob-one"))
+            .await
+            .data(200);
+        assert_eq!(
+            turned_away(&delivery, &path).await,
+            said,
+            "its member is gone"
+        );
+        hub.advance(Duration::from_secs(24 * 3600 - 1));
+        McpHost::for_delivery(&hub, &elsewhere)
+            .await
+            .call("get_roster", json!({}))
+            .await
+            .data();
+        hub.advance(Duration::from_secs(1));
+        assert_eq!(
+            turned_away(&elsewhere, &other_path).await,
+            said,
+            "R-71: its day is over"
+        );
+        other.delete(&other_path).await.data(200);
+    }
+);
+
+story!(
+    a_channel_member_with_a_key_uses_the_hubs_own_tools,
+    |hub| async {
+        let (alice, bob, path, _delivery) = delivered(&hub, "keys").await;
+        let id = path.strip_prefix("/channels/").unwrap();
+        let (owner, member) = (McpHost::of(&alice).await, McpHost::of(&bob).await);
+        let listed = member.call("channel_list", json!({})).await.data();
+        assert_eq!(
+            (
+                &listed["channels"][0]["id"],
+                &listed["channels"][0]["members"]
+            ),
+            (&json!(id), &json!(2))
+        );
+        let line = owner
+            .call(
+                "channel_post",
+                json!({"channel_id": id, "content": "A person's word"}),
+            )
+            .await
+            .data();
+        assert_eq!(line["sender_kind"], "person", "R-77");
+        let line = member
+            .call(
+                "channel_post",
+                json!({"channel_id": id, "text": "An agent's"}),
+            )
+            .await
+            .data();
+        assert_eq!(
+            (&line["sender"], &line["sender_kind"]),
+            (&json!("bob-keys"), &json!("agent"))
+        );
+        let read = member
+            .call("channel_history", json!({"channel_id": id, "limit": 2}))
+            .await
+            .data();
+        assert_eq!(
+            message_contents(read["lines"].as_array().unwrap()),
+            ["A person's word", "An agent's"]
+        );
+        let after = json!({"channel_id": id, "since": read["lines"][0]["cursor"]});
+        assert_eq!(
+            message_contents(
+                member.call("channel_history", after).await.data()["lines"]
+                    .as_array()
+                    .unwrap()
+            ),
+            ["An agent's"]
+        );
+        let resource = member
+            .result(
+                "resources/read",
+                json!({"uri": format!("chorus://channel/{id}/history")}),
+            )
+            .await;
+        assert!(
+            resource["contents"][0]["text"]
+                .as_str()
+                .unwrap()
+                .contains("A person's word")
+        );
+
+        let stranger = McpHost::of(&hub.agent("eve").await).await;
+        for (tool, args, field) in [
+            ("channel_list", json!({"after": "ch_none"}), "after"),
+            ("channel_list", json!({"limit": 0}), "limit"),
+            (
+                "channel_post",
+                json!({"channel_id": id, "content": "x"}),
+                "channel_id",
+            ),
+            ("channel_post", json!({"channel_id": id}), "content"),
+            ("channel_history", json!({"channel_id": id}), "channel_id"),
+            (
+                "channel_history",
+                json!({"channel_id": id, "since": "x"}),
+                "since",
+            ),
+        ] {
+            stranger.call(tool, args).await.refused(field);
+        }
+        assert_eq!(
+            stranger
+                .error_code(
+                    "resources/read",
+                    json!({"uri": format!("chorus://channel/{id}/history")})
+                )
+                .await,
+            -32602
+        );
+    }
+);
+
+story!(
+    what_a_room_kept_goes_with_it_and_outlives_a_restart,
+    |hub| async {
+        let (alice, _bob, path, delivery) = delivered(&hub, "kept").await;
+        let host = McpHost::for_delivery(&hub, &delivery).await;
+        host.call(
+            "artifact_create",
+            json!({"slug": "plan", "content": "first"}),
+        )
+        .await
+        .data();
+        hub.restart().await;
+        let bearer = delivery["mcp"]["headers"]["Authorization"]
+            .as_str()
+            .unwrap()
+            .strip_prefix("Bearer ")
+            .unwrap();
+        let there = path.replace("/channels/", "/mcp/");
+        let host = McpHost::new(
+            &hub.anonymous().with_key(bearer),
+            &there,
+            Revision::Handshake,
+        );
+        let read = host
+            .result(
+                "tools/call",
+                json!({"name": "artifact_read", "arguments": {"slug": "plan"}}),
+            )
+            .await;
+        assert_eq!(read["structuredContent"]["content"], "first");
+        hub.reconnect(&alice).delete(&path).await.data(200);
+        host.ask("tools/list", json!({}))
+            .await
+            .refused(401, "ERR_UNAUTHORIZED");
+    }
+);
+
+story!(
+    a_token_has_a_budget_of_its_own,
+    with(|set| set.rate_limit = 5),
+    |hub| async {
+        let (_alice, _bob, _path, delivery) = delivered(&hub, "busy").await;
+        let host = McpHost::for_delivery(&hub, &delivery).await;
+        for _ in 0..4 {
+            host.call("get_roster", json!({})).await.data();
+        }
+        let spent = host.ask("tools/list", json!({})).await;
+        spent.refused(429, "ERR_RATE_LIMITED");
+        // Other clients at this address keep their budget; a wrong token is counted there.
+        let stranger = hub
+            .anonymous()
+            .with_key("mcp_00000000000000000000000000000000");
+        let guess = McpHost::new(&stranger, "/mcp/ch_none", Revision::Stateless);
+        let mut answers = Vec::new();
+        for _ in 0..4 {
+            answers.push(guess.ask("tools/list", json!({})).await.status);
+        }
+        assert_eq!(
+            answers,
+            [401, 401, 401, 429],
+            "two registrations and three guesses"
+        );
+    }
+);

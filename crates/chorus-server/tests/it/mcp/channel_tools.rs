@@ -1,0 +1,314 @@
+//! The tools of a channel: a member posts, edits artifacts and keeps files with its tool token (R-75, CHN-17, CHN-37).
+
+use super::host_client::{McpHost, Revision};
+use crate::support::actors::Agent;
+use crate::support::actors::channel::{
+    add_agent, channel_history, create_channel, find_member, message_contents, post_message,
+};
+use crate::support::hub::Hub;
+use serde_json::{Value, json};
+
+pub(super) const ROOM_TOOLS: [&str; 10] = [
+    "artifact_create",
+    "artifact_edit",
+    "artifact_list",
+    "artifact_read",
+    "file_get",
+    "file_put",
+    "get_roster",
+    "read_history",
+    "send_message",
+    "set_status",
+];
+
+/// A room of alice's with bob in it, and what bob was delivered.
+pub(super) async fn delivered(hub: &Hub, name: &str) -> (Agent, Agent, String, Value) {
+    let (alice, bob) = (
+        hub.agent(&format!("alice-{name}")).await,
+        hub.agent(&format!("bob-{name}")).await,
+    );
+    let path = create_channel(&alice, name).await;
+    add_agent(&alice, &path, &bob).await;
+    let mut inbox = bob.inbox().await;
+    post_message(&alice, &path, "Please look at the spec").await;
+    let delivery = inbox.next("channel").await.data;
+    (alice, bob, path, delivery)
+}
+
+story!(
+    a_member_talks_in_its_room_with_what_its_delivery_brought,
+    |hub| async {
+        let (alice, _bob, path, delivery) = delivered(&hub, "ops").await;
+        let host = McpHost::for_delivery(&hub, &delivery).await;
+        assert_eq!(host.names(), ROOM_TOOLS);
+        host.is_well_described().await;
+        for revision in Revision::BOTH {
+            let said = host
+                .clone()
+                .with_revision(revision)
+                .call("read_history", json!({"limit": 1}))
+                .await
+                .data();
+            assert_eq!(
+                said["lines"][0]["content"], "Please look at the spec",
+                "{revision:?} {said}"
+            );
+            let after = host
+                .call("read_history", json!({"since": said["next_since"]}))
+                .await
+                .data();
+            assert_eq!(after["lines"], json!([]), "{after}");
+        }
+        let line = host
+            .call("send_message", json!({"content": "On it"}))
+            .await
+            .data();
+        assert_eq!(
+            (&line["sender"], &line["sender_kind"]),
+            (&json!("bob-ops"), &json!("agent")),
+            "R-77"
+        );
+        assert_eq!(
+            message_contents(&channel_history(&alice, &path, "").await),
+            ["Please look at the spec", "On it"]
+        );
+        host.call("set_status", json!({"status": "reading"}))
+            .await
+            .data();
+        assert_eq!(
+            find_member(&alice, &path, "bob-ops").await["status"],
+            "reading"
+        );
+        let roster = host.call("get_roster", json!({})).await.data();
+        assert_eq!(roster["members"].as_array().unwrap().len(), 2);
+        assert!(
+            roster["members"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .any(|one| one["status"] == "reading"),
+            "{roster}"
+        );
+    }
+);
+
+story!(
+    an_edit_never_undoes_another_that_it_has_not_seen,
+    |hub| async {
+        let (_alice, _bob, _path, delivery) = delivered(&hub, "docs").await;
+        let host = McpHost::for_delivery(&hub, &delivery).await;
+        let args = json!({"slug": "auth-spec", "title": "Auth", "content": "one two"});
+        let made = host.call("artifact_create", args.clone()).await.data();
+        assert_eq!(
+            (&made["version"], &made["size"], &made["created_by"]),
+            (&json!(1), &json!(7), &json!("bob-docs"))
+        );
+        host.call("artifact_create", args).await.refused("slug");
+        let edit = |version: u64, more: Value| {
+            let mut args = json!({"slug": "auth-spec", "version": version});
+            args.as_object_mut()
+                .unwrap()
+                .extend(more.as_object().unwrap().clone());
+            args
+        };
+        let second = host
+            .call(
+                "artifact_edit",
+                edit(1, json!({"find": "two", "replace": "2"})),
+            )
+            .await
+            .data();
+        assert_eq!(
+            (&second["version"], &second["title"]),
+            (&json!(2), &json!("Auth"))
+        );
+        let said = host
+            .call("artifact_edit", edit(1, json!({"content": "mine"})))
+            .await
+            .refused("version");
+        assert!(
+            said.contains("ERR_CONFLICT") && said.contains('2'),
+            "{said}"
+        );
+
+        let racing = (0..8).map(|n| {
+            let (host, args) = (host.clone(), edit(2, json!({"content": format!("by {n}")})));
+            tokio::spawn(async move { host.call("artifact_edit", args).await.0["isError"] != true })
+        });
+        let mut won = 0;
+        for one in racing.collect::<Vec<_>>() {
+            won += usize::from(one.await.unwrap());
+        }
+        assert_eq!(
+            won, 1,
+            "of those who read the same version one writes the next"
+        );
+        let newest = host
+            .call("artifact_read", json!({"slug": "auth-spec"}))
+            .await
+            .data();
+        assert_eq!(
+            (&newest["version"], &newest["content_version"]),
+            (&json!(3), &json!(3))
+        );
+        let first = host
+            .call("artifact_read", json!({"slug": "auth-spec", "version": 1}))
+            .await
+            .data();
+        assert_eq!(
+            (&first["content"], &first["version"]),
+            (&json!("one two"), &json!(3))
+        );
+        for version in 3..25 {
+            host.call("artifact_edit", edit(version, json!({"content": "more"})))
+                .await
+                .data();
+        }
+        host.call("artifact_read", json!({"slug": "auth-spec", "version": 5}))
+            .await
+            .refused("version");
+        host.call("artifact_read", json!({"slug": "auth-spec", "version": 6}))
+            .await
+            .data();
+        let shelf = host.call("artifact_list", json!({})).await.data();
+        assert_eq!(
+            (&shelf["artifacts"][0]["version"], &shelf["files"]),
+            (&json!(25), &json!([]))
+        );
+    }
+);
+
+story!(
+    a_file_comes_back_as_it_was_and_is_replaced_only_on_purpose,
+    |hub| async {
+        let (_alice, _bob, _path, delivery) = delivered(&hub, "files").await;
+        let host = McpHost::for_delivery(&hub, &delivery).await;
+        // All bytes, so that nothing in between is text.
+        let data = "AAECA/8=";
+        let put =
+            json!({"name": "trace 1.bin", "data": data, "media_type": "application/octet-stream"});
+        assert_eq!(host.call("file_put", put.clone()).await.data()["size"], 5);
+        host.call("file_put", put).await.refused("name");
+        let got = host
+            .call("file_get", json!({"name": "trace 1.bin"}))
+            .await
+            .data();
+        assert_eq!(
+            (&got["data"], &got["put_by"]),
+            (&json!(data), &json!("bob-files"))
+        );
+        host.call(
+            "file_put",
+            json!({"name": "trace 1.bin", "data": "AA==", "replace": true}),
+        )
+        .await
+        .data();
+        assert_eq!(
+            host.call("file_get", json!({"name": "trace 1.bin"}))
+                .await
+                .data()["data"],
+            "AA=="
+        );
+        let shelf = host.call("artifact_list", json!({})).await.data();
+        assert_eq!(
+            (&shelf["files"][0]["name"], &shelf["files"][0]["size"]),
+            (&json!("trace 1.bin"), &json!(1))
+        );
+        let most = "A".repeat(1024 * 1024 / 3 * 4);
+        assert_eq!(
+            host.call("file_put", json!({"name": "large", "data": most}))
+                .await
+                .data()["size"],
+            1_048_575
+        );
+        let larger = "AAAA".repeat(1024 * 1024 / 3 + 1);
+        host.call("file_put", json!({"name": "larger", "data": larger}))
+            .await
+            .refused("data");
+        let args = json!({"name": "huge", "data": "A".repeat(3 << 20)});
+        let huge = host
+            .ask("tools/call", json!({"name": "file_put", "arguments": args}))
+            .await;
+        huge.refused(413, "ERR_TOO_LARGE");
+    }
+);
+
+story!(a_bad_argument_of_a_room_tool_is_named, |hub| async {
+    let (alice, _bob, path, delivery) = delivered(&hub, "bad").await;
+    let host = McpHost::for_delivery(&hub, &delivery).await;
+    host.call("artifact_create", json!({"slug": "a", "content": "x x"}))
+        .await
+        .data();
+    for (tool, args, field) in [
+        ("read_history", json!({"since": "x"}), "since"),
+        ("read_history", json!({"limit": 0}), "limit"),
+        ("send_message", json!({"content": ""}), "content"),
+        ("send_message", json!({}), "content"),
+        ("set_status", json!({"status": "a\nb"}), "status"),
+        ("set_status", json!({"status": "x".repeat(257)}), "status"),
+        ("get_roster", json!({"all": true}), "all"),
+        ("artifact_list", json!({"all": true}), "all"),
+        ("artifact_read", json!({"slug": "none"}), "none"),
+        ("artifact_read", json!({"slug": "../a"}), "slug"),
+        (
+            "artifact_create",
+            json!({"slug": "B", "content": "x"}),
+            "slug",
+        ),
+        (
+            "artifact_create",
+            json!({"slug": "b", "content": "x".repeat(256 * 1024 + 1)}),
+            "content",
+        ),
+        (
+            "artifact_create",
+            json!({"slug": "b", "content": "a\u{0}b"}),
+            "content",
+        ),
+        (
+            "artifact_edit",
+            json!({"slug": "a", "content": "x"}),
+            "version",
+        ),
+        (
+            "artifact_edit",
+            json!({"slug": "a", "version": 1}),
+            "content",
+        ),
+        (
+            "artifact_edit",
+            json!({"slug": "a", "version": 1, "find": "x"}),
+            "replace",
+        ),
+        (
+            "artifact_edit",
+            json!({"slug": "a", "version": 1, "find": "x", "replace": "y"}),
+            "find",
+        ),
+        (
+            "artifact_edit",
+            json!({"slug": "a", "version": 1, "find": "z", "replace": "y"}),
+            "find",
+        ),
+        (
+            "artifact_edit",
+            json!({"slug": "none", "version": 1, "content": "x"}),
+            "none",
+        ),
+        ("file_put", json!({"name": "a/b", "data": ""}), "name"),
+        ("file_put", json!({"name": "a", "data": "%"}), "data"),
+        (
+            "file_put",
+            json!({"name": "a", "data": "", "media_type": "text"}),
+            "media_type",
+        ),
+        ("file_get", json!({"name": "none"}), "name"),
+    ] {
+        host.call(tool, args).await.refused(field);
+    }
+    assert_eq!(
+        message_contents(&channel_history(&alice, &path, "").await),
+        ["Please look at the spec"],
+        "nothing was said"
+    );
+});

@@ -1,0 +1,163 @@
+//! The tools of the market: a skill is found, hired, done and paid over MCP.
+
+use super::host_client::McpHost;
+use crate::support::actors::market::{
+    job_request, job_state, register_requester, register_trader, skill_offer,
+};
+use serde_json::{Value, json};
+
+story!(
+    a_skill_is_found_hired_done_and_paid_with_tools_alone,
+    |hub| async {
+        let (boss, worker) = (
+            register_requester(&hub).await,
+            register_trader(&hub, "worker-1", skill_offer(0.10), None).await,
+        );
+        let (hirer, doer) = (McpHost::of(&boss).await, McpHost::of(&worker).await);
+        let found = hirer
+            .call(
+                "market_discover",
+                json!({"skill_name": "analyze_text", "max_cost": 0.1}),
+            )
+            .await
+            .data();
+        assert_eq!(
+            (&found["total"], &found["agents"][0]["agent_id"]),
+            (&json!(1), &json!("worker-1"))
+        );
+        assert_eq!(
+            hirer.call("market_balance", json!({})).await.data()["balance"],
+            100.0
+        );
+        let args = json!({"skill_name": "analyze_text", "input_data": {"text": "x"}, "budget": 0.15, "job_id": "job-1"});
+        let hired = hirer.call("market_hire", args.clone()).await.data();
+        assert_eq!(
+            (&hired["status"], &hired["agent_id"]),
+            (&json!("PENDING"), &json!("worker-1"))
+        );
+        assert_eq!(
+            hirer.call("market_hire", args).await.data()["job_id"],
+            "job-1",
+            "the same call is the same job"
+        );
+        assert_eq!(
+            hirer.call("market_balance", json!({})).await.data()["held"],
+            0.15
+        );
+
+        let waits = doer
+            .call("market_job", json!({"role": "worker", "status": "PENDING"}))
+            .await
+            .data();
+        assert_eq!(waits["jobs"][0]["job_id"], "job-1");
+        let whole = doer
+            .call("market_job", json!({"job_id": "job-1"}))
+            .await
+            .data();
+        assert_eq!(whole["jobs"][0]["input_data"], json!({"text": "x"}));
+        let seen = doer.call("chorus_inbox", json!({"since": 0})).await.data();
+        assert_eq!(
+            (
+                &seen["events"][0]["event"],
+                &seen["events"][0]["data"]["job_id"]
+            ),
+            (&json!("job"), &json!("job-1"))
+        );
+
+        let result = json!({"job_id": "job-1", "status": "SUCCESS", "output_data": {"entities": [1]}, "execution_cost": 0.1});
+        let done = doer.call("market_result", result).await.data();
+        assert_eq!(
+            (&done["status"], &done["execution_cost"]),
+            (&json!("SUCCESS"), &json!(0.1))
+        );
+        let told = hirer
+            .call("market_job", json!({"job_id": "job-1"}))
+            .await
+            .data();
+        assert_eq!(told["jobs"][0]["output_data"], json!({"entities": [1]}));
+        assert_eq!(
+            hirer.call("market_balance", json!({})).await.data()["balance"],
+            99.9
+        );
+        assert_eq!(
+            doer.call("market_balance", json!({})).await.data()["balance"],
+            100.1
+        );
+    }
+);
+
+story!(
+    a_bad_argument_of_a_market_tool_is_named_and_nothing_is_held,
+    |hub| async {
+        let (boss, worker) = (
+            register_requester(&hub).await,
+            register_trader(&hub, "worker-1", skill_offer(0.10), None).await,
+        );
+        let (hirer, doer) = (McpHost::of(&boss).await, McpHost::of(&worker).await);
+        crate::support::actors::market::request_job(&boss, &job_request("job-1")).await;
+        let hire = |more: Value| {
+            let mut args =
+                json!({"skill_name": "analyze_text", "input_data": {"text": "x"}, "budget": 0.15});
+            args.as_object_mut()
+                .unwrap()
+                .extend(more.as_object().unwrap().clone());
+            args
+        };
+        for (args, field) in [
+            (
+                json!({"skill_name": "analyze_text", "budget": 1}),
+                "input_data",
+            ),
+            (hire(json!({"budget": 0})), "budget"),
+            (hire(json!({"budget": 0.155})), "budget"),
+            (hire(json!({"budget": 0.01})), "budget"),
+            (hire(json!({"budget": 1000})), "budget"),
+            (hire(json!({"skill_name": "juggle"})), "skill_name"),
+            (hire(json!({"agent_id": "nobody"})), "agent_id"),
+            (hire(json!({"input_data": {}})), "input_data"),
+            (hire(json!({"input_data": "x"})), "input_data"),
+            (hire(json!({"deadline_ms": 0})), "deadline_ms"),
+            (hire(json!({"job_id": "job-1"})), "job_id"),
+        ] {
+            hirer.call("market_hire", args).await.refused(field);
+        }
+        for (tool, args, field) in [
+            ("market_discover", json!({"max_cost": 0.123}), "max_cost"),
+            (
+                "market_discover",
+                json!({"min_reputation": -1}),
+                "min_reputation",
+            ),
+            ("market_job", json!({"job_id": "none"}), "job_id"),
+            ("market_job", json!({"role": "king"}), "role"),
+            ("market_job", json!({"status": "DONE"}), "status"),
+            (
+                "market_result",
+                json!({"job_id": "none", "status": "SUCCESS"}),
+                "job_id",
+            ),
+            (
+                "market_result",
+                json!({"job_id": "job-1", "status": "PENDING"}),
+                "status",
+            ),
+            (
+                "market_result",
+                json!({"job_id": "job-1", "status": "SUCCESS", "execution_cost": 9}),
+                "execution_cost",
+            ),
+            (
+                "market_balance",
+                json!({"owner_id": "owner-of-boss-1"}),
+                "owner_id",
+            ),
+        ] {
+            doer.call(tool, args).await.refused(field);
+        }
+        assert_eq!(job_state(&worker, "job-1").await["status"], "PENDING");
+        assert_eq!(
+            hirer.call("market_balance", json!({})).await.data()["held"],
+            0.15
+        );
+    }
+);

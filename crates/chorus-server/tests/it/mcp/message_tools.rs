@@ -1,0 +1,234 @@
+//! The tools of messages: send, inbox, acknowledge, history and discovery over MCP.
+
+use super::host_client::McpHost;
+use serde_json::{Value, json};
+
+story!(
+    a_message_is_sent_seen_acknowledged_and_read_back_with_tools_alone,
+    |hub| async {
+        let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
+        let (from, to) = (McpHost::of(&alice).await, McpHost::of(&bob).await);
+        let mut receipts = alice.inbox().await;
+        let args = json!({"receiver_id": "bob", "text": "Shall we?", "conversation_id": "c1", "turn_number": 1,
+        "cultural_context": "a friendly question", "sender_culture": "en-GB", "idempotency_key": "k1"});
+        let sent = from.call("chorus_send", args.clone()).await.data();
+        assert_eq!(sent["delivery"], "queued");
+        assert_eq!(
+            from.call("chorus_send", args).await.data(),
+            sent,
+            "R-27: the same call again is the same message"
+        );
+        let plain = from
+            .call(
+                "chorus_send",
+                json!({"receiver_id": "bob@chorus", "original_text": "hello"}),
+            )
+            .await
+            .data();
+
+        for _ in 0..2 {
+            let seen = to.call("chorus_inbox", json!({})).await.data();
+            let events = seen["events"].as_array().unwrap();
+            assert_eq!(events.len(), 2, "looking consumes nothing: {seen}");
+            assert_eq!(
+                (&events[0]["event"], &events[0]["data"]["trace_id"]),
+                (&json!("message"), &sent["trace_id"])
+            );
+            let envelope = &events[0]["data"]["envelope"];
+            assert_eq!(
+                (&envelope["original_text"], &envelope["sender_culture"]),
+                (&json!("Shall we?"), &json!("en-GB"))
+            );
+            assert_eq!(
+                events[1]["data"]["envelope"]["sender_culture"], "en",
+                "that of the card"
+            );
+        }
+        assert_eq!(
+            alice.delivery_status(&sent["trace_id"]).await["status"],
+            "queued",
+            "R-38: neither is it a delivery"
+        );
+
+        let seen = to
+            .call("chorus_inbox", json!({"acknowledge": [sent["trace_id"]]}))
+            .await
+            .data();
+        assert_eq!(
+            (
+                seen["events"].as_array().unwrap().len(),
+                &seen["acknowledged"]
+            ),
+            (1, &json!([sent["trace_id"]]))
+        );
+        let receipt = receipts.next("receipt").await;
+        assert_eq!(
+            (&receipt.data["trace_id"], &receipt.data["response"]),
+            (&sent["trace_id"], &json!({"status": "ok"}))
+        );
+        assert_eq!(
+            alice.delivery_status(&sent["trace_id"]).await["status"],
+            "acknowledged"
+        );
+
+        let after = seen["events"][0]["id"].as_u64().unwrap() - 1;
+        let since = to
+            .call("chorus_inbox", json!({"since": after, "limit": 1}))
+            .await
+            .data();
+        assert_eq!(
+            since["events"][0]["data"]["trace_id"], plain["trace_id"],
+            "{since}"
+        );
+        let place = since["next_since"].to_string();
+        let nothing = to
+            .call("chorus_inbox", json!({"since": place}))
+            .await
+            .data();
+        assert_eq!(
+            (&nothing["events"], &nothing["more"]),
+            (&json!([]), &json!(false))
+        );
+        let heard = from.call("chorus_inbox", json!({"since": 0})).await.data();
+        assert_eq!(
+            heard["events"][0]["event"], "receipt",
+            "everything that came, not messages alone: {heard}"
+        );
+
+        for args in [
+            json!({}),
+            json!({"peer": "alice"}),
+            json!({"since": "0"}),
+            json!({"since": 0}),
+            json!({"since": "2026-01-01T00:00:00Z"}),
+        ] {
+            let past = to.call("chorus_history", args.clone()).await.data();
+            assert_eq!(
+                past["messages"].as_array().unwrap().len(),
+                2,
+                "{args} {past}"
+            );
+        }
+        let one = to
+            .call("chorus_history", json!({"conversation_id": "c1"}))
+            .await
+            .data();
+        assert_eq!(
+            (
+                one["messages"].as_array().unwrap().len(),
+                &one["messages"][0]["trace_id"]
+            ),
+            (1, &sent["trace_id"])
+        );
+        let none = to
+            .call("chorus_history", json!({"peer": "bob"}))
+            .await
+            .data();
+        assert_eq!(none["messages"], json!([]), "no agent wrote to itself");
+    }
+);
+
+story!(
+    a_bad_argument_of_a_message_tool_is_named_and_nothing_is_done,
+    |hub| async {
+        let alice = hub.agent("alice").await;
+        let host = McpHost::of(&alice).await;
+        let long = "x".repeat(10_001);
+        for (tool, args, field) in [
+            ("chorus_send", json!({"text": "x"}), "receiver_id"),
+            ("chorus_send", json!({"receiver_id": "bob"}), "text"),
+            (
+                "chorus_send",
+                json!({"receiver_id": 5, "text": "x"}),
+                "receiver_id",
+            ),
+            (
+                "chorus_send",
+                json!({"receiver_id": "nobody", "text": "x"}),
+                "receiver_id",
+            ),
+            (
+                "chorus_send",
+                json!({"receiver_id": "a b", "text": "x"}),
+                "receiver_id",
+            ),
+            (
+                "chorus_send",
+                json!({"receiver_id": "alice", "text": ""}),
+                "text",
+            ),
+            (
+                "chorus_send",
+                json!({"receiver_id": "alice", "text": long}),
+                "text",
+            ),
+            (
+                "chorus_send",
+                json!({"receiver_id": "alice", "text": "x", "sender_culture": "not a tag"}),
+                "sender_culture",
+            ),
+            (
+                "chorus_send",
+                json!({"receiver_id": "alice", "text": "x", "turn_number": 0}),
+                "turn_number",
+            ),
+            (
+                "chorus_send",
+                json!({"receiver_id": "alice", "text": "x", "turn_number": 1.5}),
+                "turn_number",
+            ),
+            ("chorus_inbox", json!({"since": -1}), "since"),
+            ("chorus_inbox", json!({"since": "soon"}), "since"),
+            ("chorus_inbox", json!({"limit": 0}), "limit"),
+            (
+                "chorus_inbox",
+                json!({"acknowledge": ["nothing"]}),
+                "acknowledge[0]",
+            ),
+            ("chorus_history", json!({"since": "yesterday"}), "since"),
+            ("chorus_history", json!({"peer": "nobody"}), "peer"),
+            ("chorus_discover", json!({"limit": 1001}), "limit"),
+            ("chorus_discover", json!({"after": "nobody"}), "after"),
+            ("chorus_discover", json!({"online": "yes"}), "online"),
+        ] {
+            let said = host.call(tool, args.clone()).await.refused(field);
+            assert!(said.len() < 400, "{said}");
+        }
+        assert!(alice.history("").await.is_empty());
+    }
+);
+
+story!(agents_are_found_by_culture_and_presence, |hub| async {
+    let alice = hub.agent("alice").await;
+    let card = json!({"agent_card": {"card_version": "0.3", "user_culture": "ja", "supported_languages": ["ja", "en-GB"]}});
+    let yuki = hub.agent_with("yuki@chorus", &card).await;
+    let _inbox = yuki.inbox().await;
+    let host = McpHost::of(&alice).await;
+    let found = async |args: Value| {
+        let found = host.call("chorus_discover", args).await.data();
+        let ids: Vec<String> = found["agents"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| row["agent_id"].as_str().unwrap().into())
+            .collect();
+        (ids, found["next_after"].as_str().map(str::to_owned))
+    };
+    assert_eq!(
+        found(json!({})).await,
+        (vec!["alice@chorus".into(), "yuki@chorus".into()], None)
+    );
+    assert_eq!(found(json!({"culture": "ja"})).await.0, ["yuki@chorus"]);
+    assert_eq!(
+        found(json!({"culture": "en", "online": true})).await.0,
+        ["yuki@chorus"]
+    );
+    assert_eq!(
+        found(json!({"limit": 1})).await,
+        (vec!["alice@chorus".into()], Some("alice@chorus".into()))
+    );
+    assert_eq!(
+        found(json!({"limit": 1, "after": "alice@chorus"})).await.0,
+        ["yuki@chorus"]
+    );
+});

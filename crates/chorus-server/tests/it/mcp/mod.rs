@@ -1,0 +1,11 @@
+//! The MCP server: its protocol and its tools for messages, the market, frames and channels.
+
+mod channel_access;
+mod channel_tools;
+mod frame_tools;
+mod host_client;
+mod hostile_input;
+mod market_tools;
+mod message_tools;
+mod protocol;
+mod resources;

@@ -1,0 +1,52 @@
+//! Retention: entries are deleted after their time, and none before it.
+
+use crate::support::actors::texts;
+use crate::support::hub::eventually;
+use std::time::Duration;
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+story!(
+    messages_and_activity_go_when_their_time_is_over,
+    with(|set| set.hub.retain = Some(90 * DAY)),
+    |hub| async {
+        // failure 25: retention
+        let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
+        alice.send_expecting(&bob.id, "old", "queued").await;
+        hub.advance(60 * DAY);
+        alice.send_expecting(&bob.id, "newer", "queued").await;
+        hub.restart().await;
+        assert_eq!(
+            texts(&hub.reconnect(&bob).history("").await),
+            ["old", "newer"],
+            "60 days are not 90"
+        );
+        hub.advance(31 * DAY);
+        hub.restart().await;
+        let (alice, bob) = (hub.reconnect(&alice), hub.reconnect(&bob));
+        eventually("the old message is trimmed", || async {
+            texts(&bob.history("").await) == ["newer"]
+        })
+        .await;
+        eventually("old activity is trimmed", || async {
+            hub.operator()
+                .activity(0)
+                .await
+                .iter()
+                .all(|row| row["timestamp"].as_str().unwrap() > "2026-04-01")
+        })
+        .await;
+        let next = alice.send_expecting(&bob.id, "next", "queued").await;
+        assert!(next["trace_id"].is_string());
+        assert_eq!(texts(&bob.history("").await), ["newer", "next"]);
+        assert_eq!(bob.inbox_after("0").await.texts(2).await, ["newer", "next"]);
+    }
+);
+
+story!(without_a_setting_everything_is_kept, |hub| async {
+    let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
+    alice.send_expecting(&bob.id, "old", "queued").await;
+    hub.advance(3_650 * DAY);
+    hub.restart().await;
+    assert_eq!(texts(&hub.reconnect(&bob).history("").await), ["old"]);
+});

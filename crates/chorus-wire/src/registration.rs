@@ -1,0 +1,185 @@
+//! Registration in its two forms, one request type.
+
+use crate::market::skill::SkillOffer;
+use crate::{
+    Error, Result, agent_card::AgentCard, identity::AgentAddress, identity::AgentName, json,
+    json::JsonFields, limits, secret::Secret,
+};
+use serde_json::Value;
+
+/// What a registration asks for, in either form or both.
+#[derive(Clone, Debug)]
+pub struct RegistrationRequest {
+    pub name: AgentName,
+    /// The id as it was written; it is what the replies show.
+    pub agent_id: String,
+    pub card: Option<AgentCard>,
+    pub endpoint: Option<String>,
+    pub invite_code: Option<Secret>,
+    pub market: Option<MarketProfile>,
+}
+
+/// What only the jobs document has.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MarketProfile {
+    pub agent_name: Option<String>,
+    pub owner_id: Option<String>,
+    pub api_endpoint: Option<String>,
+    pub skills: Vec<SkillOffer>,
+}
+
+const MARKET_KEYS: [&str; 4] = ["agent_name", "owner_id", "api_endpoint", "skills"];
+
+impl RegistrationRequest {
+    /// The body of `POST /register`.
+    pub fn parse(body: &[u8]) -> Result<Self> {
+        let text = json::decode_utf8(body)?;
+        let mut fields = json::parse_object(text)?;
+        let has_market_fields = MARKET_KEYS.iter().any(|key| fields.contains_key(key));
+        let agent_id = fields.required_string("agent_id")?;
+        let name = AgentName::parse("agent_id", &agent_id)?;
+        let has_card = fields.contains_key("agent_card");
+        match &name {
+            AgentName::Address(_) => {}
+            AgentName::Handle(_) => {
+                return Err(Error::validation(
+                    "agent_id must be an address name@host or a market id, not a handle",
+                ));
+            }
+            AgentName::Short(_) | AgentName::Uuid(_) if has_card && !has_market_fields => {
+                return Err(Error::validation(
+                    "agent_id must be an address of the form name@host",
+                ));
+            }
+            AgentName::Short(_) | AgentName::Uuid(_) if !has_market_fields => {
+                return Err(Error::validation(
+                    "agent_id must be an address of the form name@host, or the request must have agent_name, owner_id, api_endpoint or skills",
+                ));
+            }
+            // with a card the id is an address; a short name would claim one without saying so.
+            AgentName::Short(_) if has_card => {
+                return Err(Error::validation(
+                    "agent_id must be an address of the form name@host",
+                ));
+            }
+            AgentName::Short(_) | AgentName::Uuid(_) => {}
+        }
+        let registration = Self {
+            card: fields
+                .take_value("agent_card")
+                .map(AgentCard::from_value)
+                .transpose()?,
+            endpoint: parse_endpoint(&mut fields, "endpoint")?,
+            invite_code: fields.optional_string("invite_code")?.map(Secret::new),
+            market: if has_market_fields {
+                Some(MarketProfile::from_fields(&mut fields, text)?)
+            } else {
+                None
+            },
+            name,
+            agent_id,
+        };
+        if has_market_fields {
+            fields.optional_label("version", limits::LABEL_CHARS)?;
+            fields.optional_label("timestamp_utc", limits::LABEL_CHARS)?;
+        }
+        fields.reject_unknown()?;
+        Ok(registration)
+    }
+
+    /// The body of `POST /agents`: an address and, unlike above, an endpoint are required (TRN-29).
+    pub fn parse_operator(body: &[u8]) -> Result<Self> {
+        let mut fields = json::parse_object(json::decode_utf8(body)?)?;
+        let agent_id = fields.required_string("agent_id")?;
+        let name = AgentName::Address(AgentAddress::parse("agent_id", &agent_id)?);
+        let endpoint = parse_endpoint(&mut fields, "endpoint")?
+            .ok_or_else(|| Error::validation("endpoint is required"))?;
+        let card = fields
+            .take_value("agent_card")
+            .map(AgentCard::from_value)
+            .transpose()?;
+        fields.reject_unknown()?;
+        Ok(Self {
+            name,
+            agent_id,
+            card,
+            endpoint: Some(endpoint),
+            invite_code: None,
+            market: None,
+        })
+    }
+
+    /// Whether the reply is the bare one of the jobs document.
+    pub fn is_market_form(&self) -> bool {
+        self.market.is_some() && self.card.is_none() && !matches!(self.name, AgentName::Address(_))
+    }
+}
+
+/// Whether a body that could not be read was meant in the jobs document's form: its errors have another shape.
+pub fn looks_like_market(body: &[u8]) -> bool {
+    let Ok(Value::Object(map)) = serde_json::from_slice::<Value>(body) else {
+        return false;
+    };
+    let is_address = map
+        .get("agent_id")
+        .and_then(Value::as_str)
+        .is_some_and(|id| id.contains('@'));
+    !is_address
+        && !map.contains_key("agent_card")
+        && MARKET_KEYS.iter().any(|key| map.contains_key(*key))
+}
+
+impl MarketProfile {
+    fn from_fields(fields: &mut JsonFields, body: &str) -> Result<Self> {
+        Ok(Self {
+            agent_name: fields.optional_label("agent_name", limits::LABEL_CHARS)?,
+            owner_id: parse_owner_id(fields)?,
+            api_endpoint: parse_endpoint(fields, "api_endpoint")?,
+            skills: SkillOffer::parse_all(fields.take_value("skills"), body)?,
+        })
+    }
+}
+
+/// What an owner is called: printable, since it is a name that people compare.
+fn parse_owner_id(fields: &mut JsonFields) -> Result<Option<String>> {
+    let owner = fields.optional_label("owner_id", limits::LABEL_CHARS)?;
+    match &owner {
+        Some(name) if name.chars().any(char::is_control) => Err(Error::validation(
+            "owner_id must not have control characters",
+        )),
+        Some(_) | None => Ok(owner),
+    }
+}
+
+/// An absolute http or https URL without user information. Where it leads is judged by the hub, not here.
+pub(crate) fn parse_endpoint(fields: &mut JsonFields, key: &str) -> Result<Option<String>> {
+    let Some(text) = fields.optional_string(key)? else {
+        return Ok(None);
+    };
+    let url_error = || Error::validation(format!("{key} must be an absolute http or https URL"));
+    if text.len() > limits::URL_CHARS {
+        return Err(Error::validation(format!(
+            "{key} is longer than {} characters",
+            limits::URL_CHARS
+        )));
+    }
+    let url = match url::Url::parse(&text) {
+        Ok(url) => url,
+        // The jobs document prints `https://agent-host:port/jobs`, and what is printed is accepted: nobody is ever reached there.
+        Err(url::ParseError::InvalidPort)
+            if key == "api_endpoint" && !text.contains('@') && text.starts_with("http") =>
+        {
+            return Ok(Some(text));
+        }
+        Err(_) => return Err(url_error()),
+    };
+    let is_plain_url = matches!(url.scheme(), "http" | "https")
+        && url.has_host()
+        && url.username().is_empty()
+        && url.password().is_none();
+    if is_plain_url {
+        Ok(Some(text))
+    } else {
+        Err(url_error())
+    }
+}

@@ -1,0 +1,102 @@
+//! Rooms: made, listed, shown, renamed, closed.
+
+use super::{find_channel, format};
+use crate::{cli::CommonArgs, fail::Fail, output};
+use chorus_client::HubClient;
+use chorus_wire::channel::channels::Channel;
+use serde_json::json;
+
+fn print_channel(common: &CommonArgs, channel: &Channel) {
+    output::print_result(common.json, channel, || format::format_channel(channel));
+}
+
+pub async fn create_channel(
+    common: &CommonArgs,
+    client: &HubClient,
+    name: &str,
+    service: Option<&str>,
+    context: Option<&str>,
+) -> Result<(), Fail> {
+    print_channel(
+        common,
+        &client.create_channel(name, service, context).await?,
+    );
+    Ok(())
+}
+
+pub async fn list_channels(common: &CommonArgs, client: &HubClient) -> Result<(), Fail> {
+    client
+        .list_channels()
+        .await?
+        .iter()
+        .for_each(|channel| print_channel(common, channel));
+    Ok(())
+}
+
+pub async fn show_channel(
+    common: &CommonArgs,
+    client: &HubClient,
+    channel: &str,
+) -> Result<(), Fail> {
+    let channel_client = find_channel(client, channel).await?;
+    let (channel_info, members) = (
+        channel_client.fetch_channel().await?,
+        channel_client.list_members().await?,
+    );
+    let mut output = json!(channel_info);
+    output["roster"] = json!(members);
+    output::print_result(common.json, &output, || {
+        let mut lines = vec![format::format_channel(&channel_info)];
+        lines.extend(
+            channel_info
+                .context
+                .iter()
+                .map(|context| format!("    {}", output::escape_controls(context))),
+        );
+        lines.extend(
+            members
+                .iter()
+                .map(|member| format!("  {}", format::format_member(member))),
+        );
+        lines.join("\n")
+    });
+    Ok(())
+}
+
+pub async fn rename_channel(
+    common: &CommonArgs,
+    client: &HubClient,
+    channel: &str,
+    name: Option<&str>,
+    context: Option<&str>,
+) -> Result<(), Fail> {
+    print_channel(
+        common,
+        &find_channel(client, channel)
+            .await?
+            .update_channel(name, context)
+            .await?,
+    );
+    Ok(())
+}
+
+pub async fn delete_channel(
+    common: &CommonArgs,
+    client: &HubClient,
+    channel: &str,
+    yes: bool,
+) -> Result<(), Fail> {
+    if !yes {
+        return Err(Fail::usage_error(
+            "this closes the room for everybody; say --yes if you mean it",
+        ));
+    }
+    let deleted = find_channel(client, channel)
+        .await?
+        .delete_channel()
+        .await?;
+    output::print_result(common.json, &deleted, || {
+        format!("{} is closed", output::escape_controls(&deleted.id))
+    });
+    Ok(())
+}

@@ -1,0 +1,110 @@
+//! Rooms, members and lines as people read them.
+
+use crate::output;
+use chorus_wire::channel::channels::{Channel, ChannelMember, MemberPresence, SenderKind};
+use chorus_wire::channel::history_row::{ChannelRow, ChannelRowKind, MemberChange};
+
+pub fn format_channel(room: &Channel) -> String {
+    let (id, name) = (
+        output::escape_controls(&room.id),
+        output::paint_text(output::STRONG_STYLE, &output::escape_controls(&room.name)),
+    );
+    let owner = room
+        .owner
+        .as_deref()
+        .map(|owner| format!("  of {}", output::escape_controls(owner)))
+        .unwrap_or_default();
+    format!("{id}  {name}  {} in it{owner}", room.members)
+}
+
+pub fn format_member(member: &ChannelMember) -> String {
+    let mut parts = vec![output::paint_text(
+        output::STRONG_STYLE,
+        &output::escape_controls(member.name.as_str()),
+    )];
+    parts.push(
+        match member.kind {
+            SenderKind::Person => "person",
+            SenderKind::Agent => "agent",
+            SenderKind::Hub => "hub",
+        }
+        .into(),
+    );
+    parts.push(format!("hears {}", member.deliver.as_str()));
+    match member.presence {
+        MemberPresence::Online => parts.push(output::paint_text(output::GOOD_STYLE, "online")),
+        MemberPresence::Offline => parts.push("offline".into()),
+        MemberPresence::Unknown => {}
+    }
+    if member.unreachable {
+        parts.push(output::paint_text(output::BAD_STYLE, "unreachable"));
+    }
+    parts.extend(
+        member
+            .status
+            .as_deref()
+            .map(|status| format!("· {}", output::escape_controls(status))),
+    );
+    parts.join("  ")
+}
+
+pub fn format_row(row: &ChannelRow) -> String {
+    let at = row.timestamp.map(|at| at.to_string()).unwrap_or_default();
+    let time = output::paint_text(output::FAINT_STYLE, output::clock_time(&at));
+    let who = output::paint_text(output::STRONG_STYLE, &output::escape_controls(&row.sender));
+    let text = |text: &Option<String>| output::escape_controls(text.as_deref().unwrap_or_default());
+    let (content, name, id) = (text(&row.content), text(&row.name), text(&row.id));
+    match row.kind {
+        ChannelRowKind::Message => format!("{time} {who}: {content}"),
+        ChannelRowKind::ToolCall => {
+            let args = row
+                .args
+                .as_deref()
+                .map(|args| output::escape_controls(args.get()))
+                .unwrap_or_default();
+            format!(
+                "{time} {who} → {name} {args} {}",
+                output::paint_text(output::FAINT_STYLE, &id)
+            )
+        }
+        ChannelRowKind::ToolResult => {
+            format!(
+                "{time} {who} ← {content} {}",
+                output::paint_text(output::FAINT_STYLE, &id)
+            )
+        }
+        ChannelRowKind::Status if text(&row.status).is_empty() => format!("{time} {who} · done"),
+        ChannelRowKind::Status => format!(
+            "{time} {who} · {}",
+            output::paint_text(output::FAINT_STYLE, &text(&row.status))
+        ),
+        ChannelRowKind::Error => {
+            let code = row
+                .code
+                .as_deref()
+                .map(|code| format!(" ({})", output::escape_controls(code)))
+                .unwrap_or_default();
+            format!(
+                "{time} {who} {}",
+                output::paint_text(
+                    output::BAD_STYLE,
+                    &format!("failed: {}{code}", text(&row.message))
+                )
+            )
+        }
+        ChannelRowKind::Member => {
+            let became = match row.change {
+                Some(MemberChange::Joined) => "joined",
+                Some(MemberChange::Left) => "left",
+                Some(MemberChange::Removed) => "was put out",
+                Some(MemberChange::Unreachable) => "cannot be reached",
+                Some(MemberChange::Reachable) => "can be reached again",
+                None => "changed",
+            };
+            format!(
+                "{time} {}",
+                output::paint_text(output::FAINT_STYLE, &format!("{name} {became}"))
+            )
+        }
+    }
+}

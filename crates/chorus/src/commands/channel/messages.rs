@@ -1,0 +1,96 @@
+//! What is said in a room: posted, followed, looked up.
+
+use super::{find_channel, format, parse_cursor};
+use crate::stop_signal::StopSignal;
+use crate::{cli::CommonArgs, fail::Fail, output};
+use chorus_client::HubClient;
+use chorus_wire::channel::history_row::ChannelRow;
+use chorus_wire::cursor::Cursor;
+use std::io::Read;
+
+#[derive(Debug, clap::Args)]
+pub struct TailArgs {
+    channel: String,
+    /// Begin after this cursor; 0 is the beginning
+    #[arg(long, value_name = "CURSOR", value_parser = parse_cursor)]
+    since: Option<Cursor>,
+    /// End after this many lines
+    #[arg(long, value_name = "N")]
+    count: Option<u64>,
+}
+
+/// Words as they were typed, or standard input for a lone `-`.
+pub fn read_text(words: &[String]) -> Result<String, Fail> {
+    if words != ["-"] {
+        return Ok(words.join(" "));
+    }
+    let mut text = String::new();
+    std::io::stdin()
+        .read_to_string(&mut text)
+        .map_err(|e| Fail::usage_error(format!("standard input: {e}")))?;
+    Ok(text.trim_end_matches('\n').to_owned())
+}
+
+pub async fn post_message(
+    common: &CommonArgs,
+    client: &HubClient,
+    channel: &str,
+    words: &[String],
+) -> Result<(), Fail> {
+    let text = read_text(words)?;
+    let row = find_channel(client, channel)
+        .await?
+        .post_message(&text)
+        .await?;
+    output::print_result(common.json, &row, || format::format_row(&row));
+    Ok(())
+}
+
+pub async fn tail_channel(
+    common: &CommonArgs,
+    client: &HubClient,
+    args: TailArgs,
+) -> Result<(), Fail> {
+    let mut stop = StopSignal::watch()?;
+    let mut stream = find_channel(client, &args.channel)
+        .await?
+        .open_stream(args.since);
+    let mut remaining = args.count.unwrap_or(u64::MAX);
+    while remaining > 0 {
+        let event = tokio::select! {
+            event = stream.next() => event?,
+            () = stop.wait_requested() => break,
+        };
+        if event.name == "connected" {
+            continue;
+        }
+        match serde_json::from_str::<ChannelRow>(&event.data) {
+            // With --json the line is the hub's own, also with what this client does not know of.
+            Ok(_) if common.json => output::print_line(&event.data),
+            Ok(row) => output::print_line(&format::format_row(&row)),
+            Err(e) => {
+                tracing::warn!("an event of kind {} was not understood: {e}", event.name);
+                continue;
+            }
+        }
+        remaining -= 1;
+    }
+    Ok(())
+}
+
+pub async fn print_history(
+    common: &CommonArgs,
+    client: &HubClient,
+    channel: &str,
+    since: Option<Cursor>,
+    limit: usize,
+) -> Result<(), Fail> {
+    for row in find_channel(client, channel)
+        .await?
+        .fetch_history(since, limit)
+        .await?
+    {
+        output::print_result(common.json, &row, || format::format_row(&row));
+    }
+    Ok(())
+}

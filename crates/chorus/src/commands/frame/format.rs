@@ -1,0 +1,253 @@
+//! A frame as one line for people, coloured by what it is about (SKL-17: foreign text drives no terminal).
+
+use crate::output::{self, FAINT_STYLE, STRONG_STYLE, clock_time, escape_controls, paint_text};
+use anstyle::{AnsiColor, Color, Style};
+use chorus_client::frame::{LockClaim, frame_session};
+use chorus_wire::frame::{Frame, FrameKind, Payload, SubmissionReply, payload};
+use chorus_wire::time::UnixMicros;
+
+/// How many sessions a frame went to.
+pub fn format_submitted(submitted: &SubmissionReply) -> String {
+    let id = paint_text(FAINT_STYLE, &submitted.frame_id.to_string());
+    match submitted.recipient_count {
+        0 => format!("no session is listening  {id}"),
+        1 => format!("heard by 1 session  {id}"),
+        many => format!("heard by {many} sessions  {id}"),
+    }
+}
+
+pub fn kind_style(kind: FrameKind) -> Style {
+    let colour = match kind {
+        FrameKind::AgentAdvisory => AnsiColor::Cyan,
+        FrameKind::AgentBroadcast | FrameKind::FlushExecuted => AnsiColor::Green,
+        FrameKind::AgentHandover => AnsiColor::Magenta,
+        FrameKind::AgentLockRequest | FrameKind::AgentLockRelease | FrameKind::AgentLeaseExtend => {
+            AnsiColor::Yellow
+        }
+        FrameKind::AgentQuery | FrameKind::AgentResponse | FrameKind::AgentReturnEvent => {
+            AnsiColor::Blue
+        }
+        FrameKind::AgentBindingMoment => AnsiColor::BrightMagenta,
+        FrameKind::PeerDiagnosticRequest | FrameKind::PeerDiagnosticResponse => AnsiColor::Red,
+        FrameKind::IntentDeclare | FrameKind::IntentWithdraw => AnsiColor::BrightCyan,
+    };
+    Style::new().fg_color(Some(Color::Ansi(colour)))
+}
+
+/// `~alice` and, where the frame says it, her session.
+pub fn format_sender(frame: &Frame) -> String {
+    let name = paint_text(STRONG_STYLE, frame.sender_handle.as_str());
+    match frame_session(frame) {
+        Some((instrument, session)) => {
+            format!(
+                "{name} {}",
+                paint_text(
+                    FAINT_STYLE,
+                    &escape_controls(&format!("{instrument}@{session}"))
+                )
+            )
+        }
+        None => name,
+    }
+}
+
+pub fn format_frame(frame: &Frame) -> String {
+    let time = paint_text(FAINT_STYLE, clock_time(&frame.created_at.to_string()));
+    let kind = frame.kind();
+    let short = kind
+        .as_str()
+        .trim_start_matches("agent_")
+        .trim_start_matches("peer_")
+        .replace('_', " ");
+    format!(
+        "{time} {} {} {}",
+        format_sender(frame),
+        paint_text(kind_style(kind), &short),
+        format_payload(&frame.payload)
+    )
+}
+
+fn format_payload(payload: &Payload) -> String {
+    match payload {
+        Payload::AgentAdvisory(p) => {
+            let place = [("in", &p.worktree), ("on", &p.branch)];
+            let place = place.iter().filter_map(|(word, text)| {
+                Some(format!(" {word} {}", escape_controls(text.as_ref()?)))
+            });
+            let place = paint_text(FAINT_STYLE, &place.collect::<String>());
+            format!(
+                "{}{}{place}",
+                escape_controls(&p.advisory_text),
+                format_list(&p.file_refs)
+            )
+        }
+        Payload::AgentBroadcast(p) => format!(
+            "{}: {}{}",
+            p.event_class,
+            escape_controls(&p.broadcast_text),
+            format_list(&p.refs)
+        ),
+        Payload::AgentHandover(p) => format_handover(p),
+        Payload::AgentLockRequest(p) => {
+            let span = crate::commands::duration::format_duration(
+                std::time::Duration::from_millis(p.ttl_ms),
+            );
+            let intent = p
+                .intent
+                .as_ref()
+                .map(|intent| format!(": {}", escape_controls(intent)))
+                .unwrap_or_default();
+            format!(
+                "{} for {span}{intent}",
+                paint_text(STRONG_STYLE, &escape_controls(&p.resource))
+            )
+        }
+        Payload::AgentLockRelease(p) => p
+            .resource
+            .as_ref()
+            .filter(|name| !name.is_empty())
+            .map_or(p.lease_id.to_string(), |name| escape_controls(name)),
+        Payload::AgentLeaseExtend(p) => {
+            let span = crate::commands::duration::format_duration(
+                std::time::Duration::from_millis(p.ttl_ms),
+            );
+            format!(
+                "by {span} {}",
+                paint_text(FAINT_STYLE, &p.lease_id.to_string())
+            )
+        }
+        Payload::AgentQuery(p) => format!(
+            "{}  {}",
+            escape_controls(&p.query_text),
+            paint_text(FAINT_STYLE, &p.query_id.to_string())
+        ),
+        Payload::AgentResponse(p) => {
+            format!(
+                "{}  {}",
+                escape_controls(&p.response_text),
+                paint_text(FAINT_STYLE, &p.query_id.to_string())
+            )
+        }
+        Payload::AgentReturnEvent(p) => format!(
+            "{}: {}",
+            escape_controls(&p.return_event_ref),
+            escape_controls(&p.summary)
+        ),
+        Payload::AgentBindingMoment(p) => {
+            format!(
+                "{} {}",
+                escape_controls(&p.question.stem),
+                paint_text(FAINT_STYLE, "(chorus decide)")
+            )
+        }
+        Payload::PeerDiagnosticRequest(p) => {
+            let id = paint_text(FAINT_STYLE, &p.diagnostic_id.to_string());
+            format!(
+                "{}: {}{}  {id}",
+                p.severity,
+                escape_controls(&p.symptom),
+                format_list(&p.substrate_refs)
+            )
+        }
+        Payload::PeerDiagnosticResponse(p) => {
+            let remedy = p
+                .remediation
+                .as_ref()
+                .map(|text| format!("; {}", escape_controls(text)))
+                .unwrap_or_default();
+            format!(
+                "{}{remedy}{}",
+                escape_controls(&p.finding),
+                format_list(&p.substrate_refs)
+            )
+        }
+        Payload::IntentDeclare(p) => {
+            let urgency = p
+                .urgency
+                .map(|urgency| format!(" ({urgency})"))
+                .unwrap_or_default();
+            format!(
+                "{} {}{urgency}",
+                escape_controls(&p.convergence_class),
+                escape_controls(&p.payload_ref)
+            )
+        }
+        Payload::IntentWithdraw(p) => format!(
+            "{} {}",
+            escape_controls(&p.convergence_class),
+            escape_controls(&p.intent_ref)
+        ),
+        Payload::FlushExecuted(p) => {
+            format!(
+                "{} {}{}",
+                escape_controls(&p.convergence_class),
+                escape_controls(&p.result_ref),
+                format_list(&p.batch_refs)
+            )
+        }
+    }
+}
+
+fn format_handover(p: &payload::AgentHandover) -> String {
+    let from = escape_controls(&p.previous_session_id);
+    let next = p.next_session_id.as_ref().filter(|next| !next.is_empty());
+    match next {
+        Some(next) => format!("of {from} taken by {}", escape_controls(next)),
+        None => {
+            let first = p
+                .handover_body
+                .lines()
+                .find(|line| !line.trim().is_empty())
+                .unwrap_or_default();
+            format!(
+                "from {from}: {}{}",
+                escape_controls(first),
+                format_list(&p.pointer_refs)
+            )
+        }
+    }
+}
+
+fn format_list(items: &Option<Vec<String>>) -> String {
+    let items: Vec<String> = items
+        .iter()
+        .flatten()
+        .map(|item| escape_controls(item))
+        .collect();
+    if items.is_empty() {
+        String::new()
+    } else {
+        format!(" [{}]", items.join(", "))
+    }
+}
+
+/// `src/main.rs  ~alice cli@t1  4m05s left  renaming`
+pub fn format_claim(claim: &LockClaim, width: usize, now: UnixMicros) -> String {
+    let resource = paint_text(
+        STRONG_STYLE,
+        &format!("{:width$}", escape_controls(&claim.resource)),
+    );
+    let holder = format_holder(claim);
+    let left = crate::commands::duration::format_duration(claim.time_left(now));
+    let intent = claim
+        .intent
+        .as_ref()
+        .map(|intent| format!("  {}", escape_controls(intent)))
+        .unwrap_or_default();
+    format!("{resource}  {holder}  {left} left{intent}")
+}
+
+pub fn format_holder(claim: &LockClaim) -> String {
+    let session = claim.session.as_ref().unwrap_or(&claim.drafted_with);
+    format!("{} {}", claim.holder, escape_controls(session))
+}
+
+/// A line on the side, for people only.
+pub fn print_aside(json: bool, text: &str) {
+    if !json {
+        anstream::eprintln!(
+            "{}",
+            paint_text(output::FAINT_STYLE, &escape_controls(text))
+        );
+    }
+}

@@ -1,0 +1,262 @@
+//! Who speaks and to whom: the flags that every frame command takes, and the session they make.
+
+use super::format;
+use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
+use chorus_client::HubClient;
+use chorus_client::frame::FrameSender;
+use chorus_hub::Clock;
+use chorus_wire::frame::{
+    ComputeLocation, ContextCheck, Frame, FrameScope, Payload, ScopeIdent, SubmissionReply,
+    org_handle,
+};
+use chorus_wire::identity::{AgentAddress, Handle};
+use chorus_wire::time::UnixMicros;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// Which session this is, and what its frames say about themselves.
+#[derive(Clone, Debug, clap::Args)]
+pub struct SenderArgs {
+    /// The program this session runs in, such as cc-editor
+    #[arg(long, value_name = "NAME", env = "CHORUS_INSTRUMENT", value_parser = parse_ident, default_value = "cli", help_heading = "Session")]
+    pub instrument: ScopeIdent,
+    /// This session's id; otherwise one per terminal, or per parent process where there is none
+    #[arg(long, value_name = "ID", env = "CHORUS_SESSION", value_parser = parse_ident, help_heading = "Session")]
+    pub session: Option<ScopeIdent>,
+    /// The class of tool; otherwise the instrument up to its first dash
+    #[arg(long, value_name = "CLASS", env = "CHORUS_TOOL", value_parser = parse_ident, help_heading = "Session")]
+    pub tool: Option<ScopeIdent>,
+    /// For whom it is said; otherwise your own handle
+    #[arg(long, value_name = "~HANDLE", value_parser = parse_handle, help_heading = "Session")]
+    acted_by: Option<Handle>,
+    /// What composed it; otherwise ~cc- and the instrument
+    #[arg(long, value_name = "~NAME", help_heading = "Session")]
+    drafted_with: Option<String>,
+    /// How it was produced, a tag; may be repeated [default: command-line]
+    #[arg(long = "method", value_name = "TAG", help_heading = "Session")]
+    methods: Vec<String>,
+    /// On what basis it is said; otherwise this session, or towards others just that it was a command
+    #[arg(long, value_name = "TAG", help_heading = "Session")]
+    basis: Option<String>,
+    /// Where it was computed: server-active, server-aggregate or local-only
+    #[arg(long, value_name = "WHERE", value_parser = parse_compute_location, default_value = "local-only", help_heading = "Session")]
+    compute: ComputeLocation,
+    /// That your own policy was asked first
+    #[arg(long, help_heading = "Session")]
+    context_checked: bool,
+    /// A reference to a return record
+    #[arg(long, value_name = "REF", help_heading = "Session")]
+    return_ref: Option<String>,
+    /// After which time it is stale
+    #[arg(long, value_name = "TIME", value_parser = crate::commands::duration::parse_duration, help_heading = "Session")]
+    stale_after: Option<Duration>,
+}
+
+/// For whom a frame is.
+#[derive(Clone, Debug, clap::Args)]
+pub struct ScopeArgs {
+    /// The sessions it is for, such as ~me/cc-*, org:~acme/members/*; otherwise all of your own
+    #[arg(long, value_name = "SCOPE", value_parser = parse_scope)]
+    pub scope: Option<FrameScope>,
+    /// All sessions of this handle
+    #[arg(long, value_name = "~HANDLE", value_parser = parse_handle, conflicts_with = "scope")]
+    pub to: Option<Handle>,
+}
+
+impl ScopeArgs {
+    pub fn explicit_scope(&self) -> Option<FrameScope> {
+        self.scope
+            .clone()
+            .or_else(|| self.to.clone().map(FrameScope::Handle))
+    }
+}
+
+pub fn parse_ident(text: &str) -> Result<ScopeIdent, String> {
+    ScopeIdent::parse(text).ok_or_else(|| "1 to 128 of letters, digits, '.', '_' and '-'".into())
+}
+
+pub fn parse_handle(text: &str) -> Result<Handle, String> {
+    Handle::parse(text).ok_or_else(|| "a handle looks like ~alice".into())
+}
+
+pub fn parse_org_handle(text: &str) -> Result<Handle, String> {
+    org_handle(text).ok_or_else(|| "an organisation's handle looks like ~acme".into())
+}
+
+fn parse_scope(text: &str) -> Result<FrameScope, String> {
+    text.parse()
+        .map_err(|e: chorus_wire::frame::FrameError| e.message)
+}
+
+fn parse_compute_location(text: &str) -> Result<ComputeLocation, String> {
+    ComputeLocation::parse(text)
+        .ok_or_else(|| format!("one of {}", ComputeLocation::TEXTS.join(", ")))
+}
+
+pub fn current_time() -> UnixMicros {
+    Clock::system().now()
+}
+
+/// A registered agent at its place among the sessions of its handle.
+pub struct FrameContext<'a> {
+    pub common: &'a CommonArgs,
+    pub client: HubClient,
+    pub sender: FrameSender,
+}
+
+/// A frame that the hub took.
+pub struct SentFrame {
+    pub frame: Frame,
+    pub submitted: SubmissionReply,
+}
+
+impl<'a> FrameContext<'a> {
+    pub async fn open(common: &'a CommonArgs, sender_args: SenderArgs) -> Result<Self, Fail> {
+        let session = ClientSession::open(common)?;
+        let own_handle = own_handle(&session).await?;
+        let id = match sender_args.session {
+            Some(id) => id,
+            None => terminal_session()?,
+        };
+        let mut sender = FrameSender::new(own_handle, sender_args.instrument, id);
+        sender.tool = sender_args.tool;
+        sender.acted_by = sender_args.acted_by.unwrap_or(sender.acted_by);
+        sender.drafted_with = sender_args.drafted_with.unwrap_or(sender.drafted_with);
+        if !sender_args.methods.is_empty() {
+            sender.method = sender_args.methods;
+        }
+        sender.basis = sender_args.basis;
+        sender.compute_location = sender_args.compute;
+        sender.return_ref = sender_args.return_ref;
+        sender.ttl_ms = sender_args
+            .stale_after
+            .map(crate::commands::duration::as_millis);
+        if sender_args.context_checked {
+            sender.context_check = ContextCheck::Passed;
+        }
+        Ok(Self {
+            common,
+            client: session.client,
+            sender,
+        })
+    }
+
+    /// The scope that was named, or all of one's own sessions.
+    pub fn resolve_scope(&self, toward: &ScopeArgs) -> FrameScope {
+        toward
+            .explicit_scope()
+            .unwrap_or_else(|| self.sender.handle_scope())
+    }
+
+    /// Checked here with the hub's own checks, so that what is wrong is said without asking.
+    pub fn build_frame(
+        &self,
+        scope: &FrameScope,
+        payload: impl Into<Payload>,
+    ) -> Result<Frame, Fail> {
+        let draft = self
+            .sender
+            .draft_frame(scope, payload.into(), current_time());
+        draft.to_frame().map_err(|e| Fail::usage_error(e.message))
+    }
+
+    pub async fn submit_frame(&self, scope: &FrameScope, frame: Frame) -> Result<SentFrame, Fail> {
+        let submitted = self
+            .client
+            .submit_frame(&self.sender, scope, &frame, false)
+            .await?;
+        Ok(SentFrame { frame, submitted })
+    }
+
+    pub async fn send_frame(
+        &self,
+        scope: &FrameScope,
+        payload: impl Into<Payload>,
+    ) -> Result<SentFrame, Fail> {
+        self.submit_frame(scope, self.build_frame(scope, payload)?)
+            .await
+    }
+
+    /// Says it and tells the user so, with `more` beside the hub's answer.
+    pub async fn send_and_print(
+        &self,
+        scope: &FrameScope,
+        payload: impl Into<Payload>,
+        more: Value,
+    ) -> Result<SentFrame, Fail> {
+        let sent = self.send_frame(scope, payload).await?;
+        self.print_sent(&sent, more);
+        Ok(sent)
+    }
+
+    pub fn print_sent(&self, sent: &SentFrame, more: Value) {
+        let mut value = json!(sent.submitted);
+        if let (Value::Object(into), Value::Object(more)) = (&mut value, more) {
+            into.extend(more);
+        }
+        output::print_result(self.common.json, &value, || {
+            format::format_submitted(&sent.submitted)
+        });
+    }
+}
+
+/// `~alice` for `alice@chorus` on the hub `chorus`.
+async fn own_handle(session: &ClientSession) -> Result<Handle, Fail> {
+    let id = &session.credentials.agent_id;
+    let host = session.client.fetch_paths().await?.host_name.clone();
+    let handle = Handle::parse(id).or_else(|| {
+        let address = AgentAddress::parse("agent_id", id).ok()?;
+        address.local_handle(host.as_deref().unwrap_or(address.host()))
+    });
+    let host = host.unwrap_or_default();
+    handle.ok_or_else(|| {
+        let why = "frames are for agents with a handle: lower-case letters, digits and dashes";
+        Fail::usage_error(format!(
+            "{id} owns no handle here; {why}, registered as NAME@{host}"
+        ))
+    })
+}
+
+/// One id for all commands typed at one terminal, or called by one parent: they are one session to the others. The host's
+/// name is mixed in, because numbers of processes repeat from machine to machine.
+fn terminal_session() -> Result<ScopeIdent, Fail> {
+    let by_terminal = std::fs::File::open("/dev/tty").is_ok();
+    let leader = nix::unistd::getsid(None)
+        .ok()
+        .filter(|_| by_terminal)
+        .map(nix::unistd::Pid::as_raw);
+    let host = rustix::system::uname().nodename().to_bytes().to_vec();
+    derive_session_id(leader, std::os::unix::process::parent_id(), &host).ok_or_else(|| {
+        Fail::usage_error("which session is this? pass --session or set CHORUS_SESSION")
+    })
+}
+
+/// A leader outside our own namespace of processes has the number 0, which says nothing.
+fn derive_session_id(leader: Option<i32>, parent: u32, host: &[u8]) -> Option<ScopeIdent> {
+    let id = match leader {
+        Some(leader) if leader > 0 => format!("t{leader}"),
+        Some(_) | None => format!("p{parent}"),
+    };
+    let mixed = host.iter().fold(0x811c_9dc5_u32, |hash, byte| {
+        (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
+    });
+    ScopeIdent::parse(&format!("{id}-{:04x}", mixed & 0xffff))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::derive_session_id;
+
+    #[test]
+    fn commands_of_one_terminal_are_one_session_and_a_foreign_leader_is_none() {
+        let id = |leader, parent, host: &str| {
+            derive_session_id(leader, parent, host.as_bytes())
+                .unwrap()
+                .to_string()
+        };
+        assert_eq!(id(Some(7), 8, "north"), id(Some(7), 9, "north"));
+        assert_ne!(id(Some(7), 8, "north"), id(Some(7), 8, "south"));
+        assert_eq!(id(Some(0), 8, "north"), id(None, 8, "north"));
+        assert_ne!(id(Some(0), 8, "north"), id(Some(0), 9, "north"));
+    }
+}

@@ -1,0 +1,269 @@
+//! Our entries in a host's JSON: put in and taken out with everything else, comments and order too, as it was.
+
+use super::change_plan::file_error;
+use super::installed_program::{
+    InstalledProgram, SERVER_NAME, is_manual_hook, is_our_hook, is_our_server,
+};
+use super::target::HookEntry;
+use crate::fail::Fail;
+use jsonc_parser::cst::{CstArray, CstInputValue, CstObject, CstRootNode};
+use jsonc_parser::{ParseOptions, json};
+use std::path::Path;
+
+/// How long a host waits for a hook, in seconds: ours ends far earlier by itself.
+const HOOK_TIMEOUT_SECONDS: usize = 10;
+
+/// A configuration, open for editing.
+pub struct JsonConfig<'a> {
+    path: &'a Path,
+    root: CstRootNode,
+    top: CstObject,
+}
+
+impl<'a> JsonConfig<'a> {
+    /// Hosts differ in what they forgive (OpenClaw reads JSON5), so comments, trailing commas and loose names are left
+    /// alone; what no host can read is an error, and nothing is changed.
+    pub fn parse(path: &'a Path, text: Option<&str>) -> Result<Self, Fail> {
+        let text = text
+            .filter(|text| !text.trim().is_empty())
+            .unwrap_or("{\n}\n");
+        let options = ParseOptions {
+            allow_missing_commas: false,
+            ..ParseOptions::default()
+        };
+        let syntax_error = |e: &dyn std::fmt::Display| {
+            file_error(
+                path,
+                format!("is not valid JSON ({e}); mend it first, nothing was changed"),
+            )
+        };
+        let root = CstRootNode::parse(text.trim_start_matches('\u{feff}'), &options)
+            .map_err(|e| syntax_error(&e))?;
+        let top = root
+            .object_value()
+            .ok_or_else(|| syntax_error(&"not an object"))?;
+        Ok(Self { path, root, top })
+    }
+
+    pub fn to_text(&self) -> String {
+        self.root.to_string()
+    }
+
+    fn object_or_create(&self, inside: &CstObject, name: &str) -> Result<CstObject, Fail> {
+        let type_error = || {
+            file_error(
+                self.path,
+                format!("\"{name}\" is not an object; nothing was changed"),
+            )
+        };
+        inside.object_value_or_create(name).ok_or_else(type_error)
+    }
+
+    /// The entry for our tools; one of another program under our name is an error.
+    pub fn add_server(&self, keys: &[&str], installed: &InstalledProgram) -> Result<(), Fail> {
+        let mut servers = self.top.clone();
+        for key in keys {
+            servers = self.object_or_create(&servers, key)?;
+        }
+        let Some(entry) = servers.get(SERVER_NAME) else {
+            let (program, args) = (installed.program.as_str(), installed.mcp_args());
+            servers.append(SERVER_NAME, json!({ "command": program, "args": args }));
+            return Ok(());
+        };
+        let value = entry.to_serde_value().unwrap_or_default();
+        if !is_our_server(&value) {
+            let why = format!(
+                "already has a server \"{SERVER_NAME}\" that is not ours; rename it first, nothing was changed"
+            );
+            return Err(file_error(self.path, why));
+        }
+        // What its owner added to it stays; only where we are may have changed, and who we are if that was said.
+        let set = |name: &str, value: CstInputValue| {
+            if let Some(property) = entry.object_value().and_then(|entry| entry.get(name)) {
+                property.set_value(value);
+            }
+        };
+        if value["command"] != installed.program.as_str() {
+            set("command", installed.program.as_str().into());
+        }
+        if installed.credentials.is_some()
+            && value["args"] != serde_json::json!(installed.mcp_args())
+        {
+            set("args", installed.mcp_args().into());
+        }
+        Ok(())
+    }
+
+    pub fn has_server(&self, keys: &[&str]) -> bool {
+        let servers = keys
+            .iter()
+            .try_fold(self.top.clone(), |inside, key| inside.object_value(key));
+        let entry = servers
+            .and_then(|servers| servers.get(SERVER_NAME))
+            .and_then(|entry| entry.to_serde_value());
+        entry.is_some_and(|entry| is_our_server(&entry))
+    }
+
+    /// Takes our entry out, and the objects around it that are empty without it.
+    pub fn remove_server(&self, keys: &[&str]) {
+        if !self.has_server(keys) {
+            return;
+        }
+        let mut ancestors = vec![self.top.clone()];
+        for key in keys {
+            ancestors.extend(ancestors.last().and_then(|inside| inside.object_value(key)));
+        }
+        if let Some(entry) = ancestors
+            .last()
+            .and_then(|servers| servers.get(SERVER_NAME))
+        {
+            entry.remove();
+        }
+        for (inside, key) in ancestors.iter().zip(keys).rev() {
+            if let Some(property) = inside.get(key)
+                && property
+                    .object_value()
+                    .is_some_and(|object| object.properties().is_empty())
+            {
+                property.remove();
+            }
+        }
+    }
+
+    pub fn add_hooks(
+        &self,
+        hooks: &[HookEntry],
+        installed: &InstalledProgram,
+        instrument: &str,
+    ) -> Result<(), Fail> {
+        let events = self.object_or_create(&self.top, "hooks")?;
+        for (event, matcher) in hooks {
+            let type_error = || {
+                file_error(
+                    self.path,
+                    format!("\"hooks.{event}\" is not a list; nothing was changed"),
+                )
+            };
+            let groups = events.array_value_or_create(event).ok_or_else(type_error)?;
+            let line = installed.hook_command(event, instrument);
+            let ours: Vec<CstObject> = hook_commands(&groups)
+                .into_iter()
+                .filter(|c| is_our_hook(&command_text(c), event))
+                .collect();
+            for command in &ours {
+                if command_text(command) != line
+                    && let Some(property) = command.get("command")
+                {
+                    property.set_value(line.as_str().into());
+                }
+            }
+            if ours.is_empty()
+                && !hook_commands(&groups)
+                    .iter()
+                    .any(|command| is_manual_hook(&command_text(command)))
+            {
+                groups.append(hook_group(&line, *matcher));
+            }
+        }
+        Ok(())
+    }
+
+    /// Which of these events have our hook, or one that does the same.
+    pub fn has_hooks(&self, hooks: &[HookEntry]) -> bool {
+        hooks.iter().all(|(event, _)| {
+            let groups = self
+                .top
+                .object_value("hooks")
+                .and_then(|events| events.array_value(event));
+            let known = |command: CstObject| {
+                is_our_hook(&command_text(&command), event)
+                    || is_manual_hook(&command_text(&command))
+            };
+            groups.is_some_and(|groups| hook_commands(&groups).into_iter().any(known))
+        })
+    }
+
+    /// Takes our hooks out, and what is empty without them.
+    pub fn remove_hooks(&self) {
+        let Some(events) = self.top.object_value("hooks") else {
+            return;
+        };
+        let mut removed = false;
+        for property in events.properties() {
+            let (Some(event), Some(groups)) = (property.decoded_name(), property.array_value())
+            else {
+                continue;
+            };
+            for group in groups.elements() {
+                let Some(list) = group
+                    .as_object()
+                    .and_then(|group| group.array_value("hooks"))
+                else {
+                    continue;
+                };
+                let before = list.elements().len();
+                for command in list.elements() {
+                    if command
+                        .as_object()
+                        .is_some_and(|command| is_our_hook(&command_text(&command), &event))
+                    {
+                        command.remove();
+                    }
+                }
+                let emptied = list.elements().len() < before && list.elements().is_empty();
+                removed |= list.elements().len() < before;
+                if emptied {
+                    group.remove();
+                }
+            }
+            if removed && groups.elements().is_empty() {
+                property.remove();
+            }
+        }
+        if removed
+            && events.properties().is_empty()
+            && let Some(property) = self.top.get("hooks")
+        {
+            property.remove();
+        }
+    }
+
+    /// Whether nothing is left: then the file was ours alone.
+    pub fn is_empty(&self) -> bool {
+        self.top.properties().is_empty()
+            && !self.to_text().contains("//")
+            && !self.to_text().contains("/*")
+    }
+}
+
+fn hook_group(line: &str, matcher: Option<&str>) -> CstInputValue {
+    let run = json!({ "type": "command", "command": line, "timeout": HOOK_TIMEOUT_SECONDS });
+    match matcher {
+        Some(matcher) => json!({ "matcher": matcher, "hooks": [run] }),
+        None => json!({ "hooks": [run] }),
+    }
+}
+
+/// The commands of an event, whatever else stands between them.
+fn hook_commands(groups: &CstArray) -> Vec<CstObject> {
+    let groups = groups
+        .elements()
+        .into_iter()
+        .filter_map(|group| group.as_object()?.array_value("hooks"));
+    groups
+        .flat_map(|list| list.elements())
+        .filter_map(|command| command.as_object())
+        .collect()
+}
+
+fn command_text(command: &CstObject) -> String {
+    let value = command
+        .get("command")
+        .and_then(|property| property.to_serde_value());
+    value
+        .and_then(|value| value.as_str().map(str::to_owned))
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,166 @@
+//! Our entry in Codex's configuration, with everything around it as it was.
+
+use super::change_plan::file_error;
+use super::installed_program::{InstalledProgram, SERVER_NAME, is_our_server};
+use crate::fail::Fail;
+use std::path::Path;
+use toml_edit::{Array, DocumentMut, Item, Table, value};
+
+const SERVERS_TABLE: &str = "mcp_servers";
+
+pub struct TomlConfig<'a> {
+    path: &'a Path,
+    document: DocumentMut,
+}
+
+impl<'a> TomlConfig<'a> {
+    pub fn parse(path: &'a Path, text: Option<&str>) -> Result<Self, Fail> {
+        let syntax_error = |e: toml_edit::TomlError| {
+            let first = e.message().to_owned();
+            file_error(
+                path,
+                format!("is not valid TOML ({first}); mend it first, nothing was changed"),
+            )
+        };
+        let document = text.unwrap_or_default().parse().map_err(syntax_error)?;
+        Ok(Self { path, document })
+    }
+
+    pub fn to_text(&self) -> String {
+        self.document.to_string()
+    }
+
+    fn server_entry(&self) -> Option<&Item> {
+        self.document.get(SERVERS_TABLE)?.get(SERVER_NAME)
+    }
+
+    pub fn has_server(&self) -> bool {
+        self.server_entry().is_some_and(is_ours)
+    }
+
+    pub fn add_server(&mut self, installed: &InstalledProgram) -> Result<(), Fail> {
+        let (ours, exists) = (self.has_server(), self.server_entry().is_some());
+        let servers = self.document.entry(SERVERS_TABLE).or_insert_with(|| {
+            let mut table = Table::new();
+            table.set_implicit(true);
+            Item::Table(table)
+        });
+        let type_error = || {
+            file_error(
+                self.path,
+                format!("\"{SERVERS_TABLE}\" is not a table; nothing was changed"),
+            )
+        };
+        let servers = servers.as_table_like_mut().ok_or_else(type_error)?;
+        if exists && !ours {
+            let why = format!(
+                "already has a server \"{SERVER_NAME}\" that is not ours; rename it first, nothing was changed"
+            );
+            return Err(file_error(self.path, why));
+        }
+        if let Some(entry) = servers.get_mut(SERVER_NAME) {
+            if entry["command"].as_str() != Some(&installed.program) {
+                entry["command"] = value(&installed.program);
+            }
+            if installed.credentials.is_some() {
+                entry["args"] = value(Array::from_iter(installed.mcp_args()));
+            }
+            return Ok(());
+        }
+        let mut entry = Table::new();
+        entry.insert("command", value(&installed.program));
+        entry.insert("args", value(Array::from_iter(installed.mcp_args())));
+        servers.insert(SERVER_NAME, Item::Table(entry));
+        Ok(())
+    }
+
+    pub fn remove_server(&mut self) {
+        if !self.has_server() {
+            return;
+        }
+        let Some(servers) = self
+            .document
+            .get_mut(SERVERS_TABLE)
+            .and_then(Item::as_table_like_mut)
+        else {
+            return;
+        };
+        servers.remove(SERVER_NAME);
+        if servers.is_empty() {
+            self.document.remove(SERVERS_TABLE);
+        }
+    }
+}
+
+fn is_ours(entry: &Item) -> bool {
+    let command = entry
+        .get("command")
+        .and_then(Item::as_str)
+        .unwrap_or_default();
+    let args = entry.get("args").and_then(Item::as_array);
+    let args: Vec<&str> = args
+        .map(|args| args.iter().filter_map(|arg| arg.as_str()).collect())
+        .unwrap_or_default();
+    is_our_server(&serde_json::json!({ "command": command, "args": args }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIVED_IN: &str = "# mine\nmodel = \"big\"   # the big one\n\n[mcp_servers.other]\ncommand = \"other\"\n\n[z]\nb = 1\na = 2\n";
+
+    fn installed(program: &str) -> InstalledProgram {
+        InstalledProgram {
+            program: program.into(),
+            credentials: None,
+            is_shared: false,
+        }
+    }
+
+    fn edited(text: &str, edit: impl Fn(&mut TomlConfig<'_>)) -> String {
+        let mut config = TomlConfig::parse(Path::new("config.toml"), Some(text)).unwrap();
+        edit(&mut config);
+        config.to_text()
+    }
+
+    #[test]
+    fn an_entry_comes_and_goes_and_the_rest_stays() {
+        for before in [LIVED_IN, "", "model = \"x\"\n"] {
+            let with = edited(before, |config| {
+                config.add_server(&installed("chorus")).unwrap()
+            });
+            assert!(
+                with.contains("[mcp_servers.chorus]\ncommand = \"chorus\"\nargs = [\"mcp\"]"),
+                "{with}"
+            );
+            assert_eq!(
+                edited(&with, |config| config
+                    .add_server(&installed("chorus"))
+                    .unwrap()),
+                with
+            );
+            assert_eq!(edited(&with, |config| config.remove_server()), before);
+            let moved = edited(&with, |config| {
+                config.add_server(&installed("/opt/chorus")).unwrap()
+            });
+            assert_eq!(
+                moved,
+                with.replace("command = \"chorus\"", "command = \"/opt/chorus\"")
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_not_ours_or_not_understood_is_not_touched() {
+        let theirs = "[mcp_servers.chorus]\nurl = \"https://choir.example/mcp\"\n";
+        let mut config = TomlConfig::parse(Path::new("config.toml"), Some(theirs)).unwrap();
+        assert!(config.add_server(&installed("chorus")).is_err());
+        config.remove_server();
+        assert_eq!(config.to_text(), theirs);
+        assert!(TomlConfig::parse(Path::new("config.toml"), Some("a = = b")).is_err());
+        let mut odd =
+            TomlConfig::parse(Path::new("config.toml"), Some("mcp_servers = 3\n")).unwrap();
+        assert!(odd.add_server(&installed("chorus")).is_err());
+    }
+}

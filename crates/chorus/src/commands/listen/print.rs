@@ -1,0 +1,136 @@
+//! What a listener prints, and what it hands to a command.
+
+use crate::{cli::CommonArgs, output, session::ClientSession};
+use chorus_client::event_stream::StreamEvent;
+use chorus_wire::cursor::Cursor;
+use chorus_wire::envelope::Envelope;
+use chorus_wire::message::{MessageEvent, ReceiptEvent};
+use serde::Serialize;
+use serde_json::{Value, json, value::RawValue};
+use std::io::IsTerminal;
+
+/// A message as one JSON line: the event's own keys, with its kind and its cursor before them.
+#[derive(Debug, Serialize)]
+pub struct ReceivedMessage {
+    event: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace_id: Option<String>,
+    sender_id: String,
+    envelope: Box<RawValue>,
+    timestamp: String,
+}
+
+impl ReceivedMessage {
+    pub fn from_event(cursor: Option<Cursor>, message: &MessageEvent) -> Self {
+        Self {
+            event: "message",
+            id: cursor.map(|cursor| cursor.to_string()),
+            trace_id: Some(message.trace_id.to_string()),
+            sender_id: message.sender_id.clone(),
+            envelope: message.envelope.clone(),
+            timestamp: message.timestamp.to_string(),
+        }
+    }
+
+    /// One that came without a hub has neither cursor nor trace.
+    pub fn from_direct(sender_id: &str, envelope: Box<RawValue>, timestamp: String) -> Self {
+        Self {
+            event: "message",
+            id: None,
+            trace_id: None,
+            sender_id: sender_id.to_owned(),
+            envelope,
+            timestamp,
+        }
+    }
+
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// SKL-15: always with its sender; SKL-14: with the culture it was said in, and why, if that was given.
+    pub fn print_message(&self, common: &CommonArgs, envelope: &Envelope) {
+        output::print_result(common.json, self, || {
+            let time = output::paint_text(output::FAINT_STYLE, output::clock_time(&self.timestamp));
+            let sender = output::paint_text(
+                output::STRONG_STYLE,
+                &output::escape_controls(envelope.sender_id().as_str()),
+            );
+            let culture = output::escape_controls(envelope.sender_culture());
+            let text = output::escape_controls(envelope.original_text());
+            let context = envelope.cultural_context().map(|context| {
+                format!(
+                    "\n    {}",
+                    output::paint_text(
+                        output::FAINT_STYLE,
+                        &format!("({})", output::escape_controls(context))
+                    )
+                )
+            });
+            format!(
+                "{time} {sender} ({culture}): {text}{}",
+                context.unwrap_or_default()
+            )
+        });
+    }
+}
+
+/// the other agent saw it.
+pub fn print_receipt(common: &CommonArgs, cursor: Option<Cursor>, receipt: &ReceiptEvent) {
+    let output = json!({ "event": "receipt", "id": cursor.map(|c| c.to_string()), "trace_id": receipt.trace_id,
+        "receiver_id": receipt.receiver_id, "response": receipt.response, "timestamp": receipt.timestamp });
+    output::print_result(common.json, &output, || {
+        let at = receipt.timestamp.to_string();
+        let time = output::paint_text(output::FAINT_STYLE, output::clock_time(&at));
+        let receiver = output::paint_text(
+            output::STRONG_STYLE,
+            &output::escape_controls(&receipt.receiver_id),
+        );
+        let response = &receipt.response;
+        let verdict = match (response.error_code.as_deref(), response.detail.as_deref()) {
+            (None, _) => output::paint_text(
+                output::GOOD_STYLE,
+                &output::escape_controls(&response.status),
+            ),
+            (Some(code), detail) => output::paint_text(
+                output::BAD_STYLE,
+                &output::escape_controls(&format!("{code} {}", detail.unwrap_or_default())),
+            ),
+        };
+        format!(
+            "{time} {receiver} answered {}: {verdict}",
+            output::paint_text(output::FAINT_STYLE, &receipt.trace_id.to_string())
+        )
+    });
+}
+
+/// An event of a kind that this client does not know.
+pub fn print_event(common: &CommonArgs, event: &StreamEvent) {
+    let data: Value = serde_json::from_str(&event.data).unwrap_or_else(|_| json!(event.data));
+    let output =
+        json!({ "event": event.name, "id": event.cursor.map(|c| c.to_string()), "data": data });
+    output::print_result(common.json, &output, || {
+        format!(
+            "{}: {}",
+            output::escape_controls(&event.name),
+            output::escape_controls(&event.data)
+        )
+    });
+}
+
+/// For a person who waits: that it is now worth waiting.
+pub fn print_connected(common: &CommonArgs, session: &ClientSession) {
+    if !common.json && std::io::stderr().is_terminal() {
+        let listening = format!(
+            "listening as {} at {}",
+            session.credentials.agent_id,
+            session.client.base_url()
+        );
+        anstream::eprintln!(
+            "{}",
+            output::paint_text(output::FAINT_STYLE, &output::escape_controls(&listening))
+        );
+    }
+}

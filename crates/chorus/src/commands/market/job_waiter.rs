@@ -1,0 +1,57 @@
+//! Waiting for a job's result: told by the inbox, asked for after every break in it.
+
+use crate::fail::{ExitKind, Fail};
+use chorus_client::market::JobRequest;
+use chorus_client::{HubClient, event_stream::EventStream};
+use chorus_wire::market::job::{Job, JobStatus};
+use serde_json::Value;
+
+/// An open ear: it listens before the job is asked for, so that no result can come unheard.
+pub struct JobWaiter {
+    client: HubClient,
+    stream: EventStream,
+}
+
+impl JobWaiter {
+    pub async fn open(client: &HubClient) -> Result<Self, Fail> {
+        let mut stream = client.open_inbox(None).await;
+        while stream.next().await?.name != "connected" {}
+        Ok(Self {
+            client: client.clone(),
+            stream,
+        })
+    }
+
+    /// Asks for the job and waits for its end; the hub ends every job at its deadline.
+    pub async fn request_and_wait(&mut self, request: &JobRequest) -> Result<Job, Fail> {
+        let mut job = self.client.request_job(request).await?;
+        while job.status == JobStatus::Pending {
+            let event = self.stream.next().await?;
+            let is_about_job = match event.name.as_str() {
+                "job_result" => {
+                    let ended: Value = serde_json::from_str(&event.data).unwrap_or_default();
+                    ended["job_id"] == request.job_id.as_str()
+                }
+                // The stream was away, and with it perhaps the result.
+                "connected" => true,
+                _ => false,
+            };
+            if is_about_job {
+                job = self.client.fetch_job(&request.job_id).await?;
+            }
+        }
+        Ok(job)
+    }
+}
+
+/// A job that failed is an answer that says no.
+pub fn check_success(job: &Job) -> Result<(), Fail> {
+    match job.status {
+        JobStatus::Success => Ok(()),
+        JobStatus::Failure | JobStatus::Pending => {
+            let code = job.error_code.as_deref().unwrap_or("EXECUTION_ERROR");
+            let why = job.error_message.as_deref().unwrap_or("the job failed");
+            Err(Fail::new(ExitKind::Refused, code, why))
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! The way to the hub: who we are, which session calls, and one call.
+
+use super::Args;
+use crate::commands::{frame::frame_context, register};
+use crate::fail::{ExitKind, Fail};
+use crate::{cli::CommonArgs, session::ClientSession};
+use chorus_client::mcp::RpcOutcome;
+use chorus_wire::frame::ScopeIdent;
+use rmcp::ErrorData;
+use rmcp::model::{CallToolResult, ContentBlock, ErrorCode};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+use tokio::sync::OnceCell;
+
+pub struct HubLink {
+    common: CommonArgs,
+    args: Args,
+    session: OnceCell<ClientSession>,
+    /// What the host calls itself, once it has said so.
+    host: Mutex<Option<String>>,
+    /// Whether mail may wait that the model has not been told of: then the hub is asked before it is said.
+    pub may_have_mail: AtomicBool,
+    /// Whether this process hears the inbox itself; otherwise it cannot know without asking.
+    pub is_listening: AtomicBool,
+}
+
+/// How a call failed before any tool ran.
+pub enum CallFailure {
+    /// For the model: what its user can do.
+    Unavailable(String),
+    /// For the host: the message itself was wrong.
+    Protocol(ErrorData),
+}
+
+impl HubLink {
+    pub fn new(common: CommonArgs, args: Args) -> Self {
+        let (may_have_mail, is_listening) = (AtomicBool::new(true), AtomicBool::new(false));
+        Self {
+            common,
+            args,
+            session: OnceCell::new(),
+            host: Mutex::new(None),
+            may_have_mail,
+            is_listening,
+        }
+    }
+
+    /// The saved identity, or the first registration if that was asked for; tried again until it works.
+    pub async fn open_session(&self) -> Result<&ClientSession, Fail> {
+        let open = || async {
+            match (ClientSession::open(&self.common), &self.args.register) {
+                (Err(fail), Some(name)) if fail.exit_kind() == ExitKind::NotRegistered => {
+                    register::register_quietly(&self.common, name, &self.args.culture).await?;
+                    ClientSession::open(&self.common)
+                }
+                (opened, _) => opened,
+            }
+        };
+        self.session.get_or_try_init(open).await
+    }
+
+    pub fn set_host(&self, host: &str) {
+        if let Ok(mut known) = self.host.lock() {
+            *known = Some(host.to_owned());
+        }
+    }
+
+    /// R-43: hooks and tools of one session call it by the same name, so that a claim is known as its own.
+    fn sender_headers(&self) -> Vec<(&'static str, String)> {
+        let host = self.host.lock().ok().and_then(|known| known.clone());
+        let host_instrument = host
+            .map(|host| instrument_for(&host))
+            .and_then(|name| frame_context::parse_ident(&name).ok());
+        let id = |name| {
+            std::env::var(name)
+                .ok()
+                .and_then(|text| frame_context::parse_ident(&text).ok())
+        };
+        let process_session = || {
+            frame_context::parse_ident(&format!("p{}", std::os::unix::process::parent_id())).ok()
+        };
+        let session = self
+            .args
+            .session
+            .clone()
+            .or_else(|| id("CLAUDE_CODE_SESSION_ID"))
+            .or_else(process_session);
+        let instrument = self.args.instrument.clone().or(host_instrument);
+        let header = |name, value: Option<ScopeIdent>| value.map(|value| (name, value.to_string()));
+        [
+            header("X-Chorus-Instrument", instrument),
+            header("X-Chorus-Session", session),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+
+    /// One call of the hub's tool server.
+    pub async fn call_hub<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: Value,
+    ) -> Result<T, CallFailure> {
+        let unavailable = |fail: &Fail| CallFailure::Unavailable(unavailable_text(fail));
+        let session = self
+            .open_session()
+            .await
+            .map_err(|fail| unavailable(&fail))?;
+        match session
+            .client
+            .call_mcp(method, params, &self.sender_headers())
+            .await
+        {
+            Ok(RpcOutcome::Result(mut result)) => {
+                // We ask in an older revision than the host may; to an older host it is not passed on.
+                if let Value::Object(fields) = &mut result {
+                    fields
+                        .entry("resultType")
+                        .or_insert_with(|| json!("complete"));
+                }
+                serde_json::from_value(result).map_err(|e| {
+                    CallFailure::Unavailable(format!("The hub's answer was not understood: {e}"))
+                })
+            }
+            Ok(RpcOutcome::Fault { code, message }) => {
+                let code = ErrorCode(i32::try_from(code).unwrap_or(ErrorCode::INTERNAL_ERROR.0));
+                Err(CallFailure::Protocol(ErrorData::new(code, message, None)))
+            }
+            Err(error) => Err(unavailable(&error.into())),
+        }
+    }
+
+    /// One tool.
+    pub async fn call_tool(
+        &self,
+        name: &str,
+        arguments: Value,
+    ) -> Result<CallToolResult, CallFailure> {
+        self.call_hub(
+            "tools/call",
+            json!({ "name": name, "arguments": arguments }),
+        )
+        .await
+    }
+}
+
+/// The names of the two hosts that have hooks of ours, as those hooks say them; others as they call themselves.
+fn instrument_for(host: &str) -> String {
+    match host {
+        "claude-code" => "cc-claude".to_owned(),
+        name if name.starts_with("codex") => "codex".to_owned(),
+        name => name.to_ascii_lowercase().replace(' ', "-"),
+    }
+}
+
+/// What a model reads when no tool ran, with what its user can do about it.
+fn unavailable_text(fail: &Fail) -> String {
+    let what = match fail.exit_kind() {
+        // An answer that got lost may be that of a message that was sent.
+        ExitKind::Transport => {
+            "Tell your user that the Chorus hub is away, and try again later; if the call was to change something, look \
+             first whether it did."
+        }
+        ExitKind::NotRegistered => "Nothing was done. Your user has to run: chorus register",
+        ExitKind::Usage | ExitKind::Refused => "Nothing was done.",
+    };
+    format!("{fail}. {what}")
+}
+
+impl CallFailure {
+    /// R-79: a hub that is away is said in the result, where the model reads it.
+    pub fn into_tool_result(self) -> Result<CallToolResult, ErrorData> {
+        match self {
+            CallFailure::Unavailable(text) => {
+                Ok(CallToolResult::error(vec![ContentBlock::text(text)]))
+            }
+            CallFailure::Protocol(fault) => Err(fault),
+        }
+    }
+
+    pub fn into_error(self) -> ErrorData {
+        match self {
+            CallFailure::Unavailable(text) => ErrorData::internal_error(text, None),
+            CallFailure::Protocol(fault) => fault,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_is_called_among_frames_what_its_hooks_call_it() {
+        for (host, name) in [
+            ("claude-code", "cc-claude"),
+            ("codex-mcp-client", "codex"),
+            ("Cursor VSCode", "cursor-vscode"),
+        ] {
+            assert_eq!(instrument_for(host), name);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! One line about unread mail, for the end of a tool's result.
+
+use super::hub_link::HubLink;
+use crate::output;
+use rmcp::model::{CallToolResult, ContentBlock, Tool};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Where the line stands in a structured result.
+const NOTICE_FIELD: &str = "chorus_notice";
+
+/// Messages that are counted, and senders that are named, in one line.
+const MAX_COUNTED: usize = 20;
+const MAX_NAMED: usize = 3;
+
+/// None when there is nothing. The hub is asked only when something may be there: another session, or a hook, may have read
+/// it meanwhile.
+pub async fn mail_notice(hub_link: &HubLink) -> Option<String> {
+    if hub_link.is_listening.load(Ordering::Acquire)
+        && !hub_link.may_have_mail.swap(false, Ordering::AcqRel)
+    {
+        return None;
+    }
+    let Ok(inbox) = hub_link
+        .call_tool("chorus_inbox", json!({ "limit": MAX_COUNTED }))
+        .await
+    else {
+        hub_link.may_have_mail.store(true, Ordering::Release);
+        return None;
+    };
+    let notice = format_notice(&inbox.structured_content?)?;
+    // It waits until it is acknowledged.
+    hub_link.may_have_mail.store(true, Ordering::Release);
+    Some(notice)
+}
+
+/// At the end of the result, and inside its data: some hosts show their model the one, some the other.
+pub fn add_notice(result: &mut CallToolResult, line: String) {
+    if let Some(Value::Object(data)) = &mut result.structured_content {
+        data.insert(NOTICE_FIELD.into(), json!(line));
+    }
+    result.content.push(ContentBlock::text(line));
+}
+
+/// What a tool returns may have the line in it, so its schema says so.
+pub fn add_notice_field(tool: &mut Tool) {
+    let Some(schema) = &mut tool.output_schema else {
+        return;
+    };
+    let about = json!({ "type": "string", "description": "Unread mail, if there is any; see chorus_inbox" });
+    let fields = Arc::make_mut(schema)
+        .entry("properties")
+        .or_insert_with(|| json!({}));
+    if let Value::Object(fields) = fields {
+        fields.insert(NOTICE_FIELD.into(), about);
+    }
+}
+
+fn format_notice(inbox: &Value) -> Option<String> {
+    let events = inbox["events"].as_array()?;
+    let mut senders: Vec<String> = Vec::new();
+    for event in events {
+        let sender = event["data"]["sender_id"]
+            .as_str()
+            .map(output::escape_controls);
+        senders.extend(sender.filter(|sender| !senders.contains(sender)));
+    }
+    let count = match (events.len(), inbox["more"].as_bool()) {
+        (0, _) => return None,
+        (count, Some(true)) => format!("more than {count} unread messages"),
+        (1, _) => "1 unread message".to_owned(),
+        (count, _) => format!("{count} unread messages"),
+    };
+    let others = if senders.len() > MAX_NAMED {
+        " and others"
+    } else {
+        ""
+    };
+    senders.truncate(MAX_NAMED);
+    Some(format!(
+        "Chorus: {count} from {}{others}. See chorus_inbox.",
+        senders.join(", ")
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn inbox(senders: &[&str], more: bool) -> Value {
+        let event =
+            |sender: &&str| json!({ "id": 1, "event": "message", "data": { "sender_id": sender } });
+        json!({ "events": senders.iter().map(event).collect::<Vec<_>>(), "more": more })
+    }
+
+    #[test]
+    fn the_line_names_who_wrote_and_is_one_line() {
+        assert_eq!(format_notice(&inbox(&[], false)), None);
+        let one = format_notice(&inbox(&["bob@chorus"], false)).unwrap();
+        assert_eq!(
+            one,
+            "Chorus: 1 unread message from bob@chorus. See chorus_inbox."
+        );
+        let many = format_notice(&inbox(&["a@x", "b@x", "a@x", "c@x", "d@x"], true)).unwrap();
+        assert_eq!(
+            many,
+            "Chorus: more than 5 unread messages from a@x, b@x, c@x and others. See chorus_inbox."
+        );
+    }
+}

@@ -1,0 +1,221 @@
+//! Which module of a crate may use which other: an explicit table, so that a new edge is a decision and no cycle can grow.
+
+use crate::source::{Fault, Source};
+use crate::{keep, proves};
+
+type EdgeTable = &'static [(&'static str, &'static [&'static str])];
+
+/// The modules of `chorus-hub` and what each may import, in the order of the layers in ARCHITECTURE.md.
+const HUB: EdgeTable = &[
+    ("clock", &[]),
+    ("limits", &[]),
+    ("pem", &[]),
+    ("stream_end", &[]),
+    ("start_error", &[]),
+    ("settings", &["clock", "limits"]),
+    ("seal", &["clock", "limits", "start_error"]),
+    (
+        "store",
+        &["clock", "limits", "pem", "start_error", "stream_end"],
+    ),
+    (
+        "identity",
+        &["clock", "limits", "settings", "store", "stream_end"],
+    ),
+    (
+        "delivery",
+        &[
+            "clock",
+            "identity",
+            "limits",
+            "settings",
+            "store",
+            "stream_end",
+        ],
+    ),
+    (
+        "cluster",
+        &[
+            "clock",
+            "delivery",
+            "identity",
+            "limits",
+            "pem",
+            "settings",
+            "store",
+            "stream_end",
+        ],
+    ),
+    (
+        "context",
+        &[
+            "clock",
+            "cluster",
+            "delivery",
+            "identity",
+            "limits",
+            "seal",
+            "settings",
+            "start_error",
+            "store",
+            "stream_end",
+        ],
+    ),
+    ("envelope", PROTOCOL),
+    ("channel", PROTOCOL),
+    ("market", PROTOCOL),
+    ("frame", PROTOCOL),
+    ("lifecycle", ABOVE_PROTOCOLS),
+    ("ops", ABOVE_PROTOCOLS),
+    ("hub", COMPOSITION),
+];
+
+/// A protocol may use every layer below and no other protocol.
+const PROTOCOL: &[&str] = &[
+    "clock",
+    "cluster",
+    "context",
+    "delivery",
+    "identity",
+    "limits",
+    "seal",
+    "settings",
+    "store",
+    "stream_end",
+];
+const ABOVE_PROTOCOLS: &[&str] = &[
+    "channel",
+    "clock",
+    "context",
+    "delivery",
+    "envelope",
+    "frame",
+    "identity",
+    "limits",
+    "market",
+    "seal",
+    "settings",
+    "start_error",
+    "store",
+    "stream_end",
+];
+const COMPOSITION: &[&str] = &[
+    "channel",
+    "clock",
+    "cluster",
+    "context",
+    "delivery",
+    "envelope",
+    "frame",
+    "identity",
+    "lifecycle",
+    "limits",
+    "market",
+    "ops",
+    "seal",
+    "settings",
+    "start_error",
+    "store",
+    "stream_end",
+];
+
+/// What the top-level modules of `source` import, with the line.
+fn imported_modules(source: &Source, home: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    for path in source
+        .paths()
+        .iter()
+        .filter(|path| path.line < source.tests_from())
+    {
+        let mut names = path.text.split("::");
+        if names.next() == Some("crate")
+            && let Some(module) = names.next()
+            && module != home
+            && module.starts_with(|c: char| c.is_ascii_lowercase())
+        {
+            found.push((path.line, module.to_owned()));
+        }
+    }
+    found
+}
+
+/// The top-level module that a file belongs to.
+fn home_module<'a>(source: &'a Source, folder: &str) -> Option<&'a str> {
+    let inside = source.path.strip_prefix(folder)?;
+    let home = inside.split('/').next()?.trim_end_matches(".rs");
+    let is_test = inside.ends_with("tests.rs") || inside.contains("/tests/");
+    (!is_test && !matches!(home, "lib" | "main")).then_some(home)
+}
+
+fn forbidden_edges(source: &Source, folder: &str, table: &[(&str, &[&str])]) -> Vec<Fault> {
+    let Some(home) = home_module(source, folder) else {
+        return Vec::new();
+    };
+    let Some((_, allowed)) = table.iter().find(|(module, _)| *module == home) else {
+        return vec![source.fault(1, format!("{home} is in no row of the table of modules"))];
+    };
+    let edges = imported_modules(source, home).into_iter();
+    edges
+        .filter(|(_, module)| table.iter().any(|(known, _)| known == module))
+        .filter(|(_, module)| !allowed.contains(&module.as_str()))
+        .map(|(line, module)| source.fault(line, format!("{home} may not import {module}")))
+        .collect()
+}
+
+/// A table whose rows can be put into an order in which each uses only earlier ones has no cycle.
+fn find_cycle<'a>(table: &[(&'a str, &[&str])]) -> Option<Vec<&'a str>> {
+    let mut left: Vec<&(&str, &[&str])> = table.iter().collect();
+    loop {
+        let waiting: Vec<&str> = left.iter().map(|(module, _)| *module).collect();
+        let before = left.len();
+        left.retain(|(_, uses)| uses.iter().any(|module| waiting.contains(module)));
+        if left.is_empty() {
+            return None;
+        }
+        if left.len() == before {
+            return Some(left.iter().map(|(module, _)| *module).collect());
+        }
+    }
+}
+
+#[test]
+fn modules_use_only_the_layers_below_them() {
+    for (folder, table) in [("crates/chorus-hub/src/", HUB)] {
+        assert_eq!(find_cycle(table), None, "{folder}");
+        keep(|source| forbidden_edges(source, folder, table));
+    }
+    let check = |source: &Source| forbidden_edges(source, "crates/chorus-hub/src/", HUB);
+    let store = "crates/chorus-hub/src/store/log.rs";
+    proves(
+        check,
+        store,
+        "use crate::market::jobs::JobState;",
+        "use crate::clock::Clock;",
+    );
+    proves(
+        check,
+        store,
+        "use crate::{clock, delivery::Queue};",
+        "use crate::{clock, Result};",
+    );
+    let envelope = "crates/chorus-hub/src/envelope/send.rs";
+    proves(
+        check,
+        envelope,
+        "use crate::channel::post;",
+        "use crate::{delivery, store};",
+    );
+    let unknown = Source::new("crates/chorus-hub/src/rooms.rs", "//! In no row.");
+    assert!(
+        !check(&unknown).is_empty(),
+        "a module that is in no row is a fault"
+    );
+}
+
+#[test]
+fn a_planted_cycle_is_found() {
+    let table: &[(&str, &[&str])] = &[("a", &["b"]), ("b", &["c"]), ("c", &["b"]), ("d", &[])];
+    assert_eq!(find_cycle(table), Some(vec!["a", "b", "c"]));
+    let table: &[(&str, &[&str])] = &[("a", &["b", "c"]), ("b", &["c"]), ("c", &[])];
+    assert_eq!(find_cycle(table), None);
+}
