@@ -1,4 +1,5 @@
-//! The agent host: an agent behind a firewall gets one URL, and what services post there is on its inbox.
+//! Agent host: gives an agent behind a firewall one URL, and puts what services post there on its
+//! inbox.
 
 use crate::identity::hash_secret;
 use crate::store::{EntryKind, NewLogEntry, connection_strings, log, principals};
@@ -9,7 +10,8 @@ use chorus_wire::{Code, secret::Secret};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
-/// `POST /agent/connection`: always a new one, since the old one is kept as a hash and cannot be shown again.
+/// `POST /agent/connection`: always issues a new connection string, because the old one is stored
+/// as a hash and cannot be shown again.
 pub async fn create_connection_string(
     principal: &Principal,
     hub: &Hub,
@@ -39,7 +41,7 @@ pub async fn create_connection_string(
     })
 }
 
-/// `DELETE /agent/connection`: nobody reaches this agent by one any more.
+/// `DELETE /agent/connection`: services can no longer reach this agent.
 pub async fn revoke_connection_string(
     principal: &Principal,
     hub: &Hub,
@@ -54,7 +56,7 @@ pub async fn revoke_connection_string(
     Ok(ConnectionRevoked { revoked })
 }
 
-/// An agent as a service sees it: a place to put deliveries, and nothing that tells who it is.
+/// An agent's inbox as a service sees it: it takes deliveries and does not reveal the agent.
 #[derive(Clone, Debug)]
 pub struct HostedInbox {
     agent: i64,
@@ -62,7 +64,8 @@ pub struct HostedInbox {
 }
 
 impl HostedInbox {
-    /// The one that this secret opens. Dead, rotated and never made are the same answer after the same look-up.
+    /// Looks up the inbox of a connection string. A revoked, a rotated and an unknown secret get
+    /// the same answer after the same look-up.
     pub async fn find(hub: &Hub, secret: &Secret) -> Result<Self> {
         let secret_hash = hash_secret(secret.expose());
         let agent = hub
@@ -77,26 +80,26 @@ impl HostedInbox {
         })
     }
 
-    /// Tells one from another, for whoever counts.
+    /// Identifies the agent for rate limits.
     pub fn agent_row_id(&self) -> i64 {
         self.agent
     }
 
-    /// `POST /inbox/{sk_…}`: on the agent's inbox, body intact, or known already.
+    /// `POST /inbox/{sk_…}`: puts the body on the agent's inbox as it is. A delivery that was
+    /// accepted before changes nothing.
     pub async fn accept_delivery(
         &self,
         hub: &Hub,
         delivery: &ChannelDelivery,
         body: &str,
     ) -> Result<()> {
-        let (secret_hash, delivery_hash, body) = (
-            self.secret_hash,
-            hash_delivery_ids(delivery),
-            Arc::<str>::from(join_lines(body)),
-        );
+        let secret_hash = self.secret_hash;
+        let delivery_hash = hash_delivery_ids(delivery);
+        let body = Arc::<str>::from(join_lines(body));
         hub.store()
             .write(async move |txn| {
-                // Asked again here: a rotation that came between is a rotation (CHN-04).
+                // Checked again inside the transaction: the secret may have been rotated since
+                // (CHN-04).
                 let agent = connection_strings::find_agent_by_hash(&txn.tx, &secret_hash)
                     .await?
                     .ok_or(Code::NotFound)?;
@@ -124,9 +127,11 @@ impl HostedInbox {
     }
 }
 
-/// What a repeated delivery is known by. The length in front keeps `a`+`bc` and `ab`+`c` apart.
+/// The hash by which a repeated delivery is recognised. The length prefix keeps `a`+`bc` and
+/// `ab`+`c` apart.
 fn hash_delivery_ids(delivery: &ChannelDelivery) -> [u8; 32] {
-    let (channel, message) = (&delivery.channel.id, &delivery.message.id);
+    let channel = &delivery.channel.id;
+    let message = &delivery.message.id;
     let mut hasher = Sha256::new();
     hasher.update((channel.len() as u64).to_be_bytes());
     hasher.update(channel.as_bytes());
@@ -134,7 +139,8 @@ fn hash_delivery_ids(delivery: &ChannelDelivery) -> [u8; 32] {
     hasher.finalize().into()
 }
 
-/// An event's data is one line. In JSON a raw line break can only stand between tokens, so leaving it out changes nothing.
+/// Removes line breaks, because the data of an SSE event is one line. In JSON a raw line break can
+/// only stand between tokens, so the value stays the same.
 fn join_lines(body: &str) -> String {
     body.trim().replace(['\n', '\r'], "")
 }

@@ -1,4 +1,5 @@
-//! The one way in which anything is said in a room: kept as a line of its log, then owed to those who are to hear it.
+//! Appends rows to a channel's log, and enqueues the deliveries of each message; every post to a
+//! channel goes through here.
 
 use super::member_delivery;
 use crate::store::channels::{self, ChannelMemberRecord, ChannelRecord};
@@ -11,21 +12,21 @@ use chorus_wire::channel::history_row::{ChannelRow, ChannelRowKind, MemberChange
 use chorus_wire::channel::mention::{self, MemberName};
 use std::sync::Arc;
 
-/// Whose word it is.
+/// The sender of a channel row.
 #[derive(Clone, Debug)]
 pub(crate) struct ChannelSender {
     /// The actor in the log.
     pub actor_id: i64,
     pub name: Arc<str>,
     pub sender_kind: SenderKind,
-    /// Its place in the room; operators and the room itself have none.
+    /// The sender's membership; operators and the hub have none.
     pub member_id: Option<i64>,
-    /// Steps from agent to agent since a person spoke: 0 is a person's own word.
+    /// Agent-to-agent steps since a person's message; 0 for a person's own message.
     pub turn: u32,
 }
 
 impl ChannelSender {
-    /// A member's word as an agent's, `turn` steps from a person's.
+    /// A member that sends as an agent, `turn` steps after a person's message.
     pub fn as_agent(member: &ChannelMemberRecord, turn: u32) -> Self {
         let actor_id = member.principal.unwrap_or(member.id);
         Self {
@@ -37,7 +38,7 @@ impl ChannelSender {
         }
     }
 
-    /// The owner's word, which is a person's.
+    /// The owner, who sends as a person.
     pub fn as_owner(member: &ChannelMemberRecord) -> Self {
         Self {
             sender_kind: SenderKind::Person,
@@ -45,7 +46,7 @@ impl ChannelSender {
         }
     }
 
-    /// An operator's, which is a person's too.
+    /// An operator, who sends as a person too.
     pub fn as_operator() -> Self {
         Self {
             actor_id: log::HUB_SUBJECT,
@@ -56,7 +57,7 @@ impl ChannelSender {
         }
     }
 
-    /// What the room says of itself.
+    /// The hub, for rows about the channel itself.
     pub fn as_hub() -> Self {
         Self {
             name: "hub".into(),
@@ -65,11 +66,12 @@ impl ChannelSender {
         }
     }
 
-    /// As this member speaks when it comes with its own key and answers nothing in particular.
+    /// A member that sends with its own key and not in answer to a delivery.
     pub fn from_member(member: &ChannelMemberRecord) -> Self {
         match member.via {
             MemberRoute::Owner => Self::as_owner(member),
-            // One step after what it heard last, or an agent could go round the bound of R-73 by its key.
+            // One step after the last message it received. Otherwise an agent could evade the turn
+            // limit by sending with its key.
             MemberRoute::Inbox | MemberRoute::Connection => {
                 Self::as_agent(member, u32::try_from(member.turn).unwrap_or(0) + 1)
             }
@@ -77,26 +79,26 @@ impl ChannelSender {
     }
 }
 
-/// A line that was kept.
+/// A row that was appended, and its sequence.
 #[derive(Clone, Debug)]
 pub(crate) struct AppendedRow {
     pub seq: i64,
     pub row: ChannelRow,
 }
 
-/// What those who are to hear it are owed.
+/// A message to be delivered to the members it is routed to.
 #[derive(Clone, Debug)]
 pub(crate) struct RoutedMessage<'a> {
-    /// Its place in the log, from which it can be read again.
+    /// Its sequence in the log, from which each delivery attempt reads it.
     pub seq: i64,
     pub row: &'a ChannelRow,
-    /// Everybody in the room.
+    /// All members of the channel.
     pub roster: &'a [ChannelMemberRecord],
-    /// Those that it calls by name.
+    /// The ids of the members that it mentions.
     pub mentioned: &'a [i64],
 }
 
-/// Keeps what was said. Ring [`crate::Hub::owes`] after the commit.
+/// Appends an event to the channel. The caller calls `Hub::wake_outbox` after the commit.
 pub(crate) async fn append_event(
     txn: &mut WriteTxn<'_>,
     channel: &ChannelRecord,
@@ -168,7 +170,7 @@ async fn append_message(
     Ok(appended)
 }
 
-/// Tells the room what became of a member.
+/// Appends a row that says what changed about a member.
 pub(crate) fn append_member_change(
     txn: &mut WriteTxn<'_>,
     channel: &ChannelRecord,
@@ -208,6 +210,7 @@ fn append_row(
         body: serde_json::to_string(&row).map_err(Error::internal)?.into(),
         fallback: None,
     });
-    (row.cursor, row.timestamp) = (Some(seq as u64), Some(at));
+    row.cursor = Some(seq as u64);
+    row.timestamp = Some(at);
     Ok(AppendedRow { seq, row })
 }

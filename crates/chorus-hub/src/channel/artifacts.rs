@@ -1,8 +1,9 @@
-//! The texts of a room: made once, edited by whoever knows the newest version, so that no edit undoes another unseen.
+//! Artifacts of a channel: an edit names the version it starts from, so that no edit overwrites
+//! another unseen.
 
 use super::manage::read_actor;
 use super::tools::ToolToken;
-use crate::store::artifacts::{self as table, NewArtifactVersion};
+use crate::store::artifacts::{self, NewArtifactVersion};
 use crate::store::{DbConnection, WriteTxn};
 use crate::{Hub, Principal, Result};
 use chorus_wire::channel::artifact::{self, Artifact, ArtifactText, ChannelContents};
@@ -39,7 +40,7 @@ pub async fn list_artifacts(token: &ToolToken, hub: &Hub) -> Result<ChannelConte
     load_artifact_list(hub, token.actor.channel.id).await
 }
 
-/// `artifact_read`: the newest version, or one that is still kept.
+/// `artifact_read`: the newest version, or an older one that is still kept.
 pub async fn read_artifact(
     token: &ToolToken,
     hub: &Hub,
@@ -53,10 +54,11 @@ async fn load_artifact_list(hub: &Hub, channel_id: i64) -> Result<ChannelContent
     hub.store()
         .read(async move |tx| {
             let artifacts =
-                table::list_artifacts(tx, channel_id, "", limits::ARTIFACTS_PER_CHANNEL).await?;
+                artifacts::list_artifacts(tx, channel_id, "", limits::ARTIFACTS_PER_CHANNEL)
+                    .await?;
             Ok(ChannelContents {
                 artifacts,
-                files: table::list_files(tx, channel_id, limits::FILES_PER_CHANNEL).await?,
+                files: artifacts::list_files(tx, channel_id, limits::FILES_PER_CHANNEL).await?,
             })
         })
         .await
@@ -80,11 +82,11 @@ async fn fetch_version(
     slug: &str,
     version: Option<u64>,
 ) -> Result<ArtifactText> {
-    let artifact = table::find_artifact(tx, channel_id, slug)
+    let artifact = artifacts::find_artifact(tx, channel_id, slug)
         .await?
         .ok_or_else(|| artifact_not_found(slug))?;
     let content_version = version.unwrap_or(artifact.version);
-    let content = table::find_artifact_content(tx, channel_id, slug, content_version).await?;
+    let content = artifacts::find_artifact_content(tx, channel_id, slug, content_version).await?;
     let version_gone = || {
         let message = format!(
             "version {content_version} of {slug} is not kept; the newest is {}",
@@ -106,11 +108,11 @@ fn artifact_not_found(slug: &str) -> Error {
     )
 }
 
-/// What an artifact is to become.
+/// One edit of an artifact.
 #[derive(Clone, Debug)]
 pub enum ArtifactEdit {
     FullText(String),
-    /// A passage that is there exactly once, and what stands in its place.
+    /// A passage that occurs exactly once, and its replacement.
     Passage {
         find: String,
         replace: String,
@@ -126,15 +128,13 @@ pub async fn create_artifact(
     content: String,
 ) -> Result<Artifact> {
     artifact::check_artifact_content(&content)?;
-    let (token, slug, title) = (
-        token.clone(),
-        artifact::check_slug(slug)?.to_owned(),
-        check_title(title)?,
-    );
+    let token = token.clone();
+    let slug = artifact::check_slug(slug)?.to_owned();
+    let title = check_title(title)?;
     hub.store()
         .write(async move |txn| {
             let actor = token.recheck_actor(txn).await?;
-            if table::count_artifacts(&txn.tx, actor.channel.id).await?
+            if artifacts::count_artifacts(&txn.tx, actor.channel.id).await?
                 >= limits::ARTIFACTS_PER_CHANNEL
             {
                 return Err(Error::new(
@@ -153,18 +153,18 @@ pub async fn create_artifact(
                 &content,
                 &actor.member.name,
             );
-            if !table::create_artifact(&txn.tx, &new).await? {
+            if !artifacts::create_artifact(&txn.tx, &new).await? {
                 let message = format!("slug {slug} is taken; edit it, or choose another");
                 return Err(Error::new(Code::Conflict, message));
             }
-            table::find_artifact(&txn.tx, actor.channel.id, &slug)
+            artifacts::find_artifact(&txn.tx, actor.channel.id, &slug)
                 .await?
                 .ok_or_else(|| artifact_not_found(&slug))
         })
         .await
 }
 
-/// `artifact_edit`: only whoever names the newest version may write the next one.
+/// `artifact_edit`: refused unless `from` is the newest version.
 pub async fn edit_artifact(
     token: &ToolToken,
     hub: &Hub,
@@ -173,16 +173,14 @@ pub async fn edit_artifact(
     title: Option<String>,
     edit: ArtifactEdit,
 ) -> Result<Artifact> {
-    let (token, slug, title) = (
-        token.clone(),
-        artifact::check_slug(slug)?.to_owned(),
-        check_title(title)?,
-    );
+    let token = token.clone();
+    let slug = artifact::check_slug(slug)?.to_owned();
+    let title = check_title(title)?;
     hub.store()
         .write(async move |txn| {
             let actor = token.recheck_actor(txn).await?;
             let channel_id = actor.channel.id;
-            let current = table::find_artifact(&txn.tx, channel_id, &slug)
+            let current = artifacts::find_artifact(&txn.tx, channel_id, &slug)
                 .await?
                 .ok_or_else(|| artifact_not_found(&slug))?;
             if current.version != from {
@@ -196,7 +194,7 @@ pub async fn edit_artifact(
             let content = match &edit {
                 ArtifactEdit::FullText(content) => content.clone(),
                 ArtifactEdit::Passage { find, replace } => {
-                    let text = table::find_artifact_content(&txn.tx, channel_id, &slug, from)
+                    let text = artifacts::find_artifact_content(&txn.tx, channel_id, &slug, from)
                         .await?
                         .ok_or_else(|| artifact_not_found(&slug))?;
                     replace_passage(&text, find, replace)?
@@ -211,11 +209,14 @@ pub async fn edit_artifact(
                 &content,
                 &actor.member.name,
             );
-            // Nobody can have come in between: this is the only writer. The condition says so to the next reader too.
-            if !table::update_artifact(&txn.tx, &new, from, limits::ARTIFACT_VERSIONS_KEPT).await? {
+            // The version cannot have changed since the check above, because there is one writer.
+            // The update checks it again, so that it does not depend on that.
+            if !artifacts::update_artifact(&txn.tx, &new, from, limits::ARTIFACT_VERSIONS_KEPT)
+                .await?
+            {
                 return Err(Code::Conflict.into());
             }
-            table::find_artifact(&txn.tx, channel_id, &slug)
+            artifacts::find_artifact(&txn.tx, channel_id, &slug)
                 .await?
                 .ok_or_else(|| artifact_not_found(&slug))
         })
@@ -274,9 +275,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_passage_is_replaced_only_where_there_is_no_doubt() {
+    fn a_passage_is_replaced_only_if_it_occurs_exactly_once() {
         assert_eq!(replace_passage("a b a", "b", "c").unwrap(), "a c a");
-        for (find, said) in [
+        for (find, expected_message) in [
             ("a", "more than once"),
             ("x", "is not in"),
             ("", "is not in"),
@@ -285,7 +286,7 @@ mod tests {
                 replace_passage("a b a", find, "c")
                     .unwrap_err()
                     .message
-                    .contains(said),
+                    .contains(expected_message),
                 "{find}"
             );
         }

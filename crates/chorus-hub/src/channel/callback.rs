@@ -1,4 +1,5 @@
-//! What members post back: one event at a time, in the order in which it comes, for as long as the callback is good.
+//! Callbacks: events that members post back to a channel, appended one at a time and in order, as
+//! long as the callback is valid.
 
 use super::append::{ChannelSender, append_event};
 use super::tokens::{self, TokenActor};
@@ -14,7 +15,8 @@ use chorus_wire::channel::persistent_callback::PersistentCallback;
 use chorus_wire::{Code, Error, secret::Secret};
 
 impl TokenActor {
-    /// As this member speaks with this credential: an agent's word, a step after what it came with.
+    /// The member as the sender of an event with this credential: an agent, one step after the
+    /// message with which the credential was delivered.
     pub(crate) fn sender(&self) -> ChannelSender {
         ChannelSender::as_agent(
             &self.member,
@@ -23,7 +25,7 @@ impl TokenActor {
     }
 }
 
-/// A callback that was good when it was looked up.
+/// A callback that was valid when it was looked up.
 #[derive(Clone, Debug)]
 pub struct CallbackToken {
     channel_id: String,
@@ -32,13 +34,12 @@ pub struct CallbackToken {
 }
 
 impl CallbackToken {
-    /// Before anything of the body is read: whoever guesses learns nothing, whatever it sends.
+    /// Looks up a callback. The server does this before it reads the body, so that a client that
+    /// guesses tokens gets the same answer whatever it sends.
     pub async fn find(hub: &Hub, channel_id: &str, token: &Secret) -> Result<Self> {
-        let (hash, id, now) = (
-            hash_secret(token.expose()),
-            channel_id.to_owned(),
-            hub.clock().now(),
-        );
+        let hash = hash_secret(token.expose());
+        let id = channel_id.to_owned();
+        let now = hub.clock().now();
         let actor = hub
             .store()
             .read(async move |tx| tokens::resolve_callback(tx, &id, &hash, now).await)
@@ -50,19 +51,21 @@ impl CallbackToken {
         })
     }
 
-    /// Tells one member from another, for whoever counts.
+    /// Identifies the member for rate limits.
     pub fn member_id(&self) -> i64 {
         self.member_id
     }
 
-    /// `POST /channels/{id}/inbox/{tok_…}`, or one line of it. The same key and event are heard once.
+    /// `POST /channels/{id}/inbox/{tok_…}`, or one line of its body. An event with the same
+    /// idempotency key is appended once.
     pub async fn accept_event(
         &self,
         hub: &Hub,
         event: &[u8],
         idempotency_key: Option<IdempotencyKey>,
     ) -> Result<()> {
-        let (token, event) = (self.clone(), CallbackPost::parse(event)?);
+        let token = self.clone();
+        let event = CallbackPost::parse(event)?;
         let is_message = matches!(event.event, ChannelEvent::Message { .. });
         hub.store()
             .write(async move |txn| {
@@ -84,9 +87,10 @@ impl CallbackToken {
         idempotency_key: Option<&IdempotencyKey>,
     ) -> Result<()> {
         let now = txn.now();
-        // Asked again here: what was revoked meanwhile is revoked.
+        // Checked again inside the transaction: the callback may have been revoked since.
         let actor = tokens::resolve_callback(&txn.tx, &self.channel_id, &self.hash, now).await?;
-        // By the member: an event that is posted again may come with the callback of a later attempt.
+        // The scope is the member, not the callback: a repeated event may come with the callback of
+        // a later delivery attempt.
         let caller = format!("member {}", actor.member.id);
         if let Some(idempotency_key) = idempotency_key {
             match idempotency::check_idempotency_key(&txn.tx, &caller, idempotency_key, now).await?
@@ -111,14 +115,17 @@ impl CallbackToken {
     }
 }
 
-/// `POST /channels/{id}/members/{name}/callback`: a callback for what answers nothing, in the place of the one before.
+/// `POST /channels/{id}/members/{name}/callback`: issues a persistent callback, for events that
+/// answer no delivery. It replaces the member's previous one.
 pub async fn create_persistent_callback(
     principal: &Principal,
     hub: &Hub,
     id: &str,
     name: &str,
 ) -> Result<PersistentCallback> {
-    let (principal, id, folded_name) = (principal.clone(), id.to_owned(), mention::fold_name(name));
+    let principal = principal.clone();
+    let id = id.to_owned();
+    let folded_name = mention::fold_name(name);
     let callback = hub
         .store()
         .write(async move |txn| {
@@ -136,7 +143,8 @@ pub async fn create_persistent_callback(
                 actor.check_can_change()?;
             }
             if member.via == MemberRoute::Owner {
-                // What comes by a callback is an agent's word; the owner's is a person's.
+                // An event from a callback counts as an agent's, the owner's messages as a person's
+                //
                 return Err(Error::new(
                     Code::Conflict,
                     "the owner speaks with its key, not by a callback",

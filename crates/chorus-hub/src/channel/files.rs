@@ -1,12 +1,12 @@
-//! The files of a room: small ones, kept as they came.
+//! Files of a channel: small, and stored unchanged.
 
 use super::tools::ToolToken;
-use crate::store::artifacts as table;
+use crate::store::artifacts;
 use crate::{Hub, Result};
 use chorus_wire::channel::artifact::{self, FileInfo};
 use chorus_wire::{Code, Error, limits};
 
-/// `file_put`: a name that is taken is replaced only by whoever says so.
+/// `file_put`: an existing file is replaced only if `replace` is set.
 pub async fn put_file(
     token: &ToolToken,
     hub: &Hub,
@@ -30,30 +30,32 @@ pub async fn put_file(
             "media_type must be a media type such as application/json",
         ));
     }
-    let (token, name) = (token.clone(), artifact::check_file_name(name)?.to_owned());
+    let token = token.clone();
+    let name = artifact::check_file_name(name)?.to_owned();
     hub.store()
         .write(async move |txn| {
             let actor = token.recheck_actor(txn).await?;
             let channel_id = actor.channel.id;
-            let (count, bytes) = table::count_files_except(&txn.tx, channel_id, &name).await?;
+            let (count, bytes) = artifacts::count_files_except(&txn.tx, channel_id, &name).await?;
             if count >= limits::FILES_PER_CHANNEL
                 || bytes + content.len() > limits::CHANNEL_FILES_BYTES
             {
-                let (files, bytes) = (limits::FILES_PER_CHANNEL, limits::CHANNEL_FILES_BYTES);
-                let message =
-                    format!("a channel keeps at most {files} files and {bytes} bytes of them");
+                let max_files = limits::FILES_PER_CHANNEL;
+                let max_bytes = limits::CHANNEL_FILES_BYTES;
+                let message = format!(
+                    "a channel keeps at most {max_files} files and {max_bytes} bytes of them"
+                );
                 return Err(Error::new(Code::Conflict, message));
             }
             let put_by = actor.member.name;
-            let (name, media_type) = (name.clone(), media_type.clone());
             let info = FileInfo {
-                name,
-                media_type,
+                name: name.clone(),
+                media_type: media_type.clone(),
                 size: content.len() as u64,
                 put_by,
                 put_at: txn.now(),
             };
-            if !table::put_file(&txn.tx, channel_id, &info, &content, replace).await? {
+            if !artifacts::put_file(&txn.tx, channel_id, &info, &content, replace).await? {
                 let message = format!(
                     "name {} is taken; choose another, or set replace",
                     info.name
@@ -67,13 +69,11 @@ pub async fn put_file(
 
 /// `file_get`
 pub async fn get_file(token: &ToolToken, hub: &Hub, name: &str) -> Result<(FileInfo, Vec<u8>)> {
-    let (channel_id, name) = (
-        token.actor.channel.id,
-        artifact::check_file_name(name)?.to_owned(),
-    );
+    let channel_id = token.actor.channel.id;
+    let name = artifact::check_file_name(name)?.to_owned();
     let found = hub
         .store()
-        .read(async move |tx| Ok(table::find_file(tx, channel_id, &name).await?))
+        .read(async move |tx| Ok(artifacts::find_file(tx, channel_id, &name).await?))
         .await?;
     found.ok_or_else(|| Error::new(Code::NotFound, "the channel has no file of that name"))
 }

@@ -1,4 +1,4 @@
-//! What was said and done in a room, page by page and live: the same lines from the same log.
+//! Channel history, in pages and as a live stream; both show the same rows of the log.
 
 use super::manage::{find_actor, read_actor};
 use crate::delivery::{StreamFeed, open_channel_feed, render};
@@ -7,18 +7,18 @@ use crate::{Hub, Principal, Result};
 use chorus_wire::{Code, Error, cursor::Cursor, limits};
 use serde_json::value::RawValue;
 
-/// Which lines are asked for.
+/// Which rows of the history a page holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HistoryRange {
-    /// From the first one after this place on.
+    /// The first rows after this sequence.
     After(u64),
-    /// The last ones before this place.
+    /// The last rows before this sequence.
     Before(u64),
-    /// The last messages before this place, and nothing else.
+    /// The last messages before this sequence, without rows of other kinds.
     MessagesBefore(u64),
 }
 
-/// `GET /channels/{id}/messages`: everything, oldest first.
+/// `GET /channels/{id}/messages`: rows of every kind, oldest first.
 pub async fn list_channel_history(
     principal: &Principal,
     hub: &Hub,
@@ -30,7 +30,7 @@ pub async fn list_channel_history(
     list_history_rows(hub, channel_id, range, limit).await
 }
 
-/// The same for whoever is in the room by other means than a key.
+/// The same for a member that was admitted by a tool token instead of a key.
 pub(crate) async fn list_history_rows(
     hub: &Hub,
     channel_id: i64,
@@ -73,7 +73,7 @@ fn render_raw_line(entry: &LogEntry) -> Result<Box<RawValue>> {
     RawValue::from_string(render::render_line(entry)).map_err(Error::internal)
 }
 
-/// `GET /channels/{id}/stream`: what is said and done from now on, or since the cursor.
+/// `GET /channels/{id}/stream`: the rows from now on, or since the cursor.
 pub async fn open_channel_stream(
     principal: &Principal,
     hub: &Hub,
@@ -91,9 +91,10 @@ pub async fn open_channel_stream(
     let since = since.map(|cursor| cursor.seq as i64);
     let feed =
         open_channel_feed(hub, actor.channel.id, member, since, &connected.to_string()).await?;
-    // A removal, a deletion or a rotation between the look and the subscription has ended the streams that were there, and not
-    // this one.
-    let (caller, id) = (principal.clone(), id.to_owned());
+    // Checked again: a removal, a deletion or a key rotation between the look-up and the
+    // subscription has ended the streams that were open then, but not this one.
+    let caller = principal.clone();
+    let id = id.to_owned();
     let current_actor = hub
         .store()
         .read(async move |tx| find_actor(tx, &caller, &id).await)

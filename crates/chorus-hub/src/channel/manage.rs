@@ -1,4 +1,5 @@
-//! Rooms: made, found, described and deleted; and who may come in.
+//! Creates, finds, changes and deletes channels, and decides which principals may act in them
+//!
 
 use super::append::ChannelSender;
 use crate::delivery::StreamEnd;
@@ -14,7 +15,7 @@ use chorus_wire::identity::AgentName;
 use chorus_wire::{Code, Error, limits};
 use serde_json::json;
 
-/// Somebody's place in a room: a member's, or an operator's without one.
+/// The party that acts in a channel: a member, or an operator, who has no membership.
 #[derive(Clone, Debug)]
 pub(crate) struct ChannelActor {
     pub channel: ChannelRecord,
@@ -22,7 +23,7 @@ pub(crate) struct ChannelActor {
 }
 
 impl ChannelActor {
-    /// The owner and operators change a room.
+    /// Only the owner and operators may change a channel.
     pub fn check_can_change(&self) -> Result<()> {
         match &self.member {
             None => Ok(()),
@@ -41,7 +42,8 @@ impl ChannelActor {
     }
 }
 
-/// The room, if this principal may be in it. To a stranger it is not there.
+/// Finds the channel and the principal's membership. An agent that is no member gets 404, so that
+/// it does not learn that the channel exists.
 pub(crate) async fn find_actor(
     tx: &DbConnection<'_>,
     principal: &Principal,
@@ -67,9 +69,10 @@ pub(crate) async fn find_actor(
     }
 }
 
-/// The same for whoever only reads.
+/// The same in a read transaction of its own.
 pub(crate) async fn read_actor(principal: &Principal, hub: &Hub, id: &str) -> Result<ChannelActor> {
-    let (principal, id) = (principal.clone(), id.to_owned());
+    let principal = principal.clone();
+    let id = id.to_owned();
     hub.store()
         .read(async move |tx| find_actor(tx, &principal, &id).await)
         .await
@@ -87,7 +90,7 @@ fn describe_channel(channel: &ChannelRecord) -> Channel {
     }
 }
 
-/// What an agent is called in a room when nobody says otherwise: its address without the host.
+/// An agent's default name in a channel: its address without the host.
 pub(super) fn default_member_name(agent: &Agent) -> Result<MemberName> {
     let name = match AgentName::parse("agent_id", &agent.agent_id) {
         Ok(AgentName::Address(address)) => MemberName::parse("name", address.name()),
@@ -100,7 +103,7 @@ pub(super) fn default_member_name(agent: &Agent) -> Result<MemberName> {
     })
 }
 
-/// `POST /channels`: the caller owns it, and is in it as a person.
+/// `POST /channels`: the caller owns the channel, and is a member that counts as a person.
 pub async fn create_channel(principal: &Principal, hub: &Hub, new: NewChannel) -> Result<Channel> {
     let owner = match principal {
         Principal::Anonymous => return Err(Code::Unauthorized.into()),
@@ -144,7 +147,7 @@ async fn insert_channel(
             );
             return Err(Error::new(Code::Conflict, message));
         }
-        // A name that cannot be called is no reason to keep somebody from having a room.
+        // An agent whose own name cannot be mentioned with an @ is called `owner`.
         let name = default_member_name(owner).or_else(|_| MemberName::parse("name", "owner"))?;
         let member = ChannelMemberRecord {
             principal: Some(owner.id),
@@ -162,7 +165,7 @@ async fn insert_channel(
     Ok(channel)
 }
 
-/// A new place in a room, with nothing said or heard yet.
+/// The record of a new member, with all optional fields empty.
 pub(super) async fn blank_member(
     txn: &WriteTxn<'_>,
     channel: &ChannelRecord,
@@ -189,7 +192,8 @@ pub(super) async fn blank_member(
     })
 }
 
-/// `GET /channels`: mine, or all of them for an operator; after the channel of this id.
+/// `GET /channels`: the caller's channels, or all of them for an operator. The page starts after
+/// the channel with the id `after`.
 pub async fn list_channels(
     principal: &Principal,
     hub: &Hub,
@@ -220,14 +224,15 @@ pub async fn get_channel(principal: &Principal, hub: &Hub, id: &str) -> Result<C
     ))
 }
 
-/// `PATCH /channels/{id}`: the next delivery has it.
+/// `PATCH /channels/{id}`: the next delivery contains the change.
 pub async fn update_channel(
     principal: &Principal,
     hub: &Hub,
     id: &str,
     change: ChannelChange,
 ) -> Result<Channel> {
-    let (principal, id) = (principal.clone(), id.to_owned());
+    let principal = principal.clone();
+    let id = id.to_owned();
     let channel = hub
         .store()
         .write(async move |txn| {
@@ -244,13 +249,15 @@ pub async fn update_channel(
     Ok(describe_channel(&channel))
 }
 
-/// `DELETE /channels/{id}`: its streams end, its tokens are dead, and nobody finds it any more.
+/// `DELETE /channels/{id}`: ends the channel's streams and tokens. From then on the channel is not
+/// found.
 pub async fn delete_channel(principal: &Principal, hub: &Hub, id: &str) -> Result<ChannelDeleted> {
-    let (principal, channel_name) = (principal.clone(), id.to_owned());
+    let principal = principal.clone();
+    let public_id = id.to_owned();
     let channel_id = hub
         .store()
         .write(async move |txn| {
-            let actor = find_actor(&txn.tx, &principal, &channel_name).await?;
+            let actor = find_actor(&txn.tx, &principal, &public_id).await?;
             actor.check_can_change()?;
             channels::mark_channel_deleted(&txn.tx, actor.channel.id, txn.now()).await?;
             artifacts::delete_channel_content(&txn.tx, actor.channel.id).await?;

@@ -1,4 +1,5 @@
-//! What is said in a room, owed to those who are to hear it and brought to them: on their inbox, or by their connection string.
+//! Delivers channel messages to members: through their inbox, or by an outbox post to their
+//! connection string.
 
 use super::append::{ChannelSender, RoutedMessage};
 use super::{routing, seal, tokens, webhook_signature};
@@ -6,15 +7,15 @@ use crate::delivery::outbox::{self, PostOutcome, PostPurpose};
 use crate::store::channels::{self, ChannelMemberRecord, ChannelRecord};
 use crate::store::outbox::{OutboxRow, RetryClass};
 use crate::store::{
-    EntryKind, LogEntry, NewLogEntry, WriteTxn, channel_deliveries, outbox as rows,
+    EntryKind, LogEntry, NewLogEntry, WriteTxn, channel_deliveries, outbox as outbox_table,
 };
 use crate::{Hub, Result};
 use chorus_wire::channel::channels::MemberRoute;
-use chorus_wire::channel::delivery::{ChannelDelivery, ChannelInfo, ChannelMessage as Said};
+use chorus_wire::channel::delivery::{ChannelDelivery, ChannelInfo, ChannelMessage};
 use chorus_wire::channel::history_row::{ChannelRow, MemberChange};
 use chorus_wire::{Error, limits, secret::Secret, time::UnixMicros};
 
-/// Owes a message to everybody who is to hear it, in the transaction that keeps it.
+/// Enqueues a message for every member it is routed to, in the transaction that appends it.
 pub(crate) async fn enqueue_deliveries(
     txn: &mut WriteTxn<'_>,
     channel: &ChannelRecord,
@@ -41,7 +42,8 @@ pub(crate) async fn enqueue_deliveries(
             }
             MemberRoute::Connection => {
                 channel_deliveries::enqueue_delivery(&txn.tx, member.id, message.seq).await?;
-                // One that has nothing else to hear is owed one: only the others need their bound.
+                // A reachable member without an outbox row has only this delivery pending. All
+                // others may exceed their limit.
                 let is_unreachable = member.unreachable_at.is_some();
                 if !enqueue_member_post(txn, member.id, is_unreachable).await? || is_unreachable {
                     let max_kept = if is_unreachable {
@@ -57,7 +59,8 @@ pub(crate) async fn enqueue_deliveries(
     Ok(())
 }
 
-/// An agent of this hub: the delivery is on its inbox with the message itself, and never goes over HTTP.
+/// Puts the delivery on the inbox of an agent of this hub, in the same transaction as the message
+/// and without HTTP.
 async fn append_to_inbox(
     txn: &mut WriteTxn<'_>,
     channel: &ChannelRecord,
@@ -84,8 +87,8 @@ async fn append_to_inbox(
 
 fn render_delivery(
     channel: &ChannelRecord,
-    message: Said,
-    backlog: Vec<Said>,
+    message: ChannelMessage,
+    backlog: Vec<ChannelMessage>,
     credentials: tokens::DeliveryCredentials,
 ) -> Result<String> {
     let channel = ChannelInfo {
@@ -104,8 +107,8 @@ fn render_delivery(
     serde_json::to_string(&delivery).map_err(Error::internal)
 }
 
-fn to_delivery_message(row: &ChannelRow) -> Said {
-    Said {
+fn to_delivery_message(row: &ChannelRow) -> ChannelMessage {
+    ChannelMessage {
         id: row.id.clone().unwrap_or_default(),
         sender: row.sender.clone(),
         content: row.content.clone().unwrap_or_default(),
@@ -117,63 +120,74 @@ fn member_lane(member: i64) -> String {
     format!("member {member}")
 }
 
-/// Somebody is to look at what this member is owed. It is one row however much that is, so a member that is away for a day
-/// slows no look at the outbox. One that was given up on has failed before: it takes no place of those that did not (D-41).
-/// False when somebody is at it already, or will be.
+/// Enqueues the outbox row of a member's pending deliveries. A member has one row however many are
+/// pending, so that a member that is offline for a day does not slow the outbox. The row of an
+/// unreachable member is of the class `Failed`, so that it does not delay members that have not
+/// failed (D-41). False when the member has a row already.
 async fn enqueue_member_post(
     txn: &WriteTxn<'_>,
     member: i64,
     is_unreachable: bool,
 ) -> Result<bool> {
-    let (lane, body) = (member_lane(member), member.to_string());
-    let was_idle = !rows::has_lane_rows(&txn.tx, &lane).await?;
+    let lane = member_lane(member);
+    let body = member.to_string();
+    let was_idle = !outbox_table::has_lane_rows(&txn.tx, &lane).await?;
     if was_idle {
-        let sort = if is_unreachable {
+        let retry_class = if is_unreachable {
             RetryClass::Failed
         } else {
             RetryClass::New
         };
-        outbox::enqueue_post(txn, PostPurpose::ChannelDelivery, sort, &lane, "", &body).await?;
+        outbox::enqueue_post(
+            txn,
+            PostPurpose::ChannelDelivery,
+            retry_class,
+            &lane,
+            "",
+            &body,
+        )
+        .await?;
     }
     Ok(was_idle)
 }
 
-/// What one attempt posts. It is put together now, from ids: the row of the outbox has no secret, and every attempt has fresh
-/// credentials.
+/// The post of one attempt. Each attempt builds it from ids: the outbox row has no secrets, and
+/// every attempt has fresh credentials.
 struct PreparedPost {
     url: Secret,
     signing_secret: Option<Secret>,
     message_id: String,
-    /// Its place, and with it that of everything before it.
+    /// The sequence of the message. If the post is accepted, all deliveries up to it are completed.
     seq: i64,
     body: String,
 }
 
 enum AttemptPlan {
-    /// Nothing is owed any more.
+    /// No delivery is pending, or the lease has expired.
     NothingDue,
-    /// What the member is reached by was sealed with another key.
+    /// The connection string or signing secret was sealed with another key; the message's sequence.
     CannotUnseal(i64),
     Post(PreparedPost),
 }
 
-/// One attempt to bring a member the next thing that it is owed.
+/// Makes one attempt to post a member's next pending delivery.
 pub(crate) async fn attempt_delivery(hub: &Hub, leased_row: OutboxRow) -> Result<()> {
     let member: i64 = leased_row
         .body
         .parse()
         .map_err(|_| Error::internal("a row of the outbox is for no member"))?;
-    let (hub_handle, lease_row) = (hub.clone(), leased_row.clone());
+    let hub_handle = hub.clone();
+    let row_to_check = leased_row.clone();
     let prepared = hub
         .store()
-        .write(async move |txn| prepare_attempt(&hub_handle, txn, &lease_row, member).await)
+        .write(async move |txn| prepare_attempt(&hub_handle, txn, &row_to_check, member).await)
         .await?;
     let (seq, outcome) = match prepared {
         AttemptPlan::NothingDue => return Ok(()),
         AttemptPlan::CannotUnseal(seq) => {
             tracing::error!(
                 member,
-                "a connection string cannot be read: it was sealed with another key"
+                "cannot unseal a connection string: it was sealed with another key"
             );
             (
                 seq,
@@ -196,8 +210,9 @@ async fn prepare_attempt(
     leased_row: &OutboxRow,
     member_id: i64,
 ) -> Result<AttemptPlan> {
-    // Asked again here: whoever came too late leaves it to the one who has it (D-89).
-    if !rows::is_still_leased(&txn.tx, leased_row).await? {
+    // Checked again inside the transaction: if the lease has expired, another hub may have the row
+    // (D-89).
+    if !outbox_table::is_still_leased(&txn.tx, leased_row).await? {
         return Ok(AttemptPlan::NothingDue);
     }
     let member = channels::member_by_id(&txn.tx, member_id)
@@ -209,11 +224,11 @@ async fn prepare_attempt(
     };
     let (Some(member), Some(channel)) = (member, channel) else {
         channel_deliveries::drop_pending_deliveries(&txn.tx, member_id).await?;
-        rows::delete_leased_row(&txn.tx, leased_row).await?;
+        outbox_table::delete_leased_row(&txn.tx, leased_row).await?;
         return Ok(AttemptPlan::NothingDue);
     };
     let Some(pending) = next_pending(txn, &member).await? else {
-        rows::delete_leased_row(&txn.tx, leased_row).await?;
+        outbox_table::delete_leased_row(&txn.tx, leased_row).await?;
         return Ok(AttemptPlan::NothingDue);
     };
     let url = member
@@ -242,40 +257,41 @@ async fn prepare_attempt(
     }))
 }
 
-/// The next message, and what is caught up on with it.
+/// The next message to deliver, and the missed messages that go with it.
 struct PendingDelivery {
     seq: i64,
     row: ChannelRow,
-    backlog: Vec<Said>,
+    backlog: Vec<ChannelMessage>,
 }
 
-/// One by one in order to a member that is reached. To one that was given up on, the newest, with what it missed before it
-/// . What was trimmed from the log before it could be heard is let go.
+/// The next pending delivery. A reachable member gets its messages one by one, in order. An
+/// unreachable one gets the newest, with those it missed as the backlog. A delivery whose
+/// message retention has deleted is dropped.
 async fn next_pending(
     txn: &WriteTxn<'_>,
     member: &ChannelMemberRecord,
 ) -> Result<Option<PendingDelivery>> {
     if member.unreachable_at.is_some() {
-        let mut lines =
+        let mut entries =
             channels::list_undelivered_entries(&txn.tx, member.id, limits::BACKLOG_MESSAGES + 1)
                 .await?
                 .into_iter();
-        let Some(newest) = lines.next() else {
+        let Some(newest) = entries.next() else {
             channel_deliveries::drop_pending_deliveries(&txn.tx, member.id).await?;
             return Ok(None);
         };
         let row = parse_row(&newest)?;
         return Ok(Some(PendingDelivery {
             seq: newest.seq,
-            backlog: collect_backlog(&row, lines)?,
+            backlog: collect_backlog(&row, entries)?,
             row,
         }));
     }
     while let Some(seq) = channel_deliveries::find_first_pending_seq(&txn.tx, member.id).await? {
-        if let Some(line) = channels::find_channel_entry(&txn.tx, seq).await? {
+        if let Some(entry) = channels::find_channel_entry(&txn.tx, seq).await? {
             return Ok(Some(PendingDelivery {
                 seq,
-                row: parse_row(&line)?,
+                row: parse_row(&entry)?,
                 backlog: Vec::new(),
             }));
         }
@@ -288,17 +304,19 @@ fn parse_row(line: &LogEntry) -> Result<ChannelRow> {
     serde_json::from_str(&line.body).map_err(Error::internal)
 }
 
-/// Those before the newest, oldest first, and no more than a delivery holds: the rest is in the history.
+/// The messages before the newest, oldest first, as many as fit into one delivery. The rest is in
+/// the history.
 fn collect_backlog(
     newest: &ChannelRow,
     earlier: impl Iterator<Item = LogEntry>,
-) -> Result<Vec<Said>> {
-    let encoded_len = |message: &Said| serde_json::to_string(message).map_or(0, |text| text.len());
+) -> Result<Vec<ChannelMessage>> {
+    let encoded_len =
+        |message: &ChannelMessage| serde_json::to_string(message).map_or(0, |text| text.len());
     let mut bytes_left =
         limits::BACKLOG_BYTES.saturating_sub(encoded_len(&to_delivery_message(newest)));
     let mut backlog = Vec::new();
-    for line in earlier {
-        let message = to_delivery_message(&parse_row(&line)?);
+    for entry in earlier {
+        let message = to_delivery_message(&parse_row(&entry)?);
         let Some(remaining) = bytes_left.checked_sub(encoded_len(&message) + 1) else {
             break;
         };
@@ -309,7 +327,8 @@ fn collect_backlog(
     Ok(backlog)
 }
 
-/// Signed for whoever was added with a secret; a service-agnostic agent ignores that.
+/// Posts a delivery, signed if the member was added with a signing secret. An agent that does not
+/// check signatures ignores the headers.
 async fn post_delivery(hub: &Hub, leased_row: &OutboxRow, ready: PreparedPost) -> PostOutcome {
     let signed_headers = match &ready.signing_secret {
         None => Some(Vec::new()),
@@ -330,7 +349,8 @@ async fn post_delivery(hub: &Hub, leased_row: &OutboxRow, ready: PreparedPost) -
     outbox::post_leased_row(hub, leased_row, ready.url.expose(), &headers, ready.body).await
 }
 
-/// What follows from an attempt. `seq` is what was posted; `again` is when to try once more, if that is still in time.
+/// Applies the outcome of an attempt. `seq` is the sequence of the posted message.
+/// `retry_at` is when to try again; `None` when the time for retries is over.
 async fn settle_attempt(
     txn: &mut WriteTxn<'_>,
     leased_row: &OutboxRow,
@@ -344,15 +364,15 @@ async fn settle_attempt(
         .filter(|member| member.left_at.is_none());
     let Some(member) = member else {
         channel_deliveries::drop_pending_deliveries(&txn.tx, member_id).await?;
-        rows::delete_leased_row(&txn.tx, leased_row).await?;
+        outbox_table::delete_leased_row(&txn.tx, leased_row).await?;
         return Ok(());
     };
     let was_unreachable = member.unreachable_at.is_some();
     if let (PostOutcome::Retry(_), Some(due), false) = (outcome, retry_at, was_unreachable) {
-        return Ok(rows::reschedule_row(&txn.tx, leased_row, due).await?);
+        return Ok(outbox_table::reschedule_row(&txn.tx, leased_row, due).await?);
     }
-    if !rows::delete_leased_row(&txn.tx, leased_row).await? {
-        // Somebody else has it by now, and will settle it.
+    if !outbox_table::delete_leased_row(&txn.tx, leased_row).await? {
+        // The lease has expired: the hub that has the row now settles it.
         return Ok(());
     }
     let is_unreachable = match outcome {
@@ -361,7 +381,7 @@ async fn settle_attempt(
             mark_reachability(txn, &member, MemberChange::Reachable).await?;
             false
         }
-        // It is there and does not want this one: the next may be another matter.
+        // The member answers but refuses this message; it may accept the next one.
         PostOutcome::Rejected { gone: false } => {
             channel_deliveries::complete_delivery(&txn.tx, member_id, seq).await?;
             mark_reachability(txn, &member, MemberChange::Reachable).await?;
@@ -371,7 +391,8 @@ async fn settle_attempt(
             channel_deliveries::drop_all_but_newest(&txn.tx, member_id, limits::BACKLOG_MESSAGES)
                 .await?;
             mark_reachability(txn, &member, MemberChange::Unreachable).await?;
-            // One attempt for each new message: what came while this one was under way has not had its own.
+            // An unreachable member gets one attempt per new message. A message that arrived during
+            // this attempt has not had its own.
             let newest = channel_deliveries::list_newest_pending_seqs(&txn.tx, member_id, 1)
                 .await?
                 .into_iter()
@@ -391,7 +412,7 @@ async fn settle_attempt(
     Ok(())
 }
 
-/// Marks the member and tells the room, once.
+/// Records whether the member is reachable. If that has changed, appends a row to the channel.
 async fn mark_reachability(
     txn: &mut WriteTxn<'_>,
     member: &ChannelMemberRecord,

@@ -1,22 +1,24 @@
-//! Who is in a room, how each is reached and what it is doing just now.
+//! Lists the members of a channel: how each is reached, its presence and its status.
 
 use super::manage::read_actor;
 use crate::store::channels::{self, ChannelMemberRecord};
 use crate::{Hub, Principal, Result};
-use chorus_wire::channel::channels::{
-    ChannelMember as Shown, MemberPresence, MemberRoute, SenderKind,
-};
+use chorus_wire::channel::channels::{ChannelMember, MemberPresence, MemberRoute, SenderKind};
 use chorus_wire::channel::mention::MemberName;
 use chorus_wire::{Error, limits};
 
 /// `GET /channels/{id}/members`
-pub async fn list_members(principal: &Principal, hub: &Hub, id: &str) -> Result<Vec<Shown>> {
+pub async fn list_members(
+    principal: &Principal,
+    hub: &Hub,
+    id: &str,
+) -> Result<Vec<ChannelMember>> {
     let channel_id = read_actor(principal, hub, id).await?.channel.id;
     list_channel_members(hub, channel_id).await
 }
 
-/// The same for whoever is in the room by other means than a key.
-pub(crate) async fn list_channel_members(hub: &Hub, channel_id: i64) -> Result<Vec<Shown>> {
+/// The same for a member that was admitted by a tool token instead of a key.
+pub(crate) async fn list_channel_members(hub: &Hub, channel_id: i64) -> Result<Vec<ChannelMember>> {
     let members = hub
         .store()
         .read(async move |tx| Ok(channels::list_members(tx, channel_id).await?))
@@ -27,8 +29,8 @@ pub(crate) async fn list_channel_members(hub: &Hub, channel_id: i64) -> Result<V
         .collect()
 }
 
-pub(super) fn describe_member(hub: &Hub, member: &ChannelMemberRecord) -> Result<Shown> {
-    // A status that is not repeated is not true for ever: an agent that died does not search the web.
+pub(super) fn describe_member(hub: &Hub, member: &ChannelMemberRecord) -> Result<ChannelMember> {
+    // A status expires unless it is repeated: an agent that crashed must not seem to be working.
     let status = member
         .status
         .clone()
@@ -43,7 +45,7 @@ pub(super) fn describe_member(hub: &Hub, member: &ChannelMemberRecord) -> Result
         (MemberRoute::Owner | MemberRoute::Inbox, Some(_) | None) => MemberPresence::Offline,
         (MemberRoute::Connection, Some(_) | None) => MemberPresence::Unknown,
     };
-    Ok(Shown {
+    Ok(ChannelMember {
         name: MemberName::parse("name", &member.name).map_err(|e| Error::internal(e.message))?,
         kind: match member.via {
             MemberRoute::Owner => SenderKind::Person,

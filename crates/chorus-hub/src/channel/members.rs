@@ -1,4 +1,5 @@
-//! Who comes into a room and who goes: by connection string or by address, by the owner's hand or one's own.
+//! Adds members to a channel, by connection string or by agent address, and removes them (R-70,
+//!
 
 use super::append::{ChannelSender, append_member_change};
 use super::manage::{ChannelActor, blank_member, default_member_name, find_actor, read_actor};
@@ -10,8 +11,7 @@ use crate::store::channels::{self, ChannelMemberRecord};
 use crate::store::{CacheInvalidation, WriteTxn, principals};
 use crate::{Hub, Principal, Result};
 use chorus_wire::channel::channels::{
-    ChannelMember as Shown, ChannelMemberRemoved, DeliveryMode, InvitedMember, MemberRoute,
-    NewChannelMember,
+    ChannelMember, ChannelMemberRemoved, DeliveryMode, InvitedMember, MemberRoute, NewChannelMember,
 };
 use chorus_wire::channel::history_row::MemberChange;
 use chorus_wire::channel::mention::{self, MemberName};
@@ -20,7 +20,7 @@ use chorus_wire::{Code, Error, limits};
 use serde_json::json;
 use std::sync::Arc;
 
-/// Whoever is to be let in, checked as far as it can be without the room.
+/// A member to be added, checked as far as possible before the write transaction.
 enum CheckedInvite {
     Connection {
         sealed_connection: Vec<u8>,
@@ -35,7 +35,7 @@ pub async fn add_member(
     hub: &Hub,
     id: &str,
     new: NewChannelMember,
-) -> Result<Shown> {
+) -> Result<ChannelMember> {
     read_actor(principal, hub, id).await?.check_can_change()?;
     let (invited, name) = match new.invitee {
         InvitedMember::Connection {
@@ -69,7 +69,9 @@ pub async fn add_member(
             (CheckedInvite::LocalAgent(agent), name)
         }
     };
-    let (principal, id, deliver) = (principal.clone(), id.to_owned(), new.deliver);
+    let principal = principal.clone();
+    let id = id.to_owned();
+    let deliver = new.deliver;
     let member = hub
         .store()
         .write(async move |txn| insert_member(txn, &principal, &id, &invited, &name, deliver).await)
@@ -104,7 +106,7 @@ async fn insert_member(
             ..blank_member(txn, &actor.channel, name, MemberRoute::Connection, deliver).await?
         },
         CheckedInvite::LocalAgent(agent) => {
-            // It may have unregistered since it was looked up.
+            // The agent may have unregistered since it was looked up.
             principals::find_agent(&txn.tx, agent.id)
                 .await?
                 .ok_or(Code::AgentNotFound)?;
@@ -132,14 +134,17 @@ async fn insert_member(
     Ok(member)
 }
 
-/// `DELETE /channels/{id}/members/{name}`: by the owner, an operator or the member itself; its tokens and streams end at once.
+/// `DELETE /channels/{id}/members/{name}`: allowed to the owner, to operators and to the member
+/// itself. The member's tokens and streams end at once.
 pub async fn remove_member(
     principal: &Principal,
     hub: &Hub,
     id: &str,
     name: &str,
 ) -> Result<ChannelMemberRemoved> {
-    let (principal, id, folded_name) = (principal.clone(), id.to_owned(), mention::fold_name(name));
+    let principal = principal.clone();
+    let id = id.to_owned();
+    let folded_name = mention::fold_name(name);
     let member = hub
         .store()
         .write(async move |txn| {
@@ -195,7 +200,8 @@ async fn end_membership(
     Ok(())
 }
 
-/// The agent is unregistered: it leaves every room, and its own are the operators' from here on.
+/// Ends all memberships of an agent that unregisters. The channels it owned have no owner from then
+/// on, so only operators can change them.
 pub(crate) async fn leave_all_channels(txn: &mut WriteTxn<'_>, agent_id: i64) -> Result<()> {
     for member in &channels::list_memberships(&txn.tx, agent_id).await? {
         channels::mark_member_left(&txn.tx, member.id, txn.now()).await?;

@@ -1,4 +1,5 @@
-//! The rules of channels: rooms that the hub holds, and agents that it hosts for the rooms of others.
+//! Channels: shared conversations that this hub keeps, and agents that it hosts for the channels of
+//! other services.
 
 pub mod agent_host;
 mod append;

@@ -1,4 +1,5 @@
-//! Posting with a key: the owner's and an operator's word is a person's, a member's an agent's.
+//! Posting to a channel with a key: the owner and operators send as persons, other members as
+//! agents.
 
 use super::append::append_event;
 use super::manage::find_actor;
@@ -11,7 +12,8 @@ use chorus_wire::channel::channels::NewChannelMessage;
 use chorus_wire::channel::history_row::ChannelRow;
 use chorus_wire::{Code, Error};
 
-/// `POST /channels/{id}/messages`: the line that it became; the same key and body get the first line again.
+/// `POST /channels/{id}/messages`: returns the appended row. A repeat with the same idempotency key
+/// and body gets the first row again.
 pub async fn post_message(
     principal: &Principal,
     hub: &Hub,
@@ -20,13 +22,15 @@ pub async fn post_message(
     idempotency_key: Option<IdempotencyKey>,
 ) -> Result<ChannelRow> {
     let message = message.into_checked()?;
-    let (principal, id) = (principal.clone(), id.to_owned());
+    let principal = principal.clone();
+    let id = id.to_owned();
     let row = hub
         .store()
         .write(async move |txn| {
             let actor = find_actor(&txn.tx, &principal, &id).await?;
             let now = txn.now();
-            // Per room too: a key is used again for another room by whoever posts one thing to several.
+            // The scope includes the channel: a client that posts one message to several channels
+            // may use the same key for each.
             let caller = format!("{} {id}", principal.idempotency_caller()?);
             if let Some(idempotency_key) = &idempotency_key {
                 match idempotency::check_idempotency_key(&txn.tx, &caller, idempotency_key, now)

@@ -1,11 +1,12 @@
-//! Who hears what, so that every conversation between agents comes to its end.
+//! Routing: which members a message is delivered to, so that every conversation between agents ends
+//!
 
 use super::append::ChannelSender;
 use crate::store::channels::ChannelMemberRecord;
 use chorus_wire::channel::channels::{DeliveryMode, SenderKind};
 
-/// Whether a message is for this member. `most` is how many steps from agent to agent may follow a person's word: the limit
-/// stops the routing, never the speech.
+/// Whether a message is delivered to this member. `max_turns` is how many agent-to-agent steps may
+/// follow a person's message. Past this turn limit a message is still appended, but not delivered.
 pub(super) fn is_routed_to(
     member: &ChannelMemberRecord,
     sender: &ChannelSender,
@@ -26,8 +27,9 @@ pub(super) fn is_routed_to(
     }
 }
 
-/// How far from a person's word an answer is: a step after what was delivered with the credential, or after what the member
-/// heard last, so that an old credential does not begin a chain anew.
+/// The turn of an answer: one step after the message that its credential was delivered with, or
+/// after the last message that the member received, so that an old credential does not restart a
+/// chain.
 pub(super) fn next_turn(delivered_turn: i64, last_heard_turn: i64) -> u32 {
     u32::try_from(delivered_turn.max(last_heard_turn).max(0))
         .unwrap_or(u32::MAX)
@@ -62,21 +64,17 @@ mod tests {
 
     ///
     #[test]
-    fn people_reach_all_agents_and_agents_only_whom_they_call() {
-        let (all, named) = (
-            member(1, DeliveryMode::All),
-            member(2, DeliveryMode::Mentions),
-        );
-        let (person, agent) = (
-            ChannelSender::as_operator(),
-            ChannelSender::as_agent(&member(3, DeliveryMode::All), 1),
-        );
+    fn persons_reach_all_agents_and_agents_only_those_they_mention() {
+        let gets_all = member(1, DeliveryMode::All);
+        let gets_mentions = member(2, DeliveryMode::Mentions);
+        let person = ChannelSender::as_operator();
+        let agent = ChannelSender::as_agent(&member(3, DeliveryMode::All), 1);
         assert!(
-            is_routed_to(&all, &person, false, 8)
-                && !is_routed_to(&named, &person, false, 8)
-                && is_routed_to(&named, &person, true, 8)
+            is_routed_to(&gets_all, &person, false, 8)
+                && !is_routed_to(&gets_mentions, &person, false, 8)
+                && is_routed_to(&gets_mentions, &person, true, 8)
         );
-        for member in [&all, &named] {
+        for member in [&gets_all, &gets_mentions] {
             assert!(
                 !is_routed_to(member, &agent, false, 8) && is_routed_to(member, &agent, true, 8)
             );
@@ -84,22 +82,23 @@ mod tests {
         }
         assert!(
             !is_routed_to(&member(4, DeliveryMode::None), &person, true, 8),
-            "the owner looks for itself"
+            "the delivery mode none gets no deliveries, as the owner has it"
         );
         assert!(
-            !is_routed_to(&all, &ChannelSender::as_agent(&all, 1), true, 8),
-            "nobody hears itself"
+            !is_routed_to(&gets_all, &ChannelSender::as_agent(&gets_all, 1), true, 8),
+            "a member does not receive its own messages"
         );
     }
 
     ///
     #[test]
-    fn after_the_last_step_words_are_kept_and_reach_no_agent() {
-        let (all, other) = (member(1, DeliveryMode::All), member(3, DeliveryMode::All));
-        for (turn, routed) in [(1, true), (8, true), (9, false), (u32::MAX, false)] {
+    fn past_the_turn_limit_messages_reach_no_agent() {
+        let gets_all = member(1, DeliveryMode::All);
+        let other = member(3, DeliveryMode::All);
+        for (turn, is_routed) in [(1, true), (8, true), (9, false), (u32::MAX, false)] {
             assert_eq!(
-                is_routed_to(&all, &ChannelSender::as_agent(&other, turn), true, 8),
-                routed,
+                is_routed_to(&gets_all, &ChannelSender::as_agent(&other, turn), true, 8),
+                is_routed,
                 "{turn}"
             );
         }

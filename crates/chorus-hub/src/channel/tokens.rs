@@ -1,4 +1,5 @@
-//! What answers come back with: a callback and a key to the tools, made anew for every delivery and kept as hashes.
+//! Channel tokens: each delivery gets a new callback and a new tool token, stored as hashes (R-71,
+//!
 
 use crate::identity::hash_secret;
 use crate::store::channel_deliveries::{self, ChannelToken, TokenPurpose};
@@ -9,7 +10,8 @@ use chorus_wire::channel::delivery::ChannelMcp;
 use chorus_wire::{Code, limits, secret::Secret};
 use std::collections::BTreeMap;
 
-/// Somebody whom a token let in: one member in one room, and how far from a person's word it speaks.
+/// The party that a token admits: one member in one channel, with the turn of the message that the
+/// token was issued for.
 #[derive(Clone, Debug)]
 pub struct TokenActor {
     pub(crate) channel: ChannelRecord,
@@ -18,33 +20,34 @@ pub struct TokenActor {
 }
 
 impl TokenActor {
-    /// Tells one member from another, for whoever counts.
+    /// Identifies the member for rate limits.
     pub fn member_id(&self) -> i64 {
         self.member.id
     }
 }
 
-/// The callback and the tools of one delivery.
+/// The callback and the MCP access of one delivery.
 pub(super) struct DeliveryCredentials {
     pub callback: Secret,
     pub mcp: ChannelMcp,
 }
 
-/// Makes both, good for a day.
+/// Issues the callback and the tool token of one delivery, both valid for a day.
 pub(super) async fn mint_delivery_tokens(
     txn: &WriteTxn<'_>,
     channel: &ChannelRecord,
     member_id: i64,
     turn: u32,
 ) -> std::result::Result<DeliveryCredentials, DbError> {
-    let (callback, bearer) = (clock::new_secret("tok_"), clock::new_secret("mcp_"));
+    let callback = clock::new_secret("tok_");
+    let bearer = clock::new_secret("mcp_");
     let expires_at = Some(txn.now().saturating_add(limits::CALLBACK_TTL));
-    for (secret, opens) in [
+    for (secret, purpose) in [
         (&callback, TokenPurpose::Callback),
         (&bearer, TokenPurpose::Tools),
     ] {
         let token = ChannelToken {
-            purpose: opens,
+            purpose,
             channel: channel.id,
             member: member_id,
             turn: i64::from(turn),
@@ -53,11 +56,11 @@ pub(super) async fn mint_delivery_tokens(
         channel_deliveries::insert_channel_token(&txn.tx, &hash_secret(secret.expose()), &token)
             .await?;
     }
-    let public = &txn.hub_settings().public_url;
+    let public_url = &txn.hub_settings().public_url;
     let bearer = Secret::new(format!("Bearer {}", bearer.expose()));
     let headers = BTreeMap::from([("Authorization".to_owned(), bearer)]);
     let mcp = ChannelMcp {
-        url: format!("{public}/mcp/{}", channel.public_id),
+        url: format!("{public_url}/mcp/{}", channel.public_id),
         headers: Some(headers),
     };
     Ok(DeliveryCredentials {
@@ -66,7 +69,7 @@ pub(super) async fn mint_delivery_tokens(
     })
 }
 
-/// A standing callback in the place of the one before, which is dead from here on.
+/// Issues a persistent callback. The member's previous one is invalid from then on.
 pub(super) async fn mint_persistent_callback(
     txn: &WriteTxn<'_>,
     channel: &ChannelRecord,
@@ -87,15 +90,16 @@ pub(super) async fn mint_persistent_callback(
 }
 
 fn callback_url(txn: &WriteTxn<'_>, channel: &ChannelRecord, token: &Secret) -> Secret {
-    let public = &txn.hub_settings().public_url;
+    let public_url = &txn.hub_settings().public_url;
     Secret::new(format!(
-        "{public}/channels/{}/inbox/{}",
+        "{public_url}/channels/{}/inbox/{}",
         channel.public_id,
         token.expose()
     ))
 }
 
-/// Whom a callback lets in. Never made, or made for another room: it is not there. Made and dead: it is gone.
+/// The member that a callback admits. A token that was never issued, or was issued for another
+/// channel, gets 404. One that has expired or was revoked gets 410.
 pub(super) async fn resolve_callback(
     tx: &DbConnection<'_>,
     channel_id: &str,
@@ -135,19 +139,18 @@ pub(super) async fn resolve_callback(
     }
 }
 
-/// Whom the bearer of a delivery's `mcp` lets into this channel's tools; whatever is wrong with it, it is the same refusal.
+/// The member that a tool token admits to this channel's tools. Every invalid token gets the same
+/// refusal.
 pub async fn resolve_tool_token(hub: &Hub, channel_id: &str, bearer: &str) -> Result<TokenActor> {
-    let (token_hash, channel_id, now) = (
-        hash_secret(bearer),
-        channel_id.to_owned(),
-        hub.clock().now(),
-    );
+    let token_hash = hash_secret(bearer);
+    let channel_id = channel_id.to_owned();
+    let now = hub.clock().now();
     hub.store()
         .read(async move |tx| lookup_tool_token(tx, &channel_id, &token_hash, now).await)
         .await
 }
 
-/// The same inside a transaction, for what is to be undone together with a removal that came before.
+/// The same inside a transaction, so that a write is refused if the member was removed before it.
 pub(crate) async fn lookup_tool_token(
     tx: &DbConnection<'_>,
     channel_id: &str,

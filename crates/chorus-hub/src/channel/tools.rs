@@ -1,4 +1,4 @@
-//! Whoever comes with the token of a delivery: one member in one room, until the token ends or the member goes.
+//! The MCP tools of a channel, for a member that comes with the tool token of a delivery.
 
 use super::append::append_event;
 use super::history::{self, HistoryRange};
@@ -13,7 +13,8 @@ use chorus_wire::channel::history_row::ChannelRow;
 use chorus_wire::{Error, limits};
 use serde_json::value::RawValue;
 
-/// A token that was good when the request came.
+/// A tool token that was valid when the request came. It admits one member to one channel, until it
+/// expires or the member leaves.
 #[derive(Clone, Debug)]
 pub struct ToolToken {
     token_hash: [u8; 32],
@@ -21,7 +22,7 @@ pub struct ToolToken {
 }
 
 impl ToolToken {
-    /// Whatever is wrong with the token, it is the same refusal.
+    /// Looks up a tool token. Every invalid token gets the same refusal.
     pub async fn open(hub: &Hub, channel_id: &str, bearer: &str) -> Result<Self> {
         Ok(Self {
             token_hash: hash_secret(bearer),
@@ -29,7 +30,7 @@ impl ToolToken {
         })
     }
 
-    /// Tells one member from another, for whoever counts.
+    /// Identifies the member for rate limits.
     pub fn member_id(&self) -> i64 {
         self.actor.member_id()
     }
@@ -42,12 +43,13 @@ impl ToolToken {
         &self.actor.channel.name
     }
 
-    /// What the member is called in the room.
+    /// The member's name in the channel.
     pub fn member_name(&self) -> &str {
         &self.actor.member.name
     }
 
-    /// Asked again where something is written: what was revoked meanwhile is revoked.
+    /// Looks the token up again inside the write transaction, because it may have been revoked
+    /// since the request came.
     pub(super) async fn recheck_actor(&self, txn: &WriteTxn<'_>) -> Result<TokenActor> {
         tokens::lookup_tool_token(
             &txn.tx,
@@ -74,7 +76,7 @@ pub async fn get_roster(token: &ToolToken, hub: &Hub) -> Result<Vec<ChannelMembe
     member_list::list_channel_members(hub, token.actor.channel.id).await
 }
 
-/// `send_message`: an agent's word.
+/// `send_message`: the message counts as an agent's.
 pub async fn send_message(
     token: &ToolToken,
     hub: &Hub,
@@ -84,7 +86,7 @@ pub async fn send_message(
     append_tool_event(token, hub, ChannelEvent::Message { content, parts }).await
 }
 
-/// `set_status`; an empty one takes it away.
+/// `set_status`: an empty status removes the present one.
 pub async fn set_status(token: &ToolToken, hub: &Hub, status: String) -> Result<ChannelRow> {
     if status.chars().count() > limits::LABEL_CHARS || status.contains(char::is_control) {
         let message = format!(

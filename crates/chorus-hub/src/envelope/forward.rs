@@ -1,4 +1,5 @@
-//! To the receiver's endpoint: one POST, one outcome, written down before it is told (R-23, R-38).
+//! Forwards a message to its receiver's endpoint: one POST, whose outcome is stored before the
+//! sender gets it (R-23, R-38).
 
 use crate::ops::record_activity;
 use crate::store::{DeliveryState, WriteTxn, log, messages};
@@ -8,12 +9,14 @@ use chorus_wire::Code;
 use chorus_wire::message::DeliveryOutcome;
 use serde_json::{Value, json};
 
-/// The body a receiver gets: `{"envelope":{…}}` and nothing else (TRN-17); an A2A message as it was sent.
+/// The body that a receiver gets: `{"envelope":{…}}` and nothing else (TRN-17). An A2A message
+/// (`wrapped`) replaces the envelope and goes out as it was sent.
 pub(super) fn webhook_body(envelope: &str, wrapped: Option<&str>) -> Bytes {
     Bytes::from(format!(r#"{{"envelope":{}}}"#, wrapped.unwrap_or(envelope)))
 }
 
-/// Posts and settles. The request that waits may go away; the outcome is written down all the same.
+/// Posts a message and stores the outcome. It runs on a task of its own, so that the outcome is
+/// stored even when the sender's request is cancelled.
 pub(super) async fn forward_message(
     hub: &Hub,
     seq: i64,
@@ -21,7 +24,9 @@ pub(super) async fn forward_message(
     envelope: &str,
     wrapped: Option<&str>,
 ) -> Result<DeliveryOutcome> {
-    let (hub, url, body) = (hub.clone(), url.to_owned(), webhook_body(envelope, wrapped));
+    let hub = hub.clone();
+    let url = url.to_owned();
+    let body = webhook_body(envelope, wrapped);
     let task = tokio::spawn(async move {
         let delivery = match hub.outgoing_client().post(&url, &[], body).await {
             Ok(answer) => interpret_receiver_answer(&answer),
@@ -35,7 +40,8 @@ pub(super) async fn forward_message(
     task.await.map_err(chorus_wire::Error::internal)?
 }
 
-/// A protocol reply with 2xx or 4xx is an answer; everything else is a receiver that cannot be reached (R-23).
+/// Turns the receiver's answer into an outcome. A protocol reply with 2xx or 4xx is an answer;
+/// everything else counts as a receiver that cannot be reached (R-23).
 pub(super) fn interpret_receiver_answer(answer: &WebhookAnswer) -> DeliveryOutcome {
     match answer.protocol_reply() {
         Some(receiver_response) => DeliveryOutcome::Delivered { receiver_response },
@@ -49,7 +55,7 @@ pub(super) fn interpret_receiver_answer(answer: &WebhookAnswer) -> DeliveryOutco
     }
 }
 
-/// Writes the outcome of a webhook down.
+/// Stores the outcome of a webhook in a transaction of its own.
 pub(super) async fn store_outcome(
     hub: &Hub,
     seq: i64,
@@ -64,7 +70,7 @@ pub(super) async fn store_outcome(
         .await
 }
 
-/// The outcome of the pending message at `seq`, with its activity.
+/// Stores the outcome of the pending message with the sequence `seq`, and records the activity.
 pub(crate) async fn record_outcome(
     txn: &mut WriteTxn<'_>,
     salt: u32,

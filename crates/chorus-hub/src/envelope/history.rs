@@ -1,4 +1,4 @@
-//! History: what an agent sent and received, in the order of the log (TRN-56, R-15).
+//! Message history: what an agent sent and received, in log order (TRN-56, R-15).
 
 use crate::store::{DbError, DeliveryState, LogEntry, log, messages};
 use crate::{Hub, Principal, Result, identity};
@@ -44,15 +44,17 @@ pub async fn list_message_history(
         .collect::<std::result::Result<_, _>>()?)
 }
 
-/// Messages that were sought, oldest first.
+/// One page of a message search, oldest first.
 #[derive(Debug)]
 pub struct MessagePage {
     pub rows: Vec<HistoryRow>,
-    /// There are more: after the last of them, or before the first where the latest were asked for.
+    /// Whether there are more messages: after the last row, or, when the latest were requested,
+    /// before the first.
     pub has_more: bool,
 }
 
-/// What this agent sent and received, with `peer` what it said with that one: the first after a place, the latest without.
+/// Lists messages that this agent sent and received; with `peer`, only those exchanged with that
+/// agent. With `since`, the page holds the first messages after it; without, the latest.
 pub async fn search_messages(
     principal: &Principal,
     hub: &Hub,
@@ -70,10 +72,8 @@ pub async fn search_messages(
         ),
         None => None,
     };
-    let (limit, indexed) = (
-        limit.clamp(1, limits::HISTORY_PAGE),
-        hub.store().indexed_seq(),
-    );
+    let limit = limit.clamp(1, limits::HISTORY_PAGE);
+    let indexed = hub.store().indexed_seq();
     let page = hub
         .store()
         .read(async move |tx| {
@@ -110,7 +110,8 @@ fn history_row(entry: LogEntry, salt: u32) -> std::result::Result<HistoryRow, Db
     })
 }
 
-/// A webhook that has not answered yet has not delivered either: until then the message waits.
+/// The wire's name for a delivery state. Until its webhook has answered, a message counts as
+/// queued.
 pub(super) fn delivered_via(delivery_state: Option<DeliveryState>) -> DeliveredVia {
     match delivery_state {
         Some(DeliveryState::Sse) => DeliveredVia::Sse,

@@ -1,4 +1,4 @@
-//! Messages from one agent to another: sent, kept, delivered, acknowledged.
+//! Messages from one agent to another: sending, storing, delivering and acknowledging them.
 
 mod forward;
 mod history;

@@ -1,4 +1,5 @@
-//! A streamed send: the receiver's own stream, relayed to the sender while the outcome is being made (R-29, TRN-52…54).
+//! Streamed sends: the receiver's event stream is relayed to the sender while the message is being
+//! delivered (R-29, TRN-52…54).
 
 use super::forward;
 use super::send::{
@@ -14,14 +15,15 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
-/// Events of the receiver that the sender has not taken yet; a sender that does not read slows only its own relay.
+/// Max events of the receiver that wait for the sender. A sender that does not read slows down only
+/// its own relay.
 const RELAY_BUFFER_EVENTS: usize = 64;
 
-/// What a streamed send answers with.
+/// The answer to a streamed send.
 pub enum StreamedSend {
     /// The receiver does not stream: the ordinary outcome.
     Finished(SendOutcome),
-    /// SSE bytes as they are to be relayed (`chunk`, `done`, `error`).
+    /// SSE bytes for the sender (`chunk`, `done`, `error`).
     Relay(mpsc::Receiver<Bytes>),
 }
 
@@ -48,14 +50,12 @@ pub async fn send_streaming(
             delivery: DeliveryOutcome::Queued,
         }));
     };
-    let (hub, seq, body) = (
-        hub.clone(),
-        entry.seq,
-        forward::webhook_body(&entry.body, request.a2a_message.as_deref()),
-    );
+    let hub = hub.clone();
+    let seq = entry.seq;
+    let body = forward::webhook_body(&entry.body, request.a2a_message.as_deref());
     let (relay_sender, relay_receiver) = mpsc::channel(RELAY_BUFFER_EVENTS);
     let (first_sender, first_receiver) = tokio::sync::oneshot::channel();
-    // On a task of its own, so that a sender who hangs up does not leave the message without an outcome.
+    // On a task of its own, so that the message gets an outcome even when the sender disconnects.
     tokio::spawn(async move {
         let delivery = match hub.outgoing_client().post_streaming(&url, &[], body).await {
             Ok(StreamedAnswer::Events(events)) => {
@@ -79,7 +79,8 @@ pub async fn send_streaming(
     }
 }
 
-/// Relays until the final event, which decides the state: `done` is delivered, `error` or a broken stream is failed.
+/// Relays events until the final one, which decides the delivery state: `done` means delivered,
+/// `error` or a broken stream means failed.
 async fn relay_events(
     hub: &Hub,
     seq: i64,
@@ -113,7 +114,7 @@ async fn relay_events(
         }
     };
     if let Err(error) = forward::store_outcome(hub, seq, delivery.clone()).await {
-        tracing::error!(%error, cause = error.cause, "the outcome of a streamed message was not written down");
+        tracing::error!(%error, cause = error.cause, "the outcome of a streamed message was not stored");
     }
     send_to_sender(
         &relay_sender,
@@ -122,14 +123,15 @@ async fn relay_events(
     .await;
 }
 
-/// A sender that is gone does not stop the receiver, and one that does not read loses what it does not read.
+/// Sends an event to the sender. A sender that has disconnected does not stop the receiver, and one
+/// that does not read in time loses the event.
 async fn send_to_sender(relay_sender: &mpsc::Sender<Bytes>, event: Bytes) {
     let _ = relay_sender
         .send_timeout(event, limits::WEBHOOK_DEADLINE)
         .await;
 }
 
-/// What a final event says of the outcome, with what the receiver said in it; other events decide nothing.
+/// The outcome and the receiver's data of a final event; `None` for any other event.
 fn parse_final_event(event: &sse::SseEvent) -> Option<(DeliveryOutcome, Option<Value>)> {
     match event.name.as_str() {
         "done" => {
@@ -145,7 +147,7 @@ fn parse_final_event(event: &sse::SseEvent) -> Option<(DeliveryOutcome, Option<V
         "error" => {
             let receiver_data: Value = serde_json::from_str(&event.data).unwrap_or_default();
             let text = |key: &str, max_chars: usize| {
-                // Control characters have no business in an error, and one of the databases refuses some of them.
+                // Control characters do not belong in an error text, and PostgreSQL refuses NUL.
                 Some(
                     receiver_data
                         .get(key)?
@@ -170,7 +172,7 @@ fn parse_final_event(event: &sse::SseEvent) -> Option<(DeliveryOutcome, Option<V
     }
 }
 
-/// The receiver's final event with the ordinary outcome's keys beside its own.
+/// The receiver's final event, with the keys of an ordinary send reply added to its data.
 fn render_final_event(
     delivery: &DeliveryOutcome,
     receiver_data: Option<Value>,
@@ -199,7 +201,7 @@ fn render_final_event(
     sse::format_event(name, None, &Value::Object(data).to_string())
 }
 
-/// The data on one line: JSON is compacted, anything else becomes `{"text":…}`.
+/// Puts the data on one line: JSON is compacted, anything else becomes `{"text":…}`.
 fn compact_data(data: &str) -> String {
     match serde_json::from_str::<Value>(data) {
         Ok(value) => value.to_string(),

@@ -1,4 +1,5 @@
-//! The receiver's answer to a message that came by stream: it stands once given, and its sender hears of it (R-34).
+//! The receiver's response to a message that came by stream: stored once, and sent to the sender as
+//! a receipt (R-34).
 
 use super::status;
 use crate::store::{DeliveryState, EntryKind, NewLogEntry, messages};
@@ -6,7 +7,8 @@ use crate::{Hub, Principal, Result};
 use chorus_wire::Code;
 use chorus_wire::message::{MessageStatus, ReceiverReply};
 
-/// `POST /agent/messages/{trace_id}/response`; the message as it stands after it.
+/// `POST /agent/messages/{trace_id}/response`: stores the response and returns the message's
+/// status.
 pub async fn respond_to_message(
     principal: &Principal,
     hub: &Hub,
@@ -18,7 +20,8 @@ pub async fn respond_to_message(
         .await?
         .filter(|message| message.entry.subject == receiver.id);
     let message = message.ok_or(Code::NotFound)?;
-    let (seq, trace) = (message.entry.seq, hub.entry_trace_id(&message.entry));
+    let seq = message.entry.seq;
+    let message_trace_id = hub.entry_trace_id(&message.entry);
     let message = hub
         .store()
         .write(async move |txn| {
@@ -26,7 +29,8 @@ pub async fn respond_to_message(
                 .await?
                 .ok_or(Code::NotFound)?;
             if let Some((stored_reply, _)) = &message.response {
-                // The same again is no news; another one does not replace the first (R-38).
+                // The first response stands (R-38): a repeat changes nothing, another one is
+                // refused.
                 let is_same_reply = serde_json::from_str::<ReceiverReply>(stored_reply)
                     .is_ok_and(|stored| stored == reply);
                 return if is_same_reply {
@@ -47,7 +51,7 @@ pub async fn respond_to_message(
                 actor: receiver.id,
                 actor_name: receiver.agent_id.clone(),
                 body: format!(
-                    r#"{{"trace_id":"{trace}","receiver_id":"{}","response":{response}}}"#,
+                    r#"{{"trace_id":"{message_trace_id}","receiver_id":"{}","response":{response}}}"#,
                     receiver.agent_id
                 )
                 .into(),

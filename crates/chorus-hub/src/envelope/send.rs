@@ -1,4 +1,5 @@
-//! Sending: who may, to whom, stored first, then told.
+//! Sending a message: checks sender and receiver, stores the message, then delivers it (R-06, R-22,
+//!
 
 use super::{forward, status};
 use crate::identity::{self, Agent, IdempotencyKey};
@@ -14,7 +15,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-/// What a send answers with.
+/// The answer to a send.
 #[derive(Debug)]
 pub struct SendOutcome {
     pub trace_id: Uuid,
@@ -36,14 +37,15 @@ pub async fn send_envelope(
     }
 }
 
-/// A send that has been stored.
+/// A send whose message is stored.
 pub(super) enum AcceptedSend {
-    /// By an earlier request with the same key: the message at this place.
+    /// An earlier request with the same idempotency key stored the message with this sequence.
     Repeated(i64),
     New(Box<LogEntry>, Arc<Agent>),
 }
 
-/// Everything up to the commit: after it the message is durable, whatever becomes of its delivery.
+/// Does everything up to the commit. After it the message is durable, whatever happens to its
+/// delivery.
 pub(super) async fn accept_send(
     principal: &Principal,
     hub: &Hub,
@@ -55,7 +57,7 @@ pub(super) async fn accept_send(
     if let Some(idempotency_key) = &idempotency_key
         && let Some(seq) = find_repeated(hub, &caller, idempotency_key).await?
     {
-        // The first answer stands, even if its receiver is gone by now.
+        // The first answer stands, even if the receiver has unregistered since.
         return Ok(AcceptedSend::Repeated(seq));
     }
     let receiver = identity::find_agent(hub, &request.receiver)
@@ -111,7 +113,7 @@ pub(super) async fn accept_send(
     }
 }
 
-/// The envelope's sender, if this principal may speak for it.
+/// The envelope's sender, if this principal may send as that agent.
 async fn resolve_sender(
     principal: &Principal,
     hub: &Hub,
@@ -132,17 +134,15 @@ async fn resolve_sender(
     }
 }
 
-/// The place of the message that this key was used for.
+/// The sequence of the message for which this idempotency key was used.
 async fn find_repeated(
     hub: &Hub,
     caller: &str,
     idempotency_key: &IdempotencyKey,
 ) -> Result<Option<i64>> {
-    let (caller, idempotency_key, now) = (
-        caller.to_owned(),
-        idempotency_key.clone(),
-        hub.clock().now(),
-    );
+    let caller = caller.to_owned();
+    let idempotency_key = idempotency_key.clone();
+    let now = hub.clock().now();
     match hub
         .store()
         .read(async move |tx| {
@@ -156,7 +156,7 @@ async fn find_repeated(
     }
 }
 
-/// From a stored message to its outcome.
+/// Delivers a stored message and returns its outcome.
 async fn deliver_message(
     hub: &Hub,
     entry: LogEntry,
@@ -177,14 +177,16 @@ async fn deliver_message(
     Ok(SendOutcome { trace_id, delivery })
 }
 
-/// What the publishing made of it; `None` when it must be forwarded, or waits without being marked so.
+/// The outcome after the entry was published to the receiver's streams; `None` when the message
+/// must be forwarded to the endpoint.
 pub(super) async fn settle_live_delivery(
     hub: &Hub,
     entry: &LogEntry,
 ) -> Result<Option<DeliveryOutcome>> {
     match (entry.delivery, entry.accepted) {
         (Some(DeliveryState::Sse), true) => Ok(Some(DeliveryOutcome::DeliveredSse)),
-        // The stream that was draining at commit had gone when it was offered the message: it waits after all.
+        // The stream that was draining at commit was closed before publication: the message is
+        // queued.
         (Some(DeliveryState::Sse), false) => {
             change_delivery_state(hub, entry.seq, DeliveryState::Sse, DeliveryState::Queued)
                 .await?;
@@ -224,13 +226,15 @@ async fn change_delivery_state(
         .await
 }
 
-/// How often a repeated request looks whether the first one has its outcome: soon at first, then less and less.
+/// First pause between two polls of a repeated request for the outcome of the first one. It doubles
+/// up to [`MAX_POLL_PAUSE`].
 const FIRST_POLL_PAUSE: Duration = Duration::from_millis(25);
 const MAX_POLL_PAUSE: Duration = Duration::from_secs(1);
 
-/// The first answer again, also while the first request is still waiting for its webhook (failure 13).
+/// Waits for the outcome of the first request and returns it again. The first request may still be
+/// waiting for its webhook (failure 13).
 pub(super) async fn await_first_outcome(hub: &Hub, seq: i64) -> Result<SendOutcome> {
-    // No outcome takes longer than its webhook, whole or streamed.
+    // An outcome takes at most as long as its webhook, streamed or not.
     let deadline = Instant::now()
         + hub
             .options()

@@ -1,4 +1,4 @@
-//! Where a message stands: for its sender and its receiver, and for nobody else.
+//! Message status, for the message's sender and receiver and for operators only.
 
 use super::history::delivered_via;
 use crate::store::messages::{self, MessageRecord};
@@ -26,7 +26,7 @@ pub async fn get_message_status(
         Principal::Operator(_) => true,
         Principal::Anonymous => false,
     };
-    // A stranger learns nothing, not even that it exists.
+    // Other agents get 404, so that they do not learn that the message exists.
     if is_party {
         Ok(message_status(hub, message))
     } else {
@@ -34,7 +34,7 @@ pub async fn get_message_status(
     }
 }
 
-/// The message of this trace id, if it is one that this hub gave out.
+/// The message with this trace id; `None` for an id that this hub did not issue.
 pub(super) async fn find_message(hub: &Hub, trace_id: &str) -> Result<Option<MessageRecord>> {
     let Ok(trace_id) = Uuid::try_parse(trace_id) else {
         return Ok(None);
@@ -78,7 +78,7 @@ pub(super) fn message_status(hub: &Hub, message: MessageRecord) -> MessageStatus
     }
 }
 
-/// What the send was answered with; `None` while its webhook has not answered.
+/// The outcome with which the send was answered; `None` while the webhook has not answered.
 pub(super) fn first_outcome(message: &MessageRecord) -> Option<DeliveryOutcome> {
     let response = || {
         message

@@ -1,7 +1,8 @@
-//! What an owner has, what operators add to it, and how it came about (R-64, lesson 14).
+//! Owner accounts: the balance, the credits that operators issue, and the postings behind both
+//! (R-64, lesson 14).
 
 use super::transfer::authorize_owner;
-use crate::store::ledger::{self, LedgerAccount as Place, NewPosting, PostingFilter, PostingRow};
+use crate::store::ledger::{self, LedgerAccount, NewPosting, PostingFilter, PostingRow};
 use crate::store::{DbConnection, principals};
 use crate::{Hub, Principal, Result};
 use chorus_wire::market::transfer::{
@@ -9,13 +10,14 @@ use chorus_wire::market::transfer::{
 };
 use chorus_wire::{Code, Error, limits};
 
-/// `GET /accounts/{owner}`; without a name, that of the agent who asks.
+/// `GET /accounts/{owner}`; without a name, the account of the calling agent's owner.
 pub async fn get_account(
     principal: &Principal,
     hub: &Hub,
     owner: Option<&str>,
 ) -> Result<OwnerAccount> {
-    let (principal, owner) = (principal.clone(), owner.map(str::to_owned));
+    let principal = principal.clone();
+    let owner = owner.map(str::to_owned);
     hub.store()
         .read(async move |tx| {
             let (owner, name) = match owner {
@@ -36,10 +38,8 @@ pub async fn get_account(
 }
 
 async fn read_account(tx: &DbConnection<'_>, owner: i64, owner_id: String) -> Result<OwnerAccount> {
-    let (balance, held) = (
-        ledger::read_balance(tx, Place::Owner(owner)).await?,
-        ledger::read_held_credits(tx, owner).await?,
-    );
+    let balance = ledger::read_balance(tx, LedgerAccount::Owner(owner)).await?;
+    let held = ledger::read_held_credits(tx, owner).await?;
     Ok(OwnerAccount {
         owner_id,
         balance,
@@ -47,7 +47,7 @@ async fn read_account(tx: &DbConnection<'_>, owner: i64, owner_id: String) -> Re
     })
 }
 
-/// `POST /accounts/{owner}/credit`: new credits, from nowhere, so for operators only.
+/// `POST /accounts/{owner}/credit`: creates new credits, so only operators may do it.
 pub async fn issue_credits(
     principal: &Principal,
     hub: &Hub,
@@ -61,7 +61,7 @@ pub async fn issue_credits(
             let owner = principals::find_owner_id(&txn.tx, &name)
                 .await?
                 .ok_or(Code::NotFound)?;
-            let issued = ledger::read_balance(&txn.tx, Place::Issue)
+            let issued = ledger::read_balance(&txn.tx, LedgerAccount::Issue)
                 .await?
                 .saturating_sub(issue.amount);
             if issued.to_hundredths() < -limits::CREDITS_ISSUED_MAX {
@@ -72,8 +72,8 @@ pub async fn issue_credits(
             }
             let posting = NewPosting {
                 kind: "issue",
-                from: Place::Issue,
-                to: Place::Owner(owner),
+                from: LedgerAccount::Issue,
+                to: LedgerAccount::Owner(owner),
                 amount: issue.amount,
                 job_id: None,
                 note: issue.reason.as_deref(),
@@ -84,7 +84,7 @@ pub async fn issue_credits(
         .await
 }
 
-/// `GET /audit`: an agent sees what concerns its owner, an operator everything.
+/// `GET /audit`: an agent sees its owner's postings, an operator sees all.
 pub async fn list_postings(
     principal: &Principal,
     hub: &Hub,
@@ -98,7 +98,7 @@ pub async fn list_postings(
         Principal::Agent(agent) => Some(agent.owner),
         Principal::Operator(_) => None,
     };
-    // PostgreSQL has no text with this in it, and would fail where nothing is found.
+    // PostgreSQL refuses NUL in text: the query would fail instead of finding nothing.
     if job_id.as_ref().is_some_and(|job_id| job_id.contains('\0')) {
         return Ok(AuditReply {
             postings: Vec::new(),
@@ -135,7 +135,7 @@ pub async fn list_postings(
 
 fn describe_posting(posting: PostingRow) -> LedgerPosting {
     let posting_leg = |account: i64, owner_id: Option<String>, amount| PostingLeg {
-        account: Place::kind_name(account).to_owned(),
+        account: LedgerAccount::kind_name(account).to_owned(),
         owner_id,
         amount,
     };

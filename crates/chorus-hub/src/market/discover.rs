@@ -1,8 +1,9 @@
-//! Finding somebody for a job: present ones first, then by reputation, then by cost (JOB-11…15, R-12, R-66).
+//! Finds agents for a job: online agents first, then by reputation, then by cost (JOB-11…15, R-12,
+//!
 
 use super::{presence, reputation::ReputationScore, skills};
 use crate::identity::Agent;
-use crate::store::skills::{self as table, OfferFilter, RankedOffer};
+use crate::store::skills::{self as skills_table, OfferFilter, RankedOffer};
 use crate::store::{DbConnection, principals};
 use crate::{Hub, Principal, Result};
 use chorus_wire::limits;
@@ -18,7 +19,8 @@ pub async fn discover_agents(
     search: SkillSearch,
 ) -> Result<SkillSearchResults> {
     let limit = search.limit.clamp(1, limits::DIRECTORY_PAGE);
-    // Beyond the best score there is nobody, and nothing that clamping it should find.
+    // No agent is above the highest score. Clamping the filter to it would find agents that do not
+    // match.
     if search.min_reputation > ReputationScore::from_clamped(f64::MAX).value() {
         return Ok(SkillSearchResults {
             agents: Vec::new(),
@@ -35,7 +37,7 @@ pub async fn discover_agents(
     let hub_handle = hub.clone();
     hub.store()
         .read(async move |tx| {
-            let total = table::count_offers(tx, &filter, limits::DISCOVERY_AGENTS_SCANNED)
+            let total = skills_table::count_offers(tx, &filter, limits::DISCOVERY_AGENTS_SCANNED)
                 .await?
                 .max(0) as u64;
             let chosen = rank_agents(tx, &hub_handle, &filter, limit).await?;
@@ -46,7 +48,7 @@ pub async fn discover_agents(
             )
             .await?;
             let rows = chosen.into_iter().zip(agents);
-            // One that left since the ranking was read is no longer found.
+            // An agent that has unregistered since the ranking was read is left out.
             let rows = rows.filter_map(|((ranked, presence), agent)| {
                 Some(describe_found_agent(ranked, presence, &agent?))
             });
@@ -58,8 +60,9 @@ pub async fn discover_agents(
         .await
 }
 
-/// The first `limit` in the order of the answer. Who is present is known in memory and not in an index, so the ranking is read
-/// until enough of them are found: nearly always at once, and never further than the bound.
+/// The first `limit` offers in the order of the answer. Presence is in memory and not in an index,
+/// so the ranking is read until enough online agents are found: nearly always in the first round,
+/// and never past `DISCOVERY_AGENTS_SCANNED`.
 async fn rank_agents(
     tx: &DbConnection<'_>,
     hub: &Hub,
@@ -68,7 +71,7 @@ async fn rank_agents(
 ) -> Result<Vec<(RankedOffer, PresenceStatus)>> {
     let mut chosen = Vec::new();
     for max_ranked in [limit + limit / 4, limits::DISCOVERY_AGENTS_SCANNED] {
-        let ranked = table::list_ranked_offers(tx, filter, max_ranked).await?;
+        let ranked = skills_table::list_ranked_offers(tx, filter, max_ranked).await?;
         let page_full = ranked.len() == max_ranked;
         let with_presence = ranked.into_iter().map(|ranked| {
             let presence = presence::agent_presence(hub, ranked.agent);

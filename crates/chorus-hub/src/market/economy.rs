@@ -1,4 +1,4 @@
-//! The whole market in a few sums, for everybody to see (lesson 14).
+//! Public totals of the whole market (lesson 14).
 
 use super::jobs::JobState;
 use crate::store::ledger::{self, LedgerAccount};

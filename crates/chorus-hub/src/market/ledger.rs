@@ -1,4 +1,5 @@
-//! The money of a job, moved in the caller's transaction: held when it is asked for, then paid or given back.
+//! The credits of a job, moved in the caller's transaction: held when it is requested, then paid or
+//! refunded.
 
 use crate::Result;
 use crate::store::WriteTxn;
@@ -6,33 +7,32 @@ use crate::store::ledger::{self, LedgerAccount, NewPosting, PostingBalances};
 use chorus_wire::market::credits::Credits;
 use chorus_wire::{Code, Error};
 
-/// A job as the ledger knows it: by its number, and by the name that the audit shows.
+/// A job in the ledger: its row id, and the job id that the audit shows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct JobRef<'a> {
     pub id: i64,
     pub job_id: &'a str,
 }
 
-/// Puts the budget aside; `TRANSFER_FAILED` when the owner has not got it (JOB-31).
+/// Holds the budget; `TRANSFER_FAILED` when it exceeds the owner's balance (JOB-31).
 pub(crate) async fn hold_credits(
     txn: &mut WriteTxn<'_>,
     owner: i64,
     job: JobRef<'_>,
     amount: Credits,
 ) -> Result<()> {
-    let (from, to) = (
-        LedgerAccount::Owner(owner),
-        LedgerAccount::Hold {
-            job: job.id,
-            payer: owner,
-        },
-    );
+    let from = LedgerAccount::Owner(owner);
+    let to = LedgerAccount::Hold {
+        job: job.id,
+        payer: owner,
+    };
     post_movement(txn, "hold", from, to, amount, job).await?;
     txn.counter_deltas.market.held_credits += amount.to_hundredths();
     Ok(())
 }
 
-/// Pays from the hold and returns the rest. More than is held is nobody's to pay: the caller has refused it before.
+/// Pays from the hold and refunds the rest. Callers refuse an amount above the budget before they
+/// call this.
 pub(crate) async fn pay_from_hold(
     txn: &mut WriteTxn<'_>,
     job: JobRef<'_>,
@@ -54,7 +54,7 @@ pub(crate) async fn pay_from_hold(
     return_remainder(txn, job, payer, remaining).await
 }
 
-/// Returns all that is held.
+/// Refunds the whole hold.
 pub(crate) async fn release_hold(
     txn: &mut WriteTxn<'_>,
     job: JobRef<'_>,
@@ -65,7 +65,7 @@ pub(crate) async fn release_hold(
     return_remainder(txn, job, payer, remaining).await
 }
 
-/// Returns what is left in the hold, which is then gone.
+/// Refunds what is left in the hold, and closes it.
 async fn return_remainder(
     txn: &mut WriteTxn<'_>,
     job: JobRef<'_>,

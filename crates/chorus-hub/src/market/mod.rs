@@ -1,4 +1,4 @@
-//! Skills for hire: jobs brokered by the hub, credits, and what becomes of both.
+//! The market: skills for hire, jobs that the hub brokers, credits and reputation.
 
 mod accounts;
 mod discover;

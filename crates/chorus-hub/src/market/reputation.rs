@@ -1,26 +1,27 @@
-//! What work earns: the jobs document's formula, applied by the hub alone and once per job (R-63, JOB-22…26).
+//! Reputation: a worker's score by the jobs document's formula, changed by the hub alone and once
+//! per job (R-63, JOB-22…26).
 
 use crate::identity::find_agent;
-use crate::store::{DbConnection, WriteTxn, reputation as table, skills};
+use crate::store::{DbConnection, WriteTxn, reputation, skills};
 use crate::{Hub, Principal, Result};
 use chorus_wire::market::reputation::{ReputationReport, ReputationStats};
 use chorus_wire::{Code, identity::AgentName, limits};
 
-/// A reputation, from 0 to 100.
+/// A reputation score, from 0 to 100.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub(crate) struct ReputationScore(f64);
 
 impl ReputationScore {
-    /// Where everybody starts (JOB-22).
+    /// The score of an agent without jobs (JOB-22).
     pub const NEUTRAL: Self = Self(50.0);
     const MAX: f64 = 100.0;
-    /// The reward of a success that a hirer of the best reputation gives.
+    /// The reward of a success for a requester with the highest score.
     const SUCCESS_WEIGHT: f64 = 2.0;
     const FAILURE_PENALTY: f64 = 3.0;
     /// Failures cost more than successes earn.
     const FAILURE_SEVERITY: f64 = 1.5;
 
-    /// After one job for `hirer`.
+    /// The worker's score after one job for a requester with `requester_score`.
     pub fn after_job(self, success: bool, requester_score: Self) -> Self {
         let changed = if success {
             self.0 + Self::SUCCESS_WEIGHT * requester_score.0 / Self::MAX
@@ -30,9 +31,9 @@ impl ReputationScore {
         Self::from_clamped(changed)
     }
 
-    /// The score nearest to a number.
+    /// The score nearest to a number, which may be out of range.
     pub fn from_clamped(number: f64) -> Self {
-        // Adding zero turns a negative zero, whose bits would sort first and last at once, into the plain one.
+        // Adding zero turns negative zero, whose bits do not sort as its value does, into zero.
         Self(number.clamp(0.0, Self::MAX) + 0.0)
     }
 
@@ -40,7 +41,7 @@ impl ReputationScore {
         self.0
     }
 
-    /// How it is kept: never below zero, so its bits sort as it does (D-31).
+    /// The stored form. A score is never negative, so its bits sort as its value does (D-31).
     pub fn to_bits(self) -> i64 {
         self.0.to_bits() as i64
     }
@@ -50,8 +51,9 @@ impl ReputationScore {
     }
 }
 
-/// A job came to its end: the worker's score follows, in the job's own transaction. A job is judged once. Work for oneself, or
-/// for another agent of the same owner, earns nothing, or a score could be made at home.
+/// Changes the worker's score when a job ends, in the job's transaction and once per job. Work for
+/// itself or for another agent of the same owner earns nothing: otherwise an owner could raise its
+/// own scores.
 pub(crate) async fn apply_job_result(
     txn: &mut WriteTxn<'_>,
     job_id: i64,
@@ -59,7 +61,7 @@ pub(crate) async fn apply_job_result(
     requester: i64,
     success: bool,
 ) -> Result<()> {
-    let Some(parties) = table::read_party_scores(&txn.tx, worker_id, requester).await? else {
+    let Some(parties) = reputation::read_party_scores(&txn.tx, worker_id, requester).await? else {
         return Ok(());
     };
     if parties.same_owner {
@@ -69,7 +71,7 @@ pub(crate) async fn apply_job_result(
         |bits: Option<i64>| bits.map_or(ReputationScore::NEUTRAL, ReputationScore::from_bits);
     let before = stored_score(parties.worker);
     let after = before.after_job(success, stored_score(parties.requester));
-    let judgement = table::JudgementRecord {
+    let judgement = reputation::JudgementRecord {
         job: job_id,
         worker: worker_id,
         requester,
@@ -78,15 +80,15 @@ pub(crate) async fn apply_job_result(
         score_after: after.to_bits(),
         at: txn.now(),
     };
-    if table::record_judgement(&txn.tx, &judgement).await? && before != after {
+    if reputation::record_judgement(&txn.tx, &judgement).await? && before != after {
         skills::update_skill_scores(&txn.tx, worker_id, after.to_bits()).await?;
     }
     Ok(())
 }
 
-/// An agent's score as it stands.
+/// An agent's current score.
 pub(crate) async fn current_score(tx: &DbConnection<'_>, agent_id: i64) -> Result<ReputationScore> {
-    Ok(table::read_reputation(tx, agent_id)
+    Ok(reputation::read_reputation(tx, agent_id)
         .await?
         .map_or(ReputationScore::NEUTRAL, |(bits, _)| {
             ReputationScore::from_bits(bits)
@@ -101,7 +103,7 @@ pub async fn get_reputation(
 ) -> Result<ReputationReport> {
     let agent = match AgentName::parse("agent_id", name) {
         Ok(name) => find_agent(hub, &name).await?,
-        // Nobody can have a name that is not one.
+        // No agent has an invalid name.
         Err(_) => None,
     };
     let agent = agent.ok_or(Code::AgentNotFound)?;
@@ -110,8 +112,8 @@ pub async fn get_reputation(
         .store()
         .read(async move |tx| {
             Ok((
-                table::read_reputation(tx, id).await?,
-                table::list_judgements(tx, id, limits::REPUTATION_HISTORY_ROWS).await?,
+                reputation::read_reputation(tx, id).await?,
+                reputation::list_judgements(tx, id, limits::REPUTATION_HISTORY_ROWS).await?,
             ))
         })
         .await?;
@@ -137,9 +139,9 @@ mod tests {
             .prop_map(ReputationScore::from_clamped)
     }
 
-    /// JOB-23, JOB-24: the numbers that follow from the document by hand.
+    /// JOB-23, JOB-24: the numbers are computed from the document by hand.
     #[test]
-    fn the_first_job_of_a_newcomer_is_worth_what_the_document_says() {
+    fn the_first_job_changes_the_score_as_the_document_says() {
         assert_eq!(
             ReputationScore::NEUTRAL
                 .after_job(true, ReputationScore::NEUTRAL)
@@ -181,35 +183,35 @@ mod tests {
     proptest! {
         /// JOB-25
         #[test]
-        fn a_score_stays_between_its_ends(start in score(), jobs in prop::collection::vec((any::<bool>(), score()), 0..200)) {
-            let mut now = start;
-            for (success, hirer) in jobs {
-                now = now.after_job(success, hirer);
-                prop_assert!((0.0..=100.0).contains(&now.value()) && now.value().is_sign_positive());
+        fn a_score_stays_in_its_range(start in score(), jobs in prop::collection::vec((any::<bool>(), score()), 0..200)) {
+            let mut score = start;
+            for (success, requester) in jobs {
+                score = score.after_job(success, requester);
+                prop_assert!((0.0..=100.0).contains(&score.value()) && score.value().is_sign_positive());
             }
         }
 
-        /// JOB-23…26: the formula, and nothing of it lost on the way to the store and back
+        /// JOB-23…26: the formula, and the stored form keeps the exact value.
         #[test]
-        fn a_job_moves_a_score_as_printed(old in score(), hirer in score(), success in any::<bool>()) {
-            let printed = if success { old.value() + 2.0 * hirer.value() / 100.0 } else { old.value() - 3.0 * 1.5 };
-            let new = old.after_job(success, hirer);
-            prop_assert_eq!(new.value(), printed.clamp(0.0, 100.0));
+        fn a_job_changes_a_score_by_the_formula(old in score(), requester in score(), success in any::<bool>()) {
+            let expected = if success { old.value() + 2.0 * requester.value() / 100.0 } else { old.value() - 3.0 * 1.5 };
+            let new = old.after_job(success, requester);
+            prop_assert_eq!(new.value(), expected.clamp(0.0, 100.0));
             prop_assert_eq!(ReputationScore::from_bits(new.to_bits()), new);
         }
 
         /// JOB-26
         #[test]
-        fn a_better_hirer_never_gives_less(old in score(), one in score(), other in score()) {
-            let (low, high) = if one < other { (one, other) } else { (other, one) };
+        fn a_requester_with_a_higher_score_never_gives_less(old in score(), first in score(), second in score()) {
+            let (low, high) = if first < second { (first, second) } else { (second, first) };
             prop_assert!(old.after_job(true, low) <= old.after_job(true, high));
             prop_assert_eq!(old.after_job(false, low), old.after_job(false, high));
         }
 
         /// D-31
         #[test]
-        fn bits_sort_like_scores(one in score(), other in score()) {
-            prop_assert_eq!(one.to_bits().cmp(&other.to_bits()), one.value().total_cmp(&other.value()));
+        fn bits_sort_like_scores(first in score(), second in score()) {
+            prop_assert_eq!(first.to_bits().cmp(&second.to_bits()), first.value().total_cmp(&second.value()));
         }
     }
 }

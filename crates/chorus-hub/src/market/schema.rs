@@ -1,4 +1,5 @@
-//! Whether an input is what a skill asks for: JSON Schema, or the short form `{"text":"string"}` that the document prints.
+//! Checks a job's input against the schema of the skill: JSON Schema, or the short form
+//! `{"text":"string"}` of the jobs document.
 
 use crate::Result;
 use chorus_wire::market::skill::SkillOffer;
@@ -8,7 +9,8 @@ use quick_cache::{Weighter, sync::Cache};
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, LazyLock};
 
-/// The words of the short form and their names in JSON Schema. The document prints `string` and `list`; the rest are their kin.
+/// The types of the short form and their names in JSON Schema. The document uses `string` and
+/// `list`; the others are the remaining JSON types and common names for them.
 const SHORT_FORM_TYPES: [(&str, &str); 11] = [
     ("string", "string"),
     ("number", "number"),
@@ -23,14 +25,15 @@ const SHORT_FORM_TYPES: [(&str, &str); 11] = [
     ("dict", "object"),
 ];
 
-/// What a schema may say. A few of them have to be there for an object to be a schema at all; without this rule every object
-/// would be one, and a misspelt short form would let everything through.
+/// Keywords of JSON Schema. An object without any of them is not accepted as a schema; without this
+/// rule every object would be one, and a misspelt short form would accept every input.
 const SCHEMA_KEYWORDS: &str = "$schema $ref $defs definitions type enum const properties required additionalProperties patternProperties \
     propertyNames minProperties maxProperties dependentRequired dependentSchemas items prefixItems contains \
     minContains maxContains minItems maxItems uniqueItems minLength maxLength pattern format minimum maximum \
     exclusiveMinimum exclusiveMaximum multipleOf allOf anyOf oneOf not if unevaluatedProperties unevaluatedItems";
 
-/// Ways to point elsewhere that are not followed: out of the document, or by names whose meaning changes on the way.
+/// Reference keywords that are refused: they lead out of the document, or to names whose meaning
+/// depends on where they are used.
 const UNSUPPORTED_REFERENCES: [&str; 6] = [
     "$id",
     "id",
@@ -40,7 +43,7 @@ const UNSUPPORTED_REFERENCES: [&str; 6] = [
     "$recursiveRef",
 ];
 
-/// Keywords whose keys are names, and whose values are schemas.
+/// Keywords whose value is an object with names as keys and schemas as values.
 const NAMED_SUBSCHEMAS: [&str; 4] = [
     "properties",
     "patternProperties",
@@ -48,14 +51,14 @@ const NAMED_SUBSCHEMAS: [&str; 4] = [
     "dependencies",
 ];
 
-/// A schema that can be run, and what there is of it.
+/// A compiled schema, with the number of its parts and patterns.
 struct CompiledSchema {
     validator: Validator,
     parts: usize,
     patterns: usize,
 }
 
-/// Patterns are what a compiled schema takes memory for.
+/// Weighs a compiled schema by its patterns, which take most of its memory.
 #[derive(Clone)]
 struct PatternWeighter;
 
@@ -74,7 +77,7 @@ static SCHEMA_CACHE: LazyLock<Cache<String, Arc<CompiledSchema>, PatternWeighter
         )
     });
 
-/// Whether the schemas of a skill are schemas; asked before it is offered.
+/// Checks that the schemas of a skill are valid, before it is offered.
 pub(crate) fn check_skill_schemas(skill: &SkillOffer) -> Result<()> {
     let schemas = [
         ("input_schema", &skill.input_schema),
@@ -82,15 +85,17 @@ pub(crate) fn check_skill_schemas(skill: &SkillOffer) -> Result<()> {
     ];
     for (field, schema) in schemas {
         if let Some(schema) = schema {
-            let invalid_schema =
-                |why: String| Error::validation(format!("{field} of {}: {why}", skill.skill_name));
+            let invalid_schema = |reason: String| {
+                Error::validation(format!("{field} of {}: {reason}", skill.skill_name))
+            };
             compile_schema(schema).map_err(invalid_schema)?;
         }
     }
     Ok(())
 }
 
-/// Whether this input is what the skill, as registered, asks for (JOB-27). Nobody is charged for one that is not.
+/// Checks an input against the skill as registered (JOB-27). A mismatch is refused before any
+/// credits are held.
 pub(crate) fn check_input(skill: &Value, input: &Value) -> Result<()> {
     let Some(schema) = skill.get("input_schema").filter(|schema| !schema.is_null()) else {
         return Ok(());
@@ -104,29 +109,30 @@ pub(crate) fn check_input(skill: &Value, input: &Value) -> Result<()> {
             compiled
         }
     };
-    // Each part may have to be held against each value, and nobody else is served meanwhile.
+    // Each part may have to be compared with each value, and the thread serves nothing else
+    // meanwhile.
     if compiled.parts.saturating_mul(count_values(input)) > limits::SCHEMA_WORK {
         let message =
             "input_data has more values than can be checked against the schema of the skill";
         return Err(Error::new(Code::SkillMismatch, message));
     }
-    compiled.validator.validate(input).map_err(|fault| {
-        let place = format!(
+    compiled.validator.validate(input).map_err(|mismatch| {
+        let location = format!(
             "input_data{}",
-            fault.instance_path().as_str().replace('/', ".")
+            mismatch.instance_path().as_str().replace('/', ".")
         );
-        // The library's sentence quotes the value, which may be long and is the client's own.
+        // The library's message quotes the client's value, which may be long.
         Error::new(
             Code::SkillMismatch,
             format!(
-                "{place} is not what the skill takes: {}",
-                truncate_message(&fault.to_string())
+                "{location} is not what the skill takes: {}",
+                truncate_message(&mismatch.to_string())
             ),
         )
     })
 }
 
-/// The first part of a sentence that may quote a whole document.
+/// Shortens a message that may quote a whole document.
 fn truncate_message(message: &str) -> String {
     match message.char_indices().nth(200) {
         Some((end, _)) => format!("{}…", &message[..end]),
@@ -134,7 +140,7 @@ fn truncate_message(message: &str) -> String {
     }
 }
 
-/// How many values there are in a value, itself included.
+/// The number of values in a value, itself included.
 fn count_values(value: &Value) -> usize {
     match value {
         Value::Object(map) => 1 + map.values().map(count_values).sum::<usize>(),
@@ -169,16 +175,17 @@ fn compile_schema(schema: &Value) -> std::result::Result<CompiledSchema, String>
     let SchemaWalker {
         parts, patterns, ..
     } = walker;
-    // Patterns are matched in linear time and small, so that nobody's expression keeps the hub busy or fills it.
+    // Patterns are matched in linear time and limited in size, so that no skill can exhaust the
+    // hub's CPU or memory.
     let pattern = PatternOptions::regex()
         .size_limit(limits::PATTERN_BYTES)
         .dfa_size_limit(limits::PATTERN_BYTES);
     let options = jsonschema::options().with_pattern_options(pattern);
     let validator = options.build(schema);
-    let validator = validator.map_err(|fault| {
+    let validator = validator.map_err(|error| {
         format!(
             "it is no JSON Schema: {}",
-            truncate_message(&fault.to_string())
+            truncate_message(&error.to_string())
         )
     })?;
     Ok(CompiledSchema {
@@ -188,8 +195,9 @@ fn compile_schema(schema: &Value) -> std::result::Result<CompiledSchema, String>
     })
 }
 
-/// The JSON Schema that a short form stands for: every field is there and has its type, others may be there too.
-/// `{"type": "string"}` and its like are JSON Schema: that is what somebody who writes it means.
+/// Expands a short form to JSON Schema: every field is required and has its type, other fields are
+/// allowed. `{"type": "string"}` and the like are not a short form, because their author means JSON
+/// Schema.
 fn expand_short_form(map: &Map<String, Value>) -> Option<Value> {
     let schema_type = |value: &Value| {
         let text = value.as_str()?;
@@ -212,8 +220,8 @@ fn expand_short_form(map: &Map<String, Value>) -> Option<Value> {
     Some(json!({"type": "object", "properties": properties, "required": required}))
 }
 
-/// Writes references out in thought and counts: a schema of a few lines can ask for more work than there is time, and one that
-/// contains itself for work without end. Both are refused.
+/// Counts the parts of a schema with its references expanded. A schema of a few lines can expand to
+/// more work than there is time for, and one that contains itself never ends. Both are refused.
 struct SchemaWalker<'a> {
     root: &'a Value,
     parts: usize,
@@ -240,11 +248,11 @@ impl<'a> SchemaWalker<'a> {
             (key, Value::String(_)) if UNSUPPORTED_REFERENCES.contains(&key) => {
                 Err(format!("{key} is not supported"))
             }
-            // What is defined counts where something refers to it, and what is only told does not.
+            // Definitions are counted where a reference uses them; annotations cost nothing.
             ("$defs" | "definitions" | "default" | "examples", _) => Ok(()),
-            // No schemas, but each may have to be compared.
+            // Their values are no schemas, but each may have to be compared.
             ("enum" | "const", _) => self.count_parts(count_values(inner)),
-            // Under these stand names, which may be those of keywords.
+            // The keys are names, and a name may be the same as a keyword.
             (key, Value::Object(subschemas)) if NAMED_SUBSCHEMAS.contains(&key) => {
                 if key == "patternProperties" {
                     self.count_patterns(subschemas.len())?;
@@ -291,7 +299,8 @@ impl<'a> SchemaWalker<'a> {
     }
 
     fn follow_reference(&mut self, reference: &'a str) -> std::result::Result<(), String> {
-        // An escape would be read here as it stands, and by who runs the schema as what it stands for.
+        // Percent escapes are refused: this function reads them literally, the validator decodes
+        // them.
         let pointer = reference
             .strip_prefix('#')
             .filter(|pointer| pointer.starts_with('/') && !pointer.contains('%'));

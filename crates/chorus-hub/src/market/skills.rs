@@ -1,8 +1,8 @@
-//! What agents offer: put on the market, taken off, found by name (JOB-09, JOB-27).
+//! Skills: agents offer and withdraw them, and jobs find them by name (JOB-09, JOB-27).
 
 use super::{presence, reputation, schema};
 use crate::identity::Agent;
-use crate::store::skills as table;
+use crate::store::skills;
 use crate::store::{DbConnection, WriteTxn, principals};
 use crate::{Hub, Principal, Result};
 use chorus_wire::market::credits::Credits;
@@ -12,14 +12,14 @@ use chorus_wire::{Code, Error, limits};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// A skill of one agent, as a job needs it.
+/// One agent's offer of a skill, as a job needs it.
 #[derive(Clone, Debug)]
 pub(crate) struct WorkerOffer {
     pub agent: Arc<Agent>,
     pub cost: Credits,
     /// The skill as registered.
     pub skill: Value,
-    /// Where it takes jobs; without it they go to its inbox.
+    /// Where the agent takes jobs; without an endpoint they go to its inbox.
     pub endpoint: Option<String>,
 }
 
@@ -36,7 +36,7 @@ impl WorkerOffer {
     }
 }
 
-/// What an agent says of itself on the market.
+/// The market fields of an agent's registration.
 #[derive(Debug, Default, serde::Deserialize)]
 pub(super) struct MarketProfile {
     pub agent_name: Option<String>,
@@ -51,23 +51,25 @@ pub(super) fn market_profile(agent: &Agent) -> MarketProfile {
         .unwrap_or_default()
 }
 
-/// This agent's offer of a skill, if it makes one.
+/// This agent's offer of a skill; `None` when it does not offer it.
 pub(crate) async fn find_offer(
     hub: &Hub,
     agent: &Agent,
     skill_name: &str,
 ) -> Result<Option<WorkerOffer>> {
-    let (id, name) = (agent.id, skill_name.to_owned());
+    let id = agent.id;
+    let name = skill_name.to_owned();
     let skill = hub
         .store()
-        .read(async move |tx| Ok(table::find_skill(tx, id, &name).await?))
+        .read(async move |tx| Ok(skills::find_skill(tx, id, &name).await?))
         .await?;
     skill
         .map(|skill| WorkerOffer::new(Arc::new(agent.clone()), &skill))
         .transpose()
 }
 
-/// The best offer within the budget that is not `not`'s own: present ones first, then by reputation, then by cost.
+/// The best offer within the budget by another agent than `excluded_agent`: online agents first,
+/// then by reputation, then by cost.
 pub(crate) async fn find_best_offer(
     tx: &DbConnection<'_>,
     hub: &Hub,
@@ -75,15 +77,16 @@ pub(crate) async fn find_best_offer(
     budget: Credits,
     excluded_agent: i64,
 ) -> Result<Option<WorkerOffer>> {
-    let filter = table::OfferFilter {
+    let filter = skills::OfferFilter {
         name: Some(skill_name.to_owned()),
         min_score: 0,
         max_cost: budget.to_hundredths(),
     };
-    // One is nearly always among the first few; only when all of those are away are the others looked through.
+    // Nearly always one of the first few agents is online. Only when none is does the second round
+    // scan the others.
     let mut chosen = None;
     for max_ranked in [8, limits::DISCOVERY_AGENTS_SCANNED] {
-        let ranked = table::list_ranked_offers(tx, &filter, max_ranked).await?;
+        let ranked = skills::list_ranked_offers(tx, &filter, max_ranked).await?;
         let page_full = ranked.len() == max_ranked;
         let mut others = ranked
             .into_iter()
@@ -102,15 +105,15 @@ pub(crate) async fn find_best_offer(
         return Ok(None);
     };
     let agent = principals::find_agent(tx, chosen.agent).await?;
-    let skill = table::find_skill(tx, chosen.agent, &chosen.name).await?;
+    let skill = skills::find_skill(tx, chosen.agent, &chosen.name).await?;
     match (agent, skill) {
         (Some(agent), Some(skill)) => WorkerOffer::new(Arc::new(agent), &skill).map(Some),
-        // Withdrawn this very moment.
+        // The agent or the skill is gone since the ranking was read.
         (Some(_) | None, Some(_) | None) => Ok(None),
     }
 }
 
-/// The least that anybody but `not` asks for a skill; `None` when nobody offers it.
+/// The lowest cost of a skill among agents other than `excluded_agent`; `None` when none offers it.
 pub(crate) async fn find_lowest_cost(
     hub: &Hub,
     skill_name: &str,
@@ -118,26 +121,28 @@ pub(crate) async fn find_lowest_cost(
 ) -> Result<Option<Credits>> {
     let name = skill_name.to_owned();
     hub.store()
-        .read(async move |tx| Ok(table::find_lowest_cost(tx, &name, excluded_agent).await?))
+        .read(async move |tx| Ok(skills::find_lowest_cost(tx, &name, excluded_agent).await?))
         .await
 }
 
-/// Registration brings skills along: they replace what was there, in the registration's own transaction.
+/// Replaces an agent's skills by those in its registration, in the registration's transaction.
 pub(crate) async fn replace_skills(
     txn: &WriteTxn<'_>,
     agent_id: i64,
     skills: &[SkillOffer],
 ) -> Result<()> {
     let score = reputation::current_score(&txn.tx, agent_id).await?;
-    Ok(table::replace_skills(&txn.tx, agent_id, score.to_bits(), skills).await?)
+    Ok(skills::replace_skills(&txn.tx, agent_id, score.to_bits(), skills).await?)
 }
 
-/// Whether these may be offered: what no transaction has to wait for.
+/// Checks the schemas of skills. Callers do this before the transaction, so that it does not wait
+/// for it.
 pub(crate) fn check_skills(skills: &[SkillOffer]) -> Result<()> {
     skills.iter().try_for_each(schema::check_skill_schemas)
 }
 
-/// `PUT /skills/{name}`: offers a skill, or changes it, without registering again and so without a new key; true when it is new.
+/// `PUT /skills/{name}`: offers or changes a skill without a new registration, and so without a new
+/// key. True when the skill is new.
 pub async fn put_skill(
     principal: &Principal,
     hub: &Hub,
@@ -150,17 +155,17 @@ pub async fn put_skill(
             principals::find_agent(&txn.tx, id)
                 .await?
                 .ok_or(Code::Unauthorized)?;
-            let exists = table::find_skill(&txn.tx, id, &skill.skill_name)
+            let exists = skills::find_skill(&txn.tx, id, &skill.skill_name)
                 .await?
                 .is_some();
-            if !exists && table::count_skills(&txn.tx, id).await? >= limits::SKILLS_PER_AGENT {
+            if !exists && skills::count_skills(&txn.tx, id).await? >= limits::SKILLS_PER_AGENT {
                 return Err(Error::validation(format!(
                     "an agent offers at most {} skills",
                     limits::SKILLS_PER_AGENT
                 )));
             }
             let score = reputation::current_score(&txn.tx, id).await?;
-            let is_new = table::upsert_skill(&txn.tx, id, score.to_bits(), &skill).await?;
+            let is_new = skills::upsert_skill(&txn.tx, id, score.to_bits(), &skill).await?;
             Ok((is_new, skill.clone()))
         })
         .await
@@ -168,9 +173,10 @@ pub async fn put_skill(
 
 /// `DELETE /skills/{name}`: withdraws a skill; false when it was not offered.
 pub async fn withdraw_skill(principal: &Principal, hub: &Hub, name: &str) -> Result<bool> {
-    let (id, name) = (principal.require_agent()?.id, name.to_owned());
+    let id = principal.require_agent()?.id;
+    let name = name.to_owned();
     hub.store()
-        .write(async move |txn| Ok(table::withdraw_skill(&txn.tx, id, &name).await?))
+        .write(async move |txn| Ok(skills::withdraw_skill(&txn.tx, id, &name).await?))
         .await
 }
 
@@ -185,10 +191,10 @@ pub async fn list_skills(
     hub.store()
         .read(async move |tx| {
             let skills =
-                table::list_skill_names(tx, after.as_deref().unwrap_or_default(), limit).await?;
+                skills::list_skill_names(tx, after.as_deref().unwrap_or_default(), limit).await?;
             Ok(SkillCatalogue {
                 skills,
-                total_agents: table::count_offering_agents(tx).await?,
+                total_agents: skills::count_offering_agents(tx).await?,
             })
         })
         .await

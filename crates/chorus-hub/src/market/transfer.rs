@@ -1,4 +1,4 @@
-//! Credits from one owner to another, once per `transfer_id` (R-65, failures 6 and 21).
+//! Transfers credits from one owner to another, once per `transfer_id` (R-65, failures 6 and 21).
 
 use crate::store::ledger::{self, LedgerAccount, NewPosting};
 use crate::store::{DbConnection, WriteTxn, principals};
@@ -7,7 +7,8 @@ use chorus_wire::market::transfer::{CreditTransfer, TransferReply};
 use chorus_wire::{Code, Error};
 use sha2::{Digest, Sha256};
 
-/// `POST /transfer`: the answer as JSON. The same transfer again gets the same answer again, byte for byte.
+/// `POST /transfer`: returns the reply as JSON. A repeated transfer gets the same reply, byte for
+/// byte.
 pub async fn transfer_credits(
     principal: &Principal,
     hub: &Hub,
@@ -22,8 +23,9 @@ pub async fn transfer_credits(
         .await
 }
 
-/// The owner of this name, for a key of it or an operator's; whoever has another key learns nothing of that owner. It is looked
-/// up where it is paid from: the name that an agent knows its owner by may be another's by now (D-97).
+/// The owner with this name, for a key of that owner or of an operator. Any other key is refused
+/// and learns nothing about the owner. The look-up is in the caller's transaction, because the
+/// owner name in an agent's record may belong to another owner by now (D-97).
 pub(super) async fn authorize_owner(
     tx: &DbConnection<'_>,
     principal: &Principal,
@@ -90,7 +92,7 @@ async fn execute_transfer(
     Ok(reply)
 }
 
-/// Credits sent to nobody would be lost.
+/// Refuses an unknown owner, because credits sent to it would be lost.
 fn require_owner(field: &str, owner: Option<i64>) -> Result<i64> {
     owner.ok_or_else(|| Error::new(Code::NotFound, format!("{field} is not known here")))
 }

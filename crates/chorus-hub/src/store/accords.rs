@@ -1,4 +1,4 @@
-//! What organisations let one another address (R-47).
+//! The `accords` table: agreements of two organisations about who may address whom (R-47).
 
 use super::orgs::{parse_stored_handle, parse_stored_role};
 use super::{DbConnection, DbError, SqlParam, SqlRow};
@@ -6,7 +6,7 @@ use chorus_wire::frame::organisation::{Accord, AccordReach, AccordStatus};
 use chorus_wire::identity::Handle;
 use chorus_wire::time::UnixMicros;
 
-macro_rules! select {
+macro_rules! select_accords {
     ($rest:literal) => {
         concat!(
             "select a.id, g.handle, h.handle, a.scope, a.reaches, a.proposed_at, a.accepted_at, a.expires_at
@@ -16,28 +16,33 @@ macro_rules! select {
     };
 }
 
-/// As it stands at `now`.
-fn read_accord_row(mut row: SqlRow, now: UnixMicros) -> Result<Accord, DbError> {
-    let (accepted_at, expires_at) = (
-        row.maybe_int(6)?.map(UnixMicros),
-        row.maybe_int(7)?.map(UnixMicros),
-    );
+/// Reads the columns of `select_accords!`. The status depends on `now`: an accord expires.
+fn read_accord_row(row: SqlRow, now: UnixMicros) -> Result<Accord, DbError> {
+    let mut columns = row.columns();
+    let id = columns.text()?;
+    let grantor = parse_stored_handle(&columns.text()?)?;
+    let grantee = parse_stored_handle(&columns.text()?)?;
+    let grant = parse_stored_role(&columns.text()?)?;
+    let reaches = columns.text()?;
+    let proposed_at = UnixMicros(columns.int()?);
+    let accepted_at = columns.maybe_int()?.map(UnixMicros);
+    let expires_at = columns.maybe_int()?.map(UnixMicros);
+    columns.finish();
     let status = match (accepted_at, expires_at) {
         (_, Some(at)) if at <= now => AccordStatus::Expired,
         (Some(_), _) => AccordStatus::Accepted,
         (None, _) => AccordStatus::Proposed,
     };
-    let reaches = row.text(4)?;
     Ok(Accord {
-        id: row.text(0)?,
+        id,
         status,
-        grantor: parse_stored_handle(&row.text(1)?)?,
-        grantee: parse_stored_handle(&row.text(2)?)?,
-        grant: parse_stored_role(&row.text(3)?)?,
+        grantor,
+        grantee,
+        grant,
         reaches: AccordReach::parse(&reaches)
             .ok_or_else(|| DbError::Other(format!("{reaches} is stored as a reach")))?,
         expires_at,
-        proposed_at: UnixMicros(row.int(5)?),
+        proposed_at,
         accepted_at,
     })
 }
@@ -64,33 +69,34 @@ pub(crate) async fn insert_accord(
     tx.execute(SQL, &params).await.map(drop)
 }
 
-/// An accord to which the organisation is a party.
+/// The accord of this id, if the organisation is its grantor or grantee.
 pub(crate) async fn find_accord(
     tx: &DbConnection<'_>,
     org: i64,
     id: &str,
     now: UnixMicros,
 ) -> Result<Option<Accord>, DbError> {
-    // PostgreSQL has no text with this in it, and would fail where nothing is found.
+    // PostgreSQL rejects a text with a NUL character; no stored id contains one.
     if id.contains('\0') {
         return Ok(None);
     }
-    const SQL: &str = select!("where a.id = $2 and (a.grantor = $1 or a.grantee = $1)");
+    const SQL: &str = select_accords!("where a.id = $2 and (a.grantor = $1 or a.grantee = $1)");
     let row = tx
         .query_first(SQL, &[SqlParam::Int(org), SqlParam::Text(id)])
         .await?;
     row.map(|row| read_accord_row(row, now)).transpose()
 }
 
-/// All to which the organisation is a party, oldest first, at most `most`.
+/// The accords of which the organisation is grantor or grantee, oldest first.
 pub(crate) async fn list_accords(
     tx: &DbConnection<'_>,
     org: i64,
     now: UnixMicros,
     limit: usize,
 ) -> Result<Vec<Accord>, DbError> {
-    const SQL: &str =
-        select!("where a.grantor = $1 or a.grantee = $1 order by a.proposed_at, a.id limit $2");
+    const SQL: &str = select_accords!(
+        "where a.grantor = $1 or a.grantee = $1 order by a.proposed_at, a.id limit $2"
+    );
     let rows = tx
         .query(SQL, &[SqlParam::Int(org), SqlParam::Int(limit as i64)])
         .await?;
@@ -99,13 +105,13 @@ pub(crate) async fn list_accords(
         .collect()
 }
 
-/// What the organisation has granted and the other side accepted, whether or not its time is over.
+/// The accords that the organisation granted and the grantee accepted, expired ones included.
 pub(crate) async fn list_granted_accords(
     tx: &DbConnection<'_>,
     org: i64,
     now: UnixMicros,
 ) -> Result<Vec<Accord>, DbError> {
-    const SQL: &str = select!("where a.grantor = $1 and a.accepted_at is not null");
+    const SQL: &str = select_accords!("where a.grantor = $1 and a.accepted_at is not null");
     tx.query(SQL, &[SqlParam::Int(org)])
         .await?
         .into_iter()
@@ -113,7 +119,7 @@ pub(crate) async fn list_granted_accords(
         .collect()
 }
 
-/// Proposed or granted.
+/// Counts proposed and accepted accords of the grantor.
 pub(crate) async fn count_accords_by_grantor(
     tx: &DbConnection<'_>,
     org: i64,
@@ -144,7 +150,7 @@ pub(crate) async fn delete_accord(tx: &DbConnection<'_>, id: &str) -> Result<(),
         .map(drop)
 }
 
-/// Those of a grantor whose time is over make room for new ones.
+/// Deletes the grantor's expired accords, so that they do not count towards its limit.
 pub(crate) async fn delete_expired_accords(
     tx: &DbConnection<'_>,
     grantor: i64,
@@ -156,7 +162,7 @@ pub(crate) async fn delete_expired_accords(
         .map(drop)
 }
 
-/// The organisation ends, and so do its accords; answers with who had granted it one.
+/// Deletes the accords of an organisation that ends. Returns the organisations that had granted it one.
 pub(crate) async fn delete_org_accords(
     tx: &DbConnection<'_>,
     org: i64,

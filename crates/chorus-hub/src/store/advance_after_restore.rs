@@ -1,5 +1,5 @@
-//! After a copy was restored: the log goes on far beyond everything that clients have seen since the copy was made. Given out
-//! again, those places would hide new entries from whoever remembers the old ones (R-25).
+//! Advances the log's sequence after a backup was restored. Clients may hold cursors from after the backup; an entry with a
+//! sequence that was used before would be hidden from them (R-25).
 
 use super::sql_value::DbError;
 use super::{DATABASE_FILE, DbConnection, data_dir_lock, migrations, postgres, sqlite};
@@ -8,12 +8,12 @@ use crate::hub::StartError;
 use chorus_wire::secret::Secret;
 use std::path::Path;
 
-/// More than a hub writes between two copies, and a thousand times less than there are places.
+/// Skips a billion sequences: more than a hub writes between two backups, and a thousandth of all sequences.
 const SKIP_SEQUENCES: &str = "insert into log (seq, subject, kind, actor, at, body)
                     select max(seq) + 1000000000, 0, 'activity', 0, max(at), '{\"type\":\"restored\",\"data\":{}}'
                     from log having count(*) > 0";
 
-/// Leaves the places out; nobody else may be using the data.
+/// Advances the sequence. No hub may be running on the data, so this takes the same locks as a hub.
 pub(crate) async fn advance_after_restore(
     data_dir: &Path,
     database: Option<&Secret>,

@@ -1,10 +1,10 @@
-//! What a room keeps beside what was said: texts in versions, and files (R-75).
+//! The artifacts (versioned texts) and files of a channel (R-75).
 
-use super::{DbConnection, DbError, SqlParam, SqlRow};
+use super::{ColumnReader, DbConnection, DbError, FromRow, SqlParam};
 use chorus_wire::channel::artifact::{Artifact, FileInfo};
 use chorus_wire::time::UnixMicros;
 
-/// A text of a room is to be kept as a new version.
+/// A version of an artifact to insert.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewArtifactVersion<'a> {
     pub channel: i64,
@@ -15,28 +15,40 @@ pub(crate) struct NewArtifactVersion<'a> {
     pub at: UnixMicros,
 }
 
-fn read_artifact_row(mut row: SqlRow) -> Result<Artifact, DbError> {
-    Ok(Artifact {
-        slug: row.text(0)?,
-        title: row.maybe_text(1)?,
-        version: row.int(2)?.max(0) as u64,
-        size: row.int(3)?.max(0) as u64,
-        created_by: row.text(4)?,
-        created_at: UnixMicros(row.int(5)?),
-        updated_by: row.text(6)?,
-        updated_at: UnixMicros(row.int(7)?),
-    })
+macro_rules! artifact_columns {
+    () => {
+        "slug, title, version, size, created_by, created_at, updated_by, updated_at"
+    };
 }
 
-/// The artifacts of a room in the order of their slugs.
+/// Reads `artifact_columns!`.
+impl FromRow for Artifact {
+    fn from_columns(columns: &mut ColumnReader) -> Result<Self, DbError> {
+        Ok(Artifact {
+            slug: columns.text()?,
+            title: columns.maybe_text()?,
+            version: columns.int()?.max(0) as u64,
+            size: columns.int()?.max(0) as u64,
+            created_by: columns.text()?,
+            created_at: UnixMicros(columns.int()?),
+            updated_by: columns.text()?,
+            updated_at: UnixMicros(columns.int()?),
+        })
+    }
+}
+
+/// The artifacts of a channel after a slug, ordered by slug.
 pub(crate) async fn list_artifacts(
     tx: &DbConnection<'_>,
     channel: i64,
     after: &str,
     limit: usize,
 ) -> Result<Vec<Artifact>, DbError> {
-    const SQL: &str = "select slug, title, version, size, created_by, created_at, updated_by, updated_at from artifacts
-                       where channel = $1 and slug > $2 order by slug limit $3";
+    const SQL: &str = concat!(
+        "select ",
+        artifact_columns!(),
+        " from artifacts where channel = $1 and slug > $2 order by slug limit $3"
+    );
     let params = [
         SqlParam::Int(channel),
         SqlParam::Text(after),
@@ -45,7 +57,7 @@ pub(crate) async fn list_artifacts(
     tx.query(SQL, &params)
         .await?
         .into_iter()
-        .map(read_artifact_row)
+        .map(Artifact::from_row)
         .collect()
 }
 
@@ -54,11 +66,14 @@ pub(crate) async fn find_artifact(
     channel: i64,
     slug: &str,
 ) -> Result<Option<Artifact>, DbError> {
-    const SQL: &str = "select slug, title, version, size, created_by, created_at, updated_by, updated_at from artifacts
-                       where channel = $1 and slug = $2";
+    const SQL: &str = concat!(
+        "select ",
+        artifact_columns!(),
+        " from artifacts where channel = $1 and slug = $2"
+    );
     tx.query_first(SQL, &[SqlParam::Int(channel), SqlParam::Text(slug)])
         .await?
-        .map(read_artifact_row)
+        .map(Artifact::from_row)
         .transpose()
 }
 
@@ -72,7 +87,7 @@ pub(crate) async fn count_artifacts(tx: &DbConnection<'_>, channel: i64) -> Resu
     Ok(row.map_or(Ok(0), |row| row.int(0))?.max(0) as usize)
 }
 
-/// The text of one version; nothing when it was never there or is no longer kept.
+/// The text of one version; `None` when it never existed or was trimmed.
 pub(crate) async fn find_artifact_content(
     tx: &DbConnection<'_>,
     channel: i64,
@@ -92,7 +107,7 @@ pub(crate) async fn find_artifact_content(
         .transpose()
 }
 
-/// The first version; false when the slug is taken.
+/// Inserts an artifact with its first version; false when the slug is taken.
 pub(crate) async fn create_artifact(
     tx: &DbConnection<'_>,
     new: &NewArtifactVersion<'_>,
@@ -115,7 +130,7 @@ pub(crate) async fn create_artifact(
     Ok(true)
 }
 
-/// The version after `from`; false when `from` is no longer the newest. Of the old ones `kept` stay.
+/// Inserts the version after `base_version` and keeps the newest `kept_versions`; false when `base_version` is not the newest.
 pub(crate) async fn update_artifact(
     tx: &DbConnection<'_>,
     new: &NewArtifactVersion<'_>,
@@ -172,14 +187,23 @@ async fn insert_artifact_version(
     tx.execute(SQL, &params).await.map(drop)
 }
 
-fn read_file_row(mut row: SqlRow) -> Result<FileInfo, DbError> {
-    Ok(FileInfo {
-        name: row.text(0)?,
-        media_type: row.maybe_text(1)?,
-        size: row.int(2)?.max(0) as u64,
-        put_by: row.text(3)?,
-        put_at: UnixMicros(row.int(4)?),
-    })
+macro_rules! file_columns {
+    () => {
+        "name, media_type, size, author, at"
+    };
+}
+
+/// Reads `file_columns!`.
+impl FromRow for FileInfo {
+    fn from_columns(columns: &mut ColumnReader) -> Result<Self, DbError> {
+        Ok(FileInfo {
+            name: columns.text()?,
+            media_type: columns.maybe_text()?,
+            size: columns.int()?.max(0) as u64,
+            put_by: columns.text()?,
+            put_at: UnixMicros(columns.int()?),
+        })
+    }
 }
 
 pub(crate) async fn list_files(
@@ -187,16 +211,19 @@ pub(crate) async fn list_files(
     channel: i64,
     limit: usize,
 ) -> Result<Vec<FileInfo>, DbError> {
-    const SQL: &str = "select name, media_type, size, author, at from channel_files
-                       where channel = $1 order by name limit $2";
+    const SQL: &str = concat!(
+        "select ",
+        file_columns!(),
+        " from channel_files where channel = $1 order by name limit $2"
+    );
     tx.query(SQL, &[SqlParam::Int(channel), SqlParam::Int(limit as i64)])
         .await?
         .into_iter()
-        .map(read_file_row)
+        .map(FileInfo::from_row)
         .collect()
 }
 
-/// How many files a room has and what they hold, one name left out.
+/// The number and the total size of a channel's files, without the file of this name.
 pub(crate) async fn count_files_except(
     tx: &DbConnection<'_>,
     channel: i64,
@@ -208,12 +235,17 @@ pub(crate) async fn count_files_except(
         .query_first(SQL, &[SqlParam::Int(channel), SqlParam::Text(name)])
         .await?
     {
-        Some(row) => Ok((row.int(0)?.max(0) as usize, row.int(1)?.max(0) as usize)),
+        Some(row) => {
+            let mut columns = row.columns();
+            let file_count = columns.int()?.max(0) as usize;
+            let total_size = columns.int()?.max(0) as usize;
+            Ok((file_count, total_size))
+        }
         None => Ok((0, 0)),
     }
 }
 
-/// Keeps a file; without `replace` false when the name is taken.
+/// Stores a file. Without `replace` it returns false when the name is taken.
 pub(crate) async fn put_file(
     tx: &DbConnection<'_>,
     channel: i64,
@@ -249,19 +281,25 @@ pub(crate) async fn find_file(
     channel: i64,
     name: &str,
 ) -> Result<Option<(FileInfo, Vec<u8>)>, DbError> {
-    const SQL: &str = "select name, media_type, size, author, at, content from channel_files
-                       where channel = $1 and name = $2";
-    let Some(mut row) = tx
+    const SQL: &str = concat!(
+        "select ",
+        file_columns!(),
+        ", content from channel_files where channel = $1 and name = $2"
+    );
+    let Some(row) = tx
         .query_first(SQL, &[SqlParam::Int(channel), SqlParam::Text(name)])
         .await?
     else {
         return Ok(None);
     };
-    let content = row.maybe_bytes(5)?.unwrap_or_default();
-    Ok(Some((read_file_row(row)?, content)))
+    let mut columns = row.columns();
+    let info = FileInfo::from_columns(&mut columns)?;
+    let content = columns.maybe_bytes()?.unwrap_or_default();
+    columns.finish();
+    Ok(Some((info, content)))
 }
 
-/// The room is gone, and with it what it kept.
+/// Deletes the artifacts and files of a deleted channel.
 pub(crate) async fn delete_channel_content(
     tx: &DbConnection<'_>,
     channel: i64,

@@ -1,33 +1,33 @@
-//! What a write makes untrue: an entry of the log that hubs sharing the database hear, and nobody else. In the write's own
-//! transaction, so that a hub that dies after its commit has still said it (D-81).
+//! Cache invalidation: a log entry that tells the other hubs of the cluster which cached keys, names and grants are no longer
+//! valid. It is part of the write's transaction, so it is not lost when the hub crashes after the commit (D-81).
 
 use crate::delivery::StreamEnd;
 use crate::identity::Agent;
 use serde::{Deserialize, Serialize};
 
-/// What is to be forgotten.
+/// What the other hubs remove from their caches, and which streams they end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct CacheInvalidation {
-    /// Hashes of keys.
+    /// Key hashes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<[u8; 32]>,
-    /// Names of agents.
+    /// Canonical names and handles of agents.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
     /// Handles of organisations.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub orgs: Vec<String>,
-    /// Who let whom address it.
+    /// Grants, as (grantor, grantee).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub grants: Vec<(i64, i64)>,
-    /// Whose streams end, and why.
+    /// Subjects whose streams end, with the reason of the stream end.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ended: Vec<(i64, String)>,
 }
 
 impl CacheInvalidation {
-    /// The agent is no longer what it was.
+    /// Invalidates the key and all names of an agent that changed.
     pub fn for_agent(agent: &Agent, host: &str) -> Self {
         let mut invalidation = Self {
             keys: agent.key_hash.into_iter().collect(),
@@ -40,7 +40,7 @@ impl CacheInvalidation {
         invalidation
     }
 
-    /// Streams of these subjects end.
+    /// Ends the streams of these subjects.
     pub fn for_ended_streams(
         subjects: impl IntoIterator<Item = i64>,
         stream_end: StreamEnd,

@@ -1,6 +1,6 @@
-//! What members are owed, and the tokens that their answers come back with.
+//! Pending channel deliveries of each member, and the callback and tool tokens issued with them.
 
-use super::{DbConnection, DbError, SqlParam};
+use super::{ColumnReader, DbConnection, DbError, FromRow, SqlParam};
 use chorus_wire::time::UnixMicros;
 
 pub(crate) async fn enqueue_delivery(
@@ -14,7 +14,7 @@ pub(crate) async fn enqueue_delivery(
         .map(drop)
 }
 
-/// The first that it is owed.
+/// The sequence of the member's oldest pending delivery.
 pub(crate) async fn find_first_pending_seq(
     tx: &DbConnection<'_>,
     member: i64,
@@ -26,7 +26,7 @@ pub(crate) async fn find_first_pending_seq(
         .transpose()
 }
 
-/// The newest that it is owed, newest first.
+/// The sequences of the member's newest pending deliveries, newest first.
 pub(crate) async fn list_newest_pending_seqs(
     tx: &DbConnection<'_>,
     member: i64,
@@ -39,7 +39,7 @@ pub(crate) async fn list_newest_pending_seqs(
     rows.iter().map(|row| row.int(0)).collect()
 }
 
-/// This one is settled.
+/// Removes one delivery from the member's pending ones.
 pub(crate) async fn complete_delivery(
     tx: &DbConnection<'_>,
     member: i64,
@@ -51,7 +51,7 @@ pub(crate) async fn complete_delivery(
         .map(drop)
 }
 
-/// This one and all before it are.
+/// Removes this delivery and all before it from the member's pending ones.
 pub(crate) async fn complete_deliveries_to(
     tx: &DbConnection<'_>,
     member: i64,
@@ -63,7 +63,7 @@ pub(crate) async fn complete_deliveries_to(
         .map(drop)
 }
 
-/// All but the newest are let go.
+/// Drops all pending deliveries but the newest `kept_count`.
 pub(crate) async fn drop_all_but_newest(
     tx: &DbConnection<'_>,
     member: i64,
@@ -79,7 +79,7 @@ pub(crate) async fn drop_all_but_newest(
     .map(drop)
 }
 
-/// It is owed nothing any more.
+/// Drops all pending deliveries of the member.
 pub(crate) async fn drop_pending_deliveries(
     tx: &DbConnection<'_>,
     member: i64,
@@ -92,12 +92,12 @@ pub(crate) async fn drop_pending_deliveries(
     .map(drop)
 }
 
-/// What a token opens.
+/// What a channel token is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TokenPurpose {
-    /// Came with one delivery.
+    /// The callback of one delivery.
     Callback,
-    /// A member's own, until there is another.
+    /// A member's own callback, valid until it is replaced.
     PersistentCallback,
     /// The channel's MCP endpoint.
     Tools,
@@ -118,12 +118,37 @@ impl TokenPurpose {
 #[derive(Clone, Debug)]
 pub(crate) struct ChannelToken {
     pub purpose: TokenPurpose,
-    /// The room's subject.
+    /// The channel's subject id.
     pub channel: i64,
     pub member: i64,
-    /// How far from a person's word what it came with was.
+    /// Agent-to-agent steps between a person's message and the delivery that carried the token.
     pub turn: i64,
     pub expires_at: Option<UnixMicros>,
+}
+
+macro_rules! token_columns {
+    () => {
+        "opens, channel, member, turn, expires_at"
+    };
+}
+
+/// Reads `token_columns!`.
+impl FromRow for ChannelToken {
+    fn from_columns(columns: &mut ColumnReader) -> Result<Self, DbError> {
+        let purpose = columns.text()?;
+        let purpose = TokenPurpose::ALL
+            .into_iter()
+            .find(|known| known.as_str() == purpose);
+        Ok(ChannelToken {
+            purpose: purpose.ok_or_else(|| {
+                DbError::Other("a token opens what only a newer hub knows".into())
+            })?,
+            channel: columns.int()?,
+            member: columns.int()?,
+            turn: columns.int()?,
+            expires_at: columns.maybe_int()?.map(UnixMicros),
+        })
+    }
 }
 
 pub(crate) async fn insert_channel_token(
@@ -144,31 +169,23 @@ pub(crate) async fn insert_channel_token(
     tx.execute(SQL, &params).await.map(drop)
 }
 
-/// The token of this hash, also when it is dead.
+/// The token of this hash, also when it is expired.
 pub(crate) async fn find_channel_token(
     tx: &DbConnection<'_>,
     hash: &[u8; 32],
 ) -> Result<Option<ChannelToken>, DbError> {
-    const SQL: &str =
-        "select opens, channel, member, turn, expires_at from channel_tokens where hash = $1";
-    let Some(mut row) = tx.query_first(SQL, &[SqlParam::Bytes(hash)]).await? else {
-        return Ok(None);
-    };
-    let purpose = row.text(0)?;
-    let purpose = TokenPurpose::ALL
-        .into_iter()
-        .find(|one| one.as_str() == purpose);
-    Ok(Some(ChannelToken {
-        purpose: purpose
-            .ok_or_else(|| DbError::Other("a token opens what only a newer hub knows".into()))?,
-        channel: row.int(1)?,
-        member: row.int(2)?,
-        turn: row.int(3)?,
-        expires_at: row.maybe_int(4)?.map(UnixMicros),
-    }))
+    const SQL: &str = concat!(
+        "select ",
+        token_columns!(),
+        " from channel_tokens where hash = $1"
+    );
+    tx.query_first(SQL, &[SqlParam::Bytes(hash)])
+        .await?
+        .map(ChannelToken::from_row)
+        .transpose()
 }
 
-/// The member's standing callback ends now.
+/// Expires the member's persistent callback now.
 pub(crate) async fn expire_persistent_callback(
     tx: &DbConnection<'_>,
     member: i64,
@@ -181,7 +198,7 @@ pub(crate) async fn expire_persistent_callback(
         .map(drop)
 }
 
-/// The member is gone: it is owed nothing, and what it had for good ends.
+/// Drops the pending deliveries of a member that left and expires its persistent callback.
 pub(super) async fn end_member_deliveries(
     tx: &DbConnection<'_>,
     member: i64,
@@ -191,7 +208,7 @@ pub(super) async fn end_member_deliveries(
     expire_persistent_callback(tx, member, now).await
 }
 
-/// The same for everybody in a room.
+/// Drops the pending deliveries of all members of a channel and expires their persistent callbacks.
 pub(super) async fn end_channel_deliveries(
     tx: &DbConnection<'_>,
     channel: i64,
@@ -210,7 +227,7 @@ pub(super) async fn end_channel_deliveries(
     .map(drop)
 }
 
-/// Forgets some tokens that ended before `keep`; how many there were.
+/// Deletes up to `limit` tokens that expired before `keep_since`. Returns how many.
 pub(super) async fn delete_expired_channel_tokens(
     tx: &DbConnection<'_>,
     keep_since: UnixMicros,

@@ -1,29 +1,30 @@
-//! Rooms and their members as they are kept; what is said in a room is in the log, under its id.
+//! The tables of channels and their members. The messages of a channel are log entries with the channel's id as subject.
 
 use super::log::{self, EntryPage, LogEntry};
-use super::{DbConnection, DbError, SqlParam, SqlRow, channel_deliveries};
+use super::participant_index::ParticipantClass;
+use super::{ColumnReader, DbConnection, DbError, FromRow, SqlParam, channel_deliveries};
 use chorus_wire::channel::channels::{DeliveryMode, MemberRoute};
 use chorus_wire::{limits, time::UnixMicros};
 use std::sync::Arc;
 
-/// A room that is there.
+/// A channel that is not deleted.
 #[derive(Clone, Debug)]
 pub(crate) struct ChannelRecord {
-    /// Its subject in the log.
+    /// Its subject id in the log.
     pub id: i64,
-    /// `ch_…`, which never changes (CHN-07).
+    /// `ch_…`; it never changes (CHN-07).
     pub public_id: Arc<str>,
     pub name: String,
     pub service: Option<String>,
     pub context: Option<String>,
-    /// Null: operators.
+    /// `None`: the operators own the channel.
     pub owner: Option<i64>,
     pub owner_name: Option<String>,
     pub member_count: i64,
     pub created_at: UnixMicros,
 }
 
-macro_rules! rooms {
+macro_rules! select_channels {
     ($rest:literal) => {
         concat!(
             "select c.id, c.public_id, c.name, c.service, c.context, c.owner, p.agent_id,
@@ -34,18 +35,21 @@ macro_rules! rooms {
     };
 }
 
-fn read_channel_row(mut row: SqlRow) -> Result<ChannelRecord, DbError> {
-    Ok(ChannelRecord {
-        id: row.int(0)?,
-        public_id: row.text(1)?.into(),
-        name: row.text(2)?,
-        service: row.maybe_text(3)?,
-        context: row.maybe_text(4)?,
-        owner: row.maybe_int(5)?,
-        owner_name: row.maybe_text(6)?,
-        member_count: row.int(7)?,
-        created_at: UnixMicros(row.int(8)?),
-    })
+/// Reads the columns of `select_channels!`.
+impl FromRow for ChannelRecord {
+    fn from_columns(columns: &mut ColumnReader) -> Result<Self, DbError> {
+        Ok(ChannelRecord {
+            id: columns.int()?,
+            public_id: columns.text()?.into(),
+            name: columns.text()?,
+            service: columns.maybe_text()?,
+            context: columns.maybe_text()?,
+            owner: columns.maybe_int()?,
+            owner_name: columns.maybe_text()?,
+            member_count: columns.int()?,
+            created_at: UnixMicros(columns.int()?),
+        })
+    }
 }
 
 pub(crate) async fn insert_channel(
@@ -67,33 +71,36 @@ pub(crate) async fn insert_channel(
     tx.execute(SQL, &params).await.map(drop)
 }
 
-/// The room of this public id, unless it is deleted.
+/// The channel of this public id, unless it is deleted.
 pub(crate) async fn find_channel_by_public_id(
     tx: &DbConnection<'_>,
     id: &str,
 ) -> Result<Option<ChannelRecord>, DbError> {
-    // PostgreSQL has no text with this in it, and would fail where nothing is found.
+    // PostgreSQL rejects a text with a NUL character; no stored id contains one.
     if id.contains('\0') {
         return Ok(None);
     }
-    tx.query_first(rooms!("and c.public_id = $1"), &[SqlParam::Text(id)])
-        .await?
-        .map(read_channel_row)
-        .transpose()
+    tx.query_first(
+        select_channels!("and c.public_id = $1"),
+        &[SqlParam::Text(id)],
+    )
+    .await?
+    .map(ChannelRecord::from_row)
+    .transpose()
 }
 
-/// The room of this subject, unless it is deleted.
+/// The channel of this subject id, unless it is deleted.
 pub(crate) async fn find_channel(
     tx: &DbConnection<'_>,
     id: i64,
 ) -> Result<Option<ChannelRecord>, DbError> {
-    tx.query_first(rooms!("and c.id = $1"), &[SqlParam::Int(id)])
+    tx.query_first(select_channels!("and c.id = $1"), &[SqlParam::Int(id)])
         .await?
-        .map(read_channel_row)
+        .map(ChannelRecord::from_row)
         .transpose()
 }
 
-/// Whether the room of this subject has, or had, this public id; a deleted one is remembered (R-78).
+/// Whether the channel of this subject id has this public id. Deleted channels count until they are trimmed (R-78).
 pub(crate) async fn has_public_id(
     tx: &DbConnection<'_>,
     id: i64,
@@ -106,19 +113,20 @@ pub(crate) async fn has_public_id(
         .is_some())
 }
 
-/// Rooms that this agent is in, or all of them, in the order in which they were made.
+/// The channels of which this agent is a member, or all channels, in the order of their creation.
 pub(crate) async fn list_channels(
     tx: &DbConnection<'_>,
     principal: Option<i64>,
     after: i64,
     limit: usize,
 ) -> Result<Vec<ChannelRecord>, DbError> {
-    const MINE: &str = rooms!(
+    const MINE: &str = select_channels!(
         "and c.id in (select channel from channel_members where principal = $3 and left_at is null and channel > $1
                       order by channel limit $2) order by c.id"
     );
-    const ALL: &str = rooms!("and c.id > $1 order by c.id limit $2");
-    let (after, limit) = (SqlParam::Int(after), SqlParam::Int(limit as i64));
+    const ALL: &str = select_channels!("and c.id > $1 order by c.id limit $2");
+    let after = SqlParam::Int(after);
+    let limit = SqlParam::Int(limit as i64);
     let rows = match principal {
         Some(principal) => {
             tx.query(MINE, &[after, limit, SqlParam::Int(principal)])
@@ -126,7 +134,7 @@ pub(crate) async fn list_channels(
         }
         None => tx.query(ALL, &[after, limit]).await?,
     };
-    rows.into_iter().map(read_channel_row).collect()
+    rows.into_iter().map(ChannelRecord::from_row).collect()
 }
 
 pub(crate) async fn count_owned_channels(
@@ -139,30 +147,22 @@ pub(crate) async fn count_owned_channels(
         .map_or(Ok(0), |row| row.int(0))
 }
 
-/// Its name, service and context as they are in `room`.
+/// Stores the name, service and context of `channel`.
 pub(crate) async fn update_channel(
     tx: &DbConnection<'_>,
     channel: &ChannelRecord,
 ) -> Result<(), DbError> {
     const SQL: &str = "update channels set name = $2, service = $3, context = $4 where id = $1";
-    let (service, context) = (
+    let params = [
+        SqlParam::Int(channel.id),
+        SqlParam::Text(&channel.name),
         SqlParam::optional_text(channel.service.as_deref()),
         SqlParam::optional_text(channel.context.as_deref()),
-    );
-    tx.execute(
-        SQL,
-        &[
-            SqlParam::Int(channel.id),
-            SqlParam::Text(&channel.name),
-            service,
-            context,
-        ],
-    )
-    .await
-    .map(drop)
+    ];
+    tx.execute(SQL, &params).await.map(drop)
 }
 
-/// The room is gone, and with it everybody's place in it and every secret that it was told.
+/// Marks the channel as deleted, ends all memberships and deletes the members' sealed secrets.
 pub(crate) async fn mark_channel_deleted(
     tx: &DbConnection<'_>,
     id: i64,
@@ -179,21 +179,21 @@ pub(crate) async fn mark_channel_deleted(
         .map(drop)
 }
 
-/// The owner is gone: the room is the operators' now.
+/// Makes the operators the owners of an unregistered agent's channels.
 pub(crate) async fn clear_channel_owner(tx: &DbConnection<'_>, owner: i64) -> Result<(), DbError> {
     const SQL: &str = "update channels set owner = null where owner = $1 and deleted_at is null";
     tx.execute(SQL, &[SqlParam::Int(owner)]).await.map(drop)
 }
 
-/// Somebody in a room, or who was there.
+/// A current or former member of a channel.
 #[derive(Clone, Debug)]
 pub(crate) struct ChannelMemberRecord {
     pub id: i64,
-    /// The room's subject.
+    /// The channel's subject id.
     pub channel: i64,
     pub name: String,
     pub principal: Option<i64>,
-    /// The name of that agent.
+    /// The name of the agent `principal`.
     pub agent_id: Option<Arc<str>>,
     pub via: MemberRoute,
     pub deliver: DeliveryMode,
@@ -205,13 +205,13 @@ pub(crate) struct ChannelMemberRecord {
     /// JSON.
     pub identity: Option<String>,
     pub unreachable_at: Option<UnixMicros>,
-    /// Steps from agent to agent before what it heard last (R-73).
+    /// Agent-to-agent steps between a person's message and the last message delivered to the member (R-73).
     pub turn: i64,
     pub joined_at: UnixMicros,
     pub left_at: Option<UnixMicros>,
 }
 
-macro_rules! members {
+macro_rules! select_members {
     ($rest:literal) => {
         concat!(
             "select m.id, m.channel, m.name, m.principal, p.agent_id, m.via, m.deliver, m.connection, m.signing, m.status,
@@ -222,30 +222,38 @@ macro_rules! members {
     };
 }
 
-fn read_member_row(mut row: SqlRow) -> Result<ChannelMemberRecord, DbError> {
-    let (via, deliver) = (row.text(5)?, row.text(6)?);
-    let unknown_value =
-        |what: &str| DbError::Other(format!("a member is reached in a newer hub's way: {what}"));
-    Ok(ChannelMemberRecord {
-        id: row.int(0)?,
-        channel: row.int(1)?,
-        name: row.text(2)?,
-        principal: row.maybe_int(3)?,
-        agent_id: row.maybe_text(4)?.map(Into::into),
-        via: MemberRoute::parse(&via).ok_or_else(|| unknown_value(&via))?,
-        deliver: DeliveryMode::parse(&deliver).ok_or_else(|| unknown_value(&deliver))?,
-        sealed_connection: row.maybe_bytes(7)?,
-        sealed_signing_secret: row.maybe_bytes(8)?,
-        status: row.maybe_text(9)?.zip(row.maybe_int(10)?.map(UnixMicros)),
-        identity: row.maybe_text(11)?,
-        unreachable_at: row.maybe_int(12)?.map(UnixMicros),
-        turn: row.int(13)?,
-        joined_at: UnixMicros(row.int(14)?),
-        left_at: row.maybe_int(15)?.map(UnixMicros),
-    })
+/// Reads the columns of `select_members!`.
+impl FromRow for ChannelMemberRecord {
+    fn from_columns(columns: &mut ColumnReader) -> Result<Self, DbError> {
+        let unknown_value = |value: String| {
+            DbError::Other(format!("a member is reached in a newer hub's way: {value}"))
+        };
+        let parse_route = |via: String| MemberRoute::parse(&via).ok_or_else(|| unknown_value(via));
+        let parse_mode =
+            |deliver: String| DeliveryMode::parse(&deliver).ok_or_else(|| unknown_value(deliver));
+        Ok(ChannelMemberRecord {
+            id: columns.int()?,
+            channel: columns.int()?,
+            name: columns.text()?,
+            principal: columns.maybe_int()?,
+            agent_id: columns.maybe_text()?.map(Into::into),
+            via: parse_route(columns.text()?)?,
+            deliver: parse_mode(columns.text()?)?,
+            sealed_connection: columns.maybe_bytes()?,
+            sealed_signing_secret: columns.maybe_bytes()?,
+            status: columns
+                .maybe_text()?
+                .zip(columns.maybe_int()?.map(UnixMicros)),
+            identity: columns.maybe_text()?,
+            unreachable_at: columns.maybe_int()?.map(UnixMicros),
+            turn: columns.int()?,
+            joined_at: UnixMicros(columns.int()?),
+            left_at: columns.maybe_int()?.map(UnixMicros),
+        })
+    }
 }
 
-/// Takes a place in the room; false when the name is taken there, or the agent is in it already.
+/// Inserts a member; false when the name is taken in the channel, or the agent is a member already.
 pub(crate) async fn insert_member(
     tx: &DbConnection<'_>,
     member: &ChannelMemberRecord,
@@ -277,74 +285,76 @@ pub(crate) async fn insert_member(
     Ok(tx.execute(SQL, &params).await? == 1)
 }
 
-/// Everybody in the room, in the order in which they came.
+/// The current members of the channel, in the order in which they joined.
 pub(crate) async fn list_members(
     tx: &DbConnection<'_>,
     channel: i64,
 ) -> Result<Vec<ChannelMemberRecord>, DbError> {
-    const SQL: &str = members!("where m.channel = $1 and m.left_at is null order by m.id");
+    const SQL: &str = select_members!("where m.channel = $1 and m.left_at is null order by m.id");
     tx.query(SQL, &[SqlParam::Int(channel)])
         .await?
         .into_iter()
-        .map(read_member_row)
+        .map(ChannelMemberRecord::from_row)
         .collect()
 }
 
-/// Whoever is called so in the room.
+/// The current member of this name.
 pub(crate) async fn find_member_by_name(
     tx: &DbConnection<'_>,
     channel: i64,
     folded_name: &str,
 ) -> Result<Option<ChannelMemberRecord>, DbError> {
-    // PostgreSQL has no text with this in it, and would fail where nothing is found.
+    // PostgreSQL rejects a text with a NUL character; no stored name contains one.
     if folded_name.contains('\0') {
         return Ok(None);
     }
-    const SQL: &str = members!("where m.channel = $1 and m.folded = $2 and m.left_at is null");
+    const SQL: &str =
+        select_members!("where m.channel = $1 and m.folded = $2 and m.left_at is null");
     tx.query_first(SQL, &[SqlParam::Int(channel), SqlParam::Text(folded_name)])
         .await?
-        .map(read_member_row)
+        .map(ChannelMemberRecord::from_row)
         .transpose()
 }
 
-/// This agent's place in the room.
+/// The agent's current membership of the channel.
 pub(crate) async fn find_member_by_agent(
     tx: &DbConnection<'_>,
     channel: i64,
     principal: i64,
 ) -> Result<Option<ChannelMemberRecord>, DbError> {
-    const SQL: &str = members!("where m.channel = $1 and m.principal = $2 and m.left_at is null");
+    const SQL: &str =
+        select_members!("where m.channel = $1 and m.principal = $2 and m.left_at is null");
     tx.query_first(SQL, &[SqlParam::Int(channel), SqlParam::Int(principal)])
         .await?
-        .map(read_member_row)
+        .map(ChannelMemberRecord::from_row)
         .transpose()
 }
 
-/// The member of this id, also when it has left.
+/// The member of this id, also a former one.
 pub(crate) async fn member_by_id(
     tx: &DbConnection<'_>,
     id: i64,
 ) -> Result<Option<ChannelMemberRecord>, DbError> {
-    tx.query_first(members!("where m.id = $1"), &[SqlParam::Int(id)])
+    tx.query_first(select_members!("where m.id = $1"), &[SqlParam::Int(id)])
         .await?
-        .map(read_member_row)
+        .map(ChannelMemberRecord::from_row)
         .transpose()
 }
 
-/// Every place that this agent has.
+/// All current memberships of the agent.
 pub(crate) async fn list_memberships(
     tx: &DbConnection<'_>,
     principal: i64,
 ) -> Result<Vec<ChannelMemberRecord>, DbError> {
-    const SQL: &str = members!("where m.principal = $1 and m.left_at is null order by m.id");
+    const SQL: &str = select_members!("where m.principal = $1 and m.left_at is null order by m.id");
     tx.query(SQL, &[SqlParam::Int(principal)])
         .await?
         .into_iter()
-        .map(read_member_row)
+        .map(ChannelMemberRecord::from_row)
         .collect()
 }
 
-/// It is in the room no more, and what it was reached by is forgotten; false when it had gone before.
+/// Ends a membership and deletes its connection string and signing secret; false when it had ended before.
 pub(crate) async fn mark_member_left(
     tx: &DbConnection<'_>,
     id: i64,
@@ -359,7 +369,7 @@ pub(crate) async fn mark_member_left(
         == 1)
 }
 
-/// What it says it is doing; nothing takes it away.
+/// Sets the member's status; `None` clears it.
 pub(crate) async fn set_status(
     tx: &DbConnection<'_>,
     id: i64,
@@ -379,7 +389,7 @@ pub(crate) async fn set_status(
     .map(drop)
 }
 
-/// How it presents itself, as JSON.
+/// Sets how the member presents itself, as JSON.
 pub(crate) async fn set_identity(
     tx: &DbConnection<'_>,
     id: i64,
@@ -391,7 +401,7 @@ pub(crate) async fn set_identity(
         .map(drop)
 }
 
-/// Marks it as unreachable since then, or as reachable; false when it was marked so already.
+/// Marks the member as unreachable since a time, or as reachable; false when that changes nothing.
 pub(crate) async fn set_unreachable(
     tx: &DbConnection<'_>,
     id: i64,
@@ -410,7 +420,7 @@ pub(crate) async fn set_unreachable(
     Ok(changed == 1)
 }
 
-/// What it heard last was this many steps from a person's word (R-73).
+/// Stores how many agent-to-agent steps the last delivered message was away from a person's message (R-73).
 pub(crate) async fn set_turn(tx: &DbConnection<'_>, id: i64, turn: i64) -> Result<(), DbError> {
     const SQL: &str = "update channel_members set turn = $2 where id = $1";
     tx.execute(SQL, &[SqlParam::Int(id), SqlParam::Int(turn)])
@@ -418,7 +428,7 @@ pub(crate) async fn set_turn(tx: &DbConnection<'_>, id: i64, turn: i64) -> Resul
         .map(drop)
 }
 
-/// A tool call that a result may come for.
+/// Stores the sequence of a tool call, so that its result can refer to it.
 pub(crate) async fn record_tool_call(
     tx: &DbConnection<'_>,
     member: i64,
@@ -439,7 +449,7 @@ pub(crate) async fn record_tool_call(
     .map(drop)
 }
 
-/// Where the call of this id is.
+/// The sequence of the tool call of this id.
 pub(crate) async fn find_tool_call_seq(
     tx: &DbConnection<'_>,
     member: i64,
@@ -452,31 +462,35 @@ pub(crate) async fn find_tool_call_seq(
     row.map(|row| row.int(0)).transpose()
 }
 
-/// The line at this place, if it is one of a room.
+/// The entry at this sequence, if its subject is a channel.
 pub(crate) async fn find_channel_entry(
     tx: &DbConnection<'_>,
     seq: i64,
 ) -> Result<Option<LogEntry>, DbError> {
-    const SQL: &str = "
-        select l.seq, l.subject, l.kind, l.actor, '', l.at, l.body, l.via, l.delivered_at, c.public_id
-        from log l join channels c on c.id = l.subject where l.seq = $1";
+    const SQL: &str = concat!(
+        "select ",
+        log::entry_columns!("''", "c.public_id"),
+        " from log l join channels c on c.id = l.subject where l.seq = $1"
+    );
     tx.query_first(SQL, &[SqlParam::Int(seq)])
         .await?
-        .map(log::read_entry_row)
+        .map(LogEntry::from_row)
         .transpose()
 }
 
-/// The newest lines that a member is owed, newest first, as many as a delivery may have room for.
+/// The entries of the member's newest pending deliveries, newest first, as many as fit into one delivery.
 pub(crate) async fn list_undelivered_entries(
     tx: &DbConnection<'_>,
     member: i64,
     limit: usize,
 ) -> Result<Vec<LogEntry>, DbError> {
-    const SQL: &str = "
-        select l.seq, l.subject, l.kind, l.actor, '', l.at, l.body, l.via, l.delivered_at, ''
-        from deliveries d join log l on l.seq = d.seq where d.member = $1 order by d.seq desc limit $2";
+    const SQL: &str = concat!(
+        "select ",
+        log::entry_columns!("''", "''"),
+        " from deliveries d join log l on l.seq = d.seq where d.member = $1 order by d.seq desc limit $2"
+    );
     let params = [SqlParam::Int(member), SqlParam::Int(limit as i64)];
-    // A line has more in it than what of it is delivered.
+    // A stored entry is larger than what a delivery takes from it.
     Ok(
         log::read_page(tx, SQL, &params, limit, 2 * limits::BACKLOG_BYTES)
             .await?
@@ -484,24 +498,26 @@ pub(crate) async fn list_undelivered_entries(
     )
 }
 
-macro_rules! before {
-    ($parts:literal, $tail:literal) => {
+macro_rules! select_entries_before {
+    ($index_join:literal, $tail_condition:literal) => {
         concat!(
-            "select l.seq, l.subject, l.kind, l.actor, '', l.at, l.body, l.via, l.delivered_at, '' from log l
+            "select ",
+            log::entry_columns!("''", "''"),
+            " from log l
              where l.seq in (
                  select seq from (select x.seq from parts x ",
-            $parts,
-            " where x.who = $1 and x.class = 2 and x.seq < $2 order by x.seq desc limit $3) r
+            $index_join,
+            " where x.who = $1 and x.class = $5 and x.seq < $2 order by x.seq desc limit $3) r
                  union all
                  select seq from (select seq from log where seq > $4 and seq < $2 and subject = $1 ",
-            $tail,
+            $tail_condition,
             " order by seq desc limit $3) t)
              order by l.seq desc limit $3"
         )
     };
 }
 
-/// The last lines before a place, oldest first: everything, or only what was said.
+/// The last entries of a channel before a sequence, oldest first: all entries, or only messages.
 pub(crate) async fn list_entries_before(
     tx: &DbConnection<'_>,
     channel: i64,
@@ -510,8 +526,8 @@ pub(crate) async fn list_entries_before(
     only_messages: bool,
     limit: usize,
 ) -> Result<EntryPage, DbError> {
-    const ALL: &str = before!("", "");
-    const MESSAGES_ONLY: &str = before!(
+    const ALL: &str = select_entries_before!("", "");
+    const MESSAGES_ONLY: &str = select_entries_before!(
         "join log k on k.seq = x.seq and k.kind = 'said'",
         "and kind = 'said'"
     );
@@ -520,6 +536,7 @@ pub(crate) async fn list_entries_before(
         SqlParam::Int(before_seq),
         SqlParam::Int(limit as i64),
         SqlParam::Int(indexed_seq),
+        ParticipantClass::Heard.as_param(),
     ];
     let sql = if only_messages { MESSAGES_ONLY } else { ALL };
     let mut page = log::read_page(tx, sql, &params, limit, limits::HISTORY_PAGE_BYTES).await?;
@@ -527,7 +544,7 @@ pub(crate) async fn list_entries_before(
     Ok(page)
 }
 
-/// Forgets some rooms and members that went before `keep`; how many there were.
+/// Deletes up to `limit` former members and as many deleted channels from before `keep_since`. Returns how many.
 pub(super) async fn trim_deleted_channels(
     tx: &DbConnection<'_>,
     keep_since: UnixMicros,
@@ -541,7 +558,7 @@ pub(super) async fn trim_deleted_channels(
     Ok(tx.execute(MEMBERS, &params).await? + tx.execute(CHANNELS, &params).await?)
 }
 
-/// Calls that are about to be trimmed from the log.
+/// Deletes the tool calls whose log entries are about to be trimmed.
 pub(super) async fn delete_tool_calls(tx: &DbConnection<'_>, last_seq: i64) -> Result<(), DbError> {
     tx.execute(
         "delete from channel_calls where seq <= $1",

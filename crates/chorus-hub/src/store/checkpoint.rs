@@ -1,4 +1,4 @@
-//! Copying SQLite's write-ahead log back into the database file, beside the writer, so that no send waits for it.
+//! SQLite checkpoints on a thread of their own: copies the write-ahead log into the database file while the writer goes on.
 
 use super::sqlite;
 use std::path::Path;
@@ -7,31 +7,31 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-/// How often the copier looks; it copies when there are enough groups to share the cost, or some that have waited.
+/// How often the thread checks. It copies after [`ENOUGH_GROUPS`] commits, or after [`MAX_CHECKS_WAITED`] checks with fewer.
 const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 const ENOUGH_GROUPS: u64 = 100;
 const MAX_CHECKS_WAITED: u64 = 20;
-/// Pages above which the writer finishes the copy itself. While it writes, the log never becomes empty and so never starts
-/// again from its beginning; what is left for it then is a fraction of a second's writes.
+/// Pages above which the writer finishes the checkpoint itself. The write-ahead log restarts from its beginning only when it is
+/// fully copied, which never happens while the writer writes. What is left for the writer is a fraction of a second's writes.
 const MAX_WAL_PAGES: i64 = 16_000;
 
-/// Ends with the writer that holds it.
+/// The handle of the checkpoint thread; dropping it stops the thread.
 pub(super) struct CheckpointThread {
     state: Arc<CheckpointState>,
     _stop: Sender<()>,
 }
 
-/// What the writer and the copier tell each other.
+/// State shared by the writer and the checkpoint thread.
 #[derive(Default)]
 struct CheckpointState {
-    /// Groups committed since the last copy.
+    /// Groups committed since the last checkpoint.
     uncopied_groups: AtomicU64,
-    /// The writer is to finish the copy.
+    /// The writer finishes the checkpoint after its next group.
     is_wal_long: AtomicBool,
 }
 
 impl CheckpointThread {
-    /// None when the thread or its connection cannot be had: then the writer's log grows until the next start.
+    /// `None` when the thread or its connection cannot be opened: then the write-ahead log grows until the next start.
     pub fn spawn(path: &Path) -> Option<Self> {
         let connection = sqlite::open_writer(path).ok()?;
         let (stop, stopped) = channel();
@@ -44,13 +44,13 @@ impl CheckpointThread {
         Some(Self { state, _stop: stop })
     }
 
-    /// The writer's part, after each group.
+    /// The writer calls this after each group.
     pub fn on_group_committed(&self, connection: &rusqlite::Connection) {
         self.state.uncopied_groups.fetch_add(1, Ordering::Relaxed);
         if self.state.is_wal_long.swap(false, Ordering::Relaxed)
             && let Err(error) = sqlite::checkpoint_wal(connection)
         {
-            tracing::warn!(%error, "the write-ahead log could not be copied");
+            tracing::warn!(%error, "the checkpoint of the write-ahead log failed");
         }
     }
 }
@@ -73,7 +73,7 @@ fn run_checkpoints(
             Ok((pages, _)) => state
                 .is_wal_long
                 .store(pages > MAX_WAL_PAGES, Ordering::Relaxed),
-            Err(error) => tracing::warn!(%error, "the write-ahead log could not be copied"),
+            Err(error) => tracing::warn!(%error, "the checkpoint of the write-ahead log failed"),
         }
     }
 }

@@ -1,27 +1,27 @@
-//! Trimming the market: ended jobs go with all they carried, and old postings are folded into one opening posting for each
-//! account, so that what is left still rebuilds every balance (D-33).
+//! Retention of the market: deletes ended jobs, and replaces old postings by one opening posting per account, so that the
+//! remaining postings still rebuild every balance (D-33).
 
-use super::{DbConnection, DbError, SqlParam, SqlRow, WriteTxn};
+use super::{ColumnReader, DbConnection, DbError, FromRow, SqlParam, WriteTxn};
 use chorus_wire::{limits, time::UnixMicros};
 
-/// Rows of one step. Each posting touches two accounts, and on PostgreSQL each account is a few round trips.
+/// Max rows of one step. Each posting touches two accounts, and on PostgreSQL each account takes a few round trips.
 const STEP_ROWS: i64 = 100;
 
-/// One step; how many rows went.
+/// Runs one step. Returns how many rows it deleted.
 pub(super) async fn run_compaction_step(
     txn: &mut WriteTxn<'_>,
     keep_since: UnixMicros,
 ) -> Result<u64, DbError> {
-    // However little an operator keeps: a payment that is repeated within a day is made once (R-65).
+    // Also with a short `--retain`: a transfer that is repeated within a day is applied once (R-65).
     let keep_since = keep_since.min(txn.now().saturating_sub(limits::IDEMPOTENCY_RETENTION));
     Ok(delete_old_jobs(&txn.tx, keep_since).await?
         + delete_old_judgements(&txn.tx, keep_since).await?
         + compact_postings(&txn.tx, keep_since).await?)
 }
 
-/// The newest of all stays: the next number is counted from it, and a number names a hold and a judgement.
+/// Keeps the newest job: the next id is counted from it, and a reused id would name an old hold and judgement.
 async fn delete_old_jobs(tx: &DbConnection<'_>, keep_since: UnixMicros) -> Result<u64, DbError> {
-    // No job outlives its deadline, so among the first ones all that are old enough have ended.
+    // Every job ends by its deadline, so jobs with the lowest ids that are old enough have ended.
     const SQL: &str = "delete from jobs where id in (
                            select id from (select id, ended_at from jobs order by id limit $2) o
                            where ended_at < $1 and id < (select max(id) from jobs))";
@@ -32,7 +32,7 @@ async fn delete_old_jobs(tx: &DbConnection<'_>, keep_since: UnixMicros) -> Resul
     .await
 }
 
-/// What a score came from; the score itself and its counts stay.
+/// Deletes the history of reputation changes; the scores and their counts stay.
 async fn delete_old_judgements(
     tx: &DbConnection<'_>,
     keep_since: UnixMicros,
@@ -46,25 +46,35 @@ async fn delete_old_judgements(
     .await
 }
 
-/// What an account has from the postings that go.
+/// The sum of one account's postings that are compacted.
 struct NetMovement {
     account: i64,
     amount: i64,
     owner: Option<i64>,
-    /// Of a hold.
+    /// Only for the account of a hold.
     job_id: Option<String>,
 }
 
-fn read_net_row(mut row: SqlRow) -> Result<NetMovement, DbError> {
-    Ok(NetMovement {
-        account: row.int(0)?,
-        amount: row.int(1)?,
-        owner: row.maybe_int(2)?,
-        job_id: row.maybe_text(3)?,
-    })
+const NET_MOVEMENTS: &str = "
+        select account, cast(sum(amount) as bigint), max(owner), case when account % 2 = 1 then max(job_id) end
+        from (select credit as account, amount, payee as owner, job_id from postings where id > 0 and id <= $1
+              union all
+              select debit, -amount, payer, job_id from postings where id > 0 and id <= $1) moved
+        where account <> 0 group by account having sum(amount) <> 0";
+
+/// Reads the columns of [`NET_MOVEMENTS`].
+impl FromRow for NetMovement {
+    fn from_columns(columns: &mut ColumnReader) -> Result<Self, DbError> {
+        Ok(NetMovement {
+            account: columns.int()?,
+            amount: columns.int()?,
+            owner: columns.maybe_int()?,
+            job_id: columns.maybe_text()?,
+        })
+    }
 }
 
-/// The newest posting stays, as the newest job does.
+/// Keeps the newest posting: the next id is counted from it.
 async fn compact_postings(tx: &DbConnection<'_>, keep_since: UnixMicros) -> Result<u64, DbError> {
     const LAST_OLD_POSTING: &str = "
         select max(id) from (select id from (select id, at from postings where id > 0 order by id limit $2) o
@@ -81,16 +91,10 @@ async fn compact_postings(tx: &DbConnection<'_>, keep_since: UnixMicros) -> Resu
     else {
         return Ok(0);
     };
-    const NET_MOVEMENTS: &str = "
-        select account, cast(sum(amount) as bigint), max(owner), case when account % 2 = 1 then max(job_id) end
-        from (select credit as account, amount, payee as owner, job_id from postings where id > 0 and id <= $1
-              union all
-              select debit, -amount, payer, job_id from postings where id > 0 and id <= $1) moved
-        where account <> 0 group by account having sum(amount) <> 0";
     for row in tx.query(NET_MOVEMENTS, &[SqlParam::Int(last_id)]).await? {
-        add_to_opening_posting(tx, &read_net_row(row)?, keep_since).await?;
+        add_to_opening_posting(tx, &NetMovement::from_row(row)?, keep_since).await?;
     }
-    // A transfer is known again for as long as its posting is there.
+    // A repeated transfer is recognised for as long as its posting exists.
     const TRANSFERS: &str = "delete from transfers where (payer, transfer_id) in (
                                  select payer, note from postings where id > 0 and id <= $1 and kind = 'transfer')";
     tx.execute(TRANSFERS, &[SqlParam::Int(last_id)]).await?;
@@ -101,8 +105,8 @@ async fn compact_postings(tx: &DbConnection<'_>, keep_since: UnixMicros) -> Resu
     .await
 }
 
-/// Adds to the account's opening posting, whose number is the account's below zero: there is one, and it comes before all others.
-/// It is taken from where credits are issued, since what all accounts open with is what had been issued.
+/// Adds to the account's opening posting. Its id is the negated account id, so each account has one and it sorts before all others.
+/// It debits the issue account, because the opening balances of all accounts add up to the credits issued.
 async fn add_to_opening_posting(
     tx: &DbConnection<'_>,
     net: &NetMovement,

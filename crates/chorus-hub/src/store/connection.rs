@@ -1,16 +1,16 @@
-//! One statement, two engines: the same text with `$n` placeholders runs on both.
+//! A database connection of either engine. Both run the same SQL text with `$n` placeholders.
 
 use super::sql_value::{ConnectionFault, DbError, SqlParam, SqlRow};
 use super::{postgres, sqlite};
 
-/// A connection inside a transaction, or one that only reads.
+/// The writer's connection inside a transaction, or a reader's connection.
 pub(crate) enum DbConnection<'c> {
     Sqlite(&'c rusqlite::Connection),
     Postgres(&'c postgres::PostgresClient),
 }
 
 impl DbConnection<'_> {
-    /// How many rows changed.
+    /// Runs a statement. Returns how many rows changed.
     pub async fn execute(
         &self,
         sql: &'static str,
@@ -33,7 +33,7 @@ impl DbConnection<'_> {
         }
     }
 
-    /// Rows until they hold `bytes`, at least one; false when there were more.
+    /// Returns rows until their size reaches `max_bytes`, at least one; the flag is false when there are more.
     pub async fn query_within_bytes(
         &self,
         sql: &'static str,
@@ -59,7 +59,7 @@ impl DbConnection<'_> {
         Ok(self.query(sql, params).await?.into_iter().next())
     }
 
-    /// Transaction control: begin, savepoint, commit and their like.
+    /// Transaction control: begin, savepoint, commit, rollback.
     pub async fn control_transaction(&self, sql: &'static str) -> Result<(), DbError> {
         match self {
             DbConnection::Sqlite(connection) => sqlite::execute(connection, sql, &[]).map(drop),
@@ -67,7 +67,7 @@ impl DbConnection<'_> {
         }
     }
 
-    /// What happened to the connection, said once.
+    /// Takes the first fault of the connection since the last call.
     pub fn take_fault(&self) -> Option<ConnectionFault> {
         match self {
             DbConnection::Sqlite(_) => None,
@@ -82,7 +82,7 @@ impl DbConnection<'_> {
         }
     }
 
-    /// Many statements without parameters or answers: migrations.
+    /// Runs several statements without parameters or results, for migrations.
     pub async fn execute_batch(&self, sql: &str) -> Result<(), DbError> {
         match self {
             DbConnection::Sqlite(connection) => connection

@@ -1,10 +1,10 @@
-//! Connection strings of hosted agents, by their hashes, and which deliveries each agent has been given.
+//! Hashes of the connection strings of hosted agents, and which deliveries each agent has received.
 
 use super::{DbConnection, DbError, SqlParam};
 use chorus_wire::time::UnixMicros;
 use subtle::ConstantTimeEq;
 
-/// The agent's one connection string; the one before it is dead with this (CHN-04).
+/// Sets the agent's connection string and revokes the one before it (CHN-04).
 pub(crate) async fn set_connection_string(
     tx: &DbConnection<'_>,
     agent: i64,
@@ -25,7 +25,7 @@ pub(crate) async fn set_connection_string(
     .map(drop)
 }
 
-/// True when there was one.
+/// Revokes the agent's connection string; false when there was none.
 pub(crate) async fn revoke_connection_string(
     tx: &DbConnection<'_>,
     agent: i64,
@@ -39,7 +39,7 @@ pub(crate) async fn revoke_connection_string(
         > 0)
 }
 
-/// Whose connection string has this hash. One that is dead is as unknown as one that never was.
+/// The agent whose connection string has this hash. A revoked one looks the same as one that never existed.
 pub(crate) async fn find_agent_by_hash(
     tx: &DbConnection<'_>,
     hash: &[u8; 32],
@@ -50,17 +50,16 @@ pub(crate) async fn find_agent_by_hash(
             &[SqlParam::Bytes(hash)],
         )
         .await?;
-    let Some(mut row) = row else { return Ok(None) };
-    // the index found it by equality; this takes the same time wherever two hashes differ.
-    let known = row.maybe_bytes(1)?.unwrap_or_default();
-    if bool::from(known.ct_eq(hash.as_slice())) {
-        row.int(0).map(Some)
-    } else {
-        Ok(None)
-    }
+    let Some(row) = row else { return Ok(None) };
+    let mut columns = row.columns();
+    let agent = columns.int()?;
+    let stored_hash = columns.maybe_bytes()?.unwrap_or_default();
+    // the index found the row by equality; this comparison takes the same time wherever two hashes differ.
+    let is_equal = bool::from(stored_hash.ct_eq(hash.as_slice()));
+    Ok(is_equal.then_some(agent))
 }
 
-/// Notes that the agent gets this one; false when it has had it.
+/// Records that the agent receives this delivery; false when it had received it before.
 pub(crate) async fn record_first_delivery(
     tx: &DbConnection<'_>,
     agent: i64,
@@ -81,7 +80,7 @@ pub(crate) async fn record_first_delivery(
         == 1)
 }
 
-/// Forgets some of those from before `until`; how many there were.
+/// Deletes up to `limit` delivery records from before `until`. Returns how many.
 pub(crate) async fn trim_delivery_records(
     tx: &DbConnection<'_>,
     until: UnixMicros,

@@ -1,4 +1,4 @@
-//! From a file to PostgreSQL: everything a stopped hub knows, in one transaction, into a database that has nothing in it.
+//! Copies the SQLite database of a stopped hub into an empty PostgreSQL database, in one transaction.
 
 use super::sql_value::{DbError, SqlRow};
 use super::{DATABASE_FILE, DbConnection, data_dir_lock, migrations, postgres, sqlite};
@@ -7,10 +7,10 @@ use crate::hub::StartError;
 use chorus_wire::secret::Secret;
 use std::path::Path;
 
-/// Rows that travel together.
+/// Rows that are sent without waiting for each other.
 const ROWS_PER_BATCH: usize = 500;
 
-/// Copies the hub of this directory; how many rows of which table. Nothing is there when it fails.
+/// Copies the hub of this directory. Returns each table and its number of rows. A failure leaves no rows behind.
 pub(crate) async fn copy_to_postgres(
     data_dir: &Path,
     to: &Secret,
@@ -26,7 +26,7 @@ pub(crate) async fn copy_to_postgres(
             file.display()
         ))));
     }
-    // A hub that runs would go on writing to what is about to be left behind.
+    // A running hub would keep writing to the old database.
     let _lock = data_dir_lock::DataDirLock::acquire(data_dir)?;
     let from = sqlite::open_writer(&file).map_err(start_error)?;
     let now = Clock::system().now().0;
@@ -73,7 +73,7 @@ async fn copy_all(
     Ok(copied)
 }
 
-/// What the migrations put into the new table gives way to what the old one has.
+/// Replaces the rows that the migrations put into the new table by those of the old one.
 async fn copy_table(
     from: &rusqlite::Connection,
     to: &postgres::PostgresClient,
@@ -84,7 +84,7 @@ async fn copy_table(
         .map_err(sqlite::classify_error)?;
     let columns: Vec<String> = select.column_names().map(str::to_owned).collect();
     let placeholders: Vec<String> = (1..=columns.len())
-        .map(|place| format!("${place}"))
+        .map(|number| format!("${number}"))
         .collect();
     let insert = format!(
         "insert into {table} ({}) values ({})",
@@ -93,7 +93,8 @@ async fn copy_table(
     );
     to.execute_batch(&format!("delete from {table}")).await?;
     let mut rows = select.raw_query();
-    let (mut count, mut batch) = (0, Vec::with_capacity(ROWS_PER_BATCH));
+    let mut count = 0;
+    let mut batch = Vec::with_capacity(ROWS_PER_BATCH);
     loop {
         let row = rows.next().map_err(sqlite::classify_error)?;
         let is_end = row.is_none();

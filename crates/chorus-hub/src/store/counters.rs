@@ -1,14 +1,14 @@
-//! Sums kept beside the log, so that `/health` never counts a million rows; and the small settings of a database.
+//! Message and agent counters, so that `/health` never counts a million rows; and the integer settings of a database.
 
 use super::log::DeliveryState;
-use super::{DbConnection, DbError, SqlParam};
+use super::{ColumnReader, DbConnection, DbError, FromRow, SqlParam};
 
-/// What a group adds to the sums.
+/// What a write group adds to the counters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CounterDeltas {
     pub stored: i64,
     pub delivered: i64,
-    /// How many wait now (R-38).
+    /// Messages that are queued now (R-38).
     pub queued: i64,
     pub failed: i64,
     pub agents: i64,
@@ -16,13 +16,13 @@ pub(crate) struct CounterDeltas {
 }
 
 impl CounterDeltas {
-    /// A message was stored with this mark.
+    /// Counts a message that was stored with this delivery state.
     pub fn count_message(&mut self, state: DeliveryState) {
         self.stored += 1;
         self.adjust_state_count(state, 1);
     }
 
-    /// `by` messages got (or lost) this mark.
+    /// Counts messages that got this delivery state, or lost it if `change` is negative.
     pub fn adjust_state_count(&mut self, state: DeliveryState, change: i64) {
         match state {
             DeliveryState::Sse | DeliveryState::Webhook => self.delivered += change,
@@ -36,39 +36,42 @@ impl CounterDeltas {
         const SQL: &str = "update counters set stored = stored + $1, delivered = delivered + $2, queued = queued + $3,
                            failed = failed + $4, agents = agents + $5 where id = 1";
         self.market.store_deltas(tx).await?;
-        let sums = [
+        let deltas = [
             self.stored,
             self.delivered,
             self.queued,
             self.failed,
             self.agents,
         ];
-        if sums == [0; 5] {
+        if deltas == [0; 5] {
             return Ok(());
         }
-        tx.execute(SQL, &sums.map(SqlParam::Int)).await.map(drop)
+        tx.execute(SQL, &deltas.map(SqlParam::Int)).await.map(drop)
     }
 }
 
-/// The sums as they stand: `Deltas` from nothing.
+const SELECT_COUNTERS: &str =
+    "select stored, delivered, queued, failed, agents from counters where id = 1";
+
+/// Reads the columns of [`SELECT_COUNTERS`].
+impl FromRow for CounterDeltas {
+    fn from_columns(columns: &mut ColumnReader) -> Result<Self, DbError> {
+        Ok(CounterDeltas {
+            stored: columns.int()?,
+            delivered: columns.int()?,
+            queued: columns.int()?,
+            failed: columns.int()?,
+            agents: columns.int()?,
+            ..CounterDeltas::default()
+        })
+    }
+}
+
+/// The current counters, as deltas from zero. The market totals are not read.
 pub(crate) async fn read_counters(tx: &DbConnection<'_>) -> Result<CounterDeltas, DbError> {
-    let row = tx
-        .query_first(
-            "select stored, delivered, queued, failed, agents from counters where id = 1",
-            &[],
-        )
-        .await?;
+    let row = tx.query_first(SELECT_COUNTERS, &[]).await?;
     let row = row.ok_or_else(|| DbError::Other("the counters are gone".into()))?;
-    let int = |column| row.int(column);
-    let (stored, delivered, queued) = (int(0)?, int(1)?, int(2)?);
-    Ok(CounterDeltas {
-        stored,
-        delivered,
-        queued,
-        failed: int(3)?,
-        agents: int(4)?,
-        ..CounterDeltas::default()
-    })
+    CounterDeltas::from_row(row)
 }
 
 pub(crate) async fn read_setting(
@@ -95,7 +98,7 @@ pub(crate) async fn write_setting(
         .map(drop)
 }
 
-/// This database's share of its trace ids; chosen once.
+/// The salt in this database's trace ids; chosen when the database is created.
 pub(super) async fn load_trace_salt(tx: &DbConnection<'_>) -> Result<u32, DbError> {
     const SQL: &str =
         "insert into settings (name, value) values ('salt', $1) on conflict (name) do nothing";

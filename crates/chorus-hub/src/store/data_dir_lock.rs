@@ -1,11 +1,11 @@
-//! One hub per data directory: a second one refuses to start and says why.
+//! The lock on the data directory: a second hub on the same directory does not start.
 
 use crate::hub::StartError;
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
-/// Held by the operating system for this process: a crash releases it, a stale file does not keep it.
+/// A file lock of the operating system: it ends with the process, so a crash leaves no stale lock.
 pub(super) struct DataDirLock(
     #[expect(dead_code, reason = "the lock lives as long as the open file")] File,
 );
@@ -16,7 +16,7 @@ impl DataDirLock {
             what: format!("the data directory {} cannot be used", data_dir.display()),
             cause: e.to_string(),
         };
-        // Messages and endpoints are in it: the directory is the hub's alone, unless somebody made it otherwise before.
+        // It holds messages and endpoints, so only the hub's user may read it. An existing directory keeps its mode.
         std::fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)

@@ -1,29 +1,30 @@
-//! Who must hear of what is written: the streams of this hub, and the other hubs that share the database.
+//! The interface by which the writer publishes committed entries to the streams of this hub and to its peers.
 
 use super::log::LogEntry;
 use futures_util::future::BoxFuture;
 
-/// Who must hear of entries once they are committed.
+/// Receives every entry after its commit.
 pub(crate) trait EntryPublisher: Send + Sync {
     /// Whether a live stream of this subject is draining.
     fn has_draining_stream(&self, subject: i64) -> bool;
-    /// Tells the live ones, in the order of the log; true when one that is draining took it.
+    /// Publishes an entry to the live streams; called in log order. True when a draining stream took it.
     fn publish_entry(&self, entry: &LogEntry) -> bool;
-    /// A commit failed without saying whether it took effect: every live stream reads the log again.
+    /// Makes every live stream read the log again, because a commit failed with an unknown outcome.
     fn resync_streams(&self);
-    /// The other hubs that write to the same database; nothing for a hub that has it alone.
+    /// The other hubs that write to the same database; `None` for a hub that has the database alone.
     fn cluster_peers(&self) -> Option<&dyn ClusterPeers> {
         None
     }
 }
 
-/// The other hubs that share the database.
+/// The other hubs of the cluster, which share the database.
 pub(crate) trait ClusterPeers: Send + Sync {
-    /// Rung when one of them has written.
+    /// Notified when a peer has committed.
     fn peer_commit_notify(&self) -> &tokio::sync::Notify;
-    /// The streams of this hub have been told everything up to here; `foreign` are those entries of it that it read.
+    /// Called when the streams of this hub have been given all entries up to `last_seq`. `peer_entries` are those of them that
+    /// other hubs wrote.
     fn on_log_published(&self, last_seq: i64, peer_entries: &[LogEntry]);
-    /// Tells them that this hub wrote up to here. Which of the entries streams of theirs took, within a bounded time; and
-    /// they have then forgotten what a notice among them says is over.
+    /// Announces to the peers that this hub committed up to `last_seq`. Returns, within a bounded time, the sequences of the
+    /// entries that draining streams of peers took. By then the peers have also applied the cache invalidations among them.
     fn announce_commit(&self, last_seq: i64, entries: &[LogEntry]) -> BoxFuture<'static, Vec<i64>>;
 }

@@ -1,10 +1,10 @@
-//! Who else may address an agent (R-46).
+//! The `grants` table: permission of one handle for another to address it (R-46).
 
 use super::orgs::parse_stored_handle;
-use super::{DbConnection, DbError, SqlParam};
+use super::{ColumnReader, DbConnection, DbError, FromRow, SqlParam};
 use chorus_wire::{frame::organisation::HandleGrant, time::UnixMicros};
 
-/// Writes a grant down, once; the time of the first one stands.
+/// Inserts a grant and returns its time; an existing grant keeps its time.
 pub(crate) async fn insert_grant(
     tx: &DbConnection<'_>,
     grantor: i64,
@@ -28,7 +28,7 @@ pub(crate) async fn insert_grant(
         .map(UnixMicros)
 }
 
-/// False when there was none.
+/// Deletes a grant; false when there was none.
 pub(crate) async fn delete_grant(
     tx: &DbConnection<'_>,
     grantor: i64,
@@ -63,25 +63,38 @@ pub(crate) async fn count_grants(tx: &DbConnection<'_>, grantor: i64) -> Result<
     Ok(row.map_or(Ok(0), |row| row.int(0))? as usize)
 }
 
-/// Who may address the grantor, in the order of their handles.
+macro_rules! grant_columns {
+    () => {
+        "p.handle, g.at"
+    };
+}
+
+/// Reads `grant_columns!`.
+impl FromRow for HandleGrant {
+    fn from_columns(columns: &mut ColumnReader) -> Result<Self, DbError> {
+        Ok(HandleGrant {
+            grantee: parse_stored_handle(&columns.text()?)?,
+            granted_at: UnixMicros(columns.int()?),
+        })
+    }
+}
+
+/// The grants of the grantor, ordered by the grantee's handle.
 pub(crate) async fn list_grants(
     tx: &DbConnection<'_>,
     grantor: i64,
 ) -> Result<Vec<HandleGrant>, DbError> {
-    const SQL: &str = "select p.handle, g.at from grants g join principals p on p.id = g.grantee
-                       where g.grantor = $1 and p.handle is not null and p.deleted_at is null order by p.handle";
+    const SQL: &str = concat!(
+        "select ",
+        grant_columns!(),
+        " from grants g join principals p on p.id = g.grantee
+          where g.grantor = $1 and p.handle is not null and p.deleted_at is null order by p.handle"
+    );
     let rows = tx.query(SQL, &[SqlParam::Int(grantor)]).await?;
-    rows.into_iter()
-        .map(|mut row| {
-            Ok(HandleGrant {
-                grantee: parse_stored_handle(&row.text(0)?)?,
-                granted_at: UnixMicros(row.int(1)?),
-            })
-        })
-        .collect()
+    rows.into_iter().map(HandleGrant::from_row).collect()
 }
 
-/// The agent is gone: what it granted and what it was granted goes with it (R-52).
+/// Deletes the grants by and for an agent that unregistered (R-52).
 pub(crate) async fn delete_agent_grants(tx: &DbConnection<'_>, agent: i64) -> Result<(), DbError> {
     tx.execute(
         "delete from grants where grantor = $1",

@@ -1,17 +1,17 @@
-//! Which send came with which `Idempotency-Key`: per caller, so that a stranger's key blocks nobody (failure 5).
+//! Which message was sent with which `Idempotency-Key`. Keys are per caller, so that no caller blocks another's (failure 5).
 
 use super::{DbConnection, DbError, SqlParam};
 use crate::identity::IdempotencyKey;
 use chorus_wire::{limits, time::UnixMicros};
 
-/// What is known of a key.
+/// What a key was used for before.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum KeyUse {
-    /// Never used, or so long ago that it is free again.
+    /// Never used, or the retention of its use has ended.
     Unused,
-    /// Used for the message at this place, with the same value.
+    /// Used with the same request, for the message at this sequence.
     SameRequest(i64),
-    /// Used with another value.
+    /// Used with another request.
     DifferentRequest,
 }
 
@@ -22,7 +22,7 @@ pub(crate) async fn check_idempotency_key(
     now: UnixMicros,
 ) -> Result<KeyUse, DbError> {
     const SQL: &str = "select fingerprint, seq, at from idempotency where caller = $1 and key = $2";
-    let Some(mut row) = tx
+    let Some(row) = tx
         .query_first(
             SQL,
             &[SqlParam::Text(caller), SqlParam::Text(&idempotency.key)],
@@ -31,11 +31,10 @@ pub(crate) async fn check_idempotency_key(
     else {
         return Ok(KeyUse::Unused);
     };
-    let (fingerprint, seq, at) = (
-        row.maybe_bytes(0)?.unwrap_or_default(),
-        row.int(1)?,
-        UnixMicros(row.int(2)?),
-    );
+    let mut columns = row.columns();
+    let fingerprint = columns.maybe_bytes()?.unwrap_or_default();
+    let seq = columns.int()?;
+    let at = UnixMicros(columns.int()?);
     Ok(if at.saturating_add(limits::IDEMPOTENCY_RETENTION) <= now {
         KeyUse::Unused
     } else if fingerprint == idempotency.fingerprint {

@@ -1,19 +1,28 @@
-//! Registration invite codes, hashed; a hub that ever had one stays gated until it is opened (R-36).
+//! Invite codes for registration, stored as hashes. A hub that ever had one requires an invite until it is opened (R-36).
 
-use super::{DbConnection, DbError, SqlParam, SqlRow};
+use super::{ColumnReader, DbConnection, DbError, FromRow, SqlParam};
 use chorus_wire::{reply::InviteRecord, time::UnixMicros};
 
-fn read_invite_row(mut row: SqlRow) -> Result<InviteRecord, DbError> {
-    Ok(InviteRecord {
-        id: row.text(0)?,
-        code: None,
-        label: row.text(1)?,
-        uses: row.int(2)? as u64,
-        max_uses: row.maybe_int(3)?.map(|n| n as u64),
-        expires_at: row.maybe_int(4)?.map(UnixMicros),
-        revoked: row.int(5)? != 0,
-        created_at: UnixMicros(row.int(6)?),
-    })
+macro_rules! invite_columns {
+    () => {
+        "id, label, uses, max_uses, expires_at, revoked, created_at"
+    };
+}
+
+/// Reads `invite_columns!`.
+impl FromRow for InviteRecord {
+    fn from_columns(columns: &mut ColumnReader) -> Result<Self, DbError> {
+        Ok(InviteRecord {
+            id: columns.text()?,
+            code: None,
+            label: columns.text()?,
+            uses: columns.int()? as u64,
+            max_uses: columns.maybe_int()?.map(|n| n as u64),
+            expires_at: columns.maybe_int()?.map(UnixMicros),
+            revoked: columns.int()? != 0,
+            created_at: UnixMicros(columns.int()?),
+        })
+    }
 }
 
 pub(crate) async fn insert_invite(
@@ -35,11 +44,15 @@ pub(crate) async fn insert_invite(
 }
 
 pub(crate) async fn list_invites(tx: &DbConnection<'_>) -> Result<Vec<InviteRecord>, DbError> {
-    const SQL: &str = "select id, label, uses, max_uses, expires_at, revoked, created_at from invites order by created_at, id limit 10000";
+    const SQL: &str = concat!(
+        "select ",
+        invite_columns!(),
+        " from invites order by created_at, id limit 10000"
+    );
     tx.query(SQL, &[])
         .await?
         .into_iter()
-        .map(read_invite_row)
+        .map(InviteRecord::from_row)
         .collect()
 }
 
@@ -47,10 +60,14 @@ pub(crate) async fn find_invite_by_code(
     tx: &DbConnection<'_>,
     hash: &[u8; 32],
 ) -> Result<Option<InviteRecord>, DbError> {
-    const SQL: &str = "select id, label, uses, max_uses, expires_at, revoked, created_at from invites where code_hash = $1";
+    const SQL: &str = concat!(
+        "select ",
+        invite_columns!(),
+        " from invites where code_hash = $1"
+    );
     tx.query_first(SQL, &[SqlParam::Bytes(hash)])
         .await?
-        .map(read_invite_row)
+        .map(InviteRecord::from_row)
         .transpose()
 }
 
@@ -67,14 +84,16 @@ pub(crate) async fn revoke_invite(
     tx: &DbConnection<'_>,
     id: &str,
 ) -> Result<Option<InviteRecord>, DbError> {
-    // PostgreSQL has no text with this in it, and would fail where nothing is found.
+    // PostgreSQL rejects a text with a NUL character; no stored id contains one.
     if id.contains('\0') {
         return Ok(None);
     }
-    const SQL: &str = "update invites set revoked = 1 where id = $1
-                       returning id, label, uses, max_uses, expires_at, revoked, created_at";
+    const SQL: &str = concat!(
+        "update invites set revoked = 1 where id = $1 returning ",
+        invite_columns!()
+    );
     tx.query_first(SQL, &[SqlParam::Text(id)])
         .await?
-        .map(read_invite_row)
+        .map(InviteRecord::from_row)
         .transpose()
 }

@@ -1,13 +1,13 @@
-//! Jobs as they are kept: what was asked for, by whom, of whom, and what came of it.
+//! The `jobs` table: skill calls with their requester, worker, state and result.
 
-use super::{DbConnection, DbError, SqlParam, SqlRow};
+use super::{ColumnReader, DbConnection, DbError, FromRow, SqlParam};
 use crate::market::jobs::JobState;
 use chorus_wire::limits;
 use chorus_wire::market::credits::Credits;
 use chorus_wire::time::UnixMicros;
 use std::sync::Arc;
 
-/// A job that is to be kept.
+/// A job to insert.
 #[derive(Debug)]
 pub(crate) struct NewJob<'a> {
     pub job_id: &'a str,
@@ -22,15 +22,15 @@ pub(crate) struct NewJob<'a> {
     pub state: JobState,
     pub endpoint: Option<&'a str>,
     pub callback_url: Option<&'a str>,
-    /// What the worker gets.
+    /// The JSON that is dispatched to the worker.
     pub body: &'a str,
     pub deadline: UnixMicros,
-    /// When its handing over may be tried (again).
+    /// When the next dispatch may be attempted.
     pub dispatch_due_at: UnixMicros,
 }
 
 impl NewJob<'_> {
-    /// The job as it is once it has been kept.
+    /// The record of the job after it was inserted.
     pub fn to_record(
         &self,
         id: i64,
@@ -97,7 +97,7 @@ pub(crate) struct JobEndRecord {
     pub error: Option<String>,
 }
 
-/// Keeps a new job and gives it its number; `None` when the job_id is taken.
+/// Inserts a job and returns its id; `None` when the job_id is taken.
 pub(crate) async fn insert_job(
     tx: &DbConnection<'_>,
     job: &NewJob<'_>,
@@ -132,7 +132,7 @@ pub(crate) async fn insert_job(
         .transpose()
 }
 
-macro_rules! select {
+macro_rules! select_jobs {
     ($rest:literal) => {
         concat!(
             "select j.id, j.job_id, j.fingerprint, j.orchestrator, o.agent_id, j.worker, w.agent_id, j.payer, j.payee, j.skill,
@@ -144,47 +144,56 @@ macro_rules! select {
     };
 }
 
-fn read_job_row(mut row: SqlRow) -> Result<JobRecord, DbError> {
-    let state = row.text(12)?;
-    let end = match row.maybe_int(18)? {
-        None => None,
-        Some(at) => Some(JobEndRecord {
-            at: UnixMicros(at),
-            paid: row.maybe_int(19)?.map(Credits::from_hundredths),
-            took_ms: row.maybe_int(20)?,
-            output: row.maybe_text(21)?,
-            error_code: row.maybe_text(22)?,
-            error: row.maybe_text(23)?,
-        }),
+/// Reads the columns of `select_jobs!`.
+impl FromRow for JobRecord {
+    fn from_columns(columns: &mut ColumnReader) -> Result<Self, DbError> {
+        Ok(JobRecord {
+            id: columns.int()?,
+            job_id: columns.text()?,
+            fingerprint: columns.maybe_bytes()?.unwrap_or_default(),
+            requester: columns.int()?,
+            requester_name: columns.maybe_text()?.unwrap_or_default().into(),
+            worker: columns.int()?,
+            worker_name: columns.maybe_text()?.unwrap_or_default().into(),
+            payer: columns.int()?,
+            payee: columns.int()?,
+            skill: columns.text()?,
+            budget: Credits::from_hundredths(columns.int()?),
+            cost: Credits::from_hundredths(columns.int()?),
+            state: parse_stored_state(&columns.text()?)?,
+            endpoint: columns.maybe_text()?,
+            callback_url: columns.maybe_text()?,
+            body: columns.text()?,
+            requested_at: UnixMicros(columns.int()?),
+            deadline: UnixMicros(columns.int()?),
+            end: read_job_end(columns)?,
+        })
+    }
+}
+
+fn parse_stored_state(text: &str) -> Result<JobState, DbError> {
+    JobState::parse(text)
+        .ok_or_else(|| DbError::Other(format!("a job is in a newer hub's state: {text}")))
+}
+
+/// The last columns of `select_jobs!`; an open job has no `ended_at`.
+fn read_job_end(columns: &mut ColumnReader) -> Result<Option<JobEndRecord>, DbError> {
+    let ended_at = columns.maybe_int()?;
+    let end = JobEndRecord {
+        at: UnixMicros(ended_at.unwrap_or_default()),
+        paid: columns.maybe_int()?.map(Credits::from_hundredths),
+        took_ms: columns.maybe_int()?,
+        output: columns.maybe_text()?,
+        error_code: columns.maybe_text()?,
+        error: columns.maybe_text()?,
     };
-    Ok(JobRecord {
-        id: row.int(0)?,
-        job_id: row.text(1)?,
-        fingerprint: row.maybe_bytes(2)?.unwrap_or_default(),
-        requester: row.int(3)?,
-        requester_name: row.maybe_text(4)?.unwrap_or_default().into(),
-        worker: row.int(5)?,
-        worker_name: row.maybe_text(6)?.unwrap_or_default().into(),
-        payer: row.int(7)?,
-        payee: row.int(8)?,
-        skill: row.text(9)?,
-        budget: Credits::from_hundredths(row.int(10)?),
-        cost: Credits::from_hundredths(row.int(11)?),
-        state: JobState::parse(&state)
-            .ok_or_else(|| DbError::Other(format!("a job is in a newer hub's state: {state}")))?,
-        endpoint: row.maybe_text(13)?,
-        callback_url: row.maybe_text(14)?,
-        body: row.text(15)?,
-        requested_at: UnixMicros(row.int(16)?),
-        deadline: UnixMicros(row.int(17)?),
-        end,
-    })
+    Ok(ended_at.map(|_| end))
 }
 
 pub(crate) async fn find_job(tx: &DbConnection<'_>, id: i64) -> Result<Option<JobRecord>, DbError> {
-    tx.query_first(select!("where j.id = $1"), &[SqlParam::Int(id)])
+    tx.query_first(select_jobs!("where j.id = $1"), &[SqlParam::Int(id)])
         .await?
-        .map(read_job_row)
+        .map(JobRecord::from_row)
         .transpose()
 }
 
@@ -192,17 +201,20 @@ pub(crate) async fn find_job_by_job_id(
     tx: &DbConnection<'_>,
     job_id: &str,
 ) -> Result<Option<JobRecord>, DbError> {
-    // PostgreSQL has no text with this in it, and would fail where nothing is found.
+    // PostgreSQL rejects a text with a NUL character; no stored id contains one.
     if job_id.contains('\0') {
         return Ok(None);
     }
-    tx.query_first(select!("where j.job_id = $1"), &[SqlParam::Text(job_id)])
-        .await?
-        .map(read_job_row)
-        .transpose()
+    tx.query_first(
+        select_jobs!("where j.job_id = $1"),
+        &[SqlParam::Text(job_id)],
+    )
+    .await?
+    .map(JobRecord::from_row)
+    .transpose()
 }
 
-/// From one state to another; false when it was not there any more.
+/// Changes the state from `from` to `to`; false when the job is no longer in `from`.
 pub(crate) async fn change_job_state(
     tx: &DbConnection<'_>,
     id: i64,
@@ -223,7 +235,7 @@ pub(crate) async fn change_job_state(
         == 1)
 }
 
-/// Writes down how it ended.
+/// Stores how the job ended.
 pub(crate) async fn close_job(
     tx: &DbConnection<'_>,
     id: i64,
@@ -246,7 +258,7 @@ pub(crate) async fn close_job(
     tx.execute(SQL, &params).await.map(drop)
 }
 
-/// Open jobs whose time is over.
+/// The ids of open jobs whose deadline has passed.
 pub(crate) async fn list_overdue_jobs(
     tx: &DbConnection<'_>,
     now: UnixMicros,
@@ -260,7 +272,7 @@ pub(crate) async fn list_overdue_jobs(
     rows.iter().map(|row| row.int(0)).collect()
 }
 
-/// Jobs that nobody has handed over in the time there was for it: their hub stopped, or was too busy.
+/// The ids of jobs whose dispatch lease has expired: the hub that held it stopped or was too slow.
 pub(crate) async fn list_undispatched_jobs(
     tx: &DbConnection<'_>,
     now: UnixMicros,
@@ -273,7 +285,7 @@ pub(crate) async fn list_undispatched_jobs(
     rows.iter().map(|row| row.int(0)).collect()
 }
 
-/// Claims the handing over until `until`; false when it is not to be tried now.
+/// Leases the dispatch of a job until `lease_until`; false when it is not due.
 pub(crate) async fn lease_dispatch(
     tx: &DbConnection<'_>,
     id: i64,
@@ -295,7 +307,7 @@ pub(crate) async fn lease_dispatch(
         == 1)
 }
 
-/// Whose jobs are asked for.
+/// In which role the agent takes part in the listed jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum JobRole {
     Requester,
@@ -303,7 +315,7 @@ pub(crate) enum JobRole {
     Either,
 }
 
-/// An agent's jobs, newest first, as many as fit into a page; `filter` is a state, a status of the document, or empty.
+/// An agent's jobs, newest first, as many as fit into a page. `filter` is a state, a status of the protocol, or empty.
 pub(crate) async fn list_jobs(
     tx: &DbConnection<'_>,
     agent: i64,
@@ -312,7 +324,7 @@ pub(crate) async fn list_jobs(
     before: i64,
     limit: usize,
 ) -> Result<Vec<JobRecord>, DbError> {
-    macro_rules! chosen {
+    macro_rules! job_ids_where {
         ($column:literal) => {
             concat!(
                 "select id from (select id from jobs where ",
@@ -323,14 +335,18 @@ pub(crate) async fn list_jobs(
             )
         };
     }
-    macro_rules! listed {
+    macro_rules! jobs_with_ids {
         ($($ids:expr),+) => {
-            concat!(select!("where j.id in ("), $($ids),+, ") order by j.id desc limit $3")
+            concat!(select_jobs!("where j.id in ("), $($ids),+, ") order by j.id desc limit $3")
         };
     }
-    const REQUESTED: &str = listed!(chosen!("orchestrator"));
-    const WORKED: &str = listed!(chosen!("worker"));
-    const BOTH: &str = listed!(chosen!("orchestrator"), " union ", chosen!("worker"));
+    const REQUESTED: &str = jobs_with_ids!(job_ids_where!("orchestrator"));
+    const WORKED: &str = jobs_with_ids!(job_ids_where!("worker"));
+    const BOTH: &str = jobs_with_ids!(
+        job_ids_where!("orchestrator"),
+        " union ",
+        job_ids_where!("worker")
+    );
     let sql = match role {
         JobRole::Requester => REQUESTED,
         JobRole::Worker => WORKED,
@@ -345,5 +361,5 @@ pub(crate) async fn list_jobs(
     let (rows, _) = tx
         .query_within_bytes(sql, &params, limits::HISTORY_PAGE_BYTES)
         .await?;
-    rows.into_iter().map(read_job_row).collect()
+    rows.into_iter().map(JobRecord::from_row).collect()
 }

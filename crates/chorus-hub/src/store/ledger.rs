@@ -1,16 +1,16 @@
-//! The ledger: accounts, the postings that move credits between them, and what each transfer was answered with (law 7).
+//! The ledger: accounts, the postings that move credits between them, and the reply to each transfer (invariant 7).
 
-use super::{DbConnection, DbError, SqlParam, SqlRow, WriteTxn};
+use super::{ColumnReader, DbConnection, DbError, FromRow, SqlParam, WriteTxn};
 use chorus_wire::market::credits::Credits;
 use chorus_wire::time::UnixMicros;
 
-/// Where credits are.
+/// An account of the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LedgerAccount {
-    /// Where they come from; it is below zero by what was issued.
+    /// The source of all credits. Its balance is the negated sum of the credits issued.
     Issue,
     Owner(i64),
-    /// What `payer` may have to pay for a job.
+    /// The credits of `payer` that are held for a job.
     Hold {
         job: i64,
         payer: i64,
@@ -18,7 +18,7 @@ pub(crate) enum LedgerAccount {
 }
 
 impl LedgerAccount {
-    /// Its number in the table.
+    /// The id in the table `accounts`.
     const fn account_id(self) -> i64 {
         match self {
             LedgerAccount::Issue => 0,
@@ -27,7 +27,7 @@ impl LedgerAccount {
         }
     }
 
-    /// Whose credits they are, wherever they lie.
+    /// The owner of the credits; for a hold, the payer.
     const fn owner_id(self) -> Option<i64> {
         match self {
             LedgerAccount::Issue => None,
@@ -43,7 +43,7 @@ impl LedgerAccount {
         }
     }
 
-    /// What the account of this number is called in the audit.
+    /// The kind of the account of this id, as the audit shows it.
     pub const fn kind_name(id: i64) -> &'static str {
         match (id, id % 2) {
             (0, _) => "issue",
@@ -53,7 +53,7 @@ impl LedgerAccount {
     }
 }
 
-/// A movement that is to be made.
+/// A posting to apply.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewPosting<'a> {
     pub kind: &'static str,
@@ -64,14 +64,14 @@ pub(crate) struct NewPosting<'a> {
     pub note: Option<&'a str>,
 }
 
-/// Moves the amount and writes both entries down; `None`, and nothing is moved, when `from` has not got it.
+/// Moves the amount and inserts the posting. `None`, without any change, when the balance of `from` is too low.
 pub(crate) async fn apply_posting(
     tx: &DbConnection<'_>,
     new: &NewPosting<'_>,
     now: UnixMicros,
 ) -> Result<Option<PostingBalances>, DbError> {
     let amount = SqlParam::Int(new.amount.to_hundredths());
-    // The condition is in the statement, so of two who race for the last credit one finds it gone.
+    // The update itself checks the balance, so only one of two concurrent postings gets the last credit.
     const DEBIT: &str = "update accounts set balance = balance - $2 where id = $1 and (id = 0 or balance >= $2) returning balance";
     let Some(from) = tx
         .query_first(DEBIT, &[SqlParam::Int(new.from.account_id()), amount])
@@ -110,14 +110,14 @@ pub(crate) async fn apply_posting(
     }))
 }
 
-/// What both accounts have after a posting.
+/// The balances of both accounts after a posting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PostingBalances {
     pub from: Credits,
     pub to: Credits,
 }
 
-/// The opening grant of a new owner; an owner that has an account has had it (R-64).
+/// Grants a new owner its opening credits. An owner that has an account has received them before (R-64).
 pub(crate) async fn grant_opening_credits(
     txn: &mut WriteTxn<'_>,
     owner: i64,
@@ -144,7 +144,7 @@ pub(crate) async fn grant_opening_credits(
     apply_posting(&txn.tx, &grant, txn.now()).await.map(drop)
 }
 
-/// What is in an account; nothing when nobody ever put anything there.
+/// The balance of an account; zero when the account does not exist.
 pub(crate) async fn read_balance(
     tx: &DbConnection<'_>,
     account: LedgerAccount,
@@ -160,7 +160,7 @@ pub(crate) async fn read_balance(
     ))
 }
 
-/// What is held for the owner's jobs.
+/// The sum of the holds for jobs that the owner pays.
 pub(crate) async fn read_held_credits(
     tx: &DbConnection<'_>,
     owner: i64,
@@ -173,7 +173,7 @@ pub(crate) async fn read_held_credits(
     ))
 }
 
-/// A hold that has come to nothing is gone; what went through it stays in the postings.
+/// Deletes the account of a hold whose balance is zero; its postings stay.
 pub(crate) async fn close_hold(tx: &DbConnection<'_>, job: i64, payer: i64) -> Result<(), DbError> {
     let id = LedgerAccount::Hold { job, payer }.account_id();
     tx.execute(
@@ -184,11 +184,27 @@ pub(crate) async fn close_hold(tx: &DbConnection<'_>, job: i64, payer: i64) -> R
     .map(drop)
 }
 
-/// A transfer that was made before.
+/// A transfer that was applied before, and its reply.
 #[derive(Debug)]
 pub(crate) struct TransferRecord {
     pub fingerprint: Vec<u8>,
     pub reply: String,
+}
+
+macro_rules! transfer_columns {
+    () => {
+        "fingerprint, reply"
+    };
+}
+
+/// Reads `transfer_columns!`.
+impl FromRow for TransferRecord {
+    fn from_columns(columns: &mut ColumnReader) -> Result<Self, DbError> {
+        Ok(TransferRecord {
+            fingerprint: columns.maybe_bytes()?.unwrap_or_default(),
+            reply: columns.text()?,
+        })
+    }
 }
 
 pub(crate) async fn find_transfer(
@@ -196,18 +212,15 @@ pub(crate) async fn find_transfer(
     payer: i64,
     transfer_id: &str,
 ) -> Result<Option<TransferRecord>, DbError> {
-    const SQL: &str =
-        "select fingerprint, reply from transfers where payer = $1 and transfer_id = $2";
-    let Some(mut row) = tx
-        .query_first(SQL, &[SqlParam::Int(payer), SqlParam::Text(transfer_id)])
+    const SQL: &str = concat!(
+        "select ",
+        transfer_columns!(),
+        " from transfers where payer = $1 and transfer_id = $2"
+    );
+    tx.query_first(SQL, &[SqlParam::Int(payer), SqlParam::Text(transfer_id)])
         .await?
-    else {
-        return Ok(None);
-    };
-    Ok(Some(TransferRecord {
-        fingerprint: row.maybe_bytes(0)?.unwrap_or_default(),
-        reply: row.text(1)?,
-    }))
+        .map(TransferRecord::from_row)
+        .transpose()
 }
 
 pub(crate) async fn insert_transfer(
@@ -228,7 +241,7 @@ pub(crate) async fn insert_transfer(
     tx.execute(SQL, &params).await.map(drop)
 }
 
-/// A posting as it was written down, with the names of those it concerns.
+/// A posting as it is stored, with the names of its owners.
 #[derive(Debug)]
 pub(crate) struct PostingRow {
     pub id: i64,
@@ -243,31 +256,34 @@ pub(crate) struct PostingRow {
     pub at: UnixMicros,
 }
 
-fn read_posting_row(mut row: SqlRow) -> Result<PostingRow, DbError> {
-    Ok(PostingRow {
-        id: row.int(0)?,
-        kind: row.text(1)?,
-        debit: row.int(2)?,
-        credit: row.int(3)?,
-        amount: Credits::from_hundredths(row.int(4)?),
-        payer: row.maybe_text(5)?,
-        payee: row.maybe_text(6)?,
-        job_id: row.maybe_text(7)?,
-        note: row.maybe_text(8)?,
-        at: UnixMicros(row.int(9)?),
-    })
+/// Reads the columns of `select_postings!`.
+impl FromRow for PostingRow {
+    fn from_columns(columns: &mut ColumnReader) -> Result<Self, DbError> {
+        Ok(PostingRow {
+            id: columns.int()?,
+            kind: columns.text()?,
+            debit: columns.int()?,
+            credit: columns.int()?,
+            amount: Credits::from_hundredths(columns.int()?),
+            payer: columns.maybe_text()?,
+            payee: columns.maybe_text()?,
+            job_id: columns.maybe_text()?,
+            note: columns.maybe_text()?,
+            at: UnixMicros(columns.int()?),
+        })
+    }
 }
 
-/// Which postings are asked for; `None` is any.
+/// Which postings to list; `None` matches all.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PostingFilter {
     pub owner: Option<i64>,
     pub job_id: Option<String>,
-    /// Only those before this one.
+    /// Only postings with a lower id.
     pub before: Option<i64>,
 }
 
-macro_rules! postings {
+macro_rules! select_postings {
     ($rest:literal) => {
         concat!(
             "select p.id, p.kind, p.debit, p.credit, p.amount, o.name, r.name, p.job_id, p.note, p.at
@@ -283,22 +299,21 @@ pub(crate) async fn list_postings(
     filter: &PostingFilter,
     limit: usize,
 ) -> Result<Vec<PostingRow>, DbError> {
-    const ALL: &str = postings!("where p.id < $1 order by p.id desc limit $2");
-    const OF_JOB: &str = postings!("where p.job_id = $3 and p.id < $1 order by p.id desc limit $2");
-    // Two ranges, each read from its index; a posting within one owner is in both and is one.
-    const OF_OWNER: &str = postings!(
+    const ALL: &str = select_postings!("where p.id < $1 order by p.id desc limit $2");
+    const OF_JOB: &str =
+        select_postings!("where p.job_id = $3 and p.id < $1 order by p.id desc limit $2");
+    // Two index ranges; `union` returns a posting from an owner to itself once.
+    const OF_OWNER: &str = select_postings!(
         "where p.id in (
              select id from (select id from postings where payer = $3 and id < $1 order by id desc limit $2) a
              union select id from (select id from postings where payee = $3 and id < $1 order by id desc limit $2) b)
          order by p.id desc limit $2"
     );
-    const OF_BOTH: &str = postings!(
+    const OF_BOTH: &str = select_postings!(
         "where p.job_id = $3 and (p.payer = $4 or p.payee = $4) and p.id < $1 order by p.id desc limit $2"
     );
-    let (before, limit) = (
-        SqlParam::Int(filter.before.unwrap_or(i64::MAX)),
-        SqlParam::Int(limit as i64),
-    );
+    let before = SqlParam::Int(filter.before.unwrap_or(i64::MAX));
+    let limit = SqlParam::Int(limit as i64);
     let rows = match (&filter.job_id, filter.owner) {
         (None, None) => tx.query(ALL, &[before, limit]).await?,
         (Some(job), None) => {
@@ -317,5 +332,5 @@ pub(crate) async fn list_postings(
             .await?
         }
     };
-    rows.into_iter().map(read_posting_row).collect()
+    rows.into_iter().map(PostingRow::from_row).collect()
 }

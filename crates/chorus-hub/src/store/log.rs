@@ -1,11 +1,13 @@
-//! The spine: entries in the order of their commits, and the cursor and trace id that each one has.
+//! The log: one append-only table of entries in commit order, each with a sequence, a time and a trace id.
 
-use super::{DbConnection, DbError, SqlParam};
+use super::participant_index::ParticipantClass;
+use super::{ColumnReader, DbConnection, DbError, FromRow, SqlParam, SqlRow};
 use chorus_wire::{limits, time::UnixMicros};
 use std::sync::Arc;
 use uuid::Uuid;
 
-macro_rules! words {
+/// An enum that is stored as text.
+macro_rules! text_enum {
     ($(#[$doc:meta])* $name:ident { $($variant:ident $text:literal),+ }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,23 +26,23 @@ macro_rules! words {
     };
 }
 
-words! {
-    /// What an entry is. `Activity` is heard by operators only, `Notice` by hubs only; the others are events on a subject's stream, those from `Said`
-    /// on the stream of a room.
+text_enum! {
+    /// What an entry is. Only operators receive `Activity`, only hubs receive `CacheInvalidation`. The others are events on the
+    /// stream of their subject; from `ChannelMessage` on, the subject is a channel.
     EntryKind { Message "message", Receipt "receipt", Channel "channel", Job "job", JobResult "job_result", Activity "activity",
            ChannelMessage "said", ToolCall "tool_call", ToolResult "tool_result", Status "status", ChannelError "error", MemberChange "member",
            CacheInvalidation "notice" }
 }
 
-words! {
-    /// How a message first went on its way. `Pending`: its webhook has not answered yet.
+text_enum! {
+    /// How a message was first delivered. `Pending`: its webhook has not answered yet.
     DeliveryState { Sse "sse", Webhook "webhook", Queued "queued", Failed "failed", Pending "pending" }
 }
 
 /// The subject of entries that concern the hub itself.
 pub(crate) const HUB_SUBJECT: i64 = 0;
 
-/// An entry that is to be appended; its place and time are given to it at commit.
+/// An entry to append. It gets its sequence and time in the transaction that appends it.
 #[derive(Clone, Debug)]
 pub(crate) struct NewLogEntry {
     pub subject: i64,
@@ -49,16 +51,16 @@ pub(crate) struct NewLogEntry {
     pub actor: i64,
     pub actor_name: Arc<str>,
     pub body: Arc<str>,
-    /// For a message: what becomes of it when no stream is draining.
+    /// For a message: its delivery state when no stream of the receiver is draining.
     pub fallback: Option<DeliveryState>,
 }
 
-/// An entry with its place in the log.
+/// An entry with its sequence in the log.
 #[derive(Clone, Debug)]
 pub(crate) struct LogEntry {
     pub seq: i64,
     pub subject: i64,
-    /// Empty where the reader is the subject.
+    /// Empty where the reader is the subject itself.
     pub subject_name: Arc<str>,
     pub kind: EntryKind,
     pub actor: i64,
@@ -67,22 +69,22 @@ pub(crate) struct LogEntry {
     pub body: Arc<str>,
     pub delivery: Option<DeliveryState>,
     pub delivered_at: Option<UnixMicros>,
-    /// A live stream that is draining took it when it was published.
+    /// A draining live stream took the entry when it was published.
     pub accepted: bool,
 }
 
-/// The newest entry's place and time, and up to where the parts are kept.
+/// The sequence and time of the newest entry, and the last sequence in the participant index.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LogHead {
     pub seq: i64,
     pub at: i64,
     pub indexed_seq: i64,
-    /// When this hub last indexed.
+    /// When this hub last wrote the participant index.
     pub indexed_at: UnixMicros,
 }
 
 impl LogHead {
-    /// The next place: times strictly increase, also when the clock stands still or steps back (R-15).
+    /// The next sequence and its time. Times strictly increase, also when the clock stands still or steps back (R-15).
     pub fn allocate_seq(&mut self, now: UnixMicros) -> (i64, UnixMicros) {
         self.seq += 1;
         self.at = now.0.max(self.at + 1);
@@ -91,22 +93,24 @@ impl LogHead {
 }
 
 const SEQ_BITS: u32 = 40;
-/// What fits in the low bits of a trace id: a trillion entries.
+/// The low bits of a trace id hold the sequence; they are enough for a trillion entries.
 const SEQ_MASK: u64 = (1 << SEQ_BITS) - 1;
 pub(crate) const SALT_MASK: u32 = (1 << 22) - 1;
 
-/// A UUIDv7 made of the entry's time (milliseconds, then the microseconds in the field RFC 9562 leaves for them) and its place:
-/// it sorts like both, and finds its entry without an index of its own.
+/// A UUIDv7 made of the entry's time (milliseconds, then the microseconds in the field that RFC 9562 leaves for them) and its
+/// sequence. It sorts like both, and leads to its entry without an index of its own.
 pub(crate) fn compute_trace_id(seq: i64, at: UnixMicros, salt: u32) -> Uuid {
-    let (millis, micros) = (at.0.max(0) as u128 / 1_000, at.0.max(0) as u128 % 1_000);
+    let at_micros = at.0.max(0) as u128;
+    let millis = at_micros / 1_000;
+    let micros = at_micros % 1_000;
     let low = (u128::from(salt & SALT_MASK) << SEQ_BITS) | u128::from(seq as u64 & SEQ_MASK);
-    // rand_a counts in 1/4096 of a millisecond. The salt is the same for a whole database, so order stays with time and place.
+    // rand_a counts in 1/4096 of a millisecond. One database has one salt, so ids sort by time and sequence.
     Uuid::from_u128(
         (millis << 80) | (0x7 << 76) | ((micros * 4096 / 1_000) << 64) | (0b10 << 62) | low,
     )
 }
 
-/// The place a trace id speaks of; whether it is the trace id of what stands there, only the entry can tell.
+/// The sequence in a trace id. The caller compares the trace id of the entry found there, because a client may send any UUID.
 pub(crate) fn trace_id_seq(trace_id: &Uuid) -> i64 {
     (trace_id.as_u128() as u64 & SEQ_MASK) as i64
 }
@@ -116,17 +120,20 @@ pub(super) async fn read_head(tx: &DbConnection<'_>) -> Result<LogHead, DbError>
         "select coalesce(max(seq), 0), coalesce((select at from log order by seq desc limit 1), 0),
                               (select value from settings where name = 'indexed') from log";
     match tx.query_first(SQL, &[]).await? {
-        Some(row) => Ok(LogHead {
-            seq: row.int(0)?,
-            at: row.int(1)?,
-            indexed_seq: row.int(2)?,
-            ..LogHead::default()
-        }),
+        Some(row) => {
+            let mut columns = row.columns();
+            Ok(LogHead {
+                seq: columns.int()?,
+                at: columns.int()?,
+                indexed_seq: columns.int()?,
+                ..LogHead::default()
+            })
+        }
         None => Ok(LogHead::default()),
     }
 }
 
-/// Inserts entries whose places are fixed. On PostgreSQL they travel together instead of one round trip each.
+/// Inserts entries that have their sequences. On PostgreSQL the inserts are pipelined instead of one round trip each.
 pub(super) async fn insert_entries(
     tx: &DbConnection<'_>,
     entries: &[LogEntry],
@@ -152,7 +159,7 @@ pub(super) async fn insert_entries(
             }
         }
         DbConnection::Postgres(_) => {
-            // The first prepares the statement, the others find it prepared.
+            // The first insert prepares the statement; the others find it in the cache.
             let Some((first, rest)) = entries.split_first() else {
                 return Ok(());
             };
@@ -163,34 +170,59 @@ pub(super) async fn insert_entries(
     Ok(())
 }
 
-const ENTRY_COLUMNS: usize = 10;
+/// The columns of an entry of the log `l`, with the expressions for the names of its actor and its subject.
+macro_rules! entry_columns {
+    ($actor_name:literal, $subject_name:literal) => {
+        concat!(
+            "l.seq, l.subject, l.kind, l.actor, ",
+            $actor_name,
+            ", l.at, l.body, l.via, l.delivered_at, ",
+            $subject_name
+        )
+    };
+}
+pub(super) use entry_columns;
 
-/// An entry from the columns `seq, subject, kind, actor, its name, at, body, via, delivered_at, the subject's name`.
-pub(super) fn read_entry_row(mut row: super::SqlRow) -> Result<LogEntry, DbError> {
-    debug_assert_eq!(row.0.len(), ENTRY_COLUMNS);
-    let delivery = row.maybe_text(7)?;
-    Ok(LogEntry {
-        seq: row.int(0)?,
-        subject: row.int(1)?,
-        subject_name: row.maybe_text(9)?.unwrap_or_default().into(),
-        kind: EntryKind::parse(&row.text(2)?)?,
-        actor: row.int(3)?,
-        actor_name: row.maybe_text(4)?.unwrap_or_default().into(),
-        at: UnixMicros(row.int(5)?),
-        body: row.text(6)?.into(),
-        delivery: delivery.as_deref().map(DeliveryState::parse).transpose()?,
-        delivered_at: row.maybe_int(8)?.map(UnixMicros),
-        accepted: false,
-    })
+const SEQ_COLUMN: usize = 0;
+const AT_COLUMN: usize = 5;
+
+/// Reads `entry_columns!`.
+impl FromRow for LogEntry {
+    fn from_columns(columns: &mut ColumnReader) -> Result<Self, DbError> {
+        Ok(LogEntry {
+            seq: columns.int()?,
+            subject: columns.int()?,
+            kind: EntryKind::parse(&columns.text()?)?,
+            actor: columns.int()?,
+            actor_name: columns.maybe_text()?.unwrap_or_default().into(),
+            at: UnixMicros(columns.int()?),
+            body: columns.text()?.into(),
+            delivery: columns
+                .maybe_text()?
+                .as_deref()
+                .map(DeliveryState::parse)
+                .transpose()?,
+            delivered_at: columns.maybe_int()?.map(UnixMicros),
+            subject_name: columns.maybe_text()?.unwrap_or_default().into(),
+            accepted: false,
+        })
+    }
 }
 
-/// Some entries in their order; `whole` when there were no more.
+/// The sequence and time in `entry_columns!`, also of an entry whose kind this hub does not know.
+fn read_entry_position(row: &SqlRow) -> Result<(i64, UnixMicros), DbError> {
+    let seq = row.int(SEQ_COLUMN)?;
+    let at = row.int(AT_COLUMN)?;
+    Ok((seq, UnixMicros(at)))
+}
+
+/// A page of entries in the order of the query; `is_complete` when no more follow.
 pub(crate) struct EntryPage {
     pub entries: Vec<LogEntry>,
     pub is_complete: bool,
 }
 
-/// Reads a page that is bounded in entries and in bytes.
+/// Reads a page, bounded in entries and in bytes.
 pub(super) async fn read_page(
     tx: &DbConnection<'_>,
     sql: &'static str,
@@ -203,14 +235,14 @@ pub(super) async fn read_page(
     Ok(EntryPage {
         entries: rows
             .into_iter()
-            .map(read_entry_row)
+            .map(LogEntry::from_row)
             .collect::<Result<_, _>>()?,
         is_complete,
     })
 }
 
-/// What `subject` heard after `after`: its parts, and those of the last few entries. `indexed` may be from before:
-/// an entry that is found both ways is one entry.
+/// The entries on the stream of `subject` after a sequence: from the participant index, and by a scan of the log after
+/// `indexed_seq`. `indexed_seq` may be out of date; an entry that is found both ways is returned once.
 pub(crate) async fn list_subject_entries(
     tx: &DbConnection<'_>,
     subject: i64,
@@ -218,54 +250,60 @@ pub(crate) async fn list_subject_entries(
     indexed_seq: i64,
     limit: usize,
 ) -> Result<EntryPage, DbError> {
-    const SQL: &str = "
-        select l.seq, l.subject, l.kind, l.actor, p.agent_id, l.at, l.body, l.via, l.delivered_at, ''
-        from log l left join principals p on p.id = l.actor
+    const SQL: &str = concat!(
+        "select ",
+        entry_columns!("p.agent_id", "''"),
+        " from log l left join principals p on p.id = l.actor
         where l.seq in (
-            select seq from (select seq from parts where who = $1 and class = 0 and seq > $2 order by seq limit $3) r
+            select seq from (select seq from parts where who = $1 and class = $5 and seq > $2 order by seq limit $3) r
             union all
-            select seq from (select seq from parts where who = $1 and class = 2 and seq > $2 order by seq limit $3) o
+            select seq from (select seq from parts where who = $1 and class = $6 and seq > $2 order by seq limit $3) o
             union all
             select seq from (select seq from log where seq > $4 and subject = $1 order by seq limit $3) t)
-        order by l.seq limit $3";
+        order by l.seq limit $3"
+    );
     let tail_start = after.max(indexed_seq);
     let params = [
         SqlParam::Int(subject),
         SqlParam::Int(after),
         SqlParam::Int(limit as i64),
         SqlParam::Int(tail_start),
+        ParticipantClass::Received.as_param(),
+        ParticipantClass::Heard.as_param(),
     ];
     read_page(tx, SQL, &params, limit, limits::STREAM_QUEUE_BYTES).await
 }
 
-/// Everything after `after`, whoever hears it: for a hub that tells its streams what another one wrote.
+/// All entries after a sequence, for every subject: a hub publishes to its streams what other hubs wrote.
 pub(super) async fn list_all_after(
     tx: &DbConnection<'_>,
     after: i64,
     limit: usize,
 ) -> Result<Vec<LogEntry>, DbError> {
-    const SQL: &str = "
-        select l.seq, l.subject, l.kind, l.actor, p.agent_id, l.at, l.body, l.via, l.delivered_at, r.agent_id
-        from log l left join principals p on p.id = l.actor left join principals r on r.id = l.subject
-        where l.seq > $1 order by l.seq limit $2";
+    const SQL: &str = concat!(
+        "select ",
+        entry_columns!("p.agent_id", "r.agent_id"),
+        " from log l left join principals p on p.id = l.actor left join principals r on r.id = l.subject
+        where l.seq > $1 order by l.seq limit $2"
+    );
     let rows = tx
         .query(SQL, &[SqlParam::Int(after), SqlParam::Int(limit as i64)])
         .await?;
     let mut entries = Vec::with_capacity(rows.len());
     for row in rows {
-        let (seq, at) = (row.int(0)?, UnixMicros(row.int(5)?));
-        // What stood between was trimmed while this hub stood still.
+        let (seq, at) = read_entry_position(&row)?;
+        // A gap: the entries in it were trimmed while this hub was stalled.
         if entries.is_empty() && after > 0 && seq > after + 1 {
             entries.push(unread_entry(seq - 1, at));
         }
-        // Of a kind that only a newer hub knows: were it in the way, this one would tell its streams nothing any more.
-        entries.push(read_entry_row(row).unwrap_or_else(|_| unread_entry(seq, at)));
+        // An entry of a kind that only a newer hub knows must not stop this hub from publishing the entries after it.
+        entries.push(LogEntry::from_row(row).unwrap_or_else(|_| unread_entry(seq, at)));
     }
     Ok(entries)
 }
 
-/// Something that this hub did not read and no stream of its own hears. It may have said that something is over, and so it is to
-/// this hub what a notice is that it does not understand.
+/// Stands for an entry that this hub could not read; no stream receives it. The entry may have been a cache invalidation, so
+/// the hub treats it as one that it cannot parse.
 fn unread_entry(seq: i64, at: UnixMicros) -> LogEntry {
     LogEntry {
         seq,
@@ -282,24 +320,26 @@ fn unread_entry(seq: i64, at: UnixMicros) -> LogEntry {
     }
 }
 
-/// The place of the newest entry, whoever hears it.
+/// The sequence of the newest entry of any subject.
 pub(crate) async fn newest_seq(tx: &DbConnection<'_>) -> Result<i64, DbError> {
     tx.query_first("select coalesce(max(seq), 0) from log", &[])
         .await?
         .map_or(Ok(0), |row| row.int(0))
 }
 
-/// Everything after `after` that operators hear of.
+/// The entries after a sequence that operators receive.
 pub(crate) async fn list_operator_entries(
     tx: &DbConnection<'_>,
     after: i64,
     limit: usize,
 ) -> Result<EntryPage, DbError> {
-    const SQL: &str = "
-        select l.seq, l.subject, l.kind, l.actor, p.agent_id, l.at, l.body, l.via, l.delivered_at, r.agent_id
-        from log l left join principals p on p.id = l.actor left join principals r on r.id = l.subject
+    const SQL: &str = concat!(
+        "select ",
+        entry_columns!("p.agent_id", "r.agent_id"),
+        " from log l left join principals p on p.id = l.actor left join principals r on r.id = l.subject
         where l.seq > $1 and l.kind in ('message', 'activity')
-        order by l.seq limit $2";
+        order by l.seq limit $2"
+    );
     read_page(
         tx,
         SQL,
@@ -310,19 +350,22 @@ pub(crate) async fn list_operator_entries(
     .await
 }
 
-/// The place just before the first entry at or after `at`. Times increase with places, so twenty looks find it among a million:
-/// no index on time, no cost at every write.
+/// The sequence just before the first entry at or after `at`. Times increase with sequences, so a binary search finds it with
+/// twenty queries among a million entries. An index on time would cost every write.
 pub(crate) async fn find_seq_before(tx: &DbConnection<'_>, at: UnixMicros) -> Result<i64, DbError> {
-    let (mut low, mut high) = match tx
+    let mut low = 1;
+    let mut high = 1;
+    if let Some(row) = tx
         .query_first(
             "select coalesce(min(seq), 1), coalesce(max(seq), 0) from log",
             &[],
         )
         .await?
     {
-        Some(row) => (row.int(0)?, row.int(1)? + 1),
-        None => (1, 1),
-    };
+        let mut columns = row.columns();
+        low = columns.int()?;
+        high = columns.int()? + 1;
+    }
     while low < high {
         let middle = low + (high - low) / 2;
         let found = tx
@@ -331,9 +374,17 @@ pub(crate) async fn find_seq_before(tx: &DbConnection<'_>, at: UnixMicros) -> Re
                 &[SqlParam::Int(middle)],
             )
             .await?;
-        match found {
-            Some(row) if row.int(1)? < at.0 => low = row.int(0)? + 1,
-            Some(_) | None => high = middle,
+        let Some(row) = found else {
+            high = middle;
+            continue;
+        };
+        let mut columns = row.columns();
+        let found_seq = columns.int()?;
+        let found_at = columns.int()?;
+        if found_at < at.0 {
+            low = found_seq + 1;
+        } else {
+            high = middle;
         }
     }
     Ok(low - 1)

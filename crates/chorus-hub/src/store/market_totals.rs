@@ -1,19 +1,19 @@
-//! The market's sums, written once per group like the counters.
+//! Totals of the market: credits held, volume and jobs by state, written once per write group like the counters.
 
-use super::{DbConnection, DbError, SqlParam};
+use super::{ColumnReader, DbConnection, DbError, FromRow, SqlParam};
 use crate::market::jobs::JobState;
 
-/// What a group adds to the sums of the market.
+/// What a write group adds to the totals.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MarketTotals {
-    /// Hundredths held for jobs.
+    /// Held for jobs, in hundredths of a credit.
     pub held_credits: i64,
-    /// Hundredths paid from one owner to another.
+    /// Paid from one owner to another, in hundredths of a credit.
     pub volume: i64,
     pub jobs: JobCounts,
 }
 
-/// Jobs by their state.
+/// The number of jobs in each state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct JobCounts {
     pub held: i64,
@@ -27,7 +27,7 @@ pub(crate) struct JobCounts {
 impl JobCounts {
     pub fn count_mut(&mut self, state: JobState) -> &mut i64 {
         match state {
-            // A job that was only asked for has no row and is counted nowhere.
+            // No job is stored in the state `Requested`, so it needs no counter.
             JobState::Requested | JobState::Held => &mut self.held,
             JobState::Dispatched => &mut self.dispatched,
             JobState::Done => &mut self.done,
@@ -48,7 +48,7 @@ impl MarketTotals {
             return Ok(());
         }
         let jobs = &self.jobs;
-        let sums = [
+        let deltas = [
             self.held_credits,
             self.volume,
             jobs.held,
@@ -58,29 +58,35 @@ impl MarketTotals {
             jobs.cancelled,
             jobs.expired,
         ];
-        tx.execute(SQL, &sums.map(SqlParam::Int)).await.map(drop)
+        tx.execute(SQL, &deltas.map(SqlParam::Int)).await.map(drop)
     }
 }
 
-/// The sums as they stand: `Sums` from nothing.
+const SELECT_TOTALS: &str = "select held, volume, held_jobs, dispatched, done, failed, cancelled, expired from market where id = 1";
+
+/// Reads the columns of [`SELECT_TOTALS`].
+impl FromRow for MarketTotals {
+    fn from_columns(columns: &mut ColumnReader) -> Result<Self, DbError> {
+        Ok(MarketTotals {
+            held_credits: columns.int()?,
+            volume: columns.int()?,
+            jobs: JobCounts {
+                held: columns.int()?,
+                dispatched: columns.int()?,
+                done: columns.int()?,
+                failed: columns.int()?,
+                cancelled: columns.int()?,
+                expired: columns.int()?,
+            },
+        })
+    }
+}
+
+/// The current totals, as deltas from zero.
 pub(crate) async fn read_totals(tx: &DbConnection<'_>) -> Result<MarketTotals, DbError> {
-    const SQL: &str = "select held, volume, held_jobs, dispatched, done, failed, cancelled, expired from market where id = 1";
     let row = tx
-        .query_first(SQL, &[])
+        .query_first(SELECT_TOTALS, &[])
         .await?
         .ok_or_else(|| DbError::Other("the market's sums are gone".into()))?;
-    let int = |column| row.int(column);
-    let jobs = JobCounts {
-        held: int(2)?,
-        dispatched: int(3)?,
-        done: int(4)?,
-        failed: int(5)?,
-        cancelled: int(6)?,
-        expired: int(7)?,
-    };
-    Ok(MarketTotals {
-        held_credits: int(0)?,
-        volume: int(1)?,
-        jobs,
-    })
+    MarketTotals::from_row(row)
 }

@@ -1,10 +1,11 @@
-//! Messages: entries of the log with a receiver, an outcome and perhaps a response.
+//! Messages: log entries with a receiver and a delivery state, and their responses and failures.
 
 use super::log::{self, DeliveryState, LogEntry};
-use super::{DbConnection, DbError, SqlParam, SqlRow, WriteTxn};
+use super::participant_index::ParticipantClass;
+use super::{ColumnReader, DbConnection, DbError, FromRow, SqlParam, WriteTxn};
 use chorus_wire::{limits, time::UnixMicros};
 
-/// A message with everything that is known of it.
+/// A message with its response and failure.
 #[derive(Debug)]
 pub(crate) struct MessageRecord {
     pub entry: LogEntry,
@@ -12,31 +13,48 @@ pub(crate) struct MessageRecord {
     pub failure: Option<(String, String)>,
 }
 
-/// The message at this place.
+macro_rules! message_columns {
+    () => {
+        concat!(
+            log::entry_columns!("s.agent_id", "r.agent_id"),
+            ", a.response, a.at, f.error_code, f.detail"
+        )
+    };
+}
+
+/// Reads `message_columns!`.
+impl FromRow for MessageRecord {
+    fn from_columns(columns: &mut ColumnReader) -> Result<Self, DbError> {
+        Ok(MessageRecord {
+            entry: LogEntry::from_columns(columns)?,
+            response: columns
+                .maybe_text()?
+                .zip(columns.maybe_int()?.map(UnixMicros)),
+            failure: columns.maybe_text()?.zip(columns.maybe_text()?),
+        })
+    }
+}
+
+/// The message at this sequence.
 pub(crate) async fn find_message(
     tx: &DbConnection<'_>,
     seq: i64,
 ) -> Result<Option<MessageRecord>, DbError> {
-    const SQL: &str = "
-        select l.seq, l.subject, l.kind, l.actor, s.agent_id, l.at, l.body, l.via, l.delivered_at,
-               r.agent_id, a.response, a.at, f.error_code, f.detail
-        from log l join principals s on s.id = l.actor join principals r on r.id = l.subject
+    const SQL: &str = concat!(
+        "select ",
+        message_columns!(),
+        " from log l join principals s on s.id = l.actor join principals r on r.id = l.subject
         left join responses a on a.seq = l.seq left join failures f on f.seq = l.seq
-        where l.seq = $1 and l.kind = 'message'";
-    let Some(mut row) = tx.query_first(SQL, &[SqlParam::Int(seq)]).await? else {
-        return Ok(None);
-    };
-    let mut rest = SqlRow(row.0.split_off(10));
-    let response = rest.maybe_text(0)?.zip(rest.maybe_int(1)?.map(UnixMicros));
-    let failure = rest.maybe_text(2)?.zip(rest.maybe_text(3)?);
-    Ok(Some(MessageRecord {
-        response,
-        failure,
-        entry: log::read_entry_row(row)?,
-    }))
+        where l.seq = $1 and l.kind = 'message'"
+    );
+    tx.query_first(SQL, &[SqlParam::Int(seq)])
+        .await?
+        .map(MessageRecord::from_row)
+        .transpose()
 }
 
-/// What this agent sent and received after `after` (TRN-56): see `log::heard` for how it is found.
+/// The messages that the agent sent and received after a sequence (TRN-56), from the participant index and the unindexed end of
+/// the log, like [`log::list_subject_entries`].
 pub(crate) async fn list_message_history(
     tx: &DbConnection<'_>,
     agent: i64,
@@ -44,35 +62,34 @@ pub(crate) async fn list_message_history(
     indexed_seq: i64,
     limit: usize,
 ) -> Result<Vec<LogEntry>, DbError> {
-    const SQL: &str = "
-        select l.seq, l.subject, l.kind, l.actor, s.agent_id, l.at, l.body, l.via, l.delivered_at, r.agent_id
-        from log l join principals s on s.id = l.actor join principals r on r.id = l.subject
+    const SQL: &str = concat!(
+        "select ",
+        log::entry_columns!("s.agent_id", "r.agent_id"),
+        " from log l join principals s on s.id = l.actor join principals r on r.id = l.subject
         where l.seq in (
-            select seq from (select seq from parts where who = $1 and class = 0 and seq > $2 order by seq limit $3) i
+            select seq from (select seq from parts where who = $1 and class = $5 and seq > $2 order by seq limit $3) i
             union all
-            select seq from (select seq from parts where who = $1 and class = 1 and seq > $2 order by seq limit $3) o
+            select seq from (select seq from parts where who = $1 and class = $6 and seq > $2 order by seq limit $3) o
             union all
             select seq from (select seq from log where seq > $4 and kind = 'message' and (subject = $1 or actor = $1)
                              order by seq limit $3) t)
-        order by l.seq limit $3";
-    let tail = after.max(indexed_seq);
-    Ok(log::read_page(
-        tx,
-        SQL,
-        &[
-            SqlParam::Int(agent),
-            SqlParam::Int(after),
-            SqlParam::Int(limit as i64),
-            SqlParam::Int(tail),
-        ],
-        limit,
-        limits::HISTORY_PAGE_BYTES,
-    )
-    .await?
-    .entries)
+        order by l.seq limit $3"
+    );
+    let tail_start = after.max(indexed_seq);
+    let params = [
+        SqlParam::Int(agent),
+        SqlParam::Int(after),
+        SqlParam::Int(limit as i64),
+        SqlParam::Int(tail_start),
+        ParticipantClass::Received.as_param(),
+        ParticipantClass::Sent.as_param(),
+    ];
+    let page = log::read_page(tx, SQL, &params, limit, limits::HISTORY_PAGE_BYTES).await?;
+    Ok(page.entries)
 }
 
-/// What `me` received after `after` and has not answered, oldest first. Only the newest are looked through.
+/// The messages that the agent received after a sequence and has not answered, oldest first. Only the newest
+/// [`limits::MESSAGES_SCANNED`] received messages are examined.
 pub(crate) async fn list_unanswered_messages(
     tx: &DbConnection<'_>,
     agent: i64,
@@ -80,32 +97,61 @@ pub(crate) async fn list_unanswered_messages(
     indexed_seq: i64,
     limit: usize,
 ) -> Result<log::EntryPage, DbError> {
-    const SQL: &str = "
-        select l.seq, l.subject, l.kind, l.actor, s.agent_id, l.at, l.body, l.via, l.delivered_at, ''
-        from log l join principals s on s.id = l.actor
+    const SQL: &str = concat!(
+        "select ",
+        log::entry_columns!("s.agent_id", "''"),
+        " from log l join principals s on s.id = l.actor
         where l.seq in (
-            select seq from (select seq from parts where who = $1 and class = 0 and seq > $2 order by seq desc limit $4) i
+            select seq from (select seq from parts where who = $1 and class = $6 and seq > $2 order by seq desc limit $4) i
             union all
             select seq from (select seq from log where seq > $5 and kind = 'message' and subject = $1
                              order by seq desc limit $4) t)
         and not exists (select 1 from responses a where a.seq = l.seq)
-        order by l.seq limit $3";
-    let (row_limit, tail) = (
-        SqlParam::Int(limit as i64),
-        SqlParam::Int(after.max(indexed_seq)),
+        order by l.seq limit $3"
     );
+    let tail_start = after.max(indexed_seq);
     let params = [
         SqlParam::Int(agent),
         SqlParam::Int(after),
-        row_limit,
+        SqlParam::Int(limit as i64),
         SqlParam::Int(limits::MESSAGES_SCANNED as i64),
-        tail,
+        SqlParam::Int(tail_start),
+        ParticipantClass::Received.as_param(),
     ];
     log::read_page(tx, SQL, &params, limit, limits::HISTORY_PAGE_BYTES).await
 }
 
-/// Messages of `me`, those with `peer` where one is named: the first after a place, or the latest; oldest first either way. Of
-/// those with a peer, only so many of `me` are looked through.
+const FIRST_MESSAGES_AFTER: &str = concat!(
+    "select ",
+    log::entry_columns!("s.agent_id", "r.agent_id"),
+    " from log l join principals s on s.id = l.actor join principals r on r.id = l.subject
+        where l.seq in (
+            select seq from (select seq from parts where who = $1 and class = $7 and seq > $5 order by seq limit $4) i
+            union all
+            select seq from (select seq from parts where who = $1 and class = $8 and seq > $5 order by seq limit $4) o
+            union all
+            select seq from (select seq from log where seq > $6 and kind = 'message' and (subject = $1 or actor = $1)
+                             order by seq limit $4) t)
+        and (cast($2 as bigint) = 0 or (l.subject = $1 and l.actor = $2) or (l.subject = $2 and l.actor = $1))
+        order by l.seq limit $3"
+);
+const LATEST_MESSAGES: &str = concat!(
+    "select ",
+    log::entry_columns!("s.agent_id", "r.agent_id"),
+    " from log l join principals s on s.id = l.actor join principals r on r.id = l.subject
+        where l.seq in (
+            select seq from (select seq from parts where who = $1 and class = $6 order by seq desc limit $4) i
+            union all
+            select seq from (select seq from parts where who = $1 and class = $7 order by seq desc limit $4) o
+            union all
+            select seq from (select seq from log where seq > $5 and kind = 'message' and (subject = $1 or actor = $1)
+                             order by seq desc limit $4) t)
+        and (cast($2 as bigint) = 0 or (l.subject = $1 and l.actor = $2) or (l.subject = $2 and l.actor = $1))
+        order by l.seq desc limit $3"
+);
+
+/// The agent's messages, only those with `peer` if one is given: the first after a sequence, or the latest. Both are returned
+/// oldest first. With a peer, at most [`limits::MESSAGES_SCANNED`] messages of the agent are examined.
 pub(crate) async fn search_messages(
     tx: &DbConnection<'_>,
     agent: i64,
@@ -114,30 +160,6 @@ pub(crate) async fn search_messages(
     indexed_seq: i64,
     limit: usize,
 ) -> Result<log::EntryPage, DbError> {
-    const FIRST: &str = "
-        select l.seq, l.subject, l.kind, l.actor, s.agent_id, l.at, l.body, l.via, l.delivered_at, r.agent_id
-        from log l join principals s on s.id = l.actor join principals r on r.id = l.subject
-        where l.seq in (
-            select seq from (select seq from parts where who = $1 and class = 0 and seq > $5 order by seq limit $4) i
-            union all
-            select seq from (select seq from parts where who = $1 and class = 1 and seq > $5 order by seq limit $4) o
-            union all
-            select seq from (select seq from log where seq > $6 and kind = 'message' and (subject = $1 or actor = $1)
-                             order by seq limit $4) t)
-        and (cast($2 as bigint) = 0 or (l.subject = $1 and l.actor = $2) or (l.subject = $2 and l.actor = $1))
-        order by l.seq limit $3";
-    const LATEST: &str = "
-        select l.seq, l.subject, l.kind, l.actor, s.agent_id, l.at, l.body, l.via, l.delivered_at, r.agent_id
-        from log l join principals s on s.id = l.actor join principals r on r.id = l.subject
-        where l.seq in (
-            select seq from (select seq from parts where who = $1 and class = 0 order by seq desc limit $4) i
-            union all
-            select seq from (select seq from parts where who = $1 and class = 1 order by seq desc limit $4) o
-            union all
-            select seq from (select seq from log where seq > $5 and kind = 'message' and (subject = $1 or actor = $1)
-                             order by seq desc limit $4) t)
-        and (cast($2 as bigint) = 0 or (l.subject = $1 and l.actor = $2) or (l.subject = $2 and l.actor = $1))
-        order by l.seq desc limit $3";
     let scan_limit = if peer.is_some() {
         limits::MESSAGES_SCANNED
     } else {
@@ -145,6 +167,8 @@ pub(crate) async fn search_messages(
     };
     let [agent, peer_id, row_limit, scan_limit] =
         [agent, peer.unwrap_or(0), limit as i64, scan_limit as i64].map(SqlParam::Int);
+    let received = ParticipantClass::Received.as_param();
+    let sent = ParticipantClass::Sent.as_param();
     match after {
         Some(after) => {
             let params = [
@@ -154,8 +178,11 @@ pub(crate) async fn search_messages(
                 scan_limit,
                 SqlParam::Int(after),
                 SqlParam::Int(after.max(indexed_seq)),
+                received,
+                sent,
             ];
-            log::read_page(tx, FIRST, &params, limit, limits::HISTORY_PAGE_BYTES).await
+            let max_bytes = limits::HISTORY_PAGE_BYTES;
+            log::read_page(tx, FIRST_MESSAGES_AFTER, &params, limit, max_bytes).await
         }
         None => {
             let params = [
@@ -164,16 +191,18 @@ pub(crate) async fn search_messages(
                 row_limit,
                 scan_limit,
                 SqlParam::Int(indexed_seq),
+                received,
+                sent,
             ];
-            let mut page =
-                log::read_page(tx, LATEST, &params, limit, limits::HISTORY_PAGE_BYTES).await?;
+            let max_bytes = limits::HISTORY_PAGE_BYTES;
+            let mut page = log::read_page(tx, LATEST_MESSAGES, &params, limit, max_bytes).await?;
             page.entries.reverse();
             Ok(page)
         }
     }
 }
 
-/// Settles a message that has `from`; false when it no longer does. A webhook is a delivery, and has a time.
+/// Changes the delivery state from `from` to `to`; false when it is no longer `from`. `Webhook` also sets the delivery time.
 pub(crate) async fn change_delivery_state(
     txn: &mut WriteTxn<'_>,
     seq: i64,
@@ -192,7 +221,7 @@ pub(crate) async fn change_delivery_state(
     let Some(row) = txn.tx.query_first(SQL, &params).await? else {
         return Ok(false);
     };
-    // What its receiver has meanwhile read from the log does not wait, whatever it is called.
+    // A message that its receiver has read from the log meanwhile does not count as queued.
     if !(to == DeliveryState::Queued && row.int(0)? == 1) {
         txn.counter_deltas.adjust_state_count(from, -1);
         txn.counter_deltas.adjust_state_count(to, 1);
@@ -200,7 +229,7 @@ pub(crate) async fn change_delivery_state(
     Ok(true)
 }
 
-/// Messages that waited have now been read from a stream; how they first went on their way stays as it was (R-38).
+/// Sets the delivery time of messages that were now read from a stream. Their delivery state stays (R-38).
 pub(crate) async fn mark_messages_delivered(
     txn: &mut WriteTxn<'_>,
     seqs: &[i64],
@@ -223,10 +252,10 @@ pub(crate) async fn mark_messages_delivered(
     Ok(())
 }
 
-/// Messages that are given up in one transaction: everybody else's writes wait meanwhile.
+/// Max messages that one transaction fails, because all other writes wait for it.
 const ABANDON_BATCH: i64 = 500;
 
-/// The receiver is gone, and nobody will come for what waited for it. Where that is much, the rest follows step by step.
+/// Fails the queued messages of a receiver that unregistered. If there are many, retention steps fail the rest later.
 pub(crate) async fn abandon_queued(txn: &mut WriteTxn<'_>, subject: i64) -> Result<(), DbError> {
     const LATER: &str =
         "insert into abandoned (subject, after) values ($1, $2) on conflict (subject) do nothing";
@@ -239,7 +268,7 @@ pub(crate) async fn abandon_queued(txn: &mut WriteTxn<'_>, subject: i64) -> Resu
     Ok(())
 }
 
-/// One step for a receiver that is gone; 0 when there is none.
+/// Fails one batch of queued messages of an unregistered receiver; 0 when there is none.
 pub(super) async fn abandon_next_batch(txn: &mut WriteTxn<'_>) -> Result<u64, DbError> {
     let row = txn
         .tx
@@ -249,7 +278,9 @@ pub(super) async fn abandon_next_batch(txn: &mut WriteTxn<'_>) -> Result<u64, Db
         )
         .await?;
     let Some(row) = row else { return Ok(0) };
-    let (subject, after) = (row.int(0)?, row.int(1)?);
+    let mut columns = row.columns();
+    let subject = columns.int()?;
+    let after = columns.int()?;
     match fail_queued_batch(txn, subject, after, i64::MAX).await? {
         Some(after) => {
             let params = [subject, after].map(SqlParam::Int);
@@ -271,8 +302,8 @@ pub(super) async fn abandon_next_batch(txn: &mut WriteTxn<'_>) -> Result<u64, Db
     }
 }
 
-/// Gives up some of what waited for `subject` after a place, and what is behind the index from `tail` on; the place to go on
-/// from, if there is more.
+/// Fails the next batch of indexed queued messages of `subject` after a sequence, and all unindexed ones after `tail_start`.
+/// Returns the sequence to continue from, if there is more.
 async fn fail_queued_batch(
     txn: &mut WriteTxn<'_>,
     subject: i64,
@@ -280,41 +311,46 @@ async fn fail_queued_batch(
     tail_start: i64,
 ) -> Result<Option<i64>, DbError> {
     const PAGE: &str = "select coalesce(max(seq), cast($2 as bigint)), count(*) from (
-                            select seq from parts where who = $1 and class = 0 and seq > $2 order by seq limit $3) p";
-    macro_rules! waiting {
+                            select seq from parts where who = $1 and class = $4 and seq > $2 order by seq limit $3) p";
+    macro_rules! where_still_queued {
         () => {
             " where via = 'queued' and delivered_at is null and kind = 'message' and seq in (
-                  select seq from parts where who = $1 and class = 0 and seq > $2 and seq <= $3
+                  select seq from parts where who = $1 and class = $5 and seq > $2 and seq <= $3
                   union all
                   select seq from log where seq > $4 and subject = $1)"
         };
     }
     const INSERT_FAILURES: &str = concat!(
-        "insert into failures (seq, error_code, detail) select seq, cast($5 as text), cast($6 as text) from log",
-        waiting!(),
+        "insert into failures (seq, error_code, detail) select seq, cast($6 as text), cast($7 as text) from log",
+        where_still_queued!(),
         " on conflict (seq) do nothing"
     );
-    const MARK_FAILED: &str = concat!("update log set via = 'failed'", waiting!());
+    const MARK_FAILED: &str = concat!("update log set via = 'failed'", where_still_queued!());
     const DETAIL: &str = "the receiver unregistered before it came for the message";
+    let class = ParticipantClass::Received.as_param();
+    let [receiver, after_seq, batch_size] = [subject, after, ABANDON_BATCH].map(SqlParam::Int);
     let page = txn
         .tx
-        .query_first(PAGE, &[subject, after, ABANDON_BATCH].map(SqlParam::Int))
+        .query_first(PAGE, &[receiver, after_seq, batch_size, class])
         .await?;
-    let (last_seq, count) = match page {
-        Some(row) => (row.int(0)?, row.int(1)?),
-        None => (after, 0),
-    };
-    let [receiver, after, through_seq, tail_start] =
-        [subject, after, last_seq, tail_start].map(SqlParam::Int);
+    let mut last_seq = after;
+    let mut count = 0;
+    if let Some(row) = page {
+        let mut columns = row.columns();
+        last_seq = columns.int()?;
+        count = columns.int()?;
+    }
+    let [through_seq, tail_start] = [last_seq, tail_start].map(SqlParam::Int);
     let code = SqlParam::Text(chorus_wire::Code::AgentNotFound.as_str());
     txn.tx
         .execute(
             INSERT_FAILURES,
             &[
                 receiver,
-                after,
+                after_seq,
                 through_seq,
                 tail_start,
+                class,
                 code,
                 SqlParam::Text(DETAIL),
             ],
@@ -322,7 +358,10 @@ async fn fail_queued_batch(
         .await?;
     let failed = txn
         .tx
-        .execute(MARK_FAILED, &[receiver, after, through_seq, tail_start])
+        .execute(
+            MARK_FAILED,
+            &[receiver, after_seq, through_seq, tail_start, class],
+        )
         .await? as i64;
     txn.counter_deltas
         .adjust_state_count(DeliveryState::Queued, -failed);
@@ -331,7 +370,7 @@ async fn fail_queued_batch(
     Ok((count == ABANDON_BATCH).then_some(last_seq))
 }
 
-/// What was said of a message; the first word stands (R-38), also when its endpoint and its receiver's key both say one.
+/// Stores the response to a message. The first one stands (R-38), also when the endpoint and the receiver itself both respond.
 pub(crate) async fn insert_response(
     tx: &DbConnection<'_>,
     seq: i64,
@@ -370,7 +409,7 @@ pub(crate) async fn insert_failure(
     .map(drop)
 }
 
-/// Messages from before `until` whose webhook has not answered.
+/// The messages from before `until` whose webhook has not answered.
 pub(crate) async fn list_pending_webhooks(
     tx: &DbConnection<'_>,
     until: UnixMicros,

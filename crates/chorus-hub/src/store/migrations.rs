@@ -1,8 +1,8 @@
-//! Numbered steps, forward only, run at start under a lock.
+//! Migrations: numbered, forward-only schema changes, run at start under a lock.
 
 use super::{DbConnection, DbError, SqlParam, sql_dialect};
 
-/// Every step there ever was. A step that has been released is never edited: the next one mends it.
+/// All migrations. A released one is never edited; a mistake in it is corrected by a new one.
 const MIGRATIONS: &[(i64, &str)] = &[
     (1, include_str!("migrations/0001_foundation.sql")),
     (2, include_str!("migrations/0002_frames.sql")),
@@ -15,14 +15,14 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (9, include_str!("migrations/0009_owned.sql")),
 ];
 
-/// Brings the database to the newest step. A database from a newer hub is refused: it would be misread.
+/// Runs the missing migrations. The database of a newer hub is refused, because this hub would misread it.
 pub(super) async fn run_migrations(tx: &DbConnection<'_>, now: i64) -> Result<(), DbError> {
     tx.execute_batch(sql_dialect::begin_migration_sql(tx))
         .await?;
     match apply_migrations(tx, now).await {
         Ok(()) => tx.execute_batch("commit").await,
         Err(error) => {
-            // The first error is the one to report; a broken connection has rolled back by itself.
+            // The error of the migration is the one to report; a broken connection has rolled back by itself.
             let _ = tx.execute_batch("rollback").await;
             Err(error)
         }

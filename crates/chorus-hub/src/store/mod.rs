@@ -1,4 +1,4 @@
-//! What is known: one log and the tables beside it, on SQLite or PostgreSQL, written in groups and synced before anyone is told.
+//! The store: the log and the other tables on SQLite or PostgreSQL. One writer commits in groups, then publishes the entries.
 
 pub(crate) mod accords;
 mod advance_after_restore;
@@ -52,7 +52,7 @@ pub(crate) use connection::DbConnection;
 pub(crate) use copy_to_postgres::copy_to_postgres;
 pub(crate) use entry_publisher::{ClusterPeers, EntryPublisher};
 pub(crate) use log::{DeliveryState, EntryKind, LogEntry, NewLogEntry};
-pub(crate) use sql_value::{DbError, SqlParam, SqlRow};
+pub(crate) use sql_value::{ColumnReader, DbError, FromRow, SqlParam, SqlRow};
 pub(crate) use write_txn::{HubSettings, WriteTxn};
 
 use crate::hub::StartError;
@@ -64,7 +64,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The database file in the data directory.
 pub(crate) const DATABASE_FILE: &str = "chorus.db";
 
-/// Where the data is.
+/// Which database the store uses.
 #[derive(Clone, Debug)]
 pub(crate) enum DatabaseUrl {
     Sqlite(PathBuf),
@@ -75,15 +75,15 @@ pub(crate) enum DatabaseUrl {
 pub(crate) struct Store {
     writer: writer::WriterHandle,
     read_pool: read_pool::ReadPool,
-    /// What this database puts in the spare bits of its trace ids.
+    /// Fills the spare bits of this database's trace ids.
     pub trace_salt: u32,
-    /// Held until the store is closed. Not until the last hold on the hub is gone: a request that is being cut may outlive the
-    /// closing by a moment, and the next hub on the directory must not trip over it.
+    /// Released by `close`, not by the last reference to the hub: an aborted request may outlive the close by a moment, and the
+    /// next hub on the directory must be able to start.
     data_dir_lock: Mutex<Option<data_dir_lock::DataDirLock>>,
 }
 
 impl Store {
-    /// Takes the lock, migrates, and starts the writer. `publish` hears of every entry after its commit, in order.
+    /// Takes the lock, migrates, and starts the writer. The writer calls `publisher` for every entry after its commit, in order.
     pub async fn open(
         data_dir: &Path,
         database: Option<&Secret>,
@@ -115,14 +115,14 @@ impl Store {
         })
     }
 
-    /// What the hub goes by from here on; said once.
+    /// Sets the settings that write transactions read. Only the first call has an effect.
     pub fn set_hub_settings(&self, settings: HubSettings) {
         let _ = self.writer.settings.set(settings);
     }
 
-    /// Runs `work` in the next group's transaction; the answer comes after the commit is synced and its entries are published.
-    /// An error undoes what `work` wrote and nothing else. It may run more than once (D-88): what it does outside of the
-    /// transaction would be done as often.
+    /// Runs `work` in the next group's transaction. Returns after the commit is synced and its entries are published.
+    /// An error rolls back what `work` wrote and nothing else. `work` may run more than once (D-88), so it must have no side
+    /// effect outside of the transaction.
     pub async fn write<T, F>(&self, work: F) -> Result<T>
     where
         T: Send + 'static,
@@ -131,7 +131,7 @@ impl Store {
         self.writer.write(work).await.map(|(answer, _)| answer)
     }
 
-    /// The same, with the entries that `work` appended, as they were published.
+    /// Like `write`, and returns the entries that `work` appended, as they were published.
     pub async fn write_entries<T, F>(&self, work: F) -> Result<(T, Vec<LogEntry>)>
     where
         T: Send + 'static,
@@ -140,7 +140,7 @@ impl Store {
         self.writer.write(work).await
     }
 
-    /// Appends one entry: the short way for the one write that happens thousands of times a second.
+    /// Appends one entry without a closure or savepoint, because this write happens thousands of times a second.
     pub async fn append_entry(&self, entry: NewLogEntry) -> Result<LogEntry> {
         self.writer.append_entry(entry).await
     }
@@ -154,20 +154,20 @@ impl Store {
         self.read_pool.read(work).await
     }
 
-    /// Up to where the parts are kept; readers look through what comes after it.
+    /// The last sequence in the participant index; readers scan the log for the entries after it.
     pub fn indexed_seq(&self) -> i64 {
         self.writer
             .indexed_seq
             .load(std::sync::atomic::Ordering::Acquire)
     }
 
-    /// The place of the newest entry.
+    /// The sequence of the newest entry.
     pub async fn newest_seq(&self) -> Result<i64> {
         self.read(async |tx| Ok(log::read_head(tx).await?.seq))
             .await
     }
 
-    /// Commits what is queued, stops the writer and gives the data directory free.
+    /// Commits the queued writes, stops the writer and releases the lock on the data directory.
     pub async fn close(&self) {
         self.writer.close().await;
         drop(
@@ -191,7 +191,7 @@ impl From<DbError> for Error {
     }
 }
 
-/// A consistent copy of a SQLite hub's database, made while the hub runs; `to` is the new data directory.
+/// Makes a consistent copy of a SQLite database while its hub runs; `to` is the new data directory.
 pub(crate) fn backup_database(data_dir: &Path, to: &Path) -> std::result::Result<PathBuf, DbError> {
     sqlite::backup_to(&data_dir.join(DATABASE_FILE), to)
 }

@@ -1,6 +1,6 @@
-//! Organisations, their members and the roles of those (R-47, R-51).
+//! Organisations, their members and the members' roles (R-47, R-51).
 
-use super::{DbConnection, DbError, SqlParam, SqlRow, accords, grants};
+use super::{ColumnReader, DbConnection, DbError, FromRow, SqlParam, accords, grants};
 use chorus_wire::{
     frame::RoleName, frame::organisation::OWNER_ROLE, identity::Handle, time::UnixMicros,
 };
@@ -12,14 +12,14 @@ pub(crate) struct OrgRecord {
     pub created_at: UnixMicros,
 }
 
-/// A handle's place in an organisation.
+/// A handle's membership of an organisation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OrgMemberRecord {
     pub id: i64,
     pub handle: Handle,
     /// Sorted.
     pub roles: Vec<RoleName>,
-    /// Not yet, while it is only invited.
+    /// `None` while the member is only invited.
     pub accepted_at: Option<UnixMicros>,
 }
 
@@ -28,13 +28,13 @@ impl OrgMemberRecord {
         self.accepted_at.is_some() && self.roles.iter().any(|own| own.as_str() == role)
     }
 
-    /// May change the organisation.
+    /// Owners may change the organisation.
     pub fn is_owner(&self) -> bool {
         self.has_role(OWNER_ROLE)
     }
 }
 
-/// A handle as it was written; it was checked then.
+/// Parses a handle from the database; it was validated when it was stored.
 pub(super) fn parse_stored_handle(text: &str) -> Result<Handle, DbError> {
     Handle::parse(text).ok_or_else(|| DbError::Other(format!("{text} is stored as a handle")))
 }
@@ -43,15 +43,24 @@ pub(super) fn parse_stored_role(text: &str) -> Result<RoleName, DbError> {
     RoleName::parse(text).ok_or_else(|| DbError::Other(format!("{text} is stored as a role")))
 }
 
-fn read_org_row(mut row: SqlRow) -> Result<OrgRecord, DbError> {
-    Ok(OrgRecord {
-        id: row.int(0)?,
-        handle: parse_stored_handle(&row.text(1)?)?,
-        created_at: UnixMicros(row.int(2)?),
-    })
+macro_rules! org_columns {
+    () => {
+        "o.id, o.handle, o.created_at"
+    };
 }
 
-macro_rules! members {
+/// Reads `org_columns!`.
+impl FromRow for OrgRecord {
+    fn from_columns(columns: &mut ColumnReader) -> Result<Self, DbError> {
+        Ok(OrgRecord {
+            id: columns.int()?,
+            handle: parse_stored_handle(&columns.text()?)?,
+            created_at: UnixMicros(columns.int()?),
+        })
+    }
+}
+
+macro_rules! select_org_members {
     ($rest:literal) => {
         concat!(
             "select m.member, p.handle, m.roles, m.accepted_at from members m join principals p on p.id = m.member ",
@@ -60,20 +69,23 @@ macro_rules! members {
     };
 }
 
-fn read_member_row(mut row: SqlRow) -> Result<OrgMemberRecord, DbError> {
-    Ok(OrgMemberRecord {
-        id: row.int(0)?,
-        handle: parse_stored_handle(&row.text(1)?)?,
-        roles: row
-            .text(2)?
-            .split_ascii_whitespace()
-            .map(parse_stored_role)
-            .collect::<Result<_, _>>()?,
-        accepted_at: row.maybe_int(3)?.map(UnixMicros),
-    })
+/// Reads the columns of `select_org_members!`.
+impl FromRow for OrgMemberRecord {
+    fn from_columns(columns: &mut ColumnReader) -> Result<Self, DbError> {
+        Ok(OrgMemberRecord {
+            id: columns.int()?,
+            handle: parse_stored_handle(&columns.text()?)?,
+            roles: columns
+                .text()?
+                .split_ascii_whitespace()
+                .map(parse_stored_role)
+                .collect::<Result<_, _>>()?,
+            accepted_at: columns.maybe_int()?.map(UnixMicros),
+        })
+    }
 }
 
-/// Its handle is claimed beside it.
+/// Inserts an organisation; the caller also claims its handle.
 pub(crate) async fn insert_org(tx: &DbConnection<'_>, org: &OrgRecord) -> Result<(), DbError> {
     const SQL: &str = "insert into orgs (id, handle, created_at) values ($1, $2, $3)";
     let params = [
@@ -88,40 +100,45 @@ pub(crate) async fn find_org(
     tx: &DbConnection<'_>,
     handle: &Handle,
 ) -> Result<Option<OrgRecord>, DbError> {
-    const SQL: &str = "select id, handle, created_at from orgs where handle = $1";
+    const SQL: &str = concat!(
+        "select ",
+        org_columns!(),
+        " from orgs o where o.handle = $1"
+    );
     tx.query_first(SQL, &[SqlParam::Text(handle.as_str())])
         .await?
-        .map(read_org_row)
+        .map(OrgRecord::from_row)
         .transpose()
 }
 
-/// Invited or accepted.
+/// The membership of an agent, also one that is only invited.
 pub(crate) async fn find_member(
     tx: &DbConnection<'_>,
     org: i64,
     id: i64,
 ) -> Result<Option<OrgMemberRecord>, DbError> {
-    const SQL: &str = members!("where m.org = $1 and m.member = $2");
+    const SQL: &str = select_org_members!("where m.org = $1 and m.member = $2");
     tx.query_first(SQL, &[SqlParam::Int(org), SqlParam::Int(id)])
         .await?
-        .map(read_member_row)
+        .map(OrgMemberRecord::from_row)
         .transpose()
 }
 
-/// Those who accepted, in the order of their ids.
+/// The members that have accepted, ordered by id.
 pub(crate) async fn list_members(
     tx: &DbConnection<'_>,
     org: i64,
 ) -> Result<Vec<OrgMemberRecord>, DbError> {
-    const SQL: &str = members!("where m.org = $1 and m.accepted_at is not null order by m.member");
+    const SQL: &str =
+        select_org_members!("where m.org = $1 and m.accepted_at is not null order by m.member");
     tx.query(SQL, &[SqlParam::Int(org)])
         .await?
         .into_iter()
-        .map(read_member_row)
+        .map(OrgMemberRecord::from_row)
         .collect()
 }
 
-/// Invited ones with them.
+/// Counts members, also those that are only invited.
 pub(crate) async fn count_members(tx: &DbConnection<'_>, org: i64) -> Result<usize, DbError> {
     let row = tx
         .query_first(
@@ -132,14 +149,14 @@ pub(crate) async fn count_members(tx: &DbConnection<'_>, org: i64) -> Result<usi
     Ok(row.map_or(Ok(0), |row| row.int(0))? as usize)
 }
 
-/// How many organisations the agent has joined.
+/// Counts the organisations that the agent has joined.
 pub(crate) async fn count_joined_orgs(tx: &DbConnection<'_>, agent: i64) -> Result<usize, DbError> {
     const SQL: &str = "select count(*) from members where member = $1 and accepted_at is not null";
     let row = tx.query_first(SQL, &[SqlParam::Int(agent)]).await?;
     Ok(row.map_or(Ok(0), |row| row.int(0))? as usize)
 }
 
-/// Whether somebody else than `agent` owns the organisation too.
+/// Whether the organisation has an owner other than `agent`.
 pub(crate) async fn has_other_owner(
     tx: &DbConnection<'_>,
     org: i64,
@@ -154,7 +171,7 @@ pub(crate) async fn has_other_owner(
         .is_some())
 }
 
-/// Invites a member, or changes the roles of one that is there; whether it has accepted stays as it is.
+/// Invites a member, or changes the roles of an existing one; `accepted_at` stays.
 pub(crate) async fn upsert_member(
     tx: &DbConnection<'_>,
     org: i64,
@@ -182,7 +199,7 @@ pub(crate) async fn upsert_member(
     .map(drop)
 }
 
-/// The member's own yes; a first one stands.
+/// Accepts an invitation; an earlier acceptance keeps its time.
 pub(crate) async fn accept_membership(
     tx: &DbConnection<'_>,
     org: i64,
@@ -202,7 +219,7 @@ pub(crate) async fn accept_membership(
     .map(drop)
 }
 
-/// False when it was neither a member nor invited.
+/// Removes a member or an invitation; false when there was neither.
 pub(crate) async fn remove_member(
     tx: &DbConnection<'_>,
     org: i64,
@@ -215,20 +232,23 @@ pub(crate) async fn remove_member(
         > 0)
 }
 
-/// The agent is gone, and so are its memberships and grants. An organisation ends with its last owner: nobody is left who could revoke
-/// what it granted. Answers with every organisation for which that changes something.
+/// Deletes the memberships and grants of an agent that unregistered. An organisation ends with its last owner, because no member
+/// could revoke its accords any more. Returns every organisation that this changes.
 pub(crate) async fn remove_agent_memberships(
     tx: &DbConnection<'_>,
     agent: i64,
 ) -> Result<Vec<Handle>, DbError> {
-    const JOINED: &str =
-        "select o.id, o.handle, o.created_at from orgs o join members m on m.org = o.id
-                          where m.member = $1 and m.accepted_at is not null order by o.id";
+    const JOINED: &str = concat!(
+        "select ",
+        org_columns!(),
+        " from orgs o join members m on m.org = o.id
+          where m.member = $1 and m.accepted_at is not null order by o.id"
+    );
     let joined: Vec<OrgRecord> = tx
         .query(JOINED, &[SqlParam::Int(agent)])
         .await?
         .into_iter()
-        .map(read_org_row)
+        .map(OrgRecord::from_row)
         .collect::<Result<_, _>>()?;
     let mut changed_orgs = Vec::with_capacity(joined.len());
     for org in joined {
@@ -247,7 +267,7 @@ pub(crate) async fn remove_agent_memberships(
     Ok(changed_orgs)
 }
 
-/// Its handle is free; whoever takes it next inherits nothing (R-52).
+/// Deletes the organisation and frees its handle. The next holder of the handle inherits nothing (R-52).
 async fn delete_org(tx: &DbConnection<'_>, org: i64) -> Result<(), DbError> {
     tx.execute("delete from members where org = $1", &[SqlParam::Int(org)])
         .await?;

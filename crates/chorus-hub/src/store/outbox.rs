@@ -1,23 +1,24 @@
-//! POSTs that are owed to others: written in the transaction that owes them, taken by lease, kept until they are done (R-72).
+//! The outbox: HTTP posts that must happen even after a crash. A row is inserted in the transaction that causes the post, leased
+//! by one hub at a time, and kept until the post succeeds or is given up (R-72).
 
 use super::{DbConnection, DbError, SqlParam, SqlRow};
 use chorus_wire::time::UnixMicros;
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// A POST that is to be made.
+/// A post to enqueue.
 #[derive(Clone, Debug)]
 pub(crate) struct NewOutboxRow<'a> {
     pub purpose: &'static str,
-    /// What shares a lane goes out in order.
+    /// The rows of one lane are posted in order.
     pub lane: &'a str,
     pub url: &'a str,
     pub body: &'a str,
-    /// With whom it waits.
+    /// Whether it starts as a new row or among those that have failed.
     pub retry_class: RetryClass,
 }
 
-/// One that was taken: nobody else has it until its lease ends.
+/// An outbox row that this hub has leased: no other hub posts it until the lease ends.
 #[derive(Clone, Debug)]
 pub(crate) struct OutboxRow {
     pub id: i64,
@@ -26,14 +27,14 @@ pub(crate) struct OutboxRow {
     pub url: String,
     pub body: String,
     pub created_at: UnixMicros,
-    /// Failures so far.
+    /// Failed attempts so far.
     pub attempts: i64,
-    /// Names this taking: whoever comes back with an older one is too late.
+    /// Identifies this lease: updates with an older value have no effect.
     pub lease_until: i64,
 }
 
 impl OutboxRow {
-    /// Its time is over: somebody else may have it by now.
+    /// After its end another hub may have leased the row.
     pub fn is_lease_expired(&self, now: UnixMicros) -> bool {
         now.0 >= self.lease_until
     }
@@ -44,7 +45,7 @@ pub(crate) async fn enqueue_post(
     new_row: &NewOutboxRow<'_>,
     now: UnixMicros,
 ) -> Result<(), DbError> {
-    // Never a number that was used before: a late answer must not find another row under its own.
+    // Ids are never reused: a late update by an expired lease must not hit another row.
     const NEXT_ID: &str = "insert into settings (name, value) values ('outbox', 1)
                           on conflict (name) do update set value = settings.value + 1 returning value";
     let id = tx
@@ -67,7 +68,7 @@ pub(crate) async fn enqueue_post(
     tx.execute(SQL, &params).await.map(drop)
 }
 
-/// Whether something waits in this lane.
+/// Whether a row waits in this lane.
 pub(crate) async fn has_lane_rows(tx: &DbConnection<'_>, lane: &str) -> Result<bool, DbError> {
     Ok(tx
         .query_first(
@@ -78,12 +79,12 @@ pub(crate) async fn has_lane_rows(tx: &DbConnection<'_>, lane: &str) -> Result<b
         .is_some())
 }
 
-/// Of each lane its first, due and not taken, with a number of failures from $3 to $4.
-macro_rules! due {
-    ($what:literal) => {
+/// The first row of each lane, if it is due, not leased, and has $3 to $4 failed attempts.
+macro_rules! select_due {
+    ($columns:literal) => {
         concat!(
             "select ",
-            $what,
+            $columns,
             " from outbox o where o.due_at <= $1 and o.leased <= $1 and o.tries >= $3 and o.tries <= $4
               and not exists (select 1 from outbox p where p.lane = o.lane and p.id < o.id)
               order by o.due_at, o.id limit $2"
@@ -91,7 +92,7 @@ macro_rules! due {
     };
 }
 
-/// Which rows may be taken: the new ones, or those that have failed before.
+/// Which rows to lease: new ones, or those that have failed before.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RetryClass {
     New,
@@ -107,7 +108,7 @@ impl RetryClass {
     }
 }
 
-/// What can be had, at least `most` of it if there is as much: asked of a reader, so that nothing is written when nothing is due.
+/// The ids of due rows. A read connection runs this first, so that no write happens when nothing is due.
 pub(crate) async fn list_due_row_ids(
     tx: &DbConnection<'_>,
     now: UnixMicros,
@@ -117,7 +118,7 @@ pub(crate) async fn list_due_row_ids(
     let [min_attempts, max_attempts] = retry_class.attempt_range();
     let rows = tx
         .query(
-            due!("o.id"),
+            select_due!("o.id"),
             &[
                 SqlParam::Int(now.0),
                 SqlParam::Int(limit as i64),
@@ -129,7 +130,7 @@ pub(crate) async fn list_due_row_ids(
     rows.iter().map(|row| row.int(0)).collect()
 }
 
-/// Takes what is due but for those that this hub is at already, whatever its clock says of their lease.
+/// Leases due rows, except those that this hub is posting now, even if their lease has expired by its clock.
 pub(crate) async fn lease_due_rows(
     tx: &DbConnection<'_>,
     now: UnixMicros,
@@ -138,19 +139,18 @@ pub(crate) async fn lease_due_rows(
     limit: usize,
     in_progress: &HashSet<i64>,
 ) -> Result<Vec<OutboxRow>, DbError> {
-    const DUE: &str = due!("o.id, o.purpose, o.lane, o.url, o.body, o.created_at, o.tries");
     let [min_attempts, max_attempts] = retry_class.attempt_range();
     let scan_limit = SqlParam::Int((limit + in_progress.len()) as i64);
     let rows = tx
         .query(
-            DUE,
+            SELECT_DUE_ROWS,
             &[SqlParam::Int(now.0), scan_limit, min_attempts, max_attempts],
         )
         .await?;
     let lease_until = now.saturating_add(lease_duration).0;
     let mut leased = Vec::with_capacity(rows.len());
     for row in rows {
-        let outbox_row = read_outbox_row(row, lease_until)?;
+        let outbox_row = OutboxRow::from_row(row, lease_until)?;
         if in_progress.contains(&outbox_row.id) || leased.len() == limit {
             continue;
         }
@@ -164,27 +164,36 @@ pub(crate) async fn lease_due_rows(
     Ok(leased)
 }
 
-fn read_outbox_row(mut row: SqlRow, lease_until: i64) -> Result<OutboxRow, DbError> {
-    Ok(OutboxRow {
-        id: row.int(0)?,
-        purpose: row.text(1)?,
-        lane: row.text(2)?,
-        url: row.text(3)?,
-        body: row.text(4)?,
-        created_at: UnixMicros(row.int(5)?),
-        attempts: row.int(6)?,
-        lease_until,
-    })
+const SELECT_DUE_ROWS: &str =
+    select_due!("o.id, o.purpose, o.lane, o.url, o.body, o.created_at, o.tries");
+
+impl OutboxRow {
+    /// Reads the columns of [`SELECT_DUE_ROWS`]; the lease is the one that the caller is about to store.
+    fn from_row(row: SqlRow, lease_until: i64) -> Result<Self, DbError> {
+        let mut columns = row.columns();
+        let outbox_row = OutboxRow {
+            id: columns.int()?,
+            purpose: columns.text()?,
+            lane: columns.text()?,
+            url: columns.text()?,
+            body: columns.text()?,
+            created_at: UnixMicros(columns.int()?),
+            attempts: columns.int()?,
+            lease_until,
+        };
+        columns.finish();
+        Ok(outbox_row)
+    }
 }
 
-/// Nobody is at any of them: for a hub that starts alone, and knows that whoever took them is gone.
+/// Clears all leases. Only for a hub that starts with the database to itself: the hub that held them has stopped.
 pub(crate) async fn clear_leases(tx: &DbConnection<'_>) -> Result<(), DbError> {
     tx.execute("update outbox set leased = 0 where leased > 0", &[])
         .await
         .map(drop)
 }
 
-/// Whether it is still this taking's.
+/// Whether the lease is still this hub's.
 pub(crate) async fn is_still_leased(
     tx: &DbConnection<'_>,
     outbox_row: &OutboxRow,
@@ -202,7 +211,7 @@ pub(crate) async fn is_still_leased(
         .is_some())
 }
 
-/// It is done, or given up; false when somebody else has it by now.
+/// Deletes a row that was posted or given up; false when another hub has leased it meanwhile.
 pub(crate) async fn delete_leased_row(
     tx: &DbConnection<'_>,
     outbox_row: &OutboxRow,
@@ -220,7 +229,7 @@ pub(crate) async fn delete_leased_row(
         == 1)
 }
 
-/// It failed and is due again later.
+/// Ends the lease of a row whose post failed; it is due again at `due_at`.
 pub(crate) async fn reschedule_row(
     tx: &DbConnection<'_>,
     outbox_row: &OutboxRow,

@@ -1,19 +1,36 @@
-//! Who has a part in which entry, kept in strides: one index entry at a time would write a page of the database for each
-//! sender and each receiver of a group, which costs more than the messages themselves.
+//! The participant index: which entries an agent sent, received or heard. It is written in batches, because one row at a time
+//! would write a database page for each sender and receiver of a group, which costs more than the messages themselves.
 
 use super::log::LogHead;
 use super::{DbConnection, DbError, SqlParam};
 use chorus_wire::time::UnixMicros;
 use std::time::Duration;
 
-/// Entries that may wait to be indexed: what every reader looks through at most.
+/// How an agent or channel takes part in an entry: the column `class` of the table `parts`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ParticipantClass {
+    /// Received a message.
+    Received = 0,
+    /// Sent a message.
+    Sent = 1,
+    /// Heard an entry that is not a message: a receipt, a job, or any entry of a channel.
+    Heard = 2,
+}
+
+impl ParticipantClass {
+    pub const fn as_param(self) -> SqlParam<'static> {
+        SqlParam::Int(self as i64)
+    }
+}
+
+/// Max entries that wait to be indexed. Every reader scans the unindexed entries, so this bounds that scan.
 const MAX_UNINDEXED: i64 = 4_096;
-/// So few are indexed at once: it costs no more than to remember them.
+/// Up to this many waiting entries are indexed immediately; deferring so few saves nothing.
 const SMALL_BATCH: i64 = 16;
-/// Some that have waited this long are indexed with the next group, so that a hub with little to do has little to look through.
+/// Entries that have waited this long are indexed with the next group, so that readers of an idle hub scan little.
 const MAX_INDEX_DELAY: Duration = Duration::from_millis(500);
 
-/// Indexes the entries up to the newest one, if that is due.
+/// Indexes the entries up to the newest one, if a batch is due.
 pub(super) async fn index_new_entries(
     tx: &DbConnection<'_>,
     head: &mut LogHead,
@@ -26,30 +43,44 @@ pub(super) async fn index_new_entries(
     if unindexed == 0 || !is_due {
         return Ok(());
     }
-    // In the order of the index, so that entries of one agent fall on one page.
+    // In index order, so that the rows of one agent fall on one page.
     const INDEX_RECEIVED: &str = "insert into parts (who, class, seq)
-                         select subject, case when kind = 'message' then 0 else 2 end, seq from log
+                         select subject, case when kind = 'message' then cast($3 as bigint)
+                                         else cast($4 as bigint) end, seq from log
                          where seq > $1 and seq <= $2 and subject <> 0 order by 1, 2, 3";
     const INDEX_SENT: &str = "insert into parts (who, class, seq)
-                        select actor, 1, seq from log
+                        select actor, cast($3 as bigint), seq from log
                         where seq > $1 and seq <= $2 and kind = 'message' and actor <> subject order by 1, 3";
-    let range = [SqlParam::Int(head.indexed_seq), SqlParam::Int(head.seq)];
-    tx.execute(INDEX_RECEIVED, &range).await?;
-    tx.execute(INDEX_SENT, &range).await?;
+    let first = SqlParam::Int(head.indexed_seq);
+    let last = SqlParam::Int(head.seq);
+    let received = ParticipantClass::Received.as_param();
+    let sent = ParticipantClass::Sent.as_param();
+    let heard = ParticipantClass::Heard.as_param();
+    tx.execute(INDEX_RECEIVED, &[first, last, received, heard])
+        .await?;
+    tx.execute(INDEX_SENT, &[first, last, sent]).await?;
     tx.execute(
         "update settings set value = $1 where name = 'indexed'",
         &[SqlParam::Int(head.seq)],
     )
     .await?;
-    (head.indexed_seq, head.indexed_at) = (head.seq, now);
+    head.indexed_seq = head.seq;
+    head.indexed_at = now;
     Ok(())
 }
 
-/// Forgets the parts of entries up to `last`, which are about to go. All of them are indexed.
+/// Deletes the index rows of the entries up to `last_seq`, which are about to be trimmed. All of them are indexed.
 pub(super) async fn delete_index_rows(tx: &DbConnection<'_>, last_seq: i64) -> Result<(), DbError> {
     const SQL: &str = "delete from parts where (who, class, seq) in (
-                           select subject, case when kind = 'message' then 0 else 2 end, seq from log where seq <= $1
+                           select subject, case when kind = 'message' then cast($2 as bigint)
+                                           else cast($3 as bigint) end, seq from log where seq <= $1
                            union all
-                           select actor, 1, seq from log where seq <= $1 and kind = 'message')";
-    tx.execute(SQL, &[SqlParam::Int(last_seq)]).await.map(drop)
+                           select actor, cast($4 as bigint), seq from log where seq <= $1 and kind = 'message')";
+    let params = [
+        SqlParam::Int(last_seq),
+        ParticipantClass::Received.as_param(),
+        ParticipantClass::Heard.as_param(),
+        ParticipantClass::Sent.as_param(),
+    ];
+    tx.execute(SQL, &params).await.map(drop)
 }

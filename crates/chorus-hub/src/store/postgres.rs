@@ -1,4 +1,4 @@
-//! PostgreSQL: the shared store of several hubs. One client for the writer, a pool of them for readers.
+//! The PostgreSQL engine, for hubs that share a database: one client for the writer, a pool of clients for readers.
 
 use super::postgres_url::PostgresUrl;
 use super::sql_value::{ConnectionFault, DbError, SqlParam, SqlRow, SqlValue};
@@ -14,14 +14,14 @@ use tokio_postgres::{
     error::{Severity, SqlState},
 };
 
-/// A statement that takes longer is the database's trouble, not a reason to hang a request.
+/// Max duration of a statement, so that a slow database fails a request instead of hanging it.
 const STATEMENT_TIMEOUT: &str = "10s";
-/// A hub that stands still, or is cut off, in the middle of a group gives the group's lock back after this.
+/// After this the server ends an idle transaction, so that a stalled or disconnected hub releases the group's advisory lock.
 const IDLE_TIMEOUT: &str = "5s";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// A server that does not answer for this long is given up on: its own timeout cannot help when it is the network that is gone.
+/// After this without an answer the hub drops the connection. The statement timeout does not help when the network is down.
 pub(super) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(15);
-/// How long a hub waits for the one before it to be gone.
+/// How often a starting hub tries to take the hub lock while the one before it shuts down.
 const HUB_LOCK_ATTEMPTS: u32 = 30;
 const HUB_LOCK_PAUSE: Duration = Duration::from_millis(100);
 
@@ -29,12 +29,12 @@ const HUB_LOCK_PAUSE: Duration = Duration::from_millis(100);
 pub(crate) struct PostgresClient {
     client: tokio_postgres::Client,
     statements: RefCell<HashMap<&'static str, Statement>>,
-    /// The first that happened since somebody asked.
+    /// The first fault since the last `take_fault`.
     pub(super) fault: Cell<Option<ConnectionFault>>,
 }
 
 impl PostgresClient {
-    /// Connects on the runtime that it is called on, which must go on running for as long as the client is used.
+    /// Connects on the current runtime, which must keep running for as long as the client is used.
     pub async fn connect(url: &Secret) -> Result<Self, DbError> {
         let mut parsed_url = PostgresUrl::parse(url.expose()).map_err(DbError::Other)?;
         let tls = parsed_url
@@ -50,13 +50,13 @@ impl PostgresClient {
             .keepalives_idle(RESPONSE_TIMEOUT)
             .keepalives_interval(CONNECT_TIMEOUT)
             .keepalives_retries(2);
-        // The driver's own bound ends with the socket; what answers there may still say nothing.
+        // The driver's connect timeout covers only the socket; the server behind it may still not answer.
         let connecting = tokio::time::timeout(RESPONSE_TIMEOUT, config.connect(tls)).await;
         let connecting = connecting
             .map_err(|_| DbError::Unavailable("the server did not answer in time".into()))?;
         let (client, connection) = connecting.map_err(|e| match classify_error(e) {
-            DbError::Unavailable(said) => {
-                DbError::Unavailable(format!("{said}{}", parsed_url.tls_advice(&said)))
+            DbError::Unavailable(cause) => {
+                DbError::Unavailable(format!("{cause}{}", parsed_url.tls_advice(&cause)))
             }
             other @ (DbError::UniqueViolation | DbError::Other(_)) => other,
         })?;
@@ -81,9 +81,8 @@ impl PostgresClient {
         })
     }
 
-    /// Takes the lock of a hub on its database: exclusive when it has no shared bus, since a second one would tell its
-    /// streams nothing of what the first commits; otherwise shared with those who have one too. A hub that was killed loses
-    /// it as soon as the server sees its connection close.
+    /// Takes the hub lock of the database. It is exclusive for a hub without a cluster, because its streams would miss the
+    /// commits of a second hub; the hubs of a cluster share it. A killed hub loses it when the server sees its connection close.
     pub async fn acquire_hub_lock(&self, exclusive: bool) -> Result<(), DbError> {
         let sql = match exclusive {
             true => "select case when pg_try_advisory_lock(4842714) then 1 else 0 end",
@@ -145,7 +144,7 @@ impl PostgresClient {
         rows.iter().map(convert_row).collect()
     }
 
-    /// The rest of the answer is thrown away by the connection as it comes.
+    /// The connection discards the remaining rows as they arrive.
     pub async fn query_within_bytes(
         &self,
         sql: &'static str,
@@ -159,7 +158,8 @@ impl PostgresClient {
                 .await
                 .map_err(|e| self.record_error(e))?
         );
-        let (mut answer, mut size) = (Vec::new(), 0);
+        let mut answer = Vec::new();
+        let mut size = 0;
         while let Some(next) = rows.try_next().await.map_err(|e| self.record_error(e))? {
             if size >= max_bytes {
                 return Ok((answer, false));
@@ -171,7 +171,7 @@ impl PostgresClient {
         Ok((answer, true))
     }
 
-    /// Inserts rows that are all alike, without waiting for one before the next is on its way.
+    /// Inserts rows with one statement, pipelined: it does not wait for one row before it sends the next.
     pub async fn insert_rows(&self, sql: &str, rows: &[SqlRow]) -> Result<(), DbError> {
         let statement = self
             .client
@@ -198,7 +198,7 @@ impl PostgresClient {
             .map_err(|e| self.record_error(e))
     }
 
-    /// Remembers what the error says of the connection, whatever becomes of the error.
+    /// Records the connection fault behind an error, even if the caller ignores the error.
     fn record_error(&self, error: tokio_postgres::Error) -> DbError {
         let fault = classify_fault(&error);
         if is_stale_plan(&error) {
@@ -208,7 +208,7 @@ impl PostgresClient {
             tracing::debug!(
                 cause = describe_error(&error),
                 ?fault,
-                "a statement came to nothing with its transaction"
+                "a statement failed and its transaction was rolled back"
             );
         }
         if self.fault.get().is_none() {
@@ -259,7 +259,7 @@ fn convert_row(row: &tokio_postgres::Row) -> Result<SqlRow, DbError> {
     ))
 }
 
-/// A plan of before somebody changed a table, or of a session that is not this one any more.
+/// The statement was prepared before a table changed, or in a session that has ended.
 fn is_stale_plan(error: &tokio_postgres::Error) -> bool {
     let replanned = error
         .as_db_error()
@@ -272,7 +272,7 @@ fn classify_fault(error: &tokio_postgres::Error) -> Option<ConnectionFault> {
     let Some(db_error) = error.as_db_error() else {
         return Some(ConnectionFault::ConnectionLost);
     };
-    // After a failover the old primary may still answer, and take no writes: the new one is found by connecting again.
+    // After a failover the old primary may still answer but accept no writes; a reconnect finds the new one.
     let is_fatal = matches!(
         db_error.parsed_severity(),
         Some(Severity::Fatal | Severity::Panic)
@@ -291,7 +291,7 @@ fn classify_fault(error: &tokio_postgres::Error) -> Option<ConnectionFault> {
 fn classify_error(error: tokio_postgres::Error) -> DbError {
     match error.code() {
         Some(code) if *code == SqlState::UNIQUE_VIOLATION => DbError::UniqueViolation,
-        // Class 40 (serialisation), 53 (resources), 55/57 (locks, shutdown, timeouts): try again. No code: the connection is gone.
+        // Class 40 (serialisation), 53 (resources), 55/57 (locks, shutdown, timeouts): retryable. No code: connection closed.
         Some(code) if ["40", "53", "55", "57", "08"].contains(&&code.code()[..2]) => {
             DbError::Unavailable(describe_error(&error))
         }
@@ -300,7 +300,7 @@ fn classify_error(error: tokio_postgres::Error) -> DbError {
     }
 }
 
-/// The server's own words, or the network's; the driver's short text leaves them out.
+/// The message of the server or of the network, which the driver's own text leaves out.
 fn describe_error(error: &tokio_postgres::Error) -> String {
     match (error.as_db_error(), std::error::Error::source(error)) {
         (Some(db_error), _) => format!("{} ({})", db_error.message(), db_error.code().code()),

@@ -1,6 +1,8 @@
-//! TLS to PostgreSQL: whose certificate is good enough, our own, and what a password is bound to (D-91).
+//! TLS to PostgreSQL: verification of the server's certificate, the client certificate, and SCRAM channel binding (D-91).
 
 use crate::pem;
+use const_oid::{ObjectIdentifier, db::rfc5912};
+use der::{Reader, SliceReader, asn1::AnyRef};
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
@@ -9,6 +11,7 @@ use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
 };
 use sha2::{Digest, Sha256, Sha384, Sha512};
+use spki::AlgorithmIdentifierRef;
 use std::future::Future;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,21 +22,21 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::Socket;
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 
-/// Whose certificate is good enough.
+/// Which certificates of the server are accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CertificateTrust {
-    /// Anybody's: only listeners are kept out.
+    /// Any certificate: this protects against eavesdropping only, not against a false server.
     AnyCertificate,
-    /// One that a root of this file has signed, for whatever name.
+    /// A certificate issued by a root in this file, for any name.
     TrustedIssuer(PathBuf),
-    /// One for the name that was dialled, signed by a root of this file or of the machine.
+    /// A certificate for the host name of the URL, issued by a root in this file or of the machine.
     MatchingName(Option<PathBuf>),
 }
 
-/// How TLS is spoken. Files are read for every connection, so that a certificate may be renewed while the hub runs.
+/// The TLS settings of a URL. The files are read for every connection, so that a certificate can be renewed while the hub runs.
 pub(super) struct PostgresTls {
     pub trust: CertificateTrust,
-    /// Our own certificate and its key, PEM.
+    /// The files of the client certificate and its key, in PEM.
     pub client_identity: Option<(PathBuf, PathBuf)>,
 }
 
@@ -48,16 +51,19 @@ impl PostgresTls {
         let mut config = match &self.client_identity {
             None => builder.with_no_client_auth(),
             Some((certificate, key)) => {
-                let own = pem::read_private_key("sslkey", key)?;
-                let refused = |_| {
+                let private_key = pem::read_private_key("sslkey", key)?;
+                let mismatch_error = |_| {
                     format!(
                         "sslcert {} and its sslkey do not go together",
                         certificate.display()
                     )
                 };
                 builder
-                    .with_client_auth_cert(pem::read_certificates("sslcert", certificate)?, own)
-                    .map_err(refused)?
+                    .with_client_auth_cert(
+                        pem::read_certificates("sslcert", certificate)?,
+                        private_key,
+                    )
+                    .map_err(mismatch_error)?
             }
         };
         config.alpn_protocols = vec![b"postgresql".to_vec()];
@@ -71,10 +77,10 @@ impl PostgresTls {
         let verifier_from_file = |path: &Path| -> Result<Arc<WebPkiServerVerifier>, String> {
             let mut roots = RootCertStore::empty();
             roots.add_parsable_certificates(pem::read_certificates("sslrootcert", path)?);
-            let built =
+            let verifier =
                 WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone())
                     .build();
-            built.map_err(|e| format!("sslrootcert {}: {e}", path.display()))
+            verifier.map_err(|e| format!("sslrootcert {}: {e}", path.display()))
         };
         Ok(match &self.trust {
             CertificateTrust::AnyCertificate => Arc::new(LenientVerifier {
@@ -96,7 +102,8 @@ impl PostgresTls {
     }
 }
 
-/// Forgives a certificate its name, and where there are no roots also its issuer; that the server has its key is always checked.
+/// Accepts a certificate for any name, and from any issuer if it has no roots. It always checks that the server has the
+/// certificate's key.
 #[derive(Debug)]
 struct LenientVerifier {
     issuer: Option<Arc<WebPkiServerVerifier>>,
@@ -116,8 +123,8 @@ impl ServerCertVerifier for LenientVerifier {
             return Ok(ServerCertVerified::assertion());
         };
         match issuer.verify_server_cert(certificate, intermediates, name, ocsp, now) {
-            // The name is looked at last: whatever else there is to refuse has been.
-            Err(refusal) if is_name_mismatch(&refusal) => Ok(ServerCertVerified::assertion()),
+            // The name is verified last, so everything else in the certificate is valid.
+            Err(error) if is_name_mismatch(&error) => Ok(ServerCertVerified::assertion()),
             outcome => outcome,
         }
     }
@@ -149,19 +156,19 @@ impl ServerCertVerifier for LenientVerifier {
     }
 }
 
-fn is_name_mismatch(refusal: &rustls::Error) -> bool {
+fn is_name_mismatch(error: &rustls::Error) -> bool {
     use CertificateError::{NotValidForName, NotValidForNameContext};
     matches!(
-        refusal,
+        error,
         rustls::Error::InvalidCertificate(NotValidForName | NotValidForNameContext { .. })
     )
 }
 
-/// The driver's way to TLS.
+/// Creates the TLS connections of the driver.
 #[derive(Clone)]
 pub(super) struct PostgresTlsConnector(Arc<ClientConfig>);
 
-/// The same, for one server.
+/// A TLS connection to one server that is about to be made.
 pub(super) struct TlsHandshake(Arc<ClientConfig>, String);
 
 impl MakeTlsConnect<Socket> for PostgresTlsConnector {
@@ -169,7 +176,7 @@ impl MakeTlsConnect<Socket> for PostgresTlsConnector {
     type TlsConnect = TlsHandshake;
     type Error = String;
 
-    /// Also asked where no TLS will be spoken: whether this is a name is seen when it is needed.
+    /// The driver calls this also for connections without TLS, so `connect` validates the name.
     fn make_tls_connect(&mut self, name: &str) -> Result<TlsHandshake, String> {
         Ok(TlsHandshake(self.0.clone(), name.to_owned()))
     }
@@ -185,23 +192,23 @@ impl TlsConnect<Socket> for TlsHandshake {
         Box::pin(async move {
             let name = ServerName::try_from(host.clone())
                 .map_err(|_| format!("{host} is no name of a server"))?;
-            let connecting = tokio_rustls::TlsConnector::from(config)
+            let connected = tokio_rustls::TlsConnector::from(config)
                 .connect(name, socket)
                 .await;
-            connecting
+            connected
                 .map(EncryptedStream)
                 .map_err(|e| describe_tls_error(&host, &e))
         })
     }
 }
 
-/// What is wrong, for somebody who has the URL before them and not the standard.
+/// The error in terms of the URL, for an operator who does not know the TLS standard.
 fn describe_tls_error(host: &str, failure: &io::Error) -> String {
-    let refusal = failure
+    let tls_error = failure
         .get_ref()
         .and_then(|inner| inner.downcast_ref::<rustls::Error>());
-    match refusal {
-        Some(refusal) if is_name_mismatch(refusal) => {
+    match tls_error {
+        Some(tls_error) if is_name_mismatch(tls_error) => {
             format!("the server's certificate is not for the name {host}")
         }
         Some(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer)) => {
@@ -211,11 +218,11 @@ fn describe_tls_error(host: &str, failure: &io::Error) -> String {
     }
 }
 
-/// A line that only the two ends can read.
+/// The encrypted connection to a server.
 pub(super) struct EncryptedStream(tokio_rustls::client::TlsStream<Socket>);
 
 impl TlsStream for EncryptedStream {
-    /// With it a password is of no use to whoever shows another certificate than the server's, where both ends have SCRAM.
+    /// Binds SCRAM authentication to the server's certificate: a man in the middle has another certificate and cannot relay it.
     fn channel_binding(&self) -> ChannelBinding {
         let server_certificate = self
             .0
@@ -230,52 +237,40 @@ impl TlsStream for EncryptedStream {
     }
 }
 
-/// RFC 5929, `tls-server-end-point`: the certificate under the hash of its signature, SHA-256 where that is an older one.
+/// RFC 5929, `tls-server-end-point`: the hash of the certificate, with the hash function of its signature; SHA-256 instead of MD5
+/// and SHA-1.
 fn hash_server_end_point(certificate: &[u8]) -> Option<Vec<u8>> {
-    const SEQUENCE: u8 = 0x30;
-    let whole = read_der_value(SEQUENCE, certificate)?.0;
-    let algorithm = read_der_value(SEQUENCE, read_der_value(SEQUENCE, whole)?.1)?.0;
-    let (name, _) = read_der_value(0x06, algorithm)?;
-    match name {
-        // With RSA: SHA-256 and before it MD5 and SHA-1, SHA-384, SHA-512.
-        [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 4 | 5 | 11] => {
-            Some(Sha256::digest(certificate).to_vec())
-        }
-        [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 12] => {
+    // Not in the database of `const_oid`.
+    const ECDSA_WITH_SHA_1: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.4.1");
+    match read_signature_algorithm(certificate).ok()? {
+        rfc5912::MD_5_WITH_RSA_ENCRYPTION
+        | rfc5912::SHA_1_WITH_RSA_ENCRYPTION
+        | rfc5912::SHA_256_WITH_RSA_ENCRYPTION
+        | ECDSA_WITH_SHA_1
+        | rfc5912::ECDSA_WITH_SHA_256 => Some(Sha256::digest(certificate).to_vec()),
+        rfc5912::SHA_384_WITH_RSA_ENCRYPTION | rfc5912::ECDSA_WITH_SHA_384 => {
             Some(Sha384::digest(certificate).to_vec())
         }
-        [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 13] => {
+        rfc5912::SHA_512_WITH_RSA_ENCRYPTION | rfc5912::ECDSA_WITH_SHA_512 => {
             Some(Sha512::digest(certificate).to_vec())
         }
-        // With ECDSA: SHA-1, SHA-256, SHA-384, SHA-512.
-        [0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 1] | [0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 2] => {
-            Some(Sha256::digest(certificate).to_vec())
-        }
-        [0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 3] => Some(Sha384::digest(certificate).to_vec()),
-        [0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 4] => Some(Sha512::digest(certificate).to_vec()),
-        // Others name their hash elsewhere, or have none: then nothing is bound.
+        // Other algorithms have their hash in the parameters, or none: then there is no channel binding.
         _ => None,
     }
 }
 
-/// What is inside a DER value with this tag, and what comes after it.
-fn read_der_value(tag: u8, bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (_, rest) = bytes.split_first().filter(|(first, _)| **first == tag)?;
-    let (&length, rest) = rest.split_first()?;
-    let (length, rest) = match length {
-        0..=0x7f => (length.into(), rest),
-        0x81..=0x84 => {
-            let (digits, rest) = rest.split_at_checked(usize::from(length - 0x80))?;
-            (
-                digits
-                    .iter()
-                    .fold(0, |sum, digit| sum << 8 | usize::from(*digit)),
-                rest,
-            )
-        }
-        _ => return None,
-    };
-    rest.split_at_checked(length)
+/// RFC 5280, 4.1: a certificate is a sequence of the signed part, the algorithm and the signature. The signed part is not
+/// parsed: a field that TLS accepts and a strict parser refuses, such as a long serial number, must not disable the binding.
+fn read_signature_algorithm(certificate: &[u8]) -> der::Result<ObjectIdentifier> {
+    let mut reader = SliceReader::new(certificate)?;
+    let algorithm = reader.sequence(|fields| {
+        fields.decode::<AnyRef<'_>>()?;
+        let algorithm = fields.decode::<AlgorithmIdentifierRef<'_>>()?;
+        fields.decode::<AnyRef<'_>>()?;
+        Ok::<_, der::Error>(algorithm.oid)
+    })?;
+    reader.finish()?;
+    Ok(algorithm)
 }
 
 impl AsyncRead for EncryptedStream {
@@ -310,27 +305,28 @@ impl AsyncWrite for EncryptedStream {
 mod tests {
     use super::*;
 
-    /// As much of a certificate as is looked at: something, and the name of how it was signed.
-    fn signed_by(name: &[u8]) -> Vec<u8> {
-        let wrap = |tag: u8, inside: &[u8]| {
-            let length = u16::try_from(inside.len()).unwrap().to_be_bytes();
-            [&[tag, 0x82], &length[..], inside].concat()
+    /// The outer structure of a certificate with this signature algorithm; the signed part is not valid.
+    fn certificate_signed_by(algorithm_oid: &[u8]) -> Vec<u8> {
+        let encode_der = |tag: u8, content: &[u8]| {
+            let header = match u16::try_from(content.len()).unwrap().to_be_bytes() {
+                [0, length @ 0..=0x7f] => vec![tag, length],
+                [0, length] => vec![tag, 0x81, length],
+                [high, low] => vec![tag, 0x82, high, low],
+            };
+            [&header, content].concat()
         };
-        let algorithm = wrap(0x30, &wrap(0x06, name));
-        wrap(
-            0x30,
-            &[wrap(0x30, &[7; 300]), algorithm, wrap(0x03, &[1, 2, 3])].concat(),
-        )
+        let signed_part = encode_der(0x30, &[7; 300]);
+        let algorithm = encode_der(0x30, &encode_der(0x06, algorithm_oid));
+        let signature = encode_der(0x03, &[1, 2, 3]);
+        encode_der(0x30, &[signed_part, algorithm, signature].concat())
     }
 
     // RFC 5929, 4.1
     #[test]
-    fn a_certificate_is_hashed_as_it_was_signed_and_by_sha256_where_that_is_weaker() {
-        let (rsa, ecdsa) = (
-            [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1],
-            [0x2a, 0x86, 0x48, 0xce, 0x3d, 4],
-        );
-        for (name, size) in [
+    fn a_certificate_is_hashed_like_its_signature_and_with_sha256_if_that_is_weaker() {
+        let rsa = [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1];
+        let ecdsa = [0x2a, 0x86, 0x48, 0xce, 0x3d, 4];
+        for (algorithm_oid, size) in [
             ([&rsa[..], &[4]].concat(), Some(32)),
             ([&rsa[..], &[5]].concat(), Some(32)),
             ([&rsa[..], &[11]].concat(), Some(32)),
@@ -344,16 +340,17 @@ mod tests {
             (vec![0x2b, 0x65, 0x70], None),
         ] {
             assert_eq!(
-                hash_server_end_point(&signed_by(&name)).map(|hash| hash.len()),
+                hash_server_end_point(&certificate_signed_by(&algorithm_oid))
+                    .map(|hash| hash.len()),
                 size,
-                "{name:x?}"
+                "{algorithm_oid:x?}"
             );
         }
     }
 
     #[test]
-    fn what_is_cut_short_is_no_certificate() {
-        let whole = signed_by(&[0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 2]);
+    fn a_truncated_certificate_is_not_hashed() {
+        let whole = certificate_signed_by(&[0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 2]);
         assert!(hash_server_end_point(&whole).is_some());
         for length in 0..whole.len() {
             assert_eq!(hash_server_end_point(&whole[..length]), None, "{length}");

@@ -1,4 +1,4 @@
-//! What a database URL says: where the server is, and how the line to it is kept from others (D-91).
+//! Parses a PostgreSQL URL: server, credentials and TLS parameters, with TLS verified by default for remote servers (D-91).
 
 use super::postgres_tls::{CertificateTrust, PostgresTls};
 use std::path::PathBuf;
@@ -6,18 +6,18 @@ use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
 const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
-/// The driver's word for a server that has no TLS to offer.
+/// The driver's error text for a server without TLS.
 const NO_TLS_ERROR: &str = "server does not support TLS";
 
-/// A URL that was understood.
+/// A parsed URL.
 pub(super) struct PostgresUrl {
     pub config: Config,
     pub tls: PostgresTls,
-    /// Nobody asked for TLS: it is because the server is on another machine.
+    /// The URL has no `sslmode`, and TLS is required because the server is on another machine.
     tls_assumed: bool,
 }
 
-/// libpq's modes, by its names.
+/// The values of libpq's `sslmode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TlsMode {
     Disable,
@@ -27,7 +27,7 @@ enum TlsMode {
     VerifyFull,
 }
 
-/// The parameters that the driver does not know, or knows less of.
+/// The URL parameters that the driver does not support, or supports only in part.
 #[derive(Default)]
 struct TlsParams {
     mode: Option<TlsMode>,
@@ -37,14 +37,14 @@ struct TlsParams {
 }
 
 impl PostgresUrl {
-    /// An error names the parameter that is wrong, and quotes nothing of the URL.
+    /// An error names the wrong parameter and quotes nothing of the URL, because the URL contains the password.
     pub fn parse(url: &str) -> Result<Self, String> {
         let after_scheme = SCHEMES.iter().find_map(|scheme| url.strip_prefix(scheme));
         let after_scheme = after_scheme.ok_or("the database URL is not a postgres:// URL")?;
         let after_credentials = after_scheme
             .split_once('@')
             .map_or(after_scheme, |(_, after)| after);
-        // What is taken for a host or a parameter would be the rest of a password, and be named in an error.
+        // Part of a password would be parsed as a host or parameter, and would then appear in an error.
         if after_credentials.contains('@') {
             return Err(
                 "the database URL has more than one @: in a user or a password it is %40".into(),
@@ -67,7 +67,7 @@ impl PostgresUrl {
             TlsMode::VerifyFull
         });
         let tls_assumed = tls_params.mode.is_none() && mode == TlsMode::VerifyFull;
-        // No other machine has a part in a socket of the file system, and PostgreSQL speaks no TLS on it.
+        // A Unix socket does not leave the machine, and PostgreSQL does not support TLS on it.
         let mode = if is_unix_socket(&config) {
             TlsMode::Disable
         } else {
@@ -85,7 +85,7 @@ impl PostgresUrl {
         })
     }
 
-    /// What to do about a failure that comes of what nobody asked for.
+    /// Advice for an error caused by TLS that the URL did not ask for.
     pub fn tls_advice(&self, failure: &str) -> &'static str {
         if self.tls_assumed && failure.contains(NO_TLS_ERROR) {
             "; it is on another machine, so the line has to be encrypted: switch TLS on there, or add sslmode=disable to the URL"
@@ -96,9 +96,10 @@ impl PostgresUrl {
 }
 
 impl TlsParams {
-    /// Ours, and the parameters that are left for the driver.
+    /// Splits the query into the TLS parameters and those left for the driver.
     fn from_query(query: &str) -> Result<(Self, Vec<&str>), String> {
-        let (mut tls_params, mut driver_params) = (Self::default(), Vec::new());
+        let mut tls_params = Self::default();
+        let mut driver_params = Vec::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let file = || -> Result<Option<PathBuf>, String> {
@@ -116,7 +117,7 @@ impl TlsParams {
                 _ => driver_params.push(pair),
             }
         }
-        // libpq's word for the roots of the machine, which are what we go by anyway.
+        // In libpq `system` means the root certificates of the machine, which are the default here.
         tls_params.root_file = tls_params
             .root_file
             .filter(|roots| roots.as_os_str() != "system");
@@ -126,7 +127,7 @@ impl TlsParams {
     fn into_tls(self, mode: TlsMode) -> Result<PostgresTls, String> {
         let trust = match (mode, self.root_file) {
             (TlsMode::VerifyFull, roots) => CertificateTrust::MatchingName(roots),
-            // As in libpq: whoever names a root wants it to count.
+            // As in libpq: with an sslrootcert, `require` verifies the issuer too.
             (TlsMode::Require | TlsMode::VerifyCa, Some(roots)) => {
                 CertificateTrust::TrustedIssuer(roots)
             }
@@ -170,7 +171,7 @@ impl TlsMode {
     }
 }
 
-/// As in libpq a plus sign is a plus sign.
+/// Decodes percent escapes; as in libpq, a plus sign is not a space.
 fn decode_value(value: &str) -> String {
     let pair = format!("={}", value.replace('+', "%2B"));
     url::form_urlencoded::parse(pair.as_bytes())
@@ -179,7 +180,8 @@ fn decode_value(value: &str) -> String {
         .unwrap_or_default()
 }
 
-/// The driver names the parameter; a name that is none could be anything.
+/// Names the wrong parameter from the driver's error. A text that is not a parameter name may be part of a password, so it is
+/// left out.
 fn describe_url_error(error: tokio_postgres::Error) -> String {
     let cause = std::error::Error::source(&error)
         .map(ToString::to_string)
@@ -197,7 +199,7 @@ fn describe_url_error(error: tokio_postgres::Error) -> String {
     }
 }
 
-/// Whether what goes over the line stays on this machine.
+/// Whether all servers of the URL are on this machine.
 fn is_local_server(config: &Config) -> bool {
     let local = |host: &Host| match host {
         Host::Unix(_) => true,
@@ -223,18 +225,18 @@ fn is_unix_socket(config: &Config) -> bool {
 mod tests {
     use super::*;
 
-    fn read(url: &str) -> (SslMode, CertificateTrust) {
-        let line = PostgresUrl::parse(url).unwrap_or_else(|refusal| panic!("{url}: {refusal}"));
-        (line.config.get_ssl_mode(), line.tls.trust)
+    fn parse_tls(url: &str) -> (SslMode, CertificateTrust) {
+        let parsed = PostgresUrl::parse(url).unwrap_or_else(|error| panic!("{url}: {error}"));
+        (parsed.config.get_ssl_mode(), parsed.tls.trust)
     }
 
-    fn refused(url: &str) -> String {
+    fn parse_error(url: &str) -> String {
         PostgresUrl::parse(url).map(drop).unwrap_err()
     }
 
     // D-91
     #[test]
-    fn a_server_on_another_machine_has_to_prove_its_name_unless_the_url_says_otherwise() {
+    fn a_remote_server_is_verified_by_name_unless_the_url_sets_sslmode() {
         for url in [
             "postgres://hub:word@db.example/chorus",
             "postgresql://hub@192.0.2.7",
@@ -243,7 +245,7 @@ mod tests {
             "postgres://hub@localhost/chorus?hostaddr=192.0.2.7",
         ] {
             assert_eq!(
-                read(url),
+                parse_tls(url),
                 (SslMode::Require, CertificateTrust::MatchingName(None)),
                 "{url}"
             );
@@ -254,37 +256,40 @@ mod tests {
             "postgres://hub@[::1]/chorus",
         ] {
             assert_eq!(
-                read(url),
+                parse_tls(url),
                 (SslMode::Prefer, CertificateTrust::AnyCertificate),
                 "{url}"
             );
         }
         let plain = (SslMode::Disable, CertificateTrust::AnyCertificate);
-        assert_eq!(read("postgres://hub@%2Frun%2Fpostgresql/chorus"), plain);
         assert_eq!(
-            read("postgres://hub@%2Frun%2Fpostgresql/chorus?sslmode=require"),
+            parse_tls("postgres://hub@%2Frun%2Fpostgresql/chorus"),
             plain
         );
         assert_eq!(
-            read("postgres://hub@db.example/chorus?sslmode=disable"),
+            parse_tls("postgres://hub@%2Frun%2Fpostgresql/chorus?sslmode=require"),
             plain
         );
         assert_eq!(
-            read("postgres://hub@db.example/chorus?sslmode=prefer"),
+            parse_tls("postgres://hub@db.example/chorus?sslmode=disable"),
+            plain
+        );
+        assert_eq!(
+            parse_tls("postgres://hub@db.example/chorus?sslmode=prefer"),
             (SslMode::Prefer, CertificateTrust::AnyCertificate)
         );
         assert_eq!(
-            read("postgres://hub@db.example/chorus?sslmode=require"),
+            parse_tls("postgres://hub@db.example/chorus?sslmode=require"),
             (SslMode::Require, CertificateTrust::AnyCertificate)
         );
     }
 
     #[test]
-    fn a_root_that_is_named_counts() {
+    fn sslrootcert_is_used_for_verification() {
         let root = |name: &str| PathBuf::from(name);
         let url = "postgres://hub@db.example/chorus?connect_timeout=3&sslrootcert=%2Fetc%2Fa+b.pem";
         assert_eq!(
-            read(url),
+            parse_tls(url),
             (
                 SslMode::Require,
                 CertificateTrust::MatchingName(Some(root("/etc/a+b.pem")))
@@ -293,7 +298,7 @@ mod tests {
         for mode in ["require", "verify-ca"] {
             let url = format!("postgres://hub@localhost/chorus?sslrootcert=ca.pem&sslmode={mode}");
             assert_eq!(
-                read(&url),
+                parse_tls(&url),
                 (
                     SslMode::Require,
                     CertificateTrust::TrustedIssuer(root("ca.pem"))
@@ -303,13 +308,13 @@ mod tests {
         }
         let url = "postgres://hub@localhost/chorus?sslmode=verify-full&sslrootcert=system";
         assert_eq!(
-            read(url),
+            parse_tls(url),
             (SslMode::Require, CertificateTrust::MatchingName(None))
         );
     }
 
     #[test]
-    fn what_is_wrong_is_named_and_no_part_of_the_url_is_repeated() {
+    fn an_error_names_the_parameter_and_quotes_nothing_of_the_url() {
         for (query, clue) in [
             ("sslmode=verify", "sslmode"),
             ("sslmode=verify-ca", "sslrootcert"),
@@ -320,10 +325,10 @@ mod tests {
             ("hidden-WORD=1", "postgres:// URL"),
             ("sslmode=disable&hidden", "postgres:// URL"),
         ] {
-            let refusal = refused(&format!("postgres://hub:hidden@db.example/chorus?{query}"));
+            let error = parse_error(&format!("postgres://hub:hidden@db.example/chorus?{query}"));
             assert!(
-                refusal.contains(clue) && !refusal.contains("hidden"),
-                "{query}: {refusal}"
+                error.contains(clue) && !error.contains("hidden"),
+                "{query}: {error}"
             );
         }
         for url in [
@@ -332,10 +337,10 @@ mod tests {
             "host=db password=hidden",
             "hidden",
         ] {
-            let refusal = refused(url);
+            let error = parse_error(url);
             assert!(
-                !refusal.contains("hid") && !refusal.contains("den") && !refusal.contains('x'),
-                "{url}: {refusal}"
+                !error.contains("hid") && !error.contains("den") && !error.contains('x'),
+                "{url}: {error}"
             );
         }
     }

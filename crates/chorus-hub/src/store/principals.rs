@@ -1,10 +1,10 @@
-//! Agents and their names, owners and keys.
+//! Agents with their names and keys, and the owners of agents.
 
-use super::{DbConnection, DbError, SqlParam, SqlRow};
+use super::{ColumnReader, DbConnection, DbError, FromRow, SqlParam};
 use crate::identity::Agent;
 use chorus_wire::time::UnixMicros;
 
-macro_rules! select {
+macro_rules! select_agents {
     ($rest:literal) => {
         concat!(
             "select p.id, p.agent_id, p.handle, p.owner, o.name, p.card, p.endpoint, p.market, p.key_hash, p.registered_at
@@ -14,70 +14,75 @@ macro_rules! select {
     };
 }
 
-fn read_agent_row(mut row: SqlRow) -> Result<Agent, DbError> {
-    let key_hash = row.maybe_bytes(8)?.and_then(|bytes| bytes.try_into().ok());
-    Ok(Agent {
-        id: row.int(0)?,
-        agent_id: row.text(1)?.into(),
-        handle: row.maybe_text(2)?,
-        owner: row.int(3)?,
-        owner_name: row.text(4)?,
-        card: row.maybe_text(5)?.map(Into::into),
-        endpoint: row.maybe_text(6)?,
-        market: row.maybe_text(7)?,
-        key_hash,
-        registered_at: UnixMicros(row.int(9)?),
-    })
+/// Reads the columns of `select_agents!`.
+impl FromRow for Agent {
+    fn from_columns(columns: &mut ColumnReader) -> Result<Self, DbError> {
+        Ok(Agent {
+            id: columns.int()?,
+            agent_id: columns.text()?.into(),
+            handle: columns.maybe_text()?,
+            owner: columns.int()?,
+            owner_name: columns.text()?,
+            card: columns.maybe_text()?.map(Into::into),
+            endpoint: columns.maybe_text()?,
+            market: columns.maybe_text()?,
+            key_hash: columns
+                .maybe_bytes()?
+                .and_then(|bytes| bytes.try_into().ok()),
+            registered_at: UnixMicros(columns.int()?),
+        })
+    }
 }
 
-/// The living agent of this canonical name.
+/// The registered agent of this canonical name.
 pub(crate) async fn find_agent_by_name(
     tx: &DbConnection<'_>,
     name: &str,
 ) -> Result<Option<Agent>, DbError> {
-    const SQL: &str = select!("join names n on n.principal = p.id where n.name = $1");
+    const SQL: &str = select_agents!("join names n on n.principal = p.id where n.name = $1");
     tx.query_first(SQL, &[SqlParam::Text(name)])
         .await?
-        .map(read_agent_row)
+        .map(Agent::from_row)
         .transpose()
 }
 
-/// The living agent whose key has this hash.
+/// The registered agent whose key has this hash.
 pub(crate) async fn find_agent_by_key_hash(
     tx: &DbConnection<'_>,
     hash: &[u8; 32],
 ) -> Result<Option<Agent>, DbError> {
-    const SQL: &str = select!("where p.key_hash = $1 and p.deleted_at is null");
+    const SQL: &str = select_agents!("where p.key_hash = $1 and p.deleted_at is null");
     tx.query_first(SQL, &[SqlParam::Bytes(hash)])
         .await?
-        .map(read_agent_row)
+        .map(Agent::from_row)
         .transpose()
 }
 
-/// The living agent of this id.
+/// The registered agent of this id.
 pub(crate) async fn find_agent(tx: &DbConnection<'_>, id: i64) -> Result<Option<Agent>, DbError> {
-    const SQL: &str = select!("where p.id = $1 and p.deleted_at is null");
+    const SQL: &str = select_agents!("where p.id = $1 and p.deleted_at is null");
     tx.query_first(SQL, &[SqlParam::Int(id)])
         .await?
-        .map(read_agent_row)
+        .map(Agent::from_row)
         .transpose()
 }
 
-/// Living agents in the order of their registration.
+/// The registered agents, in the order of their registration.
 pub(crate) async fn list_agents(
     tx: &DbConnection<'_>,
     after: i64,
     limit: usize,
 ) -> Result<Vec<Agent>, DbError> {
-    const SQL: &str = select!("where p.deleted_at is null and p.id > $1 order by p.id limit $2");
+    const SQL: &str =
+        select_agents!("where p.deleted_at is null and p.id > $1 order by p.id limit $2");
     tx.query(SQL, &[SqlParam::Int(after), SqlParam::Int(limit as i64)])
         .await?
         .into_iter()
-        .map(read_agent_row)
+        .map(Agent::from_row)
         .collect()
 }
 
-/// A new id from the one space that principals and whatever else can be a subject share.
+/// Allocates a subject id. Agents, organisations, channels and members share one id space.
 pub(crate) async fn allocate_subject_id(tx: &DbConnection<'_>) -> Result<i64, DbError> {
     const SQL: &str = "insert into settings (name, value) values ('subjects', 1)
                        on conflict (name) do update set value = settings.value + 1 returning value";
@@ -86,12 +91,12 @@ pub(crate) async fn allocate_subject_id(tx: &DbConnection<'_>) -> Result<i64, Db
         .int(0)
 }
 
-/// The owner of this name, if somebody has claimed it.
+/// The id of the owner of this name.
 pub(crate) async fn find_owner_id(
     tx: &DbConnection<'_>,
     name: &str,
 ) -> Result<Option<i64>, DbError> {
-    // PostgreSQL has no text with this in it, and would fail where nothing is found.
+    // PostgreSQL rejects a text with a NUL character; no stored name contains one.
     if name.contains('\0') {
         return Ok(None);
     }
@@ -104,7 +109,7 @@ pub(crate) async fn find_owner_id(
     row.map(|row| row.int(0)).transpose()
 }
 
-/// Claims a name that nobody has.
+/// Creates an owner; its name must be free.
 pub(crate) async fn create_owner(tx: &DbConnection<'_>, name: &str) -> Result<i64, DbError> {
     const SQL: &str = "insert into owners (id, name) values ((select coalesce(max(id), 0) + 1 from owners), $1) returning id";
     let row = tx.query_first(SQL, &[SqlParam::Text(name)]).await?;
@@ -112,7 +117,7 @@ pub(crate) async fn create_owner(tx: &DbConnection<'_>, name: &str) -> Result<i6
         .int(0)
 }
 
-/// What an owner is called today.
+/// The current name of an owner.
 pub(crate) async fn find_owner_name(
     tx: &DbConnection<'_>,
     owner: i64,
@@ -126,7 +131,7 @@ pub(crate) async fn find_owner_name(
     row.map(|mut row| row.text(0)).transpose()
 }
 
-/// The same owner under another name, which nobody has; its account is what it was.
+/// Renames an owner; the new name must be free. The account stays the same.
 pub(crate) async fn rename_owner(
     tx: &DbConnection<'_>,
     owner: i64,
@@ -140,7 +145,7 @@ pub(crate) async fn rename_owner(
     .map(drop)
 }
 
-/// The oldest other agent of the same owner.
+/// The name of the oldest other agent of the same owner.
 pub(crate) async fn find_oldest_sibling(
     tx: &DbConnection<'_>,
     agent: &Agent,
@@ -152,7 +157,7 @@ pub(crate) async fn find_oldest_sibling(
     row.map(|mut row| row.text(0)).transpose()
 }
 
-/// Gives a name to an agent; false when it is taken.
+/// Claims a name for an agent or organisation; false when it is taken.
 pub(crate) async fn claim_name(
     tx: &DbConnection<'_>,
     name: &str,
@@ -166,7 +171,7 @@ pub(crate) async fn claim_name(
         == 1)
 }
 
-/// Inserts an agent; its names are claimed beside it.
+/// Inserts an agent; the caller also claims its names.
 pub(crate) async fn insert_agent(tx: &DbConnection<'_>, agent: &Agent) -> Result<(), DbError> {
     const SQL: &str =
         "insert into principals (id, agent_id, handle, owner, card, endpoint, market, key_hash, registered_at)
@@ -188,7 +193,7 @@ pub(crate) async fn insert_agent(tx: &DbConnection<'_>, agent: &Agent) -> Result
     tx.execute(SQL, &params).await.map(drop)
 }
 
-/// Replaces what an agent may change of itself.
+/// Stores what an agent may change of itself.
 pub(crate) async fn update_agent(tx: &DbConnection<'_>, agent: &Agent) -> Result<(), DbError> {
     const SQL: &str = "update principals set owner = $2, card = $3, endpoint = $4, market = $5, key_hash = $6 where id = $1";
     let params = [
@@ -205,7 +210,7 @@ pub(crate) async fn update_agent(tx: &DbConnection<'_>, agent: &Agent) -> Result
     tx.execute(SQL, &params).await.map(drop)
 }
 
-/// The agent is gone: its names are free, its key is dead, its row stays so that old messages keep their names.
+/// Marks an agent as deleted: frees its names and revokes its key and tokens. The row stays, so that old messages keep the name.
 pub(crate) async fn mark_agent_deleted(
     tx: &DbConnection<'_>,
     agent: &Agent,
@@ -219,8 +224,8 @@ pub(crate) async fn mark_agent_deleted(
     const SQL: &str = "update principals set card = null, endpoint = null, market = null, key_hash = null, deleted_at = $2 where id = $1";
     tx.execute(SQL, &[id, SqlParam::Int(now.0)]).await?;
     if *agent.owner_name == *agent.agent_id {
-        // It owned itself: whoever takes the name next is another owner, with an account of its own (D-97). Those that belong to
-        // it besides go on under the name of the oldest; of nobody's, with a character that no owner_id can have.
+        // The agent owned itself: the next agent with this name is another owner with its own account (D-97). Other agents of
+        // this owner continue under the name of the oldest of them. Without one, the name gets a character that no owner_id has.
         let name = match find_oldest_sibling(tx, agent).await? {
             Some(heir) if find_owner_id(tx, &heir).await?.is_none() => heir,
             Some(_) | None => format!("\u{1}{} {}", agent.owner, agent.owner_name),

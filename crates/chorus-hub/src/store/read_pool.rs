@@ -1,4 +1,4 @@
-//! Connections that only read, lent to one reader at a time on the blocking threads.
+//! The read pool: read-only connections, each used by one reader at a time on a blocking thread.
 
 use super::sql_value::ConnectionFault;
 use super::{DatabaseUrl, DbConnection, DbError, postgres, sqlite};
@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
 
-/// Reads under way at once: SQLite reads are a core's work each, PostgreSQL's mostly wait.
+/// Max concurrent reads: a SQLite read keeps a core busy, a PostgreSQL read mostly waits.
 const SQLITE_READERS: usize = 4;
 const POSTGRES_READERS: usize = 16;
 
@@ -26,7 +26,7 @@ pub(super) struct ReadPool {
 impl ReadPool {
     pub fn new(database_url: DatabaseUrl) -> std::result::Result<Self, DbError> {
         let (idle, permits) = match &database_url {
-            // The first one is opened now, so that an unreadable file is known at start.
+            // Opens the first connection now, so that an unreadable file fails the start.
             DatabaseUrl::Sqlite(path) => (
                 vec![PooledConnection::Sqlite(sqlite::open_reader(path)?)],
                 SQLITE_READERS,
@@ -45,8 +45,7 @@ impl ReadPool {
         T: Send + 'static,
         F: AsyncFnOnce(&DbConnection<'_>) -> Result<T> + Send + 'static,
     {
-        // Behind a database that answers nobody the line is long: whoever would stand in it for longer than a read may take is
-        // told so.
+        // While the database does not answer, reads queue up here. A read that waits longer than a read may take fails.
         let permit = tokio::time::timeout(
             postgres::RESPONSE_TIMEOUT,
             self.permits.clone().acquire_owned(),
@@ -55,7 +54,8 @@ impl ReadPool {
         let permit =
             permit.map_err(|_| Error::unavailable("too many reads wait for the database"))?;
         let permit = permit.map_err(Error::unavailable)?;
-        let (database_url, idle) = (self.database_url.clone(), self.idle.clone());
+        let database_url = self.database_url.clone();
+        let idle = self.idle.clone();
         let task = tokio::task::spawn_blocking(move || {
             let _permit = permit;
             let pooled = idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
@@ -80,7 +80,7 @@ impl ReadPool {
                         let answer = answer.map_err(|_| {
                             DbError::Unavailable("the database did not answer".into())
                         })?;
-                        // One that is gone is nobody's: the next reader makes its own.
+                        // A lost connection is not returned to the pool: the next reader opens a new one.
                         let returned = (client.fault.take()
                             != Some(ConnectionFault::ConnectionLost))
                         .then_some(PooledConnection::Postgres(client));
@@ -97,8 +97,8 @@ impl ReadPool {
     }
 }
 
-/// SQLite never waits, so the work is done at its first poll. It sees one snapshot: whatever the writer commits meanwhile would
-/// otherwise empty the connection's page cache between any two of its statements.
+/// SQLite never waits, so `work` completes at its first poll. It runs in one transaction and sees one snapshot: without it, each
+/// commit of the writer would empty the connection's page cache between two statements.
 fn run_on_sqlite<T, F>(
     connection: rusqlite::Connection,
     work: F,
@@ -117,7 +117,7 @@ where
         }
         Err(error) => Err(error.into()),
     };
-    // Nothing was written, so there is nothing to lose; a snapshot that stayed open would hold the checkpoint up.
+    // Nothing was written, so a rollback loses nothing. An open snapshot would block the checkpoint.
     let _ = sqlite::execute(&connection, "rollback", &[]);
     (answer, Some(PooledConnection::Sqlite(connection)))
 }

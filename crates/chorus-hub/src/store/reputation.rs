@@ -1,16 +1,35 @@
-//! What agents have earned, and every judgement that it came from.
+//! Reputation scores of agents, and the judgement of each job that changed them.
 
-use super::{DbConnection, DbError, SqlParam, SqlRow};
+use super::{ColumnReader, DbConnection, DbError, FromRow, SqlParam};
 use chorus_wire::market::reputation::{ReputationChange, ReputationStats};
 use chorus_wire::time::UnixMicros;
 
-/// The two sides of a job before it is judged.
+/// The scores of a job's worker and requester before the job is judged.
 #[derive(Clone, Debug)]
 pub(crate) struct PartyScores {
     pub same_owner: bool,
-    /// Bits of the scores; none for an agent that was never judged.
+    /// The bits of the score (`f64::to_bits`); `None` for an agent that was never judged.
     pub worker: Option<i64>,
     pub requester: Option<i64>,
+}
+
+macro_rules! party_columns {
+    () => {
+        "w.owner, h.owner, rw.score, rh.score"
+    };
+}
+
+/// Reads `party_columns!`.
+impl FromRow for PartyScores {
+    fn from_columns(columns: &mut ColumnReader) -> Result<Self, DbError> {
+        let worker_owner = columns.int()?;
+        let requester_owner = columns.int()?;
+        Ok(PartyScores {
+            same_owner: worker_owner == requester_owner,
+            worker: columns.maybe_int()?,
+            requester: columns.maybe_int()?,
+        })
+    }
 }
 
 pub(crate) async fn read_party_scores(
@@ -18,46 +37,40 @@ pub(crate) async fn read_party_scores(
     worker: i64,
     requester: i64,
 ) -> Result<Option<PartyScores>, DbError> {
-    const SQL: &str = "select w.owner, h.owner, rw.score, rh.score
-                       from principals w join principals h on h.id = $2
-                       left join reputations rw on rw.agent = w.id left join reputations rh on rh.agent = h.id
-                       where w.id = $1";
+    const SQL: &str = concat!(
+        "select ",
+        party_columns!(),
+        " from principals w join principals h on h.id = $2
+          left join reputations rw on rw.agent = w.id left join reputations rh on rh.agent = h.id
+          where w.id = $1"
+    );
     let row = tx
         .query_first(SQL, &[SqlParam::Int(worker), SqlParam::Int(requester)])
         .await?;
-    let read_row = |row: SqlRow| {
-        let same_owner = row.int(0)? == row.int(1)?;
-        Ok(PartyScores {
-            same_owner,
-            worker: row.maybe_int(2)?,
-            requester: row.maybe_int(3)?,
-        })
-    };
-    row.map(read_row).transpose()
+    row.map(PartyScores::from_row).transpose()
 }
 
-/// The bits of an agent's score and what it comes from; `None` when it was never judged.
+/// The bits of an agent's score and the counts behind it; `None` when it was never judged.
 pub(crate) async fn read_reputation(
     tx: &DbConnection<'_>,
     agent: i64,
 ) -> Result<Option<(i64, ReputationStats)>, DbError> {
     const SQL: &str = "select score, successes, failures from reputations where agent = $1";
     let row = tx.query_first(SQL, &[SqlParam::Int(agent)]).await?;
-    let stats = |row: SqlRow| {
-        let (successes, failures) = (row.int(1)?.max(0) as u64, row.int(2)?.max(0) as u64);
-        Ok((
-            row.int(0)?,
-            ReputationStats {
-                total: successes + failures,
-                successes,
-                failures,
-            },
-        ))
+    let Some(row) = row else { return Ok(None) };
+    let mut columns = row.columns();
+    let score = columns.int()?;
+    let successes = columns.int()?.max(0) as u64;
+    let failures = columns.int()?.max(0) as u64;
+    let stats = ReputationStats {
+        total: successes + failures,
+        successes,
+        failures,
     };
-    row.map(stats).transpose()
+    Ok(Some((score, stats)))
 }
 
-/// What is written down when a job is judged.
+/// The judgement of a job, as it is stored.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct JudgementRecord {
     pub job: i64,
@@ -69,7 +82,7 @@ pub(crate) struct JudgementRecord {
     pub at: UnixMicros,
 }
 
-/// Judges a job; false, and nothing changed, when it was judged before.
+/// Stores the judgement of a job and the worker's new score; false, without any change, when the job was judged before.
 pub(crate) async fn record_judgement(
     tx: &DbConnection<'_>,
     judgement: &JudgementRecord,
@@ -119,26 +132,37 @@ pub(crate) async fn record_judgement(
     Ok(true)
 }
 
+macro_rules! judgement_columns {
+    () => {
+        "success, score_before, score_after, at"
+    };
+}
+
+/// Reads `judgement_columns!`.
+impl FromRow for ReputationChange {
+    fn from_columns(columns: &mut ColumnReader) -> Result<Self, DbError> {
+        Ok(ReputationChange {
+            success: columns.int()? == 1,
+            score_before: f64::from_bits(columns.int()? as u64),
+            score_after: f64::from_bits(columns.int()? as u64),
+            timestamp_utc: UnixMicros(columns.int()?),
+        })
+    }
+}
+
 /// The latest judgements of an agent, newest first.
 pub(crate) async fn list_judgements(
     tx: &DbConnection<'_>,
     worker: i64,
     limit: usize,
 ) -> Result<Vec<ReputationChange>, DbError> {
-    const SQL: &str = "select success, score_before, score_after, at from judgements
-                       where worker = $1 order by job desc limit $2";
+    const SQL: &str = concat!(
+        "select ",
+        judgement_columns!(),
+        " from judgements where worker = $1 order by job desc limit $2"
+    );
     let rows = tx
         .query(SQL, &[SqlParam::Int(worker), SqlParam::Int(limit as i64)])
         .await?;
-    let judgement = |row: SqlRow| {
-        let score = |column| row.int(column).map(|bits| f64::from_bits(bits as u64));
-        let (success, timestamp_utc) = (row.int(0)? == 1, UnixMicros(row.int(3)?));
-        Ok(ReputationChange {
-            success,
-            score_before: score(1)?,
-            score_after: score(2)?,
-            timestamp_utc,
-        })
-    };
-    rows.into_iter().map(judgement).collect()
+    rows.into_iter().map(ReputationChange::from_row).collect()
 }

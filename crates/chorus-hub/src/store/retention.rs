@@ -1,4 +1,4 @@
-//! Trimming what is too old, in steps so small that nobody waits for them.
+//! Retention: deletes what is older than `--retain`, in steps so small that other writes hardly wait for them.
 
 use super::{
     DbError, SqlParam, WriteTxn, channel_deliveries, channels, compact_ledger, connection_strings,
@@ -6,31 +6,34 @@ use super::{
 };
 use chorus_wire::{limits, time::UnixMicros};
 
-/// Rows of one step.
+/// Max rows of one step and table.
 const STEP_ROWS: i64 = 500;
 
-/// One step; true when there may be more to trim.
+/// Runs one step; true when there may be more to trim.
 pub(crate) async fn run_retention_step(
     txn: &mut WriteTxn<'_>,
     keep_since: Option<UnixMicros>,
 ) -> Result<bool, DbError> {
     let now = txn.now();
-    // A key answers with what became of its message, so it goes when the message does.
+    // The reply to a repeated key is read from its message, so the key is deleted with the message.
     let keys_until = now
         .saturating_sub(limits::IDEMPOTENCY_RETENTION)
         .max(keep_since.unwrap_or_default());
-    let keys = "delete from idempotency where (caller, key) in (select caller, key from idempotency where at <= $1 order by at limit $2)";
+    let delete_keys = "delete from idempotency where (caller, key) in (select caller, key from idempotency where at <= $1 order by at limit $2)";
     let mut trimmed = txn
         .tx
         .execute(
-            keys,
+            delete_keys,
             &[SqlParam::Int(keys_until.0), SqlParam::Int(STEP_ROWS)],
         )
         .await?;
-    let tokens = "delete from sessions where token_hash in (select token_hash from sessions where expires_at <= $1 order by expires_at limit $2)";
+    let delete_tokens = "delete from sessions where token_hash in (select token_hash from sessions where expires_at <= $1 order by expires_at limit $2)";
     trimmed += txn
         .tx
-        .execute(tokens, &[SqlParam::Int(now.0), SqlParam::Int(STEP_ROWS)])
+        .execute(
+            delete_tokens,
+            &[SqlParam::Int(now.0), SqlParam::Int(STEP_ROWS)],
+        )
         .await?;
     trimmed += connection_strings::trim_delivery_records(
         &txn.tx,
@@ -53,9 +56,9 @@ pub(crate) async fn run_retention_step(
     Ok(trimmed > 0)
 }
 
-/// The oldest entries from before `keep`. The newest of all stays: the next place is counted from it.
+/// Deletes the oldest entries from before `keep_since`. The newest entry stays, because the next sequence is counted from it.
 async fn trim_log(txn: &mut WriteTxn<'_>, keep_since: UnixMicros) -> Result<u64, DbError> {
-    // Places and times grow together, so the oldest rows are the first ones.
+    // Sequences and times grow together, so the oldest entries have the lowest sequences.
     const LAST_OLD_ENTRY: &str = "
         select max(seq) from (select seq from (select seq, at from log order by seq limit $2) o
                               where at < $1 and seq < (select max(seq) from log) and seq <= $3) t";
@@ -84,8 +87,9 @@ async fn trim_log(txn: &mut WriteTxn<'_>, keep_since: UnixMicros) -> Result<u64,
         .query_first(COUNTS, &[SqlParam::Int(last_seq)])
         .await?
     {
-        txn.counter_deltas.stored -= row.int(0)?;
-        txn.counter_deltas.queued -= row.int(1)?;
+        let mut columns = row.columns();
+        txn.counter_deltas.stored -= columns.int()?;
+        txn.counter_deltas.queued -= columns.int()?;
     }
     participant_index::delete_index_rows(&txn.tx, last_seq).await?;
     channels::delete_tool_calls(&txn.tx, last_seq).await?;

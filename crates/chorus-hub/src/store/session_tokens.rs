@@ -1,4 +1,4 @@
-//! Single-use tokens that open one stream: stored hashed, spent by being deleted.
+//! Session tokens: single-use credentials for opening a stream. They are stored as hashes and deleted by their use.
 
 use super::{DbConnection, DbError, SqlParam};
 use chorus_wire::time::UnixMicros;
@@ -23,7 +23,7 @@ pub(crate) async fn insert_session_token(
     .map(drop)
 }
 
-/// Ends every token of an agent: they speak for a key that is no longer its key.
+/// Revokes all tokens of an agent, because the key that they stand for was replaced or revoked.
 pub(crate) async fn revoke_session_tokens(
     tx: &DbConnection<'_>,
     principal: i64,
@@ -36,15 +36,18 @@ pub(crate) async fn revoke_session_tokens(
     .map(drop)
 }
 
-/// Whose token it was, if it was there and in time. Two requests with one token: one of them deletes it.
+/// Deletes the token and returns its agent, if it had not expired. Of two requests with one token, only one finds it.
 pub(crate) async fn redeem_session_token(
     tx: &DbConnection<'_>,
     hash: &[u8; 32],
     now: UnixMicros,
 ) -> Result<Option<i64>, DbError> {
     const SQL: &str = "delete from sessions where token_hash = $1 returning principal, expires_at";
-    match tx.query_first(SQL, &[SqlParam::Bytes(hash)]).await? {
-        Some(row) if row.int(1)? > now.0 => Ok(Some(row.int(0)?)),
-        Some(_) | None => Ok(None),
-    }
+    let Some(row) = tx.query_first(SQL, &[SqlParam::Bytes(hash)]).await? else {
+        return Ok(None);
+    };
+    let mut columns = row.columns();
+    let principal = columns.int()?;
+    let expires_at = columns.int()?;
+    Ok((expires_at > now.0).then_some(principal))
 }

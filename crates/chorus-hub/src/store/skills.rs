@@ -1,6 +1,6 @@
-//! Skills on offer, and how many offer each.
+//! Skill offers of agents, and how many agents offer each skill.
 
-use super::{DbConnection, DbError, SqlParam, SqlRow};
+use super::{ColumnReader, DbConnection, DbError, FromRow, SqlParam};
 use chorus_wire::market::credits::Credits;
 use chorus_wire::market::skill::{SkillOffer, SkillRow};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use serde_json::Value;
 /// The setting that counts the agents with at least one skill.
 const OFFERING_AGENTS: &str = "offering";
 
-/// A place in the ranking of one search.
+/// One offer in the ranking of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RankedOffer {
     pub agent: i64,
@@ -17,7 +17,7 @@ pub(crate) struct RankedOffer {
     pub cost: Credits,
 }
 
-/// Which offers are asked for.
+/// Which offers to search for.
 #[derive(Clone, Debug)]
 pub(crate) struct OfferFilter {
     pub name: Option<String>,
@@ -25,31 +25,32 @@ pub(crate) struct OfferFilter {
     pub max_cost: i64,
 }
 
-/// From here on the agent offers these and nothing else.
+/// Replaces all skill offers of the agent.
 pub(crate) async fn replace_skills(
     tx: &DbConnection<'_>,
     agent: i64,
     score: i64,
     skills: &[SkillOffer],
 ) -> Result<(), DbError> {
-    let before = tx
+    let deleted_rows = tx
         .query(
             "delete from skills where agent = $1 returning name",
             &[SqlParam::Int(agent)],
         )
         .await?;
-    let offered = i64::from(!before.is_empty());
-    for mut row in before {
+    let was_offering = i64::from(!deleted_rows.is_empty());
+    for mut row in deleted_rows {
         adjust_skill_count(tx, &row.text(0)?, -1).await?;
     }
     for skill in skills {
         insert_skill_row(tx, agent, score, skill).await?;
         adjust_skill_count(tx, &skill.skill_name, 1).await?;
     }
-    adjust_offering_agents(tx, i64::from(!skills.is_empty()) - offered).await
+    let is_offering = i64::from(!skills.is_empty());
+    adjust_offering_agents(tx, is_offering - was_offering).await
 }
 
-/// Offers one skill more, or the same one otherwise; true when it is new.
+/// Inserts or replaces one skill offer; true when it is new.
 pub(crate) async fn upsert_skill(
     tx: &DbConnection<'_>,
     agent: i64,
@@ -66,7 +67,7 @@ pub(crate) async fn upsert_skill(
     Ok(!was_offered)
 }
 
-/// Withdraws one skill; false when it was not offered.
+/// Withdraws one skill offer; false when there was none.
 pub(crate) async fn withdraw_skill(
     tx: &DbConnection<'_>,
     agent: i64,
@@ -76,8 +77,8 @@ pub(crate) async fn withdraw_skill(
         return Ok(false);
     }
     adjust_skill_count(tx, name, -1).await?;
-    let left = count_skills(tx, agent).await?;
-    adjust_offering_agents(tx, -i64::from(left == 0)).await?;
+    let remaining_count = count_skills(tx, agent).await?;
+    adjust_offering_agents(tx, -i64::from(remaining_count == 0)).await?;
     Ok(true)
 }
 
@@ -124,7 +125,7 @@ async fn adjust_skill_count(tx: &DbConnection<'_>, name: &str, change: i64) -> R
     Ok(())
 }
 
-/// By its name: to look through all of them would be felt by everybody with each agent that leaves.
+/// Looks the skill up by name: a scan of all skills would slow down every write while an agent unregisters.
 const DELETE_UNOFFERED_NAME: &str = "delete from skill_names where name = $1 and agents = 0";
 
 async fn adjust_offering_agents(tx: &DbConnection<'_>, change: i64) -> Result<(), DbError> {
@@ -142,7 +143,7 @@ async fn adjust_offering_agents(tx: &DbConnection<'_>, change: i64) -> Result<()
     }
 }
 
-/// How many skills an agent offers.
+/// Counts the skills that an agent offers.
 pub(crate) async fn count_skills(tx: &DbConnection<'_>, agent: i64) -> Result<usize, DbError> {
     let row = tx
         .query_first(
@@ -153,7 +154,7 @@ pub(crate) async fn count_skills(tx: &DbConnection<'_>, agent: i64) -> Result<us
     Ok(row.map_or(Ok(0), |row| row.int(0))? as usize)
 }
 
-/// The agent's reputation changed, and with it its place in every ranking.
+/// Stores the agent's new reputation score in its offers, because searches rank by it.
 pub(crate) async fn update_skill_scores(
     tx: &DbConnection<'_>,
     agent: i64,
@@ -167,44 +168,76 @@ pub(crate) async fn update_skill_scores(
     .map(drop)
 }
 
+macro_rules! offer_columns {
+    () => {
+        "name, description, cost, input_schema, output_schema"
+    };
+}
+
+/// Reads `offer_columns!`.
+impl FromRow for SkillOffer {
+    fn from_columns(columns: &mut ColumnReader) -> Result<Self, DbError> {
+        Ok(SkillOffer {
+            skill_name: columns.text()?,
+            description: columns.maybe_text()?,
+            cost_per_call: Credits::from_hundredths(columns.int()?),
+            input_schema: parse_schema(columns.maybe_text()?)?,
+            output_schema: parse_schema(columns.maybe_text()?)?,
+        })
+    }
+}
+
 pub(crate) async fn find_skill(
     tx: &DbConnection<'_>,
     agent: i64,
     name: &str,
 ) -> Result<Option<SkillOffer>, DbError> {
-    const SQL: &str = "select name, description, cost, input_schema, output_schema from skills
-                       where agent = $1 and name = $2";
+    const SQL: &str = concat!(
+        "select ",
+        offer_columns!(),
+        " from skills where agent = $1 and name = $2"
+    );
     let row = tx
         .query_first(SQL, &[SqlParam::Int(agent), SqlParam::Text(name)])
         .await?;
-    row.map(read_skill_row).transpose()
-}
-
-fn read_skill_row(mut row: SqlRow) -> Result<SkillOffer, DbError> {
-    Ok(SkillOffer {
-        skill_name: row.text(0)?,
-        description: row.maybe_text(1)?,
-        cost_per_call: Credits::from_hundredths(row.int(2)?),
-        input_schema: parse_schema(row.maybe_text(3)?)?,
-        output_schema: parse_schema(row.maybe_text(4)?)?,
-    })
+    row.map(SkillOffer::from_row).transpose()
 }
 
 fn parse_schema(text: Option<String>) -> Result<Option<Value>, DbError> {
-    let read = |text: String| {
+    let parse_json = |text: String| {
         serde_json::from_str(&text).map_err(|e| DbError::Other(format!("a schema: {e}")))
     };
-    text.map(read).transpose()
+    text.map(parse_json).transpose()
 }
 
-const RANKED_OF_ONE: &str = "select agent, name, score, cost from skills
-                             where name = $4 and score >= $1 and cost <= $2 order by score desc, cost, agent limit $3";
-const RANKED_OF_ANY: &str = "select agent, name, score, cost from skills
-                             where score >= $1 and cost <= $2 order by score desc, cost, agent, name limit $3";
+macro_rules! select_ranked_offers {
+    ($rest:literal) => {
+        concat!("select agent, name, score, cost from skills ", $rest)
+    };
+}
+
+/// Reads the columns of `select_ranked_offers!`.
+impl FromRow for RankedOffer {
+    fn from_columns(columns: &mut ColumnReader) -> Result<Self, DbError> {
+        Ok(RankedOffer {
+            agent: columns.int()?,
+            name: columns.text()?,
+            score: columns.int()?,
+            cost: Credits::from_hundredths(columns.int()?),
+        })
+    }
+}
+
+const RANKED_OF_ONE: &str = select_ranked_offers!(
+    "where name = $4 and score >= $1 and cost <= $2 order by score desc, cost, agent limit $3"
+);
+const RANKED_OF_ANY: &str = select_ranked_offers!(
+    "where score >= $1 and cost <= $2 order by score desc, cost, agent, name limit $3"
+);
 const CHEAPEST: &str =
     "select cost from skills where name = $1 and agent <> $2 order by cost limit 1";
 
-/// The best offers: by reputation, then by cost, then the older agent.
+/// The best offers: ordered by reputation, then by cost, then by the age of the agent.
 pub(crate) async fn list_ranked_offers(
     tx: &DbConnection<'_>,
     filter: &OfferFilter,
@@ -225,23 +258,10 @@ pub(crate) async fn list_ranked_offers(
         }
         None => tx.query(RANKED_OF_ANY, &bounds).await?,
     };
-    let read_offer_row = |mut row: SqlRow| {
-        let (agent, score, cost) = (
-            row.int(0)?,
-            row.int(2)?,
-            Credits::from_hundredths(row.int(3)?),
-        );
-        Ok(RankedOffer {
-            agent,
-            name: row.text(1)?,
-            score,
-            cost,
-        })
-    };
-    rows.into_iter().map(read_offer_row).collect()
+    rows.into_iter().map(RankedOffer::from_row).collect()
 }
 
-/// How many offers there are of what is wanted: known for a skill as a whole, otherwise counted, and not beyond `most`.
+/// Counts the offers that match. All offers of one skill are a stored count; other filters count up to `max_count`.
 pub(crate) async fn count_offers(
     tx: &DbConnection<'_>,
     filter: &OfferFilter,
@@ -272,7 +292,7 @@ pub(crate) async fn count_offers(
     row.map_or(Ok(0), |row| row.int(0))
 }
 
-/// The least that anybody but `not` asks for a skill.
+/// The lowest cost of a skill among all agents but `excluded_agent`.
 pub(crate) async fn find_lowest_cost(
     tx: &DbConnection<'_>,
     name: &str,
@@ -288,33 +308,41 @@ pub(crate) async fn find_lowest_cost(
         .transpose()
 }
 
-/// Every skill on offer, in the order of names.
+macro_rules! skill_columns {
+    () => {
+        "n.name, n.agents, (select min(s.cost) from skills s where s.name = n.name)"
+    };
+}
+
+/// Reads `skill_columns!`.
+impl FromRow for SkillRow {
+    fn from_columns(columns: &mut ColumnReader) -> Result<Self, DbError> {
+        Ok(SkillRow {
+            skill_name: columns.text()?,
+            agents: columns.int()?.max(0) as u64,
+            min_cost: Credits::from_hundredths(columns.int()?),
+        })
+    }
+}
+
+/// The skills on offer after a name, ordered by name.
 pub(crate) async fn list_skill_names(
     tx: &DbConnection<'_>,
     after: &str,
     limit: usize,
 ) -> Result<Vec<SkillRow>, DbError> {
-    const SQL: &str =
-        "select n.name, n.agents, (select min(s.cost) from skills s where s.name = n.name)
-                       from skill_names n where n.name > $1 order by n.name limit $2";
+    const SQL: &str = concat!(
+        "select ",
+        skill_columns!(),
+        " from skill_names n where n.name > $1 order by n.name limit $2"
+    );
     let rows = tx
         .query(SQL, &[SqlParam::Text(after), SqlParam::Int(limit as i64)])
         .await?;
-    let row = |mut row: SqlRow| {
-        let (agents, min_cost) = (
-            row.int(1)?.max(0) as u64,
-            Credits::from_hundredths(row.int(2)?),
-        );
-        Ok(SkillRow {
-            skill_name: row.text(0)?,
-            agents,
-            min_cost,
-        })
-    };
-    rows.into_iter().map(row).collect()
+    rows.into_iter().map(SkillRow::from_row).collect()
 }
 
-/// How many agents offer something.
+/// Counts the agents that offer at least one skill.
 pub(crate) async fn count_offering_agents(tx: &DbConnection<'_>) -> Result<u64, DbError> {
     Ok(super::counters::read_setting(tx, OFFERING_AGENTS)
         .await?

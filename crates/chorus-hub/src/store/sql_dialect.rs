@@ -1,14 +1,14 @@
-//! The few places where the two engines need different words.
+//! The SQL that differs between SQLite and PostgreSQL.
 
 use super::DbConnection;
 
-/// A migration's text in the words of this engine.
+/// Fills in the placeholders of a migration for this engine.
 pub(super) fn render_migration(tx: &DbConnection<'_>, text: &str) -> String {
     let substitutions: [(&str, &str, &str); 3] = [
-        // Only this spelling makes a SQLite column the row's own key.
+        // Only this spelling makes a SQLite column an alias of the rowid.
         ("{rowid}", "integer primary key", "bigint primary key"),
         ("{bytes}", "blob", "bytea"),
-        // The rows are the key: no second copy of it.
+        // Stores the rows in the primary key's tree, without a second copy of the key.
         ("{clustered}", "without rowid", ""),
     ];
     substitutions
@@ -24,8 +24,8 @@ pub(super) fn render_migration(tx: &DbConnection<'_>, text: &str) -> String {
         })
 }
 
-/// Starts a group. On PostgreSQL the lock makes the order of commits the order of `seq`: without it a reader could see 6,
-/// move its cursor past it, and never see a 5 that commits later.
+/// Begins a write group. On PostgreSQL the advisory lock makes commit order equal `seq` order: without it a reader could see
+/// sequence 6, move its cursor past it, and never see a 5 that commits later.
 pub(super) fn begin_group_sql(tx: &DbConnection<'_>) -> &'static str {
     match tx {
         DbConnection::Sqlite(_) => "begin immediate",
@@ -33,7 +33,8 @@ pub(super) fn begin_group_sql(tx: &DbConnection<'_>) -> &'static str {
     }
 }
 
-/// The time that hubs with one database have in common, in microseconds; a file has one hub, and its own clock will do.
+/// Reads the database's clock in microseconds, which all hubs of a cluster follow. A SQLite database has one hub, which uses its
+/// own clock.
 pub(super) fn now_sql(tx: &DbConnection<'_>) -> Option<&'static str> {
     match tx {
         DbConnection::Sqlite(_) => None,
@@ -43,19 +44,19 @@ pub(super) fn now_sql(tx: &DbConnection<'_>) -> Option<&'static str> {
     }
 }
 
-/// Migrations of two hubs that start at once must not meet.
+/// Begins the migrations. The lock serialises two hubs that start at the same time.
 pub(super) fn begin_migration_sql(tx: &DbConnection<'_>) -> &'static str {
     match tx {
         DbConnection::Sqlite(_) => "begin exclusive",
-        // However long a step takes on a large table, and however long the other one waits for it: the bound of a statement
-        // is for requests.
+        // A migration of a large table, and the wait for another hub's migration, may exceed the statement timeout, which is
+        // meant for requests.
         DbConnection::Postgres(_) => {
             "begin; set local statement_timeout = 0; select pg_advisory_xact_lock(4842713)"
         }
     }
 }
 
-/// Keeps the groups of running hubs out while tables change: locks taken table by table in two orders would meet.
+/// Blocks the write groups of running hubs while tables change: both lock tables in different orders and would deadlock.
 pub(super) fn block_groups_sql(tx: &DbConnection<'_>) -> Option<&'static str> {
     match tx {
         DbConnection::Sqlite(_) => None,

@@ -1,9 +1,9 @@
-//! The values that both engines carry: whole numbers, texts, bytes, and nothing.
+//! Parameters, rows and errors of SQL statements, in the types that both engines have: integer, text, bytes, null.
 
 use bytes::BytesMut;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 
-/// A value on its way into a statement.
+/// A parameter of a statement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum SqlParam<'a> {
     Null,
@@ -22,7 +22,7 @@ impl<'a> SqlParam<'a> {
     }
 }
 
-/// A value that came back.
+/// One column of a row.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum SqlValue {
     Null,
@@ -42,12 +42,12 @@ impl<'a> From<&'a SqlValue> for SqlParam<'a> {
     }
 }
 
-/// One row of an answer.
+/// One row of a result.
 #[derive(Clone, Debug)]
 pub(crate) struct SqlRow(pub Vec<SqlValue>);
 
 impl SqlRow {
-    /// What it holds in texts and bytes.
+    /// The size of its texts and byte strings.
     pub fn byte_len(&self) -> usize {
         let size = |value: &SqlValue| match value {
             SqlValue::Text(text) => text.len(),
@@ -57,8 +57,16 @@ impl SqlRow {
         self.0.iter().map(size).sum()
     }
 
-    fn type_error(&self, column: usize, what: &str) -> DbError {
-        DbError::Other(format!("column {column} is not {what}"))
+    /// Reads the columns one after the other. A row with one column is read by `int(0)` or `text(0)`.
+    pub fn columns(self) -> ColumnReader {
+        ColumnReader {
+            row: self,
+            next_column: 0,
+        }
+    }
+
+    fn type_error(&self, column: usize, expected: &str) -> DbError {
+        DbError::Other(format!("column {column} is not {expected}"))
     }
 
     pub fn int(&self, column: usize) -> Result<i64, DbError> {
@@ -76,7 +84,7 @@ impl SqlRow {
         }
     }
 
-    /// Takes the text out of the row: read each column once.
+    /// Moves the text out of the row, so each column can be read once.
     pub fn text(&mut self, column: usize) -> Result<String, DbError> {
         match self.maybe_text(column)? {
             Some(text) => Ok(text),
@@ -84,7 +92,7 @@ impl SqlRow {
         }
     }
 
-    pub fn maybe_text(&mut self, column: usize) -> Result<Option<String>, DbError> {
+    fn maybe_text(&mut self, column: usize) -> Result<Option<String>, DbError> {
         match self.0.get_mut(column) {
             Some(SqlValue::Text(text)) => Ok(Some(std::mem::take(text))),
             Some(SqlValue::Null) => Ok(None),
@@ -94,7 +102,7 @@ impl SqlRow {
         }
     }
 
-    pub fn maybe_bytes(&mut self, column: usize) -> Result<Option<Vec<u8>>, DbError> {
+    fn maybe_bytes(&mut self, column: usize) -> Result<Option<Vec<u8>>, DbError> {
         match self.0.get_mut(column) {
             Some(SqlValue::Bytes(bytes)) => Ok(Some(std::mem::take(bytes))),
             Some(SqlValue::Null) => Ok(None),
@@ -105,26 +113,90 @@ impl SqlRow {
     }
 }
 
-/// What an engine can say no with.
+/// Reads the columns of one row in the order of its column list, each once.
+///
+/// Rust evaluates the fields of a struct literal in the order in which they are written. A reader
+/// therefore writes them in the order of the column list.
+pub(crate) struct ColumnReader {
+    row: SqlRow,
+    next_column: usize,
+}
+
+impl ColumnReader {
+    fn advance_column(&mut self) -> usize {
+        let column = self.next_column;
+        self.next_column += 1;
+        column
+    }
+
+    pub fn int(&mut self) -> Result<i64, DbError> {
+        let column = self.advance_column();
+        self.row.int(column)
+    }
+
+    pub fn maybe_int(&mut self) -> Result<Option<i64>, DbError> {
+        let column = self.advance_column();
+        self.row.maybe_int(column)
+    }
+
+    pub fn text(&mut self) -> Result<String, DbError> {
+        let column = self.advance_column();
+        self.row.text(column)
+    }
+
+    pub fn maybe_text(&mut self) -> Result<Option<String>, DbError> {
+        let column = self.advance_column();
+        self.row.maybe_text(column)
+    }
+
+    pub fn maybe_bytes(&mut self) -> Result<Option<Vec<u8>>, DbError> {
+        let column = self.advance_column();
+        self.row.maybe_bytes(column)
+    }
+
+    /// Checks in debug builds that the reader and its column list have the same length.
+    pub fn finish(self) {
+        debug_assert_eq!(
+            self.next_column,
+            self.row.0.len(),
+            "a row reader and its column list differ"
+        );
+    }
+}
+
+/// A type that is read from a row. The column list stands beside the implementation.
+pub(crate) trait FromRow: Sized {
+    /// Reads the columns in the order of the list; a query may select further columns after them.
+    fn from_columns(columns: &mut ColumnReader) -> Result<Self, DbError>;
+
+    fn from_row(row: SqlRow) -> Result<Self, DbError> {
+        let mut columns = row.columns();
+        let value = Self::from_columns(&mut columns)?;
+        columns.finish();
+        Ok(value)
+    }
+}
+
+/// Why a statement failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DbError {
-    /// A unique key is taken. Which one is not said: SQLite does not name constraints.
+    /// A unique key is taken. The error does not say which one, because SQLite does not name constraints.
     #[error("a unique key is taken")]
     UniqueViolation,
-    /// The database is busy, full or gone; nothing was done.
+    /// The database is busy, full or unreachable; the statement had no effect.
     #[error("{0}")]
     Unavailable(String),
     #[error("{0}")]
     Other(String),
 }
 
-/// What happened to a connection while a statement ran, for whoever owns the connection: those who wrote the statement make
-/// an answer of its error.
+/// What happened to a connection while a statement ran. It is for the owner of the connection; the
+/// caller of the statement gets the [`DbError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConnectionFault {
-    /// The server undid the transaction for the sake of another, or for a plan that is out of date: run again, it may pass.
+    /// The server rolled the transaction back because of another one, or because a cached plan is stale: a retry may succeed.
     RolledBack,
-    /// The connection is gone, and with it whatever it had not committed.
+    /// The connection is closed, and its uncommitted work is rolled back.
     ConnectionLost,
 }
 

@@ -1,4 +1,4 @@
-//! SQLite: the embedded default. One writing connection, several that only read, write-ahead log, synced at every commit.
+//! The SQLite engine, the default: one writing connection, several read-only ones, a write-ahead log synced at every commit.
 
 use super::sql_value::{DbError, SqlParam, SqlRow, SqlValue};
 use rusqlite::backup::StepResult;
@@ -8,24 +8,25 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Statements kept prepared on each connection: more than the store has.
+/// Prepared statements cached per connection; the store has fewer.
 const STATEMENT_CACHE_SIZE: usize = 128;
 
-/// Creates the file so that nobody else on the machine can read it; the engine gives its other files the same mode.
+/// Creates the file readable by the hub's user only; SQLite gives its other files the same mode.
 fn create_private_file(path: &Path) -> Result<(), DbError> {
-    let made = std::fs::OpenOptions::new()
+    let created = std::fs::OpenOptions::new()
         .create(true)
         .append(true)
         .mode(0o600)
         .open(path);
-    made.map(drop)
+    created
+        .map(drop)
         .map_err(|e| DbError::Unavailable(format!("{}: {e}", path.display())))
 }
 
 pub(super) fn open_writer(path: &Path) -> Result<Connection, DbError> {
     create_private_file(path)?;
     let connection = Connection::open(path).map_err(classify_error)?;
-    // A 2xx means that the commit has been synced: FULL syncs the log at every commit.
+    // A 2xx reply promises a synced commit: `synchronous = full` syncs the write-ahead log at every commit.
     let settings =
         "pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on; pragma temp_store = memory;
          pragma cache_size = -65536; pragma wal_autocheckpoint = 0; pragma journal_size_limit = 134217728;";
@@ -50,8 +51,8 @@ pub(super) fn open_reader(path: &Path) -> Result<Connection, DbError> {
     Ok(connection)
 }
 
-/// Copies what it can of the write-ahead log into the database file without waiting for anybody: the pages that the log has,
-/// and how many of them are copied.
+/// Copies as much of the write-ahead log into the database file as is possible without waiting for readers or the writer.
+/// Returns the pages in the log and how many of them are copied.
 pub(super) fn checkpoint_wal(connection: &Connection) -> Result<(i64, i64), DbError> {
     let pages = |row: &rusqlite::Row<'_>| Ok((row.get(1)?, row.get(2)?));
     connection
@@ -90,7 +91,8 @@ pub(super) fn query_within_bytes(
     bind_params(&mut statement, params)?;
     let columns = statement.column_count();
     let mut rows = statement.raw_query();
-    let (mut answer, mut size) = (Vec::new(), 0);
+    let mut answer = Vec::new();
+    let mut size = 0;
     while let Some(row) = rows.next().map_err(classify_error)? {
         if size >= max_bytes {
             return Ok((answer, false));
@@ -102,7 +104,7 @@ pub(super) fn query_within_bytes(
     Ok((answer, true))
 }
 
-/// The first `columns` of a row.
+/// The first `columns` columns of a row.
 pub(super) fn read_columns(
     row: &rusqlite::Row<'_>,
     columns: usize,
@@ -116,17 +118,17 @@ pub(super) fn read_columns(
         .collect()
 }
 
-/// `$3` is a *name* to SQLite, numbered by first appearance: the name says which parameter it wants.
+/// To SQLite `$3` is a *name* that gets an index by its first appearance; this binds each index to the parameter in its name.
 fn bind_params(statement: &mut Statement<'_>, params: &[SqlParam<'_>]) -> Result<(), DbError> {
-    for place in 1..=statement.parameter_count() {
+    for index in 1..=statement.parameter_count() {
         let named = statement
-            .parameter_name(place)
+            .parameter_name(index)
             .and_then(|name| name.get(1..)?.parse::<usize>().ok());
         let param = named.and_then(|n| params.get(n.checked_sub(1)?));
         let param =
-            param.ok_or_else(|| DbError::Other(format!("parameter {place} has no value")))?;
+            param.ok_or_else(|| DbError::Other(format!("parameter {index} has no value")))?;
         statement
-            .raw_bind_parameter(place, param)
+            .raw_bind_parameter(index, param)
             .map_err(classify_error)?;
     }
     Ok(())
@@ -183,7 +185,7 @@ pub(super) fn classify_error(error: rusqlite::Error) -> DbError {
     }
 }
 
-/// One step, so that the copy is of one moment however much is written meanwhile; readers never block the writer.
+/// Copies the database in one step, so that the backup shows one moment. A reader never blocks the writer.
 pub(super) fn backup_to(from: &Path, to: &Path) -> Result<PathBuf, DbError> {
     let io_error = |e: std::io::Error| DbError::Unavailable(format!("{}: {e}", to.display()));
     if !from.exists() {
@@ -197,7 +199,8 @@ pub(super) fn backup_to(from: &Path, to: &Path) -> Result<PathBuf, DbError> {
         .mode(0o700)
         .create(to)
         .map_err(io_error)?;
-    let (target_file, partial_file) = (to.join(super::DATABASE_FILE), to.join("chorus.db.partial"));
+    let target_file = to.join(super::DATABASE_FILE);
+    let partial_file = to.join("chorus.db.partial");
     if target_file.exists() {
         return Err(DbError::Unavailable(format!(
             "{} is there already",
@@ -213,7 +216,7 @@ pub(super) fn backup_to(from: &Path, to: &Path) -> Result<PathBuf, DbError> {
         create_private_file(&partial_file)?;
         let mut target = Connection::open(&partial_file).map_err(classify_error)?;
         let copy = rusqlite::backup::Backup::new(&source, &mut target).map_err(classify_error)?;
-        // Busy is an answer here and not an error; a copy that was not made must not look like one.
+        // A busy database is a result here, not an error; an incomplete backup must not look like a complete one.
         let step = copy.step(-1).map_err(classify_error)?;
         if step != StepResult::Done {
             let _ = std::fs::remove_file(&partial_file);

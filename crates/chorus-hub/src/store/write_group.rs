@@ -1,4 +1,4 @@
-//! What has gathered, run in one transaction, and again from its beginning when the database undid it (D-88).
+//! A write group: the waiting write requests, run in one transaction, and run again when the database rolls it back (D-88).
 
 use super::log::LogEntry;
 use super::sql_value::ConnectionFault;
@@ -10,11 +10,11 @@ use std::ops::Range;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// Kept as it came until it is committed: whatever runs may have to run again.
+/// The requests of one group commit. They are kept until the commit, because the group may have to run again.
 #[derive(Default)]
 pub(super) struct WriteGroup {
     requests: Vec<WriteRequest>,
-    /// Which entries are whose, of those that have run.
+    /// For each request that has run, the range of the entries that it appended.
     entry_ranges: Vec<Range<usize>>,
 }
 
@@ -24,17 +24,17 @@ pub(super) struct GroupError {
     pub cause: DbError,
 }
 
-/// What became of a group that was not committed.
+/// How a commit failed, which decides whether the group runs again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CommitFailure {
-    /// The database undid it for the sake of another.
+    /// The database rolled the group back because of another transaction.
     RolledBack,
-    /// The connection broke before the commit was on its way: nothing of it can take effect.
+    /// The connection was lost before the commit was sent, so the group has no effect.
     ConnectionLost,
-    /// Nothing of it was done, and another attempt would meet the same.
+    /// The group had no effect, and another attempt would fail the same way.
     Rejected,
-    /// The commit was on its way when its answer was lost. It may have taken effect, so it is never run again: whoever wrote
-    /// would be heard twice.
+    /// The commit was sent and its answer was lost. It may have taken effect, so the group never runs again: its messages would
+    /// be delivered twice.
     OutcomeUnknown,
 }
 
@@ -46,10 +46,10 @@ impl GroupError {
         }
     }
 
-    /// `sent`: the commit was on its way.
+    /// Classifies an error by the fault of the connection and by whether the commit had been sent.
     pub fn classify_failure(tx: &DbConnection<'_>, commit_sent: bool, cause: DbError) -> Self {
         let failure = match (tx.take_fault(), commit_sent) {
-            // A server that says so has undone it, also when it says so at the commit.
+            // The server reported the rollback itself, so the outcome is known even at the commit.
             (Some(ConnectionFault::RolledBack), _) => CommitFailure::RolledBack,
             (Some(ConnectionFault::ConnectionLost), false) => CommitFailure::ConnectionLost,
             (None, false) => CommitFailure::Rejected,
@@ -59,7 +59,7 @@ impl GroupError {
     }
 }
 
-/// How long to wait before the next run: longer each time, and never as long as whoever else was undone.
+/// The pause before the next attempt. It grows with each attempt, and is random so that two hubs do not collide again.
 pub(super) fn retry_backoff(attempt: u32) -> Duration {
     limits::WRITE_GROUP_RETRY_PAUSE
         .saturating_mul(1 << attempt.min(8))
@@ -71,15 +71,15 @@ impl WriteGroup {
         self.requests.is_empty()
     }
 
-    /// Takes what waits. How much there was; nothing when there will be no more.
+    /// Waits for requests and takes all that are queued, up to the limit. Returns 0 when the queue is closed.
     pub async fn receive_requests(&mut self, queue: &mut mpsc::Receiver<WriteRequest>) -> usize {
         queue
             .recv_many(&mut self.requests, limits::WRITE_GROUP_REQUESTS)
             .await
     }
 
-    /// Everything between `begin` and `commit`. On its `last` run, work that the database undoes is undone alone where that is
-    /// possible, so that it does not take its neighbours down with it.
+    /// Runs everything between `begin` and `commit`. On the last attempt, a request that the database rolls back is rolled back
+    /// alone where that is possible, so that the other requests of the group still commit.
     pub async fn run_requests(
         &mut self,
         txn: &mut WriteTxn<'_>,
@@ -89,10 +89,10 @@ impl WriteGroup {
         for request in &mut self.requests {
             let first_entry = txn.entries.len();
             match request {
-                // Only texts that are shared, so a second one costs nothing.
+                // The texts are shared (`Arc`), so the clone is cheap.
                 WriteRequest::Append(new, _) => drop(txn.append_entry(new.clone())),
                 WriteRequest::Work(work) => {
-                    // Before the savepoint: the work sees what came before it, and undoes only what is its own.
+                    // Before the savepoint: the work sees the entries before it, and a rollback removes only its own.
                     txn.insert_pending_entries().await?;
                     let snapshot = txn.take_snapshot();
                     txn.tx.control_transaction("savepoint work").await?;
@@ -104,7 +104,7 @@ impl WriteGroup {
                             .control_transaction("rollback to savepoint work")
                             .await?;
                         txn.restore_snapshot(snapshot);
-                        // It failed alone: whatever comes of the group now is not for that.
+                        // Only this request failed; its fault must not count for the group.
                         let _ = txn.tx.take_fault();
                     }
                     txn.tx.control_transaction("release savepoint work").await?;
@@ -118,7 +118,7 @@ impl WriteGroup {
         txn.counter_deltas.store_deltas(&txn.tx).await
     }
 
-    /// Answers everybody; `failed` is why nothing was committed.
+    /// Replies to all requests; `group_error` is why the group was not committed.
     pub fn send_replies(&mut self, entries: &[LogEntry], group_error: Option<&Error>) {
         let mut entry_ranges = self.entry_ranges.drain(..);
         for request in self.requests.drain(..) {

@@ -1,4 +1,4 @@
-//! A piece of work that waits for its group, runs in it as often as it must, and is answered when the group is committed or is not.
+//! A write request: a queued closure or entry. It runs in a write group, maybe more than once; the reply follows the commit.
 
 use super::log::{LogEntry, NewLogEntry};
 use super::write_txn::WriteTxn;
@@ -8,25 +8,25 @@ use futures_util::{FutureExt, future::LocalBoxFuture};
 use std::panic::AssertUnwindSafe;
 use tokio::sync::oneshot;
 
-/// Work of any kind, waiting for its group.
+/// One queued write.
 pub(super) enum WriteRequest {
     Append(NewLogEntry, oneshot::Sender<Result<LogEntry>>),
     Work(Box<dyn WriteWork>),
 }
 
 impl WriteRequest {
-    /// `entries` are those that it appended; `failed` is why the group was not committed.
+    /// Sends the result. `entries` are those that the request appended; `group_error` is why the group was not committed.
     pub fn send_reply(self, entries: &[LogEntry], group_error: Option<&Error>) {
         match self {
             WriteRequest::Append(_, reply_to) => {
                 let entry = match (group_error, entries.first()) {
                     (None, Some(entry)) => Ok(entry.clone()),
-                    (Some(failed), Some(_) | None) => Err(failed.clone()),
+                    (Some(error), Some(_) | None) => Err(error.clone()),
                     (None, None) => Err(Error::internal(
                         "an entry was lost between commit and answer",
                     )),
                 };
-                // A requester that is gone needs no answer.
+                // The caller may have stopped waiting.
                 let _ = reply_to.send(entry);
             }
             WriteRequest::Work(work) => work.send_reply(entries, group_error),
@@ -35,13 +35,13 @@ impl WriteRequest {
 }
 
 pub(super) trait WriteWork: Send {
-    /// Runs inside a transaction; false when it is to be undone. It runs again from its beginning when the transaction is
-    /// undone as a whole (D-88), and what it came to last is what counts.
+    /// Runs inside a transaction; false when its changes must be rolled back. It runs again from the start when the whole
+    /// transaction is rolled back (D-88); the result of the last run counts.
     fn run<'a>(&'a mut self, txn: &'a mut WriteTxn<'_>) -> LocalBoxFuture<'a, bool>;
     fn send_reply(self: Box<Self>, entries: &[LogEntry], group_error: Option<&Error>);
 }
 
-/// `work` is called by reference, so that it can change nothing of its own: a second run begins where the first one did.
+/// A closure with its reply channel. `work` is called by shared reference, so a second run starts from the same state.
 pub(super) struct WriteTask<F, T> {
     work: F,
     result: Option<Result<T>>,
@@ -65,7 +65,7 @@ where
 {
     fn run<'a>(&'a mut self, txn: &'a mut WriteTxn<'_>) -> LocalBoxFuture<'a, bool> {
         Box::pin(async move {
-            // A bug in one piece of work must not take the writer, and with it the hub, down.
+            // A panic in one request must not stop the writer, and with it the hub.
             let result = AssertUnwindSafe((self.work)(txn)).catch_unwind().await;
             let result = result.unwrap_or_else(|_| Err(Error::internal("a write panicked")));
             self.result.insert(result).is_ok()
@@ -74,12 +74,12 @@ where
 
     fn send_reply(self: Box<Self>, entries: &[LogEntry], group_error: Option<&Error>) {
         let reply = match (group_error, self.result) {
-            // Also for one that was refused: what it was refused for may be what a neighbour wrote, and that is undone.
-            (Some(failed), Some(_) | None) => Err(failed.clone()),
+            // Also for a request that failed by itself: the cause may be a write of another request, which is now rolled back.
+            (Some(error), Some(_) | None) => Err(error.clone()),
             (None, Some(result)) => result.map(|value| (value, entries.to_vec())),
             (None, None) => Err(Error::internal("a write was committed without having run")),
         };
-        // A requester that is gone needs no answer.
+        // The caller may have stopped waiting.
         let _ = self.reply_to.send(reply);
     }
 }

@@ -1,4 +1,4 @@
-//! What a piece of work may do inside its group's transaction.
+//! The write transaction that a write request works in: SQL, new log entries, counters and cache invalidations.
 
 use super::cache_invalidation::CacheInvalidation;
 use super::counters::CounterDeltas;
@@ -7,23 +7,23 @@ use super::log::{self, DeliveryState, EntryKind, LogEntry, LogHead, NewLogEntry}
 use super::{DbConnection, DbError};
 use chorus_wire::time::UnixMicros;
 
-/// What the hub goes by, at hand wherever something is written.
+/// Settings of the hub that write requests need.
 #[derive(Clone, Debug)]
 pub(crate) struct HubSettings {
-    /// What the hub calls itself to the outside, without a slash at its end.
+    /// The public base URL of the hub, without a trailing slash.
     pub public_url: String,
-    /// steps from agent to agent that may follow a person's word.
+    /// the turn limit, i.e. agent-to-agent steps that may follow a person's message.
     pub agent_turns: u32,
 }
 
-/// What a piece of work may do inside its group's transaction.
+/// The group's transaction, as a write request sees it.
 pub(crate) struct WriteTxn<'t> {
     pub tx: DbConnection<'t>,
     pub counter_deltas: CounterDeltas,
     pub(super) head: LogHead,
     pub(super) entries: Vec<LogEntry>,
     now: UnixMicros,
-    /// How many of the entries are in the table.
+    /// How many of `entries` have been inserted into the table.
     inserted_count: usize,
     publisher: &'t dyn EntryPublisher,
     settings: &'t HubSettings,
@@ -54,19 +54,19 @@ impl<'t> WriteTxn<'t> {
         self.settings
     }
 
-    /// The time of this group.
+    /// The time of this group, the same for all its requests.
     pub fn now(&self) -> UnixMicros {
         self.now
     }
 
-    /// Inserts the entries that are not in the table yet: together, since on PostgreSQL each by itself is a round trip.
+    /// Inserts the entries that are not in the table yet, together, because on PostgreSQL each single insert is a round trip.
     pub(super) async fn insert_pending_entries(&mut self) -> std::result::Result<(), DbError> {
         log::insert_entries(&self.tx, &self.entries[self.inserted_count..]).await?;
         self.inserted_count = self.entries.len();
         Ok(())
     }
 
-    /// As it stood; what came since is undone.
+    /// Restores the state of a snapshot; the caller rolls the database back.
     pub(super) fn restore_snapshot(&mut self, snapshot: TxnSnapshot) {
         let TxnSnapshot {
             entry_count,
@@ -74,7 +74,8 @@ impl<'t> WriteTxn<'t> {
             counter_deltas,
         } = snapshot;
         self.entries.truncate(entry_count);
-        (self.head, self.counter_deltas) = (head, counter_deltas);
+        self.head = head;
+        self.counter_deltas = counter_deltas;
     }
 
     pub(super) fn take_snapshot(&self) -> TxnSnapshot {
@@ -85,27 +86,27 @@ impl<'t> WriteTxn<'t> {
         }
     }
 
-    /// Up to which place the parts are kept.
+    /// The last sequence in the participant index.
     pub fn indexed_seq(&self) -> i64 {
         self.head.indexed_seq
     }
 
-    /// Says what this write makes untrue, to hubs that remember it; a hub that has the database alone needs no telling.
-    pub fn invalidate_caches(&mut self, notice: &CacheInvalidation) {
-        if self.publisher.cluster_peers().is_some() && !notice.is_empty() {
+    /// Appends a cache invalidation for the peers; a hub without peers needs none.
+    pub fn invalidate_caches(&mut self, invalidation: &CacheInvalidation) {
+        if self.publisher.cluster_peers().is_some() && !invalidation.is_empty() {
             self.append_entry(NewLogEntry {
                 subject: log::HUB_SUBJECT,
                 subject_name: "".into(),
                 kind: EntryKind::CacheInvalidation,
                 actor: log::HUB_SUBJECT,
                 actor_name: "".into(),
-                body: notice.to_json().into(),
+                body: invalidation.to_json().into(),
                 fallback: None,
             });
         }
     }
 
-    /// Appends an entry at the next place; it is inserted with the others of its group, and published after the commit.
+    /// Appends an entry with the next sequence. It is inserted with the other entries of its group, and published after the commit.
     pub fn append_entry(&mut self, new: NewLogEntry) -> (i64, UnixMicros) {
         let delivery = new.fallback.map(|fallback| {
             if self.publisher.has_draining_stream(new.subject) {
@@ -135,14 +136,14 @@ impl<'t> WriteTxn<'t> {
     }
 }
 
-/// How a transaction stood before a piece of work.
+/// The state of a transaction before a write request, for its rollback.
 pub(super) struct TxnSnapshot {
     pub entry_count: usize,
     head: LogHead,
     counter_deltas: CounterDeltas,
 }
 
-/// Until the hub has said its own.
+/// Used until the hub has set its own settings.
 static EMPTY_SETTINGS: HubSettings = HubSettings {
     public_url: String::new(),
     agent_turns: 0,

@@ -1,4 +1,4 @@
-//! The one writer: drains what is queued, runs it in one transaction, syncs once, publishes in order, and only then answers.
+//! The writer: runs all queued write requests in one transaction, syncs once, publishes the entries in order, then replies.
 
 use super::checkpoint::CheckpointThread;
 use super::entry_publisher::EntryPublisher;
@@ -15,13 +15,13 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
-/// The other end of the writer's queue.
+/// Sends write requests to the writer thread.
 pub(super) struct WriterHandle {
     requests: std::sync::Mutex<Option<mpsc::Sender<WriteRequest>>>,
     stopped: tokio::sync::Mutex<Option<oneshot::Receiver<()>>>,
-    /// Up to where the parts are kept, as far as this hub knows.
+    /// The last sequence in the participant index, as far as this hub knows.
     pub indexed_seq: Arc<AtomicI64>,
-    /// Said once, when the hub is open.
+    /// Set once, when the hub has opened.
     pub settings: Arc<OnceLock<HubSettings>>,
 }
 
@@ -71,7 +71,7 @@ impl WriterHandle {
     }
 }
 
-/// Opens and migrates the database on a thread of its own and goes on writing there.
+/// Starts the writer thread, which opens and migrates the database. Returns when it is open.
 pub(super) async fn start_writer(
     database_url: DatabaseUrl,
     clock: Clock,
@@ -103,21 +103,18 @@ pub(super) async fn start_writer(
                         DatabaseUrl::Postgres(_) => None,
                     };
                     let _ = opened.send(Ok(salt));
-                    let published_seq = head.seq;
-                    let (pending_replies, commit_sent, last_log_read) =
-                        (tokio::task::JoinSet::new(), false, clock.monotonic_now());
                     let writer = StoreWriter {
                         connection,
                         head,
-                        published_seq,
-                        last_log_read,
-                        commit_sent,
+                        published_seq: head.seq,
+                        last_log_read: clock.monotonic_now(),
+                        commit_sent: false,
                         indexed_seq,
                         settings,
                         clock,
                         publisher,
                         checkpoint,
-                        pending_replies,
+                        pending_replies: tokio::task::JoinSet::new(),
                     };
                     writer.run_writer(queue).await;
                 }
@@ -160,27 +157,27 @@ async fn open_database(
 struct StoreWriter {
     connection: WriterConnection,
     head: LogHead,
-    /// Up to where the streams of this hub have been told, in order.
+    /// The last sequence that was published to the streams of this hub.
     published_seq: i64,
-    /// When the log was last looked at for its own sake.
+    /// When the log was last read for entries of peers.
     last_log_read: Duration,
-    /// The commit of the last group was on its way.
+    /// Whether the commit of the last group was sent.
     commit_sent: bool,
     indexed_seq: Arc<AtomicI64>,
     settings: Arc<OnceLock<HubSettings>>,
     clock: Clock,
     publisher: Arc<dyn EntryPublisher>,
     checkpoint: Option<CheckpointThread>,
-    /// Answers that wait for what other hubs say.
+    /// Replies that wait until peers have said which entries their streams took.
     pending_replies: tokio::task::JoinSet<()>,
 }
 
-/// What a group came to.
+/// The outcome of a committed group.
 struct CommittedGroup {
-    /// What other hubs wrote before it and this one has not told its streams yet.
+    /// Entries that peers wrote before the group and that are not yet published to the streams of this hub.
     peer_entries: Vec<LogEntry>,
     entries: Vec<LogEntry>,
-    /// False when what comes before could not be read: then the streams are told by the next look at the log.
+    /// False when the entries before the group could not be read: then the next read of the log publishes the group.
     in_order: bool,
 }
 
@@ -199,8 +196,8 @@ impl StoreWriter {
             match committed {
                 Ok(committed) => self.publish_and_answer(committed, &mut group),
                 Err(GroupError { failure, cause }) => {
-                    tracing::error!(%cause, ?failure, "a group of writes was not committed");
-                    // Hubs that share the log read on from where they have told it, whoever wrote it.
+                    tracing::error!(%cause, ?failure, "a write group was not committed");
+                    // A hub with peers reads the log on from its last published sequence, so it needs no resync.
                     if failure == CommitFailure::OutcomeUnknown
                         && self.publisher.cluster_peers().is_none()
                     {
@@ -209,7 +206,7 @@ impl StoreWriter {
                     group.send_replies(&[], Some(&Error::unavailable(cause)));
                 }
             }
-            // Also under load: nothing else sets the clock right then.
+            // Also under load, because only this read synchronises the clock.
             if self.publisher.cluster_peers().is_some()
                 && self.clock.monotonic_now() >= self.last_log_read + limits::CLOCK_SYNC_INTERVAL
             {
@@ -221,11 +218,12 @@ impl StoreWriter {
                 checkpoint.on_group_committed(connection);
             }
         }
-        // What was committed is answered before the end.
+        // Every committed request gets its reply before the writer ends.
         while self.pending_replies.join_next().await.is_some() {}
     }
 
-    /// Waits for work; with an empty group, for a look at what others wrote. False when there will be no more.
+    /// Waits for requests. Returns with an empty group when the log should be read for entries of peers, and false when the queue
+    /// is closed.
     async fn wait_for_requests(
         &self,
         queue: &mut mpsc::Receiver<WriteRequest>,
@@ -238,12 +236,12 @@ impl StoreWriter {
             biased;
             count = group.receive_requests(queue) => count > 0,
             () = peers.peer_commit_notify().notified() => true,
-            // Law 4: who is not rung looks all the same.
+            // Invariant 4: a lost notification delays the entries of peers and loses none.
             () = tokio::time::sleep(limits::LOG_POLL_INTERVAL) => true,
         }
     }
 
-    /// Tells the streams what was committed, in the order of the log, and then those who wait for it.
+    /// Publishes the committed entries to the streams in log order, then replies to the requests.
     fn publish_and_answer(&mut self, committed: CommittedGroup, group: &mut WriteGroup) {
         let CommittedGroup {
             mut peer_entries,
@@ -264,11 +262,9 @@ impl StoreWriter {
         if entries.is_empty() {
             return group.send_replies(&entries, None);
         }
-        let (peer_acceptance, mut group) = (
-            peers.announce_commit(self.head.seq, &entries),
-            std::mem::take(group),
-        );
-        // The next group does not wait for what other hubs say of this one.
+        let peer_acceptance = peers.announce_commit(self.head.seq, &entries);
+        let mut group = std::mem::take(group);
+        // The next group does not wait for the answers of peers to this one.
         while self.pending_replies.try_join_next().is_some() {}
         self.pending_replies.spawn(async move {
             let accepted_seqs = peer_acceptance.await;
@@ -279,7 +275,7 @@ impl StoreWriter {
         });
     }
 
-    /// Tells the streams what other hubs wrote.
+    /// Publishes the entries that peers wrote to the streams of this hub.
     async fn publish_peer_entries(&mut self) {
         self.last_log_read = self.clock.monotonic_now();
         let reading = async {
@@ -305,15 +301,15 @@ impl StoreWriter {
         match tokio::time::timeout(postgres::RESPONSE_TIMEOUT, reading).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
-                tracing::warn!(%error, "the log could not be read; it will be tried again");
+                tracing::warn!(%error, "reading the log for entries of peers failed; it will be retried");
                 tokio::time::sleep(limits::LOG_POLL_INTERVAL).await;
             }
             Err(_) => self.connection.disconnect(),
         }
     }
 
-    /// A database that does not answer is given up on, with its connection: whether it commits after all is seen with the
-    /// next group, which the old connection's lock lets begin only when that is settled.
+    /// Drops the connection when the database does not answer in time. The next group sees whether this one was committed after
+    /// all: the old connection holds the advisory lock until that is decided, so the next group cannot begin earlier.
     async fn commit_with_timeout(
         &mut self,
         group: &mut WriteGroup,
@@ -336,12 +332,13 @@ impl StoreWriter {
         }
     }
 
-    /// D-88: a group that the database undid, or whose connection broke before its commit, is run again.
+    /// D-88: runs a group again that the database rolled back, or whose connection was lost before its commit was sent.
     async fn commit_with_retry(
         &mut self,
         group: &mut WriteGroup,
     ) -> std::result::Result<CommittedGroup, GroupError> {
-        let (mut attempt, mut reconnected) = (0, false);
+        let mut attempt = 0;
+        let mut reconnected = false;
         loop {
             let is_last_attempt = attempt == limits::WRITE_GROUP_RETRIES;
             let failed = match self.commit_group(group, is_last_attempt).await {
@@ -350,13 +347,13 @@ impl StoreWriter {
             };
             match failed.failure {
                 CommitFailure::RolledBack if !is_last_attempt => {
-                    tracing::warn!(cause = %failed.cause, "the database undid a group of writes; it runs again");
+                    tracing::warn!(cause = %failed.cause, "the database rolled back a write group; it runs again");
                     tokio::time::sleep(write_group::retry_backoff(attempt)).await;
                     attempt += 1;
                 }
-                // Once: a connection that breaks every time is the database's trouble, and those who wait are told.
+                // Once: if the connection is lost again, the database has a fault and the waiting requests fail.
                 CommitFailure::ConnectionLost if !reconnected => {
-                    tracing::warn!(cause = %failed.cause, "the connection broke before the commit; the group runs again");
+                    tracing::warn!(cause = %failed.cause, "the connection was lost before the commit; the write group runs again");
                     self.connection.disconnect();
                     reconnected = true;
                 }
@@ -448,8 +445,8 @@ impl StoreWriter {
     }
 }
 
-/// Hubs that share a database go by its clock (D-83). What it said while it was on its way is taken as the middle of the way; an
-/// answer that was long on it tells too little.
+/// Synchronises the clock with the database, which all hubs of a cluster follow (D-83). The answer is taken as the time at half
+/// of the round trip; after a long round trip it is too inexact and is ignored.
 async fn sync_clock(clock: &Clock, tx: &DbConnection<'_>) -> std::result::Result<(), DbError> {
     let requested_at = clock.monotonic_now();
     if let Some(sql) = sql_dialect::now_sql(tx)
@@ -464,14 +461,14 @@ async fn sync_clock(clock: &Clock, tx: &DbConnection<'_>) -> std::result::Result
     Ok(())
 }
 
-/// What time it is when an answer has come that took so long, if it tells.
+/// The current time, from the server's time and the duration of the round trip; `None` when that took too long.
 pub(super) fn estimate_now(server_time: UnixMicros, round_trip: Duration) -> Option<UnixMicros> {
     (round_trip <= limits::CLOCK_SYNC_ROUND_TRIP_MAX)
         .then(|| server_time.saturating_add(round_trip / 2))
 }
 
-/// Begins a group, and says where the log stands: on PostgreSQL a commit that failed may have taken effect after all; alone on a
-/// file, nobody writes but this.
+/// Begins a group and returns the head of the log. On PostgreSQL it is read again, because peers write too and a failed commit may
+/// have taken effect. On SQLite only this writer writes, so the known head is current.
 async fn begin_group(
     tx: &DbConnection<'_>,
     known_head: LogHead,

@@ -1,8 +1,8 @@
-//! The connection that writes: of a file, or of PostgreSQL and made anew when it broke.
+//! The writer's connection to SQLite or PostgreSQL; a lost PostgreSQL connection is opened again.
 
 use super::{DatabaseUrl, DbConnection, DbError, postgres, sqlite};
 
-/// The engine that the writer thread owns.
+/// The connection that the writer thread owns.
 pub(super) enum WriterConnection {
     Sqlite(rusqlite::Connection),
     Postgres {
@@ -27,7 +27,7 @@ impl WriterConnection {
         })
     }
 
-    /// Drops a connection that no longer answers.
+    /// Drops a PostgreSQL connection that no longer answers.
     pub fn disconnect(&mut self) {
         match self {
             WriterConnection::Sqlite(_) => {}
@@ -35,7 +35,7 @@ impl WriterConnection {
         }
     }
 
-    /// The connection, made anew if the last one broke.
+    /// The connection; reconnects if the last one was lost.
     pub async fn ensure_connected(&mut self) -> std::result::Result<DbConnection<'_>, DbError> {
         match self {
             WriterConnection::Sqlite(connection) => Ok(DbConnection::Sqlite(connection)),
@@ -59,8 +59,8 @@ impl WriterConnection {
     }
 }
 
-/// The writer's connection holds the lock that keeps a second hub off the database, or that lets only such hubs in which
-/// share it too.
+/// The writer's connection holds the hub lock. It keeps every other hub off the database, or, in a cluster, every hub that is not
+/// in a cluster.
 async fn connect_and_lock(
     url: &chorus_wire::secret::Secret,
     exclusive: bool,

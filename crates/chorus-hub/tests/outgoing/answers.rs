@@ -1,18 +1,18 @@
-//! Answers that come whole.
+//! Answers that are read whole.
 
-use crate::receiver::{Receiver, Table, http};
-use crate::{patient, post};
+use crate::receiver::{NameTable, Receiver, http_answer};
+use crate::{long_deadline_policy, post};
 use chorus_hub::delivery::outgoing::{OutgoingClient, OutgoingPolicy, PostError};
 use chorus_wire::Code;
 use tokio::io::AsyncWriteExt;
 
-// TRN-16, TRN-17: the body goes out as it was given
+// TRN-16, TRN-17: the body is sent as it was given
 #[tokio::test]
 async fn a_webhook_gets_one_post_with_the_body_and_the_headers_it_was_given() {
-    let receiver = Receiver::saying(http("200 OK", "", r#"{"status":"ok"}"#)).await;
-    let out = OutgoingClient::new(patient());
-    let url = format!("http://{}/hook/part?x=1", receiver.at);
-    let answer = out
+    let receiver = Receiver::answering(http_answer("200 OK", "", r#"{"status":"ok"}"#)).await;
+    let client = OutgoingClient::new(long_deadline_policy());
+    let url = format!("http://{}/hook/part?x=1", receiver.address);
+    let answer = client
         .post(&url, &[("X-Trace", "t1")], r#"{"envelope":{}}"#.into())
         .await
         .unwrap();
@@ -22,19 +22,22 @@ async fn a_webhook_gets_one_post_with_the_body_and_the_headers_it_was_given() {
         answer.protocol_reply(),
         Some(serde_json::json!({"status": "ok"}))
     );
-    let heard = receiver.heard();
-    assert_eq!(heard.len(), 1);
-    let (head, body) = heard[0].split_once("\r\n\r\n").unwrap();
+    let requests = receiver.requests();
+    assert_eq!(requests.len(), 1);
+    let (head, body) = requests[0].split_once("\r\n\r\n").unwrap();
     let head = head.to_ascii_lowercase();
     assert!(head.starts_with("post /hook/part?x=1 http/1.1"), "{head}");
-    let agent = format!("user-agent: chorus/{}", env!("CARGO_PKG_VERSION"));
+    let user_agent = format!("user-agent: chorus/{}", env!("CARGO_PKG_VERSION"));
     for line in [
         "content-type: application/json",
         "accept: application/json",
         "x-trace: t1",
-        &agent,
+        &user_agent,
     ] {
-        assert!(head.lines().any(|have| have == line), "{line} in {head}");
+        assert!(
+            head.lines().any(|sent_line| sent_line == line),
+            "{line} in {head}"
+        );
     }
     assert!(
         !head.contains("accept-encoding") && !head.contains("cookie") && !head.contains("referer"),
@@ -46,7 +49,7 @@ async fn a_webhook_gets_one_post_with_the_body_and_the_headers_it_was_given() {
 // lesson 3: SSRF by redirect
 #[tokio::test]
 async fn a_redirect_is_the_answer_and_is_not_followed() {
-    let target = Receiver::saying(http("200 OK", "", r#"{"status":"ok"}"#)).await;
+    let target = Receiver::answering(http_answer("200 OK", "", r#"{"status":"ok"}"#)).await;
     for status in [
         "301 Moved",
         "302 Found",
@@ -54,11 +57,15 @@ async fn a_redirect_is_the_answer_and_is_not_followed() {
         "307 Temporary",
         "308 Permanent",
     ] {
-        let away = format!("Location: {}\r\n", target.url());
-        let receiver = Receiver::saying(http(status, &away, r#"{"status":"ok"}"#)).await;
-        let answer = post(&OutgoingClient::new(patient()), &receiver.url())
-            .await
-            .unwrap();
+        let location = format!("Location: {}\r\n", target.url());
+        let receiver =
+            Receiver::answering(http_answer(status, &location, r#"{"status":"ok"}"#)).await;
+        let answer = post(
+            &OutgoingClient::new(long_deadline_policy()),
+            &receiver.url(),
+        )
+        .await
+        .unwrap();
         assert_eq!(answer.status.to_string(), status[..3]);
         assert_eq!(
             answer.protocol_reply(),
@@ -66,21 +73,21 @@ async fn a_redirect_is_the_answer_and_is_not_followed() {
             "a redirect acknowledges nothing"
         );
     }
-    assert!(target.heard().is_empty());
+    assert!(target.requests().is_empty());
 }
 
 // R-23
 #[tokio::test]
 async fn a_protocol_reply_counts_with_2xx_and_4xx_and_with_nothing_else() {
     let ok = r#"{"status":"ok"}"#;
-    let no =
+    let refused =
         r#"{"status":"error","error_code":"INVALID_ENVELOPE","detail":"missing sender_culture"}"#;
     let cases = [
         ("200 OK", ok, true),
         ("202 Accepted", ok, true),
-        ("400 Bad Request", no, true),
-        ("422 Unprocessable", no, true),
-        ("500 Internal", no, false),
+        ("400 Bad Request", refused, true),
+        ("422 Unprocessable", refused, true),
+        ("500 Internal", refused, false),
         ("503 Unavailable", ok, false),
         ("200 OK", "ok", false),
         ("200 OK", "", false),
@@ -89,12 +96,19 @@ async fn a_protocol_reply_counts_with_2xx_and_4xx_and_with_nothing_else() {
         ("200 OK", r#"{"status":"error"}"#, false),
         ("200 OK", r#"{"status":"ok","status":"ok"}"#, false),
     ];
-    for (status, body, counts) in cases {
-        let receiver = Receiver::saying(http(status, "", body)).await;
-        let answer = post(&OutgoingClient::new(patient()), &receiver.url())
-            .await
-            .unwrap();
-        assert_eq!(answer.protocol_reply().is_some(), counts, "{status} {body}");
+    for (status, body, is_reply) in cases {
+        let receiver = Receiver::answering(http_answer(status, "", body)).await;
+        let answer = post(
+            &OutgoingClient::new(long_deadline_policy()),
+            &receiver.url(),
+        )
+        .await
+        .unwrap();
+        assert_eq!(
+            answer.protocol_reply().is_some(),
+            is_reply,
+            "{status} {body}"
+        );
     }
 }
 
@@ -102,10 +116,13 @@ async fn a_protocol_reply_counts_with_2xx_and_4xx_and_with_nothing_else() {
 async fn a_body_that_is_not_utf8_is_an_answer_but_not_json() {
     let mut bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 17\r\n\r\n{\"status\":\"ok".to_vec();
     bytes.extend_from_slice(b"\xff\xfe\"}");
-    let receiver = Receiver::saying(bytes).await;
-    let answer = post(&OutgoingClient::new(patient()), &receiver.url())
-        .await
-        .unwrap();
+    let receiver = Receiver::answering(bytes).await;
+    let answer = post(
+        &OutgoingClient::new(long_deadline_policy()),
+        &receiver.url(),
+    )
+    .await
+    .unwrap();
     assert_eq!(
         (
             answer.body.len(),
@@ -118,15 +135,18 @@ async fn a_body_that_is_not_utf8_is_an_answer_but_not_json() {
 
 #[tokio::test]
 async fn a_compressed_answer_is_taken_as_the_bytes_it_is() {
-    let receiver = Receiver::saying(http(
+    let receiver = Receiver::answering(http_answer(
         "200 OK",
         "Content-Encoding: gzip\r\n",
         "\u{1f}squeezed",
     ))
     .await;
-    let answer = post(&OutgoingClient::new(patient()), &receiver.url())
-        .await
-        .unwrap();
+    let answer = post(
+        &OutgoingClient::new(long_deadline_policy()),
+        &receiver.url(),
+    )
+    .await
+    .unwrap();
     assert_eq!(&answer.body[..], "\u{1f}squeezed".as_bytes());
 }
 
@@ -135,44 +155,48 @@ async fn a_compressed_answer_is_taken_as_the_bytes_it_is() {
 async fn a_kept_connection_serves_the_next_post_and_no_cookie_comes_back() {
     let serve = async |mut stream: tokio::net::TcpStream| {
         stream
-            .write_all(http("200 OK", "Set-Cookie: s=1\r\n", "{}").as_bytes())
+            .write_all(http_answer("200 OK", "Set-Cookie: s=1\r\n", "{}").as_bytes())
             .await
             .ok()?;
         Some(stream)
     };
     let receiver = Receiver::start("127.0.0.1", serve).await;
-    let names = Table::of(&[&["127.0.0.1"]]);
-    let out = OutgoingClient::new(OutgoingPolicy {
+    let names = NameTable::from_rows(&[&["127.0.0.1"]]);
+    let client = OutgoingClient::new(OutgoingPolicy {
         resolver: names.clone(),
-        ..patient()
+        ..long_deadline_policy()
     });
-    let url = format!("http://kept.test:{}/", receiver.at.port());
+    let url = format!("http://kept.test:{}/", receiver.address.port());
     for _ in 0..2 {
-        assert_eq!(post(&out, &url).await.unwrap().status, 200);
+        assert_eq!(post(&client, &url).await.unwrap().status, 200);
     }
     assert_eq!(
-        (receiver.heard().len(), names.asked()),
+        (receiver.requests().len(), names.lookup_count()),
         (2, 1),
         "one connection, one look-up"
     );
-    assert!(!receiver.heard()[1].to_ascii_lowercase().contains("cookie"));
+    assert!(
+        !receiver.requests()[1]
+            .to_ascii_lowercase()
+            .contains("cookie")
+    );
 }
 
 #[tokio::test]
 async fn a_header_that_cannot_be_sent_is_an_error_and_nothing_is_sent() {
-    let receiver = Receiver::saying(http("200 OK", "", "{}")).await;
-    let out = OutgoingClient::new(patient());
+    let receiver = Receiver::answering(http_answer("200 OK", "", "{}")).await;
+    let client = OutgoingClient::new(long_deadline_policy());
     for header in [("X-A", "one\r\nX-B: two"), ("X A", "one"), ("", "one")] {
-        let sent = out.post(&receiver.url(), &[header], "{}".into()).await;
+        let sent = client.post(&receiver.url(), &[header], "{}".into()).await;
         assert!(matches!(sent, Err(PostError::Unreachable(_))));
     }
-    assert!(receiver.heard().is_empty());
+    assert!(receiver.requests().is_empty());
 }
 
-// R-23: what a failed delivery is called; lesson 4: webhook URLs hold secrets
+// R-23: the codes of failed deliveries; lesson 4: webhook URLs contain secrets
 #[test]
-fn every_failure_has_its_code_and_a_text_without_an_address() {
-    let all = [
+fn every_error_has_its_code_and_a_text_without_an_address() {
+    let errors = [
         (PostError::Blocked, Code::AgentUnreachable),
         (
             PostError::Unreachable("its host name does not resolve"),
@@ -183,7 +207,7 @@ fn every_failure_has_its_code_and_a_text_without_an_address() {
         (PostError::Broken, Code::AgentUnreachable),
         (PostError::Busy, Code::AgentUnreachable),
     ];
-    for (error, code) in all {
+    for (error, code) in errors {
         assert_eq!(error.code(), code);
         let text = error.to_string();
         assert!(

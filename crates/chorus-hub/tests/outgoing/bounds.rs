@@ -1,21 +1,23 @@
-//! How many at once, in all and to one host (R-37, lesson 25).
+//! Limits on requests in flight, in total and to one host (R-37, lesson 25).
 
-use crate::receiver::{Receiver, http};
-use crate::{hasty, patient, post};
+use crate::receiver::{Receiver, http_answer};
+use crate::{long_deadline_policy, post, short_deadline_policy};
 use chorus_hub::delivery::outgoing::{OutgoingClient, OutgoingPolicy, PostError};
 use std::sync::Arc;
 use tokio::io::AsyncWriteExt;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-/// Answers one request for every permit that `leave` gets.
-async fn receiver_on_leave(ip: &str, leave: &Arc<Semaphore>) -> Receiver {
-    let leave = leave.clone();
+/// Answers one request for every permit that is added to `permits`.
+async fn receiver_with_permits(ip: &str, permits: &Arc<Semaphore>) -> Receiver {
+    let permits = permits.clone();
     let serve = move |mut stream: tokio::net::TcpStream| {
-        let leave = leave.clone();
+        let permits = permits.clone();
         async move {
-            leave.acquire().await.unwrap().forget();
-            let _ = stream.write_all(http("200 OK", "", "{}").as_bytes()).await;
+            permits.acquire().await.unwrap().forget();
+            let _ = stream
+                .write_all(http_answer("200 OK", "", "{}").as_bytes())
+                .await;
             None
         }
     };
@@ -23,39 +25,42 @@ async fn receiver_on_leave(ip: &str, leave: &Arc<Semaphore>) -> Receiver {
 }
 
 fn spawn_post(
-    out: &OutgoingClient,
+    client: &OutgoingClient,
     url: String,
 ) -> tokio::task::JoinHandle<Result<u16, PostError>> {
-    let out = out.clone();
-    tokio::spawn(async move { post(&out, &url).await.map(|answer| answer.status) })
+    let client = client.clone();
+    tokio::spawn(async move { post(&client, &url).await.map(|answer| answer.status) })
 }
 
 #[tokio::test]
-async fn one_more_than_the_bound_waits_until_another_is_done() {
-    let (leave, leave_other) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(3)));
-    let receiver = receiver_on_leave("127.0.0.1", &leave).await;
-    let other = receiver_on_leave("127.0.0.2", &leave_other).await;
-    let out = OutgoingClient::new(OutgoingPolicy {
+async fn a_request_above_the_limit_waits_for_a_slot() {
+    let permits = Arc::new(Semaphore::new(0));
+    let other_permits = Arc::new(Semaphore::new(3));
+    let receiver = receiver_with_permits("127.0.0.1", &permits).await;
+    let other = receiver_with_permits("127.0.0.2", &other_permits).await;
+    let client = OutgoingClient::new(OutgoingPolicy {
         max_in_flight: 1,
-        ..patient()
+        ..long_deadline_policy()
     });
-    let first = spawn_post(&out, receiver.url());
-    receiver.has_heard(1).await;
-    let second = spawn_post(&out, other.url());
-    // Others get through to that receiver meanwhile, so it is not the machine that is slow.
-    let unbound = OutgoingClient::new(patient());
+    let first = spawn_post(&client, receiver.url());
+    receiver.wait_for_requests(1).await;
+    let second = spawn_post(&client, other.url());
+    // Requests of another client reach that receiver meanwhile, so the machine is not just slow.
+    let unlimited = OutgoingClient::new(long_deadline_policy());
     for _ in 0..3 {
-        let meanwhile = format!("http://{}/meanwhile", other.at);
-        assert_eq!(post(&unbound, &meanwhile).await.unwrap().status, 200);
+        let meanwhile = format!("http://{}/meanwhile", other.address);
+        assert_eq!(post(&unlimited, &meanwhile).await.unwrap().status, 200);
     }
-    let heard = other.heard();
+    let requests = other.requests();
     assert!(
-        heard.iter().all(|request| request.contains("/meanwhile")),
+        requests
+            .iter()
+            .all(|request| request.contains("/meanwhile")),
         "the second waits for the first"
     );
 
-    leave_other.add_permits(1);
-    leave.add_permits(1);
+    other_permits.add_permits(1);
+    permits.add_permits(1);
     assert_eq!(
         (first.await.unwrap(), second.await.unwrap()),
         (Ok(200), Ok(200))
@@ -63,68 +68,71 @@ async fn one_more_than_the_bound_waits_until_another_is_done() {
 }
 
 #[tokio::test]
-async fn waiting_for_a_turn_counts_against_the_deadline() {
-    let never = Arc::new(Semaphore::new(0));
-    let receiver = receiver_on_leave("127.0.0.1", &never).await;
-    let out = OutgoingClient::new(OutgoingPolicy {
+async fn waiting_for_a_slot_counts_against_the_deadline() {
+    let slow_permits = Arc::new(Semaphore::new(0));
+    let receiver = receiver_with_permits("127.0.0.1", &slow_permits).await;
+    let client = OutgoingClient::new(OutgoingPolicy {
         max_in_flight: 1,
-        ..hasty()
+        ..short_deadline_policy()
     });
-    // One after the other, with a deadline each, they would take twenty deadlines.
-    let under_way: Vec<_> = (0..20).map(|_| spawn_post(&out, receiver.url())).collect();
+    // If each deadline began only with its slot, all together would take twenty deadlines.
+    let posts: Vec<_> = (0..20)
+        .map(|_| spawn_post(&client, receiver.url()))
+        .collect();
     let all = async {
-        for post in under_way {
+        for post in posts {
             assert_eq!(post.await.unwrap(), Err(PostError::TimedOut));
         }
     };
-    timeout(hasty().deadline * 10, all)
+    timeout(short_deadline_policy().deadline * 10, all)
         .await
         .expect("all end at their own deadline");
 }
 
 #[tokio::test]
-async fn a_slow_host_leaves_room_for_the_others() {
-    let (never, at_once) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(8)));
-    let slow = receiver_on_leave("127.0.0.1", &never).await;
-    let quick = receiver_on_leave("127.0.0.2", &at_once).await;
-    let out = OutgoingClient::new(OutgoingPolicy {
+async fn a_slow_host_leaves_slots_for_other_hosts() {
+    let slow_permits = Arc::new(Semaphore::new(0));
+    let quick_permits = Arc::new(Semaphore::new(8));
+    let slow = receiver_with_permits("127.0.0.1", &slow_permits).await;
+    let quick = receiver_with_permits("127.0.0.2", &quick_permits).await;
+    let client = OutgoingClient::new(OutgoingPolicy {
         max_in_flight: 2,
         max_per_host: 1,
-        ..patient()
+        ..long_deadline_policy()
     });
-    let held: Vec<_> = (0..4).map(|_| spawn_post(&out, slow.url())).collect();
-    slow.has_heard(1).await;
+    let slow_posts: Vec<_> = (0..4).map(|_| spawn_post(&client, slow.url())).collect();
+    slow.wait_for_requests(1).await;
     for _ in 0..4 {
-        assert_eq!(post(&out, &quick.url()).await.unwrap().status, 200);
+        assert_eq!(post(&client, &quick.url()).await.unwrap().status, 200);
     }
     assert_eq!(
-        slow.heard().len(),
+        slow.requests().len(),
         1,
-        "three wait for the slow host and hold nothing"
+        "three wait for the slow host and hold no slot"
     );
 
-    never.add_permits(4);
-    for under_way in held {
-        assert_eq!(under_way.await.unwrap(), Ok(200));
+    slow_permits.add_permits(4);
+    for slow_post in slow_posts {
+        assert_eq!(slow_post.await.unwrap(), Ok(200));
     }
 }
 
 #[tokio::test]
 async fn when_too_many_wait_the_next_fails_at_once() {
-    let never = Arc::new(Semaphore::new(0));
-    let slow = receiver_on_leave("127.0.0.1", &never).await;
-    let out = OutgoingClient::new(OutgoingPolicy {
+    let slow_permits = Arc::new(Semaphore::new(0));
+    let slow = receiver_with_permits("127.0.0.1", &slow_permits).await;
+    let client = OutgoingClient::new(OutgoingPolicy {
         max_in_flight: 1,
         max_waiting: 1,
-        ..patient()
+        ..long_deadline_policy()
     });
-    let first = spawn_post(&out, slow.url());
-    slow.has_heard(1).await;
-    let second = spawn_post(&out, slow.url());
+    let first = spawn_post(&client, slow.url());
+    slow.wait_for_requests(1).await;
+    let second = spawn_post(&client, slow.url());
     tokio::task::yield_now().await;
-    assert_eq!(post(&out, &slow.url()).await, Err(PostError::Busy));
+    assert_eq!(post(&client, &slow.url()).await, Err(PostError::Busy));
 
-    never.add_permits(2);
+    slow_permits.add_permits(2);
     assert_eq!(
         (first.await.unwrap(), second.await.unwrap()),
         (Ok(200), Ok(200))
@@ -132,16 +140,16 @@ async fn when_too_many_wait_the_next_fails_at_once() {
 }
 
 #[tokio::test]
-async fn a_sender_that_goes_away_gives_its_place_back() {
-    let leave = Arc::new(Semaphore::new(0));
-    let receiver = receiver_on_leave("127.0.0.1", &leave).await;
-    let out = OutgoingClient::new(OutgoingPolicy {
+async fn a_cancelled_post_frees_its_slot() {
+    let permits = Arc::new(Semaphore::new(0));
+    let receiver = receiver_with_permits("127.0.0.1", &permits).await;
+    let client = OutgoingClient::new(OutgoingPolicy {
         max_in_flight: 1,
-        ..patient()
+        ..long_deadline_policy()
     });
-    let first = spawn_post(&out, receiver.url());
-    receiver.has_heard(1).await;
+    let first = spawn_post(&client, receiver.url());
+    receiver.wait_for_requests(1).await;
     first.abort();
-    leave.add_permits(2);
-    assert_eq!(post(&out, &receiver.url()).await.unwrap().status, 200);
+    permits.add_permits(2);
+    assert_eq!(post(&client, &receiver.url()).await.unwrap().status, 200);
 }

@@ -1,7 +1,7 @@
-//! Where a webhook may lead (lesson 3, R-38).
+//! The SSRF guard: which addresses a webhook may reach (lesson 3, R-38).
 
-use crate::receiver::{Receiver, Table, http};
-use crate::{patient, post};
+use crate::receiver::{NameTable, Receiver, http_answer};
+use crate::{long_deadline_policy, post};
 use chorus_hub::delivery::outgoing::guard::AddressGuard;
 use chorus_hub::delivery::outgoing::{OutgoingClient, OutgoingPolicy, PostError};
 use chorus_wire::Code;
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use tokio::net::TcpListener;
 
-/// First and last address of each range that is nobody's webhook.
+/// First and last address of each range that a webhook must not reach.
 const REFUSED: [(&str, &str); 37] = [
     ("0.0.0.0", "0.255.255.255"),
     ("10.0.0.0", "10.255.255.255"),
@@ -50,7 +50,7 @@ const REFUSED: [(&str, &str); 37] = [
     ("4000::", "4000::1"),
 ];
 
-/// On either side of the ranges above, and public.
+/// Public addresses next to the ranges above.
 const ALLOWED: [&str; 22] = [
     "1.0.0.0",
     "9.255.255.255",
@@ -76,15 +76,15 @@ const ALLOWED: [&str; 22] = [
     "2606:4700::1111",
 ];
 
-fn strict(names: std::sync::Arc<Table>) -> OutgoingClient {
+fn public_only_client(resolver: std::sync::Arc<NameTable>) -> OutgoingClient {
     OutgoingClient::new(OutgoingPolicy {
         allow_private: false,
-        resolver: names,
-        ..patient()
+        resolver,
+        ..long_deadline_policy()
     })
 }
 
-fn literal(ip: &str) -> String {
+fn literal_url(ip: &str) -> String {
     if ip.contains(':') {
         format!("http://[{ip}]:9/hook")
     } else {
@@ -92,32 +92,40 @@ fn literal(ip: &str) -> String {
     }
 }
 
-async fn is_refused(out: &OutgoingClient, url: &str) {
-    let refused = out.check_endpoint(url).await.expect_err(url);
+async fn assert_refused(client: &OutgoingClient, url: &str) {
+    let refused = client.check_endpoint(url).await.expect_err(url);
     assert_eq!(refused.code, Code::EndpointBlocked, "{url}");
-    assert_eq!(post(out, url).await, Err(PostError::Blocked), "{url}");
+    assert_eq!(post(client, url).await, Err(PostError::Blocked), "{url}");
 }
 
-// lesson 3: a literal never reaches the resolver, so it is judged on its own
+// lesson 3: a literal address never reaches the resolver, so it is checked on its own
 #[tokio::test]
 async fn every_special_range_is_refused_as_a_literal() {
-    let names = Table::of(&[&["8.8.8.8"]]);
-    let out = strict(names.clone());
+    let names = NameTable::from_rows(&[&["8.8.8.8"]]);
+    let client = public_only_client(names.clone());
     for (first, last) in REFUSED {
-        is_refused(&out, &literal(first)).await;
-        is_refused(&out, &literal(last)).await;
+        assert_refused(&client, &literal_url(first)).await;
+        assert_refused(&client, &literal_url(last)).await;
     }
-    assert_eq!(names.asked(), 0);
+    assert_eq!(names.lookup_count(), 0);
 }
 
-// lesson 3: the ranges nobody listed, by name
+// lesson 3: a name that resolves to a special range
 #[tokio::test]
 async fn every_special_range_is_refused_behind_a_name() {
     for (first, last) in REFUSED {
-        is_refused(&strict(Table::of(&[&[first]])), "http://hook.test:9/").await;
-        is_refused(&strict(Table::of(&[&[last]])), "http://hook.test:9/").await;
-        is_refused(
-            &strict(Table::of(&[&["8.8.8.8", last]])),
+        assert_refused(
+            &public_only_client(NameTable::from_rows(&[&[first]])),
+            "http://hook.test:9/",
+        )
+        .await;
+        assert_refused(
+            &public_only_client(NameTable::from_rows(&[&[last]])),
+            "http://hook.test:9/",
+        )
+        .await;
+        assert_refused(
+            &public_only_client(NameTable::from_rows(&[&["8.8.8.8", last]])),
             "http://hook.test:9/",
         )
         .await;
@@ -134,11 +142,11 @@ fn public_neighbours_of_the_special_ranges_are_allowed() {
     }
 }
 
-// lesson 3: whatever an address is spelt like, it is the address
+// lesson 3: an address is checked however it is spelt
 #[tokio::test]
 async fn odd_spellings_of_loopback_are_refused() {
-    let names = Table::of(&[&["8.8.8.8"]]);
-    let out = strict(names.clone());
+    let names = NameTable::from_rows(&[&["8.8.8.8"]]);
+    let client = public_only_client(names.clone());
     let spellings = [
         "http://2130706433/",
         "http://0x7f.1/",
@@ -159,14 +167,14 @@ async fn odd_spellings_of_loopback_are_refused() {
         "https://a.b.localhost/",
     ];
     for url in spellings {
-        is_refused(&out, url).await;
+        assert_refused(&client, url).await;
     }
-    assert_eq!(names.asked(), 0);
+    assert_eq!(names.lookup_count(), 0);
 }
 
 #[tokio::test]
-async fn what_is_not_a_web_address_is_refused_as_malformed() {
-    let out = strict(Table::of(&[&["8.8.8.8"]]));
+async fn a_malformed_url_is_refused() {
+    let client = public_only_client(NameTable::from_rows(&[&["8.8.8.8"]]));
     for url in [
         "",
         "hook",
@@ -178,13 +186,13 @@ async fn what_is_not_a_web_address_is_refused_as_malformed() {
         "http://1.2.3.999/",
     ] {
         assert_eq!(
-            out.check_endpoint(url).await.expect_err(url).code,
+            client.check_endpoint(url).await.expect_err(url).code,
             Code::Validation,
             "{url}"
         );
         assert!(
             matches!(
-                post(&out, url).await,
+                post(&client, url).await,
                 Err(PostError::Unreachable(_) | PostError::Blocked)
             ),
             "{url}"
@@ -195,41 +203,42 @@ async fn what_is_not_a_web_address_is_refused_as_malformed() {
 // the port of the printed example is a word
 #[tokio::test]
 async fn a_port_that_is_no_number_is_admitted_and_never_reached() {
-    let out = strict(Table::of(&[&["8.8.8.8"]]));
+    let client = public_only_client(NameTable::from_rows(&[&["8.8.8.8"]]));
     assert!(
-        out.check_endpoint("https://agent-host:port/jobs")
+        client
+            .check_endpoint("https://agent-host:port/jobs")
             .await
             .is_ok()
     );
     assert!(matches!(
-        post(&out, "https://agent-host:port/jobs").await,
+        post(&client, "https://agent-host:port/jobs").await,
         Err(PostError::Unreachable(_))
     ));
 }
 
 //
 #[tokio::test]
-async fn a_name_that_does_not_resolve_is_admitted_and_judged_at_each_connection() {
-    let out = strict(Table::of(&[&[], &[], &["10.0.0.1"]]));
-    assert!(out.check_endpoint("http://later.test/").await.is_ok());
+async fn a_name_that_does_not_resolve_is_admitted_and_checked_at_each_connection() {
+    let client = public_only_client(NameTable::from_rows(&[&[], &[], &["10.0.0.1"]]));
+    assert!(client.check_endpoint("http://later.test/").await.is_ok());
     assert!(matches!(
-        post(&out, "http://later.test/").await,
+        post(&client, "http://later.test/").await,
         Err(PostError::Unreachable(_))
     ));
     assert_eq!(
-        post(&out, "http://later.test/").await,
+        post(&client, "http://later.test/").await,
         Err(PostError::Blocked)
     );
 }
 
-// lesson 3: checked, then resolved again. 127.0.0.2 plays the public address.
+// lesson 3: DNS rebinding. 127.0.0.2 stands for the public address.
 #[tokio::test]
-async fn a_name_that_changes_its_mind_is_connected_to_where_it_was_checked() {
+async fn the_connection_goes_to_the_checked_address_even_if_the_name_changes() {
     let public = TcpListener::bind("127.0.0.2:0").await.unwrap();
     let port = public.local_addr().unwrap().port();
     let private = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
-    let ok = http("200 OK", "Connection: close\r\n", "{}");
-    let speak = move |mut stream: tokio::net::TcpStream| {
+    let ok = http_answer("200 OK", "Connection: close\r\n", "{}");
+    let answer = move |mut stream: tokio::net::TcpStream| {
         let ok = ok.clone();
         async move {
             tokio::io::AsyncWriteExt::write_all(&mut stream, ok.as_bytes())
@@ -238,45 +247,43 @@ async fn a_name_that_changes_its_mind_is_connected_to_where_it_was_checked() {
                 .and(None)
         }
     };
-    let (public, private) = (
-        Receiver::on(public, speak.clone()),
-        Receiver::on(private, speak),
-    );
-    let names = Table::of(&[&["127.0.0.2"], &["127.0.0.1"]]);
-    let except = vec!["127.0.0.2".parse().unwrap()];
-    let out = OutgoingClient::new(OutgoingPolicy {
+    let public = Receiver::on_listener(public, answer.clone());
+    let private = Receiver::on_listener(private, answer);
+    let names = NameTable::from_rows(&[&["127.0.0.2"], &["127.0.0.1"]]);
+    let allowed_addresses = vec!["127.0.0.2".parse().unwrap()];
+    let client = OutgoingClient::new(OutgoingPolicy {
         allow_private: false,
         resolver: names.clone(),
-        allowed_addresses: except,
-        ..patient()
+        allowed_addresses,
+        ..long_deadline_policy()
     });
     let url = format!("http://rebind.test:{port}/");
 
-    assert_eq!(post(&out, &url).await.unwrap().status, 200);
+    assert_eq!(post(&client, &url).await.unwrap().status, 200);
     assert_eq!(
-        (public.heard().len(), names.asked()),
+        (public.requests().len(), names.lookup_count()),
         (1, 1),
-        "one look-up, and the connection went where it said"
+        "one look-up, and the connection went to its address"
     );
     assert_eq!(
-        post(&out, &url).await,
+        post(&client, &url).await,
         Err(PostError::Blocked),
-        "the next connection is judged anew"
+        "the next connection is checked again"
     );
-    assert!(private.heard().is_empty());
+    assert!(private.requests().is_empty());
 }
 
 #[tokio::test]
 async fn a_hub_that_allows_private_addresses_reaches_them_by_name_and_by_literal() {
-    let receiver = Receiver::saying(http("200 OK", "", "{}")).await;
-    let out = OutgoingClient::new(OutgoingPolicy {
-        resolver: Table::of(&[&["127.0.0.1"]]),
-        ..patient()
+    let receiver = Receiver::answering(http_answer("200 OK", "", "{}")).await;
+    let client = OutgoingClient::new(OutgoingPolicy {
+        resolver: NameTable::from_rows(&[&["127.0.0.1"]]),
+        ..long_deadline_policy()
     });
-    let named = format!("http://inside.test:{}/", receiver.at.port());
+    let named = format!("http://inside.test:{}/", receiver.address.port());
     for url in [named, receiver.url()] {
-        assert!(out.check_endpoint(&url).await.is_ok());
-        assert_eq!(post(&out, &url).await.unwrap().status, 200);
+        assert!(client.check_endpoint(&url).await.is_ok());
+        assert_eq!(post(&client, &url).await.unwrap().status, 200);
     }
 }
 

@@ -1,8 +1,9 @@
-//! Outgoing HTTP seen from the receiver's side: real sockets on loopback, names from a table.
+//! Tests of outgoing HTTP from the receiver's side, with real sockets on loopback and names from a
+//! table.
 
 #![expect(
     clippy::unwrap_used,
-    reason = "what goes wrong in a test's own tools fails the test"
+    reason = "an error in a test's own tools fails the test"
 )]
 
 mod answers;
@@ -16,8 +17,8 @@ mod streams;
 use chorus_hub::delivery::outgoing::{OutgoingClient, OutgoingPolicy, PostError, WebhookAnswer};
 use std::time::Duration;
 
-/// Reaches loopback, and gives up soon enough for a test that waits for it.
-fn hasty() -> OutgoingPolicy {
+/// Reaches loopback, with a deadline short enough for a test that waits for it.
+fn short_deadline_policy() -> OutgoingPolicy {
     OutgoingPolicy {
         allow_private: true,
         deadline: Duration::from_millis(300),
@@ -25,8 +26,8 @@ fn hasty() -> OutgoingPolicy {
     }
 }
 
-/// Reaches loopback, and never gives up before a busy machine has answered.
-fn patient() -> OutgoingPolicy {
+/// Reaches loopback, with a deadline long enough for a busy machine.
+fn long_deadline_policy() -> OutgoingPolicy {
     OutgoingPolicy {
         allow_private: true,
         deadline: Duration::from_secs(10),
@@ -34,6 +35,6 @@ fn patient() -> OutgoingPolicy {
     }
 }
 
-async fn post(to: &OutgoingClient, url: &str) -> Result<WebhookAnswer, PostError> {
-    to.post(url, &[], "{}".into()).await
+async fn post(client: &OutgoingClient, url: &str) -> Result<WebhookAnswer, PostError> {
+    client.post(url, &[], "{}".into()).await
 }

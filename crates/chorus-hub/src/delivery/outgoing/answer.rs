@@ -1,4 +1,4 @@
-//! What a receiver answered, or why there is no answer, in words that the sender may read.
+//! The receiver's answer to a POST, or why there is none, in words that the sender may read.
 
 use super::guard::AddressBlocked;
 use super::name_resolver::NameUnresolved;
@@ -8,7 +8,7 @@ use reqwest::{Response, header::CONTENT_TYPE};
 use serde_json::Value;
 use std::error::Error;
 
-/// A whole answer, whatever its status.
+/// A complete answer, of any status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebhookAnswer {
     pub status: u16,
@@ -16,12 +16,13 @@ pub struct WebhookAnswer {
 }
 
 impl WebhookAnswer {
-    /// The body as JSON. What it is decides, not what its header calls it.
+    /// The body as JSON. The content decides, not the `Content-Type` header.
     pub fn parse_json(&self) -> Option<Value> {
         json::parse_value(json::decode_utf8(&self.body).ok()?).ok()
     }
 
-    /// The receiver's protocol reply: with a 2xx, or with a 4xx, by which it says no. A redirect is neither.
+    /// The receiver's protocol reply: with a 2xx, or with a 4xx, by which it refuses. A
+    /// redirect is neither.
     pub fn protocol_reply(&self) -> Option<Value> {
         let is_reply_status = matches!(self.status, 200..=299 | 400..=499);
         self.parse_json()
@@ -29,7 +30,7 @@ impl WebhookAnswer {
     }
 }
 
-/// Why there is no answer. No text holds a URL, an address or a header: senders see them.
+/// Why there is no answer. No text contains a URL, an address or a header, because senders see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PostError {
     #[error("the receiver's endpoint is on an address that this hub does not reach")]
@@ -47,7 +48,7 @@ pub enum PostError {
 }
 
 impl PostError {
-    /// What a failed delivery is called.
+    /// The error code of a failed delivery.
     pub fn code(self) -> Code {
         match self {
             PostError::TimedOut => Code::Timeout,
@@ -59,7 +60,7 @@ impl PostError {
         }
     }
 
-    /// The client's complaint in our words; its own has the URL in it.
+    /// Converts an error of the HTTP client, whose own text contains the URL.
     pub(super) fn from_client_error(error: &reqwest::Error) -> Self {
         let mut cause: Option<&(dyn Error + 'static)> = Some(error);
         while let Some(found) = cause {
@@ -83,13 +84,14 @@ impl PostError {
     }
 }
 
-/// Reads what is left of an answer, and stops as soon as it is more than `most` bytes.
+/// Reads the body of an answer, and stops as soon as it exceeds `max_bytes`.
 pub(super) async fn read_answer(
     mut response: Response,
     max_bytes: usize,
 ) -> Result<WebhookAnswer, PostError> {
     let status = response.status().as_u16();
-    // A larger promise needs no reading. It is not believed otherwise: the bytes are counted.
+    // A larger `Content-Length` is refused without reading. A smaller one is not trusted: the bytes
+    // are counted.
     if response
         .content_length()
         .is_some_and(|length| length > max_bytes as u64)
@@ -113,7 +115,8 @@ pub(super) async fn read_answer(
     })
 }
 
-/// The parser has its own ceiling on what it buffers; this is ours on what is taken from it.
+/// Refuses answers whose headers exceed `HEADER_BYTES`. The HTTP parser has its own, higher limit
+/// on what it buffers.
 pub(super) fn check_headers(response: &Response) -> Result<(), PostError> {
     let bytes: usize = response
         .headers()
@@ -128,14 +131,15 @@ pub(super) fn check_headers(response: &Response) -> Result<(), PostError> {
 }
 
 pub(super) fn is_event_stream(response: &Response) -> bool {
-    let Some(Ok(kind)) = response
+    let Some(Ok(content_type)) = response
         .headers()
         .get(CONTENT_TYPE)
         .map(|value| value.to_str())
     else {
         return false;
     };
-    kind.split(';')
+    content_type
+        .split(';')
         .next()
-        .is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"))
+        .is_some_and(|media_type| media_type.trim().eq_ignore_ascii_case("text/event-stream"))
 }

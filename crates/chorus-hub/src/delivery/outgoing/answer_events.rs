@@ -1,4 +1,4 @@
-//! An answer that comes as events: bounded in bytes, in time, and in how long it may pause.
+//! A streamed answer: a sequence of events with limits on bytes, total time and pauses.
 
 use super::answer::{PostError, WebhookAnswer};
 use super::request_slots::RequestSlot;
@@ -7,14 +7,14 @@ use reqwest::Response;
 use std::{collections::VecDeque, time::Duration};
 use tokio::time::{Instant, timeout_at};
 
-/// What a streaming POST is answered with.
+/// The answer to a streaming POST.
 #[derive(Debug)]
 pub enum StreamedAnswer {
     Whole(WebhookAnswer),
     Events(Box<AnswerEvents>),
 }
 
-/// The events of an answer. Dropping it closes the connection and gives its slot back.
+/// The events of an answer. Dropping it closes the connection and frees the request slot.
 #[derive(Debug)]
 pub struct AnswerEvents {
     response: Response,
@@ -41,24 +41,25 @@ impl AnswerEvents {
         }
     }
 
-    /// The next event; `None` when the receiver has ended the stream in good order. After an error there is nothing more.
+    /// The next event; `None` when the receiver has ended the stream properly. After an error,
+    /// every call returns the error again.
     pub async fn next_event(&mut self) -> Option<Result<sse::SseEvent, PostError>> {
         loop {
             if let Some(event) = self.ready_events.pop_front() {
                 return Some(Ok(event));
             }
-            if let Some(why) = self.failure {
-                return Some(Err(why));
+            if let Some(error) = self.failure {
+                return Some(Err(error));
             }
             match self.read_chunk().await {
                 Ok(true) => {}
                 Ok(false) => return None,
-                Err(why) => self.failure = Some(why),
+                Err(error) => self.failure = Some(error),
             }
         }
     }
 
-    /// Reads one chunk; false at the end.
+    /// Reads one chunk; false at the end of the stream.
     async fn read_chunk(&mut self) -> Result<bool, PostError> {
         let read_deadline = self.deadline.min(Instant::now() + self.max_pause);
         let chunk = timeout_at(read_deadline, self.response.chunk())
@@ -73,9 +74,9 @@ impl AnswerEvents {
             .ok_or(PostError::TooLarge)?;
         let mut events = Vec::new();
         let outcome = self.reader.read_chunk_into(&chunk, &mut events);
-        // What was complete before a fault is still heard.
+        // Events that were complete before the error are still returned.
         self.ready_events.extend(events);
-        outcome.map_err(|why| match why {
+        outcome.map_err(|error| match error {
             sse::SseReadError::TooLong(_) => PostError::TooLarge,
             sse::SseReadError::NotUtf8 => PostError::Broken,
         })?;
@@ -83,7 +84,7 @@ impl AnswerEvents {
     }
 }
 
-/// How much and how long.
+/// The limits of one streamed answer.
 pub(super) struct StreamBounds {
     pub max_bytes: usize,
     pub max_pause: Duration,

@@ -1,38 +1,41 @@
-//! Which addresses a webhook may lead to: public ones, and nothing that belongs to the hub's own side of the network (lesson 3).
+//! The SSRF guard: a webhook may only go to public addresses, never into the hub's own network
+//! (lesson 3).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use url::{Host, Url};
 
-/// Why a destination was refused. It names neither the address nor the URL: what a name resolves to inside is not the sender's business.
+/// The destination was refused. The text names neither the address nor the URL, because the sender
+/// must not learn what a name resolves to in the hub's network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the endpoint is on a private, loopback or otherwise unreachable address")]
 pub struct AddressBlocked;
 
-/// Judges addresses and the hosts of URLs.
+/// Decides which addresses and which hosts of URLs are allowed.
 #[derive(Clone, Debug, Default)]
 pub struct AddressGuard {
     pub allow_private: bool,
-    /// Let through whatever their range: the one inside host that an operator trusts.
+    /// Allowed whatever their range, for single internal hosts that the operator trusts.
     pub allowed_addresses: Vec<IpAddr>,
 }
 
-/// What a URL's host says before any name is looked up.
+/// The decision about a URL's host before any name is resolved.
 #[derive(Debug, PartialEq, Eq)]
 pub enum HostVerdict {
-    /// A literal address that is allowed, or a hub that allows every one.
+    /// A literal address that is allowed, or any name on a hub that allows private addresses.
     Allowed,
-    /// A name: its addresses decide.
+    /// A name to be resolved; its addresses decide.
     Resolve(String),
 }
 
 impl AddressGuard {
     pub fn is_allowed(&self, address: IpAddr) -> bool {
-        // A mapped IPv6 address reaches the IPv4 host that it holds, so that host is judged.
+        // An IPv4-mapped IPv6 address reaches the IPv4 host, so the IPv4 address is checked.
         let address = address.to_canonical();
         self.allow_private || self.allowed_addresses.contains(&address) || is_public(address)
     }
 
-    /// The parser has already read decimal, octal, hex and full-width spellings of an address into the address itself.
+    /// Checks the host of a URL. The URL parser has already turned decimal, octal, hex and
+    /// full-width spellings of an address into the address itself.
     pub fn check_url(&self, url: &Url) -> Result<HostVerdict, AddressBlocked> {
         let literal = match url.host() {
             None => return Err(AddressBlocked),
@@ -50,7 +53,7 @@ impl AddressGuard {
     }
 }
 
-/// RFC 6761: these names are this machine, whatever a resolver says of them.
+/// RFC 6761: these names mean this machine, whatever a resolver answers.
 fn is_localhost(name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
     name.eq_ignore_ascii_case("localhost") || name.to_ascii_lowercase().ends_with(".localhost")
@@ -75,11 +78,11 @@ const fn v4(a: u8, b: u8, c: u8, d: u8) -> Ipv4Addr {
     Ipv4Addr::new(a, b, c, d)
 }
 
-/// The special-purpose registry of IPv4, and what is no host at all.
+/// The special-purpose registry of IPv4, and ranges that contain no hosts.
 const NOT_PUBLIC_V4: [(Ipv4Addr, u32); 16] = [
     (v4(0, 0, 0, 0), 8),       // this network: on Linux 0.0.0.0 is loopback
     (v4(10, 0, 0, 0), 8),      // private
-    (v4(100, 64, 0, 0), 10),   // carrier NAT, and the inside of some clouds
+    (v4(100, 64, 0, 0), 10),   // carrier NAT, and the internal network of some clouds
     (v4(127, 0, 0, 0), 8),     // loopback
     (v4(169, 254, 0, 0), 16),  // link-local, where clouds serve credentials
     (v4(172, 16, 0, 0), 12),   // private
@@ -95,13 +98,15 @@ const NOT_PUBLIC_V4: [(Ipv4Addr, u32); 16] = [
     (v4(255, 255, 255, 255), 32),
 ];
 
-/// All that is handed out as public IPv6. Everything outside (`::`, loopback, IPv4-compatible, NAT64, discard-only, unique local,
-/// link-local, site-local, multicast, and whatever is reserved today) is refused without being listed.
+/// The block of public IPv6 unicast addresses. Everything outside it (`::`, loopback,
+/// IPv4-compatible, NAT64, discard-only, unique local, link-local, site-local, multicast and
+/// reserved ranges) is refused without being listed.
 const UNICAST_V6: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
 
-/// Inside the public block and yet not public, or a tunnel to an IPv4 address that nobody has judged.
+/// Ranges inside the public block that are not public, or tunnel to an IPv4 address that is not
+/// checked.
 const NOT_PUBLIC_V6: [(Ipv6Addr, u32); 4] = [
-    (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23), // protocol assignments, Teredo among them
+    (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23), // protocol assignments, including Teredo
     (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32), // documentation
     (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16), // 6to4
     (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20), // documentation

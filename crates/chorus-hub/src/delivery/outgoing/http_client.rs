@@ -1,4 +1,5 @@
-//! The HTTP client underneath: what it must not do is most of what is said here.
+//! Builds the HTTP client for webhooks, without redirects, proxies, cookies, decompression and
+//! retries.
 
 use super::name_resolver::GuardedResolver;
 use chorus_wire::limits;
@@ -6,13 +7,14 @@ use reqwest::Client;
 use rustls::{ClientConfig, RootCertStore, crypto::CryptoProvider};
 use std::{sync::Arc, time::Duration};
 
-/// Under the five seconds after which common servers drop an idle connection: a request must not meet the close on its way.
+/// How long an idle connection is kept: less than the five seconds after which common servers close
+/// one, so that a request does not collide with the close.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(3);
-/// Idle connections kept to one host.
+/// Max idle connections that are kept to one host.
 const MAX_IDLE_PER_HOST: usize = 8;
 
-/// No redirects (the target would be unjudged), no proxies (they would resolve the name themselves), no cookies, no decompression
-/// (64 KiB stay 64 KiB), no second attempt.
+/// Builds the client: no redirects (the target would not be checked), no proxies (they would
+/// resolve the name themselves), no cookies, no decompression (64 KiB stay 64 KiB), no retries.
 pub fn build_client(resolver: GuardedResolver) -> Client {
     Client::builder()
         .tls_backend_preconfigured(build_tls_config())
@@ -30,7 +32,8 @@ pub fn build_client(resolver: GuardedResolver) -> Client {
         .expect("no setting above depends on anything outside the program")
 }
 
-/// The machine's root certificates. A machine without any still delivers over http; https then fails as an untrusted certificate.
+/// Uses the machine's root certificates. A machine without any still delivers over http; https then
+/// fails as an untrusted certificate.
 fn build_tls_config() -> ClientConfig {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config_builder = || {

@@ -1,4 +1,5 @@
-//! Outgoing HTTP: the one client for every webhook of the hub, which reaches public addresses only and waits for nobody for long.
+//! Outgoing HTTP: the one client for all webhooks of the hub, with an SSRF guard and limits on
+//! time, size and concurrency.
 
 mod answer;
 mod answer_events;
@@ -20,24 +21,25 @@ use reqwest::{Client, Response, Url};
 use std::{future::Future, net::IpAddr, sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout};
 
-/// What a body that nobody reads may take.
+/// Max time for reading a body that is not used, so that the connection can be reused.
 const UNREAD_BODY_WAIT: Duration = Duration::from_millis(250);
 
-/// What the client may do, how much and how long.
+/// What the client may reach, and its limits.
 #[derive(Clone)]
 pub struct OutgoingPolicy {
     /// Webhooks may reach loopback and private addresses.
     pub allow_private: bool,
-    /// Single addresses that may be reached all the same.
+    /// Single addresses that may be reached although they are private.
     pub allowed_addresses: Vec<IpAddr>,
-    /// From the call to the last byte of the answer, waiting, name and connection included.
+    /// From the call to the last byte of the answer, including the wait for a slot, name resolution
+    /// and connecting.
     pub deadline: Duration,
     pub max_answer_bytes: usize,
-    /// Requests under way; streams are counted apart, because they last.
+    /// Max requests in flight. Streams are counted separately, because they last longer.
     pub max_in_flight: usize,
-    /// The same towards one host: seven slow ones leave room for the rest.
+    /// Max requests in flight to one host, so that a few slow hosts leave slots for the others.
     pub max_per_host: usize,
-    /// Requests that wait for their turn; the next one fails at once.
+    /// Max requests that wait for a slot; the next one fails at once.
     pub max_waiting: usize,
     pub stream_deadline: Duration,
     pub max_stream_bytes: usize,
@@ -61,7 +63,7 @@ impl Default for OutgoingPolicy {
     }
 }
 
-/// Cheap to clone; every clone shares connections and bounds.
+/// The client for webhooks. Cheap to clone; all clones share connections and limits.
 #[derive(Clone)]
 pub struct OutgoingClient(Arc<OutgoingInner>);
 
@@ -99,10 +101,12 @@ impl OutgoingClient {
         }))
     }
 
-    /// Whether a webhook may be registered at `url`. A name that does not resolve today is accepted, and judged at each connection.
+    /// Checks whether a webhook may be registered at `url`. A name that does not resolve now is
+    /// accepted, and checked at each connection.
     pub async fn check_endpoint(&self, url: &str) -> Result<()> {
         let url = match Url::parse(url) {
-            // Nothing can be connected to there, so nothing has to be kept out; where such a port may stand is the wire's to say.
+            // No connection can be made to such a port, so there is nothing to guard against.
+            // chorus-wire decides where such a URL is accepted.
             Err(url::ParseError::InvalidPort) => return Ok(()),
             parsed => parsed
                 .ok()
@@ -128,7 +132,8 @@ impl OutgoingClient {
         }
     }
 
-    /// POSTs `body` (JSON unless `headers` say otherwise) and reads the whole bounded answer.
+    /// POSTs `body` (JSON unless `headers` say otherwise) and reads the whole answer, up to the
+    /// size limit.
     pub async fn post(
         &self,
         url: &str,
@@ -144,8 +149,8 @@ impl OutgoingClient {
         .await
     }
 
-    /// POSTs `body`; only the status of the answer counts. What comes after it is read for a moment, so that the connection can
-    /// be used again, and then left alone.
+    /// POSTs `body` and returns only the status of the answer. Its body is read for a moment, so
+    /// that the connection can be reused, and then abandoned.
     pub async fn post_status_only(
         &self,
         url: &str,
@@ -163,8 +168,8 @@ impl OutgoingClient {
         Ok(status)
     }
 
-    /// POSTs `body` and asks for events. They are handed out as they come; an answer that is no stream comes whole. The deadline holds for the
-    /// first byte and for each pause.
+    /// POSTs `body` and asks for events, which are returned as they come. An answer that is no
+    /// stream is read whole. The deadline applies to the first byte and to each pause.
     pub async fn post_streaming(
         &self,
         url: &str,
@@ -172,7 +177,7 @@ impl OutgoingClient {
         body: Bytes,
     ) -> std::result::Result<StreamedAnswer, PostError> {
         let policy = &self.0.policy;
-        let end = Instant::now() + policy.stream_deadline;
+        let stream_deadline = Instant::now() + policy.stream_deadline;
         self.within_deadline(async {
             let (slot, response) = self
                 .send_post(
@@ -187,7 +192,7 @@ impl OutgoingClient {
                 let bounds = answer_events::StreamBounds {
                     max_bytes: policy.max_stream_bytes,
                     max_pause: policy.deadline,
-                    deadline: end,
+                    deadline: stream_deadline,
                 };
                 return Ok(StreamedAnswer::Events(Box::new(AnswerEvents::new(
                     response, slot, bounds,
@@ -218,7 +223,7 @@ impl OutgoingClient {
         body: Bytes,
     ) -> std::result::Result<(RequestSlot, Response), PostError> {
         let url = Url::parse(url).map_err(|_| PostError::Unreachable("its URL cannot be read"))?;
-        // An address written in the URL never comes to the resolver, so it is judged here.
+        // A literal address in the URL never reaches the resolver, so it is checked here.
         self.0
             .guarded_resolver
             .guard

@@ -1,4 +1,5 @@
-//! From a name to the addresses that a connection may use: looked up once, judged, and only then handed on (lesson 3).
+//! Resolves the host name of a webhook: one look-up, whose addresses are checked before the
+//! connection uses them (lesson 3).
 
 use super::guard::{AddressBlocked, AddressGuard};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -7,15 +8,16 @@ use tokio::sync::Semaphore;
 
 pub type LookupFuture = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 
-/// Where names are looked up. Tests answer from a table.
+/// Resolves host names. Tests answer from a table.
 pub trait NameResolver: Send + Sync {
     fn look_up_name(&self, name: &str) -> LookupFuture;
 }
 
-/// Look-ups that may wait for the machine's resolver at once. Each holds a thread, also after its request has given up, so that a
-/// dead name server must not take every thread the process has. The next one waits inside its own deadline.
+/// Max concurrent look-ups with the machine's resolver. Each blocks a thread, even after its
+/// request has timed out, so that without a limit a dead name server would take all threads of the
+/// process. The next look-up waits within its own deadline.
 const MAX_LOOKUPS: usize = 32;
-/// Addresses of one name that are tried; a name with thousands is somebody playing.
+/// Max addresses of one name that are tried; a name with thousands of addresses is abuse.
 const MAX_ADDRESSES: usize = 16;
 
 /// The machine's own resolver.
@@ -29,27 +31,29 @@ impl Default for SystemResolver {
 
 impl NameResolver for SystemResolver {
     fn look_up_name(&self, name: &str) -> LookupFuture {
-        let (name, permits) = (name.to_owned(), self.0.clone());
+        let name = name.to_owned();
+        let permits = self.0.clone();
         Box::pin(async move {
             let permit = permits.acquire_owned().await.map_err(io::Error::other)?;
             let lookup = tokio::task::spawn_blocking(move || {
                 let _held_until_the_thread_is_free = permit;
                 (name.as_str(), 0)
                     .to_socket_addrs()
-                    .map(|found| found.map(|a| a.ip()).collect())
+                    .map(|found| found.map(|address| address.ip()).collect())
             });
             lookup.await.map_err(io::Error::other)?
         })
     }
 }
 
-/// The name has no address, or nobody could say so.
+/// The name has no address, or the look-up failed.
 #[derive(Debug, thiserror::Error)]
 #[error("the host name of the endpoint does not resolve")]
 pub struct NameUnresolved;
 
-/// The resolver of the HTTP client: the addresses it answers with are the ones that are connected to, so there is no second look-up
-/// that could say something else. One bad address blocks the name: a set that mixes both is an attack, not a choice.
+/// The resolver of the HTTP client. The client connects to exactly the addresses that it returns,
+/// so there is no second look-up with another answer (DNS rebinding). One blocked address blocks
+/// the name, because a name with public and private addresses is an attack.
 #[derive(Clone)]
 pub struct GuardedResolver {
     pub resolver: Arc<dyn NameResolver>,
@@ -85,7 +89,7 @@ impl reqwest::dns::Resolve for GuardedResolver {
         let guarded_resolver = self.clone();
         Box::pin(async move {
             match guarded_resolver.resolve_allowed(name.as_str()).await {
-                // Port 0 stands for the URL's own.
+                // Port 0 stands for the port of the URL.
                 Ok(found) => {
                     let sockets = found
                         .into_iter()
@@ -93,8 +97,8 @@ impl reqwest::dns::Resolve for GuardedResolver {
                         .map(|address| SocketAddr::new(address, 0));
                     Ok(Box::new(sockets) as reqwest::dns::Addrs)
                 }
-                Err(LookupError::Unresolved(why)) => Err(why.into()),
-                Err(LookupError::Blocked(why)) => Err(why.into()),
+                Err(LookupError::Unresolved(error)) => Err(error.into()),
+                Err(LookupError::Blocked(error)) => Err(error.into()),
             }
         })
     }

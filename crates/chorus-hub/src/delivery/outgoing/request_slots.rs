@@ -1,11 +1,13 @@
-//! How many requests are under way, in all and to one host, so that a slow receiver holds up nobody else.
+//! Limits the requests in flight, in total and to one host, so that a slow receiver does not delay
+//! the others.
 
 use super::PostError;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Full: the next request waits its turn inside its own deadline. Too many waiting: it is refused at once.
+/// Hands out slots. When all are taken, the next request waits within its own deadline; when too
+/// many are waiting, it is refused at once.
 pub struct RequestSlots {
     all_requests: Arc<Semaphore>,
     waiting: Semaphore,
@@ -13,14 +15,14 @@ pub struct RequestSlots {
     hosts: Mutex<HashMap<String, Weak<Semaphore>>>,
 }
 
-/// Given back when it is dropped.
+/// The right to make one request, given back when it is dropped.
 #[derive(Debug)]
 pub struct RequestSlot {
     _host_permit: OwnedSemaphorePermit,
     _global_permit: OwnedSemaphorePermit,
 }
 
-/// Hosts remembered before the idle ones are forgotten.
+/// Max hosts in the map; at this number the idle ones are removed.
 const MAX_KNOWN_HOSTS: usize = 1_024;
 
 impl RequestSlots {
@@ -35,7 +37,8 @@ impl RequestSlots {
 
     pub async fn acquire_slot(&self, host: &str) -> Result<RequestSlot, PostError> {
         let _waiting_permit = self.waiting.try_acquire().map_err(|_| PostError::Busy)?;
-        // The host's turn first: whoever waits for a slow host must not hold a place that others could use.
+        // The host's permit first: a request that waits for a slow host must not hold a global
+        // permit.
         let host_permit = self
             .host_semaphore(host)
             .acquire_owned()

@@ -1,4 +1,4 @@
-//! Handing a job over to its worker's endpoint, and what the answer means.
+//! Dispatches a job to its worker's endpoint, and interprets the answer.
 
 use super::finish::{self, JobEnding};
 use super::{JobEvent, JobState};
@@ -12,7 +12,7 @@ use chorus_wire::market::job::JobResult;
 use chorus_wire::{Code, limits};
 use serde_json::Value;
 
-/// Where jobs are posted to; `None` when nothing can be posted there.
+/// The URL to which an agent's jobs are posted; `None` when the endpoint is no valid URL.
 pub(super) fn jobs_url(api_endpoint: &str) -> Option<String> {
     let mut url = url::Url::parse(api_endpoint).ok()?;
     let path = url.path().trim_end_matches('/').to_owned();
@@ -22,17 +22,18 @@ pub(super) fn jobs_url(api_endpoint: &str) -> Option<String> {
     Some(url.into())
 }
 
-/// On a task of its own: the orchestrator has its answer already.
+/// Dispatches a job on a task of its own, because the requester has its answer already.
 pub(super) fn spawn_dispatch(hub: &Hub, job_row: i64) {
     let hub = hub.clone();
     tokio::spawn(async move {
         if let Err(error) = dispatch_job(&hub, job_row).await {
-            tracing::warn!(%error, cause = error.cause, "a job was not handed over; it will be tried again");
+            tracing::warn!(%error, cause = error.cause, "a job was not dispatched; the dispatch will be retried");
         }
     });
 }
 
-/// Jobs whose handing over was cut short by a stop, or had no place. A worker may so see a job twice, by the same job_id.
+/// Dispatches jobs again whose dispatch was interrupted by a shutdown or found no free request
+/// slot. So a worker may get a job twice, with the same job_id.
 pub(super) async fn retry_waiting_dispatches(hub: &Hub) -> Result<()> {
     let now = hub.clock().now();
     let ids = hub
@@ -75,17 +76,17 @@ async fn dispatch_job(hub: &Hub, job_row: i64) -> Result<()> {
         DispatchOutcome::Accepted => mark_dispatched(hub, job.id).await,
         DispatchOutcome::Ended(ending) => finish_dispatched_job(hub, job.id, ending).await,
         DispatchOutcome::Unreachable => handle_unreachable_worker(hub, job).await,
-        // It keeps its place and is tried again.
+        // The job stays held, and its dispatch is retried.
         DispatchOutcome::RetryLater => Ok(()),
     }
 }
 
-/// What the worker's endpoint made of a job.
+/// The result of a dispatch to the worker's endpoint.
 enum DispatchOutcome {
-    /// It works on it, and will report.
+    /// The worker has the job and will report.
     Accepted,
     Ended(JobEnding),
-    /// Nobody is there.
+    /// The endpoint cannot be reached.
     Unreachable,
     RetryLater,
 }
@@ -127,7 +128,7 @@ fn interpret_dispatch_answer(
                     .unwrap_or_else(|| format!("the agent's endpoint answered {}", answer.status)),
             )
         }
-        // It may well be working: the deadline decides.
+        // The worker may have accepted the job: its deadline decides.
         Err(PostError::TimedOut) => DispatchOutcome::Accepted,
         Err(PostError::TooLarge) => failed(
             Code::ExecutionError.as_str(),
@@ -153,7 +154,7 @@ async fn mark_dispatched(hub: &Hub, job_row: i64) -> Result<()> {
 async fn finish_dispatched_job(hub: &Hub, job_row: i64, ending: JobEnding) -> Result<()> {
     match finish::finish_job(hub, job_row, ending).await {
         Ok(_) => Ok(()),
-        // Something else came first, and that stands.
+        // The job was closed meanwhile, and that ending stands.
         Err(error) if error.code == Code::JobClosed => Ok(()),
         Err(error) if error.code == Code::BudgetInsufficient => {
             let message = "the agent asked for more than the budget".to_owned();
@@ -170,8 +171,8 @@ async fn finish_dispatched_job(hub: &Hub, job_row: i64, ending: JobEnding) -> Re
     }
 }
 
-/// it is offline from now on. If it listens all the same, the job is on its inbox; else it has come to nothing, which
-/// says nothing about how the agent works.
+/// Marks the worker as offline. If it has an open stream all the same, the job goes to its
+/// inbox. Otherwise the job fails, which does not count against the worker's reputation.
 async fn handle_unreachable_worker(hub: &Hub, job: JobRecord) -> Result<()> {
     let worker = job.worker;
     let agent = hub
@@ -219,15 +220,15 @@ mod tests {
     ///
     #[test]
     fn jobs_go_to_the_endpoint_or_to_jobs_under_it() {
-        for (given, posted) in [
+        for (endpoint, expected) in [
             ("https://a.example/jobs", "https://a.example/jobs"),
             ("https://a.example", "https://a.example/jobs"),
             ("https://a.example/v1/", "https://a.example/v1/jobs"),
             ("https://a.example/v1?k=1", "https://a.example/v1/jobs?k=1"),
         ] {
-            assert_eq!(jobs_url(given).as_deref(), Some(posted), "{given}");
+            assert_eq!(jobs_url(endpoint).as_deref(), Some(expected), "{endpoint}");
         }
-        // As the document prints it: nothing can be posted there.
+        // The document's example: its port is a word, so nothing can be posted there.
         assert_eq!(jobs_url("https://agent-host:port/jobs"), None);
     }
 }

@@ -1,4 +1,5 @@
-//! The end of a job, whichever it is: money, score, record and news in one transaction (R-62, R-63, failures 21–23).
+//! Closes a job: payment or refund, reputation, record and notifications in one transaction (R-62,
+//! R-63, failures 21–23).
 
 use super::{JobEvent, JobState, status};
 use crate::delivery::outbox::{self, PostPurpose};
@@ -20,9 +21,9 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub(super) enum JobEnding {
     Done {
-        /// JSON.
+        /// The output as JSON.
         output: String,
-        /// Without one it is what was offered.
+        /// What the worker charges; without it, the offered cost.
         cost: Option<Credits>,
         took_ms: Option<i64>,
     },
@@ -30,7 +31,7 @@ pub(super) enum JobEnding {
         code: String,
         message: String,
         took_ms: Option<i64>,
-        /// Whether it says something about the worker.
+        /// Whether the failure counts against the worker's reputation.
         affects_reputation: bool,
     },
     Cancelled,
@@ -48,7 +49,7 @@ impl JobEnding {
     }
 }
 
-/// What a worker's report amounts to.
+/// The ending that a worker's report stands for.
 pub(super) fn ending_from_result(result: JobResult) -> JobEnding {
     let took_ms = result.execution_time_ms.map(|ms| ms as i64);
     match result.outcome {
@@ -72,7 +73,7 @@ pub(super) fn ending_from_result(result: JobResult) -> JobEnding {
     }
 }
 
-/// `POST /jobs/{id}/result`: the worker's word, once.
+/// `POST /jobs/{id}/result`: stores the worker's result, once.
 pub async fn report_result(
     principal: &Principal,
     hub: &Hub,
@@ -83,7 +84,7 @@ pub async fn report_result(
     let other_job = result
         .job_id
         .as_deref()
-        .is_some_and(|named| named != job_id);
+        .is_some_and(|named_job| named_job != job_id);
     let other_agent = match &result.agent_id {
         Some(named_agent) => identity::find_agent(hub, &AgentName::parse("agent_id", named_agent)?)
             .await?
@@ -118,7 +119,7 @@ pub async fn report_result(
     .await
 }
 
-/// `POST /jobs/{id}/cancel`: before a result, by whoever asked for it; nobody's score changes.
+/// `POST /jobs/{id}/cancel`: allowed to the requester, before a result. No reputation changes.
 pub async fn cancel_job(principal: &Principal, hub: &Hub, job_id: &str) -> Result<wire::Job> {
     let agent_id = principal.require_agent()?.id;
     let check_allowed = move |job: &JobRecord| match job.requester == agent_id {
@@ -131,7 +132,9 @@ pub async fn cancel_job(principal: &Principal, hub: &Hub, job_id: &str) -> Resul
     finish_own_job(hub, agent_id, job_id, JobEnding::Cancelled, check_allowed).await
 }
 
-/// Ends a job that `me` has a part in, if it may. It is looked up where it is ended: a look before would only cost another.
+/// Closes a job of which `agent_id` is the requester or the worker, if `check_allowed` permits it.
+/// The look-up is in the closing transaction, because an earlier one would have to be repeated
+/// there.
 async fn finish_own_job(
     hub: &Hub,
     agent_id: i64,
@@ -151,7 +154,8 @@ async fn finish_own_job(
     job_reply(hub, ended.await?)
 }
 
-/// Brings the job to this end, or says that it has another one already.
+/// Closes the job with this ending; `ERR_JOB_CLOSED` when it is closed already or its deadline
+/// has passed.
 pub(super) async fn finish_job(hub: &Hub, id: i64, ending: JobEnding) -> Result<wire::Job> {
     let ended = hub.store().write(async move |txn| {
         let job = jobs::find_job(&txn.tx, id).await?.ok_or(Code::NotFound)?;
@@ -160,7 +164,7 @@ pub(super) async fn finish_job(hub: &Hub, id: i64, ending: JobEnding) -> Result<
     job_reply(hub, ended.await?)
 }
 
-/// The job at its end, and whether it is the one that was meant.
+/// Closes the job. Returns it, and whether it has the requested ending; otherwise it has expired.
 async fn close_or_expire(
     txn: &mut WriteTxn<'_>,
     job: JobRecord,
@@ -169,7 +173,8 @@ async fn close_or_expire(
     if job.state.next_state(ending.job_event()).is_none() {
         return Err(Code::JobClosed.into());
     }
-    // Past its deadline a job expires, whoever looks at it first: nothing depends on when the hub swept.
+    // Past its deadline a job expires, whichever request comes first, so that the result does not
+    // depend on when the hub looks for overdue jobs.
     let is_late = txn.now() >= job.deadline && !matches!(ending, JobEnding::Expired);
     let ending = if is_late { JobEnding::Expired } else { ending };
     Ok((close_job(txn, job, ending).await?, !is_late))
@@ -186,7 +191,7 @@ fn job_reply(hub: &Hub, (job, as_requested): (JobRecord, bool)) -> Result<wire::
     }
 }
 
-/// Ends what is past its deadline.
+/// Closes jobs that are past their deadline.
 pub(super) async fn expire_overdue_jobs(hub: &Hub) -> Result<()> {
     loop {
         let now = hub.clock().now();
@@ -199,7 +204,8 @@ pub(super) async fn expire_overdue_jobs(hub: &Hub) -> Result<()> {
         if overdue_ids.is_empty() {
             return Ok(());
         }
-        // Together, so that they wait for one commit: whoever lets thousands end at once would hold up every other errand.
+        // Concurrently, so that they share one commit. Thousands of jobs that expire at once would
+        // otherwise delay all other background work.
         for ended in join_all(
             overdue_ids
                 .into_iter()
@@ -301,7 +307,8 @@ async fn close_job(txn: &mut WriteTxn<'_>, job: JobRecord, ending: JobEnding) ->
     Ok(job)
 }
 
-/// The orchestrator hears of it on its inbox and at its callback; the worker, when it was taken from it.
+/// Announces the end to the requester, on its inbox and at its callback URL, and to the worker when
+/// the job was cancelled or has expired.
 async fn announce_end(txn: &mut WriteTxn<'_>, job: &JobRecord) -> Result<()> {
     let body: Arc<str> = serde_json::to_string(&status::describe_job(job, false))
         .map_err(Error::internal)?

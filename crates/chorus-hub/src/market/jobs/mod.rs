@@ -1,4 +1,4 @@
-//! Jobs: asked for, held, handed over, and brought to one end.
+//! Jobs: requested, held, dispatched, and closed exactly once.
 
 mod dispatch;
 mod finish;
@@ -14,13 +14,14 @@ pub use status::{get_job, list_jobs};
 use crate::store::{WriteTxn, jobs};
 use crate::{Hub, Result};
 
-/// What time brings: jobs past their deadline end, jobs that nobody handed over are handed over.
+/// Closes jobs that are past their deadline, and dispatches jobs whose dispatch is due again.
 pub(crate) async fn run_due_jobs(hub: &Hub) -> Result<()> {
     finish::expire_overdue_jobs(hub).await?;
     dispatch::retry_waiting_dispatches(hub).await
 }
 
-/// One step of a job that does not end it; false when it has gone on meanwhile.
+/// Moves a job to its next state without closing it; false when it is no longer in the state
+/// `from`.
 async fn advance_job(
     txn: &mut WriteTxn<'_>,
     id: i64,

@@ -1,4 +1,5 @@
-//! Asking for a job: who can do it, is it worth it, is there money for it; then it is held and handed over.
+//! Requests a job: selects a worker, checks input, cost and balance, then holds the budget and
+//! dispatches the job.
 
 use super::{JobEvent, JobState, dispatch, status};
 use crate::identity::{self, Agent};
@@ -15,7 +16,8 @@ use chorus_wire::{Code, Error, limits};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
-/// `POST /jobs`: the job as it stands once its budget is held. `hub_url` is where workers reach this hub.
+/// `POST /jobs`: returns the job once its budget is held. `hub_url` is where workers reach this
+/// hub.
 pub async fn request_job(
     principal: &Principal,
     hub: &Hub,
@@ -32,7 +34,7 @@ pub async fn request_job(
         .clone()
         .unwrap_or_else(|| clock::new_id().to_string());
     let best = match find_existing_or_best_offer(hub, &requester, &request).await? {
-        // The first answer stands, whatever has become of the worker or the credits since.
+        // The first answer stands, whatever has happened to the worker or the credits since.
         ExistingOrOffer::Existing(job) => {
             return check_same_request(*job, &requester, &fingerprint)
                 .map(|job| status::describe_job(&job, false));
@@ -73,7 +75,8 @@ async fn check_orchestrator(hub: &Hub, requester: &Agent, named_agent: &str) -> 
     }
 }
 
-/// The same request again, or somebody else's id.
+/// The job, if this is its request again; `ERR_JOB_CONFLICT` when the job id belongs to another
+/// request.
 fn check_same_request(
     job: JobRecord,
     requester: &Agent,
@@ -87,11 +90,11 @@ fn check_same_request(
     }
 }
 
-/// What the store knows before anything is decided, in one look.
+/// What one read of the store finds before a worker is selected.
 enum ExistingOrOffer {
-    /// The job_id was used.
+    /// The job with the requested job_id.
     Existing(Box<JobRecord>),
-    /// It was not, and this is the best offer, unless somebody was named.
+    /// No job has this job_id. The best offer, unless the request names a worker.
     New(Option<Box<WorkerOffer>>),
 }
 
@@ -100,13 +103,11 @@ async fn find_existing_or_best_offer(
     requester: &Agent,
     request: &JobRequest,
 ) -> Result<ExistingOrOffer> {
-    // A name that this hub has made up is new.
-    let (job_id, budget, requester_id, hub_handle) = (
-        request.job_id.clone(),
-        request.budget,
-        requester.id,
-        hub.clone(),
-    );
+    // Only a job_id of the client is looked up; one that this hub generates is new.
+    let job_id = request.job_id.clone();
+    let budget = request.budget;
+    let requester_id = requester.id;
+    let hub_handle = hub.clone();
     let skill_name = request
         .agent_id
         .is_none()
@@ -128,7 +129,7 @@ async fn find_existing_or_best_offer(
         .await
 }
 
-/// Who does it: the agent that was named, or the best there is within the budget.
+/// Selects the worker: the agent that the request names, or the best offer within the budget.
 async fn select_worker(
     hub: &Hub,
     requester: &Agent,
@@ -188,7 +189,8 @@ struct JobDraft {
     hub_url: String,
 }
 
-/// Holds the budget and keeps the job; a worker without an endpoint has it on its inbox with the same commit.
+/// Holds the budget and stores the job. A worker without an endpoint gets it on its inbox with the
+/// same commit.
 async fn insert_job(txn: &mut WriteTxn<'_>, draft: &JobDraft) -> Result<(JobRecord, bool)> {
     let JobDraft {
         requester,

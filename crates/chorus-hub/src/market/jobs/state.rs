@@ -1,27 +1,27 @@
-//! The states of a job and every way from one to another: there is no other file that says so.
+//! The states of a job and the table of all transitions between them.
 
 use chorus_wire::market::job::JobStatus;
 
-/// Where a job is.
+/// The state of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum JobState {
-    /// Asked for; nothing is kept of it before its budget is held.
+    /// Requested; the job is not stored before its budget is held.
     Requested,
-    /// Its budget is held, and its worker has not taken it yet.
+    /// The budget is held, and the worker has not accepted the job yet.
     Held,
-    /// The worker has it.
+    /// The worker has the job.
     Dispatched,
-    /// The worker's result stands, and it is paid.
+    /// The worker reported a result and is paid.
     Done,
-    /// The worker failed or refused; the budget went back.
+    /// The worker failed or refused; the budget is refunded.
     Failed,
-    /// The orchestrator took it back before a result came.
+    /// The requester cancelled the job before a result came.
     Cancelled,
-    /// No result came in time.
+    /// No result came before the deadline.
     Expired,
 }
 
-/// What can happen to a job.
+/// An event that moves a job from one state to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum JobEvent {
     Hold,
@@ -42,7 +42,7 @@ impl JobState {
         Self::Cancelled,
         Self::Expired,
     ];
-    /// Those that are written down.
+    /// The states that the store holds.
     pub const STORED: [Self; 6] = [
         Self::Held,
         Self::Dispatched,
@@ -52,12 +52,13 @@ impl JobState {
         Self::Expired,
     ];
 
-    /// Where `event` leads; `None` when it cannot happen here. Nothing leads out of an end, so the first result stands.
+    /// The state after `event`; `None` when the event is not allowed in this state. No event leaves
+    /// a final state, so the first result stands.
     pub const fn next_state(self, event: JobEvent) -> Option<Self> {
         match (self, event) {
             (Self::Requested, JobEvent::Hold) => Some(Self::Held),
             (Self::Held, JobEvent::Dispatch) => Some(Self::Dispatched),
-            // A worker may answer before its taking the job is written down.
+            // A worker may report a result before its acceptance of the job is stored.
             (Self::Held | Self::Dispatched, JobEvent::Succeed) => Some(Self::Done),
             (Self::Held | Self::Dispatched, JobEvent::Fail) => Some(Self::Failed),
             (Self::Held | Self::Dispatched, JobEvent::Cancel) => Some(Self::Cancelled),
@@ -100,7 +101,7 @@ impl JobState {
         Self::ALL.into_iter().find(|state| state.as_str() == text)
     }
 
-    /// The document's word for it (JOB-06).
+    /// The status in the jobs document (JOB-06).
     pub const fn wire_status(self) -> JobStatus {
         match self {
             Self::Requested | Self::Held | Self::Dispatched => JobStatus::Pending,
@@ -114,7 +115,7 @@ impl JobState {
 mod tests {
     use super::*;
 
-    fn is_end(state: JobState) -> bool {
+    fn is_final(state: JobState) -> bool {
         EVENTS
             .into_iter()
             .all(|event| state.next_state(event).is_none())
@@ -130,33 +131,33 @@ mod tests {
     ];
 
     #[test]
-    fn nothing_leads_out_of_an_end_and_every_job_can_come_to_one() {
+    fn no_event_leaves_a_final_state_and_every_open_job_can_reach_one() {
         for state in JobState::ALL {
-            let ways = EVENTS
+            let transitions = EVENTS
                 .into_iter()
                 .filter_map(|event| state.next_state(event));
-            let ended = matches!(
+            let expect_final = matches!(
                 state,
                 JobState::Done | JobState::Failed | JobState::Cancelled | JobState::Expired
             );
-            assert_eq!(ways.count() == 0, ended, "{state:?}");
-            let ends = EVENTS
+            assert_eq!(transitions.count() == 0, expect_final, "{state:?}");
+            let final_transitions = EVENTS
                 .into_iter()
-                .filter(|event| state.next_state(*event).is_some_and(is_end))
+                .filter(|event| state.next_state(*event).is_some_and(is_final))
                 .count();
-            let open = matches!(state, JobState::Held | JobState::Dispatched);
-            assert_eq!(ends, if open { 4 } else { 0 }, "{state:?}");
+            let is_open = matches!(state, JobState::Held | JobState::Dispatched);
+            assert_eq!(final_transitions, if is_open { 4 } else { 0 }, "{state:?}");
         }
     }
 
     #[test]
-    fn only_a_success_is_a_success() {
+    fn only_a_done_job_has_the_status_success() {
         for state in JobState::ALL {
             assert_eq!(
                 state.wire_status() == JobStatus::Success,
                 state == JobState::Done
             );
-            assert_eq!(state.wire_status() == JobStatus::Pending, !is_end(state));
+            assert_eq!(state.wire_status() == JobStatus::Pending, !is_final(state));
             assert_eq!(JobState::parse(state.as_str()), Some(state));
         }
     }

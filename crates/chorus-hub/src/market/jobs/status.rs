@@ -1,4 +1,4 @@
-//! Where jobs stand, for their parties and operators and for nobody else.
+//! Job status, for the job's requester and worker and for operators only.
 
 use super::JobState;
 use crate::store::jobs::{self, JobRecord, JobRole};
@@ -19,14 +19,15 @@ pub async fn get_job(principal: &Principal, hub: &Hub, job_id: &str) -> Result<w
     if matches!(principal, Principal::Anonymous) {
         return Err(Code::Unauthorized.into());
     }
-    // A stranger learns nothing, not even that it exists.
+    // Other agents get 404, so that they do not learn that the job exists.
     Ok(describe_job(
         &job.filter(is_party).ok_or(Code::NotFound)?,
         true,
     ))
 }
 
-/// `GET /jobs`; a page that is full of bytes is short, and the next one goes on after it.
+/// `GET /jobs`: pages are limited in bytes too, so one may hold fewer jobs than `limit`. The next
+/// page continues after it.
 pub async fn list_jobs(
     principal: &Principal,
     hub: &Hub,
@@ -54,7 +55,7 @@ pub async fn list_jobs(
     };
     let before_id = match before {
         None => i64::MAX,
-        // Whoever has no part in it is not told that it is there.
+        // Other agents get 404, so that they do not learn that the job exists.
         Some(job_id) => {
             let job = find_job(hub, job_id)
                 .await?
@@ -84,7 +85,7 @@ pub(super) async fn find_job(hub: &Hub, job_id: &str) -> Result<Option<JobRecord
         .await
 }
 
-/// The job as it is shown; what it was to work on only where somebody asks for this one job.
+/// The job as clients see it; `with_input` adds the input, for requests of one single job.
 pub(super) fn describe_job(job: &JobRecord, with_input: bool) -> wire::Job {
     let end = job.end.clone().unwrap_or_default();
     let input = || {

@@ -1,4 +1,4 @@
-//! The ledger against a model: whatever is tried, nothing is made, lost or spent twice.
+//! The ledger against a model: no sequence of steps creates, loses or double-spends credits.
 
 use super::{JobRef, hold_credits, pay_from_hold, release_hold};
 use crate::store::ledger::{self, LedgerAccount, NewPosting, PostingFilter};
@@ -53,11 +53,11 @@ enum Step {
     Release {
         job: i64,
     },
-    /// Time passes, and what is older than the time that is kept is trimmed.
+    /// Time passes, and retention deletes what is older than two days.
     Trim {
         days: u64,
     },
-    /// A transfer in a piece of work that fails after it.
+    /// A transfer in a transaction that fails afterwards.
     Undone {
         from: i64,
         to: i64,
@@ -91,10 +91,10 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What the ledger should say, kept in the simplest way there is.
+/// The expected state of the ledger, in the simplest form.
 #[derive(Debug, Default)]
 struct Model {
-    /// An owner that has an account has had its grant.
+    /// Balances by owner. An owner with an account has received its opening grant.
     balances: BTreeMap<i64, i64>,
     holds: BTreeMap<i64, (i64, i64)>,
     issued: i64,
@@ -110,7 +110,7 @@ impl Model {
         *self.balances.entry(owner).or_default() += amount;
     }
 
-    /// Whether it can be done; then it has been.
+    /// Applies a step; false when it is not possible, and then nothing changes.
     fn tries(&mut self, step: Step) -> bool {
         match step {
             Step::Grant { owner, amount } => {
@@ -245,7 +245,7 @@ async fn performed(store: &Store, model: &Model, step: Step) -> Result<()> {
         .await
 }
 
-/// Balances, holds, sums and postings all tell the model's story.
+/// Asserts that balances, holds, totals and postings are those of the model.
 async fn agrees(store: &Store, model: &Model) {
     let (balances, holds, issued, sums, postings) = store
         .read(async |tx| {
@@ -327,7 +327,7 @@ async fn agrees(store: &Store, model: &Model) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
-    /// Law 7
+    /// Invariant 7
     #[test]
     fn nothing_is_made_lost_or_spent_twice(steps in prop::collection::vec(step(), 1..60)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

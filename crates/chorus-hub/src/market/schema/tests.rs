@@ -1,26 +1,26 @@
-//! What is a schema, what is none, and what each lets through.
+//! Which schemas are valid, and which inputs each of them accepts.
 
 use super::*;
 
-fn takes(schema: &Value, input: &Value) -> bool {
+fn accepts(schema: &Value, input: &Value) -> bool {
     let skill = json!({"skill_name": "s", "input_schema": schema});
     match check_input(&skill, input) {
         Ok(()) => true,
-        Err(refusal) => {
-            assert_eq!(refusal.code, Code::SkillMismatch, "{refusal}");
+        Err(error) => {
+            assert_eq!(error.code, Code::SkillMismatch, "{error}");
             false
         }
     }
 }
 
 #[test]
-fn the_printed_short_form_asks_for_its_fields_and_their_types() {
+fn the_short_form_requires_its_fields_and_their_types() {
     let schema = json!({"text": "string", "count": "integer", "tags": "list", "more": "dict", "sure": "boolean", "x": "number"});
     let good = json!({"text": "a", "count": 3, "tags": [], "more": {}, "sure": true, "x": 0.5});
-    assert!(takes(&schema, &good));
-    let mut richer = good.clone();
-    richer["unasked"] = json!(1);
-    assert!(takes(&schema, &richer));
+    assert!(accepts(&schema, &good));
+    let mut extended = good.clone();
+    extended["unasked"] = json!(1);
+    assert!(accepts(&schema, &extended));
     for (field, wrong) in [
         ("text", json!(1)),
         ("count", json!(1.5)),
@@ -31,29 +31,29 @@ fn the_printed_short_form_asks_for_its_fields_and_their_types() {
     ] {
         let mut bad = good.clone();
         bad[field] = wrong;
-        assert!(!takes(&schema, &bad), "{bad}");
+        assert!(!accepts(&schema, &bad), "{bad}");
         bad.as_object_mut().unwrap().remove(field);
-        assert!(!takes(&schema, &bad), "{field} is missing");
+        assert!(!accepts(&schema, &bad), "{field} is missing");
     }
-    assert!(!takes(&schema, &json!("text")));
+    assert!(!accepts(&schema, &json!("text")));
 }
 
 #[test]
-fn json_schema_is_json_schema() {
+fn a_json_schema_is_applied_as_such() {
     let schema = json!({"type": "object", "required": ["text"], "additionalProperties": false,
         "properties": {"text": {"$ref": "#/$defs/line"}}, "$defs": {"line": {"type": "string", "maxLength": 3}}});
-    assert!(takes(&schema, &json!({"text": "abc"})));
+    assert!(accepts(&schema, &json!({"text": "abc"})));
     for bad in [
         json!({"text": "abcd"}),
         json!({}),
         json!({"text": "a", "more": 1}),
         json!([]),
     ] {
-        assert!(!takes(&schema, &bad), "{bad}");
+        assert!(!accepts(&schema, &bad), "{bad}");
     }
     assert!(
-        takes(&json!({"type": "string"}), &json!("plain"))
-            && !takes(&json!({"type": "string"}), &json!({"type": "x"}))
+        accepts(&json!({"type": "string"}), &json!("plain"))
+            && !accepts(&json!({"type": "string"}), &json!({"type": "x"}))
     );
 }
 
@@ -61,25 +61,25 @@ fn json_schema_is_json_schema() {
 fn field_names_that_are_also_keywords_stay_field_names_in_the_short_form() {
     let schema =
         json!({"title": "string", "description": "string", "format": "string", "type": "list"});
-    assert!(takes(
+    assert!(accepts(
         &schema,
         &json!({"title": "a", "description": "b", "format": "c", "type": []})
     ));
-    assert!(!takes(&schema, &json!({"title": "a"})));
+    assert!(!accepts(&schema, &json!({"title": "a"})));
 }
 
 #[test]
-fn a_fault_names_the_place_and_does_not_repeat_the_whole_input() {
+fn an_error_names_the_field_and_does_not_quote_the_whole_input() {
     let skill = json!({"input_schema": {"text": "string"}});
-    let refusal = check_input(&skill, &json!({"text": vec!["x"; 1_000]})).unwrap_err();
+    let error = check_input(&skill, &json!({"text": vec!["x"; 1_000]})).unwrap_err();
     assert!(
-        refusal.message.starts_with("input_data.text ") && refusal.message.len() < 400,
-        "{refusal}"
+        error.message.starts_with("input_data.text ") && error.message.len() < 400,
+        "{error}"
     );
 }
 
 #[test]
-fn what_is_no_schema_is_refused() {
+fn an_invalid_schema_is_refused() {
     for bad in [
         json!({"text": "strin"}),
         json!({"text": "string", "count": 5}),
@@ -97,9 +97,9 @@ fn what_is_no_schema_is_refused() {
     }
 }
 
-/// A worker's schema runs on the hub: it may not fetch, not recurse, and not unfold.
+/// A worker's schema runs on the hub, so it must not fetch, recurse or expand without a limit.
 #[test]
-fn a_schema_cannot_reach_out_or_keep_the_hub_busy() {
+fn a_schema_cannot_fetch_or_exhaust_the_hub() {
     let mut bomb = json!({"$ref": "#/$defs/a0", "$defs": {"a40": {"type": "string"}}});
     for n in 0..40 {
         let next = json!({"$ref": format!("#/$defs/a{}", n + 1)});
@@ -124,45 +124,49 @@ fn a_schema_cannot_reach_out_or_keep_the_hub_busy() {
     );
 }
 
-/// A pattern that backtracking would never finish.
+/// A matcher that backtracks would never finish this pattern.
 #[test]
-fn an_evil_pattern_is_matched_in_linear_time() {
+fn a_hostile_pattern_is_matched_in_linear_time() {
     let schema = json!({"type": "string", "pattern": "^(a+)+$"});
-    assert!(!takes(&schema, &json!(format!("{}b", "a".repeat(50_000)))));
+    assert!(!accepts(
+        &schema,
+        &json!(format!("{}b", "a".repeat(50_000)))
+    ));
 }
 
-/// Some of these were let through because the reference was spelled otherwise, or stood under a property with a keyword's name.
+/// Earlier versions accepted some of these, because the reference was percent-encoded or stood
+/// under a property with the name of a keyword.
 #[test]
-fn a_reference_is_seen_however_it_is_written_and_wherever_it_stands() {
+fn a_reference_is_found_however_it_is_written_and_wherever_it_stands() {
     let mut bomb = json!({"$ref": "#/$defs/a0", "$defs": {"a20": {"type": "object"}}});
     for n in 0..20 {
         let next = json!({"$ref": format!("#/$defs/a{}", n + 1)});
         bomb["$defs"][format!("a{n}")] =
             json!({"properties": {"default": {"allOf": [next, next]}}});
     }
-    let spelled = json!({"$ref": "#/$defs/a%62",
+    let escaped = json!({"$ref": "#/$defs/a%62",
         "$defs": {"a%62": {"type": "string"}, "ab": {"anyOf": [{"$ref": "#/$defs/a%62"}]}}});
-    let itself = |name: &str| json!({"$ref": "#/$defs/a", "$defs": {"a": {"properties": {name: {"$ref": "#/$defs/a"}}}}});
+    let recursive = |name: &str| json!({"$ref": "#/$defs/a", "$defs": {"a": {"properties": {name: {"$ref": "#/$defs/a"}}}}});
     for bad in [
         bomb,
-        spelled,
-        itself("default"),
-        itself("enum"),
-        itself("const"),
-        itself("examples"),
+        escaped,
+        recursive("default"),
+        recursive("enum"),
+        recursive("const"),
+        recursive("examples"),
     ] {
         assert!(compile_schema(&bad).is_err(), "{bad}");
     }
-    let named = json!({"type": "object", "properties": {"default": {"type": "string"}, "pattern": {"enum": ["a", "b"]}}});
+    let keyword_names = json!({"type": "object", "properties": {"default": {"type": "string"}, "pattern": {"enum": ["a", "b"]}}});
     assert!(
-        takes(&named, &json!({"default": "x", "pattern": "a"}))
-            && !takes(&named, &json!({"default": 1}))
+        accepts(&keyword_names, &json!({"default": "x", "pattern": "a"}))
+            && !accepts(&keyword_names, &json!({"default": 1}))
     );
 }
 
 #[test]
-fn patterns_of_a_few_characters_do_not_fill_the_machine() {
-    let with = |count: usize| {
+fn short_patterns_do_not_exhaust_memory() {
+    let schema_with_patterns = |count: usize| {
         let fields = (0..count).map(|n| {
             (
                 format!("p{n}"),
@@ -172,8 +176,8 @@ fn patterns_of_a_few_characters_do_not_fill_the_machine() {
         json!({"type": "object", "properties": fields.collect::<Map<_, _>>()})
     };
     assert!(
-        compile_schema(&with(limits::SCHEMA_PATTERNS)).is_ok()
-            && compile_schema(&with(limits::SCHEMA_PATTERNS + 1)).is_err()
+        compile_schema(&schema_with_patterns(limits::SCHEMA_PATTERNS)).is_ok()
+            && compile_schema(&schema_with_patterns(limits::SCHEMA_PATTERNS + 1)).is_err()
     );
     let names = (0..=limits::SCHEMA_PATTERNS).map(|n| (format!("^x{n}"), json!({})));
     assert!(compile_schema(&json!({"patternProperties": names.collect::<Map<_, _>>()})).is_err());
@@ -197,7 +201,7 @@ fn patterns_of_a_few_characters_do_not_fill_the_machine() {
 }
 
 #[test]
-fn keywords_that_look_again_at_all_there_is_stand_in_one_another_twice_at_most() {
+fn unevaluated_keywords_are_limited() {
     let nested = |depth: usize| {
         (0..depth).fold(
             json!({"type": "object"}),
@@ -210,12 +214,12 @@ fn keywords_that_look_again_at_all_there_is_stand_in_one_another_twice_at_most()
 
 #[test]
 fn an_input_that_would_take_too_long_to_check_is_refused_at_once() {
-    let many = json!({"type": "array", "items": {"allOf": vec![json!({"minimum": 0}); 900]}});
-    let words = json!({"type": "array", "items": {"enum": (0..1_900).collect::<Vec<_>>()}});
-    for schema in [&many, &words] {
-        assert!(takes(schema, &json!(vec![1; 100])));
-        assert!(!takes(schema, &json!(vec![1; 25_000])));
+    let many_parts = json!({"type": "array", "items": {"allOf": vec![json!({"minimum": 0}); 900]}});
+    let many_values = json!({"type": "array", "items": {"enum": (0..1_900).collect::<Vec<_>>()}});
+    for schema in [&many_parts, &many_values] {
+        assert!(accepts(schema, &json!(vec![1; 100])));
+        assert!(!accepts(schema, &json!(vec![1; 25_000])));
     }
     let plain = json!({"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 9}});
-    assert!(takes(&plain, &json!(vec![1; 25_000])));
+    assert!(accepts(&plain, &json!(vec![1; 25_000])));
 }

@@ -1,13 +1,14 @@
-//! A search reads as much of the table as it shows, however many offer a skill.
+//! Skill searches read index ranges only, however many agents offer a skill, and the stored counts stay correct.
 
 use super::*;
 use crate::Clock;
 use crate::store::{EntryPublisher, LogEntry, Store};
 use std::sync::Arc;
 
-struct Nobody;
+/// A publisher without streams.
+struct NullPublisher;
 
-impl EntryPublisher for Nobody {
+impl EntryPublisher for NullPublisher {
     fn has_draining_stream(&self, _: i64) -> bool {
         false
     }
@@ -19,7 +20,7 @@ impl EntryPublisher for Nobody {
     fn resync_streams(&self) {}
 }
 
-fn skill(name: &str, cost: i64) -> SkillOffer {
+fn offer(name: &str, cost: i64) -> SkillOffer {
     SkillOffer {
         skill_name: name.to_owned(),
         description: None,
@@ -29,24 +30,25 @@ fn skill(name: &str, cost: i64) -> SkillOffer {
     }
 }
 
-async fn store() -> (Store, tempfile::TempDir) {
+async fn open_store() -> (Store, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
-    let store = Store::open(dir.path(), None, Clock::system(), Arc::new(Nobody))
+    let store = Store::open(dir.path(), None, Clock::system(), Arc::new(NullPublisher))
         .await
         .unwrap();
     (store, dir)
 }
 
-/// How the database goes about it.
-fn plan(tx: &DbConnection<'_>, sql: &str) -> String {
+/// SQLite's query plan for a statement.
+fn query_plan(tx: &DbConnection<'_>, sql: &str) -> String {
     let DbConnection::Sqlite(connection) = tx else {
         unreachable!("opened without a URL")
     };
     let explained = connection
         .prepare(&format!("explain query plan {sql}"))
         .and_then(|mut statement| {
-            // Without its parameters: the plan does not depend on them.
-            let (mut rows, mut steps) = (statement.raw_query(), Vec::new());
+            // Without parameters: the plan does not depend on them.
+            let mut rows = statement.raw_query();
+            let mut steps = Vec::new();
             while let Some(row) = rows.next()? {
                 steps.push(row.get::<_, String>(3)?);
             }
@@ -55,16 +57,19 @@ fn plan(tx: &DbConnection<'_>, sql: &str) -> String {
     explained.unwrap().join("; ")
 }
 
-/// D-31: no sort and no scan, whatever is asked for.
+/// D-31: no search sorts or scans the table.
 #[tokio::test]
-async fn every_search_walks_an_index_in_its_order() {
-    let (store, _dir) = store().await;
+async fn every_search_reads_an_index_in_order() {
+    let (store, _dir) = open_store().await;
     for (sql, index) in [
         (RANKED_OF_ONE, "skills_best"),
         (RANKED_OF_ANY, "skills_any"),
         (CHEAPEST, "skills_cheapest"),
     ] {
-        let plan = store.read(async move |tx| Ok(plan(tx, sql))).await.unwrap();
+        let plan = store
+            .read(async move |tx| Ok(query_plan(tx, sql)))
+            .await
+            .unwrap();
         assert!(
             plan.contains(index) && !plan.contains("TEMP B-TREE"),
             "{plan}"
@@ -72,12 +77,12 @@ async fn every_search_walks_an_index_in_its_order() {
     }
 }
 
-/// What an agent that leaves takes with it is found without a look at what others offer.
+/// An agent that unregisters does not make the hub scan the skills of other agents.
 #[tokio::test]
-async fn a_name_that_nobody_offers_any_more_is_found_by_its_name() {
-    let (store, _dir) = store().await;
+async fn a_skill_without_offers_is_deleted_by_its_name() {
+    let (store, _dir) = open_store().await;
     let plan = store
-        .read(async |tx| Ok(plan(tx, DELETE_UNOFFERED_NAME)))
+        .read(async |tx| Ok(query_plan(tx, DELETE_UNOFFERED_NAME)))
         .await
         .unwrap();
     assert!(
@@ -86,22 +91,22 @@ async fn a_name_that_nobody_offers_any_more_is_found_by_its_name() {
     );
 }
 
-/// The counts beside the table are what counting would give, whatever is offered and withdrawn.
+/// The stored counts equal what counting the rows would give.
 #[tokio::test]
-async fn counts_follow_every_change() {
-    let (store, _dir) = store().await;
+async fn stored_counts_follow_every_change() {
+    let (store, _dir) = open_store().await;
     let counted = store
         .write(async |txn| {
             let tx = &txn.tx;
-            replace_skills(tx, 1, 0, &[skill("a", 5), skill("b", 7)]).await?;
-            replace_skills(tx, 2, 0, &[skill("a", 3)]).await?;
+            replace_skills(tx, 1, 0, &[offer("a", 5), offer("b", 7)]).await?;
+            replace_skills(tx, 2, 0, &[offer("a", 3)]).await?;
             assert!(
-                upsert_skill(tx, 3, 0, &skill("c", 1)).await?
-                    && !upsert_skill(tx, 3, 0, &skill("c", 2)).await?
+                upsert_skill(tx, 3, 0, &offer("c", 1)).await?
+                    && !upsert_skill(tx, 3, 0, &offer("c", 2)).await?
             );
-            replace_skills(tx, 1, 0, &[skill("b", 9)]).await?;
+            replace_skills(tx, 1, 0, &[offer("b", 9)]).await?;
             assert!(withdraw_skill(tx, 3, "c").await? && !withdraw_skill(tx, 3, "c").await?);
-            replace_skills(tx, 4, 0, &[skill("a", 1)]).await?;
+            replace_skills(tx, 4, 0, &[offer("a", 1)]).await?;
             replace_skills(tx, 4, 0, &[]).await?;
             Ok((
                 list_skill_names(tx, "", 10).await?,
