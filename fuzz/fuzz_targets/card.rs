@@ -1,16 +1,18 @@
-//! A card that is accepted is accepted again as it is printed, and its tags are texts.
+//! An accepted agent card is accepted again in its printed form, with the same languages.
 
 #![no_main]
 
-use chorus_wire::{card::Card, json};
+use chorus_wire::{agent_card::AgentCard, json};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
-    let Ok(value) = json::value(text) else { return };
-    if let Ok(card) = Card::check(value) {
-        let printed = json::value(&card.to_json()).expect("what was printed");
-        let again = Card::check(printed).expect("what was printed");
-        assert_eq!(again.languages(), card.languages());
+    let Ok(value) = json::parse_value(text) else {
+        return;
+    };
+    if let Ok(card) = AgentCard::from_value(value) {
+        let printed = json::parse_value(&card.to_json()).expect("printed JSON parses");
+        let again = AgentCard::from_value(printed).expect("a printed card is accepted");
+        assert_eq!(again.supported_languages(), card.supported_languages());
         assert_eq!(again, card);
     }
 });

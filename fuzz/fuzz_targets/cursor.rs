@@ -1,4 +1,4 @@
-//! A cursor that is accepted reads back as itself.
+//! An accepted cursor parses back from its printed form.
 
 #![no_main]
 
@@ -8,7 +8,10 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|text: &str| {
     if let Ok(cursor) = text.parse::<Cursor>() {
         assert_eq!(
-            cursor.to_string().parse::<Cursor>().expect("what was printed"),
+            cursor
+                .to_string()
+                .parse::<Cursor>()
+                .expect("a printed cursor parses"),
             cursor
         );
     }

@@ -1,4 +1,4 @@
-//! An envelope that is accepted is printed as one line that reads back as itself.
+//! An accepted envelope is printed on one line that parses back to it.
 
 #![no_main]
 
@@ -9,6 +9,9 @@ fuzz_target!(|text: &str| {
     if let Ok(envelope) = Envelope::parse(text) {
         let printed = envelope.to_json();
         assert!(!printed.contains(['\n', '\r']));
-        assert_eq!(Envelope::parse(&printed).expect("what was printed"), envelope);
+        assert_eq!(
+            Envelope::parse(&printed).expect("a printed envelope parses"),
+            envelope
+        );
     }
 });

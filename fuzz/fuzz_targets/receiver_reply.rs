@@ -1,4 +1,4 @@
-//! A reply that is accepted is one of the protocol, and reads back as itself.
+//! An accepted receiver's reply is a protocol reply, and parses back from its printed form.
 
 #![no_main]
 
@@ -7,9 +7,12 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|body: &[u8]| {
     if let Ok(reply) = ReceiverReply::parse(body) {
-        let printed = serde_json::to_vec(&reply).expect("it prints");
-        assert_eq!(ReceiverReply::parse(&printed).expect("what was printed"), reply);
-        assert!(ReceiverReply::is_protocol(
+        let printed = serde_json::to_vec(&reply).expect("a reply serialises");
+        assert_eq!(
+            ReceiverReply::parse(&printed).expect("a printed reply parses"),
+            reply
+        );
+        assert!(ReceiverReply::is_protocol_reply(
             &serde_json::from_slice(&printed).expect("JSON")
         ));
     }

@@ -1,22 +1,23 @@
-//! A registration in either form names an agent by something that is a name.
+//! An accepted registration of either form has a valid agent name that is not a handle.
 
 #![no_main]
 
-use chorus_wire::{identity::Name, register};
+use chorus_wire::identity::AgentName;
+use chorus_wire::registration::{RegistrationRequest, looks_like_market};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|body: &[u8]| {
-    for read in [
-        register::Registration::parse(body),
-        register::Registration::parse_operator(body),
+    for result in [
+        RegistrationRequest::parse(body),
+        RegistrationRequest::parse_operator(body),
     ] {
-        if let Ok(registration) = read {
+        if let Ok(registration) = result {
             assert_eq!(
-                Name::parse("agent_id", &registration.agent_id).expect("a name"),
+                AgentName::parse("agent_id", &registration.agent_id).expect("a name"),
                 registration.name
             );
-            assert!(!matches!(registration.name, Name::Handle(_)));
+            assert!(!matches!(registration.name, AgentName::Handle(_)));
         }
     }
-    register::looks_like_market(body);
+    looks_like_market(body);
 });

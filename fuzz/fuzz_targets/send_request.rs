@@ -1,4 +1,4 @@
-//! A send that is accepted holds an envelope that is one, and forwards JSON if it forwards anything.
+//! An accepted send contains a valid envelope of limited length; its A2A message, if any, is a JSON object.
 
 #![no_main]
 
@@ -10,11 +10,11 @@ fuzz_target!(|body: &[u8]| {
         let printed = send.envelope.to_json();
         assert!(printed.chars().count() <= limits::ENVELOPE_CHARS);
         assert_eq!(
-            Envelope::parse(&printed).expect("what was printed"),
+            Envelope::parse(&printed).expect("a printed envelope parses"),
             send.envelope
         );
-        if let Some(wrapped) = send.wrapped {
-            json::object(&wrapped).expect("an A2A message");
+        if let Some(message) = send.a2a_message {
+            json::parse_object(&message).expect("an A2A message");
         }
     }
 });

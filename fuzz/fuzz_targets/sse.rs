@@ -1,23 +1,29 @@
-//! The reader gives the same events and the same fault however the bytes are cut.
+//! The SSE parser gives the same events and the same error for any chunking of the bytes.
 
 #![no_main]
 
-use chorus_wire::sse::{Event, ReadError, Reader};
+use chorus_wire::sse::{SseEvent, SseReadError, SseReader};
 use libfuzzer_sys::fuzz_target;
 
-fn read<'a>(chunks: impl Iterator<Item = &'a [u8]>) -> (Vec<Event>, Result<(), ReadError>) {
-    let (mut reader, mut events) = (Reader::new(64), Vec::new());
+fn read_chunks<'a>(
+    chunks: impl Iterator<Item = &'a [u8]>,
+) -> (Vec<SseEvent>, Result<(), SseReadError>) {
+    let mut reader = SseReader::new(64);
+    let mut events = Vec::new();
     for chunk in chunks {
-        if let Err(fault) = reader.read_into(chunk, &mut events) {
-            return (events, Err(fault));
+        if let Err(error) = reader.read_chunk_into(chunk, &mut events) {
+            return (events, Err(error));
         }
     }
     (events, Ok(()))
 }
 
 fuzz_target!(|input: (u8, &[u8])| {
-    let (cut, bytes) = input;
-    let whole = read(std::iter::once(bytes));
-    assert_eq!(read(bytes.chunks(usize::from(cut).max(1))), whole);
-    assert_eq!(read(bytes.chunks(1)), whole);
+    let (chunk_size, bytes) = input;
+    let whole = read_chunks(std::iter::once(bytes));
+    assert_eq!(
+        read_chunks(bytes.chunks(usize::from(chunk_size).max(1))),
+        whole
+    );
+    assert_eq!(read_chunks(bytes.chunks(1)), whole);
 });

@@ -1,11 +1,11 @@
-//! The agent card: an agent's culture and languages, and whatever else it says of itself (ENV-17…20, R-20).
+//! The agent card: an agent's culture, its languages and free fields of its own (ENV-17…20, R-20).
 
 use crate::{CARD_VERSION, Error, Result, identity, limits};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-/// A checked card. Unknown fields are kept; they belong to the agent.
+/// A checked card. Unknown fields are kept as the agent sent them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(transparent)]
 #[schema(value_type = Object)]
@@ -81,8 +81,8 @@ impl AgentCard {
 }
 
 fn check_languages(tags: &[Value]) -> Result<()> {
-    for (place, tag) in tags.iter().enumerate() {
-        let field = format!("agent_card.supported_languages[{place}]");
+    for (index, tag) in tags.iter().enumerate() {
+        let field = format!("agent_card.supported_languages[{index}]");
         let tag = tag
             .as_str()
             .ok_or_else(|| Error::validation(format!("{field} must be a string")))?;

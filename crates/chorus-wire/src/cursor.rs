@@ -1,8 +1,9 @@
-//! The one cursor: what an SSE `id:` says and what `since` takes back (law 5).
+//! The cursor: the position that an SSE `id:` shows and that `since` and `Last-Event-ID` take (invariant 5).
 
 use std::{fmt, str::FromStr};
 
-/// A place in a log (`seq` alone), or in a handle's ring (`epoch-seq`: another life of the hub is another epoch).
+/// A position in the log (`seq`), or in a handle's frame ring (`epoch-seq`; a restarted hub or a recreated frame stream
+/// has another epoch).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Cursor {
     pub epoch: u64,
@@ -10,10 +11,10 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// Before everything.
+    /// The position before the first entry.
     pub const START: Cursor = Cursor { epoch: 0, seq: 0 };
 
-    /// A place in the durable log.
+    /// A position in the durable log.
     pub const fn from_log_seq(seq: u64) -> Self {
         Self { epoch: 0, seq }
     }
@@ -29,10 +30,11 @@ impl fmt::Display for Cursor {
     }
 }
 
-/// Digits only: no sign, no blank, nothing past `i64::MAX` (what both databases hold).
+/// Digits only: no sign, no blank, at most `i64::MAX`, which both databases can store.
 fn parse_number(text: &str) -> Option<u64> {
-    let digits = !text.is_empty() && text.len() <= 19 && text.bytes().all(|b| b.is_ascii_digit());
-    if digits {
+    let is_number =
+        !text.is_empty() && text.len() <= 19 && text.bytes().all(|b| b.is_ascii_digit());
+    if is_number {
         text.parse().ok().filter(|n| *n <= i64::MAX as u64)
     } else {
         None

@@ -1,4 +1,4 @@
-//! The envelope: a message with its culture, checked to the letter (ENV-01…23).
+//! The envelope: a message with its sender and culture, parsed strictly (ENV-01…23).
 
 use crate::{CHORUS_VERSION, Error, Result, identity, identity::AgentAddress, json, limits};
 use serde::de::{self, MapAccess, Visitor};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use std::{borrow::Cow, fmt};
 use utoipa::ToSchema;
 
-/// An envelope as somebody wrote it: every field there or not, nothing checked but the types.
+/// An unchecked envelope: every field may be absent, only the types are checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EnvelopeDraft {
     pub chorus_version: Option<String>,
@@ -18,7 +18,7 @@ pub struct EnvelopeDraft {
     pub turn_number: Option<u64>,
 }
 
-/// An envelope that keeps every rule. Made by [`Draft::check`] and by nothing else.
+/// An envelope that satisfies every rule. Only [`EnvelopeDraft::into_envelope`] makes one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Envelope {
     #[schema(example = "0.4")]
@@ -36,7 +36,6 @@ pub struct Envelope {
 }
 
 impl Envelope {
-    /// Reads an envelope from JSON text.
     pub fn parse(text: &str) -> Result<Self> {
         serde_json::from_str::<EnvelopeDraft>(text)
             .map_err(|e| json::map_serde_error(&e))?
@@ -67,7 +66,7 @@ impl Envelope {
         self.turn_number
     }
 
-    /// On one line, as it is stored, streamed and forwarded.
+    /// The JSON on one line, as it is stored, streamed and forwarded.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
@@ -77,24 +76,25 @@ fn require_field(field: &str, value: Option<String>) -> Result<String> {
     value.ok_or_else(|| Error::validation(format!("envelope.{field} is required")))
 }
 
-/// `text` has at most `most` and at least `least` code points. Bytes are an upper bound, so most texts are not counted.
-fn check_length(field: &str, text: &str, least: usize, most: usize) -> Result<()> {
-    let fits = if text.len() <= most && (least <= 1) {
-        text.len() >= least
+/// Checks that `text` has `min` to `max` code points. There are never more code points than bytes, so most texts
+/// need no counting.
+fn check_length(field: &str, text: &str, min: usize, max: usize) -> Result<()> {
+    let fits = if text.len() <= max && (min <= 1) {
+        text.len() >= min
     } else {
-        (least..=most).contains(&text.chars().count())
+        (min..=max).contains(&text.chars().count())
     };
     if fits {
         Ok(())
     } else {
         Err(Error::validation(format!(
-            "envelope.{field} must be {least} to {most} characters long"
+            "envelope.{field} must be {min} to {max} characters long"
         )))
     }
 }
 
 impl EnvelopeDraft {
-    /// The first rule it breaks, or the envelope.
+    /// Checks every rule; the error is the first one that is broken.
     pub fn into_envelope(self) -> Result<Envelope> {
         let chorus_version = require_field("chorus_version", self.chorus_version)?;
         let sender_id = require_field("sender_id", self.sender_id)?;
@@ -137,7 +137,7 @@ impl EnvelopeDraft {
     }
 }
 
-/// One text field of the draft: set once, a string, never null.
+/// Reads one text field of the draft: given once, a string, never null.
 fn read_string_once<'de, A: MapAccess<'de>>(
     map: &mut A,
     field: &str,
@@ -155,7 +155,7 @@ fn read_string_once<'de, A: MapAccess<'de>>(
     Ok(())
 }
 
-/// A string, or anything else as `None`: so that the error can name the field and not only the type.
+/// A string, or `None` for any other type, so that the error can name the field.
 struct MaybeString(Option<String>);
 
 impl<'de> Deserialize<'de> for MaybeString {
@@ -257,9 +257,10 @@ impl<'de> Deserialize<'de> for EnvelopeDraft {
                             return Err(de::Error::custom("envelope.turn_number is given twice"));
                         }
                         "turn_number" => {
-                            let wrong = "envelope.turn_number must be a whole number of at least 1";
+                            let message =
+                                "envelope.turn_number must be a whole number of at least 1";
                             let number = parse_turn_number(&map.next_value()?)
-                                .ok_or_else(|| de::Error::custom(wrong))?;
+                                .ok_or_else(|| de::Error::custom(message))?;
                             draft.turn_number = Some(number);
                         }
                         other => {

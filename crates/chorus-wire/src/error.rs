@@ -1,80 +1,94 @@
-//! Every error a client can meet: one row each with its code, its status, whether to try again, and its sentence.
+//! Every error that a client can get: the closed catalogue of codes, and the error type that carries one.
 
 use std::fmt;
 
-macro_rules! catalogue {
-    ($($variant:ident $code:literal $status:literal $retry:literal $sentence:literal;)+) => {
+/// Defines an enum of error codes from one row per code: variant, text, HTTP status, whether a retry may
+/// succeed, default message.
+macro_rules! error_catalogue {
+    ($(#[$about:meta])* $name:ident {
+        $($variant:ident $code:literal $status:literal $retryable:literal $message:literal;)+
+    }) => {
+        $(#[$about])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum Code { $($variant),+ }
+        pub enum $name { $($variant),+ }
 
-        impl Code {
-            pub const ALL: &'static [Code] = &[$(Code::$variant),+];
-            /// What stands in `error.code`.
-            pub const fn as_str(self) -> &'static str { match self { $(Code::$variant => $code),+ } }
-            /// The HTTP status it is answered with.
-            pub const fn status(self) -> u16 { match self { $(Code::$variant => $status),+ } }
+        impl $name {
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The code as replies print it.
+            pub const fn as_str(self) -> &'static str { match self { $(Self::$variant => $code),+ } }
+
+            /// The HTTP status of the reply.
+            pub const fn status(self) -> u16 { match self { $(Self::$variant => $status),+ } }
+
             /// Whether the same request may succeed later.
-            pub const fn retryable(self) -> bool { match self { $(Code::$variant => $retry),+ } }
-            /// What it means, in one sentence.
-            pub const fn sentence(self) -> &'static str { match self { $(Code::$variant => $sentence),+ } }
+            pub const fn retryable(self) -> bool { match self { $(Self::$variant => $retryable),+ } }
+
+            /// The default message: what the code means, in one sentence.
+            pub const fn sentence(self) -> &'static str { match self { $(Self::$variant => $message),+ } }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.as_str())
+            }
         }
     };
 }
 
-catalogue! {
-    Validation "ERR_VALIDATION" 400 false "The request is malformed; the message names the field to mend.";
-    SenderNotRegistered "ERR_SENDER_NOT_REGISTERED" 400 false "The envelope's sender_id is not registered here.";
-    EndpointBlocked "ERR_ENDPOINT_BLOCKED" 400 false "The endpoint is on a private, loopback or otherwise unreachable address.";
-    Deprecated "ERR_DEPRECATED" 400 false "The key may not travel in the URL; ask POST /agent/session for a single-use token.";
-    SkillMismatch "SKILL_MISMATCH" 400 false "No agent that was asked has this skill for this input.";
-    BudgetInsufficient "BUDGET_INSUFFICIENT" 400 false "The budget is below the cost.";
-    TransferFailed "TRANSFER_FAILED" 400 false "The credits do not suffice for this payment.";
-    Unauthorized "ERR_UNAUTHORIZED" 401 false "A valid key is required: Authorization: Bearer <api_key>.";
-    Forbidden "ERR_FORBIDDEN" 403 false "This key may not do that.";
-    SenderMismatch "ERR_SENDER_MISMATCH" 403 false "An agent's key sends only as that agent.";
-    OwnerTaken "ERR_OWNER_TAKEN" 403 false "The owner_id belongs to another key.";
-    InviteRequired "ERR_INVITE_REQUIRED" 403 false "This hub asks for a valid invite_code.";
-    InviteRevoked "ERR_INVITE_REVOKED" 403 false "The invite code was revoked.";
-    InviteExhausted "ERR_INVITE_EXHAUSTED" 403 false "The invite code has no uses left.";
-    InviteExpired "ERR_INVITE_EXPIRED" 403 false "The invite code has expired.";
-    AgentNotFound "ERR_AGENT_NOT_FOUND" 404 false "No agent of that name is registered here.";
-    NotFound "ERR_NOT_FOUND" 404 false "There is nothing here.";
-    MethodNotAllowed "ERR_METHOD_NOT_ALLOWED" 405 false "This path does not take that method.";
-    Gone "ERR_GONE" 410 false "It was here and is no more: it expired, or what it belonged to is gone.";
-    AgentIdTaken "ERR_AGENT_ID_TAKEN" 409 false "The name is taken; send its current key to update it.";
-    IdempotencyConflict "ERR_IDEMPOTENCY_CONFLICT" 409 false "The Idempotency-Key was used with another body.";
-    ResponseConflict "ERR_RESPONSE_CONFLICT" 409 false "The message already has another response; the first one stands.";
-    Conflict "ERR_CONFLICT" 409 false "It contradicts what is already there.";
-    AgentOffline "AGENT_OFFLINE" 409 true "The agent is offline: it missed its heartbeats, or its endpoint refused a job.";
-    TransferConflict "ERR_TRANSFER_CONFLICT" 409 false "The transfer_id was used with another body.";
-    JobConflict "ERR_JOB_CONFLICT" 409 false "The job_id was used with another request.";
-    JobClosed "ERR_JOB_CLOSED" 409 false "The job has come to its end already; the first result stands.";
-    TooLarge "ERR_TOO_LARGE" 413 false "The request is larger than this hub accepts.";
-    HeadersTooLarge "ERR_HEADERS_TOO_LARGE" 431 false "The request's headers are larger than this hub accepts.";
-    RateLimited "ERR_RATE_LIMITED" 429 true "Too many requests; Retry-After says when to come back.";
-    RegistryFull "ERR_REGISTRY_FULL" 429 true "This hub takes no more agents.";
-    TooManyStreams "ERR_TOO_MANY_STREAMS" 429 true "This agent has too many open streams; close one first.";
-    RequestTimeout "ERR_REQUEST_TIMEOUT" 408 true "The request was not sent completely in time.";
-    Internal "ERR_INTERNAL" 500 true "The hub failed; the request id finds the reason in its log.";
-    ExecutionError "EXECUTION_ERROR" 502 false "The agent failed while it worked on the job.";
-    AgentUnreachable "ERR_AGENT_UNREACHABLE" 502 true "The receiver's endpoint could not be reached.";
-    Unavailable "ERR_UNAVAILABLE" 503 true "The hub cannot do this right now; try again.";
-    Timeout "ERR_TIMEOUT" 504 true "The receiver did not answer in time.";
-}
+pub(crate) use error_catalogue;
 
-impl fmt::Display for Code {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+error_catalogue! {
+    /// The codes of all protocols but frames, as `error.code` or `error_code` shows them.
+    Code {
+        Validation "ERR_VALIDATION" 400 false "The request is malformed; the message names the field to mend.";
+        SenderNotRegistered "ERR_SENDER_NOT_REGISTERED" 400 false "The envelope's sender_id is not registered here.";
+        EndpointBlocked "ERR_ENDPOINT_BLOCKED" 400 false "The endpoint is on a private, loopback or otherwise unreachable address.";
+        Deprecated "ERR_DEPRECATED" 400 false "The key may not travel in the URL; ask POST /agent/session for a single-use token.";
+        SkillMismatch "SKILL_MISMATCH" 400 false "No agent that was asked has this skill for this input.";
+        BudgetInsufficient "BUDGET_INSUFFICIENT" 400 false "The budget is below the cost.";
+        TransferFailed "TRANSFER_FAILED" 400 false "The credits do not suffice for this payment.";
+        Unauthorized "ERR_UNAUTHORIZED" 401 false "A valid key is required: Authorization: Bearer <api_key>.";
+        Forbidden "ERR_FORBIDDEN" 403 false "This key may not do that.";
+        SenderMismatch "ERR_SENDER_MISMATCH" 403 false "An agent's key sends only as that agent.";
+        OwnerTaken "ERR_OWNER_TAKEN" 403 false "The owner_id belongs to another key.";
+        InviteRequired "ERR_INVITE_REQUIRED" 403 false "This hub asks for a valid invite_code.";
+        InviteRevoked "ERR_INVITE_REVOKED" 403 false "The invite code was revoked.";
+        InviteExhausted "ERR_INVITE_EXHAUSTED" 403 false "The invite code has no uses left.";
+        InviteExpired "ERR_INVITE_EXPIRED" 403 false "The invite code has expired.";
+        AgentNotFound "ERR_AGENT_NOT_FOUND" 404 false "No agent of that name is registered here.";
+        NotFound "ERR_NOT_FOUND" 404 false "There is nothing here.";
+        MethodNotAllowed "ERR_METHOD_NOT_ALLOWED" 405 false "This path does not take that method.";
+        Gone "ERR_GONE" 410 false "It was here and is no more: it expired, or what it belonged to is gone.";
+        AgentIdTaken "ERR_AGENT_ID_TAKEN" 409 false "The name is taken; send its current key to update it.";
+        IdempotencyConflict "ERR_IDEMPOTENCY_CONFLICT" 409 false "The Idempotency-Key was used with another body.";
+        ResponseConflict "ERR_RESPONSE_CONFLICT" 409 false "The message already has another response; the first one stands.";
+        Conflict "ERR_CONFLICT" 409 false "It contradicts what is already there.";
+        AgentOffline "AGENT_OFFLINE" 409 true "The agent is offline: it missed its heartbeats, or its endpoint refused a job.";
+        TransferConflict "ERR_TRANSFER_CONFLICT" 409 false "The transfer_id was used with another body.";
+        JobConflict "ERR_JOB_CONFLICT" 409 false "The job_id was used with another request.";
+        JobClosed "ERR_JOB_CLOSED" 409 false "The job has come to its end already; the first result stands.";
+        TooLarge "ERR_TOO_LARGE" 413 false "The request is larger than this hub accepts.";
+        HeadersTooLarge "ERR_HEADERS_TOO_LARGE" 431 false "The request's headers are larger than this hub accepts.";
+        RateLimited "ERR_RATE_LIMITED" 429 true "Too many requests; Retry-After says when to come back.";
+        RegistryFull "ERR_REGISTRY_FULL" 429 true "This hub takes no more agents.";
+        TooManyStreams "ERR_TOO_MANY_STREAMS" 429 true "This agent has too many open streams; close one first.";
+        RequestTimeout "ERR_REQUEST_TIMEOUT" 408 true "The request was not sent completely in time.";
+        Internal "ERR_INTERNAL" 500 true "The hub failed; the request id finds the reason in its log.";
+        ExecutionError "EXECUTION_ERROR" 502 false "The agent failed while it worked on the job.";
+        AgentUnreachable "ERR_AGENT_UNREACHABLE" 502 true "The receiver's endpoint could not be reached.";
+        Unavailable "ERR_UNAVAILABLE" 503 true "The hub cannot do this right now; try again.";
+        Timeout "ERR_TIMEOUT" 504 true "The receiver did not answer in time.";
     }
 }
 
-/// An error with two texts: `message` is the client's, `cause` is ours and goes to the log only.
+/// An error with two texts: `message` goes to the client, `cause` only to the log.
 #[derive(Clone, Debug)]
 pub struct Error {
     pub code: Code,
     pub message: String,
     pub cause: Option<String>,
-    /// Seconds after which to try again, where that is known.
+    /// Seconds after which to retry, if known.
     pub retry_after: Option<u64>,
 }
 
@@ -88,12 +102,12 @@ impl Error {
         }
     }
 
-    /// The request is malformed, and this is what to mend.
+    /// The request is malformed; `message` names the field to correct.
     pub fn validation(message: impl Into<String>) -> Self {
         Self::new(Code::Validation, message)
     }
 
-    /// Our fault: the client gets the code's sentence, the log gets the cause.
+    /// The hub failed. The client gets the code's default message, the log gets the cause.
     pub fn internal(cause: impl fmt::Display) -> Self {
         Self {
             cause: Some(cause.to_string()),
@@ -101,7 +115,7 @@ impl Error {
         }
     }
 
-    /// Not now: the client may try again, the log gets the cause.
+    /// The hub cannot do it now. The client may retry after a second, the log gets the cause.
     pub fn unavailable(cause: impl fmt::Display) -> Self {
         Self {
             cause: Some(cause.to_string()),

@@ -1,4 +1,4 @@
-//! The names of an agent, told apart by how they are written.
+//! An agent's names (address, handle, UUID, short name), distinguished by their syntax.
 
 use crate::{Error, Result, limits};
 use serde::{Deserialize, Serialize};
@@ -12,13 +12,13 @@ use utoipa::ToSchema;
 pub struct AgentAddress(String);
 
 impl AgentAddress {
-    /// `field` is what the error calls it.
+    /// `field` is the field's name in errors.
     pub fn parse(field: &str, text: &str) -> Result<Self> {
-        let good = match text.split_once('@') {
+        let is_address = match text.split_once('@') {
             Some((name, host)) => is_address_part(name) && is_address_part(host),
             None => false,
         };
-        if !good {
+        if !is_address {
             return Err(Error::validation(format!(
                 "{field} must be an address of the form name@host, letters, digits, '.', '_' and '-' on both sides"
             )));
@@ -44,7 +44,7 @@ impl AgentAddress {
         self.0.split_once('@').map_or("", |(_, host)| host)
     }
 
-    /// The handle that this address owns on its own hub, if its name fits the grammar.
+    /// The handle that belongs to this address on its own hub, if the name fits the grammar of handles.
     pub fn local_handle(&self, server_host: &str) -> Option<Handle> {
         if self.host() == server_host {
             Handle::parse(&format!("~{}", self.name()))
@@ -67,7 +67,7 @@ fn is_address_part(text: &str) -> bool {
             .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
 }
 
-/// `~name`: never folded, never trimmed; `~org` is reserved.
+/// `~name`. Never case-folded, never trimmed; `~org` is reserved.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(transparent)]
 pub struct Handle(String);
@@ -77,19 +77,19 @@ impl Handle {
         let name = text.strip_prefix('~')?;
         let is_lower_or_digit = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
         let bytes = name.as_bytes();
-        let good = (1..=32).contains(&bytes.len())
+        let is_handle = (1..=32).contains(&bytes.len())
             && bytes.iter().all(|b| is_lower_or_digit(*b) || *b == b'-')
             && is_lower_or_digit(bytes[0])
             && is_lower_or_digit(bytes[bytes.len() - 1])
             && name != "org";
-        good.then(|| Self(text.to_owned()))
+        is_handle.then(|| Self(text.to_owned()))
     }
 
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    ///
+    /// Whether it names a tool that acts for a person.
     pub fn is_instrument(&self) -> bool {
         self.0.starts_with("~cc-")
     }
@@ -101,7 +101,7 @@ impl fmt::Display for Handle {
     }
 }
 
-/// Any name by which an agent may be asked for, sorted by its syntax.
+/// Any name of an agent, classified by its syntax.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AgentName {
     Handle(Handle),
@@ -130,7 +130,7 @@ impl AgentName {
         })
     }
 
-    /// The one text under which the name is kept, so that every spelling of it finds the same agent.
+    /// The one text under which the name is stored, so that every spelling finds the same agent.
     pub fn canonical_text(&self, server_host: &str) -> String {
         match self {
             AgentName::Handle(handle) => handle.as_str().to_owned(),
@@ -142,7 +142,7 @@ impl AgentName {
     }
 }
 
-/// Only the hyphenated form is a UUID here: 32 bare hex digits are a name somebody may have chosen.
+/// Only the hyphenated form counts as a UUID: 32 bare hex digits may be a chosen short name.
 fn parse_hyphenated_uuid(text: &str) -> Option<uuid::Uuid> {
     if text.len() == 36 {
         uuid::Uuid::try_parse(text).ok()
@@ -158,14 +158,14 @@ fn is_opaque_id(text: &str) -> bool {
             .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'-'))
 }
 
-/// A well-formed RFC 5646 tag whose language has two or three letters, in any letter case.
+/// Accepts a well-formed RFC 5646 tag whose language has two or three letters, in any letter case.
 pub fn check_culture_tag(field: &str, tag: &str) -> Result<()> {
     let language = tag.split('-').next().unwrap_or_default();
-    let good = matches!(language.len(), 2 | 3)
+    let is_tag = matches!(language.len(), 2 | 3)
         && language.bytes().all(|b| b.is_ascii_alphabetic())
         && tag.len() <= limits::CULTURE_CHARS
         && oxilangtag::LanguageTag::parse(tag).is_ok();
-    if good {
+    if is_tag {
         Ok(())
     } else {
         Err(Error::validation(format!(

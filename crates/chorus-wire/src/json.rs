@@ -1,16 +1,16 @@
-//! Strict JSON: no duplicate keys, bounded depth, and errors that name the field to mend.
+//! Strict JSON: no duplicate keys, bounded depth, and errors that name the field.
 
 use crate::{Error, Result, limits};
 use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// The text of a body: UTF-8 or an error.
+/// The body as UTF-8 text.
 pub fn decode_utf8(body: &[u8]) -> Result<&str> {
     std::str::from_utf8(body).map_err(|_| Error::validation("the body is not valid UTF-8"))
 }
 
-/// Any JSON value in which no object has a key twice and nothing is nested deeper than `limits::JSON_DEPTH`.
+/// Parses any JSON value without duplicate keys, nested at most [`limits::JSON_DEPTH`] deep.
 pub fn parse_value(text: &str) -> Result<Value> {
     let mut from = serde_json::Deserializer::from_str(text);
     let value = UniqueKeyVisitor { depth: 0 }
@@ -19,7 +19,7 @@ pub fn parse_value(text: &str) -> Result<Value> {
     value.map_err(|e| map_serde_error(&e))
 }
 
-/// The same, and it must be an object.
+/// Like [`parse_value`], but the value must be an object.
 pub fn parse_object(text: &str) -> Result<JsonFields> {
     match parse_value(text)? {
         Value::Object(map) => Ok(JsonFields {
@@ -32,25 +32,26 @@ pub fn parse_object(text: &str) -> Result<JsonFields> {
     }
 }
 
-/// A parser's complaint in our words: syntax keeps its position, a rule of ours is said plainly.
+/// Converts a parser error: a syntax error keeps its position, a rule of this crate is reported without it.
 pub fn map_serde_error(error: &serde_json::Error) -> Error {
-    let said = error.to_string();
+    let message = error.to_string();
     match error.classify() {
         serde_json::error::Category::Data => {
-            let plain = said
+            let without_position = message
                 .rfind(" at line ")
-                .map_or(said.as_str(), |end| &said[..end]);
-            Error::validation(plain)
+                .map_or(message.as_str(), |end| &message[..end]);
+            Error::validation(without_position)
         }
         serde_json::error::Category::Io
         | serde_json::error::Category::Syntax
         | serde_json::error::Category::Eof => {
-            Error::validation(format!("the body is not valid JSON: {said}"))
+            Error::validation(format!("the body is not valid JSON: {message}"))
         }
     }
 }
 
-/// The same value always gives the same text: keys sorted, whole numbers without a fraction (lesson 17).
+/// The canonical text of a value: keys sorted, whole numbers without a fraction. Equal values give equal texts
+/// (lesson 17).
 pub fn to_canonical_json(value: &Value) -> String {
     let mut out = String::new();
     write_canonical(value, &mut out);
@@ -84,7 +85,7 @@ fn write_canonical(value: &Value, out: &mut String) {
             out.push(']');
         }
         Value::Number(number) => match number.as_f64() {
-            // Beyond 2^53 a float no longer tells whole numbers apart, so the digits as written decide.
+            // Beyond 2^53 a float does not distinguish whole numbers, so the digits stay as written.
             Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < 9e15 => {
                 out.push_str(&(float as i64).to_string());
             }
@@ -94,14 +95,14 @@ fn write_canonical(value: &Value, out: &mut String) {
     }
 }
 
-/// An object whose fields are taken one by one; what is left at the end is unknown.
+/// An object whose fields are taken one by one; [`JsonFields::reject_unknown`] refuses what is left.
 pub struct JsonFields {
     map: Map<String, Value>,
     path: String,
 }
 
 impl JsonFields {
-    /// The value as an object; `path` is what errors put before the field names.
+    /// `path` is the prefix of the field names in errors.
     pub fn from_value(path: &str, value: Value) -> Result<Self> {
         match value {
             Value::Object(map) => Ok(Self {
@@ -128,17 +129,17 @@ impl JsonFields {
         self.map.remove(key)
     }
 
-    fn field_error(&self, key: &str, what: &str) -> Error {
-        Error::validation(format!("{}{key} must be {what}", self.path))
+    /// `requirement` completes the sentence “it must be …”.
+    fn field_error(&self, key: &str, requirement: &str) -> Error {
+        Error::validation(format!("{}{key} must be {requirement}", self.path))
     }
 
-    /// A string that must be there.
     pub fn required_string(&mut self, key: &str) -> Result<String> {
         self.optional_string(key)?
             .ok_or_else(|| Error::validation(format!("{}{key} is required", self.path)))
     }
 
-    /// A string that may be absent; null is not absent.
+    /// The string may be absent; `null` is refused.
     pub fn optional_string(&mut self, key: &str) -> Result<Option<String>> {
         match self.map.remove(key) {
             None => Ok(None),
@@ -153,14 +154,14 @@ impl JsonFields {
         }
     }
 
-    /// A string of 1 to `most` characters that may be absent.
-    pub fn optional_label(&mut self, key: &str, most: usize) -> Result<Option<String>> {
+    /// A string of 1 to `max_chars` characters, which may be absent.
+    pub fn optional_label(&mut self, key: &str, max_chars: usize) -> Result<Option<String>> {
         let label = self.optional_string(key)?;
         match &label {
-            Some(text) if text.is_empty() || text.chars().count() > most => {
-                Err(self.field_error(key, &format!("1 to {most} characters long")))
+            Some(text) if text.is_empty() || text.chars().count() > max_chars => {
+                Err(self.field_error(key, &format!("1 to {max_chars} characters long")))
             }
-            // One of the databases cannot hold it.
+            // PostgreSQL cannot store NUL in a text.
             Some(text) if text.contains('\0') => {
                 Err(self.field_error(key, "a text without NUL characters"))
             }
@@ -168,20 +169,20 @@ impl JsonFields {
         }
     }
 
-    /// A whole number of at least `least` that may be absent.
-    pub fn optional_count(&mut self, key: &str, least: u64) -> Result<Option<u64>> {
+    /// A whole number of at least `min`, which may be absent.
+    pub fn optional_count(&mut self, key: &str, min: u64) -> Result<Option<u64>> {
         match self.map.remove(key) {
             None => Ok(None),
             Some(value) => match value.as_u64() {
-                Some(count) if count >= least && count <= i64::MAX as u64 => Ok(Some(count)),
+                Some(count) if count >= min && count <= i64::MAX as u64 => Ok(Some(count)),
                 Some(_) | None => {
-                    Err(self.field_error(key, &format!("a whole number of at least {least}")))
+                    Err(self.field_error(key, &format!("a whole number of at least {min}")))
                 }
             },
         }
     }
 
-    /// Whatever was not taken is not ours.
+    /// Refuses the first field that was not taken.
     pub fn reject_unknown(self) -> Result<()> {
         match self.map.keys().next() {
             None => Ok(()),
@@ -193,7 +194,7 @@ impl JsonFields {
     }
 }
 
-/// Builds a value and refuses a key that comes twice: two parsers would read such a document differently.
+/// Builds a value and refuses duplicate keys: two parsers would read such a document differently.
 struct UniqueKeyVisitor {
     depth: usize,
 }

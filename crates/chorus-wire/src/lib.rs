@@ -1,4 +1,4 @@
-//! What travels: the words of every protocol, their grammars and their bounds. No I/O, no clock, no async.
+//! The wire types of every Chorus protocol with their parsers and limits. No I/O, no clock, no async.
 
 pub mod agent_card;
 pub mod channel;
@@ -15,13 +15,14 @@ pub mod registration;
 pub mod reply;
 pub mod secret;
 pub mod sse;
+mod string_enum;
 pub mod time;
 
 pub use error::{Code, Error};
 
-/// The envelope's version, the only one this hub speaks (ENV-02).
+/// The version of the envelope, the only one that this hub accepts (ENV-02).
 pub const CHORUS_VERSION: &str = "0.4";
-/// The agent card's version (ENV-17).
+/// The version of the agent card (ENV-17).
 pub const CARD_VERSION: &str = "0.3";
 
 pub type Result<T> = std::result::Result<T, Error>;

@@ -1,343 +1,410 @@
-//! Every bound, with its reason. What happens at a bound is said in the file that keeps it.
+//! Every limit: what it bounds, why it has this value, and what happens when it is reached.
+//!
+//! Unless a comment says otherwise, a value over its limit is refused with a validation error (400)
+//! that names the field.
 
 use std::time::Duration;
 
-/// A request body: forty times the largest useful envelope.
+/// Max bytes of a request body: forty times the largest useful envelope. A larger body is
+/// refused with 413.
 pub const BODY_BYTES: usize = 256 * 1024;
-/// All headers of one request; a bearer key, cookies of a proxy and some tracing fit several times over.
+/// Max bytes of all headers of one request, or of one webhook answer. A bearer key, a proxy's cookies
+/// and tracing headers fit several times. More is 431 for a request, and a failed webhook.
 pub const HEADER_BYTES: usize = 16 * 1024;
-/// Header lines of one request: just under the hundred that the HTTP parser keeps room for without allocating.
+/// Max header lines of one request: just under the hundred for which the HTTP parser has room without
+/// allocating. More is 431.
 pub const HEADER_LINES: usize = 96;
-/// What the HTTP parser may hold of one request before it gives up on the connection.
+/// Max bytes that the HTTP parser buffers of one request. It closes the connection when a request head
+/// does not fit.
 pub const CONNECTION_BUFFER_BYTES: usize = 64 * 1024;
-/// Objects and arrays inside one another: no document of ours needs ten.
+/// Max nesting of JSON objects and arrays: no document needs ten levels. It bounds the parser's stack.
 pub const JSON_DEPTH: usize = 32;
-/// A half-sent request is dropped after this.
+/// Time for a client to send its whole request, and for a peer to take any bytes. Afterwards the
+/// request is answered with 408, or the connection is closed.
 pub const REQUEST_DEADLINE: Duration = Duration::from_secs(30);
 
-/// `name@host`, in characters.
+/// Max characters of an address `name@host`.
 pub const ADDRESS_CHARS: usize = 128;
-/// ENV-23.
+/// Max characters of `original_text`, as the document says (ENV-23).
 pub const ORIGINAL_TEXT_CHARS: usize = 10_000;
-/// ENV-23.
+/// Characters of `cultural_context`, as the document says (ENV-23).
 pub const CULTURAL_CONTEXT_CHARS: std::ops::RangeInclusive<usize> = 10..=500;
-/// ENV-07.
+/// Max characters of `conversation_id` (ENV-07), and of a receiver's `error_code`.
 pub const CONVERSATION_ID_CHARS: usize = 64;
-/// A language tag; the longest registered ones are under 40.
+/// Max characters of a language tag; the longest registered ones are under 40.
 pub const CULTURE_CHARS: usize = 64;
-/// A serialised envelope: with the rest of its event it stays under the 64 000 characters that clients buffer.
+/// Max characters of a serialised envelope: with the rest of its event it stays under the 64 000
+/// characters that clients buffer of one event.
 pub const ENVELOPE_CHARS: usize = 63_000;
-/// An agent card, serialised: it is repeated in every directory listing.
+/// Max bytes of a serialised agent card: every directory listing repeats it.
 pub const CARD_BYTES: usize = 8 * 1024;
-/// Languages on a card.
+/// Max languages on an agent card: more than any agent speaks, and the directory repeats them.
 pub const CARD_LANGUAGES: usize = 64;
-/// Names, labels and owners that people type.
+/// Max characters of names, labels and owner ids: they are typed by people and shown on one line.
 pub const LABEL_CHARS: usize = 256;
-/// A webhook URL.
+/// Max characters of a URL: an endpoint, a link of a message or an avatar.
 pub const URL_CHARS: usize = 2_048;
-/// Skills of one agent.
+/// Max skills of one agent: a search ranks each of them on its own.
 pub const SKILLS_PER_AGENT: usize = 64;
-/// What a skill says of itself: a paragraph that somebody chooses by.
+/// Max characters of a skill's description: one paragraph, by which a requester chooses.
 pub const SKILL_DESCRIPTION_CHARS: usize = 2_048;
-/// A schema of a skill, serialised: several screens of JSON.
+/// Max bytes of a skill's serialised JSON Schema: several screens.
 pub const SCHEMA_BYTES: usize = 16 * 1024;
-/// Parts of a schema once its references are written out: a few lines could otherwise unfold into work without end.
+/// Max subschemas of a JSON Schema with its references expanded. Without it, a few lines of nested
+/// references could expand without end. A larger schema is refused when the skill is offered.
 pub const SCHEMA_PARTS: usize = 2_000;
-/// Patterns of a schema, its references written out: each is a machine of its own.
+/// Max regular expressions of a JSON Schema with its references expanded: each is compiled into its own
+/// automaton. A schema with more is refused when the skill is offered.
 pub const SCHEMA_PATTERNS: usize = 32;
-/// What one pattern may take once it is compiled: four classes of letters fit, and a few characters can stand for megabytes.
+/// Max bytes of one compiled regular expression. Four Unicode letter classes fit; without the limit, a
+/// few characters could compile to megabytes. A larger one is refused when the skill is offered.
 pub const PATTERN_BYTES: usize = 512 * 1024;
-/// Keywords of a schema that look at everything around them once more, `unevaluatedProperties` and its like: each that is inside
-/// another doubles the work.
+/// Max `unevaluatedProperties` and `unevaluatedItems` of a JSON Schema: they evaluate their siblings
+/// again, so each nested one doubles the work. A schema with more is refused.
 pub const SCHEMA_UNEVALUATED_KEYWORDS: usize = 2;
-/// Parts of a schema times values of an input that is checked against it: some 50 ms.
+/// Max product of a schema's subschemas and an input's values: about 50 ms of validation. A larger
+/// input is refused with `SKILL_MISMATCH` before validation.
 pub const SCHEMA_WORK: usize = 5_000_000;
-/// Schemas kept compiled, one with patterns for as many as it has of them and more; beyond it the least used is compiled again
-/// when it is needed.
+/// Weight of the cache of compiled schemas. A schema with patterns weighs more than one without. Beyond
+/// it the least used schema is evicted and compiled again when needed.
 pub const COMPILED_SCHEMAS_CACHED: usize = 512;
-/// an agent that has been heard and then is silent for this long is offline.
+/// Silence after which an agent that has been seen is offline. Jobs for it are refused with
+/// `AGENT_OFFLINE` until it is seen again.
 pub const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(90);
-/// Agents of one search unless it asks for more, up to [`DIRECTORY_PAGE`]: whoever hires looks at a few.
+/// Agents of one search by default: a requester looks at a few. A client may ask for up to
+/// [`DIRECTORY_PAGE`].
 pub const DISCOVERY_PAGE: usize = 100;
-/// Agents looked through for those that are online, best first, and counted under a filter: more would take longer than 10 ms.
+/// Max agents that a search scans for online ones, best first, and that it counts under a filter: more
+/// would take longer than 10 ms. Agents beyond it are not found, and `total` stops there.
 pub const DISCOVERY_AGENTS_SCANNED: usize = 10_000;
-/// Judgements shown of one agent: enough to see how it is doing.
+/// Newest reputation changes shown of one agent: enough to see a trend. Older ones are left out.
 pub const REPUTATION_HISTORY_ROWS: usize = 50;
-/// `detail` of a receiver's error reply.
+/// Max characters of `detail` and `error_message`: a paragraph. What the hub takes from another server is
+/// cut there instead of refused.
 pub const DETAIL_CHARS: usize = 2_048;
 
-/// a frame as submitted. Frames announce; what is longer belongs behind a reference.
+/// Max bytes of a frame as submitted. Frames announce; longer content belongs behind a reference.
+/// A larger frame is `frame-too-large`.
 pub const FRAME_BYTES: usize = 64 * 1024;
-/// The body around a frame: the largest frame, the longest scope and the keys of both.
+/// Max bytes of the body around a frame: the largest frame, the longest scope and their keys. A larger
+/// body is `frame-too-large` before it is parsed.
 pub const SUBMISSION_BYTES: usize = FRAME_BYTES + 1024;
-/// FRM-29…43, R-53: a text that people read, in octets. So are findings and sentences.
+/// Max octets of a text that people read, such as an advisory, a question or a finding (FRM-29…43, R-53).
 pub const FRAME_TEXT_OCTETS: usize = 2_048;
-/// a handover replaces a file, so it may be longer than an announcement.
+/// Max octets of a handover: it replaces a file, so it may be longer than an announcement.
 pub const HANDOVER_OCTETS: usize = 8 * 1024;
-/// one reference or tag, and every pointer for which the draft prints no bound.
+/// Max octets of one reference or tag, and of every pointer for which the draft prints no bound.
 pub const FRAME_ITEM_OCTETS: usize = 1_024;
-/// items of one array.
+/// Max items of one array.
 pub const FRAME_ITEMS: usize = 256;
-/// the label of an option, a namespaced class, a branch, the reference of a return: what fits in one line of a screen.
+/// Max octets of an option's label, a convergence class, a branch or a return reference: one line
+/// of a screen.
 pub const FRAME_LABEL_OCTETS: usize = 256;
-/// FRM-29, FRM-33, FRM-36: a resource, a working tree, a scope.
+/// Max octets of a resource, a working tree or a scope (FRM-29, FRM-33, FRM-36).
 pub const FRAME_PATH_OCTETS: usize = 512;
-/// FRM-31, R-53: a session id, an instrument.
+/// Max octets of a session id, an instrument or a tool class (FRM-31, R-53).
 pub const SESSION_OCTETS: usize = 128;
-/// a role, a grant scope.
+/// Max octets of a role or of a grant's scope.
 pub const ROLE_OCTETS: usize = 64;
-/// FRM-33, R-40: an hour. A longer claim is extended, so that a crashed session's claim ends.
+/// Max milliseconds of a lock's lease: one hour (FRM-33, R-40). A longer claim is extended, so that the
+/// claim of a crashed session ends.
 pub const LEASE_MAX_MS: u64 = 3_600_000;
-/// Whole numbers beyond 2^53 are read differently by different JSON parsers.
+/// Largest whole number that every JSON parser reads alike: beyond 2^53 some round it.
 pub const SAFE_INTEGER_MAX: u64 = (1 << 53) - 1;
-/// how far `created_at` may be from the hub's clock, either way.
+/// Max distance of `created_at` from the hub's clock, either way, so that a frame is neither
+/// replayed long afterwards nor dated ahead.
 pub const FRAME_CLOCK_SKEW: Duration = Duration::from_secs(24 * 3600);
-/// R-49, FRM-102: subscriptions that one frame may reach.
+/// Max sessions that one frame may reach (R-49, FRM-102): it bounds the work of one request. A wider
+/// scope is `expansion-too-large`.
 pub const SCOPE_EXPANSION_MAX: usize = 10_000;
-/// how long a frame can be resumed from; beyond it a session asks instead. A repeated `frame_id` is known as long.
+/// How long a frame stays in its ring, and a repeated `frame_id` is recognised. A session that
+/// resumes later is told of a gap.
 pub const RING_RETENTION: Duration = Duration::from_secs(300);
-/// the same in frames of one handle, and in ids of one sender.
+/// Max frames of one handle's ring, and recognised frame ids of one sender. The oldest are dropped.
 pub const RING_FRAMES: usize = 10_000;
-/// the same in bytes of one handle; 10 000 frames of ordinary size.
+/// Max bytes of one handle's ring: 10 000 frames of ordinary size. The oldest frames are dropped.
 pub const RING_BYTES: usize = 16 * 1024 * 1024;
-/// All rings together, so that many busy handles do not fill the machine; beyond it a ring that grows lets go of its oldest.
+/// Max bytes of all rings together, so that many busy handles do not exhaust memory. Beyond it a growing
+/// ring drops its own oldest frames.
 pub const ALL_RINGS_BYTES: usize = 512 * 1024 * 1024;
-/// Open streams of one handle: what one frame may reach, so that a handle can always address all its own sessions.
+/// Max open frame streams of one handle in the cluster: what one frame may reach, so that a handle can
+/// always address all its own sessions. Another stream is `too-many-streams`.
 pub const STREAMS_PER_HANDLE: usize = SCOPE_EXPANSION_MAX;
-/// A filter expression: every axis several times over; the roster repeats it for each session.
+/// Max octets of a frame filter: room for every axis several times. The roster repeats it per session.
 pub const FILTER_OCTETS: usize = 1_024;
-/// Handles that one handle lets address it; beyond it something else than grants is meant: an organisation.
+/// Max handles that one handle lets address it; for more, an organisation is the right tool. Another
+/// grant is a conflict (409).
 pub const GRANTS_PER_HANDLE: usize = 1_000;
-/// Members of one organisation, invited ones with them: as many as one expansion could ever reach.
+/// Max members of one organisation, invited ones included: as many as one frame may reach. Another
+/// member is a conflict (409).
 pub const MEMBERS_PER_ORG: usize = SCOPE_EXPANSION_MAX;
-/// Organisations that one handle has joined. Invitations are not counted, or strangers could use the places up.
+/// Max organisations that one handle has joined; joining another is a conflict (409). Invitations do not
+/// count, so that other organisations cannot use up the limit.
 pub const ORGS_PER_HANDLE: usize = 256;
-/// Roles of one member.
+/// Max roles of one member.
 pub const ROLES_PER_MEMBER: usize = 32;
-/// Accords that one organisation has proposed or granted.
+/// Max accords that one organisation has proposed or granted; another is a conflict (409).
 pub const ACCORDS_PER_ORG: usize = 1_000;
-/// How much of a field's name an error repeats: a name may be as long as the frame.
+/// Max octets of a field name that an error repeats: a name may be as long as the frame. The rest is cut.
 pub const FIELD_NAME_OCTETS: usize = 128;
 
-///
+/// Max characters of an `Idempotency-Key`.
 pub const IDEMPOTENCY_KEY_CHARS: usize = 256;
-/// how long an answer is kept.
+/// How long the answer to an `Idempotency-Key` is kept. Afterwards the key counts as new.
 pub const IDEMPOTENCY_RETENTION: Duration = Duration::from_secs(24 * 3600);
-/// life of a single-use stream token.
+/// Life of a session token: a client opens its stream with it at once. Afterwards it is refused.
 pub const SESSION_TOKEN_TTL: Duration = Duration::from_secs(300);
 
-/// rows of one history page.
+/// Max rows of one history page. A larger `limit` counts as this one.
 pub const HISTORY_PAGE: usize = 1_000;
-/// The envelopes of one history page: a full page of ordinary messages, and a bound on what one request can hold in memory.
-/// A page that stops here is short; the next one goes on after its last id.
+/// Max bytes of one history page: a full page of ordinary messages, and a bound on the memory of one
+/// request. A page that stops here is short; the next one continues after its last id.
 pub const HISTORY_PAGE_BYTES: usize = 2 * 1024 * 1024;
-/// Messages of one agent, newest first, among which unanswered ones and those with one peer are sought: some 20 ms.
+/// Newest messages of one agent that are scanned for unanswered ones, or for those with one peer: about
+/// 20 ms. Older ones are not found.
 pub const MESSAGES_SCANNED: usize = 10_000;
-/// Rows that a tool shows unless it is asked for more: a model reads all of them.
+/// Rows that an MCP tool returns by default: a model reads all of them.
 pub const TOOL_PAGE_DEFAULT: usize = 50;
-/// The rows of one answer as JSON: hosts cut off what a tool says beyond some 25 000 tokens, and then it is no JSON any more. One
-/// row is shown however large it is.
+/// Max bytes of the rows in one tool answer. MCP hosts truncate an answer beyond about 25 000 tokens, and
+/// a truncated one is not JSON. Rows that do not fit are left out, but one row is always returned.
 pub const TOOL_ANSWER_BYTES: usize = 64 * 1024;
-/// What one call of a tool may wait for others: hosts give up on a tool after a minute.
+/// Max time that one tool call waits for others: MCP hosts cancel a tool after a minute. Then the call
+/// returns what it has.
 pub const TOOL_WAIT_MAX: Duration = Duration::from_secs(30);
-/// Rows of one directory page; the documents print no paging, so the default is the whole of a small hub.
+/// Max rows of one directory page, also the default: the documents print no paging, so a small hub is
+/// listed whole.
 pub const DIRECTORY_PAGE: usize = 1_000;
-/// Rows of one activity page.
+/// Max rows of one activity page. A larger `limit` counts as this one.
 pub const ACTIVITY_PAGE: usize = 1_000;
-/// Entries read at once while a stream catches up: enough to amortise the query, small enough to hold in memory per stream.
+/// Log entries that a feed reads at once while it replays: enough to amortise the query, few enough to
+/// hold in memory for every stream.
 pub const REPLAY_PAGE: usize = 256;
 
-/// a keepalive comment at most every 20 s.
+/// Pause between keepalive comments on a quiet stream: clients may expect one every 20 s.
 pub const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
-/// Events a live stream may owe its reader before it falls back to reading the log.
+/// Max events in a stream queue. A full queue makes its feed read the log again.
 pub const STREAM_QUEUE_EVENTS: usize = 1_024;
-/// The same in bytes: one stream never holds more than this.
+/// Max bytes in a stream queue, and of one replayed page: no stream holds more in memory.
 pub const STREAM_QUEUE_BYTES: usize = 1024 * 1024;
-/// A reader that takes nothing for this long is no longer counted as draining.
+/// Time without a successful write after which a stream no longer counts as draining.
 pub const STREAM_STALLED_AFTER: Duration = Duration::from_secs(1);
-/// A reader that takes nothing for this long is disconnected; it resumes by cursor.
+/// Time without a successful write after which a stream is closed. Its reader resumes by cursor.
 pub const STREAM_DISCONNECT_AFTER: Duration = Duration::from_secs(10);
-/// Kernel send buffer of a stream: beyond it a stalled reader shows, instead of hiding in the kernel for megabytes.
+/// Kernel send buffer of a stream. It is small so that a stalled reader shows, instead of hiding behind
+/// megabytes in the kernel.
 pub const STREAM_SEND_BUFFER_BYTES: usize = 128 * 1024;
-/// Open inbox streams of one agent.
+/// Max open inbox streams of one agent in the cluster, and activity streams of one hub. Another stream is
+/// refused with `ERR_TOO_MANY_STREAMS`.
 pub const STREAMS_PER_SUBJECT: usize = 64;
-/// What the client asks a reader to wait before it reconnects.
+/// Pause that the `retry` field asks a reader to make before it reconnects.
 pub const STREAM_RECONNECT_DELAY: Duration = Duration::from_millis(2_000);
-/// What a client buffers of one event (lesson 3).
-pub const EVENT_CHARS: usize = 64_000;
 
-/// a receiver's whole answer, in bytes.
+/// Max bytes of a webhook's answer, or of one event of a streamed answer. More is a failed
+/// delivery.
 pub const WEBHOOK_ANSWER_BYTES: usize = 64 * 1024;
-/// the same in time, from the name's look-up to the last byte.
+/// Default deadline of a webhook, from the DNS lookup to the last byte. Afterwards it has failed.
 pub const WEBHOOK_DEADLINE: Duration = Duration::from_secs(10);
-/// A streamed answer may take longer as a whole, but never pause for longer than the deadline.
+/// Max bytes of a streamed answer. It may take longer than [`WEBHOOK_DEADLINE`] as a whole, but no pause
+/// may.
 pub const WEBHOOK_STREAM_BYTES: usize = 4 * 1024 * 1024;
-/// The whole of a streamed answer: a model that writes for five minutes has written enough.
+/// Deadline of a whole streamed answer: a model that writes for five minutes has written enough.
 pub const WEBHOOK_STREAM_DEADLINE: Duration = Duration::from_secs(300);
-/// Webhooks under way at once; a further send waits its turn inside its own deadline.
+/// Max webhooks in flight. Another one waits inside its own deadline.
 pub const WEBHOOKS_IN_FLIGHT: usize = 256;
-/// The same towards one host, so that a slow one does not take every place.
+/// Max webhooks in flight to one host, so that a slow host does not use up [`WEBHOOKS_IN_FLIGHT`].
 pub const WEBHOOKS_PER_HOST: usize = 32;
-/// Webhooks that wait for their turn; each holds its body, so beyond this a send fails at once.
+/// Max webhooks that wait for a free slot: each holds its body in memory. Beyond it a webhook fails at once.
 pub const WEBHOOKS_WAITING: usize = 1_024;
 
-/// Writes that may wait for the store; beyond it a request is refused with a retryable 503 rather than queued unseen.
+/// Max write requests that wait for the writer. Beyond it a request is answered with a retryable 503 at
+/// once, instead of queueing without end (D-17).
 pub const WRITE_QUEUE_REQUESTS: usize = 16_384;
-/// Writes committed together: bounds how long the first of a group waits for the last.
+/// Max write requests of one group commit: it bounds how long the first waits for the last.
 pub const WRITE_GROUP_REQUESTS: usize = 512;
-/// Runs of a group after the first when the database undid it for the sake of another (D-88): a rival that comes back more often
-/// than this is the database's trouble, and those who wait are told.
+/// Max repetitions of a group that the database rolled back in favour of another transaction (D-88). A
+/// conflict that lasts longer is the database's problem, and the waiting clients get an error.
 pub const WRITE_GROUP_RETRIES: u32 = 4;
-/// The pause before the first of them; each next one is twice as long, so that all take far less than a client waits.
+/// Pause before the first repetition. Each next one is twice as long; together they are far shorter than
+/// a client waits.
 pub const WRITE_GROUP_RETRY_PAUSE: Duration = Duration::from_millis(10);
 
-/// Connections open at once unless a hub is told otherwise: each is a file and, as an idle stream, four kilobytes. Whoever comes
-/// beyond it is told 503 and to come back.
+/// Max open connections by default: each is a file descriptor and, as an idle stream, four kilobytes.
+/// Another connection is answered with 503 and closed.
 pub const CONNECTIONS_DEFAULT: usize = 65_536;
-/// Of those, how many are being told at the same time; the others are just closed.
+/// Max refused connections that are being answered with 503 at once. The others are closed unanswered.
 pub const REFUSED_CONNECTIONS_ANSWERED: usize = 64;
 
-/// Graceful shutdown under open streams ends within this.
+/// Time for open connections to end at shutdown, which as a whole takes less than five seconds. Then they
+/// are cut.
 pub const SHUTDOWN_DEADLINE: Duration = Duration::from_secs(4);
 
-/// Callers whose requests are counted one by one; beyond it addresses are counted by their network. A bucket is about 50 bytes.
+/// Max callers with a token bucket of their own; a bucket takes about 50 bytes. Beyond it, addresses share
+/// the bucket of their network.
 pub const RATE_LIMITED_CALLERS: usize = 100_000;
 
-/// The largest amount of one transfer, hold or issue, in hundredths: a billion credits.
+/// Largest amount of one transfer, hold or issue, in hundredths: a billion credits.
 pub const CREDITS_AMOUNT_MAX: i64 = 100_000_000_000;
-/// Everything that may ever be issued, in hundredths: sums stay exact also for readers that only have floats (2^53).
+/// Most credits that a hub may ever issue, in hundredths. Sums stay below 2^53, so they are exact also for
+/// readers that use floats. A further issue is refused with `TRANSFER_FAILED`.
 pub const CREDITS_ISSUED_MAX: i64 = 9_000_000_000_000_000;
-/// `input_data` or `output_data` of a job, in octets of JSON: the event that carries it fits what clients buffer.
+/// Max octets of a job's `input_data` or `output_data` as JSON: its event stays under the 64 000 characters
+/// that clients buffer. More is refused with 413.
 pub const JOB_DATA_OCTETS: usize = 56_000;
-/// when a job without another deadline expires.
+/// Deadline of a job that asks for none. At its deadline a job expires and the credits are
+/// returned.
 pub const JOB_DEADLINE_DEFAULT: Duration = Duration::from_secs(600);
-/// The longest deadline a job may ask for; its credits are held until then.
+/// Longest deadline that a job may ask for: its credits are held until then.
 pub const JOB_DEADLINE_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
-/// Rows of one page of jobs.
+/// Max jobs of one page. A larger `limit` counts as this one.
 pub const JOBS_PAGE: usize = 200;
-/// Postings of one page of the ledger.
+/// Max postings of one page of the ledger. A larger `limit` counts as this one.
 pub const AUDIT_PAGE: usize = 1_000;
 
-/// What a service delivers to a hosted agent: its event stays under the 64 000 characters that clients buffer.
+/// Max characters of a channel delivery from another service: its event stays under the 64 000 characters
+/// that clients buffer. More is refused with 413.
 pub const DELIVERY_CHARS: usize = 63_000;
-/// How long a pair of channel and message is known again: a week, where services try for a day.
+/// How long an agent host recognises a repeated pair of channel and message: a week, because services
+/// retry for a day. Afterwards it would be delivered again.
 pub const DELIVERY_DEDUP_RETENTION: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// how long a callback and its delivery's key to the tools are good for.
+/// Life of a callback and of the tool token issued with it. Afterwards both answer 410.
 pub const CALLBACK_TTL: Duration = Duration::from_secs(24 * 3600);
-/// How long a dead callback is told apart from one that never was: agents that were away for a week learn that they are late.
+/// How long an expired callback answers 410 instead of 404: an agent that was away for a week learns that
+/// it is late.
 pub const EXPIRED_CALLBACK_RETENTION: Duration = Duration::from_secs(7 * 24 * 3600);
-/// How long a callback that streams its events may pause: a model may think for minutes between two lines.
+/// Max pause in a callback that streams its events: a model may think for minutes between two lines. A
+/// longer pause ends the stream.
 pub const CALLBACK_STREAM_IDLE_MAX: Duration = Duration::from_secs(300);
-/// Streams of callbacks open at once; beyond it the events are to be posted one by one. Each holds a connection and a line.
+/// Max open callback streams: each holds a connection and a line in memory. Another one is answered with
+/// 503, and its events can be posted one by one.
 pub const CALLBACK_STREAMS: usize = 1_024;
-/// The same of one member: a stream for each delivery that it works on, and none left over to keep others from theirs.
+/// Max open callback streams of one member: one for each delivery that it works on, so that no member uses
+/// up [`CALLBACK_STREAMS`]. Another one is `ERR_TOO_MANY_STREAMS`.
 pub const CALLBACK_STREAMS_PER_MEMBER: usize = 16;
-/// messages that a delivery catches up on.
+/// Max missed messages in the `backlog` of a delivery. Older ones are in the history.
 pub const BACKLOG_MESSAGES: usize = 50;
-/// All of a delivery's messages: with the rest of its body it stays under [`DELIVERY_CHARS`], so that a hosting hub takes it.
+/// Max bytes of all messages of a delivery: with the rest of its body it stays under [`DELIVERY_CHARS`], so
+/// that an agent host accepts it. Messages that do not fit are left out of the backlog.
 pub const BACKLOG_BYTES: usize = 48 * 1024;
-/// Messages that one member is owed while its retries last; beyond it the oldest are only in the history.
+/// Max undelivered messages of one member while its posts are retried. Beyond it the oldest are only in
+/// the history.
 pub const PENDING_DELIVERIES_PER_MEMBER: usize = 10_000;
-/// CHN-34: a secret that deliveries are signed with, as Standard Webhooks bounds it.
+/// Bytes of a secret that signs deliveries, as Standard Webhooks bounds it (CHN-34).
 pub const SIGNING_SECRET_BYTES: std::ops::RangeInclusive<usize> = 24..=64;
-/// steps from agent to agent that follow a person's word, unless the hub is told otherwise.
+/// Default turn limit: agent-to-agent steps after a person's message. Further messages stay in the
+/// history but are not delivered to agents.
 pub const AGENT_TURNS_DEFAULT: u32 = 8;
 
-/// what is owed to others is tried for this long, then given up aloud.
+/// How long an outbox row is retried. Then the hub gives up visibly: a member is marked unreachable.
 pub const OUTBOX_GIVE_UP_AFTER: Duration = Duration::from_secs(24 * 3600);
-/// the first pause after a failure; each next one is twice as long.
+/// First backoff after a failed post. Each next one is twice as long.
 pub const OUTBOX_BACKOFF_FIRST: Duration = Duration::from_secs(1);
-/// the longest pause.
+/// Longest backoff.
 pub const OUTBOX_BACKOFF_MAX: Duration = Duration::from_secs(300);
-/// How long one who took something from the outbox has it alone: well past the deadline of a request.
+/// Lease of an outbox row or a job: well past the deadline of one request. When it expires, another hub may
+/// post.
 pub const OUTBOX_LEASE: Duration = Duration::from_secs(60);
-/// Requests from the outbox under way at once, half of what may be under way in all; the next ones wait their turn in the table.
-/// Half of these are for those that never failed, so that many that hang do not hold up the others.
+/// Max outbox posts in flight: half of [`WEBHOOKS_IN_FLIGHT`]. Further rows wait in the table. At most half
+/// of the posts are retries, so that many hanging receivers do not hold up the others.
 pub const OUTBOX_IN_FLIGHT: usize = 128;
 
-/// A member's name in a room: what a person types after an `@`.
+/// Max characters of a member's name: people type it after an `@`.
 pub const MEMBER_NAME_CHARS: usize = 64;
-/// Members that one message may call by name; beyond it a text is a list, and calls nobody further.
+/// Max members that one message mentions; a text with more is a list. Further mentions are ignored.
 pub const MENTIONS_PER_MESSAGE: usize = 64;
-/// What a room says of itself: it goes with every delivery.
+/// Max characters of a channel's context: every delivery repeats it.
 pub const CHANNEL_CONTEXT_CHARS: usize = 4_096;
-/// What is said at once in a room, as JSON: with the room's context and its credentials around it, the delivery stays under
-/// what clients buffer of one event.
+/// Max characters of one channel message as JSON: with the channel's context and tokens, its delivery stays
+/// under the 64 000 characters that clients buffer. More is refused with 413.
 pub const CHANNEL_MESSAGE_CHARS: usize = 48_000;
-/// Structured parts of one message.
+/// Max structured parts of one message.
 pub const PARTS_PER_MESSAGE: usize = 32;
-/// A status: one line of a roster.
+/// Max characters of a member's status: one line of the roster.
 pub const STATUS_CHARS: usize = 256;
-/// How long a status is shown that its member does not repeat: longer than a slow tool, shorter than a break.
+/// How long the roster shows a status that its member does not repeat: longer than a slow tool runs, shorter
+/// than a break.
 pub const STATUS_TTL: Duration = Duration::from_secs(600);
-/// Capabilities with which an agent presents itself.
+/// Max capabilities in an agent's presentation: the roster and its messages repeat them.
 pub const CAPABILITIES_PER_AGENT: usize = 64;
-/// Members of one room: each message is owed to each of them.
+/// Max members of one channel: every message becomes a delivery to each. Another member is a conflict (409).
 pub const MEMBERS_PER_CHANNEL: usize = 256;
-/// Rooms that one agent owns.
+/// Max channels that one agent owns; another is a conflict (409).
 pub const CHANNELS_PER_OWNER: usize = 1_000;
-/// Rooms of one page.
+/// Max channels of one page. A larger `limit` counts as this one.
 pub const CHANNELS_PAGE: usize = 200;
-/// Open streams of one room: every member, and some pages that people watch.
+/// Max open streams of one channel on one hub: every member, and some console pages. Another one is
+/// `ERR_TOO_MANY_STREAMS`.
 pub const STREAMS_PER_CHANNEL: usize = 1_024;
 
-/// the name of an artifact, which stands in paths.
+/// Max octets of an artifact's slug: it is part of paths.
 pub const SLUG_OCTETS: usize = 128;
-/// the text of an artifact: a long document, which a model can still read at once.
+/// Max bytes of an artifact's text: a long document that a model can still read at once.
 pub const ARTIFACT_BYTES: usize = 256 * 1024;
-/// Artifacts of one channel: all of them are listed at once.
+/// Max artifacts of one channel: all are listed at once. Another one is a conflict (409).
 pub const ARTIFACTS_PER_CHANNEL: usize = 500;
-/// Versions of one artifact that can still be read: who came late sees what changed, and nobody fills the disk by editing.
+/// Versions kept of one artifact: a late reader sees what changed, and edits cannot fill the disk. Older
+/// versions are deleted.
 pub const ARTIFACT_VERSIONS_KEPT: usize = 20;
-/// one file of a channel; what is larger belongs behind a link.
+/// Max bytes of one file of a channel; a larger one belongs behind a link. It is refused with 413.
 pub const FILE_BYTES: usize = 1024 * 1024;
-/// Files of one channel: all of them are listed at once.
+/// Max files of one channel: all are listed at once. Another one is a conflict (409).
 pub const FILES_PER_CHANNEL: usize = 200;
-/// All files of one channel together.
+/// Max bytes of all files of one channel, so that no channel fills the disk. Beyond it a file is a
+/// conflict (409).
 pub const CHANNEL_FILES_BYTES: usize = 64 * 1024 * 1024;
-/// A call of a channel's tools: the largest file as base64, and the words around it.
+/// Max bytes of a call of a channel's tools: the largest file in base64 and the JSON around it.
 pub const CHANNEL_TOOL_CALL_BYTES: usize = FILE_BYTES / 3 * 4 + 64 * 1024;
 
-/// What a request waits for another hub to say whether its caller may ask: a hundred times what that takes, and still not felt.
+/// Max wait for a peer's rate-limit decision: a hundred times what it takes, and still not noticeable.
+/// Afterwards the hub decides alone.
 pub const BUDGET_SYNC_WAIT: Duration = Duration::from_millis(250);
-/// Callers that two hubs speak of in one message: a tenth of what one may hold.
+/// Max callers in one budget-sync message: it stays a tenth of the largest NATS message. More go into
+/// further messages.
 pub const BUDGET_SYNC_CALLERS: usize = 1_024;
-/// Requests that wait for the word of one hub; more are decided where they are.
+/// Max requests that wait for one peer's rate-limit decision. Further ones are decided by this hub alone.
 pub const BUDGET_REQUESTS_WAITING: usize = 16_384;
-/// Callers that other hubs are still to hear of; of more they hear with the next request.
+/// Max callers whose changed budget is still to be sent to peers. Peers learn of further ones with the
+/// caller's next request.
 pub const BUDGET_UPDATES_PENDING: usize = 65_536;
 
-/// What one hub waits for another: answers come within milliseconds, and a hub that is cut off must not hold up a send.
+/// Max wait for a peer's answer: answers take milliseconds, and a hub that is cut off must not delay a send.
+/// Afterwards the request has failed.
 pub const PEER_REQUEST_TIMEOUT: Duration = Duration::from_secs(1);
-/// A hub that has not been heard for this long is taken for gone.
+/// Silence after which a peer is removed from the membership.
 pub const PEER_SILENT_AFTER: Duration = Duration::from_secs(2);
-/// How long a number of sessions, or a list of them, waits for a hub that is there and does not answer: far longer than
-/// [`PEER_SILENT`], so that one that hangs is gone by then and one that is only busy is counted (D-93).
+/// Max wait for a peer's session count or roster. It is far longer than [`PEER_SILENT_AFTER`], so that a
+/// hanging peer is gone by then and a busy one is still counted (D-93).
 pub const PEER_COUNT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a frame waits to be taken by the memory that hubs share: a busy server takes seconds, and while servers choose who
-/// has it, whoever sends may as well be told to try again.
+/// Max wait for the frame stream to store a frame. A busy NATS server takes seconds; while servers elect a
+/// leader, the sender may as well retry, so it gets `bus-unavailable`.
 pub const FRAME_PUBLISH_TIMEOUT: Duration = Duration::from_secs(4);
-/// Questions of other hubs that wait here to be answered; beyond it they are told at once that there is no answer yet.
+/// Max requests of peers that are being answered. Further ones get an empty answer at once, and the peer
+/// retries.
 pub const PEER_REQUESTS_WAITING: usize = 4_096;
-/// Places or agents that hubs say to one another in one piece: at most half of the megabyte that NATS takes.
+/// Max presences or agents in one message between hubs: at most half of the megabyte that NATS accepts.
+/// More go into further pages.
 pub const PEER_MESSAGE_ITEMS: usize = 10_000;
-/// The same in bytes, for what has no fixed length.
+/// Max bytes in one message between hubs whose items have no fixed length. More go into further pages.
 pub const PEER_MESSAGE_BYTES: usize = 512 * 1024;
-/// How often a hub that is not answered in time asks again.
+/// Pause before a hub repeats a request to a peer that had no answer yet.
 pub const PEER_RETRY_INTERVAL: Duration = Duration::from_millis(50);
-/// Handles of which it is remembered where their frames ended, for those who come back after everything of them was let go.
+/// Max handles whose last frame sequence is kept after their ring is dropped, so that a returning session
+/// learns whether it missed anything. Beyond it all are dropped, and a returning session is told of a gap
+/// that may not exist.
 pub const LAST_FRAME_SEQS_KEPT: usize = 100_000;
-/// How often a hub looks for what others wrote when nobody rings: nothing waits longer than this for a lost word.
+/// How often a hub polls the log for entries of peers when no notification arrives: a lost notification
+/// delays an entry no longer than this.
 pub const LOG_POLL_INTERVAL: Duration = Duration::from_millis(300);
-/// A hub that could not look for this long trusts nothing it remembers: a key taken back elsewhere is dead within a second.
+/// Time without a successful poll after which a hub stops trusting its caches: a key that was revoked on
+/// another hub stops working within a second.
 pub const LOG_POLL_STALE_AFTER: Duration = Duration::from_millis(900);
-/// How often a hub that always has something to write looks at the database's clock all the same: a machine whose clock was stepped
-/// is right again before a lease could be taken for over.
+/// How often a hub under constant write load still reads the database's clock, so that a stepped system
+/// clock is corrected before a lease could seem expired.
 pub const CLOCK_SYNC_INTERVAL: Duration = Duration::from_secs(1);
-/// An answer that took longer says too little about what time it is: half of it is what the hub may be wrong by.
+/// Longest round trip from which a hub sets its clock: the error is up to half of it. A slower answer is
+/// ignored.
 pub const CLOCK_SYNC_ROUND_TRIP_MAX: Duration = Duration::from_secs(1);
-/// How soon a stream looks again when the log could not be read.
+/// Pause before a feed reads the log again after a failed read.
 pub const LOG_READ_RETRY_INTERVAL: Duration = Duration::from_millis(500);
-/// The frames that hubs keep together for those who come back, in bytes; as much as the rings of one hub hold.
+/// Max bytes of the frame stream: as much as the rings of one hub hold. The oldest frames are dropped.
 pub const FRAME_STREAM_BYTES: i64 = ALL_RINGS_BYTES as i64;

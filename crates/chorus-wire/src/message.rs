@@ -1,4 +1,4 @@
-//! A send, what becomes of it, and how it reads in history (TRN-13…27, R-22, R-30).
+//! Messages: the send request, its delivery outcome, and the rows of history and inbox (TRN-13…27, R-22, R-30).
 
 use crate::{
     Error, Result, envelope::Envelope, identity::AgentName, json, limits, time::UnixMicros,
@@ -13,26 +13,26 @@ use uuid::Uuid;
 /// The media type that marks a Chorus envelope inside an A2A message.
 pub const A2A_MEDIA_TYPE: &str = "application/vnd.chorus.envelope+json";
 
-/// The body of `POST /messages`, checked.
+/// The checked body of `POST /messages`.
 #[derive(Debug)]
 pub struct SendRequest {
     pub receiver: AgentName,
     pub envelope: Envelope,
-    /// The A2A message around the envelope, as it was sent: what a webhook gets.
+    /// The A2A message around the envelope, exactly as sent; a webhook receives it.
     pub a2a_message: Option<String>,
     pub stream: bool,
 }
 
 impl SendRequest {
     pub fn parse(body: &[u8]) -> Result<Self> {
-        let parts: SendRequestFields<'_> = serde_json::from_str(json::decode_utf8(body)?)
+        let fields: SendRequestFields<'_> = serde_json::from_str(json::decode_utf8(body)?)
             .map_err(|e| json::map_serde_error(&e))?;
         let missing = |field: &str| Error::validation(format!("{field} is required"));
-        let receiver_id = parts.receiver_id.ok_or_else(|| missing("receiver_id"))?;
-        let envelope = parts.envelope.ok_or_else(|| missing("envelope"))?;
+        let receiver_id = fields.receiver_id.ok_or_else(|| missing("receiver_id"))?;
+        let envelope = fields.envelope.ok_or_else(|| missing("envelope"))?;
         let receiver = AgentName::parse("receiver_id", &receiver_id)?;
         let (envelope, a2a_message) = unwrap_a2a(envelope.get())?;
-        // Only texts made of control characters get here: everything else is bounded by its code points.
+        // Only a long text can exceed it, and only if JSON escapes its characters, such as control characters.
         if envelope.original_text().len() > limits::ORIGINAL_TEXT_CHARS / 2 {
             let characters = envelope.to_json().chars().count();
             if characters > limits::ENVELOPE_CHARS {
@@ -46,22 +46,22 @@ impl SendRequest {
             receiver,
             envelope,
             a2a_message,
-            stream: parts.stream.unwrap_or(false),
+            stream: fields.stream.unwrap_or(false),
         })
     }
 }
 
-/// An envelope as it is, or the one inside an A2A message.
+/// Parses a bare envelope, or the one inside an A2A message.
 fn unwrap_a2a(text: &str) -> Result<(Envelope, Option<String>)> {
-    let refusal = match Envelope::parse(text) {
+    let envelope_error = match Envelope::parse(text) {
         Ok(envelope) => return Ok((envelope, None)),
-        Err(refusal) => refusal,
+        Err(error) => error,
     };
     let Ok(Value::Object(message)) = json::parse_value(text) else {
-        return Err(refusal);
+        return Err(envelope_error);
     };
     let Some(Value::Array(parts)) = message.get("parts") else {
-        return Err(refusal);
+        return Err(envelope_error);
     };
     let mut matching = parts.iter().filter(|part| {
         let has_envelope_type = |holder: &Value| {
@@ -78,7 +78,7 @@ fn unwrap_a2a(text: &str) -> Result<(Envelope, Option<String>)> {
         .get("data")
         .ok_or_else(|| Error::validation("the A2A part with the envelope has no data"))?;
     let envelope = Envelope::parse(&data.to_string())?;
-    // As it was sent, to the letter: numbers and the order of keys may matter to whoever reads it.
+    // Forwarded byte for byte: number formats and key order may matter to the receiver.
     Ok((envelope, Some(text.to_owned())))
 }
 
@@ -103,15 +103,15 @@ impl<'de> Deserialize<'de> for SendRequestFields<'de> {
                 self,
                 mut map: A,
             ) -> std::result::Result<SendRequestFields<'de>, A::Error> {
-                let mut parts = SendRequestFields::default();
+                let mut fields = SendRequestFields::default();
                 while let Some(key) = map.next_key::<Cow<'de, str>>()? {
                     let is_duplicate = match key.as_ref() {
-                        "receiver_id" => parts
+                        "receiver_id" => fields
                             .receiver_id
                             .replace(parse_typed(map.next_value()?, "receiver_id", "a string")?)
                             .is_some(),
-                        "envelope" => parts.envelope.replace(map.next_value()?).is_some(),
-                        "stream" => parts
+                        "envelope" => fields.envelope.replace(map.next_value()?).is_some(),
+                        "stream" => fields
                             .stream
                             .replace(parse_typed(map.next_value()?, "stream", "true or false")?)
                             .is_some(),
@@ -125,23 +125,23 @@ impl<'de> Deserialize<'de> for SendRequestFields<'de> {
                         return Err(de::Error::custom(format!("{key} is given twice")));
                     }
                 }
-                Ok(parts)
+                Ok(fields)
             }
         }
         from.deserialize_map(SendRequestVisitor)
     }
 }
 
-/// `raw` as a `T`, or an error that names the field.
+/// Parses `raw` as a `T`; the error names the field. `requirement` completes the sentence “it must be …”.
 fn parse_typed<'a, T: Deserialize<'a>, E: de::Error>(
     raw: &'a RawValue,
     field: &str,
-    what: &str,
+    requirement: &str,
 ) -> std::result::Result<T, E> {
-    serde_json::from_str(raw.get()).map_err(|_| E::custom(format!("{field} must be {what}")))
+    serde_json::from_str(raw.get()).map_err(|_| E::custom(format!("{field} must be {requirement}")))
 }
 
-/// What a receiver says of a message: `{"status":"ok"}`, or an error with its code (ENV-13, ENV-14).
+/// A receiver's acknowledgement of a message: `{"status":"ok"}`, or an error with its code (ENV-13, ENV-14).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ReceiverReply {
     /// `ok` or `error`.
@@ -201,7 +201,7 @@ impl ReceiverReply {
         })
     }
 
-    /// Whether a receiver's answer is one of the protocol's, whatever else it carries.
+    /// Whether an endpoint's answer is an acknowledgement of the protocol; extra fields are allowed.
     pub fn is_protocol_reply(value: &Value) -> bool {
         match value.get("status").and_then(Value::as_str) {
             Some("ok") => true,
@@ -211,16 +211,16 @@ impl ReceiverReply {
     }
 }
 
-/// What became of a send; `rejected` is the 4xx.
+/// The outcome of an accepted send. A rejected send is a 4xx error instead.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DeliveryOutcome {
-    /// Accepted by a live stream that is draining.
+    /// Queued on a live stream that is draining.
     DeliveredSse,
-    /// Answered by the receiver's endpoint.
+    /// Posted to the receiver's endpoint, which answered.
     Delivered { receiver_response: Value },
-    /// Stored; nobody is listening.
+    /// Stored; the receiver has no draining stream.
     Queued,
-    /// The endpoint did not take it.
+    /// The receiver's endpoint did not accept it.
     Failed { error_code: String, detail: String },
 }
 
@@ -244,7 +244,7 @@ impl DeliveryOutcome {
     }
 }
 
-/// `data` of a send: the printed keys first, ours after.
+/// `data` of a send: the documented keys first, then `trace_id`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SendReply {
     /// `delivered_sse`, `delivered`, `queued` or `failed`.
@@ -261,7 +261,7 @@ pub struct SendReply {
 
 impl SendReply {
     pub fn new(delivery: &DeliveryOutcome, trace_id: Uuid) -> Self {
-        let mut sent = Self {
+        let mut reply = Self {
             delivery: delivery.as_str().into(),
             receiver_response: None,
             error_code: None,
@@ -271,18 +271,18 @@ impl SendReply {
         match delivery {
             DeliveryOutcome::DeliveredSse | DeliveryOutcome::Queued => {}
             DeliveryOutcome::Delivered { receiver_response } => {
-                sent.receiver_response = Some(receiver_response.clone())
+                reply.receiver_response = Some(receiver_response.clone())
             }
             DeliveryOutcome::Failed { error_code, detail } => {
-                sent.error_code = Some(error_code.clone());
-                sent.detail = Some(detail.clone());
+                reply.error_code = Some(error_code.clone());
+                reply.detail = Some(detail.clone());
             }
         }
-        sent
+        reply
     }
 }
 
-/// How a message first went on its way (lesson 4).
+/// The first delivery of a message (lesson 4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DeliveredVia {
@@ -317,7 +317,7 @@ pub struct MessageEvent {
     pub timestamp: UnixMicros,
 }
 
-/// The data of a `receipt` event: the receiver's reply, on the sender's inbox.
+/// The data of a `receipt` event on the sender's inbox: the receiver's acknowledgement.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ReceiptEvent {
     pub trace_id: Uuid,
@@ -327,7 +327,7 @@ pub struct ReceiptEvent {
     pub timestamp: UnixMicros,
 }
 
-/// Where a message stands: `data` of `GET /messages/{trace_id}`.
+/// The state of a message: `data` of `GET /messages/{trace_id}`.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct MessageStatus {
     pub trace_id: Uuid,

@@ -1,4 +1,4 @@
-//! Registration in its two forms, one request type.
+//! The registration request, in the form of the transport profile or of the jobs document.
 
 use crate::market::skill::SkillOffer;
 use crate::{
@@ -7,11 +7,11 @@ use crate::{
 };
 use serde_json::Value;
 
-/// What a registration asks for, in either form or both.
+/// A registration in either form, or with the fields of both.
 #[derive(Clone, Debug)]
 pub struct RegistrationRequest {
     pub name: AgentName,
-    /// The id as it was written; it is what the replies show.
+    /// The id as the client wrote it; replies repeat it.
     pub agent_id: String,
     pub card: Option<AgentCard>,
     pub endpoint: Option<String>,
@@ -19,7 +19,7 @@ pub struct RegistrationRequest {
     pub market: Option<MarketProfile>,
 }
 
-/// What only the jobs document has.
+/// The fields that only the jobs document has.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MarketProfile {
     pub agent_name: Option<String>,
@@ -31,7 +31,7 @@ pub struct MarketProfile {
 const MARKET_KEYS: [&str; 4] = ["agent_name", "owner_id", "api_endpoint", "skills"];
 
 impl RegistrationRequest {
-    /// The body of `POST /register`.
+    /// Parses the body of `POST /register`.
     pub fn parse(body: &[u8]) -> Result<Self> {
         let text = json::decode_utf8(body)?;
         let mut fields = json::parse_object(text)?;
@@ -56,7 +56,7 @@ impl RegistrationRequest {
                     "agent_id must be an address of the form name@host, or the request must have agent_name, owner_id, api_endpoint or skills",
                 ));
             }
-            // with a card the id is an address; a short name would claim one without saying so.
+            // an id with a card is an address. A short name would claim an address implicitly.
             AgentName::Short(_) if has_card => {
                 return Err(Error::validation(
                     "agent_id must be an address of the form name@host",
@@ -87,7 +87,7 @@ impl RegistrationRequest {
         Ok(registration)
     }
 
-    /// The body of `POST /agents`: an address and, unlike above, an endpoint are required (TRN-29).
+    /// Parses the body of `POST /agents`: an address and an endpoint are required (TRN-29).
     pub fn parse_operator(body: &[u8]) -> Result<Self> {
         let mut fields = json::parse_object(json::decode_utf8(body)?)?;
         let agent_id = fields.required_string("agent_id")?;
@@ -109,13 +109,13 @@ impl RegistrationRequest {
         })
     }
 
-    /// Whether the reply is the bare one of the jobs document.
+    /// Whether the reply is the unwrapped one of the jobs document.
     pub fn is_market_form(&self) -> bool {
         self.market.is_some() && self.card.is_none() && !matches!(self.name, AgentName::Address(_))
     }
 }
 
-/// Whether a body that could not be read was meant in the jobs document's form: its errors have another shape.
+/// Whether a body that failed to parse was meant in the form of the jobs document, whose errors have another shape.
 pub fn looks_like_market(body: &[u8]) -> bool {
     let Ok(Value::Object(map)) = serde_json::from_slice::<Value>(body) else {
         return false;
@@ -140,7 +140,7 @@ impl MarketProfile {
     }
 }
 
-/// What an owner is called: printable, since it is a name that people compare.
+/// The owner's name. Control characters are refused, because people compare it by eye.
 fn parse_owner_id(fields: &mut JsonFields) -> Result<Option<String>> {
     let owner = fields.optional_label("owner_id", limits::LABEL_CHARS)?;
     match &owner {
@@ -151,7 +151,7 @@ fn parse_owner_id(fields: &mut JsonFields) -> Result<Option<String>> {
     }
 }
 
-/// An absolute http or https URL without user information. Where it leads is judged by the hub, not here.
+/// An absolute http or https URL without user information. The hub's SSRF guard checks its address.
 pub(crate) fn parse_endpoint(fields: &mut JsonFields, key: &str) -> Result<Option<String>> {
     let Some(text) = fields.optional_string(key)? else {
         return Ok(None);
@@ -165,7 +165,7 @@ pub(crate) fn parse_endpoint(fields: &mut JsonFields, key: &str) -> Result<Optio
     }
     let url = match url::Url::parse(&text) {
         Ok(url) => url,
-        // The jobs document prints `https://agent-host:port/jobs`, and what is printed is accepted: nobody is ever reached there.
+        // The jobs document prints `https://agent-host:port/jobs`, and printed examples are accepted. No post can reach it.
         Err(url::ParseError::InvalidPort)
             if key == "api_endpoint" && !text.contains('@') && text.starts_with("http") =>
         {

@@ -1,4 +1,5 @@
-//! The reply around every 001/002 body, and the small bodies that have no page of their own (TRN-38…40, R-35).
+//! The success and failure replies of the envelope and transport protocols, and reply bodies without a module of their
+//! own (TRN-38…40, R-35).
 
 use crate::{Error, agent_card::AgentCard, secret::Secret, time::UnixMicros};
 use serde::{Deserialize, Serialize};
@@ -56,14 +57,14 @@ impl FailureReply {
     }
 }
 
-/// An error in the jobs document's form.
+/// An error in the form of the jobs document.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct MarketFailure {
     pub error_code: String,
     pub error_message: String,
 }
 
-/// A registration record (TRN-07, TRN-34, R-32). `endpoint` is shown to the agent itself and to operators only.
+/// A registration record (TRN-07, TRN-34, R-32). Only the agent itself and operators see `endpoint`.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct AgentRecord {
     pub agent_id: String,
@@ -80,7 +81,8 @@ pub struct AgentRecord {
     pub handle: Option<String>,
 }
 
-/// `data` of a registration. `api_key` is there for a new key and never again; the 003 keys come after.
+/// `data` of a registration. `api_key` is present only in the reply that issues the key. The keys of the jobs
+/// document come last.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct RegistrationReply {
     pub agent_id: String,
@@ -94,7 +96,7 @@ pub struct RegistrationReply {
     pub reputation_score: Option<f64>,
 }
 
-/// The bare reply to a registration in the jobs document's form.
+/// The unwrapped reply to a registration in the form of the jobs document.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct MarketRegistrationReply {
     pub status: String,
@@ -129,7 +131,7 @@ pub struct SessionToken {
     pub expires_in_seconds: u64,
 }
 
-/// `GET /invite/{id}` for agents (lesson 5).
+/// The JSON form of `GET /invite/{id}`, for agents (lesson 5).
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct InviteCard {
     pub agent_id: String,
@@ -140,7 +142,7 @@ pub struct InviteCard {
     pub connect_instructions: String,
 }
 
-/// A registration invite, as operators see it. `code` is there once, in the reply that made it.
+/// A registration invite, as operators see it. `code` is present only in the reply that creates it.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct InviteRecord {
     pub id: String,

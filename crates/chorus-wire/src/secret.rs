@@ -1,9 +1,9 @@
-//! A text that never prints: keys, tokens and codes (law 12).
+//! Secrets (keys, tokens, invite codes): text that does not print (invariant 12).
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Prints as dots; serialises as itself, because a reply that shows a key once must carry it.
+/// Prints as dots in logs and errors. Serialises as itself, because the reply that shows a key once must contain it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Secret(String);
@@ -13,7 +13,7 @@ impl Secret {
         Self(text.into())
     }
 
-    /// The text itself. Never for a log, an error or a URL that is printed.
+    /// The text itself. It must not reach a log, an error or a printed URL.
     pub fn expose(&self) -> &str {
         &self.0
     }

@@ -1,13 +1,13 @@
-//! Server-Sent Events: writing an event, and reading a stream of them however it is cut into chunks (R-25, lesson 19).
+//! Server-Sent Events: formatting an event, and parsing a stream from chunks of any size (R-25, lesson 19).
 
 use crate::{cursor::Cursor, limits};
 use bytes::Bytes;
 use std::fmt::Write;
 
-/// Keeps proxies and readers from giving up on a quiet stream.
+/// Keeps proxies and readers from closing a quiet stream.
 pub const KEEPALIVE_COMMENT: &[u8] = b": keepalive\n\n";
 
-/// One event as bytes: LF line ends, one space after each colon, one data line. `data` is JSON on one line.
+/// Formats one event with LF line ends, one space after each colon and one data line. `data` is JSON on one line.
 pub fn format_event(name: &str, id: Option<Cursor>, data: &str) -> Bytes {
     debug_assert!(!data.contains(['\n', '\r']), "event data is one line");
     let mut out = String::with_capacity(name.len() + data.len() + 48);
@@ -19,8 +19,8 @@ pub fn format_event(name: &str, id: Option<Cursor>, data: &str) -> Bytes {
     Bytes::from(out)
 }
 
-/// The first event of a stream: it also tells the reader how long to wait before it reconnects. `retry` stands inside a real
-/// event because some readers turn a lone one into an empty event.
+/// Formats the first event of a stream, with the pause before a reconnect. `retry` is part of a real event because some
+/// readers turn a lone `retry` into an empty event.
 pub fn format_opening_event(name: &str, data: &str) -> Bytes {
     Bytes::from(format!(
         "event: {name}\nretry: {}\ndata: {data}\n\n",
@@ -28,7 +28,7 @@ pub fn format_opening_event(name: &str, data: &str) -> Bytes {
     ))
 }
 
-/// The same with an id, where a stream that breaks off at once can go on from.
+/// Like [`format_opening_event`], with an id from which a stream that breaks at once can resume.
 pub fn format_opening_event_at(name: &str, id: Cursor, data: &str) -> Bytes {
     let retry = limits::STREAM_RECONNECT_DELAY.as_millis();
     Bytes::from(format!(
@@ -36,7 +36,7 @@ pub fn format_opening_event_at(name: &str, id: Cursor, data: &str) -> Bytes {
     ))
 }
 
-/// One event as it was read.
+/// One parsed event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SseEvent {
     pub name: String,
@@ -45,7 +45,7 @@ pub struct SseEvent {
     pub retry: Option<u64>,
 }
 
-/// Something the stream may not do.
+/// Why a stream cannot be parsed any further.
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum SseReadError {
     #[error("the stream sent an event of more than {0} bytes")]
@@ -54,7 +54,7 @@ pub enum SseReadError {
     NotUtf8,
 }
 
-/// Reads events from chunks of any size. Lines may end in LF, CR or CRLF; a chunk may end inside any of them, or inside a character.
+/// Parses events from chunks of any size. Lines end in LF, CR or CRLF; a chunk may end inside a line end or a character.
 #[derive(Debug)]
 pub struct SseReader {
     line: Vec<u8>,
@@ -69,7 +69,7 @@ pub struct SseReader {
 }
 
 impl SseReader {
-    /// `bound` is the most bytes that one event may have.
+    /// An event of more than `max_event_bytes` is an error.
     pub fn new(max_event_bytes: usize) -> Self {
         Self {
             line: Vec::new(),
@@ -84,23 +84,24 @@ impl SseReader {
         }
     }
 
-    /// Takes a chunk and returns the events that it completes.
+    /// Parses a chunk and returns the events that it completes.
     pub fn read_chunk(&mut self, chunk: &[u8]) -> Result<Vec<SseEvent>, SseReadError> {
         let mut events = Vec::new();
         self.read_chunk_into(chunk, &mut events).map(|()| events)
     }
 
-    /// The same, and what was complete before a fault is handed out with it. After a fault there is nothing more to read.
+    /// Like [`Self::read_chunk`], but keeps the events that were complete before an error. Every later call returns the
+    /// same error.
     pub fn read_chunk_into(
         &mut self,
         chunk: &[u8],
         events: &mut Vec<SseEvent>,
     ) -> Result<(), SseReadError> {
         match self.failed {
-            Some(fault) => Err(fault),
+            Some(error) => Err(error),
             None => self
                 .read_lines(chunk, events)
-                .inspect_err(|fault| self.failed = Some(*fault)),
+                .inspect_err(|error| self.failed = Some(*error)),
         }
     }
 
@@ -126,7 +127,7 @@ impl SseReader {
         Ok(())
     }
 
-    /// What is kept of the event so far. Comments are not: a stream of nothing else may go on for days.
+    /// Bytes kept of the current event. Comments do not count: a stream may consist of keepalives for days.
     fn buffered_bytes(&self) -> usize {
         self.line.len()
             + self.name.len()
@@ -157,18 +158,16 @@ impl SseReader {
                 }
                 None => self.data = Some(value.to_owned()),
             },
-            // Comments (an empty field name) and fields of a later day.
+            // Comments (an empty field name) and unknown fields.
             _ => {}
         }
         Ok(None)
     }
 
     fn take_event(&mut self) -> Option<SseEvent> {
-        let (name, id, retry) = (
-            std::mem::take(&mut self.name),
-            self.id.take(),
-            self.retry.take(),
-        );
+        let name = std::mem::take(&mut self.name);
+        let id = self.id.take();
+        let retry = self.retry.take();
         let data = self.data.take()?;
         Some(SseEvent {
             name: if name.is_empty() {

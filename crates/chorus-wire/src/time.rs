@@ -1,4 +1,4 @@
-//! Instants as whole microseconds, and the two texts they are printed in.
+//! Timestamps in whole microseconds, and their two printed forms.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::{fmt, time::Duration};
@@ -19,24 +19,24 @@ impl UnixMicros {
         Self(self.0.saturating_sub(by.as_micros() as i64))
     }
 
-    /// `…T10:00:00.000Z`: what `metadata.timestamp` shows (TRN-40).
+    /// `…T10:00:00.000Z`, the form of `metadata.timestamp` (TRN-40).
     pub fn to_rfc3339_millis(self) -> String {
         self.to_rfc3339(3)
     }
 
-    /// RFC 3339 in UTC with a fixed number of decimals, so that two of them compare as text like their instants.
+    /// RFC 3339 in UTC with a fixed number of decimals, so that texts sort like their timestamps.
     fn to_rfc3339(self, digits: usize) -> String {
         let at = jiff::Timestamp::from_microsecond(self.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-        let t = jiff::tz::Offset::UTC.to_datetime(at);
+        let utc = jiff::tz::Offset::UTC.to_datetime(at);
         let mut out = String::with_capacity(27);
         let micros = self.0.rem_euclid(1_000_000) as u32;
-        push_padded(&mut out, t.year().unsigned_abs().into(), 4);
+        push_padded(&mut out, utc.year().unsigned_abs().into(), 4);
         for (separator, value) in [
-            ('-', t.month()),
-            ('-', t.day()),
-            ('T', t.hour()),
-            (':', t.minute()),
-            (':', t.second()),
+            ('-', utc.month()),
+            ('-', utc.day()),
+            ('T', utc.hour()),
+            (':', utc.minute()),
+            (':', utc.second()),
         ] {
             out.push(separator);
             push_padded(&mut out, value.unsigned_abs().into(), 2);
@@ -51,29 +51,29 @@ impl UnixMicros {
         out
     }
 
-    /// An RFC 3339 instant, rounded up to the microsecond: `>=` then means the same as on the instants themselves.
+    /// Parses RFC 3339 and rounds up to the microsecond, so that `>=` means the same as on the unrounded time.
     pub fn parse(text: &str) -> Option<Self> {
-        // The parser also reads other forms than this one, so the shape is checked first.
+        // jiff also accepts other formats, so the form is checked first.
         if !is_rfc3339(text.as_bytes()) {
             return None;
         }
         let at: jiff::Timestamp = text.parse().ok()?;
         let round_up = i64::from(at.as_nanosecond().rem_euclid(1_000) != 0);
         let at = Self(at.as_nanosecond().div_euclid(1_000) as i64 + round_up);
-        // An offset or the rounding can lead out of the years 0 to 9999, where the text would need a sign and sort wrongly.
+        // An offset or the rounding can leave the years 0 to 9999. There the text needs a sign and sorts wrongly.
         (YEAR_ZERO <= at.0 && jiff::Timestamp::from_microsecond(at.0).is_ok()).then_some(at)
     }
 }
 
-/// The form alone: whether there is such a day and such a minute is the parser's to say.
+/// Checks only the form. The parser checks whether such a day and minute exist.
 fn is_rfc3339(text: &[u8]) -> bool {
     const FORM: &[u8] = b"0000-00-00T00:00:00";
     let Some((head, tail)) = text.split_at_checked(FORM.len()) else {
         return false;
     };
-    let shaped = FORM.iter().zip(head).all(|(form, byte)| match form {
+    let is_date_time = FORM.iter().zip(head).all(|(form, byte)| match form {
         b'0' => byte.is_ascii_digit(),
-        mark => byte.eq_ignore_ascii_case(mark),
+        separator => byte.eq_ignore_ascii_case(separator),
     });
     let zone = match tail {
         [b'.', fraction @ ..] => {
@@ -89,16 +89,16 @@ fn is_rfc3339(text: &[u8]) -> bool {
         }
         whole => whole,
     };
-    let zoned = match zone {
+    let is_zone = match zone {
         [b'Z' | b'z'] => true,
-        [b'+' | b'-', hour @ .., b':', ten, one] => {
+        [b'+' | b'-', hour @ .., b':', minute_tens, minute_ones] => {
             matches!(hour, [b'0' | b'1', b'0'..=b'9'] | [b'2', b'0'..=b'3'])
-                && ten.is_ascii_digit()
-                && one.is_ascii_digit()
+                && minute_tens.is_ascii_digit()
+                && minute_ones.is_ascii_digit()
         }
         _ => false,
     };
-    shaped && zoned
+    is_date_time && is_zone
 }
 
 /// The lowest `width` decimal digits of `value`, with leading zeros.
@@ -108,7 +108,7 @@ fn push_padded(out: &mut String, value: u32, width: usize) {
     }
 }
 
-/// Six decimals, always: lesson 9's text comparison holds.
+/// Always six decimals: clients compare timestamps as text (lesson 9).
 impl fmt::Display for UnixMicros {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.to_rfc3339(6))

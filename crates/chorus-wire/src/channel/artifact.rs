@@ -1,18 +1,18 @@
-//! What a room keeps beside what was said: texts that are worked on together, in versions, and files.
+//! A channel's artifacts (versioned texts that members edit together) and files.
 
 use crate::{Error, Result, limits, time::UnixMicros};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// A text of a room, without the text.
+/// An artifact without its text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Artifact {
-    /// Its name in the room, for good.
+    /// Its name in the channel; it never changes.
     #[schema(example = "auth-spec")]
     pub slug: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub title: Option<String>,
-    /// 1 at first, one more with every edit.
+    /// Starts at 1 and grows by one with every edit.
     pub version: u64,
     /// In bytes.
     pub size: u64,
@@ -25,17 +25,17 @@ pub struct Artifact {
     pub updated_at: UnixMicros,
 }
 
-/// With the text of one version, which need not be the newest.
+/// An artifact with the text of one version, not necessarily the newest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ArtifactText {
     #[serde(flatten)]
     pub artifact: Artifact,
-    /// The version that `content` is of.
+    /// The version of `content`.
     pub content_version: u64,
     pub content: String,
 }
 
-/// A file of a room, without its bytes.
+/// A file without its bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FileInfo {
     #[schema(example = "trace.json")]
@@ -50,46 +50,46 @@ pub struct FileInfo {
     pub put_at: UnixMicros,
 }
 
-/// Everything that a room keeps, in the order of names.
+/// All artifacts and files of a channel, ordered by name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ChannelContents {
     pub artifacts: Vec<Artifact>,
     pub files: Vec<FileInfo>,
 }
 
-/// The name of an artifact: `[a-z0-9][a-z0-9._-]{0,127}`, the same in every spelling of a path.
+/// Checks an artifact's name: `[a-z0-9][a-z0-9._-]{0,127}`, which needs no escaping in a path.
 pub fn check_slug(text: &str) -> Result<&str> {
     let is_lower_or_digit = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-    let good = (1..=limits::SLUG_OCTETS).contains(&text.len())
+    let is_slug = (1..=limits::SLUG_OCTETS).contains(&text.len())
         && is_lower_or_digit(text.as_bytes()[0])
         && text
             .bytes()
             .all(|b| is_lower_or_digit(b) || matches!(b, b'.' | b'_' | b'-'));
     let requirement =
         "slug must be 1 to 128 of a-z, 0-9, '.', '_' and '-', beginning with a letter or digit";
-    if good {
+    if is_slug {
         Ok(text)
     } else {
         Err(Error::validation(requirement))
     }
 }
 
-/// The name of a file: one line without slashes, so that nobody who saves it leaves a folder by it.
+/// Checks a file's name: one line without slashes, so that a client that saves it stays in its folder (path traversal).
 pub fn check_file_name(text: &str) -> Result<&str> {
-    let good = (1..=limits::LABEL_CHARS).contains(&text.chars().count())
+    let is_file_name = (1..=limits::LABEL_CHARS).contains(&text.chars().count())
         && !text
             .chars()
             .any(|c| c.is_control() || matches!(c, '/' | '\\'))
         && !matches!(text, "." | "..");
     let requirement = "name must be 1 to 256 characters in one line, without slashes";
-    if good {
+    if is_file_name {
         Ok(text)
     } else {
         Err(Error::validation(requirement))
     }
 }
 
-/// The text of an artifact.
+/// Checks an artifact's text.
 pub fn check_artifact_content(text: &str) -> Result<&str> {
     if text.len() > limits::ARTIFACT_BYTES {
         return Err(Error::validation(format!(
@@ -97,7 +97,7 @@ pub fn check_artifact_content(text: &str) -> Result<&str> {
             limits::ARTIFACT_BYTES
         )));
     }
-    // One of the databases cannot hold it.
+    // PostgreSQL cannot store NUL in a text.
     if text.contains('\0') {
         Err(Error::validation(
             "content must not have NUL characters in it",
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_lead_nowhere_else() {
+    fn slugs_and_file_names_cannot_leave_their_folder() {
         for good in ["a", "auth-spec", "0.1_notes"] {
             assert!(check_slug(good).is_ok(), "{good}");
         }

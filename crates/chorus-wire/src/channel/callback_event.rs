@@ -1,4 +1,4 @@
-//! What an agent posts to a callback: one of five events, and perhaps who it is (CHN-23…28, R-71, R-76, R-78).
+//! Callback events: what a member posts to a callback, optionally with its identity (CHN-23…28, R-71, R-76, R-78).
 
 use super::message_part;
 use crate::json::{self, JsonFields};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 use utoipa::ToSchema;
 
-/// One event with what may come beside it. Fields that are not the document's are ignored.
+/// One event and the sender's identity, if given. Unknown fields are ignored.
 #[derive(Clone, Debug)]
 pub struct CallbackPost {
     pub event: ChannelEvent,
@@ -29,7 +29,7 @@ pub enum ChannelEvent {
         id: String,
         content: String,
     },
-    /// Empty takes the status away.
+    /// An empty text clears the status.
     Status {
         status: String,
     },
@@ -53,7 +53,7 @@ pub struct ChannelIdentity {
 }
 
 impl CallbackPost {
-    /// One JSON object: a body, or a line of NDJSON.
+    /// Parses one JSON object: a body, or one line of NDJSON.
     pub fn parse(body: &[u8]) -> Result<Self> {
         let text = json::decode_utf8(body)?;
         if text.chars().count() > limits::CHANNEL_MESSAGE_CHARS {
@@ -112,7 +112,7 @@ impl CallbackPost {
 }
 
 impl ChannelIdentity {
-    /// What else it says of itself is not kept.
+    /// Unknown fields are dropped.
     pub fn from_value(value: Value) -> Result<Self> {
         let mut fields = JsonFields::from_value("agent", value)?;
         let capabilities_error = || {
@@ -160,8 +160,8 @@ fn is_label(text: &str) -> bool {
 }
 
 fn is_picture_url(url: &str) -> bool {
-    let http = url::Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
-    http && url.len() <= limits::URL_CHARS
+    let is_http = url::Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
+    is_http && url.len() <= limits::URL_CHARS
 }
 
 fn message_too_large() -> Error {
@@ -174,21 +174,21 @@ fn message_too_large() -> Error {
     )
 }
 
-/// As JSON, which is how it travels on: a number may be longer there than it was written.
+/// Checks the size as JSON, which is what deliveries contain. A number may be longer there than the sender wrote it.
 pub(super) fn check_message_size(text: &str, structure: Option<&RawValue>) -> Result<()> {
-    let structure = structure.map_or(0, |structure| structure.get().chars().count());
-    let text = Value::from(text).to_string().chars().count();
-    if text + structure > limits::CHANNEL_MESSAGE_CHARS {
+    let structure_chars = structure.map_or(0, |structure| structure.get().chars().count());
+    let text_chars = Value::from(text).to_string().chars().count();
+    if text_chars + structure_chars > limits::CHANNEL_MESSAGE_CHARS {
         Err(message_too_large())
     } else {
         Ok(())
     }
 }
 
-/// A text that must be there and may be empty.
+/// Takes a required text, which may be empty.
 pub(super) fn take_text(fields: &mut JsonFields, key: &str) -> Result<String> {
     let text = fields.required_string(key)?;
-    // One of the databases cannot hold it.
+    // PostgreSQL cannot store NUL in a text.
     if text.contains('\0') {
         return Err(Error::validation(format!(
             "{key} must not have NUL characters in it"
@@ -202,7 +202,7 @@ fn take_label(fields: &mut JsonFields, key: &str) -> Result<String> {
     label.ok_or_else(|| Error::validation(format!("{key} is required")))
 }
 
-/// A status is shown on one line of a roster.
+/// Takes a status, which the roster shows on one line.
 pub fn take_status(fields: &mut JsonFields) -> Result<String> {
     let text = take_text(fields, "status")?;
     if text.chars().count() > limits::STATUS_CHARS {

@@ -1,9 +1,10 @@
-//! Rooms and who is in them: what is asked of `/channels`, and how it answers.
+//! Channels and their members: the requests and replies of `/channels`.
 
 use super::callback_event::{ChannelIdentity, check_message_size, take_text};
 use super::mention::MemberName;
 use super::message_part;
 use crate::json::{self, JsonFields};
+use crate::string_enum::string_enum;
 use crate::{Error, Result, limits, registration, secret::Secret, time::UnixMicros};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
@@ -31,7 +32,7 @@ impl NewChannel {
     }
 }
 
-/// The body of `PATCH /channels/{id}`: what is absent stays, `null` takes away.
+/// The body of `PATCH /channels/{id}`: an absent field stays, `null` clears it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChannelChange {
     pub name: Option<String>,
@@ -55,9 +56,10 @@ impl ChannelChange {
     }
 }
 
-/// What goes with every delivery: a text in which no character takes more than two as JSON, so that its bound holds there too.
-fn take_printable(fields: &mut JsonFields, key: &str, most: usize) -> Result<Option<String>> {
-    let text = fields.optional_label(key, most)?;
+/// Takes an optional text that every delivery repeats. Control characters other than line breaks and tabs are refused, so
+/// that no character takes more than two in JSON and the limits of a delivery hold.
+fn take_printable(fields: &mut JsonFields, key: &str, max_chars: usize) -> Result<Option<String>> {
+    let text = fields.optional_label(key, max_chars)?;
     match &text {
         Some(value)
             if value
@@ -75,19 +77,19 @@ fn take_printable(fields: &mut JsonFields, key: &str, most: usize) -> Result<Opt
 fn take_nullable(
     fields: &mut JsonFields,
     key: &str,
-    most: usize,
+    max_chars: usize,
 ) -> Result<Option<Option<String>>> {
     match fields.take_value(key) {
         None => Ok(None),
         Some(Value::Null) => Ok(Some(None)),
         Some(value) => {
             fields.insert(key, value);
-            take_printable(fields, key, most).map(Some)
+            take_printable(fields, key, max_chars).map(Some)
         }
     }
 }
 
-/// A room as whoever may enter it sees it.
+/// A channel, as its owner, its members and operators see it.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Channel {
     #[schema(example = "ch_0123456789abcdef")]
@@ -97,9 +99,9 @@ pub struct Channel {
     pub service: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub context: Option<String>,
-    /// The agent that may change it; null when operators made it, or when its owner is gone.
+    /// The agent that may change it; null if an operator created it or its owner is gone.
     pub owner: Option<String>,
-    /// How many are in it, its owner included.
+    /// The number of members, the owner included.
     pub members: u64,
     #[schema(value_type = String, format = DateTime)]
     pub created_at: UnixMicros,
@@ -113,75 +115,43 @@ pub struct ChannelDeleted {
     pub deleted: bool,
 }
 
-/// What a member hears of what is said.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum DeliveryMode {
-    /// What people say, and what agents say to it by name.
-    All,
-    /// Only what is said to it by name.
-    Mentions,
-    /// Nothing: it looks for itself. Only the owner, who is a person.
-    None,
-}
-
-impl DeliveryMode {
-    pub const ALL: [Self; 3] = [Self::All, Self::Mentions, Self::None];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::All => "all",
-            Self::Mentions => "mentions",
-            Self::None => "none",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|deliver| deliver.as_str() == text)
+string_enum! {
+    /// Which messages of a channel are delivered to a member.
+    #[derive(ToSchema)]
+    DeliveryMode {
+        /// The messages of people, and agents' messages that mention the member.
+        All "all",
+        /// Only messages that mention the member.
+        Mentions "mentions",
+        /// None: the member reads the history itself. Only the owner, who is a person.
+        None "none",
     }
 }
 
-/// Whose word it is: it decides who hears it.
+/// Who wrote a message. It decides to whom the message is delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SenderKind {
     Person,
     Agent,
-    /// The room itself: who came, who went, who cannot be reached.
+    /// The hub itself, in rows about members that join, leave or become unreachable.
     Hub,
 }
 
-/// How a member is reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum MemberRoute {
-    /// It made the room and reads it by itself.
-    Owner,
-    /// An agent of this hub, on its inbox.
-    Inbox,
-    /// By a connection string.
-    Connection,
-}
-
-impl MemberRoute {
-    pub const ALL: [Self; 3] = [Self::Owner, Self::Inbox, Self::Connection];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Owner => "owner",
-            Self::Inbox => "inbox",
-            Self::Connection => "connection",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|via| via.as_str() == text)
+string_enum! {
+    /// How messages reach a member.
+    #[derive(ToSchema)]
+    MemberRoute {
+        /// Not at all: the owner reads the channel itself.
+        Owner "owner",
+        /// By the inbox of an agent of this hub.
+        Inbox "inbox",
+        /// By a connection string.
+        Connection "connection",
     }
 }
 
-/// Whether a member is there now; of an agent somewhere else nobody knows.
+/// Whether a member is online. The hub does not know it of a member with a connection string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MemberPresence {
@@ -190,10 +160,10 @@ pub enum MemberPresence {
     Unknown,
 }
 
-/// Who is to come into the room.
+/// Who is invited to a channel.
 #[derive(Clone, Debug)]
 pub enum InvitedMember {
-    /// Any agent anywhere, by the URL that is its secret (CHN-01…03), and what to sign deliveries with.
+    /// An agent of any service, by its connection string (CHN-01…03), and the secret that signs deliveries to it.
     Connection {
         url: Secret,
         signing_secret: Option<Secret>,
@@ -261,7 +231,7 @@ pub struct ChannelMember {
     pub name: MemberName,
     pub kind: SenderKind,
     pub deliver: DeliveryMode,
-    /// What it says it is doing; null when it has not said so lately.
+    /// What the member reports to be doing; null if it has not reported lately.
     pub status: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -270,11 +240,11 @@ pub struct ChannelMember {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub agent_id: Option<String>,
     pub presence: MemberPresence,
-    /// What was owed to it was given up.
+    /// The hub gave up on its deliveries.
     pub unreachable: bool,
-    /// Deliveries to it are signed.
+    /// Whether deliveries to it are signed.
     pub signed: bool,
-    /// How it presents itself.
+    /// How the agent presents itself.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub agent: Option<ChannelIdentity>,
     #[schema(value_type = String, format = DateTime)]
@@ -307,7 +277,7 @@ impl NewChannelMessage {
         message.into_checked()
     }
 
-    /// The same rule for whoever did not come by HTTP.
+    /// Applies the same rules to a message that did not arrive by HTTP.
     pub fn into_checked(self) -> Result<Self> {
         if self.content.is_empty() && self.parts.is_none() {
             return Err(Error::validation("content must not be empty"));

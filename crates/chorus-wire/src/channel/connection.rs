@@ -1,10 +1,10 @@
-//! `POST` and `DELETE /agent/connection`: the one URL by which any service reaches an agent (CHN-01…04, R-70).
+//! `POST` and `DELETE /agent/connection`: the URL by which any service delivers to an agent (CHN-01…04, R-70).
 
 use crate::secret::Secret;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Shown once: the hub keeps only its hash.
+/// Shown once: the hub stores only its hash.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ConnectionCreated {
     #[schema(value_type = String, example = "https://hub.example.com/inbox/sk_…")]
@@ -14,6 +14,6 @@ pub struct ConnectionCreated {
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = ConnectionRevoked)]
 pub struct ConnectionRevoked {
-    /// False when there was none.
+    /// False if there was none.
     pub revoked: bool,
 }

@@ -1,4 +1,4 @@
-//! What a service posts to an agent's connection string: everything the agent needs, in one body (CHN-05…18, CHN-36).
+//! The channel delivery: the body that a service posts to a connection string (CHN-05…18, CHN-36).
 
 use crate::json::{self, JsonFields};
 use crate::{Code, Error, Result, limits, registration, secret::Secret};
@@ -7,7 +7,7 @@ use serde_json::{Value, value::RawValue};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
-/// The documented keys first, ours after. What else a service puts in is left alone (CHN-38).
+/// The documented keys first, then `backlog`. Unknown fields of a service are ignored (CHN-38).
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = ChannelDelivery, example = json!({
     "channel": {"id": "C04ABCDEF", "name": "general", "service": "Slack", "context": "Where the team talks."},
@@ -16,21 +16,21 @@ use utoipa::ToSchema;
 pub struct ChannelDelivery {
     pub channel: ChannelInfo,
     pub message: ChannelMessage,
-    /// Where the answer goes, as it stands: whoever has it may speak (CHN-15).
+    /// The complete URL for answers. It is a secret: it allows its holder to post (CHN-15).
     #[schema(value_type = String)]
     pub callback: Secret,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub mcp: Option<ChannelMcp>,
-    /// What was said while the agent was away, oldest first.
+    /// The messages that the agent missed, oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub backlog: Vec<ChannelMessage>,
 }
 
-/// Where it happens (CHN-06…10).
+/// The channel of a delivery (CHN-06…10).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = ChannelWhere)]
 pub struct ChannelInfo {
-    /// Never changes: an agent keeps its memory of the channel under it.
+    /// Never changes: agents store what they remember of the channel under it.
     pub id: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub name: Option<String>,
@@ -40,21 +40,21 @@ pub struct ChannelInfo {
     pub context: Option<String>,
 }
 
-/// What was said (CHN-11…14).
+/// A message of a delivery (CHN-11…14).
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = ChannelMessage)]
 pub struct ChannelMessage {
-    /// The same when a delivery is tried again.
+    /// The same in every retry of a delivery.
     pub id: String,
     pub sender: String,
     pub content: String,
-    /// Structured content beside the text: A2A parts, as they were written.
+    /// Structured content beside the text: A2A parts, unchanged.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(value_type = Option<Vec<Object>>)]
     pub parts: Option<Box<RawValue>>,
 }
 
-/// Tools of the service; an agent hands it to its MCP client unchanged (CHN-17, CHN-18).
+/// The MCP server of the channel; an agent passes it to its MCP client unchanged (CHN-17, CHN-18).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = ChannelMcp)]
 pub struct ChannelMcp {
@@ -65,7 +65,7 @@ pub struct ChannelMcp {
 }
 
 impl ChannelDelivery {
-    /// The body of a delivery from anywhere. `null` in an optional field is an absent one: many services write it so.
+    /// Parses a delivery of any service. `null` in an optional field counts as absent: many services write it so.
     pub fn parse(body: &[u8]) -> Result<Self> {
         let text = json::decode_utf8(body)?;
         if text.chars().count() > limits::DELIVERY_CHARS {
@@ -142,7 +142,7 @@ fn take_object(fields: &mut JsonFields, key: &str) -> Result<JsonFields> {
     JsonFields::from_value(key, value)
 }
 
-/// An id names something, so it is not empty.
+/// Takes a required id, which must not be empty.
 fn require_id(fields: &mut JsonFields, path: &str) -> Result<String> {
     let id = fields.required_string("id")?;
     if id.is_empty() {

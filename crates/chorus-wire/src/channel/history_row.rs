@@ -1,64 +1,53 @@
-//! A line of a room's history: the same bytes on its stream, in its history and in the answer to whoever posted it.
+//! One row of a channel's history: the same JSON on the stream, in the history and in the reply to the post.
 
 use super::callback_event::{ChannelEvent, ChannelIdentity};
 use super::channels::{MemberRoute, SenderKind};
 use super::mention::MemberName;
+use crate::string_enum::string_enum;
 use crate::time::UnixMicros;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-/// What a line is; also the name of its event on the stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-#[schema(as = ChannelRowKind)]
-pub enum ChannelRowKind {
-    Message,
-    ToolCall,
-    ToolResult,
-    Status,
-    Error,
-    Member,
-}
-
-impl ChannelRowKind {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Message => "message",
-            Self::ToolCall => "tool_call",
-            Self::ToolResult => "tool_result",
-            Self::Status => "status",
-            Self::Error => "error",
-            Self::Member => "member",
-        }
+string_enum! {
+    /// The kind of a row, which is also the name of its event on the stream.
+    #[derive(ToSchema)]
+    #[schema(as = ChannelRowKind)]
+    ChannelRowKind {
+        Message "message",
+        ToolCall "tool_call",
+        ToolResult "tool_result",
+        Status "status",
+        Error "error",
+        Member "member",
     }
 }
 
-/// What became of a member.
+/// What happened to a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = ChannelMemberChange)]
 pub enum MemberChange {
     Joined,
-    /// By itself.
+    /// The member left by itself.
     Left,
-    /// By the owner or an operator.
+    /// The owner or an operator removed it.
     Removed,
-    /// What was owed to it was given up.
+    /// The hub gave up on its deliveries.
     Unreachable,
     Reachable,
 }
 
-/// The event's own keys first, as the document prints them; then whose it is, and its place.
+/// The keys of the event first, as the document prints them, then its author and its position.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = ChannelRow)]
 pub struct ChannelRow {
     #[serde(rename = "type")]
     pub kind: ChannelRowKind,
-    /// Of a message its own id; of a tool call and its result the one that pairs them.
+    /// The id of a message, or the id that pairs a tool call with its result.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub id: Option<String>,
-    /// Of a tool, or of the member that came, went or cannot be reached.
+    /// The name of the tool, or of the member that changed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -75,25 +64,25 @@ pub struct ChannelRow {
     pub message: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub code: Option<String>,
-    /// What became of the member.
+    /// What happened to the member.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub change: Option<MemberChange>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub via: Option<MemberRoute>,
-    /// Of a result: the place of the call it answers.
+    /// In a tool result, the cursor of its call.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub call: Option<u64>,
-    /// Members that a message calls by name.
+    /// The members that the message mentions.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub mentions: Vec<MemberName>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub agent: Option<ChannelIdentity>,
     pub sender: String,
     pub sender_kind: SenderKind,
-    /// Steps from agent to agent since a person spoke.
+    /// Agent-to-agent steps since a person's message.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub turn: Option<u32>,
-    /// Its place: what `since` and `Last-Event-ID` take.
+    /// The position that `since` and `Last-Event-ID` take.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cursor: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -102,7 +91,7 @@ pub struct ChannelRow {
 }
 
 impl ChannelRow {
-    /// A line with nothing but its kind and its sender; its place and time are given to it where it is kept.
+    /// A row with only its kind and sender. The store sets its cursor and timestamp.
     pub fn new(kind: ChannelRowKind, sender: &str, sender_kind: SenderKind) -> Self {
         Self {
             kind,
@@ -127,7 +116,7 @@ impl ChannelRow {
         }
     }
 
-    /// The line that an event makes; a message has no id yet.
+    /// The row of a callback event; a message has no id yet.
     pub fn from_event(event: ChannelEvent, sender: &str, sender_kind: SenderKind) -> Self {
         let row = |kind| Self::new(kind, sender, sender_kind);
         match event {

@@ -1,24 +1,24 @@
-//! Names in a room, and who is meant by a text: `@name`.
+//! Member names, and finding `@name` mentions in a text.
 
 use crate::{Error, Result, limits};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use utoipa::ToSchema;
 
-/// What a member is called in its room: letters and digits of any script, with `.`, `_` and `-` between them, so that where a
-/// name ends in a text is never in doubt.
+/// A member's name in its channel: letters and digits of any script, with `.`, `_` and `-` only between them, so that
+/// the end of a mention is unambiguous.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(transparent)]
 #[schema(value_type = String, example = "timber")]
 pub struct MemberName(String);
 
-/// Who speaks without being a member; a member of that name would be taken for them.
+/// The sender names of messages that no member wrote. A member with such a name could impersonate them.
 const RESERVED_NAMES: [&str; 2] = ["operator", "hub"];
 
 impl MemberName {
     pub fn parse(field: &str, text: &str) -> Result<Self> {
-        let bounded = (1..=limits::MEMBER_NAME_CHARS).contains(&text.chars().count());
-        if !bounded || !is_member_name(text) {
+        let has_valid_length = (1..=limits::MEMBER_NAME_CHARS).contains(&text.chars().count());
+        if !has_valid_length || !is_member_name(text) {
             return Err(Error::validation(format!(
                 "{field} must be 1 to {} letters and digits, with '.', '_' and '-' only between them",
                 limits::MEMBER_NAME_CHARS
@@ -36,7 +36,7 @@ impl MemberName {
         &self.0
     }
 
-    /// Under which it is unique and looked up: `@Timber` means timber.
+    /// The form in which the name is unique and looked up: `@Timber` mentions `timber`.
     pub fn folded_name(&self) -> String {
         fold_name(&self.0)
     }
@@ -48,7 +48,7 @@ impl fmt::Display for MemberName {
     }
 }
 
-/// A name as it is compared.
+/// The form in which names are compared.
 pub fn fold_name(name: &str) -> String {
     name.to_lowercase()
 }
@@ -58,15 +58,15 @@ fn is_name_separator(c: char) -> bool {
 }
 
 fn is_member_name(text: &str) -> bool {
-    let ends = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
-    let mut all = text.chars();
-    ends(text.chars().next())
-        && ends(text.chars().next_back())
-        && all.all(|c| c.is_alphanumeric() || is_name_separator(c))
+    let is_letter_or_digit = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+    let mut chars = text.chars();
+    is_letter_or_digit(text.chars().next())
+        && is_letter_or_digit(text.chars().next_back())
+        && chars.all(|c| c.is_alphanumeric() || is_name_separator(c))
 }
 
-/// The names that a text calls, folded, each once, in their order. An `@` inside a word (an e-mail address) calls nobody,
-/// and so `@bob@hub.example` calls bob. What ends a sentence does not belong to the name.
+/// The names that a text mentions: folded, each once, in their order. An `@` inside a word, as in an e-mail address, is
+/// no mention, so `@bob@hub.example` mentions only `bob`. Trailing punctuation is not part of a name.
 pub fn find_mentions(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (at, _) in text.match_indices('@') {
@@ -102,7 +102,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_name_is_found_wherever_a_reader_would_see_it() {
+    fn a_mention_is_found_wherever_a_reader_would_see_it() {
         for (text, names) in [
             ("@timber can you review the auth spec?", vec!["timber"]),
             ("ask @Timber, @oak-2 and @TIMBER.", vec!["timber", "oak-2"]),
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_the_hub_is_nobodys() {
+    fn reserved_and_malformed_names_are_refused() {
         for bad in [
             "",
             "operator",
@@ -140,7 +140,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whoever_may_be_a_member_can_be_called(before in "[^@]{0,20}[ (\n]", name in "[a-zA-Z0-9][a-zA-Z0-9._-]{0,30}[a-z0-9]", after in "|[.,!? )]{1,3}") {
+        fn every_valid_member_name_can_be_mentioned(before in "[^@]{0,20}[ (\n]", name in "[a-zA-Z0-9][a-zA-Z0-9._-]{0,30}[a-z0-9]", after in "|[.,!? )]{1,3}") {
             let name = MemberName::parse("name", &name);
             prop_assume!(name.is_ok());
             let name = name.unwrap_or_else(|e| panic!("{e}"));
@@ -148,17 +148,17 @@ mod tests {
         }
 
         #[test]
-        fn whatever_a_text_holds_only_names_come_out_each_once(text in "(?s).{0,200}", at in "[@a-c.]{0,60}") {
+        fn any_text_yields_only_valid_names_each_once(text in "(?s).{0,200}", at in "[@a-c.]{0,60}") {
             let found = find_mentions(&format!("{text}{at}"));
             prop_assert!(found.len() <= limits::MENTIONS_PER_MESSAGE);
-            for (place, name) in found.iter().enumerate() {
+            for (index, name) in found.iter().enumerate() {
                 prop_assert!(is_member_name(name) || fold_name(name) != *name, "{}", name);
-                prop_assert!(!found[..place].contains(name));
+                prop_assert!(!found[..index].contains(name));
             }
         }
 
         #[test]
-        fn a_word_before_the_sign_makes_it_no_call(word in "[a-z0-9._-]{1,10}", name in "[a-z]{1,10}") {
+        fn an_at_sign_inside_a_word_is_no_mention(word in "[a-z0-9._-]{1,10}", name in "[a-z]{1,10}") {
             prop_assert_eq!(find_mentions(&format!("{word}@{name}")), Vec::<String>::new());
         }
     }

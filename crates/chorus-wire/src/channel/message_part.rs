@@ -1,13 +1,13 @@
-//! Structured content beside the text: the parts of A2A 1.0, checked and passed on as they were written.
+//! Structured parts of a message (A2A 1.0), checked and forwarded unchanged.
 
 use crate::json::JsonFields;
 use crate::{Error, Result, limits};
 use serde_json::{Value, value::RawValue};
 
-/// What a part may hold; exactly one of them.
+/// A part has exactly one of these keys.
 const CONTENT_KEYS: [&str; 4] = ["text", "raw", "url", "data"];
 
-/// Takes `parts`, which may be absent: a list of parts, each of which is one.
+/// Takes the optional `parts` and checks each one.
 pub(super) fn take_parts(fields: &mut JsonFields) -> Result<Option<Box<RawValue>>> {
     let parts = match fields.take_value("parts") {
         None => return Ok(None),
@@ -24,8 +24,8 @@ pub(super) fn take_parts(fields: &mut JsonFields) -> Result<Option<Box<RawValue>
             limits::PARTS_PER_MESSAGE
         )));
     }
-    for (place, part) in parts.iter().enumerate() {
-        check_part(&format!("parts[{place}]"), part.clone())?;
+    for (index, part) in parts.iter().enumerate() {
+        check_part(&format!("parts[{index}]"), part.clone())?;
     }
     let text = Value::Array(parts).to_string();
     RawValue::from_string(text)
@@ -54,15 +54,15 @@ fn check_part(path: &str, part: Value) -> Result<()> {
         }
         "url" => {
             let url = fields.required_string("url")?;
-            let good =
+            let is_http =
                 url::Url::parse(&url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
-            if !good || url.len() > limits::URL_CHARS {
+            if !is_http || url.len() > limits::URL_CHARS {
                 return Err(Error::validation(format!(
                     "{path}.url must be an absolute http or https URL"
                 )));
             }
         }
-        // Any value is data.
+        // `data` may be any JSON value.
         _ => drop(fields.take_value("data")),
     }
     fields.optional_label("mediaType", limits::LABEL_CHARS)?;
@@ -73,13 +73,13 @@ fn check_part(path: &str, part: Value) -> Result<()> {
     fields.reject_unknown()
 }
 
-/// Either alphabet, padded or not.
+/// Standard or URL-safe alphabet, with or without padding.
 fn is_base64(text: &str) -> bool {
-    let bare = text.trim_end_matches('=');
-    let padding = text.len() - bare.len();
-    let letter = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'-' | b'_');
+    let digits = text.trim_end_matches('=');
+    let padding = text.len() - digits.len();
+    let is_digit = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'-' | b'_');
     padding <= 2
-        && bare.len() % 4 != 1
+        && digits.len() % 4 != 1
         && (padding == 0 || text.len().is_multiple_of(4))
-        && bare.bytes().all(letter)
+        && digits.bytes().all(is_digit)
 }

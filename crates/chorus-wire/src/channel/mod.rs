@@ -1,4 +1,4 @@
-//! The words of channels: rooms and who is in them, what services deliver, what agents answer (the channel document).
+//! The wire types of channels: channels and members, deliveries, callback events, artifacts (the channel document).
 
 pub mod artifact;
 pub mod callback_event;

@@ -1,10 +1,10 @@
-//! `POST /channels/{id}/members/{name}/callback`: a callback that answers nothing in particular.
+//! `POST /channels/{id}/members/{name}/callback`: a callback that belongs to a member, not to one delivery.
 
 use crate::secret::Secret;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Shown once: the hub keeps only its hash, and asking again makes another.
+/// Shown once: the hub stores only its hash. A further request replaces it.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = StandingCallback)]
 pub struct PersistentCallback {

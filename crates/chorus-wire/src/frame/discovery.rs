@@ -1,16 +1,16 @@
-//! What the discovery document says of frames, made of the tables that check them.
+//! The frame section of the discovery document, generated from the shapes that check frames.
 
 use super::draft::{self, ENVELOPE_VERSION};
 use super::field_check::FieldCheck;
 use super::filter::FilterAxis;
 use super::kind::FrameKind;
 use super::object_shape::ObjectShape;
-use super::payload::Payload;
+use super::payload::FramePayload;
 use super::scope::FrameScope;
 use crate::limits;
 use serde_json::{Map, Value, json};
 
-/// Kinds, the shape of the frame and of every payload, scopes, filter axes and bounds.
+/// The kinds, the schemas of the frame and of every payload, the scopes, the filter axes and the limits.
 pub fn describe_capabilities() -> Value {
     let payloads: Map<String, Value> = FrameKind::ALL
         .iter()
@@ -35,10 +35,10 @@ pub fn describe_capabilities() -> Value {
     })
 }
 
-/// The payload of one kind as a JSON Schema. `maxOctets` is the true bound of a text: `maxLength` counts code points, of
-/// which there are never more.
+/// The payload of one kind as a JSON Schema. `maxOctets` is the real limit of a text; `maxLength` counts code points, of
+/// which there are never more than octets.
 pub fn payload_schema(kind: FrameKind) -> Value {
-    object_schema(Payload::shape(kind))
+    object_schema(FramePayload::shape_of_kind(kind))
 }
 
 fn object_schema(shape: &ObjectShape) -> Value {
@@ -53,7 +53,7 @@ fn object_schema(shape: &ObjectShape) -> Value {
         .collect();
     let mut object =
         json!({"type": "object", "additionalProperties": false, "properties": properties});
-    // An empty list is no list to some readers of schemas.
+    // Some schema validators refuse an empty `required`.
     if !required.is_empty() {
         object["required"] = json!(required);
     }
@@ -62,13 +62,13 @@ fn object_schema(shape: &ObjectShape) -> Value {
 
 fn value_schema(check: &FieldCheck) -> Value {
     match check {
-        FieldCheck::Text { least, most } => {
-            // A text of one octet or more has one code point or more; beyond that the two counts part.
-            json!({"type": "string", "minLength": (*least).min(1), "maxLength": most, "maxOctets": most})
+        FieldCheck::Text { min, max } => {
+            // A text of at least one octet has at least one code point; larger minimums differ between the two units.
+            json!({"type": "string", "minLength": (*min).min(1), "maxLength": max, "maxOctets": max})
         }
-        FieldCheck::OneOf(words) => json!({"type": "string", "enum": words}),
-        FieldCheck::Integer { least, most } => {
-            json!({"type": "integer", "minimum": least, "maximum": most})
+        FieldCheck::OneOf(texts) => json!({"type": "string", "enum": texts}),
+        FieldCheck::Integer { min, max } => {
+            json!({"type": "integer", "minimum": min, "maximum": max})
         }
         FieldCheck::Bool => json!({"type": "boolean"}),
         FieldCheck::Uuid4 => json!({"type": "string", "format": "uuid", "pattern": UUID4_PATTERN}),
@@ -88,8 +88,8 @@ fn value_schema(check: &FieldCheck) -> Value {
             "type": "string", "minLength": 1, "maxLength": limits::FRAME_PATH_OCTETS,
             "maxOctets": limits::FRAME_PATH_OCTETS, "description": "a recipient scope",
         }),
-        FieldCheck::List { least, most, of } => {
-            json!({"type": "array", "minItems": least, "maxItems": most, "items": value_schema(of)})
+        FieldCheck::List { min, max, of } => {
+            json!({"type": "array", "minItems": min, "maxItems": max, "items": value_schema(of)})
         }
         FieldCheck::Object(shape) => object_schema(shape),
         FieldCheck::AnyFlagOpen(shape) => {

@@ -1,21 +1,21 @@
-//! The fields of a frame around its payload, and how they are printed (FRM-01…19).
+//! The fields of a frame around its payload, their checks and their JSON form (FRM-01…19).
 
 use super::field_check::{FieldCheck, integer_between, text_between};
 use super::from_node::FromNode;
 use super::json_tree::JsonObject;
 use super::kind::FrameKind;
 use super::object_shape::{FieldShape, ObjectShape};
-use super::payload::Payload;
-use super::string_enum::words;
+use super::payload::FramePayload;
+use crate::string_enum::string_enum;
 use crate::{identity::Handle, limits, time::UnixMicros};
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use uuid::Uuid;
 
-/// The frame's version, the only one (FRM-02).
+/// The only version of frames (FRM-02).
 pub const ENVELOPE_VERSION: &str = "1.0";
 
-words! {
-    /// Where the thinking behind a frame was done (FRM-15).
+string_enum! {
+    /// Where the computation behind a frame ran (FRM-15).
     ComputeLocation {
         ServerActive "server-active",
         ServerAggregate "server-aggregate",
@@ -23,12 +23,12 @@ words! {
     }
 }
 
-words! {
-    /// Whether the sender asked its own policy first (FRM-18).
+string_enum! {
+    /// Whether the sender checked its own policy first (FRM-18).
     ContextCheck { Passed "passed", Skipped "skipped", }
 }
 
-/// What a frame rests on. Nothing depends on it here (FRM-20).
+/// How the content of a frame came about. The hub does not act on it (FRM-20).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrameProvenance {
     pub compute_location: ComputeLocation,
@@ -39,7 +39,7 @@ pub struct FrameProvenance {
     pub basis: String,
 }
 
-/// Everything a frame says, not yet checked: what a sender fills in. [`FrameDraft::check`] makes a frame of it.
+/// An unchecked frame that a sender fills in. [`FrameDraft::to_frame`] checks it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrameDraft {
     pub frame_id: Uuid,
@@ -47,7 +47,7 @@ pub struct FrameDraft {
     pub recipient_handle: Handle,
     pub created_at: UnixMicros,
     pub ttl_ms: Option<u64>,
-    pub payload: Payload,
+    pub payload: FramePayload,
     pub acted_by: Handle,
     pub drafted_with: String,
     pub provenance: FrameProvenance,
@@ -71,7 +71,7 @@ const fn optional_field(name: &'static str, check: FieldCheck) -> FieldShape {
     }
 }
 
-/// In the order of the draft. The first and the third are judged before the others.
+/// The fields in the order of the draft. `envelope_version` and `kind` are checked before the others.
 pub const FRAME_SHAPE: &ObjectShape = &[
     required_field("envelope_version", FieldCheck::OneOf(&[ENVELOPE_VERSION])),
     required_field("frame_id", FieldCheck::Uuid4),
@@ -90,8 +90,8 @@ pub const FRAME_SHAPE: &ObjectShape = &[
     required_field(
         "provenance_method",
         FieldCheck::List {
-            least: 1,
-            most: limits::FRAME_ITEMS,
+            min: 1,
+            max: limits::FRAME_ITEMS,
             of: &TAG_CHECK,
         },
     ),
@@ -111,7 +111,7 @@ impl FrameDraft {
         self.payload.kind()
     }
 
-    pub(super) fn from_object(object: &JsonObject<'_>, payload: Payload) -> Option<Self> {
+    pub(super) fn from_object(object: &JsonObject<'_>, payload: FramePayload) -> Option<Self> {
         fn read_field<T: FromNode>(object: &JsonObject<'_>, name: &str) -> Option<T> {
             T::from_node(object.get(name))
         }

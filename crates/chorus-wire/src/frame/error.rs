@@ -1,61 +1,41 @@
-//! Why a frame, a scope or a filter is refused: a closed catalogue with the text and status of each code (FRM-83…94, R-45, R-53).
+//! Why a frame, a scope or a filter is refused: the closed catalogue of frame codes and the error that carries one
+//! (FRM-83…94, R-45, R-53).
 
+use crate::error::error_catalogue;
 use crate::{Code, Error, limits};
 use serde::Serialize;
 use std::fmt;
 
-macro_rules! catalogue {
-    ($($variant:ident $code:literal $status:literal $retry:literal $sentence:literal;)+) => {
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum FrameCode { $($variant),+ }
-
-        impl FrameCode {
-            pub const ALL: &'static [FrameCode] = &[$(FrameCode::$variant),+];
-            /// What stands in `code`.
-            pub const fn as_str(self) -> &'static str { match self { $(FrameCode::$variant => $code),+ } }
-            /// The HTTP status it is answered with.
-            pub const fn status(self) -> u16 { match self { $(FrameCode::$variant => $status),+ } }
-            /// Whether the same request may succeed later.
-            pub const fn retryable(self) -> bool { match self { $(FrameCode::$variant => $retry),+ } }
-            /// What it means, in one sentence.
-            pub const fn sentence(self) -> &'static str { match self { $(FrameCode::$variant => $sentence),+ } }
-        }
-    };
-}
-
-catalogue! {
-    JsonInvalid "json-invalid" 400 false "The body is not one JSON object without doubled keys.";
-    EnvelopeVersionUnsupported "envelope-version-unsupported" 400 false "This hub speaks frames of envelope_version 1.0 only.";
-    KindUnknown "kind-unknown" 400 false "The kind is none of the fifteen.";
-    PayloadKindMismatch "payload-kind-mismatch" 400 false "The payload does not have the shape of the frame's kind.";
-    FieldMissing "field-missing" 400 false "A required field is not there.";
-    FieldInvalid "field-invalid" 400 false "A field has a value that it may not have.";
-    FieldUnknown "field-unknown" 400 false "There is a field that nobody knows; frames take no extensions.";
-    FilterAxisUnknown "filter-axis-unknown" 400 false "The filter names something that frames cannot be filtered by.";
-    FilterValueInvalid "filter-value-invalid" 400 false "A clause of the filter is not axis:value with a value of that axis.";
-    // Not 413: a shorter body would not help, a narrower scope does.
-    ExpansionTooLarge "expansion-too-large" 400 false "The scope reaches more sessions than one frame may; choose a narrower one.";
-    Unauthenticated "unauthenticated" 401 false "An agent's key is required, sent as Authorization: Bearer <api_key>.";
-    Forbidden "forbidden" 403 false "This key may not do that for this handle.";
-    SenderIdentityMismatch "sender-identity-mismatch" 403 false "The frame speaks for somebody else than the key that sent it.";
-    ScopeUnauthorised "scope-unauthorised" 403 false "The sender may not address this scope.";
-    NotFound "not-found" 404 false "There is no such thing at this path.";
-    MethodNotAllowed "method-not-allowed" 405 false "The path does not take this method.";
-    RequestTimeout "request-timeout" 408 true "The request did not arrive completely in time.";
-    Conflict "conflict" 409 false "It contradicts what is already there.";
-    FrameTooLarge "frame-too-large" 413 false "The frame is larger than 64 KiB.";
-    RateLimited "rate-limited" 429 true "Too many frames in a short time; Retry-After says when to go on.";
-    TooManyStreams "too-many-streams" 429 true "The handle has too many open streams; close one first.";
-    HeadersTooLarge "headers-too-large" 431 false "The request's headers are longer than this hub reads.";
-    Internal "internal" 500 true "The hub failed; the request id finds the reason in its log.";
-    ScopeUnimplemented "scope-unimplemented" 501 false "The scope is well-formed, but this hub does not expand it.";
-    Unavailable "unavailable" 503 true "The hub cannot do this right now; try again.";
-    BusUnavailable "bus-unavailable" 503 true "The hubs cannot reach one another right now; try again with the same frame_id, nobody hears a frame twice.";
-}
-
-impl fmt::Display for FrameCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+error_catalogue! {
+    /// The codes of the frame protocol, as `code` shows them.
+    FrameCode {
+        JsonInvalid "json-invalid" 400 false "The body is not one JSON object without doubled keys.";
+        EnvelopeVersionUnsupported "envelope-version-unsupported" 400 false "This hub speaks frames of envelope_version 1.0 only.";
+        KindUnknown "kind-unknown" 400 false "The kind is none of the fifteen.";
+        PayloadKindMismatch "payload-kind-mismatch" 400 false "The payload does not have the shape of the frame's kind.";
+        FieldMissing "field-missing" 400 false "A required field is not there.";
+        FieldInvalid "field-invalid" 400 false "A field has a value that it may not have.";
+        FieldUnknown "field-unknown" 400 false "There is a field that nobody knows; frames take no extensions.";
+        FilterAxisUnknown "filter-axis-unknown" 400 false "The filter names something that frames cannot be filtered by.";
+        FilterValueInvalid "filter-value-invalid" 400 false "A clause of the filter is not axis:value with a value of that axis.";
+        // Not 413: a narrower scope helps, a shorter body does not.
+        ExpansionTooLarge "expansion-too-large" 400 false "The scope reaches more sessions than one frame may; choose a narrower one.";
+        Unauthenticated "unauthenticated" 401 false "An agent's key is required, sent as Authorization: Bearer <api_key>.";
+        Forbidden "forbidden" 403 false "This key may not do that for this handle.";
+        SenderIdentityMismatch "sender-identity-mismatch" 403 false "The frame speaks for somebody else than the key that sent it.";
+        ScopeUnauthorised "scope-unauthorised" 403 false "The sender may not address this scope.";
+        NotFound "not-found" 404 false "There is no such thing at this path.";
+        MethodNotAllowed "method-not-allowed" 405 false "The path does not take this method.";
+        RequestTimeout "request-timeout" 408 true "The request did not arrive completely in time.";
+        Conflict "conflict" 409 false "It contradicts what is already there.";
+        FrameTooLarge "frame-too-large" 413 false "The frame is larger than 64 KiB.";
+        RateLimited "rate-limited" 429 true "Too many frames in a short time; Retry-After says when to go on.";
+        TooManyStreams "too-many-streams" 429 true "The handle has too many open streams; close one first.";
+        HeadersTooLarge "headers-too-large" 431 false "The request's headers are longer than this hub reads.";
+        Internal "internal" 500 true "The hub failed; the request id finds the reason in its log.";
+        ScopeUnimplemented "scope-unimplemented" 501 false "The scope is well-formed, but this hub does not expand it.";
+        Unavailable "unavailable" 503 true "The hub cannot do this right now; try again.";
+        BusUnavailable "bus-unavailable" 503 true "The hubs cannot reach one another right now; try again with the same frame_id, nobody hears a frame twice.";
     }
 }
 
@@ -65,7 +45,7 @@ impl Serialize for FrameCode {
     }
 }
 
-/// `{"code","field"?,"message"}` (FRM-83). What is not printed is for the log and the headers.
+/// `{"code","field"?,"message"}` (FRM-83). The skipped fields are for the log and the headers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FrameError {
     pub code: FrameCode,
@@ -75,7 +55,7 @@ pub struct FrameError {
     pub message: String,
     #[serde(skip)]
     pub cause: Option<String>,
-    /// Seconds after which to try again, where that is known.
+    /// Seconds after which to retry, if known.
     #[serde(skip)]
     pub retry_after: Option<u64>,
 }
@@ -91,7 +71,7 @@ impl FrameError {
         }
     }
 
-    /// The fault of one field.
+    /// An error about one field.
     pub fn at_field(code: FrameCode, field: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             field: Some(field.into()),
@@ -105,10 +85,10 @@ impl FrameError {
         Self::at_field(FrameCode::FieldMissing, field, message)
     }
 
-    /// `must` is the end of the sentence “it must be …”.
-    pub fn invalid_field(field: impl Into<String>, must: impl fmt::Display) -> Self {
+    /// `requirement` completes the sentence “it must be …”.
+    pub fn invalid_field(field: impl Into<String>, requirement: impl fmt::Display) -> Self {
         let field = field.into();
-        let message = format!("{field} must be {must}");
+        let message = format!("{field} must be {requirement}");
         Self::at_field(FrameCode::FieldInvalid, field, message)
     }
 
@@ -118,18 +98,18 @@ impl FrameError {
         Self::at_field(FrameCode::FieldUnknown, field, message)
     }
 
-    pub(super) fn invalid_json(why: impl fmt::Display) -> Self {
+    pub(super) fn invalid_json(reason: impl fmt::Display) -> Self {
         Self::new(
             FrameCode::JsonInvalid,
-            format!("the body is not valid JSON: {why}"),
+            format!("the body is not valid JSON: {reason}"),
         )
     }
 
     pub(super) fn too_large() -> Self {
-        let most = limits::FRAME_BYTES;
+        let max_bytes = limits::FRAME_BYTES;
         Self::new(
             FrameCode::FrameTooLarge,
-            format!("a frame has at most {most} bytes"),
+            format!("a frame has at most {max_bytes} bytes"),
         )
     }
 
@@ -144,7 +124,8 @@ impl From<FrameCode> for FrameError {
     }
 }
 
-/// What the shared rooms refuse (keys, limits, the store) in the words of this protocol; the texts stay as they are.
+/// An error of the shared parts (keys, rate limits, the store) with the frame code of the same status. The message is
+/// kept.
 impl From<Error> for FrameError {
     fn from(error: Error) -> Self {
         let code = if error.code == Code::TooManyStreams {
@@ -167,7 +148,7 @@ fn code_for_status(status: u16) -> FrameCode {
         400 => FrameCode::FieldInvalid,
         401 => FrameCode::Unauthenticated,
         403 => FrameCode::Forbidden,
-        // Of callbacks, which no frame goes to; its nearest word here.
+        // 410 is for callbacks, which frames do not use; `not-found` is the nearest frame code.
         404 | 410 => FrameCode::NotFound,
         405 => FrameCode::MethodNotAllowed,
         408 => FrameCode::RequestTimeout,

@@ -1,4 +1,4 @@
-//! What a field's value may be: the checks of which shapes are made.
+//! The checks that a field of a frame must pass; object shapes are lists of them.
 
 use super::from_node::parse_uuid4;
 use super::json_tree::{JsonNode, JsonObject};
@@ -10,21 +10,21 @@ use crate::{identity::Handle, limits, time::UnixMicros};
 #[derive(Debug)]
 pub enum FieldCheck {
     Text {
-        least: usize,
-        most: usize,
+        min: usize,
+        max: usize,
     },
     OneOf(&'static [&'static str]),
     Integer {
-        least: u64,
-        most: u64,
+        min: u64,
+        max: u64,
     },
     Bool,
     Uuid4,
     Instant,
-    /// An instant near the hub's clock, where there is a clock (FRM-10, R-49).
+    /// A timestamp near the hub's clock, if the context has a clock (FRM-10, R-49).
     Recent,
     Handle,
-    /// A handle that is not an instrument's.
+    /// A handle that is not an instrument.
     Sovereign,
     /// `~name` with an optional `@version`.
     Drafter,
@@ -32,46 +32,46 @@ pub enum FieldCheck {
     ConvergenceClass,
     Scope,
     List {
-        least: usize,
-        most: usize,
+        min: usize,
+        max: usize,
         of: &'static FieldCheck,
     },
     Object(&'static ObjectShape),
-    /// An object of flags that are true when absent, of which one must be (FRM-41).
+    /// An object of flags that default to true; at least one must be true (FRM-41).
     AnyFlagOpen(&'static ObjectShape),
-    /// The place of an item in the list beside it, counted from 0 (FRM-40).
+    /// An index into the sibling list of this name, counted from 0 (FRM-40).
     IndexIn(&'static str),
-    /// The frame's own field of that name again.
+    /// The same value as the frame's field of this name.
     SameAsFrame(&'static str),
-    /// The payload: its shape depends on the kind and is held in a step of its own.
+    /// The payload. Its shape depends on the kind and is checked in a later step.
     Payload,
 }
 
-/// Whether a value has fields of its own.
+/// Whether a value is an object or a list of objects.
 pub enum NestedShape {
     OneObject(&'static ObjectShape),
     EachItem(&'static ObjectShape),
     NoFields,
 }
 
-/// What else a check may look at.
+/// What a check needs beside the value.
 #[derive(Default)]
 pub struct CheckContext<'a> {
-    /// The frame around a payload.
+    /// The frame around the payload.
     pub frame: Option<&'a JsonObject<'a>>,
     pub now: Option<UnixMicros>,
 }
 
-pub const fn text_between(least: usize, most: usize) -> FieldCheck {
-    FieldCheck::Text { least, most }
+pub const fn text_between(min: usize, max: usize) -> FieldCheck {
+    FieldCheck::Text { min, max }
 }
 
-pub const fn integer_between(least: u64, most: u64) -> FieldCheck {
-    FieldCheck::Integer { least, most }
+pub const fn integer_between(min: u64, max: u64) -> FieldCheck {
+    FieldCheck::Integer { min, max }
 }
 
 impl FieldCheck {
-    /// The fault of a value whose field is called `name` and stands in `beside`.
+    /// The fault of the value of field `name`, whose object is `siblings`.
     pub fn find_fault(
         &self,
         name: &str,
@@ -80,9 +80,9 @@ impl FieldCheck {
         context: &CheckContext<'_>,
     ) -> Option<FieldFault> {
         let text = node.as_text();
-        let good = match self {
-            FieldCheck::List { least, most, of } => {
-                return find_list_fault(name, node, (*least, *most, of), siblings, context);
+        let is_valid = match self {
+            FieldCheck::List { min, max, of } => {
+                return find_list_fault(name, node, (*min, *max, of), siblings, context);
             }
             FieldCheck::Object(shape) => return self.find_object_fault(name, shape, node, context),
             FieldCheck::AnyFlagOpen(shape) => {
@@ -91,12 +91,12 @@ impl FieldCheck {
                     fault => return fault,
                 }
             }
-            FieldCheck::Text { least, most } => {
-                text.is_some_and(|text| (*least..=*most).contains(&text.len()))
+            FieldCheck::Text { min, max } => {
+                text.is_some_and(|text| (*min..=*max).contains(&text.len()))
             }
-            FieldCheck::OneOf(words) => text.is_some_and(|text| words.contains(&text)),
-            FieldCheck::Integer { least, most } => {
-                matches!(node, JsonNode::Unsigned(n) if (*least..=*most).contains(n))
+            FieldCheck::OneOf(texts) => text.is_some_and(|text| texts.contains(&text)),
+            FieldCheck::Integer { min, max } => {
+                matches!(node, JsonNode::Unsigned(n) if (*min..=*max).contains(n))
             }
             FieldCheck::Bool => matches!(node, JsonNode::Bool(_)),
             FieldCheck::Uuid4 => text.and_then(parse_uuid4).is_some(),
@@ -117,18 +117,18 @@ impl FieldCheck {
                     .get(list)
                     .and_then(JsonNode::as_array)
                     .map_or(0, <[_]>::len);
-                matches!(node, JsonNode::Unsigned(place) if *place < items as u64)
+                matches!(node, JsonNode::Unsigned(index) if *index < items as u64)
             }
-            // A payload read on its own has no frame to agree with.
+            // A payload that is parsed alone has no frame to compare with.
             FieldCheck::SameAsFrame(field) => text.is_some_and(|text| {
                 context
                     .frame
                     .is_none_or(|frame| frame.get(field).and_then(JsonNode::as_text) == Some(text))
             }),
-            // Another value than an object is another error, but null is no payload at all.
+            // another type than an object is `payload-kind-mismatch`. R-53: null is `field-invalid`.
             FieldCheck::Payload => !matches!(node, JsonNode::Null),
         };
-        (!good).then(|| self.to_fault(name))
+        (!is_valid).then(|| self.to_fault(name))
     }
 
     pub fn nested_shape(&self) -> NestedShape {
@@ -183,13 +183,13 @@ impl FieldCheck {
         }
     }
 
-    /// The end of the sentence “it must be …”.
+    /// Completes the sentence “it must be …”.
     fn requirement(&self) -> String {
         match self {
-            FieldCheck::Text { least: 0, most } => format!("a string of at most {most} octets"),
-            FieldCheck::Text { least, most } => format!("a string of {least} to {most} octets"),
-            FieldCheck::OneOf(words) => format!("one of {}", words.join(", ")),
-            FieldCheck::Integer { least, most } => format!("a whole number from {least} to {most}"),
+            FieldCheck::Text { min: 0, max } => format!("a string of at most {max} octets"),
+            FieldCheck::Text { min, max } => format!("a string of {min} to {max} octets"),
+            FieldCheck::OneOf(texts) => format!("one of {}", texts.join(", ")),
+            FieldCheck::Integer { min, max } => format!("a whole number from {min} to {max}"),
             FieldCheck::Bool => "true or false".into(),
             FieldCheck::Uuid4 => "a UUID of version 4, with hyphens".into(),
             FieldCheck::Instant => "an RFC 3339 time with its zone".into(),
@@ -205,8 +205,8 @@ impl FieldCheck {
                 "a class such as repo:pull-request, namespace and name".into()
             }
             FieldCheck::Scope => scope::SCOPE_REQUIREMENT.into(),
-            FieldCheck::List { least: 0, most, .. } => format!("an array of at most {most} items"),
-            FieldCheck::List { least, most, .. } => format!("an array of {least} to {most} items"),
+            FieldCheck::List { min: 0, max, .. } => format!("an array of at most {max} items"),
+            FieldCheck::List { min, max, .. } => format!("an array of {min} to {max} items"),
             FieldCheck::Object(_) | FieldCheck::Payload => "an object".into(),
             FieldCheck::AnyFlagOpen(shape) => {
                 let flag_names: Vec<&str> = shape.iter().map(|field| field.name).collect();
@@ -224,25 +224,25 @@ impl FieldCheck {
 fn find_list_fault(
     name: &str,
     node: &JsonNode<'_>,
-    (least, most, of): (usize, usize, &'static FieldCheck),
+    (min, max, of): (usize, usize, &'static FieldCheck),
     siblings: &JsonObject<'_>,
     context: &CheckContext<'_>,
 ) -> Option<FieldFault> {
     let items = match node.as_array() {
-        Some(items) if (least..=most).contains(&items.len()) => items,
-        Some(_) | None => return Some(FieldCheck::List { least, most, of }.to_fault(name)),
+        Some(items) if (min..=max).contains(&items.len()) => items,
+        Some(_) | None => return Some(FieldCheck::List { min, max, of }.to_fault(name)),
     };
-    // The name of an item is made only once it is at fault: most lists are long and right.
-    items.iter().enumerate().find_map(|(place, item)| {
+    // The path of an item is built only when it is at fault: most lists are long and valid.
+    items.iter().enumerate().find_map(|(index, item)| {
         let fault = of.find_fault("", item, siblings, context)?;
         Some(FieldFault {
-            field: format!("{name}[{place}]{}", fault.field),
+            field: format!("{name}[{index}]{}", fault.field),
             requirement: fault.requirement,
         })
     })
 }
 
-/// Every flag of the shape is there and false.
+/// Whether every flag of the shape is present and false.
 fn are_all_false(shape: &ObjectShape, node: &JsonNode<'_>) -> bool {
     let is_false = |name: &str| {
         matches!(
@@ -258,33 +258,33 @@ pub fn is_within_clock_skew(at: UnixMicros, now: UnixMicros) -> bool {
         && at <= now.saturating_add(limits::FRAME_CLOCK_SKEW)
 }
 
-/// `~[a-z0-9][a-z0-9._-]{0,63}`, then perhaps `@` and a version of printable letters.
+/// `~[a-z0-9][a-z0-9._-]{0,63}`, optionally with `@` and a version of `[A-Za-z0-9._+-]{1,64}`.
 fn is_drafter(text: &str) -> bool {
     let (name, version) = text.split_once('@').unwrap_or((text, "1"));
-    let lower = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-    let named = match name.as_bytes() {
+    let is_lower_or_digit = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    let is_name = match name.as_bytes() {
         [b'~', first, rest @ ..] => {
-            lower(first)
+            is_lower_or_digit(first)
                 && rest.len() <= 63
                 && rest
                     .iter()
-                    .all(|b| lower(b) || matches!(b, b'.' | b'_' | b'-'))
+                    .all(|b| is_lower_or_digit(b) || matches!(b, b'.' | b'_' | b'-'))
         }
         _ => false,
     };
-    let versioned = (1..=64).contains(&version.len())
+    let is_version = (1..=64).contains(&version.len())
         && version
             .bytes()
             .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-' | b'+'));
-    named && versioned
+    is_name && is_version
 }
 
-/// Two sides of printable ASCII around one colon.
+/// `namespace:name`, both of printable ASCII without a colon.
 fn is_convergence_class(text: &str) -> bool {
-    let side =
+    let is_side =
         |side: &str| !side.is_empty() && side.bytes().all(|b| b.is_ascii_graphic() && b != b':');
     text.len() <= limits::FRAME_LABEL_OCTETS
         && text
             .split_once(':')
-            .is_some_and(|(namespace, name)| side(namespace) && side(name))
+            .is_some_and(|(namespace, name)| is_side(namespace) && is_side(name))
 }

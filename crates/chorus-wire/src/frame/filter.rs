@@ -1,15 +1,16 @@
-//! A subscriber's filter: comma-separated `axis:value` clauses that must all hold, compiled once per stream (FRM-73…82, R-48).
+//! The frame filter of a stream: comma-separated `axis:value` clauses that must all match, compiled once per stream
+//! (FRM-73…82, R-48).
 
 use super::error::{FrameCode, FrameError};
 use super::kind::FrameKind;
 use super::scope::{ScopeIdent, org_handle};
-use super::string_enum::words;
+use crate::string_enum::string_enum;
 use crate::{identity::Handle, limits};
 use serde::Serialize;
 use std::{fmt, str::FromStr};
 
-words! {
-    /// What a frame may be filtered by.
+string_enum! {
+    /// The property of a frame that a clause compares.
     FilterAxis {
         Kind "kind",
         Sender "sender",
@@ -30,11 +31,11 @@ pub enum FilterClause {
     Org(Handle),
 }
 
-/// The clauses, and what follows from them. Without clauses it matches every frame.
+/// The clauses in compiled form. Without clauses it matches every frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrameFilter {
     clauses: Vec<FilterClause>,
-    /// A bit per kind that may pass: most frames are refused by one look at it.
+    /// One bit per kind that can match: one comparison rejects most frames.
     kind_mask: u16,
     sender: Option<Handle>,
     tool: Option<ScopeIdent>,
@@ -47,7 +48,7 @@ impl Default for FrameFilter {
     }
 }
 
-/// Two clauses on one axis that differ cannot both hold.
+/// Two different values on one axis cannot both match.
 fn narrow_slot<T: PartialEq + Clone>(slot: &mut Option<T>, value: &T) -> bool {
     slot.get_or_insert_with(|| value.clone()) == value
 }
@@ -70,7 +71,7 @@ impl FrameFilter {
                 FilterClause::Sender(sender) => narrow_slot(&mut filter.sender, sender),
                 FilterClause::Tool(tool) => narrow_slot(&mut filter.tool, tool),
                 FilterClause::Org(org) => narrow_slot(&mut filter.org, org),
-                // FRM-80: what cannot take effect narrows to nothing, it never widens.
+                // FRM-80: a clause that cannot take effect matches nothing; it never widens the filter.
                 FilterClause::ContentType(_) => false,
             };
             if !is_satisfiable {
@@ -80,7 +81,7 @@ impl FrameFilter {
         Self { clauses, ..filter }
     }
 
-    /// Faults are found from left to right.
+    /// The error is that of the leftmost faulty clause.
     pub fn parse(text: &str) -> Result<Self, FrameError> {
         if text.is_empty() {
             return Ok(Self::default());
@@ -97,7 +98,7 @@ impl FrameFilter {
         let clauses: Result<Vec<FilterClause>, FrameError> =
             text.split(',').map(parse_clause).collect();
         let filter = Self::new(clauses?);
-        // Organisations gain their `~`, and what is printed must read back.
+        // Printing adds the `~` to organisations, and the printed form must parse again.
         match filter.to_string().len() <= limits::FILTER_OCTETS {
             true => Ok(filter),
             false => Err(too_long()),
@@ -108,7 +109,7 @@ impl FrameFilter {
         &self.clauses
     }
 
-    /// `tool` is that of the submitting session, `org` the organisation that the scope names ([`super::Scope::org`]).
+    /// `tool` is the tool class of the sending session, `org` the scope's [`super::FrameScope::addressed_org`].
     pub fn matches(
         &self,
         kind: FrameKind,
@@ -130,7 +131,8 @@ fn value_error(message: String) -> FrameError {
     FrameError::at_field(FrameCode::FilterValueInvalid, "filter", message)
 }
 
-/// split at the first colon. The form is judged before the axis, so `typo` and `typo:` are faults of form.
+/// Splits a clause at the first colon. The form is checked before the axis, so `typo` and `typo:` are errors of
+/// form.
 fn parse_clause(text: &str) -> Result<FilterClause, FrameError> {
     let (axis, wanted) = match text.split_once(':') {
         Some((axis, wanted)) if !wanted.is_empty() => (axis, wanted),
@@ -148,7 +150,7 @@ fn parse_clause(text: &str) -> Result<FilterClause, FrameError> {
             message,
         ));
     };
-    let (clause, must) = match axis {
+    let (clause, requirement) = match axis {
         FilterAxis::Kind => (
             FrameKind::parse(wanted).map(FilterClause::Kind),
             "one of the fifteen kinds",
@@ -170,7 +172,7 @@ fn parse_clause(text: &str) -> Result<FilterClause, FrameError> {
             "an organisation's handle such as ~acme",
         ),
     };
-    clause.ok_or_else(|| value_error(format!("{axis} in a filter must be {must}")))
+    clause.ok_or_else(|| value_error(format!("{axis} in a filter must be {requirement}")))
 }
 
 impl FromStr for FrameFilter {

@@ -1,15 +1,17 @@
-//! From a checked tree to typed fields: what a field holds, one rule per type.
+//! Converts the nodes of a checked JSON tree to the types of fields.
 
+use super::draft::{ComputeLocation, ContextCheck};
 use super::json_tree::JsonNode;
+use super::payload::{DiagnosticSeverity, EventClass, IntentUrgency};
 use super::scope::FrameScope;
 use crate::{identity::Handle, time::UnixMicros};
 use uuid::Uuid;
 
-/// A field's type. After the checks of [`super::shape`] nothing here comes out as `None`, but the types do not know that.
+/// The type of a field. After [`super::object_shape::check_object`] no conversion returns `None`.
 pub trait FromNode: Sized {
     fn from_node(node: Option<&JsonNode<'_>>) -> Option<Self>;
 
-    /// Whether printing leaves it out.
+    /// Whether the field is omitted from the JSON.
     fn is_absent(&self) -> bool {
         false
     }
@@ -78,25 +80,30 @@ impl FromNode for Uuid {
     }
 }
 
-impl FromNode for UnixMicros {
-    fn from_node(node: Option<&JsonNode<'_>>) -> Option<Self> {
-        UnixMicros::parse(node?.as_text()?)
-    }
+/// Types whose value is one text that their own `parse` accepts.
+macro_rules! impl_from_text_node {
+    ($($name:ty),+ $(,)?) => {
+        $(impl FromNode for $name {
+            fn from_node(node: Option<&JsonNode<'_>>) -> Option<Self> {
+                <$name>::parse(node?.as_text()?)
+            }
+        })+
+    };
 }
 
-impl FromNode for Handle {
-    fn from_node(node: Option<&JsonNode<'_>>) -> Option<Self> {
-        Handle::parse(node?.as_text()?)
-    }
-}
+impl_from_text_node!(
+    UnixMicros,
+    Handle,
+    FrameScope,
+    ComputeLocation,
+    ContextCheck,
+    EventClass,
+    DiagnosticSeverity,
+    IntentUrgency,
+);
 
-impl FromNode for FrameScope {
-    fn from_node(node: Option<&JsonNode<'_>>) -> Option<Self> {
-        FrameScope::parse(node?.as_text()?)
-    }
-}
-
-/// Hyphenated, in any letter case, of version 4 and of the variant in which versions mean anything.
+/// A hyphenated UUID in any letter case, of version 4 and of the RFC 4122 variant, without which the version has
+/// no meaning.
 pub fn parse_uuid4(text: &str) -> Option<Uuid> {
     let id = if text.len() == 36 {
         Uuid::try_parse(text).ok()?

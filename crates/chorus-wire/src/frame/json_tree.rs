@@ -1,4 +1,4 @@
-//! JSON text as a tree that borrows from it, built once: no key twice, bounded depth, the order of keys kept.
+//! Parses JSON into a tree that borrows from the text: no duplicate keys, bounded depth, key order kept.
 
 use super::error::FrameError;
 use crate::limits;
@@ -13,14 +13,14 @@ pub enum JsonNode<'a> {
     Bool(bool),
     /// A whole number of at least 0, however it was written: `2.0` is the same JSON number as `2`.
     Unsigned(u64),
-    /// Any other number: no field takes one.
+    /// Any other number: no field accepts one.
     OtherNumber,
     Text(Cow<'a, str>),
     Array(Vec<JsonNode<'a>>),
     Object(JsonObject<'a>),
 }
 
-/// The fields of an object as they were written.
+/// The fields of an object in their written order.
 #[derive(Debug)]
 pub struct JsonObject<'a>(pub Vec<(Cow<'a, str>, JsonNode<'a>)>);
 
@@ -34,7 +34,7 @@ impl<'a> JsonObject<'a> {
 }
 
 impl<'a> JsonNode<'a> {
-    /// Reads a text that is nested in `depth` objects or arrays already.
+    /// Parses a text that is itself nested `depth` objects or arrays deep.
     pub fn parse(text: &'a str, depth: usize) -> Result<Self, FrameError> {
         let mut from = serde_json::Deserializer::from_str(text);
         let node = NodeVisitor(depth).deserialize(&mut from);
@@ -79,7 +79,7 @@ impl<'a> JsonNode<'a> {
     }
 }
 
-/// A fragment's fault. Its place would be that in the fragment, not in the body, so it is not told.
+/// Removes the position from a parser error: it would be that in the fragment, not in the body.
 fn to_frame_error(error: serde_json::Error) -> FrameError {
     let message = error.to_string();
     FrameError::invalid_json(
@@ -89,7 +89,7 @@ fn to_frame_error(error: serde_json::Error) -> FrameError {
     )
 }
 
-/// How many objects and arrays are around.
+/// Builds a node that is nested this many objects and arrays deep.
 struct NodeVisitor(usize);
 
 impl<'de> DeserializeSeed<'de> for NodeVisitor {
@@ -136,7 +136,7 @@ impl<'de> Visitor<'de> for NodeVisitor {
     }
 
     fn visit_f64<E>(self, number: f64) -> Result<JsonNode<'de>, E> {
-        // Beyond 2^53 a float is no longer one whole number, and no field takes such a one anyway.
+        // Beyond 2^53 a float stands for several whole numbers, and no field accepts such a number.
         let is_whole =
             number.fract() == 0.0 && (0.0..=limits::SAFE_INTEGER_MAX as f64).contains(&number);
         Ok(if is_whole {
@@ -179,14 +179,18 @@ impl<'de> Visitor<'de> for NodeVisitor {
     }
 }
 
-/// A key that comes twice: two parsers would read such an object differently.
+/// The first duplicate key: two parsers would read such an object differently.
 pub fn find_duplicate_key<'a, T>(fields: &'a [(Cow<'_, str>, T)]) -> Option<&'a str> {
-    // Comparing all pairs is the fastest for an honest frame, and a feast for a dishonest one.
+    // Comparing all pairs is fastest for an ordinary frame, but quadratic: an attacker could send thousands of keys.
     if fields.len() <= 32 {
-        let is_duplicate = |at: usize| fields[..at].iter().any(|(key, _)| *key == fields[at].0);
+        let is_duplicate = |index: usize| {
+            fields[..index]
+                .iter()
+                .any(|(key, _)| *key == fields[index].0)
+        };
         return (1..fields.len())
-            .find(|at| is_duplicate(*at))
-            .map(|at| &*fields[at].0);
+            .find(|index| is_duplicate(*index))
+            .map(|index| &*fields[index].0);
     }
     let mut seen = HashSet::with_capacity(fields.len());
     fields
@@ -195,12 +199,12 @@ pub fn find_duplicate_key<'a, T>(fields: &'a [(Cow<'_, str>, T)]) -> Option<&'a 
         .map(|(key, _)| &**key)
 }
 
-/// A name that an error may repeat.
+/// Shortens a field name that an error repeats.
 pub fn clip_key(name: &str) -> &str {
     &name[..name.floor_char_boundary(limits::FIELD_NAME_OCTETS)]
 }
 
-/// A key, borrowed unless it has escapes.
+/// Parses a key, borrowed unless it contains escapes.
 pub struct KeyVisitor;
 
 impl<'de> DeserializeSeed<'de> for KeyVisitor {

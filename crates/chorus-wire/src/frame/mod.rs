@@ -1,7 +1,7 @@
-//! Frames: short structured announcements to a scope of live sessions, checked to the letter (FRM-01…113).
+//! Frames: short structured announcements to a scope of live sessions, parsed strictly (FRM-01…113).
 //!
-//! A text is read once into a tree that borrows from it ([`read`]), held against tables ([`shape`], [`check`]), and only
-//! then made into a [`Frame`], which keeps the text as it was submitted for everybody who will hear it.
+//! A text is parsed once into a tree that borrows from it ([`json_tree`]) and checked against tables ([`object_shape`],
+//! [`field_check`]). Then it becomes a [`Frame`], which keeps the submitted text for its receivers.
 
 mod discovery;
 mod draft;
@@ -16,7 +16,6 @@ pub mod organisation;
 pub mod payload;
 mod reply;
 mod scope;
-mod string_enum;
 mod submission;
 
 pub use discovery::{describe_capabilities, payload_schema};
@@ -24,7 +23,7 @@ pub use draft::{ComputeLocation, ContextCheck, ENVELOPE_VERSION, FrameDraft, Fra
 pub use error::{FrameCode, FrameError};
 pub use filter::{FilterAxis, FilterClause, FrameFilter};
 pub use kind::FrameKind;
-pub use payload::Payload;
+pub use payload::FramePayload;
 pub use reply::{FrameFailure, RosterSession, SessionRoster, SubmissionReply};
 pub use scope::{FrameScope, RoleName, ScopeIdent, org_handle};
 pub use submission::FrameSubmission;
@@ -34,7 +33,7 @@ use field_check::CheckContext;
 use json_tree::{JsonNode, JsonObject};
 use std::{borrow::Cow, ops::Deref, time::Duration};
 
-/// A frame that keeps every rule that needs no hub. Its fields are those of [`FrameDraft`], to be read only.
+/// A frame that satisfies every rule that needs no hub. It gives read access to the fields of [`FrameDraft`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
     draft: FrameDraft,
@@ -50,7 +49,7 @@ impl Deref for Frame {
 }
 
 impl Frame {
-    /// Reads a frame on its own, as it comes from a stream or from another hub.
+    /// Parses a frame without its submission, as a stream or a peer sends it.
     pub fn parse(text: &str) -> Result<Self, FrameError> {
         if text.len() > limits::FRAME_BYTES {
             return Err(FrameError::too_large());
@@ -62,7 +61,8 @@ impl Frame {
         Self::from_object(text.trim_ascii(), object, &[], None)
     }
 
-    /// R-44, from the version to the payload. `around` are the keys beside the frame that nobody knows.
+    /// Checks everything from the version to the payload, in the order of R-44. `unknown_keys` are the unknown keys beside
+    /// the frame.
     fn from_object(
         text: &str,
         object: &JsonObject<'_>,
@@ -78,7 +78,7 @@ impl Frame {
             now,
         };
         object_shape::check_object(draft::FRAME_SHAPE, object, "", &context)?;
-        let payload = Payload::parse_node(kind, object.get("payload"), &context)?;
+        let payload = FramePayload::parse_node(kind, object.get("payload"), &context)?;
         let draft = FrameDraft::from_object(object, payload).ok_or(FrameCode::Internal)?;
         Ok(Self {
             draft,
@@ -86,12 +86,13 @@ impl Frame {
         })
     }
 
-    /// The JSON exactly as submitted, on one line: what every subscriber gets (R-42).
+    /// The JSON as submitted, on one line, as every receiver gets it (R-42).
     pub fn submitted_json(&self) -> &str {
         &self.text
     }
 
-    /// R-49: neither replayed from long ago nor dated ahead. [`Submission::parse_at`] does this at its place in R-44.
+    /// Checks that the frame is neither replayed from long ago nor dated ahead (R-49). [`FrameSubmission::parse_at`]
+    /// includes this check, in the order of R-44.
     pub fn check_time(&self, now: UnixMicros) -> Result<(), FrameError> {
         match field_check::is_within_clock_skew(self.created_at, now) {
             true => Ok(()),
@@ -102,7 +103,7 @@ impl Frame {
         }
     }
 
-    /// When its content is stale (FRM-105); without `ttl_ms` that is the recipient's choice.
+    /// When the content becomes stale (FRM-105); without `ttl_ms` the receiver decides.
     pub fn stale_at(&self) -> Option<UnixMicros> {
         self.ttl_ms
             .map(|ttl| self.created_at.saturating_add(Duration::from_millis(ttl)))
@@ -110,19 +111,19 @@ impl Frame {
 }
 
 impl FrameDraft {
-    /// Prints the draft and reads it again, so that what a sender made passes the very checks of the hub.
+    /// Prints the draft and parses it, so that a sender applies exactly the hub's checks.
     pub fn to_frame(&self) -> Result<Frame, FrameError> {
         Frame::parse(&self.to_json())
     }
 
-    /// On one line, in the order of the draft.
+    /// The JSON on one line, with the fields in the order of the draft.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 }
 
-impl Payload {
-    /// Reads the payload of a kind on its own: what a person or a model wrote before there is a frame around it.
+impl FramePayload {
+    /// Parses a payload without a frame, as a person or a model wrote it.
     pub fn parse(kind: FrameKind, text: &str) -> Result<Self, FrameError> {
         if text.len() > limits::FRAME_BYTES {
             return Err(FrameError::too_large());
@@ -139,7 +140,7 @@ impl Payload {
         node: Option<&JsonNode<'_>>,
         context: &CheckContext<'_>,
     ) -> Result<Self, FrameError> {
-        let shape = Self::shape(kind);
+        let shape = Self::shape_of_kind(kind);
         let has_required_field = |object: &&JsonObject<'_>| {
             shape
                 .iter()
@@ -157,11 +158,11 @@ impl Payload {
             ));
         };
         object_shape::check_object(shape, object, "payload", context)?;
-        Self::of(kind, object).ok_or_else(|| FrameCode::Internal.into())
+        Self::from_object(kind, object).ok_or_else(|| FrameCode::Internal.into())
     }
 }
 
-/// The version and then the kind, before anything else is looked at: they say which rules hold (R-44).
+/// Reads the version and then the kind, before anything else: they decide which rules apply (R-44).
 fn read_kind(object: &JsonObject<'_>) -> Result<FrameKind, FrameError> {
     let read_string = |field: &'static str| {
         let node = object
@@ -184,18 +185,19 @@ fn read_kind(object: &JsonObject<'_>) -> Result<FrameKind, FrameError> {
     })
 }
 
-/// The same JSON without line ends. Inside strings there are none, so all blanks outside them go and nothing else.
+/// Removes the whitespace between tokens if the JSON has line breaks. JSON strings contain no raw line breaks, so strings
+/// stay as they are.
 fn to_one_line(text: &str) -> Cow<'_, str> {
     if !text.contains(['\n', '\r']) {
         return Cow::Borrowed(text);
     }
-    let mut quoted = false;
+    let mut in_string = false;
     let mut escaped = false;
-    let kept = |c: &char| {
-        let blank = !quoted && matches!(c, ' ' | '\t' | '\n' | '\r');
-        quoted ^= *c == '"' && !escaped;
-        escaped = quoted && *c == '\\' && !escaped;
-        !blank
+    let is_kept = |c: &char| {
+        let is_blank = !in_string && matches!(c, ' ' | '\t' | '\n' | '\r');
+        in_string ^= *c == '"' && !escaped;
+        escaped = in_string && *c == '\\' && !escaped;
+        !is_blank
     };
-    Cow::Owned(text.chars().filter(kept).collect())
+    Cow::Owned(text.chars().filter(is_kept).collect())
 }

@@ -1,8 +1,8 @@
-//! Shapes as data, and the one walk that holds an object against its shape.
+//! Object shapes as data, and the check of a JSON object against its shape.
 //!
-//! Which fault is told when there are several: unknown fields before missing ones, missing ones before invalid
-//! ones, over the whole object with everything inside it. Among unknown fields the first that was written wins, a level's
-//! own before those within; among missing and among invalid ones the first in the order of the shape.
+//! Of several faults one is reported: unknown fields before missing ones, missing ones before invalid ones,
+//! each over the whole object including nested ones. Of unknown fields it is the first written one, an object's own before
+//! nested ones; of missing and of invalid fields the first in the order of the shape.
 
 use super::error::FrameError;
 use super::field_check::{CheckContext, FieldCheck, NestedShape};
@@ -16,10 +16,10 @@ pub struct FieldShape {
     pub check: FieldCheck,
 }
 
-/// The fields of an object, in the order in which faults are told.
+/// The fields of an object, in the order in which faults are reported.
 pub type ObjectShape = [FieldShape];
 
-/// The first fault, its field named from `path` on.
+/// Returns the first fault; `path` is the prefix of its field name.
 pub fn check_object(
     shape: &ObjectShape,
     object: &JsonObject<'_>,
@@ -45,7 +45,7 @@ pub fn check_object(
     }
 }
 
-/// A field at fault, named from the object in hand, and what it must be.
+/// A faulty field, named relative to the checked object, and what it must be.
 pub struct FieldFault {
     pub field: String,
     pub requirement: String,
@@ -53,12 +53,13 @@ pub struct FieldFault {
 
 fn find_unknown(shape: &ObjectShape, object: &JsonObject<'_>) -> Option<String> {
     let is_unknown = |key: &str| shape.iter().all(|field| field.name != key);
-    let own = object.0.iter().find(|(key, _)| is_unknown(key));
-    own.map(|(key, _)| clip_key(key).to_owned())
+    let own_unknown = object.0.iter().find(|(key, _)| is_unknown(key));
+    own_unknown
+        .map(|(key, _)| clip_key(key).to_owned())
         .or_else(|| search_children(shape, object, find_unknown))
 }
 
-/// In the order of the shape, so a field's own absence stands at its place among the faults inside its neighbours.
+/// Goes through the fields in the order of the shape, the nested fields of each included.
 fn find_missing(shape: &ObjectShape, object: &JsonObject<'_>) -> Option<String> {
     shape.iter().find_map(|field| match object.get(field.name) {
         Some(node) => search_field(field, node, find_missing),
@@ -73,14 +74,14 @@ fn search_children(
     object: &JsonObject<'_>,
     search: FaultSearch,
 ) -> Option<String> {
-    // By the order of writing, since that is what unknown fields are told by.
+    // In written order, because unknown fields are reported in that order.
     object.0.iter().find_map(|(key, node)| {
         let field = shape.iter().find(|field| field.name == key)?;
         search_field(field, node, search)
     })
 }
 
-/// Goes on in an object, or in every object of a list; other values have no fields.
+/// Searches a nested object, or every object of a list; other values have no fields.
 fn search_field(field: &FieldShape, node: &JsonNode<'_>, search: FaultSearch) -> Option<String> {
     match field.check.nested_shape() {
         NestedShape::OneObject(shape) => {
@@ -90,16 +91,16 @@ fn search_field(field: &FieldShape, node: &JsonNode<'_>, search: FaultSearch) ->
             node.as_array()?
                 .iter()
                 .enumerate()
-                .find_map(|(place, item)| {
+                .find_map(|(index, item)| {
                     let inner = search(shape, item.as_object()?)?;
-                    Some(format!("{}[{place}].{inner}", field.name))
+                    Some(format!("{}[{index}].{inner}", field.name))
                 })
         }
         NestedShape::NoFields => None,
     }
 }
 
-/// The first field, in the order of the shape, whose value it may not have.
+/// The first field in the order of the shape whose value is invalid.
 pub fn find_invalid(
     shape: &ObjectShape,
     object: &JsonObject<'_>,

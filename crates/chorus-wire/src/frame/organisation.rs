@@ -1,15 +1,15 @@
-//! What is said about grants, organisations and accords: bodies that are read strictly, and the answers to them.
+//! Grants, organisations and accords: their requests, parsed strictly, and their replies.
 
 use super::error::FrameError;
 use super::json_tree::{JsonNode, JsonObject, clip_key};
 use super::scope::{RoleName, org_handle};
-use super::string_enum::words;
+use crate::string_enum::string_enum;
 use crate::{identity::Handle, limits, time::UnixMicros};
 use serde::{Serialize, Serializer};
 use std::fmt;
 use utoipa::ToSchema;
 
-/// The role that may change an organisation; every other role is opaque.
+/// The role that may change an organisation. The hub gives no other role a meaning.
 pub const OWNER_ROLE: &str = "owner";
 
 /// The body of `POST /orgs`.
@@ -21,7 +21,7 @@ pub struct NewOrganisation {
 /// The body of `PUT /orgs/{org}/members/{handle}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewOrganisationMember {
-    /// Sorted, each once.
+    /// Sorted, without duplicates.
     pub roles: Vec<RoleName>,
 }
 
@@ -66,13 +66,13 @@ impl Serialize for AccordReach {
     }
 }
 
-words! {
-    /// Where a handle stands in an organisation.
+string_enum! {
+    /// The status of a handle in an organisation.
     MembershipStatus { Invited "invited", Accepted "accepted", }
 }
 
-words! {
-    /// Where an accord stands. Only an accepted one lets a frame through.
+string_enum! {
+    /// The status of an accord. Only an accepted one allows frames.
     AccordStatus {
         Proposed "proposed",
         Accepted "accepted",
@@ -81,7 +81,7 @@ words! {
     }
 }
 
-/// One handle that another one lets address it.
+/// The permission of one handle to address another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct HandleGrant {
     #[schema(value_type = String, example = "~alice")]
@@ -90,7 +90,7 @@ pub struct HandleGrant {
     pub granted_at: UnixMicros,
 }
 
-/// Whom a handle lets address it.
+/// The handles that may address a handle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct HandleGrants {
     #[schema(value_type = String, example = "~alice")]
@@ -98,7 +98,7 @@ pub struct HandleGrants {
     pub grants: Vec<HandleGrant>,
 }
 
-/// A grant or a membership that is over; `deleted` is false when there was none.
+/// The reply to the removal of a grant or a membership; `deleted` is false if there was none.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct AccessRemoved {
     #[schema(value_type = String, example = "~alice")]
@@ -158,7 +158,7 @@ pub struct Accord {
     pub accepted_at: Option<UnixMicros>,
 }
 
-/// The accords that an organisation grants and those it was granted.
+/// The accords that an organisation has granted and received.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct AccordList {
     #[schema(value_type = String, example = "~alice")]
@@ -173,7 +173,7 @@ const ROLE_REQUIREMENT: &str =
 impl NewOrganisation {
     pub fn parse(body: &[u8]) -> Result<Self, FrameError> {
         let fields = StrictFields::parse_body(body, &["handle"], &[])?;
-        // what begins with ~cc- is an instrument, and no organisation.
+        // a handle ~cc-… is an instrument, not an organisation.
         let parse_org = |text: &str| org_handle(text).filter(|handle| !handle.is_instrument());
         Ok(Self {
             handle: fields.parse_field("handle", ORG_REQUIREMENT, parse_org)?,
@@ -191,10 +191,10 @@ impl NewOrganisationMember {
             .and_then(JsonNode::as_array)
             .filter(|list| list.len() <= limits::ROLES_PER_MEMBER);
         let list = list.ok_or_else(|| FrameError::invalid_field("roles", requirement()))?;
-        let parse_role = |(place, node): (usize, &JsonNode<'_>)| {
+        let parse_role = |(index, node): (usize, &JsonNode<'_>)| {
             let role = node.as_text().and_then(RoleName::parse);
             role.ok_or_else(|| {
-                FrameError::invalid_field(format!("roles[{place}]"), ROLE_REQUIREMENT)
+                FrameError::invalid_field(format!("roles[{index}]"), ROLE_REQUIREMENT)
             })
         };
         let mut roles: Vec<RoleName> = list
@@ -209,7 +209,7 @@ impl NewOrganisationMember {
 }
 
 impl NewAccord {
-    /// `now` is what `expires_at` must lie after.
+    /// `expires_at` must be after `now`.
     pub fn parse(body: &[u8], now: UnixMicros) -> Result<Self, FrameError> {
         let fields =
             StrictFields::parse_body(body, &["grantee", "grant", "reaches"], &["expires_at"])?;
@@ -234,7 +234,7 @@ impl NewAccord {
     }
 }
 
-/// An object with all of its required fields and none that nobody knows, in the order of R-44.
+/// An object with all required fields and no unknown ones, checked in the order of R-44.
 struct StrictFields<'a>(JsonObject<'a>);
 
 impl<'a> StrictFields<'a> {

@@ -1,4 +1,4 @@
-//! The fifteen payloads: one shape per kind, which is at once the type, the table of checks and what is published (FRM-28…47, R-40).
+//! The fifteen payloads. One definition per kind gives its type, its checks and its published schema (FRM-28…47, R-40).
 
 use super::field_check::{FieldCheck, integer_between, text_between};
 use super::from_node::FromNode;
@@ -6,29 +6,30 @@ use super::json_tree::{JsonNode, JsonObject};
 use super::kind::FrameKind;
 use super::object_shape::{FieldShape, ObjectShape};
 use super::scope::FrameScope;
-use super::string_enum::words;
+use crate::string_enum::string_enum;
 use crate::{identity::Handle, limits, time::UnixMicros};
 use serde::Serialize;
 use uuid::Uuid;
 
-words! {
-    /// What a broadcast is about.
+string_enum! {
+    /// The event that a broadcast announces.
     EventClass { Merged "merged", Stale "stale", Released "released", Other "other", }
 }
 
-words! {
-    /// How bad it is.
+string_enum! {
+    /// How severe a symptom is.
     DiagnosticSeverity { Info "info", Degraded "degraded", Blocked "blocked", }
 }
 
-words! {
-    /// How soon an intent is to be carried out.
+string_enum! {
+    /// How soon an intent should be carried out.
     IntentUrgency { Normal "normal", Urgent "urgent", }
 }
 
-macro_rules! held {
-    (required $held:ty) => { $held };
-    (optional $held:ty) => { Option<$held> };
+/// The Rust type of a field: optional fields are `Option`.
+macro_rules! field_type {
+    (required $value:ty) => { $value };
+    (optional $value:ty) => { Option<$value> };
 }
 
 macro_rules! is_required {
@@ -40,13 +41,13 @@ macro_rules! is_required {
     };
 }
 
-/// An object on the wire: its type, its shape, and how the one is made of a tree that keeps the other.
-macro_rules! object {
-    ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $need:ident $field:ident: $held:ty = $check:expr;)+ }) => {
+/// Defines an object: its struct, its shape, and the conversion from a checked JSON tree.
+macro_rules! wire_object {
+    ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $need:ident $field:ident: $value:ty = $check:expr;)+ }) => {
         $(#[$about])*
         #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
         pub struct $name {
-            $($(#[$doc])* #[serde(skip_serializing_if = "FromNode::is_absent")] pub $field: held!($need $held),)+
+            $($(#[$doc])* #[serde(skip_serializing_if = "FromNode::is_absent")] pub $field: field_type!($need $value),)+
         }
 
         impl $name {
@@ -54,43 +55,44 @@ macro_rules! object {
                 $(FieldShape { name: stringify!($field), required: is_required!($need), check: $check },)+
             ];
 
-            fn of(object: &JsonObject<'_>) -> Option<Self> {
+            fn from_object(object: &JsonObject<'_>) -> Option<Self> {
                 Some(Self { $($field: FromNode::from_node(object.get(stringify!($field)))?,)+ })
             }
         }
 
         impl FromNode for $name {
             fn from_node(node: Option<&JsonNode<'_>>) -> Option<Self> {
-                Self::of(node?.as_object()?)
+                Self::from_object(node?.as_object()?)
             }
         }
     };
 }
 
-macro_rules! payloads {
+/// Defines the payload of each kind, and the enum of all of them.
+macro_rules! payload_kinds {
     ($($(#[$about:meta])* $name:ident { $($fields:tt)+ })+) => {
-        $(object! { $(#[$about])* $name { $($fields)+ } })+
+        $(wire_object! { $(#[$about])* $name { $($fields)+ } })+
 
-        /// The body of a frame. Its variant is the frame's kind.
+        /// The payload of a frame. Its variant is the frame's kind.
         #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
         #[serde(untagged)]
-        pub enum Payload { $($name($name)),+ }
+        pub enum FramePayload { $($name($name)),+ }
 
-        impl Payload {
+        impl FramePayload {
             pub const fn kind(&self) -> FrameKind {
                 match self { $(Self::$name(_) => FrameKind::$name),+ }
             }
 
-            pub(super) const fn shape(kind: FrameKind) -> &'static ObjectShape {
+            pub(super) const fn shape_of_kind(kind: FrameKind) -> &'static ObjectShape {
                 match kind { $(FrameKind::$name => $name::SHAPE),+ }
             }
 
-            pub(super) fn of(kind: FrameKind, object: &JsonObject<'_>) -> Option<Self> {
-                match kind { $(FrameKind::$name => $name::of(object).map(Self::$name)),+ }
+            pub(super) fn from_object(kind: FrameKind, object: &JsonObject<'_>) -> Option<Self> {
+                match kind { $(FrameKind::$name => $name::from_object(object).map(Self::$name)),+ }
             }
         }
 
-        $(impl From<$name> for Payload {
+        $(impl From<$name> for FramePayload {
             fn from(payload: $name) -> Self {
                 Self::$name(payload)
             }
@@ -98,32 +100,32 @@ macro_rules! payloads {
     };
 }
 
-/// What people read.
+/// A text that people read.
 const SENTENCE_CHECK: FieldCheck = text_between(1, limits::FRAME_TEXT_OCTETS);
 const LABEL_CHECK: FieldCheck = text_between(1, limits::FRAME_LABEL_OCTETS);
 const SESSION_ID_CHECK: FieldCheck = text_between(1, limits::SESSION_OCTETS);
-/// One reference that must be there.
+/// A required reference.
 const POINTER_CHECK: FieldCheck = text_between(1, limits::FRAME_ITEM_OCTETS);
 const REFERENCE_CHECK: FieldCheck = text_between(0, limits::FRAME_ITEM_OCTETS);
 const REFERENCES_CHECK: FieldCheck = FieldCheck::List {
-    least: 0,
-    most: limits::FRAME_ITEMS,
+    min: 0,
+    max: limits::FRAME_ITEMS,
     of: &REFERENCE_CHECK,
 };
 const SENTENCES_CHECK: FieldCheck = FieldCheck::List {
-    least: 0,
-    most: limits::FRAME_ITEMS,
+    min: 0,
+    max: limits::FRAME_ITEMS,
     of: &SENTENCE_CHECK,
 };
 const OPTIONS_CHECK: FieldCheck = FieldCheck::List {
-    least: 2,
-    most: 4,
+    min: 2,
+    max: 4,
     of: &FieldCheck::Object(DecisionOption::SHAPE),
 };
 const LEASE_CHECK: FieldCheck = integer_between(1, limits::LEASE_MAX_MS);
 const POSITIVE_INTEGER_CHECK: FieldCheck = integer_between(1, limits::SAFE_INTEGER_MAX);
 
-payloads! {
+payload_kinds! {
     /// FRM-29
     AgentAdvisory {
         required advisory_text: String = SENTENCE_CHECK;
@@ -142,7 +144,7 @@ payloads! {
     /// FRM-31
     AgentHandover {
         required previous_session_id: String = SESSION_ID_CHECK;
-        /// Absent when the work is offered; the session that takes it says so in a frame of its own (FRM-32).
+        /// Absent in an offer; the session that accepts sends a handover of its own (FRM-32).
         optional next_session_id: String = text_between(0, limits::SESSION_OCTETS);
         required handover_body: String = text_between(1, limits::HANDOVER_OCTETS);
         optional pointer_refs: Vec<String> = REFERENCES_CHECK;
@@ -165,7 +167,7 @@ payloads! {
     ///
     AgentLeaseExtend {
         required lease_id: Uuid = FieldCheck::Uuid4;
-        /// Added to what is left.
+        /// Added to the remaining lease.
         required ttl_ms: u64 = LEASE_CHECK;
     }
 
@@ -173,7 +175,7 @@ payloads! {
     AgentQuery {
         required query_text: String = SENTENCE_CHECK;
         required query_id: Uuid = FieldCheck::Uuid4;
-        /// Where answers are to be sent.
+        /// The scope for responses.
         required response_scope: FrameScope = FieldCheck::Scope;
         required timeout_ms: u64 = POSITIVE_INTEGER_CHECK;
     }
@@ -226,7 +228,7 @@ payloads! {
         required acted_by: Handle = FieldCheck::SameAsFrame("acted_by");
         required drafted_with: String = FieldCheck::SameAsFrame("drafted_with");
         required declared_at: UnixMicros = FieldCheck::Instant;
-        /// Milliseconds after which the intent is forgotten.
+        /// Milliseconds after which the intent expires.
         required ttl: u64 = POSITIVE_INTEGER_CHECK;
         required withdrawable: bool = FieldCheck::Bool;
         optional urgency: IntentUrgency = FieldCheck::OneOf(IntentUrgency::TEXTS);
@@ -248,28 +250,28 @@ payloads! {
     }
 }
 
-object! {
-    /// What is to be decided (FRM-40).
+wire_object! {
+    /// The decision that is asked for (FRM-40).
     DecisionQuestion {
         required stem: String = SENTENCE_CHECK;
         required options: Vec<DecisionOption> = OPTIONS_CHECK;
         /// Counted from 0.
         required recommended_idx: u64 = FieldCheck::IndexIn("options");
-        /// Absent means both open.
+        /// If absent, both are open.
         optional hatches: EscapeHatches = FieldCheck::AnyFlagOpen(EscapeHatches::SHAPE);
     }
 }
 
-object! {
-    /// One of the answers that are offered.
+wire_object! {
+    /// One of the offered answers.
     DecisionOption {
         required label: String = LABEL_CHECK;
         required reasoning: String = SENTENCE_CHECK;
     }
 }
 
-object! {
-    /// The ways out of the offered answers; at least one stays open (FRM-41).
+wire_object! {
+    /// The alternatives to the offered answers; at least one stays open (FRM-41).
     EscapeHatches {
         optional free_text: bool = FieldCheck::Bool;
         optional dialogue: bool = FieldCheck::Bool;
@@ -277,7 +279,7 @@ object! {
 }
 
 impl DecisionQuestion {
-    /// Whether an answer in one's own words is welcome.
+    /// Whether the receiver may answer in its own words.
     pub fn allows_free_text(&self) -> bool {
         self.hatches
             .as_ref()
@@ -285,7 +287,7 @@ impl DecisionQuestion {
             .unwrap_or(true)
     }
 
-    /// Whether the question itself may be talked about.
+    /// Whether the receiver may discuss the question first.
     pub fn allows_dialogue(&self) -> bool {
         self.hatches
             .as_ref()

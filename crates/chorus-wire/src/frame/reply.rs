@@ -1,6 +1,5 @@
-//! What the hub answers to a session: how far a frame went, and who is there (FRM-66, R-41, R-50).
+//! Replies of the frame protocol: submission, roster and errors (FRM-66, R-41, R-50).
 
-use super::error::FrameCode;
 use crate::time::UnixMicros;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -10,7 +9,8 @@ use uuid::Uuid;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SubmissionReply {
     pub frame_id: Uuid,
-    /// To how many live sessions it was emitted; towards others than oneself and one's organisations 0, 1 (some) or 10 (many).
+    /// How many live sessions received the frame. Outside the sender's own handle and organisations it is coarse: 0, 1
+    /// (some) or 10 (many).
     pub recipient_count: u64,
 }
 
@@ -30,15 +30,15 @@ pub struct RosterSession {
     pub session: String,
     #[schema(example = "cc")]
     pub tool: String,
-    /// When its stream was opened.
+    /// When the stream was opened.
     #[schema(value_type = String, format = DateTime)]
     pub since: UnixMicros,
-    /// What it hears; empty is everything.
+    /// The filter of the session; empty matches every frame.
     #[schema(example = "kind:agent_advisory")]
     pub filter: String,
 }
 
-/// The form of a refusal on every path of frames; [`super::FrameError`] prints it (FRM-83, R-45).
+/// The error reply on every path of the frame protocol (FRM-83, R-45).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FrameFailure {
     #[schema(example = "field-invalid")]
@@ -47,14 +47,4 @@ pub struct FrameFailure {
     #[schema(example = "payload.advisory_text")]
     pub field: Option<String>,
     pub message: String,
-}
-
-impl FrameFailure {
-    /// The code, if this program knows it.
-    pub fn known_code(&self) -> Option<FrameCode> {
-        FrameCode::ALL
-            .iter()
-            .copied()
-            .find(|code| code.as_str() == self.code)
-    }
 }

@@ -1,12 +1,12 @@
-//! A recipient scope: the set of live sessions that a frame is for, named by who they are (FRM-48…55, R-46, R-47).
+//! The frame scope: the set of live sessions that a frame is for (FRM-48…55, R-46, R-47).
 
 use super::error::FrameError;
 use crate::{identity::Handle, limits};
 use serde::Serialize;
 use std::{fmt, str::FromStr};
 
-/// A name of a narrow grammar that prints as it was written.
-macro_rules! name {
+/// Defines a string type that accepts only the texts of one grammar.
+macro_rules! grammar_name {
     ($(#[$about:meta])* $name:ident, $grammar:path) => {
         $(#[$about])*
         #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -31,18 +31,18 @@ macro_rules! name {
     };
 }
 
-name! {
+grammar_name! {
     /// An instrument, a session id, a tool class, or the beginning of an instrument: `[A-Za-z0-9._-]{1,128}`.
     ScopeIdent, is_ident
 }
 
-name! {
+grammar_name! {
     /// A role in an organisation or the scope of a grant, compared exactly: `[a-z0-9][a-z0-9._-]{0,63}`.
     RoleName, is_role
 }
 
 impl ScopeIdent {
-    /// The end of the sentence “it must be …”.
+    /// Completes the sentence “it must be …”.
     pub const REQUIREMENT: &'static str = "1 to 128 letters, digits, '.', '_' and '-'";
 }
 
@@ -62,20 +62,20 @@ fn is_role(text: &str) -> bool {
             .all(|b| is_lower_or_digit(b) || matches!(b, b'.' | b'_' | b'-'))
 }
 
-/// Whom a frame is for. Two scopes that mean the same are equal.
+/// The sessions that a frame is for. Two scopes with the same meaning are equal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum FrameScope {
-    /// `~alice` or `~alice/*`: all her sessions (FRM-49, FRM-50).
+    /// `~alice` or `~alice/*`: all sessions of the handle (FRM-49, FRM-50).
     Handle(Handle),
-    /// `~alice/cc-*`: the sessions whose instrument begins so (FRM-51).
+    /// `~alice/cc-*`: the sessions whose instrument has this prefix (FRM-51).
     Prefix(Handle, ScopeIdent),
     /// `~alice/cc-editor@s1`: one session (FRM-52).
     Session(Handle, ScopeIdent, ScopeIdent),
-    /// `org:~acme/members/*` (FRM-53).
+    /// `org:~acme/members/*`: all members of an organisation (FRM-53).
     OrgMembers(Handle),
-    /// `org:~acme/members/reviewer/*` (FRM-54).
+    /// `org:~acme/members/reviewer/*`: its members with a role (FRM-54).
     OrgRole(Handle, RoleName),
-    /// `accord:~peer/grant:ops` (FRM-55).
+    /// `accord:~peer/grant:ops`: the members of a peer organisation that an accord grants (FRM-55).
     Accord(Handle, RoleName),
 }
 
@@ -91,7 +91,7 @@ impl FrameScope {
         "accord:<peer-org>/grant:<grant>",
     ];
 
-    /// Nothing but a form of the grammar reads as a scope.
+    /// Returns `None` for any text outside the grammar.
     pub fn parse(text: &str) -> Option<Self> {
         let (head, tail) = match text.split_once('/') {
             Some((head, tail)) => (head, Some(tail)),
@@ -124,7 +124,7 @@ impl FrameScope {
         ))
     }
 
-    /// The handle that `recipient_handle` must be (FRM-57): the principal's, the organisation's, the peer organisation's.
+    /// The handle that `recipient_handle` must equal (FRM-57): that of the agent, organisation or peer organisation.
     pub fn addressed_handle(&self) -> &Handle {
         match self {
             Self::Handle(handle) | Self::Prefix(handle, _) | Self::Session(handle, ..) => handle,
@@ -132,7 +132,7 @@ impl FrameScope {
         }
     }
 
-    /// The organisation whose sessions it reaches, which is what the filter axis `org` compares (FRM-79).
+    /// The organisation whose sessions the scope reaches, which the filter axis `org` compares (FRM-79).
     pub fn addressed_org(&self) -> Option<&Handle> {
         match self {
             Self::OrgMembers(org) | Self::OrgRole(org, _) | Self::Accord(org, _) => Some(org),
@@ -141,7 +141,7 @@ impl FrameScope {
     }
 }
 
-/// With or without `~`.
+/// Parses the handle of an organisation, with or without `~`.
 pub fn org_handle(text: &str) -> Option<Handle> {
     match text.starts_with('~') {
         true => Handle::parse(text),
@@ -167,7 +167,7 @@ impl fmt::Display for FrameScope {
 impl FromStr for FrameScope {
     type Err = FrameError;
 
-    /// whatever is outside the grammar is a fault of the field.
+    /// A text outside the grammar is `field-invalid`.
     fn from_str(text: &str) -> Result<Self, FrameError> {
         Self::parse(text).ok_or_else(|| FrameError::invalid_field("scope", SCOPE_REQUIREMENT))
     }

@@ -1,4 +1,4 @@
-//! The body of `POST /frames`: a frame and the scope it is for.
+//! The body of `POST /frames`: a frame and its scope.
 
 use super::Frame;
 use super::error::{FrameCode, FrameError};
@@ -9,7 +9,7 @@ use serde::de::{self, DeserializeSeed, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::{borrow::Cow, fmt};
 
-/// A frame that is well-formed, with the scope that came beside it, which is judged after the sender's identity.
+/// A well-formed frame with its scope. Errors of the scope are reported after those of the sender's identity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrameSubmission {
     pub frame: Frame,
@@ -17,18 +17,18 @@ pub struct FrameSubmission {
 }
 
 impl FrameSubmission {
-    /// Everything but the plausibility of `created_at`.
+    /// Checks everything except the plausibility of `created_at`.
     pub fn parse(body: &[u8]) -> Result<Self, FrameError> {
         Self::parse_body(body, None)
     }
 
-    /// With `created_at` held against the hub's clock, at its place among the faults.
+    /// Also checks `created_at` against the hub's clock, in the order of R-44.
     pub fn parse_at(body: &[u8], now: UnixMicros) -> Result<Self, FrameError> {
         Self::parse_body(body, Some(now))
     }
 
-    /// The scope, or whose fault it is: malformed, or naming another than `recipient_handle` (FRM-57). To be asked after
-    /// the sender's identity is known to be right. Absent, it is the recipient's handle.
+    /// The scope; by default the recipient's handle. It is an error if the scope is malformed or addresses another
+    /// handle than `recipient_handle` (FRM-57). Call it after the check of the sender's identity.
     pub fn scope(&self) -> Result<&FrameScope, FrameError> {
         let scope = self.scope.as_ref().map_err(Clone::clone)?;
         if scope.addressed_handle() == &self.frame.recipient_handle {
@@ -45,7 +45,7 @@ impl FrameSubmission {
         ))
     }
 
-    /// The text of a submission, for senders.
+    /// Formats the body that a sender posts.
     pub fn format_json(scope: Option<&FrameScope>, frame: &Frame) -> String {
         match scope {
             Some(scope) => format!(
@@ -62,23 +62,23 @@ impl FrameSubmission {
         }
         let text =
             std::str::from_utf8(body).map_err(|_| FrameError::invalid_json("it is not UTF-8"))?;
-        let pieces: SubmissionFields<'_> = {
+        let fields: SubmissionFields<'_> = {
             let mut from = serde_json::Deserializer::from_str(text);
-            let pieces = SubmissionVisitor.deserialize(&mut from);
-            pieces
-                .and_then(|pieces| from.end().map(|()| pieces))
+            let fields = SubmissionVisitor.deserialize(&mut from);
+            fields
+                .and_then(|fields| from.end().map(|()| fields))
                 .map_err(FrameError::invalid_json)?
         };
-        let unknown = pieces.unknown_keys()?;
-        let prefer_unknown = |error: FrameError| match unknown.first() {
+        let unknown_keys = fields.unknown_keys()?;
+        let prefer_unknown = |error: FrameError| match unknown_keys.first() {
             Some(key) => FrameError::unknown_field(key.clone()),
             None => error,
         };
-        let scope = pieces
+        let scope = fields
             .scope
             .map(|text| JsonNode::parse(text.get(), 1))
             .transpose()?;
-        let text = pieces
+        let text = fields
             .frame
             .ok_or_else(|| prefer_unknown(FrameError::missing_field("frame")))?
             .get();
@@ -89,7 +89,7 @@ impl FrameSubmission {
         let object = node
             .as_object()
             .ok_or_else(|| prefer_unknown(FrameError::invalid_field("frame", "an object")))?;
-        let frame = Frame::from_object(text, object, &unknown, now)?;
+        let frame = Frame::from_object(text, object, &unknown_keys, now)?;
         let scope = match scope {
             Some(node) => node
                 .as_text()
@@ -101,7 +101,7 @@ impl FrameSubmission {
     }
 }
 
-/// The values of the body as texts: the frame's is what subscribers will get.
+/// The values of the body as raw text; receivers get the raw text of the frame.
 #[derive(Default)]
 struct SubmissionFields<'a> {
     scope: Option<&'a RawValue>,
@@ -110,12 +110,12 @@ struct SubmissionFields<'a> {
 }
 
 impl SubmissionFields<'_> {
-    /// The keys that nobody knows, once what they hold is known to be JSON.
+    /// The unknown keys, after a check that their values are valid JSON.
     fn unknown_keys(&self) -> Result<Vec<String>, FrameError> {
-        let read = |(key, value): &(Cow<'_, str>, &RawValue)| {
+        let check_value = |(key, value): &(Cow<'_, str>, &RawValue)| {
             JsonNode::parse(value.get(), 1).map(|_| clip_key(key).to_owned())
         };
-        self.others.iter().map(read).collect()
+        self.others.iter().map(check_value).collect()
     }
 }
 
@@ -140,14 +140,14 @@ impl<'de> Visitor<'de> for SubmissionVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<SubmissionFields<'de>, A::Error> {
-        let mut pieces = SubmissionFields::default();
+        let mut fields = SubmissionFields::default();
         while let Some(key) = map.next_key_seed(KeyVisitor)? {
             let value: &'de RawValue = map.next_value()?;
             let is_duplicate = match key.as_ref() {
-                "scope" => pieces.scope.replace(value).is_some(),
-                "frame" => pieces.frame.replace(value).is_some(),
+                "scope" => fields.scope.replace(value).is_some(),
+                "frame" => fields.frame.replace(value).is_some(),
                 _ => {
-                    pieces.others.push((key, value));
+                    fields.others.push((key, value));
                     false
                 }
             };
@@ -155,12 +155,12 @@ impl<'de> Visitor<'de> for SubmissionVisitor {
                 return Err(de::Error::custom("scope or frame is given twice"));
             }
         }
-        match find_duplicate_key(&pieces.others) {
+        match find_duplicate_key(&fields.others) {
             Some(key) => Err(de::Error::custom(format_args!(
                 "{} is given twice",
                 clip_key(key)
             ))),
-            None => Ok(pieces),
+            None => Ok(fields),
         }
     }
 }

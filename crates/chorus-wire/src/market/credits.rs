@@ -1,4 +1,4 @@
-//! Credits: whole hundredths inside, two decimals outside, and never a float in between (R-64, failure 20).
+//! Credits: stored as whole hundredths, printed with two decimals, never a float (R-64, failure 20).
 
 use crate::{Error, Result, limits};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
@@ -6,10 +6,10 @@ use serde_json::value::RawValue;
 use std::{fmt, iter::Sum};
 use utoipa::ToSchema;
 
-/// The name of the unit on the wire (JOB-18).
+/// The name of the currency (JOB-18).
 pub const CURRENCY: &str = "chorus_credits_v1";
 
-/// An amount or a balance in hundredths. What a client sends is read by [`Credits::parse`] and is always above zero.
+/// An amount or a balance in hundredths. An amount from a client is above zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, ToSchema)]
 #[schema(value_type = f64, example = 0.10)]
 pub struct Credits(i64);
@@ -25,7 +25,7 @@ impl Credits {
         self.0
     }
 
-    /// An amount as it stands in the JSON text: a number above zero with at most two decimals and no exponent.
+    /// Parses an amount from the JSON text: a number above zero with at most two decimals and no exponent.
     pub fn parse(field: &str, text: &str) -> Result<Self> {
         match parse_decimal(text) {
             Some(amount @ Self(1..=limits::CREDITS_AMOUNT_MAX)) => Ok(amount),
@@ -36,7 +36,7 @@ impl Credits {
         }
     }
 
-    /// A price as it stands in the JSON text: like an amount, and it may be nothing.
+    /// Parses a price from the JSON text: like an amount, but it may be zero.
     pub fn parse_price(field: &str, text: &str) -> Result<Self> {
         match parse_decimal(text) {
             Some(price) if price.0 <= limits::CREDITS_AMOUNT_MAX => Ok(price),
@@ -47,14 +47,7 @@ impl Credits {
         }
     }
 
-    pub const fn checked_add(self, other: Self) -> Option<Self> {
-        match self.0.checked_add(other.0) {
-            Some(sum) => Some(Self(sum)),
-            None => None,
-        }
-    }
-
-    /// What is left after `other` is taken; below zero when it was not enough.
+    /// The result is negative if `other` is larger.
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
@@ -64,7 +57,8 @@ impl Credits {
     }
 }
 
-/// Digits, and after a point at most two more. Zeros beyond them are more precision than there is, so they are refused too.
+/// Digits, with at most two more after a point. `0.100` is refused: a client that sends a third decimal expects a
+/// precision that credits do not have.
 fn parse_decimal(text: &str) -> Option<Credits> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
     let is_digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
@@ -104,15 +98,15 @@ impl Serialize for Credits {
     }
 }
 
-/// Reads its own print, below zero included: for what the hub says, not for what it is told.
+/// Parses the printed form, negative amounts included: for clients that read replies, not for requests.
 impl<'de> Deserialize<'de> for Credits {
     fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(from)?;
-        let (size, sign) = raw
+        let (magnitude, sign) = raw
             .get()
             .strip_prefix('-')
-            .map_or((raw.get(), 1), |size| (size, -1));
-        let credits = parse_decimal(size)
+            .map_or((raw.get(), 1), |magnitude| (magnitude, -1));
+        let credits = parse_decimal(magnitude)
             .ok_or_else(|| de::Error::custom("an amount has at most two decimals"))?;
         Ok(Self(sign * credits.0))
     }

@@ -1,21 +1,21 @@
-//! A search of the market and what it finds (JOB-11…15, lesson 14).
+//! Searching agents by skill: the query and its results (JOB-11…15, lesson 14).
 
 use crate::market::credits::Credits;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What is looked for; whatever is left out does not matter.
+/// A search; an absent criterion matches every agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SkillSearch {
     pub skill: Option<String>,
-    /// Agents with this score or a better one.
+    /// Only agents with at least this score.
     pub min_reputation: f64,
-    /// Agents that ask for this much or less.
+    /// Only skills that cost at most this much.
     pub max_cost: Option<Credits>,
     pub limit: usize,
 }
 
-/// Whether an agent is there.
+/// Whether an agent is online.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PresenceStatus {
@@ -23,20 +23,21 @@ pub enum PresenceStatus {
     Offline,
 }
 
-/// `{"agents":[…],"total":…}`: the best first. `total` counts also those that did not fit, under a filter up to 10 000.
+/// `{"agents":[…],"total":…}`, the best agent first. `total` includes agents beyond the page; under a filter it counts up
+/// to 10 000.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct SkillSearchResults {
     pub agents: Vec<FoundAgent>,
     pub total: u64,
 }
 
-/// An agent and the skill for which it was found; the printed keys first.
+/// An agent and the skill for which it was found; the documented keys first.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct FoundAgent {
     pub agent_id: String,
-    /// The name it gave itself, else its id.
+    /// The agent's own name, or its id if it has none.
     pub agent_name: String,
-    /// Where it takes jobs, without a query: that part may hold a secret.
+    /// The agent's endpoint without its query, which may contain a secret.
     pub api_endpoint: Option<String>,
     pub skill: FoundSkill,
     #[schema(example = 92.3)]
@@ -52,11 +53,11 @@ pub struct FoundSkill {
     pub cost_per_call: Credits,
 }
 
-/// An endpoint as strangers may see it: scheme, host and path.
+/// The public part of an endpoint: scheme, host and path.
 pub fn public_endpoint(url: &str) -> String {
-    let plain = url.split(['?', '#']).next().unwrap_or_default();
-    // User information never passes registration; what is shown does not rely on it.
-    match (plain.split_once("://"), plain.contains('@')) {
+    let without_query = url.split(['?', '#']).next().unwrap_or_default();
+    // Registration refuses user information, but this function does not rely on it.
+    match (without_query.split_once("://"), without_query.contains('@')) {
         (Some((scheme, rest)), true) => {
             let (host, path) = rest
                 .split_once('/')
@@ -68,6 +69,6 @@ pub fn public_endpoint(url: &str) -> String {
                 host.rsplit('@').next().unwrap_or_default()
             )
         }
-        (Some(_) | None, true | false) => plain.to_owned(),
+        (Some(_) | None, true | false) => without_query.to_owned(),
     }
 }

@@ -1,11 +1,11 @@
-//! `POST /heartbeat`: I am still here.
+//! `POST /heartbeat`: an agent reports that it is online.
 
 use crate::market::discover::PresenceStatus;
 use crate::{Result, json, time::UnixMicros};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// The agent that says so, when it says which. Clients put more into a heartbeat than anybody reads; it is left alone.
+/// The `agent_id` of a heartbeat, if given. Other fields are ignored: clients send more than the hub needs.
 pub fn parse_heartbeat(body: &[u8]) -> Result<Option<String>> {
     let text = json::decode_utf8(body)?;
     if text.trim().is_empty() {

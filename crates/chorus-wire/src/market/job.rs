@@ -1,54 +1,40 @@
-//! Jobs: what is asked for, what comes of it, and where it stands (R-62, JOB-16…19, JOB-32).
+//! Jobs: the request, the result, and a job as its parties see it (R-62, JOB-16…19, JOB-32).
 
 use super::credits::{CURRENCY, Credits};
 use super::transfer::{find_raw_value, take_amount};
 use super::{check_opaque_id, take_timestamp};
 use crate::json::{self, JsonFields};
+use crate::string_enum::string_enum;
 use crate::{Code, Error, Result, limits, time::UnixMicros};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
 use utoipa::ToSchema;
 
-/// The document's status of a job (JOB-06).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "UPPERCASE")]
-pub enum JobStatus {
-    Success,
-    Failure,
-    Pending,
-}
-
-impl JobStatus {
-    pub const ALL: [Self; 3] = [Self::Pending, Self::Success, Self::Failure];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Success => "SUCCESS",
-            Self::Failure => "FAILURE",
-            Self::Pending => "PENDING",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.as_str() == text)
+string_enum! {
+    /// The status of a job in the jobs document (JOB-06).
+    #[derive(ToSchema)]
+    JobStatus {
+        Pending "PENDING",
+        Success "SUCCESS",
+        Failure "FAILURE",
     }
 }
 
-/// The body of `POST /jobs`, checked.
+/// The checked body of `POST /jobs`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobRequest {
-    /// Without one the hub makes one.
+    /// If absent, the hub generates one.
     pub job_id: Option<String>,
     pub orchestrator_id: Option<String>,
-    /// Who shall do it; without it the best match.
+    /// The worker; if absent, the hub chooses the best match.
     pub agent_id: Option<String>,
     pub skill_name: String,
     pub input_data: Value,
     pub budget: Credits,
     pub callback_url: Option<String>,
     pub deadline: Duration,
-    /// The same value always gives the same text, however it was written (lesson 17).
+    /// The canonical text of the request, by which repeated requests are compared (lesson 17).
     pub canonical_json: String,
 }
 
@@ -91,15 +77,15 @@ fn take_deadline(fields: &mut JsonFields) -> Result<Duration> {
     };
     let requested = Duration::from_millis(millis);
     if requested > limits::JOB_DEADLINE_MAX {
-        let most = limits::JOB_DEADLINE_MAX.as_millis();
+        let max_ms = limits::JOB_DEADLINE_MAX.as_millis();
         return Err(Error::validation(format!(
-            "deadline_ms must be at most {most}"
+            "deadline_ms must be at most {max_ms}"
         )));
     }
     Ok(requested)
 }
 
-/// A value that travels on streams, so it is bounded by what their readers take.
+/// Takes `input_data` or `output_data`. Its size is limited because inbox events contain it.
 fn take_job_data(text: &str, fields: &mut JsonFields, key: &str) -> Result<Option<Value>> {
     let value = fields.take_value(key);
     if value.is_some()
@@ -108,7 +94,7 @@ fn take_job_data(text: &str, fields: &mut JsonFields, key: &str) -> Result<Optio
         let message = format!("{key} is larger than {} octets", limits::JOB_DATA_OCTETS);
         return Err(Error::new(Code::TooLarge, message));
     }
-    // One of the databases cannot hold it.
+    // PostgreSQL cannot store NUL in a text.
     if value
         .as_ref()
         .is_some_and(|value| value.to_string().contains("\\u0000"))
@@ -120,7 +106,7 @@ fn take_job_data(text: &str, fields: &mut JsonFields, key: &str) -> Result<Optio
     Ok(value)
 }
 
-/// A final result, as a worker reports it.
+/// The final result that a worker reports.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobResult {
     pub job_id: Option<String>,
@@ -129,10 +115,10 @@ pub struct JobResult {
     pub execution_time_ms: Option<u64>,
 }
 
-/// How a job went. What a failure claims to have cost is not read: nothing is paid for it.
+/// The outcome of a job. The cost of a failure is ignored, because a failure is not paid.
 #[derive(Clone, Debug, PartialEq)]
 pub enum JobOutcome {
-    /// Without a cost it is the one that was offered.
+    /// If the cost is absent, the offered price applies.
     Success {
         output_data: Value,
         execution_cost: Option<Credits>,
@@ -144,7 +130,7 @@ pub enum JobOutcome {
 }
 
 impl JobResult {
-    /// The body of `POST /jobs/{id}/result`. Fields that are not the document's are ignored: workers say more than is asked.
+    /// Parses the body of `POST /jobs/{id}/result`. Unknown fields are ignored: workers send more than the document asks.
     pub fn parse(body: &[u8]) -> Result<Self> {
         let text = json::decode_utf8(body)?;
         let mut fields = json::parse_object(text)?;
@@ -192,8 +178,9 @@ impl JobResult {
 
 fn take_error_code(fields: &mut JsonFields, key: &str) -> Option<String> {
     let text = fields.optional_string(key).ok().flatten()?;
-    let good = |b: u8| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_';
-    ((1..=limits::LABEL_CHARS).contains(&text.len()) && text.bytes().all(good)).then_some(text)
+    let is_code_byte = |b: u8| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_';
+    ((1..=limits::LABEL_CHARS).contains(&text.len()) && text.bytes().all(is_code_byte))
+        .then_some(text)
 }
 
 fn take_error_message(fields: &mut JsonFields) -> Result<String> {
@@ -210,7 +197,7 @@ fn take_error_message(fields: &mut JsonFields) -> Result<String> {
     }
 }
 
-/// The document's job request, as the worker gets it (JOB-17).
+/// The job request that the worker receives (JOB-17).
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct DispatchedJob {
     pub job_id: String,
@@ -219,16 +206,16 @@ pub struct DispatchedJob {
     pub input_data: Value,
     pub budget: Credits,
     pub currency: String,
-    /// Where the worker reports to, if not in its answer.
+    /// Where the worker posts the result, if not in its answer.
     pub callback_url: Option<String>,
     #[schema(value_type = String, format = DateTime)]
     pub timestamp_utc: UnixMicros,
-    /// After this instant no result counts.
+    /// Results after this time are refused.
     #[schema(value_type = String, format = DateTime)]
     pub deadline_utc: UnixMicros,
 }
 
-/// A job as its parties see it: the document's result (JOB-19) and, after it, what was asked for.
+/// A job as its parties see it: the keys of the document's result (JOB-19), then those of the request.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Job {
     pub job_id: String,
@@ -239,7 +226,7 @@ pub struct Job {
     pub execution_cost: Option<Credits>,
     pub execution_time_ms: Option<u64>,
     pub error_message: Option<String>,
-    /// When it came to its end; until then, when it was asked for.
+    /// When the job ended; before that, when it was requested.
     #[schema(value_type = String, format = DateTime)]
     pub timestamp_utc: UnixMicros,
     #[serde(skip_serializing_if = "Option::is_none", default)]

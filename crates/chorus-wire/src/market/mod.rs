@@ -1,4 +1,4 @@
-//! The words of the market: amounts, transfers, jobs and their results (the jobs document).
+//! The wire types of the market: credits, transfers, skills, jobs and reputation (the jobs document).
 
 pub mod credits;
 pub mod discover;
@@ -10,7 +10,7 @@ pub mod transfer;
 
 use crate::{Error, Result, json::JsonFields, time::UnixMicros};
 
-/// An id of a job or a transfer: any UUID, or an opaque word.
+/// Checks the id of a job or a transfer: any UUID, or another opaque id.
 pub fn check_opaque_id(field: &str, text: String) -> Result<String> {
     let is_id_byte = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'-');
     if (1..=128).contains(&text.len()) && text.bytes().all(is_id_byte) {
@@ -22,7 +22,7 @@ pub fn check_opaque_id(field: &str, text: String) -> Result<String> {
     }
 }
 
-/// `timestamp_utc`, which may be absent and is kept as it was written (JOB-04).
+/// Takes the optional `timestamp_utc`, which is kept as the client wrote it (JOB-04).
 fn take_timestamp(fields: &mut JsonFields) -> Result<Option<String>> {
     let text = fields.optional_string("timestamp_utc")?;
     match &text {

@@ -1,4 +1,4 @@
-//! What an agent's work has earned it (lesson 14, R-63).
+//! An agent's reputation: its score, statistics and latest changes (lesson 14, R-63).
 
 use crate::time::UnixMicros;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ pub struct ReputationReport {
     #[schema(example = 50.0)]
     pub score: f64,
     pub stats: ReputationStats,
-    /// The latest judgements, newest first.
+    /// The latest changes, newest first.
     pub history: Vec<ReputationChange>,
 }
 
@@ -22,7 +22,7 @@ pub struct ReputationStats {
     pub failures: u64,
 }
 
-/// What one job did to a score.
+/// The change of a score by one job.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ReputationChange {
     pub success: bool,

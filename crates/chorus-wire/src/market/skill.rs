@@ -1,4 +1,4 @@
-//! A skill as an agent offers it: what it is called, what a call costs, what goes in and what comes out (JOB-09).
+//! A skill that an agent offers: its name, price, and schemas of input and output (JOB-09).
 
 use crate::json::{self, JsonFields};
 use crate::market::credits::Credits;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 use utoipa::ToSchema;
 
-/// One skill of a registration, checked; whether its schemas are schemas is judged by the hub.
+/// One checked skill of a registration. The hub checks whether its schemas are JSON Schemas.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SkillOffer {
     #[schema(example = "analyze_text")]
@@ -23,7 +23,7 @@ pub struct SkillOffer {
     pub output_schema: Option<Value>,
 }
 
-/// The part of a registration in which the digits count: a parsed number no longer tells `0.10` from `1e-1`.
+/// The prices of a registration as raw text: a parsed number does not distinguish `0.10` from `1e-1`.
 #[derive(Deserialize)]
 struct RawSkillPrices<'a> {
     #[serde(borrow, default)]
@@ -37,7 +37,7 @@ struct RawSkillPrice<'a> {
 }
 
 impl SkillOffer {
-    /// The `skills` of a registration whose text is `body`; the value has been read strictly, the prices are read from the text.
+    /// Parses the `skills` of a registration. `value` has been parsed strictly; the prices are read from the text `body`.
     pub fn parse_all(value: Option<Value>, body: &str) -> Result<Vec<Self>> {
         let skills = match value {
             None => return Ok(Vec::new()),
@@ -50,21 +50,21 @@ impl SkillOffer {
             }
         };
         let mut fields = Vec::with_capacity(skills.len());
-        for (place, skill) in skills.into_iter().enumerate() {
-            fields.push(JsonFields::from_value(&format!("skills[{place}]"), skill)?);
+        for (index, skill) in skills.into_iter().enumerate() {
+            fields.push(JsonFields::from_value(&format!("skills[{index}]"), skill)?);
         }
         let raw_prices: RawSkillPrices<'_> =
             serde_json::from_str(body).map_err(|e| json::map_serde_error(&e))?;
         let mut parsed: Vec<Self> = Vec::with_capacity(fields.len());
-        for (place, (fields, price)) in fields.into_iter().zip(raw_prices.skills).enumerate() {
+        for (index, (fields, price)) in fields.into_iter().zip(raw_prices.skills).enumerate() {
             let skill =
-                Self::from_fields(&format!("skills[{place}]."), fields, price.cost_per_call)?;
+                Self::from_fields(&format!("skills[{index}]."), fields, price.cost_per_call)?;
             if parsed
                 .iter()
                 .any(|other| other.skill_name == skill.skill_name)
             {
                 return Err(Error::validation(format!(
-                    "skills[{place}].skill_name is given twice"
+                    "skills[{index}].skill_name is given twice"
                 )));
             }
             parsed.push(skill);
@@ -72,7 +72,7 @@ impl SkillOffer {
         Ok(parsed)
     }
 
-    /// The body of `PUT /skills/{name}`: the name may be left out of it.
+    /// Parses the body of `PUT /skills/{name}`, which may omit the name.
     pub fn parse(name: &str, body: &[u8]) -> Result<Self> {
         let text = json::decode_utf8(body)?;
         let mut fields = json::parse_object(text)?;
@@ -131,7 +131,7 @@ fn check_schema(field: &str, value: Option<Value>) -> Result<Option<Value>> {
     }
 }
 
-/// `GET /skills`: what can be hired, and from how many.
+/// `GET /skills`: the offered skills and how many agents offer each.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct SkillCatalogue {
     pub skills: Vec<SkillRow>,

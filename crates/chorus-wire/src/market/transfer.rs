@@ -1,4 +1,4 @@
-//! Transfers between owners, accounts, and the ledger as it is shown (R-64, R-65, JOB-20).
+//! Credit transfers, owner accounts, and the ledger's replies (R-64, R-65, JOB-20).
 
 use super::credits::Credits;
 use super::{check_opaque_id, take_timestamp};
@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
-/// The body of `POST /transfer`, checked.
+/// The checked body of `POST /transfer`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CreditTransfer {
     #[schema(example = "7c9e6679-7425-40de-944b-e07fc1f90ae7")]
@@ -50,7 +50,7 @@ impl CreditTransfer {
         Ok(transfer)
     }
 
-    /// The same value always gives the same text, however it was written (lesson 17).
+    /// The canonical text, by which repeated transfers are compared (lesson 17).
     pub fn to_canonical_json(&self) -> String {
         serde_json::to_value(self)
             .map(|value| json::to_canonical_json(&value))
@@ -63,7 +63,7 @@ fn take_owner(fields: &mut json::JsonFields, key: &str) -> Result<String> {
     name.ok_or_else(|| Error::validation(format!("{key} is required")))
 }
 
-/// The amount at `key`, read from the body's own text: once it is a float, 0.10 and 1e-1 look the same.
+/// Takes the amount at `key` from the body's text: a parsed float does not distinguish 0.10 from 1e-1.
 pub(super) fn take_amount(text: &str, fields: &mut json::JsonFields, key: &str) -> Result<Credits> {
     fields
         .take_value(key)
@@ -74,13 +74,13 @@ pub(super) fn take_amount(text: &str, fields: &mut json::JsonFields, key: &str) 
     )
 }
 
-/// The text of a field. The body has been read strictly before, so no key is there twice.
+/// The raw JSON text of a field. The body has been parsed strictly before, so it has no duplicate keys.
 pub(super) fn find_raw_value(text: &str, key: &str) -> Option<String> {
     let fields: BTreeMap<String, &RawValue> = serde_json::from_str(text).ok()?;
     fields.get(key).map(|value| value.get().to_owned())
 }
 
-/// What `POST /transfer` answers with.
+/// The reply to `POST /transfer`.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct TransferReply {
     #[schema(example = "completed")]
@@ -116,9 +116,9 @@ impl CreditIssue {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OwnerAccount {
     pub owner_id: String,
-    /// What may be spent.
+    /// The credits that can be spent.
     pub balance: Credits,
-    /// What is held for jobs that have no result yet.
+    /// The credits on hold for jobs without a result.
     pub held: Credits,
 }
 
@@ -128,12 +128,12 @@ pub struct AuditReply {
     pub postings: Vec<LedgerPosting>,
 }
 
-/// One movement of credits; its entries sum to zero (law 7).
+/// One posting of the ledger; its legs sum to zero (invariant 7).
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct LedgerPosting {
-    /// Below zero for an `opening`, which comes before all others (D-33).
+    /// Negative for an `opening`, which precedes all others (D-33).
     pub id: i64,
-    /// `grant`, `issue`, `transfer`, `hold`, `pay`, `release`, or `opening` for all that was before the time that is kept.
+    /// `grant`, `issue`, `transfer`, `hold`, `pay`, `release`, or `opening` for the balance of all older postings.
     pub kind: String,
     pub amount: Credits,
     pub entries: [PostingLeg; 2],
@@ -145,14 +145,14 @@ pub struct LedgerPosting {
     pub timestamp_utc: UnixMicros,
 }
 
-/// What a posting did to one account.
+/// One leg of a posting: the change of one account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PostingLeg {
     /// `issue`, `owner` or `hold`.
     pub account: String,
-    /// Whose account it is, or for whom it is held.
+    /// The owner of the account, or of the hold.
     pub owner_id: Option<String>,
-    /// Below zero where it was taken from.
+    /// Negative for the account that pays.
     pub amount: Credits,
 }
 
@@ -161,14 +161,14 @@ pub struct PostingLeg {
 pub struct EconomyReport {
     #[schema(example = "chorus_credits_v1")]
     pub currency: String,
-    /// Everything that was ever granted or issued: what all accounts and holds sum to.
+    /// All credits ever granted or issued, which is the sum of all accounts and holds.
     pub issued: Credits,
-    /// What is held for jobs under way.
+    /// The credits on hold for open jobs.
     pub held: Credits,
-    /// What was paid between owners, by transfers and for jobs.
+    /// The credits paid between owners, by transfers and for jobs.
     pub volume: Credits,
-    /// Jobs by the document's status.
+    /// The number of jobs by the document's status.
     pub jobs: BTreeMap<String, u64>,
-    /// The same jobs by their state here.
+    /// The number of jobs by the hub's state.
     pub job_states: BTreeMap<String, u64>,
 }

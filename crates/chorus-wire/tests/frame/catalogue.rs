@@ -1,11 +1,11 @@
-//! The codes of refusals: text, status, and the form in which they travel (FRM-83…94, R-45, R-53).
+//! The catalogue of frame codes: text, status, and the JSON of an error (FRM-83…94, R-45, R-53).
 
 use chorus_wire::frame::{FrameCode, FrameError};
 use chorus_wire::{Code, Error};
 use std::collections::HashSet;
 
 #[test]
-fn every_code_is_there_once_with_a_status_and_a_sentence() {
+fn every_code_is_listed_once_with_a_status_and_a_message() {
     let codes: HashSet<&str> = FrameCode::ALL.iter().map(|code| code.as_str()).collect();
     let sentences: HashSet<&str> = FrameCode::ALL.iter().map(|code| code.sentence()).collect();
     assert_eq!(
@@ -26,8 +26,8 @@ fn every_code_is_there_once_with_a_status_and_a_sentence() {
 
 // FRM-84…94, R-45, R-53
 #[test]
-fn the_codes_of_the_draft_have_the_status_that_was_settled() {
-    let settled = [
+fn the_codes_of_the_draft_have_their_decided_status() {
+    let decided = [
         ("envelope-version-unsupported", 400),
         ("kind-unknown", 400),
         ("payload-kind-mismatch", 400),
@@ -45,7 +45,7 @@ fn the_codes_of_the_draft_have_the_status_that_was_settled() {
         ("rate-limited", 429),
         ("scope-unimplemented", 501),
     ];
-    for (text, status) in settled {
+    for (text, status) in decided {
         let code = FrameCode::ALL
             .iter()
             .find(|code| code.as_str() == text)
@@ -57,7 +57,7 @@ fn the_codes_of_the_draft_have_the_status_that_was_settled() {
 
 // FRM-83
 #[test]
-fn an_error_prints_code_then_field_then_message_and_nothing_of_its_cause() {
+fn an_error_prints_code_then_field_then_message_and_not_its_cause() {
     let mut error =
         FrameError::at_field(FrameCode::FieldInvalid, "payload.ttl_ms", "it is too long");
     error.cause = Some("our own business".into());
@@ -71,9 +71,9 @@ fn an_error_prints_code_then_field_then_message_and_nothing_of_its_cause() {
     );
 }
 
-// what the rooms behind refuse comes in this protocol's form, with the same status
+// an error of the shared parts takes the form of the frame protocol, with the same status
 #[test]
-fn every_other_refusal_of_the_hub_keeps_its_status_and_its_words() {
+fn every_other_error_of_the_hub_keeps_its_status_and_message() {
     for code in Code::ALL {
         let error = FrameError::from(Error::new(*code, "the words"));
         let status = match code.status() {

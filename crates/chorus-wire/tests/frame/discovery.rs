@@ -1,4 +1,4 @@
-//! What is published of frames says what is checked.
+//! The published schemas of frames match the checks.
 
 use crate::rules::{FRAME, PAYLOADS, Rule};
 use crate::tools::example;
@@ -38,32 +38,32 @@ fn every_payload_is_published_with_its_fields_and_which_are_required() {
         for (field, _, rule) in rows {
             let shape = &shape["properties"][field];
             match rule {
-                Rule::Octets(least, most) => {
+                Rule::Octets(min, max) => {
                     assert_eq!(
                         (&shape["maxOctets"], &shape["minLength"]),
-                        (&json!(most), &json!(least))
+                        (&json!(max), &json!(min))
                     );
                 }
-                Rule::Words(words) => {
+                Rule::OneOf(texts) => {
                     assert_eq!(
                         names(&shape["enum"]),
-                        words.iter().map(|w| (*w).into()).collect()
+                        texts.iter().map(|text| (*text).into()).collect()
                     )
                 }
-                Rule::Whole(least, most) => {
+                Rule::Integer(min, max) => {
                     assert_eq!(
                         (&shape["minimum"], &shape["maximum"]),
-                        (&json!(least), &json!(most))
+                        (&json!(min), &json!(max))
                     );
                 }
-                Rule::Texts(least, _, most) => {
+                Rule::Texts(min, _, max) => {
                     assert_eq!(
                         (&shape["minItems"], &shape["maxItems"]),
-                        (&json!(least), &json!(256))
+                        (&json!(min), &json!(256))
                     );
-                    assert_eq!(shape["items"]["maxOctets"], json!(most));
+                    assert_eq!(shape["items"]["maxOctets"], json!(max));
                 }
-                Rule::Truth => assert_eq!(shape["type"], "boolean"),
+                Rule::Bool => assert_eq!(shape["type"], "boolean"),
                 Rule::Uuid4 => assert_eq!(shape["format"], "uuid"),
                 Rule::Time => assert_eq!(shape["format"], "date-time"),
                 Rule::Nested => assert_eq!(shape["type"], "object"),
@@ -72,7 +72,7 @@ fn every_payload_is_published_with_its_fields_and_which_are_required() {
                 | Rule::Drafter
                 | Rule::Class
                 | Rule::Scope
-                | Rule::Echo => {
+                | Rule::SameAsFrame => {
                     assert_eq!(shape["type"], "string");
                 }
             }
@@ -97,7 +97,7 @@ fn kinds_scopes_axes_and_bounds_are_published() {
     assert_eq!(
         published["scopes"].as_array().unwrap().len(),
         7,
-        "as many as the draft has forms"
+        "one per form of the draft"
     );
     assert_eq!(
         published["filter_axes"],
@@ -108,7 +108,7 @@ fn kinds_scopes_axes_and_bounds_are_published() {
     assert_eq!(published["limits"]["clock_skew_seconds"], json!(86_400));
 }
 
-/// The patterns are written for clients, so they must at least take what the examples hold.
+// Clients rely on the published schema, so it must cover at least the examples.
 #[test]
 fn every_field_of_every_example_is_published() {
     for kind in FrameKind::ALL {

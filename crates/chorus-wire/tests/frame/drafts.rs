@@ -1,8 +1,8 @@
-//! Frames at random, of every kind, that keep every rule.
+//! Strategies for random valid frames of every kind.
 
 use chorus_wire::frame::payload::*;
 use chorus_wire::frame::{
-    ComputeLocation, ContextCheck, FrameDraft, FrameProvenance, FrameScope, Payload,
+    ComputeLocation, ContextCheck, FrameDraft, FramePayload, FrameProvenance, FrameScope,
 };
 use chorus_wire::{identity::Handle, time::UnixMicros};
 use proptest::collection::vec;
@@ -11,19 +11,19 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use uuid::Uuid;
 
-fn text(most: usize) -> impl Strategy<Value = String> {
-    vec(any::<char>(), 1..=most / 4).prop_map(|chars| chars.into_iter().collect())
+fn text(max_octets: usize) -> impl Strategy<Value = String> {
+    vec(any::<char>(), 1..=max_octets / 4).prop_map(|chars| chars.into_iter().collect())
 }
 
 fn texts() -> impl Strategy<Value = Vec<String>> {
     vec(text(40), 0..4)
 }
 
-fn id() -> impl Strategy<Value = Uuid> {
+fn uuid4() -> impl Strategy<Value = Uuid> {
     any::<u128>().prop_map(|bits| uuid::Builder::from_random_bytes(bits.to_be_bytes()).into_uuid())
 }
 
-fn at() -> impl Strategy<Value = UnixMicros> {
+fn timestamp() -> impl Strategy<Value = UnixMicros> {
     (0..4_000_000_000_000_000i64).prop_map(UnixMicros)
 }
 
@@ -41,11 +41,11 @@ fn scope() -> impl Strategy<Value = FrameScope> {
     .prop_filter_map("grammar", |text| FrameScope::parse(&text))
 }
 
-fn whole() -> impl Strategy<Value = u64> {
+fn positive_integer() -> impl Strategy<Value = u64> {
     1..=9_007_199_254_740_991u64
 }
 
-fn class() -> impl Strategy<Value = String> {
+fn convergence_class() -> impl Strategy<Value = String> {
     "[!-9;-~]{1,20}:[!-9;-~]{1,20}"
 }
 
@@ -63,8 +63,8 @@ fn question() -> impl Strategy<Value = DecisionQuestion> {
         dialogue,
     });
     (text(2048), vec(choice, 2..=4), any::<u64>(), of(hatches)).prop_map(
-        |(stem, options, any, hatches)| {
-            let recommended_idx = any % options.len() as u64;
+        |(stem, options, number, hatches)| {
+            let recommended_idx = number % options.len() as u64;
             DecisionQuestion {
                 stem,
                 options,
@@ -75,7 +75,7 @@ fn question() -> impl Strategy<Value = DecisionQuestion> {
     )
 }
 
-fn talk() -> BoxedStrategy<Payload> {
+fn announcements() -> BoxedStrategy<FramePayload> {
     prop_oneof![
         (text(2048), of(texts()), of(text(512)), of(text(256))).prop_map(
             |(advisory_text, file_refs, worktree, branch)| {
@@ -113,9 +113,9 @@ fn talk() -> BoxedStrategy<Payload> {
     .boxed()
 }
 
-fn ask() -> BoxedStrategy<Payload> {
+fn questions() -> BoxedStrategy<FramePayload> {
     prop_oneof![
-        (text(2048), id(), scope(), whole()).prop_map(
+        (text(2048), uuid4(), scope(), positive_integer()).prop_map(
             |(query_text, query_id, response_scope, timeout_ms)| {
                 AgentQuery {
                     query_text,
@@ -126,25 +126,32 @@ fn ask() -> BoxedStrategy<Payload> {
                 .into()
             }
         ),
-        (id(), text(2048), text(128), of(id()), of(whole())).prop_map(
-            |(
-                query_id,
-                response_text,
-                responder_session_id,
-                responded_to_frame_id,
-                answer_attempt_idx,
-            )| {
-                AgentResponse {
+        (
+            uuid4(),
+            text(2048),
+            text(128),
+            of(uuid4()),
+            of(positive_integer())
+        )
+            .prop_map(
+                |(
                     query_id,
                     response_text,
                     responder_session_id,
                     responded_to_frame_id,
                     answer_attempt_idx,
+                )| {
+                    AgentResponse {
+                        query_id,
+                        response_text,
+                        responder_session_id,
+                        responded_to_frame_id,
+                        answer_attempt_idx,
+                    }
+                    .into()
                 }
-                .into()
-            }
-        ),
-        (text(256), of(id()), text(2048)).prop_map(|(return_event_ref, query_id, summary)| {
+            ),
+        (text(256), of(uuid4()), text(2048)).prop_map(|(return_event_ref, query_id, summary)| {
             AgentReturnEvent {
                 return_event_ref,
                 query_id,
@@ -168,10 +175,10 @@ fn ask() -> BoxedStrategy<Payload> {
     .boxed()
 }
 
-fn work() -> BoxedStrategy<Payload> {
+fn locks_and_diagnostics() -> BoxedStrategy<FramePayload> {
     let lease = || 1..=3_600_000u64;
     prop_oneof![
-        (text(512), id(), lease(), of(text(2048))).prop_map(
+        (text(512), uuid4(), lease(), of(text(2048))).prop_map(
             |(resource, lease_id, ttl_ms, intent)| {
                 AgentLockRequest {
                     resource,
@@ -182,15 +189,16 @@ fn work() -> BoxedStrategy<Payload> {
                 .into()
             }
         ),
-        (id(), of(text(512))).prop_map(|(lease_id, resource)| AgentLockRelease {
+        (uuid4(), of(text(512))).prop_map(|(lease_id, resource)| AgentLockRelease {
             lease_id,
             resource
         }
         .into()),
-        (id(), lease()).prop_map(|(lease_id, ttl_ms)| AgentLeaseExtend { lease_id, ttl_ms }.into()),
+        (uuid4(), lease())
+            .prop_map(|(lease_id, ttl_ms)| AgentLeaseExtend { lease_id, ttl_ms }.into()),
         (
             text(2048),
-            id(),
+            uuid4(),
             of(texts()),
             select(DiagnosticSeverity::ALL)
         )
@@ -203,7 +211,7 @@ fn work() -> BoxedStrategy<Payload> {
                 }
                 .into()
             }),
-        (id(), text(2048), of(text(2048)), of(texts())).prop_map(
+        (uuid4(), text(2048), of(text(2048)), of(texts())).prop_map(
             |(diagnostic_id, finding, remediation, substrate_refs)| {
                 PeerDiagnosticResponse {
                     diagnostic_id,
@@ -218,19 +226,21 @@ fn work() -> BoxedStrategy<Payload> {
     .boxed()
 }
 
-fn converge() -> BoxedStrategy<Payload> {
+fn intents() -> BoxedStrategy<FramePayload> {
     prop_oneof![
         (
-            class(),
+            convergence_class(),
             text(1024),
-            at(),
-            whole(),
+            timestamp(),
+            positive_integer(),
             any::<bool>(),
             of(select(IntentUrgency::ALL))
         )
             .prop_map(
                 |(convergence_class, payload_ref, declared_at, ttl, withdrawable, urgency)| {
-                    let (acted_by, drafted_with) = (Handle::parse("~z").unwrap(), String::new());
+                    // `drafts` sets both to the frame's own.
+                    let acted_by = Handle::parse("~z").unwrap();
+                    let drafted_with = String::new();
                     let intent = IntentDeclare {
                         convergence_class,
                         payload_ref,
@@ -244,15 +254,17 @@ fn converge() -> BoxedStrategy<Payload> {
                     intent.into()
                 }
             ),
-        (class(), text(1024), at()).prop_map(|(convergence_class, intent_ref, withdrawn_at)| {
-            IntentWithdraw {
-                convergence_class,
-                intent_ref,
-                withdrawn_at,
+        (convergence_class(), text(1024), timestamp()).prop_map(
+            |(convergence_class, intent_ref, withdrawn_at)| {
+                IntentWithdraw {
+                    convergence_class,
+                    intent_ref,
+                    withdrawn_at,
+                }
+                .into()
             }
-            .into()
-        }),
-        (class(), text(1024), of(texts()), at()).prop_map(
+        ),
+        (convergence_class(), text(1024), of(texts()), timestamp()).prop_map(
             |(convergence_class, result_ref, batch_refs, executed_at)| {
                 FlushExecuted {
                     convergence_class,
@@ -285,12 +297,17 @@ pub fn drafts() -> impl Strategy<Value = FrameDraft> {
                 basis,
             },
         );
-    let names = (id(), handle(), handle(), handle(), drafter);
+    let names = (uuid4(), handle(), handle(), handle(), drafter);
     (
         names,
-        at(),
-        of(whole()),
-        prop_oneof![talk(), ask(), work(), converge()],
+        timestamp(),
+        of(positive_integer()),
+        prop_oneof![
+            announcements(),
+            questions(),
+            locks_and_diagnostics(),
+            intents()
+        ],
         provenance,
     )
         .prop_map(
@@ -301,7 +318,7 @@ pub fn drafts() -> impl Strategy<Value = FrameDraft> {
                 mut payload,
                 provenance,
             )| {
-                if let Payload::IntentDeclare(intent) = &mut payload {
+                if let FramePayload::IntentDeclare(intent) = &mut payload {
                     intent.acted_by = acted_by.clone();
                     intent.drafted_with = drafted_with.clone();
                 }

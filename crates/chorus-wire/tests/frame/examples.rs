@@ -1,8 +1,8 @@
-//! The examples, one per kind: accepted as they are written, and read to the same words by which they are printed.
+//! One example per kind: accepted as written, and parsed to values that print the same JSON.
 
 use crate::rules::PAYLOADS;
 use crate::tools::{accepted, example, example_text, without};
-use chorus_wire::frame::{FrameKind, FrameScope, FrameSubmission, Payload};
+use chorus_wire::frame::{FrameKind, FramePayload, FrameScope, FrameSubmission};
 use chorus_wire::json;
 use serde_json::Value;
 use std::{collections::BTreeSet, fs, path::Path};
@@ -31,15 +31,15 @@ fn there_are_exactly_the_fifteen_kinds_of_the_draft() {
 #[test]
 fn every_kind_has_its_example_and_every_example_its_kind() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/frame/examples");
-    let there: BTreeSet<String> = fs::read_dir(folder)
+    let found: BTreeSet<String> = fs::read_dir(folder)
         .unwrap()
         .map(|file| file.unwrap().file_name().into_string().unwrap())
         .collect();
-    let wanted: BTreeSet<String> = FrameKind::TEXTS
+    let expected: BTreeSet<String> = FrameKind::TEXTS
         .iter()
         .map(|kind| format!("{kind}.json"))
         .collect();
-    assert_eq!(there, wanted);
+    assert_eq!(found, expected);
     assert!(
         PAYLOADS
             .iter()
@@ -49,38 +49,38 @@ fn every_kind_has_its_example_and_every_example_its_kind() {
 }
 
 #[test]
-fn an_example_reads_to_its_words_and_prints_to_the_same_json() {
+fn an_example_parses_and_prints_the_same_json() {
     for kind in FrameKind::ALL {
         let written = example(kind.as_str());
         let submission = FrameSubmission::parse(example_text(kind.as_str()).as_bytes()).unwrap();
         let frame = &submission.frame;
         assert_eq!(frame.kind(), *kind);
-        let same = |text: &str, value: &Value| {
-            let read: Value = serde_json::from_str(text).unwrap();
+        let assert_same_json = |text: &str, value: &Value| {
+            let parsed: Value = serde_json::from_str(text).unwrap();
             assert_eq!(
-                json::to_canonical_json(&read),
+                json::to_canonical_json(&parsed),
                 json::to_canonical_json(value)
             );
         };
-        same(frame.submitted_json(), &written["frame"]);
-        // Times are printed in UTC and in microseconds, the rest as it was.
+        assert_same_json(frame.submitted_json(), &written["frame"]);
+        // Times are printed in UTC with microseconds, so they are left out of the comparison.
         let printed: Value = serde_json::from_str(&frame.to_json()).unwrap();
-        let timeless = |value: &Value| {
+        let without_times = |value: &Value| {
             let mut value = value.clone();
-            for at in ["created_at", "declared_at", "withdrawn_at", "executed_at"] {
-                value.as_object_mut().unwrap().remove(at);
-                value["payload"].as_object_mut().unwrap().remove(at);
+            for field in ["created_at", "declared_at", "withdrawn_at", "executed_at"] {
+                value.as_object_mut().unwrap().remove(field);
+                value["payload"].as_object_mut().unwrap().remove(field);
             }
             json::to_canonical_json(&value)
         };
-        assert_eq!(timeless(&printed), timeless(&written["frame"]));
+        assert_eq!(without_times(&printed), without_times(&written["frame"]));
         assert_eq!(frame.to_frame().unwrap().payload, frame.payload);
         let scope = submission.scope().unwrap();
         assert_eq!(
             Some(scope.clone()),
             FrameScope::parse(written["scope"].as_str().unwrap())
         );
-        let payload = Payload::parse(*kind, &written["frame"]["payload"].to_string()).unwrap();
+        let payload = FramePayload::parse(*kind, &written["frame"]["payload"].to_string()).unwrap();
         assert_eq!(payload, frame.payload);
     }
 }

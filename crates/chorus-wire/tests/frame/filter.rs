@@ -1,4 +1,4 @@
-//! Filters: what is a filter, what is told of one that is not, and which frames pass (FRM-73…82, R-48).
+//! Frame filters: the grammar, the error of a malformed filter, and which frames match (FRM-73…82, R-48).
 
 use chorus_wire::frame::{FilterAxis, FilterClause, FrameCode, FrameFilter, FrameKind};
 use chorus_wire::identity::Handle;
@@ -8,31 +8,31 @@ fn handle(text: &str) -> Handle {
     Handle::parse(text).unwrap()
 }
 
-fn refused(text: &str) -> FrameCode {
-    let fault = FrameFilter::parse(text).unwrap_err();
-    assert_eq!(fault.field.as_deref(), Some("filter"), "{text}");
-    fault.code
+fn refusal_code(text: &str) -> FrameCode {
+    let error = FrameFilter::parse(text).unwrap_err();
+    assert_eq!(error.field.as_deref(), Some("filter"), "{text}");
+    error.code
 }
 
-/// R-48 again, by hand: what becomes of one clause.
+/// The expected error of one clause, written independently of the parser.
 fn clause_fault(clause: &str) -> Option<FrameCode> {
     let parts: Vec<&str> = clause.splitn(2, ':').collect();
     let [axis, value] = parts[..] else {
         return Some(FrameCode::FilterValueInvalid);
     };
-    let letters = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    let good = match axis {
+    let is_ident_char = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    let is_valid = match axis {
         _ if value.is_empty() => false,
         "kind" => FrameKind::TEXTS.contains(&value),
         "sender" => Handle::parse(value).is_some(),
         "content_type" => true,
-        "tool" => value.chars().all(letters) && value.chars().count() <= 128,
+        "tool" => value.chars().all(is_ident_char) && value.chars().count() <= 128,
         "org" => Handle::parse(value)
             .or(Handle::parse(&format!("~{value}")))
             .is_some(),
         _ => return Some(FrameCode::FilterAxisUnknown),
     };
-    (!good).then_some(FrameCode::FilterValueInvalid)
+    (!is_valid).then_some(FrameCode::FilterValueInvalid)
 }
 
 fn clauses() -> impl Strategy<Value = String> {
@@ -45,7 +45,7 @@ fn clauses() -> impl Strategy<Value = String> {
     ]
 }
 
-fn strange() -> impl Strategy<Value = String> {
+fn any_clauses() -> impl Strategy<Value = String> {
     prop_oneof![
         clauses(),
         "(kind|sender|tool|org|content_type|color|Kind| kind)?:?[ :~A-Za-z_]{0,4}",
@@ -58,16 +58,16 @@ fn strange() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    // R-48, FRM-75, FRM-76, FRM-81: the first clause at fault is told
+    // R-48, FRM-75, FRM-76, FRM-81: the error is that of the first faulty clause
     #[test]
-    fn a_filter_is_what_the_grammar_says_and_nothing_else(clauses in prop::collection::vec(strange(), 0..5)) {
+    fn a_filter_is_what_the_grammar_says_and_nothing_else(clauses in prop::collection::vec(any_clauses(), 0..5)) {
         let text = clauses.join(",");
-        let pieces = text.split(',').filter(|_| !text.is_empty());
-        let fault = pieces.clone().find_map(clause_fault);
+        let clause_texts = text.split(',').filter(|_| !text.is_empty());
+        let fault = clause_texts.clone().find_map(clause_fault);
         match FrameFilter::parse(&text) {
             Ok(filter) => {
                 prop_assert_eq!(fault, None, "{}", text);
-                prop_assert_eq!(filter.clauses().len(), pieces.count());
+                prop_assert_eq!(filter.clauses().len(), clause_texts.count());
                 prop_assert_eq!(&filter.to_string().parse::<FrameFilter>().unwrap(), &filter);
                 prop_assert_eq!(filter.to_string().replace('~', ""), text.replace('~', ""));
             }
@@ -75,7 +75,7 @@ proptest! {
         }
     }
 
-    // FRM-74: all of them, each on its own
+    // FRM-74: every clause must match
     #[test]
     fn a_frame_passes_if_it_passes_every_clause(
         clauses in prop::collection::vec(clauses(), 0..4),
@@ -85,7 +85,8 @@ proptest! {
         org in prop::option::of("~[a-c]"),
     ) {
         let filter = FrameFilter::parse(&clauses.join(",")).unwrap();
-        let (sender, org) = (handle(&sender), org.as_deref().map(handle));
+        let sender = handle(&sender);
+        let org = org.as_deref().map(handle);
         let holds = |clause: &FilterClause| match clause {
             FilterClause::Kind(wanted) => *wanted == kind,
             FilterClause::Sender(wanted) => *wanted == sender,
@@ -111,7 +112,7 @@ fn an_empty_filter_matches_every_frame() {
 
 //
 #[test]
-fn a_clause_without_its_form_is_told_before_its_axis() {
+fn a_malformed_clause_is_reported_before_an_unknown_axis() {
     for text in [
         ",",
         "kind:agent_query,",
@@ -122,7 +123,7 @@ fn a_clause_without_its_form_is_told_before_its_axis() {
         "color:",
         "kind:agent_query,,tool:a",
     ] {
-        assert_eq!(refused(text), FrameCode::FilterValueInvalid, "{text}");
+        assert_eq!(refusal_code(text), FrameCode::FilterValueInvalid, "{text}");
     }
     for text in [
         "color:red",
@@ -131,11 +132,11 @@ fn a_clause_without_its_form_is_told_before_its_axis() {
         " kind:agent_query",
         "kind:agent_query, tool:a",
     ] {
-        assert_eq!(refused(text), FrameCode::FilterAxisUnknown, "{text}");
+        assert_eq!(refusal_code(text), FrameCode::FilterAxisUnknown, "{text}");
     }
 }
 
-// Law 6: the roster repeats the filter of every session
+// Invariant 6: the roster repeats the filter of every session
 #[test]
 fn a_filter_has_at_most_1024_octets() {
     let sized = |octets: usize| {
@@ -145,25 +146,25 @@ fn a_filter_has_at_most_1024_octets() {
         )
     };
     FrameFilter::parse(&sized(1_024)).unwrap();
-    assert_eq!(refused(&sized(1_025)), FrameCode::FilterValueInvalid);
+    assert_eq!(refusal_code(&sized(1_025)), FrameCode::FilterValueInvalid);
     let orgs = |count: usize| vec!["org:abcde"; count].join(",");
     let longest = FrameFilter::parse(&orgs(93)).unwrap();
     assert_eq!(longest.to_string().parse::<FrameFilter>().unwrap(), longest);
     assert_eq!(
-        refused(&orgs(94)),
+        refusal_code(&orgs(94)),
         FrameCode::FilterValueInvalid,
-        "it would print as 1 033"
+        "with its tildes it prints as 1 033 octets"
     );
 }
 
-// FRM-77, FRM-80: it narrows to nothing and never widens
+// FRM-77, FRM-80: such a clause never widens the filter
 #[test]
 fn a_clause_that_cannot_take_effect_matches_nothing() {
-    let filter = FrameFilter::parse("content_type:text/plain").unwrap();
-    let both = FrameFilter::parse("kind:agent_query,kind:agent_response").unwrap();
-    let two = FrameFilter::parse("sender:~a,sender:~b").unwrap();
+    let content_type = FrameFilter::parse("content_type:text/plain").unwrap();
+    let two_kinds = FrameFilter::parse("kind:agent_query,kind:agent_response").unwrap();
+    let two_senders = FrameFilter::parse("sender:~a,sender:~b").unwrap();
     for kind in FrameKind::ALL {
-        for filter in [&filter, &both, &two] {
+        for filter in [&content_type, &two_kinds, &two_senders] {
             assert!(
                 !filter.matches(*kind, &handle("~a"), Some("cc"), Some(&handle("~acme"))),
                 "{filter}"

@@ -1,8 +1,8 @@
-//! The words of frames: one table of faults over every field of every kind, grammars, and what holds for every text.
+//! Tests of the frame wire types: every fault of every field, the grammars, and properties that hold for any text.
 
 #![expect(
     clippy::unwrap_used,
-    reason = "what goes wrong in a test's own tools fails the test"
+    reason = "a failure in a test helper fails the test"
 )]
 
 mod catalogue;

@@ -1,7 +1,7 @@
-//! The decision that a binding moment asks for: objects in objects, and faults that are named to the letter (FRM-39…41).
+//! The decision of a binding moment: nested objects, and the paths of faults in them (FRM-39…41).
 
 use crate::tools::{accepted, example, refused, with, without};
-use chorus_wire::frame::Payload;
+use chorus_wire::frame::FramePayload;
 use serde_json::{Value, json};
 
 const QUESTION: &str = "payload.question";
@@ -14,20 +14,20 @@ fn options(count: usize) -> Value {
     Value::Array(vec![json!({"label": "a", "reasoning": "b"}); count])
 }
 
-// the path goes down to the field
+// the path leads to the nested field
 #[test]
 fn a_fault_inside_a_question_is_named_by_its_whole_path() {
-    for (at, code) in [
+    for (field, max) in [
         ("stem", 2048),
         ("options[0].label", 256),
         ("options[1].reasoning", 2048),
     ] {
-        let path = format!("{QUESTION}.{at}");
-        accepted(&with(&body(), &path, json!("x".repeat(code))));
-        accepted(&with(&body(), &path, json!("é".repeat(code / 2))));
+        let path = format!("{QUESTION}.{field}");
+        accepted(&with(&body(), &path, json!("x".repeat(max))));
+        accepted(&with(&body(), &path, json!("é".repeat(max / 2))));
         for value in [
-            json!("x".repeat(code + 1)),
-            json!("é".repeat(code / 2 + 1)),
+            json!("x".repeat(max + 1)),
+            json!("é".repeat(max / 2 + 1)),
             json!(""),
             json!(1),
             Value::Null,
@@ -36,8 +36,8 @@ fn a_fault_inside_a_question_is_named_by_its_whole_path() {
         }
         refused(&without(&body(), &path), "field-missing", &path);
     }
-    for at in ["extra", "options[1].extra", "hatches.extra"] {
-        let path = format!("{QUESTION}.{at}");
+    for field in ["extra", "options[1].extra", "hatches.extra"] {
+        let path = format!("{QUESTION}.{field}");
         refused(&with(&body(), &path, json!(true)), "field-unknown", &path);
     }
     for field in ["options", "recommended_idx"] {
@@ -74,13 +74,13 @@ fn a_question_has_two_to_four_options() {
 
 // FRM-40, R-53: counted from 0
 #[test]
-fn the_recommended_option_is_one_of_them() {
+fn the_recommended_option_is_one_of_the_options() {
     let path = format!("{QUESTION}.recommended_idx");
     let body = with(&body(), &format!("{QUESTION}.options"), options(3));
-    for place in [json!(0), json!(2), json!(1.0)] {
-        accepted(&with(&body, &path, place));
+    for index in [json!(0), json!(2), json!(1.0)] {
+        accepted(&with(&body, &path, index));
     }
-    for place in [
+    for index in [
         json!(3),
         json!(-1),
         json!(0.5),
@@ -88,20 +88,20 @@ fn the_recommended_option_is_one_of_them() {
         json!(u64::MAX),
         json!(true),
     ] {
-        refused(&with(&body, &path, place), "field-invalid", &path);
+        refused(&with(&body, &path, index), "field-invalid", &path);
     }
 }
 
 // FRM-41, R-53: absent means open
 #[test]
-fn a_recipient_is_left_a_way_out_of_the_options() {
+fn at_least_one_escape_hatch_stays_open() {
     let path = format!("{QUESTION}.hatches");
-    let open = |hatches: Option<Value>| {
+    let open_hatches = |hatches: Option<Value>| {
         let body = match hatches {
             Some(hatches) => with(&body(), &path, hatches),
             None => without(&body(), &path),
         };
-        let Payload::AgentBindingMoment(moment) = &accepted(&body).frame.payload else {
+        let FramePayload::AgentBindingMoment(moment) = &accepted(&body).frame.payload else {
             panic!("{body}")
         };
         (
@@ -109,19 +109,22 @@ fn a_recipient_is_left_a_way_out_of_the_options() {
             moment.question.allows_dialogue(),
         )
     };
-    assert_eq!(open(None), (true, true));
-    assert_eq!(open(Some(json!({}))), (true, true));
-    assert_eq!(open(Some(json!({"free_text": false}))), (false, true));
+    assert_eq!(open_hatches(None), (true, true));
+    assert_eq!(open_hatches(Some(json!({}))), (true, true));
     assert_eq!(
-        open(Some(json!({"dialogue": false, "free_text": true}))),
+        open_hatches(Some(json!({"free_text": false}))),
+        (false, true)
+    );
+    assert_eq!(
+        open_hatches(Some(json!({"dialogue": false, "free_text": true}))),
         (true, false)
     );
-    let shut = with(
+    let all_closed = with(
         &body(),
         &path,
         json!({"free_text": false, "dialogue": false}),
     );
-    refused(&shut, "field-invalid", &path);
+    refused(&all_closed, "field-invalid", &path);
     for field in ["free_text", "dialogue"] {
         let path = format!("{path}.{field}");
         for value in [Value::Null, json!(0), json!("false")] {
@@ -130,7 +133,7 @@ fn a_recipient_is_left_a_way_out_of_the_options() {
     }
 }
 
-// an intent speaks for the frame's own pair
+// an intent has the acted_by and drafted_with of its frame
 #[test]
 fn an_intent_repeats_the_attribution_of_its_frame() {
     let body = example("intent_declare");

@@ -1,14 +1,14 @@
-//! Which error wins: every pair of faults of, put into one frame, in both orders.
+//! Which error is reported: every pair of faults of in one frame, applied in both orders.
 
 use crate::tools::{example, parse, refused, with, without};
 use chorus_wire::frame::{FrameCode, FrameSubmission};
 use chorus_wire::time::UnixMicros;
 use serde_json::{Value, json};
 
-type Break = fn(&Value) -> Value;
+type ApplyFault = fn(&Value) -> Value;
 
-/// In the order of R-44: what is broken, and how it is told.
-const FAULTS: [(&str, &str, Break); 9] = [
+/// The faults in the order of R-44: expected code, expected field, and how to apply it.
+const FAULTS: [(&str, &str, ApplyFault); 9] = [
     ("envelope-version-unsupported", "envelope_version", |b| {
         with(b, "envelope_version", json!("2.0"))
     }),
@@ -33,31 +33,31 @@ const FAULTS: [(&str, &str, Break); 9] = [
     }),
     ("field-invalid", "scope", |b| {
         let mut b = b.clone();
-        b["scope"] = json!("nobody");
+        b["scope"] = json!("not a scope");
         b
     }),
 ];
 
-fn told(body: &Value) -> (FrameCode, Option<String>) {
-    let fault = parse(body)
+fn reported_error(body: &Value) -> (FrameCode, Option<String>) {
+    let error = parse(body)
         .and_then(|submission| submission.scope().cloned())
         .unwrap_err();
-    (fault.code, fault.field)
+    (error.code, error.field)
 }
 
 //
 #[test]
-fn of_two_faults_the_earlier_step_is_told() {
-    let whole = example("agent_binding_moment");
+fn of_two_faults_that_of_the_earlier_step_is_reported() {
+    let valid = example("agent_binding_moment");
     for (first, (code, field, earlier)) in FAULTS.iter().enumerate() {
         let expected = (*code, Some(*field));
-        let (was, at) = told(&earlier(&whole));
-        assert_eq!((was.as_str(), at.as_deref()), expected);
+        let (code, field) = reported_error(&earlier(&valid));
+        assert_eq!((code.as_str(), field.as_deref()), expected);
         for (_, other, later) in &FAULTS[first + 1..] {
-            for body in [earlier(&later(&whole)), later(&earlier(&whole))] {
-                let (was, at) = told(&body);
+            for body in [earlier(&later(&valid)), later(&earlier(&valid))] {
+                let (code, field) = reported_error(&body);
                 assert_eq!(
-                    (was.as_str(), at.as_deref()),
+                    (code.as_str(), field.as_deref()),
                     expected,
                     "with {other}: {body}"
                 );
@@ -66,12 +66,12 @@ fn of_two_faults_the_earlier_step_is_told() {
     }
 }
 
-// bad JSON is told before everything
+// invalid JSON is reported before everything else
 #[test]
-fn syntax_and_doubled_keys_come_before_every_other_fault() {
-    for (_, field, broken) in FAULTS {
-        let text = broken(&example("agent_binding_moment")).to_string();
-        let inner = text.replacen(
+fn syntax_errors_and_duplicate_keys_come_before_every_other_fault() {
+    for (_, field, apply) in FAULTS {
+        let text = apply(&example("agent_binding_moment")).to_string();
+        let nested_duplicate = text.replacen(
             "\"findings\"",
             "\"offer\":\"again\",\"offer\":\"again\",\"findings\"",
             1,
@@ -80,7 +80,7 @@ fn syntax_and_doubled_keys_come_before_every_other_fault() {
             format!("{text},"),
             text.replacen(':', "", 1),
             format!("{text}{text}"),
-            inner,
+            nested_duplicate,
         ] {
             let fault = FrameSubmission::parse(text.as_bytes()).unwrap_err();
             assert_eq!(
@@ -92,18 +92,18 @@ fn syntax_and_doubled_keys_come_before_every_other_fault() {
     }
 }
 
-// a payload of another shape is the first fault of a payload, and the last before identity
+// a payload of another kind is reported after the frame's faults and before those inside the payload
 #[test]
-fn a_mismatch_comes_after_the_frame_and_before_what_is_in_the_payload() {
-    let strange = json!({"extra": 1, "hatches": null});
-    let body = with(&example("agent_query"), "payload", strange);
+fn a_kind_mismatch_is_reported_after_the_frame_and_before_the_payload() {
+    let other_payload = json!({"extra": 1, "hatches": null});
+    let body = with(&example("agent_query"), "payload", other_payload);
     refused(&body, "payload-kind-mismatch", "payload");
     refused(&with(&body, "ttl_ms", json!(0)), "field-invalid", "ttl_ms");
     refused(&without(&body, "acted_by"), "field-missing", "acted_by");
     refused(&with(&body, "extra", json!(1)), "field-unknown", "extra");
 }
 
-// over the whole payload, not level by level
+// over the whole payload, not object by object
 #[test]
 fn in_a_payload_unknown_comes_before_missing_and_missing_before_invalid() {
     let body = example("agent_binding_moment");
@@ -119,7 +119,7 @@ fn in_a_payload_unknown_comes_before_missing_and_missing_before_invalid() {
 }
 
 #[test]
-fn of_several_faults_of_one_sort_the_first_of_the_shape_is_told() {
+fn of_several_faults_of_one_sort_the_first_of_the_shape_is_reported() {
     let body = example("agent_handover");
     let body = with(&body, "payload.pointer_refs", json!([1]));
     let body = with(&body, "payload.handover_body", json!(""));
@@ -138,7 +138,7 @@ fn of_several_faults_of_one_sort_the_first_of_the_shape_is_told() {
 }
 
 #[test]
-fn of_several_unknown_fields_the_first_that_was_written_is_told() {
+fn of_several_unknown_fields_the_first_written_one_is_reported() {
     let text = example("agent_query").to_string();
     let text = text.replacen("\"frame\":{", "\"frame\":{\"zebra\":1,\"ape\":2,", 1);
     let fault = FrameSubmission::parse(text.as_bytes()).unwrap_err();
@@ -148,7 +148,7 @@ fn of_several_unknown_fields_the_first_that_was_written_is_told() {
     );
 }
 
-// FRM-10, R-49: at the place of an invalid field
+// FRM-10, R-49: reported like an invalid field
 #[test]
 fn an_implausible_time_is_a_fault_of_created_at() {
     let body = example("agent_binding_moment");

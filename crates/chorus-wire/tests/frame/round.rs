@@ -1,7 +1,7 @@
-//! Any frame that can be said is printed as one line that reads back as itself; no text at all breaks the reader.
+//! Round trips: any valid frame is printed on one line that parses back to itself, and no input breaks the parser.
 
 use crate::drafts::drafts;
-use chorus_wire::frame::{Frame, FrameKind, FrameScope, FrameSubmission, Payload};
+use chorus_wire::frame::{Frame, FrameKind, FramePayload, FrameScope, FrameSubmission};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -9,7 +9,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
-    fn a_frame_reads_back_as_it_was_said(draft in drafts()) {
+    fn a_frame_parses_back_to_its_draft(draft in drafts()) {
         let frame = draft.to_frame().unwrap();
         prop_assert_eq!(&*frame, &draft);
         prop_assert_eq!(frame.submitted_json(), draft.to_json());
@@ -21,39 +21,39 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_at_all_break_the_reader(bytes in vec(any::<u8>(), 0..200)) {
+    fn no_bytes_break_the_parser(bytes in vec(any::<u8>(), 0..200)) {
         prop_assert!(FrameSubmission::parse(&bytes).is_err());
         let text = String::from_utf8_lossy(&bytes);
         prop_assert!(Frame::parse(&text).is_err());
         for kind in FrameKind::ALL {
-            prop_assert!(Payload::parse(*kind, &text).is_err());
+            prop_assert!(FramePayload::parse(*kind, &text).is_err());
         }
     }
 
-    // One letter changed anywhere: refused, or another frame, or the same fields written otherwise.
+    // With one character changed the text is refused, or it is a valid frame.
     #[test]
-    fn a_bent_frame_is_refused_or_read_as_what_it_says(draft in drafts(), place in any::<prop::sample::Index>(), with in any::<char>()) {
+    fn a_changed_frame_is_refused_or_parses_as_what_it_says(draft in drafts(), position in any::<prop::sample::Index>(), replacement in any::<char>()) {
         let text = draft.to_json();
-        let places: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
-        let at = places[place.index(places.len())];
-        let mut bent = text.clone();
-        let next = at + text[at..].chars().next().unwrap().len_utf8();
-        bent.replace_range(at..next, with.encode_utf8(&mut [0; 4]));
-        match Frame::parse(&bent) {
+        let offsets: Vec<usize> = text.char_indices().map(|(offset, _)| offset).collect();
+        let start = offsets[position.index(offsets.len())];
+        let end = start + text[start..].chars().next().unwrap().len_utf8();
+        let mut changed = text.clone();
+        changed.replace_range(start..end, replacement.encode_utf8(&mut [0; 4]));
+        match Frame::parse(&changed) {
             Ok(frame) => prop_assert_eq!(&*Frame::parse(&frame.to_json()).unwrap(), &*frame),
             Err(error) => prop_assert!(error.code.status() < 500, "{}", error),
         }
     }
 }
 
-// The strategies above must speak every kind, or they prove less than they say.
+// Otherwise the tests above would prove less than they claim.
 #[test]
-fn every_kind_is_among_the_frames_that_are_said() {
+fn the_random_drafts_cover_every_kind() {
     use proptest::strategy::ValueTree;
     let mut runner = proptest::test_runner::TestRunner::deterministic();
-    let mut said = std::collections::HashSet::new();
+    let mut kinds = std::collections::HashSet::new();
     for _ in 0..500 {
-        said.insert(drafts().new_tree(&mut runner).unwrap().current().kind());
+        kinds.insert(drafts().new_tree(&mut runner).unwrap().current().kind());
     }
-    assert_eq!(said.len(), FrameKind::ALL.len());
+    assert_eq!(kinds.len(), FrameKind::ALL.len());
 }

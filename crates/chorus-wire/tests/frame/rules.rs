@@ -1,55 +1,57 @@
-//! The specification once more, by hand and apart from the code: every field of every kind and what it may hold.
+//! The specification of every field of every kind, written independently of the code.
 
-/// What a field may hold. Lengths are octets.
+/// The rule of a field. Lengths are octets.
 #[derive(Clone, Copy, Debug)]
 pub enum Rule {
+    /// A text of min to max octets.
     Octets(usize, usize),
-    Words(&'static [&'static str]),
-    Whole(u64, u64),
-    Truth,
+    OneOf(&'static [&'static str]),
+    /// A whole number from min to max.
+    Integer(u64, u64),
+    Bool,
     Uuid4,
     Time,
     Handle,
-    /// A handle that is not an instrument's.
+    /// A handle that is not an instrument.
     Sovereign,
     Drafter,
     Class,
     Scope,
-    /// At least so many items, each a text of so many octets.
+    /// At least so many items, each a text of min to max octets.
     Texts(usize, usize, usize),
-    /// Equal to the frame's own field.
-    Echo,
-    /// An object; its fields are in the tests of nested faults.
+    /// The same value as the frame's field.
+    SameAsFrame,
+    /// An object; `nested.rs` tests its fields.
     Nested,
 }
 
 use Rule::*;
 
-/// 2^53 - 1: beyond it JSON numbers are not exact.
-pub const EXACT: u64 = 9_007_199_254_740_991;
+/// 2^53 - 1; larger JSON numbers are not exact.
+pub const MAX_EXACT: u64 = 9_007_199_254_740_991;
 
 pub type Row = (&'static str, bool, Rule);
 
-/// FRM-02…19, without `envelope_version`, `kind` and `payload`, which have codes of their own.
+/// FRM-02…19, without `envelope_version`, `kind` and `payload`, which have their own codes.
 pub const FRAME: &[Row] = &[
     ("frame_id", true, Uuid4),
     ("sender_handle", true, Handle),
     ("recipient_handle", true, Handle),
     ("created_at", true, Time),
-    ("ttl_ms", false, Whole(1, EXACT)),
+    ("ttl_ms", false, Integer(1, MAX_EXACT)),
     ("acted_by", true, Sovereign),
     ("drafted_with", true, Drafter),
     (
         "provenance_compute_location",
         true,
-        Words(&["server-active", "server-aggregate", "local-only"]),
+        OneOf(&["server-active", "server-aggregate", "local-only"]),
     ),
     ("provenance_method", true, Texts(1, 1, 1024)),
     ("provenance_return_ref", false, Octets(0, 1024)),
     (
         "provenance_context_check",
         true,
-        Words(&["passed", "skipped"]),
+        OneOf(&["passed", "skipped"]),
     ),
     ("provenance_basis", true, Octets(1, 1024)),
 ];
@@ -72,7 +74,7 @@ pub const PAYLOADS: [(&str, &[Row]); 15] = [
             (
                 "event_class",
                 true,
-                Words(&["merged", "stale", "released", "other"]),
+                OneOf(&["merged", "stale", "released", "other"]),
             ),
             ("refs", false, Texts(0, 0, 1024)),
         ],
@@ -91,7 +93,7 @@ pub const PAYLOADS: [(&str, &[Row]); 15] = [
         &[
             ("resource", true, Octets(1, 512)),
             ("lease_id", true, Uuid4),
-            ("ttl_ms", true, Whole(1, 3_600_000)),
+            ("ttl_ms", true, Integer(1, 3_600_000)),
             ("intent", false, Octets(0, 2048)),
         ],
     ),
@@ -106,7 +108,7 @@ pub const PAYLOADS: [(&str, &[Row]); 15] = [
         "agent_lease_extend",
         &[
             ("lease_id", true, Uuid4),
-            ("ttl_ms", true, Whole(1, 3_600_000)),
+            ("ttl_ms", true, Integer(1, 3_600_000)),
         ],
     ),
     (
@@ -115,7 +117,7 @@ pub const PAYLOADS: [(&str, &[Row]); 15] = [
             ("query_text", true, Octets(1, 2048)),
             ("query_id", true, Uuid4),
             ("response_scope", true, Scope),
-            ("timeout_ms", true, Whole(1, EXACT)),
+            ("timeout_ms", true, Integer(1, MAX_EXACT)),
         ],
     ),
     (
@@ -125,7 +127,7 @@ pub const PAYLOADS: [(&str, &[Row]); 15] = [
             ("response_text", true, Octets(1, 2048)),
             ("responder_session_id", true, Octets(1, 128)),
             ("responded_to_frame_id", false, Uuid4),
-            ("answer_attempt_idx", false, Whole(1, EXACT)),
+            ("answer_attempt_idx", false, Integer(1, MAX_EXACT)),
         ],
     ),
     (
@@ -152,7 +154,7 @@ pub const PAYLOADS: [(&str, &[Row]); 15] = [
             ("symptom", true, Octets(1, 2048)),
             ("diagnostic_id", true, Uuid4),
             ("substrate_refs", false, Texts(0, 0, 1024)),
-            ("severity", true, Words(&["info", "degraded", "blocked"])),
+            ("severity", true, OneOf(&["info", "degraded", "blocked"])),
         ],
     ),
     (
@@ -169,12 +171,12 @@ pub const PAYLOADS: [(&str, &[Row]); 15] = [
         &[
             ("convergence_class", true, Class),
             ("payload_ref", true, Octets(1, 1024)),
-            ("acted_by", true, Echo),
-            ("drafted_with", true, Echo),
+            ("acted_by", true, SameAsFrame),
+            ("drafted_with", true, SameAsFrame),
             ("declared_at", true, Time),
-            ("ttl", true, Whole(1, EXACT)),
-            ("withdrawable", true, Truth),
-            ("urgency", false, Words(&["normal", "urgent"])),
+            ("ttl", true, Integer(1, MAX_EXACT)),
+            ("withdrawable", true, Bool),
+            ("urgency", false, OneOf(&["normal", "urgent"])),
         ],
     ),
     (

@@ -1,11 +1,11 @@
-//! Scopes: what the grammar of says, written out again here, and nothing else.
+//! Scopes, compared with an independent implementation of the grammar of.
 
 use chorus_wire::frame::{FrameCode, FrameScope, RoleName, ScopeIdent};
 use proptest::prelude::*;
 
 const LOWER: &str = "abcdefghijklmnopqrstuvwxyz0123456789";
 
-fn only(text: &str, set: &str) -> bool {
+fn has_only(text: &str, set: &str) -> bool {
     text.chars().all(|c| set.contains(c))
 }
 
@@ -13,10 +13,10 @@ fn is_handle(text: &str) -> bool {
     let Some(name) = text.strip_prefix('~') else {
         return false;
     };
-    let dashes = name.starts_with('-') || name.ends_with('-');
-    only(name, &format!("{LOWER}-"))
+    let has_outer_dash = name.starts_with('-') || name.ends_with('-');
+    has_only(name, &format!("{LOWER}-"))
         && (1..=32).contains(&name.chars().count())
-        && !dashes
+        && !has_outer_dash
         && name != "org"
 }
 
@@ -26,11 +26,11 @@ fn is_org(text: &str) -> bool {
 
 fn is_ident(text: &str) -> bool {
     let set = format!("{LOWER}{}._-", LOWER.to_uppercase());
-    only(text, &set) && (1..=128).contains(&text.chars().count())
+    has_only(text, &set) && (1..=128).contains(&text.chars().count())
 }
 
 fn is_role(text: &str) -> bool {
-    only(text, &format!("{LOWER}._-"))
+    has_only(text, &format!("{LOWER}._-"))
         && (1..=64).contains(&text.chars().count())
         && !text.starts_with(['.', '_', '-'])
 }
@@ -45,8 +45,9 @@ fn is_scope(text: &str) -> bool {
         [_, grant] if accord => grant.strip_prefix("grant:").is_some_and(is_role),
         [handle, sessions] => {
             let prefix = sessions.strip_suffix('*').is_some_and(is_ident);
-            let one: Vec<&str> = sessions.split('@').collect();
-            is_handle(handle) && (prefix || one.len() == 2 && one.iter().all(|part| is_ident(part)))
+            let session: Vec<&str> = sessions.split('@').collect();
+            is_handle(handle)
+                && (prefix || session.len() == 2 && session.iter().all(|part| is_ident(part)))
         }
         [_, "members", "*"] => org,
         [_, "members", role, "*"] => org && is_role(role),
@@ -93,17 +94,17 @@ proptest! {
     //
     #[test]
     fn a_scope_is_what_the_grammar_says_and_nothing_else(text in texts()) {
-        let read = FrameScope::parse(&text);
-        prop_assert_eq!(read.is_some(), is_scope(&text), "{}", text);
-        if let Some(scope) = read {
+        let parsed = FrameScope::parse(&text);
+        prop_assert_eq!(parsed.is_some(), is_scope(&text), "{}", text);
+        if let Some(scope) = parsed {
             let printed = scope.to_string();
             prop_assert_eq!(FrameScope::parse(&printed), Some(scope.clone()));
             prop_assert_eq!(printed.parse::<FrameScope>().unwrap().to_string(), printed);
             prop_assert!(text.contains(&scope.addressed_handle().as_str()[1..]));
             prop_assert_eq!(scope.addressed_org().is_some(), text.starts_with("org:") || text.starts_with("accord:"));
         } else {
-            let fault = text.parse::<FrameScope>().unwrap_err();
-            prop_assert_eq!((fault.code, fault.field.as_deref()), (FrameCode::FieldInvalid, Some("scope")));
+            let error = text.parse::<FrameScope>().unwrap_err();
+            prop_assert_eq!((error.code, error.field.as_deref()), (FrameCode::FieldInvalid, Some("scope")));
         }
     }
 
@@ -114,9 +115,9 @@ proptest! {
     }
 }
 
-// FRM-49…55: each form by name
+// FRM-49…55
 #[test]
-fn every_form_of_the_draft_is_told_apart() {
+fn every_form_of_the_draft_parses_to_its_variant() {
     let handle = |text: &str| chorus_wire::identity::Handle::parse(text).unwrap();
     let ident = |text: &str| ScopeIdent::parse(text).unwrap();
     let role = |text: &str| RoleName::parse(text).unwrap();

@@ -1,11 +1,11 @@
-//! The body around a frame: its two keys, its bounds, and what of it is no JSON.
+//! The body around a frame: its two keys, its limits, and invalid JSON.
 
 use crate::tools::{accepted, example, example_text, parse, refused, with};
 use chorus_wire::frame::{FrameCode, FrameScope, FrameSubmission};
 use chorus_wire::limits;
 use serde_json::{Value, json};
 
-fn code(body: &[u8]) -> FrameCode {
+fn error_code(body: &[u8]) -> FrameCode {
     FrameSubmission::parse(body).unwrap_err().code
 }
 
@@ -32,9 +32,9 @@ fn a_scope_that_names_another_than_the_recipient_is_unauthorised() {
     for form in scopes {
         let mut body = with(&example("agent_query"), "recipient_handle", json!("~bob"));
         body["scope"] = json!(form.replace('X', "bob"));
-        let kept = accepted(&body);
+        let submission = accepted(&body);
         assert_eq!(
-            kept.scope().unwrap(),
+            submission.scope().unwrap(),
             &FrameScope::parse(body["scope"].as_str().unwrap()).unwrap()
         );
         body["scope"] = json!(form.replace('X', "bobby"));
@@ -49,7 +49,7 @@ fn a_scope_that_names_another_than_the_recipient_is_unauthorised() {
 
 //
 #[test]
-fn a_malformed_scope_is_a_fault_of_the_scope() {
+fn a_malformed_scope_is_an_invalid_field() {
     for scope in [
         Value::Null,
         json!(1),
@@ -72,7 +72,7 @@ fn a_malformed_scope_is_a_fault_of_the_scope() {
 
 //
 #[test]
-fn nothing_stands_beside_scope_and_frame() {
+fn a_key_beside_scope_and_frame_is_unknown() {
     let mut body = example("agent_advisory");
     body["session"] = json!("s1");
     refused(&body, "field-unknown", "session");
@@ -89,9 +89,9 @@ fn nothing_stands_beside_scope_and_frame() {
     refused(&json!({"kind": "agent_query"}), "field-unknown", "kind");
 }
 
-// a key beside the frame is an unknown field like any other, and told before those inside
+// a key beside the frame is an unknown field like any other, and reported before those inside the frame
 #[test]
-fn a_key_beside_the_frame_is_told_after_version_and_kind() {
+fn a_key_beside_the_frame_is_reported_after_version_and_kind() {
     let mut body = with(&example("agent_advisory"), "extra", json!(1));
     body["session"] = json!("s1");
     refused(&body, "field-unknown", "session");
@@ -106,8 +106,8 @@ fn a_key_beside_the_frame_is_told_after_version_and_kind() {
 
 //
 #[test]
-fn what_is_no_object_in_utf_8_is_bad_json() {
-    let whole = example_text("agent_advisory");
+fn a_body_that_is_not_a_utf_8_object_is_invalid_json() {
+    let valid = example_text("agent_advisory");
     for body in [
         "",
         " ",
@@ -122,20 +122,24 @@ fn what_is_no_object_in_utf_8_is_bad_json() {
         "{\"frame\":{}} x",
         "{'frame':{}}",
     ] {
-        assert_eq!(code(body.as_bytes()), FrameCode::JsonInvalid, "{body}");
-    }
-    for cut in (0..whole.trim_end().len()).step_by(7) {
         assert_eq!(
-            code(&whole.as_bytes()[..cut]),
+            error_code(body.as_bytes()),
+            FrameCode::JsonInvalid,
+            "{body}"
+        );
+    }
+    for cut in (0..valid.trim_end().len()).step_by(7) {
+        assert_eq!(
+            error_code(&valid.as_bytes()[..cut]),
             FrameCode::JsonInvalid,
             "{cut}"
         );
     }
-    let mut latin = whole.clone().into_bytes();
-    let at = whole.find("editing").unwrap();
-    latin[at] = 0xe9;
-    assert_eq!(code(&latin), FrameCode::JsonInvalid);
-    for (good, bad) in [
+    let mut latin_1 = valid.clone().into_bytes();
+    let at = valid.find("editing").unwrap();
+    latin_1[at] = 0xe9;
+    assert_eq!(error_code(&latin_1), FrameCode::JsonInvalid);
+    for (original, replacement) in [
         ("editing", "edi\nting"),
         ("editing", "\\ud800"),
         ("editing", "\\x"),
@@ -143,16 +147,16 @@ fn what_is_no_object_in_utf_8_is_bad_json() {
         ("60000", "6e"),
     ] {
         assert_eq!(
-            code(whole.replacen(good, bad, 1).as_bytes()),
+            error_code(valid.replacen(original, replacement, 1).as_bytes()),
             FrameCode::JsonInvalid,
-            "{bad}"
+            "{replacement}"
         );
     }
 }
 
 // Two parsers would read such a body differently.
 #[test]
-fn a_key_that_comes_twice_is_bad_json_wherever_it_is() {
+fn a_duplicate_key_is_invalid_json_at_any_depth() {
     let binding = example("agent_binding_moment").to_string();
     for key in [
         "\"frame\":",
@@ -165,43 +169,50 @@ fn a_key_that_comes_twice_is_bad_json_wherever_it_is() {
     ] {
         let twice = binding.replacen(key, &format!("{key}0,{key}"), 1);
         assert_ne!(twice, binding);
-        assert_eq!(code(twice.as_bytes()), FrameCode::JsonInvalid, "{key}");
+        assert_eq!(
+            error_code(twice.as_bytes()),
+            FrameCode::JsonInvalid,
+            "{key}"
+        );
     }
     let escaped = binding.replacen("\"kind\":", "\"\\u006bind\":0,\"kind\":", 1);
-    assert_eq!(code(escaped.as_bytes()), FrameCode::JsonInvalid);
-    let strange = binding.replacen("\"frame\":", "\"x\":{\"y\":1,\"y\":2},\"frame\":", 1);
+    assert_eq!(error_code(escaped.as_bytes()), FrameCode::JsonInvalid);
+    let in_unknown_field = binding.replacen("\"frame\":", "\"x\":{\"y\":1,\"y\":2},\"frame\":", 1);
     assert_eq!(
-        code(strange.as_bytes()),
+        error_code(in_unknown_field.as_bytes()),
         FrameCode::JsonInvalid,
-        "also where nobody looks"
+        "also inside an unknown field"
     );
     let twice = binding.replacen("\"frame\":", "\"x\":1,\"x\":1,\"frame\":", 1);
-    assert_eq!(code(twice.as_bytes()), FrameCode::JsonInvalid);
+    assert_eq!(error_code(twice.as_bytes()), FrameCode::JsonInvalid);
     let many: Vec<String> = (0..2_000)
         .map(|n| format!("\"k{}\":0", n % 1_999))
         .collect();
     let many = format!("{{\"frame\":{{{}}}}}", many.join(","));
-    assert_eq!(code(many.as_bytes()), FrameCode::JsonInvalid);
+    assert_eq!(error_code(many.as_bytes()), FrameCode::JsonInvalid);
 }
 
 #[test]
-fn what_is_nested_too_deep_is_bad_json() {
+fn too_deep_nesting_is_invalid_json() {
     let nested =
         |levels: usize| format!("{{\"frame\":{}{}}}", "[".repeat(levels), "]".repeat(levels));
     assert_eq!(
-        code(nested(limits::JSON_DEPTH - 1).as_bytes()),
+        error_code(nested(limits::JSON_DEPTH - 1).as_bytes()),
         FrameCode::FieldInvalid
     );
     assert_eq!(
-        code(nested(limits::JSON_DEPTH).as_bytes()),
+        error_code(nested(limits::JSON_DEPTH).as_bytes()),
         FrameCode::JsonInvalid
     );
-    assert_eq!(code(nested(20_000).as_bytes()), FrameCode::JsonInvalid);
+    assert_eq!(
+        error_code(nested(20_000).as_bytes()),
+        FrameCode::JsonInvalid
+    );
 }
 
 // 64 KiB as submitted
 #[test]
-fn a_frame_of_64_kib_is_taken_and_one_octet_more_is_too_large() {
+fn a_frame_of_64_kib_is_accepted_and_one_octet_more_is_too_large() {
     let frame = example("agent_advisory")["frame"].to_string();
     let sized = |bytes: usize| {
         let blanks = " ".repeat(bytes - frame.len());
@@ -212,18 +223,21 @@ fn a_frame_of_64_kib_is_taken_and_one_octet_more_is_too_large() {
     };
     FrameSubmission::parse(sized(64 * 1024).as_bytes()).unwrap();
     assert_eq!(
-        code(sized(64 * 1024 + 1).as_bytes()),
+        error_code(sized(64 * 1024 + 1).as_bytes()),
         FrameCode::FrameTooLarge
     );
-    assert_eq!(code(sized(300_000).as_bytes()), FrameCode::FrameTooLarge);
     assert_eq!(
-        code(&[b'x'; 300_000]),
+        error_code(sized(300_000).as_bytes()),
+        FrameCode::FrameTooLarge
+    );
+    assert_eq!(
+        error_code(&[b'x'; 300_000]),
         FrameCode::FrameTooLarge,
-        "before it is read"
+        "before it is parsed"
     );
 }
 
-// An error is short, whatever was sent.
+// An error stays short for any input.
 #[test]
 fn an_error_repeats_only_the_beginning_of_a_long_name() {
     let mut body = example("agent_advisory");
@@ -235,7 +249,7 @@ fn an_error_repeats_only_the_beginning_of_a_long_name() {
 }
 
 #[test]
-fn what_senders_print_is_what_the_hub_reads() {
+fn the_hub_parses_what_senders_format() {
     let submission = accepted(&example("agent_query"));
     let scope = submission.scope().unwrap();
     let printed = FrameSubmission::format_json(Some(scope), &submission.frame);
@@ -243,8 +257,8 @@ fn what_senders_print_is_what_the_hub_reads() {
         FrameSubmission::parse(printed.as_bytes()).unwrap(),
         submission
     );
-    let own =
+    let without_scope =
         FrameSubmission::parse(FrameSubmission::format_json(None, &submission.frame).as_bytes())
             .unwrap();
-    assert_eq!(own.frame, submission.frame);
+    assert_eq!(without_scope.frame, submission.frame);
 }

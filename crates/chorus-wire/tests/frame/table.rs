@@ -1,15 +1,15 @@
-//! Every field of every kind: missing, null, of another type, at its bounds, beyond them, and one field too many (FRM-01…47).
+//! Every field of every kind: missing, null, of another type, at its limits, beyond them, and unknown (FRM-01…47).
 
 use crate::rules::{FRAME, PAYLOADS, Row, Rule};
 use crate::tools::{accepted, example, refused, with, without};
 use serde_json::{Value, json};
 
-/// Exactly so many octets, of which as many as possible are parts of two-octet letters.
-fn wide(octets: usize) -> String {
+/// A text of `octets` octets, in letters of two octets as far as possible.
+fn two_octet_text(octets: usize) -> String {
     "é".repeat(octets / 2) + &"x".repeat(octets % 2)
 }
 
-fn narrow(octets: usize) -> String {
+fn ascii_text(octets: usize) -> String {
     "x".repeat(octets)
 }
 
@@ -26,52 +26,56 @@ fn every_type() -> Vec<Value> {
     ]
 }
 
-/// Values a field takes.
-fn good(rule: Rule) -> Vec<Value> {
-    let texts = |texts: &[&str]| texts.iter().map(|text| json!(text)).collect();
+/// Values that the rule accepts.
+fn valid_values(rule: Rule) -> Vec<Value> {
+    let to_values = |texts: &[&str]| texts.iter().map(|text| json!(text)).collect();
     match rule {
-        Rule::Octets(least, most) => {
-            vec![json!(narrow(least)), json!(narrow(most)), json!(wide(most))]
+        Rule::Octets(min, max) => {
+            vec![
+                json!(ascii_text(min)),
+                json!(ascii_text(max)),
+                json!(two_octet_text(max)),
+            ]
         }
-        Rule::Words(words) => texts(words),
-        Rule::Whole(least, most) => vec![json!(least), json!(most), json!(2.0)],
-        Rule::Truth => vec![json!(true), json!(false)],
-        Rule::Uuid4 => texts(&[
+        Rule::OneOf(texts) => to_values(texts),
+        Rule::Integer(min, max) => vec![json!(min), json!(max), json!(2.0)],
+        Rule::Bool => vec![json!(true), json!(false)],
+        Rule::Uuid4 => to_values(&[
             "0a0b0c0d-0000-4000-8000-00000000000f",
             "0A0B0C0D-0000-4FFF-bFFF-00000000000F",
         ]),
-        Rule::Time => texts(&[
+        Rule::Time => to_values(&[
             "2026-05-22T10:00:00Z",
             "2026-05-22t10:00:00.123456789z",
             "2026-05-22T10:00:00-07:30",
         ]),
-        Rule::Handle => texts(&["~a", "~cc-editor", "~0-9", &format!("~{}", narrow(32))]),
-        Rule::Sovereign => texts(&["~a", "~ccx", &format!("~{}", narrow(32))]),
-        Rule::Drafter => texts(&[
+        Rule::Handle => to_values(&["~a", "~cc-editor", "~0-9", &format!("~{}", ascii_text(32))]),
+        Rule::Sovereign => to_values(&["~a", "~ccx", &format!("~{}", ascii_text(32))]),
+        Rule::Drafter => to_values(&[
             "~cc-editor",
             "~a",
             "~cc_x.y-",
             "~cc-a@1.2+rc-1",
-            &format!("~{}", narrow(64)),
+            &format!("~{}", ascii_text(64)),
         ]),
-        Rule::Class => texts(&[
+        Rule::Class => to_values(&[
             "repo:pull-request",
             "a:b",
             "org.example/x:Y_1",
-            &format!("a:{}", narrow(254)),
+            &format!("a:{}", ascii_text(254)),
         ]),
-        Rule::Scope => texts(&[
+        Rule::Scope => to_values(&[
             "~alice",
             "~alice/cc-*",
             "org:acme/members/*",
             "accord:~peer/grant:ops",
         ]),
-        Rule::Texts(items, least, most) => vec![
-            json!(vec![narrow(most.min(200)); 256]),
-            json!(vec![narrow(least); items.max(1)]),
-            json!(vec![wide(most); items]),
+        Rule::Texts(min_items, min, max) => vec![
+            json!(vec![ascii_text(max.min(200)); 256]),
+            json!(vec![ascii_text(min); min_items.max(1)]),
+            json!(vec![two_octet_text(max); min_items]),
         ],
-        Rule::Echo | Rule::Nested => Vec::new(),
+        Rule::SameAsFrame | Rule::Nested => Vec::new(),
     }
 }
 
@@ -93,36 +97,36 @@ const BAD_TIMES: [&str; 5] = [
     "1779444000",
 ];
 
-/// Values of the right type that it does not take.
-fn bad(rule: Rule) -> Vec<Value> {
-    let texts = |texts: &[&str]| texts.iter().map(|text| json!(text)).collect();
+/// Values of the right type that the rule refuses.
+fn invalid_values(rule: Rule) -> Vec<Value> {
+    let to_values = |texts: &[&str]| texts.iter().map(|text| json!(text)).collect();
     match rule {
-        Rule::Octets(least, most) => {
-            let mut bad = vec![json!(narrow(most + 1)), json!(wide(most + 1))];
-            bad.extend((least > 0).then(|| json!("")));
-            bad
+        Rule::Octets(min, max) => {
+            let mut values = vec![json!(ascii_text(max + 1)), json!(two_octet_text(max + 1))];
+            values.extend((min > 0).then(|| json!("")));
+            values
         }
-        Rule::Words(words) => {
-            let mut bad = vec![
+        Rule::OneOf(texts) => {
+            let mut values = vec![
                 json!(""),
                 json!("other-word"),
-                json!(words[0].to_uppercase()),
+                json!(texts[0].to_uppercase()),
             ];
-            bad.push(json!(format!("{} ", words[0])));
-            bad
+            values.push(json!(format!("{} ", texts[0])));
+            values
         }
-        Rule::Whole(least, most) => {
+        Rule::Integer(min, max) => {
             vec![
-                json!(least - 1),
-                json!(most + 1),
+                json!(min - 1),
+                json!(max + 1),
                 json!(-1),
                 json!(u64::MAX),
                 json!(1e300),
             ]
         }
-        Rule::Uuid4 => texts(&BAD_UUIDS),
-        Rule::Time => texts(&BAD_TIMES),
-        Rule::Handle => texts(&[
+        Rule::Uuid4 => to_values(&BAD_UUIDS),
+        Rule::Time => to_values(&BAD_TIMES),
+        Rule::Handle => to_values(&[
             "",
             "a",
             "~",
@@ -131,10 +135,10 @@ fn bad(rule: Rule) -> Vec<Value> {
             "~a-",
             "~a_b",
             "~org",
-            &format!("~{}", narrow(33)),
+            &format!("~{}", ascii_text(33)),
         ]),
-        Rule::Sovereign => texts(&["a", "~A", "~org", "~cc-editor", "~cc-a"]),
-        Rule::Drafter => texts(&[
+        Rule::Sovereign => to_values(&["a", "~A", "~org", "~cc-editor", "~cc-a"]),
+        Rule::Drafter => to_values(&[
             "cc-editor",
             "~",
             "~-a",
@@ -142,9 +146,9 @@ fn bad(rule: Rule) -> Vec<Value> {
             "~a@",
             "~a@ 1",
             "~a@1@2",
-            &format!("~{}", narrow(65)),
+            &format!("~{}", ascii_text(65)),
         ]),
-        Rule::Class => texts(&[
+        Rule::Class => to_values(&[
             "",
             "repo",
             ":a",
@@ -152,73 +156,73 @@ fn bad(rule: Rule) -> Vec<Value> {
             "a b:c",
             "a:b:c",
             "é:b",
-            &format!("a:{}", narrow(255)),
+            &format!("a:{}", ascii_text(255)),
         ]),
-        Rule::Scope => texts(&[
+        Rule::Scope => to_values(&[
             "",
             "alice",
             "~alice/",
             "~alice/**",
             "org:acme",
             "accord:peer/ops",
-            &narrow(600),
+            &ascii_text(600),
         ]),
-        Rule::Texts(items, ..) => {
-            let mut bad = vec![json!(vec!["a"; 257])];
-            bad.extend((items > 0).then(|| json!([])));
-            bad
+        Rule::Texts(min_items, ..) => {
+            let mut values = vec![json!(vec!["a"; 257])];
+            values.extend((min_items > 0).then(|| json!([])));
+            values
         }
-        Rule::Echo => texts(&["", "~bob", "~cc-editor", "~Alice"]),
-        Rule::Truth | Rule::Nested => Vec::new(),
+        Rule::SameAsFrame => to_values(&["", "~bob", "~cc-editor", "~Alice"]),
+        Rule::Bool | Rule::Nested => Vec::new(),
     }
 }
 
-/// Whether a value of `every_type` is at least of the right type.
-fn is_type(rule: Rule, value: &Value) -> bool {
+/// Whether a value of `every_type` has the right type.
+fn has_type(rule: Rule, value: &Value) -> bool {
     match rule {
-        Rule::Whole(..) => value.is_u64(),
-        Rule::Truth => value.is_boolean(),
+        Rule::Integer(..) => value.is_u64(),
+        Rule::Bool => value.is_boolean(),
         Rule::Texts(..) => value.is_array(),
         Rule::Nested => value.is_object(),
         Rule::Octets(..)
-        | Rule::Words(_)
+        | Rule::OneOf(_)
         | Rule::Uuid4
         | Rule::Time
         | Rule::Handle
         | Rule::Sovereign => value.is_string(),
-        Rule::Drafter | Rule::Class | Rule::Scope | Rule::Echo => value.is_string(),
+        Rule::Drafter | Rule::Class | Rule::Scope | Rule::SameAsFrame => value.is_string(),
     }
 }
 
-fn judge(body: &Value, path: &str, rule: Rule) {
-    // An intent repeats these two, so they can only change together.
-    let echoed =
+fn check_rule(body: &Value, path: &str, rule: Rule) {
+    // An intent repeats these two fields, so both copies must change together.
+    let is_repeated =
         body["frame"]["kind"] == "intent_declare" && matches!(path, "acted_by" | "drafted_with");
-    for value in good(rule) {
+    for value in valid_values(rule) {
         let mut changed = with(body, path, value.clone());
-        if echoed {
+        if is_repeated {
             changed = with(&changed, &format!("payload.{path}"), value);
         }
         accepted(&changed);
     }
-    for value in bad(rule) {
+    for value in invalid_values(rule) {
         refused(&with(body, path, value), "field-invalid", path);
     }
     for value in every_type() {
-        if !is_type(rule, &value) {
+        if !has_type(rule, &value) {
             refused(&with(body, path, value), "field-invalid", path);
         }
     }
-    if let Rule::Texts(_, least, most) = rule {
-        let mut wrong = vec![
-            json!(narrow(most + 1)),
-            json!(wide(most + 1)),
+    if let Rule::Texts(_, min, max) = rule {
+        let mut invalid_items = vec![
+            json!(ascii_text(max + 1)),
+            json!(two_octet_text(max + 1)),
             json!(null),
             json!(1),
             json!(["a"]),
         ];
-        wrong.extend((least > 0).then(|| json!("")));
-        for item in wrong {
+        invalid_items.extend((min > 0).then(|| json!("")));
+        for item in invalid_items {
             let body = with(body, path, json!(["a", item]));
             refused(&body, "field-invalid", &format!("{path}[1]"));
         }
@@ -226,12 +230,12 @@ fn judge(body: &Value, path: &str, rule: Rule) {
 }
 
 #[test]
-fn every_field_of_every_frame_is_held_to_its_rule() {
+fn every_field_of_every_frame_is_checked() {
     for (kind, _) in PAYLOADS {
         let body = example(kind);
         accepted(&body);
         for (field, required, rule) in FRAME {
-            judge(&body, field, *rule);
+            check_rule(&body, field, *rule);
             match required {
                 true => refused(&without(&body, field), "field-missing", field),
                 false => drop(accepted(&without(&body, field))),
@@ -242,18 +246,22 @@ fn every_field_of_every_frame_is_held_to_its_rule() {
     }
 }
 
-// R-44: without any of its kind's required fields a payload is of another kind
-fn missing(body: &Value, rows: &[Row], field: &str) {
-    let alone = rows.iter().filter(|(_, required, _)| *required).count() == 1;
-    let (code, named) = match alone {
+// R-44: a payload without any required field of its kind counts as one of another kind
+fn assert_missing(body: &Value, rows: &[Row], field: &str) {
+    let is_only_required = rows.iter().filter(|(_, required, _)| *required).count() == 1;
+    let (code, reported_field) = match is_only_required {
         true => ("payload-kind-mismatch", "payload".to_owned()),
         false => ("field-missing", format!("payload.{field}")),
     };
-    refused(&without(body, &format!("payload.{field}")), code, &named);
+    refused(
+        &without(body, &format!("payload.{field}")),
+        code,
+        &reported_field,
+    );
 }
 
 #[test]
-fn every_field_of_every_payload_is_held_to_its_rule() {
+fn every_field_of_every_payload_is_checked() {
     for (kind, rows) in PAYLOADS {
         let body = example(kind);
         let payload = body["frame"]["payload"].as_object().unwrap();
@@ -263,9 +271,9 @@ fn every_field_of_every_payload_is_held_to_its_rule() {
             "the example of {kind} has every field"
         );
         for (field, required, rule) in rows {
-            judge(&body, &format!("payload.{field}"), *rule);
+            check_rule(&body, &format!("payload.{field}"), *rule);
             match required {
-                true => missing(&body, rows, field),
+                true => assert_missing(&body, rows, field),
                 false => drop(accepted(&without(&body, &format!("payload.{field}")))),
             }
         }
@@ -274,7 +282,7 @@ fn every_field_of_every_payload_is_held_to_its_rule() {
             "field-unknown",
             "payload.extra",
         );
-        // FRM-77: no kind of this version has one
+        // FRM-77: no kind of this version has a content type
         refused(
             &with(&body, "payload.content_type", json!("a/b")),
             "field-unknown",
@@ -285,7 +293,7 @@ fn every_field_of_every_payload_is_held_to_its_rule() {
 
 // FRM-28, FRM-86, R-44, R-53
 #[test]
-fn a_payload_that_is_no_object_or_of_another_kind_is_a_mismatch() {
+fn a_payload_that_is_not_an_object_or_of_another_kind_is_a_mismatch() {
     for (kind, _) in PAYLOADS {
         let body = example(kind);
         for value in [
@@ -309,11 +317,11 @@ fn a_payload_that_is_no_object_or_of_another_kind_is_a_mismatch() {
         );
         refused(&without(&body, "payload"), "field-missing", "payload");
         let optional = rows_of(kind).iter().filter(|(_, required, _)| !required);
-        let only: serde_json::Map<String, Value> = optional
+        let optional_fields: serde_json::Map<String, Value> = optional
             .map(|(field, ..)| ((*field).to_owned(), body["frame"]["payload"][field].clone()))
             .collect();
         refused(
-            &with(&body, "payload", Value::Object(only)),
+            &with(&body, "payload", Value::Object(optional_fields)),
             "payload-kind-mismatch",
             "payload",
         );
@@ -328,7 +336,7 @@ fn rows_of(kind: &str) -> &'static [Row] {
 
 // FRM-02, FRM-05, FRM-84, FRM-85, R-53
 #[test]
-fn only_version_1_0_and_the_fifteen_kinds_are_spoken() {
+fn only_version_1_0_and_the_fifteen_kinds_are_accepted() {
     for (kind, _) in PAYLOADS {
         let body = example(kind);
         for (field, code) in [

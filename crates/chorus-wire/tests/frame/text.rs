@@ -1,4 +1,4 @@
-//! The text that subscribers get: the frame exactly as it was submitted, on one line (R-42).
+//! The text that receivers get: the frame as submitted, on one line (R-42).
 
 use crate::rules::PAYLOADS;
 use crate::tools::{example, example_text};
@@ -6,7 +6,7 @@ use chorus_wire::frame::{Frame, FrameSubmission};
 use proptest::prelude::*;
 use serde_json::Value;
 
-fn around(frame: &str) -> String {
+fn submission_of(frame: &str) -> String {
     format!("{{\"frame\" : {frame} }}")
 }
 
@@ -14,12 +14,12 @@ fn around(frame: &str) -> String {
 fn a_frame_on_one_line_is_kept_byte_for_byte() {
     for (kind, _) in PAYLOADS {
         let frame = example(kind)["frame"].to_string();
-        // Blanks, escapes and the order of keys are the sender's.
+        // Blanks, escapes and key order stay as the sender wrote them.
         let frame = frame
             .replacen("\"kind\":", " \"\\u006bind\"\t:  ", 1)
             .replace("~alice", "~\\u0061lice");
         let frame = frame.replacen('{', "{ ", 1);
-        let read = FrameSubmission::parse(around(&frame).as_bytes())
+        let read = FrameSubmission::parse(submission_of(&frame).as_bytes())
             .unwrap()
             .frame;
         assert_eq!(read.submitted_json(), frame);
@@ -34,7 +34,7 @@ fn a_frame_on_one_line_is_kept_byte_for_byte() {
 }
 
 #[test]
-fn a_frame_on_several_lines_loses_its_blanks_and_nothing_else() {
+fn a_frame_on_several_lines_loses_only_its_blanks() {
     let spaced = r#"{ "advisory_text" : "a \" b \\ c\n d\u000a \\\" e" ,
         "branch": "two  blanks" }"#;
     let tight = r#"{"advisory_text":"a \" b \\ c\n d\u000a \\\" e","branch":"two  blanks"}"#;
@@ -42,7 +42,7 @@ fn a_frame_on_several_lines_loses_its_blanks_and_nothing_else() {
     let payload = example("agent_advisory")["frame"]["payload"].to_string();
     let read = |payload_text: &str| {
         let frame = frame.replace(&payload, payload_text);
-        FrameSubmission::parse(around(&frame).as_bytes())
+        FrameSubmission::parse(submission_of(&frame).as_bytes())
             .unwrap()
             .frame
     };
@@ -67,26 +67,26 @@ fn a_frame_on_several_lines_loses_its_blanks_and_nothing_else() {
 }
 
 proptest! {
-    // R-42: whatever the blanks, the kept text is one line and reads back as the same frame
+    // R-42: with any blanks, the kept text is one line and parses back to the same frame
     #[test]
-    fn the_kept_text_reads_back_as_the_same_frame(
+    fn the_kept_text_parses_back_to_the_same_frame(
         blanks in prop::collection::vec("[ \t\r\n]{0,3}", 40),
-        said in "\\PC{1,40}",
+        query in "\\PC{1,40}",
     ) {
         let mut value = example("agent_query");
-        value["frame"]["payload"]["query_text"] = Value::String(format!("{said} \" \\ , : {{"));
-        let mut next = blanks.iter().cycle();
+        value["frame"]["payload"]["query_text"] = Value::String(format!("{query} \" \\ , : {{"));
+        let mut next_blank = blanks.iter().cycle();
         let mut text = String::new();
-        let mut quoted = false;
+        let mut in_string = false;
         let mut escaped = false;
         for c in value.to_string().chars() {
-            let mark = !quoted && matches!(c, '{' | '}' | '[' | ']' | ',' | ':');
-            let blank = if mark { next.next().map_or("", String::as_str) } else { "" };
+            let is_token = !in_string && matches!(c, '{' | '}' | '[' | ']' | ',' | ':');
+            let blank = if is_token { next_blank.next().map_or("", String::as_str) } else { "" };
             text.push_str(blank);
             text.push(c);
             text.push_str(blank);
-            quoted ^= c == '"' && !escaped;
-            escaped = quoted && c == '\\' && !escaped;
+            in_string ^= c == '"' && !escaped;
+            escaped = in_string && c == '\\' && !escaped;
         }
         let read = FrameSubmission::parse(text.as_bytes()).unwrap().frame;
         prop_assert!(!read.submitted_json().contains(['\n', '\r']));

@@ -1,4 +1,4 @@
-//! What the tests share: printed submissions, places in them, and what becomes of them.
+//! Test helpers: example submissions, changing one field of them, and asserting the outcome.
 
 use chorus_wire::frame::{FrameError, FrameSubmission};
 use serde_json::Value;
@@ -7,10 +7,10 @@ use std::{fs, path::Path};
 pub fn example_text(kind: &str) -> String {
     let path =
         Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/frame/examples/{kind}.json"));
-    fs::read_to_string(&path).unwrap_or_else(|why| panic!("{kind}: {why}"))
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{kind}: {error}"))
 }
 
-/// A whole submission of that kind, with every optional field.
+/// A valid submission of the kind, with every optional field.
 pub fn example(kind: &str) -> Value {
     serde_json::from_str(&example_text(kind)).unwrap()
 }
@@ -19,7 +19,7 @@ pub fn parse(body: &Value) -> Result<FrameSubmission, FrameError> {
     FrameSubmission::parse(body.to_string().as_bytes())
 }
 
-/// The parent of `payload.question.options[1].label` in a frame, and the last step to it.
+/// The parent node of a path such as `payload.question.options[1].label`, and the last step of the path.
 fn parent<'v, 'p>(frame: &'v mut Value, path: &'p str) -> (&'v mut Value, &'p str) {
     let mut steps: Vec<&str> = path
         .split(['.', '[', ']'])
@@ -29,24 +29,24 @@ fn parent<'v, 'p>(frame: &'v mut Value, path: &'p str) -> (&'v mut Value, &'p st
     let node = steps
         .into_iter()
         .fold(frame, |node, step| match step.parse::<usize>() {
-            Ok(place) => &mut node[place],
+            Ok(index) => &mut node[index],
             Err(_) => &mut node[step],
         });
     (node, last)
 }
 
-/// The submission with one place of its frame set.
+/// The submission with one field of its frame set.
 pub fn with(body: &Value, path: &str, value: Value) -> Value {
     let mut body = body.clone();
     let (node, last) = parent(&mut body["frame"], path);
     match last.parse::<usize>() {
-        Ok(place) => node[place] = value,
+        Ok(index) => node[index] = value,
         Err(_) => node[last] = value,
     }
     body
 }
 
-/// The submission with one field of its frame taken away.
+/// The submission without one field of its frame.
 pub fn without(body: &Value, path: &str) -> Value {
     let mut body = body.clone();
     let (node, last) = parent(&mut body["frame"], path);
@@ -57,7 +57,7 @@ pub fn without(body: &Value, path: &str) -> Value {
     body
 }
 
-/// Code and field of the refusal.
+/// The code and field of the error.
 pub fn refusal(body: &Value) -> (String, Option<String>) {
     match parse(body) {
         Ok(_) => panic!("accepted: {body}"),

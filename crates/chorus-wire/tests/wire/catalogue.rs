@@ -1,11 +1,11 @@
-//! The catalogue of errors, and texts that never print (laws 8 and 12).
+//! The catalogue of errors, and secrets that do not print (invariants 8 and 12).
 
 use chorus_wire::secret::Secret;
 use chorus_wire::{Code, Error};
 use std::collections::HashSet;
 
 // JOB-27…31
-const OF_THE_JOBS_DOCUMENT: [&str; 5] = [
+const CODES_OF_THE_JOBS_DOCUMENT: [&str; 5] = [
     "SKILL_MISMATCH",
     "BUDGET_INSUFFICIENT",
     "AGENT_OFFLINE",
@@ -14,12 +14,13 @@ const OF_THE_JOBS_DOCUMENT: [&str; 5] = [
 ];
 
 #[test]
-fn every_code_is_there_once_with_a_status_and_a_sentence() {
+fn every_code_is_listed_once_with_a_status_and_a_message() {
     let codes: HashSet<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
     assert_eq!(codes.len(), Code::ALL.len());
     for code in Code::ALL {
         assert!(
-            code.as_str().starts_with("ERR_") || OF_THE_JOBS_DOCUMENT.contains(&code.as_str()),
+            code.as_str().starts_with("ERR_")
+                || CODES_OF_THE_JOBS_DOCUMENT.contains(&code.as_str()),
             "{code}"
         );
         assert_eq!(code.to_string(), code.as_str());
@@ -36,7 +37,7 @@ fn every_code_is_there_once_with_a_status_and_a_sentence() {
 
 // TRN-21…26, TRN-46, TRN-47, R-36, lesson 8
 #[test]
-fn the_documented_codes_have_the_documented_status_and_say_whether_to_retry() {
+fn the_documented_codes_have_their_documented_status_and_retry_flag() {
     let documented = [
         ("ERR_VALIDATION", 400, false),
         ("ERR_AGENT_NOT_FOUND", 404, false),
@@ -81,7 +82,7 @@ fn the_documented_codes_have_the_documented_status_and_say_whether_to_retry() {
     }
 }
 
-// Law 8: two texts per error, theirs and ours
+// Invariant 8: one text for the client, one for the log
 #[test]
 fn the_cause_of_an_error_is_not_shown_to_the_client() {
     for error in [
@@ -93,9 +94,9 @@ fn the_cause_of_an_error_is_not_shown_to_the_client() {
     }
 }
 
-// Law 12
+// Invariant 12
 #[test]
-fn a_secret_prints_as_dots_and_travels_as_itself() {
+fn a_secret_prints_as_dots_and_serialises_as_itself() {
     let secret = Secret::new("not-for-logs");
     for printed in [
         format!("{secret}"),

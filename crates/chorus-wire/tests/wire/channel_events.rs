@@ -1,4 +1,4 @@
-//! What comes to a callback and what is asked of a room, field by field (CHN-23…28, R-71, R-76, R-78).
+//! Callback events and channel requests, field by field (CHN-23…28, R-71, R-76, R-78).
 
 use chorus_wire::channel::callback_event::{CallbackPost, ChannelEvent};
 use chorus_wire::channel::channels::{DeliveryMode, MemberRoute, NewChannelMember, SenderKind};
@@ -6,13 +6,14 @@ use chorus_wire::channel::history_row::{ChannelRow, ChannelRowKind};
 use chorus_wire::{Code, limits};
 use serde_json::{Value, json};
 
-fn read(value: &Value) -> Result<CallbackPost, chorus_wire::Error> {
+fn parse_post(value: &Value) -> Result<CallbackPost, chorus_wire::Error> {
     CallbackPost::parse(value.to_string().as_bytes())
 }
 
 #[test]
-fn each_event_has_its_required_fields_and_no_more() {
-    // R-78: `type`, the text and the `id` of tool events; `args` and `code` may be missing or null, the rest is ignored
+fn each_event_requires_its_fields_and_no_more() {
+    // R-78: required are `type`, the text and the `id` of tool events. `args` and `code` may be missing or null, other
+    // fields are ignored.
     for event in [
         json!({"type": "message", "content": ""}),
         json!({"type": "message", "content": "x", "parts": [{"text": "y"}], "mood": "good"}),
@@ -22,7 +23,7 @@ fn each_event_has_its_required_fields_and_no_more() {
         json!({"type": "status", "status": ""}),
         json!({"type": "error", "message": "x", "code": null}),
     ] {
-        assert!(read(&event).is_ok(), "{event}");
+        assert!(parse_post(&event).is_ok(), "{event}");
     }
     for (event, field) in [
         (json!({}), "type"),
@@ -70,20 +71,20 @@ fn each_event_has_its_required_fields_and_no_more() {
             "agent.capabilities",
         ),
     ] {
-        let error = read(&event).expect_err(&event.to_string());
+        let error = parse_post(&event).expect_err(&event.to_string());
         assert_eq!(error.code, Code::Validation, "{event}");
         assert!(error.message.contains(field), "{event}: {error}");
     }
     let large = json!({"type": "message", "content": "x".repeat(limits::CHANNEL_MESSAGE_CHARS)});
-    assert_eq!(read(&large).unwrap_err().code, Code::TooLarge);
+    assert_eq!(parse_post(&large).unwrap_err().code, Code::TooLarge);
 }
 
 #[test]
-fn an_agent_presents_itself_with_what_the_roster_shows() {
+fn an_identity_keeps_only_the_fields_of_the_roster() {
     // R-76
     let agent = json!({"name": "Timber", "avatar": "https://a.example/t.png", "capabilities": ["review"], "age": 3});
-    let read = read(&json!({"type": "status", "status": "x", "agent": agent})).unwrap();
-    let shown = serde_json::to_value(read.agent.unwrap()).unwrap();
+    let post = parse_post(&json!({"type": "status", "status": "x", "agent": agent})).unwrap();
+    let shown = serde_json::to_value(post.agent.unwrap()).unwrap();
     assert_eq!(
         shown,
         json!({"name": "Timber", "avatar": "https://a.example/t.png", "capabilities": ["review"]})
@@ -91,7 +92,7 @@ fn an_agent_presents_itself_with_what_the_roster_shows() {
 }
 
 #[test]
-fn a_line_begins_with_the_event_as_it_is_printed() {
+fn a_row_begins_with_the_event_as_documented() {
     // R-78
     for printed in [
         r#"{"type":"message","content":"The weather in Oslo is 3°C and cloudy."}"#,
@@ -100,39 +101,39 @@ fn a_line_begins_with_the_event_as_it_is_printed() {
         r#"{"type":"error","message":"Failed to connect to weather API","code":"tool_error"}"#,
     ] {
         let event = CallbackPost::parse(printed.as_bytes()).unwrap().event;
-        let line =
+        let row =
             serde_json::to_string(&ChannelRow::from_event(event, "timber", SenderKind::Agent))
                 .unwrap();
-        let ours = format!(
+        let expected = format!(
             r#"{},"sender":"timber","sender_kind":"agent"}}"#,
             printed.strip_suffix('}').unwrap()
         );
-        assert_eq!(line, ours);
+        assert_eq!(row, expected);
     }
     let call = json!({"type": "tool_call", "name": "web_search", "args": {"query": "oslo weather"}, "id": "tc_001"});
-    let ChannelEvent::ToolCall { .. } = read(&call).unwrap().event else {
-        panic!("not a call")
+    let ChannelEvent::ToolCall { .. } = parse_post(&call).unwrap().event else {
+        panic!("not a tool call")
     };
-    let line = serde_json::to_value(ChannelRow::from_event(
-        read(&call).unwrap().event,
+    let row = serde_json::to_value(ChannelRow::from_event(
+        parse_post(&call).unwrap().event,
         "timber",
         SenderKind::Agent,
     ))
     .unwrap();
     for (key, value) in call.as_object().unwrap() {
-        assert_eq!(&line[key], value, "{line}");
+        assert_eq!(&row[key], value, "{row}");
     }
 }
 
 #[test]
-fn every_word_is_read_as_it_is_written() {
-    for deliver in DeliveryMode::ALL {
-        assert_eq!(DeliveryMode::parse(deliver.as_str()), Some(deliver));
-        assert_eq!(json!(deliver), deliver.as_str());
+fn every_enum_text_parses_back_to_its_variant() {
+    for mode in DeliveryMode::ALL {
+        assert_eq!(DeliveryMode::parse(mode.as_str()), Some(*mode));
+        assert_eq!(json!(mode), mode.as_str());
     }
-    for via in MemberRoute::ALL {
-        assert_eq!(MemberRoute::parse(via.as_str()), Some(via));
-        assert_eq!(json!(via), via.as_str());
+    for route in MemberRoute::ALL {
+        assert_eq!(MemberRoute::parse(route.as_str()), Some(*route));
+        assert_eq!(json!(route), route.as_str());
     }
     for kind in [
         ChannelRowKind::Message,
@@ -147,8 +148,8 @@ fn every_word_is_read_as_it_is_written() {
 }
 
 #[test]
-fn a_members_secrets_do_not_print() {
-    // Law 12
+fn the_secrets_of_a_member_do_not_print() {
+    // Invariant 12
     let body = json!({"connection": "https://a.example/inbox/sk_fixture", "name": "timber", "signing_secret": "whsec_f"});
     let member = NewChannelMember::parse(body.to_string().as_bytes()).unwrap();
     let printed = format!("{member:?}");

@@ -1,4 +1,4 @@
-//! Amounts: whole hundredths, read from their digits and printed with both decimals (R-64, failure 20).
+//! Credit amounts: whole hundredths, parsed from their digits and printed with two decimals (R-64, failure 20).
 
 use chorus_wire::market::credits::Credits;
 use chorus_wire::market::transfer::{CreditIssue, CreditTransfer};
@@ -35,18 +35,18 @@ fn transfer(amount: &str) -> String {
 }
 
 #[test]
-fn an_amount_that_is_not_whole_hundredths_above_nothing_is_refused_by_name() {
+fn an_amount_that_is_not_whole_hundredths_above_zero_is_refused() {
     for amount in REFUSED {
-        let refusals = [
+        let results = [
             CreditTransfer::parse(transfer(amount).as_bytes()).map(drop),
             CreditIssue::parse(format!(r#"{{"amount":{amount}}}"#).as_bytes()).map(drop),
         ];
-        for refused in refusals {
-            let error = refused.expect_err(amount);
+        for result in results {
+            let error = result.expect_err(amount);
             assert_eq!(error.code, Code::Validation, "{amount}");
         }
     }
-    // What is no JSON number is no JSON.
+    // Not JSON numbers, so the body is not JSON.
     for amount in ["NaN", "Infinity", "+1", ".5", "1.", "01", "0x10", "1_000"] {
         assert!(
             CreditTransfer::parse(transfer(amount).as_bytes()).is_err(),
@@ -56,7 +56,7 @@ fn an_amount_that_is_not_whole_hundredths_above_nothing_is_refused_by_name() {
 }
 
 #[test]
-fn what_is_allowed_is_read_to_the_hundredth() {
+fn a_valid_amount_is_parsed_to_the_hundredth() {
     for (amount, hundredths) in [
         ("0.01", 1),
         ("0.1", 10),
@@ -64,10 +64,10 @@ fn what_is_allowed_is_read_to_the_hundredth() {
         ("3", 300),
         ("1000000000", 100_000_000_000),
     ] {
-        let read = CreditTransfer::parse(transfer(amount).as_bytes())
+        let parsed = CreditTransfer::parse(transfer(amount).as_bytes())
             .unwrap()
             .amount;
-        assert_eq!(read, Credits::from_hundredths(hundredths), "{amount}");
+        assert_eq!(parsed, Credits::from_hundredths(hundredths), "{amount}");
     }
     assert_eq!(
         Credits::from_hundredths(limits::CREDITS_AMOUNT_MAX).to_string(),
@@ -78,7 +78,7 @@ fn what_is_allowed_is_read_to_the_hundredth() {
 }
 
 #[test]
-fn two_spellings_of_one_transfer_are_the_same_and_two_transfers_are_not() {
+fn spellings_of_one_transfer_are_equal_and_two_transfers_are_not() {
     let canonical = |text: &str| {
         CreditTransfer::parse(text.as_bytes())
             .unwrap()
@@ -92,7 +92,7 @@ fn two_spellings_of_one_transfer_are_the_same_and_two_transfers_are_not() {
 
 proptest! {
     #[test]
-    fn every_amount_reads_back_from_its_print(hundredths in 1..=limits::CREDITS_AMOUNT_MAX) {
+    fn every_amount_parses_back_from_its_printed_form(hundredths in 1..=limits::CREDITS_AMOUNT_MAX) {
         let amount = Credits::from_hundredths(hundredths);
         prop_assert_eq!(Credits::parse("amount", &amount.to_string()).unwrap(), amount);
         let json = serde_json::to_string(&amount).unwrap();
@@ -101,10 +101,10 @@ proptest! {
     }
 
     #[test]
-    fn no_text_is_read_as_anything_but_its_value(text in "[-+]?[0-9]{0,14}(\\.[0-9]{0,4})?([eE][0-9]{1,2})?") {
+    fn no_text_is_parsed_as_another_value(text in "[-+]?[0-9]{0,14}(\\.[0-9]{0,4})?([eE][0-9]{1,2})?") {
         if let Ok(amount) = Credits::parse("amount", &text) {
-            let said: f64 = text.parse().unwrap();
-            prop_assert!((amount.to_hundredths() as f64 - said * 100.0).abs() < 1e-3, "{text} became {amount}");
+            let value: f64 = text.parse().unwrap();
+            prop_assert!((amount.to_hundredths() as f64 - value * 100.0).abs() < 1e-3, "{text} became {amount}");
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The envelope, field by field: missing, null, of another type, at its bound, over it, twice, unknown (ENV-01…09, ENV-23, R-20, R-38).
+//! Every field of the envelope: missing, null, of another type, at its limit, beyond it, duplicate, unknown (ENV-01…09,
+//! ENV-23, R-20, R-38).
 
 use chorus_wire::Code;
 use chorus_wire::envelope::Envelope;
@@ -6,7 +7,7 @@ use chorus_wire::envelope::Envelope;
 struct Field {
     name: &'static str,
     required: bool,
-    ordinary: &'static str,
+    sample: &'static str,
     accepted: Vec<String>,
     refused: Vec<String>,
 }
@@ -15,18 +16,18 @@ fn quoted(text: &str) -> String {
     serde_json::to_string(text).unwrap()
 }
 
-/// `count` code points: one of four bytes, combining marks, and plain letters. Bytes and graphemes would count otherwise.
-fn points(count: usize) -> String {
+/// A text of `count` code points: one of four bytes, combining marks and letters. Its counts of bytes and graphemes differ.
+fn code_points(count: usize) -> String {
     quoted(&"🎼e\u{301}".chars().cycle().take(count).collect::<String>())
 }
 
-fn all(texts: &[&str]) -> Vec<String> {
+fn quoted_all(texts: &[&str]) -> Vec<String> {
     texts.iter().map(|text| quoted(text)).collect()
 }
 
 fn names() -> [Field; 2] {
     let longest = format!("{}@{}", "a".repeat(64), "b".repeat(63));
-    let wrong = [
+    let malformed = [
         "", "a", "@", "a@", "@b", "a@b@c", "a b@c", "a@b/c", "á@b", "~a", " a@b", "a@b\n", "a:1@b",
     ];
     let too_long = format!("{longest}c");
@@ -34,16 +35,16 @@ fn names() -> [Field; 2] {
         Field {
             name: "chorus_version",
             required: true,
-            ordinary: r#""0.4""#,
-            accepted: all(&["0.4"]),
-            refused: all(&["", "0.3", "0.5", "0.40", "0.4 ", "1"]),
+            sample: r#""0.4""#,
+            accepted: quoted_all(&["0.4"]),
+            refused: quoted_all(&["", "0.3", "0.5", "0.40", "0.4 ", "1"]),
         },
         Field {
             name: "sender_id",
             required: true,
-            ordinary: r#""alice@chorus""#,
-            accepted: all(&["a@b", "A.b_c-9@X.y-z_0", &longest, "-@.", "_@_"]),
-            refused: all(&[&wrong[..], &[&too_long]].concat()),
+            sample: r#""alice@chorus""#,
+            accepted: quoted_all(&["a@b", "A.b_c-9@X.y-z_0", &longest, "-@.", "_@_"]),
+            refused: quoted_all(&[&malformed[..], &[&too_long]].concat()),
         },
     ]
 }
@@ -53,30 +54,39 @@ fn texts() -> [Field; 3] {
         Field {
             name: "original_text",
             required: true,
-            ordinary: r#""hello""#,
-            accepted: vec![points(1), points(10_000), quoted("\u{0}"), quoted(" ")],
-            refused: vec![points(0), points(10_001), quoted(&"a".repeat(10_001))],
+            sample: r#""hello""#,
+            accepted: vec![
+                code_points(1),
+                code_points(10_000),
+                quoted("\u{0}"),
+                quoted(" "),
+            ],
+            refused: vec![
+                code_points(0),
+                code_points(10_001),
+                quoted(&"a".repeat(10_001)),
+            ],
         },
         Field {
             name: "cultural_context",
             required: false,
-            ordinary: r#""an invitation among friends""#,
-            accepted: vec![points(10), points(500)],
-            refused: vec![points(0), points(9), points(501)],
+            sample: r#""an invitation among friends""#,
+            accepted: vec![code_points(10), code_points(500)],
+            refused: vec![code_points(0), code_points(9), code_points(501)],
         },
         Field {
             name: "conversation_id",
             required: false,
-            ordinary: r#""c1""#,
-            accepted: vec![points(0), points(1), points(64)],
-            refused: vec![points(65), quoted(&"a".repeat(65))],
+            sample: r#""c1""#,
+            accepted: vec![code_points(0), code_points(1), code_points(64)],
+            refused: vec![code_points(65), quoted(&"a".repeat(65))],
         },
     ]
 }
 
 fn tag_and_turn() -> [Field; 2] {
     let too_long = format!("en-{}", ["abcdefgh"; 8].join("-"));
-    let wrong = [
+    let malformed = [
         "",
         "e",
         "english",
@@ -105,8 +115,8 @@ fn tag_and_turn() -> [Field; 2] {
         Field {
             name: "sender_culture",
             required: true,
-            ordinary: r#""zh-CN""#,
-            accepted: all(&[
+            sample: r#""zh-CN""#,
+            accepted: quoted_all(&[
                 "en",
                 "yue",
                 "EN-us",
@@ -115,12 +125,12 @@ fn tag_and_turn() -> [Field; 2] {
                 "zh-cmn-Hans-CN",
                 "en-x-a",
             ]),
-            refused: all(&wrong),
+            refused: quoted_all(&malformed),
         },
         Field {
             name: "turn_number",
             required: false,
-            ordinary: "7",
+            sample: "7",
             accepted: ["1", "2.0", "3e2", "9223372036854775807"]
                 .map(str::to_owned)
                 .to_vec(),
@@ -137,29 +147,29 @@ fn fields() -> Vec<Field> {
         .collect()
 }
 
-/// The ordinary envelope with `change` in place of one field's lines.
-fn envelope(name: &str, change: &[(&str, &str)]) -> String {
+/// A valid envelope with the field `name` replaced by `replacement`, a list of keys and values.
+fn envelope(name: &str, replacement: &[(&str, &str)]) -> String {
     let mut parts = Vec::new();
     for field in fields() {
         if field.name == name {
             parts.extend(
-                change
+                replacement
                     .iter()
                     .map(|(key, value)| format!("\"{key}\":{value}")),
             );
         } else {
-            parts.push(format!("\"{}\":{}", field.name, field.ordinary));
+            parts.push(format!("\"{}\":{}", field.name, field.sample));
         }
     }
     format!("{{{}}}", parts.join(","))
 }
 
-fn refused(text: &str, naming: &str) {
+fn refused(text: &str, expected: &str) {
     let error = Envelope::parse(text).expect_err(text);
     assert_eq!(error.code, Code::Validation);
     assert!(
-        error.message.contains(naming),
-        "{} should name {naming}",
+        error.message.contains(expected),
+        "{} should contain {expected}",
         error.message
     );
 }
@@ -186,7 +196,7 @@ fn a_missing_field_is_refused_by_name_unless_it_is_optional() {
 #[test]
 fn null_and_other_types_are_refused_by_name() {
     for field in fields() {
-        for wrong in [
+        for value in [
             "null",
             "true",
             "false",
@@ -197,35 +207,35 @@ fn null_and_other_types_are_refused_by_name() {
             "[\"en\"]",
             "{\"a\":[1,{}]}",
         ] {
-            let naming = format!("envelope.{}", field.name);
-            refused(&envelope(field.name, &[(field.name, wrong)]), &naming);
+            let path = format!("envelope.{}", field.name);
+            refused(&envelope(field.name, &[(field.name, value)]), &path);
         }
     }
 }
 
 // ENV-23: lengths are code points
 #[test]
-fn values_at_their_bounds_are_accepted_and_beyond_them_refused_by_name() {
+fn values_at_their_limits_are_accepted_and_beyond_them_refused_by_name() {
     for field in fields() {
         for value in &field.accepted {
             accepted(&envelope(field.name, &[(field.name, value)]));
         }
         for value in &field.refused {
             let text = envelope(field.name, &[(field.name, value)]);
-            // What no number can hold is already a fault of the JSON.
-            let naming = if value == "1e400" { "JSON" } else { field.name };
-            refused(&text, naming);
+            // A number that overflows is already invalid JSON.
+            let expected = if value == "1e400" { "JSON" } else { field.name };
+            refused(&text, expected);
         }
     }
 }
 
-// R-38: two parsers would disagree about which one counts
+// R-38: two parsers would disagree about which value counts
 #[test]
 fn a_field_given_twice_is_refused_by_name_even_with_the_same_value() {
     for field in fields() {
-        let twice = [(field.name, field.ordinary), (field.name, field.ordinary)];
+        let twice = [(field.name, field.sample), (field.name, field.sample)];
         refused(&envelope(field.name, &twice), field.name);
-        // The same key, spelt with an escape.
+        // The same key, written with an escape.
         let escaped = format!(
             "\\u{:04x}{}",
             u32::from(field.name.as_bytes()[0]),
@@ -234,7 +244,7 @@ fn a_field_given_twice_is_refused_by_name_even_with_the_same_value() {
         refused(
             &envelope(
                 field.name,
-                &[(field.name, field.ordinary), (&escaped, field.ordinary)],
+                &[(field.name, field.sample), (&escaped, field.sample)],
             ),
             field.name,
         );
@@ -253,17 +263,17 @@ fn an_unknown_field_is_refused_by_name() {
             "personality",
             "chorus_version\\u0000",
         ] {
-            let text = envelope(field.name, &[(field.name, field.ordinary), (unknown, "1")]);
+            let text = envelope(field.name, &[(field.name, field.sample), (unknown, "1")]);
             refused(&text, "is not a field of an envelope");
         }
     }
 }
 
 #[test]
-fn what_is_not_one_json_object_is_refused() {
-    let good = envelope("", &[]);
-    accepted(&good);
-    accepted(&format!(" \n\t{good}\r\n"));
+fn a_text_that_is_not_one_json_object_is_refused() {
+    let valid = envelope("", &[]);
+    accepted(&valid);
+    accepted(&format!(" \n\t{valid}\r\n"));
     for text in [
         "",
         " ",
@@ -282,10 +292,10 @@ fn what_is_not_one_json_object_is_refused() {
         );
     }
     for text in [
-        format!("{good}{good}"),
-        format!("{good},"),
-        format!("[{good}]"),
-        good.replace('"', "'"),
+        format!("{valid}{valid}"),
+        format!("{valid},"),
+        format!("[{valid}]"),
+        valid.replace('"', "'"),
     ] {
         assert_eq!(
             Envelope::parse(&text).expect_err(&text).code,

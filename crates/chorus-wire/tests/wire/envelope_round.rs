@@ -1,4 +1,4 @@
-//! An envelope that is printed reads back as itself, and so do cursors.
+//! Round trips: a printed envelope or cursor parses back to itself.
 
 use crate::shape::Shape;
 use chorus_wire::cursor::Cursor;
@@ -6,8 +6,8 @@ use chorus_wire::envelope::{Envelope, EnvelopeDraft};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-fn text(least: usize, most: usize) -> impl Strategy<Value = String> {
-    vec(any::<char>(), least..=most).prop_map(|chars| chars.into_iter().collect())
+fn text(min: usize, max: usize) -> impl Strategy<Value = String> {
+    vec(any::<char>(), min..=max).prop_map(|chars| chars.into_iter().collect())
 }
 
 fn drafts() -> impl Strategy<Value = EnvelopeDraft> {
@@ -31,10 +31,10 @@ fn drafts() -> impl Strategy<Value = EnvelopeDraft> {
         optional,
     )
         .prop_map(
-            |(sender, words, culture, (context, conversation, turn))| EnvelopeDraft {
+            |(sender, original, culture, (context, conversation, turn))| EnvelopeDraft {
                 chorus_version: Some("0.4".into()),
                 sender_id: Some(sender),
-                original_text: Some(words),
+                original_text: Some(original),
                 sender_culture: Some(culture.into()),
                 cultural_context: context,
                 conversation_id: conversation,
@@ -43,18 +43,18 @@ fn drafts() -> impl Strategy<Value = EnvelopeDraft> {
         )
 }
 
-/// Independent of the parser: digits, at most what a database's integer holds, an epoch that is not zero.
+/// The grammar of cursors, written independently of the parser: digits, at most `i64::MAX`, and an epoch above zero.
 fn is_cursor(text: &str) -> bool {
-    let number = |part: &str| {
-        let digits = part.chars().all(|c| "0123456789".contains(c))
+    let is_number = |part: &str| {
+        let is_digits = part.chars().all(|c| "0123456789".contains(c))
             && !part.is_empty()
             && part.chars().count() < 20;
-        digits && part.parse::<u128>().unwrap() < 1 << 63
+        is_digits && part.parse::<u128>().unwrap() < 1 << 63
     };
     let parts: Vec<&str> = text.split('-').collect();
     match parts[..] {
-        [seq] => number(seq),
-        [epoch, seq] => number(epoch) && number(seq) && epoch.chars().any(|c| c != '0'),
+        [seq] => is_number(seq),
+        [epoch, seq] => is_number(epoch) && is_number(seq) && epoch.chars().any(|c| c != '0'),
         _ => false,
     }
 }
@@ -62,7 +62,7 @@ fn is_cursor(text: &str) -> bool {
 proptest! {
     // ENV-15
     #[test]
-    fn an_envelope_reads_back_as_it_was_written(draft in drafts()) {
+    fn an_envelope_parses_back_to_itself(draft in drafts()) {
         let envelope = draft.clone().into_envelope().unwrap();
         let printed = envelope.to_json();
         prop_assert!(!printed.contains(['\n', '\r']), "one data line");
@@ -73,31 +73,31 @@ proptest! {
         prop_assert_eq!(envelope.turn_number(), draft.turn_number);
         let Shape::Object(fields) = Shape::of(&printed) else { panic!("{printed}") };
         let optional = [draft.cultural_context.is_some(), draft.conversation_id.is_some(), draft.turn_number.is_some()];
-        prop_assert_eq!(fields.len(), 4 + optional.iter().filter(|there| **there).count(), "what is absent is not printed");
+        prop_assert_eq!(fields.len(), 4 + optional.iter().filter(|present| **present).count(), "absent fields are not printed");
     }
 
-    // law 5
+    // Invariant 5
     #[test]
-    fn a_cursor_reads_back_as_it_was_written(epoch in 0..=i64::MAX as u64, seq in 0..=i64::MAX as u64) {
+    fn a_cursor_parses_back_to_itself(epoch in 0..=i64::MAX as u64, seq in 0..=i64::MAX as u64) {
         for cursor in [Cursor { epoch, seq }, Cursor::from_log_seq(seq)] {
             prop_assert_eq!(cursor.to_string().parse::<Cursor>().unwrap(), cursor);
         }
     }
 
-    // lesson 8: anything else is an error and never an empty list
+    // lesson 8: anything else is an error, never an empty list
     #[test]
-    fn nothing_but_a_cursor_reads_as_one(text in prop_oneof!["[0-9]{0,21}", "[0-9]{1,3}-[0-9]{1,3}", "[0-9+. -]{0,8}", ".{0,6}"]) {
+    fn only_a_cursor_parses_as_one(text in prop_oneof!["[0-9]{0,21}", "[0-9]{1,3}-[0-9]{1,3}", "[0-9+. -]{0,8}", ".{0,6}"]) {
         prop_assert_eq!(text.parse::<Cursor>().is_ok(), is_cursor(&text), "{}", text);
     }
 
     #[test]
-    fn cursors_of_one_log_sort_like_their_numbers(a in 0..=i64::MAX as u64, b in 0..=i64::MAX as u64) {
+    fn log_cursors_sort_like_their_sequences(a in 0..=i64::MAX as u64, b in 0..=i64::MAX as u64) {
         prop_assert_eq!(Cursor::from_log_seq(a).cmp(&Cursor::from_log_seq(b)), a.cmp(&b));
     }
 }
 
 #[test]
-fn no_text_at_all_breaks_the_envelope_parser() {
+fn no_text_breaks_the_envelope_parser() {
     proptest!(|(bytes in vec(any::<u8>(), 0..200))| {
         let _ = Envelope::parse(&String::from_utf8_lossy(&bytes));
     });

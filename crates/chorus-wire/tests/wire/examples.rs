@@ -1,9 +1,9 @@
-//! Every example that the documents print: requests are accepted as printed, replies begin with the printed keys.
+//! Every example of the documents: requests are accepted as printed, replies begin with the printed keys.
 
 use crate::shape::Shape;
 use chorus_wire::channel::callback_event::CallbackPost;
 use chorus_wire::channel::channels::{InvitedMember, NewChannelMember, SenderKind};
-use chorus_wire::channel::delivery::ChannelDelivery as Delivered;
+use chorus_wire::channel::delivery::ChannelDelivery;
 use chorus_wire::channel::history_row::ChannelRow;
 use chorus_wire::cursor::Cursor;
 use chorus_wire::envelope::Envelope;
@@ -27,7 +27,7 @@ fn example(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/examples")
         .join(name);
-    fs::read_to_string(&path).unwrap_or_else(|why| panic!("{name}: {why}"))
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 /// Method, path and body of a printed request.
@@ -38,8 +38,9 @@ fn request(name: &str) -> (String, String, String) {
     (method.to_owned(), path.to_owned(), body.to_owned())
 }
 
-fn prints_like(ours: &impl Serialize, name: &str) {
-    let (ours, printed) = (serde_json::to_string(ours).unwrap(), example(name));
+fn assert_prints_like(value: &impl Serialize, name: &str) {
+    let ours = serde_json::to_string(value).unwrap();
+    let printed = example(name);
     assert!(
         Shape::of(&ours).begins_like(&Shape::of(&printed)),
         "{name}:\n{printed}\nours:\n{ours}"
@@ -78,16 +79,16 @@ fn printed_registrations_are_accepted() {
     ] {
         let (method, path, body) = request(name);
         assert!(method == "POST" && path.ends_with("/register"), "{name}");
-        let read = RegistrationRequest::parse(body.as_bytes()).unwrap();
+        let registration = RegistrationRequest::parse(body.as_bytes()).unwrap();
         assert_eq!(
             (
-                read.agent_id.as_str(),
-                read.endpoint.as_ref(),
-                read.is_market_form()
+                registration.agent_id.as_str(),
+                registration.endpoint.as_ref(),
+                registration.is_market_form()
             ),
             (id, None, false)
         );
-        let card = read.card.unwrap();
+        let card = registration.card.unwrap();
         assert_eq!(
             (card.user_culture(), card.supported_languages()),
             (Some("en"), vec!["en"])
@@ -100,26 +101,29 @@ fn printed_registrations_are_accepted() {
 fn the_printed_operator_registration_is_accepted() {
     let (method, path, body) = request("transport-profile/6.3-register.http");
     assert_eq!((method.as_str(), path.as_str()), ("POST", "/agents"));
-    let read = RegistrationRequest::parse_operator(body.as_bytes()).unwrap();
+    let registration = RegistrationRequest::parse_operator(body.as_bytes()).unwrap();
     assert_eq!(
-        read.name,
+        registration.name,
         AgentName::Address(AgentAddress::parse("", "alice@chorus.example").unwrap())
     );
     assert_eq!(
-        read.endpoint.as_deref(),
+        registration.endpoint.as_deref(),
         Some("https://alice.example/receive")
     );
-    assert_eq!(read.card.unwrap().supported_languages(), ["zh-CN", "en"]);
+    assert_eq!(
+        registration.card.unwrap().supported_languages(),
+        ["zh-CN", "en"]
+    );
 }
 
 // the jobs document's form, with its placeholders
 #[test]
 fn the_printed_market_registration_is_accepted() {
-    let read =
+    let registration =
         RegistrationRequest::parse(example("jobs-protocol/3.1-register.json").as_bytes()).unwrap();
-    assert!(read.is_market_form());
-    let market = read.market.unwrap();
-    assert_eq!(read.agent_id, "uuid");
+    assert!(registration.is_market_form());
+    let market = registration.market.unwrap();
+    assert_eq!(registration.agent_id, "uuid");
     assert_eq!(market.owner_id.as_deref(), Some("Owner identifier"));
     assert_eq!(
         market.api_endpoint.as_deref(),
@@ -131,7 +135,7 @@ fn the_printed_market_registration_is_accepted() {
 
 // TRN-05
 #[test]
-fn a_registration_is_answered_as_printed() {
+fn the_reply_to_a_registration_is_as_printed() {
     let data = RegistrationReply {
         agent_id: "alice@chorus".into(),
         api_key: Some(Secret::new("ca_0")),
@@ -150,14 +154,14 @@ fn a_registration_is_answered_as_printed() {
 
 // 50.0 keeps its decimal
 #[test]
-fn a_market_registration_is_answered_as_printed() {
+fn the_reply_to_a_market_registration_is_as_printed() {
     let ours = MarketRegistrationReply {
         status: "registered".into(),
         agent_id: "uuid".into(),
         reputation_score: 50.0,
         api_key: Some(Secret::new("ca_0")),
     };
-    prints_like(&ours, "jobs-protocol/3.1-registered.json");
+    assert_prints_like(&ours, "jobs-protocol/3.1-registered.json");
     assert!(
         serde_json::to_string(&ours)
             .unwrap()
@@ -187,26 +191,30 @@ fn printed_sends_are_accepted() {
     ] {
         let (method, path, body) = request(name);
         assert!(method == "POST" && path.ends_with("/messages"), "{name}");
-        let read = SendRequest::parse(body.as_bytes()).unwrap();
+        let request = SendRequest::parse(body.as_bytes()).unwrap();
         assert_eq!(
-            read.receiver,
+            request.receiver,
             AgentName::Address(AgentAddress::parse("", receiver).unwrap())
         );
-        assert_eq!(read.envelope.original_text(), text);
-        assert!(!read.stream && read.a2a_message.is_none());
-        // ENV-15: what goes on is what came, key for key.
+        assert_eq!(request.envelope.original_text(), text);
+        assert!(!request.stream && request.a2a_message.is_none());
+        // ENV-15: the envelope is forwarded with the same keys in the same order.
         let Shape::Object(printed) = Shape::of(&body) else {
             panic!("{name}")
         };
-        assert_eq!(Shape::of(&read.envelope.to_json()), printed[1].1, "{name}");
+        assert_eq!(
+            Shape::of(&request.envelope.to_json()),
+            printed[1].1,
+            "{name}"
+        );
     }
 }
 
 // TRN-15, TRN-19, TRN-20
 #[test]
-fn sends_are_answered_as_printed() {
+fn the_replies_to_sends_are_as_printed() {
     let trace_id = uuid::Uuid::nil();
-    prints_like(
+    assert_prints_like(
         &success(SendReply::new(&DeliveryOutcome::DeliveredSse, trace_id)),
         "transport-profile/quick-start-3-sent.json",
     );
@@ -222,8 +230,8 @@ fn sends_are_answered_as_printed() {
         (failed, "6.4-failed.json"),
     ] {
         let ours = success(SendReply::new(&delivery, trace_id));
-        // `metadata` is last; the printed `data` lacks our trace id, which comes after its keys.
-        prints_like(&ours, &format!("transport-profile/{name}"));
+        // The printed `data` has no `trace_id`, which comes after its keys; `metadata` is last.
+        assert_prints_like(&ours, &format!("transport-profile/{name}"));
         let again: SuccessReply<SendReply> =
             serde_json::from_str(&serde_json::to_string(&ours).unwrap()).unwrap();
         assert_eq!(again.data, ours.data);
@@ -233,7 +241,7 @@ fn sends_are_answered_as_printed() {
 // TRN-38…40
 #[test]
 fn every_reply_is_wrapped_as_printed() {
-    prints_like(
+    assert_prints_like(
         &success(serde_json::json!({})),
         "transport-profile/6.2-success.json",
     );
@@ -245,13 +253,13 @@ fn every_reply_is_wrapped_as_printed() {
     assert_eq!(
         serde_json::to_string(&ours).unwrap().replace(' ', ""),
         printed,
-        "to the letter"
+        "character for character"
     );
 }
 
 // TRN-17, TRN-44
 #[test]
-fn the_printed_delivery_holds_an_envelope_and_nothing_else() {
+fn the_printed_delivery_contains_only_an_envelope() {
     let (_, _, body) = request("transport-profile/6.5-receive.http");
     let mut fields = json::parse_object(&body).unwrap();
     let envelope = Envelope::parse(&fields.take_value("envelope").unwrap().to_string()).unwrap();
@@ -261,13 +269,13 @@ fn the_printed_delivery_holds_an_envelope_and_nothing_else() {
 
 // ENV-13, ENV-14
 #[test]
-fn printed_receiver_replies_are_read_and_written_as_printed() {
-    let no = ReceiverReply::error("INVALID_ENVELOPE", "missing sender_culture");
+fn printed_receiver_replies_are_parsed_and_printed_alike() {
+    let error = ReceiverReply::error("INVALID_ENVELOPE", "missing sender_culture");
     for (name, reply) in [
         ("transport-profile/6.5-ok.json", ReceiverReply::ok()),
         ("skill/receiving-3-ok.json", ReceiverReply::ok()),
-        ("transport-profile/6.5-error.json", no.clone()),
-        ("skill/receiving-3-error.json", no),
+        ("transport-profile/6.5-error.json", error.clone()),
+        ("skill/receiving-3-error.json", error),
     ] {
         let printed = example(name);
         assert_eq!(
@@ -310,7 +318,7 @@ fn the_printed_since_is_a_cursor() {
 
 // SKL-27, SKL-28: both editions of the history file
 #[test]
-fn printed_history_lines_hold_whole_envelopes() {
+fn printed_history_lines_contain_whole_envelopes() {
     for name in [
         "skill/storage-history.jsonl",
         "skill-0.7-local-storage/history.jsonl",
@@ -326,8 +334,8 @@ fn printed_history_lines_hold_whole_envelopes() {
             ));
             AgentAddress::parse("peer", &fields.required_string("peer").unwrap()).unwrap();
             let envelope = fields.take_value("envelope").unwrap();
-            let read = Envelope::parse(&envelope.to_string()).unwrap();
-            assert_eq!(serde_json::to_value(&read).unwrap(), envelope, "{name}");
+            let parsed = Envelope::parse(&envelope.to_string()).unwrap();
+            assert_eq!(serde_json::to_value(&parsed).unwrap(), envelope, "{name}");
             fields.reject_unknown().unwrap();
         }
     }
@@ -360,7 +368,7 @@ fn printed_credentials_have_three_fields_and_an_address() {
 
 // TRN-50
 #[test]
-fn the_discovery_document_names_the_version_we_speak() {
+fn the_discovery_document_names_the_supported_version() {
     let mut fields = json::parse_object(&example("transport-profile/8-discovery.json")).unwrap();
     assert_eq!(
         fields.required_string("chorus_version").unwrap(),
@@ -370,7 +378,7 @@ fn the_discovery_document_names_the_version_we_speak() {
 
 // JOB-17…20
 #[test]
-fn the_printed_job_result_and_transfer_are_read() {
+fn the_printed_job_result_and_transfer_are_parsed() {
     let job = JobRequest::parse(example("jobs-protocol/3.3-job.json").as_bytes()).unwrap();
     assert_eq!(
         (job.skill_name.as_str(), job.budget.to_string().as_str()),
@@ -406,19 +414,19 @@ fn the_printed_job_result_and_transfer_are_read() {
     );
 }
 
-// CHN-05…17, CHN-40: the full one, the minimal one, and the one the document explains
+// CHN-05…17, CHN-40: the full delivery, the minimal one, and the one that the document explains
 #[test]
-fn the_printed_deliveries_are_read_and_written_as_printed() {
-    for (name, tools) in [
+fn the_printed_deliveries_are_parsed_and_printed_alike() {
+    for (name, has_tools) in [
         ("channel-protocol/2-delivery.json", true),
         ("channel-protocol/6-full.json", true),
         ("channel-protocol/6-minimal.json", false),
     ] {
         let text = example(name);
-        let delivery =
-            Delivered::parse(text.as_bytes()).unwrap_or_else(|why| panic!("{name}: {why}"));
-        assert_eq!(delivery.mcp.is_some(), tools, "{name}");
-        prints_like(&delivery, name);
+        let delivery = ChannelDelivery::parse(text.as_bytes())
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(delivery.mcp.is_some(), has_tools, "{name}");
+        assert_prints_like(&delivery, name);
         let ours = serde_json::to_string(&delivery).unwrap();
         assert_eq!(
             json::parse_value(&ours).unwrap(),
@@ -430,27 +438,28 @@ fn the_printed_deliveries_are_read_and_written_as_printed() {
 
 // CHN-01
 #[test]
-fn the_printed_connection_string_lets_an_agent_in() {
+fn the_printed_connection_string_invites_an_agent() {
     let url = example("channel-protocol/1-connection.txt");
     let body = serde_json::json!({"connection": url.trim(), "name": "timber"}).to_string();
-    let InvitedMember::Connection { url: read, .. } =
+    let InvitedMember::Connection { url: parsed, .. } =
         NewChannelMember::parse(body.as_bytes()).unwrap().invitee
     else {
         panic!("{body}")
     };
-    assert_eq!(read.expose(), url.trim());
+    assert_eq!(parsed.expose(), url.trim());
 }
 
 // CHN-23…28
 #[test]
-fn the_printed_callbacks_are_read_as_printed() {
+fn the_printed_callbacks_are_parsed() {
     let (method, path, callback) = request("channel-protocol/6-minimal-callback.http");
-    let minimal = Delivered::parse(example("channel-protocol/6-minimal.json").as_bytes()).unwrap();
+    let minimal =
+        ChannelDelivery::parse(example("channel-protocol/6-minimal.json").as_bytes()).unwrap();
     assert_eq!(
         (method.as_str(), path.as_str()),
         ("POST", minimal.callback.expose())
     );
-    let mut read = vec![("6-minimal-callback.http", callback)];
+    let mut posts = vec![("6-minimal-callback.http", callback)];
     for name in [
         "channel-protocol/3-message.json",
         "channel-protocol/3-tool-call.json",
@@ -460,24 +469,22 @@ fn the_printed_callbacks_are_read_as_printed() {
         "channel-protocol/6-full-status.json",
         "channel-protocol/6-full-message.json",
     ] {
-        read.push((name, example(name)));
+        posts.push((name, example(name)));
     }
-    for (name, text) in read {
+    for (name, text) in posts {
         let callback =
-            CallbackPost::parse(text.as_bytes()).unwrap_or_else(|why| panic!("{name}: {why}"));
+            CallbackPost::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{name}: {error}"));
         let row = ChannelRow::from_event(callback.event, "timber", SenderKind::Agent);
-        let (row, printed) = (
-            serde_json::to_value(&row).unwrap(),
-            json::parse_value(&text).unwrap(),
-        );
+        let row = serde_json::to_value(&row).unwrap();
+        let printed = json::parse_value(&text).unwrap();
         for (key, value) in printed.as_object().unwrap() {
             assert_eq!(&row[key], value, "{name}: {key}");
         }
     }
 }
 
-/// Read by the tests of the doors, which answer them; here there is nothing to parse in them.
-const FOR_THE_DOORS: [&str; 5] = [
+/// Examples that the server's route tests use; this crate parses nothing in them.
+const EXAMPLES_OF_ROUTE_TESTS: [&str; 5] = [
     "jobs-protocol/3.2-discover.json",
     "skill/connect-2-inbox.http",
     "skill/finding-2-discover.http",
@@ -486,12 +493,12 @@ const FOR_THE_DOORS: [&str; 5] = [
 ];
 
 #[test]
-fn no_example_is_forgotten() {
+fn every_example_is_used() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/examples");
-    let mut there = BTreeSet::new();
+    let mut found = BTreeSet::new();
     for folder in fs::read_dir(&root).unwrap() {
         for file in fs::read_dir(folder.unwrap().path()).unwrap() {
-            there.insert(
+            found.insert(
                 file.unwrap()
                     .path()
                     .strip_prefix(&root)
@@ -502,11 +509,16 @@ fn no_example_is_forgotten() {
             );
         }
     }
-    let this = include_str!("examples.rs");
-    let used = |name: &str| {
-        this.contains(name) || this.contains(&format!("\"{}\"", name.rsplit('/').next().unwrap()))
+    let source = include_str!("examples.rs");
+    let is_used = |name: &str| {
+        source.contains(name)
+            || source.contains(&format!("\"{}\"", name.rsplit('/').next().unwrap()))
     };
-    let forgotten: Vec<_> = there.iter().filter(|name| !used(name)).collect();
-    assert!(forgotten.is_empty(), "{forgotten:?}");
-    assert!(FOR_THE_DOORS.iter().all(|name| there.contains(*name)));
+    let unused: Vec<_> = found.iter().filter(|name| !is_used(name)).collect();
+    assert!(unused.is_empty(), "{unused:?}");
+    assert!(
+        EXAMPLES_OF_ROUTE_TESTS
+            .iter()
+            .all(|name| found.contains(*name))
+    );
 }

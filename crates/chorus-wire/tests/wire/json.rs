@@ -1,4 +1,4 @@
-//! Strict JSON: one meaning per text, one text per meaning (R-27, R-38, lesson 17).
+//! Strict JSON and its canonical form: equal values have equal canonical texts (R-27, R-38, lesson 17).
 
 use chorus_wire::json::{decode_utf8, parse_object, parse_value, to_canonical_json};
 use chorus_wire::limits::JSON_DEPTH;
@@ -24,29 +24,29 @@ fn values() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The same value in another hand: keys turned round, blanks put in, every character of a string escaped, 2 written as 2.0.
-fn otherwise(value: &Value, turn: usize) -> String {
+/// Another spelling of the same value: keys reordered, blanks added, strings escaped, 2 written as 2.0.
+fn respell(value: &Value, turn: usize) -> String {
     let blank = [" ", "\n", "\t ", ""][turn % 4];
     match value {
         Value::Object(map) => {
             let mut keys: Vec<&String> = map.keys().collect();
-            let places = keys.len().max(1);
-            keys.rotate_left(turn % places);
+            let key_count = keys.len().max(1);
+            keys.rotate_left(turn % key_count);
             keys.reverse();
             let fields: Vec<String> = keys
                 .into_iter()
                 .map(|key| {
                     format!(
                         "{blank}{}{blank}:{}",
-                        otherwise(&Value::from(key.as_str()), turn),
-                        otherwise(&map[key], turn + 1)
+                        respell(&Value::from(key.as_str()), turn),
+                        respell(&map[key], turn + 1)
                     )
                 })
                 .collect();
             format!("{{{}{blank}}}", fields.join(","))
         }
         Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(|item| otherwise(item, turn + 1)).collect();
+            let items: Vec<String> = items.iter().map(|item| respell(item, turn + 1)).collect();
             format!("[{blank}{}]", items.join(&format!("{blank},")))
         }
         Value::String(text) => {
@@ -63,20 +63,20 @@ fn otherwise(value: &Value, turn: usize) -> String {
     }
 }
 
-/// Equal as JSON: numbers by what they are worth.
-fn same(a: &Value, b: &Value) -> bool {
+/// Equal as JSON: numbers are compared by value.
+fn is_equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => match (a.is_f64(), b.is_f64()) {
             (false, false) => a == b,
             _ => a.as_f64() == b.as_f64(),
         },
         (Value::Array(a), Value::Array(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_equal(a, b))
         }
         (Value::Object(a), Value::Object(b)) => {
             a.len() == b.len()
                 && a.iter()
-                    .all(|(key, a)| b.get(key).is_some_and(|b| same(a, b)))
+                    .all(|(key, a)| b.get(key).is_some_and(|b| is_equal(a, b)))
         }
         (a, b) => a == b,
     }
@@ -84,43 +84,43 @@ fn same(a: &Value, b: &Value) -> bool {
 
 proptest! {
     #[test]
-    fn what_is_printed_reads_back(v in values()) {
+    fn a_printed_value_parses_back(v in values()) {
         prop_assert_eq!(parse_value(&v.to_string()).unwrap(), v);
     }
 
     // lesson 17
     #[test]
-    fn order_blanks_and_spelling_make_no_other_value(v in values(), turn in 0usize..9) {
-        let written = otherwise(&v, turn);
-        let read = parse_value(&written).unwrap();
-        prop_assert!(same(&read, &v), "{}", written);
-        prop_assert_eq!(to_canonical_json(&read), to_canonical_json(&v));
+    fn key_order_blanks_and_escapes_do_not_change_the_value(v in values(), turn in 0usize..9) {
+        let text = respell(&v, turn);
+        let parsed = parse_value(&text).unwrap();
+        prop_assert!(is_equal(&parsed, &v), "{}", text);
+        prop_assert_eq!(to_canonical_json(&parsed), to_canonical_json(&v));
     }
 
     #[test]
-    fn two_values_are_one_exactly_when_their_canonical_texts_are(a in values(), b in values()) {
-        prop_assert_eq!(to_canonical_json(&a) == to_canonical_json(&b), same(&a, &b));
-        prop_assert!(same(&parse_value(&to_canonical_json(&a)).unwrap(), &a));
+    fn values_are_equal_exactly_if_their_canonical_texts_are(a in values(), b in values()) {
+        prop_assert_eq!(to_canonical_json(&a) == to_canonical_json(&b), is_equal(&a, &b));
+        prop_assert!(is_equal(&parse_value(&to_canonical_json(&a)).unwrap(), &a));
     }
 
     //
     #[test]
-    fn a_key_that_comes_twice_is_refused_wherever_it_is(key in "[a-z]{1,3}", v in values(), depth in 0usize..6) {
+    fn a_duplicate_key_is_refused_at_any_depth(key in "[a-z]{1,3}", v in values(), depth in 0usize..6) {
         let twice = format!("{{\"{key}\":1,\"other\":{v},\"{key}\":1}}");
         let text = format!("{}{twice}{}", "[{\"in\":".repeat(depth), "}]".repeat(depth));
         prop_assert!(parse_value(&text).unwrap_err().message.contains(&key));
     }
 
     #[test]
-    fn no_bytes_at_all_break_the_parser(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
-        if let Ok(read) = decode_utf8(&bytes) {
-            let _ = parse_value(read);
+    fn no_bytes_break_the_parser(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+        if let Ok(text) = decode_utf8(&bytes) {
+            let _ = parse_value(text);
         }
     }
 }
 
 #[test]
-fn nesting_has_a_floor() {
+fn nesting_is_limited() {
     for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
         let nested =
             |depth: usize| parse_value(&format!("{}1{}", open.repeat(depth), close.repeat(depth)));
@@ -136,9 +136,9 @@ fn nesting_has_a_floor() {
 }
 
 #[test]
-fn what_is_not_one_utf8_json_value_is_refused() {
+fn a_body_that_is_not_one_utf8_json_value_is_refused() {
     assert!(decode_utf8(b"\xff\xfe").is_err() && decode_utf8(b"\xed\xa0\x80").is_err());
-    for wrong in [
+    for invalid in [
         "",
         " ",
         "{",
@@ -156,7 +156,7 @@ fn what_is_not_one_utf8_json_value_is_refused() {
         "\"\u{1}\"",
         "// a\n1",
     ] {
-        assert!(parse_value(wrong).is_err(), "{wrong}");
+        assert!(parse_value(invalid).is_err(), "{invalid}");
     }
     for other in ["null", "[]", "1", "\"a\"", "true"] {
         assert!(parse_object(other).is_err(), "{other}");

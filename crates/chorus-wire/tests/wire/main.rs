@@ -1,8 +1,8 @@
-//! The words of the wire: printed examples, tables of faults, and what holds for every text.
+//! Tests of the other wire types: the documents' examples, every fault of every field, and properties of any text.
 
 #![expect(
     clippy::unwrap_used,
-    reason = "what goes wrong in a test's own tools fails the test"
+    reason = "a failure in a test helper fails the test"
 )]
 
 mod catalogue;

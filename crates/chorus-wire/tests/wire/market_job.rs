@@ -1,32 +1,32 @@
-//! The words of a job: its ids, its instant and its three states.
+//! Jobs: ids, timestamps and the three statuses.
 
 use chorus_wire::market::job::{JobOutcome, JobRequest, JobResult, JobStatus};
 
-fn asked(field: &str, value: &str) -> chorus_wire::Result<JobRequest> {
+fn request_with(field: &str, value: &str) -> chorus_wire::Result<JobRequest> {
     JobRequest::parse(format!(r#"{{"skill_name":"s","budget":0.10,"{field}":{value}}}"#).as_bytes())
 }
 
-fn reported(status: &str) -> chorus_wire::Result<JobResult> {
+fn result_with(status: &str) -> chorus_wire::Result<JobResult> {
     JobResult::parse(format!(r#"{{"status":{status}}}"#).as_bytes())
 }
 
-// JOB-02, JOB-03, R-60: a UUID of any version, since the document's own example is no v4; or a word
+// JOB-02, JOB-03, R-60: a UUID of any version, because the document's own example is not version 4, or an opaque id
 #[test]
-fn an_id_is_any_uuid_or_a_plain_word() {
+fn an_id_is_any_uuid_or_an_opaque_id() {
     for good in [
         "550e8400-e29b-41d4-a716-446655440000",
         "6ba7b810-9dad-11d1-80b4-00c04fd430c8",
         "job-1",
     ] {
         assert_eq!(
-            asked("job_id", &format!("\"{good}\""))
+            request_with("job_id", &format!("\"{good}\""))
                 .unwrap()
                 .job_id
                 .as_deref(),
             Some(good)
         );
         assert_eq!(
-            asked("agent_id", &format!("\"{good}\""))
+            request_with("agent_id", &format!("\"{good}\""))
                 .unwrap()
                 .agent_id
                 .as_deref(),
@@ -35,16 +35,16 @@ fn an_id_is_any_uuid_or_a_plain_word() {
     }
     let long = format!("\"{}\"", "j".repeat(129));
     for bad in ["\"\"", "\"a b\"", "\"a/b\"", "\"é\"", "7", &long] {
-        let refusal = asked("job_id", bad).expect_err(bad).message;
-        assert!(refusal.contains("job_id"), "{refusal}");
+        let message = request_with("job_id", bad).expect_err(bad).message;
+        assert!(message.contains("job_id"), "{message}");
     }
 }
 
 // JOB-04
 #[test]
-fn an_instant_is_one_of_utc() {
+fn a_timestamp_is_rfc_3339() {
     for good in ["\"2026-02-11T14:15:09Z\"", "\"2026-02-11T14:15:09.5Z\""] {
-        assert!(asked("timestamp_utc", good).is_ok(), "{good}");
+        assert!(request_with("timestamp_utc", good).is_ok(), "{good}");
     }
     for bad in [
         "\"2026-02-11\"",
@@ -53,25 +53,25 @@ fn an_instant_is_one_of_utc() {
         "\"\"",
         "1770819309",
     ] {
-        let refusal = asked("timestamp_utc", bad).expect_err(bad).message;
-        assert!(refusal.contains("timestamp_utc"), "{refusal}");
+        let message = request_with("timestamp_utc", bad).expect_err(bad).message;
+        assert!(message.contains("timestamp_utc"), "{message}");
     }
 }
 
-// JOB-06; R-62: what is reported is an end, so it is not PENDING
+// JOB-06; R-62: a reported result is final, so it is not PENDING
 #[test]
-fn a_job_has_three_words_for_where_it_stands_and_two_of_them_are_ends() {
-    let words: Vec<String> = JobStatus::ALL
+fn a_job_has_three_statuses_and_two_of_them_are_final() {
+    let printed: Vec<String> = JobStatus::ALL
         .iter()
         .map(|status| serde_json::to_string(status).unwrap())
         .collect();
-    assert_eq!(words, ["\"PENDING\"", "\"SUCCESS\"", "\"FAILURE\""]);
+    assert_eq!(printed, ["\"PENDING\"", "\"SUCCESS\"", "\"FAILURE\""]);
     assert!(matches!(
-        reported("\"SUCCESS\"").unwrap().outcome,
+        result_with("\"SUCCESS\"").unwrap().outcome,
         JobOutcome::Success { .. }
     ));
     assert!(matches!(
-        reported("\"FAILURE\"").unwrap().outcome,
+        result_with("\"FAILURE\"").unwrap().outcome,
         JobOutcome::Failure { .. }
     ));
     for bad in [
@@ -82,7 +82,7 @@ fn a_job_has_three_words_for_where_it_stands_and_two_of_them_are_ends() {
         "null",
         "true",
     ] {
-        let refusal = reported(bad).expect_err(bad).message;
-        assert!(refusal.contains("status"), "{refusal}");
+        let message = result_with(bad).expect_err(bad).message;
+        assert!(message.contains("status"), "{message}");
     }
 }

@@ -1,4 +1,5 @@
-//! Addresses, handles and the names by which an agent is asked for, against grammars written out again here.
+//! Addresses, handles and agent names, compared with an independent implementation of their grammars (R-01, R-03, R-37,
+//!
 
 use chorus_wire::identity::{AgentAddress, AgentName, Handle};
 use proptest::prelude::*;
@@ -6,15 +7,16 @@ use proptest::prelude::*;
 const LETTERS: &str = "abcdefghijklmnopqrstuvwxyz";
 const DIGITS: &str = "0123456789";
 
-fn only(text: &str, sets: &[&str]) -> bool {
+fn has_only(text: &str, sets: &[&str]) -> bool {
     text.chars().all(|c| sets.iter().any(|set| set.contains(c)))
 }
 
 fn is_address(text: &str) -> bool {
     let capitals = LETTERS.to_uppercase();
     let sides: Vec<&str> = text.split('@').collect();
-    let side = |side: &&str| !side.is_empty() && only(side, &[LETTERS, &capitals, DIGITS, "._-"]);
-    sides.len() == 2 && sides.iter().all(side) && text.chars().count() <= 128
+    let is_side =
+        |side: &&str| !side.is_empty() && has_only(side, &[LETTERS, &capitals, DIGITS, "._-"]);
+    sides.len() == 2 && sides.iter().all(is_side) && text.chars().count() <= 128
 }
 
 fn is_handle(text: &str) -> bool {
@@ -26,7 +28,7 @@ fn is_handle(text: &str) -> bool {
         return false;
     };
     let edges = [name.chars().next(), name.chars().last()];
-    only(name, &[LETTERS, DIGITS, "-"])
+    has_only(name, &[LETTERS, DIGITS, "-"])
         && (1..33).contains(&name.chars().count())
         && edges.iter().all(|edge| *edge != Some('-'))
         && name != "org"
@@ -34,12 +36,13 @@ fn is_handle(text: &str) -> bool {
 
 fn is_uuid(text: &str) -> bool {
     let groups: Vec<usize> = text.split('-').map(str::len).collect();
-    groups == [8, 4, 4, 4, 12] && only(&text.to_lowercase(), &["abcdef", DIGITS, "-"])
+    groups == [8, 4, 4, 4, 12] && has_only(&text.to_lowercase(), &["abcdef", DIGITS, "-"])
 }
 
 fn is_short(text: &str) -> bool {
     let capitals = LETTERS.to_uppercase();
-    (1..129).contains(&text.chars().count()) && only(text, &[LETTERS, &capitals, DIGITS, "._:-"])
+    (1..129).contains(&text.chars().count())
+        && has_only(text, &[LETTERS, &capitals, DIGITS, "._:-"])
 }
 
 fn texts() -> impl Strategy<Value = String> {
@@ -61,10 +64,10 @@ fn texts() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn an_address_is_what_the_grammar_says_and_reads_back(text in texts()) {
-        let read = AgentAddress::parse("receiver_id", &text);
-        prop_assert_eq!(read.is_ok(), is_address(&text), "{}", text);
-        match read {
+    fn an_address_follows_the_grammar_and_parses_back(text in texts()) {
+        let parsed = AgentAddress::parse("receiver_id", &text);
+        prop_assert_eq!(parsed.is_ok(), is_address(&text), "{}", text);
+        match parsed {
             Ok(address) => {
                 prop_assert_eq!(address.as_str(), &text);
                 prop_assert_eq!(format!("{}@{}", address.name(), address.host()), text);
@@ -73,19 +76,19 @@ proptest! {
         }
     }
 
-    // never folded, never trimmed
+    // never case-folded, never trimmed
     #[test]
-    fn a_handle_is_what_the_grammar_says_and_reads_back(text in texts()) {
-        let read = Handle::parse(&text);
-        prop_assert_eq!(read.is_some(), is_handle(&text), "{}", text);
-        if let Some(handle) = read {
+    fn a_handle_follows_the_grammar_and_parses_back(text in texts()) {
+        let parsed = Handle::parse(&text);
+        prop_assert_eq!(parsed.is_some(), is_handle(&text), "{}", text);
+        if let Some(handle) = parsed {
             prop_assert_eq!(handle.to_string(), text);
         }
     }
 
-    // the order in which names are told apart
+    // the order of the rules
     #[test]
-    fn a_name_is_told_by_how_it_is_written(text in texts()) {
+    fn a_name_is_classified_by_its_syntax(text in texts()) {
         let kind = match AgentName::parse("receiver_id", &text) {
             Ok(AgentName::Handle(_)) => "handle",
             Ok(AgentName::Uuid(_)) => "uuid",
@@ -108,11 +111,11 @@ proptest! {
     }
 
     #[test]
-    fn the_kept_form_of_a_name_names_the_same_agent(text in texts()) {
+    fn the_canonical_text_names_the_same_agent(text in texts()) {
         if let Ok(name) = AgentName::parse("receiver_id", &text) {
-            let kept = name.canonical_text("chorus");
-            if kept.len() <= 128 {
-                prop_assert_eq!(AgentName::parse("receiver_id", &kept).unwrap().canonical_text("chorus"), kept);
+            let canonical = name.canonical_text("chorus");
+            if canonical.len() <= 128 {
+                prop_assert_eq!(AgentName::parse("receiver_id", &canonical).unwrap().canonical_text("chorus"), canonical);
             }
         }
     }
@@ -143,13 +146,13 @@ fn an_address_owns_its_handle_on_its_own_hub_only() {
 
 // every spelling of a name finds the same agent
 #[test]
-fn short_names_and_uuids_are_kept_in_one_form() {
-    let kept = |text: &str| AgentName::parse("", text).unwrap().canonical_text("chorus");
-    assert_eq!(kept("bob"), kept("bob@chorus"));
-    assert_ne!(kept("Bob"), kept("bob@chorus"));
+fn short_names_and_uuids_have_one_canonical_text() {
+    let canonical = |text: &str| AgentName::parse("", text).unwrap().canonical_text("chorus");
+    assert_eq!(canonical("bob"), canonical("bob@chorus"));
+    assert_ne!(canonical("Bob"), canonical("bob@chorus"));
     assert_eq!(
-        kept("A3B8D1B6-0B3B-4B1A-9C1A-1A2B3C4D5E6F"),
+        canonical("A3B8D1B6-0B3B-4B1A-9C1A-1A2B3C4D5E6F"),
         "a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f"
     );
-    assert_eq!(kept("urn:agent:7"), "urn:agent:7");
+    assert_eq!(canonical("urn:agent:7"), "urn:agent:7");
 }

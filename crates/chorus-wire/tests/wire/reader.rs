@@ -1,4 +1,4 @@
-//! The reader of event streams: the same events however the bytes are cut (R-25, lessons 3 and 19).
+//! The SSE parser: the same events for any chunking of the bytes (R-25, lessons 3 and 19).
 
 use chorus_wire::cursor::Cursor;
 use chorus_wire::limits::STREAM_RECONNECT_DELAY;
@@ -7,27 +7,29 @@ use chorus_wire::sse::{
 };
 use proptest::prelude::*;
 
-const BOUND: usize = 64;
+const MAX_EVENT_BYTES: usize = 64;
 
-/// All events of `bytes`, read in pieces of the given sizes, and how it ended.
-fn read(bytes: &[u8], cuts: &[usize]) -> (Vec<SseEvent>, Result<(), SseReadError>) {
-    let (mut reader, mut events, mut rest) = (SseReader::new(BOUND), Vec::new(), bytes);
-    for cut in cuts.iter().copied().chain([usize::MAX]) {
-        let (chunk, left) = rest.split_at(cut.min(rest.len()));
-        if let Err(fault) = reader.read_chunk_into(chunk, &mut events) {
+/// Parses `bytes` in chunks of the given sizes: all events, and the error if any.
+fn read_chunks(bytes: &[u8], chunk_sizes: &[usize]) -> (Vec<SseEvent>, Result<(), SseReadError>) {
+    let mut reader = SseReader::new(MAX_EVENT_BYTES);
+    let mut events = Vec::new();
+    let mut rest = bytes;
+    for size in chunk_sizes.iter().copied().chain([usize::MAX]) {
+        let (chunk, left) = rest.split_at(size.min(rest.len()));
+        if let Err(error) = reader.read_chunk_into(chunk, &mut events) {
             assert_eq!(
                 reader.read_chunk(b"data: more\n\n"),
-                Err(fault),
-                "a fault is the end"
+                Err(error),
+                "an error is final"
             );
-            return (events, Err(fault));
+            return (events, Err(error));
         }
         rest = left;
     }
     (events, Ok(()))
 }
 
-/// Pieces that streams are made of, whole, broken and wrong.
+/// Streams of valid, incomplete and invalid pieces.
 fn streams() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop::sample::select(vec![
         "data: a\n",
@@ -66,38 +68,38 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
     // lesson 19
     #[test]
-    fn the_events_are_the_same_however_the_bytes_are_cut(bytes in streams(), cuts in prop::collection::vec(0usize..9, 0..60)) {
-        let whole = read(&bytes, &[]);
-        prop_assert_eq!(&read(&bytes, &cuts), &whole);
-        prop_assert_eq!(&read(&bytes, &vec![1; bytes.len()]), &whole);
+    fn the_events_are_the_same_for_any_chunking(bytes in streams(), chunk_sizes in prop::collection::vec(0usize..9, 0..60)) {
+        let whole = read_chunks(&bytes, &[]);
+        prop_assert_eq!(&read_chunks(&bytes, &chunk_sizes), &whole);
+        prop_assert_eq!(&read_chunks(&bytes, &vec![1; bytes.len()]), &whole);
     }
 
-    // lesson 3: what a naive reader wants, LF only, `event: ` and `data: ` with the blank, one data line
+    // lesson 3: a naive parser needs LF only, `event: ` and `data: ` with the space, and one data line
     #[test]
-    fn an_event_that_is_written_reads_back(name in "[a-z_]{1,12}", seq in 0..i64::MAX as u64, data in "[^\n\r\u{0}]{0,20}") {
+    fn a_formatted_event_parses_back(name in "[a-z_]{1,12}", seq in 0..i64::MAX as u64, data in "[^\n\r\u{0}]{0,20}") {
         for id in [None, Some(Cursor::from_log_seq(seq))] {
-            let written = format_event(&name, id, &data);
+            let formatted = format_event(&name, id, &data);
             let expected = SseEvent { name: name.clone(), id: id.map(|id| id.to_string()), data: data.clone(), retry: None };
-            prop_assert_eq!(SseReader::new(1_000).read_chunk(&written).unwrap(), vec![expected]);
+            prop_assert_eq!(SseReader::new(1_000).read_chunk(&formatted).unwrap(), vec![expected]);
 
-            let naive = std::str::from_utf8(&written).unwrap();
-            let block = naive.strip_suffix("\n\n").unwrap();
-            let after = |prefix: &str| block.split('\n').filter_map(|line| line.strip_prefix(prefix)).collect::<Vec<_>>();
-            prop_assert_eq!(after("event: "), vec![name.as_str()]);
-            prop_assert_eq!(after("data: "), vec![data.as_str()]);
-            prop_assert!(!naive.contains('\r'));
+            let text = std::str::from_utf8(&formatted).unwrap();
+            let block = text.strip_suffix("\n\n").unwrap();
+            let values_of = |prefix: &str| block.split('\n').filter_map(|line| line.strip_prefix(prefix)).collect::<Vec<_>>();
+            prop_assert_eq!(values_of("event: "), vec![name.as_str()]);
+            prop_assert_eq!(values_of("data: "), vec![data.as_str()]);
+            prop_assert!(!text.contains('\r'));
         }
     }
 }
 
 #[test]
-fn the_opening_says_when_to_come_back_and_is_a_real_event() {
-    let read = SseReader::new(1_000)
+fn the_opening_event_has_a_retry_and_is_a_real_event() {
+    let events = SseReader::new(1_000)
         .read_chunk(&format_opening_event("connected", "{}"))
         .unwrap();
     let retry = Some(STREAM_RECONNECT_DELAY.as_millis() as u64);
     assert_eq!(
-        read,
+        events,
         [SseEvent {
             name: "connected".into(),
             id: None,
@@ -108,8 +110,8 @@ fn the_opening_says_when_to_come_back_and_is_a_real_event() {
 }
 
 #[test]
-fn keepalives_are_no_events_and_may_go_on_for_ever() {
-    let mut reader = SseReader::new(BOUND);
+fn any_number_of_keepalives_yields_no_event() {
+    let mut reader = SseReader::new(MAX_EVENT_BYTES);
     for _ in 0..1_000 {
         assert_eq!(reader.read_chunk(KEEPALIVE_COMMENT), Ok(vec![]));
         assert_eq!(reader.read_chunk(b": without a blank line\n"), Ok(vec![]));
@@ -118,21 +120,22 @@ fn keepalives_are_no_events_and_may_go_on_for_ever() {
 }
 
 #[test]
-fn an_event_is_bounded_in_one_line_and_in_many() {
-    let too_long = Err(SseReadError::TooLong(BOUND));
+fn an_event_is_limited_over_all_its_lines() {
+    let too_long = Err(SseReadError::TooLong(MAX_EVENT_BYTES));
     assert_eq!(
-        SseReader::new(BOUND).read_chunk("a".repeat(BOUND + 1).as_bytes()),
+        SseReader::new(MAX_EVENT_BYTES).read_chunk("a".repeat(MAX_EVENT_BYTES + 1).as_bytes()),
         too_long
     );
     assert_eq!(
-        SseReader::new(BOUND).read_chunk("data: aaaaaaaa\n".repeat(10).as_bytes()),
+        SseReader::new(MAX_EVENT_BYTES).read_chunk("data: aaaaaaaa\n".repeat(10).as_bytes()),
         too_long
     );
     assert_eq!(
-        SseReader::new(BOUND).read_chunk(format!("id: {}\n", "a".repeat(BOUND)).as_bytes()),
+        SseReader::new(MAX_EVENT_BYTES)
+            .read_chunk(format!("id: {}\n", "a".repeat(MAX_EVENT_BYTES)).as_bytes()),
         too_long
     );
-    let mut reader = SseReader::new(BOUND);
+    let mut reader = SseReader::new(MAX_EVENT_BYTES);
     for _ in 0..10 {
         assert_eq!(
             reader
@@ -145,11 +148,11 @@ fn an_event_is_bounded_in_one_line_and_in_many() {
 }
 
 #[test]
-fn data_lines_are_joined_and_an_event_without_data_is_none() {
-    let read = SseReader::new(BOUND)
+fn data_lines_are_joined_and_an_event_without_data_is_dropped() {
+    let events = SseReader::new(MAX_EVENT_BYTES)
         .read_chunk(b"event: x\nid: 1\n\ndata: a\ndata: b\ndata\n\ndata\n\n")
         .unwrap();
-    let events: Vec<_> = read
+    let fields: Vec<_> = events
         .iter()
         .map(|event| {
             (
@@ -159,5 +162,5 @@ fn data_lines_are_joined_and_an_event_without_data_is_none() {
             )
         })
         .collect();
-    assert_eq!(events, [("message", None, "a\nb\n"), ("message", None, "")]);
+    assert_eq!(fields, [("message", None, "a\nb\n"), ("message", None, "")]);
 }

@@ -1,4 +1,4 @@
-//! The other bodies that come in: sends, registrations, cards and receivers' replies, with their faults.
+//! Other request bodies and their faults: sends, registrations, agent cards and receivers' replies.
 
 use chorus_wire::agent_card::AgentCard;
 use chorus_wire::message::{ReceiverReply, SendRequest};
@@ -10,14 +10,14 @@ fn envelope() -> Value {
     json!({"chorus_version": "0.4", "sender_id": "a@chorus", "original_text": "hi", "sender_culture": "en"})
 }
 
-fn refused<T>(read: Result<T>, naming: &str) {
-    match read {
-        Ok(_) => panic!("accepted what should fail for {naming}"),
+fn refused<T>(result: Result<T>, expected: &str) {
+    match result {
+        Ok(_) => panic!("accepted what should fail for {expected}"),
         Err(error) => {
             assert_eq!(error.code, Code::Validation);
             assert!(
-                error.message.contains(naming),
-                "{} should name {naming}",
+                error.message.contains(expected),
+                "{} should contain {expected}",
                 error.message
             );
         }
@@ -30,7 +30,7 @@ fn send(body: &Value) -> Result<SendRequest> {
 
 // TRN-14, TRN-52, ENV-16
 #[test]
-fn a_send_has_a_receiver_an_envelope_and_perhaps_stream() {
+fn a_send_has_a_receiver_an_envelope_and_optionally_stream() {
     let body = json!({"receiver_id": "bob", "envelope": envelope(), "stream": true});
     assert!(send(&body).unwrap().stream);
     for (field, value) in [
@@ -39,9 +39,9 @@ fn a_send_has_a_receiver_an_envelope_and_perhaps_stream() {
         ("stream", json!("yes")),
         ("stream", Value::Null),
     ] {
-        let mut wrong = body.clone();
-        wrong[field] = value;
-        refused(send(&wrong), field);
+        let mut changed = body.clone();
+        changed[field] = value;
+        refused(send(&changed), field);
     }
     for field in ["receiver_id", "envelope"] {
         let mut without = body.clone();
@@ -49,9 +49,9 @@ fn a_send_has_a_receiver_an_envelope_and_perhaps_stream() {
         refused(send(&without), field);
     }
     for extra in ["sender_id", "chorus_version", "Envelope"] {
-        let mut more = body.clone();
-        more[extra] = json!("x");
-        refused(send(&more), extra);
+        let mut extended = body.clone();
+        extended[extra] = json!("x");
+        refused(send(&extended), extra);
     }
     for receiver in ["", "a@b@c", "~Bob", "a b", "@"] {
         refused(
@@ -71,29 +71,29 @@ fn a_send_has_a_receiver_an_envelope_and_perhaps_stream() {
     );
 }
 
-// ENV-01: fields at the root are not an envelope
+// ENV-01: envelope fields at the root are not an envelope
 #[test]
 fn an_envelope_at_the_root_is_not_a_send() {
     let mut root = envelope();
     root["receiver_id"] = json!("bob");
     refused(send(&root), "chorus_version");
-    for wrong in [Value::Null, json!([]), json!("x"), json!(1)] {
-        assert!(send(&json!({"receiver_id": "bob", "envelope": wrong})).is_err());
+    for envelope in [Value::Null, json!([]), json!("x"), json!(1)] {
+        assert!(send(&json!({"receiver_id": "bob", "envelope": envelope})).is_err());
     }
 }
 
 // ENV-21, R-30
 #[test]
-fn both_generations_of_a2a_wrapping_are_read_and_kept_as_sent() {
+fn both_versions_of_the_a2a_wrapping_are_parsed_and_kept_as_sent() {
     let kind = "application/vnd.chorus.envelope+json";
     let old = json!({"kind": "data", "data": envelope(), "metadata": {"mediaType": kind}});
     let new = json!({"data": envelope(), "mediaType": kind});
     let other = json!({"kind": "text", "text": "hello"});
     for parts in [json!([old]), json!([new]), json!([other, new])] {
         let message = json!({"role": "user", "messageId": "m1", "parts": parts});
-        let read = send(&json!({"receiver_id": "bob", "envelope": message})).unwrap();
-        assert_eq!(read.envelope.original_text(), "hi");
-        assert_eq!(read.a2a_message.unwrap(), message.to_string());
+        let request = send(&json!({"receiver_id": "bob", "envelope": message})).unwrap();
+        assert_eq!(request.envelope.original_text(), "hi");
+        assert_eq!(request.a2a_message.unwrap(), message.to_string());
     }
     for parts in [
         json!([]),
@@ -116,9 +116,9 @@ fn both_generations_of_a2a_wrapping_are_read_and_kept_as_sent() {
     );
 }
 
-// R-30: key order and numbers are the sender's own
+// R-30: key order and number formats stay as the sender wrote them
 #[test]
-fn a_wrapped_envelope_is_forwarded_to_the_letter() {
+fn a_wrapped_envelope_is_forwarded_byte_for_byte() {
     let text = format!(
         r#"{{ "z":1.0e2, "parts":[{{"mediaType":"application/vnd.chorus.envelope+json","data":{}}}], "a":123456789012345678901234567890 }}"#,
         envelope()
@@ -133,18 +133,18 @@ fn a_wrapped_envelope_is_forwarded_to_the_letter() {
     );
 }
 
-// R-25: an event stays under 64 000 characters, however it is escaped
+// R-25: an event stays under 64 000 characters, escapes included
 #[test]
-fn an_envelope_that_swells_as_json_is_refused() {
-    let mut swollen = envelope();
-    swollen["original_text"] = json!("\u{1}".repeat(10_000));
-    swollen["cultural_context"] = json!("\u{1}".repeat(500));
+fn an_envelope_that_is_too_long_as_json_is_refused() {
+    let mut escaped = envelope();
+    escaped["original_text"] = json!("\u{1}".repeat(10_000));
+    escaped["cultural_context"] = json!("\u{1}".repeat(500));
     refused(
-        send(&json!({"receiver_id": "bob", "envelope": swollen})),
+        send(&json!({"receiver_id": "bob", "envelope": escaped})),
         "envelope",
     );
-    swollen["original_text"] = json!("🎼".repeat(10_000));
-    assert!(send(&json!({"receiver_id": "bob", "envelope": swollen})).is_ok());
+    escaped["original_text"] = json!("🎼".repeat(10_000));
+    assert!(send(&json!({"receiver_id": "bob", "envelope": escaped})).is_ok());
 }
 
 fn register(body: &Value) -> Result<RegistrationRequest> {
@@ -188,10 +188,12 @@ fn the_form_of_a_registration_follows_from_its_fields() {
         (json!({"agent_card": card}), None),
         (json!({}), None),
     ];
-    for (body, market) in cases {
-        match (register(&body), market) {
-            (Ok(read), Some(market)) => assert_eq!(read.is_market_form(), market, "{body}"),
-            (read, None) => refused(read, "agent_id"),
+    for (body, expected) in cases {
+        match (register(&body), expected) {
+            (Ok(registration), Some(is_market)) => {
+                assert_eq!(registration.is_market_form(), is_market, "{body}")
+            }
+            (result, None) => refused(result, "agent_id"),
             (Err(error), Some(_)) => panic!("{error}: {body}"),
         }
     }
@@ -250,7 +252,7 @@ fn an_operator_registers_an_address_with_an_endpoint() {
     );
 }
 
-// R-65: errors of the jobs document have another shape, also for a body that cannot be read
+// R-65: errors of the jobs document have another shape, also for a body that does not parse
 #[test]
 fn a_body_is_recognised_as_a_market_registration() {
     assert!(looks_like_market(br#"{"agent_id":"x","skills":3}"#));
@@ -267,7 +269,7 @@ fn a_body_is_recognised_as_a_market_registration() {
 
 // ENV-17…20, R-20
 #[test]
-fn a_card_keeps_what_it_does_not_know_and_checks_what_it_does() {
+fn a_card_keeps_unknown_fields_and_checks_known_ones() {
     let kept = json!({"card_version": "0.3", "user_culture": "en", "motto": {"any": ["thing"]}});
     assert_eq!(
         serde_json::to_value(AgentCard::from_value(kept.clone()).unwrap()).unwrap(),
@@ -299,8 +301,8 @@ fn a_card_keeps_what_it_does_not_know_and_checks_what_it_does() {
         ),
         ("agent_card", json!("card")),
     ];
-    for (naming, card) in faults {
-        refused(AgentCard::from_value(card), naming);
+    for (expected, card) in faults {
+        refused(AgentCard::from_value(card), expected);
     }
 }
 
@@ -327,7 +329,7 @@ fn a_receivers_reply_is_ok_alone_or_an_error_with_its_code() {
         ),
         ("mood", json!({"status": "ok", "mood": "good"})),
     ];
-    for (naming, body) in faults {
-        refused(parse(body), naming);
+    for (expected, body) in faults {
+        refused(parse(body), expected);
     }
 }

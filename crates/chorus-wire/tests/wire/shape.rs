@@ -1,4 +1,4 @@
-//! JSON with its keys in the order of the text and its kinds of number kept apart: what a printed example promises.
+//! The shape of a JSON text: key order and types, by which replies are compared with documented examples.
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use std::fmt;
@@ -19,7 +19,8 @@ impl Shape {
         serde_json::from_str(text).expect(text)
     }
 
-    /// The printed keys come first, in their order and with their types; keys of ours may follow. Text may differ.
+    /// Whether the keys of the example come first, in their order and with their types. Further keys may follow; texts may
+    /// differ.
     pub fn begins_like(&self, printed: &Shape) -> bool {
         match (self, printed) {
             (Shape::Object(ours), Shape::Object(printed)) => {
@@ -44,13 +45,13 @@ impl Shape {
 
 impl<'de> Deserialize<'de> for Shape {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_any(Any)
+        from.deserialize_any(ShapeVisitor)
     }
 }
 
-struct Any;
+struct ShapeVisitor;
 
-impl<'de> Visitor<'de> for Any {
+impl<'de> Visitor<'de> for ShapeVisitor {
     type Value = Shape;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

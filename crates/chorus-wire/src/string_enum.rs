@@ -1,22 +1,28 @@
-//! Closed lists of words: an enum whose variants are the only texts its field may hold.
+//! The macro `string_enum!`: an enum whose variants are the only texts that a field may hold.
 
-/// An enum with one text per variant, printed and read by that text alone.
-macro_rules! words {
+/// Defines an enum with one wire text per variant, written once beside it. The enum is printed, parsed,
+/// serialised and deserialised by exactly that text, without allocation.
+///
+/// A macro instead of `strum`, because serde and utoipa need the same text, and strum's would be a second
+/// copy of it.
+macro_rules! string_enum {
     ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident $text:literal,)+ }) => {
         $(#[$about])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub enum $name { $($(#[$doc])* $variant),+ }
+        #[derive(serde::Serialize, serde::Deserialize)]
+        pub enum $name { $($(#[$doc])* #[serde(rename = $text)] $variant),+ }
 
         impl $name {
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
-            /// The same list as it stands on the wire.
+            /// The wire texts, in the order of [`Self::ALL`].
             pub const TEXTS: &'static [&'static str] = &[$($text),+];
 
+            /// The wire text.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $text),+ }
             }
 
-            /// No trimming, no folding: the text itself or nothing.
+            /// Accepts exactly the wire text: no trimming, no case folding.
             pub fn parse(text: &str) -> Option<Self> {
                 match text {
                     $($text => Some(Self::$variant),)+
@@ -30,19 +36,7 @@ macro_rules! words {
                 f.write_str(self.as_str())
             }
         }
-
-        impl serde::Serialize for $name {
-            fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-                to.serialize_str(self.as_str())
-            }
-        }
-
-        impl $crate::frame::from_node::FromNode for $name {
-            fn from_node(node: Option<&$crate::frame::json_tree::JsonNode<'_>>) -> Option<Self> {
-                node?.as_text().and_then(Self::parse)
-            }
-        }
     };
 }
 
-pub(super) use words;
+pub(crate) use string_enum;
