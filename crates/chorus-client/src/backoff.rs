@@ -1,4 +1,4 @@
-//! How long to wait before trying again: exponential, with jitter so that many clients do not return at once (TRN-48).
+//! Exponential backoff with jitter, so that many clients do not return at once (TRN-48).
 
 use crate::limits;
 use std::time::Duration;
@@ -19,7 +19,8 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// The wait after `failures` failures in a row: between half and all of `first · 2^(failures-1)`, at most `most`.
+    /// The delay after `failures` failures in a row: between half and all of `first_delay · 2^(failures-1)`, at most
+    /// `max_delay`.
     pub fn delay_after(&self, failures: u32) -> Duration {
         let doubled_delay = self
             .first_delay
@@ -28,7 +29,7 @@ impl Backoff {
     }
 }
 
-/// Between half and all of `wait`.
+/// A random duration between half and all of `delay`.
 pub fn add_jitter(delay: Duration) -> Duration {
     delay.mul_f64(0.5 + rand::random::<f64>() / 2.0)
 }
@@ -39,7 +40,7 @@ mod tests {
 
     // TRN-48
     #[test]
-    fn waits_double_up_to_the_bound_and_never_fall_under_half() {
+    fn delays_double_up_to_the_maximum_and_never_fall_under_half() {
         let backoff = Backoff {
             first_delay: Duration::from_millis(100),
             max_delay: Duration::from_secs(1),
@@ -53,10 +54,10 @@ mod tests {
             (60, 1000),
         ] {
             for _ in 0..50 {
-                let wait = backoff.delay_after(failures).as_millis();
+                let delay = backoff.delay_after(failures).as_millis();
                 assert!(
-                    (whole / 2..=whole).contains(&wait),
-                    "{failures} failures waited {wait} ms"
+                    (whole / 2..=whole).contains(&delay),
+                    "{failures} failures waited {delay} ms"
                 );
             }
         }

@@ -1,4 +1,4 @@
-//! Envelopes without a hub: a small receive endpoint, and a sender that posts to one (TRN-44, ENV-12…14).
+//! Envelopes without a hub: a receive endpoint, and a sender that posts to one (TRN-44, ENV-12…14).
 
 use crate::{Error, HubClient, Result, http, limits};
 use bytes::Bytes;
@@ -11,19 +11,18 @@ use std::{convert::Infallible, sync::Arc};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 
-/// A valid envelope that a peer posted, and where its answer goes.
+/// A valid envelope that a peer posted, and the channel for its answer.
 #[derive(Debug)]
 pub struct PostedEnvelope {
     pub envelope: Envelope,
     pub answer: oneshot::Sender<ReceiverReply>,
 }
 
-/// What a receiver says of an envelope that breaks a rule.
+/// Error codes of a receiver for an invalid envelope.
 pub const INVALID_ENVELOPE: &str = "INVALID_ENVELOPE";
 pub const UNSUPPORTED_VERSION: &str = "UNSUPPORTED_VERSION";
 
-/// Accepts peers and hands their envelopes on in the order they came, until `stop` is true; then the answers that are under
-/// way still leave.
+/// Accepts peers and passes on their envelopes in order, until `shutdown` is true. Answers in progress are still written.
 pub async fn serve_direct(
     listener: TcpListener,
     envelope_sender: mpsc::Sender<PostedEnvelope>,
@@ -45,7 +44,7 @@ pub async fn serve_direct(
                 ));
             }
             Err(error) => {
-                // Out of file descriptors, most likely: without a pause this would spin.
+                // Most likely no file descriptors are left: without a pause this would spin.
                 tracing::warn!(%error, "a peer could not be accepted");
                 tokio::time::sleep(limits::BACKOFF_RANGE.0).await;
             }
@@ -55,7 +54,7 @@ pub async fn serve_direct(
     let _ = tokio::time::timeout(limits::DIRECT_SHUTDOWN_TIMEOUT, all_slots).await;
 }
 
-/// A peer, and the place it takes until it has gone.
+/// The next connection, and the slot that it occupies until it closes.
 async fn accept_connection(
     listener: &TcpListener,
     slots: &Arc<Semaphore>,
@@ -156,7 +155,7 @@ async fn answer_request(
     }
 }
 
-/// The envelope in `{"envelope":{…}}`, or the protocol's words for what is wrong with it.
+/// The envelope in `{"envelope":{…}}`, or the error reply for its sender.
 pub fn parse_posted(body: &[u8]) -> std::result::Result<Envelope, ReceiverReply> {
     let mut fields = json::decode_utf8(body)
         .and_then(json::parse_object)
@@ -168,7 +167,7 @@ pub fn parse_posted(body: &[u8]) -> std::result::Result<Envelope, ReceiverReply>
     parse_envelope(&envelope.to_string())
 }
 
-/// The envelope in `text`, whichever way it came, or what its sender is to be told.
+/// The envelope in `text`, or the error reply for its sender.
 pub fn parse_envelope(text: &str) -> std::result::Result<Envelope, ReceiverReply> {
     let value = json::parse_value(text).map_err(|e| invalid_envelope(&e))?;
     let version = value
@@ -185,7 +184,7 @@ fn invalid_envelope(error: &chorus_wire::Error) -> ReceiverReply {
     ReceiverReply::error(INVALID_ENVELOPE, error_detail(&error.message))
 }
 
-/// ENV-14 prints `missing sender_culture`; other faults keep their sentence.
+/// ENV-14 specifies `missing sender_culture`; other errors keep their text.
 fn error_detail(message: &str) -> String {
     let plain = message.strip_prefix("envelope.").unwrap_or(message);
     match plain.strip_suffix(" is required") {
@@ -204,7 +203,8 @@ fn json_response(status: u16, reply: &ReceiverReply) -> Response<Full<Bytes>> {
     response
 }
 
-/// Posts an envelope to a peer's endpoint and returns what it says. Tried again while the peer cannot be reached.
+/// Posts an envelope to a peer's endpoint and returns its reply. Retries up to `retries` times while the peer cannot be
+/// reached.
 pub async fn send_direct(url: &str, envelope: &Envelope, retries: u32) -> Result<ReceiverReply> {
     let body = format!(r#"{{"envelope":{}}}"#, envelope.to_json());
     let peer = HubClient::for_endpoint(url)?;

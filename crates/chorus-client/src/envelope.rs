@@ -1,4 +1,4 @@
-//! Sending envelopes, and asking what became of them (SKL-11, TRN-46…48).
+//! Sends envelopes and reads their status and history (SKL-11, TRN-46…48).
 
 use crate::http::{ApiCall, encode_segment};
 use crate::{HubClient, Result, limits};
@@ -8,19 +8,19 @@ use chorus_wire::time::UnixMicros;
 use serde_json::json;
 use uuid::Uuid;
 
-/// A send that the hub took, whatever became of the delivery.
+/// A send that the hub accepted; the delivery itself may have failed.
 #[derive(Clone, Debug)]
 pub struct AcceptedMessage {
     pub sent: SendReply,
-    /// When it was sent, for the history file.
+    /// When the message was sent, for the history file.
     pub at: String,
 }
 
 impl HubClient {
-    /// Sends, and sends again up to `retries` times when the receiver's endpoint could not be reached.
+    /// Sends a message, and retries up to `retries` times when the receiver's endpoint could not be reached.
     ///
-    /// A broken connection repeats the request under the same `Idempotency-Key`: the hub answers once. A `failed` delivery
-    /// is an answer, kept under its key, so another try is another request with a key of its own.
+    /// After a broken connection the request is repeated with the same `Idempotency-Key`, so that the hub applies it once.
+    /// A `failed` delivery is an answer that the hub stores under its key, so a retry is a new request with a new key.
     pub async fn send_message(
         &self,
         receiver: &str,
@@ -49,7 +49,7 @@ impl HubClient {
         }
     }
 
-    /// One page of what this agent sent and received, oldest first, after `since`.
+    /// One page of the messages that this agent sent and received, oldest first, after `since`.
     pub async fn fetch_history(&self, since: Option<&str>) -> Result<Vec<HistoryRow>> {
         let since = since
             .map(|since| format!("&since={}", encode_segment(since)))
@@ -65,7 +65,7 @@ impl HubClient {
             .map(|(rows, _)| rows)
     }
 
-    /// Where a message stands; its sender and its receiver may ask.
+    /// The delivery state of a message; only its sender and its receiver may read it.
     pub async fn fetch_message_status(&self, trace_id: &str) -> Result<MessageStatus> {
         let path = format!(
             "{}/{}",
@@ -75,8 +75,8 @@ impl HubClient {
         self.fetch_data(ApiCall::get(path)).await
     }
 
-    /// The receiver's reply to a message that came by stream. The same reply again is no error, so it is repeated
-    /// until it gets through.
+    /// Sends the receiver's reply to a message that came by stream. The same reply again is no error, so it is
+    /// retried.
     pub async fn send_response(&self, trace_id: &str, reply: &ReceiverReply) -> Result<()> {
         let path = format!(
             "{}/{}/response",
@@ -89,21 +89,21 @@ impl HubClient {
     }
 }
 
-/// TRN-46, TRN-47: only what may pass.
+/// Whether another try may succeed (TRN-46, TRN-47).
 fn is_worth_retrying(sent: &SendReply) -> bool {
     let code = sent.error_code.as_deref();
     sent.delivery == "failed" && matches!(code, Some("ERR_AGENT_UNREACHABLE" | "ERR_TIMEOUT"))
 }
 
-/// When a message was sent, to the millisecond, out of its trace id (UUIDv7, R-15). The same message gets the same text
-/// from the answer to a send and from a history page, which is how a line is known again.
+/// When a message was sent, to the millisecond, read from its trace id (UUIDv7, R-15). A send reply and a history page
+/// give the same text for the same message, so a history line is recognised.
 pub fn trace_time(trace_id: &Uuid) -> Option<String> {
     let (seconds, nanos) = trace_id.get_timestamp()?.to_unix();
     let micros = i64::try_from(seconds).ok()?.checked_mul(1_000_000)? + i64::from(nanos / 1_000);
     (trace_id.get_version_num() == 7).then(|| UnixMicros(micros).to_rfc3339_millis())
 }
 
-/// 128 random bits as hex: for keys that must not meet.
+/// 128 random bits as hex, so that no two keys are equal.
 fn new_idempotency_key() -> String {
     format!("{:032x}", rand::random::<u128>())
 }

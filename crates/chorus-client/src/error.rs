@@ -1,19 +1,19 @@
-//! Why something did not succeed, sorted by what the caller can do about it.
+//! The client's error type, by what the caller can do about it.
 
 use std::{fmt, path::PathBuf, time::Duration};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The other side could not be reached, or the connection broke. Trying later may help.
+    /// The peer could not be reached, or the connection broke. A retry may help.
     #[error("{0}")]
     Transport(String),
-    /// The hub understood and said no.
+    /// The hub answered with an error.
     #[error("{0}")]
     Refused(ErrorResponse),
-    /// Whoever answered does not speak our protocol.
+    /// The answer does not follow the protocol.
     #[error("the answer was not understood: {0}")]
     Answer(String),
-    /// What we were asked to do makes no sense; nothing was sent.
+    /// The caller's input is invalid; nothing was sent.
     #[error("{0}")]
     Input(String),
     /// A local file could not be read or written.
@@ -21,7 +21,7 @@ pub enum Error {
     File { path: PathBuf, cause: String },
 }
 
-/// A hub's error, as it said it.
+/// An error of the hub, as it was received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorResponse {
     pub status: u16,
@@ -31,9 +31,9 @@ pub struct ErrorResponse {
 }
 
 impl ErrorResponse {
-    /// Whether the same request may succeed later. The status decides, so that it holds for other hubs too.
+    /// Whether the same request may succeed later. The status decides, so that it works with other hubs too.
     pub fn is_transient(&self) -> bool {
-        // ERR_REGISTRY_FULL is a 429, but no wait of ours makes room.
+        // ERR_REGISTRY_FULL is a 429, but waiting does not free a slot.
         matches!(self.status, 408 | 429 | 500 | 502 | 503 | 504) && self.code != "ERR_REGISTRY_FULL"
     }
 }
@@ -52,7 +52,7 @@ impl Error {
         }
     }
 
-    /// The hub's answer, if it is one.
+    /// The hub's error, if the hub answered with one.
     pub fn error_response(&self) -> Option<&ErrorResponse> {
         match self {
             Error::Refused(refusal) => Some(refusal),

@@ -1,4 +1,4 @@
-//! A stream of events that outlives its connections: it resumes by cursor, waits out a hub that is away, and repeats nothing.
+//! An SSE stream that reconnects: it resumes from its cursor, waits while the hub is unreachable, and skips repeated events.
 
 use crate::{Error, HubClient, Result, backoff, limits};
 use chorus_wire::{cursor::Cursor, sse};
@@ -6,28 +6,28 @@ use reqwest::{Method, header};
 use std::{collections::VecDeque, time::Duration};
 use tokio::time::{Instant, sleep_until, timeout};
 
-/// One event, in order and once.
+/// One event; events come in order and once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamEvent {
     pub name: String,
-    /// None for events that are not part of the log, such as `connected`.
+    /// `None` for events that are not part of the log, such as `connected`.
     pub cursor: Option<Cursor>,
     pub data: String,
 }
 
-/// Never ends by itself; dropping it closes the connection.
+/// A resuming SSE stream. It never ends by itself; dropping it closes the connection.
 pub struct EventStream {
     client: HubClient,
     path: String,
     last_cursor: Option<Cursor>,
-    /// How long nothing at all may come before the connection is given up.
+    /// How long the connection may be silent before it is replaced.
     pub silence_timeout: Duration,
     connection: Option<OpenConnection>,
     pending_events: VecDeque<sse::SseEvent>,
     failures: u32,
     retry: Duration,
     not_before: Option<Instant>,
-    /// Why the hub is about to close, where it said so.
+    /// The reason of the hub's `closing` event, if it sent one.
     close_reason: Option<String>,
 }
 
@@ -37,13 +37,13 @@ struct OpenConnection {
 }
 
 impl HubClient {
-    /// This agent's inbox, from after `since`, or from now on without it.
+    /// Opens this agent's inbox after `since`, or from now on without it.
     pub async fn open_inbox(&self, since: Option<Cursor>) -> EventStream {
         let path = self.fetch_paths_or_default().await.inbox;
         self.open_stream(path, since)
     }
 
-    /// The operator's live view of what happens.
+    /// Opens the operator's event stream.
     pub async fn open_events(&self, since: Option<Cursor>) -> EventStream {
         let path = self.fetch_paths_or_default().await.events;
         self.open_stream(path, since)
@@ -66,13 +66,13 @@ impl HubClient {
 }
 
 impl EventStream {
-    /// Where it is: the cursor of the last event that was handed out.
+    /// The cursor of the last returned event.
     pub fn last_cursor(&self) -> Option<Cursor> {
         self.last_cursor
     }
 
-    /// The next event, after as many reconnections as it takes. An error is final: the key is no longer valid, or the other
-    /// side is no hub. Cancelling the wait loses nothing.
+    /// The next event, after as many reconnections as needed. An error is final: the key is no longer valid, or the server
+    /// is no hub. Cancelling the future loses no event.
     pub async fn next(&mut self) -> Result<StreamEvent> {
         loop {
             while let Some(event) = self.pending_events.pop_front() {
@@ -85,7 +85,7 @@ impl EventStream {
                 Some(connection) => {
                     match timeout(self.silence_timeout, connection.response.chunk()).await {
                         Ok(Ok(Some(chunk))) => {
-                            // What was whole before a fault is handed out first; the reader says the fault again.
+                            // Complete events before a parse error are returned first; the reader repeats its error.
                             let mut events = Vec::new();
                             let read = connection.reader.read_chunk_into(&chunk, &mut events);
                             if events.is_empty() {
@@ -105,21 +105,21 @@ impl EventStream {
         }
     }
 
-    /// The event, unless it came before (law 5: ids only grow).
+    /// Returns the event unless it is a repeat (invariant 5: an id is a cursor, and ids only grow).
     fn accept_event(&mut self, event: sse::SseEvent) -> Option<StreamEvent> {
-        // Something was heard on this connection: the next failure is a first one.
+        // The connection works, so the backoff starts again.
         self.failures = 0;
         if let Some(retry) = event.retry {
             self.retry = Duration::from_millis(retry).min(limits::MAX_RETRY_AFTER);
         }
-        // It is about the connection, and nothing that anybody said.
+        // `closing` is about the connection, not an event of the log.
         if event.name == "closing" {
             let closing: serde_json::Value = serde_json::from_str(&event.data).unwrap_or_default();
             self.close_reason = closing["reason"].as_str().map(str::to_owned);
             return None;
         }
         let cursor = event.id.as_deref().and_then(|id| id.parse::<Cursor>().ok());
-        // These say where the stream goes on, which is no repeat of what came at that place.
+        // These name the cursor from which the stream continues, so they do not repeat the event at that cursor.
         let is_stream_control = matches!(event.name.as_str(), "connected" | "resume-gap");
         if let Some(cursor) = cursor {
             let is_repeated = self
@@ -148,10 +148,15 @@ impl EventStream {
     }
 
     fn schedule_reconnect(&mut self, why: &str) {
-        (self.connection, self.close_reason) = (None, None);
+        self.connection = None;
+        self.close_reason = None;
         self.failures += 1;
-        let asked = self.retry + backoff::add_jitter(self.retry) / 2;
-        let wait = self.client.backoff.delay_after(self.failures).max(asked);
+        let server_delay = self.retry + backoff::add_jitter(self.retry) / 2;
+        let wait = self
+            .client
+            .backoff
+            .delay_after(self.failures)
+            .max(server_delay);
         self.not_before = Some(Instant::now() + wait);
         tracing::warn!("{why}; connecting again in {:.1} s", wait.as_secs_f32());
     }
@@ -168,14 +173,14 @@ impl EventStream {
                 });
             }
             Err(error) if error.is_transient() => {
-                let asked = error
+                let retry_after = error
                     .error_response()
                     .and_then(|refusal| refusal.retry_after)
                     .unwrap_or_default();
                 self.schedule_reconnect(&error.to_string());
-                self.not_before = self
-                    .not_before
-                    .max(Some(Instant::now() + asked.min(limits::MAX_RETRY_AFTER)));
+                self.not_before = self.not_before.max(Some(
+                    Instant::now() + retry_after.min(limits::MAX_RETRY_AFTER),
+                ));
             }
             Err(error) => return Err(error),
         }

@@ -1,4 +1,4 @@
-//! One call to a hub: its key, its deadlines, its bounded answer, its error.
+//! HTTP calls to a hub: authentication, timeouts, limited response size, retries and errors.
 
 use crate::{Error, ErrorResponse, Result, backoff::Backoff, hub_paths::HubPaths, limits};
 use chorus_wire::{reply::ReplyMetadata, secret::Secret};
@@ -7,20 +7,20 @@ use serde::{Deserialize, de::DeserializeOwned};
 use std::{sync::Arc, time::Duration};
 use tokio::sync::OnceCell;
 
-/// A hub as one caller sees it. Cheap to clone.
+/// A client of one hub with one key. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct HubClient {
     http: reqwest::Client,
     base_url: String,
-    /// What errors call the other side: an endpoint's path or query may hold a secret, its origin does not.
+    /// The URL as errors show it: an endpoint's path or query may hold a secret, its origin does not.
     display_url: String,
     key: Option<Secret>,
     paths: Arc<OnceCell<HubPaths>>,
-    /// Between attempts of calls that are repeated.
+    /// The backoff between attempts of retried calls.
     pub backoff: Backoff,
 }
 
-/// What came back, before it is read.
+/// A response before its body is parsed.
 #[derive(Debug)]
 pub struct HttpAnswer {
     pub status: u16,
@@ -28,14 +28,14 @@ pub struct HttpAnswer {
     retry_after: Option<Duration>,
 }
 
-/// One request. Only what differs from call to call.
+/// One request: the parts that differ from call to call.
 #[derive(Clone, Debug)]
 pub struct ApiCall {
     pub method: Method,
     pub path: String,
     pub body: Option<String>,
     pub idempotency_key: Option<String>,
-    /// What else the call says about itself, such as its session.
+    /// Further headers, such as the session.
     pub headers: Vec<(&'static str, String)>,
 }
 
@@ -81,13 +81,13 @@ impl ApiCall {
 }
 
 impl HubClient {
-    /// A hub, as `key` sees it.
+    /// A client of the hub at the URL `hub`, authenticated with `key`.
     pub fn new(hub: &str, key: Option<Secret>) -> Result<Self> {
         let base_url = parse_base_url(hub)?;
         Self::with_base_url(base_url.clone(), base_url, key)
     }
 
-    /// A peer's receive endpoint: the URL exactly as it was given.
+    /// A client of a peer's receive endpoint, with the URL exactly as given.
     pub(crate) fn for_endpoint(url: &str) -> Result<Self> {
         let parsed = parse_plain_url(url)?;
         Self::with_base_url(
@@ -98,11 +98,11 @@ impl HubClient {
     }
 
     fn with_base_url(base_url: String, display_url: String, key: Option<Secret>) -> Result<Self> {
-        // Two calls race at most to install the same provider; the loser is content.
+        // Fails when another client installed the same provider first, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder()
             .connect_timeout(limits::CONNECT_TIMEOUT)
-            // A key is meant for the hub it was given for, not for wherever that one points.
+            // A redirect would send the key to another host.
             .redirect(reqwest::redirect::Policy::none())
             .user_agent(concat!("chorus/", env!("CARGO_PKG_VERSION")))
             .build()
@@ -117,12 +117,12 @@ impl HubClient {
         })
     }
 
-    /// The hub's URL without a slash at its end.
+    /// The hub's URL without a trailing slash.
     pub fn base_url(&self) -> &str {
         &self.base_url
     }
 
-    /// The hub's paths: asked for once, when first needed.
+    /// The hub's paths, fetched once when first needed.
     pub async fn fetch_paths(&self) -> Result<&HubPaths> {
         let found = self.paths.get_or_try_init(|| async {
             match self
@@ -137,12 +137,12 @@ impl HubClient {
         found.await
     }
 
-    /// The same for streams, which outlast a hub that is away: without an answer, the documents' own paths.
+    /// The hub's paths, or the defaults without an answer: a stream outlasts a hub that is unreachable.
     pub(crate) async fn fetch_paths_or_default(&self) -> HubPaths {
         self.fetch_paths().await.cloned().unwrap_or_default()
     }
 
-    /// The request for a call, with the key, without a deadline on its body.
+    /// Builds a request with the key and without a timeout on its body.
     pub(crate) fn build_request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
         let request = self
             .http
@@ -153,7 +153,7 @@ impl HubClient {
         }
     }
 
-    /// One exchange, whatever its status; only a broken connection or an answer past the bound is an error here.
+    /// Sends one call and returns the answer with any status; only a broken connection or a too long answer is an error.
     pub async fn send_call(&self, call: ApiCall) -> Result<HttpAnswer> {
         let mut request = self.build_request(call.method, &call.path);
         if call.headers.iter().all(|(name, _)| *name != "Accept") {
@@ -186,12 +186,12 @@ impl HubClient {
             .map_err(|_| timeout_error())?
     }
 
-    /// The `data` of a call that succeeded.
+    /// Sends one call and returns the `data` of its answer.
     pub async fn fetch_data<T: DeserializeOwned>(&self, call: ApiCall) -> Result<T> {
         Ok(self.send_call(call).await?.into_data::<T>()?.0)
     }
 
-    /// A call that may be made again: connection errors and passing refusals are waited out, a few times.
+    /// Sends an idempotent call; retries connection errors and transient refusals, up to [`limits::MAX_ATTEMPTS`].
     pub async fn send_with_retry(&self, call: ApiCall) -> Result<HttpAnswer> {
         let mut failures = 0;
         loop {
@@ -215,7 +215,7 @@ impl HubClient {
                 return Err(error);
             }
             let wait = self.backoff.delay_after(failures).max(retry_after);
-            tracing::debug!(%error, ?wait, "trying again");
+            tracing::debug!(%error, ?wait, "call failed, retrying");
             tokio::time::sleep(wait).await;
         }
     }
@@ -262,7 +262,7 @@ struct DataBody<T> {
     metadata: Option<ReplyMetadata>,
 }
 
-/// Wrapped as 001 and 002 print it, bare as frames have it, or the market's (R-13, FRM-83, R-65).
+/// An error body: wrapped as in documents 001 and 002, bare as for frames, or the market's (R-13, FRM-83, R-65).
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum ErrorBody {
@@ -283,7 +283,7 @@ struct ErrorFields {
 }
 
 impl HttpAnswer {
-    /// The answer itself if it is a 2xx, its error otherwise.
+    /// Returns the answer if it is a 2xx, its error otherwise.
     pub fn require_success(self) -> Result<Self> {
         if (200..300).contains(&self.status) {
             Ok(self)
@@ -292,7 +292,7 @@ impl HttpAnswer {
         }
     }
 
-    /// `data`, and the instant the hub put beside it.
+    /// The answer's `data`, and the timestamp of its `metadata`.
     pub fn into_data<T: DeserializeOwned>(self) -> Result<(T, Option<String>)> {
         let accepted = self.require_success()?;
         let wrapped: DataBody<T> =
@@ -300,7 +300,7 @@ impl HttpAnswer {
         Ok((wrapped.data, wrapped.metadata.map(|m| m.timestamp)))
     }
 
-    /// A body that is not wrapped.
+    /// The whole body, for routes that do not wrap it in `data`.
     pub fn into_bare<T: DeserializeOwned>(self) -> Result<T> {
         let accepted = self.require_success()?;
         serde_json::from_slice(&accepted.body).map_err(|e| Error::Answer(e.to_string()))
@@ -340,7 +340,7 @@ fn parse_retry_after(headers: &header::HeaderMap) -> Option<Duration> {
     Some(Duration::from_secs(seconds))
 }
 
-/// An absolute http or https URL without user information.
+/// Parses an absolute http or https URL without user information.
 fn parse_plain_url(text: &str) -> Result<url::Url> {
     let url_error = || {
         Error::Input(
@@ -357,7 +357,7 @@ fn parse_plain_url(text: &str) -> Result<url::Url> {
     }
 }
 
-/// `hub` as the front part of every URL.
+/// Parses the hub's URL, the prefix of every request URL.
 fn parse_base_url(hub: &str) -> Result<String> {
     let url = parse_plain_url(hub)?;
     if url.query().is_some() {
@@ -366,7 +366,7 @@ fn parse_base_url(hub: &str) -> Result<String> {
     Ok(url.as_str().trim_end_matches('/').to_owned())
 }
 
-/// One segment of a path, safe to append.
+/// Percent-encodes one path segment, so that it is safe to append.
 pub(crate) fn encode_segment(text: &str) -> String {
     let is_plain =
         |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'~' | b'@' | b':');
@@ -381,7 +381,7 @@ pub(crate) fn encode_segment(text: &str) -> String {
     text.bytes().map(encode_byte).collect()
 }
 
-/// The innermost reason, without the URL: whoever reads it knows the hub, and a query may hold a token.
+/// The innermost error message, without the URL: its query may hold a token.
 pub(crate) fn innermost_message(error: &dyn std::error::Error) -> String {
     let mut innermost = error;
     while let Some(source) = innermost.source() {
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_cannot_leave_its_segment() {
+    fn an_encoded_name_stays_within_its_path_segment() {
         assert_eq!(encode_segment("alice@chorus"), "alice@chorus");
         assert_eq!(encode_segment("a/../b?c#d"), "a%2F..%2Fb%3Fc%23d");
         assert_eq!(encode_segment(".."), "%2E%2E");

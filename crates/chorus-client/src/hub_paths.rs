@@ -1,10 +1,10 @@
-//! Where a hub keeps what: its discovery document when it has one, the documents' own paths otherwise (TRN-51).
+//! The paths of a hub's routes: from its discovery document, or the specified defaults without one (TRN-51).
 
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// Paths below the hub's URL. They are only ever appended to it, so that no document can send a key to another host.
+/// Paths below the hub's URL. They are only appended to it, so that no document can send a key to another host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HubPaths {
     pub register: String,
@@ -23,9 +23,9 @@ pub struct HubPaths {
     pub handles: String,
     pub orgs: String,
     pub mcp: String,
-    /// What the hub calls itself to the outside.
+    /// The hub's own public URL.
     pub public_url: Option<String>,
-    /// What short names stand for (R-02).
+    /// The host that completes short names (R-02).
     pub host_name: Option<String>,
 }
 
@@ -38,12 +38,12 @@ struct WellKnownDocument {
 }
 
 impl HubPaths {
-    /// From `/.well-known/chorus.json`; what it does not say is as the documents print it.
+    /// Reads `/.well-known/chorus.json`; a missing path gets its specified default.
     pub fn parse_document(document: &[u8]) -> Self {
         let document = serde_json::from_slice::<WellKnownDocument>(document).unwrap_or_default();
         let path = |key: &str, default_path: &str| {
             let declared = document.endpoints.get(key).and_then(Value::as_str);
-            // `/invite/{id}`: what comes before the parameter is ours to append to.
+            // `/invite/{id}`: the client appends the parameter itself.
             let declared = declared.map(|path| path.strip_suffix("/{id}").unwrap_or(path));
             declared
                 .filter(|path| is_usable(path))
@@ -51,10 +51,10 @@ impl HubPaths {
                 .to_owned()
         };
         Self {
-            // 001's `register` is the operator's route, so self-registration has a name of its own.
+            // Document 001's `register` is the operator's route, so self-registration has another name.
             register: path("self_register", "/register"),
             agents: path("register", "/agents"),
-            // 001's `discover` lists records; the directory with cultures is 002's.
+            // Document 001's `discover` lists records; the directory with cultures is in document 002.
             directory: path("directory", "/discover"),
             messages: path("send", "/messages"),
             inbox: path("inbox", "/agent/inbox"),
@@ -68,7 +68,7 @@ impl HubPaths {
             frames: path("frames", "/frames"),
             handles: path("handles", "/handles"),
             orgs: path("orgs", "/orgs"),
-            // 001's `mcp` is a document about tools; the tools themselves are here.
+            // Document 001's `mcp` describes the tools; `tools` is the endpoint that runs them.
             mcp: path("tools", "/mcp"),
             public_url: document.public_url,
             host_name: document.host_name,
@@ -82,7 +82,7 @@ impl Default for HubPaths {
     }
 }
 
-/// A plain absolute path: no query, no template, nothing that climbs.
+/// Whether `path` is a plain absolute path: no query, no template, no `..`.
 fn is_usable(path: &str) -> bool {
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'/' | b'-' | b'_' | b'.' | b'~');
     path.starts_with('/')
@@ -98,7 +98,7 @@ mod tests {
 
     // TRN-51
     #[test]
-    fn a_hub_that_moves_its_routes_is_followed() {
+    fn paths_of_the_discovery_document_replace_the_defaults() {
         let document = br#"{"chorus_version":"0.4","endpoints":{"register":"/v2/agents","send":"/v2/messages"}}"#;
         let paths = HubPaths::parse_document(document);
         assert_eq!(paths.agents, "/v2/agents");
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_cannot_lead_a_key_elsewhere() {
+    fn a_document_cannot_send_a_key_to_another_host() {
         for bad in [
             "https://elsewhere.example/m",
             "//elsewhere.example/m",

@@ -1,4 +1,4 @@
-//! Coming, going and looking around: registration, the directory, sessions and registration codes.
+//! Registration, the directory, session tokens and invites.
 
 use crate::http::{ApiCall, encode_segment};
 use crate::{Error, HubClient, Result, limits};
@@ -10,7 +10,7 @@ use chorus_wire::reply::{
 use chorus_wire::{secret::Secret, time::UnixMicros};
 use serde_json::{Map, json};
 
-/// What an agent says of itself when it registers.
+/// The fields of a registration.
 #[derive(Clone, Debug)]
 pub struct RegistrationRequest {
     pub agent_id: String,
@@ -41,8 +41,8 @@ impl RegistrationRequest {
 }
 
 impl HubClient {
-    /// Not repeated on a broken connection: if the first try got through, the name is taken and its key is lost, and a
-    /// second try would hide that behind another error.
+    /// Registers an agent. Never retried: if the first request arrived, the name is taken and its key is lost, and a
+    /// second request would hide that behind another error.
     pub async fn register_agent(&self, request: &RegistrationRequest) -> Result<RegistrationReply> {
         let path = self.fetch_paths().await?.register.clone();
         self.fetch_data(ApiCall::post(path, request.to_json()))
@@ -59,14 +59,14 @@ impl HubClient {
         self.fetch_data(ApiCall::get(path)).await
     }
 
-    /// Everybody on the hub, page by page. A hub without the directory of 002 lists records, which say the same
-    /// (TRN-34, TRN-59).
+    /// All agents of the hub, page by page. A hub without the directory of document 002 lists records, which have the same
+    /// fields (TRN-34, TRN-59).
     pub async fn list_directory(&self) -> Result<Vec<DirectoryRow>> {
         let mut rows: Vec<DirectoryRow> = Vec::new();
         for _ in 0..limits::MAX_DIRECTORY_PAGES {
             let page = self.fetch_directory_page(rows.last()).await?;
             let is_full = page.len() == limits::DIRECTORY_PAGE_SIZE;
-            // A hub that does not know pages answers with everything, every time.
+            // A hub without paging returns the full list every time.
             let is_repeated = page
                 .last()
                 .is_some_and(|last| rows.iter().any(|row| row.agent_id == last.agent_id));
@@ -110,13 +110,13 @@ impl HubClient {
         self.fetch_data(ApiCall::delete(path)).await
     }
 
-    /// A single-use token for readers that cannot set headers.
+    /// A single-use token for clients that cannot set headers.
     pub async fn create_session_token(&self) -> Result<SessionToken> {
         let path = self.fetch_paths().await?.session.clone();
         self.fetch_data(ApiCall::post(path, "{}".into())).await
     }
 
-    /// What an invite link says to an agent (TRN-62).
+    /// The invite card of `name`, as an invite link shows it (TRN-62).
     pub async fn fetch_invite_card(&self, name: &str) -> Result<InviteCard> {
         let path = format!(
             "{}/{}",
@@ -138,7 +138,7 @@ impl HubClient {
         ))
     }
 
-    /// Operators: a new registration code. It is shown this once.
+    /// Creates a registration code (operators only). The code is shown only in this answer.
     pub async fn create_invite(
         &self,
         label: &str,
@@ -171,7 +171,7 @@ impl HubClient {
         self.fetch_data(ApiCall::get(path)).await
     }
 
-    /// Lets agents register without a code again.
+    /// Lets agents register without a code again (operators only).
     pub async fn open_registration(&self) -> Result<serde_json::Value> {
         let path = self.fetch_paths().await?.invites.clone();
         self.fetch_data(ApiCall::delete(path)).await

@@ -1,8 +1,8 @@
-//! The receiver's desk: each message is filed once, handed over once and answered once, across repeats and restarts.
+//! The receiver's inbox: files, handles and answers each message once, across repeats and restarts.
 //!
-//! The order is: the line is in the history file and synced; then the message is handed over; then the cursor is saved
-//! together with the debt of a reply; then the reply goes out and the debt is cleared. After a crash a message whose line
-//! is there is not handed over again, and a reply that was owed is still sent.
+//! The order is: write and sync the history line; handle the message; save the cursor together with the unanswered
+//! trace id; send the reply; remove the trace id. After a crash a message with a history line is not handled again, and
+//! an unsent reply is still sent.
 
 use crate::files::history::{AppendOutcome, HistoryLine, HistoryStore, MessageDirection};
 use crate::files::{AgentCredentials, IdentityFiles, InboxState};
@@ -16,25 +16,25 @@ use std::collections::{HashMap, VecDeque};
 pub struct InboxStore {
     files: IdentityFiles,
     history: HistoryStore,
-    /// None without a hub: direct exchange has no cursor.
+    /// `None` without a hub: direct exchange has no cursor.
     state: Option<InboxState>,
     cached_replies: ReplyCache,
 }
 
-/// What to do with a message.
+/// Whether a message must be handled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FilingOutcome {
-    /// Hand it over.
+    /// It must be handled.
     NewMessage,
-    /// It was handed over before; this was, as far as we know, the answer.
+    /// It was handled before; the reply is the cached one, or `ok` when it is no longer known.
     Repeated(ReceiverReply),
 }
 
-/// Who said what in which turn.
+/// Sender, conversation and turn number.
 type TurnKey = (String, String, u64);
 
 impl InboxStore {
-    /// For messages of the hub that `who` is registered with.
+    /// For messages of the hub at which `credentials` are registered.
     pub fn for_agent(files: IdentityFiles, credentials: &AgentCredentials) -> Result<Self> {
         let state = Some(InboxState::read_for(&files, credentials)?);
         Ok(Self {
@@ -63,14 +63,15 @@ impl InboxStore {
         self.state.as_ref()?.parse_cursor()
     }
 
-    /// The messages whose replies are still owed, oldest first.
+    /// Trace ids of messages whose reply is not sent yet, oldest first.
     pub fn unanswered_traces(&self) -> &[String] {
         self.state.as_ref().map_or(&[], |state| &state.unanswered)
     }
 
     /// Files a received message. It is durable when this returns.
-    /// With `unhandled`, the cursor of a message whose handler runs only once that cursor is reached, a line that is there
-    /// already is new all the same: the last run ended between the two, and the handler never ran.
+    ///
+    /// `unhandled` is the message's cursor when its handler runs only after that cursor is saved. A line that exists
+    /// already is then still a new message: the process ended between the two steps, and the handler never ran.
     pub fn file_message(
         &mut self,
         ts: &str,
@@ -99,7 +100,7 @@ impl InboxStore {
         })
     }
 
-    /// Everything up to `cursor` is filed and handed over; `owed` is a message that now waits for its reply.
+    /// Saves that everything up to `cursor` is filed and handled; `unanswered` is a message that now waits for its reply.
     pub fn save_progress(
         &mut self,
         cursor: Option<Cursor>,
@@ -122,13 +123,13 @@ impl InboxStore {
         state.save(&self.files)
     }
 
-    /// The reply to this message is with the hub, or can never be.
+    /// Forgets a message whose reply was sent, or can never be sent.
     pub fn mark_answered(&mut self, trace_id: &str) -> Result<()> {
         let Some(state) = &mut self.state else {
             return Ok(());
         };
         let count_before = state.unanswered.len();
-        state.unanswered.retain(|owed| owed != trace_id);
+        state.unanswered.retain(|unanswered| unanswered != trace_id);
         if state.unanswered.len() == count_before {
             Ok(())
         } else {
@@ -136,7 +137,7 @@ impl InboxStore {
         }
     }
 
-    /// `reply` was this message's answer; a repeat of its turn gets it again.
+    /// Keeps the reply to a message; a repeat of its turn gets it again.
     pub fn cache_reply(&mut self, peer: &str, envelope: &RawValue, reply: &ReceiverReply) {
         if let Some(key) = turn_key(peer, envelope) {
             self.cached_replies.insert(key, reply.clone());
@@ -153,7 +154,7 @@ fn turn_key(peer: &str, envelope: &RawValue) -> Option<TurnKey> {
     ))
 }
 
-/// The latest replies; the oldest one makes room.
+/// The latest replies; a full cache evicts the oldest.
 #[derive(Default)]
 struct ReplyCache {
     by_turn: HashMap<TurnKey, ReceiverReply>,

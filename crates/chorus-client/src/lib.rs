@@ -1,4 +1,4 @@
-//! The same words from the other side: calls to a hub, resuming streams, direct exchange, local files.
+//! Client library: calls to a hub, streams that resume, direct exchange between agents, and local files.
 
 pub mod backoff;
 pub mod channel;

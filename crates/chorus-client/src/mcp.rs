@@ -1,14 +1,14 @@
-//! One call to the hub's tools for models: a JSON-RPC message to `/mcp`, with the key and the session in its headers.
+//! One MCP call: a JSON-RPC message to the hub's `/mcp`, with the key and the session in its headers.
 
 use crate::http::ApiCall;
 use crate::{Error, HubClient, Result};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// A revision whose requests stand alone as soon as a header names it.
+/// The MCP revision. With it in a header, a request needs no `initialize` before it.
 const MCP_REVISION: &str = "2025-11-25";
 
-/// What came of a call: its result, or the protocol's own error.
+/// The outcome of a call: its result, or a JSON-RPC error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RpcOutcome {
     Result(Value),
@@ -28,7 +28,8 @@ struct RpcError {
 }
 
 impl HubClient {
-    /// Calls `method`. `from` says which session calls. Not repeated on a broken connection: a tool may have run.
+    /// Calls `method`. `headers` name the calling session. Never retried: after a broken connection the tool may
+    /// have run.
     pub async fn call_mcp(
         &self,
         method: &str,
@@ -44,7 +45,7 @@ impl HubClient {
             .push(("MCP-Protocol-Version", MCP_REVISION.into()));
         call.headers.extend_from_slice(headers);
         let answer = self.send_call(call).await?;
-        // A fault of the protocol comes with a status of its own and the same body.
+        // A JSON-RPC error has another status and the same body format.
         match serde_json::from_slice::<RpcReply>(&answer.body) {
             Ok(RpcReply {
                 result: Some(result),

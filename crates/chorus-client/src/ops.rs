@@ -1,4 +1,4 @@
-//! What an operator asks of a hub.
+//! Operator calls: health and activity.
 
 use crate::http::ApiCall;
 use crate::{HubClient, Result, limits};
@@ -10,7 +10,7 @@ impl HubClient {
         self.fetch_data(ApiCall::get(path)).await
     }
 
-    /// One page of what happened after `since`.
+    /// One page of activity after `since`.
     pub async fn fetch_activity(&self, since: u64) -> Result<Vec<ActivityRow>> {
         let path = format!(
             "{}?since={since}&limit={}",

@@ -1,4 +1,4 @@
-//! A callback: what an agent says goes there in order, one after the other, and again when it did not arrive (CHN-30…33).
+//! Posts an agent's events to a callback URL, in order and with retries (CHN-30…33).
 
 use super::outgoing_event::{OutgoingEvent, print_event};
 use crate::http::ApiCall;
@@ -9,29 +9,29 @@ use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-/// One delivery's way back. Posting takes it mutably, so that what is said has an order.
+/// The callback of one delivery. Posting takes `&mut self`, so that events have an order.
 #[derive(Debug)]
 pub struct CallbackClient(HubClient);
 
 impl CallbackClient {
-    /// The URL as it was delivered; nothing is added to it, no key goes there (CHN-15).
+    /// Uses the URL as it was delivered: nothing is added to it, and no key is sent (CHN-15).
     pub fn from_url(url: &Secret) -> Result<Self> {
         HubClient::for_endpoint(url.expose()).map(Self)
     }
 
-    /// The same with other pauses between attempts.
+    /// Sets the backoff between attempts.
     pub fn with_backoff(mut self, backoff: crate::backoff::Backoff) -> Self {
         self.0.backoff = backoff;
         self
     }
 
-    /// Posts one event. A connection that breaks and a service that cannot right now are waited out a few times, under one
-    /// `Idempotency-Key`: a service that knows the header says it once.
-    pub async fn send_event(&mut self, say: &OutgoingEvent) -> Result<()> {
+    /// Posts one event. Broken connections and transient refusals are retried with one `Idempotency-Key`, so that a
+    /// service that supports the header shows the event once.
+    pub async fn send_event(&mut self, event: &OutgoingEvent) -> Result<()> {
         let key = format!("{:032x}", rand::random::<u128>());
         let call = ApiCall {
             idempotency_key: Some(key),
-            ..ApiCall::post("", print_event(say))
+            ..ApiCall::post("", print_event(event))
         };
         self.0.send_with_retry(call).await.map(drop)
     }
@@ -64,7 +64,7 @@ impl CallbackClient {
             .await
     }
 
-    /// Many events over one request. What was taken stands; nothing of it is sent twice.
+    /// Sends many events over one request. Accepted events are never sent again.
     pub fn open_stream(&mut self) -> CallbackStream {
         let (line_sender, mut line_receiver) = mpsc::channel::<String>(limits::CALLBACK_QUEUE_LEN);
         let lines = futures_util::stream::poll_fn(move |cx| {
@@ -103,11 +103,11 @@ pub struct CallbackStream {
 }
 
 impl CallbackStream {
-    /// Hands one event over; the request waits when the service does. After a refusal the rest is not sent.
-    pub async fn send_event(&mut self, say: &OutgoingEvent) -> Result<()> {
-        let line = format!("{}\n", print_event(say));
+    /// Queues one event; waits while the queue is full. After a refusal no further event is sent.
+    pub async fn send_event(&mut self, event: &OutgoingEvent) -> Result<()> {
+        let line = format!("{}\n", print_event(event));
         let is_sent = match &self.line_sender {
-            Some(to) => to.send(line).await.is_ok(),
+            Some(line_sender) => line_sender.send(line).await.is_ok(),
             None => false,
         };
         if is_sent {
@@ -117,7 +117,7 @@ impl CallbackStream {
         }
     }
 
-    /// Ends the request, and says what the service answered.
+    /// Ends the request and returns the service's answer.
     pub async fn finish_stream(mut self) -> Result<()> {
         self.await_upload().await
     }

@@ -1,4 +1,4 @@
-//! Rooms of a hub: made, changed, entered, spoken in and followed.
+//! Channels of a hub: create, update, manage members, post messages, read and follow them.
 
 use crate::event_stream::EventStream;
 use crate::http::{ApiCall, encode_segment};
@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 
 const PATH: &str = "/channels";
 
-/// Who is to come into a room.
+/// A member to add to a channel.
 #[derive(Clone, Debug)]
 pub enum NewMember {
-    /// Any agent anywhere, by its connection string.
+    /// An agent of any service, by its connection string.
     Connection {
         url: Secret,
         name: String,
@@ -31,7 +31,7 @@ pub enum NewMember {
     },
 }
 
-/// One room, as this caller sees it.
+/// A client for one channel.
 #[derive(Clone, Debug)]
 pub struct ChannelClient {
     client: HubClient,
@@ -39,7 +39,7 @@ pub struct ChannelClient {
 }
 
 impl HubClient {
-    /// Makes a room; the caller owns it.
+    /// Creates a channel; the caller owns it.
     pub async fn create_channel(
         &self,
         name: &str,
@@ -54,7 +54,7 @@ impl HubClient {
         self.fetch_data(ApiCall::post(PATH, body)).await
     }
 
-    /// Every room that this caller may enter.
+    /// All channels that this caller may read.
     pub async fn list_channels(&self) -> Result<Vec<Channel>> {
         let mut channels: Vec<Channel> = Vec::new();
         for _ in 0..limits::MAX_DIRECTORY_PAGES {
@@ -95,7 +95,7 @@ impl ChannelClient {
             .0)
     }
 
-    /// What is not given stays as it is.
+    /// Changes name or context; `None` keeps the current value.
     pub async fn update_channel(
         &self,
         name: Option<&str>,
@@ -160,7 +160,7 @@ impl ChannelClient {
             .await
     }
 
-    /// A callback of this member's own; the one before stops working at once.
+    /// Creates a member's persistent callback; the previous one stops working at once.
     pub async fn create_persistent_callback(&self, name: &str) -> Result<PersistentCallback> {
         let path = format!("{}/members/{}/callback", self.path, encode_segment(name));
         self.client
@@ -168,7 +168,7 @@ impl ChannelClient {
             .await
     }
 
-    /// Says something in the room: once, also over a connection that breaks.
+    /// Posts a message. Retries use one idempotency key, so the message is posted once.
     pub async fn post_message(&self, content: &str) -> Result<ChannelRow> {
         let key = format!("{:032x}", rand::random::<u128>());
         let call = ApiCall::post(
@@ -186,17 +186,17 @@ impl ChannelClient {
             .0)
     }
 
-    /// One page of what was said and done, oldest first: the first after `since`, or the last ones without it.
+    /// One page of the channel's history, oldest first: the first rows after `since`, or the latest without it.
     pub async fn fetch_history(
         &self,
         since: Option<Cursor>,
         limit: usize,
     ) -> Result<Vec<ChannelRow>> {
-        let place = since.map_or_else(
+        let position = since.map_or_else(
             || format!("before={}", chorus_wire::limits::SAFE_INTEGER_MAX),
             |since| format!("since={since}"),
         );
-        let path = format!("{}/messages?limit={limit}&{place}", self.path);
+        let path = format!("{}/messages?limit={limit}&{position}", self.path);
         Ok(self
             .client
             .send_with_retry(ApiCall::get(path))
@@ -205,7 +205,7 @@ impl ChannelClient {
             .0)
     }
 
-    /// What the room has written down and put in, without the texts.
+    /// The channel's artifacts and files, without their texts.
     pub async fn list_artifacts(&self) -> Result<ChannelContents> {
         Ok(self
             .client
@@ -215,7 +215,7 @@ impl ChannelClient {
             .0)
     }
 
-    /// One of its texts, the newest unless a version is asked for.
+    /// One artifact's text: the given version, or the newest.
     pub async fn fetch_artifact(&self, slug: &str, version: Option<u64>) -> Result<ArtifactText> {
         let version = version
             .map(|version| format!("?version={version}"))
@@ -229,14 +229,14 @@ impl ChannelClient {
             .0)
     }
 
-    /// The same live, from after `since`, or from now on without it; it resumes by itself.
+    /// Streams the history after `since`, or from now on without it; it resumes by itself.
     pub fn open_stream(&self, since: Option<Cursor>) -> EventStream {
         self.client
             .open_stream(format!("{}/stream", self.path), since)
     }
 }
 
-/// A JSON object of what is there.
+/// A JSON object of the fields that have a value.
 fn print_fields(fields: &[(&str, Option<&str>)]) -> String {
     let present_fields = fields
         .iter()

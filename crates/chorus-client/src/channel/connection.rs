@@ -1,4 +1,4 @@
-//! This agent's own connection string: the one URL to paste into a service (CHN-01…04, R-70).
+//! This agent's connection string: the URL to paste into a service (CHN-01…04, R-70).
 
 use crate::files::{AgentCredentials, IdentityFiles, atomic_file, read_small_file};
 use crate::http::ApiCall;
@@ -11,8 +11,8 @@ use std::path::PathBuf;
 const CONNECTION_PATH: &str = "/agent/connection";
 
 impl HubClient {
-    /// A new connection string; the one before stops working. Not tried again by itself: an answer that got lost would have
-    /// been another one.
+    /// Creates a connection string; the previous one stops working. Never retried: each request creates another string,
+    /// so a lost answer cannot be repeated.
     pub async fn create_connection(&self) -> Result<Secret> {
         let connection: ConnectionCreated = self
             .fetch_data(ApiCall::post(CONNECTION_PATH, "{}".into()))
@@ -20,7 +20,7 @@ impl HubClient {
         Ok(connection.connection_string)
     }
 
-    /// Nobody reaches this agent by a connection string any more; whether there was one.
+    /// Revokes the connection string; returns whether there was one.
     pub async fn revoke_connection(&self) -> Result<bool> {
         let revoked: ConnectionRevoked = self
             .send_with_retry(ApiCall::delete(CONNECTION_PATH))
@@ -31,7 +31,7 @@ impl HubClient {
     }
 }
 
-/// The connection string as this agent keeps it: the hub knows only its hash, so whoever lost it needs a new one.
+/// The connection string as saved locally: the hub knows only its hash, so a lost one must be replaced.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SavedConnection {
     agent_id: String,
@@ -59,7 +59,7 @@ impl SavedConnection {
             .with_file_name(state.replace("state.json", "connection.json"))
     }
 
-    /// The saved one, unless it is another identity's.
+    /// The saved connection, unless it belongs to another identity.
     pub fn read_for(files: &IdentityFiles, credentials: &AgentCredentials) -> Result<Option<Self>> {
         let path = Self::file_path(files);
         let Some(text) = read_small_file(&path)? else {

@@ -1,4 +1,4 @@
-//! Deliveries as they come by an inbox, and the last of each channel, kept so that an agent can still answer after a restart.
+//! Channel deliveries of an inbox, and the saved callback of each channel, so that an agent can answer after a restart.
 
 use crate::event_stream::StreamEvent;
 use crate::files::{IdentityFiles, atomic_file, read_small_file};
@@ -16,7 +16,7 @@ pub struct ReceivedDelivery {
 }
 
 impl ReceivedDelivery {
-    /// The delivery that an event of an inbox carries; `None` when it carries something else.
+    /// The delivery in an inbox event; `None` for an event of another kind.
     pub fn from_event(event: &StreamEvent) -> Result<Option<Self>> {
         if event.name != "channel" {
             return Ok(None);
@@ -30,7 +30,7 @@ impl ReceivedDelivery {
     }
 }
 
-/// Where the last word of a channel came from and goes back to. Its callback is a secret, so the file is private.
+/// The last delivery of a channel and its callback. The callback is a secret, so the file is private.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SavedCallback {
     pub channel: String,
@@ -53,7 +53,7 @@ impl SavedCallback {
             .with_file_name(state.replace("state.json", "callbacks.json"))
     }
 
-    /// The last one of every channel, the newest last.
+    /// The saved callbacks of all channels, the newest last.
     pub fn read_all(files: &IdentityFiles) -> Result<Vec<Self>> {
         let path = Self::file_path(files);
         let Some(text) = read_small_file(&path)? else {
@@ -63,10 +63,10 @@ impl SavedCallback {
             .map_err(|e| Error::file_error(&path, format!("{e}; remove it to start afresh")))
     }
 
-    /// Keeps the way back of a delivery in place of its channel's last one.
+    /// Saves the callback of a delivery; it replaces the channel's previous one.
     pub fn save_callback(files: &IdentityFiles, delivery: &ChannelDelivery) -> Result<()> {
         let mut callbacks = Self::read_all(files)?;
-        callbacks.retain(|kept| kept.channel != delivery.channel.id);
+        callbacks.retain(|saved| saved.channel != delivery.channel.id);
         callbacks.push(Self {
             channel: delivery.channel.id.clone(),
             name: delivery.channel.name.clone(),

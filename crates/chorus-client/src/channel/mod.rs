@@ -1,4 +1,4 @@
-//! Channels from the outside: rooms of a hub, and an agent's own part in the rooms of anybody.
+//! Channel calls: the channels of a hub, and this agent's connection string, deliveries and callbacks.
 
 mod callback;
 mod channel_client;

@@ -1,9 +1,9 @@
-//! What an agent says to a callback, as it travels (CHN-23…28).
+//! The events that an agent posts to a callback, and their JSON form (CHN-23…28).
 
 use chorus_wire::channel::callback_event::{ChannelEvent, ChannelIdentity};
 use serde_json::{Map, Value, json};
 
-/// One event, and perhaps who says it (R-76).
+/// One event, with the identity of its author if it differs from the member (R-76).
 #[derive(Clone, Debug)]
 pub struct OutgoingEvent {
     pub event: ChannelEvent,
@@ -63,7 +63,7 @@ impl From<ChannelEvent> for OutgoingEvent {
     }
 }
 
-/// The event as one line of JSON, its keys in the order in which the document prints them.
+/// The event as one line of JSON, with the keys in the order of the specification.
 pub fn print_event(outgoing: &OutgoingEvent) -> String {
     let mut line = match &outgoing.event {
         ChannelEvent::Message { content, parts } => {
@@ -113,9 +113,9 @@ mod tests {
 
     /// CHN-24…28
     #[test]
-    fn every_event_is_written_as_the_document_prints_it() {
+    fn every_event_has_the_json_of_the_specification() {
         let args = json!({"query": "oslo weather"});
-        for (say, printed) in [
+        for (outgoing, printed) in [
             (
                 OutgoingEvent::new_message("Hi \"there\"\n"),
                 r#"{"type":"message","content":"Hi \"there\"\n"}"#,
@@ -137,20 +137,20 @@ mod tests {
                 r#"{"type":"error","message":"no","code":"tool_error"}"#,
             ),
         ] {
-            assert_eq!(print_event(&say), printed);
+            assert_eq!(print_event(&outgoing), printed);
             CallbackPost::parse(printed.as_bytes()).unwrap();
         }
-        let named = ChannelIdentity {
+        let identity = ChannelIdentity {
             name: Some("Timber".into()),
             avatar: None,
             capabilities: Vec::new(),
         };
-        let said = print_event(&OutgoingEvent {
-            agent: Some(named),
+        let line = print_event(&OutgoingEvent {
+            agent: Some(identity),
             ..OutgoingEvent::new_message("x")
         });
         assert_eq!(
-            CallbackPost::parse(said.as_bytes())
+            CallbackPost::parse(line.as_bytes())
                 .unwrap()
                 .agent
                 .unwrap()

@@ -1,12 +1,12 @@
-//! Files that are there whole or not at all, and for their owner's eyes only.
+//! Writes files atomically, and readable only by their owner.
 
 use crate::{Error, Result};
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-/// A file under way to its place. Made before the thing it will hold exists, so that a folder that cannot be written to
-/// is known before a key is asked for.
+/// A temporary file that will become `target`. It is created before its content exists, so that an unwritable folder is
+/// found before the hub issues a key.
 pub struct AtomicFile {
     file: File,
     temporary: PathBuf,
@@ -15,7 +15,7 @@ pub struct AtomicFile {
 
 impl AtomicFile {
     pub fn for_target(target: &Path) -> Result<Self> {
-        let wrong = |e| Error::file_error(target, e);
+        let file_error = |e| Error::file_error(target, e);
         let folder = parent_folder(target);
         create_private_folder(&folder)?;
         let name = target.file_name().unwrap_or_default().to_string_lossy();
@@ -24,7 +24,7 @@ impl AtomicFile {
             .write(true)
             .create_new(true)
             .open(&temporary)
-            .map_err(wrong)?;
+            .map_err(file_error)?;
         Ok(Self {
             file,
             temporary,
@@ -32,7 +32,7 @@ impl AtomicFile {
         })
     }
 
-    /// Puts `bytes` in place of whatever is there.
+    /// Writes `bytes` to the target, replacing an existing file.
     pub fn commit_replacing(self, bytes: &[u8]) -> Result<()> {
         self.write_synced(bytes)?;
         fs::rename(&self.temporary, &self.target)
@@ -40,10 +40,10 @@ impl AtomicFile {
         sync_parent_folder(&self.target)
     }
 
-    /// Puts `bytes` there unless something else came first; false then, and that other thing is untouched.
+    /// Writes `bytes` to the target unless a file exists there; returns false then and leaves that file untouched.
     pub fn commit_if_absent(self, bytes: &[u8]) -> Result<bool> {
         self.write_synced(bytes)?;
-        // Unlike a rename, a link never replaces.
+        // Unlike a rename, a hard link never replaces a file.
         match fs::hard_link(&self.temporary, &self.target) {
             Ok(()) => sync_parent_folder(&self.target).map(|()| true),
             Err(e) if e.kind() == ErrorKind::AlreadyExists => Ok(false),
@@ -61,17 +61,17 @@ impl AtomicFile {
 
 impl Drop for AtomicFile {
     fn drop(&mut self) {
-        // After a rename there is nothing left to remove.
+        // Fails after a rename, when the temporary file no longer exists.
         let _ = fs::remove_file(&self.temporary);
     }
 }
 
-/// Puts `bytes` in place of what `path` holds.
+/// Replaces the content of `path` with `bytes`.
 pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<()> {
     AtomicFile::for_target(path)?.commit_replacing(bytes)
 }
 
-/// The folder a file is in; the working directory for a bare name.
+/// The folder of a file; the working directory for a bare name.
 pub fn parent_folder(path: &Path) -> PathBuf {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
@@ -79,7 +79,7 @@ pub fn parent_folder(path: &Path) -> PathBuf {
     }
 }
 
-/// Makes the folder if it is missing, closed to others; one that exists is its owner's business.
+/// Creates the folder with mode 0700 if it is missing; the mode of an existing one is not changed.
 pub fn create_private_folder(folder: &Path) -> Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
@@ -90,7 +90,7 @@ pub fn create_private_folder(folder: &Path) -> Result<()> {
         .map_err(|e| Error::file_error(folder, e))
 }
 
-/// Options whose new files only their owner may read.
+/// Options that create files with mode 0600.
 pub fn private_options() -> OpenOptions {
     let mut options = OpenOptions::new();
     #[cfg(unix)]
@@ -98,7 +98,7 @@ pub fn private_options() -> OpenOptions {
     options
 }
 
-/// A new name is durable only when its folder is.
+/// Syncs the parent folder: a new file name is durable only after that.
 pub fn sync_parent_folder(path: &Path) -> Result<()> {
     let folder = parent_folder(path);
     #[cfg(unix)]

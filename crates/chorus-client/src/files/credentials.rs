@@ -1,4 +1,4 @@
-//! The credential file: `{"agent_id","api_key","hub_url"}`, one per agent, never overwritten unasked (SKL-21…23).
+//! The credential file `{"agent_id","api_key","hub_url"}`: one per agent, replaced only on request (SKL-21…23).
 
 use super::{IdentityFiles, atomic_file::AtomicFile, read_small_file};
 use crate::{Error, Result};
@@ -11,21 +11,21 @@ pub struct AgentCredentials {
     pub agent_id: String,
     pub api_key: Secret,
     pub hub_url: String,
-    /// What other tools keep in the same file stays in it.
+    /// Fields of other tools, which are kept.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
 
-/// Where new credentials will be saved; made before registering (SKL-22).
+/// The reserved file for new credentials; created before registering (SKL-22).
 pub struct CredentialSlot {
     file: AtomicFile,
-    /// Something is there that may be replaced: a file without a key, or an identity its user gave up.
+    /// A file exists that may be replaced: one without a key, or an identity that the user wants to renew.
     replace: bool,
     rest: Map<String, Value>,
 }
 
 impl AgentCredentials {
-    /// None when there is no file, or one without an agent or a key in it (SKL-19).
+    /// The saved credentials; `None` without a file, or when it has no agent or no key (SKL-19).
     pub fn read_from(files: &IdentityFiles) -> Result<Option<Self>> {
         let Some(fields) = read_fields(files)? else {
             return Ok(None);
@@ -46,7 +46,7 @@ impl AgentCredentials {
             .map_err(parse_error)
     }
 
-    /// `renew` is the user's word that a saved identity may go.
+    /// Reserves the credential file. With `renew` the user allows replacing a saved identity.
     pub fn reserve_slot(files: &IdentityFiles, renew: bool) -> Result<CredentialSlot> {
         let existing = read_fields(files)?;
         if !renew && Self::read_from(files)?.is_some() {
@@ -85,7 +85,7 @@ impl CredentialSlot {
     }
 }
 
-/// The file as an object; a file that is something else is an error rather than free space.
+/// The file as a JSON object. A file with other content is an error, so that it is not overwritten.
 fn read_fields(files: &IdentityFiles) -> Result<Option<Map<String, Value>>> {
     let Some(text) = read_small_file(&files.credentials)? else {
         return Ok(None);

@@ -1,8 +1,8 @@
-//! What was said, one JSON line per envelope in a file per peer (SKL-26…29).
+//! The local message history: one file per peer, one JSON line per envelope (SKL-26…29).
 //!
 //! A line is `{"ts","dir","peer","envelope"}` and nothing else. It is written with one write under a lock on the file, so
-//! that two processes never mix their lines, and synced before anyone is told. A line is known again by all four fields:
-//! a hub never gives two messages the same instant, so the instant does the work of an id.
+//! that two processes never mix their lines, and synced before the caller continues. All four fields identify a line: a
+//! hub never gives two messages the same timestamp, so the timestamp serves as an id.
 
 use super::atomic_file;
 use crate::{Error, Result, limits};
@@ -29,7 +29,7 @@ pub struct HistoryLine {
     pub envelope: Box<RawValue>,
 }
 
-/// The two fields of an envelope by which a receiver knows a repeated turn.
+/// The two fields of an envelope by which a receiver recognises a repeated turn.
 #[derive(Deserialize)]
 struct TurnFields {
     conversation_id: Option<String>,
@@ -42,20 +42,20 @@ impl HistoryLine {
         Some((turn.conversation_id?, turn.turn_number?))
     }
 
-    /// The envelope's text in one form, whatever the order of its keys.
+    /// The envelope as canonical JSON, independent of the order of its keys.
     fn canonical_envelope(&self) -> String {
         let value = serde_json::from_str(self.envelope.get()).unwrap_or_default();
         chorus_wire::json::to_canonical_json(&value)
     }
 }
 
-/// What became of a line.
+/// The outcome of appending a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AppendOutcome {
     New,
-    /// The very line is there already: a replay after a crash, or another process was first.
+    /// The same line exists: a replay after a crash, or another process was first.
     Known,
-    /// Another line has the same sender, conversation and turn: the sender tried again.
+    /// Another line has the same sender, conversation and turn: the sender retried.
     SameTurn,
 }
 
@@ -66,7 +66,7 @@ pub struct HistoryStore {
     indexes: HashMap<String, HistoryIndex>,
 }
 
-/// What is in one file up to `read_to`, as hashes.
+/// Hashes of the lines in the first `read_bytes` of one file.
 #[derive(Default)]
 struct HistoryIndex {
     read_bytes: u64,
@@ -83,7 +83,7 @@ impl HistoryStore {
         }
     }
 
-    /// SKL-29, and nothing that leaves the folder or hides in it.
+    /// The file of a peer (SKL-29); its name can neither leave the folder nor be hidden.
     pub fn peer_file(&self, peer: &str) -> PathBuf {
         let safe = |c: char| {
             if matches!(c, '/' | ':' | '\\') || c.is_control() {
@@ -101,36 +101,38 @@ impl HistoryStore {
         self.folder.join(format!("{name}.jsonl"))
     }
 
-    /// Appends a line as it is: for what this process itself just sent.
+    /// Appends a line without a check for repeats, for a message that this process just sent.
     pub fn append_line(&self, line: &HistoryLine) -> Result<()> {
         let mut file = self.open_locked(&line.peer)?;
-        let wrong = |e| Error::file_error(self.peer_file(&line.peer), e);
-        repair_tail(&mut file).map_err(wrong)?;
-        write_line(&mut file, line).map(|_| ()).map_err(wrong)
+        let file_error = |e| Error::file_error(self.peer_file(&line.peer), e);
+        repair_tail(&mut file).map_err(file_error)?;
+        write_line(&mut file, line).map(|_| ()).map_err(file_error)
     }
 
-    /// Appends a line unless it, or for received ones its turn, is already there.
+    /// Appends a line unless it exists, or, for a received one, its turn exists.
     pub fn append_once(&mut self, line: &HistoryLine) -> Result<AppendOutcome> {
         let path = self.peer_file(&line.peer);
-        let wrong = |e| Error::file_error(&path, e);
+        let file_error = |e| Error::file_error(&path, e);
         let mut file = self.open_locked(&line.peer)?;
-        repair_tail(&mut file).map_err(wrong)?;
+        repair_tail(&mut file).map_err(file_error)?;
         if self.indexes.len() >= limits::MAX_INDEXED_PEERS && !self.indexes.contains_key(&line.peer)
         {
             self.indexes.clear();
         }
         let mut index = self.indexes.remove(&line.peer).unwrap_or_default();
-        let end = index.catch_up(&mut file, &self.hasher).map_err(wrong)?;
+        let end = index
+            .catch_up(&mut file, &self.hasher)
+            .map_err(file_error)?;
         let found = index.find_line(line, &self.hasher);
         if found == AppendOutcome::New {
-            index.read_bytes = end + write_line(&mut file, line).map_err(wrong)?;
+            index.read_bytes = end + write_line(&mut file, line).map_err(file_error)?;
             index.add_line(line, &self.hasher);
         }
         self.indexes.insert(line.peer.clone(), index);
         Ok(found)
     }
 
-    /// The lines exchanged with `peer`, oldest first; what cannot be read is passed over aloud.
+    /// The lines exchanged with `peer`, oldest first; invalid lines are skipped with a warning.
     pub fn peer_lines(&self, peer: &str) -> Result<Vec<HistoryLine>> {
         let mut lines = read_lines(&self.peer_file(peer))?;
         lines.retain(|line| line.peer == peer);
@@ -156,12 +158,12 @@ impl HistoryStore {
                 lines.extend(read_lines(&path)?);
             }
         }
-        // Other tools write other precisions, so instants are compared, not texts (lesson 9).
+        // Other tools write other precisions, so times are compared, not texts (lesson 9).
         lines.sort_by_key(|line: &HistoryLine| chorus_wire::time::UnixMicros::parse(&line.ts));
         Ok(lines)
     }
 
-    /// The turn that follows the last one of a conversation, whoever took it (ENV-08).
+    /// The turn after the last one of a conversation, sent or received (ENV-08).
     pub fn next_turn_number(&self, peer: &str, conversation: &str) -> Result<u64> {
         let turns = self
             .peer_lines(peer)?
@@ -193,11 +195,11 @@ impl HistoryStore {
 }
 
 impl HistoryIndex {
-    /// Reads what came since the last time, ours or another process's; returns where the file ends.
+    /// Indexes the lines that this or another process appended since the last call; returns the length of the file.
     fn catch_up(&mut self, file: &mut File, hasher: &RandomState) -> std::io::Result<u64> {
         let end = file.metadata()?.len();
         if end < self.read_bytes {
-            // Somebody cut the file short: what we knew of it no longer holds.
+            // The file was truncated, so the index is no longer valid.
             *self = Self::default();
         }
         file.seek(SeekFrom::Start(self.read_bytes))?;
@@ -243,7 +245,7 @@ impl HistoryIndex {
     }
 }
 
-/// One write, then the disk; how many bytes it was.
+/// Writes a line with one write and syncs it; returns its length.
 fn write_line(file: &mut File, line: &HistoryLine) -> std::io::Result<u64> {
     let mut text = serde_json::to_vec(line)?;
     text.push(b'\n');
@@ -252,8 +254,8 @@ fn write_line(file: &mut File, line: &HistoryLine) -> std::io::Result<u64> {
     Ok(text.len() as u64)
 }
 
-/// Repairs a last line that has no end. A whole one, by another tool's habit, gets its line feed; a torn one goes: it was
-/// never acknowledged, so its message comes again.
+/// Repairs a last line without a line feed. A complete one, written by another tool, gets its line feed. A torn one is
+/// removed: it was never acknowledged, so its message is replayed.
 fn repair_tail(file: &mut File) -> std::io::Result<()> {
     let end = file.metadata()?.len();
     let from = end.saturating_sub(limits::MAX_HISTORY_LINE_BYTES as u64);
@@ -287,10 +289,7 @@ fn read_lines(path: &Path) -> Result<Vec<HistoryLine>> {
         match serde_json::from_slice(&text) {
             Ok(line) => lines.push(line),
             Err(_) if text.trim_ascii().is_empty() => {}
-            Err(_) => tracing::warn!(
-                "{}: a line was not understood and is passed over",
-                path.display()
-            ),
+            Err(_) => tracing::warn!("{}: an invalid line is skipped", path.display()),
         }
     }
     Ok(lines)

@@ -1,4 +1,4 @@
-//! How far an agent has heard, kept beside its credentials so that a restart goes on where it stopped.
+//! The agent's inbox cursor, saved beside its credentials so that a restart continues where it stopped.
 
 use super::{AgentCredentials, IdentityFiles, atomic_file, read_small_file};
 use crate::{Error, Result};
@@ -8,7 +8,7 @@ use std::fs::File;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InboxState {
-    /// Whose state this is: with another identity in the credential file it says nothing.
+    /// The agent of this state: with another identity in the credential file the state is ignored.
     pub agent_id: String,
     pub hub_url: String,
     /// The culture of the user, as registered.
@@ -17,13 +17,13 @@ pub struct InboxState {
     /// Everything up to here is in the history files.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cursor: Option<String>,
-    /// Messages that were shown but not yet answered: after a crash their senders are still owed a reply (SKL-16).
+    /// Messages that were shown but not yet answered: after a crash their replies are still sent (SKL-16).
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub unanswered: Vec<String>,
 }
 
 impl InboxState {
-    /// The state of `who`; an empty one if none was saved or the saved one is somebody else's.
+    /// The saved state of this agent; an empty one if there is none or it belongs to another agent.
     pub fn read_for(files: &IdentityFiles, credentials: &AgentCredentials) -> Result<Self> {
         let new_state = || InboxState {
             agent_id: credentials.agent_id.clone(),
@@ -52,7 +52,7 @@ impl InboxState {
     }
 }
 
-/// Held by the one process that listens with these files: two would each show half of the messages.
+/// A file lock of the one process that listens with these files: two would each show half of the messages.
 pub struct StateLock(
     #[expect(dead_code, reason = "the lock lasts as long as the file is open")] File,
 );

@@ -1,4 +1,4 @@
-//! What an agent keeps on disk between sessions: who it is, what was said, and how far it has heard (R-33, SKL-18…31).
+//! An agent's local files: credentials, message history and inbox cursor (R-33, SKL-18…31).
 
 pub mod atomic_file;
 pub mod credentials;
@@ -12,12 +12,12 @@ pub use inbox_state::InboxState;
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 
-/// The credential file of a workspace (002).
+/// The credential file of a workspace (document 002).
 pub const WORKSPACE_FILE: &str = "chorus-credentials.json";
-/// The credential file below an agent's home (001).
+/// The credential file below an agent's home (document 001).
 pub const HOME_FILE: &str = "config.json";
 
-/// The three places of one identity. They lie side by side, so that two identities never share a history.
+/// The three paths of one identity. They are side by side, so that two identities never share a history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdentityFiles {
     pub credentials: PathBuf,
@@ -27,7 +27,7 @@ pub struct IdentityFiles {
 }
 
 impl IdentityFiles {
-    /// the file that was named, else the workspace's if it has one, else `home` (`$CHORUS_HOME` or `~/.chorus`).
+    /// the explicit file, else the workspace's if it exists, else the one in `home` (`$CHORUS_HOME` or `~/.chorus`).
     pub fn locate(explicit: Option<&Path>, workspace: &Path, home: &Path) -> Self {
         let in_workspace = workspace.join(WORKSPACE_FILE);
         match explicit {
@@ -60,7 +60,7 @@ impl IdentityFiles {
     }
 }
 
-/// A small file as text; None when there is none.
+/// A small file as text; `None` when it does not exist.
 pub(crate) fn read_small_file(path: &Path) -> Result<Option<String>> {
     const MAX_BYTES: u64 = 1024 * 1024;
     let size = match std::fs::metadata(path) {

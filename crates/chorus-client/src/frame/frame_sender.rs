@@ -1,15 +1,15 @@
-//! A session that speaks: who it is, and what stands in every frame of its (FRM-06…19, R-04).
+//! The identity of a sending session, and the fields that it puts in each of its frames (FRM-06…19, R-04).
 
 use chorus_wire::frame::{
-    ComputeLocation, ContextCheck, Frame, FrameDraft, FrameProvenance, FrameScope, Payload,
+    ComputeLocation, ContextCheck, Frame, FrameDraft, FrameProvenance, FrameScope, FramePayload,
     ScopeIdent,
 };
 use chorus_wire::{identity::Handle, time::UnixMicros};
 use uuid::Uuid;
 
-/// In front of a session in `provenance_basis`.
+/// The prefix of a session in a frame's `provenance_basis`.
 const SESSION_PREFIX: &str = "session:";
-/// What a frame rests on towards others, who need not know which of our sessions it was (FRM-111).
+/// The `provenance_basis` towards other handles, which must not learn the session (FRM-111).
 const COMMAND_BASIS: &str = "command";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct FrameSender {
     pub handle: Handle,
     pub instrument: ScopeIdent,
     pub session: ScopeIdent,
-    /// Absent, the hub takes it from the instrument (R-42).
+    /// Without it the hub derives it from the instrument (R-42).
     pub tool: Option<ScopeIdent>,
     pub acted_by: Handle,
     pub drafted_with: String,
@@ -26,12 +26,12 @@ pub struct FrameSender {
     pub method: Vec<String>,
     pub return_ref: Option<String>,
     pub context_check: ContextCheck,
-    /// Absent, it names the session towards our own sessions, and only that it was a command towards others.
+    /// Default: the session towards the sender's own sessions, `command` towards other handles.
     pub basis: Option<String>,
 }
 
 impl FrameSender {
-    /// A session of `handle` with honest words about itself: nothing was checked, everything was made here.
+    /// A session of `handle` with true default provenance: no context check, computed locally.
     pub fn new(handle: Handle, instrument: ScopeIdent, session: ScopeIdent) -> Self {
         Self {
             acted_by: handle.clone(),
@@ -49,7 +49,7 @@ impl FrameSender {
         }
     }
 
-    /// This session and no other (FRM-52).
+    /// The scope of this session only (FRM-52).
     pub fn session_scope(&self) -> FrameScope {
         FrameScope::Session(
             self.handle.clone(),
@@ -58,12 +58,12 @@ impl FrameSender {
         )
     }
 
-    /// All sessions of the speaker: where advisories go unless told otherwise (FRM-22).
+    /// The scope of all sessions of the sender's handle: the default for advisories (FRM-22).
     pub fn handle_scope(&self) -> FrameScope {
         FrameScope::Handle(self.handle.clone())
     }
 
-    pub fn draft_frame(&self, scope: &FrameScope, payload: Payload, now: UnixMicros) -> FrameDraft {
+    pub fn draft_frame(&self, scope: &FrameScope, payload: FramePayload, now: UnixMicros) -> FrameDraft {
         let default_basis = || match scope.addressed_handle() == &self.handle {
             true => format!("{SESSION_PREFIX}{}@{}", self.instrument, self.session),
             false => COMMAND_BASIS.to_owned(),
@@ -87,15 +87,15 @@ impl FrameSender {
         }
     }
 
-    /// Whether this session said it, as far as a frame tells.
+    /// Whether this session sent the frame, according to its provenance.
     pub fn is_sender_of(&self, frame: &Frame) -> bool {
         let session = Some((self.instrument.as_str(), self.session.as_str()));
         frame.sender_handle == self.handle && frame_session(frame) == session
     }
 }
 
-/// The instrument and session that a frame says it comes from. Frames have no field of their own for it; the hub has
-/// checked the handle, and between the sessions of one handle a word is enough.
+/// The instrument and session in a frame's provenance. Frames have no other field for it. The hub checks only the
+/// handle; the sessions of one handle trust each other.
 pub fn frame_session(frame: &Frame) -> Option<(&str, &str)> {
     frame
         .provenance
@@ -113,7 +113,7 @@ fn drafter_handle(instrument: &ScopeIdent) -> String {
     drafter
 }
 
-/// A new UUIDv4 for a frame, a lease, a question.
+/// A new UUIDv4 for a frame, a lease or a question.
 pub fn random_uuid() -> Uuid {
     uuid::Builder::from_random_bytes(rand::random()).into_uuid()
 }
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
     use chorus_wire::frame::payload::AgentAdvisory;
 
-    fn speaker(instrument: &str) -> FrameSender {
+    fn sender_of(instrument: &str) -> FrameSender {
         let ident = |text| ScopeIdent::parse(text).unwrap();
         FrameSender::new(
             Handle::parse("~alice").unwrap(),
@@ -132,7 +132,7 @@ mod tests {
         )
     }
 
-    fn advisory() -> Payload {
+    fn advisory() -> FramePayload {
         AgentAdvisory {
             advisory_text: "hi".into(),
             file_refs: None,
@@ -142,27 +142,27 @@ mod tests {
         .into()
     }
 
-    // R-04, R-53: every instrument has a drafter that a hub takes.
+    // R-04, R-53: the hub accepts the drafter handle of every instrument.
     #[test]
-    fn what_any_instrument_says_passes_the_hubs_checks() {
+    fn frames_of_any_instrument_pass_validation() {
         let long = "A".repeat(128);
         for instrument in ["cli", "cc-editor", "Cursor.1_x-", "-", ".", long.as_str()] {
-            let speaker = speaker(instrument);
-            let frame = speaker
-                .draft_frame(&speaker.handle_scope(), advisory(), UnixMicros(0))
+            let sender = sender_of(instrument);
+            let frame = sender
+                .draft_frame(&sender.handle_scope(), advisory(), UnixMicros(0))
                 .to_frame()
                 .unwrap();
-            assert!(speaker.is_sender_of(&frame), "{instrument}");
+            assert!(sender.is_sender_of(&frame), "{instrument}");
         }
-        assert_eq!(speaker("cc-editor").drafted_with, "~cc-editor");
+        assert_eq!(sender_of("cc-editor").drafted_with, "~cc-editor");
     }
 
     // FRM-111
     #[test]
-    fn others_do_not_learn_which_session_it_was() {
-        let speaker = speaker("cli");
+    fn other_handles_do_not_learn_the_session() {
+        let sender = sender_of("cli");
         let org = FrameScope::parse("org:~acme/members/*").unwrap();
-        let frame = speaker
+        let frame = sender
             .draft_frame(&org, advisory(), UnixMicros(0))
             .to_frame()
             .unwrap();

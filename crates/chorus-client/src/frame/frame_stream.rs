@@ -1,5 +1,5 @@
-//! Hearing a handle's stream with the duties of a recipient: once, not stale, re-opened when silent, gaps said aloud
-//! (FRM-68, FRM-71, FRM-105, FRM-106).
+//! Reads a handle's frame stream with a recipient's duties: no repeats, no stale frames, reconnect after silence, report
+//! gaps (FRM-68, FRM-71, FRM-105, FRM-106).
 
 use super::{FrameSender, seen_ids::SeenIds};
 use crate::http::encode_segment;
@@ -10,20 +10,20 @@ use serde::Deserialize;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// Tells the time; the command line passes the hub crate's clock, tests their own (law 10).
+/// Returns the current time; the command line passes the hub crate's clock, tests pass their own (invariant 10).
 pub type NowFn = fn() -> UnixMicros;
 
-/// What a stream brings.
+/// One item of a frame stream.
 #[derive(Clone, Debug)]
 pub enum FrameStreamEvent {
-    /// It is open: from here on nothing is missed.
+    /// The stream is open: from now on no frame is missed.
     Opened(OpenedSession),
     Frame(Box<Frame>, Option<Cursor>),
-    /// Frames were missed, and cannot be had again.
+    /// Frames were missed and are no longer available.
     Gap,
 }
 
-/// What the hub says of a stream it opened.
+/// The session that the hub names when it opens a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct OpenedSession {
@@ -36,12 +36,12 @@ pub struct FrameStream {
     stream: EventStream,
     seen_ids: SeenIds,
     now: NowFn,
-    /// The hub was asked for all that it keeps, so the first gap is no news.
+    /// The stream replays everything the hub keeps, so the first gap is expected.
     from_start: bool,
 }
 
 impl HubClient {
-    /// The stream of the speaker's handle: from now on, or after `since`.
+    /// Opens the stream of the sender's handle: from now on, or after `since`.
     pub async fn open_frame_stream(
         &self,
         sender: &FrameSender,
@@ -50,7 +50,9 @@ impl HubClient {
         now: NowFn,
     ) -> FrameStream {
         let handles = self.fetch_paths_or_default().await.handles;
-        let (handle, instrument, session) = (&sender.handle, &sender.instrument, &sender.session);
+        let handle = &sender.handle;
+        let instrument = &sender.instrument;
+        let session = &sender.session;
         let mut path =
             format!("{handles}/{handle}/stream?instrument={instrument}&session={session}");
         if let Some(tool) = &sender.tool {
@@ -70,10 +72,10 @@ impl HubClient {
         }
     }
 
-    /// What the hub still keeps for this session, and the stream that goes on after it.
+    /// The frames that the hub still keeps for this session, and the stream that continues after them.
     ///
-    /// A stream from now on begins at the newest frame, so a second one from the start has caught up when it gets there. The
-    /// newest may be for another session; then the replay is over when nothing more comes.
+    /// A live stream starts at the newest cursor, so a second stream from the start has caught up when it reaches that
+    /// cursor. The newest frame may be for another session; then the replay ends after a silence.
     pub async fn replay_frames(
         &self,
         sender: &FrameSender,
@@ -94,8 +96,8 @@ impl HubClient {
         Ok((replayed, frames))
     }
 
-    /// What the hub still keeps for this session after `since`, and the newest place: the `since` of the next time. Where
-    /// nothing is new there is one short connection.
+    /// The frames that the hub still keeps for this session after `since`, and the newest cursor, which is the next
+    /// `since`. Without new frames this takes one short connection.
     pub async fn replay_frames_after(
         &self,
         sender: &FrameSender,
@@ -120,7 +122,7 @@ impl HubClient {
 }
 
 impl FrameStream {
-    /// Everything up to `newest`, or until nothing has come for `quiet`.
+    /// All frames up to `newest`, or until the stream is silent for `quiet`.
     async fn replay_until(
         &mut self,
         newest: Option<Cursor>,
@@ -138,7 +140,7 @@ impl FrameStream {
         Ok(replayed)
     }
 
-    /// Whether everything up to a place of the same ring has come.
+    /// Whether the stream has reached a cursor of the same frame ring.
     fn has_reached(&self, target: Option<Cursor>) -> bool {
         let (Some(target), Some(since)) = (target, self.stream.last_cursor()) else {
             return false;
@@ -146,16 +148,16 @@ impl FrameStream {
         since.epoch == target.epoch && since >= target
     }
 
-    /// Waits until the stream is open. Nothing comes before that.
+    /// Waits until the stream is open. No frame comes before that.
     pub async fn wait_opened(&mut self) -> Result<OpenedSession> {
         loop {
-            if let FrameStreamEvent::Opened(listening) = self.next().await? {
-                return Ok(listening);
+            if let FrameStreamEvent::Opened(session) = self.next().await? {
+                return Ok(session);
             }
         }
     }
 
-    /// The next frame, however often the connection has to be opened again. Cancelling the wait loses nothing.
+    /// The next item, after as many reconnections as needed. Cancelling the future loses no frame.
     pub async fn next(&mut self) -> Result<FrameStreamEvent> {
         loop {
             let event = self.stream.next().await?;

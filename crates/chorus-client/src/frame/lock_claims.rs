@@ -1,7 +1,7 @@
-//! Who claims which resource right now, told from the three lock kinds (FRM-23…27): the hub keeps no such table.
+//! The lock claims that are active now, computed from the three lock frame kinds (FRM-23…27); the hub keeps no lock table.
 
 use crate::limits;
-use chorus_wire::frame::{Frame, Payload, payload};
+use chorus_wire::frame::{Frame, FramePayload, payload};
 use chorus_wire::{identity::Handle, time::UnixMicros};
 use serde::Serialize;
 use std::{collections::HashMap, time::Duration};
@@ -11,7 +11,7 @@ use uuid::Uuid;
 pub struct LockClaim {
     pub resource: String,
     pub holder: Handle,
-    /// `instrument@session`, where the frame said it.
+    /// `instrument@session`, if the frame names it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
     pub drafted_with: String,
@@ -19,7 +19,7 @@ pub struct LockClaim {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub intent: Option<String>,
     pub expires_at: UnixMicros,
-    /// In which order the claims were made: of two on one resource the first stands.
+    /// The order in which claims were made: of two on one resource the first one holds.
     #[serde(skip)]
     pub order: u64,
 }
@@ -32,7 +32,7 @@ impl LockClaim {
     }
 }
 
-/// Claims by who made them and their lease: another's frame with the same lease id changes nothing of ours.
+/// Claims by holder and lease: a frame of another handle with the same lease id changes nothing.
 #[derive(Debug, Default)]
 pub struct LockClaims {
     by_lease: HashMap<(Handle, Uuid), LockClaim>,
@@ -40,23 +40,23 @@ pub struct LockClaims {
 }
 
 impl LockClaims {
-    /// Takes in a frame of any kind, in the order in which frames come.
+    /// Applies a frame of any kind; call it in the order of the stream.
     pub fn apply_frame(&mut self, frame: &Frame) {
         let key_of = |lease: Uuid| (frame.sender_handle.clone(), lease);
-        if let Payload::AgentLockRequest(request) = &frame.payload {
+        if let FramePayload::AgentLockRequest(request) = &frame.payload {
             self.apply_request(frame, request);
-        } else if let Payload::AgentLeaseExtend(extend) = &frame.payload {
+        } else if let FramePayload::AgentLeaseExtend(extend) = &frame.payload {
             if let Some(claim) = self.by_lease.get_mut(&key_of(extend.lease_id)) {
                 claim.expires_at = claim
                     .expires_at
                     .saturating_add(Duration::from_millis(extend.ttl_ms));
             }
-        } else if let Payload::AgentLockRelease(release) = &frame.payload {
+        } else if let FramePayload::AgentLockRelease(release) = &frame.payload {
             self.by_lease.remove(&key_of(release.lease_id));
         }
     }
 
-    /// The same lease again is the same claim, said again for those who came later.
+    /// A repeated lease is the same claim, announced again for sessions that joined later.
     fn apply_request(&mut self, frame: &Frame, request: &payload::AgentLockRequest) {
         let key = (frame.sender_handle.clone(), request.lease_id);
         let earlier = self
@@ -91,7 +91,7 @@ impl LockClaims {
         }
     }
 
-    /// Those that have not run out, by resource, the first claim first.
+    /// Claims that have not expired, by resource, the first claim first.
     pub fn active_claims(&self, now: UnixMicros) -> Vec<&LockClaim> {
         let mut claims: Vec<&LockClaim> = self
             .by_lease
@@ -102,7 +102,7 @@ impl LockClaims {
         claims
     }
 
-    /// The claims that stand in the way of `resource`.
+    /// The claims that conflict with `resource`.
     pub fn claims_on(&self, resource: &str, now: UnixMicros) -> Vec<&LockClaim> {
         let mut claims = self.active_claims(now);
         claims.retain(|claim| {
@@ -112,7 +112,7 @@ impl LockClaims {
     }
 }
 
-/// A claim on a folder is one on everything in it.
+/// Whether a claim covers a resource; a claim on a folder covers everything in it.
 pub fn covers_resource(claimed: &str, resource: &str) -> bool {
     let folder = claimed.strip_suffix('/').unwrap_or(claimed);
     match resource.strip_prefix(folder) {
@@ -134,11 +134,11 @@ mod tests {
         UnixMicros(seconds * 1_000_000)
     }
 
-    fn said(who: &str, seconds: i64, payload: impl Into<Payload>) -> Frame {
+    fn frame_from(handle: &str, seconds: i64, payload: impl Into<FramePayload>) -> Frame {
         let ident = |text| ScopeIdent::parse(text).unwrap();
-        let speaker = FrameSender::new(Handle::parse(who).unwrap(), ident("cli"), ident("s1"));
-        speaker
-            .draft_frame(&speaker.handle_scope(), payload.into(), at(seconds))
+        let sender = FrameSender::new(Handle::parse(handle).unwrap(), ident("cli"), ident("s1"));
+        sender
+            .draft_frame(&sender.handle_scope(), payload.into(), at(seconds))
             .to_frame()
             .unwrap()
     }
@@ -158,12 +158,13 @@ mod tests {
 
     // FRM-27
     #[test]
-    fn a_claim_lasts_until_it_runs_out_is_extended_or_released() {
-        let (mut claims, id) = (LockClaims::default(), lease());
-        claims.apply_frame(&said("~alice", 0, request(id, "main.rs")));
+    fn a_claim_lasts_until_it_expires_or_is_released() {
+        let mut claims = LockClaims::default();
+        let id = lease();
+        claims.apply_frame(&frame_from("~alice", 0, request(id, "main.rs")));
         assert_eq!(claims.active_claims(at(59)).len(), 1);
         assert!(claims.active_claims(at(60)).is_empty());
-        claims.apply_frame(&said(
+        claims.apply_frame(&frame_from(
             "~alice",
             30,
             payload::AgentLeaseExtend {
@@ -175,7 +176,7 @@ mod tests {
             claims.active_claims(at(119))[0].time_left(at(119)),
             Duration::from_secs(1)
         );
-        claims.apply_frame(&said(
+        claims.apply_frame(&frame_from(
             "~alice",
             40,
             payload::AgentLockRelease {
@@ -186,11 +187,12 @@ mod tests {
         assert!(claims.active_claims(at(41)).is_empty());
     }
 
-    // FRM-26: frames about leases that nobody heard of are no news.
+    // FRM-26: frames about unknown leases are ignored.
     #[test]
-    fn only_the_one_who_claimed_can_extend_or_release() {
-        let (mut claims, id) = (LockClaims::default(), lease());
-        claims.apply_frame(&said(
+    fn only_the_holder_can_extend_or_release_a_claim() {
+        let mut claims = LockClaims::default();
+        let id = lease();
+        claims.apply_frame(&frame_from(
             "~mallory",
             0,
             payload::AgentLockRelease {
@@ -198,8 +200,8 @@ mod tests {
                 resource: None,
             },
         ));
-        claims.apply_frame(&said("~alice", 0, request(id, "main.rs")));
-        claims.apply_frame(&said(
+        claims.apply_frame(&frame_from("~alice", 0, request(id, "main.rs")));
+        claims.apply_frame(&frame_from(
             "~mallory",
             1,
             payload::AgentLockRelease {
@@ -207,7 +209,7 @@ mod tests {
                 resource: None,
             },
         ));
-        claims.apply_frame(&said(
+        claims.apply_frame(&frame_from(
             "~mallory",
             1,
             payload::AgentLeaseExtend {
@@ -215,7 +217,7 @@ mod tests {
                 ttl_ms: MINUTE,
             },
         ));
-        claims.apply_frame(&said("~mallory", 1, request(id, "other.rs")));
+        claims.apply_frame(&frame_from("~mallory", 1, request(id, "other.rs")));
         let held = claims.active_claims(at(2));
         assert_eq!((held.len(), held[0].expires_at), (2, at(60)));
         assert_eq!(
@@ -225,11 +227,13 @@ mod tests {
     }
 
     #[test]
-    fn of_two_claims_the_first_stands_also_when_it_is_said_again() {
-        let (mut claims, first, second) = (LockClaims::default(), lease(), lease());
-        claims.apply_frame(&said("~alice", 0, request(first, "main.rs")));
-        claims.apply_frame(&said("~alice", 1, request(second, "main.rs")));
-        claims.apply_frame(&said("~alice", 2, request(first, "main.rs")));
+    fn of_two_claims_the_first_holds_even_after_it_is_repeated() {
+        let mut claims = LockClaims::default();
+        let first = lease();
+        let second = lease();
+        claims.apply_frame(&frame_from("~alice", 0, request(first, "main.rs")));
+        claims.apply_frame(&frame_from("~alice", 1, request(second, "main.rs")));
+        claims.apply_frame(&frame_from("~alice", 2, request(first, "main.rs")));
         let held = claims.claims_on("main.rs", at(3));
         assert_eq!(
             held.iter().map(|claim| claim.lease_id).collect::<Vec<_>>(),
@@ -239,8 +243,8 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_on_a_folder_is_one_on_what_is_in_it() {
-        for (claimed, resource, both) in [
+    fn a_claim_on_a_folder_covers_its_files() {
+        for (claimed, resource, expected) in [
             ("src", "src/main.rs", true),
             ("src/", "src/main.rs", true),
             ("src/main.rs", "src/main.rs", true),
@@ -250,7 +254,7 @@ mod tests {
         ] {
             assert_eq!(
                 covers_resource(claimed, resource),
-                both,
+                expected,
                 "{claimed} {resource}"
             );
         }

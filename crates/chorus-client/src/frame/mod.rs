@@ -1,4 +1,4 @@
-//! Frames from the session's side: saying them, hearing them with a recipient's duties, and who claims what.
+//! Frame calls: send frames, read frame streams, track lock claims and open items, manage grants and organisations.
 
 mod frame_sender;
 mod frame_stream;

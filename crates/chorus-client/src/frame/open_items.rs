@@ -1,26 +1,26 @@
-//! What is still open among the frames heard: work that nobody has taken, decisions that nobody has made.
+//! Open items among the received frames: handovers without a claim, binding moments without an answer.
 
 use super::seen_ids::SeenIds;
 use crate::limits;
-use chorus_wire::frame::{Frame, Payload, payload};
+use chorus_wire::frame::{Frame, FramePayload, payload};
 use uuid::Uuid;
 
-/// How a claim names the handover it takes: frames refer, they do not contain (FRM-47).
+/// How a claim names the handover that it takes: frames refer to content, they do not contain it (FRM-47).
 pub fn format_frame_ref(id: &Uuid) -> String {
     format!("frame:{id}")
 }
 
-/// Handovers and who took them (FRM-31, FRM-32).
+/// Handovers and their claims (FRM-31, FRM-32).
 #[derive(Debug, Default)]
 pub struct HandoverLog {
     offers: Vec<Frame>,
-    /// In the order in which they came: of two that take the same, the first has it.
+    /// In order of arrival: of two claims on one handover the first one counts.
     claims: Vec<(Uuid, Frame)>,
 }
 
 impl HandoverLog {
     pub fn apply_frame(&mut self, frame: &Frame) {
-        let Payload::AgentHandover(handover) = &frame.payload else {
+        let FramePayload::AgentHandover(handover) = &frame.payload else {
             return;
         };
         if handover
@@ -38,7 +38,7 @@ impl HandoverLog {
         }
     }
 
-    /// What nobody has taken yet, oldest first.
+    /// Handovers without a claim, oldest first.
     pub fn open_offers(&self) -> Vec<&Frame> {
         self.offers
             .iter()
@@ -50,7 +50,7 @@ impl HandoverLog {
         self.offers.iter().find(|offer| offer.frame_id == *id)
     }
 
-    /// The frame that took it first.
+    /// The first claim of a handover.
     pub fn find_claim(&self, id: &Uuid) -> Option<&Frame> {
         self.claims
             .iter()
@@ -59,9 +59,10 @@ impl HandoverLog {
     }
 }
 
-/// By the reference that our own claims carry, else by the words: other clients may know no more than the draft.
+/// Compares the frame reference that our own claims carry. Without one it compares the texts, because other clients may
+/// implement only the draft.
 fn is_claim_of(claim: &payload::AgentHandover, offer: &Frame) -> bool {
-    let Payload::AgentHandover(offered_handover) = &offer.payload else {
+    let FramePayload::AgentHandover(offered_handover) = &offer.payload else {
         return false;
     };
     let refs = claim.pointer_refs.as_deref().unwrap_or_default();
@@ -75,7 +76,7 @@ fn is_claim_of(claim: &payload::AgentHandover, offer: &Frame) -> bool {
     }
 }
 
-/// Binding moments and their answers (FRM-39). A moment has no id beside its frame's, so that is what answers name.
+/// Binding moments and their answers (FRM-39). A moment has no id of its own, so answers name its frame id.
 #[derive(Debug)]
 pub struct BindingMomentLog {
     moments: Vec<Frame>,
@@ -93,9 +94,9 @@ impl Default for BindingMomentLog {
 
 impl BindingMomentLog {
     pub fn apply_frame(&mut self, frame: &Frame) {
-        if matches!(frame.payload, Payload::AgentBindingMoment(_)) {
+        if matches!(frame.payload, FramePayload::AgentBindingMoment(_)) {
             self.moments.push(frame.clone());
-        } else if let Payload::AgentResponse(response) = &frame.payload {
+        } else if let FramePayload::AgentResponse(response) = &frame.payload {
             for id in response
                 .responded_to_frame_id
                 .into_iter()
@@ -106,7 +107,7 @@ impl BindingMomentLog {
         }
     }
 
-    /// Undecided ones, oldest first.
+    /// Binding moments without an answer, oldest first.
     pub fn open_moments(&self) -> Vec<&Frame> {
         self.moments
             .iter()

@@ -1,4 +1,4 @@
-//! Grants, organisations and accords: who may address whom. Bodies are the hub's own.
+//! Calls for grants, organisations and accords. Answers are returned as JSON.
 
 use crate::http::{ApiCall, encode_segment};
 use crate::{Error, HubClient, Result};
@@ -6,18 +6,18 @@ use chorus_wire::frame::RoleName;
 use chorus_wire::{identity::Handle, time::UnixMicros};
 use serde_json::{Value, json};
 
-/// What one organisation offers another.
+/// An accord that one organisation offers to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccordProposal {
     pub grantee: Handle,
     pub grant: RoleName,
-    /// Absent, all members of the grantor are reached.
+    /// Default: all members of the grantor.
     pub reaches: Option<RoleName>,
     pub expires_at: Option<UnixMicros>,
 }
 
 impl HubClient {
-    /// `other` may address `mine` from now on.
+    /// Allows the handle `other` to address `mine`.
     pub async fn create_grant(&self, mine: &Handle, other: &Handle) -> Result<Value> {
         self.call_for_value(ApiCall::put(
             self.grants_path(mine, Some(other)).await?,
@@ -52,27 +52,29 @@ impl HubClient {
             .await
     }
 
-    /// An invitation, or other roles for somebody who is a member.
+    /// Invites a handle, or changes the roles of a member.
     pub async fn invite_member(
         &self,
         org: &Handle,
-        who: &Handle,
+        member: &Handle,
         roles: &[RoleName],
     ) -> Result<Value> {
-        let path = self.org_path(org, &format!("members/{who}")).await?;
+        let path = self.org_path(org, &format!("members/{member}")).await?;
         self.call_for_value(ApiCall::put(path, json!({ "roles": roles }).to_string()))
             .await
     }
 
-    pub async fn accept_membership(&self, org: &Handle, who: &Handle) -> Result<Value> {
-        let path = self.org_path(org, &format!("members/{who}/accept")).await?;
+    pub async fn accept_membership(&self, org: &Handle, member: &Handle) -> Result<Value> {
+        let path = self
+            .org_path(org, &format!("members/{member}/accept"))
+            .await?;
         self.call_for_value(ApiCall::post(path, "{}".into())).await
     }
 
-    /// Leaving, or being removed.
-    pub async fn remove_org_member(&self, org: &Handle, who: &Handle) -> Result<Value> {
+    /// Removes a member; a member may remove itself.
+    pub async fn remove_org_member(&self, org: &Handle, member: &Handle) -> Result<Value> {
         self.call_for_value(ApiCall::delete(
-            self.org_path(org, &format!("members/{who}")).await?,
+            self.org_path(org, &format!("members/{member}")).await?,
         ))
         .await
     }
@@ -115,11 +117,14 @@ impl HubClient {
             .await
     }
 
-    async fn org_path(&self, org: &Handle, what: &str) -> Result<String> {
-        Ok(format!("{}/{org}/{what}", self.fetch_paths().await?.orgs))
+    async fn org_path(&self, org: &Handle, subpath: &str) -> Result<String> {
+        Ok(format!(
+            "{}/{org}/{subpath}",
+            self.fetch_paths().await?.orgs
+        ))
     }
 
-    /// The bare body; an answer without one says nothing but yes.
+    /// The answer's body; `{}` when it is empty.
     async fn call_for_value(&self, call: ApiCall) -> Result<Value> {
         let answer = self.send_call(call).await?.require_success()?;
         if answer.body.is_empty() {

@@ -1,4 +1,4 @@
-//! What was heard before: the newest ids, so that a frame that comes twice is handed out once (FRM-106).
+//! The ids of recently received frames, so that a repeated frame is returned once (FRM-106).
 
 use std::collections::{HashSet, VecDeque};
 use uuid::Uuid;
@@ -11,7 +11,7 @@ pub struct SeenIds {
 }
 
 impl SeenIds {
-    /// Beyond `most` ids the oldest is forgotten.
+    /// Beyond `capacity` ids the oldest is dropped.
     pub fn new(capacity: usize) -> Self {
         Self {
             order: VecDeque::new(),
@@ -20,7 +20,7 @@ impl SeenIds {
         }
     }
 
-    /// Whether it is the first time.
+    /// Inserts an id; false if it is known.
     pub fn insert_new(&mut self, id: Uuid) -> bool {
         if !self.known.insert(id) {
             return false;
@@ -44,12 +44,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_is_new_once_until_enough_others_have_come() {
+    fn an_id_is_new_once_until_it_is_evicted() {
         let mut seen = SeenIds::new(2);
         let [a, b, c] = [1, 2, 3].map(Uuid::from_u128);
         assert!(seen.insert_new(a) && seen.insert_new(b));
         assert!(!seen.insert_new(a) && !seen.insert_new(b));
         assert!(seen.insert_new(c) && !seen.insert_new(b));
-        assert!(seen.insert_new(a), "forgotten when the third came");
+        assert!(seen.insert_new(a), "evicted by the third id");
     }
 }

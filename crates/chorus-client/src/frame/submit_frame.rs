@@ -1,4 +1,4 @@
-//! What a session asks of a hub about frames: submitting, and who is there.
+//! Submits frames and reads the roster.
 
 use super::FrameSender;
 use crate::http::ApiCall;
@@ -7,7 +7,7 @@ use chorus_wire::frame::{Frame, FrameScope, FrameSubmission, SessionRoster, Subm
 use chorus_wire::identity::Handle;
 
 impl HubClient {
-    /// Submits a frame. It has its own id, so a connection that breaks is simply tried again: it is emitted once.
+    /// Submits a frame. A retry after a broken connection repeats its id, so the hub emits it once.
     pub async fn submit_frame(
         &self,
         sender: &FrameSender,

@@ -1,4 +1,4 @@
-//! What an owner has, what it pays, and how it came about.
+//! An owner's balance, transfers and ledger audit.
 
 use crate::http::{ApiCall, encode_segment};
 use crate::{Error, HubClient, Result};
@@ -11,7 +11,7 @@ impl HubClient {
             .into_bare()
     }
 
-    /// Pays another owner. A transfer has its own id, so one that is repeated is made once.
+    /// Pays another owner. A retry repeats the transfer's id, so it is made once.
     pub async fn transfer_credits(&self, transfer: &CreditTransfer) -> Result<TransferReply> {
         let body = serde_json::to_string(transfer).map_err(|e| Error::Input(e.to_string()))?;
         self.send_with_retry(ApiCall::post("/transfer", body))

@@ -1,4 +1,4 @@
-//! Asking for work, doing it, and where it stands.
+//! Requests jobs, delivers their results and reads their state.
 
 use crate::http::{ApiCall, encode_segment};
 use crate::{Error, HubClient, Result};
@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
 
-/// What is asked for.
+/// The fields of a job request.
 #[derive(Clone, Debug, Serialize)]
 pub struct JobRequest {
-    /// Ours, so that a repeated request is the same job.
+    /// Chosen by the client, so that a repeated request is the same job.
     pub job_id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<String>,
@@ -36,14 +36,14 @@ impl JobRequest {
         }
     }
 
-    /// No result counts after this long.
+    /// Sets how long the worker may take; a later result is refused.
     pub fn with_deadline(mut self, deadline: Option<Duration>) -> Self {
         self.deadline_ms = deadline.map(|deadline| deadline.as_millis() as u64);
         self
     }
 }
 
-/// A job as its worker hears of it; only what it needs to do it.
+/// A job as its worker receives it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PendingJob {
     pub job_id: String,
@@ -53,7 +53,7 @@ pub struct PendingJob {
     pub input_data: Value,
 }
 
-/// On which side of a job.
+/// The agent's role in a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobRole {
     Worker,
@@ -70,9 +70,9 @@ impl JobRole {
 }
 
 impl HubClient {
-    /// Asks for a job. It has its own id, so a connection that breaks is simply tried again: it is asked for once.
-    pub async fn request_job(&self, hire: &JobRequest) -> Result<Job> {
-        let body = serde_json::to_string(hire).map_err(|e| Error::Input(e.to_string()))?;
+    /// Requests a job. A retry repeats the job's id, so it is created once.
+    pub async fn request_job(&self, request: &JobRequest) -> Result<Job> {
+        let body = serde_json::to_string(request).map_err(|e| Error::Input(e.to_string()))?;
         self.send_with_retry(ApiCall::post("/jobs", body))
             .await?
             .into_bare()
@@ -84,7 +84,7 @@ impl HubClient {
             .into_bare()
     }
 
-    /// The latest jobs of this agent, newest first.
+    /// This agent's latest jobs, newest first.
     pub async fn list_jobs(
         &self,
         role: Option<JobRole>,
@@ -98,7 +98,7 @@ impl HubClient {
             .into_bare()
     }
 
-    /// Jobs that wait for this agent's work.
+    /// Pending jobs of this worker.
     pub async fn list_pending_jobs(&self) -> Result<Vec<PendingJob>> {
         let jobs = self
             .list_jobs(Some(JobRole::Worker), Some(JobStatus::Pending))
@@ -107,7 +107,7 @@ impl HubClient {
         Ok(jobs.into_iter().map(pending_job).collect())
     }
 
-    /// Takes a job back before its result.
+    /// Cancels a job that has no result yet.
     pub async fn cancel_job(&self, job_id: &str) -> Result<Job> {
         self.send_with_retry(ApiCall::post(
             format!("/jobs/{}/cancel", encode_segment(job_id)),
@@ -117,7 +117,7 @@ impl HubClient {
         .into_bare()
     }
 
-    /// The worker's result. The first one stands; the same again is no error.
+    /// Delivers the worker's result. The first result counts; repeating it is no error.
     pub async fn deliver_result(&self, job_id: &str, result: &Value) -> Result<Job> {
         self.send_with_retry(ApiCall::post(
             format!("/jobs/{}/result", encode_segment(job_id)),

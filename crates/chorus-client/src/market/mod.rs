@@ -1,4 +1,4 @@
-//! The market from the outside: skills on offer, jobs asked for and done, credits.
+//! Market calls: skills, jobs and credits.
 
 mod accounts;
 mod jobs;
@@ -6,7 +6,7 @@ mod skills;
 
 pub use jobs::{JobRequest, JobRole, PendingJob};
 
-/// A new id for a job or a transfer: whoever makes it can repeat a request without repeating what it does.
+/// A new id for a job or a transfer. The client chooses it, so that a repeated request takes effect once.
 pub fn random_id() -> String {
     uuid::Builder::from_random_bytes(rand::random())
         .into_uuid()

@@ -1,4 +1,4 @@
-//! What can be hired, and what this agent offers (JOB-11…15, lesson 14).
+//! Lists, searches and publishes skills (JOB-11…15, lesson 14).
 
 use crate::http::{ApiCall, encode_segment};
 use crate::{Error, HubClient, Result, limits};
@@ -6,18 +6,19 @@ use chorus_wire::market::discover::{SkillSearch, SkillSearchResults};
 use chorus_wire::market::skill::{SkillCatalogue, SkillOffer};
 
 impl HubClient {
-    /// Every skill on offer, page by page.
+    /// All offered skills, page by page.
     pub async fn list_skills(&self) -> Result<SkillCatalogue> {
-        let mut all: SkillCatalogue = self
+        let mut catalogue: SkillCatalogue = self
             .send_with_retry(ApiCall::get("/skills"))
             .await?
             .into_bare()?;
         for _ in 1..limits::MAX_DIRECTORY_PAGES {
-            let Some(last) = all
-                .skills
-                .last()
-                .filter(|_| all.skills.len().is_multiple_of(limits::DIRECTORY_PAGE_SIZE))
-            else {
+            let Some(last) = catalogue.skills.last().filter(|_| {
+                catalogue
+                    .skills
+                    .len()
+                    .is_multiple_of(limits::DIRECTORY_PAGE_SIZE)
+            }) else {
                 break;
             };
             let path = format!("/skills?after={}", encode_segment(&last.skill_name));
@@ -28,12 +29,12 @@ impl HubClient {
             if page.skills.is_empty() {
                 break;
             }
-            all.skills.extend(page.skills);
+            catalogue.skills.extend(page.skills);
         }
-        Ok(all)
+        Ok(catalogue)
     }
 
-    /// Who offers what is looked for, the best first.
+    /// The agents that offer a skill, best first.
     pub async fn search_offers(&self, search: &SkillSearch) -> Result<SkillSearchResults> {
         let mut path = format!(
             "/discover?limit={}&min_reputation={}",
@@ -48,7 +49,7 @@ impl HubClient {
         self.send_with_retry(ApiCall::get(path)).await?.into_bare()
     }
 
-    /// Offers a skill, or changes it. The same again is no error, so it is repeated until it gets through.
+    /// Offers or changes a skill. The call is idempotent, so it is retried.
     pub async fn publish_skill(&self, skill: &SkillOffer) -> Result<SkillOffer> {
         let body = serde_json::to_string(skill).map_err(|e| Error::Input(e.to_string()))?;
         let path = format!("/skills/{}", encode_segment(&skill.skill_name));

@@ -1,48 +1,48 @@
-//! Callbacks are posted in order, again when they did not arrive, and never with a key (CHN-15, CHN-30…33).
+//! Callback events are posted in order, retried, and never sent with a key (CHN-15, CHN-30…33).
 
-use crate::scripted::{Answer, Scripted, header};
+use crate::scripted::{Answer, ScriptedServer, header};
 use chorus_client::Error;
 use chorus_client::backoff::Backoff;
 use chorus_client::channel::{CallbackClient, OutgoingEvent};
 use chorus_wire::secret::Secret;
 use std::time::Duration;
 
-fn callback(service: &Scripted) -> CallbackClient {
+fn callback(service: &ScriptedServer) -> CallbackClient {
     let url = Secret::new(format!(
         "{}/channels/ch_1/inbox/tok_not-a-real-one?x=1",
         service.url
     ));
-    let quickly = Backoff {
+    let fast_backoff = Backoff {
         first_delay: Duration::from_millis(1),
         max_delay: Duration::from_millis(5),
     };
     CallbackClient::from_url(&url)
         .unwrap()
-        .with_backoff(quickly)
+        .with_backoff(fast_backoff)
 }
 
 fn ok() -> Answer {
     Answer::json(200, "{}")
 }
 
-fn bodies(service: &Scripted) -> Vec<String> {
+fn bodies(service: &ScriptedServer) -> Vec<String> {
     let body = |request: String| {
         request
             .split_once("\r\n\r\n")
             .map(|(_, body)| body.to_owned())
             .unwrap_or_default()
     };
-    service.asked().into_iter().map(body).collect()
+    service.requests().into_iter().map(body).collect()
 }
 
 #[tokio::test]
-async fn an_event_that_did_not_arrive_comes_before_the_next() {
+async fn an_event_is_retried_before_the_next_is_sent() {
     let broken = Answer {
         pieces: Vec::new(),
         hang: false,
     };
     let busy = Answer::head(503, "retry-after: 0\r\n", "");
-    let service = Scripted::start(vec![broken, busy, ok(), ok()]).await;
+    let service = ScriptedServer::start(vec![broken, busy, ok(), ok()]).await;
     let mut callback = callback(&service);
     callback.send_status("searching").await.unwrap();
     callback.send_message("found").await.unwrap();
@@ -56,8 +56,8 @@ async fn an_event_that_did_not_arrive_comes_before_the_next() {
             r#"{"type":"message","content":"found"}"#
         ]
     );
-    let asked = service.asked();
-    let keys: Vec<_> = asked
+    let requests = service.requests();
+    let keys: Vec<_> = requests
         .iter()
         .map(|request| header(request, "idempotency-key").unwrap())
         .collect();
@@ -65,35 +65,35 @@ async fn an_event_that_did_not_arrive_comes_before_the_next() {
         keys[0] == keys[2] && keys[2] != keys[3],
         "one key for one event"
     );
-    for request in &asked {
+    for request in &requests {
         assert!(
             request.starts_with("POST /channels/ch_1/inbox/tok_not-a-real-one?x=1 HTTP"),
-            "as it stands"
+            "the URL is unchanged"
         );
         assert_eq!(header(request, "authorization"), None);
     }
 }
 
 #[tokio::test]
-async fn a_dead_callback_is_said_at_once_and_never_printed() {
+async fn a_dead_callback_fails_at_once_and_its_url_is_never_printed() {
     for status in [400, 404, 410, 413] {
         let body = r#"{"success":false,"error":{"code":"ERR_GONE","message":"no"}}"#;
-        let service = Scripted::start(vec![Answer::json(status, body)]).await;
+        let service = ScriptedServer::start(vec![Answer::json(status, body)]).await;
         let error = callback(&service).send_message("x").await.unwrap_err();
         assert!(
             matches!(&error, Error::Refused(refusal) if refusal.status == status),
             "{error}"
         );
-        assert_eq!(service.asked().len(), 1);
+        assert_eq!(service.requests().len(), 1);
     }
     let url = Secret::new("http://127.0.0.1:9/channels/ch_1/inbox/tok_not-a-real-one");
-    let quickly = Backoff {
+    let fast_backoff = Backoff {
         first_delay: Duration::from_millis(1),
         max_delay: Duration::from_millis(1),
     };
     let error = CallbackClient::from_url(&url)
         .unwrap()
-        .with_backoff(quickly)
+        .with_backoff(fast_backoff)
         .send_message("x")
         .await
         .unwrap_err();
@@ -112,30 +112,30 @@ async fn a_dead_callback_is_said_at_once_and_never_printed() {
 
 // R-71
 #[tokio::test]
-async fn many_events_go_over_one_request_a_line_each() {
-    let service = Scripted::start(vec![ok()]).await;
+async fn a_stream_sends_many_events_over_one_request() {
+    let service = ScriptedServer::start(vec![ok()]).await;
     let mut callback = callback(&service);
     let mut stream = callback.open_stream();
-    for say in [
+    for event in [
         OutgoingEvent::new_status("writing"),
         OutgoingEvent::new_message("one\ntwo"),
         OutgoingEvent::new_status(""),
     ] {
-        stream.send_event(&say).await.unwrap();
+        stream.send_event(&event).await.unwrap();
     }
     stream.finish_stream().await.unwrap();
-    let asked = service.asked();
-    assert_eq!(asked.len(), 1);
+    let requests = service.requests();
+    assert_eq!(requests.len(), 1);
     assert_eq!(
-        header(&asked[0], "content-type").as_deref(),
+        header(&requests[0], "content-type").as_deref(),
         Some("application/x-ndjson")
     );
 }
 
 #[tokio::test]
-async fn a_stream_that_is_refused_says_so_and_takes_nothing_more() {
+async fn a_refused_stream_returns_the_error_and_accepts_nothing_more() {
     let body = r#"{"success":false,"error":{"code":"ERR_GONE","message":"it expired"}}"#;
-    let service = Scripted::start(vec![Answer::json(410, body)]).await;
+    let service = ScriptedServer::start(vec![Answer::json(410, body)]).await;
     let mut callback = callback(&service);
     let mut stream = callback.open_stream();
     let mut refused = None;
@@ -148,5 +148,5 @@ async fn a_stream_that_is_refused_says_so_and_takes_nothing_more() {
             break;
         }
     }
-    assert!(refused.is_some(), "it goes on for ever");
+    assert!(refused.is_some(), "the stream never fails");
 }

@@ -1,4 +1,4 @@
-//! Envelopes from agent to agent without a hub (TRN-44, ENV-12…14).
+//! Direct exchange of envelopes between agents without a hub (TRN-44, ENV-12…14).
 
 use chorus_client::direct::{self, PostedEnvelope};
 use chorus_client::{Error, HubClient};
@@ -10,26 +10,26 @@ use tokio::sync::{mpsc, watch};
 
 const HELLO: &str = r#"{"chorus_version":"0.4","sender_id":"alice@chorus.example","original_text":"下午一起喝杯咖啡?","sender_culture":"zh-CN"}"#;
 
-/// A receiver whose answer to everything is `reply`.
-async fn receiver(reply: ReceiverReply) -> (String, mpsc::Receiver<Envelope>) {
+/// Starts a receiver that answers every envelope with `reply`.
+async fn start_receiver(reply: ReceiverReply) -> (String, mpsc::Receiver<Envelope>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/receive", listener.local_addr().unwrap());
-    let (to, mut posted) = mpsc::channel::<PostedEnvelope>(8);
-    let (seen, heard) = mpsc::channel(8);
-    let (keep, stop) = watch::channel(false);
-    tokio::spawn(direct::serve_direct(listener, to, stop));
+    let (posted_sender, mut posted) = mpsc::channel::<PostedEnvelope>(8);
+    let (envelope_sender, received) = mpsc::channel(8);
+    let (shutdown_sender, shutdown) = watch::channel(false);
+    tokio::spawn(direct::serve_direct(listener, posted_sender, shutdown));
     tokio::spawn(async move {
-        let _keep = keep;
+        let _keep_running = shutdown_sender;
         while let Some(PostedEnvelope { envelope, answer }) = posted.recv().await {
-            let _ = seen.send(envelope).await;
+            let _ = envelope_sender.send(envelope).await;
             let _ = answer.send(reply.clone());
         }
     });
-    (url, heard)
+    (url, received)
 }
 
-/// One raw exchange: status line and body.
-async fn exchange(url: &str, method: &str, body: &[u8]) -> (u16, String) {
+/// Sends one raw request and returns the status and the body.
+async fn send_raw(url: &str, method: &str, body: &[u8]) -> (u16, String) {
     let address = url
         .strip_prefix("http://")
         .unwrap()
@@ -43,7 +43,7 @@ async fn exchange(url: &str, method: &str, body: &[u8]) -> (u16, String) {
         body.len()
     );
     socket.write_all(head.as_bytes()).await.unwrap();
-    // A server that refuses may close before it has read everything.
+    // A refusing server may close before it has read everything.
     let _ = socket.write_all(body).await;
     let mut answer = Vec::new();
     let _ = socket.read_to_end(&mut answer).await;
@@ -65,15 +65,15 @@ async fn exchange(url: &str, method: &str, body: &[u8]) -> (u16, String) {
 
 // ENV-13, ENV-15
 #[tokio::test]
-async fn a_posted_envelope_arrives_whole_and_is_answered_ok() {
-    let (url, mut heard) = receiver(ReceiverReply::ok()).await;
+async fn a_posted_envelope_arrives_unchanged_and_is_answered_ok() {
+    let (url, mut received) = start_receiver(ReceiverReply::ok()).await;
     let envelope = Envelope::parse(HELLO).unwrap();
     assert_eq!(
         direct::send_direct(&url, &envelope, 0).await.unwrap(),
         ReceiverReply::ok()
     );
-    assert_eq!(heard.recv().await.unwrap(), envelope);
-    let (status, body) = exchange(
+    assert_eq!(received.recv().await.unwrap(), envelope);
+    let (status, body) = send_raw(
         &url,
         "POST",
         format!(r#"{{"envelope":{HELLO}}}"#).as_bytes(),
@@ -84,10 +84,10 @@ async fn a_posted_envelope_arrives_whole_and_is_answered_ok() {
 
 // ENV-01, ENV-02, ENV-12, ENV-14
 #[tokio::test]
-async fn a_broken_envelope_is_refused_in_the_protocols_words() {
-    let (url, mut heard) = receiver(ReceiverReply::ok()).await;
+async fn an_invalid_envelope_is_refused_with_a_protocol_error() {
+    let (url, mut received) = start_receiver(ReceiverReply::ok()).await;
     let without = HELLO.replace(r#","sender_culture":"zh-CN""#, "");
-    let (status, body) = exchange(
+    let (status, body) = send_raw(
         &url,
         "POST",
         format!(r#"{{"envelope":{without}}}"#).as_bytes(),
@@ -108,28 +108,28 @@ async fn a_broken_envelope_is_refused_in_the_protocols_words() {
         ("[".repeat(5_000), "INVALID_ENVELOPE"),
         (r#"{"envelope":null}"#.to_owned(), "INVALID_ENVELOPE"),
     ] {
-        let (status, answer) = exchange(&url, "POST", body.as_bytes()).await;
+        let (status, answer) = send_raw(&url, "POST", body.as_bytes()).await;
         assert_eq!(status, 400, "{body}");
         assert!(answer.contains(code), "{body} → {answer}");
     }
-    let (status, answer) = exchange(&url, "POST", b"\xff\xfe{}").await;
+    let (status, answer) = send_raw(&url, "POST", b"\xff\xfe{}").await;
     assert!(
         status == 400 && answer.contains("INVALID_ENVELOPE"),
         "{answer}"
     );
-    let (status, _) = exchange(&url, "GET", b"").await;
+    let (status, _) = send_raw(&url, "GET", b"").await;
     assert_eq!(status, 405);
     assert!(
-        heard.try_recv().is_err(),
-        "nothing of this reaches the agent"
+        received.try_recv().is_err(),
+        "no invalid envelope reaches the agent"
     );
 }
 
 // R-37
 #[tokio::test]
 async fn an_oversize_request_is_refused() {
-    let (url, _heard) = receiver(ReceiverReply::ok()).await;
-    let (status, _) = exchange(
+    let (url, _received) = start_receiver(ReceiverReply::ok()).await;
+    let (status, _) = send_raw(
         &url,
         "POST",
         &vec![b' '; chorus_wire::limits::BODY_BYTES + 1],
@@ -140,20 +140,20 @@ async fn an_oversize_request_is_refused() {
 
 // R-23: a refusal is an answer, not an outage.
 #[tokio::test]
-async fn a_receivers_no_reaches_the_sender() {
-    let no = ReceiverReply::error("ADAPTATION_FAILED", "no words for it");
-    let (url, _heard) = receiver(no.clone()).await;
+async fn a_receivers_refusal_reaches_the_sender() {
+    let refusal = ReceiverReply::error("ADAPTATION_FAILED", "no words for it");
+    let (url, _received) = start_receiver(refusal.clone()).await;
     assert_eq!(
         direct::send_direct(&url, &Envelope::parse(HELLO).unwrap(), 3)
             .await
             .unwrap(),
-        no
+        refusal
     );
 }
 
 // TRN-25
 #[tokio::test]
-async fn a_peer_that_is_not_there_is_a_transport_error() {
+async fn an_unreachable_peer_is_a_transport_error() {
     let closed = TcpListener::bind("127.0.0.1:0")
         .await
         .unwrap()
@@ -170,20 +170,20 @@ async fn a_peer_that_is_not_there_is_a_transport_error() {
     assert!(HubClient::new("not a url", None).is_err());
 }
 
-// The last answer leaves before the receiver does.
+// Answers in progress are written before the receiver stops.
 #[tokio::test]
-async fn a_receiver_that_stops_still_answers_what_it_took() {
+async fn a_stopping_receiver_still_answers_accepted_envelopes() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/receive", listener.local_addr().unwrap());
-    let (to, mut posted) = mpsc::channel::<PostedEnvelope>(8);
-    let (tell, stop) = watch::channel(false);
-    let receiving = tokio::spawn(direct::serve_direct(listener, to, stop));
+    let (posted_sender, mut posted) = mpsc::channel::<PostedEnvelope>(8);
+    let (shutdown_sender, shutdown) = watch::channel(false);
+    let receiving = tokio::spawn(direct::serve_direct(listener, posted_sender, shutdown));
     let sending = tokio::spawn(async move {
         direct::send_direct(&url, &Envelope::parse(HELLO).unwrap(), 0).await
     });
-    let taken = posted.recv().await.unwrap();
-    tell.send_replace(true);
-    taken.answer.send(ReceiverReply::ok()).unwrap();
+    let accepted = posted.recv().await.unwrap();
+    shutdown_sender.send_replace(true);
+    accepted.answer.send(ReceiverReply::ok()).unwrap();
     tokio::time::timeout(std::time::Duration::from_secs(20), receiving)
         .await
         .unwrap()

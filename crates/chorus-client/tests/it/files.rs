@@ -1,4 +1,4 @@
-//! Local files keep their promises across crashes and between processes (R-33, SKL-19…31).
+//! Local files stay consistent after crashes and between processes (R-33, SKL-19…31).
 
 use chorus_client::files::history::{AppendOutcome, HistoryLine, HistoryStore, MessageDirection};
 use chorus_client::files::{AgentCredentials, IdentityFiles, InboxState, inbox_state::StateLock};
@@ -45,9 +45,10 @@ fn mode(path: &Path) -> u32 {
 
 // R-33
 #[test]
-fn credentials_are_looked_for_in_the_named_file_then_the_workspace_then_the_home() {
+fn credentials_come_from_the_explicit_file_then_the_workspace_then_the_home() {
     let folder = tempfile::tempdir().unwrap();
-    let (workspace, home) = (folder.path().join("w"), folder.path().join("h"));
+    let workspace = folder.path().join("w");
+    let home = folder.path().join("h");
     std::fs::create_dir(&workspace).unwrap();
     let at_home = IdentityFiles::locate(None, &workspace, &home);
     assert_eq!(at_home.credentials, home.join("config.json"));
@@ -67,55 +68,57 @@ fn credentials_are_looked_for_in_the_named_file_then_the_workspace_then_the_home
 // SKL-22, SKL-23, R-33
 #[cfg(unix)]
 #[test]
-fn saved_credentials_are_whole_private_and_never_overwritten_unasked() {
+fn saved_credentials_are_complete_private_and_replaced_only_on_request() {
     let folder = tempfile::tempdir().unwrap();
-    let place = IdentityFiles::beside_credentials(folder.path().join("deep/config.json"));
-    assert!(AgentCredentials::read_from(&place).unwrap().is_none());
-    AgentCredentials::reserve_slot(&place, false)
+    let files = IdentityFiles::beside_credentials(folder.path().join("deep/config.json"));
+    assert!(AgentCredentials::read_from(&files).unwrap().is_none());
+    AgentCredentials::reserve_slot(&files, false)
         .unwrap()
         .save(alice())
         .unwrap();
-    assert_eq!(mode(&place.credentials), 0o600);
+    assert_eq!(mode(&files.credentials), 0o600);
     assert_eq!(mode(&folder.path().join("deep")), 0o700);
     let text: Value =
-        serde_json::from_str(&std::fs::read_to_string(&place.credentials).unwrap()).unwrap();
+        serde_json::from_str(&std::fs::read_to_string(&files.credentials).unwrap()).unwrap();
     let printed = json!({"agent_id":"alice@chorus","api_key":"ca_not-a-real-key","hub_url":"http://127.0.0.1:1"});
     assert_eq!(text, printed);
     assert!(
-        AgentCredentials::reserve_slot(&place, false).is_err(),
-        "an identity is there"
+        AgentCredentials::reserve_slot(&files, false).is_err(),
+        "an identity exists"
     );
     let renewed = AgentCredentials {
         agent_id: "carol@chorus".into(),
         ..alice()
     };
-    AgentCredentials::reserve_slot(&place, true)
+    AgentCredentials::reserve_slot(&files, true)
         .unwrap()
         .save(renewed)
         .unwrap();
     assert_eq!(
-        AgentCredentials::read_from(&place)
+        AgentCredentials::read_from(&files)
             .unwrap()
             .unwrap()
             .agent_id,
         "carol@chorus"
     );
-    assert_eq!(mode(&place.credentials), 0o600);
-    let left: Vec<_> = std::fs::read_dir(folder.path().join("deep"))
+    assert_eq!(mode(&files.credentials), 0o600);
+    let remaining: Vec<_> = std::fs::read_dir(folder.path().join("deep"))
         .unwrap()
         .collect();
-    assert_eq!(left.len(), 1, "no temporary file is left: {left:?}");
+    assert_eq!(
+        remaining.len(),
+        1,
+        "a temporary file remains: {remaining:?}"
+    );
 }
 
 // SKL-20, SKL-22
 #[test]
-fn of_two_registrations_at_once_the_first_to_save_stays() {
+fn of_two_concurrent_registrations_the_first_saved_stays() {
     let folder = tempfile::tempdir().unwrap();
-    let place = IdentityFiles::beside_credentials(folder.path().join("config.json"));
-    let (first, second) = (
-        AgentCredentials::reserve_slot(&place, false).unwrap(),
-        AgentCredentials::reserve_slot(&place, false).unwrap(),
-    );
+    let files = IdentityFiles::beside_credentials(folder.path().join("config.json"));
+    let first = AgentCredentials::reserve_slot(&files, false).unwrap();
+    let second = AgentCredentials::reserve_slot(&files, false).unwrap();
     first.save(alice()).unwrap();
     let late = AgentCredentials {
         agent_id: "carol@chorus".into(),
@@ -123,7 +126,7 @@ fn of_two_registrations_at_once_the_first_to_save_stays() {
     };
     assert!(second.save(late).is_err());
     assert_eq!(
-        AgentCredentials::read_from(&place)
+        AgentCredentials::read_from(&files)
             .unwrap()
             .unwrap()
             .agent_id,
@@ -133,29 +136,29 @@ fn of_two_registrations_at_once_the_first_to_save_stays() {
 
 // SKL-19
 #[test]
-fn a_file_without_a_key_is_free_space_and_keeps_what_else_it_holds() {
+fn a_file_without_a_key_is_reused_and_keeps_its_other_fields() {
     let folder = tempfile::tempdir().unwrap();
-    let place = IdentityFiles::beside_credentials(folder.path().join("config.json"));
-    std::fs::write(&place.credentials, r#"{"api_key":"","theme":"dark"}"#).unwrap();
-    assert!(AgentCredentials::read_from(&place).unwrap().is_none());
-    AgentCredentials::reserve_slot(&place, false)
+    let files = IdentityFiles::beside_credentials(folder.path().join("config.json"));
+    std::fs::write(&files.credentials, r#"{"api_key":"","theme":"dark"}"#).unwrap();
+    assert!(AgentCredentials::read_from(&files).unwrap().is_none());
+    AgentCredentials::reserve_slot(&files, false)
         .unwrap()
         .save(alice())
         .unwrap();
     assert_eq!(
-        AgentCredentials::read_from(&place).unwrap().unwrap().rest["theme"],
+        AgentCredentials::read_from(&files).unwrap().unwrap().rest["theme"],
         "dark"
     );
-    std::fs::write(&place.credentials, "not json").unwrap();
+    std::fs::write(&files.credentials, "not json").unwrap();
     assert!(
-        AgentCredentials::reserve_slot(&place, true).is_err(),
-        "a file that is something else is not ours to replace"
+        AgentCredentials::reserve_slot(&files, true).is_err(),
+        "a file with other content must not be replaced"
     );
 }
 
 // SKL-27, SKL-28, SKL-29
 #[test]
-fn a_line_has_the_four_printed_keys_in_their_order() {
+fn a_line_has_the_four_specified_keys_in_order() {
     let folder = tempfile::tempdir().unwrap();
     let history = HistoryStore::open_folder(folder.path().join("history"));
     history
@@ -182,7 +185,7 @@ fn a_peer_name_never_leaves_the_history_folder() {
         Path::new("/h/bob@chorus.jsonl")
     );
     assert_eq!(history.peer_file("urn:a/b"), Path::new("/h/urn_a_b.jsonl"));
-    for sly in [
+    for hostile in [
         "../../etc/passwd",
         "..",
         ".hidden",
@@ -190,18 +193,18 @@ fn a_peer_name_never_leaves_the_history_folder() {
         "a\0b",
         "/etc/passwd",
     ] {
-        let path = history.peer_file(sly);
-        assert_eq!(path.parent(), Some(Path::new("/h")), "{sly:?}");
+        let path = history.peer_file(hostile);
+        assert_eq!(path.parent(), Some(Path::new("/h")), "{hostile:?}");
         assert!(
             !path.file_name().unwrap().to_string_lossy().starts_with('.'),
-            "{sly:?}"
+            "{hostile:?}"
         );
     }
 }
 
-// R-33: a crash in the middle of a write.
+// R-33: as after a crash in the middle of a write.
 #[test]
-fn a_torn_last_line_is_removed_and_its_message_can_come_again() {
+fn a_torn_last_line_is_removed_and_its_message_can_be_filed_again() {
     let folder = tempfile::tempdir().unwrap();
     let mut history = HistoryStore::open_folder(folder.path());
     history
@@ -251,22 +254,25 @@ fn a_last_line_without_its_line_feed_is_kept() {
     assert_eq!(history.peer_lines("bob@chorus").unwrap().len(), 2);
 }
 
-// R-33: two processes, one file. A lock belongs to an open file, so two histories stand for two processes.
+// R-33: a lock belongs to an open file, so two `HistoryStore`s act like two processes.
 #[test]
 fn two_writers_never_mix_their_lines_and_file_a_message_once() {
     let folder = tempfile::tempdir().unwrap();
     let long = "x".repeat(9_000);
     let writers: Vec<_> = (0..4)
         .map(|writer| {
-            let (folder, long) = (folder.path().to_owned(), long.clone());
+            let folder = folder.path().to_owned();
+            let long = long.clone();
             std::thread::spawn(move || {
                 let mut history = HistoryStore::open_folder(folder);
                 let mut new = 0;
                 for at in 0..40 {
-                    let own = received(&format!("2026-03-22T04:3{writer}:00.{at:06}Z"), &long);
-                    history.append_line(&own).unwrap();
-                    let common = received(&format!("2026-03-22T05:00:00.{at:06}Z"), "common");
-                    new += usize::from(history.append_once(&common).unwrap() == AppendOutcome::New);
+                    let own_line = received(&format!("2026-03-22T04:3{writer}:00.{at:06}Z"), &long);
+                    history.append_line(&own_line).unwrap();
+                    let common_line = received(&format!("2026-03-22T05:00:00.{at:06}Z"), "common");
+                    new += usize::from(
+                        history.append_once(&common_line).unwrap() == AppendOutcome::New,
+                    );
                 }
                 new
             })
@@ -287,7 +293,7 @@ fn two_writers_never_mix_their_lines_and_file_a_message_once() {
 
 // ENV-08
 #[test]
-fn a_conversation_goes_on_after_its_last_turn() {
+fn the_next_turn_follows_the_last_one_of_the_conversation() {
     let folder = tempfile::tempdir().unwrap();
     let history = HistoryStore::open_folder(folder.path());
     assert_eq!(history.next_turn_number("bob@chorus", "c1").unwrap(), 1);
@@ -310,24 +316,25 @@ fn a_conversation_goes_on_after_its_last_turn() {
 
 // R-28
 #[test]
-fn a_turn_that_comes_again_is_not_handed_over_and_gets_its_first_answer() {
+fn a_repeated_turn_is_not_handled_and_gets_its_first_reply() {
     let folder = tempfile::tempdir().unwrap();
-    let place = IdentityFiles::beside_credentials(folder.path().join("config.json"));
-    let mut desk = InboxStore::for_agent(place.clone(), &alice()).unwrap();
+    let files = IdentityFiles::beside_credentials(folder.path().join("config.json"));
+    let mut inbox = InboxStore::for_agent(files.clone(), &alice()).unwrap();
     let turn = envelope("hi", Some(("c1", 1)));
     assert_eq!(
-        desk.file_message(
-            "2026-03-22T04:30:00.000001Z",
-            "bob@chorus",
-            turn.clone(),
-            None
-        )
-        .unwrap(),
+        inbox
+            .file_message(
+                "2026-03-22T04:30:00.000001Z",
+                "bob@chorus",
+                turn.clone(),
+                None
+            )
+            .unwrap(),
         FilingOutcome::NewMessage
     );
-    let no = ReceiverReply::error("ADAPTATION_FAILED", "no words for it");
-    desk.cache_reply("bob@chorus", &turn, &no);
-    let again = desk
+    let refusal = ReceiverReply::error("ADAPTATION_FAILED", "no words for it");
+    inbox.cache_reply("bob@chorus", &turn, &refusal);
+    let again = inbox
         .file_message(
             "2026-03-22T04:30:09.000002Z",
             "bob@chorus",
@@ -335,46 +342,48 @@ fn a_turn_that_comes_again_is_not_handed_over_and_gets_its_first_answer() {
             None,
         )
         .unwrap();
-    assert_eq!(again, FilingOutcome::Repeated(no));
-    // After a restart the answer is forgotten, the turn is not.
-    let mut desk = InboxStore::for_agent(place, &alice()).unwrap();
-    let again = desk
+    assert_eq!(again, FilingOutcome::Repeated(refusal));
+    // After a restart the reply is lost, but the turn is still known.
+    let mut inbox = InboxStore::for_agent(files, &alice()).unwrap();
+    let again = inbox
         .file_message("2026-03-22T04:30:10.000003Z", "bob@chorus", turn, None)
         .unwrap();
     assert_eq!(again, FilingOutcome::Repeated(ReceiverReply::ok()));
     let other = envelope("hi", Some(("c2", 1)));
     assert_eq!(
-        desk.file_message("2026-03-22T04:30:11.000004Z", "bob@chorus", other, None)
+        inbox
+            .file_message("2026-03-22T04:30:11.000004Z", "bob@chorus", other, None)
             .unwrap(),
         FilingOutcome::NewMessage
     );
-    assert_eq!(desk.history().peer_lines("bob@chorus").unwrap().len(), 2);
+    assert_eq!(inbox.history().peer_lines("bob@chorus").unwrap().len(), 2);
 }
 
-// Lesson 12 from the receiving side: filed, then remembered.
+// Lesson 12 for the receiver: file the line first, then save the cursor.
 #[test]
 fn a_crash_between_the_line_and_the_cursor_loses_nothing_and_files_nothing_twice() {
     let folder = tempfile::tempdir().unwrap();
-    let place = IdentityFiles::beside_credentials(folder.path().join("config.json"));
+    let files = IdentityFiles::beside_credentials(folder.path().join("config.json"));
     let at = "2026-03-22T04:30:00.000001Z";
-    let mut desk = InboxStore::for_agent(place.clone(), &alice()).unwrap();
+    let mut inbox = InboxStore::for_agent(files.clone(), &alice()).unwrap();
     assert_eq!(
-        desk.file_message(
-            at,
-            "bob@chorus",
-            envelope("hi", None),
-            Some(Cursor::from_log_seq(7))
-        )
-        .unwrap(),
+        inbox
+            .file_message(
+                at,
+                "bob@chorus",
+                envelope("hi", None),
+                Some(Cursor::from_log_seq(7))
+            )
+            .unwrap(),
         FilingOutcome::NewMessage
     );
-    drop(desk); // killed before `reached`
-    let mut desk = InboxStore::for_agent(place.clone(), &alice()).unwrap();
-    assert_eq!(desk.cursor(), None);
+    drop(inbox); // killed before `save_progress`
+    let mut inbox = InboxStore::for_agent(files.clone(), &alice()).unwrap();
+    assert_eq!(inbox.cursor(), None);
     let reordered = r#"{"sender_culture":"en","original_text":"hi","sender_id":"bob@chorus","chorus_version":"0.4"}"#;
     let replayed = RawValue::from_string(reordered.into()).unwrap();
-    // A handler runs after `reached`, so it has not run: its sender is not told that it did before it does.
-    let again = desk
+    // A handler runs after `save_progress`, so it has not run, and the message is still new.
+    let again = inbox
         .file_message(
             at,
             "bob@chorus",
@@ -383,37 +392,42 @@ fn a_crash_between_the_line_and_the_cursor_loses_nothing_and_files_nothing_twice
         )
         .unwrap();
     assert_eq!(again, FilingOutcome::NewMessage);
-    assert_eq!(desk.history().peer_lines("bob@chorus").unwrap().len(), 1);
-    desk.save_progress(Some(Cursor::from_log_seq(7)), Some("trace-7"))
+    assert_eq!(inbox.history().peer_lines("bob@chorus").unwrap().len(), 1);
+    inbox
+        .save_progress(Some(Cursor::from_log_seq(7)), Some("trace-7"))
         .unwrap();
-    let behind = desk
+    let already_handled = inbox
         .file_message(at, "bob@chorus", replayed, Some(Cursor::from_log_seq(7)))
         .unwrap();
-    assert_eq!(behind, FilingOutcome::Repeated(ReceiverReply::ok()));
-    drop(desk); // killed before the reply went out
-    let mut desk = InboxStore::for_agent(place.clone(), &alice()).unwrap();
-    assert_eq!(desk.cursor(), Some(Cursor::from_log_seq(7)));
-    assert_eq!(desk.unanswered_traces(), ["trace-7"]);
-    desk.save_progress(Some(Cursor::from_log_seq(8)), Some("trace-8"))
+    assert_eq!(
+        already_handled,
+        FilingOutcome::Repeated(ReceiverReply::ok())
+    );
+    drop(inbox); // killed before the reply went out
+    let mut inbox = InboxStore::for_agent(files.clone(), &alice()).unwrap();
+    assert_eq!(inbox.cursor(), Some(Cursor::from_log_seq(7)));
+    assert_eq!(inbox.unanswered_traces(), ["trace-7"]);
+    inbox
+        .save_progress(Some(Cursor::from_log_seq(8)), Some("trace-8"))
         .unwrap();
-    desk.mark_answered("trace-7").unwrap();
-    let desk = InboxStore::for_agent(place, &alice()).unwrap();
-    assert_eq!(desk.cursor(), Some(Cursor::from_log_seq(8)));
-    assert_eq!(desk.unanswered_traces(), ["trace-8"]);
+    inbox.mark_answered("trace-7").unwrap();
+    let inbox = InboxStore::for_agent(files, &alice()).unwrap();
+    assert_eq!(inbox.cursor(), Some(Cursor::from_log_seq(8)));
+    assert_eq!(inbox.unanswered_traces(), ["trace-8"]);
 }
 
-// SKL-20: another identity starts at its own beginning.
+// SKL-20: another identity starts without a cursor.
 #[test]
 fn a_cursor_belongs_to_one_identity() {
     let folder = tempfile::tempdir().unwrap();
-    let place = IdentityFiles::beside_credentials(folder.path().join("config.json"));
+    let files = IdentityFiles::beside_credentials(folder.path().join("config.json"));
     let state = InboxState {
         cursor: Some("12".into()),
-        ..InboxState::read_for(&place, &alice()).unwrap()
+        ..InboxState::read_for(&files, &alice()).unwrap()
     };
-    state.save(&place).unwrap();
+    state.save(&files).unwrap();
     assert_eq!(
-        InboxState::read_for(&place, &alice())
+        InboxState::read_for(&files, &alice())
             .unwrap()
             .parse_cursor(),
         Some(Cursor::from_log_seq(12))
@@ -423,35 +437,35 @@ fn a_cursor_belongs_to_one_identity() {
         ..alice()
     };
     assert_eq!(
-        InboxState::read_for(&place, &carol).unwrap().parse_cursor(),
+        InboxState::read_for(&files, &carol).unwrap().parse_cursor(),
         None
     );
 }
 
 #[test]
-fn one_listener_keeps_the_files_of_an_identity() {
+fn only_one_listener_can_lock_the_files_of_an_identity() {
     let folder = tempfile::tempdir().unwrap();
-    let place = IdentityFiles::beside_credentials(folder.path().join("config.json"));
-    let turn = StateLock::acquire(&place).unwrap();
-    assert!(StateLock::acquire(&place).is_err());
-    drop(turn);
-    StateLock::acquire(&place).unwrap();
+    let files = IdentityFiles::beside_credentials(folder.path().join("config.json"));
+    let lock = StateLock::acquire(&files).unwrap();
+    assert!(StateLock::acquire(&files).is_err());
+    drop(lock);
+    StateLock::acquire(&files).unwrap();
 }
 
 proptest! {
-    // Any text survives the round trip, on one line.
+    // Any text survives the round trip on one line.
     #[test]
-    fn whatever_was_said_is_read_back(texts in prop::collection::vec(".{1,40}", 1..8)) {
+    fn any_text_is_read_back_unchanged(texts in prop::collection::vec(".{1,40}", 1..8)) {
         let folder = tempfile::tempdir().unwrap();
         let mut history = HistoryStore::open_folder(folder.path());
         for (at, text) in texts.iter().enumerate() {
             let line = received(&format!("2026-03-22T04:30:00.{at:06}Z"), text);
             prop_assert_eq!(history.append_once(&line).unwrap(), AppendOutcome::New);
         }
-        let back: Vec<String> = history.peer_lines("bob@chorus").unwrap().iter().map(|line| {
+        let read_texts: Vec<String> = history.peer_lines("bob@chorus").unwrap().iter().map(|line| {
             let envelope: Value = serde_json::from_str(line.envelope.get()).unwrap();
             envelope["original_text"].as_str().unwrap().to_owned()
         }).collect();
-        prop_assert_eq!(back, texts);
+        prop_assert_eq!(read_texts, texts);
     }
 }

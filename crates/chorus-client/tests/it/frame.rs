@@ -1,6 +1,6 @@
-//! A recipient's duties: once, not stale, opened again when silent, gaps said aloud (FRM-68, FRM-71, FRM-105, FRM-106).
+//! Frame streams: no repeats, no stale frames, reconnect after silence, report gaps (FRM-68, FRM-71, FRM-105, FRM-106).
 
-use crate::scripted::{Answer, Scripted, header};
+use crate::scripted::{Answer, ScriptedServer, header};
 use chorus_client::backoff::Backoff;
 use chorus_client::frame::{FrameSender, FrameStream, FrameStreamEvent};
 use chorus_client::{Error, HubClient};
@@ -15,37 +15,34 @@ fn noon() -> UnixMicros {
     NOON
 }
 
-fn speaker() -> FrameSender {
+fn sender() -> FrameSender {
     let ident = |text| ScopeIdent::parse(text).unwrap();
     FrameSender::new(Handle::parse("~alice").unwrap(), ident("cli"), ident("s1"))
 }
 
-fn said(text: &str, at: UnixMicros, ttl_ms: Option<u64>) -> Frame {
+fn advisory(text: &str, at: UnixMicros, ttl_ms: Option<u64>) -> Frame {
     let payload = AgentAdvisory {
         advisory_text: text.into(),
         file_refs: None,
         worktree: None,
         branch: None,
     };
-    let speaker = FrameSender {
-        ttl_ms,
-        ..speaker()
-    };
-    speaker
-        .draft_frame(&speaker.handle_scope(), payload.into(), at)
+    let sender = FrameSender { ttl_ms, ..sender() };
+    sender
+        .draft_frame(&sender.handle_scope(), payload.into(), at)
         .to_frame()
         .unwrap()
 }
 
-fn place(seq: u64) -> Cursor {
+fn cursor(seq: u64) -> Cursor {
     Cursor { epoch: 7, seq }
 }
 
-fn event(seq: u64, frame: &Frame) -> String {
+fn frame_event(seq: u64, frame: &Frame) -> String {
     String::from_utf8(
         sse::format_event(
             frame.kind().as_str(),
-            Some(place(seq)),
+            Some(cursor(seq)),
             frame.submitted_json(),
         )
         .to_vec(),
@@ -53,19 +50,19 @@ fn event(seq: u64, frame: &Frame) -> String {
     .unwrap()
 }
 
-/// As the hub says it: both name the place from which the stream goes on.
-fn told(name: &str, seq: u64) -> String {
+/// A `connected` or `resume-gap` event; both name the cursor from which the stream continues.
+fn control_event(name: &str, seq: u64) -> String {
     format!(
         "event: {name}\nretry: 1\nid: {}\ndata: {{\"handle\":\"~alice\"}}\n\n",
-        place(seq)
+        cursor(seq)
     )
 }
 
-/// The discovery document is asked for first; this hub has none.
-async fn hub(streams: Vec<Answer>) -> (Scripted, HubClient) {
+/// Starts a hub that plays `streams`. The client first asks for the discovery document; this hub has none.
+async fn start_hub(streams: Vec<Answer>) -> (ScriptedServer, HubClient) {
     let mut script = vec![Answer::json(404, "{}")];
     script.extend(streams);
-    let hub = Scripted::start(script).await;
+    let hub = ScriptedServer::start(script).await;
     let mut client = HubClient::new(&hub.url, Some(Secret::new("ca_not-a-real-key"))).unwrap();
     client.backoff = Backoff {
         first_delay: Duration::from_millis(1),
@@ -74,21 +71,21 @@ async fn hub(streams: Vec<Answer>) -> (Scripted, HubClient) {
     (hub, client)
 }
 
-/// What comes until a frame with this text: `gap`, or the texts of frames.
-async fn until(frames: &mut FrameStream, last: &str) -> Vec<String> {
-    let mut heard = Vec::new();
-    while heard.last().is_none_or(|text| text != last) {
+/// Reads the stream until a frame with this text; returns `gap` or the text of each frame.
+async fn read_until(frames: &mut FrameStream, last: &str) -> Vec<String> {
+    let mut items = Vec::new();
+    while items.last().is_none_or(|text| text != last) {
         let next = tokio::time::timeout(Duration::from_secs(20), frames.next())
             .await
             .expect("it hangs")
             .unwrap();
         match next {
             FrameStreamEvent::Opened(_) => {}
-            FrameStreamEvent::Gap => heard.push("gap".to_owned()),
+            FrameStreamEvent::Gap => items.push("gap".to_owned()),
             FrameStreamEvent::Frame(frame, _) => {
                 let payload: serde_json::Value =
                     serde_json::from_str(frame.submitted_json()).unwrap();
-                heard.push(
+                items.push(
                     payload["payload"]["advisory_text"]
                         .as_str()
                         .unwrap()
@@ -97,178 +94,182 @@ async fn until(frames: &mut FrameStream, last: &str) -> Vec<String> {
             }
         }
     }
-    heard
+    items
 }
 
-// FRM-106: the same frame at another place of the stream is the same frame.
+// FRM-106: a frame with another cursor but the same id is a repeat.
 #[tokio::test]
-async fn a_frame_that_comes_twice_is_heard_once() {
-    let (one, end) = (said("one", NOON, None), said("end", NOON, None));
+async fn a_repeated_frame_is_returned_once() {
+    let first = advisory("one", NOON, None);
+    let end = advisory("end", NOON, None);
     let body = format!(
         "{}{}{}{}",
-        told("connected", 0),
-        event(1, &one),
-        event(2, &one),
-        event(3, &end)
+        control_event("connected", 0),
+        frame_event(1, &first),
+        frame_event(2, &first),
+        frame_event(3, &end)
     );
-    let (_hub, client) = hub(vec![Answer::events(&body, 64).hanging()]).await;
+    let (_hub, client) = start_hub(vec![Answer::events(&body, 64).hanging()]).await;
     let mut frames = client
-        .open_frame_stream(&speaker(), &FrameFilter::default(), None, noon)
+        .open_frame_stream(&sender(), &FrameFilter::default(), None, noon)
         .await;
-    assert_eq!(until(&mut frames, "end").await, ["one", "end"]);
+    assert_eq!(read_until(&mut frames, "end").await, ["one", "end"]);
 }
 
 // FRM-105
 #[tokio::test]
-async fn what_is_stale_is_dropped_and_what_is_not_a_frame_is_passed_over() {
-    let early = NOON.saturating_sub(Duration::from_secs(10));
-    let (stale, good) = (
-        said("stale", early, Some(9_000)),
-        said("good", early, Some(11_000)),
-    );
-    let lasting = said("lasting", early, None);
-    let odd = "event: agent_advisory\nid: 7-3\ndata: {\"kind\":\"nonsense\"}\n\n";
+async fn stale_frames_are_dropped_and_invalid_events_skipped() {
+    let ten_seconds_ago = NOON.saturating_sub(Duration::from_secs(10));
+    let stale = advisory("stale", ten_seconds_ago, Some(9_000));
+    let fresh = advisory("good", ten_seconds_ago, Some(11_000));
+    let lasting = advisory("lasting", ten_seconds_ago, None);
+    let invalid = "event: agent_advisory\nid: 7-3\ndata: {\"kind\":\"nonsense\"}\n\n";
     let body = format!(
-        "{}{}{odd}{}",
-        event(1, &stale),
-        event(2, &good),
-        event(4, &lasting)
+        "{}{}{invalid}{}",
+        frame_event(1, &stale),
+        frame_event(2, &fresh),
+        frame_event(4, &lasting)
     );
-    let (_hub, client) = hub(vec![Answer::events(&body, 64).hanging()]).await;
+    let (_hub, client) = start_hub(vec![Answer::events(&body, 64).hanging()]).await;
     let mut frames = client
-        .open_frame_stream(&speaker(), &FrameFilter::default(), None, noon)
+        .open_frame_stream(&sender(), &FrameFilter::default(), None, noon)
         .await;
-    assert_eq!(until(&mut frames, "lasting").await, ["good", "lasting"]);
+    assert_eq!(
+        read_until(&mut frames, "lasting").await,
+        ["good", "lasting"]
+    );
 }
 
-// FRM-71, R-52: the gap stands at the place where the stream goes on, and is news all the same.
+// FRM-71, R-52: the gap has the cursor from which the stream continues, and is reported all the same.
 #[tokio::test]
-async fn a_gap_after_a_reconnection_is_announced() {
+async fn a_gap_after_a_reconnection_is_reported() {
     let first = format!(
         "{}{}",
-        told("connected", 0),
-        event(1, &said("one", NOON, None))
+        control_event("connected", 0),
+        frame_event(1, &advisory("one", NOON, None))
     );
     let rest = format!(
         "{}{}{}",
-        told("connected", 50),
-        told("resume-gap", 50),
-        event(51, &said("end", NOON, None))
+        control_event("connected", 50),
+        control_event("resume-gap", 50),
+        frame_event(51, &advisory("end", NOON, None))
     );
-    let (hub, client) = hub(vec![
+    let (hub, client) = start_hub(vec![
         Answer::events(&first, 64),
         Answer::events(&rest, 64).hanging(),
     ])
     .await;
     let mut frames = client
-        .open_frame_stream(&speaker(), &FrameFilter::default(), None, noon)
+        .open_frame_stream(&sender(), &FrameFilter::default(), None, noon)
         .await;
-    assert_eq!(until(&mut frames, "end").await, ["one", "gap", "end"]);
+    assert_eq!(read_until(&mut frames, "end").await, ["one", "gap", "end"]);
     assert_eq!(
-        header(&hub.asked()[2], "last-event-id").as_deref(),
+        header(&hub.requests()[2], "last-event-id").as_deref(),
         Some("7-1")
     );
 }
 
-// A stream that breaks before its first frame goes on from where it began, not from wherever it is now.
+// It resumes from the cursor of `connected`, not from the newest one.
 #[tokio::test]
 async fn a_stream_that_breaks_before_its_first_frame_misses_nothing() {
-    let (broken, rest) = (
-        told("connected", 4),
-        format!(
-            "{}{}",
-            told("connected", 4),
-            event(5, &said("end", NOON, None))
-        ),
+    let broken = control_event("connected", 4);
+    let rest = format!(
+        "{}{}",
+        control_event("connected", 4),
+        frame_event(5, &advisory("end", NOON, None))
     );
-    let (hub, client) = hub(vec![
+    let (hub, client) = start_hub(vec![
         Answer::events(&broken, 64),
         Answer::events(&rest, 64).hanging(),
     ])
     .await;
     let mut frames = client
-        .open_frame_stream(&speaker(), &FrameFilter::default(), None, noon)
+        .open_frame_stream(&sender(), &FrameFilter::default(), None, noon)
         .await;
-    assert_eq!(until(&mut frames, "end").await, ["end"]);
+    assert_eq!(read_until(&mut frames, "end").await, ["end"]);
     assert_eq!(
-        header(&hub.asked()[2], "last-event-id").as_deref(),
+        header(&hub.requests()[2], "last-event-id").as_deref(),
         Some("7-4")
     );
 }
 
-// R-42, R-52: one stream says where the newest is, the other reads up to there.
+// R-42, R-52: one stream gives the newest cursor, the other reads up to it.
 #[tokio::test]
-async fn what_is_kept_is_read_to_its_end_and_the_stream_goes_on() {
-    let now = Answer::events(&told("connected", 2), 64).hanging();
-    let (one, two, live) = (
-        said("one", NOON, None),
-        said("two", NOON, None),
-        said("live", NOON, None),
-    );
+async fn the_replay_is_complete_and_the_stream_continues_live() {
+    let now = Answer::events(&control_event("connected", 2), 64).hanging();
+    let first = advisory("one", NOON, None);
+    let two = advisory("two", NOON, None);
+    let live = advisory("live", NOON, None);
     let all = [
-        told("connected", 0),
-        told("resume-gap", 0),
-        event(1, &one),
-        event(2, &two),
-        event(3, &live),
+        control_event("connected", 0),
+        control_event("resume-gap", 0),
+        frame_event(1, &first),
+        frame_event(2, &two),
+        frame_event(3, &live),
     ]
     .concat();
-    let (hub, client) = hub(vec![now, Answer::events(&all, 64).hanging()]).await;
-    let (kept, mut frames) = client.replay_frames(&speaker(), noon).await.unwrap();
+    let (hub, client) = start_hub(vec![now, Answer::events(&all, 64).hanging()]).await;
+    let (replayed, mut frames) = client.replay_frames(&sender(), noon).await.unwrap();
     assert_eq!(
-        kept.iter().map(|frame| frame.frame_id).collect::<Vec<_>>(),
-        [one.frame_id, two.frame_id]
+        replayed
+            .iter()
+            .map(|frame| frame.frame_id)
+            .collect::<Vec<_>>(),
+        [first.frame_id, two.frame_id]
     );
-    assert_eq!(until(&mut frames, "live").await, ["live"]);
-    let asked = hub.asked();
+    assert_eq!(read_until(&mut frames, "live").await, ["live"]);
+    let requests = hub.requests();
     assert!(
-        asked[2].starts_with("GET /handles/~alice/stream?instrument=cli&session=s1 "),
+        requests[2].starts_with("GET /handles/~alice/stream?instrument=cli&session=s1 "),
         "{}",
-        asked[2]
+        requests[2]
     );
-    assert_eq!(header(&asked[2], "last-event-id").as_deref(), Some("0"));
+    assert_eq!(header(&requests[2], "last-event-id").as_deref(), Some("0"));
 }
 
-// R-41, R-43: a submission says which session it is, and is repeated under the same frame id.
+// R-41, R-43: a submission names its session and is retried with the same frame id.
 #[tokio::test]
-async fn a_submission_that_meets_a_busy_hub_is_repeated_as_it_was() {
-    let frame = said("one", NOON, None);
+async fn a_submission_to_a_busy_hub_is_retried_unchanged() {
+    let frame = advisory("one", NOON, None);
     let answer = format!(r#"{{"frame_id":"{}","recipient_count":3}}"#, frame.frame_id);
     let busy = Answer::head(
         503,
         "retry-after: 0\r\n",
         r#"{"code":"unavailable","message":"try again"}"#,
     );
-    let (hub, client) = hub(vec![busy, Answer::json(200, &answer)]).await;
+    let (hub, client) = start_hub(vec![busy, Answer::json(200, &answer)]).await;
     let submitted = client
-        .submit_frame(&speaker(), &speaker().handle_scope(), &frame, true)
+        .submit_frame(&sender(), &sender().handle_scope(), &frame, true)
         .await
         .unwrap();
     assert_eq!(
         (submitted.frame_id, submitted.recipient_count),
         (frame.frame_id, 3)
     );
-    let asked = hub.asked();
+    let requests = hub.requests();
     assert!(
-        asked[1].starts_with("POST /frames?exclude_self=1 "),
+        requests[1].starts_with("POST /frames?exclude_self=1 "),
         "{}",
-        asked[1]
+        requests[1]
     );
-    assert_eq!(header(&asked[2], "x-chorus-session").as_deref(), Some("s1"));
     assert_eq!(
-        asked[1].split("\r\n\r\n").nth(1),
-        asked[2].split("\r\n\r\n").nth(1)
+        header(&requests[2], "x-chorus-session").as_deref(),
+        Some("s1")
+    );
+    assert_eq!(
+        requests[1].split("\r\n\r\n").nth(1),
+        requests[2].split("\r\n\r\n").nth(1)
     );
 }
 
 // FRM-83
 #[tokio::test]
-async fn a_refusal_in_the_form_of_frames_is_understood() {
+async fn an_error_in_the_format_of_frames_is_parsed() {
     let refusal = r#"{"code":"scope-unauthorised","field":"scope","message":"not this one"}"#;
-    let (_hub, client) = hub(vec![Answer::json(403, refusal)]).await;
-    let frame = said("one", NOON, None);
+    let (_hub, client) = start_hub(vec![Answer::json(403, refusal)]).await;
+    let frame = advisory("one", NOON, None);
     let error = client
-        .submit_frame(&speaker(), &speaker().handle_scope(), &frame, false)
+        .submit_frame(&sender(), &sender().handle_scope(), &frame, false)
         .await
         .unwrap_err();
     assert!(

@@ -1,4 +1,4 @@
-//! The client seen from outside: its files, its streams, its retries, its direct exchange.
+//! Black-box tests of the client: files, streams, retries and direct exchange.
 #![expect(
     clippy::unwrap_used,
     reason = "a step that cannot be taken is a failure"

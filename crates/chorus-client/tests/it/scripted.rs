@@ -1,15 +1,15 @@
-//! A loopback server that plays a script: one answer per connection, byte for byte, and remembers what it was asked.
+//! A loopback test server that sends one scripted answer per connection, byte for byte, and records its requests.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-/// What one connection answers: pieces, each written and flushed on its own.
+/// The answer on one connection: pieces, each written and flushed separately.
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub pieces: Vec<Vec<u8>>,
-    /// Say nothing more, but keep the connection: a half-dead hub.
+    /// Sends nothing more but keeps the connection open, like a hub that hangs.
     pub hang: bool,
 }
 
@@ -29,7 +29,7 @@ impl Answer {
         }
     }
 
-    /// An event stream cut into pieces of `size` bytes.
+    /// An event stream, split into pieces of `size` bytes.
     pub fn events(body: &str, size: usize) -> Self {
         let head =
             b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: text/event-stream\r\n\r\n"
@@ -47,27 +47,27 @@ impl Answer {
     }
 }
 
-pub struct Scripted {
+pub struct ScriptedServer {
     pub url: String,
-    asked: Arc<Mutex<Vec<String>>>,
+    requests: Arc<Mutex<Vec<String>>>,
     task: tokio::task::JoinHandle<()>,
 }
 
-impl Scripted {
-    /// Connection number n gets the n-th answer; after the last one the door is shut.
+impl ScriptedServer {
+    /// Connection number n gets the n-th answer; after the last one the listener is closed.
     pub async fn start(script: Vec<Answer>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let heard = asked.clone();
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let recorded = requests.clone();
         let task = tokio::spawn(async move {
-            let mut kept = Vec::new();
+            let mut hanging_sockets = Vec::new();
             for answer in script {
                 let Ok((mut socket, _)) = listener.accept().await else {
                     return;
                 };
                 let request = read_request(&mut socket).await;
-                heard.lock().unwrap().push(request);
+                recorded.lock().unwrap().push(request);
                 for piece in &answer.pieces {
                     if socket.write_all(piece).await.is_err() {
                         break;
@@ -76,30 +76,34 @@ impl Scripted {
                     tokio::task::yield_now().await;
                 }
                 if answer.hang {
-                    kept.push(socket);
+                    hanging_sockets.push(socket);
                 }
             }
         });
-        Self { url, asked, task }
+        Self {
+            url,
+            requests,
+            task,
+        }
     }
 
-    /// The requests so far, head and body.
-    pub fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
+    /// The recorded requests, head and body.
+    pub fn requests(&self) -> Vec<String> {
+        self.requests.lock().unwrap().clone()
     }
 }
 
-impl Drop for Scripted {
+impl Drop for ScriptedServer {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
 async fn read_request(socket: &mut tokio::net::TcpStream) -> String {
-    let mut seen = Vec::new();
+    let mut received = Vec::new();
     let mut buffer = [0; 4096];
     loop {
-        let text = String::from_utf8_lossy(&seen).into_owned();
+        let text = String::from_utf8_lossy(&received).into_owned();
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
             let length = head.lines().find_map(|line| {
                 line.to_lowercase()
@@ -111,7 +115,7 @@ async fn read_request(socket: &mut tokio::net::TcpStream) -> String {
             }
         }
         match tokio::time::timeout(Duration::from_secs(5), socket.read(&mut buffer)).await {
-            Ok(Ok(n)) if n > 0 => seen.extend_from_slice(&buffer[..n]),
+            Ok(Ok(n)) if n > 0 => received.extend_from_slice(&buffer[..n]),
             Ok(Ok(_) | Err(_)) | Err(_) => return text,
         }
     }

@@ -1,6 +1,6 @@
-//! What is sent again, what is not, and under which key (TRN-46…48, R-27).
+//! Which sends are retried, and with which idempotency key (TRN-46…48, R-27).
 
-use crate::scripted::{Answer, Scripted, header};
+use crate::scripted::{Answer, ScriptedServer, header};
 use chorus_client::backoff::Backoff;
 use chorus_client::{Error, HubClient};
 use chorus_wire::envelope::{Envelope, EnvelopeDraft};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 const TRACE: &str = "0195c0de-0000-7000-8000-000000000001";
 
-fn client(hub: &Scripted) -> HubClient {
+fn client(hub: &ScriptedServer) -> HubClient {
     let mut client = HubClient::new(&hub.url, Some(Secret::new("ca_not-a-real-key"))).unwrap();
     client.backoff = Backoff {
         first_delay: Duration::from_millis(1),
@@ -29,7 +29,7 @@ fn envelope() -> Envelope {
     draft.into_envelope().unwrap()
 }
 
-fn outcome(data: &str) -> Answer {
+fn success(data: &str) -> Answer {
     Answer::json(
         200,
         &format!(
@@ -49,9 +49,9 @@ fn no_document() -> Answer {
     Answer::json(404, "{}")
 }
 
-fn keys(hub: &Scripted) -> Vec<String> {
+fn idempotency_keys(hub: &ScriptedServer) -> Vec<String> {
     let sends = hub
-        .asked()
+        .requests()
         .into_iter()
         .filter(|request| request.starts_with("POST /messages "));
     sends
@@ -61,8 +61,8 @@ fn keys(hub: &Scripted) -> Vec<String> {
 
 // TRN-48, R-27
 #[tokio::test]
-async fn a_passing_refusal_is_tried_again_under_the_same_key() {
-    let delivered = outcome(&format!(
+async fn a_transient_refusal_is_retried_with_the_same_key() {
+    let delivered = success(&format!(
         r#"{{"delivery":"delivered_sse","trace_id":"{TRACE}"}}"#
     ));
     let busy = refusal(503, "ERR_UNAVAILABLE", "retry-after: 0\r\n");
@@ -70,19 +70,23 @@ async fn a_passing_refusal_is_tried_again_under_the_same_key() {
         pieces: vec![b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{".to_vec()],
         hang: false,
     };
-    let hub = Scripted::start(vec![no_document(), busy, broken, delivered]).await;
+    let hub = ScriptedServer::start(vec![no_document(), busy, broken, delivered]).await;
     let accepted = client(&hub)
         .send_message("bob@chorus", &envelope(), 0)
         .await
         .unwrap();
     assert_eq!(accepted.sent.delivery, "delivered_sse");
-    let keys = keys(&hub);
+    let keys = idempotency_keys(&hub);
     assert_eq!(keys.len(), 3);
     assert!(
         keys.iter().all(|key| *key == keys[0] && key.len() == 32),
         "{keys:?}"
     );
-    let body = hub.asked()[3].split("\r\n\r\n").nth(1).unwrap().to_owned();
+    let body = hub.requests()[3]
+        .split("\r\n\r\n")
+        .nth(1)
+        .unwrap()
+        .to_owned();
     assert_eq!(
         body,
         format!(
@@ -92,16 +96,16 @@ async fn a_passing_refusal_is_tried_again_under_the_same_key() {
     );
 }
 
-// TRN-46, R-27: a failed delivery is an answer; another try is another request.
+// TRN-46, R-27: a failed delivery is an answer; a retry is a new request.
 #[tokio::test]
-async fn a_failed_delivery_is_tried_again_only_when_asked_and_under_a_fresh_key() {
-    let failed = outcome(&format!(
+async fn a_failed_delivery_is_retried_only_on_request_and_with_a_new_key() {
+    let failed = success(&format!(
         r#"{{"delivery":"failed","error_code":"ERR_TIMEOUT","detail":"late","trace_id":"{TRACE}"}}"#
     ));
-    let delivered = outcome(&format!(
+    let delivered = success(&format!(
         r#"{{"delivery":"delivered","receiver_response":{{"status":"ok"}},"trace_id":"{TRACE}"}}"#
     ));
-    let hub = Scripted::start(vec![
+    let hub = ScriptedServer::start(vec![
         no_document(),
         failed.clone(),
         failed.clone(),
@@ -113,31 +117,31 @@ async fn a_failed_delivery_is_tried_again_only_when_asked_and_under_a_fresh_key(
         .await
         .unwrap();
     assert_eq!(accepted.sent.delivery, "delivered");
-    let keys = keys(&hub);
+    let keys = idempotency_keys(&hub);
     assert_eq!(
         keys.iter().collect::<std::collections::HashSet<_>>().len(),
         3,
         "{keys:?}"
     );
 
-    let hub = Scripted::start(vec![no_document(), failed]).await;
+    let hub = ScriptedServer::start(vec![no_document(), failed]).await;
     let accepted = client(&hub)
         .send_message("bob@chorus", &envelope(), 0)
         .await
         .unwrap();
     assert_eq!(accepted.sent.delivery, "failed");
-    assert_eq!(hub.asked().len(), 2);
+    assert_eq!(hub.requests().len(), 2);
 }
 
 // TRN-47
 #[tokio::test]
-async fn a_lasting_refusal_is_not_tried_again() {
+async fn a_permanent_refusal_is_not_retried() {
     for (status, code) in [
         (404, "ERR_AGENT_NOT_FOUND"),
         (400, "ERR_VALIDATION"),
         (401, "ERR_UNAUTHORIZED"),
     ] {
-        let hub = Scripted::start(vec![no_document(), refusal(status, code, "")]).await;
+        let hub = ScriptedServer::start(vec![no_document(), refusal(status, code, "")]).await;
         let error = client(&hub)
             .send_message("bob@chorus", &envelope(), 9)
             .await
@@ -146,14 +150,14 @@ async fn a_lasting_refusal_is_not_tried_again() {
             matches!(&error, Error::Refused(r) if r.code == code && r.status == status),
             "{error:?}"
         );
-        assert_eq!(keys(&hub).len(), 1, "{code}");
+        assert_eq!(idempotency_keys(&hub).len(), 1, "{code}");
     }
 }
 
-// A hub that asks for an hour is not waited for.
+// The client does not wait for a Retry-After of an hour.
 #[tokio::test]
-async fn a_long_pause_is_shown_instead_of_waited_out() {
-    let hub = Scripted::start(vec![
+async fn a_long_retry_after_is_returned_instead_of_waited_for() {
+    let hub = ScriptedServer::start(vec![
         no_document(),
         refusal(429, "ERR_RATE_LIMITED", "retry-after: 3600\r\n"),
     ])
@@ -170,25 +174,25 @@ async fn a_long_pause_is_shown_instead_of_waited_out() {
 
 // TRN-51
 #[tokio::test]
-async fn sends_go_where_the_discovery_document_says() {
+async fn sends_use_the_path_of_the_discovery_document() {
     let document = Answer::json(
         200,
         r#"{"chorus_version":"0.4","endpoints":{"send":"/v9/post"}}"#,
     );
-    let queued = outcome(&format!(r#"{{"delivery":"queued","trace_id":"{TRACE}"}}"#));
-    let hub = Scripted::start(vec![document, queued]).await;
+    let queued = success(&format!(r#"{{"delivery":"queued","trace_id":"{TRACE}"}}"#));
+    let hub = ScriptedServer::start(vec![document, queued]).await;
     client(&hub)
         .send_message("bob@chorus", &envelope(), 0)
         .await
         .unwrap();
-    let asked = hub.asked();
-    assert!(asked[0].starts_with("GET /.well-known/chorus.json "));
-    assert!(asked[1].starts_with("POST /v9/post "));
+    let requests = hub.requests();
+    assert!(requests[0].starts_with("GET /.well-known/chorus.json "));
+    assert!(requests[1].starts_with("POST /v9/post "));
 }
 
-// Secrets: neither a key nor a query shows in an error.
+// Neither a key nor a query appears in an error.
 #[tokio::test]
-async fn an_unreachable_hub_is_named_without_secrets() {
+async fn an_unreachable_hub_is_reported_without_secrets() {
     let hub = HubClient::new("http://127.0.0.1:1", Some(Secret::new("ca_not-a-real-key"))).unwrap();
     let error = hub.fetch_health().await.unwrap_err();
     assert!(matches!(error, Error::Transport(_)), "{error:?}");
@@ -207,9 +211,9 @@ async fn an_unreachable_hub_is_named_without_secrets() {
     );
 }
 
-// R-15: the answer to a send and a history page give one message the same instant.
+// R-15: a send reply and a history page give one message the same timestamp.
 #[test]
-fn the_instant_of_a_send_is_read_out_of_its_trace_id() {
+fn the_time_of_a_send_is_read_from_its_trace_id() {
     let at = chorus_client::envelope::trace_time(&TRACE.parse().unwrap()).unwrap();
     assert_eq!(at, "2025-03-23T02:38:49.344Z");
     let random = "8c1b2f8e-7a0c-4f57-9d3c-0a4d3f0f7b11".parse().unwrap();
