@@ -205,7 +205,7 @@ async fn every_route_of_the_contract_is_there_and_no_other_method_is() {
             let verb = reqwest::Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
             let reply = client
                 .request(verb, &url)
-                .header("authorization", "Bearer nobody")
+                .header("authorization", "Bearer unknown")
                 .send()
                 .await
                 .unwrap();
@@ -270,8 +270,10 @@ async fn the_printed_examples_are_valid_requests() {
         example.to_string().into_bytes()
     };
     chorus_wire::registration::RegistrationRequest::parse(&example("RegistrationBody")).unwrap();
-    chorus_wire::registration::RegistrationRequest::parse_operator(&example("OperatorRegistrationBody"))
-        .unwrap();
+    chorus_wire::registration::RegistrationRequest::parse_operator(&example(
+        "OperatorRegistrationBody",
+    ))
+    .unwrap();
     chorus_wire::message::SendRequest::parse(&example("SendBody")).unwrap();
     chorus_wire::frame::FrameSubmission::parse(&example("FrameSubmission")).unwrap();
     server.stop().await;

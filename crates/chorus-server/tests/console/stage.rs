@@ -96,5 +96,5 @@ pub fn moment() -> Value {
         "offer": "I can start it now or at two o'clock.",
         "question": {"stem": "When shall the migration run?", "recommended_idx": 1,
             "options": [{"label": "Now", "reasoning": "It can be released today."},
-                {"label": "At two o'clock", "reasoning": "Nobody notices the lock."}]}})
+                {"label": "At two o'clock", "reasoning": "No user notices the lock."}]}})
 }

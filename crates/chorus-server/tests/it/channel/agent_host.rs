@@ -291,6 +291,42 @@ story!(only_an_agent_gets_a_connection_string, |hub| async {
         .refused(405, "ERR_METHOD_NOT_ALLOWED");
 });
 
+/// JSON pointers to the fields without which a delivery is refused.
+const REQUIRED_FIELDS: [&str; 7] = [
+    "/channel",
+    "/channel/id",
+    "/message",
+    "/message/id",
+    "/message/sender",
+    "/message/content",
+    "/callback",
+];
+
+/// The JSON pointer of a field of a delivery, and a value that is refused there.
+fn invalid_delivery_fields() -> Vec<(&'static str, Value)> {
+    vec![
+        ("/channel/id", json!("")),
+        ("/message/id", json!("")),
+        ("/channel/name", json!(5)),
+        ("/channel/service", json!({})),
+        ("/channel/context", json!([])),
+        ("/callback", json!("not a url")),
+        ("/callback", json!("ftp://service.example.com/")),
+        ("/mcp", json!("https://service.example.com/mcp")),
+        ("/mcp", json!([])),
+        ("/mcp", json!({"headers": {}})),
+        ("/mcp", json!({"url": 5})),
+        (
+            "/mcp",
+            json!({"url": "https://service.example.com/mcp", "headers": ["a"]}),
+        ),
+        (
+            "/mcp",
+            json!({"url": "https://service.example.com/mcp", "headers": {"Authorization": 5}}),
+        ),
+    ]
+}
+
 story!(
     a_delivery_that_lacks_something_is_refused_by_name_and_nothing_is_kept,
     |hub| async {
@@ -308,15 +344,7 @@ story!(
             }
             body
         };
-        for required in [
-            "/channel",
-            "/channel/id",
-            "/message",
-            "/message/id",
-            "/message/sender",
-            "/message/content",
-            "/callback",
-        ] {
+        for required in REQUIRED_FIELDS {
             let name = required[1..].replace('/', ".");
             for wrong in [None, Some(json!(null)), Some(json!(5)), Some(json!([]))] {
                 let said = hub
@@ -327,27 +355,7 @@ story!(
                 assert!(said.contains(&name), "{name}: {said}");
             }
         }
-        for (pointer, wrong) in [
-            ("/channel/id", json!("")),
-            ("/message/id", json!("")),
-            ("/channel/name", json!(5)),
-            ("/channel/service", json!({})),
-            ("/channel/context", json!([])),
-            ("/callback", json!("not a url")),
-            ("/callback", json!("ftp://service.example.com/")),
-            ("/mcp", json!("https://service.example.com/mcp")),
-            ("/mcp", json!([])),
-            ("/mcp", json!({"headers": {}})),
-            ("/mcp", json!({"url": 5})),
-            (
-                "/mcp",
-                json!({"url": "https://service.example.com/mcp", "headers": ["a"]}),
-            ),
-            (
-                "/mcp",
-                json!({"url": "https://service.example.com/mcp", "headers": {"Authorization": 5}}),
-            ),
-        ] {
+        for (pointer, wrong) in invalid_delivery_fields() {
             let said = hub
                 .anonymous()
                 .post(&path, &changed(pointer, Some(wrong.clone())))

@@ -110,6 +110,21 @@ story!(
     }
 );
 
+/// Posts a body to the callback of a delivery, exactly as it is written.
+async fn post_body(
+    hub: &Hub,
+    delivery: &Value,
+    content_type: &str,
+    body: impl Into<reqwest::Body>,
+) -> Answer {
+    let request = hub
+        .http
+        .post(callback(delivery))
+        .header("content-type", content_type)
+        .body(body);
+    Answer::of(request).await
+}
+
 story!(
     what_is_wrong_is_refused_by_name_and_nothing_of_it_is_done,
     |hub| async {
@@ -149,12 +164,9 @@ story!(
             "{\"type\":\"message\",\"content\":\"a\"}{}",
             "{\"type\":\"message\",\"type\":\"status\"}",
         ] {
-            let request = hub
-                .http
-                .post(callback(&delivery))
-                .header("content-type", "application/json")
-                .body(text);
-            Answer::of(request).await.refused(400, "ERR_VALIDATION");
+            post_body(&hub, &delivery, "application/json", text)
+                .await
+                .refused(400, "ERR_VALIDATION");
         }
         for size in [60_000, 300_000] {
             let event = json!({"type": "message", "content": "x".repeat(size)});
@@ -172,19 +184,13 @@ story!(
                 "{{\"type\":\"tool_call\",\"id\":\"1\",\"name\":\"t\",\"args\":{{\"x\":[{numbers}]}}}}"
             ),
         ] {
-            let request = hub
-                .http
-                .post(callback(&delivery))
-                .header("content-type", "application/json")
-                .body(text);
-            Answer::of(request).await.refused(413, "ERR_TOO_LARGE");
+            post_body(&hub, &delivery, "application/json", text)
+                .await
+                .refused(413, "ERR_TOO_LARGE");
         }
-        let request = hub
-            .http
-            .post(callback(&delivery))
-            .header("content-type", "text/plain")
-            .body("hello");
-        Answer::of(request).await.refused(400, "ERR_VALIDATION");
+        post_body(&hub, &delivery, "text/plain", "hello")
+            .await
+            .refused(400, "ERR_VALIDATION");
         assert_eq!(room.history().await.len(), before);
     }
 );
@@ -347,7 +353,7 @@ story!(a_member_may_have_a_callback_that_stands, |hub| async {
         .await
         .refused(401, "ERR_UNAUTHORIZED");
     room.owner
-        .post(&room.path("/members/nobody/callback"), &json!({}))
+        .post(&room.path("/members/absent/callback"), &json!({}))
         .await
         .refused(404, "ERR_NOT_FOUND");
 

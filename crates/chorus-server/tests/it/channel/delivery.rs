@@ -123,7 +123,7 @@ story!(
         room.post_message("@Elm, and you?").await;
         assert_eq!(elm.texts(1).await, ["@Elm, and you?"]);
         assert_eq!(oak.texts(1).await, ["@Elm, and you?"]);
-        oak.post_answer(&delivery, "nobody in particular").await;
+        oak.post_answer(&delivery, "no member in particular").await;
         oak.post_answer(&delivery, "@elm and @oak: what do we do?")
             .await;
         let answer = elm.next_delivery().await;
@@ -139,7 +139,7 @@ story!(
         let all = [
             "to whom it concerns",
             "@Elm, and you?",
-            "nobody in particular",
+            "no member in particular",
             "@elm and @oak: what do we do?",
         ];
         assert_eq!(room.message_texts().await, all);

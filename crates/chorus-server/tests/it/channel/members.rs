@@ -101,7 +101,7 @@ story!(
             answer.refused(409, "ERR_CONFLICT");
         }
         alice
-            .post(&format!("{path}/members"), &json!({"agent_id": "nobody"}))
+            .post(&format!("{path}/members"), &json!({"agent_id": "absent"}))
             .await
             .refused(404, "ERR_AGENT_NOT_FOUND");
         let owner = find_member(&alice, &path, "alice").await;
@@ -161,7 +161,7 @@ story!(
             .await
             .refused(403, "ERR_FORBIDDEN");
         alice
-            .delete(&format!("{path}/members/nobody"))
+            .delete(&format!("{path}/members/absent"))
             .await
             .refused(404, "ERR_NOT_FOUND");
         alice
@@ -198,11 +198,13 @@ story!(
     }
 );
 
-story!(what_is_wrong_with_a_member_is_named, |hub| async {
-    let alice = hub.agent("alice").await;
-    let path = create_channel(&alice, "ops").await;
-    let url = "https://agent.example.com/inbox/x";
-    for (body, field) in [
+/// A connection string that is accepted.
+const CONNECTION: &str = "https://agent.example.com/inbox/x";
+
+/// A request to add a member, and what its refusal names.
+fn invalid_members() -> Vec<(Value, &'static str)> {
+    let url = CONNECTION;
+    vec![
         (json!({}), "connection"),
         (json!({"connection": url}), "name"),
         (
@@ -237,6 +239,13 @@ story!(what_is_wrong_with_a_member_is_named, |hub| async {
             "deliver",
         ),
         (json!({"connection": url, "name": "b", "role": "x"}), "role"),
+    ]
+}
+
+/// The same for the secret that signs the deliveries to a member.
+fn invalid_signing_secrets() -> Vec<(Value, &'static str)> {
+    let url = CONNECTION;
+    vec![
         (
             json!({"agent_id": "alice", "signing_secret": SIGNING}),
             "signing_secret",
@@ -266,7 +275,16 @@ story!(what_is_wrong_with_a_member_is_named, |hub| async {
             json!({"connection": url, "name": "b", "signing_secret": format!("whsec_{}", "A".repeat(88))}),
             "signing_secret",
         ),
-    ] {
+    ]
+}
+
+story!(what_is_wrong_with_a_member_is_named, |hub| async {
+    let alice = hub.agent("alice").await;
+    let path = create_channel(&alice, "ops").await;
+    for (body, field) in invalid_members()
+        .into_iter()
+        .chain(invalid_signing_secrets())
+    {
         let answer = alice.post(&format!("{path}/members"), &body).await;
         let said = answer.refused(400, "ERR_VALIDATION");
         assert!(said.contains(field), "{body}: {said}");

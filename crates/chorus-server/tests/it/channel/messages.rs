@@ -89,7 +89,7 @@ story!(only_members_are_called_and_each_once, |hub| async {
             json!(["timber", "oak-2"]),
         ),
         ("@小明，你好", json!(["小明"])),
-        ("@nobody, me@timber", Value::Null),
+        ("@absent, me@timber", Value::Null),
     ] {
         let line = post_message(&alice, &path, content).await;
         assert_eq!(

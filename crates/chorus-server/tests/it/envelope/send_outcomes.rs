@@ -115,9 +115,9 @@ story!(
         // TRN-23, TRN-27
         let alice = hub.agent("alice").await;
         for name in [
-            "nobody@chorus",
-            "nobody",
-            "~nobody",
+            "absent@chorus",
+            "absent",
+            "~absent",
             "alice@elsewhere",
             "550e8400-e29b-41d4-a716-446655440000",
         ] {

@@ -167,7 +167,7 @@ story!(
 story!(a_wrong_streamed_send_is_refused_in_json, |hub| async {
     // TRN-22, TRN-39
     let alice = hub.agent("alice").await;
-    let mut body = alice.message("nobody@chorus", "hello");
+    let mut body = alice.message("absent@chorus", "hello");
     body["stream"] = json!(true);
     let request = alice
         .request("POST", "/messages")

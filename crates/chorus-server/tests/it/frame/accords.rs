@@ -172,7 +172,7 @@ story!(
         carol.found_organisation("~third").await;
         let offer = |to: &str| json!({"grantee": to, "grant": "ops", "reaches": "*"});
         alice
-            .post("/orgs/~acme/accords", &offer("~nobody"))
+            .post("/orgs/~acme/accords", &offer("~absent"))
             .await
             .frame_refused(404, "not-found", None);
         alice

@@ -47,7 +47,7 @@ story!(only_the_handle_itself_grants, |hub| async {
         put(&bob, "/handles/~alice/grants/~bob", &json!({})).await,
         bob.delete("/handles/~alice/grants/~bob").await,
         bob.get("/handles/~alice/grants").await,
-        bob.get("/handles/~nobody/grants").await,
+        bob.get("/handles/~absent/grants").await,
         hub.operator().get("/handles/~alice/grants").await,
     ] {
         answer.frame_refused(403, "forbidden", None);
@@ -56,7 +56,7 @@ story!(only_the_handle_itself_grants, |hub| async {
         .get("/handles/~alice/grants")
         .await
         .frame_refused(401, "unauthenticated", None);
-    put(&alice, "/handles/~alice/grants/~nobody", &json!({}))
+    put(&alice, "/handles/~alice/grants/~absent", &json!({}))
         .await
         .frame_refused(404, "not-found", None);
     put(&alice, "/handles/~alice/grants/~alice", &json!({}))

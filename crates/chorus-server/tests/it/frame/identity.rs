@@ -53,7 +53,7 @@ story!(a_key_speaks_for_its_own_handle_only, |hub| async {
     let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
     bob.grant(&alice).await;
     let mut session = bob.open_session("vim", "s1").await;
-    for sender in ["~bob", "~nobody"] {
+    for sender in ["~bob", "~absent"] {
         let mut forged = alice.advisory_to("~bob", "forged");
         forged["sender_handle"] = sender.into();
         alice.submit("~bob", &forged).await.frame_refused(
@@ -70,8 +70,8 @@ memory_story!(no_agent_acts_in_anothers_name, |hub| async {
     // FRM-13, FRM-100, R-04, R-53
     let (alice, _bob) = (hub.agent("alice").await, hub.agent("bob").await);
     let mut session = alice.open_session("cc-editor", "s1").await;
-    for name in ["~bob", "~nobody"] {
-        let mut frame = alice.advisory("for somebody else");
+    for name in ["~bob", "~absent"] {
+        let mut frame = alice.advisory("for another agent");
         frame["acted_by"] = name.into();
         alice.submit("", &frame).await.frame_refused(
             403,
@@ -183,7 +183,7 @@ story!(anothers_stream_and_roster_are_closed, |hub| async {
     for place in ["stream", "roster"] {
         let closed = bob.get(&format!("/handles/~alice/{place}")).await;
         closed.frame_refused(403, "forbidden", None);
-        let unknown = bob.get(&format!("/handles/~nobody/{place}")).await;
+        let unknown = bob.get(&format!("/handles/~absent/{place}")).await;
         assert_eq!((unknown.status, unknown.text), (closed.status, closed.text));
     }
     assert_eq!(alice.roster().await.len(), 1);

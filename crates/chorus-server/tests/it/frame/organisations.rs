@@ -88,9 +88,25 @@ story!(a_handle_is_one_agents_or_one_organisations, |hub| async {
         .refused(404, "ERR_AGENT_NOT_FOUND");
 });
 
-story!(bodies_about_organisations_are_read_strictly, |hub| async {
-    // FRM-83, FRM-87…89, R-44, R-47, R-53
-    let (alice, _bob) = two_orgs(&hub).await;
+/// Bodies that found no organisation, with the code and the field of the refusal.
+fn invalid_organisations() -> Vec<(Value, &'static str, Option<&'static str>)> {
+    vec![
+        (json!({}), "field-missing", Some("handle")),
+        (json!({"handle": "~org"}), "field-invalid", Some("handle")),
+        (
+            json!({"handle": "~cc-tool"}),
+            "field-invalid",
+            Some("handle"),
+        ),
+        (json!({"handle": "~Acme"}), "field-invalid", Some("handle")),
+        (json!({"handle": null}), "field-invalid", Some("handle")),
+        (json!({"colour": "red"}), "field-unknown", Some("colour")),
+        (json!(["~acme"]), "json-invalid", None),
+    ]
+}
+
+/// Proposals of an accord to ~peer, with the code and the field of the refusal.
+fn invalid_accords() -> Vec<(Value, &'static str, &'static str)> {
     let accord = |more: Value| {
         let mut body = json!({"grantee": "~peer", "grant": "ops", "reaches": "*"});
         body.as_object_mut()
@@ -98,86 +114,47 @@ story!(bodies_about_organisations_are_read_strictly, |hub| async {
             .extend(more.as_object().unwrap().clone());
         body
     };
-    for (path, body, code, field) in [
-        ("/orgs", json!({}), "field-missing", Some("handle")),
+    vec![
         (
-            "/orgs",
-            json!({"handle": "~org"}),
-            "field-invalid",
-            Some("handle"),
-        ),
-        (
-            "/orgs",
-            json!({"handle": "~cc-tool"}),
-            "field-invalid",
-            Some("handle"),
-        ),
-        (
-            "/orgs",
-            json!({"handle": "~Acme"}),
-            "field-invalid",
-            Some("handle"),
-        ),
-        (
-            "/orgs",
-            json!({"handle": null}),
-            "field-invalid",
-            Some("handle"),
-        ),
-        (
-            "/orgs",
-            json!({"colour": "red"}),
-            "field-unknown",
-            Some("colour"),
-        ),
-        ("/orgs", json!(["~acme"]), "json-invalid", None),
-        (
-            "/orgs/~acme/accords",
             json!({"grantee": "~peer", "grant": "ops"}),
             "field-missing",
-            Some("reaches"),
+            "reaches",
         ),
+        (accord(json!({"grant": "Ops"})), "field-invalid", "grant"),
+        (accord(json!({"reaches": ""})), "field-invalid", "reaches"),
         (
-            "/orgs/~acme/accords",
-            accord(json!({"grant": "Ops"})),
-            "field-invalid",
-            Some("grant"),
-        ),
-        (
-            "/orgs/~acme/accords",
-            accord(json!({"reaches": ""})),
-            "field-invalid",
-            Some("reaches"),
-        ),
-        (
-            "/orgs/~acme/accords",
             accord(json!({"grantee": "~acme"})),
             "field-invalid",
-            Some("grantee"),
+            "grantee",
         ),
         (
-            "/orgs/~acme/accords",
             accord(json!({"expires_at": "2026-03-20T10:00:00Z"})),
             "field-invalid",
-            Some("expires_at"),
+            "expires_at",
         ),
         (
-            "/orgs/~acme/accords",
             accord(json!({"expires_at": null})),
             "field-invalid",
-            Some("expires_at"),
+            "expires_at",
         ),
-        (
-            "/orgs/~acme/accords",
-            accord(json!({"id": "x"})),
-            "field-unknown",
-            Some("id"),
-        ),
-    ] {
+        (accord(json!({"id": "x"})), "field-unknown", "id"),
+    ]
+}
+
+story!(bodies_about_organisations_are_read_strictly, |hub| async {
+    // FRM-83, FRM-87…89, R-44, R-47, R-53
+    let (alice, _bob) = two_orgs(&hub).await;
+    for (body, code, field) in invalid_organisations() {
         alice
-            .post(path, &body)
+            .post("/orgs", &body)
             .await
             .frame_refused(400, code, field);
+    }
+    for (body, code, field) in invalid_accords() {
+        alice
+            .post("/orgs/~acme/accords", &body)
+            .await
+            .frame_refused(400, code, Some(field));
     }
     for (roles, code, field) in [
         (json!({}), "field-missing", "roles"),
@@ -274,7 +251,7 @@ story!(
         parts(&bob, "~acme", &alice)
             .await
             .frame_refused(403, "forbidden", None);
-        put(&alice, "/orgs/~acme/members/~nobody", &json!({"roles": []}))
+        put(&alice, "/orgs/~acme/members/~absent", &json!({"roles": []}))
             .await
             .frame_refused(404, "not-found", None);
         put(&alice, "/orgs/~none/members/~bob", &json!({"roles": []}))

@@ -24,196 +24,107 @@ pub(super) fn spoiled(frame: &Value, path: &str, value: Option<Value>) -> Value 
     frame
 }
 
-/// Place, what is put there, code and the field that is named (FRM-84…89, R-44, R-53).
-fn faults() -> Vec<(&'static str, Option<Value>, &'static str, &'static str)> {
-    let (set, gone) = (|value: Value| Some(value), None::<Value>);
+/// A frame with one fault, and how it is refused.
+struct FrameFault {
+    /// The place of the fault, with dots between its keys.
+    place: &'static str,
+    /// What is put there; nothing if the key is taken away.
+    value: Option<Value>,
+    code: &'static str,
+    /// The field that the refusal names.
+    field: &'static str,
+}
+
+fn fault(place: &'static str, value: Value, code: &'static str, field: &'static str) -> FrameFault {
+    FrameFault {
+        place,
+        value: Some(value),
+        code,
+        field,
+    }
+}
+
+fn invalid_field(place: &'static str, value: Value) -> FrameFault {
+    fault(place, value, "field-invalid", place)
+}
+
+fn mismatched_payload(place: &'static str, value: Value) -> FrameFault {
+    fault(place, value, "payload-kind-mismatch", "payload")
+}
+
+fn missing_field(place: &'static str) -> FrameFault {
+    FrameFault {
+        place,
+        value: None,
+        code: "field-missing",
+        field: place,
+    }
+}
+
+/// Faults of an advisory that was good before (FRM-84…89, R-44, R-53).
+fn frame_faults() -> Vec<FrameFault> {
     let long = "é".repeat(1025);
     vec![
-        (
+        fault(
             "envelope_version",
-            set(json!("2.0")),
+            json!("2.0"),
             "envelope-version-unsupported",
             "envelope_version",
         ),
-        (
-            "envelope_version",
-            set(json!(1.0)),
-            "field-invalid",
-            "envelope_version",
-        ),
-        (
-            "envelope_version",
-            gone.clone(),
-            "field-missing",
-            "envelope_version",
-        ),
-        ("kind", set(json!("agent_gossip")), "kind-unknown", "kind"),
-        ("kind", set(json!("Agent_Advisory")), "kind-unknown", "kind"),
-        ("kind", set(json!(null)), "field-invalid", "kind"),
-        ("kind", gone.clone(), "field-missing", "kind"),
-        (
-            "kind",
-            set(json!("agent_broadcast")),
-            "payload-kind-mismatch",
-            "payload",
-        ),
-        (
-            "payload",
-            set(json!({})),
-            "payload-kind-mismatch",
-            "payload",
-        ),
-        (
-            "payload",
-            set(json!("words")),
-            "payload-kind-mismatch",
-            "payload",
-        ),
-        ("payload", set(json!(null)), "field-invalid", "payload"),
-        ("payload", gone.clone(), "field-missing", "payload"),
-        (
-            "payload.advisory_text",
-            set(json!("")),
-            "field-invalid",
-            "payload.advisory_text",
-        ),
-        (
-            "payload.advisory_text",
-            set(json!(long)),
-            "field-invalid",
-            "payload.advisory_text",
-        ),
-        (
-            "payload.advisory_text",
-            set(json!(null)),
-            "field-invalid",
-            "payload.advisory_text",
-        ),
-        (
+        invalid_field("envelope_version", json!(1.0)),
+        missing_field("envelope_version"),
+        fault("kind", json!("agent_gossip"), "kind-unknown", "kind"),
+        fault("kind", json!("Agent_Advisory"), "kind-unknown", "kind"),
+        invalid_field("kind", json!(null)),
+        missing_field("kind"),
+        mismatched_payload("kind", json!("agent_broadcast")),
+        mismatched_payload("payload", json!({})),
+        mismatched_payload("payload", json!("words")),
+        invalid_field("payload", json!(null)),
+        missing_field("payload"),
+        invalid_field("payload.advisory_text", json!("")),
+        invalid_field("payload.advisory_text", json!(long)),
+        invalid_field("payload.advisory_text", json!(null)),
+        fault(
             "payload.file_refs",
-            set(json!(["a", 1])),
+            json!(["a", 1]),
             "field-invalid",
             "payload.file_refs[1]",
         ),
-        (
+        fault(
             "payload.urgency",
-            set(json!("high")),
+            json!("high"),
             "field-unknown",
             "payload.urgency",
         ),
-        (
-            "frame_id",
-            set(json!("01890000-0000-7000-8000-000000000000")),
-            "field-invalid",
-            "frame_id",
-        ),
-        (
-            "frame_id",
-            set(json!("0000000a00004000800000000000000a")),
-            "field-invalid",
-            "frame_id",
-        ),
-        (
-            "sender_handle",
-            set(json!("alice")),
-            "field-invalid",
-            "sender_handle",
-        ),
-        (
-            "sender_handle",
-            set(json!("~Alice")),
-            "field-invalid",
-            "sender_handle",
-        ),
-        (
-            "recipient_handle",
-            set(json!(null)),
-            "field-invalid",
-            "recipient_handle",
-        ),
-        (
-            "recipient_handle",
-            gone.clone(),
-            "field-missing",
-            "recipient_handle",
-        ),
-        (
-            "created_at",
-            set(json!("2026-03-20T10:00:00")),
-            "field-invalid",
-            "created_at",
-        ),
-        (
-            "created_at",
-            set(json!("2026-03-21T10:00:01Z")),
-            "field-invalid",
-            "created_at",
-        ),
-        (
-            "created_at",
-            set(json!("2026-03-19T09:59:59Z")),
-            "field-invalid",
-            "created_at",
-        ),
-        ("ttl_ms", set(json!(0)), "field-invalid", "ttl_ms"),
-        ("ttl_ms", set(json!(1.5)), "field-invalid", "ttl_ms"),
-        ("ttl_ms", set(json!("60")), "field-invalid", "ttl_ms"),
-        (
-            "acted_by",
-            set(json!("~cc-editor")),
-            "field-invalid",
-            "acted_by",
-        ),
-        ("acted_by", gone.clone(), "field-missing", "acted_by"),
-        (
-            "drafted_with",
-            set(json!("cc-editor")),
-            "field-invalid",
-            "drafted_with",
-        ),
-        (
-            "drafted_with",
-            gone.clone(),
-            "field-missing",
-            "drafted_with",
-        ),
-        (
-            "provenance_compute_location",
-            set(json!("moon")),
-            "field-invalid",
-            "provenance_compute_location",
-        ),
-        (
+        invalid_field("frame_id", json!("01890000-0000-7000-8000-000000000000")),
+        invalid_field("frame_id", json!("0000000a00004000800000000000000a")),
+        invalid_field("sender_handle", json!("alice")),
+        invalid_field("sender_handle", json!("~Alice")),
+        invalid_field("recipient_handle", json!(null)),
+        missing_field("recipient_handle"),
+        invalid_field("created_at", json!("2026-03-20T10:00:00")),
+        invalid_field("created_at", json!("2026-03-21T10:00:01Z")),
+        invalid_field("created_at", json!("2026-03-19T09:59:59Z")),
+        invalid_field("ttl_ms", json!(0)),
+        invalid_field("ttl_ms", json!(1.5)),
+        invalid_field("ttl_ms", json!("60")),
+        invalid_field("acted_by", json!("~cc-editor")),
+        missing_field("acted_by"),
+        invalid_field("drafted_with", json!("cc-editor")),
+        missing_field("drafted_with"),
+        invalid_field("provenance_compute_location", json!("moon")),
+        invalid_field("provenance_method", json!([])),
+        fault(
             "provenance_method",
-            set(json!([])),
-            "field-invalid",
-            "provenance_method",
-        ),
-        (
-            "provenance_method",
-            set(json!([""])),
+            json!([""]),
             "field-invalid",
             "provenance_method[0]",
         ),
-        (
-            "provenance_context_check",
-            set(json!("failed")),
-            "field-invalid",
-            "provenance_context_check",
-        ),
-        (
-            "provenance_return_ref",
-            set(json!(7)),
-            "field-invalid",
-            "provenance_return_ref",
-        ),
-        (
-            "provenance_basis",
-            set(json!("")),
-            "field-invalid",
-            "provenance_basis",
-        ),
-        ("x-note", set(json!(1)), "field-unknown", "x-note"),
+        invalid_field("provenance_context_check", json!("failed")),
+        invalid_field("provenance_return_ref", json!(7)),
+        invalid_field("provenance_basis", json!("")),
+        fault("x-note", json!(1), "field-unknown", "x-note"),
     ]
 }
 
@@ -256,13 +167,19 @@ story!(
         // FRM-01, FRM-02, FRM-05…19, FRM-83…89, FRM-95, FRM-98, R-40, R-44, R-45, R-49, R-53
         let alice = hub.agent("alice").await;
         untouched(&hub, &alice, async || {
-            for (path, value, code, field) in faults() {
-                let frame = spoiled(&alice.advisory("spoiled"), path, value.clone());
+            for FrameFault {
+                place,
+                value,
+                code,
+                field,
+            } in frame_faults()
+            {
+                let frame = spoiled(&alice.advisory("spoiled"), place, value.clone());
                 let answer = alice.submit("~alice", &frame).await;
                 assert_eq!(
                     answer.json()["code"],
                     code,
-                    "{path} = {value:?}: {answer:?}"
+                    "{place} = {value:?}: {answer:?}"
                 );
                 answer.frame_refused(400, code, Some(field));
             }
@@ -271,33 +188,33 @@ story!(
     }
 );
 
-memory_story!(every_kind_is_held_to_its_own_shape, |hub| async {
-    // FRM-28, FRM-31, FRM-33, FRM-36, FRM-39…41, FRM-44, R-40, R-49
-    let alice = hub.agent("alice").await;
-    let lease = "0b9fc5a1-7c1e-4b53-9d5c-1a2b3c4d5e6f";
-    let option = |label: &str| json!({"label": label, "reasoning": "because"});
-    let moment = |options: Value, place: Value, hatches: Value| {
-        json!({"synopsis": "s", "findings": [], "recommendations": [], "offer": "o",
-            "question": {"stem": "?", "options": options, "recommended_idx": place, "hatches": hatches}})
-    };
-    let open = json!({"free_text": true});
-    let two = json!([option("a"), option("b")]);
-    let intent = json!({"convergence_class": "git:push", "payload_ref": "r", "acted_by": "~bob", "ttl": 1,
-        "drafted_with": "~cc-editor@1.2", "declared_at": crate::support::actors::NOW, "withdrawable": true});
-    let rows = [
+const LEASE: &str = "0b9fc5a1-7c1e-4b53-9d5c-1a2b3c4d5e6f";
+
+/// Kind, payload, and the field that the refusal names.
+type InvalidPayload = (&'static str, Value, &'static str);
+
+fn invalid_payloads() -> Vec<InvalidPayload> {
+    let mut all = invalid_announcements();
+    all.extend(invalid_binding_moments());
+    all.extend(invalid_intents_and_advisories());
+    all
+}
+
+fn invalid_announcements() -> Vec<InvalidPayload> {
+    vec![
         (
             "agent_lock_request",
-            json!({"resource": "", "lease_id": lease, "ttl_ms": 1}),
+            json!({"resource": "", "lease_id": LEASE, "ttl_ms": 1}),
             "payload.resource",
         ),
         (
             "agent_lock_request",
-            json!({"resource": "r", "lease_id": lease, "ttl_ms": 3_600_001}),
+            json!({"resource": "r", "lease_id": LEASE, "ttl_ms": 3_600_001}),
             "payload.ttl_ms",
         ),
         (
             "agent_lease_extend",
-            json!({"lease_id": lease, "ttl_ms": 0}),
+            json!({"lease_id": LEASE, "ttl_ms": 0}),
             "payload.ttl_ms",
         ),
         (
@@ -317,7 +234,7 @@ memory_story!(every_kind_is_held_to_its_own_shape, |hub| async {
         ),
         (
             "agent_query",
-            json!({"query_text": "?", "query_id": lease, "response_scope": "everyone", "timeout_ms": 1}),
+            json!({"query_text": "?", "query_id": LEASE, "response_scope": "everyone", "timeout_ms": 1}),
             "payload.response_scope",
         ),
         (
@@ -325,23 +242,32 @@ memory_story!(every_kind_is_held_to_its_own_shape, |hub| async {
             json!({"broadcast_text": "x", "event_class": "lost"}),
             "payload.event_class",
         ),
-        (
-            "agent_binding_moment",
+    ]
+}
+
+fn invalid_binding_moments() -> Vec<InvalidPayload> {
+    let option = |label: &str| json!({"label": label, "reasoning": "because"});
+    let moment = |options: Value, place: Value, hatches: Value| {
+        json!({"synopsis": "s", "findings": [], "recommendations": [], "offer": "o",
+            "question": {"stem": "?", "options": options, "recommended_idx": place, "hatches": hatches}})
+    };
+    let open = json!({"free_text": true});
+    let two = json!([option("a"), option("b")]);
+    let invalid = |payload: Value, field| ("agent_binding_moment", payload, field);
+    vec![
+        invalid(
             moment(json!([option("a")]), json!(0), open.clone()),
             "payload.question.options",
         ),
-        (
-            "agent_binding_moment",
+        invalid(
             moment(json!([option("a"), option("")]), json!(0), open.clone()),
             "payload.question.options[1].label",
         ),
-        (
-            "agent_binding_moment",
+        invalid(
             moment(two.clone(), json!(2), open),
             "payload.question.recommended_idx",
         ),
-        (
-            "agent_binding_moment",
+        invalid(
             moment(
                 two,
                 json!(1),
@@ -349,6 +275,13 @@ memory_story!(every_kind_is_held_to_its_own_shape, |hub| async {
             ),
             "payload.question.hatches",
         ),
+    ]
+}
+
+fn invalid_intents_and_advisories() -> Vec<InvalidPayload> {
+    let intent = json!({"convergence_class": "git:push", "payload_ref": "r", "acted_by": "~bob", "ttl": 1,
+        "drafted_with": "~cc-editor@1.2", "declared_at": crate::support::actors::NOW, "withdrawable": true});
+    vec![
         ("intent_declare", intent, "payload.acted_by"),
         (
             "agent_advisory",
@@ -360,13 +293,18 @@ memory_story!(every_kind_is_held_to_its_own_shape, |hub| async {
             json!({"advisory_text": "x", "file_refs": ["f".repeat(1025)]}),
             "payload.file_refs[0]",
         ),
-    ];
+    ]
+}
+
+memory_story!(every_kind_is_held_to_its_own_shape, |hub| async {
+    // FRM-28, FRM-31, FRM-33, FRM-36, FRM-39…41, FRM-44, R-40, R-49
+    let alice = hub.agent("alice").await;
     untouched(&hub, &alice, async || {
-        for (kind, payload, field) in rows {
+        for (kind, payload, field) in invalid_payloads() {
             let answer = alice.submit("", &alice.frame(kind, &payload)).await;
             answer.frame_refused(400, "field-invalid", Some(field));
         }
-        let bare = json!({"resource": "r", "lease_id": lease});
+        let bare = json!({"resource": "r", "lease_id": LEASE});
         let answer = alice
             .submit("", &alice.frame("agent_lock_request", &bare))
             .await;

@@ -119,7 +119,7 @@ story!(
         let mut session = bob.open_session("vim", "s1").await;
         alice.grant(&bob).await;
         let mut told = Vec::new();
-        for handle in ["~bob", "~nobody"] {
+        for handle in ["~bob", "~absent"] {
             for scope in [
                 handle.to_owned(),
                 format!("{handle}/*"),
@@ -196,14 +196,14 @@ memory_story!(an_organisation_answers_to_its_members_only, |hub| async {
     }
     assert_eq!(
         alice
-            .send_advisory("org:acme/members/reviewer/*", "nobody has that role")
+            .send_advisory("org:acme/members/reviewer/*", "no member has that role")
             .await,
         0
     );
     for scope in [
         "org:acme/members/*",
         "org:acme/members/owner/*",
-        "org:nobody/members/*",
+        "org:absent/members/*",
         "accord:acme/grant:ops",
     ] {
         let frame = bob.advisory_to(scope, "from outside");

@@ -115,7 +115,7 @@ memory_story!(the_count_is_of_those_it_was_emitted_to, |hub| async {
     let _deaf = alice
         .open_session_with("?filter=kind:agent_broadcast")
         .await;
-    assert_eq!(alice.send_advisory("~alice", "not for everybody").await, 12);
+    assert_eq!(alice.send_advisory("~alice", "not for all").await, 12);
 });
 
 memory_story!(what_a_session_wrote_is_what_others_read, |hub| async {
@@ -186,7 +186,7 @@ memory_story!(
         shouted["frame_id"] = id.to_uppercase().into();
         for (scope, again) in [
             ("~alice", &frame),
-            ("~alice/nobody*", &frame),
+            ("~alice/absent*", &frame),
             ("", &other),
             ("~alice", &shouted),
         ] {

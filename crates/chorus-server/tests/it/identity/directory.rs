@@ -100,7 +100,7 @@ story!(records_are_public_and_endpoints_are_not, |hub| async {
 
 story!(an_unknown_agent_is_404, |hub| async {
     // TRN-35
-    for path in ["/agents/nobody@chorus", "/agents/nobody", "/agents/~nobody"] {
+    for path in ["/agents/absent@chorus", "/agents/absent", "/agents/~absent"] {
         hub.anonymous()
             .get(path)
             .await

@@ -240,7 +240,7 @@ story!(
         }
         let unknown = hub
             .anonymous()
-            .get_as("application/json", "/invite/nobody@chorus")
+            .get_as("application/json", "/invite/absent@chorus")
             .await
             .data(200);
         assert_eq!(

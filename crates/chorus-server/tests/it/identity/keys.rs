@@ -76,7 +76,7 @@ story!(a_key_sends_only_as_its_own_agent, |hub| async {
     // another's or an unregistered sender_id
     let alice = hub.agent("alice").await;
     let bob = hub.agent("bob").await;
-    for sender in ["bob@chorus", "nobody@chorus", "Alice@chorus"] {
+    for sender in ["bob@chorus", "absent@chorus", "Alice@chorus"] {
         let body = json!({"receiver_id": bob.id, "envelope": crate::support::actors::envelope(sender, "forged")});
         alice
             .post("/messages", &body)

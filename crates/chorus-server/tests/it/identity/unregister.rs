@@ -64,7 +64,7 @@ story!(removing_an_absent_agent_is_a_confirmed_no_op, |hub| async {
     // TRN-33, R-31
     let data = hub
         .operator()
-        .delete("/agents/nobody@chorus")
+        .delete("/agents/absent@chorus")
         .await
         .data(200);
     assert_eq!(data["deleted"], false);

@@ -187,7 +187,7 @@ story!(
             ),
             (with("agent_id", json!("boss-1")), 400, "SKILL_MISMATCH"),
             (
-                with("agent_id", json!("nobody-1")),
+                with("agent_id", json!("absent-1")),
                 404,
                 "ERR_AGENT_NOT_FOUND",
             ),

@@ -280,7 +280,7 @@ story!(strangers_move_and_see_nothing, |hub| async {
         401,
         "ERR_UNAUTHORIZED",
     );
-    for path in ["/accounts/a", "/audit?owner_id=a", "/accounts/nobody"] {
+    for path in ["/accounts/a", "/audit?owner_id=a", "/accounts/absent"] {
         refused(&stranger.get(path).await, 403, "ERR_FORBIDDEN");
         refused(&hub.anonymous().get(path).await, 401, "ERR_UNAUTHORIZED");
     }
@@ -309,14 +309,14 @@ story!(strangers_move_and_see_nothing, |hub| async {
     // A name alone is no account that can be paid.
     refused(
         &owner
-            .post_text("/transfer", transfer("t", "a", "nobody", "1"))
+            .post_text("/transfer", transfer("t", "a", "absent", "1"))
             .await,
         404,
         "ERR_NOT_FOUND",
     );
     refused(
         &hub.operator()
-            .post_text("/transfer", transfer("t", "nobody", "a", "1"))
+            .post_text("/transfer", transfer("t", "absent", "a", "1"))
             .await,
         404,
         "ERR_NOT_FOUND",

@@ -59,7 +59,7 @@ story!(
             .get("/reputation/ada-1?contractor_reputation=100&score=99")
             .await;
         assert_eq!(hub.anonymous().get("/reputation/ada-1").await.text, neutral);
-        assert_eq!(hub.anonymous().get("/reputation/nobody").await.status, 404);
+        assert_eq!(hub.anonymous().get("/reputation/absent").await.status, 404);
         refused(
             &hub.anonymous().get("/reputation/~").await,
             404,

@@ -430,7 +430,7 @@ story!(a_heartbeat_is_for_oneself, |hub| async {
         "ERR_FORBIDDEN",
     );
     refused(
-        &ada.post("/heartbeat", &json!({"agent_id": "nobody@chorus"}))
+        &ada.post("/heartbeat", &json!({"agent_id": "absent@chorus"}))
             .await,
         403,
         "ERR_FORBIDDEN",

@@ -2,9 +2,33 @@
 
 use super::channel_tools::delivered;
 use super::host_client::{McpHost, Revision};
+use crate::support::actors::Caller;
 use crate::support::actors::channel::message_contents;
+use crate::support::hub::Hub;
 use serde_json::{Value, json};
 use std::time::Duration;
+
+/// The tool token of a delivery.
+fn tool_token(delivery: &Value) -> &str {
+    delivery["mcp"]["headers"]["Authorization"]
+        .as_str()
+        .unwrap()
+        .strip_prefix("Bearer ")
+        .unwrap()
+}
+
+/// Where the tools of a channel are.
+fn mcp_path(channel: &str) -> String {
+    channel.replace("/channels/", "/mcp/")
+}
+
+/// The refusal of a caller whose credential does not open these tools.
+async fn assert_tools_refused(caller: &Caller, path: &str) -> String {
+    McpHost::new(caller, path, Revision::Stateless)
+        .ask("tools/list", json!({}))
+        .await
+        .refused(401, "ERR_UNAUTHORIZED")
+}
 
 story!(
     a_token_opens_one_room_until_it_ends_or_its_member_goes,
@@ -13,20 +37,11 @@ story!(
         let (other, _, other_path, elsewhere) = delivered(&hub, "two").await;
         let host = McpHost::for_delivery(&hub, &delivery).await;
         let turned_away = async |delivery: &Value, room: &str| {
-            let bearer = delivery["mcp"]["headers"]["Authorization"]
-                .as_str()
-                .unwrap()
-                .strip_prefix("Bearer ")
-                .unwrap();
-            let path = room.replace("/channels/", "/mcp/");
-            let host = McpHost::new(
-                &hub.anonymous().with_key(bearer),
-                &path,
-                Revision::Stateless,
-            );
-            host.ask("tools/list", json!({}))
-                .await
-                .refused(401, "ERR_UNAUTHORIZED")
+            assert_tools_refused(
+                &hub.anonymous().with_key(tool_token(delivery)),
+                &mcp_path(room),
+            )
+            .await
         };
         let said = turned_away(&delivery, &other_path).await;
         assert_eq!(
@@ -36,28 +51,8 @@ story!(
         );
         assert_eq!(turned_away(&delivery, "/channels/ch_none").await, said);
         // A key is no token, and a token no key.
-        let keyed = McpHost::new(
-            &bob,
-            &path.replace("/channels/", "/mcp/"),
-            Revision::Stateless,
-        );
-        keyed
-            .ask("tools/list", json!({}))
-            .await
-            .refused(401, "ERR_UNAUTHORIZED");
-        let bearer = delivery["mcp"]["headers"]["Authorization"]
-            .as_str()
-            .unwrap()
-            .strip_prefix("Bearer ")
-            .unwrap();
-        let hubs = McpHost::new(
-            &hub.anonymous().with_key(bearer),
-            "/mcp",
-            Revision::Stateless,
-        );
-        hubs.ask("tools/list", json!({}))
-            .await
-            .refused(401, "ERR_UNAUTHORIZED");
+        assert_tools_refused(&bob, &mcp_path(&path)).await;
+        assert_tools_refused(&hub.anonymous().with_key(tool_token(&delivery)), "/mcp").await;
         // Nor does the callback of the same delivery open it.
         let callback = delivery["callback"]
             .as_str()
@@ -65,15 +60,7 @@ story!(
             .rsplit('/')
             .next()
             .unwrap();
-        let called = McpHost::new(
-            &hub.anonymous().with_key(callback),
-            &path.replace("/channels/", "/mcp/"),
-            Revision::Stateless,
-        );
-        called
-            .ask("tools/list", json!({}))
-            .await
-            .refused(401, "ERR_UNAUTHORIZED");
+        assert_tools_refused(&hub.anonymous().with_key(callback), &mcp_path(&path)).await;
 
         host.call("get_roster", json!({})).await.data();
         alice
@@ -100,6 +87,38 @@ story!(
         other.delete(&other_path).await.data(200);
     }
 );
+
+/// An agent that is no member reads and writes nothing of this channel.
+async fn assert_stranger_refused(hub: &Hub, id: &str) {
+    let stranger = McpHost::of(&hub.agent("eve").await).await;
+    for (tool, args, field) in [
+        ("channel_list", json!({"after": "ch_none"}), "after"),
+        ("channel_list", json!({"limit": 0}), "limit"),
+        (
+            "channel_post",
+            json!({"channel_id": id, "content": "x"}),
+            "channel_id",
+        ),
+        ("channel_post", json!({"channel_id": id}), "content"),
+        ("channel_history", json!({"channel_id": id}), "channel_id"),
+        (
+            "channel_history",
+            json!({"channel_id": id, "since": "x"}),
+            "since",
+        ),
+    ] {
+        stranger.call(tool, args).await.refused(field);
+    }
+    assert_eq!(
+        stranger
+            .error_code(
+                "resources/read",
+                json!({"uri": format!("chorus://channel/{id}/history")})
+            )
+            .await,
+        -32602
+    );
+}
 
 story!(
     a_channel_member_with_a_key_uses_the_hubs_own_tools,
@@ -163,35 +182,7 @@ story!(
                 .unwrap()
                 .contains("A person's word")
         );
-
-        let stranger = McpHost::of(&hub.agent("eve").await).await;
-        for (tool, args, field) in [
-            ("channel_list", json!({"after": "ch_none"}), "after"),
-            ("channel_list", json!({"limit": 0}), "limit"),
-            (
-                "channel_post",
-                json!({"channel_id": id, "content": "x"}),
-                "channel_id",
-            ),
-            ("channel_post", json!({"channel_id": id}), "content"),
-            ("channel_history", json!({"channel_id": id}), "channel_id"),
-            (
-                "channel_history",
-                json!({"channel_id": id, "since": "x"}),
-                "since",
-            ),
-        ] {
-            stranger.call(tool, args).await.refused(field);
-        }
-        assert_eq!(
-            stranger
-                .error_code(
-                    "resources/read",
-                    json!({"uri": format!("chorus://channel/{id}/history")})
-                )
-                .await,
-            -32602
-        );
+        assert_stranger_refused(&hub, id).await;
     }
 );
 
@@ -207,15 +198,9 @@ story!(
         .await
         .data();
         hub.restart().await;
-        let bearer = delivery["mcp"]["headers"]["Authorization"]
-            .as_str()
-            .unwrap()
-            .strip_prefix("Bearer ")
-            .unwrap();
-        let there = path.replace("/channels/", "/mcp/");
         let host = McpHost::new(
-            &hub.anonymous().with_key(bearer),
-            &there,
+            &hub.anonymous().with_key(tool_token(&delivery)),
+            &mcp_path(&path),
             Revision::Handshake,
         );
         let read = host

@@ -1,6 +1,6 @@
 //! The tools of a channel: a member posts, edits artifacts and keeps files with its tool token (R-75, CHN-17, CHN-37).
 
-use super::host_client::{McpHost, Revision};
+use super::host_client::{InvalidCall, McpHost, Revision, ToolResult};
 use crate::support::actors::Agent;
 use crate::support::actors::channel::{
     add_agent, channel_history, create_channel, find_member, message_contents, post_message,
@@ -92,6 +92,29 @@ story!(
     }
 );
 
+/// Edits the artifact "auth-spec" at this version.
+async fn edit_spec(host: &McpHost, version: u64, more: Value) -> ToolResult {
+    let mut args = json!({"slug": "auth-spec", "version": version});
+    args.as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
+    host.call("artifact_edit", args).await
+}
+
+/// How many of these edits of the same version, made at once, succeed.
+async fn race_edits(host: &McpHost, version: u64, count: usize) -> usize {
+    let racing = (0..count).map(|n| {
+        let host = host.clone();
+        let more = json!({"content": format!("by {n}")});
+        tokio::spawn(async move { edit_spec(&host, version, more).await.0["isError"] != true })
+    });
+    let mut won = 0;
+    for one in racing.collect::<Vec<_>>() {
+        won += usize::from(one.await.unwrap());
+    }
+    won
+}
+
 story!(
     an_edit_never_undoes_another_that_it_has_not_seen,
     |hub| async {
@@ -104,26 +127,14 @@ story!(
             (&json!(1), &json!(7), &json!("bob-docs"))
         );
         host.call("artifact_create", args).await.refused("slug");
-        let edit = |version: u64, more: Value| {
-            let mut args = json!({"slug": "auth-spec", "version": version});
-            args.as_object_mut()
-                .unwrap()
-                .extend(more.as_object().unwrap().clone());
-            args
-        };
-        let second = host
-            .call(
-                "artifact_edit",
-                edit(1, json!({"find": "two", "replace": "2"})),
-            )
+        let second = edit_spec(&host, 1, json!({"find": "two", "replace": "2"}))
             .await
             .data();
         assert_eq!(
             (&second["version"], &second["title"]),
             (&json!(2), &json!("Auth"))
         );
-        let said = host
-            .call("artifact_edit", edit(1, json!({"content": "mine"})))
+        let said = edit_spec(&host, 1, json!({"content": "mine"}))
             .await
             .refused("version");
         assert!(
@@ -131,14 +142,7 @@ story!(
             "{said}"
         );
 
-        let racing = (0..8).map(|n| {
-            let (host, args) = (host.clone(), edit(2, json!({"content": format!("by {n}")})));
-            tokio::spawn(async move { host.call("artifact_edit", args).await.0["isError"] != true })
-        });
-        let mut won = 0;
-        for one in racing.collect::<Vec<_>>() {
-            won += usize::from(one.await.unwrap());
-        }
+        let won = race_edits(&host, 2, 8).await;
         assert_eq!(
             won, 1,
             "of those who read the same version one writes the next"
@@ -160,7 +164,7 @@ story!(
             (&json!("one two"), &json!(3))
         );
         for version in 3..25 {
-            host.call("artifact_edit", edit(version, json!({"content": "more"})))
+            edit_spec(&host, version, json!({"content": "more"}))
                 .await
                 .data();
         }
@@ -233,13 +237,8 @@ story!(
     }
 );
 
-story!(a_bad_argument_of_a_room_tool_is_named, |hub| async {
-    let (alice, _bob, path, delivery) = delivered(&hub, "bad").await;
-    let host = McpHost::for_delivery(&hub, &delivery).await;
-    host.call("artifact_create", json!({"slug": "a", "content": "x x"}))
-        .await
-        .data();
-    for (tool, args, field) in [
+fn invalid_message_calls() -> Vec<InvalidCall> {
+    vec![
         ("read_history", json!({"since": "x"}), "since"),
         ("read_history", json!({"limit": 0}), "limit"),
         ("send_message", json!({"content": ""}), "content"),
@@ -247,6 +246,11 @@ story!(a_bad_argument_of_a_room_tool_is_named, |hub| async {
         ("set_status", json!({"status": "a\nb"}), "status"),
         ("set_status", json!({"status": "x".repeat(257)}), "status"),
         ("get_roster", json!({"all": true}), "all"),
+    ]
+}
+
+fn invalid_artifact_and_file_calls() -> Vec<InvalidCall> {
+    vec![
         ("artifact_list", json!({"all": true}), "all"),
         ("artifact_read", json!({"slug": "none"}), "none"),
         ("artifact_read", json!({"slug": "../a"}), "slug"),
@@ -303,7 +307,19 @@ story!(a_bad_argument_of_a_room_tool_is_named, |hub| async {
             "media_type",
         ),
         ("file_get", json!({"name": "none"}), "name"),
-    ] {
+    ]
+}
+
+story!(a_bad_argument_of_a_room_tool_is_named, |hub| async {
+    let (alice, _bob, path, delivery) = delivered(&hub, "bad").await;
+    let host = McpHost::for_delivery(&hub, &delivery).await;
+    host.call("artifact_create", json!({"slug": "a", "content": "x x"}))
+        .await
+        .data();
+    for (tool, args, field) in invalid_message_calls()
+        .into_iter()
+        .chain(invalid_artifact_and_file_calls())
+    {
         host.call(tool, args).await.refused(field);
     }
     assert_eq!(

@@ -1,8 +1,75 @@
 //! The tools of frames: announcements reach live sessions, and questions return their answers.
 
-use super::host_client::McpHost;
+use super::host_client::{InvalidCall, McpHost};
 use crate::support::actors::{Answer, frame_id};
 use serde_json::{Value, json};
+
+/// Tool, arguments, the kind of the frame, and a field of its payload.
+fn announcements(lease: &str) -> Vec<(&'static str, Value, &'static str, &'static str)> {
+    vec![
+        (
+            "agent_advise",
+            json!({"advisory_text": "reading", "file_refs": ["a.rs"]}),
+            "agent_advisory",
+            "advisory_text",
+        ),
+        (
+            "agent_advise",
+            json!({"text": "reading"}),
+            "agent_advisory",
+            "advisory_text",
+        ),
+        (
+            "agent_broadcast",
+            json!({"broadcast_text": "done", "event_class": "merged"}),
+            "agent_broadcast",
+            "event_class",
+        ),
+        (
+            "agent_handover",
+            json!({"handover_body": "half done"}),
+            "agent_handover",
+            "previous_session_id",
+        ),
+        (
+            "agent_lock_acquire",
+            json!({"resource": "src", "lease_id": lease}),
+            "agent_lock_request",
+            "ttl_ms",
+        ),
+        (
+            "agent_lease_extend",
+            json!({"lease_id": lease, "ttl_ms": 1000}),
+            "agent_lease_extend",
+            "ttl_ms",
+        ),
+        (
+            "agent_lock_release",
+            json!({"lease_id": lease, "resource": "src"}),
+            "agent_lock_release",
+            "resource",
+        ),
+        (
+            "agent_query",
+            json!({"query_text": "who?"}),
+            "agent_query",
+            "response_scope",
+        ),
+        (
+            "agent_respond",
+            json!({"query_id": lease, "response_text": "me"}),
+            "agent_response",
+            "responder_session_id",
+        ),
+        (
+            "agent_send",
+            json!({"kind": "peer_diagnostic_request", "scope": "~alice/cc-*", "ttl_ms": 1000,
+                "payload": {"symptom": "slow", "diagnostic_id": lease, "severity": "info"}}),
+            "peer_diagnostic_request",
+            "symptom",
+        ),
+    ]
+}
 
 memory_story!(
     each_announcement_is_heard_as_a_frame_of_its_kind,
@@ -16,69 +83,7 @@ memory_story!(
             .with("x-chorus-instrument", "cc-desk")
             .with("x-chorus-session", "d1");
         let lease = "6f1c5e0b-8d3a-4f0e-9a57-2f6f3f0c9d11";
-        for (tool, args, kind, field) in [
-            (
-                "agent_advise",
-                json!({"advisory_text": "reading", "file_refs": ["a.rs"]}),
-                "agent_advisory",
-                "advisory_text",
-            ),
-            (
-                "agent_advise",
-                json!({"text": "reading"}),
-                "agent_advisory",
-                "advisory_text",
-            ),
-            (
-                "agent_broadcast",
-                json!({"broadcast_text": "done", "event_class": "merged"}),
-                "agent_broadcast",
-                "event_class",
-            ),
-            (
-                "agent_handover",
-                json!({"handover_body": "half done"}),
-                "agent_handover",
-                "previous_session_id",
-            ),
-            (
-                "agent_lock_acquire",
-                json!({"resource": "src", "lease_id": lease}),
-                "agent_lock_request",
-                "ttl_ms",
-            ),
-            (
-                "agent_lease_extend",
-                json!({"lease_id": lease, "ttl_ms": 1000}),
-                "agent_lease_extend",
-                "ttl_ms",
-            ),
-            (
-                "agent_lock_release",
-                json!({"lease_id": lease, "resource": "src"}),
-                "agent_lock_release",
-                "resource",
-            ),
-            (
-                "agent_query",
-                json!({"query_text": "who?"}),
-                "agent_query",
-                "response_scope",
-            ),
-            (
-                "agent_respond",
-                json!({"query_id": lease, "response_text": "me"}),
-                "agent_response",
-                "responder_session_id",
-            ),
-            (
-                "agent_send",
-                json!({"kind": "peer_diagnostic_request", "scope": "~alice/cc-*", "ttl_ms": 1000,
-                "payload": {"symptom": "slow", "diagnostic_id": lease, "severity": "info"}}),
-                "peer_diagnostic_request",
-                "symptom",
-            ),
-        ] {
+        for (tool, args, kind, field) in announcements(lease) {
             let data = host.call(tool, args).await.data();
             assert_eq!(data["recipient_count"], 1, "{tool} {data}");
             let event = session.stream.next(kind).await;
@@ -207,97 +212,109 @@ memory_story!(
     }
 );
 
+fn invalid_announcement_calls() -> Vec<InvalidCall> {
+    let long = "x".repeat(2_049);
+    vec![
+        (
+            "agent_send",
+            json!({"kind": "gossip", "payload": {}}),
+            "kind",
+        ),
+        (
+            "agent_send",
+            json!({"kind": "agent_advisory", "payload": {"advisory_text": ""}}),
+            "advisory_text",
+        ),
+        (
+            "agent_send",
+            json!({"kind": "agent_advisory", "payload": "x"}),
+            "payload",
+        ),
+        (
+            "agent_advise",
+            json!({"advisory_text": long}),
+            "advisory_text",
+        ),
+        (
+            "agent_advise",
+            json!({"advisory_text": "é".repeat(1_100)}),
+            "advisory_text",
+        ),
+        (
+            "agent_advise",
+            json!({"advisory_text": "x", "scope": "everyone"}),
+            "scope",
+        ),
+        (
+            "agent_advise",
+            json!({"advisory_text": "x", "scope": "~bob"}),
+            "scope",
+        ),
+        (
+            "agent_advise",
+            json!({"advisory_text": "x", "instrument": "a b"}),
+            "instrument",
+        ),
+        (
+            "agent_broadcast",
+            json!({"broadcast_text": "x", "event_class": "rumour"}),
+            "event_class",
+        ),
+        ("agent_handover", json!({}), "handover_body"),
+    ]
+}
+
+fn invalid_lock_and_query_calls() -> Vec<InvalidCall> {
+    let id = frame_id();
+    vec![
+        ("agent_lock_acquire", json!({"resource": ""}), "resource"),
+        (
+            "agent_lock_acquire",
+            json!({"resource": "x", "ttl_ms": 3_600_001}),
+            "ttl_ms",
+        ),
+        (
+            "agent_lock_acquire",
+            json!({"resource": "x", "lease_id": "x".repeat(36)}),
+            "lease_id",
+        ),
+        (
+            "agent_lock_release",
+            json!({"lease_id": "short"}),
+            "lease_id",
+        ),
+        ("agent_lease_extend", json!({"lease_id": id}), "ttl_ms"),
+        (
+            "agent_query",
+            json!({"query_text": "x", "response_scope": "x"}),
+            "response_scope",
+        ),
+        (
+            "agent_query",
+            json!({"query_text": "x", "response_scope": "~bob", "wait": true}),
+            "wait",
+        ),
+        (
+            "agent_respond",
+            json!({"query_id": "x".repeat(36), "response_text": "x"}),
+            "query_id",
+        ),
+        ("agent_roster", json!({"handle": "~bob"}), "handle"),
+        ("agent_roster", json!({"handle": "bob"}), "handle"),
+        ("agent_subscribe", json!({"filter": "colour:red"}), "filter"),
+    ]
+}
+
 memory_story!(
     a_bad_argument_of_a_frame_tool_is_named_and_no_frame_is_sent,
     |hub| async {
         let (alice, _bob) = (hub.agent("alice").await, hub.agent("bob").await);
         let mut session = alice.open_session_with("").await;
         let host = McpHost::of(&alice).await;
-        let long = "x".repeat(2_049);
-        let id = frame_id();
-        for (tool, args, field) in [
-            (
-                "agent_send",
-                json!({"kind": "gossip", "payload": {}}),
-                "kind",
-            ),
-            (
-                "agent_send",
-                json!({"kind": "agent_advisory", "payload": {"advisory_text": ""}}),
-                "advisory_text",
-            ),
-            (
-                "agent_send",
-                json!({"kind": "agent_advisory", "payload": "x"}),
-                "payload",
-            ),
-            (
-                "agent_advise",
-                json!({"advisory_text": long}),
-                "advisory_text",
-            ),
-            (
-                "agent_advise",
-                json!({"advisory_text": "é".repeat(1_100)}),
-                "advisory_text",
-            ),
-            (
-                "agent_advise",
-                json!({"advisory_text": "x", "scope": "everybody"}),
-                "scope",
-            ),
-            (
-                "agent_advise",
-                json!({"advisory_text": "x", "scope": "~bob"}),
-                "scope",
-            ),
-            (
-                "agent_advise",
-                json!({"advisory_text": "x", "instrument": "a b"}),
-                "instrument",
-            ),
-            (
-                "agent_broadcast",
-                json!({"broadcast_text": "x", "event_class": "rumour"}),
-                "event_class",
-            ),
-            ("agent_handover", json!({}), "handover_body"),
-            ("agent_lock_acquire", json!({"resource": ""}), "resource"),
-            (
-                "agent_lock_acquire",
-                json!({"resource": "x", "ttl_ms": 3_600_001}),
-                "ttl_ms",
-            ),
-            (
-                "agent_lock_acquire",
-                json!({"resource": "x", "lease_id": "x".repeat(36)}),
-                "lease_id",
-            ),
-            (
-                "agent_lock_release",
-                json!({"lease_id": "short"}),
-                "lease_id",
-            ),
-            ("agent_lease_extend", json!({"lease_id": id}), "ttl_ms"),
-            (
-                "agent_query",
-                json!({"query_text": "x", "response_scope": "x"}),
-                "response_scope",
-            ),
-            (
-                "agent_query",
-                json!({"query_text": "x", "response_scope": "~bob", "wait": true}),
-                "wait",
-            ),
-            (
-                "agent_respond",
-                json!({"query_id": "x".repeat(36), "response_text": "x"}),
-                "query_id",
-            ),
-            ("agent_roster", json!({"handle": "~bob"}), "handle"),
-            ("agent_roster", json!({"handle": "bob"}), "handle"),
-            ("agent_subscribe", json!({"filter": "colour:red"}), "filter"),
-        ] {
+        for (tool, args, field) in invalid_announcement_calls()
+            .into_iter()
+            .chain(invalid_lock_and_query_calls())
+        {
             host.call(tool, args).await.refused(field);
         }
         host.clone()

@@ -40,6 +40,9 @@ pub struct McpHost {
 #[derive(Debug)]
 pub struct ToolResult(pub Value);
 
+/// A tool, arguments that it refuses, and what the refusal names.
+pub type InvalidCall = (&'static str, Value, &'static str);
+
 impl ToolResult {
     /// What it answered with.
     #[track_caller]

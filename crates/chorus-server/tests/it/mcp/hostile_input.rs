@@ -242,6 +242,17 @@ story!(
     }
 );
 
+/// The first character of each row's text, or a dash for a row without one.
+fn first_chars(rows: &Value, text: impl Fn(&Value) -> Value) -> String {
+    let rows = rows.as_array().unwrap().iter();
+    rows.map(|row| {
+        text(row)
+            .as_str()
+            .map_or('-', |text| text.chars().next().unwrap())
+    })
+    .collect()
+}
+
 story!(
     a_flood_of_long_messages_is_read_in_pages_that_a_host_takes,
     |hub| async {
@@ -255,15 +266,6 @@ story!(
         }
         let host = McpHost::of(&alice).await;
         let id = path.strip_prefix("/channels/").unwrap();
-        let firsts = |rows: &Value, text: &dyn Fn(&Value) -> Value| -> String {
-            let rows = rows.as_array().unwrap().iter();
-            rows.map(|row| {
-                text(row)
-                    .as_str()
-                    .map_or('-', |text| text.chars().next().unwrap())
-            })
-            .collect()
-        };
         let said = |row: &Value| row["data"]["envelope"]["original_text"].clone();
         let (mut seen, mut place) = (String::new(), json!(0));
         for more in [true, true, false] {
@@ -273,13 +275,13 @@ story!(
                 .data();
             assert!(page.to_string().len() < 80_000);
             assert_eq!(page["more"], more, "{seen}");
-            seen += &firsts(&page["events"], &said);
+            seen += &first_chars(&page["events"], said);
             place = page["next_since"].clone();
         }
         assert_eq!(seen, "01234", "nothing is passed over");
         let latest = host.call("chorus_history", json!({})).await.data();
         assert_eq!(
-            firsts(&latest["messages"], &|row| row["envelope"]["original_text"]
+            first_chars(&latest["messages"], |row| row["envelope"]["original_text"]
                 .clone()),
             "34"
         );
@@ -290,7 +292,10 @@ story!(
             .await
             .data();
         assert_eq!(
-            (firsts(&latest["lines"], &content).as_str(), &latest["more"]),
+            (
+                first_chars(&latest["lines"], content).as_str(),
+                &latest["more"]
+            ),
             ("34", &json!(true))
         );
         let (mut seen, mut place) = (String::new(), json!(0));
@@ -300,7 +305,7 @@ story!(
                 .await
                 .data();
             assert!(page.to_string().len() < 80_000);
-            seen += &firsts(&page["lines"], &content);
+            seen += &first_chars(&page["lines"], content);
             place = page["next_since"].clone();
         }
         assert_eq!(seen.replace('-', ""), "01234");

@@ -1,18 +1,29 @@
 //! The tools of the market: a skill is found, hired, done and paid over MCP.
 
 use super::host_client::McpHost;
+use crate::support::actors::Agent;
 use crate::support::actors::market::{
     job_request, job_state, register_requester, register_trader, skill_offer,
 };
+use crate::support::hub::Hub;
 use serde_json::{Value, json};
+
+/// A requester, and a worker that offers a skill for 0.10.
+async fn register_both(hub: &Hub) -> (Agent, Agent) {
+    (
+        register_requester(hub).await,
+        register_trader(hub, "worker-1", skill_offer(0.10), None).await,
+    )
+}
+
+async fn read_balance(host: &McpHost) -> Value {
+    host.call("market_balance", json!({})).await.data()
+}
 
 story!(
     a_skill_is_found_hired_done_and_paid_with_tools_alone,
     |hub| async {
-        let (boss, worker) = (
-            register_requester(&hub).await,
-            register_trader(&hub, "worker-1", skill_offer(0.10), None).await,
-        );
+        let (boss, worker) = register_both(&hub).await;
         let (hirer, doer) = (McpHost::of(&boss).await, McpHost::of(&worker).await);
         let found = hirer
             .call(
@@ -25,10 +36,7 @@ story!(
             (&found["total"], &found["agents"][0]["agent_id"]),
             (&json!(1), &json!("worker-1"))
         );
-        assert_eq!(
-            hirer.call("market_balance", json!({})).await.data()["balance"],
-            100.0
-        );
+        assert_eq!(read_balance(&hirer).await["balance"], 100.0);
         let args = json!({"skill_name": "analyze_text", "input_data": {"text": "x"}, "budget": 0.15, "job_id": "job-1"});
         let hired = hirer.call("market_hire", args.clone()).await.data();
         assert_eq!(
@@ -40,10 +48,7 @@ story!(
             "job-1",
             "the same call is the same job"
         );
-        assert_eq!(
-            hirer.call("market_balance", json!({})).await.data()["held"],
-            0.15
-        );
+        assert_eq!(read_balance(&hirer).await["held"], 0.15);
 
         let waits = doer
             .call("market_job", json!({"role": "worker", "status": "PENDING"}))
@@ -75,24 +80,15 @@ story!(
             .await
             .data();
         assert_eq!(told["jobs"][0]["output_data"], json!({"entities": [1]}));
-        assert_eq!(
-            hirer.call("market_balance", json!({})).await.data()["balance"],
-            99.9
-        );
-        assert_eq!(
-            doer.call("market_balance", json!({})).await.data()["balance"],
-            100.1
-        );
+        assert_eq!(read_balance(&hirer).await["balance"], 99.9);
+        assert_eq!(read_balance(&doer).await["balance"], 100.1);
     }
 );
 
 story!(
     a_bad_argument_of_a_market_tool_is_named_and_nothing_is_held,
     |hub| async {
-        let (boss, worker) = (
-            register_requester(&hub).await,
-            register_trader(&hub, "worker-1", skill_offer(0.10), None).await,
-        );
+        let (boss, worker) = register_both(&hub).await;
         let (hirer, doer) = (McpHost::of(&boss).await, McpHost::of(&worker).await);
         crate::support::actors::market::request_job(&boss, &job_request("job-1")).await;
         let hire = |more: Value| {
@@ -113,7 +109,7 @@ story!(
             (hire(json!({"budget": 0.01})), "budget"),
             (hire(json!({"budget": 1000})), "budget"),
             (hire(json!({"skill_name": "juggle"})), "skill_name"),
-            (hire(json!({"agent_id": "nobody"})), "agent_id"),
+            (hire(json!({"agent_id": "absent"})), "agent_id"),
             (hire(json!({"input_data": {}})), "input_data"),
             (hire(json!({"input_data": "x"})), "input_data"),
             (hire(json!({"deadline_ms": 0})), "deadline_ms"),
@@ -155,9 +151,6 @@ story!(
             doer.call(tool, args).await.refused(field);
         }
         assert_eq!(job_state(&worker, "job-1").await["status"], "PENDING");
-        assert_eq!(
-            hirer.call("market_balance", json!({})).await.data()["held"],
-            0.15
-        );
+        assert_eq!(read_balance(&hirer).await["held"], 0.15);
     }
 );

@@ -3,6 +3,83 @@
 use super::host_client::McpHost;
 use serde_json::{Value, json};
 
+/// Both messages are on the inbox, and are still there when the receiver looks again.
+async fn assert_looking_consumes_nothing(receiver: &McpHost, sent: &Value) {
+    for _ in 0..2 {
+        let seen = receiver.call("chorus_inbox", json!({})).await.data();
+        let events = seen["events"].as_array().unwrap();
+        assert_eq!(events.len(), 2, "looking consumes nothing: {seen}");
+        assert_eq!(
+            (&events[0]["event"], &events[0]["data"]["trace_id"]),
+            (&json!("message"), &sent["trace_id"])
+        );
+        let envelope = &events[0]["data"]["envelope"];
+        assert_eq!(
+            (&envelope["original_text"], &envelope["sender_culture"]),
+            (&json!("Shall we?"), &json!("en-GB"))
+        );
+        assert_eq!(
+            events[1]["data"]["envelope"]["sender_culture"], "en",
+            "that of the card"
+        );
+    }
+}
+
+/// After this event the inbox has one message more, `next`.
+async fn assert_inbox_goes_on_after(receiver: &McpHost, event: u64, next: &Value) {
+    let since = receiver
+        .call("chorus_inbox", json!({"since": event, "limit": 1}))
+        .await
+        .data();
+    assert_eq!(
+        since["events"][0]["data"]["trace_id"], next["trace_id"],
+        "{since}"
+    );
+    let place = since["next_since"].to_string();
+    let nothing = receiver
+        .call("chorus_inbox", json!({"since": place}))
+        .await
+        .data();
+    assert_eq!(
+        (&nothing["events"], &nothing["more"]),
+        (&json!([]), &json!(false))
+    );
+}
+
+/// The receiver reads both messages in its history, and `sent` alone in its conversation.
+async fn assert_history_is_read_back(receiver: &McpHost, sent: &Value) {
+    for args in [
+        json!({}),
+        json!({"peer": "alice"}),
+        json!({"since": "0"}),
+        json!({"since": 0}),
+        json!({"since": "2026-01-01T00:00:00Z"}),
+    ] {
+        let past = receiver.call("chorus_history", args.clone()).await.data();
+        assert_eq!(
+            past["messages"].as_array().unwrap().len(),
+            2,
+            "{args} {past}"
+        );
+    }
+    let one = receiver
+        .call("chorus_history", json!({"conversation_id": "c1"}))
+        .await
+        .data();
+    assert_eq!(
+        (
+            one["messages"].as_array().unwrap().len(),
+            &one["messages"][0]["trace_id"]
+        ),
+        (1, &sent["trace_id"])
+    );
+    let none = receiver
+        .call("chorus_history", json!({"peer": "bob"}))
+        .await
+        .data();
+    assert_eq!(none["messages"], json!([]), "no agent wrote to itself");
+}
+
 story!(
     a_message_is_sent_seen_acknowledged_and_read_back_with_tools_alone,
     |hub| async {
@@ -26,24 +103,7 @@ story!(
             .await
             .data();
 
-        for _ in 0..2 {
-            let seen = to.call("chorus_inbox", json!({})).await.data();
-            let events = seen["events"].as_array().unwrap();
-            assert_eq!(events.len(), 2, "looking consumes nothing: {seen}");
-            assert_eq!(
-                (&events[0]["event"], &events[0]["data"]["trace_id"]),
-                (&json!("message"), &sent["trace_id"])
-            );
-            let envelope = &events[0]["data"]["envelope"];
-            assert_eq!(
-                (&envelope["original_text"], &envelope["sender_culture"]),
-                (&json!("Shall we?"), &json!("en-GB"))
-            );
-            assert_eq!(
-                events[1]["data"]["envelope"]["sender_culture"], "en",
-                "that of the card"
-            );
-        }
+        assert_looking_consumes_nothing(&to, &sent).await;
         assert_eq!(
             alice.delivery_status(&sent["trace_id"]).await["status"],
             "queued",
@@ -72,59 +132,13 @@ story!(
         );
 
         let after = seen["events"][0]["id"].as_u64().unwrap() - 1;
-        let since = to
-            .call("chorus_inbox", json!({"since": after, "limit": 1}))
-            .await
-            .data();
-        assert_eq!(
-            since["events"][0]["data"]["trace_id"], plain["trace_id"],
-            "{since}"
-        );
-        let place = since["next_since"].to_string();
-        let nothing = to
-            .call("chorus_inbox", json!({"since": place}))
-            .await
-            .data();
-        assert_eq!(
-            (&nothing["events"], &nothing["more"]),
-            (&json!([]), &json!(false))
-        );
+        assert_inbox_goes_on_after(&to, after, &plain).await;
         let heard = from.call("chorus_inbox", json!({"since": 0})).await.data();
         assert_eq!(
             heard["events"][0]["event"], "receipt",
             "everything that came, not messages alone: {heard}"
         );
-
-        for args in [
-            json!({}),
-            json!({"peer": "alice"}),
-            json!({"since": "0"}),
-            json!({"since": 0}),
-            json!({"since": "2026-01-01T00:00:00Z"}),
-        ] {
-            let past = to.call("chorus_history", args.clone()).await.data();
-            assert_eq!(
-                past["messages"].as_array().unwrap().len(),
-                2,
-                "{args} {past}"
-            );
-        }
-        let one = to
-            .call("chorus_history", json!({"conversation_id": "c1"}))
-            .await
-            .data();
-        assert_eq!(
-            (
-                one["messages"].as_array().unwrap().len(),
-                &one["messages"][0]["trace_id"]
-            ),
-            (1, &sent["trace_id"])
-        );
-        let none = to
-            .call("chorus_history", json!({"peer": "bob"}))
-            .await
-            .data();
-        assert_eq!(none["messages"], json!([]), "no agent wrote to itself");
+        assert_history_is_read_back(&to, &sent).await;
     }
 );
 
@@ -144,7 +158,7 @@ story!(
             ),
             (
                 "chorus_send",
-                json!({"receiver_id": "nobody", "text": "x"}),
+                json!({"receiver_id": "absent", "text": "x"}),
                 "receiver_id",
             ),
             (
@@ -186,9 +200,9 @@ story!(
                 "acknowledge[0]",
             ),
             ("chorus_history", json!({"since": "yesterday"}), "since"),
-            ("chorus_history", json!({"peer": "nobody"}), "peer"),
+            ("chorus_history", json!({"peer": "absent"}), "peer"),
             ("chorus_discover", json!({"limit": 1001}), "limit"),
-            ("chorus_discover", json!({"after": "nobody"}), "after"),
+            ("chorus_discover", json!({"after": "absent"}), "after"),
             ("chorus_discover", json!({"online": "yes"}), "online"),
         ] {
             let said = host.call(tool, args.clone()).await.refused(field);

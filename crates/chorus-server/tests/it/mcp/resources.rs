@@ -3,6 +3,20 @@
 use super::host_client::{McpHost, Revision};
 use serde_json::{Value, json};
 
+/// Each way to write the address of bob leads to the conversation with him.
+async fn assert_conversation_is_read(host: &McpHost) {
+    for uri in [
+        "chorus://conversation/bob@chorus",
+        "chorus://conversation/bob%40chorus",
+        "chorus://conversation/~bob",
+    ] {
+        let read = host.result("resources/read", json!({"uri": uri})).await;
+        let rows: Value =
+            serde_json::from_str(read["contents"][0]["text"].as_str().unwrap()).unwrap();
+        assert_eq!(rows[0]["envelope"]["original_text"], "hello", "{uri}");
+    }
+}
+
 story!(
     a_host_reads_the_guide_the_directory_and_a_conversation,
     |hub| async {
@@ -36,23 +50,14 @@ story!(
             }
             let templates = host.result("resources/templates/list", json!({})).await;
             assert_eq!(templates["resourceTemplates"].as_array().unwrap().len(), 2);
-            for uri in [
-                "chorus://conversation/bob@chorus",
-                "chorus://conversation/bob%40chorus",
-                "chorus://conversation/~bob",
-            ] {
-                let read = host.result("resources/read", json!({"uri": uri})).await;
-                let rows: Value =
-                    serde_json::from_str(read["contents"][0]["text"].as_str().unwrap()).unwrap();
-                assert_eq!(rows[0]["envelope"]["original_text"], "hello", "{uri}");
-            }
+            assert_conversation_is_read(&host).await;
             let missing = if revision == Revision::Stateless {
                 -32602
             } else {
                 -32002
             };
             for uri in [
-                "chorus://conversation/nobody",
+                "chorus://conversation/absent",
                 "chorus://skill/xx",
                 "chorus://x",
                 "file:///etc/passwd",

@@ -12,6 +12,33 @@ async fn types(operator: &Operator, since: u64) -> Vec<String> {
         .collect()
 }
 
+/// The receiver of a message, the outcome of sending it, and the events that the operator is told.
+const DELIVERY_EVENTS: [(&str, &str, &[&str]); 3] = [
+    (
+        "bob",
+        "delivered_sse",
+        &["message_submitted", "message_delivered_sse"],
+    ),
+    (
+        "carol",
+        "delivered",
+        &[
+            "message_submitted",
+            "message_forward_started",
+            "message_delivered",
+        ],
+    ),
+    (
+        "dave",
+        "failed",
+        &[
+            "message_submitted",
+            "message_forward_started",
+            "message_failed",
+        ],
+    ),
+];
+
 story!(
     every_kind_of_event_is_told_in_the_printed_words,
     |hub| async {
@@ -41,36 +68,11 @@ story!(
             .unwrap();
         alice.send_expecting(&bob.id, "x", "queued").await;
         let inbox = bob.inbox().await;
-        let told: [(&str, &str, &[&str]); 3] = [
-            (
-                "bob",
-                "delivered_sse",
-                &["message_submitted", "message_delivered_sse"],
-            ),
-            (
-                "carol",
-                "delivered",
-                &[
-                    "message_submitted",
-                    "message_forward_started",
-                    "message_delivered",
-                ],
-            ),
-            (
-                "dave",
-                "failed",
-                &[
-                    "message_submitted",
-                    "message_forward_started",
-                    "message_failed",
-                ],
-            ),
-        ];
         assert_eq!(
             types(&operator, last).await,
             ["message_submitted", "message_queued"]
         );
-        for (to, outcome, expected) in told {
+        for (to, outcome, expected) in DELIVERY_EVENTS {
             last = operator.activity(0).await.last().unwrap()["id"]
                 .as_u64()
                 .unwrap();

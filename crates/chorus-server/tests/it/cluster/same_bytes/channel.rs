@@ -106,7 +106,7 @@ async fn members(transcript: &mut Transcript, ivan: &str, judy: &str, room: &str
         (judy, json!({"agent_id": "judy@chorus"})),
         (ivan, json!({"agent_id": "judy@chorus"})),
         (ivan, json!({"agent_id": "judy@chorus"})),
-        (ivan, json!({"agent_id": "nobody@chorus"})),
+        (ivan, json!({"agent_id": "absent@chorus"})),
         (
             ivan,
             json!({"connection": away, "name": "oak", "deliver": "all", "signing_secret": "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz"}),
@@ -169,6 +169,12 @@ async fn messages(
         .post("", &path, &json!({"content": "x"}))
         .await
         .expect_status(401);
+    read_messages(transcript, ivan, judy, room).await;
+    delivery
+}
+
+/// What was said is read in pages, and replayed by a stream.
+async fn read_messages(transcript: &mut Transcript, ivan: &str, judy: &str, room: &str) {
     for key in [ivan, judy, OPERATOR_KEY, ""] {
         for query in [
             "",
@@ -178,7 +184,9 @@ async fn messages(
             "?since=1&before=2",
             "?since=x",
         ] {
-            transcript.get(key, &format!("{path}{query}")).await;
+            transcript
+                .get(key, &format!("{room}/messages{query}"))
+                .await;
         }
     }
     let replayed = raw_request("GET", &format!("{room}/stream")).key(judy);
@@ -202,7 +210,6 @@ async fn messages(
         .get(ivan, "/channels/ch_none/stream")
         .await
         .expect_status(404);
-    delivery
 }
 
 /// A path below this hub.

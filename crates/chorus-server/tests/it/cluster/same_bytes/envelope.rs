@@ -99,7 +99,7 @@ async fn directory(transcript: &mut Transcript, alice: &str) {
         "/agents/alice@chorus",
         "/agents/alice",
         "/agents/~alice",
-        "/agents/nobody@chorus",
+        "/agents/absent@chorus",
         "/agents/%00",
         "/agents/%zz",
         "/discover",
@@ -108,7 +108,7 @@ async fn directory(transcript: &mut Transcript, alice: &str) {
         "/discover?language=en",
         "/discover?skill=none",
         "/discover?q=ali",
-        "/invite/nobody@chorus",
+        "/invite/absent@chorus",
         "/invite/%zz",
     ] {
         for key in ["", alice, OPERATOR_KEY] {
@@ -176,11 +176,18 @@ async fn messages(transcript: &mut Transcript, alice: &str, bob: &str) {
         .record(once.json(&send("1")))
         .await
         .expect_status(202);
+    send_refused_messages(transcript, alice).await;
+    read_messages(transcript, alice, bob, &first).await;
+    respond_to_message(transcript, alice, bob, &first).await;
+}
+
+async fn send_refused_messages(transcript: &mut Transcript, alice: &str) {
+    let send = |text: &str| message("alice@chorus", "bob@chorus", text);
     transcript
         .post(
             alice,
             "/messages",
-            &message("alice@chorus", "nobody@chorus", "x"),
+            &message("alice@chorus", "absent@chorus", "x"),
         )
         .await
         .expect_status(404);
@@ -216,6 +223,9 @@ async fn messages(transcript: &mut Transcript, alice: &str, bob: &str) {
         .post(alice, "/messages", &send(&"x".repeat(300_000)))
         .await
         .expect_status(413);
+}
+
+async fn read_messages(transcript: &mut Transcript, alice: &str, bob: &str, first: &str) {
     for who in [alice, bob, OPERATOR_KEY, ""] {
         transcript.get(who, &format!("/messages/{first}")).await;
         for query in [
@@ -236,6 +246,9 @@ async fn messages(transcript: &mut Transcript, alice: &str, bob: &str) {
         .await
         .expect_status(404);
     transcript.get(alice, "/messages/%00").await;
+}
+
+async fn respond_to_message(transcript: &mut Transcript, alice: &str, bob: &str, first: &str) {
     let reply = format!("/agent/messages/{first}/response");
     transcript
         .post(alice, &reply, &json!({"status": "ok"}))
@@ -300,14 +313,35 @@ async fn streams(transcript: &mut Transcript, alice: &str, bob: &str) -> String 
         .open_stream(raw_request("GET", &format!("/agent/inbox?since={since}")).key(bob))
         .await;
     transcript.record_events(&mut again, 1).await;
+    open_refused_streams(transcript, bob).await;
+    use_session_token(transcript, bob).await;
+    // A key that is taken back ends what was opened with it.
+    let fresh = transcript
+        .post(alice, "/register", &registration("alice@chorus"))
+        .await
+        .expect_status(200)
+        .text_at("/data/api_key");
+    transcript.record_end(hers).await;
+    fresh
+}
+
+async fn open_refused_streams(transcript: &mut Transcript, bob: &str) {
     for bad in ["x", "-1", "1-1", "99999999999999999999"] {
         transcript
-            .record(inbox().header("last-event-id", bad))
+            .record(
+                raw_request("GET", "/agent/inbox")
+                    .key(bob)
+                    .header("last-event-id", bad),
+            )
             .await
             .expect_status(400);
     }
     transcript.get("", "/agent/inbox").await.expect_status(401);
     transcript.get(OPERATOR_KEY, "/agent/inbox").await;
+}
+
+/// A session token opens one stream, once.
+async fn use_session_token(transcript: &mut Transcript, bob: &str) {
     let ticket = transcript
         .post(bob, "/agent/session", &json!({}))
         .await
@@ -329,14 +363,6 @@ async fn streams(transcript: &mut Transcript, alice: &str, bob: &str) -> String 
         .get("", &format!("/agent/inbox?session={ticket}"))
         .await
         .expect_status(401);
-    // A key that is taken back ends what was opened with it.
-    let fresh = transcript
-        .post(alice, "/register", &registration("alice@chorus"))
-        .await
-        .expect_status(200)
-        .text_at("/data/api_key");
-    transcript.record_end(hers).await;
-    fresh
 }
 
 async fn webhooks(transcript: &mut Transcript, alice: &str) {
@@ -383,7 +409,7 @@ async fn webhooks(transcript: &mut Transcript, alice: &str) {
         .post(
             alice,
             "/messages",
-            &message("alice@chorus", "dora@chorus", "nobody is there"),
+            &message("alice@chorus", "dora@chorus", "no server is there"),
         )
         .await;
     transcript

@@ -1,7 +1,7 @@
 //! The frame part of the script: grants, organisations, accords, sessions and submissions.
 
 use super::envelope::agent;
-use super::transcript::{Transcript, raw_request};
+use super::transcript::{RawRequest, RawStream, Transcript, raw_request};
 use crate::support::actors::{frame, scope_recipient};
 use crate::support::hub::OPERATOR_KEY;
 use serde_json::{Value, json};
@@ -12,7 +12,8 @@ pub async fn run(transcript: &mut Transcript) {
         agent(transcript, "hugo@chorus").await,
     );
     grants(transcript, &gina, &hugo).await;
-    let accord = organisations(transcript, &gina, &hugo).await;
+    organisations(transcript, &gina, &hugo).await;
+    let accord = agree_on_accord(transcript, &gina, &hugo).await;
     sessions(transcript, &gina, &hugo).await;
     submissions(transcript, &gina).await;
     endings(transcript, &gina, &hugo, &accord).await;
@@ -23,7 +24,7 @@ fn advisory(from: &str, scope: &str, text: &str) -> Value {
 }
 
 async fn grants(transcript: &mut Transcript, gina: &str, hugo: &str) {
-    for handle in ["~gina", "~nobody", "gina", "%00", "~%00"] {
+    for handle in ["~gina", "~absent", "gina", "%00", "~%00"] {
         for key in [gina, hugo, "", OPERATOR_KEY] {
             transcript
                 .get(key, &format!("/handles/{handle}/grants"))
@@ -33,7 +34,7 @@ async fn grants(transcript: &mut Transcript, gina: &str, hugo: &str) {
                 .await;
         }
     }
-    for other in ["~hugo", "~gina", "~nobody", "~Bad", "~%00"] {
+    for other in ["~hugo", "~gina", "~absent", "~Bad", "~%00"] {
         transcript
             .put(gina, &format!("/handles/~gina/grants/{other}"), &json!({}))
             .await;
@@ -69,7 +70,7 @@ async fn grants(transcript: &mut Transcript, gina: &str, hugo: &str) {
         .expect_status(200);
 }
 
-async fn organisations(transcript: &mut Transcript, gina: &str, hugo: &str) -> String {
+async fn organisations(transcript: &mut Transcript, gina: &str, hugo: &str) {
     for body in [
         json!({"handle": "~acme"}),
         json!({"handle": "~acme"}),
@@ -90,7 +91,7 @@ async fn organisations(transcript: &mut Transcript, gina: &str, hugo: &str) -> S
     for (key, org, who, body) in [
         (gina, "~acme", "~hugo", json!({"roles": ["ops"]})),
         (gina, "~acme", "~hugo", json!({"roles": "ops"})),
-        (gina, "~acme", "~nobody", json!({"roles": []})),
+        (gina, "~acme", "~absent", json!({"roles": []})),
         (gina, "~none", "~hugo", json!({"roles": []})),
         (hugo, "~acme", "~hugo", json!({"roles": ["owner"]})),
         (gina, "~%00", "~%00", json!({"roles": []})),
@@ -115,6 +116,10 @@ async fn organisations(transcript: &mut Transcript, gina: &str, hugo: &str) -> S
         transcript.get(key, "/orgs/~acme/members").await;
         transcript.get(key, "/orgs/~acme/accords").await;
     }
+}
+
+/// Proposes and accepts an accord, and returns its id.
+async fn agree_on_accord(transcript: &mut Transcript, gina: &str, hugo: &str) -> String {
     let offer = json!({"grantee": "~peer", "grant": "ops", "reaches": "*", "expires_at": "2026-03-21T10:00:00Z"});
     let accord = transcript
         .post(gina, "/orgs/~acme/accords", &offer)
@@ -158,19 +163,29 @@ async fn organisations(transcript: &mut Transcript, gina: &str, hugo: &str) -> S
     accord
 }
 
+/// Asks for a stream of frames; the path begins with the handle.
+fn stream_request(key: &str, path: &str) -> RawRequest {
+    raw_request("GET", &format!("/handles/{path}")).key(key)
+}
+
 async fn sessions(transcript: &mut Transcript, gina: &str, hugo: &str) {
-    let stream = |key: &str, query: &str| raw_request("GET", &format!("/handles/{query}")).key(key);
     let mut first = transcript
-        .open_stream(stream(gina, "~gina/stream?instrument=vim&session=s1"))
+        .open_stream(stream_request(
+            gina,
+            "~gina/stream?instrument=vim&session=s1",
+        ))
         .await;
     let mut second = transcript
-        .open_stream(stream(
+        .open_stream(stream_request(
             gina,
             "~gina/stream?instrument=cc-editor&session=s2&filter=kind:agent_advisory",
         ))
         .await;
     let mut his = transcript
-        .open_stream(stream(hugo, "~hugo/stream?instrument=vim&session=h1"))
+        .open_stream(stream_request(
+            hugo,
+            "~hugo/stream?instrument=vim&session=h1",
+        ))
         .await;
     for key in [gina, hugo] {
         transcript
@@ -178,42 +193,7 @@ async fn sessions(transcript: &mut Transcript, gina: &str, hugo: &str) {
             .await
             .expect_status(200);
     }
-    for (key, from, scope) in [
-        (gina, "~gina", "~gina"),
-        (hugo, "~hugo", "~gina"),
-        (gina, "~gina", "~gina/vim@s1"),
-        (gina, "~gina", "~gina/cc-*"),
-    ] {
-        let response = transcript
-            .post(key, "/frames", &advisory(from, scope, scope))
-            .await
-            .expect_status(200);
-        let count = response.json()["recipient_count"].as_u64().unwrap();
-        if scope != "~gina/cc-*" {
-            transcript.record_events(&mut first, 1).await;
-        }
-        if count == 2 || scope == "~gina/cc-*" {
-            transcript.record_events(&mut second, 1).await;
-        }
-    }
-    transcript
-        .post(
-            gina,
-            "/frames",
-            &advisory("~gina", "org:~acme/members/*", "to all of us"),
-        )
-        .await
-        .expect_status(200);
-    for one in [&mut first, &mut second, &mut his] {
-        transcript.record_events(one, 1).await;
-    }
-    transcript
-        .post(
-            hugo,
-            "/frames",
-            &advisory("~hugo", "accord:~acme/grant:ops", "by accord"),
-        )
-        .await;
+    send_announcements(transcript, gina, hugo, [&mut first, &mut second, &mut his]).await;
     let last = second.last.clone();
     drop(second);
     transcript
@@ -227,7 +207,7 @@ async fn sessions(transcript: &mut Transcript, gina: &str, hugo: &str) {
         .post(gina, "/frames", &advisory("~gina", "~gina", "missed"))
         .await
         .expect_status(200);
-    let again = stream(
+    let again = stream_request(
         gina,
         "~gina/stream?instrument=cc-editor&session=s2&filter=kind:agent_advisory",
     );
@@ -235,33 +215,87 @@ async fn sessions(transcript: &mut Transcript, gina: &str, hugo: &str) {
         .open_stream(again.header("last-event-id", &last))
         .await;
     transcript.record_events(&mut again, 1).await;
-    let unknown = stream(gina, "~gina/stream?instrument=cc-editor&session=s3");
+    let unknown = stream_request(gina, "~gina/stream?instrument=cc-editor&session=s3");
     drop(
         transcript
             .open_stream(unknown.header("last-event-id", "7-7"))
             .await,
     );
+    open_refused_streams(transcript, gina).await;
+    use_session_token(transcript, gina).await;
+}
+
+/// Frames of each scope reach the sessions that they are for.
+async fn send_announcements(
+    transcript: &mut Transcript,
+    gina: &str,
+    hugo: &str,
+    [first, second, his]: [&mut RawStream; 3],
+) {
+    for (key, from, scope) in [
+        (gina, "~gina", "~gina"),
+        (hugo, "~hugo", "~gina"),
+        (gina, "~gina", "~gina/vim@s1"),
+        (gina, "~gina", "~gina/cc-*"),
+    ] {
+        let response = transcript
+            .post(key, "/frames", &advisory(from, scope, scope))
+            .await
+            .expect_status(200);
+        let count = response.json()["recipient_count"].as_u64().unwrap();
+        if scope != "~gina/cc-*" {
+            transcript.record_events(first, 1).await;
+        }
+        if count == 2 || scope == "~gina/cc-*" {
+            transcript.record_events(second, 1).await;
+        }
+    }
+    transcript
+        .post(
+            gina,
+            "/frames",
+            &advisory("~gina", "org:~acme/members/*", "to all of us"),
+        )
+        .await
+        .expect_status(200);
+    for one in [first, second, his] {
+        transcript.record_events(one, 1).await;
+    }
+    transcript
+        .post(
+            hugo,
+            "/frames",
+            &advisory("~hugo", "accord:~acme/grant:ops", "by accord"),
+        )
+        .await;
+}
+
+async fn open_refused_streams(transcript: &mut Transcript, gina: &str) {
     for query in [
         "~gina/stream?filter=nonsense",
         "~gina/stream?session=a%00b",
         "~hugo/stream",
-        "~nobody/stream",
+        "~absent/stream",
         "~%00/stream",
     ] {
-        transcript.record(stream(gina, query)).await;
+        transcript.record(stream_request(gina, query)).await;
     }
     transcript
         .get("", "/handles/~gina/stream")
         .await
         .expect_status(401);
     transcript.get(OPERATOR_KEY, "/handles/~gina/stream").await;
+}
+
+/// A session token opens a stream without a key.
+async fn use_session_token(transcript: &mut Transcript, gina: &str) {
     let ticket = transcript
         .post(gina, "/agent/session", &json!({}))
         .await
         .text_at("/data/session_token");
     drop(
         transcript
-            .open_stream(stream(
+            .open_stream(stream_request(
                 "",
                 &format!("~gina/stream?session_token={ticket}&session=s4"),
             ))
@@ -278,7 +312,7 @@ async fn submissions(transcript: &mut Transcript, gina: &str) {
         ("payload", json!({})),
         ("payload", json!({"advisory_text": "x".repeat(70_000)})),
         ("sender_handle", json!("~hugo")),
-        ("recipient_handle", json!("~nobody")),
+        ("recipient_handle", json!("~absent")),
         ("frame_id", json!("not-an-id")),
         ("colour", json!("red")),
     ] {

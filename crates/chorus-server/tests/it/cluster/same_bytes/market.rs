@@ -47,7 +47,7 @@ async fn skills(transcript: &mut Transcript, boss: &str, worker: &str) {
         "/discover?skill=analyze_text&max_cost=0.01",
         "/discover?skill=x&max_cost=x",
         "/reputation/worker-1",
-        "/reputation/nobody",
+        "/reputation/absent",
         "/reputation/%00",
         "/economy",
         "/economy?x=%zz",
@@ -104,40 +104,8 @@ async fn jobs(transcript: &mut Transcript, boss: &str, worker: &str, place: &mut
         transcript.post(boss, "/jobs", body).await;
     }
     transcript.record_events(&mut inbox, 1).await;
-    for (field, value) in [
-        ("skill_name", json!("none")),
-        ("budget", json!(0.01)),
-        ("budget", json!("much")),
-        ("input_data", json!({"text": 5})),
-        ("job_id", json!("a\u{0}b")),
-        ("agent_id", json!("nobody")),
-        ("callback_url", json!("ftp://x/")),
-        ("budget", json!(100_000)),
-    ] {
-        let mut bad = job("job-x");
-        bad[field] = value;
-        transcript.post(boss, "/jobs", &bad).await;
-    }
-    transcript
-        .post("", "/jobs", &job("job-x"))
-        .await
-        .expect_status(401);
-    transcript.post(OPERATOR_KEY, "/jobs", &job("job-x")).await;
-    for key in [boss, worker, "", OPERATOR_KEY] {
-        for path in [
-            "/jobs/job-1",
-            "/jobs/none",
-            "/jobs/%00",
-            "/jobs",
-            "/jobs?role=worker&status=PENDING&limit=1",
-            "/jobs?role=x",
-            "/jobs?before=job-1",
-            "/jobs?before=none",
-            "/jobs?before=%00",
-        ] {
-            transcript.get(key, path).await;
-        }
-    }
+    request_refused_jobs(transcript, boss).await;
+    read_jobs(transcript, boss, worker).await;
     transcript
         .post(worker, "/jobs/job-1/result", &success_result(0.16))
         .await
@@ -167,6 +135,46 @@ async fn jobs(transcript: &mut Transcript, boss: &str, worker: &str, place: &mut
         .await
         .expect_status(409);
     transcript.get(boss, "/jobs/job-1").await.expect_status(200);
+}
+
+async fn request_refused_jobs(transcript: &mut Transcript, boss: &str) {
+    for (field, value) in [
+        ("skill_name", json!("none")),
+        ("budget", json!(0.01)),
+        ("budget", json!("much")),
+        ("input_data", json!({"text": 5})),
+        ("job_id", json!("a\u{0}b")),
+        ("agent_id", json!("absent")),
+        ("callback_url", json!("ftp://x/")),
+        ("budget", json!(100_000)),
+    ] {
+        let mut bad = job("job-x");
+        bad[field] = value;
+        transcript.post(boss, "/jobs", &bad).await;
+    }
+    transcript
+        .post("", "/jobs", &job("job-x"))
+        .await
+        .expect_status(401);
+    transcript.post(OPERATOR_KEY, "/jobs", &job("job-x")).await;
+}
+
+async fn read_jobs(transcript: &mut Transcript, boss: &str, worker: &str) {
+    for key in [boss, worker, "", OPERATOR_KEY] {
+        for path in [
+            "/jobs/job-1",
+            "/jobs/none",
+            "/jobs/%00",
+            "/jobs",
+            "/jobs?role=worker&status=PENDING&limit=1",
+            "/jobs?role=x",
+            "/jobs?before=job-1",
+            "/jobs?before=none",
+            "/jobs?before=%00",
+        ] {
+            transcript.get(key, path).await;
+        }
+    }
 }
 
 async fn endings(transcript: &mut Transcript, boss: &str, worker: &str) {
@@ -220,7 +228,7 @@ async fn credits(transcript: &mut Transcript, boss: &str, worker: &str) {
             .await;
         for path in [
             "/accounts/owner-of-boss-1",
-            "/accounts/nobody",
+            "/accounts/absent",
             "/accounts/%00",
             "/audit",
             "/audit?limit=2",
@@ -238,7 +246,7 @@ async fn credits(transcript: &mut Transcript, boss: &str, worker: &str) {
                 json!({"amount": 5.25, "reason": "invoice 7"}),
             ),
             ("owner-of-boss-1", json!({"amount": "much"})),
-            ("nobody", json!({"amount": 1})),
+            ("absent", json!({"amount": 1})),
             ("%00", json!({"amount": 1})),
         ] {
             transcript

@@ -118,29 +118,10 @@ async fn protocol_errors(transcript: &mut Transcript, path: &str, key: &str) {
     }
 }
 
-pub async fn run(transcript: &mut Transcript) {
-    let (kim, lea) = (
-        agent(transcript, "kim@chorus").await,
-        agent(transcript, "lea@chorus").await,
-    );
-    protocol_errors(transcript, "/mcp", &kim).await;
-    let room = transcript
-        .post(&kim, "/channels", &json!({"name": "tools"}))
-        .await
-        .expect_status(201)
-        .text_at("/data/id");
-    let listed = ask_and_record(transcript, "/mcp", &kim, "tools/list", json!({}))
-        .await
-        .json()["result"]["tools"]
-        .clone();
-    let mut names: Vec<String> = listed
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|tool| tool["name"].as_str().unwrap().into())
-        .collect();
+/// The hub's tools with arguments, in the order in which they are called.
+fn tool_calls(room: &str) -> Vec<(&'static str, Value)> {
     let lease = "6f1c5e0b-8d3a-4f0e-9a57-2f6f3f0c9d11";
-    for (name, args) in [
+    vec![
         (
             "chorus_send",
             json!({"to": "lea@chorus", "text": "from a tool"}),
@@ -182,7 +163,31 @@ pub async fn run(transcript: &mut Transcript) {
         ),
         ("market_job", json!({"job_id": "job-9"})),
         ("market_balance", json!({})),
-    ] {
+    ]
+}
+
+pub async fn run(transcript: &mut Transcript) {
+    let (kim, lea) = (
+        agent(transcript, "kim@chorus").await,
+        agent(transcript, "lea@chorus").await,
+    );
+    protocol_errors(transcript, "/mcp", &kim).await;
+    let room = transcript
+        .post(&kim, "/channels", &json!({"name": "tools"}))
+        .await
+        .expect_status(201)
+        .text_at("/data/id");
+    let listed = ask_and_record(transcript, "/mcp", &kim, "tools/list", json!({}))
+        .await
+        .json()["result"]["tools"]
+        .clone();
+    let mut names: Vec<String> = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap().into())
+        .collect();
+    for (name, args) in tool_calls(&room) {
         call_tool(transcript, "/mcp", &kim, name, &args).await;
         names.retain(|other| other != name);
     }
