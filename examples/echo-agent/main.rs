@@ -1,4 +1,4 @@
-//! A complete agent for any channel: it hears what is delivered to it and says it back, on the client crate alone.
+//! A complete channel agent that echoes every delivery, built only on the client crate.
 //!
 //!     chorus register echo@chorus --hub http://127.0.0.1:3000 --culture en --credentials echo.json
 //!     echo-agent echo.json
@@ -23,49 +23,50 @@ async fn run() -> Result<()> {
     let file = std::env::args_os()
         .nth(1)
         .ok_or_else(|| Error::Input("usage: echo-agent CREDENTIALS".into()))?;
-    let place = IdentityFiles::beside_credentials(file.into());
-    let nobody =
+    let files = IdentityFiles::beside_credentials(file.into());
+    let no_credentials =
         || Error::Input("there are no credentials in it; chorus register makes them".into());
-    let who = AgentCredentials::read_from(&place)?.ok_or_else(nobody)?;
-    let mut state = InboxState::read_for(&place, &who)?;
-    let client = HubClient::new(&who.hub_url, Some(who.api_key.clone()))?;
-    // The stream reconnects by itself and goes on where it was; after a restart the saved cursor does the same.
+    let credentials = AgentCredentials::read_from(&files)?.ok_or_else(no_credentials)?;
+    let mut state = InboxState::read_for(&files, &credentials)?;
+    let client = HubClient::new(&credentials.hub_url, Some(credentials.api_key.clone()))?;
+    // The stream reconnects and resumes by itself; after a restart it resumes from the saved cursor.
     let mut inbox = client.open_inbox(state.parse_cursor()).await;
     loop {
         let event = inbox.next().await?;
         if event.name == "connected" {
-            println!("{} is listening", who.agent_id);
+            println!("{} is listening", credentials.agent_id);
         }
         match ReceivedDelivery::from_event(&event) {
-            Ok(Some(delivered)) => answer(&delivered).await,
+            Ok(Some(received)) => answer(&received).await,
             Ok(None) => {}
             Err(error) => eprintln!("a delivery was not understood: {error}"),
         }
-        // Saved when it is answered: a crash in between answers twice, and never not at all.
+        // Save the cursor after the answer: a crash in between causes a second answer, never a missing one.
         if let Some(cursor) = event.cursor {
             state.cursor = Some(cursor.to_string());
-            state.save(&place)?;
+            state.save(&files)?;
         }
     }
 }
 
-/// What could not be said is dropped, as the protocol allows (CHN-30): the next delivery brings its own way back.
-async fn answer(delivered: &ReceivedDelivery) {
-    if let Err(error) = say(delivered).await {
+/// Answers a delivery. A failed answer is dropped, as the protocol allows (CHN-30): the next delivery has its own callback.
+async fn answer(received: &ReceivedDelivery) {
+    if let Err(error) = send_echo(received).await {
         eprintln!("an answer was not taken: {error}");
     }
 }
 
-async fn say(delivered: &ReceivedDelivery) -> Result<()> {
-    let message = &delivered.delivery.message;
-    let mut back = CallbackClient::from_url(&delivered.delivery.callback)?;
-    back.send_status("listening closely").await?;
-    // Without the @: an echo calls nobody, so that two of them in one room have nothing to say to each other.
-    back.send_message(format!(
-        "{} said: {}",
-        message.sender,
-        message.content.replace('@', "")
-    ))
-    .await?;
-    back.send_status("").await
+async fn send_echo(received: &ReceivedDelivery) -> Result<()> {
+    let message = &received.delivery.message;
+    let mut callback = CallbackClient::from_url(&received.delivery.callback)?;
+    callback.send_status("listening closely").await?;
+    // Without the @, so that an echo mentions no member and two echo agents do not answer each other for ever.
+    callback
+        .send_message(format!(
+            "{} said: {}",
+            message.sender,
+            message.content.replace('@', "")
+        ))
+        .await?;
+    callback.send_status("").await
 }

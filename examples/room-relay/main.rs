@@ -1,11 +1,11 @@
-//! A relay between two rooms of two services that know nothing of each other, with nothing but the channel document's two
-//! contracts: it has a connection string for each room, and says what it hears in one at the last callback of the other.
+//! A relay between two channels of two independent services. It has a connection string for each channel, and posts each
+//! delivery of one channel to the last callback of the other.
 //!
-//!     room-relay 127.0.0.1:4000        prints the two connection strings; paste each into its room
+//!     room-relay 127.0.0.1:4000        prints the two connection strings; paste each into its channel
 //!
-//! `RELAY_SECRET_ONE` and `RELAY_SECRET_TWO` keep the strings the same over restarts. It keeps nothing else: a delivery is
-//! acknowledged once it is said on the other side, and until that side has spoken it is refused with a 503, which the service
-//! tries again.
+//! `RELAY_SECRET_ONE` and `RELAY_SECRET_TWO` keep the connection strings the same after a restart. The relay stores nothing
+//! else: it acknowledges a delivery after posting it on the other side. Without a callback of the other side it answers 503,
+//! and the service retries.
 
 mod side;
 
@@ -16,13 +16,13 @@ use axum::{Router, routing::post};
 use chorus_client::channel::CallbackClient;
 use chorus_wire::channel::delivery::ChannelDelivery;
 use chorus_wire::secret::Secret;
-use side::{Heard, Side};
+use side::{ChannelSide, DeliveryKind};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 struct Relay {
     secrets: [Secret; 2],
-    sides: [Side; 2],
+    sides: [ChannelSide; 2],
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -43,7 +43,10 @@ async fn main() -> ExitCode {
 async fn serve(address: &str) -> std::io::Result<()> {
     let listener = tokio::net::TcpListener::bind(address).await?;
     let address = listener.local_addr()?;
-    let secrets = [secret("RELAY_SECRET_ONE"), secret("RELAY_SECRET_TWO")];
+    let secrets = [
+        read_or_create_secret("RELAY_SECRET_ONE"),
+        read_or_create_secret("RELAY_SECRET_TWO"),
+    ];
     for secret in &secrets {
         println!("http://{address}/inbox/{}", secret.expose());
     }
@@ -60,20 +63,20 @@ async fn serve(address: &str) -> std::io::Result<()> {
     .await
 }
 
-fn secret(variable: &str) -> Secret {
+fn read_or_create_secret(variable: &str) -> Secret {
     let given = std::env::var(variable)
         .ok()
         .filter(|secret| !secret.is_empty());
     Secret::new(given.unwrap_or_else(|| format!("sk_{:032x}", rand::random::<u128>())))
 }
 
-/// A delivery from one room, said in the other.
+/// Relays a delivery from one channel to the other.
 async fn deliver(
     State(relay): State<Arc<Relay>>,
     Path(secret): Path<String>,
     body: Bytes,
 ) -> StatusCode {
-    let Some(here) = relay
+    let Some(index) = relay
         .secrets
         .iter()
         .position(|known| known.expose() == secret)
@@ -83,26 +86,27 @@ async fn deliver(
     let Ok(delivery) = ChannelDelivery::parse(&body) else {
         return StatusCode::BAD_REQUEST;
     };
-    let (here, there) = (&relay.sides[here], &relay.sides[1 - here]);
-    // Also of a delivery that cannot be passed on yet: it is the way back to this side.
-    here.answers_at(&delivery.callback);
-    // One after the other, so that the order of one room is its order in the other.
-    let mut turn = here.turn().await;
-    match turn.hear(&delivery) {
-        Heard::Before | Heard::Ourselves => return StatusCode::OK,
-        Heard::New => {}
+    let source = &relay.sides[index];
+    let target = &relay.sides[1 - index];
+    // Also save the callback of a delivery that cannot be relayed yet: the other side needs it.
+    source.save_callback(&delivery.callback);
+    // One delivery at a time, so that both channels have the same order.
+    let mut turn = source.lock_relayed().await;
+    match turn.classify(&delivery) {
+        DeliveryKind::AlreadyRelayed | DeliveryKind::OwnEcho => return StatusCode::OK,
+        DeliveryKind::New => {}
     }
-    let Some(callback) = there.callback() else {
+    let Some(callback) = target.callback() else {
         return StatusCode::SERVICE_UNAVAILABLE;
     };
     let text = format!("{}: {}", delivery.message.sender, delivery.message.content);
-    let Ok(mut back) = CallbackClient::from_url(&callback) else {
+    let Ok(mut callback_client) = CallbackClient::from_url(&callback) else {
         return StatusCode::SERVICE_UNAVAILABLE;
     };
-    there.says(&text);
-    match back.send_message(text).await {
+    target.record_sent(&text);
+    match callback_client.send_message(text).await {
         Ok(()) => {
-            turn.passed_on(&delivery);
+            turn.record_relayed(&delivery);
             StatusCode::OK
         }
         Err(error) => {
@@ -111,7 +115,7 @@ async fn deliver(
                 .error_response()
                 .is_some_and(|refusal| matches!(refusal.status, 404 | 410))
             {
-                there.forget(&callback);
+                target.drop_callback(&callback);
             }
             StatusCode::SERVICE_UNAVAILABLE
         }

@@ -1,4 +1,4 @@
-//! What the relay remembers of one room: where it answers, what came from there, what was said there.
+//! The relay's state for one channel: its last callback, the relayed deliveries, and the texts posted to it.
 
 use chorus_wire::channel::delivery::ChannelDelivery;
 use chorus_wire::secret::Secret;
@@ -6,42 +6,42 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use tokio::sync::MutexGuard;
 
-/// Deliveries and sentences that are remembered; a service that repeats itself does so soon.
-const REMEMBERED: usize = 256;
+/// Max remembered ids and texts; a service repeats a delivery soon or not at all.
+const MAX_REMEMBERED: usize = 256;
 
 #[derive(Default)]
-pub struct Side {
+pub struct ChannelSide {
     callback: Mutex<Option<Secret>>,
-    /// What the relay said here lately: a service that delivers an agent's own words back must not make an echo.
-    said: Mutex<VecDeque<String>>,
-    /// The ids that were passed on; held while one is.
-    passed: tokio::sync::Mutex<VecDeque<String>>,
+    /// The texts that the relay posted lately: a service that delivers them back must not cause an echo.
+    sent_texts: Mutex<VecDeque<String>>,
+    /// The ids of relayed deliveries; locked while one is relayed.
+    relayed_ids: tokio::sync::Mutex<VecDeque<String>>,
 }
 
-/// What a delivery is.
-pub enum Heard {
+/// Whether a delivery must be relayed.
+pub enum DeliveryKind {
     New,
-    /// It was passed on; the acknowledgement got lost.
-    Before,
-    /// It is what the relay itself said.
-    Ourselves,
+    /// It was relayed before; the acknowledgement was lost.
+    AlreadyRelayed,
+    /// It is a text of the relay itself.
+    OwnEcho,
 }
 
-pub struct Turn<'a> {
-    side: &'a Side,
-    passed: MutexGuard<'a, VecDeque<String>>,
+pub struct RelayTurn<'a> {
+    side: &'a ChannelSide,
+    relayed_ids: MutexGuard<'a, VecDeque<String>>,
 }
 
 fn remember(memory: &mut VecDeque<String>, text: String) {
-    if memory.len() == REMEMBERED {
+    if memory.len() == MAX_REMEMBERED {
         memory.pop_front();
     }
     memory.push_back(text);
 }
 
-impl Side {
+impl ChannelSide {
     /// The newest callback is the one to use (CHN-39).
-    pub fn answers_at(&self, callback: &Secret) {
+    pub fn save_callback(&self, callback: &Secret) {
         *self.callback.lock().unwrap_or_else(PoisonError::into_inner) = Some(callback.clone());
     }
 
@@ -52,46 +52,50 @@ impl Side {
             .clone()
     }
 
-    /// It is dead; a newer one stays.
-    pub fn forget(&self, dead: &Secret) {
+    /// Forgets a dead callback, unless a newer one was saved.
+    pub fn drop_callback(&self, dead: &Secret) {
         let mut callback = self.callback.lock().unwrap_or_else(PoisonError::into_inner);
         if callback.as_ref() == Some(dead) {
             *callback = None;
         }
     }
 
-    pub fn says(&self, text: &str) {
+    pub fn record_sent(&self, text: &str) {
         remember(
-            &mut self.said.lock().unwrap_or_else(PoisonError::into_inner),
+            &mut self
+                .sent_texts
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
             text.to_owned(),
         );
     }
 
-    pub async fn turn(&self) -> Turn<'_> {
-        Turn {
+    /// Waits until no other delivery of this side is being relayed.
+    pub async fn lock_relayed(&self) -> RelayTurn<'_> {
+        RelayTurn {
             side: self,
-            passed: self.passed.lock().await,
+            relayed_ids: self.relayed_ids.lock().await,
         }
     }
 }
 
-impl Turn<'_> {
-    pub fn hear(&self, delivery: &ChannelDelivery) -> Heard {
-        let said = self
+impl RelayTurn<'_> {
+    pub fn classify(&self, delivery: &ChannelDelivery) -> DeliveryKind {
+        let sent_texts = self
             .side
-            .said
+            .sent_texts
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if self.passed.contains(&delivery.message.id) {
-            Heard::Before
-        } else if said.contains(&delivery.message.content) {
-            Heard::Ourselves
+        if self.relayed_ids.contains(&delivery.message.id) {
+            DeliveryKind::AlreadyRelayed
+        } else if sent_texts.contains(&delivery.message.content) {
+            DeliveryKind::OwnEcho
         } else {
-            Heard::New
+            DeliveryKind::New
         }
     }
 
-    pub fn passed_on(&mut self, delivery: &ChannelDelivery) {
-        remember(&mut self.passed, delivery.message.id.clone());
+    pub fn record_relayed(&mut self, delivery: &ChannelDelivery) {
+        remember(&mut self.relayed_ids, delivery.message.id.clone());
     }
 }

@@ -1,4 +1,4 @@
-//! The examples as processes of their own, between real hubs.
+//! The examples, run as processes against real hubs.
 #![allow(
     clippy::unwrap_used,
     reason = "a step that cannot be taken is a failure"
@@ -19,14 +19,14 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
-/// What takes longer hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Max time of any step.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-async fn in_time<T>(work: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, work).await.expect("in time")
+async fn with_timeout<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(TIMEOUT, work).await.expect("in time")
 }
 
-/// A hub on a port that stays its own over restarts.
+/// A hub that keeps its port over restarts.
 struct Hub {
     running: Option<RunningServer>,
     settings: ServerSettings,
@@ -50,7 +50,7 @@ impl Hub {
     }
 
     async fn restart(&mut self) {
-        in_time(self.running.take().unwrap().stop()).await;
+        with_timeout(self.running.take().unwrap().stop()).await;
         self.running = Some(start_server(self.settings.clone()).await.unwrap());
     }
 
@@ -59,7 +59,7 @@ impl Hub {
     }
 
     async fn agent(&self, name: &str) -> (HubClient, Secret) {
-        let newcomer = RegistrationRequest {
+        let request = RegistrationRequest {
             agent_id: format!("{name}@chorus"),
             culture: "en".into(),
             languages: vec!["en".into()],
@@ -68,7 +68,7 @@ impl Hub {
         };
         let key = HubClient::new(&self.url(), None)
             .unwrap()
-            .register_agent(&newcomer)
+            .register_agent(&request)
             .await
             .unwrap()
             .api_key
@@ -77,7 +77,7 @@ impl Hub {
     }
 }
 
-/// An example that runs until it is dropped.
+/// A running example, killed when dropped.
 struct Example {
     _child: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -100,126 +100,140 @@ impl Example {
     }
 
     async fn line(&mut self) -> String {
-        in_time(self.lines.next_line())
+        with_timeout(self.lines.next_line())
             .await
             .unwrap()
             .expect("a line")
     }
 }
 
-/// The next `count` messages of a room, by who said what.
-async fn said(stream: &mut EventStream, count: usize) -> Vec<String> {
-    let mut said = Vec::new();
-    while said.len() < count {
-        let event = in_time(stream.next()).await.unwrap();
+/// The next `count` messages of a channel, as `sender> content`.
+async fn next_messages(stream: &mut EventStream, count: usize) -> Vec<String> {
+    let mut messages = Vec::new();
+    while messages.len() < count {
+        let event = with_timeout(stream.next()).await.unwrap();
         if event.name == ChannelRowKind::Message.as_str() {
             let row: ChannelRow = serde_json::from_str(&event.data).unwrap();
-            said.push(format!(
+            messages.push(format!(
                 "{}> {}",
                 row.sender,
                 row.content.unwrap_or_default()
             ));
         }
     }
-    said
+    messages
 }
 
-async fn room(owner: &HubClient, name: &str) -> ChannelClient {
+async fn create_channel(owner: &HubClient, name: &str) -> ChannelClient {
     owner.channel(&owner.create_channel(name, None, None).await.unwrap().id)
 }
 
-// Deliver 7: also over its own restart and its hub's
+// Also after its own restart and its hub's.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_echo_agent_answers_what_it_hears_also_after_restarts() {
+async fn the_echo_agent_answers_every_delivery_also_after_restarts() {
     let mut hub = Hub::open().await;
-    let ((alice, _), (_, key)) = (hub.agent("alice").await, hub.agent("echo").await);
+    let (alice, _) = hub.agent("alice").await;
+    let (_, key) = hub.agent("echo").await;
     let file = hub.dir.path().join("echo.json");
     let credentials =
         serde_json::json!({"agent_id": "echo@chorus", "api_key": key, "hub_url": hub.url()});
     std::fs::write(&file, credentials.to_string()).unwrap();
-    let room = room(&alice, "ops").await;
-    room.add_member(
-        &NewMember::Agent {
-            agent_id: "echo@chorus".into(),
-            name: None,
-        },
-        "all",
-    )
-    .await
-    .unwrap();
-    let mut stream = room.open_stream(Some(Cursor::from_log_seq(0)));
+    let channel = create_channel(&alice, "ops").await;
+    channel
+        .add_member(
+            &NewMember::Agent {
+                agent_id: "echo@chorus".into(),
+                name: None,
+            },
+            "all",
+        )
+        .await
+        .unwrap();
+    let mut stream = channel.open_stream(Some(Cursor::from_log_seq(0)));
     let mut agent = Example::start(env!("CARGO_BIN_EXE_echo-agent"), &file);
     assert_eq!(agent.line().await, "echo@chorus is listening");
-    room.post_message("hello @echo").await.unwrap();
+    channel.post_message("hello @echo").await.unwrap();
     assert_eq!(
-        said(&mut stream, 2).await,
+        next_messages(&mut stream, 2).await,
         ["alice> hello @echo", "echo> alice said: hello echo"]
     );
     hub.restart().await;
     assert_eq!(
         agent.line().await,
         "echo@chorus is listening",
-        "it outlives its hub"
+        "it reconnects after a restart of its hub"
     );
-    room.post_message("and now?").await.unwrap();
+    channel.post_message("and now?").await.unwrap();
     assert_eq!(
-        said(&mut stream, 2).await,
+        next_messages(&mut stream, 2).await,
         ["alice> and now?", "echo> alice said: and now?"]
     );
     drop(agent);
-    room.post_message("are you there?").await.unwrap();
+    channel.post_message("are you there?").await.unwrap();
     let mut agent = Example::start(env!("CARGO_BIN_EXE_echo-agent"), &file);
     assert_eq!(agent.line().await, "echo@chorus is listening");
-    let heard = said(&mut stream, 2).await;
-    assert_eq!(heard[0], "alice> are you there?");
-    assert!(heard[1].starts_with("echo> alice said: "), "{heard:?}");
+    let messages = next_messages(&mut stream, 2).await;
+    assert_eq!(messages[0], "alice> are you there?");
+    assert!(
+        messages[1].starts_with("echo> alice said: "),
+        "{messages:?}"
+    );
 }
 
-// Deliver 7: two hubs, and between them only connection strings and callbacks
+// Two hubs, connected only by connection strings and callbacks.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_room_relay_mirrors_two_rooms_and_echoes_nothing() {
-    let (one, two) = (Hub::open().await, Hub::open().await);
-    let ((alice, _), (bob, _)) = (one.agent("alice").await, two.agent("bob").await);
-    let (here, there) = (room(&alice, "here").await, room(&bob, "there").await);
+async fn the_room_relay_mirrors_two_channels_without_echoes() {
+    let first_hub = Hub::open().await;
+    let second_hub = Hub::open().await;
+    let (alice, _) = first_hub.agent("alice").await;
+    let (bob, _) = second_hub.agent("bob").await;
+    let first = create_channel(&alice, "here").await;
+    let second = create_channel(&bob, "there").await;
     let mut relay = Example::start(env!("CARGO_BIN_EXE_room-relay"), Path::new("127.0.0.1:0"));
-    for room in [&here, &there] {
+    for channel in [&first, &second] {
         let url = Secret::new(relay.line().await);
-        room.add_member(
-            &NewMember::Connection {
-                url,
-                name: "relay".into(),
-                signing_secret: None,
-            },
-            "all",
-        )
-        .await
-        .unwrap();
+        channel
+            .add_member(
+                &NewMember::Connection {
+                    url,
+                    name: "relay".into(),
+                    signing_secret: None,
+                },
+                "all",
+            )
+            .await
+            .unwrap();
     }
     let beginning = Some(Cursor::from_log_seq(0));
-    let (mut at_here, mut at_there) = (here.open_stream(beginning), there.open_stream(beginning));
-    // The first word waits until the other side has spoken, and is not lost.
-    here.post_message("first").await.unwrap();
-    there.post_message("second").await.unwrap();
+    let mut first_stream = first.open_stream(beginning);
+    let mut second_stream = second.open_stream(beginning);
+    // The first message waits until the relay has a callback of the other side.
+    first.post_message("first").await.unwrap();
+    second.post_message("second").await.unwrap();
     assert_eq!(
-        sorted(said(&mut at_here, 2).await),
+        sorted(next_messages(&mut first_stream, 2).await),
         ["alice> first", "relay> bob: second"]
     );
     assert_eq!(
-        sorted(said(&mut at_there, 2).await),
+        sorted(next_messages(&mut second_stream, 2).await),
         ["bob> second", "relay> alice: first"]
     );
-    here.post_message("third @relay").await.unwrap();
-    here.post_message("fourth").await.unwrap();
+    first.post_message("third @relay").await.unwrap();
+    first.post_message("fourth").await.unwrap();
     let mirrored = ["relay> alice: third @relay", "relay> alice: fourth"];
-    assert_eq!(said(&mut at_there, 2).await, mirrored, "in order");
-    there.post_message("fifth").await.unwrap();
     assert_eq!(
-        said(&mut at_here, 3).await,
+        next_messages(&mut second_stream, 2).await,
+        mirrored,
+        "in order"
+    );
+    second.post_message("fifth").await.unwrap();
+    assert_eq!(
+        next_messages(&mut first_stream, 3).await,
         ["alice> third @relay", "alice> fourth", "relay> bob: fifth"]
     );
-    // Nothing came back: each room has what was said in it and what was mirrored, once.
-    for room in [&here, &there] {
-        let all = room.fetch_history(beginning, 100).await.unwrap();
+    // No echo: each channel has its own messages and the mirrored ones, once.
+    for channel in [&first, &second] {
+        let all = channel.fetch_history(beginning, 100).await.unwrap();
         let messages = all
             .iter()
             .filter(|row| row.kind == ChannelRowKind::Message)
@@ -228,7 +242,7 @@ async fn the_room_relay_mirrors_two_rooms_and_echoes_nothing() {
     }
 }
 
-fn sorted(mut said: Vec<String>) -> Vec<String> {
-    said.sort();
-    said
+fn sorted(mut messages: Vec<String>) -> Vec<String> {
+    messages.sort();
+    messages
 }

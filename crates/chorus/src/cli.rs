@@ -1,18 +1,17 @@
-//! The command line: what may be typed.
+//! The command line: the options that all commands share, and the list of commands.
 
 use crate::commands::frame::{
     accord, advise, answer, ask, broadcast, decide, diagnose, grant, handover, intent, lock, locks,
     org, roster, send_frame, watch,
 };
 use crate::commands::market::{balance, hire, jobs, ledger, offer, pipeline, skills, transfer};
-use crate::commands::say as word;
 use crate::commands::{
     admin, channel, connection, demo, discover, history, hook, init, listen, mcp, register, reply,
-    send, serve, status, uninstall, unregister, verify,
+    say, send, serve, status, uninstall, unregister, verify,
 };
 use std::path::PathBuf;
 
-/// How AI agents talk to each other: run a hub, or speak through one.
+/// How AI agents talk to each other: run a hub, or use one.
 #[derive(Debug, clap::Parser)]
 #[command(
     name = "chorus",
@@ -27,7 +26,7 @@ pub struct Cli {
     pub command: CliCommand,
 }
 
-/// What every command takes.
+/// The options of every command.
 #[derive(Clone, Debug, clap::Args)]
 pub struct CommonArgs {
     /// The hub's URL; otherwise the one in the credentials
@@ -45,29 +44,29 @@ pub struct CommonArgs {
 pub enum CliCommand {
     /// Run a hub
     Serve(Box<serve::Args>),
-    /// Look around: a hub for the moment, with agents that talk, trade and ask you something
+    /// Run a temporary hub with agents that exchange messages, trade and ask you for a decision
     Demo(demo::Args),
-    /// Join a hub, or say who you already are
+    /// Register at a hub, or show the identity you already have
     Register(register::Args),
-    /// Say who you are and whether the hub knows you
+    /// Show your identity, and whether the hub still accepts it
     Whoami,
     /// List the agents on a hub
     Discover(discover::Args),
     /// Send a message
     Send(send::Args),
-    /// Hear what arrives, live, and answer that it did
+    /// Receive messages, live, and acknowledge them
     Listen(listen::Args),
-    /// Show what was said
+    /// Show past messages
     History(history::Args),
     /// Answer a message as its receiver
     Reply(reply::Args),
-    /// Say where a message stands
+    /// Show the state of a message
     Status(status::Args),
     /// Print the link by which others find you
     Invite,
     /// Leave the hub and forget the credentials
     Unregister(unregister::Args),
-    /// Hear what your sessions are told, live
+    /// Show the frames for your sessions, live
     Watch(Box<watch::Args>),
     /// Tell your other sessions what you are doing
     Advise(Box<advise::Args>),
@@ -77,7 +76,7 @@ pub enum CliCommand {
     Handover(Box<handover::Args>),
     /// Claim a resource, also while a command runs
     Lock(Box<lock::Args>),
-    /// Show who claims what
+    /// List the claims on resources
     Locks(Box<locks::Args>),
     /// Ask other sessions, and print their answers
     Ask(Box<ask::Args>),
@@ -85,9 +84,9 @@ pub enum CliCommand {
     Answer(Box<answer::Args>),
     /// Make a decision that another session asks for
     Decide(Box<decide::Args>),
-    /// Tell a symptom, or give a finding
+    /// Report a symptom, or answer one with a finding
     Diagnose(Box<diagnose::Args>),
-    /// Say what you are about to cause, so that it is done once for all
+    /// Announce what you are about to do, so that other sessions do not do it too
     Intent(Box<intent::Args>),
     /// Send a frame of any kind
     Frame(Box<send_frame::Args>),
@@ -95,43 +94,43 @@ pub enum CliCommand {
     Roster(Box<roster::Args>),
     /// Organisations and their members
     Org(Box<org::Args>),
-    /// Who else may address your sessions
+    /// Allow other handles to address your sessions
     Grant(Box<grant::Args>),
-    /// What organisations let one another reach
+    /// Agreements of organisations about who may address whom
     Accord(Box<accord::Args>),
-    /// Shared rooms: make them, bring agents in, talk
+    /// Channels: create them, add agents, post messages
     Channel(Box<channel::Args>),
-    /// Print the one URL by which services bring you into their channels
+    /// Print your connection string, by which services deliver channel messages to you
     Connection(connection::Args),
     /// Answer in a channel that has delivered to you
-    Say(Box<word::Args>),
-    /// List what can be hired, or who offers a skill
+    Say(Box<say::Args>),
+    /// List the skills for hire, or the agents that offer one
     Skills(skills::Args),
-    /// Serve a skill by running a command for every job
+    /// Offer a skill by running a command for every job
     Offer(Box<offer::Args>),
-    /// Ask for a job
+    /// Request a job
     Hire(Box<hire::Args>),
-    /// Show jobs, yours and those asked of you
+    /// Show the jobs you requested and the jobs you work on
     Jobs(jobs::Args),
     /// Run several hires in a row, within one budget
     Pipeline(pipeline::Args),
-    /// Show what you have
+    /// Show your credits
     Balance(balance::Args),
     /// Pay another owner
     Transfer(transfer::Args),
-    /// Show every movement of your credits
+    /// Show every posting of your credits
     Ledger(ledger::Args),
-    /// Teach a host Chorus: the skill, the tools, the hooks
+    /// Set up a host for Chorus: the skill, the tools, the hooks
     Init(init::Args),
-    /// Take out of a host what init gave it
+    /// Remove from a host what init installed
     Uninstall(uninstall::Args),
-    /// Say whether a host has all it needs, or whether an envelope is valid
+    /// Check that a host is set up completely, or that an envelope is valid
     Verify(verify::Args),
     /// Serve the tools to a host over standard input and output
     Mcp(mcp::Args),
-    /// Be a hook of a host; reads what it says on standard input
+    /// Run as a hook of a host; reads the host's event from standard input
     Hook(Box<hook::Args>),
-    /// Look after a hub
+    /// Administer a hub
     Admin(admin::Args),
     /// Print a completion script for a shell
     Completions { shell: clap_complete::Shell },

@@ -1,17 +1,17 @@
-//! How a command ends badly: one sentence and one of four exit codes.
+//! The error of a command: a message and one of four exit codes.
 
 use chorus_client::Error;
 use std::process::ExitCode;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitKind {
-    /// The command makes no sense as it was given, or a local file is in the way.
+    /// The arguments are invalid, or there is a problem with a local file.
     Usage = 1,
-    /// There are no credentials, or the hub no longer takes them.
+    /// There are no credentials, or the hub no longer accepts them.
     NotRegistered = 2,
-    /// The other side could not be reached, or asks to come back later.
+    /// The peer could not be reached, or asks to retry later.
     Transport = 3,
-    /// The other side said no.
+    /// The hub or the receiver refused.
     Refused = 4,
 }
 
@@ -49,15 +49,15 @@ impl Fail {
         Self::new(ExitKind::NotRegistered, "NOT_REGISTERED", message)
     }
 
-    /// The same error, and where in a longer undertaking it happened.
-    pub fn with_context(self, place: &str) -> Self {
+    /// Prefixes the message with the step that failed.
+    pub fn with_context(self, step: &str) -> Self {
         Self {
-            message: format!("{place}: {}", self.message),
+            message: format!("{step}: {}", self.message),
             ..self
         }
     }
 
-    /// The same error from a call with an operator's key: nobody has to register because of it.
+    /// The same error for a call with an operator's key: registering does not help, so it is a refusal.
     pub fn for_operator(self) -> Self {
         match self.exit {
             ExitKind::NotRegistered => Self {
@@ -68,7 +68,7 @@ impl Fail {
         }
     }
 
-    /// How a command ends that has said itself what is wrong.
+    /// The error of a command that has already printed its message.
     pub fn already_reported(exit: ExitKind) -> Self {
         Self::new(exit, "TOLD", "")
     }
@@ -77,7 +77,7 @@ impl Fail {
         self.exit
     }
 
-    /// What a person reads: a hub's or a receiver's code belongs to it, ours say nothing new.
+    /// The message for people, with a hub's or a receiver's code; our own codes add nothing.
     fn full_message(&self) -> String {
         match OWN_CODES.contains(&self.code.as_str()) {
             true => self.message.clone(),

@@ -1,4 +1,4 @@
-//! The binary: a hub, and a command per verb.
+//! The `chorus` binary: parses the command line and runs one command.
 
 mod cli;
 mod commands;
@@ -25,7 +25,7 @@ fn main() -> ExitCode {
         .map_err(|e| Fail::usage_error(format!("cannot start: {e}")))
         .and_then(|runtime| {
             let outcome = runtime.block_on(run_command(cli));
-            // A blocked read of standard input must not keep a finished command alive.
+            // A blocked read of standard input must not keep a finished command running.
             runtime.shutdown_background();
             outcome
         });
@@ -35,16 +35,16 @@ fn main() -> ExitCode {
     }
 }
 
-/// Help and version are no errors; everything else here is usage, exit code 1.
+/// Prints help and version with exit code 0, and any other parse result as a usage error with exit code 1.
 fn report_parse_error(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
         let _ = error.print();
         return ExitCode::SUCCESS;
     }
-    if std::env::args().any(|word| word == "--json") {
+    if std::env::args().any(|arg| arg == "--json") {
         let text = error.to_string();
-        let first = text.lines().next().unwrap_or_default();
-        return Fail::usage_error(first.trim_start_matches("error: ")).report(true);
+        let first_line = text.lines().next().unwrap_or_default();
+        return Fail::usage_error(first_line.trim_start_matches("error: ")).report(true);
     }
     let _ = error.print();
     ExitCode::from(1)

@@ -1,4 +1,4 @@
-//! What is printed: lines for people, or JSON lines for programs.
+//! Prints results: text for people, or JSON lines for programs.
 
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
@@ -9,7 +9,7 @@ pub const FAINT_STYLE: Style = Style::new().dimmed();
 pub const GOOD_STYLE: Style = Style::new().fg_color(Some(anstyle::Color::Ansi(AnsiColor::Green)));
 pub const BAD_STYLE: Style = Style::new().fg_color(Some(anstyle::Color::Ansi(AnsiColor::Red)));
 
-/// One thing to say: as JSON with `--json`, else in the words that `human` makes.
+/// Prints one result: as JSON with `--json`, else as the text of `human`.
 pub fn print_result<T: Serialize>(json: bool, value: &T, human: impl FnOnce() -> String) {
     let text = if json {
         serde_json::to_string(value).unwrap_or_default()
@@ -19,11 +19,11 @@ pub fn print_result<T: Serialize>(json: bool, value: &T, human: impl FnOnce() ->
     print_line(&text);
 }
 
-/// A line on standard output, at once. Colours go only to terminals that want them (NO_COLOR).
+/// Prints a line and flushes it. Colours go only to terminals that allow them (NO_COLOR).
 pub fn print_line(text: &str) {
     let mut out = anstream::stdout().lock();
     let written = writeln!(out, "{text}").and_then(|()| out.flush());
-    // Whoever closed the pipe has heard enough: going on would be talking to nobody, and is no failure.
+    // The reader closed the pipe because it has enough, such as `head`. That is no failure.
     if written.is_err_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe) {
         std::process::exit(0);
     }
@@ -33,8 +33,8 @@ pub fn paint_text(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// Foreign text for a terminal (SKL-17): no escape sequences, nothing that reorders what is read, and further lines are
-/// set in, so that no message can pass for two.
+/// Makes text from others safe for a terminal (SKL-17): no escape sequences, no bidirectional controls. Further lines
+/// are indented, so that one message cannot look like two.
 pub fn escape_controls(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -51,12 +51,12 @@ pub fn escape_controls(text: &str) -> String {
     out
 }
 
-/// `04:30:05` of an RFC 3339 instant.
+/// `04:30:05` of an RFC 3339 timestamp.
 pub fn clock_time(instant: &str) -> &str {
     instant.get(11..19).unwrap_or(instant)
 }
 
-/// `2026-03-22T04:30:05Z` of an RFC 3339 instant.
+/// `2026-03-22T04:30:05Z` of an RFC 3339 timestamp.
 pub fn whole_seconds(instant: &str) -> String {
     match instant.get(..19) {
         Some(start) if instant.ends_with('Z') => format!("{start}Z"),
@@ -64,7 +64,7 @@ pub fn whole_seconds(instant: &str) -> String {
     }
 }
 
-/// What the client crate has to say on the side goes to standard error, one plain line each.
+/// Sends log messages to standard error, one plain line each.
 pub fn init_quiet_logging() {
     let filter =
         std::env::var("CHORUS_LOG").unwrap_or_else(|_| "chorus=warn,chorus_client=warn".into());
@@ -85,9 +85,9 @@ mod tests {
 
     // SKL-17
     #[test]
-    fn foreign_text_cannot_drive_the_terminal() {
-        let sly = "a\u{1b}[2Jb\u{7}c\u{202e}d\r\u{9b}31m\nbob@chorus: e";
-        let shown = escape_controls(sly);
+    fn foreign_text_cannot_control_the_terminal() {
+        let hostile = "a\u{1b}[2Jb\u{7}c\u{202e}d\r\u{9b}31m\nbob@chorus: e";
+        let shown = escape_controls(hostile);
         assert!(!shown.contains(['\u{1b}', '\u{7}', '\r', '\u{202e}', '\u{9b}']));
         assert!(shown.ends_with("\n    bob@chorus: e"), "{shown}");
         assert_eq!(escape_controls("grüße\t你好 👋"), "grüße\t你好 👋");

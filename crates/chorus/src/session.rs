@@ -1,4 +1,4 @@
-//! Who is speaking, and to which hub: found the same way by every command.
+//! Finds the credentials and the hub of a command, in the same way for every command.
 
 use crate::{cli::CommonArgs, fail::Fail};
 use chorus_client::HubClient;
@@ -13,7 +13,7 @@ pub struct ClientSession {
 }
 
 impl ClientSession {
-    /// The saved identity, or exit code 2.
+    /// Opens the saved identity; without one the exit code is 2.
     pub fn open(common: &CommonArgs) -> Result<Self, Fail> {
         let files = identity_files(common)?;
         let credentials = AgentCredentials::read_from(&files)?.ok_or_else(Fail::not_registered)?;
@@ -31,8 +31,8 @@ impl ClientSession {
     }
 }
 
-/// Where this agent's files are. Paths stay as they were given: the working directory never changes, and a person knows
-/// `alice/config.json` better than what it is short for.
+/// The paths of this agent's files. They stay as given, because the user recognises `alice/config.json` better than an
+/// absolute path, and the working directory never changes.
 pub fn identity_files(common: &CommonArgs) -> Result<IdentityFiles, Fail> {
     Ok(IdentityFiles::locate(
         common.credentials.as_deref(),
@@ -51,7 +51,8 @@ pub fn home_folder() -> Result<PathBuf, Fail> {
     Ok(home.join(".chorus"))
 }
 
-/// A hub to talk to without an identity: the one named, else the one of the credentials. There is no built-in hub.
+/// A client without an identity: of the hub in `--hub`, else of the one in the credentials. There is no built-in hub
+///
 pub fn open_client(common: &CommonArgs, key: Option<Secret>) -> Result<HubClient, Fail> {
     let saved = match &common.hub {
         Some(_) => None,

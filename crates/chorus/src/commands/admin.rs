@@ -1,4 +1,4 @@
-//! `chorus admin`: copies of a hub, who may join it, and what happens on it.
+//! `chorus admin`: backups, registration codes, readiness and activity of a hub.
 
 use super::register::parse_secret;
 use crate::stop_signal::StopSignal;
@@ -23,12 +23,12 @@ pub struct Args {
     )]
     operator_key: Option<Secret>,
     #[command(subcommand)]
-    what: AdminCommand,
+    command: AdminCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum AdminCommand {
-    /// Copy the data of a hub that keeps it in a file, also while it runs
+    /// Back up the SQLite data of a hub, also while it runs
     Backup {
         /// The hub's data directory
         #[arg(
@@ -38,10 +38,10 @@ enum AdminCommand {
             default_value = "chorus-data"
         )]
         data_dir: PathBuf,
-        /// Where the copy goes
+        /// The target of the copy
         to: PathBuf,
     },
-    /// Move the data of a stopped hub from its file to an empty PostgreSQL database
+    /// Copy the SQLite data of a stopped hub to an empty PostgreSQL database
     Copy {
         /// The hub's data directory
         #[arg(
@@ -51,13 +51,13 @@ enum AdminCommand {
             default_value = "chorus-data"
         )]
         data_dir: PathBuf,
-        /// postgres://… where it goes
+        /// postgres://… of the target database
         #[arg(long, value_name = "URL", env = "CHORUS_DATABASE", hide_env_values = true, value_parser = parse_secret)]
         database: Secret,
     },
-    /// Before a restored copy is served: its ids go on beyond all that clients saw after it was made
+    /// Prepare a restored backup before it is served: new ids continue after all that clients saw since the backup
     Restored {
-        /// The data directory of a hub that keeps its data in a file
+        /// The data directory of a hub that uses SQLite
         #[arg(
             long,
             value_name = "DIR",
@@ -65,21 +65,21 @@ enum AdminCommand {
             default_value = "chorus-data"
         )]
         data_dir: PathBuf,
-        /// postgres://… of one that does not
+        /// postgres://… of a hub that uses PostgreSQL
         #[arg(long, value_name = "URL", env = "CHORUS_DATABASE", hide_env_values = true, value_parser = parse_secret)]
         database: Option<Secret>,
     },
-    /// Whether a hub can serve: exit code 0 when its store and its bus answer, else 3; for health checks
+    /// Check that a hub can serve: exit code 0 when its store and its bus answer, else 3; for health checks
     Ready,
     /// Registration codes
     #[command(subcommand)]
     Invites(InviteCommand),
-    /// What happened on the hub
+    /// Show the activity of the hub
     Activity {
         /// After this id
         #[arg(long, value_name = "ID", default_value_t = 0)]
         since: u64,
-        /// Go on with what happens now
+        /// Then follow it live
         #[arg(long)]
         follow: bool,
     },
@@ -87,23 +87,23 @@ enum AdminCommand {
 
 #[derive(Debug, clap::Subcommand)]
 enum InviteCommand {
-    /// Make a code; from the first one on, the hub admits by code only
+    /// Create a code; from the first one on, the hub requires a code to register
     Create {
         /// What it is for
         #[arg(long)]
         label: String,
-        /// How many agents may join with it
+        /// How many agents may register with it
         #[arg(long, value_name = "N")]
         max_uses: Option<u64>,
-        /// Until when (RFC 3339)
+        /// When it expires (RFC 3339)
         #[arg(long, value_name = "INSTANT", value_parser = parse_instant)]
         expires_at: Option<UnixMicros>,
     },
-    /// Show the codes that were made, without the codes
+    /// List the codes, without their secret part
     List,
-    /// End a code
+    /// Revoke a code
     Revoke { id: String },
-    /// Admit agents without a code again
+    /// Let agents register without a code again
     Open,
 }
 
@@ -113,7 +113,7 @@ fn parse_instant(text: &str) -> Result<UnixMicros, String> {
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     let key = args.operator_key;
-    match args.what {
+    match args.command {
         AdminCommand::Backup { data_dir, to } => backup_database(common, &data_dir, &to),
         AdminCommand::Copy { data_dir, database } => {
             copy_database(common, &data_dir, &database).await
@@ -151,7 +151,7 @@ fn backup_database(
     data_dir: &std::path::Path,
     target: &std::path::Path,
 ) -> Result<(), Fail> {
-    // Whoever reads the data directory may read the reason too.
+    // The user can read the data directory, so the internal cause may be shown.
     let backup_error = |e: chorus_wire::Error| {
         Fail::usage_error(format!(
             "no copy was made: {}",
@@ -206,7 +206,7 @@ async fn run_invites(
             expires_at,
         } => {
             let invite = client.create_invite(&label, max_uses, expires_at).await?;
-            // Shown this once: it is what the command is for.
+            // The only time that the code is shown.
             let code = invite.code.as_ref().map(Secret::expose).unwrap_or_default();
             output::print_result(common.json, &invite, || {
                 format!("{code}\n{}", format_invite(&invite))
@@ -222,8 +222,8 @@ async fn run_invites(
             output::print_result(common.json, &invite, || format_invite(&invite));
         }
         InviteCommand::Open => {
-            let gate = client.open_registration().await?;
-            output::print_result(common.json, &gate, || {
+            let registration = client.open_registration().await?;
+            output::print_result(common.json, &registration, || {
                 "the hub takes registrations without a code".into()
             });
         }
@@ -232,19 +232,17 @@ async fn run_invites(
 }
 
 fn format_invite(invite: &InviteRecord) -> String {
-    let most = invite
+    let max_uses = invite
         .max_uses
-        .map_or("any number of".into(), |most| most.to_string());
+        .map_or("any number of".into(), |max| max.to_string());
     let until = invite.expires_at.map_or(String::new(), |at| {
         format!(", until {}", output::whole_seconds(&at.to_string()))
     });
     let revoked = if invite.revoked { ", revoked" } else { "" };
-    let (id, label) = (
-        output::escape_controls(&invite.id),
-        output::escape_controls(&invite.label),
-    );
+    let id = output::escape_controls(&invite.id);
+    let label = output::escape_controls(&invite.label);
     format!(
-        "{id}  {}: used {} of {most} times{until}{revoked}",
+        "{id}  {}: used {} of {max_uses} times{until}{revoked}",
         output::paint_text(output::STRONG_STYLE, &label),
         invite.uses
     )

@@ -1,4 +1,4 @@
-//! `chorus completions`: a script that teaches a shell our words.
+//! `chorus completions`: prints a completion script for a shell.
 
 use crate::cli::Cli;
 use clap::CommandFactory;

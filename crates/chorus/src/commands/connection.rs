@@ -1,4 +1,4 @@
-//! `chorus connection`: the one URL to paste into a service that shall bring you into its channels (CHN-01…04).
+//! `chorus connection`: prints, rotates or revokes the agent's connection string (CHN-01…04).
 
 use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
 use chorus_client::channel::SavedConnection;
@@ -6,10 +6,10 @@ use serde_json::json;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Make a new one; the old one stops working at once
+    /// Create a new one; the old one stops working at once
     #[arg(long, conflicts_with = "revoke")]
     rotate: bool,
-    /// Let nobody reach you by one any more
+    /// Revoke it; services can no longer deliver to you
     #[arg(long)]
     revoke: bool,
 }

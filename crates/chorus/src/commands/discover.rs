@@ -1,11 +1,11 @@
-//! `chorus discover`: who else is there, and in which culture (SKL-36, SKL-37).
+//! `chorus discover`: lists the agents of a hub with their cultures (SKL-36, SKL-37).
 
 use crate::{cli::CommonArgs, fail::Fail, output, session};
 use chorus_wire::reply::DirectoryRow;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Only those who are listening now
+    /// Only agents that are listening now
     #[arg(long)]
     online: bool,
 }

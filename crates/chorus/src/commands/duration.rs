@@ -1,35 +1,35 @@
-//! Spans of time as people type and read them: `500ms`, `5s`, `10m`, `2h`.
+//! Parses and prints durations: `500ms`, `5s`, `10m`, `2h`.
 
 use std::time::Duration;
 
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
-    let wrong = || "a time looks like 500ms, 5s, 10m or 2h".to_owned();
+    let parse_error = || "a time looks like 500ms, 5s, 10m or 2h".to_owned();
     let digits = text
         .find(|c: char| !c.is_ascii_digit())
         .unwrap_or(text.len());
-    let number: u64 = text[..digits].parse().map_err(|_| wrong())?;
+    let number: u64 = text[..digits].parse().map_err(|_| parse_error())?;
     let unit = match &text[digits..] {
         "ms" => 1,
         "s" => 1_000,
         "m" => 60_000,
         "h" => 3_600_000,
         "d" => 86_400_000,
-        _ => return Err(wrong()),
+        _ => return Err(parse_error()),
     };
     number
         .checked_mul(unit)
         .filter(|ms| *ms > 0)
         .map(Duration::from_millis)
-        .ok_or_else(wrong)
+        .ok_or_else(parse_error)
 }
 
-pub fn as_millis(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+pub fn as_millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// `4m05s`, `59s`, `2h10m`.
-pub fn format_duration(span: Duration) -> String {
-    let seconds = span.as_secs();
+pub fn format_duration(duration: Duration) -> String {
+    let seconds = duration.as_secs();
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
         (0, 0, seconds) => format!("{seconds}s"),
         (0, minutes, seconds) => format!("{minutes}m{seconds:02}s"),
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_read_as_they_are_typed() {
+    fn durations_are_parsed_and_printed() {
         for (text, ms) in [
             ("500ms", 500),
             ("5s", 5_000),

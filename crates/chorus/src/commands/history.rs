@@ -1,4 +1,4 @@
-//! `chorus history`: what was said, from the local files or from the hub (SKL-26, TRN-56).
+//! `chorus history`: prints past messages from the local files or from the hub (SKL-26, TRN-56).
 
 use crate::{cli::CommonArgs, fail::Fail, output, session, session::ClientSession};
 use chorus_client::files::{HistoryLine, HistoryStore, history::MessageDirection};
@@ -7,10 +7,10 @@ use serde_json::value::RawValue;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Only what was exchanged with this agent
+    /// Only messages exchanged with this agent
     #[arg(value_name = "NAME@HOST")]
     peer: Option<String>,
-    /// From this instant on (RFC 3339); with --remote also after this id
+    /// From this time on (RFC 3339); with --remote also after this id
     #[arg(long, value_name = "INSTANT")]
     since: Option<String>,
     /// Ask the hub instead of the local files
@@ -73,7 +73,7 @@ async fn print_remote(common: &CommonArgs, args: &Args) -> Result<(), Fail> {
     }
 }
 
-/// A message to oneself counts as received.
+/// The direction and the peer of a message. A message to itself counts as received.
 pub fn peer_side<'a>(me: &str, row: &'a HistoryRow) -> (MessageDirection, &'a str) {
     if row.receiver_id == me {
         (MessageDirection::Received, &row.sender_id)

@@ -1,4 +1,4 @@
-//! `chorus invite`: the link that brings others to this agent (TRN-61, SKL-36).
+//! `chorus invite`: prints the invite link of this agent (TRN-61, SKL-36).
 
 use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! `chorus register`: join a hub once, and be that agent from then on (SKL-18…25).
+//! `chorus register`: registers at a hub and saves the credentials (SKL-18…25).
 
 use crate::{cli::CommonArgs, fail::Fail, output, session};
 use chorus_client::HubClient;
@@ -16,19 +16,19 @@ pub struct Args {
     /// The culture of your user, a BCP 47 tag such as en, ja or zh-CN
     #[arg(long, value_name = "TAG", env = "CHORUS_CULTURE")]
     culture: Option<String>,
-    /// Languages you can answer in; the culture's without this
+    /// Languages you can answer in; default: the culture's
     #[arg(long, value_name = "TAGS", value_delimiter = ',')]
     languages: Vec<String>,
     /// A public URL that receives your messages when you do not listen
     #[arg(long, value_name = "URL")]
     endpoint: Option<String>,
-    /// For a hub that admits by invitation
+    /// The registration code of a hub that requires one
     #[arg(long, value_name = "CODE", env = "CHORUS_INVITE_CODE", hide_env_values = true, value_parser = parse_secret)]
     invite_code: Option<Secret>,
     /// Print the key, also when the output is not a terminal
     #[arg(long)]
     show_key: bool,
-    /// Give up the saved identity and become another one
+    /// Replace the saved identity by a new one
     #[arg(long)]
     new_identity: bool,
 }
@@ -47,7 +47,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     Ok(())
 }
 
-/// A first registration on somebody's behalf: nothing is printed, least of all the key.
+/// Registers for another command: nothing is printed, least of all the key.
 pub async fn register_quietly(
     common: &CommonArgs,
     name: &str,
@@ -72,7 +72,7 @@ async fn register_agent(
 ) -> Result<AgentCredentials, Fail> {
     let client = session::open_client(common, None)?;
     let request = registration_request(&client, args).await?;
-    // SKL-22: where the key will go is made sure of before there is one.
+    // SKL-22: reserve the file before the hub issues the key.
     let slot = AgentCredentials::reserve_slot(files, args.new_identity)?;
     let registered = client.register_agent(&request).await?;
     let not_understood = || chorus_client::Error::Answer("a new agent came without a key".into());
@@ -83,11 +83,11 @@ async fn register_agent(
         rest: Map::new(),
     };
     slot.save(credentials.clone())?;
-    // Heard from its first moment on: what arrives before the first `listen` is not missed.
-    let first = Some(Cursor::START.to_string());
+    // The cursor starts at the beginning, so that the first `listen` misses no message.
+    let cursor = Some(Cursor::START.to_string());
     InboxState {
         culture: Some(request.culture),
-        cursor: first,
+        cursor,
         ..InboxState::read_for(files, &credentials)?
     }
     .save(files)?;
@@ -111,9 +111,9 @@ async fn registration_request(
     } else {
         args.languages.clone()
     };
-    let wrong = |e: chorus_wire::Error| Fail::usage_error(e.message);
+    let usage_error = |e: chorus_wire::Error| Fail::usage_error(e.message);
     for tag in languages.iter().chain([&culture]) {
-        identity::check_culture_tag(tag, tag).map_err(wrong)?;
+        identity::check_culture_tag(tag, tag).map_err(usage_error)?;
     }
     let agent_id = match (
         name.contains('@'),
@@ -122,8 +122,9 @@ async fn registration_request(
         (false, Some(host)) => format!("{name}@{host}"),
         (true, _) | (false, None) => name.to_owned(),
     };
-    AgentAddress::parse(name, &agent_id).map_err(wrong)?;
-    let (endpoint, invite_code) = (args.endpoint.clone(), args.invite_code.clone());
+    AgentAddress::parse(name, &agent_id).map_err(usage_error)?;
+    let endpoint = args.endpoint.clone();
+    let invite_code = args.invite_code.clone();
     Ok(RegistrationRequest {
         agent_id,
         culture,
@@ -155,7 +156,7 @@ fn report_existing(
     Ok(())
 }
 
-/// SKL-25. A key goes to a person's terminal or where it is asked for, not into somebody's log.
+/// Prints the identity (SKL-25). The key is printed only to a terminal or with `--show-key`, so that it reaches no log.
 fn print_identity(
     common: &CommonArgs,
     args: &Args,

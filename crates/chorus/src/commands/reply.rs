@@ -1,4 +1,4 @@
-//! `chorus reply`: the receiver's answer to a message that came by stream (SKL-16, R-34).
+//! `chorus reply`: sends the receiver's reply to a message that came by stream (SKL-16, R-34).
 
 use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
 use chorus_wire::message::ReceiverReply;
@@ -8,7 +8,7 @@ use serde_json::json;
 pub struct Args {
     trace_id: String,
     status: ReplyStatus,
-    /// Why not, for `error`: INVALID_ENVELOPE, UNSUPPORTED_VERSION or ADAPTATION_FAILED
+    /// The error code, for `error`: INVALID_ENVELOPE, UNSUPPORTED_VERSION or ADAPTATION_FAILED
     #[arg(long, required_if_eq("status", "error"))]
     code: Option<String>,
     /// What was wrong, for `error`

@@ -1,48 +1,48 @@
-//! `chorus say`: what an agent says to a callback (CHN-23…33, R-71).
+//! `chorus say`: posts events to a channel's callback (CHN-23…33, R-71).
 
 use super::{channel::read_text, secret_url};
 use crate::{cli::CommonArgs, fail::Fail, output, session};
 use chorus_client::channel::{CallbackClient, OutgoingEvent, SavedCallback};
-use chorus_wire::channel::callback_event::{CallbackPost as Event, ChannelIdentity};
+use chorus_wire::channel::callback_event::{CallbackPost, ChannelIdentity};
 use chorus_wire::secret::Secret;
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The callback's URL unless it comes from elsewhere, then the text
+    /// The callback's URL, unless another option names it, then the text
     words: Vec<String>,
     /// Read the callback from this file; - is standard input
     #[arg(long, value_name = "FILE", conflicts_with = "channel")]
     callback: Option<String>,
-    /// Answer the last delivery of this channel, by its id or name; otherwise the last delivery of all
+    /// Answer the last delivery of this channel, by its id or name; default: the last delivery of any channel
     #[arg(long, value_name = "CHANNEL")]
     channel: Option<String>,
-    /// The text is what you are doing
+    /// The text is a status: what you are doing
     #[arg(long, group = "kind")]
     status: bool,
-    /// You call this tool; --id and --args belong to it
+    /// Report a call of this tool, with --id and --args
     #[arg(long, group = "kind", value_name = "TOOL")]
     tool_call: Option<String>,
     /// The text is the result of the call with this --id
     #[arg(long, group = "kind", requires = "id")]
     tool_result: bool,
-    /// The text is what went wrong
+    /// The text is an error message
     #[arg(long, group = "kind")]
     error: bool,
-    /// Send events from standard input over one connection, a JSON object a line
+    /// Send events from standard input over one connection, one JSON object per line
     #[arg(long, group = "kind")]
     ndjson: bool,
-    /// What pairs a call with its result; made up for a call without it
+    /// The id that pairs a call with its result; random for a call without it
     #[arg(long, value_name = "ID")]
     id: Option<String>,
     /// The arguments of a call, a JSON object
     #[arg(long, value_name = "JSON", requires = "tool_call")]
     args: Option<String>,
-    /// A word for what went wrong, such as tool_error
+    /// The error code, such as tool_error
     #[arg(long, value_name = "CODE", requires = "error")]
     code: Option<String>,
-    /// How you present yourself
+    /// The name to show as the author
     #[arg(long = "as", value_name = "NAME")]
     name: Option<String>,
 }
@@ -59,16 +59,16 @@ pub async fn run(common: &CommonArgs, mut args: Args) -> Result<(), Fail> {
         avatar: None,
         capabilities: Vec::new(),
     });
-    // The hub's own reader: what it would refuse is refused before anything is sent.
+    // The same parser as the hub's: an event that the hub would refuse is not sent.
     let line = chorus_client::channel::print_event(&event);
-    Event::parse(line.as_bytes()).map_err(|e| Fail::usage_error(e.message))?;
+    CallbackPost::parse(line.as_bytes()).map_err(|e| Fail::usage_error(e.message))?;
     callback.send_event(&event).await?;
     let output: Value = serde_json::from_str(&line).unwrap_or_default();
     output::print_result(common.json, &output, || "said".into());
     Ok(())
 }
 
-/// Where it goes: named, or where the last delivery came from.
+/// The callback's URL: the given one, or that of the last delivery.
 fn callback_url(common: &CommonArgs, args: &mut Args) -> Result<Secret, Fail> {
     if let Some(file) = &args.callback {
         if file == "-" && args.words == ["-"] {
@@ -76,19 +76,19 @@ fn callback_url(common: &CommonArgs, args: &mut Args) -> Result<Secret, Fail> {
                 "standard input is either the callback or the text",
             ));
         }
-        let word = if file == "-" {
+        let arg = if file == "-" {
             file.clone()
         } else {
             format!("@{file}")
         };
-        return secret_url::read_url(&word)?
+        return secret_url::read_url(&arg)?
             .ok_or_else(|| Fail::usage_error("there is no callback"));
     }
     if args.channel.is_none()
         && args
             .words
             .first()
-            .is_some_and(|word| secret_url::is_url(word))
+            .is_some_and(|arg| secret_url::is_url(arg))
     {
         return Ok(Secret::new(args.words.remove(0)));
     }
@@ -134,7 +134,7 @@ fn build_event(args: &Args) -> Result<OutgoingEvent, Fail> {
     })
 }
 
-/// Every line is checked before it goes out; what went out before a bad one stands.
+/// Checks each line before sending it. Events before an invalid line stay sent.
 async fn stream_events(common: &CommonArgs, callback: &mut CallbackClient) -> Result<(), Fail> {
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     let mut stream = callback.open_stream();
@@ -147,7 +147,7 @@ async fn stream_events(common: &CommonArgs, callback: &mut CallbackClient) -> Re
         if line.trim().is_empty() {
             continue;
         }
-        let Event { event, agent } = match Event::parse(line.as_bytes()) {
+        let CallbackPost { event, agent } = match CallbackPost::parse(line.as_bytes()) {
             Ok(parsed) => parsed,
             Err(e) => {
                 stream.finish_stream().await?;

@@ -1,4 +1,4 @@
-//! `chorus send`: one envelope to one agent, through the hub or directly (SKL-11).
+//! `chorus send`: sends one envelope to one agent, through the hub or directly (SKL-11).
 
 use crate::fail::{ExitKind, Fail};
 use crate::{cli::CommonArgs, output, session, session::ClientSession};
@@ -18,28 +18,28 @@ use std::io::Read;
 pub struct Args {
     /// The receiver
     to: String,
-    /// What to say; `-` reads it from standard input
+    /// The text; `-` reads it from standard input
     #[arg(required = true)]
     text: Vec<String>,
-    /// Why it is phrased so, in your own language
+    /// Cultural context: why it is phrased like this, in your own language
     #[arg(long, value_name = "TEXT")]
     context: Option<String>,
     /// The conversation this belongs to
     #[arg(long, value_name = "ID")]
     conversation: Option<String>,
-    /// Its turn; without it, the one after the last in the local history
+    /// The turn number; default: the one after the last in the local history
     #[arg(long, value_name = "N", requires = "conversation")]
     turn: Option<u64>,
-    /// The culture you speak for; without it, the one you registered with
+    /// The culture of your user; default: the one you registered with
     #[arg(long, value_name = "TAG", env = "CHORUS_CULTURE")]
     culture: Option<String>,
-    /// Post to this endpoint of the receiver instead of through a hub
+    /// Post to this endpoint of the receiver instead of using a hub
     #[arg(long, value_name = "URL")]
     direct: Option<String>,
-    /// Who you are, for --direct without credentials
+    /// Your address, for --direct without credentials
     #[arg(long, value_name = "NAME@HOST", requires = "direct")]
     from: Option<String>,
-    /// How often to try again when the receiver's endpoint cannot be reached
+    /// How often to retry when the receiver's endpoint cannot be reached
     #[arg(long, value_name = "N", default_value_t = 0)]
     retry: u32,
 }
@@ -89,10 +89,11 @@ async fn send_direct(
     let saved = AgentCredentials::read_from(&files)?;
     let saved_culture = saved
         .as_ref()
-        .map(|who| InboxState::read_for(&files, who))
+        .map(|credentials| InboxState::read_for(&files, credentials))
         .transpose()?
         .and_then(|state| state.culture);
-    let from = args.from.clone().or(saved.map(|who| who.agent_id));
+    let saved_address = saved.map(|credentials| credentials.agent_id);
+    let from = args.from.clone().or(saved_address);
     let from = from.ok_or_else(|| Fail::usage_error("who are you? pass --from NAME@HOST"))?;
     let culture = args.culture.clone().or(saved_culture);
     let culture = culture
@@ -117,7 +118,7 @@ async fn send_direct(
     check_reply(&reply)
 }
 
-/// The words themselves, or standard input, at most as long as any envelope takes.
+/// The arguments as text, or standard input up to the longest text of an envelope.
 fn read_text(words: &[String]) -> Result<String, Fail> {
     if words != ["-"] {
         return Ok(words.join(" "));
@@ -129,7 +130,7 @@ fn read_text(words: &[String]) -> Result<String, Fail> {
         .take(max_bytes as u64)
         .read_to_string(&mut text);
     read.map_err(|e| Fail::usage_error(format!("standard input: {e}")))?;
-    // The line feed that ends a file is not part of what is said.
+    // The final line feed of a file is not part of the text.
     let line = text.strip_suffix('\n').unwrap_or(&text);
     Ok(line.strip_suffix('\r').unwrap_or(line).to_owned())
 }
@@ -159,7 +160,7 @@ fn draft_envelope(
     })
 }
 
-/// For identities that another tool registered: the card on the hub says the culture.
+/// The culture on the hub's card, for an identity that another tool registered.
 async fn fetch_culture(session: &ClientSession) -> Result<String, Fail> {
     let record = session
         .client
@@ -173,7 +174,7 @@ async fn fetch_culture(session: &ClientSession) -> Result<String, Fail> {
     culture.ok_or_else(|| Fail::usage_error("which culture? pass --culture, such as en or ja"))
 }
 
-/// The address behind a short name, so that both directions of a talk share one history file.
+/// Resolves a short name to an address, so that sent and received messages share one history file.
 async fn resolve_address(client: &HubClient, to: &str) -> String {
     if to.contains('@') {
         return to.to_owned();
@@ -184,7 +185,8 @@ async fn resolve_address(client: &HubClient, to: &str) -> String {
         .map_or_else(|_| to.to_owned(), |record| record.agent_id)
 }
 
-/// SKL-26. It is sent; a full disk must not make it look otherwise, or it is sent again.
+/// Appends a sent message to the history (SKL-26). Failing here is only a warning: an error would make the user send the
+/// message again.
 fn append_sent(files: &IdentityFiles, peer: &str, ts: String, envelope: &Envelope) {
     let Ok(envelope) = RawValue::from_string(envelope.to_json()) else {
         return;
@@ -206,14 +208,14 @@ fn format_sent(peer: &str, sent: &SendReply) -> String {
     match sent.delivery.as_str() {
         "delivered_sse" => format!("delivered to {peer}  {trace}"),
         "delivered" => {
-            let said = sent
+            let status = sent
                 .receiver_response
                 .as_ref()
                 .and_then(|r| r["status"].as_str())
                 .unwrap_or("nothing");
             format!(
                 "delivered to {peer}, who says {}  {trace}",
-                output::escape_controls(said)
+                output::escape_controls(status)
             )
         }
         "queued" => format!("queued for {peer}  {trace}"),
@@ -230,7 +232,7 @@ fn format_sent(peer: &str, sent: &SendReply) -> String {
     }
 }
 
-/// A delivery that failed, or that its receiver turned down, is not a success for whoever reads exit codes.
+/// A failed delivery or a receiver's refusal gives an error exit code.
 fn check_delivery(sent: &SendReply) -> Result<(), Fail> {
     if sent.delivery == "failed" {
         let code = sent.error_code.clone().unwrap_or_else(|| "FAILED".into());

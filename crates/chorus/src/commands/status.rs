@@ -1,4 +1,4 @@
-//! `chorus status`: where a message stands.
+//! `chorus status`: prints the delivery state of a message.
 
 use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
 

@@ -1,4 +1,4 @@
-//! `chorus uninstall`: what `init` gave a host is taken out again, and nothing else.
+//! `chorus uninstall`: removes what `init` installed for a host, and nothing else.
 
 use super::init::change_plan::ChangePlan;
 use super::init::target::{InitRoots, InitTarget};
@@ -8,7 +8,7 @@ use serde_json::json;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Who shall forget it
+    /// The host to remove it from
     #[arg(long, value_name = "HOST")]
     target: InitTarget,
 }
@@ -20,7 +20,7 @@ pub fn run(common: &CommonArgs, args: &Args) -> Result<(), Fail> {
     let kept = skill::uninstall_skill(&mut plan, &layout.skill)?;
     remove_entries(&mut plan, &layout)?;
     plan.apply_or_undo(|| Ok(()))?;
-    // A folder in which somebody else keeps something stays.
+    // Fails for a folder with other files, which then stays.
     let _ = std::fs::remove_dir(&layout.skill);
     let output = json!({ "target": args.target.target_name(), "changed": plan.changed_paths(), "kept": kept });
     output::print_result(common.json, &output, || {

@@ -1,11 +1,11 @@
-//! `chorus unregister`: leave the hub. The history stays, the key goes (TRN-32).
+//! `chorus unregister`: removes the agent from the hub and its local credentials; the history stays (TRN-32).
 
 use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
 use chorus_client::Error;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Yes, give up this identity: its key is removed and its name may be taken by others
+    /// Confirm: the key is removed and others may register the name
     #[arg(long)]
     yes: bool,
 }

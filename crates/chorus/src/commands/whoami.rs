@@ -1,11 +1,11 @@
-//! `chorus whoami`: the saved identity, and what the hub says of it.
+//! `chorus whoami`: prints the saved identity and its record on the hub.
 
 use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
 use serde_json::json;
 
 pub async fn run(common: &CommonArgs) -> Result<(), Fail> {
     let session = ClientSession::open(common)?;
-    // The record is public, but a key that no longer holds is refused also where none is needed (TRN-24).
+    // The record is public, but an invalid key is refused even where no key is needed (TRN-24).
     let record = session
         .client
         .fetch_record(&session.credentials.agent_id)

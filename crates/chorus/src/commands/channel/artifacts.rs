@@ -1,4 +1,4 @@
-//! What a room has written down: its list, or one text as it stands.
+//! `chorus channel artifacts`: lists a channel's artifacts and files, or prints one artifact.
 
 use super::find_channel;
 use crate::{cli::CommonArgs, fail::Fail, output};

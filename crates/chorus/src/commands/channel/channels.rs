@@ -1,4 +1,4 @@
-//! Rooms: made, listed, shown, renamed, closed.
+//! `chorus channel create|list|show|rename|delete`: manages channels.
 
 use super::{find_channel, format};
 use crate::{cli::CommonArgs, fail::Fail, output};
@@ -39,10 +39,8 @@ pub async fn show_channel(
     channel: &str,
 ) -> Result<(), Fail> {
     let channel_client = find_channel(client, channel).await?;
-    let (channel_info, members) = (
-        channel_client.fetch_channel().await?,
-        channel_client.list_members().await?,
-    );
+    let channel_info = channel_client.fetch_channel().await?;
+    let members = channel_client.list_members().await?;
     let mut output = json!(channel_info);
     output["roster"] = json!(members);
     output::print_result(common.json, &output, || {

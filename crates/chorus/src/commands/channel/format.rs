@@ -1,20 +1,21 @@
-//! Rooms, members and lines as people read them.
+//! Formats channels, members and history rows for people.
 
 use crate::output;
 use chorus_wire::channel::channels::{Channel, ChannelMember, MemberPresence, SenderKind};
 use chorus_wire::channel::history_row::{ChannelRow, ChannelRowKind, MemberChange};
 
-pub fn format_channel(room: &Channel) -> String {
-    let (id, name) = (
-        output::escape_controls(&room.id),
-        output::paint_text(output::STRONG_STYLE, &output::escape_controls(&room.name)),
+pub fn format_channel(channel: &Channel) -> String {
+    let id = output::escape_controls(&channel.id);
+    let name = output::paint_text(
+        output::STRONG_STYLE,
+        &output::escape_controls(&channel.name),
     );
-    let owner = room
+    let owner = channel
         .owner
         .as_deref()
         .map(|owner| format!("  of {}", output::escape_controls(owner)))
         .unwrap_or_default();
-    format!("{id}  {name}  {} in it{owner}", room.members)
+    format!("{id}  {name}  {} in it{owner}", channel.members)
 }
 
 pub fn format_member(member: &ChannelMember) -> String {
@@ -51,11 +52,13 @@ pub fn format_member(member: &ChannelMember) -> String {
 pub fn format_row(row: &ChannelRow) -> String {
     let at = row.timestamp.map(|at| at.to_string()).unwrap_or_default();
     let time = output::paint_text(output::FAINT_STYLE, output::clock_time(&at));
-    let who = output::paint_text(output::STRONG_STYLE, &output::escape_controls(&row.sender));
+    let sender = output::paint_text(output::STRONG_STYLE, &output::escape_controls(&row.sender));
     let text = |text: &Option<String>| output::escape_controls(text.as_deref().unwrap_or_default());
-    let (content, name, id) = (text(&row.content), text(&row.name), text(&row.id));
+    let content = text(&row.content);
+    let name = text(&row.name);
+    let id = text(&row.id);
     match row.kind {
-        ChannelRowKind::Message => format!("{time} {who}: {content}"),
+        ChannelRowKind::Message => format!("{time} {sender}: {content}"),
         ChannelRowKind::ToolCall => {
             let args = row
                 .args
@@ -63,19 +66,19 @@ pub fn format_row(row: &ChannelRow) -> String {
                 .map(|args| output::escape_controls(args.get()))
                 .unwrap_or_default();
             format!(
-                "{time} {who} → {name} {args} {}",
+                "{time} {sender} → {name} {args} {}",
                 output::paint_text(output::FAINT_STYLE, &id)
             )
         }
         ChannelRowKind::ToolResult => {
             format!(
-                "{time} {who} ← {content} {}",
+                "{time} {sender} ← {content} {}",
                 output::paint_text(output::FAINT_STYLE, &id)
             )
         }
-        ChannelRowKind::Status if text(&row.status).is_empty() => format!("{time} {who} · done"),
+        ChannelRowKind::Status if text(&row.status).is_empty() => format!("{time} {sender} · done"),
         ChannelRowKind::Status => format!(
-            "{time} {who} · {}",
+            "{time} {sender} · {}",
             output::paint_text(output::FAINT_STYLE, &text(&row.status))
         ),
         ChannelRowKind::Error => {
@@ -85,7 +88,7 @@ pub fn format_row(row: &ChannelRow) -> String {
                 .map(|code| format!(" ({})", output::escape_controls(code)))
                 .unwrap_or_default();
             format!(
-                "{time} {who} {}",
+                "{time} {sender} {}",
                 output::paint_text(
                     output::BAD_STYLE,
                     &format!("failed: {}{code}", text(&row.message))
@@ -93,7 +96,7 @@ pub fn format_row(row: &ChannelRow) -> String {
             )
         }
         ChannelRowKind::Member => {
-            let became = match row.change {
+            let change = match row.change {
                 Some(MemberChange::Joined) => "joined",
                 Some(MemberChange::Left) => "left",
                 Some(MemberChange::Removed) => "was put out",
@@ -103,7 +106,7 @@ pub fn format_row(row: &ChannelRow) -> String {
             };
             format!(
                 "{time} {}",
-                output::paint_text(output::FAINT_STYLE, &format!("{name} {became}"))
+                output::paint_text(output::FAINT_STYLE, &format!("{name} {change}"))
             )
         }
     }

@@ -1,4 +1,4 @@
-//! Who comes into a room and who goes.
+//! `chorus channel add|remove|callback`: manages the members of a channel.
 
 use super::{find_channel, format};
 use crate::commands::secret_url;
@@ -12,14 +12,15 @@ use serde_json::json;
 pub struct AddMemberArgs {
     channel: String,
     /// An agent of this hub by its name; or - to read a connection string from standard input, or @FILE from a file
-    who: String,
-    /// What it is called in the room; needed with a connection string
+    #[arg(value_name = "WHO")]
+    member: String,
+    /// Its name in the channel; required with a connection string
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Only bring it what is said to it by name
+    /// Deliver only messages that mention it
     #[arg(long)]
     mentions: bool,
-    /// Sign what is delivered to a connection string with this
+    /// Sign deliveries to a connection string with this secret
     #[arg(
         long,
         value_name = "SECRET",
@@ -34,7 +35,7 @@ pub async fn add_member(
     client: &HubClient,
     args: AddMemberArgs,
 ) -> Result<(), Fail> {
-    let new_member = match secret_url::read_url(&args.who)? {
+    let new_member = match secret_url::read_url(&args.member)? {
         Some(url) => {
             let name = args.name.ok_or_else(|| {
                 Fail::usage_error("what is it called in the room? say --name NAME")
@@ -46,7 +47,7 @@ pub async fn add_member(
             }
         }
         None => NewMember::Agent {
-            agent_id: args.who,
+            agent_id: args.member,
             name: args.name,
         },
     };
@@ -78,7 +79,7 @@ pub async fn remove_member(
     Ok(())
 }
 
-/// shown once, and only because it was asked for.
+/// Creates a persistent callback and prints its URL. The URL is shown only here.
 pub async fn create_callback(
     common: &CommonArgs,
     client: &HubClient,

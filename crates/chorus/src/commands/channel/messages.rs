@@ -1,4 +1,4 @@
-//! What is said in a room: posted, followed, looked up.
+//! `chorus channel post|tail|history`: posts messages and reads a channel's history.
 
 use super::{find_channel, format, parse_cursor};
 use crate::stop_signal::StopSignal;
@@ -11,15 +11,15 @@ use std::io::Read;
 #[derive(Debug, clap::Args)]
 pub struct TailArgs {
     channel: String,
-    /// Begin after this cursor; 0 is the beginning
+    /// Start after this cursor; 0 is the beginning
     #[arg(long, value_name = "CURSOR", value_parser = parse_cursor)]
     since: Option<Cursor>,
-    /// End after this many lines
+    /// Stop after this many lines
     #[arg(long, value_name = "N")]
     count: Option<u64>,
 }
 
-/// Words as they were typed, or standard input for a lone `-`.
+/// The arguments as text, or standard input for a single `-`.
 pub fn read_text(words: &[String]) -> Result<String, Fail> {
     if words != ["-"] {
         return Ok(words.join(" "));
@@ -65,7 +65,7 @@ pub async fn tail_channel(
             continue;
         }
         match serde_json::from_str::<ChannelRow>(&event.data) {
-            // With --json the line is the hub's own, also with what this client does not know of.
+            // With --json the hub's own JSON is printed, so that fields unknown to this client are kept.
             Ok(_) if common.json => output::print_line(&event.data),
             Ok(row) => output::print_line(&format::format_row(&row)),
             Err(e) => {

@@ -1,4 +1,4 @@
-//! `chorus channel`: shared rooms, a file per kind of verb.
+//! `chorus channel`: the subcommands for channels.
 
 mod artifacts;
 mod channels;
@@ -16,27 +16,27 @@ use chorus_wire::cursor::Cursor;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
-    verb: ChannelCommand,
+    command: ChannelCommand,
 }
 
-/// A CHANNEL is its id (ch_…) or, when no other of yours is called the same, its name.
+/// A CHANNEL is its id (ch_…) or its name, if you are in only one channel with that name.
 #[derive(Debug, clap::Subcommand)]
 enum ChannelCommand {
-    /// Make a room; you own it
+    /// Create a channel; you own it
     Create {
         name: String,
-        /// What it is about: it goes with every delivery
+        /// What the channel is about; sent with every delivery
         #[arg(long, value_name = "TEXT")]
         context: Option<String>,
-        /// What the platform calls itself to the agents; otherwise the hub's own name
+        /// The service name that agents see; default: the hub's name
         #[arg(long, value_name = "TEXT")]
         service: Option<String>,
     },
-    /// List the rooms you are in
+    /// List the channels you are in
     List,
-    /// Show a room and who is in it
+    /// Show a channel and its members
     Show { channel: String },
-    /// Give it another name, or say anew what it is about
+    /// Change the name or the context
     Rename {
         channel: String,
         #[arg(required_unless_present = "context")]
@@ -44,42 +44,42 @@ enum ChannelCommand {
         #[arg(long, value_name = "TEXT")]
         context: Option<String>,
     },
-    /// Close a room for good, with everything that was said in it
+    /// Delete a channel with its whole history
     Delete {
         channel: String,
-        /// You mean it
+        /// Confirm the deletion
         #[arg(long)]
         yes: bool,
     },
-    /// Bring an agent in: one of this hub by its name, any other by its connection string
+    /// Add an agent: one of this hub by its name, any other by its connection string
     Add(Box<members::AddMemberArgs>),
-    /// Put a member out, or leave; its callbacks and tools stop working at once
+    /// Remove a member, or leave; its callbacks and tools stop working at once
     Remove { channel: String, name: String },
-    /// Print a URL by which a member speaks without being asked; the one before stops working at once
+    /// Create a persistent callback URL for a member; the previous one stops working at once
     Callback { channel: String, name: String },
-    /// Say something; - reads it from standard input
+    /// Post a message; - reads it from standard input
     Post {
         channel: String,
         #[arg(required = true)]
         text: Vec<String>,
     },
-    /// Follow what is said and done, live
+    /// Follow the history, live
     Tail(messages::TailArgs),
-    /// Show what was said and done
+    /// Show the history
     History {
         channel: String,
-        /// Only what came after this cursor
+        /// Only rows after this cursor
         #[arg(long, value_name = "CURSOR", value_parser = parse_cursor)]
         since: Option<Cursor>,
-        /// At most this many lines; the last ones, or with --since the first
+        /// At most this many rows: the latest, or with --since the first
         #[arg(long, value_name = "N", default_value_t = 50)]
         limit: usize,
     },
-    /// List what the room has written down, or print one
+    /// List the artifacts and files, or print one artifact
     Artifacts {
         channel: String,
         slug: Option<String>,
-        /// An older version of it
+        /// Print this version
         #[arg(long = "at", value_name = "VERSION", requires = "slug")]
         at: Option<u64>,
     },
@@ -87,7 +87,7 @@ enum ChannelCommand {
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     let client = crate::session::ClientSession::open(common)?.client;
-    match args.verb {
+    match args.command {
         ChannelCommand::Create {
             name,
             context,
@@ -147,20 +147,20 @@ fn parse_cursor(text: &str) -> Result<Cursor, String> {
     text.parse().map_err(|e: chorus_wire::Error| e.message)
 }
 
-/// The room of this id or name.
-async fn find_channel(client: &HubClient, named: &str) -> Result<ChannelClient, Fail> {
-    if named.starts_with("ch_") {
-        return Ok(client.channel(named));
+/// Finds a channel by id or name.
+async fn find_channel(client: &HubClient, id_or_name: &str) -> Result<ChannelClient, Fail> {
+    if id_or_name.starts_with("ch_") {
+        return Ok(client.channel(id_or_name));
     }
     let channels = client.list_channels().await?;
-    let mut matching = channels.iter().filter(|channel| channel.name == named);
+    let mut matching = channels.iter().filter(|channel| channel.name == id_or_name);
     match (matching.next(), matching.next()) {
         (Some(channel), None) => Ok(client.channel(&channel.id)),
         (None, _) => Err(Fail::usage_error(format!(
-            "you are in no channel called {named}; chorus channel list shows them"
+            "you are in no channel called {id_or_name}; chorus channel list shows them"
         ))),
         (Some(_), Some(_)) => Err(Fail::usage_error(format!(
-            "you are in several channels called {named}; name one by its id"
+            "you are in several channels called {id_or_name}; name one by its id"
         ))),
     }
 }

@@ -1,4 +1,4 @@
-//! Who takes part: four agents of four cultures, and you.
+//! The demo's agents: four of four cultures, and the user's own.
 
 use super::{DemoPace, channel, market};
 use crate::fail::{ExitKind, Fail};
@@ -28,7 +28,7 @@ pub struct DemoCast {
 }
 
 impl DemoAgent {
-    /// The part of its address that people say.
+    /// The name part of its address.
     pub fn short_name(&self) -> &str {
         self.id.split('@').next().unwrap_or_default()
     }
@@ -45,7 +45,7 @@ impl DemoCast {
         })
     }
 
-    /// The four listen from now on. You do not: what is written to you waits until you look.
+    /// Starts the inboxes of the four agents. The user's own inbox is not read, so its messages wait for the user.
     pub async fn serve_inboxes(
         &self,
         pace: DemoPace,
@@ -76,11 +76,11 @@ async fn register_agent(
         endpoint: None,
         invite_code: None,
     };
-    let protocol_error = |what: &str| {
+    let protocol_error = |problem: &str| {
         Fail::new(
             ExitKind::Transport,
             "NOT_UNDERSTOOD",
-            format!("the demo's hub {what}"),
+            format!("the demo's hub {problem}"),
         )
     };
     let registered = HubClient::new(hub, None)?.register_agent(&request).await?;
@@ -99,7 +99,7 @@ async fn register_agent(
     }))
 }
 
-/// Hears what comes: a message is answered for, a job is done, a question in the room is answered.
+/// Reads an inbox: replies to messages, does jobs and answers channel deliveries.
 async fn serve_inbox(
     agent: Arc<DemoAgent>,
     mut inbox: EventStream,

@@ -1,8 +1,8 @@
-//! Showing a page to whoever sits at this machine, if somebody does.
+//! Opens a page in the user's browser, if there is a display.
 
 use std::process::{Command, Stdio};
 
-/// Opens it where there is a display. That it cannot is no failure: the address has been printed.
+/// Opens a URL if there is a display. Failing is no error, because the URL is printed too.
 pub fn open_browser(url: &str) {
     let opener = if cfg!(target_os = "macos") {
         "open"
@@ -11,7 +11,7 @@ pub fn open_browser(url: &str) {
     };
     let has_display = ["DISPLAY", "WAYLAND_DISPLAY"]
         .iter()
-        .any(|name| std::env::var_os(name).is_some_and(|it| !it.is_empty()));
+        .any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()));
     if !has_display && !cfg!(target_os = "macos") {
         return;
     }
@@ -22,7 +22,7 @@ pub fn open_browser(url: &str) {
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     if let Ok(mut child) = command.spawn() {
-        // Waited for, so that it does not stay behind as a process that nobody buries.
+        // Wait for the process, so that it does not become a zombie.
         std::thread::spawn(move || child.wait());
     }
 }

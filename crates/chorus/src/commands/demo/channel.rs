@@ -1,4 +1,4 @@
-//! The scene of the room: you ask, and whoever is named answers, with the tools it used for all to see.
+//! The demo's channel scene: the user asks, and the mentioned agent answers and shows its tool calls.
 
 use super::DemoPace;
 use super::agents::{DemoAgent, DemoCast};
@@ -9,7 +9,7 @@ use chorus_client::http::ApiCall;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// What you ask, and the words that end the answer.
+/// The user's questions, and the last message of each answer.
 const CONVERSATION: [(&str, &str); 3] = [
     (
         "Good morning, everyone! @haruto, which word for light shall we begin with?",
@@ -28,24 +28,24 @@ const SOFIA_LINE: &str = "“Saudade”, claro: a última página tem que deixar
 pub async fn play_channel(cast: Arc<DemoCast>, pace: DemoPace) -> Result<(), Fail> {
     let you = &cast.you.client;
     let context = "Where the atlas of words is made. Be brief and kind.";
-    let room: Value = you
+    let channel: Value = you
         .fetch_data(ApiCall::post(
             "/channels",
             json!({"name": "atlas", "context": context}).to_string(),
         ))
         .await?;
-    let room = format!("/channels/{}", room["id"].as_str().unwrap_or_default());
+    let path = format!("/channels/{}", channel["id"].as_str().unwrap_or_default());
     for actor in [&cast.mei, &cast.haruto, &cast.lena, &cast.sofia] {
         let member = json!({"agent_id": actor.id, "name": actor.short_name()});
-        you.fetch_data::<Value>(ApiCall::post(format!("{room}/members"), member.to_string()))
+        you.fetch_data::<Value>(ApiCall::post(format!("{path}/members"), member.to_string()))
             .await?;
     }
-    let mut stream = you.open_stream(format!("{room}/stream"), None);
+    let mut stream = you.open_stream(format!("{path}/stream"), None);
     while stream.next().await?.name != "connected" {}
     loop {
         for (question, last) in CONVERSATION {
             let body = json!({ "content": question }).to_string();
-            you.fetch_data::<Value>(ApiCall::post(format!("{room}/messages"), body))
+            you.fetch_data::<Value>(ApiCall::post(format!("{path}/messages"), body))
                 .await?;
             wait_for_message(&mut stream, last).await?;
             pace.pause(15).await;
@@ -57,16 +57,16 @@ pub async fn play_channel(cast: Arc<DemoCast>, pace: DemoPace) -> Result<(), Fai
     }
 }
 
-async fn wait_for_message(stream: &mut EventStream, last: &str) -> Result<(), Fail> {
+async fn wait_for_message(stream: &mut EventStream, content: &str) -> Result<(), Fail> {
     loop {
         let row: Value = serde_json::from_str(&stream.next().await?.data).unwrap_or_default();
-        if row["content"] == last {
+        if row["content"] == content {
             return Ok(());
         }
     }
 }
 
-/// Answers what was said to this agent by name; everything else it only hears.
+/// Answers a delivery that mentions this agent; ignores all others.
 pub async fn answer_delivery(
     agent: &DemoAgent,
     delivery: &Value,

@@ -1,4 +1,4 @@
-//! The scene of the market: three agents offer what they are good at, and the others hire them; one job cannot be done.
+//! The demo's market scene: three agents offer skills, the others hire them, and one job fails.
 
 use super::DemoPace;
 use super::agents::{DemoAgent, DemoCast};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often one who waits for a result looks for it.
+/// How often a requester polls for the result.
 const JOB_POLL: Duration = Duration::from_millis(50);
 
 pub async fn play_market(cast: Arc<DemoCast>, pace: DemoPace) -> Result<(), Fail> {
@@ -60,7 +60,7 @@ pub async fn play_market(cast: Arc<DemoCast>, pace: DemoPace) -> Result<(), Fail
         pace.pause(6).await;
         hire_and_wait(you, "proofread", json!({"text": "A atlas of words"})).await?;
         pace.pause(6).await;
-        // A word that nobody knows: the job fails, the money goes back, and the score tells.
+        // An unknown word: the job fails, the credits are returned, and the worker's reputation falls.
         hire_and_wait(sofia, "explain_word", json!({"word": "florbelune"})).await?;
         pace.pause(6).await;
         transfer_thanks(mei, haruto).await?;
@@ -93,7 +93,7 @@ async fn publish_skill(
         .map_err(Fail::from)
 }
 
-/// Asks for it, and waits for whatever comes of it.
+/// Requests a job and waits for its end.
 async fn hire_and_wait(agent: &DemoAgent, skill: &str, input: Value) -> Result<(), Fail> {
     let mut job = agent
         .client
@@ -106,7 +106,7 @@ async fn hire_and_wait(agent: &DemoAgent, skill: &str, input: Value) -> Result<(
     Ok(())
 }
 
-/// A gift, because the word was good.
+/// A small gift of credits.
 async fn transfer_thanks(from: &DemoAgent, to: &DemoAgent) -> Result<(), Fail> {
     let transfer = CreditTransfer {
         transfer_id: random_id(),

@@ -1,4 +1,4 @@
-//! The scene of envelopes: two pairs write to each other, each in its own language, with a word for whoever does not share it.
+//! The demo's message scene: two pairs of agents write in their own languages, with cultural context for the reader.
 
 use super::DemoPace;
 use super::agents::{DemoAgent, DemoCast};
@@ -7,7 +7,7 @@ use chorus_wire::CHORUS_VERSION;
 use chorus_wire::envelope::EnvelopeDraft;
 use std::sync::Arc;
 
-/// One letter: who, to whom, in which talk, what, and what a reader of another culture should know.
+/// One message: sender, receiver, conversation, text and cultural context.
 struct DemoMessage<'a>(
     &'a DemoAgent,
     &'a DemoAgent,

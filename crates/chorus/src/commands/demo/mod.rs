@@ -1,4 +1,4 @@
-//! `chorus demo`: a hub on a temporary directory and a few agents that live on it, for somebody who wants to see before reading.
+//! `chorus demo`: runs a hub in a temporary directory with a few scripted agents, to try Chorus without setup.
 
 mod agents;
 mod browser;
@@ -23,10 +23,10 @@ use tokio::task::JoinSet;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Play every scene once, without pauses, and end
+    /// Play every scene once, without pauses, and stop
     #[arg(long)]
     once: bool,
-    /// End by itself after this long
+    /// Stop after this many seconds
     #[arg(long, value_name = "N")]
     seconds: Option<u64>,
     /// Do not open a browser
@@ -37,21 +37,21 @@ pub struct Args {
     listen: SocketAddr,
 }
 
-/// How fast the scenes go.
+/// The speed of the scenes.
 #[derive(Clone, Copy, Debug)]
 pub struct DemoPace {
     once: bool,
 }
 
 impl DemoPace {
-    /// Time to read a line; none when nobody watches.
+    /// Gives the user time to read a line; no pause with `--once`.
     pub async fn pause(self, seconds: u64) {
         if !self.once {
             tokio::time::sleep(Duration::from_secs(seconds)).await;
         }
     }
 
-    /// Whether to begin again after the last line.
+    /// Whether a scene starts again after its last line.
     pub fn is_repeating(self) -> bool {
         !self.once
     }
@@ -73,13 +73,14 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         .await
         .map_err(|e| Fail::usage_error(e.to_string()))?;
 
-    let (hub, mut tasks) = (server.url(), JoinSet::new());
+    let hub = server.url();
+    let mut tasks = JoinSet::new();
     let outcome = tokio::select! {
         outcome = play_scenes(common, &args, &hub, &operator, &mut tasks) => outcome,
         () = stop.wait_requested() => Ok(()),
         () = wait_seconds(args.seconds) => Ok(()),
     };
-    // The agents leave before the hub does: none of them shall look for it.
+    // Stop the agents before the hub, so that none of them reconnects.
     tasks.shutdown().await;
     server.stop().await;
     drop(folder);
@@ -116,7 +117,7 @@ async fn play_scenes(
         tasks.spawn(sessions::play_sessions(cast, pace)).id(),
     ];
     let mut remaining = scenes.len();
-    // An agent that cannot go on is a fault worth hearing of; a scene that is over is one less to wait for.
+    // An agent's error ends the demo; a finished scene is one less to wait for.
     while remaining > 0
         && let Some(ended) = tasks.join_next_with_id().await
     {

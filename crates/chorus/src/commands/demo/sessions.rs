@@ -1,4 +1,4 @@
-//! The scene of frames: three sessions of yours set a book together, and ask you what they cannot decide.
+//! The demo's frame scene: three sessions of the user work on a book together and ask the user for a decision.
 
 use super::DemoPace;
 use super::agents::DemoCast;
@@ -10,7 +10,7 @@ use chorus_wire::frame::payload::{
     AgentAdvisory, AgentBindingMoment, AgentBroadcast, AgentLockRelease, AgentLockRequest,
     AgentQuery, AgentResponse, DecisionOption, DecisionQuestion, EventClass,
 };
-use chorus_wire::frame::{FrameFilter, Payload, ScopeIdent};
+use chorus_wire::frame::{FrameFilter, FramePayload, ScopeIdent};
 use chorus_wire::{identity::Handle, time::UnixMicros};
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,9 +18,9 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
-/// A frame can be seen for five minutes: whoever has not decided by then is asked again.
+/// How long to wait for a decision. A frame is kept for five minutes, so the question is repeated before that.
 const DECISION_TIMEOUT: Duration = Duration::from_secs(240);
-/// Answers that wait for the one who asked.
+/// Max answers queued for the asking session.
 const ANSWER_QUEUE_LEN: usize = 64;
 const CHAPTER: &str = "atlas/chapter-3.md";
 
@@ -28,12 +28,12 @@ fn current_time() -> UnixMicros {
     Clock::system().now()
 }
 
-/// One session of the person: a program with its own open stream.
+/// One session of the user: a program with its own open stream.
 struct DemoSession {
     client: HubClient,
     sender: FrameSender,
     answers: mpsc::Receiver<AgentResponse>,
-    /// Ends with the session.
+    /// Aborted when the session is dropped.
     _listener: JoinSet<()>,
 }
 
@@ -64,8 +64,8 @@ impl DemoSession {
         })
     }
 
-    /// Says it to all sessions of the person; the frame's id.
-    async fn send_frame(&self, payload: impl Into<Payload>) -> Result<Uuid, Fail> {
+    /// Sends a frame to all sessions of the user; returns the frame's id.
+    async fn send_frame(&self, payload: impl Into<FramePayload>) -> Result<Uuid, Fail> {
         let scope = self.sender.handle_scope();
         let frame = self
             .sender
@@ -88,7 +88,7 @@ impl DemoSession {
         self.send_frame(advisory).await.map(drop)
     }
 
-    /// What was answered to this question, however long it takes.
+    /// Waits for the answer to a question.
     async fn wait_answer(&mut self, question_id: Uuid) -> Result<String, Fail> {
         while let Some(response) = self.answers.recv().await {
             if response.query_id == question_id
@@ -105,19 +105,19 @@ impl DemoSession {
     }
 }
 
-/// Takes everything, since a stream that nobody reads is cut off; answers are kept for whoever asked.
+/// Reads all frames, because the hub closes a stream that is not read, and queues the answers.
 async fn forward_answers(mut stream: FrameStream, answer_sender: mpsc::Sender<AgentResponse>) {
     loop {
         match stream.next().await {
             Ok(FrameStreamEvent::Frame(frame, _)) => {
-                if let Payload::AgentResponse(response) = &frame.payload {
-                    // Full of answers to questions that nobody asked any more.
+                if let FramePayload::AgentResponse(response) = &frame.payload {
+                    // Fails when the queue is full of answers to old questions.
                     let _ = answer_sender.try_send(response.clone());
                 }
             }
             Ok(FrameStreamEvent::Opened(_) | FrameStreamEvent::Gap) => {}
             Err(error) => {
-                return tracing::warn!("a session of the demo hears nothing more: {error}");
+                return tracing::warn!("the stream of a demo session ended: {error}");
             }
         }
     }
@@ -176,7 +176,7 @@ pub async fn play_sessions(cast: Arc<DemoCast>, pace: DemoPace) -> Result<(), Fa
     Ok(())
 }
 
-/// One session asks, another knows.
+/// One session asks a question, another answers it.
 async fn ask_question(
     responder: &DemoSession,
     asker: &mut DemoSession,
@@ -202,7 +202,7 @@ async fn ask_question(
     asker.wait_answer(query_id).await.map(drop)
 }
 
-/// What only the person can say; another one each time.
+/// A decision for the user; another one each round.
 fn binding_moment(round: usize) -> AgentBindingMoment {
     let choice = |label: &str, reasoning: &str| DecisionOption {
         label: label.into(),
@@ -258,7 +258,7 @@ fn binding_moment(round: usize) -> AgentBindingMoment {
     }
 }
 
-/// What somebody answered, short enough to say again.
+/// The start of an answer, short enough to quote.
 fn shorten_text(text: &str) -> String {
     text.chars().take(80).collect()
 }

@@ -1,4 +1,4 @@
-//! The demo's data directory: nobody else may look into it, and it is gone with whoever made it.
+//! The demo's data directory: private to the user, and removed when it is dropped.
 
 use crate::fail::Fail;
 use std::os::unix::fs::DirBuilderExt;
@@ -25,7 +25,7 @@ impl TemporaryFolder {
 impl Drop for TemporaryFolder {
     fn drop(&mut self) {
         if let Err(error) = std::fs::remove_dir_all(&self.0) {
-            tracing::warn!("{} is left behind: {error}", self.0.display());
+            tracing::warn!("{} could not be removed: {error}", self.0.display());
         }
     }
 }

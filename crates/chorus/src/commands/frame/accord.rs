@@ -1,4 +1,4 @@
-//! `chorus accord`: what one organisation lets another reach: proposed, accepted, revoked.
+//! `chorus accord`: proposes, accepts, revokes and lists accords between organisations.
 
 use super::frame_context::{FrameContext, SenderArgs, parse_org_handle};
 use super::org::{parse_role, print_rows};
@@ -10,44 +10,44 @@ use chorus_wire::{identity::Handle, time::UnixMicros};
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
-    what: AccordCommand,
+    command: AccordCommand,
     #[command(flatten)]
-    voice: SenderArgs,
+    sender: SenderArgs,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum AccordCommand {
-    /// Offer another organisation that its members may address yours
+    /// Propose that members of another organisation may address yours
     Propose {
-        /// Your organisation, which is to be reached
+        /// Your organisation, whose members are addressed
         #[arg(value_name = "~GRANTOR", value_parser = parse_org_handle)]
         grantor: Handle,
-        /// The one whose members may reach it
+        /// The organisation whose members may address it
         #[arg(value_name = "~GRANTEE", value_parser = parse_org_handle)]
         grantee: Handle,
         /// The grant's name, as in accord:~grantor/grant:NAME
         #[arg(value_name = "NAME", value_parser = parse_role)]
         grant: RoleName,
-        /// Only members with this role are reached; otherwise all
+        /// Only members with this role can be addressed; default: all
         #[arg(long, value_name = "ROLE", value_parser = parse_role)]
         reaches: Option<RoleName>,
-        /// Until when (RFC 3339)
+        /// When it expires (RFC 3339)
         #[arg(long, value_name = "INSTANT", value_parser = parse_instant)]
         expires_at: Option<UnixMicros>,
     },
-    /// Accept an offer
+    /// Accept a proposal
     Accept {
         #[arg(value_name = "~GRANTEE", value_parser = parse_org_handle)]
         org: Handle,
         id: String,
     },
-    /// End it, from either side, at once
+    /// Revoke it at once; either side may
     Revoke {
         #[arg(value_name = "~ORG", value_parser = parse_org_handle)]
         org: Handle,
         id: String,
     },
-    /// Show the accords of an organisation
+    /// List the accords of an organisation
     List {
         #[arg(value_name = "~ORG", value_parser = parse_org_handle)]
         org: Handle,
@@ -59,9 +59,9 @@ fn parse_instant(text: &str) -> Result<UnixMicros, String> {
 }
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
-    let context = FrameContext::open(common, args.voice).await?;
+    let context = FrameContext::open(common, args.sender).await?;
     let client = &context.client;
-    let (answer, sentence) = match args.what {
+    let (answer, sentence) = match args.command {
         AccordCommand::Propose {
             grantor,
             grantee,

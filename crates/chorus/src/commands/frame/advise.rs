@@ -1,4 +1,4 @@
-//! `chorus advise`: what this session is doing, told to the others (FRM-22, FRM-29).
+//! `chorus advise`: announces to other sessions what this session is doing (FRM-22, FRM-29).
 
 use super::frame_context::{FrameContext, ScopeArgs, SenderArgs};
 use super::{file_edit, git_tree};
@@ -16,32 +16,35 @@ pub struct Args {
     /// A file it is about; may be repeated. Inside a repository it is named from its root
     #[arg(long = "file", value_name = "FILE")]
     files: Vec<String>,
-    /// The working tree; otherwise the one around you
+    /// The working tree; default: the current one
     #[arg(long, value_name = "DIR")]
     worktree: Option<String>,
-    /// The branch; otherwise the one that is checked out
+    /// The branch; default: the current one
     #[arg(long, value_name = "NAME")]
     branch: Option<String>,
-    /// Say nothing of where you are
+    /// Do not send the working tree and branch
     #[arg(long, conflicts_with_all = ["worktree", "branch"])]
     nowhere: bool,
-    /// Be an editor's hook: the session and the file come as JSON on standard input, and no failure stops the editor
+    /// Run as an editor's hook: reads the session and the file as JSON from standard input, and never fails
     #[arg(long)]
     hook: bool,
     #[command(flatten)]
-    toward: ScopeArgs,
+    target: ScopeArgs,
     #[command(flatten)]
-    voice: SenderArgs,
+    sender: SenderArgs,
 }
 
 impl Args {
-    /// As an editor's hook.
-    pub fn for_hook(voice: SenderArgs) -> Self {
-        let toward = ScopeArgs {
+    /// The arguments of `--hook`.
+    pub fn for_hook(sender: SenderArgs) -> Self {
+        let target = ScopeArgs {
             scope: None,
             to: None,
         };
-        let (text, files, worktree, branch) = (Vec::new(), Vec::new(), None, None);
+        let text = Vec::new();
+        let files = Vec::new();
+        let worktree = None;
+        let branch = None;
         Self {
             text,
             files,
@@ -49,8 +52,8 @@ impl Args {
             branch,
             nowhere: false,
             hook: true,
-            toward,
-            voice,
+            target,
+            sender,
         }
     }
 }
@@ -66,8 +69,8 @@ pub async fn run(common: &CommonArgs, mut args: Args) -> Result<(), Fail> {
         args.text
             .push(format!("edited {}", git_tree::shared_name(&edit.file)));
     }
-    edit.fill_session(&mut args.voice);
-    // An editor may run its hooks anywhere; the file says which working tree it is.
+    edit.fill_session(&mut args.sender);
+    // An editor may run its hooks in any folder, so the working tree is that of the file.
     let tree = Path::new(&edit.file)
         .parent()
         .and_then(git_tree::GitTree::find_around);
@@ -90,11 +93,11 @@ async fn send_advisory(
     args: Args,
     tree: Option<git_tree::GitTree>,
 ) -> Result<(), Fail> {
-    let context = FrameContext::open(common, args.voice).await?;
+    let context = FrameContext::open(common, args.sender).await?;
     let tree = tree.filter(|_| !args.nowhere);
     let root = tree.as_ref().map(|tree| tree.root.display().to_string());
     let branch = tree.as_ref().and_then(git_tree::GitTree::current_branch);
-    // What git says is a courtesy: a name too long for a frame is left out, one that was typed is refused.
+    // A name from git that is too long for a frame is left out; only one that the user typed is refused.
     let root = root.filter(|text| text.len() <= limits::FRAME_PATH_OCTETS);
     let branch = branch.filter(|text| text.len() <= limits::FRAME_LABEL_OCTETS);
     let files: Vec<String> = args
@@ -109,7 +112,7 @@ async fn send_advisory(
         branch: args.branch.or(branch),
     };
     context
-        .send_and_print(&context.resolve_scope(&args.toward), payload, json!({}))
+        .send_and_print(&context.resolve_scope(&args.target), payload, json!({}))
         .await
         .map(|_| ())
 }

@@ -1,16 +1,16 @@
-//! `chorus answer`: the answer to a question that this session heard.
+//! `chorus answer`: answers a question of another session.
 
 use super::frame_context::{self, FrameContext, ScopeArgs, SenderArgs};
 use crate::cli::CommonArgs;
 use crate::fail::{ExitKind, Fail};
 use chorus_wire::frame::payload::AgentResponse;
-use chorus_wire::frame::{Frame, Payload};
+use chorus_wire::frame::{Frame, FramePayload};
 use serde_json::json;
 use uuid::Uuid;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The question's id, as `watch` shows it
+    /// The question's id, as shown by `watch`
     query_id: Uuid,
     /// The answer
     #[arg(required = true)]
@@ -19,14 +19,14 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     attempt: Option<u64>,
     #[command(flatten)]
-    toward: ScopeArgs,
+    target: ScopeArgs,
     #[command(flatten)]
-    voice: SenderArgs,
+    sender: SenderArgs,
 }
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
-    let context = FrameContext::open(common, args.voice).await?;
-    // Where answers go is said in the question; without it, only if the user says where.
+    let context = FrameContext::open(common, args.sender).await?;
+    // The question names the scope of its answers. If the hub no longer has the question, the user must name it.
     let (replayed, _) = context
         .client
         .replay_frames(&context.sender, frame_context::current_time)
@@ -35,13 +35,13 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         .iter()
         .find_map(|frame| find_query(frame, args.query_id));
     let scope = args
-        .toward
+        .target
         .explicit_scope()
         .or_else(|| question.as_ref().map(|(_, scope)| scope.clone()));
     let scope = scope.ok_or_else(|| {
-        let why =
+        let message =
             "the hub no longer keeps that question; say where its answers go with --scope or --to";
-        Fail::new(ExitKind::Refused, "UNKNOWN_QUESTION", why)
+        Fail::new(ExitKind::Refused, "UNKNOWN_QUESTION", message)
     })?;
     let payload = AgentResponse {
         query_id: args.query_id,
@@ -57,7 +57,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
 }
 
 fn find_query(frame: &Frame, id: Uuid) -> Option<(Uuid, chorus_wire::frame::FrameScope)> {
-    let Payload::AgentQuery(query) = &frame.payload else {
+    let FramePayload::AgentQuery(query) = &frame.payload else {
         return None;
     };
     (query.query_id == id).then(|| (frame.frame_id, query.response_scope.clone()))

@@ -1,4 +1,4 @@
-//! `chorus ask`: a question to other sessions, and the answers that come within a window (FRM-36).
+//! `chorus ask`: sends a question to other sessions and prints the answers that come within a time window (FRM-36).
 
 use super::format;
 use super::frame_context::{self, FrameContext, ScopeArgs, SenderArgs};
@@ -6,7 +6,7 @@ use crate::commands::duration;
 use crate::{cli::CommonArgs, fail::Fail, output, stop_signal::StopSignal};
 use chorus_client::frame::{FrameStream, FrameStreamEvent, random_uuid};
 use chorus_wire::frame::payload::AgentQuery;
-use chorus_wire::frame::{Frame, FrameFilter, FrameKind, Payload};
+use chorus_wire::frame::{Frame, FrameFilter, FrameKind, FramePayload};
 use serde_json::json;
 use std::time::Duration;
 
@@ -18,18 +18,18 @@ pub struct Args {
     /// How long to wait for answers
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration::parse_duration)]
     window: Duration,
-    /// End after so many answers
+    /// Stop after this many answers
     #[arg(long, value_name = "N")]
     count: Option<usize>,
     #[command(flatten)]
-    toward: ScopeArgs,
+    target: ScopeArgs,
     #[command(flatten)]
-    voice: SenderArgs,
+    sender: SenderArgs,
 }
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     let stop = StopSignal::watch()?;
-    let context = FrameContext::open(common, args.voice).await?;
+    let context = FrameContext::open(common, args.sender).await?;
     let query_id = random_uuid();
     let payload = AgentQuery {
         query_text: args.text.join(" "),
@@ -37,9 +37,9 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         response_scope: context.sender.session_scope(),
         timeout_ms: duration::as_millis(args.window),
     };
-    let scope = context.resolve_scope(&args.toward);
+    let scope = context.resolve_scope(&args.target);
     let frame = context.build_frame(&scope, payload)?;
-    // Listening first: an answer may come before the hub has told us that the question went out.
+    // Open the stream first: an answer may come before the hub's reply to the submission.
     let mut answers = context.open_answers(FrameKind::AgentResponse).await?;
     let sent = context.submit_frame(&scope, frame).await?;
     let more = json!({ "query_id": query_id });
@@ -54,7 +54,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
             ),
         );
     }
-    let is_ours = |frame: &Frame| matches!(&frame.payload, Payload::AgentResponse(answer) if answer.query_id == query_id);
+    let is_ours = |frame: &Frame| matches!(&frame.payload, FramePayload::AgentResponse(answer) if answer.query_id == query_id);
     collect_answers(
         common,
         &mut answers,
@@ -68,7 +68,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
 }
 
 impl FrameContext<'_> {
-    /// The open stream of this session, narrowed to one kind.
+    /// Opens this session's stream with a filter for one kind.
     pub async fn open_answers(&self, kind: FrameKind) -> Result<FrameStream, Fail> {
         let filter = FrameFilter::parse(&format!("kind:{kind}"))
             .map_err(|e| Fail::usage_error(e.message))?;
@@ -81,7 +81,7 @@ impl FrameContext<'_> {
     }
 }
 
-/// Prints what `ours` picks until the window closes, enough has come, or somebody interrupts.
+/// Prints frames that match `is_ours` until the window closes, `max_count` is reached, or the user interrupts.
 pub async fn collect_answers(
     common: &CommonArgs,
     frames: &mut FrameStream,
@@ -112,24 +112,24 @@ pub async fn collect_answers(
     Ok(count)
 }
 
-/// An answer and who gave it.
+/// Prints an answer with its sender.
 fn print_answer(common: &CommonArgs, frame: &Frame) {
     let sender = &frame.sender_handle;
-    if let Payload::AgentResponse(answer) = &frame.payload {
+    if let FramePayload::AgentResponse(answer) = &frame.payload {
         let value = json!({ "sender_handle": sender, "responder_session_id": answer.responder_session_id,
             "response_text": answer.response_text, "frame_id": frame.frame_id });
         output::print_result(common.json, &value, || {
-            let who = format!(
+            let responder = format!(
                 "{sender} {}",
                 output::escape_controls(&answer.responder_session_id)
             );
             format!(
                 "{}: {}",
-                output::paint_text(output::STRONG_STYLE, &who),
+                output::paint_text(output::STRONG_STYLE, &responder),
                 output::escape_controls(&answer.response_text)
             )
         });
-    } else if let Payload::PeerDiagnosticResponse(answer) = &frame.payload {
+    } else if let FramePayload::PeerDiagnosticResponse(answer) = &frame.payload {
         let value = json!({ "sender_handle": sender, "finding": answer.finding, "remediation": answer.remediation,
             "substrate_refs": answer.substrate_refs, "frame_id": frame.frame_id });
         output::print_result(common.json, &value, || format::format_frame(frame));

@@ -1,4 +1,4 @@
-//! `chorus broadcast`: what has just happened, told to the others (FRM-30).
+//! `chorus broadcast`: announces an event to other sessions (FRM-30).
 
 use super::frame_context::{FrameContext, ScopeArgs, SenderArgs};
 use crate::{cli::CommonArgs, fail::Fail};
@@ -10,16 +10,16 @@ pub struct Args {
     /// What happened
     #[arg(required = true)]
     text: Vec<String>,
-    /// What it is about: merged, stale, released or other
+    /// The event class: merged, stale, released or other
     #[arg(long, value_name = "CLASS", value_parser = parse_event_class)]
     event: EventClass,
     /// A commit, a tag, an address; may be repeated
     #[arg(long = "ref", value_name = "REF")]
     refs: Vec<String>,
     #[command(flatten)]
-    toward: ScopeArgs,
+    target: ScopeArgs,
     #[command(flatten)]
-    voice: SenderArgs,
+    sender: SenderArgs,
 }
 
 fn parse_event_class(text: &str) -> Result<EventClass, String> {
@@ -27,7 +27,7 @@ fn parse_event_class(text: &str) -> Result<EventClass, String> {
 }
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
-    let context = FrameContext::open(common, args.voice).await?;
+    let context = FrameContext::open(common, args.sender).await?;
     let refs = Some(args.refs).filter(|refs| !refs.is_empty());
     let payload = AgentBroadcast {
         broadcast_text: args.text.join(" "),
@@ -35,7 +35,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         refs,
     };
     context
-        .send_and_print(&context.resolve_scope(&args.toward), payload, json!({}))
+        .send_and_print(&context.resolve_scope(&args.target), payload, json!({}))
         .await
         .map(|_| ())
 }

@@ -1,4 +1,4 @@
-//! `chorus decide`: a decision that another session asks for, shown and answered (FRM-39…41).
+//! `chorus decide`: shows and answers a decision (binding moment) that another session asks for (FRM-39…41).
 
 use super::format;
 use super::frame_context::{self, FrameContext, ScopeArgs, SenderArgs};
@@ -8,7 +8,7 @@ use crate::output::{self, FAINT_STYLE, GOOD_STYLE, STRONG_STYLE, escape_controls
 use crate::{cli::CommonArgs, stop_signal::StopSignal};
 use chorus_client::frame::{BindingMomentLog, FrameStream, FrameStreamEvent};
 use chorus_wire::frame::payload::{AgentBindingMoment, AgentResponse, DecisionQuestion};
-use chorus_wire::frame::{Frame, FrameScope, Payload};
+use chorus_wire::frame::{Frame, FramePayload, FrameScope};
 use serde_json::{json, value::RawValue};
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
@@ -16,33 +16,33 @@ use uuid::Uuid;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The decision, by its frame; otherwise the oldest that is open, or the next that comes
+    /// The decision, by its frame id; default: the oldest open one, or the next to arrive
     #[arg(value_name = "FRAME_ID")]
     id: Option<Uuid>,
-    /// Take this option, counted from 1
+    /// Choose this option, counted from 1
     #[arg(long, value_name = "N", group = "reply")]
     choose: Option<usize>,
     /// Answer in your own words
     #[arg(long, value_name = "TEXT", group = "reply")]
     text: Option<String>,
-    /// Do not decide yet; talk about the question first
+    /// Do not decide yet; ask about the question first
     #[arg(long, value_name = "TEXT", group = "reply")]
     dialogue: Option<String>,
     /// Only show it
     #[arg(long, group = "reply")]
     show: bool,
-    /// How long to wait for a decision to be asked for; otherwise as long as it takes
+    /// How long to wait for a decision; default: without limit
     #[arg(long, value_name = "TIME", value_parser = duration::parse_duration)]
     wait: Option<Duration>,
     #[command(flatten)]
-    toward: ScopeArgs,
+    target: ScopeArgs,
     #[command(flatten)]
-    voice: SenderArgs,
+    sender: SenderArgs,
 }
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     let mut stop = StopSignal::watch()?;
-    let context = FrameContext::open(common, args.voice.clone()).await?;
+    let context = FrameContext::open(common, args.sender.clone()).await?;
     let (replayed, mut frames) = context
         .client
         .replay_frames(&context.sender, frame_context::current_time)
@@ -50,8 +50,8 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     let mut moments = BindingMomentLog::default();
     replayed.iter().for_each(|frame| moments.apply_frame(frame));
     let wait = args.wait.unwrap_or(Duration::MAX);
-    let asked = tokio::select! {
-        asked = tokio::time::timeout(wait, next_moment(&mut moments, &mut frames, args.id)) => asked,
+    let next = tokio::select! {
+        next = tokio::time::timeout(wait, next_moment(&mut moments, &mut frames, args.id)) => next,
         () = stop.wait_requested() => return Ok(()),
     };
     let no_decision = |_| {
@@ -61,8 +61,8 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
             "nobody asked for a decision",
         )
     };
-    let moment_frame = asked.map_err(no_decision)??;
-    let Payload::AgentBindingMoment(moment) = &moment_frame.payload else {
+    let moment_frame = next.map_err(no_decision)??;
+    let FramePayload::AgentBindingMoment(moment) = &moment_frame.payload else {
         return Ok(());
     };
     print_moment(common, &moment_frame, moment);
@@ -81,16 +81,16 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         },
     };
     let payload = AgentResponse {
-        // A moment carries no id of its own; its frame's is the one both sides know.
+        // A binding moment has no id of its own, so the answer names its frame id.
         query_id: moment_frame.frame_id,
         response_text: text.clone(),
         responder_session_id: context.sender.session.to_string(),
         responded_to_frame_id: Some(moment_frame.frame_id),
         answer_attempt_idx: None,
     };
-    // To all sessions of the one who asked, so that nobody else is asked again.
+    // To all sessions of the asking handle, so that they do not ask again.
     let scope = args
-        .toward
+        .target
         .explicit_scope()
         .unwrap_or_else(|| FrameScope::Handle(moment_frame.sender_handle.clone()));
     context
@@ -99,7 +99,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         .map(|_| ())
 }
 
-/// The decision that was named, the oldest open one, or the next that is asked for.
+/// The decision with this id, the oldest open one, or the next to arrive.
 async fn next_moment(
     moments: &mut BindingMomentLog,
     frames: &mut FrameStream,
@@ -126,7 +126,7 @@ async fn next_moment(
     }
 }
 
-/// Returns when somebody else has answered.
+/// Waits until another session has answered.
 async fn wait_decided(
     moments: &mut BindingMomentLog,
     frames: &mut FrameStream,
@@ -144,7 +144,7 @@ async fn wait_decided(
     Ok(())
 }
 
-/// What the flags say, if they say it.
+/// The answer in the arguments, if there is one.
 fn answer_from_args(args: &Args, question: &DecisionQuestion) -> Result<Option<String>, Fail> {
     if let Some(number) = args.choose {
         return format_choice(question, number)
@@ -174,7 +174,7 @@ fn format_range(question: &DecisionQuestion) -> String {
     format!("choose 1 to {}", question.options.len())
 }
 
-/// `2: Roll back`
+/// The text of an option, such as `2: Roll back`.
 fn format_choice(question: &DecisionQuestion, number: usize) -> Option<String> {
     let option = question.options.get(number.checked_sub(1)?)?;
     Some(format!("{number}: {}", option.label))
@@ -184,21 +184,24 @@ fn format_dialogue(text: &str) -> String {
     format!("dialogue: {text}")
 }
 
-/// Asks at the terminal until the answer is one that the question takes.
+/// Prompts at the terminal until the answer is valid for the question.
 async fn prompt_answer(question: &DecisionQuestion) -> Result<String, Fail> {
     let mut lines: Lines<BufReader<Stdin>> = BufReader::new(tokio::io::stdin()).lines();
     loop {
-        let own = if question.allows_free_text() {
+        let free_text_hint = if question.allows_free_text() {
             ", or your own words"
         } else {
             ""
         };
-        let talk = if question.allows_dialogue() {
+        let dialogue_hint = if question.allows_dialogue() {
             ", or ? and what you want to know first"
         } else {
             ""
         };
-        format::print_aside(false, &format!("{}{own}{talk}:", format_range(question)));
+        format::print_aside(
+            false,
+            &format!("{}{free_text_hint}{dialogue_hint}:", format_range(question)),
+        );
         let line = lines
             .next_line()
             .await
@@ -211,9 +214,9 @@ async fn prompt_answer(question: &DecisionQuestion) -> Result<String, Fail> {
             if let Some(text) = format_choice(question, number) {
                 return Ok(text);
             }
-        } else if let Some(asked) = line.strip_prefix('?') {
-            if question.allows_dialogue() && !asked.trim().is_empty() {
-                return Ok(format_dialogue(asked.trim()));
+        } else if let Some(counter_question) = line.strip_prefix('?') {
+            if question.allows_dialogue() && !counter_question.trim().is_empty() {
+                return Ok(format_dialogue(counter_question.trim()));
             }
         } else if question.allows_free_text() && !line.is_empty() {
             return Ok(line.to_owned());

@@ -1,4 +1,4 @@
-//! `chorus diagnose`: a symptom told to those who may know, or a finding given back (FRM-42, FRM-43, FRM-107).
+//! `chorus diagnose`: reports a symptom to other sessions, or answers one with a finding (FRM-42, FRM-43, FRM-107).
 
 use super::ask::collect_answers;
 use super::frame_context::{self, FrameContext, ScopeArgs, SenderArgs};
@@ -8,35 +8,35 @@ use chorus_client::frame::random_uuid;
 use chorus_wire::frame::payload::{
     DiagnosticSeverity, PeerDiagnosticRequest, PeerDiagnosticResponse,
 };
-use chorus_wire::frame::{Frame, FrameKind, FrameScope, Payload};
+use chorus_wire::frame::{Frame, FrameKind, FramePayload, FrameScope};
 use serde_json::json;
 use std::time::Duration;
 use uuid::Uuid;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The symptom; with --answer, the finding. Leave secrets out of it
+    /// The symptom; with --answer, the finding. Do not include secrets
     #[arg(required = true)]
     text: Vec<String>,
-    /// How bad it is: info, degraded or blocked
+    /// The severity: info, degraded or blocked
     #[arg(long, value_name = "SEVERITY", value_parser = parse_severity, required_unless_present = "answer")]
     severity: Option<DiagnosticSeverity>,
-    /// What was observed: a log, a run, a commit; may be repeated
+    /// A reference to what was observed: a log, a run, a commit; may be repeated
     #[arg(long = "ref", value_name = "REF")]
     refs: Vec<String>,
     /// How long to wait for findings
     #[arg(long, value_name = "TIME", value_parser = duration::parse_duration, conflicts_with = "answer")]
     window: Option<Duration>,
-    /// Give a finding for this diagnostic
+    /// Answer this diagnostic with a finding
     #[arg(long, value_name = "ID", conflicts_with = "severity")]
     answer: Option<Uuid>,
-    /// What would help
+    /// A remedy
     #[arg(long, value_name = "TEXT", requires = "answer")]
     remediation: Option<String>,
     #[command(flatten)]
-    toward: ScopeArgs,
+    target: ScopeArgs,
     #[command(flatten)]
-    voice: SenderArgs,
+    sender: SenderArgs,
 }
 
 fn parse_severity(text: &str) -> Result<DiagnosticSeverity, String> {
@@ -46,12 +46,12 @@ fn parse_severity(text: &str) -> Result<DiagnosticSeverity, String> {
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     let stop = StopSignal::watch()?;
-    let context = FrameContext::open(common, args.voice.clone()).await?;
+    let context = FrameContext::open(common, args.sender.clone()).await?;
     let refs = Some(args.refs.clone()).filter(|refs| !refs.is_empty());
     if let Some(id) = args.answer {
         return send_finding(&context, &args, id, refs).await;
     }
-    let scope = context.resolve_scope(&args.toward);
+    let scope = context.resolve_scope(&args.target);
     let diagnostic_id = random_uuid();
     let payload = PeerDiagnosticRequest {
         symptom: args.text.join(" "),
@@ -75,7 +75,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         crate::output::print_line(&format!("findings name {diagnostic_id}"));
     }
     if let Some((frames, window)) = &mut findings {
-        let is_ours = |frame: &Frame| matches!(&frame.payload, Payload::PeerDiagnosticResponse(found) if found.diagnostic_id == diagnostic_id);
+        let is_ours = |frame: &Frame| matches!(&frame.payload, FramePayload::PeerDiagnosticResponse(found) if found.diagnostic_id == diagnostic_id);
         collect_answers(common, frames, is_ours, *window, usize::MAX, stop).await?;
     }
     Ok(())
@@ -93,7 +93,7 @@ async fn send_finding(
         remediation: args.remediation.clone(),
         substrate_refs: refs,
     };
-    let scope = match args.toward.explicit_scope() {
+    let scope = match args.target.explicit_scope() {
         Some(scope) => scope,
         None => {
             let (replayed, _) = context
@@ -101,9 +101,9 @@ async fn send_finding(
                 .replay_frames(&context.sender, frame_context::current_time)
                 .await?;
             let request_frame = replayed.iter().find(
-                |frame| matches!(&frame.payload, Payload::PeerDiagnosticRequest(asked) if asked.diagnostic_id == id),
+                |frame| matches!(&frame.payload, FramePayload::PeerDiagnosticRequest(asked) if asked.diagnostic_id == id),
             );
-            // Nobody but those who asked needs to read it (FRM-107).
+            // Only the asking handle needs to read it (FRM-107).
             request_frame.map_or_else(
                 || context.sender.handle_scope(),
                 |frame| FrameScope::Handle(frame.sender_handle.clone()),

@@ -1,4 +1,4 @@
-//! What editors of the Claude Code kind tell their hooks: one JSON object on standard input about the tool that is used.
+//! Reads the input of an edit hook (Claude Code and compatible editors): one JSON object about the tool call.
 
 use super::frame_context::{SenderArgs, parse_ident};
 use crate::fail::Fail;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::io::Read;
 use std::path::Path;
 
-/// Long enough for the largest file a tool writes; a hook reads no more.
+/// Max bytes of the hook's input: enough for the largest file that a tool writes.
 const MAX_INPUT_BYTES: u64 = 16 * 1024 * 1024;
 
 /// A file that a session is about to change, or has changed.
@@ -30,13 +30,13 @@ struct EditHookInput {
 struct ToolInput {
     #[serde(alias = "notebook_path")]
     file_path: Option<String>,
-    /// A patch, where the tool takes one.
+    /// The patch, for a tool that takes one.
     #[serde(alias = "patch", alias = "input")]
     command: Option<Value>,
 }
 
 impl ToolInput {
-    /// The file, or the first one that a patch of Codex names.
+    /// The file, or the first one in a patch of Codex.
     fn edited_file(self) -> Option<String> {
         let Some(Value::String(patch)) = self.command.filter(|_| self.file_path.is_none()) else {
             return self.file_path;
@@ -50,7 +50,7 @@ impl ToolInput {
 }
 
 impl FileEdit {
-    /// None for a tool that changes no file, or for an editor that speaks otherwise: a hook is no place to complain.
+    /// Reads standard input. `None` for a tool that edits no file, and for unknown input, because a hook must not fail.
     pub fn read_stdin() -> Option<Self> {
         let mut text = String::new();
         std::io::stdin()
@@ -74,7 +74,7 @@ impl FileEdit {
         })
     }
 
-    /// The editor's session speaks, unless somebody was named.
+    /// Uses the editor's session, unless the arguments name one.
     pub fn fill_session(&self, sender_args: &mut SenderArgs) {
         if sender_args.session.is_none() {
             sender_args.session = parse_ident(&self.session).ok();
@@ -82,7 +82,7 @@ impl FileEdit {
     }
 }
 
-/// A hub that is away, or an agent that never registered, must not stop anybody's work.
+/// Prints an error but returns success: an unreachable hub or a missing registration must not stop the editor.
 pub fn report_only(outcome: Result<(), Fail>) -> Result<(), Fail> {
     if let Err(fail) = outcome {
         fail.report(false);
@@ -95,10 +95,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_edit_is_read_from_what_the_editor_says() {
-        let said = r#"{"session_id":"abc","cwd":"/repo","tool_name":"Edit","tool_input":{"file_path":"src/a \"b\".rs"}}"#;
+    fn an_edit_is_parsed_from_the_hook_input() {
+        let relative = r#"{"session_id":"abc","cwd":"/repo","tool_name":"Edit","tool_input":{"file_path":"src/a \"b\".rs"}}"#;
         assert_eq!(
-            FileEdit::parse_input(said),
+            FileEdit::parse_input(relative),
             Some(FileEdit {
                 session: "abc".into(),
                 file: "/repo/src/a \"b\".rs".into()

@@ -1,12 +1,12 @@
-//! A frame as one line for people, coloured by what it is about (SKL-17: foreign text drives no terminal).
+//! Formats frames for people: one line each, coloured by kind, with foreign text escaped (SKL-17).
 
 use crate::output::{self, FAINT_STYLE, STRONG_STYLE, clock_time, escape_controls, paint_text};
 use anstyle::{AnsiColor, Color, Style};
 use chorus_client::frame::{LockClaim, frame_session};
-use chorus_wire::frame::{Frame, FrameKind, Payload, SubmissionReply, payload};
+use chorus_wire::frame::{Frame, FrameKind, FramePayload, SubmissionReply, payload};
 use chorus_wire::time::UnixMicros;
 
-/// How many sessions a frame went to.
+/// How many sessions received a frame.
 pub fn format_submitted(submitted: &SubmissionReply) -> String {
     let id = paint_text(FAINT_STYLE, &submitted.frame_id.to_string());
     match submitted.recipient_count {
@@ -34,7 +34,7 @@ pub fn kind_style(kind: FrameKind) -> Style {
     Style::new().fg_color(Some(Color::Ansi(colour)))
 }
 
-/// `~alice` and, where the frame says it, her session.
+/// The sender's handle, and its session if the frame names it.
 pub fn format_sender(frame: &Frame) -> String {
     let name = paint_text(STRONG_STYLE, frame.sender_handle.as_str());
     match frame_session(frame) {
@@ -67,29 +67,32 @@ pub fn format_frame(frame: &Frame) -> String {
     )
 }
 
-fn format_payload(payload: &Payload) -> String {
+fn format_payload(payload: &FramePayload) -> String {
     match payload {
-        Payload::AgentAdvisory(p) => {
-            let place = [("in", &p.worktree), ("on", &p.branch)];
-            let place = place.iter().filter_map(|(word, text)| {
-                Some(format!(" {word} {}", escape_controls(text.as_ref()?)))
+        FramePayload::AgentAdvisory(p) => {
+            let location = [("in", &p.worktree), ("on", &p.branch)];
+            let location = location.iter().filter_map(|(preposition, text)| {
+                Some(format!(
+                    " {preposition} {}",
+                    escape_controls(text.as_ref()?)
+                ))
             });
-            let place = paint_text(FAINT_STYLE, &place.collect::<String>());
+            let location = paint_text(FAINT_STYLE, &location.collect::<String>());
             format!(
-                "{}{}{place}",
+                "{}{}{location}",
                 escape_controls(&p.advisory_text),
                 format_list(&p.file_refs)
             )
         }
-        Payload::AgentBroadcast(p) => format!(
+        FramePayload::AgentBroadcast(p) => format!(
             "{}: {}{}",
             p.event_class,
             escape_controls(&p.broadcast_text),
             format_list(&p.refs)
         ),
-        Payload::AgentHandover(p) => format_handover(p),
-        Payload::AgentLockRequest(p) => {
-            let span = crate::commands::duration::format_duration(
+        FramePayload::AgentHandover(p) => format_handover(p),
+        FramePayload::AgentLockRequest(p) => {
+            let duration_text = crate::commands::duration::format_duration(
                 std::time::Duration::from_millis(p.ttl_ms),
             );
             let intent = p
@@ -98,49 +101,49 @@ fn format_payload(payload: &Payload) -> String {
                 .map(|intent| format!(": {}", escape_controls(intent)))
                 .unwrap_or_default();
             format!(
-                "{} for {span}{intent}",
+                "{} for {duration_text}{intent}",
                 paint_text(STRONG_STYLE, &escape_controls(&p.resource))
             )
         }
-        Payload::AgentLockRelease(p) => p
+        FramePayload::AgentLockRelease(p) => p
             .resource
             .as_ref()
             .filter(|name| !name.is_empty())
             .map_or(p.lease_id.to_string(), |name| escape_controls(name)),
-        Payload::AgentLeaseExtend(p) => {
-            let span = crate::commands::duration::format_duration(
+        FramePayload::AgentLeaseExtend(p) => {
+            let duration_text = crate::commands::duration::format_duration(
                 std::time::Duration::from_millis(p.ttl_ms),
             );
             format!(
-                "by {span} {}",
+                "by {duration_text} {}",
                 paint_text(FAINT_STYLE, &p.lease_id.to_string())
             )
         }
-        Payload::AgentQuery(p) => format!(
+        FramePayload::AgentQuery(p) => format!(
             "{}  {}",
             escape_controls(&p.query_text),
             paint_text(FAINT_STYLE, &p.query_id.to_string())
         ),
-        Payload::AgentResponse(p) => {
+        FramePayload::AgentResponse(p) => {
             format!(
                 "{}  {}",
                 escape_controls(&p.response_text),
                 paint_text(FAINT_STYLE, &p.query_id.to_string())
             )
         }
-        Payload::AgentReturnEvent(p) => format!(
+        FramePayload::AgentReturnEvent(p) => format!(
             "{}: {}",
             escape_controls(&p.return_event_ref),
             escape_controls(&p.summary)
         ),
-        Payload::AgentBindingMoment(p) => {
+        FramePayload::AgentBindingMoment(p) => {
             format!(
                 "{} {}",
                 escape_controls(&p.question.stem),
                 paint_text(FAINT_STYLE, "(chorus decide)")
             )
         }
-        Payload::PeerDiagnosticRequest(p) => {
+        FramePayload::PeerDiagnosticRequest(p) => {
             let id = paint_text(FAINT_STYLE, &p.diagnostic_id.to_string());
             format!(
                 "{}: {}{}  {id}",
@@ -149,7 +152,7 @@ fn format_payload(payload: &Payload) -> String {
                 format_list(&p.substrate_refs)
             )
         }
-        Payload::PeerDiagnosticResponse(p) => {
+        FramePayload::PeerDiagnosticResponse(p) => {
             let remedy = p
                 .remediation
                 .as_ref()
@@ -161,7 +164,7 @@ fn format_payload(payload: &Payload) -> String {
                 format_list(&p.substrate_refs)
             )
         }
-        Payload::IntentDeclare(p) => {
+        FramePayload::IntentDeclare(p) => {
             let urgency = p
                 .urgency
                 .map(|urgency| format!(" ({urgency})"))
@@ -172,12 +175,12 @@ fn format_payload(payload: &Payload) -> String {
                 escape_controls(&p.payload_ref)
             )
         }
-        Payload::IntentWithdraw(p) => format!(
+        FramePayload::IntentWithdraw(p) => format!(
             "{} {}",
             escape_controls(&p.convergence_class),
             escape_controls(&p.intent_ref)
         ),
-        Payload::FlushExecuted(p) => {
+        FramePayload::FlushExecuted(p) => {
             format!(
                 "{} {}{}",
                 escape_controls(&p.convergence_class),
@@ -194,14 +197,14 @@ fn format_handover(p: &payload::AgentHandover) -> String {
     match next {
         Some(next) => format!("of {from} taken by {}", escape_controls(next)),
         None => {
-            let first = p
+            let first_line = p
                 .handover_body
                 .lines()
                 .find(|line| !line.trim().is_empty())
                 .unwrap_or_default();
             format!(
                 "from {from}: {}{}",
-                escape_controls(first),
+                escape_controls(first_line),
                 format_list(&p.pointer_refs)
             )
         }
@@ -242,7 +245,7 @@ pub fn format_holder(claim: &LockClaim) -> String {
     format!("{} {}", claim.holder, escape_controls(session))
 }
 
-/// A line on the side, for people only.
+/// Prints a note to standard error, for people only.
 pub fn print_aside(json: bool, text: &str) {
     if !json {
         anstream::eprintln!(

@@ -1,4 +1,4 @@
-//! Who speaks and to whom: the flags that every frame command takes, and the session they make.
+//! The session and scope options of the frame commands, and the context that sends frames with them.
 
 use super::format;
 use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
@@ -6,7 +6,7 @@ use chorus_client::HubClient;
 use chorus_client::frame::FrameSender;
 use chorus_hub::Clock;
 use chorus_wire::frame::{
-    ComputeLocation, ContextCheck, Frame, FrameScope, Payload, ScopeIdent, SubmissionReply,
+    ComputeLocation, ContextCheck, Frame, FramePayload, FrameScope, ScopeIdent, SubmissionReply,
     org_handle,
 };
 use chorus_wire::identity::{AgentAddress, Handle};
@@ -14,48 +14,48 @@ use chorus_wire::time::UnixMicros;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Which session this is, and what its frames say about themselves.
+/// The options for the sending session and the provenance of its frames.
 #[derive(Clone, Debug, clap::Args)]
 pub struct SenderArgs {
     /// The program this session runs in, such as cc-editor
     #[arg(long, value_name = "NAME", env = "CHORUS_INSTRUMENT", value_parser = parse_ident, default_value = "cli", help_heading = "Session")]
     pub instrument: ScopeIdent,
-    /// This session's id; otherwise one per terminal, or per parent process where there is none
+    /// This session's id; default: one per terminal, or per parent process without a terminal
     #[arg(long, value_name = "ID", env = "CHORUS_SESSION", value_parser = parse_ident, help_heading = "Session")]
     pub session: Option<ScopeIdent>,
-    /// The class of tool; otherwise the instrument up to its first dash
+    /// The class of tool; default: the instrument up to its first dash
     #[arg(long, value_name = "CLASS", env = "CHORUS_TOOL", value_parser = parse_ident, help_heading = "Session")]
     pub tool: Option<ScopeIdent>,
-    /// For whom it is said; otherwise your own handle
+    /// The handle on whose behalf it is sent; default: your own
     #[arg(long, value_name = "~HANDLE", value_parser = parse_handle, help_heading = "Session")]
     acted_by: Option<Handle>,
-    /// What composed it; otherwise ~cc- and the instrument
+    /// The tool that drafted it; default: ~cc- and the instrument
     #[arg(long, value_name = "~NAME", help_heading = "Session")]
     drafted_with: Option<String>,
     /// How it was produced, a tag; may be repeated [default: command-line]
     #[arg(long = "method", value_name = "TAG", help_heading = "Session")]
     methods: Vec<String>,
-    /// On what basis it is said; otherwise this session, or towards others just that it was a command
+    /// The basis; default: this session, or towards other handles only that it was a command
     #[arg(long, value_name = "TAG", help_heading = "Session")]
     basis: Option<String>,
     /// Where it was computed: server-active, server-aggregate or local-only
     #[arg(long, value_name = "WHERE", value_parser = parse_compute_location, default_value = "local-only", help_heading = "Session")]
     compute: ComputeLocation,
-    /// That your own policy was asked first
+    /// Declare that your own policy was checked first
     #[arg(long, help_heading = "Session")]
     context_checked: bool,
     /// A reference to a return record
     #[arg(long, value_name = "REF", help_heading = "Session")]
     return_ref: Option<String>,
-    /// After which time it is stale
+    /// The time after which it is stale
     #[arg(long, value_name = "TIME", value_parser = crate::commands::duration::parse_duration, help_heading = "Session")]
     stale_after: Option<Duration>,
 }
 
-/// For whom a frame is.
+/// The options for the scope of a frame.
 #[derive(Clone, Debug, clap::Args)]
 pub struct ScopeArgs {
-    /// The sessions it is for, such as ~me/cc-*, org:~acme/members/*; otherwise all of your own
+    /// The sessions it is for, such as ~me/cc-*, org:~acme/members/*; default: all of your own
     #[arg(long, value_name = "SCOPE", value_parser = parse_scope)]
     pub scope: Option<FrameScope>,
     /// All sessions of this handle
@@ -97,14 +97,14 @@ pub fn current_time() -> UnixMicros {
     Clock::system().now()
 }
 
-/// A registered agent at its place among the sessions of its handle.
+/// A registered agent with a hub client and its sending session.
 pub struct FrameContext<'a> {
     pub common: &'a CommonArgs,
     pub client: HubClient,
     pub sender: FrameSender,
 }
 
-/// A frame that the hub took.
+/// A frame that the hub accepted.
 pub struct SentFrame {
     pub frame: Frame,
     pub submitted: SubmissionReply,
@@ -141,18 +141,18 @@ impl<'a> FrameContext<'a> {
         })
     }
 
-    /// The scope that was named, or all of one's own sessions.
-    pub fn resolve_scope(&self, toward: &ScopeArgs) -> FrameScope {
-        toward
+    /// The given scope, or all sessions of the own handle.
+    pub fn resolve_scope(&self, target: &ScopeArgs) -> FrameScope {
+        target
             .explicit_scope()
             .unwrap_or_else(|| self.sender.handle_scope())
     }
 
-    /// Checked here with the hub's own checks, so that what is wrong is said without asking.
+    /// Builds a frame and validates it with the hub's rules, so that an error is reported before sending.
     pub fn build_frame(
         &self,
         scope: &FrameScope,
-        payload: impl Into<Payload>,
+        payload: impl Into<FramePayload>,
     ) -> Result<Frame, Fail> {
         let draft = self
             .sender
@@ -171,17 +171,17 @@ impl<'a> FrameContext<'a> {
     pub async fn send_frame(
         &self,
         scope: &FrameScope,
-        payload: impl Into<Payload>,
+        payload: impl Into<FramePayload>,
     ) -> Result<SentFrame, Fail> {
         self.submit_frame(scope, self.build_frame(scope, payload)?)
             .await
     }
 
-    /// Says it and tells the user so, with `more` beside the hub's answer.
+    /// Sends a frame and prints the result, with `more` added to the hub's answer.
     pub async fn send_and_print(
         &self,
         scope: &FrameScope,
-        payload: impl Into<Payload>,
+        payload: impl Into<FramePayload>,
         more: Value,
     ) -> Result<SentFrame, Fail> {
         let sent = self.send_frame(scope, payload).await?;
@@ -191,8 +191,8 @@ impl<'a> FrameContext<'a> {
 
     pub fn print_sent(&self, sent: &SentFrame, more: Value) {
         let mut value = json!(sent.submitted);
-        if let (Value::Object(into), Value::Object(more)) = (&mut value, more) {
-            into.extend(more);
+        if let (Value::Object(fields), Value::Object(more)) = (&mut value, more) {
+            fields.extend(more);
         }
         output::print_result(self.common.json, &value, || {
             format::format_submitted(&sent.submitted)
@@ -210,15 +210,16 @@ async fn own_handle(session: &ClientSession) -> Result<Handle, Fail> {
     });
     let host = host.unwrap_or_default();
     handle.ok_or_else(|| {
-        let why = "frames are for agents with a handle: lower-case letters, digits and dashes";
+        let requirement =
+            "frames are for agents with a handle: lower-case letters, digits and dashes";
         Fail::usage_error(format!(
-            "{id} owns no handle here; {why}, registered as NAME@{host}"
+            "{id} owns no handle here; {requirement}, registered as NAME@{host}"
         ))
     })
 }
 
-/// One id for all commands typed at one terminal, or called by one parent: they are one session to the others. The host's
-/// name is mixed in, because numbers of processes repeat from machine to machine.
+/// The session id of all commands of one terminal, or of one parent process. It includes a hash of the host name, because
+/// process ids repeat from machine to machine.
 fn terminal_session() -> Result<ScopeIdent, Fail> {
     let by_terminal = std::fs::File::open("/dev/tty").is_ok();
     let leader = nix::unistd::getsid(None)
@@ -231,16 +232,16 @@ fn terminal_session() -> Result<ScopeIdent, Fail> {
     })
 }
 
-/// A leader outside our own namespace of processes has the number 0, which says nothing.
+/// A session leader outside the process namespace has the id 0, so the parent's id is used.
 fn derive_session_id(leader: Option<i32>, parent: u32, host: &[u8]) -> Option<ScopeIdent> {
     let id = match leader {
         Some(leader) if leader > 0 => format!("t{leader}"),
         Some(_) | None => format!("p{parent}"),
     };
-    let mixed = host.iter().fold(0x811c_9dc5_u32, |hash, byte| {
+    let host_hash = host.iter().fold(0x811c_9dc5_u32, |hash, byte| {
         (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
     });
-    ScopeIdent::parse(&format!("{id}-{:04x}", mixed & 0xffff))
+    ScopeIdent::parse(&format!("{id}-{:04x}", host_hash & 0xffff))
 }
 
 #[cfg(test)]
@@ -248,7 +249,7 @@ mod tests {
     use super::derive_session_id;
 
     #[test]
-    fn commands_of_one_terminal_are_one_session_and_a_foreign_leader_is_none() {
+    fn commands_of_one_terminal_share_a_session_and_leader_zero_is_ignored() {
         let id = |leader, parent, host: &str| {
             derive_session_id(leader, parent, host.as_bytes())
                 .unwrap()

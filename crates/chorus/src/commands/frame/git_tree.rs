@@ -1,4 +1,4 @@
-//! Where a session works, read from the files that git keeps: no process is started for it, so that a hook costs nothing.
+//! Finds the git working tree and branch by reading git's files; starting git would make hooks slow.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -10,7 +10,7 @@ pub struct GitTree {
 }
 
 impl GitTree {
-    /// Looks upwards from `folder`.
+    /// Searches upwards from `folder`.
     pub fn find_around(folder: &Path) -> Option<Self> {
         let folder = std::path::absolute(folder).ok()?;
         let root = folder
@@ -26,7 +26,7 @@ impl GitTree {
         Some(Self { root, git_folder })
     }
 
-    /// The branch, or the commit when there is none.
+    /// The branch, or the commit without one.
     pub fn current_branch(&self) -> Option<String> {
         let head = std::fs::read_to_string(self.git_folder.join("HEAD")).ok()?;
         let head = head.trim();
@@ -41,42 +41,44 @@ impl GitTree {
     }
 }
 
-/// A file by the name that all working trees of a repository share: its path from the root. What is no file, and what lies in
-/// no repository, stays as it was written.
+/// The name of a file that all working trees of a repository share: its path from the root. A name that is no file, or is
+/// outside a repository, is returned unchanged.
 pub fn shared_name(written_name: &str) -> String {
     let path = Path::new(written_name);
     let Ok(path) = std::path::absolute(path) else {
         return written_name.to_owned();
     };
     let path = normalize_path(&path);
-    let known = path.exists() || written_name.contains('/');
+    let is_path = path.exists() || written_name.contains('/');
     let tree = path
         .parent()
         .and_then(GitTree::find_around)
-        .filter(|_| known);
-    let inside = tree.and_then(|tree| {
+        .filter(|_| is_path);
+    let path_from_root = tree.and_then(|tree| {
         path.strip_prefix(&tree.root)
             .ok()
             .map(|name| name.to_string_lossy().into_owned())
     });
-    match inside {
+    match path_from_root {
         Some(name) if name.is_empty() => ".".into(),
         Some(name) => name,
         None => written_name.to_owned(),
     }
 }
 
-/// Without `.` and `..`, as written: links are not followed, the name is what counts.
+/// Removes `.` and `..` without following links, because only the name counts.
 fn normalize_path(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
+    let mut normalized = PathBuf::new();
     for part in path.components() {
         match part {
             Component::CurDir => {}
             Component::ParentDir => {
-                plain.pop();
+                normalized.pop();
             }
-            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => plain.push(part),
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => {
+                normalized.push(part)
+            }
         }
     }
-    plain
+    normalized
 }

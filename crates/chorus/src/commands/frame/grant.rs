@@ -1,4 +1,4 @@
-//! `chorus grant`: who else may address your sessions.
+//! `chorus grant`: lets other handles address your sessions.
 
 use super::frame_context::{FrameContext, SenderArgs, parse_handle};
 use super::org::print_rows;
@@ -8,41 +8,41 @@ use chorus_wire::identity::Handle;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
-    what: GrantCommand,
+    command: GrantCommand,
     #[command(flatten)]
-    voice: SenderArgs,
+    sender: SenderArgs,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum GrantCommand {
-    /// Let somebody address you
+    /// Let a handle address you
     Add {
         #[arg(value_name = "~HANDLE", value_parser = parse_handle)]
-        who: Handle,
+        other: Handle,
     },
-    /// No longer
+    /// Remove the permission
     Remove {
         #[arg(value_name = "~HANDLE", value_parser = parse_handle)]
-        who: Handle,
+        other: Handle,
     },
-    /// Show who may
+    /// List the handles that may
     List,
 }
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
-    let context = FrameContext::open(common, args.voice).await?;
+    let context = FrameContext::open(common, args.sender).await?;
     let mine = &context.sender.handle;
-    match args.what {
-        GrantCommand::Add { who } => print_rows(
+    match args.command {
+        GrantCommand::Add { other } => print_rows(
             common,
-            &context.client.create_grant(mine, &who).await?,
-            &format!("{who} may address {mine}"),
+            &context.client.create_grant(mine, &other).await?,
+            &format!("{other} may address {mine}"),
         ),
-        GrantCommand::Remove { who } => {
+        GrantCommand::Remove { other } => {
             print_rows(
                 common,
-                &context.client.revoke_grant(mine, &who).await?,
-                &format!("{who} may no longer address {mine}"),
+                &context.client.revoke_grant(mine, &other).await?,
+                &format!("{other} may no longer address {mine}"),
             );
         }
         GrantCommand::List => print_rows(

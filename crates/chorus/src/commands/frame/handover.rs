@@ -1,4 +1,4 @@
-//! `chorus handover`: work that goes from one session to another, and taking it (FRM-31, FRM-32).
+//! `chorus handover`: hands work over to other sessions, lists handovers and takes one (FRM-31, FRM-32).
 
 use super::frame_context::{self, FrameContext, ScopeArgs, SenderArgs};
 use super::{format, send_frame};
@@ -6,34 +6,34 @@ use crate::fail::{ExitKind, Fail};
 use crate::{cli::CommonArgs, output};
 use chorus_client::frame::{FrameStream, FrameStreamEvent, HandoverLog, format_frame_ref};
 use chorus_wire::frame::payload::AgentHandover;
-use chorus_wire::frame::{Frame, FrameScope, Payload};
+use chorus_wire::frame::{Frame, FramePayload, FrameScope};
 use chorus_wire::limits;
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// How long a claim may take to come back on our own stream before the hub's answer is enough.
+/// How long to wait for the own claim on the stream; after it the hub's answer counts.
 const ECHO_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// A file that says where things stand; otherwise standard input
+    /// A file with the state of the work; default: standard input
     #[arg(value_name = "FILE", default_value = "-", conflicts_with_all = ["take", "list"])]
     body: PathBuf,
-    /// Where more is to be found; may be repeated
+    /// A reference to more information; may be repeated
     #[arg(long = "ref", value_name = "REF")]
     refs: Vec<String>,
-    /// Take the work over: the one named by its frame, or the only one there is
+    /// Take the work over: the handover with this frame id, or the only one
     #[arg(long, value_name = "FRAME_ID", num_args = 0..=1, conflicts_with = "list")]
     take: Option<Option<Uuid>>,
-    /// Show what nobody has taken
+    /// List the handovers that are not taken
     #[arg(long)]
     list: bool,
     #[command(flatten)]
-    toward: ScopeArgs,
+    target: ScopeArgs,
     #[command(flatten)]
-    voice: SenderArgs,
+    sender: SenderArgs,
 }
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
@@ -43,7 +43,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     } else {
         send_frame::read_text(&args.body, limits::HANDOVER_OCTETS)?
     };
-    let context = FrameContext::open(common, args.voice).await?;
+    let context = FrameContext::open(common, args.sender).await?;
     if is_reading {
         let (replayed, frames) = context
             .client
@@ -69,7 +69,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         pointer_refs: Some(args.refs).filter(|refs| !refs.is_empty()),
     };
     context
-        .send_and_print(&context.resolve_scope(&args.toward), payload, json!({}))
+        .send_and_print(&context.resolve_scope(&args.target), payload, json!({}))
         .await
         .map(|_| ())
 }
@@ -81,7 +81,7 @@ async fn take_handover(
     id: Option<Uuid>,
 ) -> Result<(), Fail> {
     let offer = pick_offer(context.common, &handovers, id)?.clone();
-    let Payload::AgentHandover(work) = &offer.payload else {
+    let FramePayload::AgentHandover(work) = &offer.payload else {
         return Ok(());
     };
     let mut refs = work.pointer_refs.clone().unwrap_or_default();
@@ -95,7 +95,7 @@ async fn take_handover(
     let sent = context
         .send_frame(&context.sender.handle_scope(), claim.clone())
         .await?;
-    // Two may take it in the same moment; the handle's stream has one order, and the first in it has the work.
+    // Two sessions may claim it at the same time. The handle's stream has one order, and its first claim counts.
     let own_frame_id = sent.frame.frame_id;
     let wait_echo = async {
         while handovers.find_claim(&offer.frame_id).is_none() {
@@ -105,8 +105,8 @@ async fn take_handover(
         }
         Ok::<(), Fail>(())
     };
-    if let Ok(heard) = tokio::time::timeout(ECHO_TIMEOUT, wait_echo).await {
-        heard?;
+    if let Ok(echo) = tokio::time::timeout(ECHO_TIMEOUT, wait_echo).await {
+        echo?;
     }
     if let Some(first_claim) = handovers
         .find_claim(&offer.frame_id)
@@ -115,10 +115,10 @@ async fn take_handover(
         return Err(already_taken(first_claim));
     }
     if offer.sender_handle != context.sender.handle {
-        // Whoever handed it over likes to know; that we may not tell them changes nothing.
-        let theirs = FrameScope::Handle(offer.sender_handle.clone());
-        if let Err(fail) = context.send_frame(&theirs, claim).await {
-            tracing::debug!(?fail, "the sender of the handover was not told");
+        // Inform the sender of the handover. A refusal does not matter, because the work is taken.
+        let sender_scope = FrameScope::Handle(offer.sender_handle.clone());
+        if let Err(fail) = context.send_frame(&sender_scope, claim).await {
+            tracing::debug!(?fail, "the sender of the handover was not informed");
         }
     }
     let value = json!({ "frame_id": offer.frame_id, "previous_session_id": work.previous_session_id,
@@ -155,7 +155,7 @@ fn pick_offer<'a>(
 }
 
 fn already_taken(first_claim: &Frame) -> Fail {
-    let next = if let Payload::AgentHandover(claim) = &first_claim.payload {
+    let next = if let FramePayload::AgentHandover(claim) = &first_claim.payload {
         claim.next_session_id.as_deref()
     } else {
         None
@@ -166,7 +166,7 @@ fn already_taken(first_claim: &Frame) -> Fail {
 }
 
 fn print_offer(common: &CommonArgs, offer: &Frame) {
-    let Payload::AgentHandover(work) = &offer.payload else {
+    let FramePayload::AgentHandover(work) = &offer.payload else {
         return;
     };
     let value = json!({ "frame_id": offer.frame_id, "sender_handle": offer.sender_handle, "created_at": offer.created_at,
@@ -185,7 +185,7 @@ fn format_taken(offer: &Frame, work: &AgentHandover) -> String {
         .pointer_refs
         .iter()
         .flatten()
-        .map(|to| format!("\n→ {}", output::escape_controls(to)))
+        .map(|reference| format!("\n→ {}", output::escape_controls(reference)))
         .collect();
     let from = format!(
         "{} {}",

@@ -1,4 +1,4 @@
-//! `chorus intent`: a costly effect that a session is about to cause, so that several are done once (FRM-44…47).
+//! `chorus intent`: declares, withdraws or completes a costly action, so that several sessions do it once (FRM-44…47).
 
 use super::frame_context::{self, FrameContext, ScopeArgs, SenderArgs};
 use crate::commands::duration;
@@ -10,74 +10,74 @@ use std::time::Duration;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
-    what: IntentCommand,
+    command: IntentCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum IntentCommand {
-    /// Say what you are about to do
+    /// Declare what you are about to do
     Declare {
-        /// What may be done together, as NAMESPACE:NAME
+        /// The class of actions that can be combined, as NAMESPACE:NAME
         class: String,
         /// A reference to the work; never the work itself
         payload_ref: String,
-        /// How long it may wait for others
+        /// How long it may wait for other intents
         #[arg(long, value_name = "TIME", default_value = "5m", value_parser = duration::parse_duration)]
         ttl: Duration,
-        /// That it cannot wait
+        /// It cannot wait
         #[arg(long)]
         urgent: bool,
-        /// That it will not be taken back
+        /// It will not be withdrawn
         #[arg(long)]
         firm: bool,
         #[command(flatten)]
-        toward: ScopeArgs,
+        target: ScopeArgs,
         #[command(flatten)]
-        voice: SenderArgs,
+        sender: SenderArgs,
     },
-    /// Take it back
+    /// Withdraw an intent
     Withdraw {
         /// As it was declared
         class: String,
         /// The intent: the frame_id that `declare` printed
         intent_ref: String,
         #[command(flatten)]
-        toward: ScopeArgs,
+        target: ScopeArgs,
         #[command(flatten)]
-        voice: SenderArgs,
+        sender: SenderArgs,
     },
-    /// Say that it was done, once for all
+    /// Announce that the action was done for all intents
     Flush {
         /// As it was declared
         class: String,
-        /// A reference to what came of it
+        /// A reference to the result
         result_ref: String,
         /// An intent that it covers; may be repeated
         #[arg(long = "ref", value_name = "REF")]
         refs: Vec<String>,
         #[command(flatten)]
-        toward: ScopeArgs,
+        target: ScopeArgs,
         #[command(flatten)]
-        voice: SenderArgs,
+        sender: SenderArgs,
     },
 }
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
-    match args.what {
+    match args.command {
         IntentCommand::Declare {
             class,
             payload_ref,
             ttl,
             urgent,
             firm,
-            toward,
-            voice,
+            target,
+            sender,
         } => {
-            let context = FrameContext::open(common, voice).await?;
+            let context = FrameContext::open(common, sender).await?;
             let payload = IntentDeclare {
                 convergence_class: class,
                 payload_ref,
-                // the same as the frame's.
+                // must equal the frame's.
                 acted_by: context.sender.acted_by.clone(),
                 drafted_with: context.sender.drafted_with.clone(),
                 declared_at: frame_context::current_time(),
@@ -90,33 +90,33 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
                 }),
             };
             context
-                .send_and_print(&context.resolve_scope(&toward), payload, json!({}))
+                .send_and_print(&context.resolve_scope(&target), payload, json!({}))
                 .await?;
         }
         IntentCommand::Withdraw {
             class,
             intent_ref,
-            toward,
-            voice,
+            target,
+            sender,
         } => {
-            let context = FrameContext::open(common, voice).await?;
+            let context = FrameContext::open(common, sender).await?;
             let payload = IntentWithdraw {
                 convergence_class: class,
                 intent_ref,
                 withdrawn_at: frame_context::current_time(),
             };
             context
-                .send_and_print(&context.resolve_scope(&toward), payload, json!({}))
+                .send_and_print(&context.resolve_scope(&target), payload, json!({}))
                 .await?;
         }
         IntentCommand::Flush {
             class,
             result_ref,
             refs,
-            toward,
-            voice,
+            target,
+            sender,
         } => {
-            let context = FrameContext::open(common, voice).await?;
+            let context = FrameContext::open(common, sender).await?;
             let batch_refs = Some(refs).filter(|refs| !refs.is_empty());
             let payload = FlushExecuted {
                 convergence_class: class,
@@ -125,7 +125,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
                 executed_at: frame_context::current_time(),
             };
             context
-                .send_and_print(&context.resolve_scope(&toward), payload, json!({}))
+                .send_and_print(&context.resolve_scope(&target), payload, json!({}))
                 .await?;
         }
     }

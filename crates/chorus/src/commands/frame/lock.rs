@@ -1,4 +1,4 @@
-//! `chorus lock`: a claim on a resource, said aloud, kept up while a command runs, and given back (FRM-23, FRM-33, R-40).
+//! `chorus lock`: claims a resource, extends the claim while a command runs, and releases it (FRM-23, FRM-33, R-40).
 
 use super::frame_context::{self, FrameContext, ScopeArgs, SenderArgs};
 use super::{format, git_tree};
@@ -17,39 +17,39 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep, timeout};
 use uuid::Uuid;
 
-/// A hub keeps frames for five minutes: a claim that is said again sooner than that is known to whoever comes later.
+/// When a request is repeated. A hub keeps frames for five minutes, so sessions that join later still see the claim.
 const REPEAT_REQUEST_AFTER: Duration = Duration::from_secs(150);
-/// The longest pause between two signs of life.
+/// The longest time between two lease extensions.
 const EXTEND_INTERVAL: Duration = Duration::from_secs(120);
-/// How long our own claim may take to come back to us, which tells whether another one was first.
+/// How long to wait for the own claim on the stream, which shows whether another claim was first.
 const ECHO_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// What to claim. A file inside a repository is named from its root; anything else is taken as written
+    /// What to claim. A file inside a repository is named from its root; anything else stays as written
     resource: String,
-    /// For how long, at most an hour; with a command it is extended until that ends
+    /// How long, at most an hour; with a command it is extended until the command ends
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = parse_ttl)]
     ttl: Duration,
-    /// What for
+    /// The purpose
     #[arg(long, value_name = "TEXT")]
     intent: Option<String>,
     /// If another session claims it, wait until it is free
     #[arg(long)]
     wait: bool,
-    /// Claim it although another session does
+    /// Claim it even if another session does
     #[arg(long, conflicts_with = "wait")]
     force: bool,
-    /// Give back what this session claims
+    /// Release this session's claim
     #[arg(long, conflicts_with_all = ["wait", "force", "intent", "command"])]
     release: bool,
-    /// Run this while it is claimed, and end with its exit code
+    /// Run this while it is claimed, and exit with its code
     #[arg(last = true, value_name = "CMD")]
     command: Vec<String>,
     #[command(flatten)]
-    toward: ScopeArgs,
+    target: ScopeArgs,
     #[command(flatten)]
-    voice: SenderArgs,
+    sender: SenderArgs,
 }
 
 fn parse_ttl(text: &str) -> Result<Duration, String> {
@@ -64,8 +64,8 @@ fn parse_ttl(text: &str) -> Result<Duration, String> {
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     let resource = git_tree::shared_name(&args.resource);
     let mut signals = ForwardedSignals::watch()?;
-    let context = FrameContext::open(common, args.voice.clone()).await?;
-    let scope = context.resolve_scope(&args.toward);
+    let context = FrameContext::open(common, args.sender.clone()).await?;
+    let scope = context.resolve_scope(&args.target);
     if args.release {
         return release_claims(&context, &scope, &resource).await;
     }
@@ -77,18 +77,18 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         intent: args.intent.clone(),
     };
     let lease_id = tokio::select! {
-        taken = lock.acquire(&args) => taken?,
+        acquired = lock.acquire(&args) => acquired?,
         code = signals.wait_exit_code() => std::process::exit(code),
     };
-    let Some((program, words)) = args.command.split_first() else {
+    let Some((program, program_args)) = args.command.split_first() else {
         lock.print_claim(lease_id);
         return Ok(());
     };
     let mut command = Command::new(program);
     command
-        .args(words)
+        .args(program_args)
         .env("CHORUS_LEASE_ID", lease_id.to_string());
-    // Whatever it calls of ours is this session too.
+    // `chorus` commands that it runs belong to this session too.
     command.env("CHORUS_INSTRUMENT", lock.context.sender.instrument.as_str());
     command.env("CHORUS_SESSION", lock.context.sender.session.as_str());
     let status = match command.spawn() {
@@ -108,7 +108,8 @@ struct ResourceLock<'a> {
 }
 
 impl ResourceLock<'_> {
-    /// Looks, claims, and looks again whether another claim was first: the handle's stream has one order for all.
+    /// Waits until the resource is free, claims it, then checks whether another claim was first. The handle's stream has one
+    /// order for all sessions.
     async fn acquire(&self, args: &Args) -> Result<Uuid, Fail> {
         let (mut claims, mut frames) = self.context.replay_claims().await?;
         loop {
@@ -133,7 +134,8 @@ impl ResourceLock<'_> {
     }
 
     async fn send_request(&self, lease_id: Uuid) -> Result<(), Fail> {
-        let (resource, intent) = (self.resource.clone(), self.intent.clone());
+        let resource = self.resource.clone();
+        let intent = self.intent.clone();
         let request = AgentLockRequest {
             resource,
             lease_id,
@@ -146,7 +148,7 @@ impl ResourceLock<'_> {
             .map(|_| ())
     }
 
-    /// Of the others' claims on it, the one that was first.
+    /// The first claim of another session on the resource.
     fn first_claim<'c>(&self, claims: &'c LockClaims) -> Option<&'c LockClaim> {
         let others = claims
             .claims_on(&self.resource, frame_context::current_time())
@@ -155,7 +157,7 @@ impl ResourceLock<'_> {
         others.min_by_key(|claim| claim.order)
     }
 
-    /// The same, if it came before ours.
+    /// The first claim of another session, if it is earlier than ours.
     fn find_earlier<'c>(&self, claims: &'c LockClaims, lease: Uuid) -> Option<&'c LockClaim> {
         let ours = claims
             .active_claims(frame_context::current_time())
@@ -166,7 +168,7 @@ impl ResourceLock<'_> {
             .filter(|first| ours.is_some_and(|ours| first.order < ours))
     }
 
-    /// Returns when nobody else claims it; without `wait`, somebody who does is a refusal.
+    /// Waits until no other session claims the resource; without `wait`, another claim is an error.
     async fn await_free(
         &self,
         claims: &mut LockClaims,
@@ -185,7 +187,7 @@ impl ResourceLock<'_> {
                     &format!("waiting for {}", format::format_holder(first)),
                 );
             }
-            // Whatever comes first: a frame that may change it, or the end of the claim.
+            // Until the next frame or until the claim expires.
             if let Ok(event) = timeout(
                 first.time_left(frame_context::current_time()),
                 frames.next(),
@@ -199,7 +201,7 @@ impl ResourceLock<'_> {
         Ok(())
     }
 
-    /// Hears until our own claim has come back.
+    /// Reads the stream until our own claim appears on it.
     async fn await_echo(
         &self,
         claims: &mut LockClaims,
@@ -243,7 +245,7 @@ impl ResourceLock<'_> {
         }
     }
 
-    /// Extends the claim until the command ends; a hub that is away does not stop it.
+    /// Extends the claim until the command ends; an unreachable hub does not stop the command.
     async fn hold_while_running(
         &self,
         lease: Uuid,
@@ -251,7 +253,8 @@ impl ResourceLock<'_> {
         signals: &mut ForwardedSignals,
     ) -> Result<ExitStatus, Fail> {
         let interval = EXTEND_INTERVAL.min(self.ttl / 2);
-        let (mut requested_at, mut renewed_at) = (Instant::now(), Instant::now());
+        let mut requested_at = Instant::now();
+        let mut renewed_at = Instant::now();
         loop {
             tokio::select! {
                 status = child.wait() => return status.map_err(|e| Fail::usage_error(format!("the command: {e}"))),
@@ -274,14 +277,14 @@ impl ResourceLock<'_> {
         }
     }
 
-    /// A claim that cannot be given back runs out by itself.
+    /// Releases the claim. If that fails, the claim expires by itself.
     async fn release_lease(&self, lease_id: Uuid) {
         let release = AgentLockRelease {
             lease_id,
             resource: Some(self.resource.clone()),
         };
         if let Err(fail) = self.context.send_frame(&self.scope, release).await {
-            tracing::warn!(?fail, "the claim could not be given back");
+            tracing::warn!(?fail, "the claim could not be released");
         }
     }
 }
@@ -293,12 +296,13 @@ fn claimed_error(claim: &LockClaim) -> Fail {
         .as_ref()
         .map(|intent| format!(": {intent}"))
         .unwrap_or_default();
-    let (resource, holder) = (&claim.resource, format::format_holder(claim));
-    let how = "use --wait or --force";
+    let resource = &claim.resource;
+    let holder = format::format_holder(claim);
+    let hint = "use --wait or --force";
     Fail::new(
         ExitKind::Refused,
         "CLAIMED",
-        format!("{resource} is claimed by {holder} for another {left}{intent}; {how}"),
+        format!("{resource} is claimed by {holder} for another {left}{intent}; {hint}"),
     )
 }
 
@@ -332,7 +336,7 @@ async fn release_claims(
     Ok(())
 }
 
-/// The two signals that ask us to stop.
+/// SIGINT and SIGTERM, which are forwarded to the command.
 struct ForwardedSignals {
     interrupt: Signal,
     terminate: Signal,
@@ -340,11 +344,11 @@ struct ForwardedSignals {
 
 impl ForwardedSignals {
     fn watch() -> Result<Self, Fail> {
-        let wrong = |e| Fail::usage_error(format!("cannot watch for signals: {e}"));
-        let interrupt = signal(SignalKind::interrupt()).map_err(wrong)?;
+        let signal_error = |e| Fail::usage_error(format!("cannot watch for signals: {e}"));
+        let interrupt = signal(SignalKind::interrupt()).map_err(signal_error)?;
         Ok(Self {
             interrupt,
-            terminate: signal(SignalKind::terminate()).map_err(wrong)?,
+            terminate: signal(SignalKind::terminate()).map_err(signal_error)?,
         })
     }
 
@@ -355,14 +359,14 @@ impl ForwardedSignals {
         }
     }
 
-    /// The exit code of a shell's command that was ended by this signal.
+    /// Waits for a signal and returns the exit code that a shell gives for it.
     async fn wait_exit_code(&mut self) -> i32 {
         128 + self.next_signal().await.as_raw()
     }
 }
 
-/// The command is asked to stop as we were; then its end is our end, and the claim is given back. At a terminal an interrupt
-/// reaches the command by itself, and a second one would cut short how it ends.
+/// Forwards a signal to the command; when the command ends, the claim is released. At a terminal the command already gets
+/// SIGINT, and a second one would interrupt its shutdown.
 fn forward_signal(child: &Child, signal: rustix::process::Signal) {
     use std::io::IsTerminal;
     if signal == rustix::process::Signal::INT && std::io::stdin().is_terminal() {
@@ -373,12 +377,12 @@ fn forward_signal(child: &Child, signal: rustix::process::Signal) {
         .and_then(|id| i32::try_from(id).ok())
         .and_then(rustix::process::Pid::from_raw);
     if let Some(id) = id {
-        // It may have ended in this moment.
+        // Fails if the command has just ended.
         let _ = rustix::process::kill_process(id, signal);
     }
 }
 
-/// As a shell tells it: a signal is 128 and its number.
+/// The exit code as in a shell: for a signal, 128 plus its number.
 fn exit_code(status: ExitStatus) -> i32 {
     use std::os::unix::process::ExitStatusExt;
     status

@@ -1,4 +1,4 @@
-//! `chorus locks`: who claims which resource right now, told from the frames that the hub still keeps (FRM-27).
+//! `chorus locks`: lists the active claims, computed from the frames that the hub still keeps (FRM-27).
 
 use super::frame_context::{self, FrameContext, SenderArgs};
 use super::{file_edit, format, git_tree};
@@ -10,28 +10,28 @@ use serde_json::json;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// End with exit code 4 if another session claims one of these
+    /// Exit with code 4 if another session claims one of these
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["follow", "hook"])]
     check: Vec<String>,
-    /// Go on, and show each change
+    /// Keep running and show each change
     #[arg(long, conflicts_with = "hook")]
     follow: bool,
-    /// Be an editor's hook before an edit: the session and the file come as JSON on standard input, and the editor is told to ask
-    /// first if another session claims the file
+    /// Run as an editor's hook before an edit: reads the session and the file as JSON from standard input, and makes the
+    /// editor ask first if another session claims the file
     #[arg(long)]
     hook: bool,
     #[command(flatten)]
-    voice: SenderArgs,
+    sender: SenderArgs,
 }
 
 impl Args {
-    /// As an editor's hook before an edit.
-    pub fn for_hook(voice: SenderArgs) -> Self {
+    /// The arguments of `--hook`.
+    pub fn for_hook(sender: SenderArgs) -> Self {
         Self {
             check: Vec::new(),
             follow: false,
             hook: true,
-            voice,
+            sender,
         }
     }
 }
@@ -41,10 +41,10 @@ pub async fn run(common: &CommonArgs, mut args: Args) -> Result<(), Fail> {
         let Some(edit) = file_edit::FileEdit::read_stdin() else {
             return Ok(());
         };
-        edit.fill_session(&mut args.voice);
-        return file_edit::report_only(warn_before_edit(common, args.voice, &edit.file).await);
+        edit.fill_session(&mut args.sender);
+        return file_edit::report_only(warn_before_edit(common, args.sender, &edit.file).await);
     }
-    let context = FrameContext::open(common, args.voice).await?;
+    let context = FrameContext::open(common, args.sender).await?;
     let (mut claims, mut frames) = context.replay_claims().await?;
     if !args.check.is_empty() {
         return check_files(&context, &claims, &args.check);
@@ -82,7 +82,7 @@ pub async fn run(common: &CommonArgs, mut args: Args) -> Result<(), Fail> {
 }
 
 impl FrameContext<'_> {
-    /// The claims that the hub's ring tells of, and the stream that goes on after them.
+    /// The claims in the frames that the hub keeps, and the stream that continues after them.
     pub async fn replay_claims(&self) -> Result<(LockClaims, FrameStream), Fail> {
         let (replayed, frames) = self
             .client
@@ -95,8 +95,8 @@ impl FrameContext<'_> {
 
     /// Whether this session made the claim.
     pub fn is_holder(&self, claim: &LockClaim) -> bool {
-        let here = format!("{}@{}", self.sender.instrument, self.sender.session);
-        claim.holder == self.sender.handle && claim.session.as_deref() == Some(&here)
+        let own_session = format!("{}@{}", self.sender.instrument, self.sender.session);
+        claim.holder == self.sender.handle && claim.session.as_deref() == Some(&own_session)
     }
 }
 
@@ -118,7 +118,7 @@ fn print_claims(common: &CommonArgs, claims: &LockClaims) {
     }
 }
 
-/// The claim and the milliseconds that are left of it.
+/// The claim as JSON, with its remaining milliseconds.
 fn claim_value(claim: &LockClaim, now: UnixMicros) -> serde_json::Value {
     let mut value = json!(claim);
     value["left_ms"] = json!(crate::commands::duration::as_millis(claim.time_left(now)));
@@ -155,9 +155,9 @@ fn check_files(
     }
 }
 
-/// What editors of the Claude Code kind read from a hook that runs before a tool.
-async fn warn_before_edit(common: &CommonArgs, voice: SenderArgs, file: &str) -> Result<(), Fail> {
-    let context = FrameContext::open(common, voice).await?;
+/// Prints a hook answer that makes the editor (Claude Code or compatible) ask its user before the edit.
+async fn warn_before_edit(common: &CommonArgs, sender: SenderArgs, file: &str) -> Result<(), Fail> {
+    let context = FrameContext::open(common, sender).await?;
     let (claims, _) = context.replay_claims().await?;
     let now = frame_context::current_time();
     let name = git_tree::shared_name(file);

@@ -1,4 +1,4 @@
-//! The tools of a session: one file per command, and what they have in common in `voice`, `place` and `show`.
+//! The frame commands, one file each; `frame_context`, `git_tree` and `format` are shared.
 
 pub mod accord;
 pub mod advise;

@@ -1,4 +1,4 @@
-//! `chorus org`: organisations, who belongs to them and in which roles.
+//! `chorus org`: manages organisations, their members and roles.
 
 use super::frame_context::{FrameContext, SenderArgs, parse_handle, parse_org_handle};
 use crate::{cli::CommonArgs, fail::Fail, output};
@@ -9,29 +9,29 @@ use serde_json::Value;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
-    what: OrgCommand,
+    command: OrgCommand,
     #[command(flatten)]
-    voice: SenderArgs,
+    sender: SenderArgs,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum OrgCommand {
-    /// Found an organisation; you are its first member and owner
+    /// Create an organisation; you are its first member and owner
     Create {
         #[arg(value_name = "~ORG", value_parser = parse_org_handle)]
         org: Handle,
     },
-    /// Show who belongs to it
+    /// List its members
     ListMembers {
         #[arg(value_name = "~ORG", value_parser = parse_org_handle)]
         org: Handle,
     },
-    /// Invite somebody, or give a member other roles
+    /// Invite a handle, or change the roles of a member
     Invite {
         #[arg(value_name = "~ORG", value_parser = parse_org_handle)]
         org: Handle,
         #[arg(value_name = "~HANDLE", value_parser = parse_handle)]
-        who: Handle,
+        member: Handle,
         /// A role; may be repeated
         #[arg(long = "role", value_name = "ROLE", value_parser = parse_role)]
         roles: Vec<RoleName>,
@@ -41,7 +41,7 @@ enum OrgCommand {
         #[arg(value_name = "~ORG", value_parser = parse_org_handle)]
         org: Handle,
     },
-    /// Leave it, or turn an invitation down
+    /// Leave it, or decline an invitation
     Leave {
         #[arg(value_name = "~ORG", value_parser = parse_org_handle)]
         org: Handle,
@@ -51,7 +51,7 @@ enum OrgCommand {
         #[arg(value_name = "~ORG", value_parser = parse_org_handle)]
         org: Handle,
         #[arg(value_name = "~HANDLE", value_parser = parse_handle)]
-        who: Handle,
+        member: Handle,
     },
 }
 
@@ -61,17 +61,18 @@ pub fn parse_role(text: &str) -> Result<RoleName, String> {
 }
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
-    let context = FrameContext::open(common, args.voice).await?;
-    let (client, me) = (&context.client, &context.sender.handle);
-    let (answer, sentence) = match args.what {
+    let context = FrameContext::open(common, args.sender).await?;
+    let client = &context.client;
+    let me = &context.sender.handle;
+    let (answer, sentence) = match args.command {
         OrgCommand::Create { org } => (client.create_org(&org).await?, format!("{org} is founded")),
         OrgCommand::ListMembers { org } => (
             client.list_org_members(&org).await?,
             format!("{org} has no members"),
         ),
-        OrgCommand::Invite { org, who, roles } => (
-            client.invite_member(&org, &who, &roles).await?,
-            format!("{who} is invited to {org}"),
+        OrgCommand::Invite { org, member, roles } => (
+            client.invite_member(&org, &member, &roles).await?,
+            format!("{member} is invited to {org}"),
         ),
         OrgCommand::Accept { org } => (
             client.accept_membership(&org, me).await?,
@@ -81,16 +82,16 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
             client.remove_org_member(&org, me).await?,
             format!("{me} has left {org}"),
         ),
-        OrgCommand::Remove { org, who } => (
-            client.remove_org_member(&org, &who).await?,
-            format!("{who} is removed from {org}"),
+        OrgCommand::Remove { org, member } => (
+            client.remove_org_member(&org, &member).await?,
+            format!("{member} is removed from {org}"),
         ),
     };
     print_rows(common, &answer, &sentence);
     Ok(())
 }
 
-/// A list as its rows, anything else as one sentence; with `--json` as the hub said it.
+/// Prints a list as rows, anything else as `sentence`; with `--json` the hub's answer unchanged.
 pub fn print_rows(common: &CommonArgs, answer: &Value, sentence: &str) {
     if common.json {
         return output::print_line(&answer.to_string());
@@ -106,7 +107,7 @@ pub fn print_rows(common: &CommonArgs, answer: &Value, sentence: &str) {
     }
 }
 
-/// What people want to know of a row, in this order; the rest is for `--json`.
+/// The fields of a row for people, in this order; `--json` prints all.
 const SHOWN_FIELDS: [&str; 10] = [
     "id",
     "handle",

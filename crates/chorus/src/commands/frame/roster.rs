@@ -1,4 +1,4 @@
-//! `chorus roster`: which sessions of a handle are listening right now (FRM-109).
+//! `chorus roster`: lists the live sessions of a handle (FRM-109).
 
 use super::frame_context::{FrameContext, SenderArgs, parse_handle};
 use crate::{cli::CommonArgs, fail::Fail, output};
@@ -6,15 +6,15 @@ use chorus_wire::identity::Handle;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Whose; otherwise your own
+    /// The handle; default: your own
     #[arg(value_name = "~HANDLE", value_parser = parse_handle)]
     handle: Option<Handle>,
     #[command(flatten)]
-    voice: SenderArgs,
+    sender: SenderArgs,
 }
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
-    let context = FrameContext::open(common, args.voice).await?;
+    let context = FrameContext::open(common, args.sender).await?;
     let handle = args.handle.as_ref().unwrap_or(&context.sender.handle);
     let roster = context.client.fetch_roster(handle).await?;
     let format_session = |instrument: &str, session: &str| {
@@ -31,7 +31,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     }
     for session in &roster.sessions {
         output::print_result(common.json, session, || {
-            let seat = output::paint_text(
+            let session_name = output::paint_text(
                 output::STRONG_STYLE,
                 &format!(
                     "{:width$}",
@@ -44,7 +44,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
                 .unwrap_or_default();
             let since = output::whole_seconds(&session.since.to_string());
             format!(
-                "{seat}  {}  since {since}{filter}",
+                "{session_name}  {}  since {since}{filter}",
                 output::escape_controls(&session.tool)
             )
         });

@@ -1,11 +1,11 @@
-//! `chorus frame`: a frame of any kind, its payload as JSON; with --wait also the answers to it.
+//! `chorus frame`: sends a frame of any kind with a JSON payload; with `--wait` it also prints the answer.
 
 use super::ask::collect_answers;
 use super::frame_context::{FrameContext, ScopeArgs, SenderArgs};
 use super::watch;
 use crate::commands::duration;
 use crate::{cli::CommonArgs, fail::Fail, stop_signal::StopSignal};
-use chorus_wire::frame::{Frame, FrameKind, Payload};
+use chorus_wire::frame::{Frame, FrameKind, FramePayload};
 use chorus_wire::limits;
 use serde_json::json;
 use std::io::Read;
@@ -17,25 +17,25 @@ pub struct Args {
     /// One of the fifteen kinds, such as agent_binding_moment
     #[arg(value_name = "KIND", value_parser = watch::parse_kind)]
     kind: FrameKind,
-    /// A file with the payload; otherwise standard input
+    /// A file with the payload; default: standard input
     #[arg(value_name = "FILE", default_value = "-")]
     payload: PathBuf,
-    /// Wait this long for answers to it, and end with the first one
+    /// Wait this long for an answer, and stop after the first one
     #[arg(long, value_name = "TIME", value_parser = duration::parse_duration)]
     wait: Option<Duration>,
     #[command(flatten)]
-    toward: ScopeArgs,
+    target: ScopeArgs,
     #[command(flatten)]
-    voice: SenderArgs,
+    sender: SenderArgs,
 }
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     let stop = StopSignal::watch()?;
     let payload_text = read_text(&args.payload, limits::FRAME_BYTES)?;
     let payload =
-        Payload::parse(args.kind, &payload_text).map_err(|e| Fail::usage_error(e.message))?;
-    let context = FrameContext::open(common, args.voice).await?;
-    let scope = context.resolve_scope(&args.toward);
+        FramePayload::parse(args.kind, &payload_text).map_err(|e| Fail::usage_error(e.message))?;
+    let context = FrameContext::open(common, args.sender).await?;
+    let scope = context.resolve_scope(&args.target);
     let frame = context.build_frame(&scope, payload)?;
     let mut answers = match args.wait {
         Some(wait) => Some((context.open_answers(FrameKind::AgentResponse).await?, wait)),
@@ -46,7 +46,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     if let Some((answers, wait)) = &mut answers {
         let id = sent.frame.frame_id;
         let is_ours = |frame: &Frame| {
-            matches!(&frame.payload, Payload::AgentResponse(answer)
+            matches!(&frame.payload, FramePayload::AgentResponse(answer)
                 if answer.responded_to_frame_id == Some(id) || answer.query_id == id)
         };
         collect_answers(common, answers, is_ours, *wait, 1, stop).await?;
@@ -54,12 +54,12 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     Ok(())
 }
 
-/// A file, or standard input for `-`, of at most so many bytes.
-pub fn read_text(source: &std::path::Path, most: usize) -> Result<String, Fail> {
+/// Reads a file, or standard input for `-`, of at most `max_bytes`.
+pub fn read_text(source: &std::path::Path, max_bytes: usize) -> Result<String, Fail> {
     let name = source.display();
     let read_error = |e: std::io::Error| Fail::usage_error(format!("{name}: {e}"));
     let mut text = String::new();
-    let read_limit = most as u64 + 1;
+    let read_limit = max_bytes as u64 + 1;
     if source.as_os_str() == "-" {
         std::io::stdin()
             .lock()
@@ -73,9 +73,9 @@ pub fn read_text(source: &std::path::Path, most: usize) -> Result<String, Fail> 
             .read_to_string(&mut text)
             .map_err(read_error)?;
     }
-    if text.len() > most {
+    if text.len() > max_bytes {
         return Err(Fail::usage_error(format!(
-            "{name}: longer than {most} bytes; put it elsewhere and refer to it"
+            "{name}: longer than {max_bytes} bytes; put it elsewhere and refer to it"
         )));
     }
     Ok(text)

@@ -1,4 +1,4 @@
-//! `chorus watch`: what the sessions of your handle are told, live; it resumes, and says so when something was missed.
+//! `chorus watch`: prints the frames for this session, live; it resumes after a disconnect and reports gaps.
 
 use super::{format, frame_context, frame_context::FrameContext};
 use crate::stop_signal::StopSignal;
@@ -11,23 +11,23 @@ use serde_json::{json, value::RawValue};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Only frames for which every clause holds, such as sender:~bob,tool:cc
+    /// Only frames that match every clause, such as sender:~bob,tool:cc
     #[arg(long, value_name = "FILTER", value_parser = parse_filter, default_value = "")]
     filter: FrameFilter,
     /// Only these kinds; may be repeated
     #[arg(long = "kind", value_name = "KIND", value_parser = parse_kind)]
     kinds: Vec<FrameKind>,
-    /// Begin after this id; 0 is everything the hub still keeps
+    /// Start after this id; 0 is everything the hub still keeps
     #[arg(long, value_name = "ID", value_parser = parse_cursor)]
     since: Option<Cursor>,
-    /// End after this many frames
+    /// Stop after this many frames
     #[arg(long, value_name = "N")]
     count: Option<u64>,
-    /// End after one
+    /// Stop after one
     #[arg(long, conflicts_with = "count")]
     once: bool,
     #[command(flatten)]
-    voice: frame_context::SenderArgs,
+    sender: frame_context::SenderArgs,
 }
 
 fn parse_filter(text: &str) -> Result<FrameFilter, String> {
@@ -42,7 +42,7 @@ fn parse_cursor(text: &str) -> Result<Cursor, String> {
     text.parse().map_err(|e: chorus_wire::Error| e.message)
 }
 
-/// A frame as a line of JSON, its text as it was submitted.
+/// A frame as a line of JSON, with its submitted text unchanged.
 #[derive(Serialize)]
 struct WatchLine<'a> {
     event: &'static str,
@@ -53,8 +53,8 @@ struct WatchLine<'a> {
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     let mut stop = StopSignal::watch()?;
-    let context = FrameContext::open(common, args.voice).await?;
-    // One kind is the hub's to filter; several cannot all hold at once, so they are picked here.
+    let context = FrameContext::open(common, args.sender).await?;
+    // The hub filters one kind. Several `kind` clauses would all have to match, so they are filtered here.
     let filter = match args.kinds.as_slice() {
         [only] => narrow_filter(&args.filter, *only)?,
         [] | [_, ..] => args.filter,
@@ -80,8 +80,9 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         };
         match event {
             FrameStreamEvent::Opened(_) => {
-                let (who, here) = (&context.sender.handle, context.client.base_url());
-                format::print_aside(common.json, &format!("watching {who} at {here}"));
+                let handle = &context.sender.handle;
+                let hub = context.client.base_url();
+                format::print_aside(common.json, &format!("watching {handle} at {hub}"));
             }
             FrameStreamEvent::Gap => {
                 output::print_result(common.json, &json!({ "event": "resume-gap" }), || {

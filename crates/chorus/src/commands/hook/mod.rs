@@ -1,5 +1,6 @@
-//! `chorus hook`: what a host's hooks run: new mail and frames between turns, a word about every edit. Never in the way: it is
-//! quick, always ends with 0, and says nothing when nothing is new.
+//! `chorus hook`: runs as a host's hook and reports new mail and frames between turns, and each edit to other sessions.
+//!
+//! It never blocks the host: it is quick, always exits with 0, and prints nothing when there is no news.
 
 mod news;
 mod report_progress;
@@ -13,20 +14,20 @@ use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::time::Duration;
 
-/// A host waits for its hooks, and a person for the host: after this a hub counts as away.
+/// Max time of a hook, because the host and its user wait for it. After it the hub counts as unreachable.
 const HOOK_TIMEOUT: Duration = Duration::from_secs(4);
-/// What a host says of a turn is short, but a prompt may be pasted into it.
+/// Max bytes of the host's input. It is short, but may contain a pasted prompt.
 const MAX_INPUT_BYTES: u64 = 16 * 1024 * 1024;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// What the host is doing
+    /// The host's event
     event: HookEvent,
     #[command(flatten)]
-    voice: frame_context::SenderArgs,
+    sender: frame_context::SenderArgs,
 }
 
-/// The events of hosts of the Claude Code kind, spelt as they spell them.
+/// The hook events of Claude Code and compatible hosts, with their spelling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 #[value(rename_all = "PascalCase")]
 pub enum HookEvent {
@@ -37,12 +38,12 @@ pub enum HookEvent {
     PostToolUse,
 }
 
-/// What the host says on standard input, as far as we need it.
+/// The fields of the host's input that are used.
 #[derive(Debug, Default, Deserialize)]
 struct HookInput {
     #[serde(default)]
     session_id: String,
-    /// It stopped before in this turn, because of a hook: once is enough.
+    /// A hook has already blocked the stop in this turn; once is enough.
     #[serde(default)]
     stop_hook_active: bool,
 }
@@ -61,7 +62,8 @@ impl HookInput {
 }
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
-    let (event, sender_args) = (args.event, args.voice);
+    let event = args.event;
+    let sender_args = args.sender;
     let hook_run = async {
         match event {
             HookEvent::PreToolUse => locks::run(common, locks::Args::for_hook(sender_args)).await,
@@ -86,7 +88,7 @@ async fn report_news(
     event: HookEvent,
     mut sender_args: frame_context::SenderArgs,
 ) -> Result<(), Fail> {
-    // On a thread of its own, so that a host that never closes our input does not hold us either.
+    // On its own thread, so that a host that never closes the input does not block the hook.
     let input = tokio::task::spawn_blocking(HookInput::read_stdin)
         .await
         .unwrap_or_default();
@@ -106,7 +108,7 @@ async fn report_news(
     news.mark_reported().await
 }
 
-/// The agent's own shell commands are of the same session as its hooks: a claim it makes is known as its own.
+/// Exports the session to the agent's shell commands, so that the session recognises the claims that they make.
 fn export_session(sender_args: &frame_context::SenderArgs) {
     let (Some(session), Some(file)) = (&sender_args.session, std::env::var_os("CLAUDE_ENV_FILE"))
     else {
@@ -121,11 +123,11 @@ fn export_session(sender_args: &frame_context::SenderArgs) {
         .append(true)
         .open(file);
     if let Err(error) = opened.and_then(|mut file| file.write_all(line.as_bytes())) {
-        tracing::warn!("the session could not be named to the shell: {error}");
+        tracing::warn!("the session could not be exported to the shell: {error}");
     }
 }
 
-/// SKL-13: what arrives while the agent works is told before it rests, not when its user next asks.
+/// The hook's output. A `Stop` hook blocks, so that new mail is reported before the agent rests (SKL-13).
 fn format_for_host(event: HookEvent, text: &str) -> Value {
     let context = |name: &str| json!({ "hookSpecificOutput": { "hookEventName": name, "additionalContext": text } });
     match event {

@@ -1,4 +1,4 @@
-//! What has come since the host was last told: messages of this identity, frames for this session.
+//! Collects the news since the last report to the host: messages of this identity and frames for this session.
 
 use super::super::frame::{format, frame_context};
 use super::super::history::peer_side;
@@ -11,13 +11,14 @@ use chorus_wire::envelope::Envelope;
 use chorus_wire::message::{HistoryRow, ReceiverReply};
 use std::time::Duration;
 
-/// Hosts cut what a hook says at ten thousand characters; a message is told whole up to here, and a list up to its length.
+/// Max characters shown of one message. Hosts truncate a hook's output at ten thousand characters.
 const TEXT_CHARS: usize = 600;
+/// Max messages and max frames in one report, for the same reason.
 const MAX_MESSAGES: usize = 8;
 const MAX_FRAMES: usize = 8;
-/// Pages of history that one hook reads; the rest is for the next.
+/// Max pages of history that one hook reads; the next hook reads the rest.
 const MAX_PAGES: usize = 5;
-/// A hub on the same machine writes what it keeps in one go.
+/// The silence that ends a frame replay: a hub writes all kept frames at once.
 const REPLAY_QUIET: Duration = Duration::from_millis(150);
 
 struct MessageNote {
@@ -29,7 +30,7 @@ pub struct HookNews {
     session: ClientSession,
     progress: ReportProgress,
     messages: Vec<MessageNote>,
-    /// Messages whose senders are owed a reply, told again or not.
+    /// Trace ids of messages that need a reply, including repeated ones that are not reported.
     unanswered: Vec<String>,
     frames: Vec<String>,
     new_progress: (Option<Cursor>, Option<(String, Cursor)>),
@@ -53,7 +54,7 @@ impl HookNews {
         };
         news.fetch_messages().await?;
         if with_frames && let Err(fail) = news.fetch_frames(common, sender_args).await {
-            // Frames are for agents with a handle; mail is for everybody.
+            // Only agents with a handle have frames; all agents have mail.
             tracing::debug!("no frames: {fail}");
         }
         Ok(news)
@@ -78,7 +79,7 @@ impl HookNews {
         Ok(())
     }
 
-    /// SKL-35: into the local history, whoever sent it; what came from others is told.
+    /// Files a message, sent or received, in the local history (SKL-35), and reports a received one.
     fn keep_row(&mut self, history: &mut HistoryStore, row: HistoryRow) -> Result<(), Fail> {
         let (dir, peer) = peer_side(&self.session.credentials.agent_id, &row);
         let ts = match dir {
@@ -97,7 +98,7 @@ impl HookNews {
         if dir == MessageDirection::Received {
             let trace_id = row.trace_id.to_string();
             self.unanswered.push(trace_id.clone());
-            // The sender tried again: answered, but not told twice.
+            // The sender retried: it gets a reply, but the message is not reported twice.
             if appended != AppendOutcome::SameTurn
                 && let Ok(envelope) = Envelope::parse(line.envelope.get())
             {
@@ -138,11 +139,12 @@ impl HookNews {
         Ok(())
     }
 
-    /// None when nothing is new.
+    /// The report, or `None` without news.
     pub fn format_news(&self) -> Option<String> {
         let mut lines = Vec::new();
         if !self.messages.is_empty() {
-            let (count, me) = (self.messages.len(), &self.session.credentials.agent_id);
+            let count = self.messages.len();
+            let me = &self.session.credentials.agent_id;
             let messages = if count == 1 { "message" } else { "messages" };
             // SKL-01, SKL-05, SKL-17
             lines.push(format!(
@@ -156,7 +158,7 @@ impl HookNews {
                     .rev()
                     .take(MAX_MESSAGES)
                     .rev()
-                    .map(|letter| letter.text.clone()),
+                    .map(|message| message.text.clone()),
             );
             lines.extend(format_more(
                 count,
@@ -183,7 +185,7 @@ impl HookNews {
         (!lines.is_empty()).then(|| lines.join("\n"))
     }
 
-    /// It was said: remembered first, so that it is not said again; then the senders hear that it arrived (SKL-16).
+    /// Saves the progress first, so that nothing is reported twice, then sends the replies (SKL-16).
     pub async fn mark_reported(mut self) -> Result<(), Fail> {
         self.progress
             .save_progress(self.new_progress.0, self.new_progress.1.take())?;
@@ -194,7 +196,7 @@ impl HookNews {
                 .send_response(trace_id, &ReceiverReply::ok())
                 .await
             {
-                // the first response stands.
+                // the first response counts.
                 if error
                     .error_response()
                     .is_none_or(|refusal| refusal.status != 409)
@@ -203,13 +205,13 @@ impl HookNews {
                 }
             }
         }
-        let shown = self
+        let trace_ids = self
             .messages
             .iter()
-            .map(|letter| letter.trace_id.as_str())
+            .map(|message| message.trace_id.as_str())
             .collect::<Vec<_>>()
             .join(" ");
-        tracing::debug!("told {shown}");
+        tracing::debug!("reported {trace_ids}");
         Ok(())
     }
 }
@@ -218,9 +220,10 @@ fn format_more(count: usize, shown: usize, rest: &str) -> Option<String> {
     (count > shown).then(|| format!("- and {} {rest}", count - shown))
 }
 
-/// SKL-14, SKL-15: who, in which culture, what, and why it is put so.
+/// A message with its sender, culture, text and cultural context (SKL-14, SKL-15).
 fn format_message(ts: &str, envelope: &Envelope) -> String {
-    let (sender, culture) = (envelope.sender_id().as_str(), envelope.sender_culture());
+    let sender = envelope.sender_id().as_str();
+    let culture = envelope.sender_culture();
     let text = strip_styles(&truncate_text(envelope.original_text()));
     let context = envelope
         .cultural_context()
@@ -237,7 +240,8 @@ fn is_truncated(envelope: &Envelope) -> bool {
     is_too_long(envelope.original_text()) || envelope.cultural_context().is_some_and(is_too_long)
 }
 
-/// Its sender hears that it arrived, so whoever reads on must find the rest (SKL-16).
+/// How to read a truncated message in full: its sender gets an acknowledgement, so the reader must be able to find the
+/// rest (SKL-16).
 fn format_full_hint(id: u64, ts: &str) -> String {
     let before = id.saturating_sub(1);
     format!(
@@ -252,7 +256,7 @@ fn truncate_text(text: &str) -> String {
     }
 }
 
-/// Foreign text in a model's context: no colours, no control characters, further lines set in.
+/// Text from others for a model's context: no colours, no control characters, further lines indented.
 fn strip_styles(text: &str) -> String {
     output::escape_controls(&anstream::adapter::strip_str(text).to_string())
         .replace("\n        ", "\n    ")

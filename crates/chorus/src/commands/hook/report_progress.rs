@@ -1,4 +1,4 @@
-//! What a host was already told: the last message of this identity, and the last frame of each session.
+//! How far a host's hooks have reported: the message cursor of this identity and the frame cursor of each session.
 
 use chorus_client::files::{AgentCredentials, IdentityFiles, atomic_file};
 use chorus_wire::cursor::Cursor;
@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::path::PathBuf;
 
-/// Sessions that are remembered; beyond it the one that was heard of longest ago begins anew, with what the hub still keeps.
+/// Max sessions whose frame cursor is saved; beyond it the oldest is dropped and starts again with what the hub keeps.
 const MAX_SESSIONS: usize = 64;
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct SavedProgress {
-    /// With another identity in the credential file it says nothing.
+    /// With another identity in the credential file the saved progress is ignored.
     agent_id: String,
     hub_url: String,
     mail: Option<String>,
@@ -22,12 +22,12 @@ struct SavedProgress {
 pub struct ReportProgress {
     path: PathBuf,
     saved: SavedProgress,
-    /// Two hooks at once would tell the same twice.
+    /// A file lock: two hooks at once would report the same news twice.
     _lock: Option<File>,
 }
 
 impl ReportProgress {
-    /// A file that cannot be read is one that says nothing: what is told twice does less harm than a host that stops.
+    /// Opens the progress file. An unreadable file counts as empty: a repeated report does less harm than a failing hook.
     pub fn open_locked(files: &IdentityFiles, credentials: &AgentCredentials) -> Self {
         let name = files
             .state
@@ -68,13 +68,13 @@ impl ReportProgress {
         self.saved
             .frames
             .iter()
-            .find(|(known, _)| known == session)?
+            .find(|(name, _)| name == session)?
             .1
             .parse()
             .ok()
     }
 
-    /// From here on, unless something was told before.
+    /// Starts reporting after `cursor`, unless there was an earlier report.
     pub fn start_at(&mut self, cursor: Cursor) -> chorus_client::Result<()> {
         if self.saved.mail.is_some() {
             Ok(())
@@ -99,7 +99,7 @@ impl ReportProgress {
         }
         let newest = frames.as_ref().map(|(_, cursor)| *cursor).or(before.1);
         if let Some((session, cursor)) = frames {
-            self.saved.frames.retain(|(known, _)| *known != session);
+            self.saved.frames.retain(|(name, _)| *name != session);
             self.saved.frames.push((session, cursor.to_string()));
             let excess = self.saved.frames.len().saturating_sub(MAX_SESSIONS);
             self.saved.frames.drain(..excess);

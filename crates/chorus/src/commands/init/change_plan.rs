@@ -1,14 +1,14 @@
-//! Several files changed as one: all of them, or none.
+//! Changes several files as one: all of them, or none.
 
 use crate::fail::{ExitKind, Fail};
 use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-/// A host's configuration; a file longer than this is none.
+/// Max bytes of a host's configuration file.
 const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
 
-/// What a file held, and what it shall hold; None is no file.
+/// The old and the new content of a file; `None` is no file.
 #[derive(Debug)]
 struct FileChange {
     path: PathBuf,
@@ -16,28 +16,28 @@ struct FileChange {
     after: Option<Vec<u8>>,
 }
 
-/// Everything is read and worked out before anything is written, so that a file that cannot be understood stops it all.
+/// The planned changes. All files are read and parsed before any is written, so that an invalid file stops the command.
 #[derive(Debug, Default)]
 pub struct ChangePlan {
     changes: Vec<FileChange>,
 }
 
-/// What was done, so that it can be taken back.
+/// The applied changes, so that they can be undone.
 #[derive(Debug, Default)]
 struct AppliedChanges<'a> {
     files: Vec<&'a FileChange>,
     folders: Vec<PathBuf>,
 }
 
-pub fn file_error(path: &Path, why: impl std::fmt::Display) -> Fail {
+pub fn file_error(path: &Path, message: impl std::fmt::Display) -> Fail {
     Fail::new(
         ExitKind::Usage,
         "FILE",
-        format!("{}: {why}", path.display()),
+        format!("{}: {message}", path.display()),
     )
 }
 
-/// A small file as text; None when there is none.
+/// A small file as text; `None` when it does not exist.
 pub fn read_file(path: &Path) -> Result<Option<String>, Fail> {
     let size = match fs::metadata(path) {
         Ok(meta) => meta.len(),
@@ -45,7 +45,10 @@ pub fn read_file(path: &Path) -> Result<Option<String>, Fail> {
         Err(e) => return Err(file_error(path, e)),
     };
     if size > MAX_FILE_BYTES {
-        return Err(file_error(path, format!("is larger than {MAX_FILE_BYTES} bytes")));
+        return Err(file_error(
+            path,
+            format!("is larger than {MAX_FILE_BYTES} bytes"),
+        ));
     }
     fs::read_to_string(path)
         .map(Some)
@@ -53,15 +56,13 @@ pub fn read_file(path: &Path) -> Result<Option<String>, Fail> {
 }
 
 impl ChangePlan {
-    /// `path` held `before` and shall hold `after`. Nothing to do is no change.
+    /// Plans to change `path` from `before` to `after`; equal contents are no change.
     pub fn add_change(&mut self, path: &Path, before: Option<String>, after: Option<String>) {
         if before != after {
-            // A link stays one: what it leads to is what changes.
+            // A symbolic link stays: its target is changed.
             let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-            let (before, after) = (
-                before.map(String::into_bytes),
-                after.map(String::into_bytes),
-            );
+            let before = before.map(String::into_bytes);
+            let after = after.map(String::into_bytes);
             self.changes.push(FileChange {
                 path,
                 before,
@@ -77,7 +78,7 @@ impl ChangePlan {
             .collect()
     }
 
-    /// Writes it all, then asks `check` whether the result is good. If anything fails, every file is as it was.
+    /// Writes all changes, then calls `check`. If anything fails, every file is restored.
     pub fn apply_or_undo(&self, check: impl FnOnce() -> Result<(), Fail>) -> Result<(), Fail> {
         let mut applied = AppliedChanges::default();
         let written = self
@@ -94,12 +95,12 @@ impl ChangePlan {
 
 impl<'a> AppliedChanges<'a> {
     fn apply_change(&mut self, change: &'a FileChange) -> Result<(), Fail> {
-        let now = match fs::read(&change.path) {
+        let current = match fs::read(&change.path) {
             Ok(bytes) => Some(bytes),
             Err(e) if e.kind() == ErrorKind::NotFound => None,
             Err(e) => return Err(file_error(&change.path, e)),
         };
-        if now != change.before {
+        if current != change.before {
             return Err(file_error(
                 &change.path,
                 "changed while it was being edited; run the command again",
@@ -113,7 +114,7 @@ impl<'a> AppliedChanges<'a> {
         Ok(())
     }
 
-    /// Makes a folder and remembers which of its parents are new.
+    /// Creates a folder and its parents, and records which are new.
     fn create_folder(&mut self, folder: &Path) -> Result<(), Fail> {
         let missing: Vec<&Path> = folder
             .ancestors()
@@ -129,22 +130,23 @@ impl<'a> AppliedChanges<'a> {
     fn undo_all(self) {
         for change in self.files.into_iter().rev() {
             if let Err(fail) = write_or_remove(&change.path, change.before.as_deref()) {
-                tracing::warn!("could not be put back: {fail:?}");
+                tracing::warn!("a file could not be restored: {fail:?}");
             }
         }
         for folder in self.folders.into_iter().rev() {
-            // One that somebody else put a file into stays.
+            // Fails for a folder with other files, which then stays.
             let _ = fs::remove_dir(folder);
         }
     }
 }
 
-/// The whole file or none of it: written beside its place, synced, and moved there with the rights of the old one.
+/// Writes a file atomically: to a temporary file beside it, synced, then renamed, with the old permissions. `None` removes
+/// the file.
 fn write_or_remove(path: &Path, bytes: Option<&[u8]>) -> Result<(), Fail> {
-    let failed = |e| file_error(path, e);
+    let write_error = |e| file_error(path, e);
     let Some(bytes) = bytes else {
         return match fs::remove_file(path) {
-            Err(e) if e.kind() != ErrorKind::NotFound => Err(failed(e)),
+            Err(e) if e.kind() != ErrorKind::NotFound => Err(write_error(e)),
             Ok(()) | Err(_) => Ok(()),
         };
     };
@@ -162,7 +164,7 @@ fn write_or_remove(path: &Path, bytes: Option<&[u8]>) -> Result<(), Fail> {
     };
     write().map_err(|e| {
         let _ = fs::remove_file(&temporary);
-        failed(e)
+        write_error(e)
     })
 }
 
@@ -175,12 +177,10 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_finished_leaves_every_file_as_it_was() {
+    fn a_failed_plan_restores_every_file() {
         let folder = tempfile::tempdir().unwrap();
-        let (old, new) = (
-            folder.path().join("old.json"),
-            folder.path().join("a/b/new.md"),
-        );
+        let old = folder.path().join("old.json");
+        let new = folder.path().join("a/b/new.md");
         fs::write(&old, "{}").unwrap();
         let mut plan = ChangePlan::default();
         plan.add_change(&old, Some("{}".into()), Some("{ }".into()));
@@ -203,14 +203,15 @@ mod tests {
         assert_eq!(
             fs::read_dir(folder.path()).unwrap().count(),
             2,
-            "nothing temporary stays"
+            "no temporary file remains"
         );
     }
 
     #[test]
-    fn a_file_that_somebody_else_wrote_meanwhile_is_not_overwritten() {
+    fn a_file_that_changed_meanwhile_is_not_overwritten() {
         let folder = tempfile::tempdir().unwrap();
-        let (first, second) = (folder.path().join("1"), folder.path().join("2"));
+        let first = folder.path().join("1");
+        let second = folder.path().join("2");
         fs::write(&second, "theirs").unwrap();
         let mut plan = ChangePlan::default();
         plan.add_change(&first, None, Some("ours".into()));
@@ -220,10 +221,11 @@ mod tests {
     }
 
     #[test]
-    fn links_and_rights_stay_as_they_are() {
+    fn links_and_permissions_are_kept() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
-        let (real, link) = (folder.path().join("real"), folder.path().join("link"));
+        let real = folder.path().join("real");
+        let link = folder.path().join("link");
         fs::write(&real, "a").unwrap();
         fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
         std::os::unix::fs::symlink(&real, &link).unwrap();

@@ -1,75 +1,78 @@
-//! How a host calls us, and how we know our own lines in its files.
+//! The command lines by which a host runs `chorus`, and how to recognise them in its files.
 
 use super::target::TargetLayout;
 use serde_json::Value;
 use std::path::Path;
 
-/// The name under which hosts know our tools.
+/// The name of our MCP server in a host's configuration.
 pub const SERVER_NAME: &str = "chorus";
 
-/// How a host calls us.
+/// How a host runs `chorus`.
 #[derive(Clone, Debug)]
 pub struct InstalledProgram {
     pub program: String,
-    /// Other credentials than the usual ones, if they were named.
+    /// The credential file, if `--credentials` names one.
     pub credentials: Option<String>,
-    /// Whoever else reads the file may not have us.
+    /// Other users read the same file and may not have `chorus` installed.
     pub is_shared: bool,
 }
 
 impl InstalledProgram {
-    /// What comes after the program for the tools.
+    /// The arguments of the MCP server.
     pub fn mcp_args(&self) -> Vec<String> {
-        let named = self
+        let credentials_args = self
             .credentials
             .iter()
             .flat_map(|file| ["--credentials".to_owned(), file.clone()]);
-        ["mcp".to_owned()].into_iter().chain(named).collect()
+        ["mcp".to_owned()]
+            .into_iter()
+            .chain(credentials_args)
+            .collect()
     }
 
     /// The command line of a hook.
     pub fn hook_command(&self, event: &str, instrument: &str) -> String {
-        let named = self
+        let credentials_args = self
             .credentials
             .as_ref()
             .map(|file| format!(" --credentials {}", shell_quote(file)));
-        let missing = if self.is_shared { " || true" } else { "" };
+        let ignore_failure = if self.is_shared { " || true" } else { "" };
         format!(
-            "{} hook {event} --instrument {instrument}{}{missing}",
+            "{} hook {event} --instrument {instrument}{}{ignore_failure}",
             shell_quote(&self.program),
-            named.unwrap_or_default()
+            credentials_args.unwrap_or_default()
         )
     }
 }
 
-/// `chorus` where a shell finds it as this very program, otherwise where it is: editors have another PATH than shells. In
-/// files that others read too it is always the name.
+/// The name `chorus` if the PATH leads to this program, else its absolute path, because editors may have another PATH. In
+/// shared files it is always the name.
 pub fn program_path(layout: &TargetLayout) -> String {
     let name = SERVER_NAME.to_owned();
-    let Ok(own) = std::env::current_exe().and_then(std::fs::canonicalize) else {
+    let Ok(own_path) = std::env::current_exe().and_then(std::fs::canonicalize) else {
         return name;
     };
     let found = std::env::var_os("PATH").and_then(|path| {
         let mut candidates = std::env::split_paths(&path).map(|folder| folder.join(SERVER_NAME));
         candidates
-            .find(|place| place.is_file())
-            .and_then(|place| std::fs::canonicalize(place).ok())
+            .find(|candidate| candidate.is_file())
+            .and_then(|candidate| std::fs::canonicalize(candidate).ok())
     });
-    if layout.is_shared || found.as_deref() == Some(&own) {
+    if layout.is_shared || found.as_deref() == Some(&own_path) {
         name
     } else {
-        own.display().to_string()
+        own_path.display().to_string()
     }
 }
 
-/// For a shell.
-fn shell_quote(word: &str) -> String {
-    let plain =
+/// Quotes an argument for a shell.
+fn shell_quote(arg: &str) -> String {
+    let is_plain =
         |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | '@');
-    if word.chars().all(plain) {
-        word.to_owned()
+    if arg.chars().all(is_plain) {
+        arg.to_owned()
     } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
+        format!("'{}'", arg.replace('\'', "'\\''"))
     }
 }
 
@@ -79,7 +82,7 @@ fn is_chorus(program: &str) -> bool {
         .is_some_and(|name| name == SERVER_NAME)
 }
 
-/// An entry of a host's servers that we wrote, or that does the same: `chorus … mcp …`.
+/// Whether a server entry is ours, or does the same: `chorus … mcp …`.
 pub fn is_our_server(entry: &Value) -> bool {
     let ours = entry["command"].as_str().is_some_and(is_chorus);
     ours && entry["args"]
@@ -87,20 +90,20 @@ pub fn is_our_server(entry: &Value) -> bool {
         .is_some_and(|args| args.iter().any(|arg| arg == "mcp"))
 }
 
-/// A hook's command that we wrote for this event.
+/// Whether a hook command is ours for this event.
 pub fn is_our_hook(command: &str, event: &str) -> bool {
     chorus_arguments(command).is_some_and(|rest| {
         rest.starts_with(&format!("hook {event} ")) || rest == format!("hook {event}")
     })
 }
 
-/// A hook that somebody took from the page on coding agents: it does what ours would do.
+/// Whether a hook was copied from docs/agents.md: it does the same as ours.
 pub fn is_manual_hook(command: &str) -> bool {
     let rest = chorus_arguments(command).unwrap_or_default();
     (rest.starts_with("advise ") || rest.starts_with("locks ")) && rest.contains("--hook")
 }
 
-/// What a command line that runs us says after our name.
+/// The arguments of a command line that runs `chorus`.
 fn chorus_arguments(command: &str) -> Option<&str> {
     let (program, rest) = match command.strip_prefix('\'') {
         Some(quoted) => quoted.split_once("' ")?,
@@ -115,14 +118,14 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn our_own_lines_are_known_and_others_are_not() {
+    fn our_entries_are_recognised_and_others_are_not() {
         for program in ["chorus", "/opt/bin/chorus", "/a b/it's/chorus"] {
-            let us = InstalledProgram {
+            let installed = InstalledProgram {
                 program: program.into(),
                 credentials: Some("a b.json".into()),
                 is_shared: false,
             };
-            let line = us.hook_command("Stop", "cc-claude");
+            let line = installed.hook_command("Stop", "cc-claude");
             assert!(
                 line.ends_with(" hook Stop --instrument cc-claude --credentials 'a b.json'"),
                 "{line}"
@@ -132,7 +135,7 @@ mod tests {
                 "{line}"
             );
             assert!(is_our_server(
-                &json!({ "command": program, "args": us.mcp_args() })
+                &json!({ "command": program, "args": installed.mcp_args() })
             ));
         }
         for other in [

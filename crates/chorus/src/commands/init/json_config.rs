@@ -1,4 +1,4 @@
-//! Our entries in a host's JSON: put in and taken out with everything else, comments and order too, as it was.
+//! Adds and removes our entries in a host's JSON configuration; comments and order of everything else are kept.
 
 use super::change_plan::file_error;
 use super::installed_program::{
@@ -10,7 +10,7 @@ use jsonc_parser::cst::{CstArray, CstInputValue, CstObject, CstRootNode};
 use jsonc_parser::{ParseOptions, json};
 use std::path::Path;
 
-/// How long a host waits for a hook, in seconds: ours ends far earlier by itself.
+/// How long a host waits for a hook, in seconds; ours ends much earlier by itself.
 const HOOK_TIMEOUT_SECONDS: usize = 10;
 
 /// A configuration, open for editing.
@@ -21,8 +21,8 @@ pub struct JsonConfig<'a> {
 }
 
 impl<'a> JsonConfig<'a> {
-    /// Hosts differ in what they forgive (OpenClaw reads JSON5), so comments, trailing commas and loose names are left
-    /// alone; what no host can read is an error, and nothing is changed.
+    /// Parses a configuration. Hosts differ in what they accept (OpenClaw reads JSON5), so comments, trailing commas and
+    /// unquoted names are allowed. Anything else is an error, and nothing is changed.
     pub fn parse(path: &'a Path, text: Option<&str>) -> Result<Self, Fail> {
         let text = text
             .filter(|text| !text.trim().is_empty())
@@ -49,47 +49,48 @@ impl<'a> JsonConfig<'a> {
         self.root.to_string()
     }
 
-    fn object_or_create(&self, inside: &CstObject, name: &str) -> Result<CstObject, Fail> {
+    fn object_or_create(&self, parent: &CstObject, name: &str) -> Result<CstObject, Fail> {
         let type_error = || {
             file_error(
                 self.path,
                 format!("\"{name}\" is not an object; nothing was changed"),
             )
         };
-        inside.object_value_or_create(name).ok_or_else(type_error)
+        parent.object_value_or_create(name).ok_or_else(type_error)
     }
 
-    /// The entry for our tools; one of another program under our name is an error.
+    /// Adds our server entry; an entry of another program under our name is an error.
     pub fn add_server(&self, keys: &[&str], installed: &InstalledProgram) -> Result<(), Fail> {
         let mut servers = self.top.clone();
         for key in keys {
             servers = self.object_or_create(&servers, key)?;
         }
         let Some(entry) = servers.get(SERVER_NAME) else {
-            let (program, args) = (installed.program.as_str(), installed.mcp_args());
+            let program = installed.program.as_str();
+            let args = installed.mcp_args();
             servers.append(SERVER_NAME, json!({ "command": program, "args": args }));
             return Ok(());
         };
         let value = entry.to_serde_value().unwrap_or_default();
         if !is_our_server(&value) {
-            let why = format!(
+            let message = format!(
                 "already has a server \"{SERVER_NAME}\" that is not ours; rename it first, nothing was changed"
             );
-            return Err(file_error(self.path, why));
+            return Err(file_error(self.path, message));
         }
-        // What its owner added to it stays; only where we are may have changed, and who we are if that was said.
-        let set = |name: &str, value: CstInputValue| {
+        // Keep what the user added to the entry. Update only the program's path, and the credentials if given.
+        let update_property = |name: &str, value: CstInputValue| {
             if let Some(property) = entry.object_value().and_then(|entry| entry.get(name)) {
                 property.set_value(value);
             }
         };
         if value["command"] != installed.program.as_str() {
-            set("command", installed.program.as_str().into());
+            update_property("command", installed.program.as_str().into());
         }
         if installed.credentials.is_some()
             && value["args"] != serde_json::json!(installed.mcp_args())
         {
-            set("args", installed.mcp_args().into());
+            update_property("args", installed.mcp_args().into());
         }
         Ok(())
     }
@@ -97,21 +98,21 @@ impl<'a> JsonConfig<'a> {
     pub fn has_server(&self, keys: &[&str]) -> bool {
         let servers = keys
             .iter()
-            .try_fold(self.top.clone(), |inside, key| inside.object_value(key));
+            .try_fold(self.top.clone(), |parent, key| parent.object_value(key));
         let entry = servers
             .and_then(|servers| servers.get(SERVER_NAME))
             .and_then(|entry| entry.to_serde_value());
         entry.is_some_and(|entry| is_our_server(&entry))
     }
 
-    /// Takes our entry out, and the objects around it that are empty without it.
+    /// Removes our entry, and the objects around it that become empty.
     pub fn remove_server(&self, keys: &[&str]) {
         if !self.has_server(keys) {
             return;
         }
         let mut ancestors = vec![self.top.clone()];
         for key in keys {
-            ancestors.extend(ancestors.last().and_then(|inside| inside.object_value(key)));
+            ancestors.extend(ancestors.last().and_then(|parent| parent.object_value(key)));
         }
         if let Some(entry) = ancestors
             .last()
@@ -119,8 +120,8 @@ impl<'a> JsonConfig<'a> {
         {
             entry.remove();
         }
-        for (inside, key) in ancestors.iter().zip(keys).rev() {
-            if let Some(property) = inside.get(key)
+        for (parent, key) in ancestors.iter().zip(keys).rev() {
+            if let Some(property) = parent.get(key)
                 && property
                     .object_value()
                     .is_some_and(|object| object.properties().is_empty())
@@ -145,16 +146,16 @@ impl<'a> JsonConfig<'a> {
                 )
             };
             let groups = events.array_value_or_create(event).ok_or_else(type_error)?;
-            let line = installed.hook_command(event, instrument);
+            let hook_command = installed.hook_command(event, instrument);
             let ours: Vec<CstObject> = hook_commands(&groups)
                 .into_iter()
                 .filter(|c| is_our_hook(&command_text(c), event))
                 .collect();
             for command in &ours {
-                if command_text(command) != line
+                if command_text(command) != hook_command
                     && let Some(property) = command.get("command")
                 {
-                    property.set_value(line.as_str().into());
+                    property.set_value(hook_command.as_str().into());
                 }
             }
             if ours.is_empty()
@@ -162,28 +163,28 @@ impl<'a> JsonConfig<'a> {
                     .iter()
                     .any(|command| is_manual_hook(&command_text(command)))
             {
-                groups.append(hook_group(&line, *matcher));
+                groups.append(hook_group(&hook_command, *matcher));
             }
         }
         Ok(())
     }
 
-    /// Which of these events have our hook, or one that does the same.
+    /// Whether all these events have our hook, or one that does the same.
     pub fn has_hooks(&self, hooks: &[HookEntry]) -> bool {
         hooks.iter().all(|(event, _)| {
             let groups = self
                 .top
                 .object_value("hooks")
                 .and_then(|events| events.array_value(event));
-            let known = |command: CstObject| {
+            let is_known = |command: CstObject| {
                 is_our_hook(&command_text(&command), event)
                     || is_manual_hook(&command_text(&command))
             };
-            groups.is_some_and(|groups| hook_commands(&groups).into_iter().any(known))
+            groups.is_some_and(|groups| hook_commands(&groups).into_iter().any(is_known))
         })
     }
 
-    /// Takes our hooks out, and what is empty without them.
+    /// Removes our hooks, and what becomes empty.
     pub fn remove_hooks(&self) {
         let Some(events) = self.top.object_value("hooks") else {
             return;
@@ -228,7 +229,7 @@ impl<'a> JsonConfig<'a> {
         }
     }
 
-    /// Whether nothing is left: then the file was ours alone.
+    /// Whether nothing is left, so that the file contained only our entries.
     pub fn is_empty(&self) -> bool {
         self.top.properties().is_empty()
             && !self.to_text().contains("//")
@@ -236,15 +237,15 @@ impl<'a> JsonConfig<'a> {
     }
 }
 
-fn hook_group(line: &str, matcher: Option<&str>) -> CstInputValue {
-    let run = json!({ "type": "command", "command": line, "timeout": HOOK_TIMEOUT_SECONDS });
+fn hook_group(command: &str, matcher: Option<&str>) -> CstInputValue {
+    let hook = json!({ "type": "command", "command": command, "timeout": HOOK_TIMEOUT_SECONDS });
     match matcher {
-        Some(matcher) => json!({ "matcher": matcher, "hooks": [run] }),
-        None => json!({ "hooks": [run] }),
+        Some(matcher) => json!({ "matcher": matcher, "hooks": [hook] }),
+        None => json!({ "hooks": [hook] }),
     }
 }
 
-/// The commands of an event, whatever else stands between them.
+/// The hook commands of an event.
 fn hook_commands(groups: &CstArray) -> Vec<CstObject> {
     let groups = groups
         .elements()

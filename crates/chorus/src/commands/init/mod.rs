@@ -1,4 +1,4 @@
-//! `chorus init`: a host learns Chorus: the skill, the tools, and hooks where it has them (SKL-32…34).
+//! `chorus init`: installs the skill, the tools and the hooks for a host (SKL-32…34).
 
 pub mod change_plan;
 mod installed_program;
@@ -19,13 +19,13 @@ use target::{ConfigForm, InitRoots, InitTarget, TargetLayout};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Who shall learn it
+    /// The host to set up
     #[arg(long, value_name = "HOST")]
     target: InitTarget,
     /// The language of the skill text
     #[arg(long, value_name = "TAG", default_value = "en")]
     lang: SkillLanguage,
-    /// Leave the host's hooks alone
+    /// Do not install hooks
     #[arg(long)]
     no_hooks: bool,
 }
@@ -45,7 +45,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     Ok(())
 }
 
-/// The hub that is known here. Without one the texts say that it has to be found out.
+/// The URL and host name of the known hub; without one, placeholders.
 async fn hub_names(common: &CommonArgs) -> HubNames {
     let unknown = HubNames {
         url: "<hub_url>".into(),
@@ -56,8 +56,9 @@ async fn hub_names(common: &CommonArgs) -> HubNames {
     };
     let saved = session::identity_files(common)
         .ok()
-        .and_then(|place| AgentCredentials::read_from(&place).ok().flatten());
-    let own_host = saved.and_then(|who| Some(who.agent_id.split_once('@')?.1.to_owned()));
+        .and_then(|files| AgentCredentials::read_from(&files).ok().flatten());
+    let own_host =
+        saved.and_then(|credentials| Some(credentials.agent_id.split_once('@')?.1.to_owned()));
     let host = match own_host {
         Some(host) => Some(host),
         None => client
@@ -72,7 +73,7 @@ async fn hub_names(common: &CommonArgs) -> HubNames {
     }
 }
 
-/// How the host shall call us. A file that was named is named to it too, wherever it runs.
+/// How the host runs `chorus`. A given credential file is passed on as an absolute path, because the host may run anywhere.
 fn installed_program(common: &CommonArgs, layout: &TargetLayout) -> Result<InstalledProgram, Fail> {
     let absolute_path =
         |file: &PathBuf| std::path::absolute(file).map_err(|e| change_plan::file_error(file, e));
@@ -90,17 +91,17 @@ fn installed_program(common: &CommonArgs, layout: &TargetLayout) -> Result<Insta
     })
 }
 
-/// What was heard before the hooks came is no news to them.
+/// Starts the hooks' reports after the messages that were already received.
 fn start_progress(common: &CommonArgs) -> Result<(), Fail> {
     if let Ok(session) = ClientSession::open(common)
-        && let Some(heard) = session.read_state()?.parse_cursor()
+        && let Some(cursor) = session.read_state()?.parse_cursor()
     {
-        ReportProgress::open_locked(&session.files, &session.credentials).start_at(heard)?;
+        ReportProgress::open_locked(&session.files, &session.credentials).start_at(cursor)?;
     }
     Ok(())
 }
 
-/// Plans the tools and the hooks.
+/// Plans the entries for the tools and the hooks.
 fn add_entries(
     plan: &mut ChangePlan,
     layout: &TargetLayout,
@@ -131,7 +132,7 @@ fn add_entries(
     Ok(())
 }
 
-/// Plans to take the tools and the hooks out again. A file in which nothing else is left goes.
+/// Plans to remove the tools and the hooks. A file with nothing else in it is removed.
 pub fn remove_entries(plan: &mut ChangePlan, layout: &TargetLayout) -> Result<(), Fail> {
     if let Some((path, form)) = &layout.tools
         && let Some(before) = read_file(path)?
@@ -161,7 +162,7 @@ pub fn remove_entries(plan: &mut ChangePlan, layout: &TargetLayout) -> Result<()
     Ok(())
 }
 
-/// Everything is there and can be read again; otherwise it is all taken back.
+/// Checks that all entries are there; otherwise all changes are undone.
 fn check_installed(layout: &TargetLayout) -> Result<(), Fail> {
     skill::check_skill(&layout.skill).map_err(Fail::usage_error)?;
     let missing = |path: &Path| {
@@ -194,12 +195,12 @@ pub fn has_hooks(path: &Path, hooks: &[target::HookEntry]) -> Result<bool, Fail>
     Ok(json_config::JsonConfig::parse(path, read_file(path)?.as_deref())?.has_hooks(hooks))
 }
 
-/// SKL-32: `~/.chorus` and its history.
+/// Creates `~/.chorus` and its history folder (SKL-32).
 fn create_storage(common: &CommonArgs) -> Result<PathBuf, Fail> {
     let home = session::home_folder()?;
-    let place = session::identity_files(common)?;
+    let files = session::identity_files(common)?;
     atomic_file::create_private_folder(&home.join("history"))?;
-    atomic_file::create_private_folder(&place.history)?;
+    atomic_file::create_private_folder(&files.history)?;
     Ok(home)
 }
 
@@ -211,7 +212,8 @@ fn print_installed(
     plan: &ChangePlan,
     storage: &Path,
 ) {
-    let (skill, lang) = (layout.skill.display().to_string(), args.lang.language_tag());
+    let skill = layout.skill.display().to_string();
+    let lang = args.lang.language_tag();
     let tools = layout
         .tools
         .as_ref()
@@ -221,21 +223,22 @@ fn print_installed(
         .as_ref()
         .map(|(path, _)| roots.display_path(path));
     let registered = session::identity_files(common)
-        .and_then(|place| Ok(AgentCredentials::read_from(&place)?))
-        .is_ok_and(|who| who.is_some());
+        .and_then(|files| Ok(AgentCredentials::read_from(&files)?))
+        .is_ok_and(|credentials| credentials.is_some());
     let output = json!({ "target": args.target.target_name(), "lang": lang, "skill": skill, "storage": storage, "tools": tools,
         "hooks": hooks, "changed": plan.changed_paths(), "registered": registered });
     output::print_result(common.json, &output, || {
-        let good = |text: String| format!("{} {text}", output::paint_text(output::GOOD_STYLE, "✓"));
+        let check_mark =
+            |text: String| format!("{} {text}", output::paint_text(output::GOOD_STYLE, "✓"));
         let mut lines = vec![
-            good(format!("Files installed to {skill} ({lang})")),
-            good(format!(
+            check_mark(format!("Files installed to {skill} ({lang})")),
+            check_mark(format!(
                 "Local storage initialized at {}",
                 storage.display()
             )),
         ];
-        lines.extend(tools.map(|path| good(format!("Registered in {path}"))));
-        lines.extend(hooks.map(|path| good(format!("Hooks in {path}"))));
+        lines.extend(tools.map(|path| check_mark(format!("Registered in {path}"))));
+        lines.extend(hooks.map(|path| check_mark(format!("Hooks in {path}"))));
         lines.extend(
             target_note(args.target)
                 .filter(|_| layout.hooks.is_some())
@@ -250,7 +253,7 @@ fn print_installed(
     });
 }
 
-/// What a person still has to do in the host itself.
+/// What the user still has to do in the host.
 fn target_note(target: InitTarget) -> Option<&'static str> {
     match target {
         InitTarget::Codex => Some("Codex runs new hooks once you trust them: type /hooks there"),

@@ -1,4 +1,4 @@
-//! The texts that teach an agent to take part, as a folder of files that knows which of them are ours (SKL-34).
+//! Installs the skill texts for a host, with a mark file that records which files are ours (SKL-34).
 
 use super::change_plan::{ChangePlan, file_error, read_file};
 use crate::fail::Fail;
@@ -7,9 +7,9 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// What every language has in common.
+/// The text that all languages share.
 const TRANSPORT_TEXT: &str = include_str!("../../../assets/TRANSPORT.md");
-/// Beside the texts: which files we wrote, and how they were when we did.
+/// The mark file: which files were installed, with their hashes.
 const MARK_FILE: &str = ".chorus-skill.json";
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -30,7 +30,7 @@ impl SkillLanguage {
     }
 }
 
-/// The hub that the texts speak of.
+/// The hub's names for the texts.
 #[derive(Clone, Debug)]
 pub struct HubNames {
     pub url: String,
@@ -40,7 +40,7 @@ pub struct HubNames {
 #[derive(Debug, Serialize, Deserialize)]
 struct SkillMark {
     lang: String,
-    /// Whether hooks came with it; without, none are missing.
+    /// Whether hooks were installed too; if not, `verify` does not miss them.
     #[serde(default)]
     hooks: bool,
     files: BTreeMap<String, String>,
@@ -60,7 +60,7 @@ impl SkillMark {
             .transpose()
     }
 
-    /// Whether a file is as we wrote it.
+    /// Whether a file is unchanged since it was installed.
     fn has_file(&self, name: &str, text: &str) -> bool {
         self.files
             .get(name)
@@ -75,7 +75,7 @@ fn text_digest(text: &str) -> String {
         .collect()
 }
 
-/// The files of a language, with a hub's own names in them.
+/// The files of a language, with the hub's names filled in.
 fn skill_files(lang: SkillLanguage, hub: &HubNames) -> Vec<(&'static str, String)> {
     let text = chorus_server::SKILL_TEXTS
         .iter()
@@ -91,7 +91,7 @@ fn skill_files(lang: SkillLanguage, hub: &HubNames) -> Vec<(&'static str, String
     ]
 }
 
-/// Plans the folder. A file that we did not write, or that somebody changed since, is left alone and said aloud.
+/// Plans the skill's files. A file that was not installed by us, or was changed since, is an error.
 pub fn install_skill(
     plan: &mut ChangePlan,
     folder: &Path,
@@ -132,7 +132,7 @@ pub fn install_skill(
     Ok(())
 }
 
-/// Plans to take our files away; what somebody changed stays, and is named.
+/// Plans to remove our files; returns the changed ones, which stay.
 pub fn uninstall_skill(plan: &mut ChangePlan, folder: &Path) -> Result<Vec<String>, Fail> {
     let mut kept_files = Vec::new();
     let Some(mark) = SkillMark::read_from(folder)? else {
@@ -151,17 +151,17 @@ pub fn uninstall_skill(plan: &mut ChangePlan, folder: &Path) -> Result<Vec<Strin
     Ok(kept_files)
 }
 
-/// The language of an installed skill and whether hooks came with it, or what is wrong with it.
+/// The language of an installed skill and whether it has hooks, or its fault.
 pub fn check_skill(folder: &Path) -> Result<(String, bool), String> {
-    let shown = folder.display();
+    let folder_name = folder.display();
     let mark = SkillMark::read_from(folder)
-        .map_err(|_| format!("{shown}/{MARK_FILE} is not a mark of ours"))?;
-    let mark = mark.ok_or_else(|| format!("there is no skill of ours in {shown}"))?;
+        .map_err(|_| format!("{folder_name}/{MARK_FILE} is not a mark of ours"))?;
+    let mark = mark.ok_or_else(|| format!("there is no skill of ours in {folder_name}"))?;
     for name in mark.files.keys() {
         match read_file(&folder.join(name)) {
             Ok(Some(text)) if mark.has_file(name, &text) => {}
-            Ok(Some(_)) => return Err(format!("{shown}/{name} was changed since")),
-            Ok(None) | Err(_) => return Err(format!("{shown}/{name} is missing")),
+            Ok(Some(_)) => return Err(format!("{folder_name}/{name} was changed since")),
+            Ok(None) | Err(_) => return Err(format!("{folder_name}/{name} is missing")),
         }
     }
     Ok((mark.lang, mark.hooks))
@@ -191,14 +191,14 @@ mod tests {
         }
     }
 
-    // ENV-01…08: the envelope on the page is one.
+    // ENV-01…08
     #[test]
-    fn the_envelope_that_is_shown_is_valid() {
-        let shown = TRANSPORT_TEXT
+    fn the_example_envelope_is_valid() {
+        let example = TRANSPORT_TEXT
             .split("```json\n")
             .nth(1)
             .and_then(|rest| rest.split("\n```").next())
             .unwrap();
-        chorus_wire::envelope::Envelope::parse(&shown.replace("{{HOST}}", "hub")).unwrap();
+        chorus_wire::envelope::Envelope::parse(&example.replace("{{HOST}}", "hub")).unwrap();
     }
 }

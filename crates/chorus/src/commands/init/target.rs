@@ -1,4 +1,4 @@
-//! The hosts that we know, and where each keeps its skills, its tools and its hooks.
+//! The supported hosts, and where each keeps its skills, tools and hooks.
 
 use crate::fail::Fail;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 pub enum InitTarget {
     /// Claude Code, for you in every project
     ClaudeUser,
-    /// Claude Code, for everybody who works in this project
+    /// Claude Code, for all users of this project
     ClaudeProject,
     /// Codex
     Codex,
@@ -19,7 +19,7 @@ pub enum InitTarget {
     Local,
 }
 
-/// How a host writes down its MCP servers.
+/// The format of a host's MCP server list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConfigForm {
     /// JSON, below these keys.
@@ -28,22 +28,22 @@ pub enum ConfigForm {
     Toml,
 }
 
-/// One hook: the host's event, and for which tools.
+/// One hook: the host's event, and a matcher for tools.
 pub type HookEntry = (&'static str, Option<&'static str>);
 
-/// Where a host keeps what.
+/// The paths of a host's skill, tools and hooks.
 #[derive(Clone, Debug)]
 pub struct TargetLayout {
     pub skill: PathBuf,
     pub tools: Option<(PathBuf, ConfigForm)>,
     pub hooks: Option<(PathBuf, &'static [HookEntry])>,
-    /// What the host's sessions are called among frames.
+    /// The instrument of the host's sessions.
     pub instrument: &'static str,
-    /// Others read the same files, so that nothing of this machine may stand in them.
+    /// Other users read the same files, so they must not contain anything of this machine.
     pub is_shared: bool,
 }
 
-/// What an agent with tools of the Claude Code kind edits files with.
+/// The tools with which Claude Code edits files.
 const CLAUDE_EDITS: Option<&str> = Some("Edit|MultiEdit|Write|NotebookEdit");
 const CLAUDE_HOOKS: [HookEntry; 5] = [
     ("SessionStart", None),
@@ -59,7 +59,7 @@ const CODEX_HOOKS: [HookEntry; 4] = [
     ("PostToolUse", Some("apply_patch")),
 ];
 
-/// The two roots below which everything lies.
+/// The two folders that contain all paths.
 #[derive(Clone, Debug)]
 pub struct InitRoots {
     pub home: PathBuf,
@@ -70,21 +70,21 @@ impl InitRoots {
     pub fn find_roots() -> Result<Self, Fail> {
         let home = etcetera::home_dir()
             .map_err(|e| Fail::usage_error(format!("no home directory: {e}")))?;
-        let here = std::env::current_dir()
+        let working_folder = std::env::current_dir()
             .map_err(|e| Fail::usage_error(format!("no working directory: {e}")))?;
         Ok(Self {
             home,
-            working_folder: here,
+            working_folder,
         })
     }
 
-    /// The folder that a variable names, else one below the home.
+    /// The folder in an environment variable, else one in the home.
     fn folder_from_env(&self, variable: &str, name: &str) -> PathBuf {
-        let named = std::env::var_os(variable).filter(|value| !value.is_empty());
-        named.map_or_else(|| self.home.join(name), PathBuf::from)
+        let folder = std::env::var_os(variable).filter(|value| !value.is_empty());
+        folder.map_or_else(|| self.home.join(name), PathBuf::from)
     }
 
-    /// A path as people write it.
+    /// A path for people, with `~` for the home.
     pub fn display_path(&self, path: &Path) -> String {
         match path.strip_prefix(&self.home) {
             Ok(rest) => format!("~/{}", rest.display()),
@@ -106,8 +106,8 @@ impl InitTarget {
         match self {
             InitTarget::ClaudeUser => {
                 let folder = roots.folder_from_env("CLAUDE_CONFIG_DIR", ".claude");
-                let moved = folder != roots.home.join(".claude");
-                let config = if moved {
+                let is_moved = folder != roots.home.join(".claude");
+                let config = if is_moved {
                     folder.join(".claude.json")
                 } else {
                     roots.home.join(".claude.json")

@@ -1,4 +1,4 @@
-//! Our entry in Codex's configuration, with everything around it as it was.
+//! Adds and removes our entry in Codex's TOML configuration; everything else is kept.
 
 use super::change_plan::file_error;
 use super::installed_program::{InstalledProgram, SERVER_NAME, is_our_server};
@@ -16,10 +16,10 @@ pub struct TomlConfig<'a> {
 impl<'a> TomlConfig<'a> {
     pub fn parse(path: &'a Path, text: Option<&str>) -> Result<Self, Fail> {
         let syntax_error = |e: toml_edit::TomlError| {
-            let first = e.message().to_owned();
+            let message = e.message().to_owned();
             file_error(
                 path,
-                format!("is not valid TOML ({first}); mend it first, nothing was changed"),
+                format!("is not valid TOML ({message}); mend it first, nothing was changed"),
             )
         };
         let document = text.unwrap_or_default().parse().map_err(syntax_error)?;
@@ -39,7 +39,8 @@ impl<'a> TomlConfig<'a> {
     }
 
     pub fn add_server(&mut self, installed: &InstalledProgram) -> Result<(), Fail> {
-        let (ours, exists) = (self.has_server(), self.server_entry().is_some());
+        let ours = self.has_server();
+        let exists = self.server_entry().is_some();
         let servers = self.document.entry(SERVERS_TABLE).or_insert_with(|| {
             let mut table = Table::new();
             table.set_implicit(true);
@@ -53,10 +54,10 @@ impl<'a> TomlConfig<'a> {
         };
         let servers = servers.as_table_like_mut().ok_or_else(type_error)?;
         if exists && !ours {
-            let why = format!(
+            let message = format!(
                 "already has a server \"{SERVER_NAME}\" that is not ours; rename it first, nothing was changed"
             );
-            return Err(file_error(self.path, why));
+            return Err(file_error(self.path, message));
         }
         if let Some(entry) = servers.get_mut(SERVER_NAME) {
             if entry["command"].as_str() != Some(&installed.program) {
@@ -108,7 +109,7 @@ fn is_ours(entry: &Item) -> bool {
 mod tests {
     use super::*;
 
-    const LIVED_IN: &str = "# mine\nmodel = \"big\"   # the big one\n\n[mcp_servers.other]\ncommand = \"other\"\n\n[z]\nb = 1\na = 2\n";
+    const EXISTING_CONFIG: &str = "# mine\nmodel = \"big\"   # the big one\n\n[mcp_servers.other]\ncommand = \"other\"\n\n[z]\nb = 1\na = 2\n";
 
     fn installed(program: &str) -> InstalledProgram {
         InstalledProgram {
@@ -125,8 +126,8 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_comes_and_goes_and_the_rest_stays() {
-        for before in [LIVED_IN, "", "model = \"x\"\n"] {
+    fn adding_and_removing_an_entry_keeps_the_rest() {
+        for before in [EXISTING_CONFIG, "", "model = \"x\"\n"] {
             let with = edited(before, |config| {
                 config.add_server(&installed("chorus")).unwrap()
             });
@@ -152,15 +153,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_or_not_understood_is_not_touched() {
+    fn foreign_or_invalid_entries_are_not_changed() {
         let theirs = "[mcp_servers.chorus]\nurl = \"https://choir.example/mcp\"\n";
         let mut config = TomlConfig::parse(Path::new("config.toml"), Some(theirs)).unwrap();
         assert!(config.add_server(&installed("chorus")).is_err());
         config.remove_server();
         assert_eq!(config.to_text(), theirs);
         assert!(TomlConfig::parse(Path::new("config.toml"), Some("a = = b")).is_err());
-        let mut odd =
+        let mut invalid =
             TomlConfig::parse(Path::new("config.toml"), Some("mcp_servers = 3\n")).unwrap();
-        assert!(odd.add_server(&installed("chorus")).is_err());
+        assert!(invalid.add_server(&installed("chorus")).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! Deliveries from channels: shown, kept so that they can be answered, and handed to the command.
+//! `chorus listen`: prints channel deliveries, saves their callbacks and passes them to the command.
 
 use super::{InboxListener, handler_command};
 use crate::{cli::CommonArgs, fail::Fail, output};
@@ -8,7 +8,7 @@ use chorus_wire::cursor::Cursor;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-/// A delivery as one JSON line: the body as the service wrote it, under one key.
+/// A delivery as one JSON line, with the service's body unchanged under one key.
 #[derive(Debug, Serialize)]
 struct DeliveryLine<'a> {
     event: &'static str,
@@ -27,7 +27,7 @@ impl InboxListener<'_> {
                 return self.save_progress(event.cursor, None);
             }
         };
-        // First the way back: whoever sees the message can answer it.
+        // Save the callback before printing, so that a message on the screen can be answered.
         SavedCallback::save_callback(&self.session.files, &received.delivery)?;
         let line = delivery_line(event.cursor, &received);
         print_delivery(self.common, &line, &received);
@@ -52,15 +52,16 @@ fn print_delivery(common: &CommonArgs, line: &str, received: &ReceivedDelivery) 
     if common.json {
         return output::print_line(line);
     }
-    let (channel, message) = (&received.delivery.channel, &received.delivery.message);
-    let place = output::escape_controls(channel.name.as_deref().unwrap_or(&channel.id));
+    let channel = &received.delivery.channel;
+    let message = &received.delivery.message;
+    let channel_name = output::escape_controls(channel.name.as_deref().unwrap_or(&channel.id));
     let sender = output::paint_text(
         output::STRONG_STYLE,
         &output::escape_controls(&message.sender),
     );
     output::print_line(&format!(
         "{} {sender}: {}",
-        output::paint_text(output::FAINT_STYLE, &format!("#{place}")),
+        output::paint_text(output::FAINT_STYLE, &format!("#{channel_name}")),
         output::escape_controls(&message.content)
     ));
 }

@@ -1,4 +1,4 @@
-//! `chorus listen --direct`: the receive endpoint of an agent that has no hub (TRN-44).
+//! `chorus listen --direct`: the receive endpoint of an agent without a hub (TRN-44).
 
 use super::{Args, handler_command, print::ReceivedMessage};
 use crate::stop_signal::StopSignal;
@@ -38,14 +38,14 @@ pub async fn listen_direct(
         };
         remaining -= u64::from(handle_posted(common, args, &mut store, envelope).await?);
     }
-    // Who is still in the queue hears that this receiver is stopping, who was answered hears the answer.
+    // Senders in the queue get a 503; answers in progress are still written.
     drop(posted);
     stop_sender.send_replace(true);
     let _ = server.await;
     Ok(())
 }
 
-/// Files, shows and answers one envelope; whether it was a new one.
+/// Files, prints and answers one envelope; returns whether it was new.
 async fn handle_posted(
     common: &CommonArgs,
     args: &Args,
@@ -67,7 +67,7 @@ async fn handle_posted(
             (reply, true)
         }
     };
-    // A peer that no longer waits will ask again and get the same answer.
+    // Fails when the peer has disconnected. It will retry and get the same answer.
     let _ = answer.send(reply);
     Ok(is_new)
 }

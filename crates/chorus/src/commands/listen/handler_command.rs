@@ -1,4 +1,4 @@
-//! A command per message: the event on its standard input, nothing foreign in its words (SKL-17).
+//! Runs `--exec` for each message, with the event on standard input and no foreign text in its arguments (SKL-17).
 
 use super::{Args, print::ReceivedMessage};
 use chorus_wire::envelope::Envelope;
@@ -7,10 +7,10 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 use tokio::{io::AsyncWriteExt, process::Command};
 
-/// What a sender is told when the receiver could not make something of its message.
+/// The error code for a sender when the receiver's handler failed.
 pub const HANDLER_FAILED: &str = "ADAPTATION_FAILED";
 
-/// Shown is received; with a command, its exit status is the answer.
+/// The reply to a message: `ok` without a command, else by the command's exit status.
 pub async fn run_handler(
     args: &Args,
     message: &ReceivedMessage,
@@ -41,7 +41,7 @@ pub async fn run_handler(
     }
 }
 
-/// The same for a delivery from a channel. Nobody waits for the outcome: what the command has to say goes to the callback.
+/// Runs the command for a channel delivery. Its exit status is only logged: the command answers at the callback.
 pub async fn pass_delivery(args: &Args, line: &str) {
     let Some(command) = &args.exec else { return };
     let limit = Duration::from_secs(args.exec_timeout.max(1));
@@ -61,7 +61,7 @@ async fn run_with_message(
     message: &ReceivedMessage,
     envelope: &Envelope,
 ) -> std::io::Result<ExitStatus> {
-    // Both are of our own grammar: letters, digits and a few marks.
+    // Both values are validated: letters, digits and a few punctuation marks.
     let sender = ("CHORUS_SENDER_ID", envelope.sender_id().as_str());
     let trace = (
         "CHORUS_TRACE_ID",
@@ -72,18 +72,18 @@ async fn run_with_message(
 
 async fn run_with_input(
     command: &str,
-    names: &[(&str, &str)],
+    env_vars: &[(&str, &str)],
     line: &str,
 ) -> std::io::Result<ExitStatus> {
     let mut child = Command::new("sh")
         .arg("-c")
         .arg(command)
-        .envs(names.iter().copied())
+        .envs(env_vars.iter().copied())
         .stdin(Stdio::piped())
         .kill_on_drop(true)
         .spawn()?;
     if let Some(mut input) = child.stdin.take() {
-        // A command that does not read its input has its reasons; its exit status says the rest.
+        // A command may ignore its input; only its exit status counts.
         let line = format!("{line}\n");
         let _ = input.write_all(line.as_bytes()).await;
     }

@@ -1,4 +1,4 @@
-//! `chorus listen`: hear what arrives, file it, show it, answer it (SKL-13…18, SKL-24, SKL-35).
+//! `chorus listen`: receives messages, files them, prints them and replies (SKL-13…18, SKL-24, SKL-35).
 
 mod channel;
 mod direct;
@@ -8,7 +8,7 @@ mod print;
 use super::history::peer_side;
 use crate::stop_signal::StopSignal;
 use crate::{cli::CommonArgs, fail::Fail, session::ClientSession};
-use chorus_client::direct as protocol;
+use chorus_client::direct::parse_envelope;
 use chorus_client::files::{HistoryLine, history::MessageDirection, inbox_state::StateLock};
 use chorus_client::inbox_store::{FilingOutcome, InboxStore};
 use chorus_client::limits;
@@ -20,25 +20,25 @@ use std::net::SocketAddr;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Begin after this cursor, also with what was heard before; 0 is the beginning
+    /// Start after this cursor, and repeat older events; 0 is the beginning
     #[arg(long, value_name = "CURSOR", conflicts_with = "direct", value_parser = parse_cursor)]
     since: Option<Cursor>,
-    /// Run this with sh for every message and every delivery from a channel, the event on its standard input; its failure is told to the sender
+    /// Run this with sh for every message and every channel delivery, with the event on standard input; a failure is reported to the sender
     #[arg(long, value_name = "CMD")]
     exec: Option<String>,
-    /// How long a command may take, in seconds
+    /// Max seconds that the command may take
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     exec_timeout: u64,
-    /// Do not answer the senders
+    /// Do not send replies
     #[arg(long)]
     no_reply: bool,
     /// Receive on this address, without a hub
     #[arg(long, value_name = "ADDR")]
     direct: Option<SocketAddr>,
-    /// End after this many messages, receipts and deliveries
+    /// Stop after this many messages, receipts and deliveries
     #[arg(long, value_name = "N")]
     count: Option<u64>,
-    /// End after one
+    /// Stop after one
     #[arg(long, conflicts_with = "count")]
     once: bool,
 }
@@ -84,11 +84,11 @@ struct InboxListener<'a> {
     args: &'a Args,
     session: ClientSession,
     store: InboxStore,
-    /// How many more to show.
+    /// How many more events to print.
     remaining: u64,
-    /// When the stream was opened, while there is no cursor yet: without one, that instant is where a gap would begin.
+    /// When the stream was opened, until there is a cursor: a gap would begin at that time.
     last_connected_at: Option<String>,
-    /// Replies that could not be given while the hub was away.
+    /// Replies that could not be sent because the hub was unreachable.
     unsent_replies: VecDeque<(String, ReceiverReply)>,
 }
 
@@ -111,8 +111,8 @@ impl InboxListener<'_> {
         Ok(())
     }
 
-    /// Replies that a crash left owing (SKL-16). Whether a command finished its work is not known, so it is not called a
-    /// success.
+    /// Sends replies that were not sent before a crash (SKL-16). With a command the reply is an error, because it is not
+    /// known whether the command finished.
     async fn answer_unanswered(&mut self) -> Result<(), Fail> {
         for trace_id in self.store.unanswered_traces().to_vec() {
             let reply = match self.args.exec {
@@ -127,7 +127,7 @@ impl InboxListener<'_> {
         Ok(())
     }
 
-    /// The instant of the newest received line: where an identity without a cursor stopped hearing.
+    /// The time of the newest received line: from there an identity without a cursor catches up.
     fn last_received_time(&mut self) -> Result<Option<String>, Fail> {
         let lines = self.store.history().all_lines()?;
         let is_received = |line: &HistoryLine| {
@@ -136,19 +136,21 @@ impl InboxListener<'_> {
         Ok(lines.into_iter().rfind(is_received).map(|line| line.ts))
     }
 
-    /// Everything at and after an instant, from the hub's history (SKL-18, SKL-35). Without one, only what is new is heard.
+    /// Handles the messages of the hub's history from this time on (SKL-18, SKL-35). Without a time it does nothing.
     async fn catch_up(&mut self, from: Option<String>) -> Result<(), Fail> {
         let mut since = from;
         while let Some(from) = since.take() {
             for row in self.session.client.fetch_history(Some(&from)).await? {
                 let (dir, peer) = peer_side(&self.session.credentials.agent_id, &row);
-                let (id, peer) = (Cursor::from_log_seq(row.id), peer.to_owned());
+                let id = Cursor::from_log_seq(row.id);
+                let peer = peer.to_owned();
                 since = Some(id.to_string());
                 match dir {
                     MessageDirection::Received if self.remaining == 0 => return Ok(()),
                     MessageDirection::Received => {
-                        let (trace_id, sender_id, timestamp) =
-                            (row.trace_id, row.sender_id, row.timestamp);
+                        let trace_id = row.trace_id;
+                        let sender_id = row.sender_id;
+                        let timestamp = row.timestamp;
                         let message = MessageEvent {
                             trace_id,
                             sender_id,
@@ -200,7 +202,7 @@ impl InboxListener<'_> {
         Ok(())
     }
 
-    /// The stream was opened. If that happens again before there is a cursor, what came between is fetched.
+    /// The stream was opened. If it reopens before there is a cursor, the messages in between are fetched.
     async fn handle_connected(&mut self, event: &StreamEvent) -> Result<(), Fail> {
         print::print_connected(self.common, &self.session);
         for (trace_id, reply) in std::mem::take(&mut self.unsent_replies) {
@@ -222,7 +224,7 @@ impl InboxListener<'_> {
     ) -> Result<(), Fail> {
         let trace_id = message.trace_id.to_string();
         let received = print::ReceivedMessage::from_event(cursor, &message);
-        let envelope = match protocol::parse_envelope(message.envelope.get()) {
+        let envelope = match parse_envelope(message.envelope.get()) {
             Ok(envelope) => envelope,
             Err(fault) => {
                 let detail = fault.detail.as_deref().unwrap_or("it broke the protocol");
@@ -255,12 +257,12 @@ impl InboxListener<'_> {
         self.send_reply(trace_id, reply).await
     }
 
-    /// The reply goes out. While the hub is away it stays owed, and goes out when the stream is back.
+    /// Sends a reply. While the hub is unreachable the reply is kept, and sent when the stream is open again.
     async fn send_reply(&mut self, trace_id: String, reply: ReceiverReply) -> Result<(), Fail> {
         if !self.args.no_reply {
             match self.session.client.send_response(&trace_id, &reply).await {
                 Ok(()) => {}
-                // the first response stands, and here one was given before.
+                // the first response counts, and there was an earlier one.
                 Err(e)
                     if e.error_response()
                         .is_some_and(|refusal| refusal.status == 409) => {}
@@ -280,7 +282,7 @@ impl InboxListener<'_> {
         Ok(self.store.mark_answered(&trace_id)?)
     }
 
-    /// With `--since` old messages pass by again: the saved cursor never goes back for them.
+    /// Saves the cursor. With `--since` old messages are repeated, but the saved cursor never moves back.
     fn save_progress(
         &mut self,
         cursor: Option<Cursor>,

@@ -1,4 +1,4 @@
-//! What a listener prints, and what it hands to a command.
+//! Prints received events, and formats them for the command of `--exec`.
 
 use crate::{cli::CommonArgs, output, session::ClientSession};
 use chorus_client::event_stream::StreamEvent;
@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
 use std::io::IsTerminal;
 
-/// A message as one JSON line: the event's own keys, with its kind and its cursor before them.
+/// A message as one JSON line: kind and cursor, then the keys of the event.
 #[derive(Debug, Serialize)]
 pub struct ReceivedMessage {
     event: &'static str,
@@ -34,7 +34,7 @@ impl ReceivedMessage {
         }
     }
 
-    /// One that came without a hub has neither cursor nor trace.
+    /// A direct message has neither a cursor nor a trace id.
     pub fn from_direct(sender_id: &str, envelope: Box<RawValue>, timestamp: String) -> Self {
         Self {
             event: "message",
@@ -50,7 +50,7 @@ impl ReceivedMessage {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// SKL-15: always with its sender; SKL-14: with the culture it was said in, and why, if that was given.
+    /// Prints a message with its sender (SKL-15), its culture and its cultural context (SKL-14).
     pub fn print_message(&self, common: &CommonArgs, envelope: &Envelope) {
         output::print_result(common.json, self, || {
             let time = output::paint_text(output::FAINT_STYLE, output::clock_time(&self.timestamp));
@@ -77,7 +77,7 @@ impl ReceivedMessage {
     }
 }
 
-/// the other agent saw it.
+/// Prints the receiver's acknowledgement.
 pub fn print_receipt(common: &CommonArgs, cursor: Option<Cursor>, receipt: &ReceiptEvent) {
     let output = json!({ "event": "receipt", "id": cursor.map(|c| c.to_string()), "trace_id": receipt.trace_id,
         "receiver_id": receipt.receiver_id, "response": receipt.response, "timestamp": receipt.timestamp });
@@ -106,7 +106,7 @@ pub fn print_receipt(common: &CommonArgs, cursor: Option<Cursor>, receipt: &Rece
     });
 }
 
-/// An event of a kind that this client does not know.
+/// Prints an event of a kind that this client does not know.
 pub fn print_event(common: &CommonArgs, event: &StreamEvent) {
     let data: Value = serde_json::from_str(&event.data).unwrap_or_else(|_| json!(event.data));
     let output =
@@ -120,7 +120,7 @@ pub fn print_event(common: &CommonArgs, event: &StreamEvent) {
     });
 }
 
-/// For a person who waits: that it is now worth waiting.
+/// Tells a person at a terminal that the stream is open.
 pub fn print_connected(common: &CommonArgs, session: &ClientSession) {
     if !common.json && std::io::stderr().is_terminal() {
         let listening = format!(

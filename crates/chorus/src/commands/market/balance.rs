@@ -1,10 +1,10 @@
-//! `chorus balance`: what you have, and what is held for your jobs.
+//! `chorus balance`: prints the owner's credits and the credits held for jobs.
 
 use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The owner you registered under; otherwise yourself
+    /// The owner you registered under; default: yourself
     #[arg(long, value_name = "OWNER")]
     owner: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Jobs in the words that people read.
+//! Formats a job for people.
 
 use crate::output;
 use chorus_wire::market::job::{Job, JobStatus};
@@ -18,8 +18,8 @@ pub fn format_job(job: &Job) -> String {
         output::escape_controls(&job.agent_id),
         output::paint_text(output::FAINT_STYLE, &output::escape_controls(&job.job_id))
     );
-    if let Some(why) = &job.error_message {
-        line.push_str(&format!("\n    {}", output::escape_controls(why)));
+    if let Some(message) = &job.error_message {
+        line.push_str(&format!("\n    {}", output::escape_controls(message)));
     }
     line
 }

@@ -1,4 +1,4 @@
-//! `chorus hire`: ask for a job, and with `--wait` stay for its result.
+//! `chorus hire`: requests a job, and with `--wait` prints its result.
 
 use super::{format_job, job_waiter, read_input};
 use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
@@ -8,18 +8,18 @@ use std::time::Duration;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// What is to be done
+    /// The skill to hire
     skill: String,
     /// The input as JSON, @FILE, or - for standard input
     #[arg(long, value_name = "JSON", default_value = "{}")]
     input: String,
-    /// The most that it may cost; it is held until there is a result
+    /// The maximum cost; it is held until there is a result
     #[arg(long, value_name = "CREDITS", value_parser = read_input::parse_amount)]
     budget: Credits,
-    /// Who shall do it; otherwise the best within the budget
+    /// The worker; default: the best within the budget
     #[arg(long, value_name = "AGENT")]
     agent: Option<String>,
-    /// How long it may take; 10 minutes unless said
+    /// How long it may take; default: 10 minutes
     #[arg(long, value_name = "TIME", value_parser = crate::commands::duration::parse_duration)]
     deadline: Option<Duration>,
     /// Wait for the result, and print its output
@@ -46,7 +46,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         .request_and_wait(&request)
         .await?;
     job_waiter::check_success(&job)?;
-    // What was asked for is the output; with --json it is the whole result.
+    // Print only the output; with --json print the whole job.
     output::print_result(common.json, &job, || job.output_data.to_string());
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! One job, one command: input JSON on its standard input, output JSON on its standard output. Dropping the work ends the command.
+//! Runs a command for a job: input JSON on standard input, output JSON on standard output. Dropping the future kills it.
 
 use chorus_client::market::PendingJob;
 use chorus_wire::limits;
@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 
-/// What a worker is told when its command fails (JOB-30).
+/// The error code of a job whose command failed (JOB-30).
 const EXECUTION_FAILED: &str = "EXECUTION_ERROR";
 
-/// Does the job and says how it went, as the document's result. What a command prints on standard error is the worker's own.
+/// Runs the job and returns its result as the specification defines it. Standard error stays local to the worker.
 pub async fn run_job(
     command: &[String],
     job: &PendingJob,
@@ -27,7 +27,12 @@ pub async fn run_job(
     };
     let (status, output, code, message) = match outcome {
         Ok(output) => ("SUCCESS", output, Value::Null, Value::Null),
-        Err(why) => ("FAILURE", Value::Null, json!(EXECUTION_FAILED), json!(why)),
+        Err(message) => (
+            "FAILURE",
+            Value::Null,
+            json!(EXECUTION_FAILED),
+            json!(message),
+        ),
     };
     let mut result = json!({"job_id": job.job_id, "agent_id": agent_id, "status": status, "output_data": output,
         "execution_time_ms": started_at.elapsed().as_millis() as u64, "error_message": message});
@@ -51,18 +56,18 @@ async fn run_command(
     command: &[String],
     job: &PendingJob,
 ) -> std::io::Result<(ExitStatus, Vec<u8>)> {
-    let (program, words) = command
+    let (program, program_args) = command
         .split_first()
         .ok_or(std::io::ErrorKind::InvalidInput)?;
     let mut child = Command::new(program)
-        .args(words)
-        // Nothing of a job is in the words: no input can become a command.
+        .args(program_args)
+        // No part of a job is in the arguments, so no input can become a command.
         .env("CHORUS_JOB_ID", &job.job_id)
         .env("CHORUS_SKILL_NAME", &job.skill_name)
         .env("CHORUS_ORCHESTRATOR_ID", &job.orchestrator_id)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        // Of its own, so that a job that is taken back ends with everything that the command has started.
+        // Its own process group, so that a cancelled job also kills the child processes of the command.
         .process_group(0)
         .kill_on_drop(true)
         .spawn()?;
@@ -71,7 +76,7 @@ async fn run_command(
     let stdin = child.stdin.take();
     let write_input = async move {
         if let Some(mut stdin) = stdin {
-            // A command that does not read its input has its reasons; its exit status says the rest.
+            // A command may ignore its input; only its exit status counts.
             let _ = stdin.write_all(input.as_bytes()).await;
         }
     };
@@ -79,7 +84,7 @@ async fn run_command(
     let read_output = async move {
         let mut output = Vec::new();
         if let Some(stdout) = stdout {
-            // One octet past the bound shows that there is more; the rest is not kept.
+            // Read one octet past the limit to detect longer output.
             stdout
                 .take(limits::JOB_DATA_OCTETS as u64 + 1)
                 .read_to_end(&mut output)
@@ -94,11 +99,11 @@ async fn run_command(
     Ok((status, output))
 }
 
-/// Ends a command's group of processes unless it has ended by itself.
+/// Kills a command's process group when dropped, unless the command has ended.
 struct ProcessGroupGuard(Option<u32>);
 
 impl ProcessGroupGuard {
-    /// It is over: the number may be somebody else's from now on.
+    /// The command has ended: its process id may be reused from now on.
     fn disarm(mut self) {
         self.0 = None;
     }
@@ -108,7 +113,7 @@ impl Drop for ProcessGroupGuard {
     fn drop(&mut self) {
         use rustix::process::{Pid, Signal, kill_process_group};
         if let Some(group) = self.0.and_then(|id| Pid::from_raw(id as i32)) {
-            // Gone already is as good.
+            // Fails when the group has already ended, which is fine.
             let _ = kill_process_group(group, Signal::KILL);
         }
     }

@@ -1,4 +1,4 @@
-//! Waiting for a job's result: told by the inbox, asked for after every break in it.
+//! Waits for a job's result: notified by the inbox stream, and fetched again after each reconnect.
 
 use crate::fail::{ExitKind, Fail};
 use chorus_client::market::JobRequest;
@@ -6,7 +6,7 @@ use chorus_client::{HubClient, event_stream::EventStream};
 use chorus_wire::market::job::{Job, JobStatus};
 use serde_json::Value;
 
-/// An open ear: it listens before the job is asked for, so that no result can come unheard.
+/// An open inbox stream. It is opened before the job is requested, so that no result event is missed.
 pub struct JobWaiter {
     client: HubClient,
     stream: EventStream,
@@ -22,7 +22,7 @@ impl JobWaiter {
         })
     }
 
-    /// Asks for the job and waits for its end; the hub ends every job at its deadline.
+    /// Requests the job and waits for its end; the hub ends every job at its deadline.
     pub async fn request_and_wait(&mut self, request: &JobRequest) -> Result<Job, Fail> {
         let mut job = self.client.request_job(request).await?;
         while job.status == JobStatus::Pending {
@@ -32,7 +32,7 @@ impl JobWaiter {
                     let ended: Value = serde_json::from_str(&event.data).unwrap_or_default();
                     ended["job_id"] == request.job_id.as_str()
                 }
-                // The stream was away, and with it perhaps the result.
+                // The stream was reconnected, so the result event may be lost.
                 "connected" => true,
                 _ => false,
             };
@@ -44,14 +44,14 @@ impl JobWaiter {
     }
 }
 
-/// A job that failed is an answer that says no.
+/// A failed job is an error with exit code 4.
 pub fn check_success(job: &Job) -> Result<(), Fail> {
     match job.status {
         JobStatus::Success => Ok(()),
         JobStatus::Failure | JobStatus::Pending => {
             let code = job.error_code.as_deref().unwrap_or("EXECUTION_ERROR");
-            let why = job.error_message.as_deref().unwrap_or("the job failed");
-            Err(Fail::new(ExitKind::Refused, code, why))
+            let message = job.error_message.as_deref().unwrap_or("the job failed");
+            Err(Fail::new(ExitKind::Refused, code, message))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `chorus jobs`: the jobs you asked for and those you were asked for.
+//! `chorus jobs`: lists, shows or cancels the agent's jobs.
 
 use super::format_job;
 use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
@@ -9,22 +9,22 @@ use chorus_wire::market::job::JobStatus;
 pub struct Args {
     /// Only this job
     job_id: Option<String>,
-    /// Take it back; its budget is returned
+    /// Cancel it; its budget is returned
     #[arg(long, requires = "job_id")]
     cancel: bool,
-    /// On which side of it you are
+    /// Only jobs in which you have this role
     #[arg(long, value_name = "worker|orchestrator", value_parser = parse_role, conflicts_with = "job_id")]
     role: Option<JobRole>,
-    /// How it stands
+    /// Only jobs with this status
     #[arg(long, value_name = "pending|success|failure", value_parser = parse_status, conflicts_with = "job_id")]
     status: Option<JobStatus>,
 }
 
 fn parse_role(text: &str) -> Result<JobRole, String> {
-    let known = [JobRole::Worker, JobRole::Orchestrator]
+    let found = [JobRole::Worker, JobRole::Orchestrator]
         .into_iter()
         .find(|role| role.as_str() == text);
-    known.ok_or_else(|| "a role is worker or orchestrator".into())
+    found.ok_or_else(|| "a role is worker or orchestrator".into())
 }
 
 fn parse_status(text: &str) -> Result<JobStatus, String> {

@@ -1,17 +1,17 @@
-//! `chorus ledger`: every movement of your credits.
+//! `chorus ledger`: prints the owner's postings.
 
 use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
 use chorus_wire::market::transfer::LedgerPosting;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Only what belongs to this job
+    /// Only postings of this job
     #[arg(long, value_name = "JOB_ID")]
     job: Option<String>,
-    /// The owner you registered under; otherwise yourself
+    /// The owner you registered under; default: yourself
     #[arg(long, value_name = "OWNER")]
     owner: Option<String>,
-    /// At most this many, the latest
+    /// At most this many, the latest ones
     #[arg(long, value_name = "N", default_value_t = 50)]
     limit: usize,
 }
@@ -34,18 +34,18 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
 
 fn format_posting(posting: &LedgerPosting) -> String {
     let format_account = |entry: &chorus_wire::market::transfer::PostingLeg| {
-        let whose = entry
+        let owner = entry
             .owner_id
             .as_deref()
             .map(|owner| format!(" {}", output::escape_controls(owner)))
             .unwrap_or_default();
-        format!("{}{whose}", entry.account)
+        format!("{}{owner}", entry.account)
     };
-    let [one, other] = &posting.entries;
-    let (from, to) = if one.amount < other.amount {
-        (one, other)
+    let [first, second] = &posting.entries;
+    let (from, to) = if first.amount < second.amount {
+        (first, second)
     } else {
-        (other, one)
+        (second, first)
     };
     let at = output::whole_seconds(&posting.timestamp_utc.to_string());
     let job = posting

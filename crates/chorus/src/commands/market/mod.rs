@@ -1,4 +1,4 @@
-//! Skills, jobs and credits: a file per verb.
+//! The market commands: skills, jobs and credits, one file each.
 
 pub mod balance;
 mod format_job;

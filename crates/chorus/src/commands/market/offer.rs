@@ -1,4 +1,4 @@
-//! `chorus offer`: serve a skill by running a command for every job.
+//! `chorus offer`: offers a skill and runs a command for every job.
 
 use super::{job_command, read_input};
 use crate::stop_signal::StopSignal;
@@ -15,30 +15,30 @@ use tokio::task::{AbortHandle, JoinSet};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// What you can do
+    /// The name of the skill
     skill: String,
-    /// What one job costs
+    /// The price of one job
     #[arg(long, value_name = "CREDITS", value_parser = read_input::parse_amount)]
     cost: Credits,
-    /// What it is about, for those who choose
+    /// A description for requesters
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
-    /// A file with what goes in: JSON Schema, or {"field": "type"}
+    /// A file with the input schema: JSON Schema, or {"field": "type"}
     #[arg(long, value_name = "FILE")]
     input_schema: Option<String>,
-    /// A file with what comes out
+    /// A file with the output schema
     #[arg(long, value_name = "FILE")]
     output_schema: Option<String>,
-    /// How many jobs at once
+    /// How many jobs to run at once
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     concurrency: u16,
     /// How long a job may take
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = crate::commands::duration::parse_duration)]
     timeout: Duration,
-    /// End after this many jobs
+    /// Stop after this many jobs
     #[arg(long, value_name = "N")]
     count: Option<u64>,
-    /// The command and its words; input JSON on its standard input, output JSON on its standard output
+    /// The command and its arguments; input JSON on standard input, output JSON on standard output
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<String>,
 }
@@ -66,7 +66,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         remaining,
     };
     let outcome = worker.serve_jobs(stop).await;
-    // Nobody shall be asked for what nobody does: a job that waits in vain costs reputation.
+    // Withdraw the skill when the worker stops: a job that waits until its deadline costs reputation.
     let withdrawn = session.client.withdraw_skill(&args.skill).await;
     outcome.and(withdrawn.map_err(Fail::from))
 }
@@ -80,14 +80,14 @@ struct SkillWorker<'a> {
     common: &'a CommonArgs,
     args: &'a Args,
     session: &'a ClientSession,
-    /// Jobs that wait for a place.
+    /// Jobs that wait for a free slot.
     queue: VecDeque<PendingJob>,
-    /// Jobs that were queued since the hub last said which ones wait: an event and that list may name the same job.
+    /// Jobs that are queued or running: an event and the list of pending jobs may name the same job.
     known_jobs: HashSet<String>,
     tasks: JoinSet<(PendingJob, Value)>,
-    /// How each of them is broken off.
+    /// Aborts the task of a running job.
     abort_handles: HashMap<String, AbortHandle>,
-    /// How many more to do.
+    /// How many more jobs to do.
     remaining: u64,
 }
 
@@ -101,13 +101,13 @@ impl SkillWorker<'_> {
                 Some(done) = self.tasks.join_next() => {
                     match done {
                         Ok((job, result)) => self.deliver_result(&job, &result).await?,
-                        // Taken back while it ran.
+                        // The job was cancelled while it ran.
                         Err(error) if error.is_cancelled() => {}
                         Err(error) => tracing::warn!("a job was lost: {error}"),
                     }
                     stopping |= self.remaining == 0;
                 }
-                // What is under way is finished; what waits is left to the hub.
+                // Running jobs are finished; queued jobs stay pending at the hub.
                 () = stop.wait_requested(), if !stopping => stopping = true,
             }
             if !stopping {
@@ -119,7 +119,7 @@ impl SkillWorker<'_> {
 
     async fn handle_event(&mut self, event: StreamEvent) -> Result<(), Fail> {
         match event.name.as_str() {
-            // Whatever came while nobody listened, also before a crash, still waits.
+            // Jobs that came before the stream was open, also before a crash, are still pending.
             "connected" => {
                 let waiting = self.session.client.list_pending_jobs().await?;
                 self.drop_ended_jobs(&waiting).await?;
@@ -134,11 +134,12 @@ impl SkillWorker<'_> {
                 Ok(job) => self.enqueue_job(job),
                 Err(e) => tracing::warn!("a job was not understood: {e}"),
             },
-            // A worker hears of an end that is not its own: the job was cancelled, or its time has run out.
+            // A worker gets this event when the job was cancelled or has expired.
             "job_result" => {
                 let ended: Value = serde_json::from_str(&event.data).unwrap_or_default();
-                let by_others = matches!(ended["state"].as_str(), Some("cancelled" | "expired"));
-                if let (true, Some(job_id)) = (by_others, ended["job_id"].as_str()) {
+                let is_ended_by_hub =
+                    matches!(ended["state"].as_str(), Some("cancelled" | "expired"));
+                if let (true, Some(job_id)) = (is_ended_by_hub, ended["job_id"].as_str()) {
                     self.drop_job(job_id);
                 }
             }
@@ -147,7 +148,7 @@ impl SkillWorker<'_> {
         Ok(())
     }
 
-    /// Jobs whose end came while the stream was away.
+    /// Drops jobs that ended while the stream was disconnected.
     async fn drop_ended_jobs(&mut self, waiting: &[PendingJob]) -> Result<(), Fail> {
         let is_gone = |id: &String| !waiting.iter().any(|job| job.job_id == **id);
         for job_id in self
@@ -164,13 +165,13 @@ impl SkillWorker<'_> {
         Ok(())
     }
 
-    /// Nobody waits for it any more: whatever was begun for it is ended.
+    /// Removes a job from the queue, or kills its command.
     fn drop_job(&mut self, job_id: &str) {
         self.queue.retain(|job| job.job_id != job_id);
         self.known_jobs.remove(job_id);
         if let Some(abort_handle) = self.abort_handles.remove(job_id) {
             abort_handle.abort();
-            tracing::warn!("{} was taken back", output::escape_controls(job_id));
+            tracing::warn!("{} was cancelled", output::escape_controls(job_id));
         }
     }
 
@@ -180,14 +181,15 @@ impl SkillWorker<'_> {
         }
     }
 
-    /// Fills the free places.
+    /// Starts queued jobs while slots are free.
     fn start_jobs(&mut self) {
         let max_tasks = usize::from(self.args.concurrency);
         while self.tasks.len() < max_tasks && (self.tasks.len() as u64) < self.remaining {
             let Some(job) = self.queue.pop_front() else {
                 return;
             };
-            let (command, limit) = (self.args.command.clone(), self.args.timeout);
+            let command = self.args.command.clone();
+            let limit = self.args.timeout;
             let agent_id = self.session.credentials.agent_id.clone();
             let job_id = job.job_id.clone();
             let abort_handle = self.tasks.spawn(async move {
@@ -208,7 +210,7 @@ impl SkillWorker<'_> {
             .await
         {
             Ok(_) => {}
-            // It was cancelled, or its time had run out: that stands.
+            // The job was cancelled or has expired, so the result does not count.
             Err(e)
                 if e.error_response()
                     .is_some_and(|refusal| refusal.status == 409) =>
@@ -221,10 +223,8 @@ impl SkillWorker<'_> {
         let line = json!({"job_id": job.job_id, "orchestrator_id": job.orchestrator_id, "skill_name": job.skill_name,
             "status": result["status"], "execution_time_ms": result["execution_time_ms"]});
         output::print_result(self.common.json, &line, || {
-            let (status, ms) = (
-                result["status"].as_str().unwrap_or_default(),
-                &result["execution_time_ms"],
-            );
+            let status = result["status"].as_str().unwrap_or_default();
+            let ms = &result["execution_time_ms"];
             format!(
                 "{status} for {} in {ms} ms  {}",
                 output::escape_controls(&job.orchestrator_id),

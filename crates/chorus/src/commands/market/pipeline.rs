@@ -1,4 +1,4 @@
-//! `chorus pipeline`: several hires in a row, each one's output feeding the next, within one budget.
+//! `chorus pipeline`: runs several jobs in a row within one budget; each output is the input of the next.
 
 use super::{job_waiter, read_input};
 use crate::{cli::CommonArgs, fail::ExitKind, fail::Fail, output, session::ClientSession};
@@ -11,15 +11,15 @@ use serde_json::{Number, Value};
 pub struct Args {
     /// The steps, in TOML or JSON
     file: String,
-    /// The first input as JSON, @FILE, or - for standard input; otherwise the file's
+    /// The first input as JSON, @FILE, or - for standard input; default: the file's
     #[arg(long, value_name = "JSON")]
     input: Option<String>,
-    /// The most that all steps may cost together; otherwise the file's
+    /// The maximum cost of all steps together; default: the file's
     #[arg(long, value_name = "CREDITS", value_parser = read_input::parse_amount)]
     budget: Option<Credits>,
 }
 
-/// What the file says. An unknown word in it is an error: it may be a misspelt budget.
+/// The pipeline file. An unknown field is an error, because it may be a misspelt `budget`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Plan {
@@ -34,15 +34,15 @@ struct Plan {
 struct Step {
     skill: String,
     agent: Option<String>,
-    /// The most that this step may cost; otherwise all that is left.
+    /// The maximum cost of this step; default: the rest of the budget.
     budget: Option<Number>,
     deadline: Option<String>,
-    /// What goes in; `"$output"` in it is the output of the step before, `"$output.a.b"` a part of it, `"$input"` the first
-    /// input. Without it the output goes in as it is.
+    /// The step's input. `"$output"` in it is the output of the previous step, `"$output.a.b"` a part of it, `"$input"`
+    /// the first input. Default: the output of the previous step.
     input: Option<Value>,
 }
 
-/// What is said of each step.
+/// The JSON line of each step.
 #[derive(Debug, Serialize)]
 struct StepOutput<'a> {
     step: usize,
@@ -55,7 +55,7 @@ struct StepOutput<'a> {
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     let plan = read_plan(&args.file)?;
-    let mut left = match (args.budget, &plan.budget) {
+    let mut remaining_budget = match (args.budget, &plan.budget) {
         (Some(budget), _) => budget,
         (None, Some(budget)) => parse_amount(budget)?,
         (None, None) => {
@@ -80,7 +80,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
                 .map_err(at_step)?,
             None => output,
         };
-        if left.is_zero() {
+        if remaining_budget.is_zero() {
             return Err(at_step(Fail::new(
                 ExitKind::Refused,
                 "BUDGET_INSUFFICIENT",
@@ -92,19 +92,19 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
             .as_ref()
             .map(parse_amount)
             .transpose()?
-            .map_or(left, |budget| budget.min(left));
+            .map_or(remaining_budget, |budget| budget.min(remaining_budget));
         let deadline = step
             .deadline
             .as_deref()
             .map(crate::commands::duration::parse_duration)
             .transpose()
             .map_err(Fail::usage_error)?;
-        let mut hire = JobRequest::new(&step.skill, input, budget).with_deadline(deadline);
-        hire.agent_id = step.agent.clone();
-        let job = waiter.request_and_wait(&hire).await.map_err(at_step)?;
+        let mut request = JobRequest::new(&step.skill, input, budget).with_deadline(deadline);
+        request.agent_id = step.agent.clone();
+        let job = waiter.request_and_wait(&request).await.map_err(at_step)?;
         job_waiter::check_success(&job).map_err(at_step)?;
         let cost = job.execution_cost.unwrap_or(budget);
-        left = left.saturating_sub(cost);
+        remaining_budget = remaining_budget.saturating_sub(cost);
         let step_output = StepOutput {
             step: index + 1,
             skill_name: &job.skill_name,
@@ -116,12 +116,10 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         if common.json {
             output::print_result(true, &step_output, String::new);
         } else {
-            let (skill, agent) = (
-                output::escape_controls(step_output.skill_name),
-                output::escape_controls(step_output.agent_id),
-            );
+            let skill = output::escape_controls(step_output.skill_name);
+            let agent = output::escape_controls(step_output.agent_id);
             tracing::info!(
-                "{}. {skill} by {agent} for {cost}, {left} left",
+                "{}. {skill} by {agent} for {cost}, {remaining_budget} left",
                 step_output.step
             );
         }
@@ -135,15 +133,15 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
 
 fn read_plan(file: &str) -> Result<Plan, Fail> {
     let text = read_input::read_file(file)?;
-    let wrong = |why: String| Fail::usage_error(format!("{file}: {why}"));
+    let plan_error = |message: String| Fail::usage_error(format!("{file}: {message}"));
     let plan: Plan = if file.ends_with(".json") {
-        serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))?
+        serde_json::from_str(&text).map_err(|e| plan_error(e.to_string()))?
     } else {
-        let value: Value = toml::from_str(&text).map_err(|e| wrong(e.message().to_owned()))?;
-        serde_json::from_value(value).map_err(|e| wrong(e.to_string()))?
+        let value: Value = toml::from_str(&text).map_err(|e| plan_error(e.message().to_owned()))?;
+        serde_json::from_value(value).map_err(|e| plan_error(e.to_string()))?
     };
     if plan.steps.is_empty() {
-        Err(wrong("it has no steps".into()))
+        Err(plan_error("it has no steps".into()))
     } else {
         Ok(plan)
     }
@@ -153,13 +151,13 @@ fn parse_amount(number: &Number) -> Result<Credits, Fail> {
     read_input::parse_amount(&number.to_string()).map_err(Fail::usage_error)
 }
 
-/// A step's input with its references filled in.
+/// Replaces the references in a step's input.
 fn fill_template(
     template: &Value,
     pipeline_input: &Value,
     output: &Value,
 ) -> Result<Value, String> {
-    let inside = |value: &Value| fill_template(value, pipeline_input, output);
+    let fill_nested = |value: &Value| fill_template(value, pipeline_input, output);
     match template {
         Value::String(text) => match text
             .strip_prefix('$')
@@ -175,13 +173,13 @@ fn fill_template(
         },
         Value::Array(items) => items
             .iter()
-            .map(inside)
+            .map(fill_nested)
             .collect::<Result<_, _>>()
             .map(Value::Array),
         Value::Object(map) => {
             let fields = map
                 .iter()
-                .map(|(key, value)| Ok((key.clone(), inside(value)?)));
+                .map(|(key, value)| Ok((key.clone(), fill_nested(value)?)));
             fields.collect::<Result<_, String>>().map(Value::Object)
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => Ok(template.clone()),
@@ -203,11 +201,9 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_reference_stands_for_what_came_before() {
-        let (pipeline_input, output) = (
-            json!({"to": "ja"}),
-            json!({"text": "hello", "parts": [{"n": 1}]}),
-        );
+    fn references_are_replaced_by_earlier_values() {
+        let pipeline_input = json!({"to": "ja"});
+        let output = json!({"text": "hello", "parts": [{"n": 1}]});
         let filled = fill_template(
             &json!({"text": "$output.text", "to": "$input.to", "n": ["$output.parts.0.n"], "price": "$5", "all": "$output"}),
             &pipeline_input,

@@ -1,4 +1,4 @@
-//! `chorus skills`: what can be hired, and from whom.
+//! `chorus skills`: lists the skills for hire, or the agents that offer one.
 
 use super::read_input;
 use crate::{cli::CommonArgs, fail::Fail, output, session};
@@ -8,12 +8,12 @@ use chorus_wire::market::discover::{FoundAgent, PresenceStatus, SkillSearch};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Who offers this skill, the best first; without it, every skill
+    /// List the agents that offer this skill, best first; without it, all skills
     skill: Option<String>,
-    /// Only those that ask for at most this much
+    /// Only agents whose price is at most this
     #[arg(long, value_name = "CREDITS", value_parser = read_input::parse_amount)]
     max_cost: Option<Credits>,
-    /// Only those with at least this reputation, 0 to 100
+    /// Only agents with at least this reputation, 0 to 100
     #[arg(long, value_name = "SCORE")]
     min_reputation: Option<f64>,
 }
@@ -55,10 +55,8 @@ fn format_agent(agent: &FoundAgent) -> String {
         PresenceStatus::Online => output::paint_text(output::GOOD_STYLE, "online "),
         PresenceStatus::Offline => output::paint_text(output::FAINT_STYLE, "offline"),
     };
-    let (name, skill) = (
-        output::escape_controls(&agent.agent_id),
-        output::escape_controls(&agent.skill.skill_name),
-    );
+    let name = output::escape_controls(&agent.agent_id);
+    let skill = output::escape_controls(&agent.skill.skill_name);
     format!(
         "{name}  {status}  {skill}  {}  {:.1}",
         agent.skill.cost_per_call, agent.reputation_score

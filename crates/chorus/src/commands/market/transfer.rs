@@ -1,4 +1,4 @@
-//! `chorus transfer`: pay another owner.
+//! `chorus transfer`: pays credits to another owner.
 
 use super::read_input;
 use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
@@ -12,13 +12,13 @@ pub struct Args {
     to: String,
     #[arg(value_parser = read_input::parse_amount)]
     amount: Credits,
-    /// The owner that pays; otherwise yourself
+    /// The owner that pays; default: yourself
     #[arg(long, value_name = "OWNER")]
     from: Option<String>,
     /// The job it is for
     #[arg(long, value_name = "JOB_ID")]
     job: Option<String>,
-    /// Its id: a transfer with the same id is made once; otherwise a new one
+    /// Its id: a transfer with the same id is made once; default: a new id
     #[arg(long, value_name = "ID")]
     id: Option<String>,
 }
@@ -37,10 +37,8 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     };
     let transferred = session.client.transfer_credits(&transfer).await?;
     output::print_result(common.json, &transferred, || {
-        let (to, left) = (
-            output::escape_controls(&transferred.transfer.to_owner),
-            transferred.sender_balance,
-        );
+        let to = output::escape_controls(&transferred.transfer.to_owner);
+        let left = transferred.sender_balance;
         format!("paid {} to {to}, {left} left", transferred.transfer.amount)
     });
     Ok(())

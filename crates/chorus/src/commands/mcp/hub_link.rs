@@ -1,4 +1,4 @@
-//! The way to the hub: who we are, which session calls, and one call.
+//! Calls the hub's MCP endpoint with the saved credentials and the host's session.
 
 use super::Args;
 use crate::commands::{frame::frame_context, register};
@@ -18,25 +18,26 @@ pub struct HubLink {
     common: CommonArgs,
     args: Args,
     session: OnceCell<ClientSession>,
-    /// What the host calls itself, once it has said so.
+    /// The host's name, once it is known.
     host: Mutex<Option<String>>,
-    /// Whether mail may wait that the model has not been told of: then the hub is asked before it is said.
+    /// Whether there may be unread mail; if so, the hub is asked before a notice is shown.
     pub may_have_mail: AtomicBool,
-    /// Whether this process hears the inbox itself; otherwise it cannot know without asking.
+    /// Whether this process reads the inbox stream; otherwise only the hub knows about mail.
     pub is_listening: AtomicBool,
 }
 
-/// How a call failed before any tool ran.
+/// Why a call failed before any tool ran.
 pub enum CallFailure {
-    /// For the model: what its user can do.
+    /// A text for the model: what its user can do.
     Unavailable(String),
-    /// For the host: the message itself was wrong.
+    /// A JSON-RPC error for the host.
     Protocol(ErrorData),
 }
 
 impl HubLink {
     pub fn new(common: CommonArgs, args: Args) -> Self {
-        let (may_have_mail, is_listening) = (AtomicBool::new(true), AtomicBool::new(false));
+        let may_have_mail = AtomicBool::new(true);
+        let is_listening = AtomicBool::new(false);
         Self {
             common,
             args,
@@ -47,7 +48,7 @@ impl HubLink {
         }
     }
 
-    /// The saved identity, or the first registration if that was asked for; tried again until it works.
+    /// The saved identity, or a first registration with `--register`; retried on each call until it succeeds.
     pub async fn open_session(&self) -> Result<&ClientSession, Fail> {
         let open = || async {
             match (ClientSession::open(&self.common), &self.args.register) {
@@ -62,14 +63,19 @@ impl HubLink {
     }
 
     pub fn set_host(&self, host: &str) {
-        if let Ok(mut known) = self.host.lock() {
-            *known = Some(host.to_owned());
+        if let Ok(mut host_name) = self.host.lock() {
+            *host_name = Some(host.to_owned());
         }
     }
 
-    /// R-43: hooks and tools of one session call it by the same name, so that a claim is known as its own.
+    /// The session headers (R-43). Hooks and tools of one session use the same name, so that the session recognises its own
+    /// claims.
     fn sender_headers(&self) -> Vec<(&'static str, String)> {
-        let host = self.host.lock().ok().and_then(|known| known.clone());
+        let host = self
+            .host
+            .lock()
+            .ok()
+            .and_then(|host_name| host_name.clone());
         let host_instrument = host
             .map(|host| instrument_for(&host))
             .and_then(|name| frame_context::parse_ident(&name).ok());
@@ -98,7 +104,7 @@ impl HubLink {
         .collect()
     }
 
-    /// One call of the hub's tool server.
+    /// Calls a method of the hub's MCP server.
     pub async fn call_hub<T: DeserializeOwned>(
         &self,
         method: &str,
@@ -115,7 +121,8 @@ impl HubLink {
             .await
         {
             Ok(RpcOutcome::Result(mut result)) => {
-                // We ask in an older revision than the host may; to an older host it is not passed on.
+                // The hub is called in an older MCP revision, whose results lack this field. The server drops it for older
+                // hosts.
                 if let Value::Object(fields) = &mut result {
                     fields
                         .entry("resultType")
@@ -133,7 +140,7 @@ impl HubLink {
         }
     }
 
-    /// One tool.
+    /// Calls one tool.
     pub async fn call_tool(
         &self,
         name: &str,
@@ -147,7 +154,7 @@ impl HubLink {
     }
 }
 
-/// The names of the two hosts that have hooks of ours, as those hooks say them; others as they call themselves.
+/// The instrument of a host: for the two hosts with our hooks the name in those hooks, for others their own name.
 fn instrument_for(host: &str) -> String {
     match host {
         "claude-code" => "cc-claude".to_owned(),
@@ -156,10 +163,10 @@ fn instrument_for(host: &str) -> String {
     }
 }
 
-/// What a model reads when no tool ran, with what its user can do about it.
+/// The text for the model when no tool ran, with what its user can do.
 fn unavailable_text(fail: &Fail) -> String {
-    let what = match fail.exit_kind() {
-        // An answer that got lost may be that of a message that was sent.
+    let advice = match fail.exit_kind() {
+        // The answer may be lost although the message was sent.
         ExitKind::Transport => {
             "Tell your user that the Chorus hub is away, and try again later; if the call was to change something, look \
              first whether it did."
@@ -167,11 +174,11 @@ fn unavailable_text(fail: &Fail) -> String {
         ExitKind::NotRegistered => "Nothing was done. Your user has to run: chorus register",
         ExitKind::Usage | ExitKind::Refused => "Nothing was done.",
     };
-    format!("{fail}. {what}")
+    format!("{fail}. {advice}")
 }
 
 impl CallFailure {
-    /// R-79: a hub that is away is said in the result, where the model reads it.
+    /// An unreachable hub becomes a tool result, which the model reads (R-79).
     pub fn into_tool_result(self) -> Result<CallToolResult, ErrorData> {
         match self {
             CallFailure::Unavailable(text) => {
@@ -194,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_is_called_among_frames_what_its_hooks_call_it() {
+    fn a_host_has_the_same_instrument_as_its_hooks() {
         for (host, name) in [
             ("claude-code", "cc-claude"),
             ("codex-mcp-client", "codex"),

@@ -1,4 +1,4 @@
-//! The inbox, held open while the host runs: others see us online, and what arrives is in the history files (SKL-24, SKL-26).
+//! Keeps the inbox stream open while the host runs: the agent is online and messages are filed (SKL-24, SKL-26).
 
 use super::hub_link::HubLink;
 use crate::{fail::Fail, session::ClientSession};
@@ -10,14 +10,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// How long until we look again whether we may hear: another session of the same identity may have ended, or the hub be back.
+/// How long to wait before the next try: another session of this identity may end, or the hub may come back.
 const RETRY_INTERVAL: Duration = Duration::from_secs(15);
 
-/// Goes on until the host does. The senders get their answer when the model acknowledges, not from here: filed is not read.
+/// Runs until the host ends. It sends no replies: a filed message is not read yet, and the model acknowledges it later.
 pub async fn keep_listening(hub_link: Arc<HubLink>) {
     loop {
         if let Err(fail) = listen_inbox(&hub_link).await {
-            tracing::debug!("the inbox is not held open: {fail}");
+            tracing::debug!("the inbox stream is not open: {fail}");
         }
         hub_link.is_listening.store(false, Ordering::Release);
         tokio::time::sleep(RETRY_INTERVAL).await;
@@ -26,7 +26,7 @@ pub async fn keep_listening(hub_link: Arc<HubLink>) {
 
 async fn listen_inbox(hub_link: &HubLink) -> Result<(), Fail> {
     let session = hub_link.open_session().await?;
-    // One process files what arrives; the others ask the hub whether something did.
+    // One process files the messages; the others ask the hub for unread mail.
     let _lock = StateLock::acquire(&session.files)?;
     let mut store = InboxStore::for_agent(session.files.clone(), &session.credentials)?;
     let since = store.cursor().unwrap_or(Cursor::START);
@@ -35,7 +35,7 @@ async fn listen_inbox(hub_link: &HubLink) -> Result<(), Fail> {
         let event = stream.next().await?;
         match event.name.as_str() {
             "connected" => {
-                // What came before we could hear may still be unread.
+                // Older messages may still be unread.
                 hub_link.may_have_mail.store(true, Ordering::Release);
                 hub_link.is_listening.store(true, Ordering::Release);
             }

@@ -1,4 +1,4 @@
-//! One line about unread mail, for the end of a tool's result.
+//! Adds one line about unread mail to a tool's result.
 
 use super::hub_link::HubLink;
 use crate::output;
@@ -7,15 +7,15 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Where the line stands in a structured result.
+/// The notice's key in a structured result.
 const NOTICE_FIELD: &str = "chorus_notice";
 
-/// Messages that are counted, and senders that are named, in one line.
+/// Max messages counted and max senders named in one notice.
 const MAX_COUNTED: usize = 20;
 const MAX_NAMED: usize = 3;
 
-/// None when there is nothing. The hub is asked only when something may be there: another session, or a hook, may have read
-/// it meanwhile.
+/// The notice, or `None` without unread mail. The hub is asked only if there may be mail, because another session or a
+/// hook may have read it meanwhile.
 pub async fn mail_notice(hub_link: &HubLink) -> Option<String> {
     if hub_link.is_listening.load(Ordering::Acquire)
         && !hub_link.may_have_mail.swap(false, Ordering::AcqRel)
@@ -30,12 +30,12 @@ pub async fn mail_notice(hub_link: &HubLink) -> Option<String> {
         return None;
     };
     let notice = format_notice(&inbox.structured_content?)?;
-    // It waits until it is acknowledged.
+    // The mail stays unread until it is acknowledged.
     hub_link.may_have_mail.store(true, Ordering::Release);
     Some(notice)
 }
 
-/// At the end of the result, and inside its data: some hosts show their model the one, some the other.
+/// Adds the notice to the text and to the data of a result: some hosts show their model only one of them.
 pub fn add_notice(result: &mut CallToolResult, line: String) {
     if let Some(Value::Object(data)) = &mut result.structured_content {
         data.insert(NOTICE_FIELD.into(), json!(line));
@@ -43,17 +43,17 @@ pub fn add_notice(result: &mut CallToolResult, line: String) {
     result.content.push(ContentBlock::text(line));
 }
 
-/// What a tool returns may have the line in it, so its schema says so.
+/// Adds the notice to a tool's output schema.
 pub fn add_notice_field(tool: &mut Tool) {
     let Some(schema) = &mut tool.output_schema else {
         return;
     };
-    let about = json!({ "type": "string", "description": "Unread mail, if there is any; see chorus_inbox" });
+    let notice_schema = json!({ "type": "string", "description": "Unread mail, if there is any; see chorus_inbox" });
     let fields = Arc::make_mut(schema)
         .entry("properties")
         .or_insert_with(|| json!({}));
     if let Value::Object(fields) = fields {
-        fields.insert(NOTICE_FIELD.into(), about);
+        fields.insert(NOTICE_FIELD.into(), notice_schema);
     }
 }
 
@@ -95,16 +95,16 @@ mod tests {
     }
 
     #[test]
-    fn the_line_names_who_wrote_and_is_one_line() {
+    fn the_notice_names_the_senders_in_one_line() {
         assert_eq!(format_notice(&inbox(&[], false)), None);
-        let one = format_notice(&inbox(&["bob@chorus"], false)).unwrap();
+        let single = format_notice(&inbox(&["bob@chorus"], false)).unwrap();
         assert_eq!(
-            one,
+            single,
             "Chorus: 1 unread message from bob@chorus. See chorus_inbox."
         );
-        let many = format_notice(&inbox(&["a@x", "b@x", "a@x", "c@x", "d@x"], true)).unwrap();
+        let several = format_notice(&inbox(&["a@x", "b@x", "a@x", "c@x", "d@x"], true)).unwrap();
         assert_eq!(
-            many,
+            several,
             "Chorus: more than 5 unread messages from a@x, b@x, c@x and others. See chorus_inbox."
         );
     }

@@ -1,4 +1,4 @@
-//! `chorus mcp`: the hub's tools over standard input and output, with the credentials of this machine (R-79).
+//! `chorus mcp`: serves the hub's tools over standard input and output, with the local credentials (R-79).
 
 mod bridge;
 mod hub_link;
@@ -21,16 +21,16 @@ pub struct Args {
     /// The culture of your user, for --register
     #[arg(long, value_name = "TAG", env = "CHORUS_CULTURE", default_value = "en")]
     culture: String,
-    /// The program this session runs in, such as cc-editor; otherwise what the host calls itself
+    /// The program this session runs in, such as cc-editor; default: the host's name
     #[arg(long, value_name = "NAME", env = "CHORUS_INSTRUMENT", value_parser = super::frame::frame_context::parse_ident)]
     instrument: Option<chorus_wire::frame::ScopeIdent>,
-    /// This session's id; otherwise the host's, or one per host process
+    /// This session's id; default: the host's, or one per host process
     #[arg(long, value_name = "ID", env = "CHORUS_SESSION", value_parser = super::frame::frame_context::parse_ident)]
     session: Option<chorus_wire::frame::ScopeIdent>,
 }
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
-    // SKL-19, SKL-20: who is registered stays who it is.
+    // SKL-19, SKL-20: a saved identity is never replaced.
     let is_registered = AgentCredentials::read_from(&session::identity_files(common)?)?.is_some();
     if !is_registered && args.register.is_none() {
         let message = "no credentials found; run: chorus register NAME@HOST --hub URL --culture TAG, or start with: chorus \
@@ -44,7 +44,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     let hub_link = Arc::new(HubLink::new(common.clone(), args));
     if !is_registered {
         match hub_link.open_session().await {
-            // R-79: a hub that is away may come back; a name that is taken stays taken.
+            // R-79: an unreachable hub may come back, but a taken name stays taken.
             Err(fail) if fail.exit_kind() != ExitKind::Transport => return Err(fail),
             Ok(_) | Err(_) => {}
         }
@@ -55,7 +55,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     outcome
 }
 
-/// Until the host closes our standard input.
+/// Serves until the host closes standard input.
 async fn serve_stdio(bridge: McpBridge) -> Result<(), Fail> {
     let failed = |e: &dyn std::fmt::Display| {
         Fail::new(
@@ -66,7 +66,7 @@ async fn serve_stdio(bridge: McpBridge) -> Result<(), Fail> {
     };
     match bridge.serve(rmcp::transport::stdio()).await {
         Ok(running) => running.waiting().await.map(|_| ()).map_err(|e| failed(&e)),
-        // A host that only looked whether we start has said nothing.
+        // The host only checked that the process starts.
         Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => Ok(()),
         Err(error) => Err(failed(&error)),
     }

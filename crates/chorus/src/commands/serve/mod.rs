@@ -1,4 +1,4 @@
-//! `chorus serve`: run a hub until told to stop.
+//! `chorus serve`: runs a hub until it gets a stop signal.
 
 mod notify;
 mod options;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Read what is not given otherwise from this file; without it, from chorus.toml here if there is one
+    /// The configuration file; default: chorus.toml in the working directory, if it exists
     #[arg(long, value_name = "FILE", env = "CHORUS_CONFIG")]
     config: Option<PathBuf>,
     #[command(flatten)]
@@ -26,12 +26,11 @@ pub async fn run(args: Args) -> Result<(), Fail> {
     let mut settings = options.into_settings()?;
     let mut stop = StopSignal::watch()?;
     if let Some(files) = raise_file_limit() {
-        // Some stay free for the database, for webhooks and for what else the hub opens.
+        // Keep some for the database, webhooks and other files of the hub.
         settings.max_connections = settings
             .max_connections
             .min(files.saturating_sub(RESERVED_FILES).max(1));
     }
-    // TLS of the hub and of its webhooks: one provider for the process.
     let server = chorus_server::start_server(settings)
         .await
         .map_err(|e| Fail::usage_error(e.to_string()))?;
@@ -44,7 +43,7 @@ pub async fn run(args: Args) -> Result<(), Fail> {
         () = notify::notify_when_ready(server.hub()) => {}
     }
     notify::notify_stopping();
-    tracing::info!("stopping; a second signal ends it at once");
+    tracing::info!("stopping; a second signal ends the process at once");
     server.stop().await;
     Ok(())
 }
@@ -58,7 +57,7 @@ fn init_logging(options: &ServeOptions) -> Result<(), Fail> {
             options.log.as_deref().unwrap_or_default()
         ))
     })?;
-    // The library behind the tools prints whole calls and answers: the words of others, and single-use tokens.
+    // rmcp logs whole calls and answers, which contain users' texts and single-use tokens.
     let filter = match "rmcp=off".parse() {
         Ok(silent) => filter.add_directive(silent),
         Err(_) => filter,
@@ -73,10 +72,11 @@ fn init_logging(options: &ServeOptions) -> Result<(), Fail> {
     Ok(())
 }
 
-/// Files that connections leave to the hub itself: readers, the write-ahead log, webhooks under way.
+/// File descriptors reserved for the hub itself: read pool, write-ahead log, webhooks in flight.
 const RESERVED_FILES: usize = 512;
 
-/// Every open stream is a file: the soft limit of many systems is 1024, the hard one is meant for servers. How many there may be.
+/// Raises the soft limit of open files to the hard limit and returns it. Every open stream is a file descriptor, and the
+/// soft limit of many systems is only 1024.
 fn raise_file_limit() -> Option<usize> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);

@@ -1,4 +1,4 @@
-//! Everything `chorus serve` can be told: by flag, else by variable, else by file (DESIGN: one struct).
+//! The options of `chorus serve`: from a flag, else an environment variable, else the configuration file.
 
 use crate::fail::Fail;
 use chorus_hub::BusFiles;
@@ -13,41 +13,41 @@ use std::time::Duration;
 #[derive(Debug, Default, clap::Args, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct ServeOptions {
-    /// Address to listen on [default: 127.0.0.1:3000]; port 0 takes a free one
+    /// Address to listen on [default: 127.0.0.1:3000]; port 0 chooses a free one
     #[arg(long, value_name = "ADDR", env = "CHORUS_LISTEN")]
     listen: Option<SocketAddr>,
-    /// Where the hub keeps its data [default: chorus-data]
+    /// The hub's data directory [default: chorus-data]
     #[arg(long, value_name = "DIR", env = "CHORUS_DATA_DIR")]
     #[serde(alias = "data_dir")]
     data_dir: Option<PathBuf>,
-    /// What the hub calls itself to the outside [default: the address it listens on]
+    /// The hub's public URL [default: the address it listens on]
     #[arg(long, value_name = "URL", env = "CHORUS_PUBLIC_URL")]
     #[serde(alias = "public_url")]
     public_url: Option<String>,
-    /// The host that short names stand for [default: chorus]
+    /// The host that completes short names [default: chorus]
     #[arg(long, value_name = "NAME", env = "CHORUS_HOST_NAME")]
     #[serde(alias = "host_name")]
     host_name: Option<String>,
-    /// What the hub is called in its discovery document [default: Chorus]
+    /// The hub's name in its discovery document [default: Chorus]
     #[arg(long, value_name = "TEXT", env = "CHORUS_SERVER_NAME")]
     #[serde(alias = "server_name")]
     server_name: Option<String>,
-    /// postgres://… instead of a file in the data directory; TLS as sslmode, sslrootcert, sslcert and sslkey in it say
+    /// postgres://… instead of SQLite in the data directory; its sslmode, sslrootcert, sslcert and sslkey configure TLS
     #[arg(long, value_name = "URL", env = "CHORUS_DATABASE", hide_env_values = true, value_parser = parse_secret)]
     database: Option<Secret>,
-    /// nats://… or tls://… for hubs that share a PostgreSQL database [default: local, a hub alone]; several are separated by
+    /// nats://… or tls://… for hubs that share a PostgreSQL database [default: local, a single hub]; several are separated by
     /// commas
     #[arg(long, value_name = "URL", env = "CHORUS_BUS", hide_env_values = true, value_parser = parse_secret)]
     bus: Option<Secret>,
-    /// Who this hub is on the bus: a NATS credentials file
+    /// NATS credentials file of this hub
     #[arg(long, value_name = "FILE", env = "CHORUS_BUS_CREDENTIALS")]
     #[serde(alias = "bus_credentials")]
     bus_credentials: Option<PathBuf>,
-    /// Whose certificates are trusted on the bus, PEM [default: those that this machine trusts]
+    /// Root certificates for the bus, PEM [default: those that this machine trusts]
     #[arg(long, value_name = "FILE", env = "CHORUS_BUS_ROOT_CERT")]
     #[serde(alias = "bus_root_cert")]
     bus_root_cert: Option<PathBuf>,
-    /// The certificate that this hub shows on the bus, PEM
+    /// Client certificate of this hub on the bus, PEM
     #[arg(long, value_name = "FILE", env = "CHORUS_BUS_CERT")]
     #[serde(alias = "bus_cert")]
     bus_cert: Option<PathBuf>,
@@ -55,7 +55,7 @@ pub struct ServeOptions {
     #[arg(long, value_name = "FILE", env = "CHORUS_BUS_KEY")]
     #[serde(alias = "bus_key")]
     bus_key: Option<PathBuf>,
-    /// A proxy, or a network of them, that says truly whom it asks for (repeatable; the variable separates them by commas)
+    /// A proxy or network whose forwarding headers are trusted (repeatable; the variable separates them by commas)
     #[arg(
         long = "trusted-proxy",
         value_name = "CIDR",
@@ -68,7 +68,7 @@ pub struct ServeOptions {
         deserialize_with = "networks"
     )]
     trusted_proxies: Vec<TrustedNetwork>,
-    /// A key that may do what operators may (repeatable; the variable separates them by commas)
+    /// An operator key (repeatable; the variable separates them by commas)
     #[arg(
         long = "operator-key",
         value_name = "KEY",
@@ -87,14 +87,14 @@ pub struct ServeOptions {
     #[arg(long, value_name = "N", env = "CHORUS_RATE_LIMIT")]
     #[serde(alias = "rate_limit")]
     rate_limit: Option<u32>,
-    /// Connections open at once, streams among them [default: 65536, or what the system's limit of open files leaves]
+    /// Max open connections, including streams [default: 65536, or fewer if the limit of open files is lower]
     #[arg(long, value_name = "N", env = "CHORUS_MAX_CONNECTIONS", value_parser = clap::value_parser!(u32).range(1..))]
     #[serde(alias = "max_connections")]
     max_connections: Option<u32>,
-    /// How long messages and activity are kept, such as 90d [default: for good]
+    /// How long messages and activity are kept, such as 90d [default: for ever]
     #[arg(long, value_name = "TIME", env = "CHORUS_RETAIN")]
     retain: Option<ConfigDuration>,
-    /// How many agents may register [default: any number]
+    /// How many agents may register [default: no limit]
     #[arg(long, value_name = "N", env = "CHORUS_MAX_AGENTS")]
     #[serde(alias = "max_agents")]
     max_agents: Option<u64>,
@@ -102,20 +102,20 @@ pub struct ServeOptions {
     #[arg(long, value_name = "TIME", env = "CHORUS_WEBHOOK_TIMEOUT")]
     #[serde(alias = "webhook_timeout")]
     webhook_timeout: Option<ConfigDuration>,
-    /// Credits that every new owner is given [default: 100.00]
+    /// Credits that every new owner gets [default: 100.00]
     #[arg(long, value_name = "CREDITS", env = "CHORUS_OPENING_GRANT", value_parser = parse_grant)]
     #[serde(alias = "opening_grant", deserialize_with = "file_grant")]
     opening_grant: Option<Credits>,
-    /// The key that others' connection strings are sealed with [default: seal.key in the data directory]; hubs on one database
-    /// need the same
+    /// The key file that encrypts stored connection strings [default: seal.key in the data directory]; hubs on one database
+    /// need the same key
     #[arg(long, value_name = "FILE", env = "CHORUS_SEAL_KEY_FILE")]
     #[serde(alias = "seal_key_file")]
     seal_key_file: Option<PathBuf>,
-    /// Steps from agent to agent that may follow a person's word in a channel [default: 8]
+    /// Agent-to-agent steps that may follow a person's message in a channel [default: 8]
     #[arg(long, value_name = "N", env = "CHORUS_AGENT_TURNS")]
     #[serde(alias = "agent_turns")]
     agent_turns: Option<u32>,
-    /// Let endpoints be on loopback and private addresses: for tests and closed networks
+    /// Allow endpoints on loopback and private addresses: for tests and closed networks
     #[arg(
         long,
         env = "CHORUS_ALLOW_PRIVATE_ENDPOINTS",
@@ -127,7 +127,7 @@ pub struct ServeOptions {
     )]
     #[serde(alias = "allow_private_endpoints")]
     allow_private_endpoints: Option<bool>,
-    /// Certificate chain, PEM; the hub then speaks https
+    /// Certificate chain, PEM; the hub then serves https
     #[arg(long, value_name = "FILE", env = "CHORUS_TLS_CERT")]
     #[serde(alias = "tls_cert")]
     tls_cert: Option<PathBuf>,
@@ -138,7 +138,7 @@ pub struct ServeOptions {
     /// What to log: a level, or target=level pairs [default: info]
     #[arg(long, value_name = "FILTER", env = "CHORUS_LOG")]
     pub log: Option<String>,
-    /// How to log it [default: text]
+    /// The log format [default: text]
     #[arg(long, value_name = "FORMAT", env = "CHORUS_LOG_FORMAT")]
     #[serde(alias = "log_format")]
     pub log_format: Option<LogFormat>,
@@ -153,7 +153,7 @@ pub enum LogFormat {
 }
 
 impl ServeOptions {
-    /// `named`, which must be there, or `chorus.toml` in the working directory, which may.
+    /// Reads `named`, which must exist, or `chorus.toml` in the working directory, which may be missing.
     pub fn from_file(named: Option<&Path>) -> Result<Self, Fail> {
         let path = named.unwrap_or(Path::new("chorus.toml"));
         let text = match std::fs::read_to_string(path) {
@@ -163,8 +163,8 @@ impl ServeOptions {
             }
             Err(e) => return Err(Fail::usage_error(format!("{}: {e}", path.display()))),
         };
-        // Not the error's own text: it quotes the line, and the line may hold a key.
-        let wrong = |e: toml::de::Error| {
+        // The error's own text quotes the line, which may contain a key.
+        let parse_error = |e: toml::de::Error| {
             let line = e.span().map_or(1, |span| {
                 text[..span.start.min(text.len())].matches('\n').count() + 1
             });
@@ -174,10 +174,10 @@ impl ServeOptions {
                 e.message().replace('\n', " ")
             ))
         };
-        toml::from_str(&text).map_err(wrong)
+        toml::from_str(&text).map_err(parse_error)
     }
 
-    /// What is not given here, from `other`.
+    /// Takes each missing option from `other`.
     pub fn with_fallback(self, other: Self) -> Self {
         Self {
             listen: self.listen.or(other.listen),
@@ -227,7 +227,7 @@ impl ServeOptions {
         settings.rate_limit = self.rate_limit.unwrap_or(settings.rate_limit);
         settings.max_connections = self
             .max_connections
-            .map_or(settings.max_connections, |most| most as usize);
+            .map_or(settings.max_connections, |max| max as usize);
         settings.public_url = self.public_url.map(check_public_url).transpose()?;
         settings.tls = require_both(
             self.tls_cert,
@@ -278,16 +278,16 @@ impl ServeOptions {
             .unwrap_or(hub.allow_private_endpoints);
         hub.webhook_timeout = self
             .webhook_timeout
-            .map_or(hub.webhook_timeout, |span| span.0);
+            .map_or(hub.webhook_timeout, |timeout| timeout.0);
         hub.opening_grant = self.opening_grant.unwrap_or(hub.opening_grant);
         hub.seal_key_file = self.seal_key_file;
         hub.agent_turns = self.agent_turns.unwrap_or(hub.agent_turns);
-        hub.retain = self.retain.map(|span| span.0);
+        hub.retain = self.retain.map(|retention| retention.0);
         Ok(settings)
     }
 }
 
-/// A certificate and its key.
+/// A certificate and its key: both or neither.
 fn require_both(
     cert: Option<PathBuf>,
     key: Option<PathBuf>,
@@ -326,7 +326,7 @@ fn parse_grant(text: &str) -> Result<Credits, String> {
     Credits::parse_price("an opening grant", text).map_err(|e| e.message)
 }
 
-/// A text, or a number with the decimals that TOML keeps of it.
+/// An amount in the file: a text, or a TOML number.
 fn file_grant<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Credits>, D::Error> {
     let value = toml::Value::deserialize(from)?;
     let text = value
@@ -346,20 +346,20 @@ fn check_public_url(text: String) -> Result<String, Fail> {
     })
 }
 
-/// One key or a list of them. Errors must not quote what they could not read.
+/// One key or a list of them. Errors must not quote the value, which may be a key.
 fn keys<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Secret>, D::Error> {
-    let wrong = || serde::de::Error::custom("operator-keys is a list of texts");
-    match toml::Value::deserialize(from).map_err(|_| wrong())? {
+    let type_error = || serde::de::Error::custom("operator-keys is a list of texts");
+    match toml::Value::deserialize(from).map_err(|_| type_error())? {
         toml::Value::String(key) => Ok(vec![Secret::new(key)]),
         toml::Value::Array(keys) => keys
             .iter()
-            .map(|key| key.as_str().map(Secret::new).ok_or_else(wrong))
+            .map(|key| key.as_str().map(Secret::new).ok_or_else(type_error))
             .collect(),
         toml::Value::Integer(_)
         | toml::Value::Float(_)
         | toml::Value::Boolean(_)
         | toml::Value::Datetime(_)
-        | toml::Value::Table(_) => Err(wrong()),
+        | toml::Value::Table(_) => Err(type_error()),
     }
 }
 
@@ -371,21 +371,23 @@ impl FromStr for ConfigDuration {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || "a time looks like 90d, 12h, 30m, 10s or 500ms".to_owned();
-        let unit = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
-        let count: u64 = text[..unit].parse().map_err(|_| wrong())?;
+        let parse_error = || "a time looks like 90d, 12h, 30m, 10s or 500ms".to_owned();
+        let unit = text
+            .find(|c: char| !c.is_ascii_digit())
+            .ok_or_else(parse_error)?;
+        let count: u64 = text[..unit].parse().map_err(|_| parse_error())?;
         let millis: u64 = match &text[unit..] {
             "ms" => 1,
             "s" => 1_000,
             "m" => 60_000,
             "h" => 3_600_000,
             "d" => 86_400_000,
-            _ => return Err(wrong()),
+            _ => return Err(parse_error()),
         };
         let millis = count
             .checked_mul(millis)
             .filter(|millis| *millis > 0)
-            .ok_or_else(wrong)?;
+            .ok_or_else(parse_error)?;
         Ok(Self(Duration::from_millis(millis)))
     }
 }
@@ -403,7 +405,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_span_has_a_number_and_a_unit() {
+    fn a_duration_has_a_number_and_a_unit() {
         assert_eq!(
             "90d".parse(),
             Ok(ConfigDuration(Duration::from_secs(90 * 86_400)))
@@ -429,7 +431,7 @@ mod tests {
 
     //
     #[test]
-    fn an_opening_grant_is_an_amount_or_nothing() {
+    fn an_opening_grant_is_an_amount_or_zero() {
         let granted = |text: &str| {
             toml::from_str::<ServeOptions>(text)
                 .map(|o| o.into_settings().unwrap().hub.opening_grant.to_string())
@@ -454,7 +456,7 @@ mod tests {
 
     // D-92
     #[test]
-    fn proxies_are_trusted_one_by_one_or_by_the_network_and_never_everybody() {
+    fn proxies_are_trusted_by_address_or_network_and_never_all() {
         let trusted = |text: &str| {
             toml::from_str::<ServeOptions>(text)
                 .map(|o| o.into_settings().unwrap().trusted_proxies.len())
@@ -475,19 +477,18 @@ mod tests {
         }
     }
 
-    // DESIGN, Configuration: the nearer word wins.
     #[test]
-    fn what_is_given_wins_over_what_is_in_the_file() {
-        let near: ServeOptions = toml::from_str("rate-limit = 5").unwrap();
-        let far: ServeOptions =
+    fn a_given_option_overrides_the_file() {
+        let given: ServeOptions = toml::from_str("rate-limit = 5").unwrap();
+        let file: ServeOptions =
             toml::from_str("rate_limit = 9\nmax-agents = 3\noperator-keys = [\"a\", \"b\"]")
                 .unwrap();
-        let both = near.with_fallback(far).into_settings().unwrap();
+        let settings = given.with_fallback(file).into_settings().unwrap();
         assert_eq!(
             (
-                both.rate_limit,
-                both.hub.max_agents,
-                both.hub.operator_keys.len()
+                settings.rate_limit,
+                settings.hub.max_agents,
+                settings.hub.operator_keys.len()
             ),
             (5, Some(3), 2)
         );

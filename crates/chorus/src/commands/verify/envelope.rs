@@ -1,4 +1,4 @@
-//! Every fault of an envelope, each in one line.
+//! `chorus verify --envelope`: lists every fault of an envelope.
 
 use crate::fail::{ExitKind, Fail};
 use crate::{cli::CommonArgs, output};
@@ -7,7 +7,7 @@ use chorus_wire::limits;
 use serde_json::{Map, Value, json};
 use std::io::Read;
 
-/// Each field beside others that are good, so that one fault never hides another.
+/// Valid values of the other fields when one field is checked, so that one fault never hides another.
 const VALID_FIELDS: [(&str, &str); 4] = [
     ("chorus_version", chorus_wire::CHORUS_VERSION),
     ("sender_id", "ada@chorus"),
@@ -20,7 +20,7 @@ pub fn verify_envelope(common: &CommonArgs, source: &str) -> Result<(), Fail> {
     let outcome = check_envelope(&text);
     let output = match &outcome {
         Ok(()) => json!({ "valid": true }),
-        Err(EnvelopeFault::Json(why)) => json!({ "valid": false, "faults": [why] }),
+        Err(EnvelopeFault::Json(message)) => json!({ "valid": false, "faults": [message] }),
         Err(EnvelopeFault::Rules(faults)) => json!({ "valid": false, "faults": faults }),
     };
     output::print_result(common.json, &output, || match &outcome {
@@ -28,10 +28,10 @@ pub fn verify_envelope(common: &CommonArgs, source: &str) -> Result<(), Fail> {
             "{} Valid Chorus envelope",
             output::paint_text(output::GOOD_STYLE, "✓")
         ),
-        Err(EnvelopeFault::Json(why)) => format!(
+        Err(EnvelopeFault::Json(message)) => format!(
             "{} Invalid JSON: {}",
             output::paint_text(output::BAD_STYLE, "✗"),
-            output::escape_controls(why)
+            output::escape_controls(message)
         ),
         Err(EnvelopeFault::Rules(faults)) => {
             let lines = faults
@@ -52,7 +52,7 @@ enum EnvelopeFault {
     Rules(Vec<String>),
 }
 
-/// JSON begins with a brace; no file's name that anybody types does.
+/// The envelope's text: the argument if it starts with a brace, else a file or standard input.
 fn read_source(source: &str) -> Result<String, Fail> {
     if source.trim_start().starts_with('{') {
         return Ok(source.to_owned());
@@ -91,23 +91,23 @@ fn check_envelope(text: &str) -> Result<(), EnvelopeFault> {
         .filter(|key| VALID_FIELDS.iter().all(|(name, _)| name != key));
     faults.extend(others.filter_map(|name| check_field(&fields, name)));
     if !faults.contains(&first_fault) {
-        // What only the whole text shows, such as a field given twice.
+        // A fault of the whole text, such as a repeated field.
         faults.push(first_fault);
     }
     Err(EnvelopeFault::Rules(faults))
 }
 
-/// What is wrong with one field.
+/// The fault of one field.
 fn check_field(fields: &Map<String, Value>, name: &str) -> Option<String> {
-    let mut other: Map<String, Value> = VALID_FIELDS
+    let mut candidate: Map<String, Value> = VALID_FIELDS
         .iter()
         .map(|(name, text)| ((*name).into(), json!(text)))
         .collect();
     match fields.get(name) {
-        Some(value) => other.insert(name.into(), value.clone()),
-        None => other.remove(name),
+        Some(value) => candidate.insert(name.into(), value.clone()),
+        None => candidate.remove(name),
     };
-    Envelope::parse(&Value::Object(other).to_string())
+    Envelope::parse(&Value::Object(candidate).to_string())
         .err()
         .map(|error| error.message)
 }

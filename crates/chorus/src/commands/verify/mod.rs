@@ -1,4 +1,4 @@
-//! `chorus verify`: whether a host has all it needs, or whether an envelope keeps every rule (lesson 13).
+//! `chorus verify`: checks that a host is set up completely, or that an envelope is valid (lesson 13).
 
 mod envelope;
 
@@ -11,7 +11,7 @@ use serde_json::json;
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
 pub struct Args {
-    /// The host that learnt it
+    /// The host to check
     #[arg(long, value_name = "HOST")]
     target: Option<InitTarget>,
     /// An envelope: a file, `-` for standard input, or the JSON itself
@@ -19,10 +19,10 @@ pub struct Args {
     envelope: Option<String>,
 }
 
-/// One thing that was looked at.
+/// One checked item.
 struct VerifyFinding {
     subject: &'static str,
-    /// What is there, or what is wrong and how the command ends because of it.
+    /// What was found, or the fault and its exit code.
     outcome: Result<String, (ExitKind, String)>,
 }
 
@@ -69,21 +69,21 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
 fn check_host(target: InitTarget) -> Result<Vec<VerifyFinding>, Fail> {
     let roots = InitRoots::find_roots()?;
     let layout = target.resolve_layout(&roots);
-    let again = format!("run: chorus init --target {}", target.target_name());
-    let new_finding = |subject, good: Result<bool, Fail>, place: String| {
-        let outcome = match good {
-            Ok(true) => Ok(place),
-            Ok(false) => Err((ExitKind::Usage, format!("not in {place}; {again}"))),
+    let init_hint = format!("run: chorus init --target {}", target.target_name());
+    let new_finding = |subject, is_installed: Result<bool, Fail>, path: String| {
+        let outcome = match is_installed {
+            Ok(true) => Ok(path),
+            Ok(false) => Err((ExitKind::Usage, format!("not in {path}; {init_hint}"))),
             Err(fail) => Err((ExitKind::Usage, fail.to_string())),
         };
         VerifyFinding { subject, outcome }
     };
     let state = skill::check_skill(&layout.skill);
-    let hooked = !matches!(state, Ok((_, false)));
+    let with_hooks = !matches!(state, Ok((_, false)));
     let skill = state.map(|(lang, _)| format!("{} ({lang})", roots.display_path(&layout.skill)));
     let mut findings = vec![VerifyFinding {
         subject: "skill",
-        outcome: skill.map_err(|why| (ExitKind::Usage, format!("{why}; {again}"))),
+        outcome: skill.map_err(|fault| (ExitKind::Usage, format!("{fault}; {init_hint}"))),
     }];
     if let Some((path, form)) = &layout.tools {
         findings.push(new_finding(
@@ -92,7 +92,7 @@ fn check_host(target: InitTarget) -> Result<Vec<VerifyFinding>, Fail> {
             roots.display_path(path),
         ));
     }
-    if let Some((path, hooks)) = layout.hooks.as_ref().filter(|_| hooked) {
+    if let Some((path, hooks)) = layout.hooks.as_ref().filter(|_| with_hooks) {
         findings.push(new_finding(
             "hooks",
             has_hooks(path, hooks),
@@ -102,7 +102,7 @@ fn check_host(target: InitTarget) -> Result<Vec<VerifyFinding>, Fail> {
     Ok(findings)
 }
 
-/// Who speaks, and whether the hub still knows it.
+/// Checks the saved identity, and whether the hub still knows it.
 async fn check_identity(common: &CommonArgs) -> Vec<VerifyFinding> {
     let session = match ClientSession::open(common) {
         Ok(session) => session,
@@ -113,7 +113,7 @@ async fn check_identity(common: &CommonArgs) -> Vec<VerifyFinding> {
             }];
         }
     };
-    let who = format!(
+    let identity = format!(
         "{} ({})",
         session.credentials.agent_id,
         session.files.credentials.display()
@@ -132,7 +132,7 @@ async fn check_identity(common: &CommonArgs) -> Vec<VerifyFinding> {
     vec![
         VerifyFinding {
             subject: "identity",
-            outcome: Ok(who),
+            outcome: Ok(identity),
         },
         VerifyFinding {
             subject: "hub",

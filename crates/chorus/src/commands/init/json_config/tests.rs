@@ -1,4 +1,4 @@
-//! What stays as it was when entries come and go.
+//! Adding and removing entries keeps the rest of the configuration.
 
 use super::*;
 use crate::commands::init::target::{InitRoots, InitTarget};
@@ -24,7 +24,7 @@ fn hooks() -> &'static [HookEntry] {
         .1
 }
 
-fn us(program: &str) -> InstalledProgram {
+fn installed(program: &str) -> InstalledProgram {
     InstalledProgram {
         program: program.into(),
         credentials: None,
@@ -34,9 +34,9 @@ fn us(program: &str) -> InstalledProgram {
 
 fn install(text: &str, program: &str) -> String {
     edited(text, |config| {
-        config.add_server(SERVERS, &us(program)).unwrap();
+        config.add_server(SERVERS, &installed(program)).unwrap();
         config
-            .add_hooks(hooks(), &us(program), "cc-claude")
+            .add_hooks(hooks(), &installed(program), "cc-claude")
             .unwrap();
     })
 }
@@ -48,7 +48,7 @@ fn uninstall(text: &str) -> String {
     })
 }
 
-const LIVED_IN: &str = r#"{
+const EXISTING_CONFIG: &str = r#"{
   // numbers first
   "zeta": 1.50,
   "alpha": {"b": [1,2,  3], "a": null},
@@ -64,8 +64,8 @@ const LIVED_IN: &str = r#"{
 "#;
 
 #[test]
-fn what_is_taken_out_again_leaves_no_trace() {
-    for before in [LIVED_IN, "{\n  \"a\": 1\n}\n", "{}"] {
+fn uninstalling_restores_the_configuration() {
+    for before in [EXISTING_CONFIG, "{\n  \"a\": 1\n}\n", "{}"] {
         let with = install(before, "chorus");
         assert!(
             with.contains("\"chorus\"")
@@ -74,8 +74,8 @@ fn what_is_taken_out_again_leaves_no_trace() {
         let strip = |text: &str| text.split_whitespace().collect::<String>();
         assert_eq!(strip(&uninstall(&with)), strip(before), "{with}");
     }
-    let with = install(LIVED_IN, "chorus");
-    for line in LIVED_IN
+    let with = install(EXISTING_CONFIG, "chorus");
+    for line in EXISTING_CONFIG
         .lines()
         .filter(|line| !line.trim().is_empty() && line.contains(['/', 'z', 'b', 'x']))
     {
@@ -84,30 +84,30 @@ fn what_is_taken_out_again_leaves_no_trace() {
 }
 
 #[test]
-fn twice_is_once() {
-    for text in [LIVED_IN, "{}"] {
+fn installing_twice_changes_nothing() {
+    for text in [EXISTING_CONFIG, "{}"] {
         let once = install(text, "chorus");
         assert_eq!(install(&once, "chorus"), once);
     }
 }
 
 #[test]
-fn a_program_that_moved_is_found_where_it_is_now() {
-    let moved = install(&install(LIVED_IN, "/old/chorus"), "/new/chorus");
+fn the_path_of_a_moved_program_is_updated() {
+    let moved = install(&install(EXISTING_CONFIG, "/old/chorus"), "/new/chorus");
     assert!(!moved.contains("/old/chorus"), "{moved}");
     assert_eq!(moved.matches("/new/chorus").count(), 1 + hooks().len());
 }
 
 #[test]
-fn what_its_owner_added_to_our_entry_stays() {
+fn changes_of_the_user_to_our_entry_are_kept() {
     let text = r#"{"mcpServers": {"chorus": {"command": "chorus", "args": ["mcp", "--credentials", "bot.json"]}}}"#;
     let after = edited(text, |config| {
-        config.add_server(SERVERS, &us("chorus")).unwrap()
+        config.add_server(SERVERS, &installed("chorus")).unwrap()
     });
     assert_eq!(after, text);
     let other = InstalledProgram {
         credentials: Some("other.json".into()),
-        ..us("chorus")
+        ..installed("chorus")
     };
     let after = edited(text, |config| config.add_server(SERVERS, &other).unwrap());
     assert!(
@@ -117,16 +117,16 @@ fn what_its_owner_added_to_our_entry_stays() {
 }
 
 #[test]
-fn a_server_of_somebody_else_under_our_name_is_not_touched() {
+fn a_foreign_server_under_our_name_is_not_changed() {
     let text = r#"{"mcpServers": {"chorus": {"url": "https://choir.example/mcp"}}}"#;
     let config = JsonConfig::parse(Path::new(PATH), Some(text)).unwrap();
-    assert!(config.add_server(SERVERS, &us("chorus")).is_err());
+    assert!(config.add_server(SERVERS, &installed("chorus")).is_err());
     config.remove_server(SERVERS);
     assert_eq!(config.to_text(), text);
 }
 
 #[test]
-fn hooks_that_were_taken_from_the_page_are_not_doubled() {
+fn hooks_copied_from_the_docs_are_not_doubled() {
     let text = r#"{"hooks": {"PostToolUse": [{"matcher": "Edit", "hooks": [{"type": "command",
         "command": "chorus advise --hook --instrument cc-claude"}]}]}}"#;
     let with = install(text, "chorus");
@@ -138,19 +138,26 @@ fn hooks_that_were_taken_from_the_page_are_not_doubled() {
 }
 
 #[test]
-fn a_broken_configuration_is_refused_and_not_guessed_at() {
+fn an_invalid_configuration_is_refused() {
     for broken in ["{", "[]", "{\"a\": 1 \"b\": 2}", "nonsense", "{\"a\":}"] {
         assert!(
             JsonConfig::parse(Path::new(PATH), Some(broken)).is_err(),
             "{broken}"
         );
     }
-    for odd in [r#"{"mcpServers": 3}"#, r#"{"mcpServers": []}"#] {
-        let config = JsonConfig::parse(Path::new(PATH), Some(odd)).unwrap();
-        assert!(config.add_server(SERVERS, &us("chorus")).is_err(), "{odd}");
+    for invalid in [r#"{"mcpServers": 3}"#, r#"{"mcpServers": []}"#] {
+        let config = JsonConfig::parse(Path::new(PATH), Some(invalid)).unwrap();
+        assert!(
+            config.add_server(SERVERS, &installed("chorus")).is_err(),
+            "{invalid}"
+        );
     }
-    let odd = JsonConfig::parse(Path::new(PATH), Some(r#"{"hooks": {"Stop": "x"}}"#)).unwrap();
-    assert!(odd.add_hooks(hooks(), &us("chorus"), "cc-claude").is_err());
+    let invalid = JsonConfig::parse(Path::new(PATH), Some(r#"{"hooks": {"Stop": "x"}}"#)).unwrap();
+    assert!(
+        invalid
+            .add_hooks(hooks(), &installed("chorus"), "cc-claude")
+            .is_err()
+    );
 }
 
 #[test]
@@ -158,13 +165,13 @@ fn json5_of_openclaw_stays_json5() {
     let text = "{\n  // mine\n  gateway: { port: 0x10, },\n  mcp: { servers: {}, },\n}\n";
     let with = edited(text, |config| {
         config
-            .add_server(&["mcp", "servers"], &us("chorus"))
+            .add_server(&["mcp", "servers"], &installed("chorus"))
             .unwrap()
     });
     assert!(
         with.contains("// mine") && with.contains("port: 0x10"),
         "{with}"
     );
-    let again = JsonConfig::parse(Path::new(PATH), Some(&with)).unwrap();
-    assert!(again.has_server(&["mcp", "servers"]));
+    let reparsed = JsonConfig::parse(Path::new(PATH), Some(&with)).unwrap();
+    assert!(reparsed.has_server(&["mcp", "servers"]));
 }
