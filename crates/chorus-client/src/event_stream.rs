@@ -95,8 +95,8 @@ impl EventStream {
                         }
                         Ok(Ok(None)) => self.on_closed(),
                         Ok(Err(error)) => {
-                            let why = self.client.transport_error(&error).to_string();
-                            self.schedule_reconnect(&why);
+                            let reason = self.client.transport_error(&error).to_string();
+                            self.schedule_reconnect(&reason);
                         }
                         Err(_) => self.schedule_reconnect("the stream fell silent"),
                     }
@@ -147,7 +147,7 @@ impl EventStream {
         }
     }
 
-    fn schedule_reconnect(&mut self, why: &str) {
+    fn schedule_reconnect(&mut self, reason: &str) {
         self.connection = None;
         self.close_reason = None;
         self.failures += 1;
@@ -158,7 +158,7 @@ impl EventStream {
             .delay_after(self.failures)
             .max(server_delay);
         self.not_before = Some(Instant::now() + wait);
-        tracing::warn!("{why}; connecting again in {:.1} s", wait.as_secs_f32());
+        tracing::warn!("{reason}; connecting again in {:.1} s", wait.as_secs_f32());
     }
 
     async fn reconnect(&mut self) -> Result<()> {

@@ -1,7 +1,7 @@
 //! The identity of a sending session, and the fields that it puts in each of its frames (FRM-06…19, R-04).
 
 use chorus_wire::frame::{
-    ComputeLocation, ContextCheck, Frame, FrameDraft, FrameProvenance, FrameScope, FramePayload,
+    ComputeLocation, ContextCheck, Frame, FrameDraft, FramePayload, FrameProvenance, FrameScope,
     ScopeIdent,
 };
 use chorus_wire::{identity::Handle, time::UnixMicros};
@@ -63,7 +63,12 @@ impl FrameSender {
         FrameScope::Handle(self.handle.clone())
     }
 
-    pub fn draft_frame(&self, scope: &FrameScope, payload: FramePayload, now: UnixMicros) -> FrameDraft {
+    pub fn draft_frame(
+        &self,
+        scope: &FrameScope,
+        payload: FramePayload,
+        now: UnixMicros,
+    ) -> FrameDraft {
         let default_basis = || match scope.addressed_handle() == &self.handle {
             true => format!("{SESSION_PREFIX}{}@{}", self.instrument, self.session),
             false => COMMAND_BASIS.to_owned(),

@@ -1,7 +1,7 @@
 //! Frames: short structured announcements to a scope of live sessions, parsed strictly (FRM-01…113).
 //!
-//! A text is parsed once into a tree that borrows from it ([`json_tree`]) and checked against tables ([`object_shape`],
-//! [`field_check`]). Then it becomes a [`Frame`], which keeps the submitted text for its receivers.
+//! A text is parsed once into a tree that borrows from it (`json_tree`) and checked against tables (`object_shape`,
+//! `field_check`). Then it becomes a [`Frame`], which keeps the submitted text for its receivers.
 
 mod discovery;
 mod draft;
