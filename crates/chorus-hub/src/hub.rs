@@ -96,22 +96,12 @@ struct HubInner {
 impl Hub {
     /// Opens the store (creating or migrating it), takes the lock on the data directory, starts the background work.
     pub async fn open(mut options: HubOptions) -> std::result::Result<Self, StartError> {
-        if options.bus_url.is_some() && options.database_url.is_none() {
-            return Err(StartError::Bus(
-                "hubs that share a bus share a database: it needs --database postgres://…".into(),
-            ));
-        }
-        if options.bus_url.is_some() && options.seal_key_file.is_none() {
-            let message = "hubs that share a bus share what they have sealed: it needs --seal-key-file, the same for all";
-            return Err(StartError::Bus(message.into()));
-        }
+        check_cluster_options(&options)?;
         if options.bus_url.is_some() {
             options.clock = options.clock.into_synced();
         }
-        let (live_streams, cluster) = (
-            Arc::new(LiveStreams::new()),
-            options.bus_url.as_ref().map(|_| ClusterNode::new()),
-        );
+        let live_streams = Arc::new(LiveStreams::new());
+        let cluster = options.bus_url.as_ref().map(|_| ClusterNode::new());
         let stream_bus: Arc<dyn StreamBus> = cluster.as_ref().map_or_else(
             || live_streams.clone() as Arc<dyn StreamBus>,
             |cluster| cluster.clone(),
@@ -126,11 +116,7 @@ impl Hub {
             publisher,
         )
         .await?;
-        let store_error = |e: chorus_wire::Error| StartError::Store {
-            what: "the database could not be read".into(),
-            cause: e.cause.unwrap_or(e.message),
-        };
-        let newest_seq = store.newest_seq().await.map_err(store_error)?;
+        let newest_seq = store.newest_seq().await.map_err(unreadable_store)?;
         cluster.as_ref().map_or_else(
             || live_streams.init_from_store(store.trace_salt, newest_seq),
             |cluster| cluster.init_from_store(store.trace_salt, newest_seq),
@@ -150,7 +136,6 @@ impl Hub {
         let key_cache = KeyCache::new(&options.operator_keys);
         let rate_budgets = Arc::new(RateBudgets::new(options.clock.clone()));
         let opened_at = options.clock.monotonic_now();
-        let (frames, agent_presence) = (FrameService::default(), AgentPresence::default());
         let hub = Self(Arc::new(HubInner {
             options,
             store,
@@ -161,8 +146,8 @@ impl Hub {
             outgoing_client,
             outbox_pool: OutboxPool::default(),
             seal_key,
-            frames,
-            agent_presence,
+            frames: FrameService::default(),
+            agent_presence: AgentPresence::default(),
             outbox_wakeup: Arc::default(),
             opened_at,
             ready_at: Mutex::default(),
@@ -173,7 +158,7 @@ impl Hub {
         }
         ops::maintenance::fail_interrupted_webhooks(&hub)
             .await
-            .map_err(store_error)?;
+            .map_err(unreadable_store)?;
         ops::maintenance::start_maintenance(&hub);
         Ok(hub)
     }
@@ -343,6 +328,27 @@ impl Hub {
     pub async fn run_maintenance(&self) -> Result<()> {
         ops::maintenance::run_maintenance_pass(self).await?;
         outbox_pool::run_due_posts(self).await
+    }
+}
+
+/// What hubs of one cluster must share is set for all of them.
+fn check_cluster_options(options: &HubOptions) -> std::result::Result<(), StartError> {
+    if options.bus_url.is_some() && options.database_url.is_none() {
+        return Err(StartError::Bus(
+            "hubs that share a bus share a database: it needs --database postgres://…".into(),
+        ));
+    }
+    if options.bus_url.is_some() && options.seal_key_file.is_none() {
+        let message = "hubs that share a bus share what they have sealed: it needs --seal-key-file, the same for all";
+        return Err(StartError::Bus(message.into()));
+    }
+    Ok(())
+}
+
+fn unreadable_store(error: chorus_wire::Error) -> StartError {
+    StartError::Store {
+        what: "the database could not be read".into(),
+        cause: error.cause.unwrap_or(error.message),
     }
 }
 

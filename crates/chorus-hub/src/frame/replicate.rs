@@ -112,10 +112,6 @@ pub(super) async fn replicate_frame(
     label: &FrameLabel,
     resolved: &ResolvedScope,
 ) -> Result<SubmissionReply, FrameError> {
-    let unavailable = |cause: &str| FrameError {
-        cause: Some(cause.into()),
-        ..FrameCode::BusUnavailable.into()
-    };
     let frames = hub.frames();
     let find_recorded = || {
         frames
@@ -125,19 +121,7 @@ pub(super) async fn replicate_frame(
     // a repeated id is not emitted again, wherever it comes.
     let mut position = frames.registry.progress.current_position();
     if find_recorded().is_none() {
-        if resolved.targets.len() > 1 {
-            let sessions =
-                |id| frames.registry.session_count(id) + cluster.remote_session_count(id);
-            if resolved
-                .targets
-                .iter()
-                .map(|target| sessions(target.id))
-                .sum::<usize>()
-                > limits::SCOPE_EXPANSION_MAX
-            {
-                return Err(FrameCode::ExpansionTooLarge.into());
-            }
-        }
+        check_expansion(hub, cluster, resolved)?;
         let message = FrameMessage::new(sender, frame, label, resolved);
         let payload = serde_json::to_vec(&message).map_err(chorus_wire::Error::internal)?;
         position.seq = cluster
@@ -170,21 +154,7 @@ pub(super) async fn replicate_frame(
                 epoch,
                 place,
             };
-            let answers = cluster.query_all_peers(query, parse_reached).await;
-            let answers =
-                answers.map_err(|_| unavailable("another hub did not say how many it reached"))?;
-            let total_count = own_record.local_count
-                + answers
-                    .iter()
-                    .map(|(_, (local_count, _))| local_count)
-                    .sum::<u64>();
-            // as the first time, also where another hub has answered that.
-            let reported = answers.iter().find_map(|(_, (_, reported))| *reported);
-            reported.unwrap_or(if resolved.is_own {
-                total_count
-            } else {
-                coarsen_count(total_count)
-            })
+            count_recipients(cluster, query, own_record.local_count, resolved.is_own).await?
         }
     };
     frames
@@ -193,6 +163,58 @@ pub(super) async fn replicate_frame(
     Ok(SubmissionReply {
         frame_id: frame.frame_id,
         recipient_count,
+    })
+}
+
+fn unavailable(cause: &str) -> FrameError {
+    FrameError {
+        cause: Some(cause.into()),
+        ..FrameCode::BusUnavailable.into()
+    }
+}
+
+/// a scope of several handles is refused when it has more live sessions, at all hubs, than one frame may reach.
+fn check_expansion(
+    hub: &Hub,
+    cluster: &ClusterNode,
+    resolved: &ResolvedScope,
+) -> Result<(), FrameError> {
+    if resolved.targets.len() < 2 {
+        return Ok(());
+    }
+    let session_count =
+        |id| hub.frames().registry.session_count(id) + cluster.remote_session_count(id);
+    let total: usize = resolved
+        .targets
+        .iter()
+        .map(|target| session_count(target.id))
+        .sum();
+    if total > limits::SCOPE_EXPANSION_MAX {
+        return Err(FrameCode::ExpansionTooLarge.into());
+    }
+    Ok(())
+}
+
+/// The recipients at all hubs, as the sender is told them.
+async fn count_recipients(
+    cluster: &ClusterNode,
+    query: FrameQuery,
+    local_count: u64,
+    is_own: bool,
+) -> Result<u64, FrameError> {
+    let answers = cluster.query_all_peers(query, parse_reached).await;
+    let answers =
+        answers.map_err(|_| unavailable("another hub did not say how many it reached"))?;
+    // a repeated id gets the first answer, also when another hub gave it.
+    if let Some(reported) = answers.iter().find_map(|(_, (_, reported))| *reported) {
+        return Ok(reported);
+    }
+    let peer_counts = answers.iter().map(|(_, (local_count, _))| local_count);
+    let total_count = local_count + peer_counts.sum::<u64>();
+    Ok(if is_own {
+        total_count
+    } else {
+        coarsen_count(total_count)
     })
 }
 

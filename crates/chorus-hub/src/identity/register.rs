@@ -11,10 +11,11 @@ use crate::store::{
     session_tokens,
 };
 use crate::{Hub, Result, clock};
+use chorus_wire::identity::{AgentName, Handle};
 use chorus_wire::market::credits::Credits;
 use chorus_wire::registration::{MarketProfile, RegistrationRequest};
 use chorus_wire::reply::{AgentDeleted, RegistrationReply};
-use chorus_wire::{Code, Error, identity::AgentName, secret::Secret};
+use chorus_wire::{Code, Error, secret::Secret};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -326,11 +327,7 @@ async fn update_agent(
     // a rotation closes what the old key opened, and so what it could still open.
     if after.key_hash != before.key_hash {
         session_tokens::revoke_session_tokens(&txn.tx, before.id).await?;
-        member_ids = channels::list_memberships(&txn.tx, before.id)
-            .await?
-            .iter()
-            .map(|member| member.id)
-            .collect();
+        member_ids = list_member_ids(txn, before.id).await?;
     }
     principals::update_agent(&txn.tx, &after).await?;
     Ok(RegistrationChange {
@@ -404,53 +401,70 @@ pub async fn unregister_agent(
         }
         Principal::Agent(_) | Principal::Operator(_) | Principal::Anonymous => {}
     }
-    let (id, host) = (agent.id, hub.options().host_name.clone());
+    let id = agent.id;
+    let host = hub.options().host_name.clone();
     let removed = hub
         .store()
-        .write(async move |txn| {
-            let Some(agent) = principals::find_agent(&txn.tx, id).await? else {
-                return Ok(None);
-            };
-            messages::abandon_queued(txn, id).await?;
-            txn.counter_deltas.agents -= 1;
-            skills::replace_skills(txn, id, &[]).await?;
-            // whoever takes the name next is granted nothing and belongs nowhere.
-            let left_orgs = orgs::remove_agent_memberships(&txn.tx, id).await?;
-            // Before anything else is said in its rooms: its streams there hear nothing more.
-            let member_ids: Vec<i64> = channels::list_memberships(&txn.tx, id)
-                .await?
-                .iter()
-                .map(|member| member.id)
-                .collect();
-            txn.invalidate_caches(&CacheInvalidation {
-                orgs: left_orgs.iter().map(ToString::to_string).collect(),
-                ended: CacheInvalidation::for_ended_streams(
-                    member_ids.iter().copied().chain([id]),
-                    StreamEnd::Unregistered,
-                )
-                .ended,
-                ..CacheInvalidation::for_agent(&agent, &host)
-            });
-            leave_all_channels(txn, id).await?;
-            principals::mark_agent_deleted(&txn.tx, &agent, txn.now()).await?;
-            record_activity(txn, "agent_removed", &json!({"agent_id": &*agent.agent_id}));
-            Ok(Some((agent, left_orgs, member_ids)))
-        })
+        .write(async move |txn| remove_agent(txn, id, &host).await)
         .await;
     let removed = hub.key_cache().clear_if_uncertain(removed)?;
     hub.key_cache().invalidate_agent(hub, &agent);
-    let Some((removed_agent, left_orgs, member_ids)) = removed else {
+    let Some(removed) = removed else {
         return Ok(absent);
     };
-    hub.frames().invalidate_orgs(left_orgs);
-    hub.key_cache().invalidate_agent(hub, &removed_agent);
-    hub.end_streams(removed_agent.id, StreamEnd::Unregistered);
-    member_ids.iter().for_each(|member_id| {
+    hub.frames().invalidate_orgs(removed.left_orgs);
+    hub.key_cache().invalidate_agent(hub, &removed.agent);
+    hub.end_streams(removed.agent.id, StreamEnd::Unregistered);
+    removed.member_ids.iter().for_each(|member_id| {
         hub.stream_bus()
             .end_streams(*member_id, StreamEnd::Unregistered)
     });
     Ok(AgentDeleted {
-        agent_id: removed_agent.agent_id.to_string(),
+        agent_id: removed.agent.agent_id.to_string(),
         deleted: true,
     })
+}
+
+/// What a removal ended, for the caches and streams of this hub.
+struct RemovedAgent {
+    agent: Agent,
+    left_orgs: Vec<Handle>,
+    member_ids: Vec<i64>,
+}
+
+/// Removes the agent and everything that only a registered agent has; `None` when another request was first.
+async fn remove_agent(txn: &mut WriteTxn<'_>, id: i64, host: &str) -> Result<Option<RemovedAgent>> {
+    let Some(agent) = principals::find_agent(&txn.tx, id).await? else {
+        return Ok(None);
+    };
+    messages::abandon_queued(txn, id).await?;
+    txn.counter_deltas.agents -= 1;
+    skills::replace_skills(txn, id, &[]).await?;
+    // the next agent with this name is granted nothing and belongs nowhere.
+    let left_orgs = orgs::remove_agent_memberships(&txn.tx, id).await?;
+    let member_ids = list_member_ids(txn, id).await?;
+    // Before the entries that tell its channels that it left: its own streams there do not receive them.
+    txn.invalidate_caches(&CacheInvalidation {
+        orgs: left_orgs.iter().map(ToString::to_string).collect(),
+        ended: CacheInvalidation::for_ended_streams(
+            member_ids.iter().copied().chain([id]),
+            StreamEnd::Unregistered,
+        )
+        .ended,
+        ..CacheInvalidation::for_agent(&agent, host)
+    });
+    leave_all_channels(txn, id).await?;
+    principals::mark_agent_deleted(&txn.tx, &agent, txn.now()).await?;
+    record_activity(txn, "agent_removed", &json!({"agent_id": &*agent.agent_id}));
+    Ok(Some(RemovedAgent {
+        agent,
+        left_orgs,
+        member_ids,
+    }))
+}
+
+/// The agent's memberships of channels; each is a subject of its own whose streams can be ended.
+async fn list_member_ids(txn: &WriteTxn<'_>, agent: i64) -> Result<Vec<i64>> {
+    let memberships = channels::list_memberships(&txn.tx, agent).await?;
+    Ok(memberships.iter().map(|member| member.id).collect())
 }

@@ -412,36 +412,44 @@ impl StoreWriter {
         }
         self.head = head;
         self.indexed_seq.store(head.indexed_seq, Ordering::Release);
-        let mut peer_entries = Vec::new();
-        while has_peers
-            && peer_entries
-                .last()
-                .map_or(self.published_seq, |entry: &LogEntry| entry.seq)
-                < previous_seq
-        {
-            let after = peer_entries
-                .last()
-                .map_or(self.published_seq, |entry: &LogEntry| entry.seq);
-            let limit = ((previous_seq - after) as usize).min(limits::WRITE_GROUP_REQUESTS);
-            match log::list_all_after(&tx, after, limit).await {
-                Ok(page) if page.is_empty() => break,
-                Ok(page) => peer_entries.extend(page),
-                Err(error) => {
-                    tracing::warn!(%error, "what other hubs wrote could not be read");
-                    self.publisher.resync_streams();
-                    return Ok(CommittedGroup {
-                        peer_entries: Vec::new(),
-                        entries,
-                        in_order: false,
-                    });
-                }
-            }
+        if !has_peers {
+            return Ok(CommittedGroup {
+                peer_entries: Vec::new(),
+                entries,
+                in_order: true,
+            });
+        }
+        let peer_entries = list_entries_between(&tx, self.published_seq, previous_seq).await;
+        if let Err(error) = &peer_entries {
+            tracing::warn!(%error, "what other hubs wrote could not be read");
+            self.publisher.resync_streams();
         }
         Ok(CommittedGroup {
-            peer_entries,
+            in_order: peer_entries.is_ok(),
+            peer_entries: peer_entries.unwrap_or_default(),
             entries,
-            in_order: true,
         })
+    }
+}
+
+/// The entries after one sequence and up to another, in pages, so that no query is larger than a write group.
+async fn list_entries_between(
+    tx: &DbConnection<'_>,
+    after_seq: i64,
+    last_seq: i64,
+) -> std::result::Result<Vec<LogEntry>, DbError> {
+    let mut entries: Vec<LogEntry> = Vec::new();
+    loop {
+        let after = entries.last().map_or(after_seq, |entry| entry.seq);
+        if after >= last_seq {
+            return Ok(entries);
+        }
+        let limit = ((last_seq - after) as usize).min(limits::WRITE_GROUP_REQUESTS);
+        let page = log::list_all_after(tx, after, limit).await?;
+        if page.is_empty() {
+            return Ok(entries);
+        }
+        entries.extend(page);
     }
 }
 

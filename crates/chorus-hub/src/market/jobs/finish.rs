@@ -227,70 +227,7 @@ async fn close_job(txn: &mut WriteTxn<'_>, job: JobRecord, ending: JobEnding) ->
         .state
         .next_state(ending.job_event())
         .ok_or(Code::JobClosed)?;
-    let job_ref = JobRef {
-        id: job.id,
-        job_id: &job.job_id,
-    };
-    let mut end = JobEndRecord {
-        at: txn.now(),
-        ..JobEndRecord::default()
-    };
-    let success_verdict = match ending {
-        JobEnding::Done {
-            output,
-            cost,
-            took_ms,
-        } => {
-            let paid = cost.unwrap_or(job.cost);
-            if paid > job.budget {
-                let message = format!("execution_cost is above the budget of {}", job.budget);
-                return Err(Error::new(Code::BudgetInsufficient, message));
-            }
-            ledger::pay_from_hold(txn, job_ref, job.payer, job.payee, paid).await?;
-            end = JobEndRecord {
-                paid: Some(paid),
-                took_ms,
-                output: Some(output),
-                ..end
-            };
-            Some(true)
-        }
-        JobEnding::Failed {
-            code,
-            message,
-            took_ms,
-            affects_reputation,
-        } => {
-            ledger::release_hold(txn, job_ref, job.payer).await?;
-            end = JobEndRecord {
-                paid: Some(Credits::ZERO),
-                took_ms,
-                error_code: Some(code),
-                error: Some(message),
-                ..end
-            };
-            affects_reputation.then_some(false)
-        }
-        JobEnding::Cancelled => {
-            ledger::release_hold(txn, job_ref, job.payer).await?;
-            end = JobEndRecord {
-                paid: Some(Credits::ZERO),
-                error: Some("the job was cancelled".into()),
-                ..end
-            };
-            None
-        }
-        JobEnding::Expired => {
-            ledger::release_hold(txn, job_ref, job.payer).await?;
-            end = JobEndRecord {
-                paid: Some(Credits::ZERO),
-                error: Some("no result came before the deadline".into()),
-                ..end
-            };
-            // R-62, D-96: a job that was never handed over says nothing about its worker.
-            (job.state == JobState::Dispatched).then_some(false)
-        }
-    };
+    let (end, success_verdict) = settle_credits(txn, &job, ending).await?;
     // what was hired at home earns nothing, wherever its agents belong by now.
     if let Some(success) = success_verdict.filter(|_| job.payer != job.payee) {
         reputation::apply_job_result(txn, job.id, job.worker, job.requester, success).await?;
@@ -305,6 +242,72 @@ async fn close_job(txn: &mut WriteTxn<'_>, job: JobRecord, ending: JobEnding) ->
     };
     announce_end(txn, &job).await?;
     Ok(job)
+}
+
+/// Pays the worker or releases the hold. Returns the record of the end, and whether it counts as a success or a failure of the
+/// worker; `None` when it does not change the worker's reputation.
+async fn settle_credits(
+    txn: &mut WriteTxn<'_>,
+    job: &JobRecord,
+    ending: JobEnding,
+) -> Result<(JobEndRecord, Option<bool>)> {
+    let job_ref = JobRef {
+        id: job.id,
+        job_id: &job.job_id,
+    };
+    let end = JobEndRecord {
+        at: txn.now(),
+        paid: Some(Credits::ZERO),
+        ..JobEndRecord::default()
+    };
+    Ok(match ending {
+        JobEnding::Done {
+            output,
+            cost,
+            took_ms,
+        } => {
+            let paid = cost.unwrap_or(job.cost);
+            if paid > job.budget {
+                let message = format!("execution_cost is above the budget of {}", job.budget);
+                return Err(Error::new(Code::BudgetInsufficient, message));
+            }
+            ledger::pay_from_hold(txn, job_ref, job.payer, job.payee, paid).await?;
+            let end = JobEndRecord {
+                paid: Some(paid),
+                took_ms,
+                output: Some(output),
+                ..end
+            };
+            (end, Some(true))
+        }
+        JobEnding::Failed {
+            code,
+            message,
+            took_ms,
+            affects_reputation,
+        } => {
+            ledger::release_hold(txn, job_ref, job.payer).await?;
+            let end = JobEndRecord {
+                took_ms,
+                error_code: Some(code),
+                error: Some(message),
+                ..end
+            };
+            (end, affects_reputation.then_some(false))
+        }
+        JobEnding::Cancelled => {
+            ledger::release_hold(txn, job_ref, job.payer).await?;
+            let error = Some("the job was cancelled".into());
+            (JobEndRecord { error, ..end }, None)
+        }
+        JobEnding::Expired => {
+            ledger::release_hold(txn, job_ref, job.payer).await?;
+            let error = Some("no result came before the deadline".into());
+            // R-62, D-96: a job that was never handed over says nothing about its worker.
+            let verdict = (job.state == JobState::Dispatched).then_some(false);
+            (JobEndRecord { error, ..end }, verdict)
+        }
+    })
 }
 
 /// Announces the end to the requester, on its inbox and at its callback URL, and to the worker when

@@ -12,7 +12,7 @@ use crate::{Hub, Principal, Result, clock};
 use chorus_wire::identity::AgentName;
 use chorus_wire::market::credits::CURRENCY;
 use chorus_wire::market::job::{self as wire, DispatchedJob, JobRequest};
-use chorus_wire::{Code, Error, limits};
+use chorus_wire::{Code, Error, limits, time::UnixMicros};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
@@ -195,34 +195,16 @@ async fn insert_job(txn: &mut WriteTxn<'_>, draft: &JobDraft) -> Result<(JobReco
     let JobDraft {
         requester,
         request,
-        job_id,
         fingerprint,
         offer,
-        hub_url,
+        ..
     } = draft;
     let endpoint = offer.endpoint.as_deref().and_then(dispatch::jobs_url);
     let now = txn.now();
     let deadline = now.saturating_add(request.deadline);
-    let body = DispatchedJob {
-        callback_url: Some(format!("{hub_url}/jobs/{job_id}/result")),
-        job_id: job_id.clone(),
-        orchestrator_id: requester.agent_id.to_string(),
-        skill_name: request.skill_name.clone(),
-        input_data: request.input_data.clone(),
-        budget: request.budget,
-        currency: CURRENCY.into(),
-        timestamp_utc: now,
-        deadline_utc: deadline,
-    };
+    let body = build_dispatch(draft, now, deadline);
     let body_json = serde_json::to_string(&body).map_err(Error::internal)?;
-    let held_state = JobState::Requested.next_state(JobEvent::Hold);
-    // Without an endpoint it is on the worker's inbox with this very commit.
-    let state = if endpoint.is_some() {
-        held_state
-    } else {
-        held_state.and_then(|held_state| held_state.next_state(JobEvent::Dispatch))
-    };
-    let state = state.ok_or_else(|| Error::internal("a new job cannot be held"))?;
+    let state = first_state(endpoint.is_some())?;
     let new_job = NewJob {
         job_id: &body.job_id,
         fingerprint,
@@ -267,6 +249,33 @@ async fn insert_job(txn: &mut WriteTxn<'_>, draft: &JobDraft) -> Result<(JobReco
         append_job_entry(txn, &job);
     }
     Ok((job, true))
+}
+
+/// What the worker gets.
+fn build_dispatch(draft: &JobDraft, now: UnixMicros, deadline: UnixMicros) -> DispatchedJob {
+    let request = &draft.request;
+    DispatchedJob {
+        callback_url: Some(format!("{}/jobs/{}/result", draft.hub_url, draft.job_id)),
+        job_id: draft.job_id.clone(),
+        orchestrator_id: draft.requester.agent_id.to_string(),
+        skill_name: request.skill_name.clone(),
+        input_data: request.input_data.clone(),
+        budget: request.budget,
+        currency: CURRENCY.into(),
+        timestamp_utc: now,
+        deadline_utc: deadline,
+    }
+}
+
+/// Without an endpoint the job is on the worker's inbox with the commit that keeps it, and so it is dispatched.
+fn first_state(has_endpoint: bool) -> Result<JobState> {
+    let held_state = JobState::Requested.next_state(JobEvent::Hold);
+    let state = if has_endpoint {
+        held_state
+    } else {
+        held_state.and_then(|held_state| held_state.next_state(JobEvent::Dispatch))
+    };
+    state.ok_or_else(|| Error::internal("a new job cannot be held"))
 }
 
 fn append_job_entry(txn: &mut WriteTxn<'_>, job: &JobRecord) {

@@ -1,7 +1,7 @@
 //! The ledger against a model: no sequence of steps creates, loses or double-spends credits.
 
 use super::{JobRef, hold_credits, pay_from_hold, release_hold};
-use crate::store::ledger::{self, LedgerAccount, NewPosting, PostingFilter};
+use crate::store::ledger::{self, LedgerAccount, NewPosting, PostingFilter, PostingRow};
 use crate::store::{EntryPublisher, LogEntry, Store, market_totals, retention};
 use crate::{Clock, Result};
 use chorus_wire::market::credits::Credits;
@@ -169,31 +169,25 @@ impl Model {
     }
 }
 
-async fn performed(store: &Store, model: &Model, step: Step) -> Result<()> {
-    // As the rules of jobs do: a job has one hold, and only a hold that is there is settled.
+/// Whose hold a step settles, 0 for one that settles none. As the rules of jobs do: a job has one hold, and only a hold that is
+/// there is settled.
+fn check_hold(model: &Model, step: Step) -> Result<i64> {
     let payer = |job: i64| model.holds.get(&job).map(|(payer, _)| *payer);
     match step {
-        Step::Hold { job, .. } if payer(job).is_some() => return Err(Code::JobConflict.into()),
-        Step::Settle { job, .. } | Step::Release { job } if payer(job).is_none() => {
-            return Err(Code::JobClosed.into());
+        Step::Hold { job, .. } if payer(job).is_some() => Err(Code::JobConflict.into()),
+        Step::Settle { job, .. } | Step::Release { job } => {
+            payer(job).ok_or_else(|| Code::JobClosed.into())
         }
         Step::Grant { .. }
         | Step::Transfer { .. }
         | Step::Hold { .. }
-        | Step::Settle { .. }
-        | Step::Release { .. }
         | Step::Trim { .. }
-        | Step::Undone { .. } => {}
+        | Step::Undone { .. } => Ok(0),
     }
-    let payer = |job: i64| payer(job).unwrap_or_default();
-    let held_by = match step {
-        Step::Settle { job, .. } | Step::Release { job } => payer(job),
-        Step::Grant { .. }
-        | Step::Transfer { .. }
-        | Step::Hold { .. }
-        | Step::Trim { .. }
-        | Step::Undone { .. } => 0,
-    };
+}
+
+async fn performed(store: &Store, model: &Model, step: Step) -> Result<()> {
+    let held_by = check_hold(model, step)?;
     let named = |id: i64| JobRef { id, job_id: "job" };
     store
         .write(async move |txn| match step {
@@ -296,8 +290,11 @@ async fn agrees(store: &Store, model: &Model) {
         "what was issued is what there is"
     );
     assert_eq!((sums.held_credits, sums.volume), (held, model.volume));
+    rebuilds(postings, balances, holds);
+}
 
-    // The postings alone rebuild every balance, and every one of them is a pair.
+/// The postings alone rebuild every balance, and every one of them is a pair.
+fn rebuilds(postings: Vec<PostingRow>, balances: BTreeMap<i64, i64>, holds: BTreeMap<i64, i64>) {
     let mut rebuilt: BTreeMap<i64, i64> = BTreeMap::new();
     for posting in postings {
         assert_ne!(
