@@ -1,75 +1,22 @@
 //! The hub: its settings and the rooms behind it.
 
-use crate::channel::seal::SealKey;
-use crate::cluster::{BusFiles, ClusterNode, LiveStreams, StreamBus};
-use crate::delivery::StreamEnd;
+use crate::cluster::{ClusterNode, LiveStreams, StreamBus};
 use crate::delivery::outbox_pool::{self, OutboxPool};
 use crate::delivery::outgoing::{OutgoingClient, OutgoingPolicy};
 use crate::frame::FrameService;
 use crate::hub_callbacks::WeakHub;
 use crate::identity::{KeyCache, rate_limit::RateBudgets};
 use crate::market::presence::AgentPresence;
+use crate::seal::SealKey;
+use crate::settings::HubOptions;
 use crate::store::{EntryPublisher, HubSettings, LogEntry, Store, log};
+use crate::stream_end::StreamEnd;
 use crate::{Clock, Result, ops};
-use chorus_wire::market::credits::Credits;
-use chorus_wire::secret::Secret;
-use std::path::PathBuf;
+
+pub use crate::start_error::StartError;
+
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-
-/// What a hub is opened with.
-#[derive(Clone, Debug)]
-pub struct HubOptions {
-    /// Holds the database file, the lock and the hub's own keys.
-    pub data_dir: PathBuf,
-    /// `postgres://…`; without it the database is a file in `data_dir`.
-    pub database_url: Option<Secret>,
-    /// `nats://…`, which hubs that share a database need; without it this hub has its database alone.
-    pub bus_url: Option<Secret>,
-    /// Who this hub is there, and whom it trusts, as far as files say it.
-    pub bus_files: BusFiles,
-    /// The host part that short names stand for.
-    pub host_name: String,
-    pub operator_keys: Vec<Secret>,
-    pub max_agents: Option<u64>,
-    /// Webhooks may reach loopback and private addresses.
-    pub allow_private_endpoints: bool,
-    pub webhook_timeout: Duration,
-    /// How long messages and activity are kept; forever without.
-    pub retain: Option<Duration>,
-    /// What every new owner is given.
-    pub opening_grant: Credits,
-    /// What the hub calls itself to the outside, in callbacks among other things.
-    pub public_url: String,
-    /// The key that secrets of others are sealed with; without it a file in `data_dir`. Hubs that share a database share it.
-    pub seal_key_file: Option<PathBuf>,
-    /// steps from agent to agent that may follow a person's word in a channel.
-    pub agent_turns: u32,
-    pub clock: Clock,
-}
-
-impl HubOptions {
-    /// The settings of a hub with nothing set, on `data_dir`.
-    pub fn for_data_dir(data_dir: impl Into<PathBuf>) -> Self {
-        Self {
-            data_dir: data_dir.into(),
-            database_url: None,
-            bus_url: None,
-            bus_files: BusFiles::default(),
-            host_name: "chorus".into(),
-            operator_keys: Vec::new(),
-            max_agents: None,
-            allow_private_endpoints: false,
-            webhook_timeout: chorus_wire::limits::WEBHOOK_DEADLINE,
-            retain: None,
-            opening_grant: Credits::from_hundredths(10_000),
-            public_url: "http://127.0.0.1:3000".into(),
-            seal_key_file: None,
-            agent_turns: chorus_wire::limits::AGENT_TURNS_DEFAULT,
-            clock: Clock::system(),
-        }
-    }
-}
 
 /// Cheap to clone; every clone is the same hub.
 #[derive(Clone)]
@@ -350,15 +297,4 @@ fn unreadable_store(error: chorus_wire::Error) -> StartError {
         what: "the database could not be read".into(),
         cause: error.cause.unwrap_or(error.message),
     }
-}
-
-/// Why a hub did not start, said to whoever started it.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    #[error("another hub is running on {0}; stop it or choose another --data-dir")]
-    Locked(String),
-    #[error("{what}: {cause}")]
-    Store { what: String, cause: String },
-    #[error("the bus: {0}")]
-    Bus(String),
 }

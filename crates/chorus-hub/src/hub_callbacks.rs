@@ -2,10 +2,10 @@
 
 use crate::Hub;
 use crate::cluster::{FrameQuery, HubCallbacks, SharedSettings};
-use crate::delivery::StreamEnd;
 use crate::frame;
 use crate::identity::rate_limit::RateBudgets;
 use crate::store::{CacheInvalidation, messages};
+use crate::stream_end::StreamEnd;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;

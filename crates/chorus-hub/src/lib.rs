@@ -12,11 +12,15 @@ pub mod identity;
 pub mod market;
 pub mod ops;
 mod pem;
+mod seal;
+mod settings;
+mod start_error;
 mod store;
+mod stream_end;
 
 pub use clock::Clock;
-pub use cluster::BusFiles;
-pub use hub::{Hub, HubOptions};
+pub use hub::Hub;
 pub use identity::Principal;
+pub use settings::{BusFiles, HubOptions};
 
 pub type Result<T> = chorus_wire::Result<T>;

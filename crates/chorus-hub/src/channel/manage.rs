@@ -2,10 +2,10 @@
 //!
 
 use super::append::ChannelSender;
-use crate::delivery::StreamEnd;
-use crate::ops::record_activity;
 use crate::store::channels::{self, ChannelMemberRecord, ChannelRecord};
+use crate::store::record_activity;
 use crate::store::{CacheInvalidation, DbConnection, WriteTxn, artifacts, principals};
+use crate::stream_end::StreamEnd;
 use crate::{Hub, Principal, Result, clock, identity::Agent};
 use chorus_wire::channel::channels::{
     Channel, ChannelChange, ChannelDeleted, DeliveryMode, MemberRoute, NewChannel,

@@ -2,7 +2,7 @@
 //! connection string.
 
 use super::append::{ChannelSender, RoutedMessage};
-use super::{routing, seal, tokens, webhook_signature};
+use super::{routing, tokens, webhook_signature};
 use crate::delivery::outbox::{self, PostOutcome, PostPurpose};
 use crate::store::channels::{self, ChannelMemberRecord, ChannelRecord};
 use crate::store::outbox::{OutboxRow, RetryClass};
@@ -234,11 +234,11 @@ async fn prepare_attempt(
     let url = member
         .sealed_connection
         .as_deref()
-        .and_then(|sealed| seal::unseal_secret(hub, sealed));
+        .and_then(|sealed| hub.seal_key().unseal(sealed));
     let signing_secret = member
         .sealed_signing_secret
         .as_deref()
-        .map(|sealed| seal::unseal_secret(hub, sealed));
+        .map(|sealed| hub.seal_key().unseal(sealed));
     let (Some(url), None | Some(Some(_))) = (url, &signing_secret) else {
         return Ok(AttemptPlan::CannotUnseal(pending.seq));
     };

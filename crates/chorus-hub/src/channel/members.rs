@@ -3,12 +3,12 @@
 
 use super::append::{ChannelSender, append_member_change};
 use super::manage::{ChannelActor, blank_member, default_member_name, find_actor, read_actor};
-use super::{member_list, seal, webhook_signature};
-use crate::delivery::StreamEnd;
+use super::{member_list, webhook_signature};
 use crate::identity::{self, Agent};
-use crate::ops::record_activity;
 use crate::store::channels::{self, ChannelMemberRecord};
+use crate::store::record_activity;
 use crate::store::{CacheInvalidation, WriteTxn, principals};
+use crate::stream_end::StreamEnd;
 use crate::{Hub, Principal, Result};
 use chorus_wire::channel::channels::{
     ChannelMember, ChannelMemberRemoved, DeliveryMode, InvitedMember, MemberRoute, NewChannelMember,
@@ -46,9 +46,9 @@ pub async fn add_member(
                 .as_ref()
                 .map_or(Ok(()), webhook_signature::check_signing_secret)?;
             hub.outgoing_client().check_endpoint(url.expose()).await?;
-            let sealed_connection = seal::seal_secret(hub, &url)?;
+            let sealed_connection = hub.seal_key().seal_secret(&url)?;
             let sealed_signing_secret = signing_secret
-                .map(|secret| seal::seal_secret(hub, &secret))
+                .map(|secret| hub.seal_key().seal_secret(&secret))
                 .transpose()?;
             let name = new
                 .name

@@ -13,7 +13,6 @@ pub mod member_list;
 pub mod members;
 pub mod post_message;
 mod routing;
-pub(crate) mod seal;
 pub mod tokens;
 pub mod tools;
 mod webhook_signature;

@@ -1,8 +1,9 @@
 //! The bus of a hub that is alone: subscriptions in this process, in shards, so that subjects rarely wait for one another.
 
 use super::{StreamBus, StreamTopic};
-use crate::delivery::{StreamEnd, StreamQueue, render};
+use crate::delivery::{StreamQueue, render};
 use crate::store::{EntryPublisher, LogEntry};
+use crate::stream_end::StreamEnd;
 use chorus_wire::limits;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};

@@ -10,13 +10,13 @@ mod protocol;
 
 pub(crate) use live_streams::LiveStreams;
 pub(crate) use nats::RequestError;
-pub use nats_access::BusFiles;
 pub(crate) use node::ClusterNode;
 pub(crate) use protocol::{BudgetClaim, BudgetDecision, FrameQuery, SharedSettings};
 
-use crate::delivery::{StreamEnd, StreamQueue};
+use crate::delivery::StreamQueue;
 use crate::identity::rate_limit::RateBudgets;
 use crate::store::EntryPublisher;
+use crate::stream_end::StreamEnd;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;

@@ -1,6 +1,7 @@
 //! NATS as hubs use it: one connection, names under one root, and questions that know at once when nobody is there to answer.
 
-use super::nats_access::{BusFiles, NatsAccess, NatsIdentity};
+use super::nats_access::{NatsAccess, NatsIdentity};
+use crate::settings::BusFiles;
 use async_nats::jetstream::{self, consumer::DeliverPolicy, consumer::pull, stream};
 use async_nats::{
     Client, ConnectError, ConnectErrorKind, ConnectOptions, Event, RequestErrorKind,

@@ -1,20 +1,9 @@
 //! How the bus is reached: its servers, who we are there, and whom we take for them (D-91).
 
 use crate::pem;
+use crate::settings::BusFiles;
 use chorus_wire::secret::Secret;
-use std::path::PathBuf;
 use url::{Host, Url};
-
-/// What of it is in files.
-#[derive(Clone, Debug, Default)]
-pub struct BusFiles {
-    /// Who we are: a NATS credentials file, with a token and the seed that proves it ours.
-    pub credentials: Option<PathBuf>,
-    /// Whose certificates are trusted, PEM; the machine's without it.
-    pub root_certs: Option<PathBuf>,
-    /// Our own certificate and its key, PEM.
-    pub client_cert: Option<(PathBuf, PathBuf)>,
-}
 
 /// Who we say we are.
 #[derive(Debug, PartialEq, Eq)]

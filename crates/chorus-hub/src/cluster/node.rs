@@ -11,6 +11,7 @@ use super::protocol::{
     encode_message,
 };
 use super::{HubCallbacks, LiveStreams, membership};
+use crate::settings::BusFiles;
 use bytes::Bytes;
 use chorus_wire::{limits, secret::Secret};
 use futures_util::future::{join_all, try_join_all};
@@ -94,7 +95,7 @@ impl ClusterNode {
     /// Joins the other hubs of this database.
     pub async fn join_cluster(
         &self,
-        access: (&Secret, &super::BusFiles),
+        access: (&Secret, &BusFiles),
         salt: u32,
         callbacks: Box<dyn HubCallbacks>,
     ) -> Result<(), String> {

@@ -11,8 +11,9 @@ mod stream_queue;
 pub use inbox_peek::{InboxEvent, InboxPage, peek_inbox};
 pub use stream_feed::{FeedItem, StreamFeed};
 pub(crate) use stream_feed::{open_activity_feed, open_channel_feed, open_log_feed};
-pub use stream_queue::StreamEnd;
 pub(crate) use stream_queue::StreamQueue;
+
+pub use crate::stream_end::StreamEnd;
 
 use crate::{Hub, Principal, Result, cluster::StreamTopic};
 use chorus_wire::{Code, cursor::Cursor};

@@ -2,8 +2,8 @@
 
 use super::outgoing::PostError;
 use crate::channel::member_delivery;
-use crate::ops::record_activity;
 use crate::store::outbox::{self, NewOutboxRow, OutboxRow, RetryClass};
+use crate::store::record_activity;
 use crate::store::{DbError, WriteTxn};
 use crate::{Hub, Result};
 use bytes::Bytes;

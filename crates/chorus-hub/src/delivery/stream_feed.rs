@@ -1,10 +1,11 @@
 //! One open stream: replay since the cursor, then live, without a gap or a repeat between them.
 
 use super::render;
-use super::stream_queue::{QueueRead, StreamEnd, StreamQueue};
+use super::stream_queue::{QueueRead, StreamQueue};
 use crate::cluster::StreamTopic;
 use crate::frame::FrameSubscription;
 use crate::store::{DeliveryState, EntryKind, LogEntry, log, messages};
+use crate::stream_end::StreamEnd;
 use crate::{Hub, Result};
 use bytes::Bytes;
 use chorus_wire::{Code, Error, cursor::Cursor, limits, sse};

@@ -1,6 +1,7 @@
 //! What one stream owes its reader: a bounded queue between the writer and a socket. When it is full, or its reader has
 //! stopped draining, it takes no more and its stream goes on from the log instead.
 
+use crate::stream_end::StreamEnd;
 use bytes::Bytes;
 use chorus_wire::limits;
 use std::collections::VecDeque;
@@ -8,62 +9,6 @@ use std::future::poll_fn;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 use tokio::time::Instant;
-
-/// Why a stream ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StreamEnd {
-    /// The hub is stopping; the reader comes back by its cursor.
-    Shutdown,
-    /// The key that opened it was rotated.
-    KeyRotated,
-    /// The agent was unregistered.
-    Unregistered,
-    /// The store did not answer; the reader comes back by its cursor.
-    Unavailable,
-    /// The member was removed from the channel.
-    MemberRemoved,
-    ChannelDeleted,
-}
-
-impl StreamEnd {
-    /// What the reader is told.
-    pub const fn reason(self) -> &'static str {
-        match self {
-            StreamEnd::Shutdown => "shutdown",
-            StreamEnd::KeyRotated => "key_rotated",
-            StreamEnd::Unregistered => "unregistered",
-            StreamEnd::Unavailable => "unavailable",
-            StreamEnd::MemberRemoved => "removed",
-            StreamEnd::ChannelDeleted => "channel_deleted",
-        }
-    }
-
-    /// The ending of this reason; other hubs say it so.
-    pub(crate) fn parse(reason: &str) -> Option<Self> {
-        const ALL: [StreamEnd; 6] = [
-            StreamEnd::Shutdown,
-            StreamEnd::KeyRotated,
-            StreamEnd::Unregistered,
-            StreamEnd::Unavailable,
-            StreamEnd::MemberRemoved,
-            StreamEnd::ChannelDeleted,
-        ];
-        ALL.into_iter().find(|end| end.reason() == reason)
-    }
-}
-
-impl StreamEnd {
-    /// Whether the reader is still told what there was before the end.
-    pub(crate) const fn is_graceful(self) -> bool {
-        match self {
-            StreamEnd::Shutdown | StreamEnd::Unavailable => true,
-            StreamEnd::KeyRotated
-            | StreamEnd::Unregistered
-            | StreamEnd::MemberRemoved
-            | StreamEnd::ChannelDeleted => false,
-        }
-    }
-}
 
 /// What a stream finds when it looks.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! Forwards a message to its receiver's endpoint: one POST, whose outcome is stored before the
 //! sender gets it.
 
-use crate::ops::record_activity;
+use crate::store::record_activity;
 use crate::store::{DeliveryState, WriteTxn, log, messages};
 use crate::{Hub, Result, delivery::outgoing::WebhookAnswer};
 use bytes::Bytes;

@@ -4,7 +4,7 @@
 use super::frame_label::FrameLabel;
 use super::frame_ring::{FrameRing, RING_RETENTION};
 use super::session::FrameSession;
-use crate::delivery::StreamEnd;
+use crate::stream_end::StreamEnd;
 use bytes::Bytes;
 use chorus_wire::cursor::Cursor;
 use chorus_wire::limits;

@@ -28,8 +28,8 @@ pub(crate) use session_registry::SessionRegistry;
 pub use submit::{FrameSubmitter, submit_frame};
 pub(crate) use subscription::FrameSubscription;
 
-use crate::delivery::StreamEnd;
 use crate::store::CacheInvalidation;
+use crate::stream_end::StreamEnd;
 use chorus_wire::identity::Handle;
 use std::time::Duration;
 

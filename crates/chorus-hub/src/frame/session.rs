@@ -1,6 +1,6 @@
 //! One live session of a handle: who it says it is, what it wants to hear, and how far it has heard.
 
-use crate::delivery::StreamEnd;
+use crate::stream_end::StreamEnd;
 use chorus_wire::frame::{FrameFilter, ScopeIdent};
 use chorus_wire::time::UnixMicros;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};

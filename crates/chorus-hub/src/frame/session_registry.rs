@@ -5,7 +5,7 @@ use super::handle_sessions::{HandleSessions, JoinRefusal, ResumePoint, RingMemor
 use super::session::FrameSession;
 use super::stream_position::{self, StreamProgress};
 use crate::clock;
-use crate::delivery::StreamEnd;
+use crate::stream_end::StreamEnd;
 use chorus_wire::cursor::Cursor;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};

@@ -15,8 +15,10 @@ pub use key_cache::{authenticate, authenticate_session, needs_lookup};
 pub use register::{register_agent, register_on_behalf, unregister_agent};
 pub use session_token::create_session_token;
 
+pub use crate::store::{Agent, IdempotencyKey};
+
 use crate::{Hub, Result};
-use chorus_wire::{Code, Error, agent_card::AgentCard, identity::AgentName, time::UnixMicros};
+use chorus_wire::{Code, Error, identity::AgentName};
 use std::sync::Arc;
 
 /// Who is asking. Made by [`authenticate`] and [`authenticate_session`] and nothing else (law 3).
@@ -27,30 +29,6 @@ pub enum Principal {
     Agent(Arc<Agent>),
     /// Whoever has this operator key, told apart from the others by its fingerprint.
     Operator(u64),
-}
-
-/// A registered agent: one row, up to three names.
-#[derive(Clone, Debug)]
-pub struct Agent {
-    pub id: i64,
-    /// The name it registered under.
-    pub agent_id: Arc<str>,
-    pub handle: Option<String>,
-    pub owner: i64,
-    pub owner_name: String,
-    /// The card as JSON: thousands of agents are kept in memory, and few cards are looked at.
-    pub card: Option<Box<str>>,
-    pub endpoint: Option<String>,
-    /// What it offers on the market, as JSON.
-    pub market: Option<String>,
-    pub key_hash: Option<[u8; 32]>,
-    pub registered_at: UnixMicros,
-}
-
-impl Agent {
-    pub fn parse_card(&self) -> Option<AgentCard> {
-        serde_json::from_str(self.card.as_deref()?).ok()
-    }
 }
 
 impl Principal {
@@ -83,14 +61,6 @@ impl Principal {
             Principal::Operator(fingerprint) => Ok(format!("operator {fingerprint:016x}")),
         }
     }
-}
-
-/// An `Idempotency-Key` with the value it came with.
-#[derive(Clone, Debug)]
-pub struct IdempotencyKey {
-    pub key: String,
-    /// SHA-256 of the body in its canonical form.
-    pub fingerprint: [u8; 32],
 }
 
 /// The living agent of a name in any of its spellings; `None` when nobody has it.

@@ -3,13 +3,13 @@
 use super::directory::describe_agent;
 use super::{Agent, Principal, find_agent, invites, key_cache};
 use crate::channel::members::leave_all_channels;
-use crate::delivery::StreamEnd;
 use crate::market::{reputation, skills};
-use crate::ops::record_activity;
+use crate::store::record_activity;
 use crate::store::{
     CacheInvalidation, WriteTxn, channels, counters, ledger, messages, orgs, principals,
     session_tokens,
 };
+use crate::stream_end::StreamEnd;
 use crate::{Hub, Result, clock};
 use chorus_wire::identity::{AgentName, Handle};
 use chorus_wire::market::credits::Credits;

@@ -1,6 +1,6 @@
 //! Public totals of the whole market (lesson 14).
 
-use super::jobs::JobState;
+use crate::store::JobState;
 use crate::store::ledger::{self, LedgerAccount};
 use crate::store::market_totals;
 use crate::{Hub, Result};

@@ -2,16 +2,16 @@
 
 pub(crate) mod maintenance;
 
-use crate::channel::seal;
 use crate::delivery::{StreamFeed, open_activity_feed, render};
-use crate::hub::StartError;
 use crate::identity::invites;
-use crate::store::{self, EntryKind, NewLogEntry, WriteTxn, counters, log};
+use crate::seal;
+use crate::start_error::StartError;
+use crate::store::{self, counters, log};
 use crate::{Hub, Principal, Result};
 use chorus_wire::reply::{ActivityRow, HealthReport};
 use chorus_wire::secret::Secret;
 use chorus_wire::{Error, limits};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -106,19 +106,6 @@ pub async fn open_activity_stream(
     principal.require_operator()?;
     let connected = json!({"timestamp": hub.clock().now()}).to_string();
     open_activity_feed(hub, since, &connected).await
-}
-
-/// Writes down that something happened on the hub, in the transaction in which it does.
-pub(crate) fn record_activity(txn: &mut WriteTxn<'_>, kind: &str, data: &Value) {
-    txn.append_entry(NewLogEntry {
-        subject: log::HUB_SUBJECT,
-        subject_name: "".into(),
-        kind: EntryKind::Activity,
-        actor: log::HUB_SUBJECT,
-        actor_name: "".into(),
-        body: json!({"type": kind, "data": data}).to_string().into(),
-        fallback: None,
-    });
 }
 
 /// Copies the database of the hub in `data_dir`, which may be running, into the new directory `to`.

@@ -4,7 +4,7 @@
 use super::sql_value::DbError;
 use super::{DATABASE_FILE, DbConnection, data_dir_lock, migrations, postgres, sqlite};
 use crate::clock::Clock;
-use crate::hub::StartError;
+use crate::start_error::StartError;
 use chorus_wire::secret::Secret;
 use std::path::Path;
 

@@ -1,8 +1,8 @@
 //! Cache invalidation: a log entry that tells the other hubs of the cluster which cached keys, names and grants are no longer
 //! valid. It is part of the write's transaction, so it is not lost when the hub crashes after the commit (D-81).
 
-use crate::delivery::StreamEnd;
-use crate::identity::Agent;
+use super::Agent;
+use crate::stream_end::StreamEnd;
 use serde::{Deserialize, Serialize};
 
 /// What the other hubs remove from their caches, and which streams they end.

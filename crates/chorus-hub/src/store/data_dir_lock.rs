@@ -1,6 +1,6 @@
 //! The lock on the data directory: a second hub on the same directory does not start.
 
-use crate::hub::StartError;
+use crate::start_error::StartError;
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;

@@ -1,8 +1,15 @@
 //! Which message was sent with which `Idempotency-Key`. Keys are per caller, so that no caller blocks another's (failure 5).
 
 use super::{DbConnection, DbError, SqlParam};
-use crate::identity::IdempotencyKey;
 use chorus_wire::{limits, time::UnixMicros};
+
+/// An `Idempotency-Key` with the body it came with.
+#[derive(Clone, Debug)]
+pub struct IdempotencyKey {
+    pub key: String,
+    /// SHA-256 of the body in its canonical form.
+    pub fingerprint: [u8; 32],
+}
 
 /// What a key was used for before.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,7 +1,6 @@
 //! The `jobs` table: skill calls with their requester, worker, state and result.
 
-use super::{ColumnReader, DbConnection, DbError, FromRow, SqlParam};
-use crate::market::jobs::JobState;
+use super::{ColumnReader, DbConnection, DbError, FromRow, JobState, SqlParam};
 use chorus_wire::limits;
 use chorus_wire::market::credits::Credits;
 use chorus_wire::time::UnixMicros;

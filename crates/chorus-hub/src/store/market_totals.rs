@@ -1,7 +1,6 @@
 //! Totals of the market: credits held, volume and jobs by state, written once per write group like the counters.
 
-use super::{ColumnReader, DbConnection, DbError, FromRow, SqlParam};
-use crate::market::jobs::JobState;
+use super::{ColumnReader, DbConnection, DbError, FromRow, JobState, SqlParam};
 
 /// What a write group adds to the totals.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

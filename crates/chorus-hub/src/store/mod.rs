@@ -1,7 +1,9 @@
 //! The store: the log and the other tables on SQLite or PostgreSQL. One writer commits in groups, then publishes the entries.
 
 pub(crate) mod accords;
+mod activity;
 mod advance_after_restore;
+mod agent;
 pub(crate) mod artifacts;
 pub(crate) mod cache_invalidation;
 pub(crate) mod channel_deliveries;
@@ -17,6 +19,7 @@ mod entry_publisher;
 pub(crate) mod grants;
 pub(crate) mod idempotency;
 pub(crate) mod invites;
+mod job_state;
 pub(crate) mod jobs;
 pub(crate) mod ledger;
 pub(crate) mod log;
@@ -46,16 +49,20 @@ mod write_txn;
 mod writer;
 mod writer_connection;
 
+pub(crate) use activity::record_activity;
 pub(crate) use advance_after_restore::advance_after_restore;
+pub use agent::Agent;
 pub(crate) use cache_invalidation::CacheInvalidation;
 pub(crate) use connection::DbConnection;
 pub(crate) use copy_to_postgres::copy_to_postgres;
 pub(crate) use entry_publisher::{ClusterPeers, EntryPublisher};
+pub use idempotency::IdempotencyKey;
+pub(crate) use job_state::{JobEvent, JobState};
 pub(crate) use log::{DeliveryState, EntryKind, LogEntry, NewLogEntry};
 pub(crate) use sql_value::{ColumnReader, DbError, FromRow, SqlParam, SqlRow};
 pub(crate) use write_txn::{HubSettings, WriteTxn};
 
-use crate::hub::StartError;
+use crate::start_error::StartError;
 use crate::{Clock, Result};
 use chorus_wire::{Error, secret::Secret};
 use std::path::{Path, PathBuf};

@@ -1,7 +1,6 @@
 //! Agents with their names and keys, and the owners of agents.
 
-use super::{ColumnReader, DbConnection, DbError, FromRow, SqlParam};
-use crate::identity::Agent;
+use super::{Agent, ColumnReader, DbConnection, DbError, FromRow, SqlParam};
 use chorus_wire::time::UnixMicros;
 
 macro_rules! select_agents {

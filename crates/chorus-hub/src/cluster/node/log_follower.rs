@@ -3,8 +3,9 @@
 use super::super::protocol::HubId;
 use super::super::{StreamBus, StreamTopic};
 use super::{ClusterNode, MAX_ACCEPTED_SEQS, lock_mutex};
-use crate::delivery::{StreamEnd, StreamQueue};
+use crate::delivery::StreamQueue;
 use crate::store::{ClusterPeers, DeliveryState, EntryKind, EntryPublisher, LogEntry};
+use crate::stream_end::StreamEnd;
 use chorus_wire::limits;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;

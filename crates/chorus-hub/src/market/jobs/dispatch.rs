@@ -1,11 +1,10 @@
 //! Dispatches a job to its worker's endpoint, and interprets the answer.
 
 use super::finish::{self, JobEnding};
-use super::{JobEvent, JobState};
 use crate::delivery::outgoing::{PostError, WebhookAnswer};
 use crate::market::presence;
 use crate::store::jobs::{self, JobRecord};
-use crate::store::{EntryKind, NewLogEntry, principals};
+use crate::store::{EntryKind, JobEvent, JobState, NewLogEntry, principals};
 use crate::{Hub, Result};
 use bytes::Bytes;
 use chorus_wire::market::job::JobResult;

@@ -1,14 +1,14 @@
 //! Closes a job: payment or refund, reputation, record and notifications in one transaction (R-62,
 //! R-63, failures 21–23).
 
-use super::{JobEvent, JobState, status};
+use super::status;
 use crate::delivery::outbox::{self, PostPurpose};
 use crate::identity;
 use crate::market::ledger::{self, JobRef};
 use crate::market::reputation;
 use crate::store::jobs::{self, JobEndRecord, JobRecord};
 use crate::store::outbox::RetryClass;
-use crate::store::{EntryKind, NewLogEntry, WriteTxn};
+use crate::store::{EntryKind, JobEvent, JobState, NewLogEntry, WriteTxn};
 use crate::{Hub, Principal, Result};
 use chorus_wire::identity::AgentName;
 use chorus_wire::market::credits::Credits;

@@ -3,15 +3,13 @@
 mod dispatch;
 mod finish;
 mod request;
-mod state;
 mod status;
 
 pub use finish::{cancel_job, report_result};
 pub use request::request_job;
-pub(crate) use state::{JobEvent, JobState};
 pub use status::{get_job, list_jobs};
 
-use crate::store::{WriteTxn, jobs};
+use crate::store::{JobEvent, JobState, WriteTxn, jobs};
 use crate::{Hub, Result};
 
 /// Closes jobs that are past their deadline, and dispatches jobs whose dispatch is due again.

@@ -1,13 +1,13 @@
 //! Requests a job: selects a worker, checks input, cost and balance, then holds the budget and
 //! dispatches the job.
 
-use super::{JobEvent, JobState, dispatch, status};
+use super::{dispatch, status};
 use crate::identity::{self, Agent};
 use crate::market::ledger::{self, JobRef};
 use crate::market::skills::{self, WorkerOffer};
 use crate::market::{presence, schema};
 use crate::store::jobs::{self, JobRecord, NewJob};
-use crate::store::{EntryKind, NewLogEntry, WriteTxn};
+use crate::store::{EntryKind, JobEvent, JobState, NewLogEntry, WriteTxn};
 use crate::{Hub, Principal, Result, clock};
 use chorus_wire::identity::AgentName;
 use chorus_wire::market::credits::CURRENCY;

@@ -1,6 +1,6 @@
 //! Job status, for the job's requester and worker and for operators only.
 
-use super::JobState;
+use crate::store::JobState;
 use crate::store::jobs::{self, JobRecord, JobRole};
 use crate::{Hub, Principal, Result};
 use chorus_wire::market::credits::CURRENCY;

@@ -1,7 +1,7 @@
-//! Secrets of others that the hub must use again: encrypted at rest with a key of its own.
+//! Sealing: encryption at rest of secrets that the hub must use again, such as connection strings.
 
-use crate::hub::StartError;
-use crate::{Hub, Result};
+use crate::Result;
+use crate::start_error::StartError;
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use chorus_wire::{Error, secret::Secret};
@@ -12,19 +12,19 @@ use std::path::Path;
 
 /// The key file in the data directory.
 pub(crate) const SEAL_KEY_FILE: &str = "seal.key";
-/// Says what was sealed, and how: sealed under another word it does not open.
+/// The associated data of the cipher: a text sealed for another purpose does not open.
 const ASSOCIATED_DATA: &[u8] = b"chorus channel 1";
 const NONCE_BYTES: usize = 24;
 
-/// The key. It does not print.
+/// The sealing key. It does not print.
 pub(crate) struct SealKey {
     cipher: XChaCha20Poly1305,
     fingerprint: u64,
 }
 
 impl SealKey {
-    /// Reads the key, or makes one where the hub keeps its own. One that was named must be there: a hub that made up another
-    /// could not read what the hubs beside it have sealed.
+    /// Reads the key file, or creates the default one in the data directory. A configured file must exist: a hub with a new key
+    /// could not unseal what its peers have sealed.
     pub fn load_or_create(
         data_dir: &Path,
         configured_path: Option<&Path>,
@@ -62,7 +62,7 @@ impl SealKey {
         }
     }
 
-    /// By which two hubs see whether they have the same key, without saying it.
+    /// A hash by which two hubs compare their keys without sending them.
     pub fn fingerprint(&self) -> u64 {
         self.fingerprint
     }
@@ -77,6 +77,12 @@ impl SealKey {
             *byte = u8::from_str_radix(&text[2 * index..2 * index + 2], 16).ok()?;
         }
         Some(Self::from_key(&key))
+    }
+
+    /// The sealed form of a secret, as the store keeps it.
+    pub fn seal_secret(&self, secret: &Secret) -> Result<Vec<u8>> {
+        self.seal(secret.expose())
+            .ok_or_else(|| Error::internal("a secret could not be sealed"))
     }
 
     fn seal(&self, text: &str) -> Option<Vec<u8>> {
@@ -94,7 +100,8 @@ impl SealKey {
         Some([&nonce[..], &sealed].concat())
     }
 
-    fn unseal(&self, sealed: &[u8]) -> Option<Secret> {
+    /// The secret; `None` when it was sealed with another key.
+    pub fn unseal(&self, sealed: &[u8]) -> Option<Secret> {
         let (nonce, sealed) = sealed.split_first_chunk::<NONCE_BYTES>()?;
         let text = self
             .cipher
@@ -110,7 +117,7 @@ impl SealKey {
     }
 }
 
-/// Whole or not at all, for its owner only, and never over one that is there.
+/// Written atomically, readable by its owner only, and never over an existing file.
 fn write_key_file(path: &Path, key: &[u8; 32]) -> std::io::Result<()> {
     let hex: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
     let temporary_path = path.with_extension("new");
@@ -125,21 +132,9 @@ fn write_key_file(path: &Path, key: &[u8; 32]) -> std::io::Result<()> {
     let linked = std::fs::hard_link(&temporary_path, path);
     std::fs::remove_file(&temporary_path)?;
     linked?;
-    // The name is as durable as what it names.
+    // The directory entry must be as durable as the file.
     path.parent()
         .map_or(Ok(()), |dir| std::fs::File::open(dir)?.sync_all())
-}
-
-/// The secret as it may be kept.
-pub(crate) fn seal_secret(hub: &Hub, secret: &Secret) -> Result<Vec<u8>> {
-    hub.seal_key()
-        .seal(secret.expose())
-        .ok_or_else(|| Error::internal("a secret could not be sealed"))
-}
-
-/// The secret itself; `None` when it was sealed with another key.
-pub(super) fn unseal_secret(hub: &Hub, sealed: &[u8]) -> Option<Secret> {
-    hub.seal_key().unseal(sealed)
 }
 
 #[cfg(test)]
