@@ -1,7 +1,7 @@
 //! Measures one frame to one session, alone and among fifty thousand sessions of other handles: the cost must be the same.
 
 use chorus_hub::frame::{FrameStreamRequest, FrameSubmitter, open_stream, submit_frame};
-use chorus_hub::{Hub, HubOptions, Principal, identity};
+use chorus_hub::{Hub, HubOptions, Principal, identity, lifecycle};
 use chorus_wire::registration::RegistrationRequest;
 use std::time::{Duration, Instant};
 
@@ -12,11 +12,11 @@ const FRAMES: usize = 20_000;
 async fn agent(hub: &Hub, name: &str) -> Principal {
     let body = format!(r#"{{"agent_id":"{name}@chorus","agent_card":{{"card_version":"0.3"}}}}"#);
     let request = RegistrationRequest::parse(body.as_bytes()).expect("a registration");
-    let (_, registered) = identity::register_agent(&Principal::Anonymous, hub, request)
+    let (_, registered) = lifecycle::register_agent(&Principal::Anonymous, hub, request)
         .await
         .expect("a name that is free");
     let key = registered.api_key.expect("a new agent has a key");
-    identity::authenticate(hub, Some(key.expose()))
+    identity::authenticate(hub.identity(), Some(key.expose()))
         .await
         .expect("its key")
 }

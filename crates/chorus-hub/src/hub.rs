@@ -1,12 +1,12 @@
 //! The hub: its settings and the rooms behind it.
 
-use crate::cluster::{ClusterNode, LiveStreams, StreamBus};
+use crate::cluster::ClusterNode;
 use crate::delivery::outbox_pool::{self, OutboxPool};
 use crate::delivery::outgoing::{OutgoingClient, OutgoingPolicy};
+use crate::delivery::{LiveStreams, LocalStreams};
 use crate::frame::FrameService;
 use crate::hub_callbacks::WeakHub;
-use crate::identity::{KeyCache, rate_limit::RateBudgets};
-use crate::market::presence::AgentPresence;
+use crate::identity::{Identity, IdentityPeers, IdentityState};
 use crate::seal::SealKey;
 use crate::settings::HubOptions;
 use crate::store::{EntryPublisher, HubSettings, LogEntry, Store, log};
@@ -24,16 +24,14 @@ pub struct Hub(Arc<HubInner>);
 
 struct HubInner {
     options: HubOptions,
-    store: Store,
-    stream_bus: Arc<dyn StreamBus>,
+    store: Arc<Store>,
+    live_streams: Arc<dyn LiveStreams>,
     cluster: Option<Arc<ClusterNode>>,
-    key_cache: KeyCache,
-    rate_budgets: Arc<RateBudgets>,
+    identity: Identity,
     outgoing_client: OutgoingClient,
     outbox_pool: OutboxPool,
     seal_key: SealKey,
     frames: FrameService,
-    agent_presence: AgentPresence,
     /// Rung when something is owed to others.
     outbox_wakeup: Arc<tokio::sync::Notify>,
     opened_at: Duration,
@@ -47,25 +45,28 @@ impl Hub {
         if options.bus_url.is_some() {
             options.clock = options.clock.into_synced();
         }
-        let live_streams = Arc::new(LiveStreams::new());
+        let local_streams = Arc::new(LocalStreams::new());
         let cluster = options.bus_url.as_ref().map(|_| ClusterNode::new());
-        let stream_bus: Arc<dyn StreamBus> = cluster.as_ref().map_or_else(
-            || live_streams.clone() as Arc<dyn StreamBus>,
+        let live_streams: Arc<dyn LiveStreams> = cluster.as_ref().map_or_else(
+            || local_streams.clone() as Arc<dyn LiveStreams>,
             |cluster| cluster.clone(),
         );
-        let publisher: Arc<dyn EntryPublisher> = cluster
-            .as_ref()
-            .map_or_else(|| live_streams.clone() as _, |cluster| cluster.clone() as _);
-        let store = Store::open(
-            &options.data_dir,
-            options.database_url.as_ref(),
-            options.clock.clone(),
-            publisher,
-        )
-        .await?;
+        let publisher: Arc<dyn EntryPublisher> = cluster.as_ref().map_or_else(
+            || local_streams.clone() as _,
+            |cluster| cluster.clone() as _,
+        );
+        let store = Arc::new(
+            Store::open(
+                &options.data_dir,
+                options.database_url.as_ref(),
+                options.clock.clone(),
+                publisher,
+            )
+            .await?,
+        );
         let newest_seq = store.newest_seq().await.map_err(unreadable_store)?;
         cluster.as_ref().map_or_else(
-            || live_streams.init_from_store(store.trace_salt, newest_seq),
+            || local_streams.init_from_store(store.trace_salt, newest_seq),
             |cluster| cluster.init_from_store(store.trace_salt, newest_seq),
         );
         let seal_key =
@@ -80,21 +81,26 @@ impl Hub {
             deadline: options.webhook_timeout,
             ..OutgoingPolicy::default()
         });
-        let key_cache = KeyCache::new(&options.operator_keys);
-        let rate_budgets = Arc::new(RateBudgets::new(options.clock.clone()));
+        let identity = Identity::new(
+            &options,
+            store.clone(),
+            IdentityState::new(&options),
+            cluster.as_ref().map(|cluster| IdentityPeers {
+                presence: cluster.clone(),
+                budgets: cluster.clone(),
+            }),
+        );
         let opened_at = options.clock.monotonic_now();
         let hub = Self(Arc::new(HubInner {
             options,
             store,
-            stream_bus,
+            live_streams,
             cluster,
-            key_cache,
-            rate_budgets,
+            identity,
             outgoing_client,
             outbox_pool: OutboxPool::default(),
             seal_key,
             frames: FrameService::default(),
-            agent_presence: AgentPresence::default(),
             outbox_wakeup: Arc::default(),
             opened_at,
             ready_at: Mutex::default(),
@@ -137,8 +143,8 @@ impl Hub {
         &self.0.store
     }
 
-    pub(crate) fn stream_bus(&self) -> &dyn StreamBus {
-        &*self.0.stream_bus
+    pub(crate) fn live_streams(&self) -> &dyn LiveStreams {
+        &*self.0.live_streams
     }
 
     /// The other hubs of this database; nothing when it has none.
@@ -151,38 +157,8 @@ impl Hub {
         self.cluster().map_or(0, |cluster| cluster.peer_count())
     }
 
-    /// The agent was heard, and every hub knows it.
-    pub(crate) async fn record_agent_seen_everywhere(&self, agent: i64) {
-        if self.record_agent_seen(agent) {
-            self.stream_bus().wait_presence_synced().await;
-        }
-    }
-
-    /// The agent was heard; true when other hubs are being told.
-    pub(crate) fn record_agent_seen(&self, agent: i64) -> bool {
-        let is_announced = self
-            .agent_presence()
-            .record_seen(agent, self.clock().monotonic_now())
-            && self.cluster().is_some();
-        if let Some(cluster) = self.cluster().filter(|_| is_announced) {
-            cluster.report_agent_seen(agent, Some(self.clock().monotonic_now()));
-        }
-        is_announced
-    }
-
-    /// The agent's endpoint refused a job.
-    pub(crate) fn report_job_refused(&self, agent: i64) {
-        if let Some(cluster) = self.cluster() {
-            cluster.report_agent_seen(agent, None);
-        }
-    }
-
-    pub(crate) fn key_cache(&self) -> &KeyCache {
-        &self.0.key_cache
-    }
-
-    pub(crate) fn rate_budgets(&self) -> &Arc<RateBudgets> {
-        &self.0.rate_budgets
+    pub fn identity(&self) -> &Identity {
+        &self.0.identity
     }
 
     pub(crate) fn outgoing_client(&self) -> &OutgoingClient {
@@ -197,17 +173,13 @@ impl Hub {
         &self.0.seal_key
     }
 
-    pub(crate) fn agent_presence(&self) -> &AgentPresence {
-        &self.0.agent_presence
-    }
-
     pub(crate) fn frames(&self) -> &FrameService {
         &self.0.frames
     }
 
     /// Ends every stream of a principal: its key was rotated, or it is gone.
     pub(crate) fn end_streams(&self, principal: i64, reason: StreamEnd) {
-        self.stream_bus().end_streams(principal, reason);
+        self.live_streams().end_streams(principal, reason);
         self.frames()
             .end_streams(principal, reason, self.clock().monotonic_now());
     }
@@ -258,7 +230,7 @@ impl Hub {
 
     /// Ends every open feed with a word to its reader. New ones are refused from here on.
     pub fn drain_streams(&self) {
-        self.stream_bus().drain_streams();
+        self.live_streams().drain_streams();
         self.frames().drain_streams(self.clock().monotonic_now());
     }
 

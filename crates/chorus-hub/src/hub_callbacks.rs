@@ -20,10 +20,10 @@ impl<F: Fn() -> Option<Hub> + Send + Sync> HubCallbacks for WeakHub<F> {
         let Some(hub) = (self.0)() else { return };
         let Some(invalidation) = CacheInvalidation::parse(invalidation_json) else {
             // A newer hub says something that this one does not understand: then nothing it remembers is sure.
-            hub.key_cache().clear();
+            hub.identity().key_cache().clear();
             return hub.frames().clear_caches();
         };
-        hub.key_cache().invalidate(&invalidation);
+        hub.identity().key_cache().invalidate(&invalidation);
         hub.frames().apply_invalidation(&invalidation);
         for (subject, reason) in &invalidation.ended {
             // Whatever a newer hub ends it for, it ends; the reader comes back and learns more.
@@ -38,9 +38,10 @@ impl<F: Fn() -> Option<Hub> + Send + Sync> HubCallbacks for WeakHub<F> {
         let Some(hub) = (self.0)() else { return };
         match ago {
             Some(ago) => hub
-                .agent_presence()
+                .identity()
+                .presence()
                 .record_seen_elsewhere(agent, hub.clock().monotonic_now().saturating_sub(ago)),
-            None => hub.agent_presence().record_refusal(agent),
+            None => hub.identity().presence().record_refusal(agent),
         }
     }
 
@@ -48,9 +49,10 @@ impl<F: Fn() -> Option<Hub> + Send + Sync> HubCallbacks for WeakHub<F> {
         let Some(hub) = (self.0)() else { return };
         match ago {
             Some(ago) => hub
-                .agent_presence()
+                .identity()
+                .presence()
                 .record_seen_elsewhere(agent, hub.clock().monotonic_now().saturating_sub(ago)),
-            None => hub.agent_presence().record_earlier_refusal(agent),
+            None => hub.identity().presence().record_earlier_refusal(agent),
         }
     }
 
@@ -58,7 +60,8 @@ impl<F: Fn() -> Option<Hub> + Send + Sync> HubCallbacks for WeakHub<F> {
         let Some(hub) = (self.0)() else {
             return Vec::new();
         };
-        hub.agent_presence()
+        hub.identity()
+            .presence()
             .list_seen(after, limit, hub.clock().monotonic_now())
     }
 
@@ -96,7 +99,7 @@ impl<F: Fn() -> Option<Hub> + Send + Sync> HubCallbacks for WeakHub<F> {
     }
 
     fn rate_budgets(&self) -> Option<Arc<RateBudgets>> {
-        (self.0)().map(|hub| hub.rate_budgets().clone())
+        (self.0)().map(|hub| hub.identity().shared_budgets())
     }
 
     fn answer_frame_query(&self, query: FrameQuery) -> BoxFuture<'_, Bytes> {

@@ -9,6 +9,7 @@ pub mod frame;
 pub mod hub;
 mod hub_callbacks;
 pub mod identity;
+pub mod lifecycle;
 pub mod market;
 pub mod ops;
 mod pem;

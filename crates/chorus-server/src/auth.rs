@@ -35,13 +35,13 @@ pub fn needs_key_lookup(state: &AppState, headers: &HeaderMap) -> bool {
     parse_bearer(headers)
         .ok()
         .flatten()
-        .is_some_and(|key| identity::needs_lookup(&state.hub, key))
+        .is_some_and(|key| identity::needs_lookup(state.hub.identity(), key))
 }
 
 /// Asks the hub whose key it is.
 pub async fn authenticate_request(state: &AppState, headers: &HeaderMap) -> AuthResult {
     AuthResult(match parse_bearer(headers) {
-        Ok(key) => identity::authenticate(&state.hub, key).await,
+        Ok(key) => identity::authenticate(state.hub.identity(), key).await,
         Err(error) => Err(error),
     })
 }
@@ -70,7 +70,7 @@ pub async fn authenticate_stream(
     }
     match query.get_single("session")? {
         Some("") => Err(Error::validation("session must not be empty")),
-        Some(token) => identity::authenticate_session(&state.hub, token).await,
+        Some(token) => identity::authenticate_session(state.hub.identity(), token).await,
         None => auth.0,
     }
 }

@@ -3,7 +3,7 @@
 use crate::reply::{self, ApiError, ApiResult, ErrorFormat};
 use crate::{app_state::AppState, auth::MaybeAuth, envelope, query::QueryParams};
 use axum::extract::State;
-use chorus_hub::{identity, market};
+use chorus_hub::{lifecycle, market};
 use chorus_wire::market::credits::Credits;
 use chorus_wire::market::discover::{SkillSearch, SkillSearchResults};
 use chorus_wire::reply::{DirectoryRow, FailureReply};
@@ -57,7 +57,7 @@ async fn discover_agents(
     }
     let is_wrapped = wants_wrapped_list(&query)?;
     let rows =
-        identity::list_directory(&principal, &state.hub, envelope::parse_page(&query)?).await?;
+        lifecycle::list_directory(&principal, &state.hub, envelope::parse_page(&query)?).await?;
     if is_wrapped {
         reply::wrapped_json(&state, StatusCode::OK, rows)
     } else {

@@ -42,17 +42,17 @@ impl RateLimiter {
 
     /// The caller of a request that only has an address.
     pub fn caller_of_address(&self, peer: IpAddr) -> CallerId {
-        rate_limit::anonymous_caller(&self.hub, peer)
+        rate_limit::anonymous_caller(self.hub.identity(), peer)
     }
 
     /// The same place as one that tries keys: what it asks without a key is no guess.
     pub fn caller_guessing_keys(&self, peer: IpAddr) -> CallerId {
-        rate_limit::guessing_caller(&self.hub, peer)
+        rate_limit::guessing_caller(self.hub.identity(), peer)
     }
 
     /// Takes one request from the caller's budget, or says when there will be one.
     pub async fn spend_request(&self, caller: CallerId) -> Result<RemainingBudget, Error> {
-        let left = rate_limit::spend_request(&self.hub, caller, self.quota).await?;
+        let left = rate_limit::spend_request(self.hub.identity(), caller, self.quota).await?;
         Ok(RemainingBudget {
             left,
             ..self.exhausted_budget()
@@ -61,7 +61,7 @@ impl RateLimiter {
 
     /// Whether there is anything in it; takes nothing.
     pub async fn check_remaining(&self, caller: CallerId) -> Result<(), Error> {
-        rate_limit::check_remaining(&self.hub, caller, self.quota).await
+        rate_limit::check_remaining(self.hub.identity(), caller, self.quota).await
     }
 
     pub fn exhausted_budget(&self) -> RemainingBudget {

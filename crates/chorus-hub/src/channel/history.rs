@@ -101,7 +101,7 @@ pub async fn open_channel_stream(
         .await?;
     let is_same_member = current_actor.member.map(|member| member.id) == member;
     let is_current_key = match principal {
-        Principal::Agent(agent) => hub.key_cache().is_current_key(hub, agent).await?,
+        Principal::Agent(agent) => hub.identity().is_current_key(agent).await?,
         Principal::Operator(_) | Principal::Anonymous => true,
     };
     match (is_same_member, is_current_key) {

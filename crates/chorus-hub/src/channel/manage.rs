@@ -273,7 +273,7 @@ pub async fn delete_channel(principal: &Principal, hub: &Hub, id: &str) -> Resul
             Ok(actor.channel.id)
         })
         .await?;
-    hub.stream_bus()
+    hub.live_streams()
         .end_streams(channel_id, StreamEnd::ChannelDeleted);
     Ok(ChannelDeleted {
         id: id.to_owned(),

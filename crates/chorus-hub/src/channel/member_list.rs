@@ -38,7 +38,7 @@ pub(super) fn describe_member(hub: &Hub, member: &ChannelMemberRecord) -> Result
     let (status, status_at) = status.unzip();
     let presence = match (member.via, member.principal) {
         (MemberRoute::Owner | MemberRoute::Inbox, Some(agent))
-            if hub.stream_bus().is_online(agent) =>
+            if hub.live_streams().is_online(agent) =>
         {
             MemberPresence::Online
         }

@@ -62,9 +62,10 @@ pub async fn add_member(
             )
         }
         InvitedMember::Agent(agent_name) => {
-            let agent = identity::find_agent(hub, &AgentName::parse("agent_id", &agent_name)?)
-                .await?
-                .ok_or(Code::AgentNotFound)?;
+            let agent =
+                identity::find_agent(hub.identity(), &AgentName::parse("agent_id", &agent_name)?)
+                    .await?
+                    .ok_or(Code::AgentNotFound)?;
             let name = new.name.map_or_else(|| default_member_name(&agent), Ok)?;
             (CheckedInvite::LocalAgent(agent), name)
         }
@@ -158,7 +159,7 @@ pub async fn remove_member(
             Ok(member)
         })
         .await?;
-    hub.stream_bus()
+    hub.live_streams()
         .end_streams(member.id, StreamEnd::MemberRemoved);
     Ok(ChannelMemberRemoved {
         name: MemberName::parse("name", &member.name)?,

@@ -10,7 +10,8 @@ use super::protocol::{
     FrameQuery, HubId, PeerAnnouncement, PeerRequest, SharedSettings, decode_message,
     encode_message,
 };
-use super::{HubCallbacks, LiveStreams, membership};
+use super::{HubCallbacks, membership};
+use crate::delivery::LocalStreams;
 use crate::settings::BusFiles;
 use bytes::Bytes;
 use chorus_wire::{limits, secret::Secret};
@@ -31,7 +32,7 @@ const MAX_ACCEPTED_SEQS: usize = 16_384;
 pub(crate) struct ClusterNode {
     weak_self: Weak<ClusterNode>,
     hub_id: HubId,
-    live_streams: LiveStreams,
+    live_streams: LocalStreams,
     nats: OnceLock<Arc<NatsConnection>>,
     callbacks: OnceLock<Box<dyn HubCallbacks>>,
     pub(super) peers: membership::PeerTable,
@@ -65,7 +66,7 @@ impl ClusterNode {
         Arc::new_cyclic(|weak_self| Self {
             weak_self: weak_self.clone(),
             hub_id: rand::random(),
-            live_streams: LiveStreams::new(),
+            live_streams: LocalStreams::new(),
             nats: OnceLock::new(),
             callbacks: OnceLock::new(),
             peers: membership::PeerTable::default(),

@@ -2,7 +2,7 @@
 //! versions understand one another while one is replaced by the other: what is added has a default, and a question that a hub
 //! does not know is answered at once with nothing (D-94).
 
-use crate::identity::rate_limit::CallerId;
+use crate::identity::rate_limit::{BudgetClaim, CallerId};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -110,25 +110,6 @@ pub(crate) enum FrameQuery {
         epoch: u64,
         place: u64,
     },
-}
-
-/// Said of a caller to the hub that decides about it. Durations are in nanoseconds: how long what was spent takes to come back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct BudgetClaim {
-    pub caller: CallerId,
-    /// Spent at the hub that says this, and not said before.
-    pub owed: u64,
-    /// What the caller owes, as far as that hub knows.
-    pub known: u64,
-    /// The quota that one more is to be taken from; 0 when none is.
-    pub quota: u32,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct BudgetDecision {
-    pub granted: bool,
-    /// What the caller owes now.
-    pub debt: u64,
 }
 
 pub(super) fn encode_message<T: Serialize>(message: &T) -> Bytes {

@@ -59,7 +59,7 @@ impl Drop for OutboxSlot {
 /// Starts what is due and has a place. How many it started.
 pub(crate) async fn start_due_posts(hub: &Hub) -> Result<usize> {
     let _one_at_a_time = hub.outbox_pool().fill_lock.lock().await;
-    if hub.stream_bus().is_draining() {
+    if hub.live_streams().is_draining() {
         return Ok(0);
     }
     // The new ones first: they have the better chance.

@@ -1,58 +1,59 @@
 //! One open stream: replay since the cursor, then live, without a gap or a repeat between them.
 
+use super::live_streams::StreamTopic;
 use super::render;
 use super::stream_queue::{QueueRead, StreamQueue};
-use crate::cluster::StreamTopic;
-use crate::frame::FrameSubscription;
 use crate::store::{DeliveryState, EntryKind, LogEntry, log, messages};
 use crate::stream_end::StreamEnd;
 use crate::{Hub, Result};
 use bytes::Bytes;
 use chorus_wire::{Code, Error, cursor::Cursor, limits, sse};
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
-/// What its reader is still owed, in order. Dropping it is leaving.
-pub struct StreamFeed(FeedSource);
+/// One open stream: the events that its reader has not got yet, in order. Dropping it closes the stream.
+pub struct StreamFeed(FeedKind);
 
-/// Where it comes from.
-enum FeedSource {
-    /// Kept for good: the inbox, and what operators watch.
+enum FeedKind {
+    /// The events are entries of the log: inboxes, channels, activity.
     Log(LogFeed),
-    /// Kept for minutes: the frames of a handle.
-    Ring(FrameSubscription),
+    /// The events come from a protocol that keeps them itself, such as the frame ring of a handle.
+    Source(Box<dyn FeedSource>),
 }
 
-impl From<FrameSubscription> for StreamFeed {
-    fn from(subscription: FrameSubscription) -> Self {
-        Self(FeedSource::Ring(subscription))
-    }
+/// Events that are not in the log. They are not deliveries: nothing is recorded when they are written.
+pub(crate) trait FeedSource: Send + Sync {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<FeedItem>;
 }
 
 impl StreamFeed {
+    pub(crate) fn from_source(source: impl FeedSource + 'static) -> Self {
+        Self(FeedKind::Source(Box::new(source)))
+    }
+
     /// The next events. Safe to drop and call again.
     pub async fn next(&mut self) -> FeedItem {
         match &mut self.0 {
-            FeedSource::Log(log_feed) => log_feed.next().await,
-            FeedSource::Ring(subscription) => subscription.next_events().await,
+            FeedKind::Log(log_feed) => log_feed.next().await,
+            FeedKind::Source(source) => poll_fn(|context| source.poll_next(context)).await,
         }
     }
 
-    /// The socket takes nothing (true), or takes bytes again: what a delivery is depends on it.
+    /// The socket takes no bytes (true), or takes bytes again: only a draining stream counts as a delivery.
     pub fn set_blocked(&self, blocked: bool) {
         match &self.0 {
-            FeedSource::Log(log_feed) => log_feed.queue.set_blocked(blocked),
-            // It has a cursor and nothing that could fill up.
-            FeedSource::Ring(_) => {}
+            FeedKind::Log(log_feed) => log_feed.queue.set_blocked(blocked),
+            FeedKind::Source(_) => {}
         }
     }
 
-    /// The last events were written. Said by itself and not by asking for more, since a reader that leaves with its last
-    /// message has that message.
+    /// The last events were written. It is a call of its own and not part of `next`, because a reader that disconnects after
+    /// its last message has received that message.
     pub fn confirm_written(&mut self) {
         match &mut self.0 {
-            FeedSource::Log(log_feed) => log_feed.confirm_written(),
-            // FRM-72: after a frame is emitted nobody owes anything.
-            FeedSource::Ring(_) => {}
+            FeedKind::Log(log_feed) => log_feed.confirm_written(),
+            FeedKind::Source(_) => {}
         }
     }
 }
@@ -93,7 +94,7 @@ pub(crate) async fn open_activity_feed(
     // The entry that the id is part of may have another part after it.
     let since_seq = since.map(|id| (render::seq_of_activity(id) - 1).max(0));
     let mut feed = open_log_feed(hub, StreamTopic::Activity, since_seq, connected).await?;
-    if let FeedSource::Log(log_feed) = &mut feed.0 {
+    if let FeedKind::Log(log_feed) = &mut feed.0 {
         log_feed.last_activity_id = since.unwrap_or(0);
     }
     Ok(feed)
@@ -108,9 +109,9 @@ pub(crate) async fn open_channel_feed(
     connected: &str,
 ) -> Result<StreamFeed> {
     let mut feed = open_log_feed(hub, StreamTopic::Channel(channel_id), since, connected).await?;
-    if let (FeedSource::Log(log_feed), Some(member_id)) = (&mut feed.0, member_id) {
+    if let (FeedKind::Log(log_feed), Some(member_id)) = (&mut feed.0, member_id) {
         let end_topic = StreamTopic::Channel(member_id);
-        hub.stream_bus()
+        hub.live_streams()
             .subscribe(end_topic, log_feed.queue.clone())
             .ok_or(Code::TooManyStreams)?;
         log_feed.end_topic = Some(end_topic);
@@ -125,12 +126,12 @@ pub(crate) async fn open_log_feed(
     since: Option<i64>,
     connected: &str,
 ) -> Result<StreamFeed> {
-    if hub.stream_bus().is_draining() {
+    if hub.live_streams().is_draining() {
         return Err(Error::unavailable("the hub is stopping"));
     }
     let queue = Arc::<StreamQueue>::default();
     let mut newest = hub
-        .stream_bus()
+        .live_streams()
         .subscribe(topic, queue.clone())
         .ok_or(Code::TooManyStreams)?;
     let mut feed = LogFeed {
@@ -145,7 +146,7 @@ pub(crate) async fn open_log_feed(
         first_event: Some(sse::format_opening_event("connected", connected)),
         queued_seqs: Vec::new(),
     };
-    if since.is_none() && hub.cluster().is_some() {
+    if since.is_none() && hub.store().has_peers() {
         // What another hub wrote may not be known here yet, and came before this stream all the same.
         newest = newest.max(hub.store().newest_seq().await?);
         feed.cursor = newest;
@@ -164,12 +165,12 @@ pub(crate) async fn open_log_feed(
         }
     }
     // From here on a send through any hub finds this stream.
-    hub.stream_bus().wait_presence_synced().await;
+    hub.live_streams().wait_presence_synced().await;
     // The hub may have begun to stop between the question and the subscription.
-    if hub.stream_bus().is_draining() {
+    if hub.live_streams().is_draining() {
         Err(Error::unavailable("the hub is stopping"))
     } else {
-        Ok(StreamFeed(FeedSource::Log(feed)))
+        Ok(StreamFeed(FeedKind::Log(feed)))
     }
 }
 
@@ -190,7 +191,7 @@ impl LogFeed {
                     // A database that is away for a while ends no stream that shares it with other hubs: they have the
                     // same trouble.
                     Err(error)
-                        if self.hub.cluster().is_some() && error.code == Code::Unavailable =>
+                        if self.hub.store().has_peers() && error.code == Code::Unavailable =>
                     {
                         tracing::debug!(cause = error.cause, "a stream waits for the log");
                         tokio::time::sleep(limits::LOG_READ_RETRY_INTERVAL).await;
@@ -307,13 +308,13 @@ fn is_undelivered(entry: &LogEntry, queue_overflowed: bool) -> bool {
 
 impl Drop for LogFeed {
     fn drop(&mut self) {
-        self.hub.stream_bus().unsubscribe(self.topic, &self.queue);
+        self.hub.live_streams().unsubscribe(self.topic, &self.queue);
         if let Some(end_topic) = self.end_topic {
-            self.hub.stream_bus().unsubscribe(end_topic, &self.queue);
+            self.hub.live_streams().unsubscribe(end_topic, &self.queue);
         }
         // an open inbox is being there, up to its last moment.
         if let StreamTopic::Subject(subject) = self.topic {
-            self.hub.record_agent_seen(subject);
+            self.hub.identity().record_agent_seen(subject);
         }
     }
 }

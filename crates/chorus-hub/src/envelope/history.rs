@@ -65,7 +65,7 @@ pub async fn search_messages(
     let agent_id = principal.require_agent()?.id;
     let peer = match peer {
         Some(name) => Some(
-            identity::find_agent(hub, &AgentName::parse("peer", name)?)
+            identity::find_agent(hub.identity(), &AgentName::parse("peer", name)?)
                 .await?
                 .ok_or(Code::AgentNotFound)?
                 .id,

@@ -60,7 +60,7 @@ pub(super) async fn accept_send(
         // The first answer stands, even if the receiver has unregistered since.
         return Ok(AcceptedSend::Repeated(seq));
     }
-    let receiver = identity::find_agent(hub, &request.receiver)
+    let receiver = identity::find_agent(hub.identity(), &request.receiver)
         .await?
         .ok_or(Code::AgentNotFound)?;
     let new_entry = NewLogEntry {
@@ -126,9 +126,11 @@ async fn resolve_sender(
         }
         Principal::Agent(_) => Err(Code::SenderMismatch.into()),
         Principal::Operator(_) => {
-            let found =
-                identity::find_agent(hub, &AgentName::Address(envelope.sender_id().clone()))
-                    .await?;
+            let found = identity::find_agent(
+                hub.identity(),
+                &AgentName::Address(envelope.sender_id().clone()),
+            )
+            .await?;
             found.ok_or_else(|| Code::SenderNotRegistered.into())
         }
     }

@@ -86,7 +86,7 @@ impl AddressingCache {
 
     /// A hub that has not heard for too long what others changed remembers nothing.
     fn clear_if_stale(&self, hub: &Hub) {
-        if !hub.stream_bus().is_caught_up() {
+        if !hub.store().is_caught_up() {
             self.clear_all();
         }
     }
@@ -222,7 +222,8 @@ where
 #[cfg(test)]
 mod tests {
     use crate::frame::{grants, resolve_scope::resolve_scope};
-    use crate::identity::{Principal, authenticate, register_agent};
+    use crate::identity::{Principal, authenticate};
+    use crate::lifecycle::register_agent;
     use crate::{Hub, HubOptions};
     use chorus_wire::frame::{FrameCode, FrameScope};
     use chorus_wire::registration::RegistrationRequest;
@@ -237,7 +238,7 @@ mod tests {
             .await
             .unwrap();
         authenticate(
-            hub,
+            hub.identity(),
             registered
                 .api_key
                 .as_ref()

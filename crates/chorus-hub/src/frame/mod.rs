@@ -26,7 +26,6 @@ pub(crate) use replicate::{answer_frame_query, apply_frame_message};
 pub use roster::list_roster;
 pub(crate) use session_registry::SessionRegistry;
 pub use submit::{FrameSubmitter, submit_frame};
-pub(crate) use subscription::FrameSubscription;
 
 use crate::store::CacheInvalidation;
 use crate::stream_end::StreamEnd;

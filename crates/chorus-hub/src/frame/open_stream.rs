@@ -74,7 +74,7 @@ pub async fn open_stream(
     };
     let connected = serde_json::to_string(&connected).map_err(Error::internal)?;
     let check_not_stopping = || {
-        if hub.stream_bus().is_draining() {
+        if hub.live_streams().is_draining() {
             Err(Error::unavailable("the hub is stopping"))
         } else {
             Ok(())
@@ -110,9 +110,9 @@ pub async fn open_stream(
     // on both find this stream.
     check_not_stopping()?;
     check_still_registered(hub, agent, &handle).await?;
-    hub.stream_bus().mark_presence_changed(agent.id);
-    hub.stream_bus().wait_presence_synced().await;
-    Ok(StreamFeed::from(subscription))
+    hub.live_streams().mark_presence_changed(agent.id);
+    hub.live_streams().wait_presence_synced().await;
+    Ok(StreamFeed::from_source(subscription))
 }
 
 pub(super) fn parse_handle(text: &str) -> Result<Handle, FrameError> {
@@ -137,7 +137,7 @@ async fn check_still_registered(
     agent: &Agent,
     handle: &Handle,
 ) -> Result<(), FrameError> {
-    match identity::find_agent(hub, &AgentName::Handle(handle.clone())).await? {
+    match identity::find_agent(hub.identity(), &AgentName::Handle(handle.clone())).await? {
         Some(current) if current.id == agent.id && current.key_hash == agent.key_hash => Ok(()),
         Some(_) | None => Err(Error::from(Code::Unauthorized).into()),
     }

@@ -55,7 +55,7 @@ async fn resolve_handle(
             is_own: true,
         }));
     }
-    let Some(agent) = find_agent(hub, &AgentName::Handle(handle.clone())).await? else {
+    let Some(agent) = find_agent(hub.identity(), &AgentName::Handle(handle.clone())).await? else {
         return Ok(None);
     };
     let resolved = || ResolvedScope {

@@ -47,7 +47,7 @@ async fn process_submission(
     submitter: FrameSubmitter,
 ) -> Result<SubmissionReply, FrameError> {
     let agent = principal.require_agent()?;
-    if hub.stream_bus().is_draining() {
+    if hub.live_streams().is_draining() {
         return Err(Error::unavailable("the hub is stopping").into());
     }
     let submission = FrameSubmission::parse_at(body, hub.clock().now())?;
@@ -101,7 +101,7 @@ async fn is_owner(hub: &Hub, agent: &Agent, handle: &Handle) -> Result<bool, Fra
     let Ok(name) = AgentName::parse("owner_id", &agent.owner_name) else {
         return Ok(false);
     };
-    let owner = identity::find_agent(hub, &name).await?;
+    let owner = identity::find_agent(hub.identity(), &name).await?;
     Ok(owner.is_some_and(|owner| {
         owner.owner == agent.owner && owner.handle.as_deref() == Some(handle.as_str())
     }))

@@ -3,12 +3,13 @@
 use super::handle_sessions::SessionPoll;
 use super::session_registry::JoinedSession;
 use crate::Hub;
-use crate::delivery::FeedItem;
+use crate::delivery::{FeedItem, FeedSource};
 use bytes::Bytes;
 use chorus_wire::cursor::Cursor;
 use chorus_wire::{limits, sse};
-use std::future::poll_fn;
-use std::task::{Context, Poll};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use tokio::time::{Sleep, sleep};
 
 /// Dropping it is leaving.
 pub(crate) struct FrameSubscription {
@@ -16,6 +17,8 @@ pub(crate) struct FrameSubscription {
     joined: JoinedSession,
     /// What it is told before anything else.
     first_events: Option<Vec<Bytes>>,
+    /// Set while the hub cannot read the log, until it looks again.
+    pause: Option<Pin<Box<Sleep>>>,
 }
 
 impl FrameSubscription {
@@ -34,33 +37,19 @@ impl FrameSubscription {
             hub,
             joined,
             first_events: Some(first_events),
+            pause: None,
         }
     }
 
-    /// The next events. Safe to drop and call again.
-    pub async fn next_events(&mut self) -> FeedItem {
-        if let Some(first_events) = self.first_events.take() {
-            return FeedItem::Events(first_events);
-        }
-        loop {
-            match poll_fn(|context| self.poll_session(context)).await {
-                Some(SessionPoll::Events(events)) => return FeedItem::Events(vec![events]),
-                Some(SessionPoll::Gap(cursor)) => return FeedItem::Events(vec![gap_event(cursor)]),
-                Some(SessionPoll::Ended(reason)) => return FeedItem::Ended(reason),
-                None => tokio::time::sleep(limits::LOG_POLL_INTERVAL).await,
-            }
-        }
-    }
-
-    /// D-81: a hub that cannot read the log does not know whose key was taken back elsewhere. Until it does it tells nobody
-    /// anything; what is said meanwhile stays in the ring.
+    /// D-81: a hub that cannot read the log does not know which keys were revoked at its peers. Until it can, its streams get
+    /// no frames; they stay in the ring. `None` while that is so.
     fn poll_session(&self, context: &Context<'_>) -> Poll<Option<SessionPoll>> {
         let JoinedSession {
             handle_sessions,
             session,
             ..
         } = &self.joined;
-        if self.hub.stream_bus().is_caught_up() {
+        if self.hub.store().is_caught_up() {
             return handle_sessions.poll_session(session, context).map(Some);
         }
         Poll::Ready(
@@ -69,6 +58,30 @@ impl FrameSubscription {
                 .get()
                 .map(|reason| SessionPoll::Ended(*reason)),
         )
+    }
+}
+
+impl FeedSource for FrameSubscription {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<FeedItem> {
+        if let Some(first_events) = self.first_events.take() {
+            return Poll::Ready(FeedItem::Events(first_events));
+        }
+        loop {
+            if let Some(pause) = &mut self.pause {
+                ready!(pause.as_mut().poll(context));
+                self.pause = None;
+            }
+            match ready!(self.poll_session(context)) {
+                Some(SessionPoll::Events(events)) => {
+                    return Poll::Ready(FeedItem::Events(vec![events]));
+                }
+                Some(SessionPoll::Gap(cursor)) => {
+                    return Poll::Ready(FeedItem::Events(vec![gap_event(cursor)]));
+                }
+                Some(SessionPoll::Ended(reason)) => return Poll::Ready(FeedItem::Ended(reason)),
+                None => self.pause = Some(Box::pin(sleep(limits::LOG_POLL_INTERVAL))),
+            }
+        }
     }
 }
 
@@ -88,7 +101,7 @@ impl Drop for FrameSubscription {
             .handle_sessions
             .remove_session(&self.joined.session, self.hub.clock().monotonic_now());
         self.hub
-            .stream_bus()
+            .live_streams()
             .mark_presence_changed(self.joined.session.principal);
     }
 }

@@ -1,11 +1,11 @@
-//! Registration invite codes (lesson 9): made, listed and revoked by operators, spent by registrations.
+//! Registration invites (lesson 9): operators create, list and revoke them; each registration uses one up.
 
-use super::{Principal, key_cache};
+use super::{Identity, Principal, key_cache};
 use crate::store::{WriteTxn, counters, invites as table};
-use crate::{Hub, Result, clock};
+use crate::{Result, clock};
 use chorus_wire::{Code, reply::InviteRecord, secret::Secret, time::UnixMicros};
 
-/// The setting that says whether registration asks for a code.
+/// The stored setting: 1 when registration requires an invite.
 const INVITE_GATING: &str = "invite_gating";
 
 /// The body of `POST /invites`.
@@ -16,16 +16,17 @@ pub struct NewInvite {
     pub expires_at: Option<UnixMicros>,
 }
 
-/// Makes a code and closes the hub to those without one. The code is in this answer and nowhere else.
+/// Creates an invite; from then on registration requires one. Only this answer contains the code.
 pub async fn create_invite(
     principal: &Principal,
-    hub: &Hub,
+    identity: &Identity,
     new: NewInvite,
 ) -> Result<InviteRecord> {
     principal.require_operator()?;
     let code = clock::new_secret("ci_");
     let code_hash = key_cache::hash_secret(code.expose());
-    hub.store()
+    identity
+        .store
         .write(async move |txn| {
             let invite = InviteRecord {
                 id: clock::new_id().to_string(),
@@ -47,18 +48,24 @@ pub async fn create_invite(
         .await
 }
 
-pub async fn list_invites(principal: &Principal, hub: &Hub) -> Result<Vec<InviteRecord>> {
+pub async fn list_invites(principal: &Principal, identity: &Identity) -> Result<Vec<InviteRecord>> {
     principal.require_operator()?;
-    hub.store()
+    identity
+        .store
         .read(async |tx| Ok(table::list_invites(tx).await?))
         .await
 }
 
-/// The invite as it is now, revoked; unknown ids are `ERR_NOT_FOUND`.
-pub async fn revoke_invite(principal: &Principal, hub: &Hub, id: &str) -> Result<InviteRecord> {
+/// The revoked invite; an unknown id is `ERR_NOT_FOUND`.
+pub async fn revoke_invite(
+    principal: &Principal,
+    identity: &Identity,
+    id: &str,
+) -> Result<InviteRecord> {
     principal.require_operator()?;
     let id = id.to_owned();
-    hub.store()
+    identity
+        .store
         .write(async move |txn| {
             table::revoke_invite(&txn.tx, &id)
                 .await?
@@ -67,23 +74,25 @@ pub async fn revoke_invite(principal: &Principal, hub: &Hub, id: &str) -> Result
         .await
 }
 
-/// Opens the hub again to those without a code: the one way out of R-36's gate.
-pub async fn disable_invite_gating(principal: &Principal, hub: &Hub) -> Result<()> {
+/// Registration no longer requires an invite: the one way to undo R-36.
+pub async fn disable_invite_gating(principal: &Principal, identity: &Identity) -> Result<()> {
     principal.require_operator()?;
-    hub.store()
+    identity
+        .store
         .write(async |txn| Ok(counters::write_setting(&txn.tx, INVITE_GATING, 0).await?))
         .await
 }
 
-/// Whether registration asks for a code.
-pub(crate) async fn is_invite_gated(hub: &Hub) -> Result<bool> {
-    hub.store()
+/// Whether registration requires an invite.
+pub(crate) async fn is_invite_gated(identity: &Identity) -> Result<bool> {
+    identity
+        .store
         .read(async |tx| Ok(counters::read_setting(tx, INVITE_GATING).await? == Some(1)))
         .await
 }
 
-/// Spends one use of the code, if this hub asks for one.
-pub(super) async fn spend_invite(txn: &WriteTxn<'_>, code: Option<&Secret>) -> Result<()> {
+/// Uses up one use of the invite, if this hub requires one.
+pub(crate) async fn spend_invite(txn: &WriteTxn<'_>, code: Option<&Secret>) -> Result<()> {
     if counters::read_setting(&txn.tx, INVITE_GATING).await? != Some(1) {
         return Ok(());
     }

@@ -1,15 +1,15 @@
-//! From a credential to a principal, and from a name to an agent: looked up once, remembered until it changes.
+//! The key cache: from a key to a principal and from a name to an agent, cached until a commit changes them.
 
-use super::{Agent, Principal};
-use crate::store::{CacheInvalidation, principals, session_tokens};
-use crate::{Hub, Result};
+use super::{Identity, Principal};
+use crate::Result;
+use crate::store::{Agent, CacheInvalidation, Store, principals, session_tokens};
 use chorus_wire::{Code, Error, secret::Secret};
 use quick_cache::sync::Cache;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use subtle::ConstantTimeEq;
 
-/// Agents kept in memory by key and by name; beyond it the least used are looked up again.
+/// Max cached agents, by key and by name: some tens of megabytes. Beyond it the least used are looked up again.
 const MAX_CACHED_AGENTS: usize = 100_000;
 
 /// How a secret is stored and compared: keys are 128 random bits, so one round of SHA-256 is enough to make a stolen table useless.
@@ -17,8 +17,8 @@ pub(crate) fn hash_secret(secret: &str) -> [u8; 32] {
     Sha256::digest(secret.as_bytes()).into()
 }
 
-/// What has been looked up. An entry is removed after the commit that changes it; a look-up that was under way meanwhile
-/// finds its place taken away and is not remembered, so that nothing stale stays.
+/// Agents by key and by name. An entry is removed after the commit that changes it. A look-up that started before loses its
+/// placeholder then and is not cached, so that no stale entry stays.
 pub(crate) struct KeyCache {
     agents_by_key: Cache<[u8; 32], Arc<Agent>>,
     agents_by_name: Cache<String, Arc<Agent>>,
@@ -51,17 +51,16 @@ impl KeyCache {
         })
     }
 
-    async fn find_by_key(&self, hub: &Hub, key_hash: [u8; 32]) -> Result<Option<Arc<Agent>>> {
-        self.clear_if_stale(hub);
+    async fn find_by_key(&self, store: &Store, key_hash: [u8; 32]) -> Result<Option<Arc<Agent>>> {
+        self.clear_if_stale(store);
         let guard = match self.agents_by_key.get_value_or_guard_async(&key_hash).await {
             Ok(agent) => return Ok(Some(agent)),
             Err(guard) => guard,
         };
-        let found = hub
-            .store()
+        let found = store
             .read(async move |tx| Ok(principals::find_agent_by_key_hash(tx, &key_hash).await?))
             .await?;
-        // The index found it by equality; this comparison takes the same time wherever two hashes differ.
+        // The index compares by equality; this comparison takes the same time wherever two hashes differ.
         let found = found
             .filter(|agent| {
                 agent
@@ -75,14 +74,13 @@ impl KeyCache {
         Ok(found)
     }
 
-    pub async fn find_by_name(&self, hub: &Hub, name: String) -> Result<Option<Arc<Agent>>> {
-        self.clear_if_stale(hub);
+    pub async fn find_by_name(&self, store: &Store, name: String) -> Result<Option<Arc<Agent>>> {
+        self.clear_if_stale(store);
         let guard = match self.agents_by_name.get_value_or_guard_async(&name).await {
             Ok(agent) => return Ok(Some(agent)),
             Err(guard) => guard,
         };
-        let found = hub
-            .store()
+        let found = store
             .read(async move |tx| Ok(principals::find_agent_by_name(tx, &name).await?))
             .await?
             .map(Arc::new);
@@ -97,20 +95,20 @@ impl KeyCache {
         self.operator_fingerprint(key_hash).is_some() || self.agents_by_key.peek(key_hash).is_some()
     }
 
-    /// Whether the key that this agent came with is still its key.
-    pub async fn is_current_key(&self, hub: &Hub, agent: &Agent) -> Result<bool> {
+    /// Whether the key with which this agent authenticated is still its key.
+    pub async fn is_current_key(&self, store: &Store, agent: &Agent) -> Result<bool> {
         let Some(key_hash) = agent.key_hash else {
             return Ok(false);
         };
         Ok(self
-            .find_by_key(hub, key_hash)
+            .find_by_key(store, key_hash)
             .await?
             .is_some_and(|known| known.id == agent.id))
     }
 
-    /// A hub that has not heard for too long what others changed remembers nothing.
-    fn clear_if_stale(&self, hub: &Hub) {
-        if !hub.stream_bus().is_caught_up() {
+    /// D-81: a hub that has not read the log for too long may have missed invalidations.
+    fn clear_if_stale(&self, store: &Store) {
+        if !store.is_caught_up() {
             self.clear();
         }
     }
@@ -120,8 +118,8 @@ impl KeyCache {
         self.agents_by_name.clear();
     }
 
-    /// What came of a write that takes keys back. A commit that failed may have taken effect all the same, and then nobody else
-    /// says what is over.
+    /// Clears the cache when the outcome of a write that revokes keys is unknown: a failed commit may have taken effect, and
+    /// then no invalidation follows.
     pub fn clear_if_uncertain<T>(&self, result: Result<T>) -> Result<T> {
         if result
             .as_ref()
@@ -132,61 +130,52 @@ impl KeyCache {
         result
     }
 
-    /// The agent changed or is gone: what was known of it is forgotten.
-    pub fn invalidate_agent(&self, hub: &Hub, agent: &Agent) {
-        self.invalidate(&CacheInvalidation::for_agent(
-            agent,
-            &hub.options().host_name,
-        ));
-    }
-
-    /// Forgets what the notice speaks of.
-    pub fn invalidate(&self, notice: &CacheInvalidation) {
-        notice
+    pub fn invalidate(&self, invalidation: &CacheInvalidation) {
+        invalidation
             .keys
             .iter()
             .for_each(|hash| drop(self.agents_by_key.remove(hash)));
-        notice
+        invalidation
             .names
             .iter()
             .for_each(|name| drop(self.agents_by_name.remove(name)));
     }
 }
 
-/// Whether asking whose key this is needs the store: only then can a stranger's guess cost something.
-pub fn needs_lookup(hub: &Hub, key: &str) -> bool {
-    is_agent_key(key) && !hub.key_cache().is_cached(&hash_secret(key))
+/// Whether authenticating this key needs the store: only then does a guessed key cost a query.
+pub fn needs_lookup(identity: &Identity, key: &str) -> bool {
+    is_agent_key(key) && !identity.key_cache().is_cached(&hash_secret(key))
 }
 
-/// Whatever is not shaped like an agent's key needs no look-up.
+/// The form of an agent's key; any other text needs no query.
 fn is_agent_key(key: &str) -> bool {
     key.starts_with("ca_") && key.len() == 35
 }
 
-/// No credential is `Anyone`; one that is not ours is an error (TRN-24).
-pub async fn authenticate(hub: &Hub, key: Option<&str>) -> Result<Principal> {
+/// Without a credential the principal is anonymous; an unknown one is an error (TRN-24).
+pub async fn authenticate(identity: &Identity, key: Option<&str>) -> Result<Principal> {
     let Some(key) = key else {
         return Ok(Principal::Anonymous);
     };
     let key_hash = hash_secret(key);
-    if let Some(fingerprint) = hub.key_cache().operator_fingerprint(&key_hash) {
+    if let Some(fingerprint) = identity.key_cache().operator_fingerprint(&key_hash) {
         return Ok(Principal::Operator(fingerprint));
     }
     if !is_agent_key(key) {
         return Err(Code::Unauthorized.into());
     }
-    let agent = hub
+    let agent = identity
         .key_cache()
-        .find_by_key(hub, key_hash)
+        .find_by_key(&identity.store, key_hash)
         .await?
         .ok_or(Code::Unauthorized)?;
-    // whoever shows a key is there.
-    hub.record_agent_seen_everywhere(agent.id).await;
+    // an agent that authenticates is online.
+    identity.record_agent_seen_everywhere(agent.id).await;
     Ok(Principal::Agent(agent))
 }
 
-/// Spends a single-use `cs_` token.
-pub async fn authenticate_session(hub: &Hub, token: &str) -> Result<Principal> {
+/// Redeems a single-use `cs_` token.
+pub async fn authenticate_session(identity: &Identity, token: &str) -> Result<Principal> {
     let token_refused = || {
         Error::new(
             Code::Unauthorized,
@@ -197,8 +186,8 @@ pub async fn authenticate_session(hub: &Hub, token: &str) -> Result<Principal> {
         return Err(token_refused());
     }
     let token_hash = hash_secret(token);
-    let agent = hub
-        .store()
+    let agent = identity
+        .store
         .write(async move |txn| {
             let now = txn.now();
             match session_tokens::redeem_session_token(&txn.tx, &token_hash, now).await? {
@@ -208,6 +197,6 @@ pub async fn authenticate_session(hub: &Hub, token: &str) -> Result<Principal> {
         })
         .await?;
     let agent = agent.ok_or_else(token_refused)?;
-    hub.record_agent_seen_everywhere(agent.id).await;
+    identity.record_agent_seen_everywhere(agent.id).await;
     Ok(Principal::Agent(Arc::new(agent)))
 }

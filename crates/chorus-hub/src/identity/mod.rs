@@ -1,71 +1,113 @@
-//! Who is asking: principals, their names, their keys, and how they come and go.
+//! Identity: principals, their keys and names, sessions, invites, rate budgets and presence.
 
-mod directory;
 pub mod invites;
 mod key_cache;
+mod presence;
+mod principal;
 pub mod rate_limit;
-mod register;
 mod session_token;
 
-pub use directory::{
-    DirectoryPage, get_agent_record, get_invite_card, list_agent_records, list_directory,
-};
 pub(crate) use key_cache::{KeyCache, hash_secret};
 pub use key_cache::{authenticate, authenticate_session, needs_lookup};
-pub use register::{register_agent, register_on_behalf, unregister_agent};
+pub(crate) use presence::{AgentPresence, PresenceAnnouncer};
+pub use principal::Principal;
 pub use session_token::create_session_token;
 
 pub use crate::store::{Agent, IdempotencyKey};
 
-use crate::{Hub, Result};
-use chorus_wire::{Code, Error, identity::AgentName};
+use crate::Result;
+use crate::clock::Clock;
+use crate::settings::HubOptions;
+use crate::store::{CacheInvalidation, Store};
+use chorus_wire::identity::AgentName;
+use rate_limit::{BudgetAuthority, RateBudgets};
 use std::sync::Arc;
 
-/// Who is asking. Made by [`authenticate`] and [`authenticate_session`] and nothing else (law 3).
-#[derive(Clone, Debug)]
-pub enum Principal {
-    /// Nobody in particular.
-    Anonymous,
-    Agent(Arc<Agent>),
-    /// Whoever has this operator key, told apart from the others by its fingerprint.
-    Operator(u64),
+/// What the hub knows of its callers, and the store that it looks them up in.
+pub struct Identity {
+    store: Arc<Store>,
+    clock: Clock,
+    host_name: String,
+    state: IdentityState,
+    /// `None` for a hub without peers.
+    peers: Option<IdentityPeers>,
 }
 
-impl Principal {
-    /// The agent that is asking; anybody else is told to bring an agent's key.
-    pub fn require_agent(&self) -> Result<&Arc<Agent>> {
-        match self {
-            Principal::Agent(agent) => Ok(agent),
-            Principal::Anonymous => Err(Code::Unauthorized.into()),
-            Principal::Operator(_) => Err(Error::new(
-                Code::Forbidden,
-                "this needs an agent's key, not an operator's",
-            )),
-        }
-    }
+/// The part of identity that is in memory. It exists before the store is open, because the log entries of peers change it.
+#[derive(Clone)]
+pub(crate) struct IdentityState {
+    pub key_cache: Arc<KeyCache>,
+    pub rate_budgets: Arc<RateBudgets>,
+    pub presence: Arc<AgentPresence>,
+}
 
-    /// Whether it is an operator; an agent's key is never one (R-06, failure 1).
-    pub fn require_operator(&self) -> Result<()> {
-        match self {
-            Principal::Operator(_) => Ok(()),
-            Principal::Anonymous => Err(Code::Unauthorized.into()),
-            Principal::Agent(_) => Err(Error::new(Code::Forbidden, "this needs an operator's key")),
-        }
-    }
-
-    /// Under which name its idempotency keys are kept.
-    pub(crate) fn idempotency_caller(&self) -> Result<String> {
-        match self {
-            Principal::Anonymous => Err(Code::Unauthorized.into()),
-            Principal::Agent(agent) => Ok(format!("agent {}", agent.id)),
-            Principal::Operator(fingerprint) => Ok(format!("operator {fingerprint:016x}")),
+impl IdentityState {
+    pub fn new(options: &HubOptions) -> Self {
+        Self {
+            key_cache: Arc::new(KeyCache::new(&options.operator_keys)),
+            rate_budgets: Arc::new(RateBudgets::new(options.clock.clone())),
+            presence: Arc::default(),
         }
     }
 }
 
-/// The living agent of a name in any of its spellings; `None` when nobody has it.
-pub(crate) async fn find_agent(hub: &Hub, name: &AgentName) -> Result<Option<Arc<Agent>>> {
-    hub.key_cache()
-        .find_by_name(hub, name.canonical_text(&hub.options().host_name))
+/// What identity asks of the other hubs of a cluster.
+pub(crate) struct IdentityPeers {
+    pub presence: Arc<dyn PresenceAnnouncer>,
+    pub budgets: Arc<dyn BudgetAuthority>,
+}
+
+impl Identity {
+    pub(crate) fn new(
+        options: &HubOptions,
+        store: Arc<Store>,
+        state: IdentityState,
+        peers: Option<IdentityPeers>,
+    ) -> Self {
+        Self {
+            store,
+            clock: options.clock.clone(),
+            host_name: options.host_name.clone(),
+            state,
+            peers,
+        }
+    }
+
+    pub(crate) fn key_cache(&self) -> &KeyCache {
+        &self.state.key_cache
+    }
+
+    pub(crate) fn presence(&self) -> &AgentPresence {
+        &self.state.presence
+    }
+
+    pub(crate) fn shared_budgets(&self) -> Arc<RateBudgets> {
+        self.state.rate_budgets.clone()
+    }
+
+    pub(crate) fn rate_budgets(&self) -> &RateBudgets {
+        &self.state.rate_budgets
+    }
+
+    /// Whether the key with which this agent authenticated is still its key.
+    pub(crate) async fn is_current_key(&self, agent: &Agent) -> Result<bool> {
+        self.key_cache().is_current_key(&self.store, agent).await
+    }
+
+    /// The agent was changed or unregistered: its cached keys and names are no longer valid.
+    pub(crate) fn invalidate_agent(&self, agent: &Agent) {
+        self.key_cache()
+            .invalidate(&CacheInvalidation::for_agent(agent, &self.host_name));
+    }
+}
+
+/// The registered agent of a name in any of its spellings.
+pub(crate) async fn find_agent(
+    identity: &Identity,
+    name: &AgentName,
+) -> Result<Option<Arc<Agent>>> {
+    identity
+        .key_cache()
+        .find_by_name(&identity.store, name.canonical_text(&identity.host_name))
         .await
 }

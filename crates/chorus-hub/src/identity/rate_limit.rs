@@ -1,16 +1,20 @@
-//! How often each caller may ask: a bucket of its own for every agent and address, so that nobody blocks another (failure 24).
+//! Rate limits: one token bucket per agent and per address, so that no caller uses up the budget of another (failure 24).
 
+mod budget_authority;
 mod caller_id;
 mod decide;
 mod token_bucket;
 
+pub(crate) use budget_authority::{
+    BudgetAuthority, BudgetClaim, BudgetDecision, BudgetOwner, ClaimError,
+};
 pub use caller_id::CallerId;
 pub(crate) use caller_id::mix_bits;
 pub use decide::{check_remaining, spend_request};
 pub use token_bucket::RateQuota;
 
-use crate::cluster::{BudgetClaim, BudgetDecision};
-use crate::{Clock, Hub};
+use super::Identity;
+use crate::clock::Clock;
 use chorus_wire::limits;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -19,38 +23,38 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use token_bucket::TokenBucket;
 use tokio::sync::Notify;
 
-/// How many requests of strangers pass between two looks at how many buckets there are.
+/// Anonymous requests between two counts of the buckets.
 const SWEEP_EVERY_REQUESTS: usize = 1_024;
-/// No lock is everybody's.
+/// Callers in this many maps, so that they rarely wait for the same lock.
 const SHARD_COUNT: usize = 64;
 
 #[derive(Default)]
 struct BudgetShard {
     buckets: HashMap<CallerId, TokenBucket>,
-    /// Those of which other hubs are to hear.
+    /// Callers whose spending peers do not know yet.
     unsynced_callers: Vec<CallerId>,
 }
 
 pub(crate) struct RateBudgets {
     shards: [Mutex<BudgetShard>; SHARD_COUNT],
     clock: Clock,
-    /// The most addresses that are kept; then their networks are counted instead.
+    /// Max buckets of addresses; beyond it networks are counted instead.
     max_addresses: usize,
     anonymous_requests: AtomicUsize,
     buckets_added: AtomicUsize,
     is_crowded: AtomicBool,
-    /// There is something that other hubs are to hear.
+    /// Notified when a caller becomes unsynced.
     pub sync_wakeup: Notify,
 }
 
-/// The caller of a request that only has an address.
-pub fn anonymous_caller(hub: &Hub, peer: IpAddr) -> CallerId {
-    hub.rate_budgets().anonymous_caller(peer)
+/// The caller of a request without a key.
+pub fn anonymous_caller(identity: &Identity, peer: IpAddr) -> CallerId {
+    identity.rate_budgets().anonymous_caller(peer)
 }
 
-/// The same place as one that tries keys: what it asks without a key is no guess.
-pub fn guessing_caller(hub: &Hub, peer: IpAddr) -> CallerId {
-    CallerId::Guesses(hub.rate_budgets().address_or_network(peer).0)
+/// The same address as the source of wrong keys: requests without a key are no guesses, so they have a bucket of their own.
+pub fn guessing_caller(identity: &Identity, peer: IpAddr) -> CallerId {
+    CallerId::Guesses(identity.rate_budgets().address_or_network(peer).0)
 }
 
 impl RateBudgets {
@@ -87,7 +91,7 @@ impl RateBudgets {
         }
     }
 
-    /// Where a request comes from, and whether that is a wider network.
+    /// The address or network that is counted for a request, and whether it is a network.
     fn address_or_network(&self, peer: IpAddr) -> (IpAddr, bool) {
         if self.anonymous_requests.fetch_add(1, Ordering::Relaxed) % SWEEP_EVERY_REQUESTS
             == SWEEP_EVERY_REQUESTS - 1
@@ -115,7 +119,7 @@ impl RateBudgets {
             .sum()
     }
 
-    /// Forgets full buckets: a caller that is owed everything needs none.
+    /// Drops full buckets: a caller without debt needs none.
     fn drop_full_buckets(&self) {
         if self.bucket_count() > self.max_addresses / 2 {
             let now = self.now_nanos();
@@ -129,7 +133,7 @@ impl RateBudgets {
             .store(self.bucket_count() >= self.max_addresses, Ordering::Relaxed);
     }
 
-    /// Does something with the caller's bucket; others are to hear of it when it says so.
+    /// Changes the caller's bucket. The second part of the outcome says whether the caller becomes unsynced.
     fn with_bucket<T>(
         &self,
         caller: CallerId,
@@ -156,7 +160,7 @@ impl RateBudgets {
         if announce {
             self.sync_wakeup.notify_one();
         }
-        // Agents are as many as have asked within a minute; it is enough to forget them now and then.
+        // Agents with a bucket are those with a request in the last minute; dropping full buckets now and then is enough.
         if has_grown
             && self.buckets_added.fetch_add(1, Ordering::Relaxed) % self.max_addresses
                 == self.max_addresses - 1
@@ -166,7 +170,7 @@ impl RateBudgets {
         result
     }
 
-    /// Takes one when a quota is given, if there is one; `tell` when others are to hear of it.
+    /// Takes one request when a quota is given and one is left; `announce` when peers are to be told.
     pub fn decide_locally(
         &self,
         caller: CallerId,
@@ -188,7 +192,7 @@ impl RateBudgets {
         })
     }
 
-    /// The same where another hub decides, as long as there is enough for all of them.
+    /// The same for a caller that another hub decides about, while enough is left for all hubs; `None` when it is not.
     pub fn decide_if_plenty(
         &self,
         caller: CallerId,
@@ -212,44 +216,44 @@ impl RateBudgets {
         })
     }
 
-    /// Decides for another hub.
-    pub fn decide_for_peer(&self, spend: &BudgetClaim) -> BudgetDecision {
-        self.with_bucket(spend.caller, |bucket, now| {
-            bucket.add_debt(spend.owed, now);
-            bucket.raise_debt_to(spend.known, now);
+    /// Decides about a claim of a peer.
+    pub fn decide_for_peer(&self, claim: &BudgetClaim) -> BudgetDecision {
+        self.with_bucket(claim.caller, |bucket, now| {
+            bucket.add_debt(claim.owed, now);
+            bucket.raise_debt_to(claim.known, now);
             let granted =
-                RateQuota::per_minute(spend.quota).is_some_and(|quota| bucket.try_take(quota, now));
+                RateQuota::per_minute(claim.quota).is_some_and(|quota| bucket.try_take(quota, now));
             (
                 BudgetDecision {
                     granted,
                     debt: bucket.debt_at(now),
                 },
-                granted || spend.owed > 0,
+                granted || claim.owed > 0,
             )
         })
     }
 
-    /// What others have not heard of this caller, and its debt; it is being said now.
+    /// The unsynced spending of this caller, which is being reported now, and its debt.
     pub fn take_unsynced(&self, caller: CallerId) -> (u64, u64) {
         self.with_bucket(caller, |bucket, now| {
             ((bucket.take_unsynced(), bucket.debt_at(now)), false)
         })
     }
 
-    /// It was not heard after all.
+    /// The report did not arrive.
     pub fn restore_unsynced(&self, caller: CallerId, owed: u64) {
         self.with_bucket(caller, |bucket, _| (bucket.add_unsynced(owed), owed > 0));
     }
 
-    /// Another hub that decides about this caller says what it owed at this moment, or soon after.
+    /// The deciding hub says what debt this caller had at this time or soon after.
     pub fn learn_debt(&self, caller: CallerId, debt: u64, at: u64) {
-        // Only to know it sooner: a hub with no room for it asks.
+        // It saves a request to the deciding hub; a hub that is full of buckets makes that request instead.
         if !self.is_crowded.load(Ordering::Relaxed) {
             self.with_bucket(caller, |bucket, _| (bucket.learn_debt(debt, at), false));
         }
     }
 
-    /// Everything that others are to hear: what is unsaid of each caller, and its debt.
+    /// All unsynced callers: what each spent since the last report, and its debt.
     pub fn collect_unsynced(&self) -> Vec<(CallerId, u64, u64)> {
         let now = self.now_nanos();
         let mut gathered = Vec::new();

@@ -1,18 +1,22 @@
-//! Single-use tokens for streams that cannot set a header.
+//! Session tokens: single-use credentials for streams of clients that cannot set a header.
 
-use super::{Principal, key_cache};
+use super::{Identity, Principal, key_cache};
 use crate::store::{principals, session_tokens};
-use crate::{Hub, Result, clock};
+use crate::{Result, clock};
 use chorus_wire::{Code, limits, reply::SessionToken};
 
 /// `POST /agent/session`
-pub async fn create_session_token(principal: &Principal, hub: &Hub) -> Result<SessionToken> {
+pub async fn create_session_token(
+    principal: &Principal,
+    identity: &Identity,
+) -> Result<SessionToken> {
     let agent = principal.require_agent()?.clone();
     let token = clock::new_secret("cs_");
     let token_hash = key_cache::hash_secret(token.expose());
-    hub.store()
+    identity
+        .store
         .write(async move |txn| {
-            // a key that was rotated since it was looked at opens nothing any more, and makes nothing that could.
+            // a key that was rotated since the request authenticated opens nothing, so it gets no token either.
             let current = principals::find_agent(&txn.tx, agent.id).await?;
             if current.is_none_or(|current| current.key_hash != agent.key_hash) {
                 return Err(Code::Unauthorized.into());

@@ -102,7 +102,7 @@ pub async fn get_reputation(
     name: &str,
 ) -> Result<ReputationReport> {
     let agent = match AgentName::parse("agent_id", name) {
-        Ok(name) => find_agent(hub, &name).await?,
+        Ok(name) => find_agent(hub.identity(), &name).await?,
         // No agent has an invalid name.
         Err(_) => None,
     };

@@ -83,7 +83,7 @@ fn spawn_due_work(hub: &Hub) {
             // Woken or not, it looks: the bell is a hint, the table is the truth.
             let _ = tokio::time::timeout(DUE_WORK_INTERVAL, outbox_wakeup.notified()).await;
             let Some(hub) = hub() else { return };
-            if hub.stream_bus().is_draining() {
+            if hub.live_streams().is_draining() {
                 return;
             }
             for outcome in [
@@ -108,7 +108,7 @@ pub(crate) fn start_maintenance(hub: &Hub) {
         loop {
             ticks.tick().await;
             let Some(hub) = hub() else { return };
-            if hub.stream_bus().is_draining() {
+            if hub.live_streams().is_draining() {
                 return;
             }
             if let Err(error) = run_maintenance_pass(&hub).await {

@@ -29,12 +29,12 @@ pub async fn read_health(hub: &Hub) -> Result<HealthReport> {
         status: "ok".into(),
         version: env!("CARGO_PKG_VERSION").into(),
         uptime_seconds: hub.uptime().as_secs(),
-        invite_gating: invites::is_invite_gated(hub).await?,
+        invite_gating: invites::is_invite_gated(hub.identity()).await?,
         agents_registered: count(counters.agents),
         messages_delivered: count(counters.delivered),
         messages_queued: count(counters.queued),
         messages_failed: count(counters.failed),
-        inbox_connections: hub.stream_bus().stream_count() as u64,
+        inbox_connections: hub.live_streams().stream_count() as u64,
         messages_stored: count(counters.stored),
     })
 }
@@ -50,7 +50,7 @@ pub enum ReadyMode {
 
 /// `GET /ready`: the store takes writes, the bus answers, and the hub is not stopping.
 pub async fn check_ready(hub: &Hub) -> Result<ReadyMode> {
-    if hub.stream_bus().is_draining() {
+    if hub.live_streams().is_draining() {
         return Err(Error::unavailable("the hub is stopping"));
     }
     // Anybody asks as often as they like: one write a second answers them all.

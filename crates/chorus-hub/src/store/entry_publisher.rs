@@ -21,6 +21,8 @@ pub(crate) trait EntryPublisher: Send + Sync {
 pub(crate) trait ClusterPeers: Send + Sync {
     /// Notified when a peer has committed.
     fn peer_commit_notify(&self) -> &tokio::sync::Notify;
+    /// Whether the log was read recently enough that caches of the database are valid (D-81).
+    fn is_caught_up(&self) -> bool;
     /// Called when the streams of this hub have been given all entries up to `last_seq`. `peer_entries` are those of them that
     /// other hubs wrote.
     fn on_log_published(&self, last_seq: i64, peer_entries: &[LogEntry]);

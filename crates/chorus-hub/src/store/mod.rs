@@ -82,6 +82,7 @@ pub(crate) enum DatabaseUrl {
 pub(crate) struct Store {
     writer: writer::WriterHandle,
     read_pool: read_pool::ReadPool,
+    publisher: Arc<dyn EntryPublisher>,
     /// Fills the spare bits of this database's trace ids.
     pub trace_salt: u32,
     /// Released by `close`, not by the last reference to the hub: an aborted request may outlive the close by a moment, and the
@@ -109,14 +110,16 @@ impl Store {
                 cause: e.to_string(),
             }
         };
-        let (writer, trace_salt) = writer::start_writer(database_url.clone(), clock, publisher)
-            .await
-            .map_err(start_error("the database could not be opened"))?;
+        let (writer, trace_salt) =
+            writer::start_writer(database_url.clone(), clock, publisher.clone())
+                .await
+                .map_err(start_error("the database could not be opened"))?;
         let read_pool = read_pool::ReadPool::new(database_url)
             .map_err(start_error("the database could not be read"))?;
         Ok(Self {
             writer,
             read_pool,
+            publisher,
             trace_salt,
             data_dir_lock: Mutex::new(Some(lock)),
         })
@@ -166,6 +169,18 @@ impl Store {
         self.writer
             .indexed_seq
             .load(std::sync::atomic::Ordering::Acquire)
+    }
+
+    /// Whether other hubs write to the same database.
+    pub fn has_peers(&self) -> bool {
+        self.publisher.cluster_peers().is_some()
+    }
+
+    /// Whether caches of the database are valid: no other hub writes, or the log was read recently.
+    pub fn is_caught_up(&self) -> bool {
+        self.publisher
+            .cluster_peers()
+            .is_none_or(ClusterPeers::is_caught_up)
     }
 
     /// The sequence of the newest entry.

@@ -4,7 +4,7 @@ use crate::query::{PathParam, QueryParams};
 use crate::reply::{self, ApiResult};
 use crate::{app_state::AppState, auth::MaybeAuth};
 use axum::extract::State;
-use chorus_hub::{identity, identity::DirectoryPage};
+use chorus_hub::{lifecycle, lifecycle::DirectoryPage};
 use chorus_wire::reply::{AgentDeleted, AgentRecord, FailureReply, SuccessReply};
 use chorus_wire::{Result, limits};
 use http::StatusCode;
@@ -34,7 +34,8 @@ async fn list_agents(
     MaybeAuth(principal): MaybeAuth,
     query: QueryParams,
 ) -> ApiResult {
-    let records = identity::list_agent_records(&principal, &state.hub, parse_page(&query)?).await?;
+    let records =
+        lifecycle::list_agent_records(&principal, &state.hub, parse_page(&query)?).await?;
     reply::wrapped_json(&state, StatusCode::OK, records)
 }
 
@@ -50,7 +51,7 @@ async fn get_agent(
     reply::wrapped_json(
         &state,
         StatusCode::OK,
-        identity::get_agent_record(&principal, &state.hub, &id).await?,
+        lifecycle::get_agent_record(&principal, &state.hub, &id).await?,
     )
 }
 
@@ -66,6 +67,6 @@ async fn unregister_agent(
     reply::wrapped_json(
         &state,
         StatusCode::OK,
-        identity::unregister_agent(&principal, &state.hub, &id).await?,
+        lifecycle::unregister_agent(&principal, &state.hub, &id).await?,
     )
 }

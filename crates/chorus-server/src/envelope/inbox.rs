@@ -49,7 +49,7 @@ async fn create_session(
     reply::wrapped_json(
         &state,
         StatusCode::OK,
-        identity::create_session_token(&principal, &state.hub).await?,
+        identity::create_session_token(&principal, state.hub.identity()).await?,
     )
 }
 

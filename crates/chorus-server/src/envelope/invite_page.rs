@@ -3,7 +3,7 @@
 use crate::reply::{self, ApiResult};
 use crate::{app_state::AppState, console, html, negotiate, query::PathParam};
 use axum::{extract::State, response::Response};
-use chorus_hub::{Principal, identity};
+use chorus_hub::{Principal, lifecycle};
 use chorus_wire::reply::{InviteCard, SuccessReply};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -23,8 +23,9 @@ async fn get_invite_page(
     PathParam(id): PathParam,
 ) -> ApiResult {
     // A link that is shared shows everybody the same.
-    let card = identity::get_invite_card(&Principal::Anonymous, &state.hub, &id, &state.public_url)
-        .await?;
+    let card =
+        lifecycle::get_invite_card(&Principal::Anonymous, &state.hub, &id, &state.public_url)
+            .await?;
     if negotiate::prefers_media(&headers, "application/json", "text/html") {
         let mut response = reply::wrapped_json(&state, StatusCode::OK, card)?;
         response

@@ -61,7 +61,7 @@ async fn create_invite(
     reply::wrapped_json(
         &state,
         StatusCode::CREATED,
-        invites::create_invite(&principal, &state.hub, parse_invite(&body)?).await?,
+        invites::create_invite(&principal, state.hub.identity(), parse_invite(&body)?).await?,
     )
 }
 
@@ -72,7 +72,7 @@ async fn list_invites(State(state): State<AppState>, MaybeAuth(principal): Maybe
     reply::wrapped_json(
         &state,
         StatusCode::OK,
-        invites::list_invites(&principal, &state.hub).await?,
+        invites::list_invites(&principal, state.hub.identity()).await?,
     )
 }
 
@@ -89,7 +89,7 @@ async fn open_registration(
     State(state): State<AppState>,
     MaybeAuth(principal): MaybeAuth,
 ) -> ApiResult {
-    invites::disable_invite_gating(&principal, &state.hub).await?;
+    invites::disable_invite_gating(&principal, state.hub.identity()).await?;
     reply::wrapped_json(
         &state,
         StatusCode::OK,
@@ -112,7 +112,7 @@ async fn revoke_invite(
     reply::wrapped_json(
         &state,
         StatusCode::OK,
-        invites::revoke_invite(&principal, &state.hub, &id).await?,
+        invites::revoke_invite(&principal, state.hub.identity(), &id).await?,
     )
 }
 

@@ -5,7 +5,7 @@ use crate::reply::{self, ApiError, ApiResult, ErrorFormat};
 use crate::{app_state::AppState, body::JsonBytes};
 use axum::extract::State;
 use bytes::Bytes;
-use chorus_hub::identity;
+use chorus_hub::lifecycle;
 use chorus_wire::reply::{FailureReply, MarketRegistrationReply, RegistrationReply, SuccessReply};
 use chorus_wire::{Result, registration, registration::RegistrationRequest};
 use http::StatusCode;
@@ -71,7 +71,7 @@ async fn run_registration(
     let principal = principal?;
     let request = RegistrationRequest::parse(body)?;
     let is_market_form = request.is_market_form();
-    let (new, registered) = identity::register_agent(&principal, &state.hub, request).await?;
+    let (new, registered) = lifecycle::register_agent(&principal, &state.hub, request).await?;
     Ok(if is_market_form {
         reply::bare_json(registration_status(new), &to_market_reply(registered))
     } else {
@@ -121,6 +121,6 @@ async fn register_agent_as_operator(
     JsonBytes(body): JsonBytes,
 ) -> ApiResult {
     let request = RegistrationRequest::parse_operator(&body)?;
-    let (new, registered) = identity::register_on_behalf(&principal, &state.hub, request).await?;
+    let (new, registered) = lifecycle::register_on_behalf(&principal, &state.hub, request).await?;
     reply::wrapped_json(&state, registration_status(new), registered)
 }

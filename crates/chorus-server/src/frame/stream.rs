@@ -48,7 +48,7 @@ async fn stream_frames(
         Some(token) => {
             // A mistake elsewhere does not cost the token.
             opening.check_fields()?;
-            identity::authenticate_session(&state.hub, token).await?
+            identity::authenticate_session(state.hub.identity(), token).await?
         }
         None => auth?,
     };

@@ -6,7 +6,7 @@ use super::tool::{ToolDefinition, ToolKind, ToolOutput};
 use super::tool_call::ToolCall;
 use super::tool_error::ToolError;
 use chorus_hub::envelope::{self, HistoryStart, IdempotencyKey};
-use chorus_hub::{delivery, identity};
+use chorus_hub::{delivery, lifecycle};
 use chorus_wire::message::{HistoryRow, ReceiverReply, SendReply, SendRequest};
 use chorus_wire::reply::DirectoryRow;
 use chorus_wire::{CHORUS_VERSION, Code, json, limits};
@@ -385,11 +385,11 @@ async fn discover_agents(
     args: ChorusDiscoverArgs,
 ) -> Result<ToolOutput<DirectoryListing>, ToolError> {
     let limit = args.limit.unwrap_or(limits::TOOL_PAGE_DEFAULT);
-    let page = identity::DirectoryPage {
+    let page = lifecycle::DirectoryPage {
         limit,
         after: args.after,
     };
-    let found = identity::list_directory(&call.principal, &call.state.hub, page).await;
+    let found = lifecycle::list_directory(&call.principal, &call.state.hub, page).await;
     let mut agents = found.map_err(|error| ToolError::from(error).about_field("after"))?;
     let mut next_after = agents
         .last()

@@ -1,7 +1,7 @@
 //! Texts that a person picks in a host to have a model do something well: a message across cultures, a handover.
 
 use super::tool_call::ToolCall;
-use chorus_hub::identity;
+use chorus_hub::lifecycle;
 use rmcp::ErrorData;
 use rmcp::model::{
     GetPromptRequestParams, GetPromptResult, Prompt, PromptArgument, PromptMessage, Role,
@@ -74,7 +74,7 @@ pub async fn get_prompt(
 }
 
 async fn render_message_prompt(call: &ToolCall, receiver: &str, text: &str) -> String {
-    let record = identity::get_agent_record(&call.principal, &call.state.hub, receiver)
+    let record = lifecycle::get_agent_record(&call.principal, &call.state.hub, receiver)
         .await
         .ok();
     let culture = record.and_then(|record| record.agent_card?.user_culture().map(str::to_owned));

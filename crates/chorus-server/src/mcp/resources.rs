@@ -4,7 +4,7 @@ use super::fit_page;
 use super::tool_call::ToolCall;
 use crate::envelope::{SKILL_TEXTS, skill_text};
 use chorus_hub::channel::history::{self, HistoryRange};
-use chorus_hub::{envelope, identity};
+use chorus_hub::{envelope, lifecycle};
 use chorus_wire::{Code, Error, limits};
 use rmcp::ErrorData;
 use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
@@ -64,13 +64,13 @@ pub async fn read_resource(call: &ToolCall, uri: &str) -> Result<ReadResourceRes
         let text = skill_text(&call.state, lang).ok_or_else(|| not_found_error(uri))?;
         ResourceContents::text(text, uri).with_mime_type("text/markdown")
     } else if uri == DIRECTORY {
-        let page = identity::DirectoryPage {
+        let page = lifecycle::DirectoryPage {
             limit: limits::DIRECTORY_PAGE,
             after: None,
         };
         json_contents(
             uri,
-            &identity::list_directory(&call.principal, &call.state.hub, page)
+            &lifecycle::list_directory(&call.principal, &call.state.hub, page)
                 .await
                 .map_err(|e| read_error(uri, e))?,
         )?

@@ -3,13 +3,15 @@
 use super::super::HubCallbacks;
 use super::super::nats::RequestError;
 use super::super::protocol::{
-    BudgetClaim, BudgetDecision, HubId, PeerAnnouncement, PeerRequest, decode_message,
-    encode_message,
+    HubId, PeerAnnouncement, PeerRequest, decode_message, encode_message,
 };
 use super::{ClusterNode, lock_mutex};
-use crate::identity::rate_limit::{CallerId, RateBudgets};
+use crate::identity::rate_limit::{
+    BudgetAuthority, BudgetClaim, BudgetDecision, BudgetOwner, CallerId, ClaimError, RateBudgets,
+};
 use chorus_wire::limits;
-use futures_util::future::join_all;
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, join_all};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
@@ -20,14 +22,6 @@ use tokio::time::{Instant, timeout};
 const SYNC_INTERVAL: Duration = Duration::from_millis(20);
 /// How long a hub that did not answer is not asked again: whoever asks then need not wait for it too.
 const SILENT_HUB_PAUSE: Duration = Duration::from_secs(1);
-
-/// Who decides about a caller.
-pub(crate) struct BudgetOwner {
-    /// Nothing when it is this hub.
-    pub remote_hub: Option<HubId>,
-    /// Among how many.
-    pub hub_count: usize,
-}
 
 type DecisionResult = Result<BudgetDecision, RequestError>;
 
@@ -88,9 +82,8 @@ impl ClaimQueues {
     }
 }
 
-impl ClusterNode {
-    /// Who decides about the caller of this mark; nothing when there is no other hub.
-    pub fn budget_owner(&self, caller_hash: u64) -> Option<BudgetOwner> {
+impl BudgetAuthority for ClusterNode {
+    fn budget_owner(&self, caller_hash: u64) -> Option<BudgetOwner> {
         let (hub, others) = self.peers.select_owner(self.hub_id, caller_hash)?;
         Some(BudgetOwner {
             remote_hub: Some(hub).filter(|hub| *hub != self.hub_id),
@@ -98,8 +91,24 @@ impl ClusterNode {
         })
     }
 
-    /// What the hub that decides says. `Nobody` when it has not heard of it for sure.
-    pub async fn request_decision(&self, hub: HubId, claim: BudgetClaim) -> DecisionResult {
+    fn request_decision(
+        &self,
+        hub: HubId,
+        claim: BudgetClaim,
+    ) -> BoxFuture<'_, Result<BudgetDecision, ClaimError>> {
+        async move {
+            let decision = self.queue_claim(hub, claim).await;
+            decision.map_err(|error| match error {
+                RequestError::NoResponders => ClaimError::NotReceived,
+                RequestError::Timeout => ClaimError::Unknown,
+            })
+        }
+        .boxed()
+    }
+}
+
+impl ClusterNode {
+    async fn queue_claim(&self, hub: HubId, claim: BudgetClaim) -> DecisionResult {
         let (decision, is_first) = self
             .claim_queues
             .enqueue_claim(hub, claim, Instant::now())

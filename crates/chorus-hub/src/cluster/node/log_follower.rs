@@ -1,9 +1,8 @@
 //! The mesh as the store and the streams see it: entries are told here and asked about elsewhere, streams are counted everywhere.
 
 use super::super::protocol::HubId;
-use super::super::{StreamBus, StreamTopic};
 use super::{ClusterNode, MAX_ACCEPTED_SEQS, lock_mutex};
-use crate::delivery::StreamQueue;
+use crate::delivery::{LiveStreams, StreamQueue, StreamTopic};
 use crate::store::{ClusterPeers, DeliveryState, EntryKind, EntryPublisher, LogEntry};
 use crate::stream_end::StreamEnd;
 use chorus_wire::limits;
@@ -39,6 +38,10 @@ impl EntryPublisher for ClusterNode {
 }
 
 impl ClusterPeers for ClusterNode {
+    fn is_caught_up(&self) -> bool {
+        lock_mutex(&self.followed_at).elapsed() < limits::LOG_POLL_STALE_AFTER
+    }
+
     fn peer_commit_notify(&self) -> &Notify {
         &self.log_wakeup
     }
@@ -90,7 +93,7 @@ impl ClusterPeers for ClusterNode {
     }
 }
 
-impl StreamBus for ClusterNode {
+impl LiveStreams for ClusterNode {
     fn subscribe(&self, topic: StreamTopic, queue: Arc<StreamQueue>) -> Option<i64> {
         match topic {
             StreamTopic::Subject(subject) => {
@@ -169,9 +172,5 @@ impl StreamBus for ClusterNode {
             }
         }
         .boxed()
-    }
-
-    fn is_caught_up(&self) -> bool {
-        lock_mutex(&self.followed_at).elapsed() < limits::LOG_POLL_STALE_AFTER
     }
 }

@@ -7,9 +7,11 @@ use super::super::protocol::{
     SubjectPresence, decode_message, encode_message,
 };
 use super::{ClusterNode, RequestError, hub_subject, lock_mutex};
+use crate::delivery::LiveStreams;
+use crate::identity::PresenceAnnouncer;
 use bytes::Bytes;
 use chorus_wire::limits;
-use futures_util::future::join_all;
+use futures_util::future::{BoxFuture, join_all};
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, Hash};
 use std::sync::Weak;
@@ -66,21 +68,26 @@ fn drain_some<K: Copy + Eq + Hash, V, S: BuildHasher>(
         .collect()
 }
 
+impl PresenceAnnouncer for ClusterNode {
+    fn announce_agent_seen(&self, agent: i64, seen_at: Option<Duration>) {
+        let mut changes = lock_mutex(&self.pending_changes);
+        changes.agents_seen.insert(agent, seen_at);
+        changes.change_count += 1;
+        drop(changes);
+        self.change_wakeup.notify_one();
+    }
+
+    fn wait_announced(&self) -> BoxFuture<'_, ()> {
+        self.wait_presence_synced()
+    }
+}
+
 impl ClusterNode {
     pub(super) fn inbox_count(&self, subject: i64) -> u32 {
         lock_mutex(&self.inbox_counts)
             .get(&subject)
             .copied()
             .unwrap_or_default()
-    }
-
-    /// An agent was heard here at this time of the steady clock, or refused a job.
-    pub fn report_agent_seen(&self, agent: i64, seen_at: Option<Duration>) {
-        let mut changes = lock_mutex(&self.pending_changes);
-        changes.agents_seen.insert(agent, seen_at);
-        changes.change_count += 1;
-        drop(changes);
-        self.change_wakeup.notify_one();
     }
 
     fn own_heartbeat(&self) -> Heartbeat {

@@ -1,4 +1,4 @@
-//! Whose budget a request is taken from; the same at every hub.
+//! The caller whose budget a request is taken from; the same at every hub.
 
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
@@ -20,7 +20,7 @@ pub enum CallerId {
 }
 
 impl CallerId {
-    /// A number that every hub comes to by itself, spread evenly.
+    /// A hash that every hub computes alike, evenly distributed.
     pub(crate) fn stable_hash(self) -> u64 {
         let ip_bits = |ip: IpAddr| match ip {
             IpAddr::V4(ip) => ip.to_ipv6_mapped().to_bits(),
@@ -38,7 +38,7 @@ impl CallerId {
     }
 }
 
-/// Every bit of the outcome depends on every bit of the number.
+/// A mixing function: every bit of the result depends on every bit of the number.
 pub(crate) const fn mix_bits(number: u64) -> u64 {
     let number = (number ^ (number >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let number = (number ^ (number >> 29)).wrapping_mul(0xd6e8_feb8_6659_fd93);

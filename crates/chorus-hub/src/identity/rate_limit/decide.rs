@@ -1,16 +1,17 @@
-//! Who decides whether a caller may ask once more: this hub while there is plenty, one hub for all near the end (D-85).
+//! Whether a caller may make one more request: decided by this hub while plenty is left, by one hub for all near the end (D-85).
 
+use super::budget_authority::{BudgetClaim, BudgetDecision, ClaimError};
 use super::{CallerId, RateQuota};
-use crate::cluster::{BudgetClaim, BudgetDecision, RequestError};
-use crate::{Hub, Result};
+use crate::Result;
+use crate::identity::Identity;
 use chorus_wire::limits;
 
-/// Hubs that are asked before this one decides by itself: the first may have died just now.
+/// Deciding hubs asked before this one decides by itself: the first may have stopped just now.
 const MAX_OWNERS_ASKED: usize = 2;
 
-/// Takes one request from the caller's budget: how many are left, or when there will be one.
-pub async fn spend_request(hub: &Hub, caller: CallerId, quota: RateQuota) -> Result<u32> {
-    let BudgetDecision { granted, debt } = decide_request(hub, caller, quota, true).await;
+/// Takes one request from the caller's budget. Returns how many are left; the error says when there will be one.
+pub async fn spend_request(identity: &Identity, caller: CallerId, quota: RateQuota) -> Result<u32> {
+    let BudgetDecision { granted, debt } = decide_request(identity, caller, quota, true).await;
     if granted {
         Ok(quota.remaining_requests(debt))
     } else {
@@ -18,10 +19,14 @@ pub async fn spend_request(hub: &Hub, caller: CallerId, quota: RateQuota) -> Res
     }
 }
 
-/// Whether there is anything in the caller's budget; takes nothing, so that whoever turns out to have a good key has not spent
-/// what belongs to its address.
-pub async fn check_remaining(hub: &Hub, caller: CallerId, quota: RateQuota) -> Result<()> {
-    let BudgetDecision { debt, .. } = decide_request(hub, caller, quota, false).await;
+/// Whether the caller's budget has a request left. It takes none, so that a client with a valid key does not use up the budget of
+/// its address.
+pub async fn check_remaining(
+    identity: &Identity,
+    caller: CallerId,
+    quota: RateQuota,
+) -> Result<()> {
+    let BudgetDecision { debt, .. } = decide_request(identity, caller, quota, false).await;
     if quota.remaining_requests(debt) > 0 {
         Ok(())
     } else {
@@ -30,51 +35,46 @@ pub async fn check_remaining(hub: &Hub, caller: CallerId, quota: RateQuota) -> R
 }
 
 async fn decide_request(
-    hub: &Hub,
+    identity: &Identity,
     caller: CallerId,
     quota: RateQuota,
     takes_one: bool,
 ) -> BudgetDecision {
-    let (budgets, wanted_quota) = (hub.rate_budgets(), takes_one.then_some(quota));
-    let Some(mesh) = hub.cluster() else {
+    let budgets = identity.rate_budgets();
+    let wanted_quota = takes_one.then_some(quota);
+    let Some(authority) = identity.peers.as_ref().map(|peers| &peers.budgets) else {
         return budgets.decide_locally(caller, wanted_quota, false);
     };
     for _ in 0..MAX_OWNERS_ASKED {
-        let Some(owner) = mesh.budget_owner(caller.stable_hash()) else {
+        let Some(owner) = authority.budget_owner(caller.stable_hash()) else {
             return budgets.decide_locally(caller, wanted_quota, false);
         };
         let Some(owner_hub) = owner.remote_hub else {
             return budgets.decide_locally(caller, wanted_quota, true);
         };
-        if let Some(verdict) = budgets.decide_if_plenty(caller, quota, takes_one, owner.hub_count) {
-            return verdict;
+        if let Some(decision) = budgets.decide_if_plenty(caller, quota, takes_one, owner.hub_count)
+        {
+            return decision;
         }
         let asked_at = budgets.now_nanos();
         let (owed, debt) = budgets.take_unsynced(caller);
-        // What is known here is said for a hub that has just become the one to ask. It is said a little low: a number that went
-        // back and forth would grow by the time that it is on its way.
+        // The known debt is for a hub that has just become the deciding one. It is reported a little low: a debt that goes back
+        // and forth would otherwise grow by the time that each message takes.
         let known = debt.saturating_sub(limits::BUDGET_SYNC_WAIT.as_nanos() as u64);
-        match mesh
-            .request_decision(
-                owner_hub,
-                BudgetClaim {
-                    caller,
-                    owed,
-                    known,
-                    quota: wanted_quota.map_or(0, RateQuota::requests_per_minute),
-                },
-            )
-            .await
-        {
-            Ok(verdict) => {
-                budgets.learn_debt(caller, verdict.debt, asked_at);
-                return verdict;
+        let claim = BudgetClaim {
+            caller,
+            owed,
+            known,
+            quota: wanted_quota.map_or(0, RateQuota::requests_per_minute),
+        };
+        match authority.request_decision(owner_hub, claim).await {
+            Ok(decision) => {
+                budgets.learn_debt(caller, decision.debt, asked_at);
+                return decision;
             }
-            Err(RequestError::NoResponders) => budgets.restore_unsynced(caller, owed),
-            // It may have been counted there, so it is not said again.
-            Err(RequestError::Timeout) => {
-                return budgets.decide_locally(caller, wanted_quota, false);
-            }
+            Err(ClaimError::NotReceived) => budgets.restore_unsynced(caller, owed),
+            // It may have been counted there, so it is not reported again.
+            Err(ClaimError::Unknown) => return budgets.decide_locally(caller, wanted_quota, false),
         }
     }
     budgets.decide_locally(caller, wanted_quota, true)

@@ -1,22 +1,22 @@
-//! One caller's bucket. When it will be full again is all there is to know of it, so hubs tell one another in one number.
+//! One caller's token bucket. Its whole state is the time at which it will be full, so hubs exchange it as one number.
 
 use chorus_wire::{Code, Error};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 const MINUTE_NANOS: u64 = 60_000_000_000;
-/// The most that is owed: an empty bucket, and what several hubs may have given out before they heard of one another. More would
-/// shut a caller out for what they did not know.
+/// Max debt: an empty bucket, and what several hubs may have granted before they knew of one another. A larger debt would block a
+/// caller for requests that the hubs themselves granted.
 const MAX_DEBT_NANOS: u64 = MINUTE_NANOS + MINUTE_NANOS / 4;
-/// Quotas that are counted one by one from the first request on: of so few, none may be given out twice.
+/// Quotas up to this one are always decided by one hub: of so few requests, none may be granted twice.
 const SMALL_QUOTA: u32 = 64;
 
-/// Requests a minute, all of them at once if need be.
+/// Requests per minute; all of them may come at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateQuota(NonZeroU32);
 
 impl RateQuota {
-    /// 0 is no limit.
+    /// `None` for 0, which means no limit.
     pub fn per_minute(requests: u32) -> Option<Self> {
         NonZeroU32::new(requests).map(Self)
     }
@@ -25,23 +25,23 @@ impl RateQuota {
         self.0.get()
     }
 
-    /// How long one request takes to come back, in nanoseconds.
+    /// The time after which a spent request is refilled, in nanoseconds.
     pub(super) fn request_nanos(self) -> u64 {
         (MINUTE_NANOS / u64::from(self.requests_per_minute())).max(1)
     }
 
-    /// How long it takes to fill an empty bucket.
+    /// The time in which an empty bucket fills.
     fn refill_nanos(self) -> u64 {
         self.request_nanos() * u64::from(self.requests_per_minute())
     }
 
-    /// Whole requests that are left to whoever owes this much.
+    /// Whole requests that are left at this debt.
     pub(super) fn remaining_requests(self, debt: u64) -> u32 {
         u32::try_from(self.refill_nanos().saturating_sub(debt) / self.request_nanos())
             .unwrap_or(u32::MAX)
     }
 
-    /// What whoever owes this much is told when there is nothing left.
+    /// The error for a caller with this debt, with the time until one request is refilled.
     pub(super) fn rate_limited_error(self, debt: u64) -> Error {
         let wait =
             Duration::from_nanos((debt + self.request_nanos()).saturating_sub(self.refill_nanos()));
@@ -52,8 +52,8 @@ impl RateQuota {
         }
     }
 
-    /// Whether one of several hubs may give a request out by itself: as much again is left as all of them together may give
-    /// out before they hear of one another (D-85).
+    /// Whether one of several hubs may grant a request by itself: twice as much is left as all of them together may grant before
+    /// they know of one another (D-85).
     fn has_plenty(self, debt: u64, unsynced: u64, hubs: usize) -> bool {
         let own_share = u64::from(self.requests_per_minute() / 8) / hubs as u64;
         self.requests_per_minute() > SMALL_QUOTA
@@ -62,13 +62,13 @@ impl RateQuota {
     }
 }
 
-/// All in nanoseconds of the hub's steady clock; a request is the time that it takes to come back.
+/// All in nanoseconds of the hub's monotonic clock; a request counts as the time that it takes to refill.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TokenBucket {
     full_at: u64,
-    /// What was spent here and no other hub has heard of.
+    /// Spent here and not reported to another hub.
     unsynced: u64,
-    /// Is among those of which others are to hear.
+    /// It is in its shard's list of unsynced callers.
     pub is_listed: bool,
 }
 
@@ -77,7 +77,7 @@ impl TokenBucket {
         self.full_at.saturating_sub(now)
     }
 
-    /// Takes one if there is one.
+    /// Takes one request if one is left.
     pub fn try_take(&mut self, quota: RateQuota, now: u64) -> bool {
         let granted = quota.remaining_requests(self.debt_at(now)) > 0;
         if granted {
@@ -86,7 +86,7 @@ impl TokenBucket {
         granted
     }
 
-    /// The same when that needs nobody else's word, and others will hear of it.
+    /// The same when enough is left that no other hub must agree; it becomes unsynced.
     pub fn try_take_if_plenty(&mut self, quota: RateQuota, hubs: usize, now: u64) -> bool {
         let granted = self.has_plenty(quota, hubs, now) && self.try_take(quota, now);
         if granted {
@@ -99,27 +99,27 @@ impl TokenBucket {
         quota.has_plenty(self.debt_at(now), self.unsynced, hubs)
     }
 
-    /// Was spent, here or elsewhere; owed also when there is nothing left.
+    /// Adds what was spent here or at another hub, also when nothing is left.
     pub fn add_debt(&mut self, spent: u64, now: u64) {
         self.raise_debt_to(self.debt_at(now).saturating_add(spent), now);
     }
 
-    /// It owes at least this much.
+    /// The debt is at least this much.
     pub fn raise_debt_to(&mut self, debt: u64, now: u64) {
         self.full_at = self.full_at.max(now + debt.min(MAX_DEBT_NANOS));
     }
 
-    /// The hub that decides knows of this debt, and of nothing that is unsaid here. Hearing it twice changes nothing.
+    /// The deciding hub reports this debt, which does not include what is unsynced here. Applying it twice changes nothing.
     pub fn learn_debt(&mut self, debt: u64, now: u64) {
         self.raise_debt_to(debt.saturating_add(self.unsynced), now);
     }
 
-    /// Others are to hear of this.
+    /// Adds to what other hubs have not been told.
     pub fn add_unsynced(&mut self, spent: u64) {
         self.unsynced = self.unsynced.saturating_add(spent).min(MAX_DEBT_NANOS);
     }
 
-    /// What others have not heard, which is being said now.
+    /// What other hubs have not been told; it is being reported now.
     pub fn take_unsynced(&mut self) -> u64 {
         std::mem::take(&mut self.unsynced)
     }

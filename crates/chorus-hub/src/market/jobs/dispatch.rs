@@ -2,7 +2,6 @@
 
 use super::finish::{self, JobEnding};
 use crate::delivery::outgoing::{PostError, WebhookAnswer};
-use crate::market::presence;
 use crate::store::jobs::{self, JobRecord};
 use crate::store::{EntryKind, JobEvent, JobState, NewLogEntry, principals};
 use crate::{Hub, Result};
@@ -179,9 +178,9 @@ async fn handle_unreachable_worker(hub: &Hub, job: JobRecord) -> Result<()> {
         .read(async move |tx| Ok(principals::find_agent(tx, worker).await?))
         .await?;
     if let Some(agent) = &agent {
-        presence::mark_refused(hub, agent);
+        hub.identity().record_refusal(agent.id);
     }
-    if hub.stream_bus().is_online(worker) && agent.is_some() {
+    if hub.live_streams().is_online(worker) && agent.is_some() {
         return dispatch_to_inbox(hub, job).await;
     }
     let ending = JobEnding::Failed {

@@ -86,9 +86,11 @@ pub async fn report_result(
         .as_deref()
         .is_some_and(|named_job| named_job != job_id);
     let other_agent = match &result.agent_id {
-        Some(named_agent) => identity::find_agent(hub, &AgentName::parse("agent_id", named_agent)?)
-            .await?
-            .is_none_or(|found| found.id != agent_id),
+        Some(named_agent) => {
+            identity::find_agent(hub.identity(), &AgentName::parse("agent_id", named_agent)?)
+                .await?
+                .is_none_or(|found| found.id != agent_id)
+        }
         None => false,
     };
     let check_allowed = move |job: &JobRecord| {

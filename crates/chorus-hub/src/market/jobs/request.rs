@@ -66,7 +66,7 @@ pub async fn request_job(
 
 async fn check_orchestrator(hub: &Hub, requester: &Agent, named_agent: &str) -> Result<()> {
     let name = AgentName::parse("orchestrator_id", named_agent)?;
-    match identity::find_agent(hub, &name).await? {
+    match identity::find_agent(hub.identity(), &name).await? {
         Some(found) if found.id == requester.id => Ok(()),
         Some(_) | None => Err(Error::new(
             Code::Forbidden,
@@ -150,9 +150,10 @@ async fn select_worker(
     };
     let offer = match &request.agent_id {
         Some(named_agent) => {
-            let agent = identity::find_agent(hub, &AgentName::parse("agent_id", named_agent)?)
-                .await?
-                .ok_or(Code::AgentNotFound)?;
+            let agent =
+                identity::find_agent(hub.identity(), &AgentName::parse("agent_id", named_agent)?)
+                    .await?
+                    .ok_or(Code::AgentNotFound)?;
             let offer = skills::find_offer(hub, &agent, &request.skill_name).await?;
             offer.ok_or_else(|| {
                 Error::new(

@@ -97,7 +97,7 @@ async fn create_subscription(
         session: args.session,
     };
     let sender = FrameSender::from_call(&call, &sender_args)?;
-    let token = identity::create_session_token(&call.principal, &call.state.hub).await?;
+    let token = identity::create_session_token(&call.principal, call.state.hub.identity()).await?;
     let mut stream_url = format!(
         "{}/handles/{}/stream?session_token={}&instrument={}",
         call.state.public_url,

@@ -1,29 +1,69 @@
-//! The bus of a hub that is alone: subscriptions in this process, in shards, so that subjects rarely wait for one another.
+//! Live streams: the open streams of each subject, and the registry of those on this hub.
 
-use super::{StreamBus, StreamTopic};
-use crate::delivery::{StreamQueue, render};
+use super::{StreamQueue, render};
 use crate::store::{EntryPublisher, LogEntry};
 use crate::stream_end::StreamEnd;
 use chorus_wire::limits;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// Which entries a stream receives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StreamTopic {
+    /// The entries of this subject.
+    Subject(i64),
+    /// Activity of the hub: for operators.
+    Activity,
+    /// The entries of this channel. A member id is a subject without entries: a channel stream subscribes to its member's as
+    /// well, so that what ends the member's streams ends it.
+    Channel(i64),
+}
+
+/// The open streams of this hub, and whether peers have some. It never carries the only copy of durable data (law 4).
+/// Publishing does not wait: a queue takes an entry at once, or its stream reads it from the log.
+pub(crate) trait LiveStreams: EntryPublisher {
+    /// From here on the queue is offered every entry of the topic; `None` when the topic has its maximum of streams. Returns the
+    /// sequence of the newest entry published before.
+    fn subscribe(&self, topic: StreamTopic, queue: Arc<StreamQueue>) -> Option<i64>;
+    fn unsubscribe(&self, topic: StreamTopic, queue: &Arc<StreamQueue>);
+    /// Whether the subject has an open stream at any hub (TRN-60).
+    fn is_online(&self, subject: i64) -> bool;
+    /// Open streams of subjects at all hubs.
+    fn stream_count(&self) -> usize;
+    /// Ends every stream of the subject on this hub: its key was rotated, or it is unregistered.
+    fn end_streams(&self, subject: i64, reason: StreamEnd);
+    /// Ends every stream and refuses new ones.
+    fn drain_streams(&self);
+    fn is_draining(&self) -> bool;
+
+    /// Streams or sessions of the subject were opened or closed here: peers will be told.
+    fn mark_presence_changed(&self, _subject: i64) {}
+    /// Completes when peers know every change so far, or do not answer in time.
+    fn wait_presence_synced(&self) -> BoxFuture<'_, ()> {
+        std::future::ready(()).boxed()
+    }
+}
+
+/// Subjects in this many maps, so that publishing to one rarely waits for another.
 const SHARD_COUNT: usize = 64;
 
 type StreamShard = HashMap<i64, Vec<Arc<StreamQueue>>>;
 
-pub(crate) struct LiveStreams {
+/// The registry of the streams of this hub.
+pub(crate) struct LocalStreams {
     shards: [Mutex<StreamShard>; SHARD_COUNT],
     activity_queues: Mutex<Vec<Arc<StreamQueue>>>,
     stream_count: AtomicUsize,
     newest_seq: AtomicI64,
     draining: AtomicBool,
-    /// What this database puts in its trace ids.
+    /// The salt of this database's trace ids.
     trace_salt: AtomicI64,
 }
 
-impl LiveStreams {
+impl LocalStreams {
     pub fn new() -> Self {
         Self {
             shards: std::array::from_fn(|_| Mutex::default()),
@@ -35,7 +75,7 @@ impl LiveStreams {
         }
     }
 
-    /// What is known once the store is open: its salt, and the place of its newest entry.
+    /// What is known once the store is open: its salt, and the sequence of its newest entry.
     pub fn init_from_store(&self, salt: u32, newest_seq: i64) {
         self.trace_salt.store(salt.into(), Ordering::Relaxed);
         self.newest_seq.store(newest_seq, Ordering::SeqCst);
@@ -67,7 +107,7 @@ impl LiveStreams {
     }
 }
 
-impl EntryPublisher for LiveStreams {
+impl EntryPublisher for LocalStreams {
     fn has_draining_stream(&self, subject: i64) -> bool {
         self.lock_shard(subject)
             .get(&subject)
@@ -78,7 +118,7 @@ impl EntryPublisher for LiveStreams {
         let salt = self.trace_salt.load(Ordering::Relaxed) as u32;
         let accepted = match self.lock_shard(entry.subject).get(&entry.subject) {
             Some(queues) => {
-                // Serialised once, shared by every stream it goes to (law 11).
+                // Serialised once and shared by all streams (law 11).
                 let event = render::render_event(entry, salt);
                 queues.iter().fold(false, |taken, queue| {
                     queue.offer_event(entry.seq, &event) | taken
@@ -103,9 +143,9 @@ impl EntryPublisher for LiveStreams {
     }
 }
 
-impl StreamBus for LiveStreams {
+impl LiveStreams for LocalStreams {
     fn subscribe(&self, topic: StreamTopic, queue: Arc<StreamQueue>) -> Option<i64> {
-        // Read before the queue is there: an entry between the two is older than this stream, and still in the log.
+        // Read before the queue is registered: an entry between the two is older than this stream, and in the log.
         let newest_seq = self.newest_seq.load(Ordering::SeqCst);
         match topic {
             StreamTopic::Subject(subject) => {
@@ -143,7 +183,7 @@ impl StreamBus for LiveStreams {
                 let Some(queues) = shard.get_mut(&subject) else {
                     return;
                 };
-                // Only this one: an old connection that closes late takes no other down with it (failure 10).
+                // Only this queue: an old connection that closes late must not remove a newer one (failure 10).
                 let before = queues.len();
                 queues.retain(|other| !Arc::ptr_eq(other, queue));
                 if topic == StreamTopic::Subject(subject) {

@@ -1,19 +1,19 @@
-//! Who is here: records, the directory and invitations to talk, as public as the documents make them.
+//! Agent records, the directory and invite cards, as public as the documents make them.
 
-use super::{Agent, Principal, find_agent};
-use crate::store::principals;
-use crate::{Hub, Result};
+use crate::identity::find_agent;
+use crate::store::{Agent, principals};
+use crate::{Hub, Principal, Result};
 use chorus_wire::reply::{AgentRecord, DirectoryRow, InviteCard};
 use chorus_wire::{Code, identity::AgentName, limits};
 
-/// A slice of a listing: at most `limit` rows after `after` (an `agent_id`).
+/// One page of a listing: at most `limit` rows after `after` (an `agent_id`).
 #[derive(Clone, Debug)]
 pub struct DirectoryPage {
     pub limit: usize,
     pub after: Option<String>,
 }
 
-/// The record as this principal may see it: an endpoint may hold a secret, so only the agent itself and operators do.
+/// The record as this principal may see it: an endpoint may contain a secret, so only the agent itself and operators see it.
 pub(super) fn describe_agent(principal: &Principal, hub: &Hub, agent: &Agent) -> AgentRecord {
     let can_see_endpoint = match principal {
         Principal::Anonymous => false,
@@ -24,7 +24,7 @@ pub(super) fn describe_agent(principal: &Principal, hub: &Hub, agent: &Agent) ->
         agent_id: agent.agent_id.to_string(),
         agent_card: agent.parse_card(),
         registered_at: agent.registered_at,
-        online: hub.stream_bus().is_online(agent.id),
+        online: hub.live_streams().is_online(agent.id),
         has_endpoint: agent.endpoint.is_some(),
         endpoint: agent.endpoint.clone().filter(|_| can_see_endpoint),
         handle: agent.handle.clone(),
@@ -34,8 +34,8 @@ pub(super) fn describe_agent(principal: &Principal, hub: &Hub, agent: &Agent) ->
 /// `GET /agents/{id}`
 pub async fn get_agent_record(principal: &Principal, hub: &Hub, name: &str) -> Result<AgentRecord> {
     let agent = match AgentName::parse("agent_id", name) {
-        Ok(name) => find_agent(hub, &name).await?,
-        // Nobody can have a name that is not one.
+        Ok(name) => find_agent(hub.identity(), &name).await?,
+        // No agent has a name that is not well formed.
         Err(_) => None,
     };
     Ok(describe_agent(
@@ -49,7 +49,7 @@ async fn load_page(hub: &Hub, page: DirectoryPage) -> Result<Vec<Agent>> {
     let after = match page.after {
         None => 0,
         Some(name) => {
-            find_agent(hub, &AgentName::parse("after", &name)?)
+            find_agent(hub.identity(), &AgentName::parse("after", &name)?)
                 .await?
                 .ok_or(Code::AgentNotFound)?
                 .id
@@ -93,13 +93,13 @@ pub async fn list_directory(
                 .flat_map(|card| card.supported_languages())
                 .map(str::to_owned)
                 .collect(),
-            online: hub.stream_bus().is_online(agent.id),
+            online: hub.live_streams().is_online(agent.id),
         }
     };
     Ok(load_page(hub, page).await?.iter().map(row).collect())
 }
 
-/// `GET /invite/{id}`; `hub_url` is what the instructions print. An unknown id is an answer, not an error.
+/// `GET /invite/{id}`; the instructions contain `hub_url`. An unknown id is an answer, not an error.
 pub async fn get_invite_card(
     _principal: &Principal,
     hub: &Hub,
@@ -107,7 +107,7 @@ pub async fn get_invite_card(
     hub_url: &str,
 ) -> Result<InviteCard> {
     let found = match AgentName::parse("agent_id", name) {
-        Ok(name) => find_agent(hub, &name).await?,
+        Ok(name) => find_agent(hub.identity(), &name).await?,
         Err(_) => None,
     };
     let agent_id = found
@@ -124,7 +124,7 @@ pub async fn get_invite_card(
             .and_then(|agent| agent.parse_card()?.user_culture().map(str::to_owned)),
         online: found
             .as_ref()
-            .is_some_and(|agent| hub.stream_bus().is_online(agent.id)),
+            .is_some_and(|agent| hub.live_streams().is_online(agent.id)),
         exists: found.is_some(),
         connect_instructions,
         agent_id,

@@ -1,0 +1,22 @@
+//! Operations that touch several protocols: registering, rotating a key, unregistering, and listing agents with their presence.
+
+mod directory;
+mod owner;
+mod register;
+mod rotate;
+mod unregister;
+
+pub use directory::{
+    DirectoryPage, get_agent_record, get_invite_card, list_agent_records, list_directory,
+};
+pub use register::{register_agent, register_on_behalf};
+pub use unregister::unregister_agent;
+
+use crate::Result;
+use crate::store::{WriteTxn, channels};
+
+/// The agent's memberships of channels; each is a subject of its own whose streams can be ended.
+async fn list_member_ids(txn: &WriteTxn<'_>, agent: i64) -> Result<Vec<i64>> {
+    let memberships = channels::list_memberships(&txn.tx, agent).await?;
+    Ok(memberships.iter().map(|member| member.id).collect())
+}

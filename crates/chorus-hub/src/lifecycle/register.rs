@@ -1,0 +1,256 @@
+//! Registration in both forms: by the agent itself and by an operator.
+
+use super::directory::describe_agent;
+use super::owner::{find_claimable_owner, open_account};
+use super::rotate::{check_can_update, update_agent};
+use crate::identity::{hash_secret, invites};
+use crate::market::{reputation, skills};
+use crate::store::{Agent, CacheInvalidation, WriteTxn, counters, principals, record_activity};
+use crate::stream_end::StreamEnd;
+use crate::{Hub, Principal, Result, clock};
+use chorus_wire::registration::{MarketProfile, RegistrationRequest};
+use chorus_wire::reply::RegistrationReply;
+use chorus_wire::{Code, identity::AgentName, secret::Secret};
+use serde_json::json;
+use std::sync::Arc;
+
+/// What a registration changed.
+pub(super) struct RegistrationChange {
+    /// The agent before; `None` for a new one.
+    pub before: Option<Agent>,
+    pub after: Agent,
+    /// Its reputation, when it registered with a market profile.
+    pub score: Option<f64>,
+    /// Its channel memberships, when its key changed: their streams end with those of its inbox.
+    pub member_ids: Vec<i64>,
+}
+
+impl RegistrationChange {
+    /// What peers have cached of the agent is no longer valid; when its key changed, its streams end at peers too.
+    fn cache_invalidation(&self, host: &str) -> CacheInvalidation {
+        let Some(before) = &self.before else {
+            return CacheInvalidation::default();
+        };
+        let rotated = before.key_hash != self.after.key_hash;
+        let ended_subjects = rotated
+            .then_some(before.id)
+            .into_iter()
+            .chain(self.member_ids.iter().copied());
+        CacheInvalidation {
+            ended: CacheInvalidation::for_ended_streams(ended_subjects, StreamEnd::KeyRotated)
+                .ended,
+            ..CacheInvalidation::for_agent(before, host)
+        }
+    }
+}
+
+/// `POST /register`; true when the agent is new (201), false when it was updated and its key rotated (200).
+pub async fn register_agent(
+    principal: &Principal,
+    hub: &Hub,
+    request: RegistrationRequest,
+) -> Result<(bool, RegistrationReply)> {
+    check_endpoints(hub, &request).await?;
+    skills::check_skills(request.market.as_ref().map_or(&[], |market| &market.skills))?;
+    let key = clock::new_secret("ca_");
+    let key_hash = hash_secret(key.expose());
+    let host = hub.options().host_name.clone();
+    let max_agents = hub.options().max_agents;
+    let opening_grant = hub.options().opening_grant;
+    let caller = principal.clone();
+    let change = hub
+        .store()
+        .write(async move |txn| {
+            let mut change =
+                match principals::find_agent_by_name(&txn.tx, &request.name.canonical_text(&host))
+                    .await?
+                {
+                    Some(before) => {
+                        check_can_update(&caller, &before)?;
+                        update_agent(txn, before, &request, &caller, Some(key_hash)).await?
+                    }
+                    None => {
+                        // an operator registers agents without an invite.
+                        if caller.require_operator().is_err() {
+                            invites::spend_invite(txn, request.invite_code.as_ref()).await?;
+                        }
+                        create_agent(txn, &request, &caller, key_hash, &host, max_agents).await?
+                    }
+                };
+            open_account(txn, &change, opening_grant).await?;
+            txn.invalidate_caches(&change.cache_invalidation(&host));
+            if let Some(market) = &request.market {
+                skills::replace_skills(txn, change.after.id, &market.skills).await?;
+                change.score = Some(
+                    reputation::current_score(&txn.tx, change.after.id)
+                        .await?
+                        .value(),
+                );
+            }
+            record_activity(
+                txn,
+                "agent_self_registered",
+                &json!({"agent_id": &*change.after.agent_id, "updated": change.before.is_some()}),
+            );
+            Ok(change)
+        })
+        .await;
+    let change = hub.identity().key_cache().clear_if_uncertain(change)?;
+    Ok(finish_registration(hub, change, Some(key)))
+}
+
+/// `POST /agents`; true when the agent is new (201), false when it was updated (200). An update leaves the key alone.
+pub async fn register_on_behalf(
+    principal: &Principal,
+    hub: &Hub,
+    request: RegistrationRequest,
+) -> Result<(bool, RegistrationReply)> {
+    principal.require_operator()?;
+    check_endpoints(hub, &request).await?;
+    let key = clock::new_secret("ca_");
+    let key_hash = hash_secret(key.expose());
+    let host = hub.options().host_name.clone();
+    let max_agents = hub.options().max_agents;
+    let opening_grant = hub.options().opening_grant;
+    let caller = principal.clone();
+    let change = hub
+        .store()
+        .write(async move |txn| {
+            let change =
+                match principals::find_agent_by_name(&txn.tx, &request.name.canonical_text(&host))
+                    .await?
+                {
+                    Some(before) => update_agent(txn, before, &request, &caller, None).await?,
+                    None => {
+                        create_agent(txn, &request, &caller, key_hash, &host, max_agents).await?
+                    }
+                };
+            open_account(txn, &change, opening_grant).await?;
+            txn.invalidate_caches(&change.cache_invalidation(&host));
+            record_activity(
+                txn,
+                "agent_registered",
+                &json!({"agent_id": &*change.after.agent_id, "updated": change.before.is_some()}),
+            );
+            Ok(change)
+        })
+        .await;
+    let change = hub.identity().key_cache().clear_if_uncertain(change)?;
+    let key = change.before.is_none().then_some(key);
+    Ok(finish_registration(hub, change, key))
+}
+
+/// Before the transaction: resolving a host name may take a DNS query.
+async fn check_endpoints(hub: &Hub, request: &RegistrationRequest) -> Result<()> {
+    let endpoints = [
+        request.endpoint.as_ref(),
+        request
+            .market
+            .as_ref()
+            .and_then(|market| market.api_endpoint.as_ref()),
+    ];
+    for url in endpoints.into_iter().flatten() {
+        hub.outgoing_client().check_endpoint(url).await?;
+    }
+    Ok(())
+}
+
+pub(super) fn card_json(request: &RegistrationRequest) -> Option<Box<str>> {
+    request.card.as_ref().map(|card| card.to_json().into())
+}
+
+pub(super) fn market_json(market: &MarketProfile) -> String {
+    json!({"agent_name": market.agent_name, "api_endpoint": market.api_endpoint}).to_string()
+}
+
+async fn create_agent(
+    txn: &mut WriteTxn<'_>,
+    request: &RegistrationRequest,
+    principal: &Principal,
+    key_hash: [u8; 32],
+    host: &str,
+    max_agents: Option<u64>,
+) -> Result<RegistrationChange> {
+    if let Some(max_agents) = max_agents {
+        let agent_count =
+            counters::read_counters(&txn.tx).await?.agents + txn.counter_deltas.agents;
+        if agent_count >= max_agents as i64 {
+            return Err(Code::RegistryFull.into());
+        }
+    }
+    let named_owner = request
+        .market
+        .as_ref()
+        .and_then(|market| market.owner_id.as_deref());
+    let owner_name = named_owner.unwrap_or(&request.agent_id).to_owned();
+    let owner = match find_claimable_owner(txn, &owner_name, &request.agent_id, principal).await? {
+        Some(owner) => owner,
+        None => principals::create_owner(&txn.tx, &owner_name).await?,
+    };
+    let id = principals::allocate_subject_id(&txn.tx).await?;
+    let mut agent = Agent {
+        id,
+        agent_id: request.agent_id.as_str().into(),
+        handle: None,
+        owner,
+        owner_name,
+        card: card_json(request),
+        endpoint: request.endpoint.clone(),
+        market: request.market.as_ref().map(market_json),
+        key_hash: Some(key_hash),
+        registered_at: txn.now(),
+    };
+    if !principals::claim_name(&txn.tx, &request.name.canonical_text(host), id).await? {
+        return Err(Code::AgentIdTaken.into());
+    }
+    // the handle comes with the address, unless another agent has it.
+    if let AgentName::Address(address) = &request.name
+        && let Some(handle) = address.local_handle(host)
+        && principals::claim_name(&txn.tx, handle.as_str(), id).await?
+    {
+        agent.handle = Some(handle.to_string());
+    }
+    principals::insert_agent(&txn.tx, &agent).await?;
+    txn.counter_deltas.agents += 1;
+    Ok(RegistrationChange {
+        before: None,
+        after: agent,
+        score: None,
+        member_ids: Vec::new(),
+    })
+}
+
+/// After the commit: invalidates the key cache, ends the streams that an old key opened, and builds the reply.
+fn finish_registration(
+    hub: &Hub,
+    change: RegistrationChange,
+    key: Option<Secret>,
+) -> (bool, RegistrationReply) {
+    let created = change.before.is_none();
+    if let Some(before) = &change.before {
+        hub.identity().invalidate_agent(before);
+        if before.key_hash != change.after.key_hash {
+            hub.end_streams(before.id, StreamEnd::KeyRotated);
+            change.member_ids.iter().for_each(|member_id| {
+                hub.live_streams()
+                    .end_streams(*member_id, StreamEnd::KeyRotated)
+            });
+        }
+    }
+    let rotated = change
+        .before
+        .as_ref()
+        .is_some_and(|before| before.key_hash != change.after.key_hash);
+    let agent = Arc::new(change.after);
+    let mut registration = describe_agent(&Principal::Agent(agent.clone()), hub, &agent);
+    // The streams of the old key are ending at every hub, so they do not count.
+    registration.online &= !rotated;
+    let registered = RegistrationReply {
+        agent_id: agent.agent_id.to_string(),
+        api_key: key,
+        registration,
+        status: change.score.map(|_| "registered".to_owned()),
+        reputation_score: change.score,
+    };
+    (created, registered)
+}
