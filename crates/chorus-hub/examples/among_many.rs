@@ -12,9 +12,10 @@ const FRAMES: usize = 20_000;
 async fn agent(hub: &Hub, name: &str) -> Principal {
     let body = format!(r#"{{"agent_id":"{name}@chorus","agent_card":{{"card_version":"0.3"}}}}"#);
     let request = RegistrationRequest::parse(body.as_bytes()).expect("a registration");
-    let (_, registered) = lifecycle::register_agent(&Principal::Anonymous, hub, request)
-        .await
-        .expect("a name that is free");
+    let (_, registered) =
+        lifecycle::register_agent(&Principal::Anonymous, hub, hub.frames(), request)
+            .await
+            .expect("a name that is free");
     let key = registered.api_key.expect("a new agent has a key");
     identity::authenticate(hub.identity(), Some(key.expose()))
         .await
@@ -50,7 +51,7 @@ async fn measure(who: &Principal, hub: &Hub, first: usize) -> Duration {
             exclude_self: false,
         };
         let began = Instant::now();
-        submit_frame(who, hub, frame.as_bytes(), from)
+        submit_frame(who, hub.frames(), frame.as_bytes(), from)
             .await
             .expect("a good frame");
         times.push(began.elapsed());
@@ -66,7 +67,7 @@ async fn main() {
         .await
         .expect("a hub");
     let one = agent(&hub, "one").await;
-    let _listening = open_stream(&one, &hub, opening("one"))
+    let _listening = open_stream(&one, hub.frames(), opening("one"))
         .await
         .expect("a stream");
     let alone = measure(&one, &hub, 0).await;
@@ -76,7 +77,7 @@ async fn main() {
         let other = agent(&hub, &name).await;
         for _ in 0..SESSIONS {
             others.push(
-                open_stream(&other, &hub, opening(&name))
+                open_stream(&other, hub.frames(), opening(&name))
                     .await
                     .expect("a stream"),
             );

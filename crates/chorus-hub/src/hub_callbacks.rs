@@ -1,8 +1,7 @@
-//! What the bus needs of this hub: how it forgets, hears and answers what other hubs say.
+//! What the cluster needs of this hub: cache invalidation, presence, settings and frames.
 
-use crate::Hub;
 use crate::cluster::{FrameQuery, HubCallbacks, SharedSettings};
-use crate::frame;
+use crate::frame::{self, WeakFrames};
 use crate::identity::rate_limit::RateBudgets;
 use crate::store::{CacheInvalidation, messages};
 use crate::stream_end::StreamEnd;
@@ -12,30 +11,35 @@ use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A hold on the hub that does not keep it open.
-pub(crate) struct WeakHub<F>(pub F);
+/// A reference to the hub that does not keep it open.
+pub(crate) struct WeakHub(pub WeakFrames);
 
-impl<F: Fn() -> Option<Hub> + Send + Sync> HubCallbacks for WeakHub<F> {
+impl HubCallbacks for WeakHub {
     fn invalidate_caches(&self, invalidation_json: &str) {
-        let Some(hub) = (self.0)() else { return };
+        let Some(frames) = self.0.upgrade() else {
+            return;
+        };
+        let hub = frames.context();
         let Some(invalidation) = CacheInvalidation::parse(invalidation_json) else {
-            // A newer hub says something that this one does not understand: then nothing it remembers is sure.
+            // Only a newer hub knows this form: any cached entry may be invalid.
             hub.identity().key_cache().clear();
-            return hub.frames().clear_caches();
+            return frames.clear_caches();
         };
         hub.identity().key_cache().invalidate(&invalidation);
-        hub.frames().apply_invalidation(&invalidation);
+        frames.apply_invalidation(&invalidation);
         for (subject, reason) in &invalidation.ended {
-            // Whatever a newer hub ends it for, it ends; the reader comes back and learns more.
-            hub.end_streams(
-                *subject,
-                StreamEnd::parse(reason).unwrap_or(StreamEnd::Unavailable),
-            );
+            // A reason that only a newer hub knows ends the stream as well; the client learns more when it reconnects.
+            let reason = StreamEnd::parse(reason).unwrap_or(StreamEnd::Unavailable);
+            hub.live_streams().end_streams(*subject, reason);
+            frames.end_streams(*subject, reason);
         }
     }
 
     fn record_agent_seen(&self, agent: i64, ago: Option<Duration>) {
-        let Some(hub) = (self.0)() else { return };
+        let Some(frames) = self.0.upgrade() else {
+            return;
+        };
+        let hub = frames.context();
         match ago {
             Some(ago) => hub
                 .identity()
@@ -46,7 +50,10 @@ impl<F: Fn() -> Option<Hub> + Send + Sync> HubCallbacks for WeakHub<F> {
     }
 
     fn restore_agent_seen(&self, agent: i64, ago: Option<Duration>) {
-        let Some(hub) = (self.0)() else { return };
+        let Some(frames) = self.0.upgrade() else {
+            return;
+        };
+        let hub = frames.context();
         match ago {
             Some(ago) => hub
                 .identity()
@@ -57,24 +64,29 @@ impl<F: Fn() -> Option<Hub> + Send + Sync> HubCallbacks for WeakHub<F> {
     }
 
     fn list_agents_seen(&self, after: i64, limit: usize) -> Vec<(i64, i64)> {
-        let Some(hub) = (self.0)() else {
+        let Some(frames) = self.0.upgrade() else {
             return Vec::new();
         };
+        let hub = frames.context();
         hub.identity()
             .presence()
             .list_seen(after, limit, hub.clock().monotonic_now())
     }
 
     fn monotonic_now(&self) -> Duration {
-        (self.0)()
-            .map(|hub| hub.clock().monotonic_now())
-            .unwrap_or_default()
+        let frames = self.0.upgrade();
+        frames.map_or_else(Duration::default, |frames| {
+            frames.context().clock().monotonic_now()
+        })
     }
 
     fn mark_delivered(&self, seqs: Vec<i64>) {
-        let Some(hub) = (self.0)() else { return };
+        let Some(frames) = self.0.upgrade() else {
+            return;
+        };
         tokio::spawn(async move {
-            let marked = hub
+            let marked = frames
+                .context()
                 .store()
                 .write(async move |txn| Ok(messages::mark_messages_delivered(txn, &seqs).await?))
                 .await;
@@ -85,13 +97,15 @@ impl<F: Fn() -> Option<Hub> + Send + Sync> HubCallbacks for WeakHub<F> {
     }
 
     fn session_count(&self, principal: i64) -> u32 {
-        (self.0)().map_or(0, |hub| hub.frames().session_count(principal) as u32)
+        let frames = self.0.upgrade();
+        frames.map_or(0, |frames| frames.session_count(principal) as u32)
     }
 
     fn shared_settings(&self) -> SharedSettings {
-        let Some(hub) = (self.0)() else {
+        let Some(frames) = self.0.upgrade() else {
             return SharedSettings::default();
         };
+        let hub = frames.context();
         SharedSettings {
             host_name: hub.options().host_name.clone(),
             seal: hub.seal_key().fingerprint(),
@@ -99,13 +113,14 @@ impl<F: Fn() -> Option<Hub> + Send + Sync> HubCallbacks for WeakHub<F> {
     }
 
     fn rate_budgets(&self) -> Option<Arc<RateBudgets>> {
-        (self.0)().map(|hub| hub.identity().shared_budgets())
+        let frames = self.0.upgrade();
+        frames.map(|frames| frames.context().identity().shared_budgets())
     }
 
     fn answer_frame_query(&self, query: FrameQuery) -> BoxFuture<'_, Bytes> {
         async move {
-            match (self.0)() {
-                Some(hub) => frame::answer_frame_query(&hub, query).await,
+            match self.0.upgrade() {
+                Some(frames) => frame::answer_frame_query(&frames, query).await,
                 None => Bytes::new(),
             }
         }
@@ -113,14 +128,14 @@ impl<F: Fn() -> Option<Hub> + Send + Sync> HubCallbacks for WeakHub<F> {
     }
 
     fn reset_frame_stream(&self, epoch: u64, floor: u64) {
-        if let Some(hub) = (self.0)() {
-            hub.frames().reset_frame_stream(epoch, floor);
+        if let Some(frames) = self.0.upgrade() {
+            frames.reset_frame_stream(epoch, floor);
         }
     }
 
     fn apply_frame(&self, seq: u64, payload: &[u8]) {
-        if let Some(hub) = (self.0)() {
-            frame::apply_frame_message(&hub, seq, payload);
+        if let Some(frames) = self.0.upgrade() {
+            frame::apply_frame_message(&frames, seq, payload);
         }
     }
 }

@@ -3,6 +3,7 @@
 pub mod channel;
 pub mod clock;
 mod cluster;
+mod context;
 pub mod delivery;
 pub mod envelope;
 pub mod frame;
@@ -20,6 +21,7 @@ mod store;
 mod stream_end;
 
 pub use clock::Clock;
+pub use context::HubContext;
 pub use hub::Hub;
 pub use identity::Principal;
 pub use settings::{BusFiles, HubOptions};

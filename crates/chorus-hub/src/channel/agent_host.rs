@@ -1,9 +1,10 @@
 //! Agent host: gives an agent behind a firewall one URL, and puts what services post there on its
 //! inbox.
 
+use crate::context::HubContext;
 use crate::identity::hash_secret;
 use crate::store::{EntryKind, NewLogEntry, connection_strings, log, principals};
-use crate::{Hub, Principal, Result, clock};
+use crate::{Principal, Result, clock};
 use chorus_wire::channel::connection::{ConnectionCreated, ConnectionRevoked};
 use chorus_wire::channel::delivery::ChannelDelivery;
 use chorus_wire::{Code, secret::Secret};
@@ -14,7 +15,7 @@ use std::sync::Arc;
 /// as a hash and cannot be shown again.
 pub async fn create_connection_string(
     principal: &Principal,
-    hub: &Hub,
+    hub: &HubContext,
     public_url: &str,
 ) -> Result<ConnectionCreated> {
     let id = principal.require_agent()?.id;
@@ -44,7 +45,7 @@ pub async fn create_connection_string(
 /// `DELETE /agent/connection`: services can no longer reach this agent.
 pub async fn revoke_connection_string(
     principal: &Principal,
-    hub: &Hub,
+    hub: &HubContext,
 ) -> Result<ConnectionRevoked> {
     let id = principal.require_agent()?.id;
     let revoked = hub
@@ -66,7 +67,7 @@ pub struct HostedInbox {
 impl HostedInbox {
     /// Looks up the inbox of a connection string. A revoked, a rotated and an unknown secret get
     /// the same answer after the same look-up.
-    pub async fn find(hub: &Hub, secret: &Secret) -> Result<Self> {
+    pub async fn find(hub: &HubContext, secret: &Secret) -> Result<Self> {
         let secret_hash = hash_secret(secret.expose());
         let agent = hub
             .store()
@@ -89,7 +90,7 @@ impl HostedInbox {
     /// accepted before changes nothing.
     pub async fn accept_delivery(
         &self,
-        hub: &Hub,
+        hub: &HubContext,
         delivery: &ChannelDelivery,
         body: &str,
     ) -> Result<()> {

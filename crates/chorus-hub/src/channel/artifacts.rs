@@ -3,16 +3,17 @@
 
 use super::manage::read_actor;
 use super::tools::ToolToken;
+use crate::context::HubContext;
 use crate::store::artifacts::{self, NewArtifactVersion};
 use crate::store::{DbConnection, WriteTxn};
-use crate::{Hub, Principal, Result};
+use crate::{Principal, Result};
 use chorus_wire::channel::artifact::{self, Artifact, ArtifactText, ChannelContents};
 use chorus_wire::{Code, Error, limits};
 
 /// `GET /channels/{id}/artifacts`
 pub async fn list_channel_artifacts(
     principal: &Principal,
-    hub: &Hub,
+    hub: &HubContext,
     id: &str,
 ) -> Result<ChannelContents> {
     load_artifact_list(hub, read_actor(principal, hub, id).await?.channel.id).await
@@ -21,7 +22,7 @@ pub async fn list_channel_artifacts(
 /// `GET /channels/{id}/artifacts/{slug}`
 pub async fn read_channel_artifact(
     principal: &Principal,
-    hub: &Hub,
+    hub: &HubContext,
     id: &str,
     slug: &str,
     version: Option<u64>,
@@ -36,21 +37,21 @@ pub async fn read_channel_artifact(
 }
 
 /// `artifact_list`
-pub async fn list_artifacts(token: &ToolToken, hub: &Hub) -> Result<ChannelContents> {
+pub async fn list_artifacts(token: &ToolToken, hub: &HubContext) -> Result<ChannelContents> {
     load_artifact_list(hub, token.actor.channel.id).await
 }
 
 /// `artifact_read`: the newest version, or an older one that is still kept.
 pub async fn read_artifact(
     token: &ToolToken,
-    hub: &Hub,
+    hub: &HubContext,
     slug: &str,
     version: Option<u64>,
 ) -> Result<ArtifactText> {
     load_artifact(hub, token.actor.channel.id, slug, version).await
 }
 
-async fn load_artifact_list(hub: &Hub, channel_id: i64) -> Result<ChannelContents> {
+async fn load_artifact_list(hub: &HubContext, channel_id: i64) -> Result<ChannelContents> {
     hub.store()
         .read(async move |tx| {
             let artifacts =
@@ -65,7 +66,7 @@ async fn load_artifact_list(hub: &Hub, channel_id: i64) -> Result<ChannelContent
 }
 
 async fn load_artifact(
-    hub: &Hub,
+    hub: &HubContext,
     channel_id: i64,
     slug: &str,
     version: Option<u64>,
@@ -122,7 +123,7 @@ pub enum ArtifactEdit {
 /// `artifact_create`
 pub async fn create_artifact(
     token: &ToolToken,
-    hub: &Hub,
+    hub: &HubContext,
     slug: &str,
     title: Option<String>,
     content: String,
@@ -167,7 +168,7 @@ pub async fn create_artifact(
 /// `artifact_edit`: refused unless `from` is the newest version.
 pub async fn edit_artifact(
     token: &ToolToken,
-    hub: &Hub,
+    hub: &HubContext,
     slug: &str,
     from: u64,
     title: Option<String>,

@@ -4,10 +4,11 @@
 use super::append::{ChannelSender, append_event};
 use super::tokens::{self, TokenActor};
 use super::{manage, routing};
+use crate::context::HubContext;
 use crate::identity::{IdempotencyKey, hash_secret};
 use crate::store::idempotency::{self, KeyUse};
 use crate::store::{WriteTxn, channels};
-use crate::{Hub, Principal, Result};
+use crate::{Principal, Result};
 use chorus_wire::channel::callback_event::{CallbackPost, ChannelEvent};
 use chorus_wire::channel::channels::MemberRoute;
 use chorus_wire::channel::mention;
@@ -36,7 +37,7 @@ pub struct CallbackToken {
 impl CallbackToken {
     /// Looks up a callback. The server does this before it reads the body, so that a client that
     /// guesses tokens gets the same answer whatever it sends.
-    pub async fn find(hub: &Hub, channel_id: &str, token: &Secret) -> Result<Self> {
+    pub async fn find(hub: &HubContext, channel_id: &str, token: &Secret) -> Result<Self> {
         let hash = hash_secret(token.expose());
         let id = channel_id.to_owned();
         let now = hub.clock().now();
@@ -60,7 +61,7 @@ impl CallbackToken {
     /// idempotency key is appended once.
     pub async fn accept_event(
         &self,
-        hub: &Hub,
+        hub: &HubContext,
         event: &[u8],
         idempotency_key: Option<IdempotencyKey>,
     ) -> Result<()> {
@@ -119,7 +120,7 @@ impl CallbackToken {
 /// answer no delivery. It replaces the member's previous one.
 pub async fn create_persistent_callback(
     principal: &Principal,
-    hub: &Hub,
+    hub: &HubContext,
     id: &str,
     name: &str,
 ) -> Result<PersistentCallback> {

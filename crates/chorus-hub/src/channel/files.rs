@@ -1,15 +1,16 @@
 //! Files of a channel: small, and stored unchanged.
 
 use super::tools::ToolToken;
+use crate::Result;
+use crate::context::HubContext;
 use crate::store::artifacts;
-use crate::{Hub, Result};
 use chorus_wire::channel::artifact::{self, FileInfo};
 use chorus_wire::{Code, Error, limits};
 
 /// `file_put`: an existing file is replaced only if `replace` is set.
 pub async fn put_file(
     token: &ToolToken,
-    hub: &Hub,
+    hub: &HubContext,
     name: &str,
     media_type: Option<String>,
     content: Vec<u8>,
@@ -68,7 +69,11 @@ pub async fn put_file(
 }
 
 /// `file_get`
-pub async fn get_file(token: &ToolToken, hub: &Hub, name: &str) -> Result<(FileInfo, Vec<u8>)> {
+pub async fn get_file(
+    token: &ToolToken,
+    hub: &HubContext,
+    name: &str,
+) -> Result<(FileInfo, Vec<u8>)> {
     let channel_id = token.actor.channel.id;
     let name = artifact::check_file_name(name)?.to_owned();
     let found = hub

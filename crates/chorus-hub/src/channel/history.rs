@@ -1,9 +1,10 @@
 //! Channel history, in pages and as a live stream; both show the same rows of the log.
 
 use super::manage::{find_actor, read_actor};
+use crate::context::HubContext;
 use crate::delivery::{StreamFeed, open_channel_feed, render};
 use crate::store::{LogEntry, channels, log};
-use crate::{Hub, Principal, Result};
+use crate::{Principal, Result};
 use chorus_wire::{Code, Error, cursor::Cursor, limits};
 use serde_json::value::RawValue;
 
@@ -21,7 +22,7 @@ pub enum HistoryRange {
 /// `GET /channels/{id}/messages`: rows of every kind, oldest first.
 pub async fn list_channel_history(
     principal: &Principal,
-    hub: &Hub,
+    hub: &HubContext,
     id: &str,
     range: HistoryRange,
     limit: usize,
@@ -32,7 +33,7 @@ pub async fn list_channel_history(
 
 /// The same for a member that was admitted by a tool token instead of a key.
 pub(crate) async fn list_history_rows(
-    hub: &Hub,
+    hub: &HubContext,
     channel_id: i64,
     range: HistoryRange,
     limit: usize,
@@ -76,7 +77,7 @@ fn render_raw_line(entry: &LogEntry) -> Result<Box<RawValue>> {
 /// `GET /channels/{id}/stream`: the rows from now on, or since the cursor.
 pub async fn open_channel_stream(
     principal: &Principal,
-    hub: &Hub,
+    hub: &HubContext,
     id: &str,
     since: Option<Cursor>,
 ) -> Result<StreamFeed> {
@@ -90,7 +91,7 @@ pub async fn open_channel_stream(
     let member = actor.member.as_ref().map(|member| member.id);
     let since = since.map(|cursor| cursor.seq as i64);
     let feed =
-        open_channel_feed(hub, actor.channel.id, member, since, &connected.to_string()).await?;
+        open_channel_feed(hub.delivery(), actor.channel.id, member, since, &connected.to_string()).await?;
     // Checked again: a removal, a deletion or a key rotation between the look-up and the
     // subscription has ended the streams that were open then, but not this one.
     let caller = principal.clone();

@@ -2,11 +2,12 @@
 //!
 
 use super::append::ChannelSender;
+use crate::context::HubContext;
 use crate::store::channels::{self, ChannelMemberRecord, ChannelRecord};
 use crate::store::record_activity;
 use crate::store::{CacheInvalidation, DbConnection, WriteTxn, artifacts, principals};
 use crate::stream_end::StreamEnd;
-use crate::{Hub, Principal, Result, clock, identity::Agent};
+use crate::{Principal, Result, clock, identity::Agent};
 use chorus_wire::channel::channels::{
     Channel, ChannelChange, ChannelDeleted, DeliveryMode, MemberRoute, NewChannel,
 };
@@ -70,7 +71,11 @@ pub(crate) async fn find_actor(
 }
 
 /// The same in a read transaction of its own.
-pub(crate) async fn read_actor(principal: &Principal, hub: &Hub, id: &str) -> Result<ChannelActor> {
+pub(crate) async fn read_actor(
+    principal: &Principal,
+    hub: &HubContext,
+    id: &str,
+) -> Result<ChannelActor> {
     let principal = principal.clone();
     let id = id.to_owned();
     hub.store()
@@ -104,7 +109,11 @@ pub(super) fn default_member_name(agent: &Agent) -> Result<MemberName> {
 }
 
 /// `POST /channels`: the caller owns the channel, and is a member that counts as a person.
-pub async fn create_channel(principal: &Principal, hub: &Hub, new: NewChannel) -> Result<Channel> {
+pub async fn create_channel(
+    principal: &Principal,
+    hub: &HubContext,
+    new: NewChannel,
+) -> Result<Channel> {
     let owner = match principal {
         Principal::Anonymous => return Err(Code::Unauthorized.into()),
         Principal::Agent(agent) => Some(agent.clone()),
@@ -196,7 +205,7 @@ pub(super) async fn blank_member(
 /// the channel with the id `after`.
 pub async fn list_channels(
     principal: &Principal,
-    hub: &Hub,
+    hub: &HubContext,
     after: Option<&str>,
     limit: usize,
 ) -> Result<Vec<Channel>> {
@@ -218,7 +227,7 @@ pub async fn list_channels(
 }
 
 /// `GET /channels/{id}`
-pub async fn get_channel(principal: &Principal, hub: &Hub, id: &str) -> Result<Channel> {
+pub async fn get_channel(principal: &Principal, hub: &HubContext, id: &str) -> Result<Channel> {
     Ok(describe_channel(
         &read_actor(principal, hub, id).await?.channel,
     ))
@@ -227,7 +236,7 @@ pub async fn get_channel(principal: &Principal, hub: &Hub, id: &str) -> Result<C
 /// `PATCH /channels/{id}`: the next delivery contains the change.
 pub async fn update_channel(
     principal: &Principal,
-    hub: &Hub,
+    hub: &HubContext,
     id: &str,
     change: ChannelChange,
 ) -> Result<Channel> {
@@ -251,7 +260,11 @@ pub async fn update_channel(
 
 /// `DELETE /channels/{id}`: ends the channel's streams and tokens. From then on the channel is not
 /// found.
-pub async fn delete_channel(principal: &Principal, hub: &Hub, id: &str) -> Result<ChannelDeleted> {
+pub async fn delete_channel(
+    principal: &Principal,
+    hub: &HubContext,
+    id: &str,
+) -> Result<ChannelDeleted> {
     let principal = principal.clone();
     let public_id = id.to_owned();
     let channel_id = hub

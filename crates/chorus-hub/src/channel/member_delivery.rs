@@ -3,17 +3,20 @@
 
 use super::append::{ChannelSender, RoutedMessage};
 use super::{routing, tokens, webhook_signature};
-use crate::delivery::outbox::{self, PostOutcome, PostPurpose};
+use crate::Result;
+use crate::context::{HubContext, WeakContext};
+use crate::delivery::outbox::{self, OutboxHandler, PostOutcome, PostPurpose};
 use crate::store::channels::{self, ChannelMemberRecord, ChannelRecord};
 use crate::store::outbox::{OutboxRow, RetryClass};
 use crate::store::{
     EntryKind, LogEntry, NewLogEntry, WriteTxn, channel_deliveries, outbox as outbox_table,
 };
-use crate::{Hub, Result};
 use chorus_wire::channel::channels::MemberRoute;
 use chorus_wire::channel::delivery::{ChannelDelivery, ChannelInfo, ChannelMessage};
 use chorus_wire::channel::history_row::{ChannelRow, MemberChange};
 use chorus_wire::{Error, limits, secret::Secret, time::UnixMicros};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 
 /// Enqueues a message for every member it is routed to, in the transaction that appends it.
 pub(crate) async fn enqueue_deliveries(
@@ -170,8 +173,23 @@ enum AttemptPlan {
     Post(PreparedPost),
 }
 
+/// Posts the outbox rows of channel deliveries.
+pub(crate) struct ChannelDeliveryHandler(pub WeakContext);
+
+impl OutboxHandler for ChannelDeliveryHandler {
+    fn attempt(&self, leased_row: OutboxRow) -> BoxFuture<'_, Result<()>> {
+        async move {
+            match self.0.upgrade() {
+                Some(hub) => attempt_delivery(&hub, leased_row).await,
+                None => Ok(()),
+            }
+        }
+        .boxed()
+    }
+}
+
 /// Makes one attempt to post a member's next pending delivery.
-pub(crate) async fn attempt_delivery(hub: &Hub, leased_row: OutboxRow) -> Result<()> {
+async fn attempt_delivery(hub: &HubContext, leased_row: OutboxRow) -> Result<()> {
     let member: i64 = leased_row
         .body
         .parse()
@@ -205,7 +223,7 @@ pub(crate) async fn attempt_delivery(hub: &Hub, leased_row: OutboxRow) -> Result
 }
 
 async fn prepare_attempt(
-    hub: &Hub,
+    hub: &HubContext,
     txn: &mut WriteTxn<'_>,
     leased_row: &OutboxRow,
     member_id: i64,
@@ -329,7 +347,11 @@ fn collect_backlog(
 
 /// Posts a delivery, signed if the member was added with a signing secret. An agent that does not
 /// check signatures ignores the headers.
-async fn post_delivery(hub: &Hub, leased_row: &OutboxRow, ready: PreparedPost) -> PostOutcome {
+async fn post_delivery(
+    hub: &HubContext,
+    leased_row: &OutboxRow,
+    ready: PreparedPost,
+) -> PostOutcome {
     let signed_headers = match &ready.signing_secret {
         None => Some(Vec::new()),
         Some(secret) => webhook_signature::sign_headers(
@@ -346,7 +368,9 @@ async fn post_delivery(hub: &Hub, leased_row: &OutboxRow, ready: PreparedPost) -
         .iter()
         .map(|(name, value)| (*name, value.as_str()))
         .collect();
-    outbox::post_leased_row(hub, leased_row, ready.url.expose(), &headers, ready.body).await
+    hub.delivery()
+        .post_leased_row(leased_row, ready.url.expose(), &headers, ready.body)
+        .await
 }
 
 /// Applies the outcome of an attempt. `seq` is the sequence of the posted message.

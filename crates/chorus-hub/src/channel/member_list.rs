@@ -1,8 +1,9 @@
 //! Lists the members of a channel: how each is reached, its presence and its status.
 
 use super::manage::read_actor;
+use crate::context::HubContext;
 use crate::store::channels::{self, ChannelMemberRecord};
-use crate::{Hub, Principal, Result};
+use crate::{Principal, Result};
 use chorus_wire::channel::channels::{ChannelMember, MemberPresence, MemberRoute, SenderKind};
 use chorus_wire::channel::mention::MemberName;
 use chorus_wire::{Error, limits};
@@ -10,7 +11,7 @@ use chorus_wire::{Error, limits};
 /// `GET /channels/{id}/members`
 pub async fn list_members(
     principal: &Principal,
-    hub: &Hub,
+    hub: &HubContext,
     id: &str,
 ) -> Result<Vec<ChannelMember>> {
     let channel_id = read_actor(principal, hub, id).await?.channel.id;
@@ -18,7 +19,10 @@ pub async fn list_members(
 }
 
 /// The same for a member that was admitted by a tool token instead of a key.
-pub(crate) async fn list_channel_members(hub: &Hub, channel_id: i64) -> Result<Vec<ChannelMember>> {
+pub(crate) async fn list_channel_members(
+    hub: &HubContext,
+    channel_id: i64,
+) -> Result<Vec<ChannelMember>> {
     let members = hub
         .store()
         .read(async move |tx| Ok(channels::list_members(tx, channel_id).await?))
@@ -29,7 +33,10 @@ pub(crate) async fn list_channel_members(hub: &Hub, channel_id: i64) -> Result<V
         .collect()
 }
 
-pub(super) fn describe_member(hub: &Hub, member: &ChannelMemberRecord) -> Result<ChannelMember> {
+pub(super) fn describe_member(
+    hub: &HubContext,
+    member: &ChannelMemberRecord,
+) -> Result<ChannelMember> {
     // A status expires unless it is repeated: an agent that crashed must not seem to be working.
     let status = member
         .status

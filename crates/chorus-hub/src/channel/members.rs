@@ -4,12 +4,13 @@
 use super::append::{ChannelSender, append_member_change};
 use super::manage::{ChannelActor, blank_member, default_member_name, find_actor, read_actor};
 use super::{member_list, webhook_signature};
+use crate::context::HubContext;
 use crate::identity::{self, Agent};
 use crate::store::channels::{self, ChannelMemberRecord};
 use crate::store::record_activity;
 use crate::store::{CacheInvalidation, WriteTxn, principals};
 use crate::stream_end::StreamEnd;
-use crate::{Hub, Principal, Result};
+use crate::{Principal, Result};
 use chorus_wire::channel::channels::{
     ChannelMember, ChannelMemberRemoved, DeliveryMode, InvitedMember, MemberRoute, NewChannelMember,
 };
@@ -32,7 +33,7 @@ enum CheckedInvite {
 /// `POST /channels/{id}/members`
 pub async fn add_member(
     principal: &Principal,
-    hub: &Hub,
+    hub: &HubContext,
     id: &str,
     new: NewChannelMember,
 ) -> Result<ChannelMember> {
@@ -139,7 +140,7 @@ async fn insert_member(
 /// itself. The member's tokens and streams end at once.
 pub async fn remove_member(
     principal: &Principal,
-    hub: &Hub,
+    hub: &HubContext,
     id: &str,
     name: &str,
 ) -> Result<ChannelMemberRemoved> {

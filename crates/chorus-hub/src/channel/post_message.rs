@@ -3,10 +3,11 @@
 
 use super::append::append_event;
 use super::manage::find_actor;
+use crate::context::HubContext;
 use crate::identity::IdempotencyKey;
 use crate::store::idempotency::{self, KeyUse};
 use crate::store::{DbConnection, channels};
-use crate::{Hub, Principal, Result};
+use crate::{Principal, Result};
 use chorus_wire::channel::callback_event::{CallbackPost, ChannelEvent};
 use chorus_wire::channel::channels::NewChannelMessage;
 use chorus_wire::channel::history_row::ChannelRow;
@@ -16,7 +17,7 @@ use chorus_wire::{Code, Error};
 /// and body gets the first row again.
 pub async fn post_message(
     principal: &Principal,
-    hub: &Hub,
+    hub: &HubContext,
     id: &str,
     message: NewChannelMessage,
     idempotency_key: Option<IdempotencyKey>,

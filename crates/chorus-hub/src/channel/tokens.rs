@@ -1,11 +1,12 @@
 //! Channel tokens: each delivery gets a new callback and a new tool token, stored as hashes (R-71,
 //!
 
+use crate::context::HubContext;
 use crate::identity::hash_secret;
 use crate::store::channel_deliveries::{self, ChannelToken, TokenPurpose};
 use crate::store::channels::{self, ChannelMemberRecord, ChannelRecord};
 use crate::store::{DbConnection, DbError, WriteTxn};
-use crate::{Hub, Result, clock};
+use crate::{Result, clock};
 use chorus_wire::channel::delivery::ChannelMcp;
 use chorus_wire::{Code, limits, secret::Secret};
 use std::collections::BTreeMap;
@@ -141,7 +142,11 @@ pub(super) async fn resolve_callback(
 
 /// The member that a tool token admits to this channel's tools. Every invalid token gets the same
 /// refusal.
-pub async fn resolve_tool_token(hub: &Hub, channel_id: &str, bearer: &str) -> Result<TokenActor> {
+pub async fn resolve_tool_token(
+    hub: &HubContext,
+    channel_id: &str,
+    bearer: &str,
+) -> Result<TokenActor> {
     let token_hash = hash_secret(bearer);
     let channel_id = channel_id.to_owned();
     let now = hub.clock().now();

@@ -4,9 +4,10 @@ use super::append::append_event;
 use super::history::{self, HistoryRange};
 use super::member_list;
 use super::tokens::{self, TokenActor};
+use crate::Result;
+use crate::context::HubContext;
 use crate::identity::hash_secret;
 use crate::store::WriteTxn;
-use crate::{Hub, Result};
 use chorus_wire::channel::callback_event::{CallbackPost, ChannelEvent};
 use chorus_wire::channel::channels::{ChannelMember, NewChannelMessage};
 use chorus_wire::channel::history_row::ChannelRow;
@@ -23,7 +24,7 @@ pub struct ToolToken {
 
 impl ToolToken {
     /// Looks up a tool token. Every invalid token gets the same refusal.
-    pub async fn open(hub: &Hub, channel_id: &str, bearer: &str) -> Result<Self> {
+    pub async fn open(hub: &HubContext, channel_id: &str, bearer: &str) -> Result<Self> {
         Ok(Self {
             token_hash: hash_secret(bearer),
             actor: tokens::resolve_tool_token(hub, channel_id, bearer).await?,
@@ -64,7 +65,7 @@ impl ToolToken {
 /// `read_history`
 pub async fn read_history(
     token: &ToolToken,
-    hub: &Hub,
+    hub: &HubContext,
     range: HistoryRange,
     limit: usize,
 ) -> Result<Vec<Box<RawValue>>> {
@@ -72,14 +73,14 @@ pub async fn read_history(
 }
 
 /// `get_roster`
-pub async fn get_roster(token: &ToolToken, hub: &Hub) -> Result<Vec<ChannelMember>> {
+pub async fn get_roster(token: &ToolToken, hub: &HubContext) -> Result<Vec<ChannelMember>> {
     member_list::list_channel_members(hub, token.actor.channel.id).await
 }
 
 /// `send_message`: the message counts as an agent's.
 pub async fn send_message(
     token: &ToolToken,
-    hub: &Hub,
+    hub: &HubContext,
     message: NewChannelMessage,
 ) -> Result<ChannelRow> {
     let NewChannelMessage { content, parts } = message.into_checked()?;
@@ -87,7 +88,7 @@ pub async fn send_message(
 }
 
 /// `set_status`: an empty status removes the present one.
-pub async fn set_status(token: &ToolToken, hub: &Hub, status: String) -> Result<ChannelRow> {
+pub async fn set_status(token: &ToolToken, hub: &HubContext, status: String) -> Result<ChannelRow> {
     if status.chars().count() > limits::LABEL_CHARS || status.contains(char::is_control) {
         let message = format!(
             "status must be one line of at most {} characters",
@@ -100,7 +101,7 @@ pub async fn set_status(token: &ToolToken, hub: &Hub, status: String) -> Result<
 
 async fn append_tool_event(
     token: &ToolToken,
-    hub: &Hub,
+    hub: &HubContext,
     event: ChannelEvent,
 ) -> Result<ChannelRow> {
     let token = token.clone();

@@ -1,47 +1,44 @@
-//! A look at an inbox that takes nothing from it: for those who ask now and then instead of holding a stream open.
+//! Reading an inbox without a stream, for clients that poll. Nothing is marked as delivered.
 
-use super::render;
+use super::{Delivery, render};
 use crate::store::{log, messages};
-use crate::{Hub, Principal, Result};
+use crate::{Principal, Result};
 use chorus_wire::{Error, limits, sse};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-/// What is there to be heard.
+/// A page of inbox events.
 #[derive(Clone, Debug, Serialize)]
 pub struct InboxPage {
     pub events: Vec<InboxEvent>,
-    /// There is more after the last of them.
+    /// More events follow the last one.
     pub more: bool,
-    /// The place to go on from, also where nothing was found.
+    /// The sequence to continue after, also when the page is empty.
     pub next: u64,
 }
 
 /// An event as the inbox stream would print it.
 #[derive(Clone, Debug, Serialize)]
 pub struct InboxEvent {
-    /// Its place; what comes after it is asked for with `since`.
+    /// Its sequence; `since` with it returns what follows.
     pub id: u64,
     /// `message`, `receipt`, `channel`, `job` or `job_result`.
     pub event: String,
     pub data: Box<RawValue>,
 }
 
-/// Everything that was heard after `since`; without it, the messages that have no response yet. Nothing is marked as
-/// delivered by looking at it.
+/// All events after `since`; without it, the messages that have no response yet. Nothing is marked as delivered.
 pub async fn peek_inbox(
     principal: &Principal,
-    hub: &Hub,
+    delivery: &Delivery,
     since: Option<u64>,
     limit: usize,
 ) -> Result<InboxPage> {
     let agent_id = principal.require_agent()?.id;
-    let (limit, indexed) = (
-        limit.clamp(1, limits::HISTORY_PAGE),
-        hub.store().indexed_seq(),
-    );
+    let limit = limit.clamp(1, limits::HISTORY_PAGE);
+    let indexed = delivery.store().indexed_seq();
     let after = since.map(|id| i64::try_from(id).unwrap_or(i64::MAX));
-    let (page, start_seq) = hub
+    let (page, start_seq) = delivery
         .store()
         .read(async move |tx| {
             Ok(match after {
@@ -50,7 +47,7 @@ pub async fn peek_inbox(
                     after,
                 ),
                 None => {
-                    // Before the messages are: what is committed in between comes after it.
+                    // Read before the messages: an entry that is committed in between comes after it.
                     let last_seq = log::newest_seq(tx).await?;
                     (
                         messages::list_unanswered_messages(tx, agent_id, 0, indexed, limit).await?,
@@ -61,7 +58,7 @@ pub async fn peek_inbox(
         })
         .await?;
     let next = page.entries.last().map_or(start_seq, |entry| entry.seq) as u64;
-    let salt = hub.store().trace_salt;
+    let salt = delivery.store().trace_salt;
     let events = page
         .entries
         .iter()
@@ -74,7 +71,7 @@ pub async fn peek_inbox(
     })
 }
 
-/// From the bytes of the stream, so that both say the same.
+/// Parsed from the bytes of the stream, so that both agree.
 fn parse_event(event: &[u8]) -> Result<InboxEvent> {
     let mut parsed = sse::SseReader::new(event.len())
         .read_chunk(event)

@@ -1,9 +1,9 @@
-//! How things reach those who must hear of them: streams and outgoing HTTP.
+//! Delivery: live streams, stream feeds, the outbox with its retries, and outgoing HTTP.
 
 mod inbox_peek;
 mod live_streams;
 pub(crate) mod outbox;
-pub(crate) mod outbox_pool;
+pub(crate) mod outbox_worker;
 pub mod outgoing;
 pub(crate) mod render;
 mod stream_feed;
@@ -18,29 +18,94 @@ pub(crate) use stream_queue::StreamQueue;
 
 pub use crate::stream_end::StreamEnd;
 
-use crate::{Hub, Principal, Result};
+use crate::clock::Clock;
+use crate::identity::Identity;
+use crate::settings::HubOptions;
+use crate::store::Store;
+use crate::{Principal, Result};
 use chorus_wire::{Code, cursor::Cursor};
+use outbox_worker::OutboxWorker;
+use outgoing::{OutgoingClient, OutgoingPolicy};
+use std::sync::Arc;
+use tokio::sync::Notify;
 
-/// `GET /agent/inbox`: what this agent hears from now on, or since the cursor.
+/// What streams and outgoing posts need. Cheap to clone: every open stream holds one.
+#[derive(Clone)]
+pub struct Delivery(Arc<DeliveryInner>);
+
+struct DeliveryInner {
+    store: Arc<Store>,
+    clock: Clock,
+    identity: Arc<Identity>,
+    live_streams: Arc<dyn LiveStreams>,
+    outgoing_client: OutgoingClient,
+    outbox_worker: OutboxWorker,
+}
+
+impl Delivery {
+    pub(crate) fn new(
+        options: &HubOptions,
+        store: Arc<Store>,
+        identity: Arc<Identity>,
+        live_streams: Arc<dyn LiveStreams>,
+    ) -> Self {
+        let outgoing_client = OutgoingClient::new(OutgoingPolicy {
+            allow_private: options.allow_private_endpoints,
+            deadline: options.webhook_timeout,
+            ..OutgoingPolicy::default()
+        });
+        Self(Arc::new(DeliveryInner {
+            store,
+            clock: options.clock.clone(),
+            identity,
+            live_streams,
+            outgoing_client,
+            outbox_worker: OutboxWorker::new(options.webhook_timeout),
+        }))
+    }
+
+    fn store(&self) -> &Store {
+        &self.0.store
+    }
+
+    pub(crate) fn live_streams(&self) -> &dyn LiveStreams {
+        &*self.0.live_streams
+    }
+
+    pub(crate) fn outgoing_client(&self) -> &OutgoingClient {
+        &self.0.outgoing_client
+    }
+
+    /// Notified when a post may be due; a background task waits for it without keeping the hub open.
+    pub(crate) fn outbox_wakeup(&self) -> Arc<Notify> {
+        self.outbox_worker().wakeup.clone()
+    }
+
+    pub(crate) fn outbox_worker(&self) -> &OutboxWorker {
+        &self.0.outbox_worker
+    }
+}
+
+/// `GET /agent/inbox`: the entries of this agent from now on, or since the cursor.
 pub async fn open_inbox(
     principal: &Principal,
-    hub: &Hub,
+    delivery: &Delivery,
     since: Option<Cursor>,
 ) -> Result<StreamFeed> {
     let agent = principal.require_agent()?;
     let connected = serde_json::json!({
         "agent_id": &*agent.agent_id,
-        "timestamp": hub.clock().now(),
+        "timestamp": delivery.0.clock.now(),
     });
     let feed = open_log_feed(
-        hub,
+        delivery,
         StreamTopic::Subject(agent.id),
         since.map(|cursor| cursor.seq as i64),
         &connected.to_string(),
     )
     .await?;
-    // A rotation between the look at the key and the subscription has ended the streams that were there, and not this one.
-    if hub.identity().is_current_key(agent).await? {
+    // A rotation between authentication and subscription ended the streams that were open then, but not this one.
+    if delivery.0.identity.is_current_key(agent).await? {
         Ok(feed)
     } else {
         Err(Code::Unauthorized.into())

@@ -1,22 +1,21 @@
-//! What is owed to others by HTTP: posted, retried with growing pauses, and given up aloud.
+//! The outbox: HTTP posts that must happen even after a crash, retried with backoff and given up with a notice.
 
+use super::Delivery;
 use super::outgoing::PostError;
-use crate::channel::member_delivery;
+use crate::Result;
 use crate::store::outbox::{self, NewOutboxRow, OutboxRow, RetryClass};
-use crate::store::record_activity;
 use crate::store::{DbError, WriteTxn};
-use crate::{Hub, Result};
 use bytes::Bytes;
 use chorus_wire::{limits, time::UnixMicros};
-use serde_json::json;
+use futures_util::future::BoxFuture;
 use std::time::Duration;
 
-/// Why something is posted; it decides what giving it up leads to.
+/// Why a row is posted; it selects the handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PostPurpose {
-    /// A job's result, to its orchestrator's `callback_url`.
+    /// A job's result, to its requester's `callback_url`.
     JobCallback,
-    /// What was said in a room, to a member's connection string.
+    /// A channel message, to a member's connection string.
     ChannelDelivery,
 }
 
@@ -37,11 +36,11 @@ impl PostPurpose {
     }
 }
 
-/// Owes a POST; to one for whom it failed before, it waits with those. It goes out after the commit: ring [`Hub::owes`] then.
+/// Enqueues a post. It goes out after the commit: call [`super::outbox_worker::OutboxWorker::wake`] then.
 pub(crate) async fn enqueue_post(
     txn: &WriteTxn<'_>,
     purpose: PostPurpose,
-    sort: RetryClass,
+    retry_class: RetryClass,
     lane: &str,
     url: &str,
     body: &str,
@@ -51,26 +50,26 @@ pub(crate) async fn enqueue_post(
         lane,
         url,
         body,
-        retry_class: sort,
+        retry_class,
     };
     outbox::enqueue_post(&txn.tx, &new_row, txn.now()).await
 }
 
-/// What became of one attempt.
+/// The outcome of one attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PostOutcome {
     Accepted,
-    /// It said no, and another attempt would hear the same. `gone`: nobody is there any more (404, 410).
+    /// The receiver refused it, and would refuse another attempt. `gone`: the receiver no longer exists (404, 410).
     Rejected {
         gone: bool,
     },
-    /// It could not be reached, or it broke.
+    /// The receiver could not be reached, or it failed.
     Retry(String),
-    /// This hub does not reach such an address.
+    /// The SSRF guard does not allow the address.
     Blocked(String),
 }
 
-/// Only a receiver that could not be reached or that broke is tried again. What it says besides its status is not read.
+/// Only a receiver that could not be reached or that failed is tried again. Of the answer only the status is read.
 fn classify_answer(answer: &std::result::Result<u16, PostError>) -> PostOutcome {
     match answer {
         Ok(200..=299) => PostOutcome::Accepted,
@@ -89,69 +88,52 @@ fn classify_answer(answer: &std::result::Result<u16, PostError>) -> PostOutcome 
     }
 }
 
-/// One attempt and what follows from it.
-pub(super) async fn attempt_post(hub: &Hub, leased_row: OutboxRow) -> Result<()> {
-    let Some(purpose) = PostPurpose::parse(&leased_row.purpose) else {
-        // Of a newer hub: it stays for that one.
+/// What a protocol does with a leased row of its purpose: post it, and settle the row by the outcome.
+pub(crate) trait OutboxHandler: Send + Sync {
+    fn attempt(&self, leased_row: OutboxRow) -> BoxFuture<'_, Result<()>>;
+}
+
+/// One handler for each purpose. They are registered, because the protocols are above delivery.
+pub(crate) struct OutboxHandlers {
+    pub job_callback: Box<dyn OutboxHandler>,
+    pub channel_delivery: Box<dyn OutboxHandler>,
+}
+
+/// Makes one attempt and settles its row.
+pub(super) async fn attempt_post(delivery: &Delivery, leased_row: OutboxRow) -> Result<()> {
+    let purpose = PostPurpose::parse(&leased_row.purpose);
+    let (Some(purpose), Some(handlers)) = (purpose, delivery.outbox_worker().handlers()) else {
+        // A purpose that only a newer hub knows: the row stays for that hub.
         return Ok(());
     };
-    match purpose {
-        PostPurpose::JobCallback => post_job_callback(hub, leased_row).await,
-        PostPurpose::ChannelDelivery => member_delivery::attempt_delivery(hub, leased_row).await,
-    }
+    let handler = match purpose {
+        PostPurpose::JobCallback => &handlers.job_callback,
+        PostPurpose::ChannelDelivery => &handlers.channel_delivery,
+    };
+    handler.attempt(leased_row).await
 }
 
-/// Posts and judges. A hub that stood still past its lease posts nothing: another has it, and one of them is enough (D-89).
-pub(crate) async fn post_leased_row(
-    hub: &Hub,
-    leased_row: &OutboxRow,
-    url: &str,
-    headers: &[(&str, &str)],
-    body: String,
-) -> PostOutcome {
-    if leased_row.is_lease_expired(hub.clock().now()) {
-        return PostOutcome::Retry("the hub stood still until its time was over".into());
-    }
-    classify_answer(
-        &hub.outgoing_client()
+impl Delivery {
+    /// Posts and classifies the answer. A hub that was suspended past its lease posts nothing: another hub has the row (D-89).
+    pub(crate) async fn post_leased_row(
+        &self,
+        leased_row: &OutboxRow,
+        url: &str,
+        headers: &[(&str, &str)],
+        body: String,
+    ) -> PostOutcome {
+        if leased_row.is_lease_expired(self.0.clock.now()) {
+            return PostOutcome::Retry("the hub stood still until its time was over".into());
+        }
+        let answer = self
+            .outgoing_client()
             .post_status_only(url, headers, Bytes::from(body))
-            .await,
-    )
+            .await;
+        classify_answer(&answer)
+    }
 }
 
-async fn post_job_callback(hub: &Hub, mut leased_row: OutboxRow) -> Result<()> {
-    let (url, body) = (
-        std::mem::take(&mut leased_row.url),
-        std::mem::take(&mut leased_row.body),
-    );
-    let outcome = post_leased_row(hub, &leased_row, &url, &[], body).await;
-    let retry_at = next_attempt_at(&leased_row, hub.clock().now());
-    hub.store()
-        .write(async move |txn| {
-            match (&outcome, retry_at) {
-                (PostOutcome::Accepted | PostOutcome::Rejected { .. }, _) => {
-                    outbox::delete_leased_row(&txn.tx, &leased_row).await?;
-                }
-                (PostOutcome::Retry(_), Some(due_at)) => {
-                    outbox::reschedule_row(&txn.tx, &leased_row, due_at).await?
-                }
-                (PostOutcome::Retry(reason), None) | (PostOutcome::Blocked(reason), _) => {
-                    if outbox::delete_leased_row(&txn.tx, &leased_row).await? {
-                        // The result stays on the inbox and can be asked for. Never the URL: it may hold a secret.
-                        record_activity(
-                            txn,
-                            "job_callback_failed",
-                            &json!({"job_id": leased_row.lane, "detail": reason}),
-                        );
-                    }
-                }
-            }
-            Ok(())
-        })
-        .await
-}
-
-/// When to try again; `None` when it has been tried for long enough.
+/// When to try again; `None` when the row has been tried for long enough.
 pub(crate) fn next_attempt_at(leased_row: &OutboxRow, now: UnixMicros) -> Option<UnixMicros> {
     let due_at = now.saturating_add(backoff(leased_row.attempts, rand::random::<f64>()));
     (due_at
@@ -161,7 +143,7 @@ pub(crate) fn next_attempt_at(leased_row: &OutboxRow, now: UnixMicros) -> Option
     .then_some(due_at)
 }
 
-/// 1 s, 2 s, 4 s … 5 min, and up to half as much on top, so that those who failed together do not come back together.
+/// 1 s, 2 s, 4 s … 5 min, and up to half as much on top, so that posts that failed together are not tried again together.
 fn backoff(failures: i64, jitter: f64) -> Duration {
     let doubled = limits::OUTBOX_BACKOFF_FIRST.saturating_mul(1 << failures.clamp(0, 16));
     doubled
@@ -205,7 +187,7 @@ mod tests {
             allow_private_endpoints: true,
             ..crate::HubOptions::for_data_dir(dir.path())
         };
-        let hub = Hub::open(options).await.unwrap();
+        let hub = crate::Hub::open(options).await.unwrap();
         let lease = limits::OUTBOX_LEASE;
         // Due only in an hour, so that the hub's own errands leave it alone.
         let later = clock.now().saturating_add(Duration::from_secs(3_600));
@@ -236,7 +218,7 @@ mod tests {
         let mut taken = put.await.unwrap();
         let mut mine = taken.pop().unwrap();
         mine.lease_until = clock.now().0;
-        attempt_post(&hub, mine).await.unwrap();
+        attempt_post(hub.delivery(), mine).await.unwrap();
         assert!(
             futures_util::FutureExt::now_or_never(receiver.accept()).is_none(),
             "nobody knocked"

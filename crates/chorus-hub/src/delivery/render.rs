@@ -1,4 +1,4 @@
-//! An entry of the log as the event that its hearers get: the same bytes live and replayed.
+//! Log entries as the events of streams: the same bytes live and replayed.
 
 use crate::store::log::compute_trace_id;
 use crate::store::{DeliveryState, EntryKind, LogEntry};
@@ -11,12 +11,10 @@ pub(crate) fn render_event(entry: &LogEntry, salt: u32) -> Bytes {
     let id = Some(Cursor::from_log_seq(entry.seq as u64));
     match entry.kind {
         EntryKind::Message => {
-            // The body is the envelope's JSON and names need no escaping, so the data is put together, not serialised again.
-            let (trace, sender, at) = (
-                compute_trace_id(entry.seq, entry.at, salt),
-                &entry.actor_name,
-                entry.at,
-            );
+            // The body is the envelope's JSON and names need no escaping, so the data is concatenated, not serialised again.
+            let at = entry.at;
+            let trace = compute_trace_id(entry.seq, at, salt);
+            let sender = &entry.actor_name;
             let body = &entry.body;
             let data = format!(
                 r#"{{"trace_id":"{trace}","sender_id":"{sender}","envelope":{body},"timestamp":"{at}"}}"#
@@ -31,7 +29,7 @@ pub(crate) fn render_event(entry: &LogEntry, salt: u32) -> Bytes {
                 &format!(r#"{open},"timestamp":"{}"}}"#, entry.at),
             )
         }
-        // R-78: what a service delivered, and nothing around it.
+        // R-78: the body as the service delivered it.
         EntryKind::Channel | EntryKind::Job | EntryKind::JobResult => {
             sse::format_event(entry.kind.as_str(), id, &entry.body)
         }
@@ -49,7 +47,7 @@ pub(crate) fn render_event(entry: &LogEntry, salt: u32) -> Bytes {
     }
 }
 
-/// A line of a room's history: what was kept, and its place and time, which were not known when it was written.
+/// A row of a channel's history: the stored body, with its sequence and time, which were not known when it was written.
 pub(crate) fn render_line(entry: &LogEntry) -> String {
     let open = entry.body.strip_suffix('}').unwrap_or(&entry.body);
     format!(
@@ -58,15 +56,15 @@ pub(crate) fn render_line(entry: &LogEntry) -> String {
     )
 }
 
-/// Activity ids of one entry: what was asked, then what came of it.
+/// Activity ids of one entry: the first is for the request, the next for its outcome.
 const ACTIVITY_IDS_PER_ENTRY: u64 = 4;
 
-/// The place in the log up to which a reader of activity has read.
+/// The log sequence up to which a reader of activity has read.
 pub(crate) fn seq_of_activity(activity_id: u64) -> i64 {
     (activity_id / ACTIVITY_IDS_PER_ENTRY) as i64
 }
 
-/// What operators hear of an entry (lesson 10). A message is two facts; its text is nobody's business here.
+/// The activity rows of an entry (lesson 10). A message is two rows, without its text.
 pub(crate) fn activity_rows(entry: &LogEntry, salt: u32) -> Vec<ActivityRow> {
     let row = |part: u64, kind: &str, data: Value| ActivityRow {
         id: entry.seq as u64 * ACTIVITY_IDS_PER_ENTRY + part,
@@ -81,7 +79,7 @@ pub(crate) fn activity_rows(entry: &LogEntry, salt: u32) -> Vec<ActivityRow> {
             let outcome = match entry.delivery {
                 Some(DeliveryState::Sse) => "message_delivered_sse",
                 Some(DeliveryState::Queued) => "message_queued",
-                // What came of the webhook is an entry of its own.
+                // The outcome of the webhook is an entry of its own.
                 Some(DeliveryState::Pending | DeliveryState::Webhook | DeliveryState::Failed)
                 | None => "message_forward_started",
             };
@@ -98,7 +96,7 @@ pub(crate) fn activity_rows(entry: &LogEntry, salt: u32) -> Vec<ActivityRow> {
             )],
             Err(_) => Vec::new(),
         },
-        // A job is its parties' business, and what is said in a channel its members'.
+        // Jobs are private to their parties, channels to their members.
         EntryKind::Receipt
         | EntryKind::Channel
         | EntryKind::Job
@@ -113,7 +111,7 @@ pub(crate) fn activity_rows(entry: &LogEntry, salt: u32) -> Vec<ActivityRow> {
     }
 }
 
-/// The same as events for `/events`, those after an id; `None` when operators do not hear of it.
+/// The activity rows after an id, as events for `/events`; `None` when there are none.
 pub(crate) fn render_activity_events(entry: &LogEntry, salt: u32, after_id: u64) -> Option<Bytes> {
     let events = activity_rows(entry, salt)
         .into_iter()

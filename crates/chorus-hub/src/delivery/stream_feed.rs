@@ -1,11 +1,11 @@
-//! One open stream: replay since the cursor, then live, without a gap or a repeat between them.
+//! A stream feed: it replays from its cursor, then follows live, without a gap or a repeat between the two.
 
 use super::live_streams::StreamTopic;
-use super::render;
 use super::stream_queue::{QueueRead, StreamQueue};
+use super::{Delivery, render};
+use crate::Result;
 use crate::store::{DeliveryState, EntryKind, LogEntry, log, messages};
 use crate::stream_end::StreamEnd;
-use crate::{Hub, Result};
 use bytes::Bytes;
 use chorus_wire::{Code, Error, cursor::Cursor, limits, sse};
 use std::future::poll_fn;
@@ -60,20 +60,20 @@ impl StreamFeed {
 
 /// A stream of the log: replay since the cursor, then live.
 struct LogFeed {
-    hub: Hub,
+    delivery: Delivery,
     topic: StreamTopic,
-    /// Where it listens only for its end.
+    /// A second topic, subscribed only for its end.
     end_topic: Option<StreamTopic>,
     queue: Arc<StreamQueue>,
-    /// The last place that the reader has been given.
+    /// The last sequence that the reader has been given.
     cursor: i64,
     catching_up: bool,
-    /// It is catching up because its queue did not take everything, and not because it was asked to replay.
+    /// It is catching up because its queue overflowed, not because the client asked to replay.
     queue_overflowed: bool,
-    /// For a stream of activity: the last id that its reader has; one entry can be two of them.
+    /// For a stream of activity: the last id that its reader has; one entry can be two rows.
     last_activity_id: u64,
     first_event: Option<Bytes>,
-    /// Messages that waited and are in the chunk that the reader is being given.
+    /// Queued messages among the events that the reader is being given.
     queued_seqs: Vec<i64>,
 }
 
@@ -85,33 +85,35 @@ pub enum FeedItem {
     Ended(StreamEnd),
 }
 
-/// Opens a stream of what operators hear, after the activity of this id.
+/// Opens a stream of activity for operators, after this activity id.
 pub(crate) async fn open_activity_feed(
-    hub: &Hub,
+    delivery: &Delivery,
     since: Option<u64>,
     connected: &str,
 ) -> Result<StreamFeed> {
-    // The entry that the id is part of may have another part after it.
+    // The entry of this id may have a second row after it.
     let since_seq = since.map(|id| (render::seq_of_activity(id) - 1).max(0));
-    let mut feed = open_log_feed(hub, StreamTopic::Activity, since_seq, connected).await?;
+    let mut feed = open_log_feed(delivery, StreamTopic::Activity, since_seq, connected).await?;
     if let FeedKind::Log(log_feed) = &mut feed.0 {
         log_feed.last_activity_id = since.unwrap_or(0);
     }
     Ok(feed)
 }
 
-/// Opens a stream of a room for one of its members, or for an operator: what ends the member's streams ends it too.
+/// Opens a stream of a channel for one of its members, or for an operator. What ends the member's streams ends it too.
 pub(crate) async fn open_channel_feed(
-    hub: &Hub,
+    delivery: &Delivery,
     channel_id: i64,
     member_id: Option<i64>,
     since: Option<i64>,
     connected: &str,
 ) -> Result<StreamFeed> {
-    let mut feed = open_log_feed(hub, StreamTopic::Channel(channel_id), since, connected).await?;
+    let mut feed =
+        open_log_feed(delivery, StreamTopic::Channel(channel_id), since, connected).await?;
     if let (FeedKind::Log(log_feed), Some(member_id)) = (&mut feed.0, member_id) {
         let end_topic = StreamTopic::Channel(member_id);
-        hub.live_streams()
+        delivery
+            .live_streams()
             .subscribe(end_topic, log_feed.queue.clone())
             .ok_or(Code::TooManyStreams)?;
         log_feed.end_topic = Some(end_topic);
@@ -121,21 +123,21 @@ pub(crate) async fn open_channel_feed(
 
 /// Opens a stream of `topic`; `connected` is the data of its first event.
 pub(crate) async fn open_log_feed(
-    hub: &Hub,
+    delivery: &Delivery,
     topic: StreamTopic,
     since: Option<i64>,
     connected: &str,
 ) -> Result<StreamFeed> {
-    if hub.live_streams().is_draining() {
+    if delivery.live_streams().is_draining() {
         return Err(Error::unavailable("the hub is stopping"));
     }
     let queue = Arc::<StreamQueue>::default();
-    let mut newest = hub
+    let mut newest = delivery
         .live_streams()
         .subscribe(topic, queue.clone())
         .ok_or(Code::TooManyStreams)?;
     let mut feed = LogFeed {
-        hub: hub.clone(),
+        delivery: delivery.clone(),
         topic,
         end_topic: None,
         queue,
@@ -146,17 +148,18 @@ pub(crate) async fn open_log_feed(
         first_event: Some(sse::format_opening_event("connected", connected)),
         queued_seqs: Vec::new(),
     };
-    if since.is_none() && hub.store().has_peers() {
-        // What another hub wrote may not be known here yet, and came before this stream all the same.
-        newest = newest.max(hub.store().newest_seq().await?);
+    if since.is_none() && delivery.store().has_peers() {
+        // An entry of a peer may not have been read here yet, although it is older than this stream.
+        newest = newest.max(delivery.store().newest_seq().await?);
         feed.cursor = newest;
     }
     if feed.cursor > newest {
-        let newest = hub.store().newest_seq().await?;
+        let newest = delivery.store().newest_seq().await?;
         if feed.cursor > newest {
-            // A cursor of another life of this hub, say before a backup was restored: taken at its word it would hide
-            // everything until the log has grown past it. The first event's id tells the reader where it is now.
-            (feed.cursor, feed.catching_up) = (newest, false);
+            // A cursor beyond the log, for example from before a backup was restored, would hide every entry until the log
+            // has grown past it. The id of the first event gives the reader a valid cursor.
+            feed.cursor = newest;
+            feed.catching_up = false;
             feed.first_event = Some(sse::format_opening_event_at(
                 "connected",
                 Cursor::from_log_seq(newest as u64),
@@ -164,10 +167,10 @@ pub(crate) async fn open_log_feed(
             ));
         }
     }
-    // From here on a send through any hub finds this stream.
-    hub.live_streams().wait_presence_synced().await;
-    // The hub may have begun to stop between the question and the subscription.
-    if hub.live_streams().is_draining() {
+    // After this a message sent through any hub finds this stream.
+    delivery.live_streams().wait_presence_synced().await;
+    // The hub may have begun to stop between the check and the subscription.
+    if delivery.live_streams().is_draining() {
         Err(Error::unavailable("the hub is stopping"))
     } else {
         Ok(StreamFeed(FeedKind::Log(feed)))
@@ -181,17 +184,16 @@ impl LogFeed {
         }
         loop {
             if self.catching_up {
-                // A reader that is always a page behind ends like every other.
+                // A reader that never catches up is ended as well.
                 if let Some(stream_end) = self.queue.stream_end() {
                     return FeedItem::Ended(stream_end);
                 }
                 match self.read_page().await {
                     Ok(events) if events.is_empty() => {}
                     Ok(events) => return FeedItem::Events(events),
-                    // A database that is away for a while ends no stream that shares it with other hubs: they have the
-                    // same trouble.
+                    // In a cluster an unavailable database ends no stream: reconnecting to another hub would not help.
                     Err(error)
-                        if self.hub.store().has_peers() && error.code == Code::Unavailable =>
+                        if self.delivery.store().has_peers() && error.code == Code::Unavailable =>
                     {
                         tracing::debug!(cause = error.cause, "a stream waits for the log");
                         tokio::time::sleep(limits::LOG_READ_RETRY_INTERVAL).await;
@@ -205,9 +207,10 @@ impl LogFeed {
             }
             match self.queue.take_events().await {
                 QueueRead::Events(events) => {
-                    let (after, last) = (self.cursor, events.back().map_or(0, |(seq, _)| *seq));
+                    let after = self.cursor;
+                    let last = events.back().map_or(0, |(seq, _)| *seq);
                     self.cursor = after.max(last);
-                    // What a page of the log has already shown comes again in the queue.
+                    // Events that a page of the log already contained are in the queue as well.
                     let fresh_events: Vec<Bytes> = events
                         .into_iter()
                         .filter(|(seq, _)| *seq > after)
@@ -217,18 +220,23 @@ impl LogFeed {
                         return FeedItem::Events(fresh_events);
                     }
                 }
-                QueueRead::Overflowed => (self.catching_up, self.queue_overflowed) = (true, true),
+                QueueRead::Overflowed => {
+                    self.catching_up = true;
+                    self.queue_overflowed = true;
+                }
                 QueueRead::Ended(stream_end) => return FeedItem::Ended(stream_end),
             }
         }
     }
 
-    /// A page of the log after the cursor. A short page is the last one: whatever was committed later is in the queue.
+    /// A page of the log after the cursor. A short page is the last one: later entries are in the queue.
     async fn read_page(&mut self) -> Result<Vec<Bytes>> {
         self.queue.reset_overflow();
-        let (topic, after, indexed) = (self.topic, self.cursor, self.hub.store().indexed_seq());
+        let topic = self.topic;
+        let after = self.cursor;
+        let indexed = self.delivery.store().indexed_seq();
         let page = self
-            .hub
+            .delivery
             .store()
             .read(async move |tx| {
                 Ok(match topic {
@@ -250,7 +258,7 @@ impl LogFeed {
         if let Some(last) = entries.last() {
             self.cursor = last.seq;
         }
-        let salt = self.hub.store().trace_salt;
+        let salt = self.delivery.store().trace_salt;
         match self.topic {
             StreamTopic::Subject(_) | StreamTopic::Channel(_) => {
                 let queue_overflowed = self.queue_overflowed;
@@ -280,21 +288,23 @@ impl LogFeed {
         if self.queued_seqs.is_empty() {
             return;
         }
-        let (hub, seqs) = (self.hub.clone(), std::mem::take(&mut self.queued_seqs));
+        let delivery = self.delivery.clone();
+        let seqs = std::mem::take(&mut self.queued_seqs);
         tokio::spawn(async move {
-            let result = hub
+            let result = delivery
                 .store()
                 .write(async move |txn| Ok(messages::mark_messages_delivered(txn, &seqs).await?))
                 .await;
             if let Err(error) = result {
-                // The next replay says it again.
+                // The next replay marks them again.
                 tracing::warn!(%error, cause = error.cause, "delivered messages could not be marked");
             }
         });
     }
 }
 
-/// A stream that fell behind also delivers what was to go to its queue: its sender is about to call it queued.
+/// Whether writing this entry to a stream turns it into a delivery. After an overflow that includes messages marked `sse`, which
+/// were meant for the queue.
 fn is_undelivered(entry: &LogEntry, queue_overflowed: bool) -> bool {
     let is_waiting = match entry.delivery {
         Some(DeliveryState::Queued) => true,
@@ -308,13 +318,17 @@ fn is_undelivered(entry: &LogEntry, queue_overflowed: bool) -> bool {
 
 impl Drop for LogFeed {
     fn drop(&mut self) {
-        self.hub.live_streams().unsubscribe(self.topic, &self.queue);
+        self.delivery
+            .live_streams()
+            .unsubscribe(self.topic, &self.queue);
         if let Some(end_topic) = self.end_topic {
-            self.hub.live_streams().unsubscribe(end_topic, &self.queue);
+            self.delivery
+                .live_streams()
+                .unsubscribe(end_topic, &self.queue);
         }
-        // an open inbox is being there, up to its last moment.
+        // an agent is online until its inbox closes.
         if let StreamTopic::Subject(subject) = self.topic {
-            self.hub.identity().record_agent_seen(subject);
+            self.delivery.0.identity.record_agent_seen(subject);
         }
     }
 }

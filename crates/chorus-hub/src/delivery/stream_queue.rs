@@ -1,5 +1,5 @@
-//! What one stream owes its reader: a bounded queue between the writer and a socket. When it is full, or its reader has
-//! stopped draining, it takes no more and its stream goes on from the log instead.
+//! The stream queue: a bounded buffer between the writer and one stream. When it is full, or the stream is not draining, it takes
+//! no more events and the feed continues from the log.
 
 use crate::stream_end::StreamEnd;
 use bytes::Bytes;
@@ -10,11 +10,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 use tokio::time::Instant;
 
-/// What a stream finds when it looks.
+/// What a feed reads from its queue.
 #[derive(Debug)]
 pub(super) enum QueueRead {
     Events(VecDeque<(i64, Bytes)>),
-    /// The queue did not take everything: the log has the rest.
+    /// The queue refused events: the feed reads them from the log.
     Overflowed,
     Ended(StreamEnd),
 }
@@ -48,13 +48,13 @@ impl StreamQueue {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether an event offered now would be a delivery.
+    /// Whether an event that is offered now would be a delivery.
     pub fn is_draining(&self) -> bool {
         let state = self.lock_state();
         state.end.is_none() && !state.overflowed && !state.is_stalled()
     }
 
-    /// True when the stream has it; false when it will read it from the log.
+    /// True when the queue took the event; false when the feed will read it from the log.
     pub fn offer_event(&self, seq: i64, event: &Bytes) -> bool {
         let mut state = self.lock_state();
         if state.end.is_some() || state.overflowed {
@@ -68,13 +68,14 @@ impl StreamQueue {
             state.events.push_back((seq, event.clone()));
             state.bytes += event.len();
         }
-        let (queued, waker) = (!state.overflowed, state.take_waker());
+        let queued = !state.overflowed;
+        let waker = state.take_waker();
         drop(state);
         waker.into_iter().for_each(Waker::wake);
         queued
     }
 
-    /// Something may have been missed: the stream reads the log again.
+    /// An event may have been missed: the feed reads the log again.
     pub fn mark_overflowed(&self) {
         let mut state = self.lock_state();
         state.overflowed = true;
@@ -91,12 +92,12 @@ impl StreamQueue {
         waker.into_iter().for_each(Waker::wake);
     }
 
-    /// Whether it has been told to end, and why.
+    /// Why the stream has been ended, if it has.
     pub(super) fn stream_end(&self) -> Option<StreamEnd> {
         self.lock_state().end
     }
 
-    /// From here on events are kept again; what was kept is in the log, which the stream is about to read.
+    /// From here on events are taken again. Those in the queue are dropped: the feed is about to read them from the log.
     pub(super) fn reset_overflow(&self) {
         let mut state = self.lock_state();
         state.overflowed = false;
@@ -104,7 +105,7 @@ impl StreamQueue {
         state.bytes = 0;
     }
 
-    /// The socket takes nothing, or takes bytes again.
+    /// The socket takes no bytes, or takes bytes again.
     pub(super) fn set_blocked(&self, blocked: bool) {
         let mut state = self.lock_state();
         state.blocked_since = if blocked {
@@ -114,7 +115,7 @@ impl StreamQueue {
         };
     }
 
-    /// Everything that is there, at once: one write for many events.
+    /// All queued events at once, so that many events are one write.
     pub(super) async fn take_events(&self) -> QueueRead {
         poll_fn(|context| {
             let mut state = self.lock_state();

@@ -1,9 +1,10 @@
 //! Forwards a message to its receiver's endpoint: one POST, whose outcome is stored before the
 //! sender gets it.
 
+use crate::context::HubContext;
 use crate::store::record_activity;
 use crate::store::{DeliveryState, WriteTxn, log, messages};
-use crate::{Hub, Result, delivery::outgoing::WebhookAnswer};
+use crate::{Result, delivery::outgoing::WebhookAnswer};
 use bytes::Bytes;
 use chorus_wire::Code;
 use chorus_wire::message::DeliveryOutcome;
@@ -18,7 +19,7 @@ pub(super) fn webhook_body(envelope: &str, wrapped: Option<&str>) -> Bytes {
 /// Posts a message and stores the outcome. It runs on a task of its own, so that the outcome is
 /// stored even when the sender's request is cancelled.
 pub(super) async fn forward_message(
-    hub: &Hub,
+    hub: &HubContext,
     seq: i64,
     url: &str,
     envelope: &str,
@@ -57,7 +58,7 @@ pub(super) fn interpret_receiver_answer(answer: &WebhookAnswer) -> DeliveryOutco
 
 /// Stores the outcome of a webhook in a transaction of its own.
 pub(super) async fn store_outcome(
-    hub: &Hub,
+    hub: &HubContext,
     seq: i64,
     delivery: DeliveryOutcome,
 ) -> Result<DeliveryOutcome> {

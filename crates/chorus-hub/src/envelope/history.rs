@@ -1,7 +1,8 @@
 //! Message history: what an agent sent and received, in log order (TRN-56, R-15).
 
+use crate::context::HubContext;
 use crate::store::{DbError, DeliveryState, LogEntry, log, messages};
-use crate::{Hub, Principal, Result, identity};
+use crate::{Principal, Result, identity};
 use chorus_wire::identity::AgentName;
 use chorus_wire::message::{DeliveredVia, HistoryRow};
 use chorus_wire::{Code, limits, time::UnixMicros};
@@ -19,7 +20,7 @@ pub enum HistoryStart {
 /// `GET /agent/messages`
 pub async fn list_message_history(
     principal: &Principal,
-    hub: &Hub,
+    hub: &HubContext,
     since: Option<HistoryStart>,
     limit: usize,
 ) -> Result<Vec<HistoryRow>> {
@@ -57,7 +58,7 @@ pub struct MessagePage {
 /// agent. With `since`, the page holds the first messages after it; without, the latest.
 pub async fn search_messages(
     principal: &Principal,
-    hub: &Hub,
+    hub: &HubContext,
     peer: Option<&str>,
     since: Option<HistoryStart>,
     limit: usize,

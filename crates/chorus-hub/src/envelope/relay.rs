@@ -5,9 +5,10 @@ use super::forward;
 use super::send::{
     AcceptedSend, SendOutcome, accept_send, await_first_outcome, settle_live_delivery,
 };
+use crate::context::HubContext;
 use crate::delivery::outgoing::{AnswerEvents, StreamedAnswer};
 use crate::identity::IdempotencyKey;
-use crate::{Hub, Principal, Result};
+use crate::{Principal, Result};
 use bytes::Bytes;
 use chorus_wire::message::{DeliveryOutcome, SendReply, SendRequest};
 use chorus_wire::{Code, limits, sse};
@@ -30,7 +31,7 @@ pub enum StreamedSend {
 /// `POST /messages` with `"stream": true`
 pub async fn send_streaming(
     principal: &Principal,
-    hub: &Hub,
+    hub: &HubContext,
     request: SendRequest,
     idempotency_key: Option<IdempotencyKey>,
 ) -> Result<StreamedSend> {
@@ -82,7 +83,7 @@ pub async fn send_streaming(
 /// Relays events until the final one, which decides the delivery state: `done` means delivered,
 /// `error` or a broken stream means failed.
 async fn relay_events(
-    hub: &Hub,
+    hub: &HubContext,
     seq: i64,
     trace_id: Uuid,
     mut events: AnswerEvents,

@@ -2,8 +2,9 @@
 //! a receipt.
 
 use super::status;
+use crate::context::HubContext;
 use crate::store::{DeliveryState, EntryKind, NewLogEntry, messages};
-use crate::{Hub, Principal, Result};
+use crate::{Principal, Result};
 use chorus_wire::Code;
 use chorus_wire::message::{MessageStatus, ReceiverReply};
 
@@ -11,7 +12,7 @@ use chorus_wire::message::{MessageStatus, ReceiverReply};
 /// status.
 pub async fn respond_to_message(
     principal: &Principal,
-    hub: &Hub,
+    hub: &HubContext,
     trace_id: &str,
     reply: ReceiverReply,
 ) -> Result<MessageStatus> {

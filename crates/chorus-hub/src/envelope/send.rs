@@ -2,10 +2,11 @@
 //!
 
 use super::{forward, status};
+use crate::context::HubContext;
 use crate::identity::{self, Agent, IdempotencyKey};
 use crate::store::idempotency::{self, KeyUse};
 use crate::store::{DeliveryState, EntryKind, LogEntry, NewLogEntry, messages};
-use crate::{Hub, Principal, Result};
+use crate::{Principal, Result};
 use chorus_wire::envelope::Envelope;
 use chorus_wire::identity::AgentName;
 use chorus_wire::message::{DeliveryOutcome, SendRequest};
@@ -25,7 +26,7 @@ pub struct SendOutcome {
 /// `POST /messages`
 pub async fn send_envelope(
     principal: &Principal,
-    hub: &Hub,
+    hub: &HubContext,
     request: SendRequest,
     idempotency_key: Option<IdempotencyKey>,
 ) -> Result<SendOutcome> {
@@ -48,7 +49,7 @@ pub(super) enum AcceptedSend {
 /// delivery.
 pub(super) async fn accept_send(
     principal: &Principal,
-    hub: &Hub,
+    hub: &HubContext,
     request: &SendRequest,
     idempotency_key: Option<IdempotencyKey>,
 ) -> Result<AcceptedSend> {
@@ -116,7 +117,7 @@ pub(super) async fn accept_send(
 /// The envelope's sender, if this principal may send as that agent.
 async fn resolve_sender(
     principal: &Principal,
-    hub: &Hub,
+    hub: &HubContext,
     envelope: &Envelope,
 ) -> Result<Arc<Agent>> {
     match principal {
@@ -138,7 +139,7 @@ async fn resolve_sender(
 
 /// The sequence of the message for which this idempotency key was used.
 async fn find_repeated(
-    hub: &Hub,
+    hub: &HubContext,
     caller: &str,
     idempotency_key: &IdempotencyKey,
 ) -> Result<Option<i64>> {
@@ -160,7 +161,7 @@ async fn find_repeated(
 
 /// Delivers a stored message and returns its outcome.
 async fn deliver_message(
-    hub: &Hub,
+    hub: &HubContext,
     entry: LogEntry,
     receiver: &Agent,
     wrapped: Option<String>,
@@ -182,7 +183,7 @@ async fn deliver_message(
 /// The outcome after the entry was published to the receiver's streams; `None` when the message
 /// must be forwarded to the endpoint.
 pub(super) async fn settle_live_delivery(
-    hub: &Hub,
+    hub: &HubContext,
     entry: &LogEntry,
 ) -> Result<Option<DeliveryOutcome>> {
     match (entry.delivery, entry.accepted) {
@@ -214,7 +215,7 @@ pub(super) async fn settle_live_delivery(
 }
 
 async fn change_delivery_state(
-    hub: &Hub,
+    hub: &HubContext,
     seq: i64,
     from: DeliveryState,
     to: DeliveryState,
@@ -235,7 +236,7 @@ const MAX_POLL_PAUSE: Duration = Duration::from_secs(1);
 
 /// Waits for the outcome of the first request and returns it again. The first request may still be
 /// waiting for its webhook (failure 13).
-pub(super) async fn await_first_outcome(hub: &Hub, seq: i64) -> Result<SendOutcome> {
+pub(super) async fn await_first_outcome(hub: &HubContext, seq: i64) -> Result<SendOutcome> {
     // An outcome takes at most as long as its webhook, streamed or not.
     let deadline = Instant::now()
         + hub

@@ -1,9 +1,10 @@
 //! Message status, for the message's sender and receiver and for operators only.
 
 use super::history::delivered_via;
+use crate::context::HubContext;
 use crate::store::messages::{self, MessageRecord};
 use crate::store::{DeliveryState, log};
-use crate::{Hub, Principal, Result};
+use crate::{Principal, Result};
 use chorus_wire::Code;
 use chorus_wire::message::{DeliveredVia, DeliveryOutcome, MessageStatus};
 use serde_json::Value;
@@ -12,7 +13,7 @@ use uuid::Uuid;
 /// `GET /messages/{trace_id}`
 pub async fn get_message_status(
     principal: &Principal,
-    hub: &Hub,
+    hub: &HubContext,
     trace_id: &str,
 ) -> Result<MessageStatus> {
     if matches!(principal, Principal::Anonymous) {
@@ -35,7 +36,10 @@ pub async fn get_message_status(
 }
 
 /// The message with this trace id; `None` for an id that this hub did not issue.
-pub(super) async fn find_message(hub: &Hub, trace_id: &str) -> Result<Option<MessageRecord>> {
+pub(super) async fn find_message(
+    hub: &HubContext,
+    trace_id: &str,
+) -> Result<Option<MessageRecord>> {
     let Ok(trace_id) = Uuid::try_parse(trace_id) else {
         return Ok(None);
     };
@@ -47,7 +51,7 @@ pub(super) async fn find_message(hub: &Hub, trace_id: &str) -> Result<Option<Mes
     Ok(message.filter(|message| hub.entry_trace_id(&message.entry) == trace_id))
 }
 
-pub(super) fn message_status(hub: &Hub, message: MessageRecord) -> MessageStatus {
+pub(super) fn message_status(hub: &HubContext, message: MessageRecord) -> MessageStatus {
     let entry = &message.entry;
     let delivered_via = delivered_via(entry.delivery);
     let delivered_at = entry

@@ -1,10 +1,11 @@
 //! Accords: what one organisation lets the members of another address, agreed by both and ended by either (R-47, FRM-60).
 
+use super::Frames;
 use super::addressing_cache::{AddressingChange, write_and_invalidate};
 use super::organisations::{find_org, find_owned_org, parse_org_handle};
+use crate::clock;
 use crate::identity::Principal;
 use crate::store::accords as table;
-use crate::{Hub, clock};
 use chorus_wire::frame::FrameError;
 use chorus_wire::frame::organisation::{Accord, AccordList, AccordStatus, NewAccord};
 use chorus_wire::{Code, Error, limits};
@@ -24,7 +25,7 @@ fn unknown_accord(id: &str) -> Error {
 /// `POST /orgs/{grantor}/accords`: an owner of the granting side proposes.
 pub async fn propose_accord(
     principal: &Principal,
-    hub: &Hub,
+    frames: &Frames,
     grantor: &str,
     new: NewAccord,
 ) -> AccordResult<Accord> {
@@ -36,7 +37,7 @@ pub async fn propose_accord(
             "another organisation than the one that grants",
         ));
     }
-    write_and_invalidate(hub, async move |txn| {
+    write_and_invalidate(frames, async move |txn| {
         let now = txn.now();
         let grantor = find_owned_org(&txn.tx, &grantor, agent_id).await?;
         let grantee = find_org(&txn.tx, &new.grantee).await?;
@@ -69,13 +70,13 @@ pub async fn propose_accord(
 /// `POST /orgs/{grantee}/accords/{id}/accept`: an owner of the other side agrees; agreeing again changes nothing.
 pub async fn accept_accord(
     principal: &Principal,
-    hub: &Hub,
+    frames: &Frames,
     grantee: &str,
     id: &str,
 ) -> AccordResult<Accord> {
     let agent_id = principal.require_agent()?.id;
     let (grantee, id) = (parse_org_handle(grantee)?, id.to_owned());
-    write_and_invalidate(hub, async move |txn| {
+    write_and_invalidate(frames, async move |txn| {
         let now = txn.now();
         let org = find_owned_org(&txn.tx, &grantee, agent_id).await?;
         let mut accord = table::find_accord(&txn.tx, org.id, &id, now)
@@ -106,13 +107,13 @@ pub async fn accept_accord(
 /// `DELETE /orgs/{either}/accords/{id}`: either side ends it, proposed or accepted, and it is dead with this answer.
 pub async fn revoke_accord(
     principal: &Principal,
-    hub: &Hub,
+    frames: &Frames,
     org: &str,
     id: &str,
 ) -> AccordResult<Accord> {
     let agent_id = principal.require_agent()?.id;
     let (org, id) = (parse_org_handle(org)?, id.to_owned());
-    write_and_invalidate(hub, async move |txn| {
+    write_and_invalidate(frames, async move |txn| {
         let org = find_owned_org(&txn.tx, &org, agent_id).await?;
         let accord = table::find_accord(&txn.tx, org.id, &id, txn.now())
             .await?
@@ -131,10 +132,18 @@ pub async fn revoke_accord(
 }
 
 /// `GET /orgs/{org}/accords`: for its owners, in both directions, oldest first.
-pub async fn list_accords(principal: &Principal, hub: &Hub, org: &str) -> AccordResult<AccordList> {
-    let (agent_id, now) = (principal.require_agent()?.id, hub.clock().now());
+pub async fn list_accords(
+    principal: &Principal,
+    frames: &Frames,
+    org: &str,
+) -> AccordResult<AccordList> {
+    let (agent_id, now) = (
+        principal.require_agent()?.id,
+        frames.context().clock().now(),
+    );
     let org = parse_org_handle(org)?;
-    let (org, accords) = hub
+    let (org, accords) = frames
+        .context()
         .store()
         .read(async move |tx| {
             let org = find_owned_org(tx, &org, agent_id).await?;

@@ -1,8 +1,10 @@
 //! What is known of who may address whom: looked up once, remembered until a commit changes it.
 
+use super::Frames;
 use super::resolve_scope::FrameTarget;
+use crate::Result;
+use crate::context::HubContext;
 use crate::store::{CacheInvalidation, WriteTxn, accords, grants, orgs};
-use crate::{Hub, Result};
 use chorus_wire::frame::organisation::AccordReach;
 use chorus_wire::frame::{FrameError, RoleName};
 use chorus_wire::identity::Handle;
@@ -85,14 +87,14 @@ impl AddressingCache {
     }
 
     /// A hub that has not heard for too long what others changed remembers nothing.
-    fn clear_if_stale(&self, hub: &Hub) {
+    fn clear_if_stale(&self, hub: &HubContext) {
         if !hub.store().is_caught_up() {
             self.clear_all();
         }
     }
 
     /// Whether the grantor lets the grantee address it.
-    pub async fn is_granted(&self, hub: &Hub, grantor: i64, grantee: i64) -> Result<bool> {
+    pub async fn is_granted(&self, hub: &HubContext, grantor: i64, grantee: i64) -> Result<bool> {
         self.clear_if_stale(hub);
         let guard = match self
             .grants
@@ -113,7 +115,7 @@ impl AddressingCache {
     /// `None` for a handle that is no organisation's; that is not remembered, or strangers could fill the memory with names.
     pub async fn find_org(
         &self,
-        hub: &Hub,
+        hub: &HubContext,
         handle: &Handle,
     ) -> Result<Option<Arc<CachedOrganisation>>> {
         self.clear_if_stale(hub);
@@ -121,7 +123,8 @@ impl AddressingCache {
             Ok(org) => return Ok(Some(org)),
             Err(guard) => guard,
         };
-        let (handle, now) = (handle.clone(), hub.clock().now());
+        let handle = handle.clone();
+        let now = hub.clock().now();
         let read = async move |tx: &crate::store::DbConnection<'_>| {
             let Some(org) = orgs::find_org(tx, &handle).await? else {
                 return Ok(None);
@@ -187,17 +190,17 @@ fn build_invalidation(changes: &[AddressingChange]) -> CacheInvalidation {
 /// Writes, then forgets what the write touched. In a task of its own: a caller that hangs up between the commit and the
 /// forgetting must not keep alive what it has just ended.
 pub(super) async fn write_and_invalidate<T, F>(
-    hub: &Hub,
+    frames: &Frames,
     work: F,
 ) -> std::result::Result<T, FrameError>
 where
     T: Send + 'static,
     F: AsyncFn(&mut WriteTxn<'_>) -> Result<(T, Vec<AddressingChange>)> + Send + 'static,
 {
-    let task_hub = hub.clone();
+    let task_frames = frames.clone();
     let task = tokio::spawn(async move {
-        let addressing_cache = &task_hub.frames().addressing_cache;
-        let writing = task_hub.store().write(async move |txn| {
+        let addressing_cache = task_frames.addressing_cache();
+        let writing = task_frames.context().store().write(async move |txn| {
             let (answer, changes) = work(txn).await?;
             txn.invalidate_caches(&build_invalidation(&changes));
             Ok((answer, changes))
@@ -234,7 +237,7 @@ mod tests {
             r#"{{"agent_id":"{name}@chorus","agent_card":{{"card_version":"0.3","user_culture":"en"}}}}"#
         );
         let request = RegistrationRequest::parse(body.as_bytes()).unwrap();
-        let (_, registered) = register_agent(&Principal::Anonymous, hub, request)
+        let (_, registered) = register_agent(&Principal::Anonymous, hub, hub.frames(), request)
             .await
             .unwrap();
         authenticate(
@@ -257,22 +260,27 @@ mod tests {
             .unwrap();
         let (alice, bob) = (agent(&hub, "alice").await, agent(&hub, "bob").await);
         agent(&hub, "carol").await;
-        grants::put_grant(&alice, &hub, "~alice", "~bob")
+        grants::put_grant(&alice, hub.frames(), "~alice", "~bob")
             .await
             .unwrap();
         let scope = FrameScope::parse("~alice").unwrap();
         let bob = bob.require_agent().unwrap();
-        assert!(!resolve_scope(&hub, bob, &scope).await.unwrap().is_own);
         assert!(
-            grants::withdraw_grant(&alice, &hub, "~alice", "~bob")
+            !resolve_scope(hub.frames(), bob, &scope)
+                .await
+                .unwrap()
+                .is_own
+        );
+        assert!(
+            grants::withdraw_grant(&alice, hub.frames(), "~alice", "~bob")
                 .now_or_never()
                 .is_none()
         );
         // Writes are done in their order: after the next one, the one that nobody waits for is over too.
-        grants::put_grant(&alice, &hub, "~alice", "~carol")
+        grants::put_grant(&alice, hub.frames(), "~alice", "~carol")
             .await
             .unwrap();
-        let refused = resolve_scope(&hub, bob, &scope).await.unwrap_err();
+        let refused = resolve_scope(hub.frames(), bob, &scope).await.unwrap_err();
         assert_eq!(refused.code, FrameCode::ScopeUnauthorised);
         hub.close().await;
     }

@@ -1,9 +1,10 @@
 //! A handle says who else may address it.
 
+use super::Frames;
 use super::addressing_cache::{AddressingChange, write_and_invalidate};
+use crate::Result;
 use crate::identity::{Agent, Principal};
 use crate::store::{WriteTxn, grants as table, principals};
-use crate::{Hub, Result};
 use chorus_wire::frame::FrameError;
 use chorus_wire::frame::organisation::{AccessRemoved, HandleGrant, HandleGrants};
 use chorus_wire::{Code, Error, identity::Handle, limits};
@@ -51,7 +52,7 @@ pub(super) async fn find_agent(txn: &WriteTxn<'_>, handle: &Handle) -> Result<Ag
 /// `PUT /handles/{handle}/grants/{other}`; a grant that is there already stays as it is.
 pub async fn put_grant(
     principal: &Principal,
-    hub: &Hub,
+    frames: &Frames,
     grantor_handle: &str,
     grantee_handle: &str,
 ) -> GrantResult<HandleGrant> {
@@ -61,7 +62,7 @@ pub async fn put_grant(
     if grantor_handle == grantee_handle {
         return Err(Error::new(Code::Conflict, "a handle may always address itself").into());
     }
-    write_and_invalidate(hub, async move |txn| {
+    write_and_invalidate(frames, async move |txn| {
         check_registered(txn, grantor).await?;
         let grantee = find_agent(txn, &grantee_handle).await?.id;
         if !table::has_grant(&txn.tx, grantor, grantee).await?
@@ -88,13 +89,13 @@ pub async fn put_grant(
 /// `DELETE /handles/{handle}/grants/{other}`: none there is a confirmed no-op.
 pub async fn withdraw_grant(
     principal: &Principal,
-    hub: &Hub,
+    frames: &Frames,
     grantor_handle: &str,
     grantee_handle: &str,
 ) -> GrantResult<AccessRemoved> {
     let grantor = require_own_agent(principal, &parse_path_handle("handle", grantor_handle)?)?.id;
     let handle = parse_path_handle("grantee", grantee_handle)?;
-    write_and_invalidate(hub, async move |txn| {
+    write_and_invalidate(frames, async move |txn| {
         let Some(grantee) = principals::find_agent_by_name(&txn.tx, handle.as_str())
             .await?
             .map(|agent| agent.id)
@@ -122,12 +123,13 @@ pub async fn withdraw_grant(
 /// `GET /handles/{handle}/grants`
 pub async fn list_grants(
     principal: &Principal,
-    hub: &Hub,
+    frames: &Frames,
     grantor_handle: &str,
 ) -> GrantResult<HandleGrants> {
     let handle = parse_path_handle("handle", grantor_handle)?;
     let grantor = require_own_agent(principal, &handle)?.id;
-    let grants = hub
+    let grants = frames
+        .context()
         .store()
         .read(async move |tx| Ok(table::list_grants(tx, grantor).await?))
         .await?;

@@ -1,5 +1,5 @@
-//! The rules of frames: who may announce what to whom, and how it reaches their live sessions. Nothing here touches the store
-//! but the question who may; a frame lives in the rings of the handles it went to, for minutes, and nowhere else.
+//! The frame protocol: who may announce what to whom, and how a frame reaches live sessions. Only authorisation reads the store;
+//! a frame is kept for minutes, in the rings of the handles that it was sent to.
 
 pub mod accords;
 mod addressing_cache;
@@ -21,80 +21,125 @@ mod subscription;
 
 pub use frame_ring::{RING_RETENTION, RingRetention};
 pub use open_stream::{FrameStreamRequest, open_stream};
-pub(crate) use recent_submissions::RecentSubmissions;
 pub(crate) use replicate::{answer_frame_query, apply_frame_message};
 pub use roster::list_roster;
-pub(crate) use session_registry::SessionRegistry;
 pub use submit::{FrameSubmitter, submit_frame};
 
+use crate::context::HubContext;
 use crate::store::CacheInvalidation;
 use crate::stream_end::StreamEnd;
+use addressing_cache::{AddressingCache, AddressingChange};
 use chorus_wire::identity::Handle;
+use recent_submissions::RecentSubmissions;
+use session_registry::SessionRegistry;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// What the hub keeps of frames.
-#[derive(Default)]
-pub(crate) struct FrameService {
+/// The state of the frame protocol on this hub. Cheap to clone; every clone is the same.
+#[derive(Clone)]
+pub struct Frames(Arc<FramesInner>);
+
+struct FramesInner {
+    context: HubContext,
     registry: SessionRegistry,
     recent_submissions: RecentSubmissions,
-    addressing_cache: addressing_cache::AddressingCache,
+    addressing_cache: AddressingCache,
 }
 
-impl FrameService {
-    /// Ends every stream of the principal. A gone one's frames go with it; a new key finds what the old one was sent.
-    pub fn end_streams(&self, principal: i64, reason: StreamEnd, now: Duration) {
-        self.registry.end_sessions(principal, reason, now);
+/// A reference that does not keep the hub open.
+#[derive(Clone)]
+pub(crate) struct WeakFrames(Weak<FramesInner>);
+
+impl WeakFrames {
+    /// `None` when the hub is gone.
+    pub fn upgrade(&self) -> Option<Frames> {
+        self.0.upgrade().map(Frames)
+    }
+}
+
+impl Frames {
+    pub(crate) fn new(context: HubContext) -> Self {
+        Self(Arc::new(FramesInner {
+            context,
+            registry: SessionRegistry::default(),
+            recent_submissions: RecentSubmissions::default(),
+            addressing_cache: AddressingCache::default(),
+        }))
     }
 
-    /// These organisations have changed, or are no more; to be called after the commit.
-    pub fn invalidate_orgs(&self, orgs: impl IntoIterator<Item = Handle>) {
-        self.addressing_cache.invalidate(
-            orgs.into_iter()
-                .map(addressing_cache::AddressingChange::Org),
-        );
+    pub(crate) fn downgrade(&self) -> WeakFrames {
+        WeakFrames(Arc::downgrade(&self.0))
     }
 
-    /// Forgets what a notice of another hub's write speaks of.
-    pub fn apply_invalidation(&self, invalidation: &CacheInvalidation) {
-        self.invalidate_orgs(
-            invalidation
-                .orgs
-                .iter()
-                .filter_map(|handle| Handle::parse(handle)),
-        );
-        let grants = invalidation
-            .grants
-            .iter()
-            .map(|(grantor, grantee)| (*grantor, *grantee));
-        self.addressing_cache
-            .invalidate(grants.map(|(grantor, grantee)| {
-                addressing_cache::AddressingChange::Grant { grantor, grantee }
+    pub(crate) fn context(&self) -> &HubContext {
+        &self.0.context
+    }
+
+    /// The time by which rings and submissions expire.
+    fn monotonic_now(&self) -> Duration {
+        self.context().clock().monotonic_now()
+    }
+
+    fn registry(&self) -> &SessionRegistry {
+        &self.0.registry
+    }
+
+    fn recent_submissions(&self) -> &RecentSubmissions {
+        &self.0.recent_submissions
+    }
+
+    fn addressing_cache(&self) -> &AddressingCache {
+        &self.0.addressing_cache
+    }
+
+    /// Ends every session of the principal. The frames of an unregistered one are dropped; after a rotation they stay.
+    pub(crate) fn end_streams(&self, principal: i64, reason: StreamEnd) {
+        self.registry()
+            .end_sessions(principal, reason, self.monotonic_now());
+    }
+
+    /// These organisations were changed or deleted; called after the commit.
+    pub(crate) fn invalidate_orgs(&self, orgs: impl IntoIterator<Item = Handle>) {
+        self.addressing_cache()
+            .invalidate(orgs.into_iter().map(AddressingChange::Org));
+    }
+
+    /// Applies the cache invalidation of a peer's write.
+    pub(crate) fn apply_invalidation(&self, invalidation: &CacheInvalidation) {
+        let orgs = invalidation.orgs.iter();
+        self.invalidate_orgs(orgs.filter_map(|handle| Handle::parse(handle)));
+        let grants = invalidation.grants.iter();
+        self.addressing_cache()
+            .invalidate(grants.map(|(grantor, grantee)| AddressingChange::Grant {
+                grantor: *grantor,
+                grantee: *grantee,
             }));
     }
 
-    /// The memory that all hubs share begins at this place, or was lost and begins anew.
-    pub fn reset_frame_stream(&self, epoch: u64, floor: u64) {
-        self.registry.reset_frame_stream(epoch, floor);
+    /// The frame stream of the cluster begins at this sequence, or was lost and begins a new epoch.
+    pub(crate) fn reset_frame_stream(&self, epoch: u64, floor: u64) {
+        self.registry().reset_frame_stream(epoch, floor);
     }
 
-    /// Forgets everything that was looked up.
-    pub fn clear_caches(&self) {
-        self.addressing_cache.clear_all();
+    /// Drops everything that was cached from the store.
+    pub(crate) fn clear_caches(&self) {
+        self.addressing_cache().clear_all();
     }
 
-    /// How many live sessions a principal has here.
-    pub fn session_count(&self, principal: i64) -> usize {
-        self.registry.session_count(principal)
+    /// How many live sessions a principal has on this hub.
+    pub(crate) fn session_count(&self, principal: i64) -> usize {
+        self.registry().session_count(principal)
     }
 
-    /// Ends every stream.
-    pub fn drain_streams(&self, now: Duration) {
-        self.registry.drain_sessions(now);
+    /// Ends every session.
+    pub(crate) fn drain_streams(&self) {
+        self.registry().drain_sessions(self.monotonic_now());
     }
 
-    /// Lets go of what is past its time.
-    pub fn sweep_expired(&self, now: Duration) {
-        self.registry.sweep_expired(now);
-        self.recent_submissions.sweep_expired(now);
+    /// Drops rings and submissions that are past their retention.
+    pub(crate) fn sweep_expired(&self) {
+        let now = self.monotonic_now();
+        self.registry().sweep_expired(now);
+        self.recent_submissions().sweep_expired(now);
     }
 }

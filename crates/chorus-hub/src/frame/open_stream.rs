@@ -1,6 +1,7 @@
 //! `GET /handles/{handle}/stream`: a session comes to its own handle's stream, with a filter and maybe with where it was
 //! (FRM-62, FRM-70…82, R-42).
 
+use super::Frames;
 use super::frame_ring::{RING_RETENTION, RingRetention};
 use super::handle_sessions::ResumePoint;
 use super::session::FrameSession;
@@ -8,7 +9,7 @@ use super::submit::tool_class;
 use super::subscription::FrameSubscription;
 use crate::delivery::StreamFeed;
 use crate::identity::{self, Agent};
-use crate::{Hub, Principal, clock};
+use crate::{Principal, clock};
 use chorus_wire::frame::{FrameCode, FrameError, FrameFilter, ScopeIdent};
 use chorus_wire::identity::{AgentName, Handle};
 use chorus_wire::{Code, Error, limits};
@@ -60,12 +61,12 @@ struct ConnectedEvent<'a> {
 
 pub async fn open_stream(
     principal: &Principal,
-    hub: &Hub,
+    frames: &Frames,
     request: FrameStreamRequest,
 ) -> Result<StreamFeed, FrameError> {
     let agent = principal.require_agent()?;
     let handle = require_own_handle(agent, &request.handle)?;
-    let session = build_session(hub, agent, &request)?;
+    let session = build_session(frames, agent, &request)?;
     let connected = ConnectedEvent {
         handle: &handle,
         instrument: &session.instrument,
@@ -74,7 +75,7 @@ pub async fn open_stream(
     };
     let connected = serde_json::to_string(&connected).map_err(Error::internal)?;
     let check_not_stopping = || {
-        if hub.live_streams().is_draining() {
+        if frames.context().live_streams().is_draining() {
             Err(Error::unavailable("the hub is stopping"))
         } else {
             Ok(())
@@ -82,36 +83,39 @@ pub async fn open_stream(
     };
     check_not_stopping()?;
     let resume_point = parse_resume_point(request.last_event_id.as_deref());
-    if let (ResumePoint::After(cursor), Some(_)) = (resume_point, hub.cluster()) {
-        hub.frames()
-            .registry
+    if let (ResumePoint::After(cursor), Some(_)) = (resume_point, frames.context().cluster()) {
+        frames
+            .registry()
             .progress
             .wait_for_cursor(agent.id, cursor)
             .await;
     }
     // One handle has as many streams as it may have, wherever they are.
-    let remote_sessions = hub
+    let remote_sessions = frames
+        .context()
         .cluster()
         .map_or(0, |cluster| cluster.remote_session_count(agent.id));
-    if hub.frames().session_count(agent.id) + remote_sessions >= limits::STREAMS_PER_HANDLE {
+    if frames.session_count(agent.id) + remote_sessions >= limits::STREAMS_PER_HANDLE {
         return Err(FrameCode::TooManyStreams.into());
     }
-    let joined =
-        hub.frames()
-            .registry
-            .join_session(session, resume_point, hub.clock().monotonic_now());
+    let joined = frames
+        .registry()
+        .join_session(session, resume_point, frames.monotonic_now());
     metrics::gauge!("chorus_frame_streams").increment(u32::from(joined.is_some()));
     let subscription = FrameSubscription::new(
-        hub.clone(),
+        frames.clone(),
         joined.ok_or(FrameCode::TooManyStreams)?,
         &connected,
     );
     // The hub may have begun to stop, or the key may have been taken away, between the question and the joining: from here
     // on both find this stream.
     check_not_stopping()?;
-    check_still_registered(hub, agent, &handle).await?;
-    hub.live_streams().mark_presence_changed(agent.id);
-    hub.live_streams().wait_presence_synced().await;
+    check_still_registered(frames, agent, &handle).await?;
+    frames
+        .context()
+        .live_streams()
+        .mark_presence_changed(agent.id);
+    frames.context().live_streams().wait_presence_synced().await;
     Ok(StreamFeed::from_source(subscription))
 }
 
@@ -133,18 +137,23 @@ fn require_own_handle(agent: &Agent, text: &str) -> Result<Handle, FrameError> {
 }
 
 async fn check_still_registered(
-    hub: &Hub,
+    frames: &Frames,
     agent: &Agent,
     handle: &Handle,
 ) -> Result<(), FrameError> {
-    match identity::find_agent(hub.identity(), &AgentName::Handle(handle.clone())).await? {
+    match identity::find_agent(
+        frames.context().identity(),
+        &AgentName::Handle(handle.clone()),
+    )
+    .await?
+    {
         Some(current) if current.id == agent.id && current.key_hash == agent.key_hash => Ok(()),
         Some(_) | None => Err(Error::from(Code::Unauthorized).into()),
     }
 }
 
 fn build_session(
-    hub: &Hub,
+    frames: &Frames,
     agent: &Agent,
     request: &FrameStreamRequest,
 ) -> Result<FrameSession, FrameError> {
@@ -160,7 +169,7 @@ fn build_session(
         agent.id,
         [instrument, session, tool],
         filter,
-        hub.clock().now(),
+        frames.context().clock().now(),
     ))
 }
 

@@ -1,11 +1,12 @@
 //! Organisations: founded by one handle, joined only by those who say yes, and never without an owner.
 
+use super::Frames;
 use super::addressing_cache::{AddressingChange, write_and_invalidate};
 use super::grants::{check_registered, find_agent, parse_path_handle, require_own_agent};
+use crate::Result;
 use crate::identity::Principal;
 use crate::store::orgs::{self as table, OrgMemberRecord as Row};
 use crate::store::{DbConnection, WriteTxn, principals};
-use crate::{Hub, Result};
 use chorus_wire::frame::organisation::{
     AccessRemoved, MembershipStatus, NewOrganisation, NewOrganisationMember, OWNER_ROLE,
     Organisation, OrganisationMember, OrganisationMembers,
@@ -108,7 +109,7 @@ async fn reload_member(
 /// `POST /orgs`: the one who asks is its first member and owner.
 pub async fn create_org(
     principal: &Principal,
-    hub: &Hub,
+    frames: &Frames,
     new: NewOrganisation,
 ) -> OrgResult<Organisation> {
     let agent = principal.require_agent()?.clone();
@@ -120,7 +121,7 @@ pub async fn create_org(
         .into());
     }
     let owner = RoleName::parse(OWNER_ROLE).ok_or_else(|| Error::internal("owner is no role"))?;
-    write_and_invalidate(hub, async move |txn| {
+    write_and_invalidate(frames, async move |txn| {
         check_registered(txn, agent.id).await?;
         check_join_limit(txn, agent.id).await?;
         let now = txn.now();
@@ -153,14 +154,14 @@ pub async fn create_org(
 /// `PUT /orgs/{org}/members/{handle}`: an owner invites, or changes the roles of whoever is there.
 pub async fn invite_member(
     principal: &Principal,
-    hub: &Hub,
+    frames: &Frames,
     org: &str,
     member: &str,
     new: NewOrganisationMember,
 ) -> OrgResult<OrganisationMember> {
     let agent_id = principal.require_agent()?.id;
     let (org, member) = (parse_org_handle(org)?, parse_path_handle("member", member)?);
-    write_and_invalidate(hub, async move |txn| {
+    write_and_invalidate(frames, async move |txn| {
         let org = find_owned_org(&txn.tx, &org, agent_id).await?;
         let agent = find_agent(txn, &member).await?.id;
         let before = table::find_member(&txn.tx, org.id, agent).await?;
@@ -184,13 +185,13 @@ pub async fn invite_member(
 /// `POST /orgs/{org}/members/{handle}/accept`: only the invited one says yes, and saying it again changes nothing.
 pub async fn accept_invitation(
     principal: &Principal,
-    hub: &Hub,
+    frames: &Frames,
     org: &str,
     member: &str,
 ) -> OrgResult<OrganisationMember> {
     let (org, member) = (parse_org_handle(org)?, parse_path_handle("member", member)?);
     let agent = require_own_agent(principal, &member)?.id;
-    write_and_invalidate(hub, async move |txn| {
+    write_and_invalidate(frames, async move |txn| {
         let org = find_org(&txn.tx, &org).await?;
         let uninvited = || {
             Error::new(
@@ -213,13 +214,13 @@ pub async fn accept_invitation(
 /// `DELETE /orgs/{org}/members/{handle}`: an owner removes, a member leaves, an invited one declines; the last owner stays.
 pub async fn remove_member(
     principal: &Principal,
-    hub: &Hub,
+    frames: &Frames,
     org: &str,
     member: &str,
 ) -> OrgResult<AccessRemoved> {
     let acting_agent = principal.require_agent()?.clone();
     let (org, member) = (parse_org_handle(org)?, parse_path_handle("member", member)?);
-    write_and_invalidate(hub, async move |txn| {
+    write_and_invalidate(frames, async move |txn| {
         let org = match acting_agent.handle.as_deref() == Some(member.as_str()) {
             true => find_org(&txn.tx, &org).await?,
             false => find_owned_org(&txn.tx, &org, acting_agent.id).await?,
@@ -253,12 +254,13 @@ pub async fn remove_member(
 /// `GET /orgs/{org}/members`: the accepted ones, for one another.
 pub async fn list_members(
     principal: &Principal,
-    hub: &Hub,
+    frames: &Frames,
     org: &str,
 ) -> OrgResult<OrganisationMembers> {
     let agent_id = principal.require_agent()?.id;
     let named = parse_org_handle(org)?;
-    let (org, rows) = hub
+    let (org, rows) = frames
+        .context()
         .store()
         .read(async move |tx| {
             let org = find_org(tx, &named).await?;

@@ -1,11 +1,11 @@
 //! A frame as it travels between hubs: decided at one, emitted at all of them in the same order (D-82).
 
+use super::Frames;
 use super::frame_label::{ExcludedSession, FrameLabel, SessionSelector};
 use super::recent_submissions::SubmissionCount;
 use super::resolve_scope::ResolvedScope;
 use super::stream_position::StreamPosition;
 use super::submit::coarsen_count;
-use crate::Hub;
 use crate::cluster::{ClusterNode, FrameQuery};
 use bytes::Bytes;
 use chorus_wire::frame::{Frame, FrameCode, FrameError, FrameKind, ScopeIdent, SubmissionReply};
@@ -105,23 +105,22 @@ fn parse_optional<T>(
 
 /// Emits a frame at every hub: the number of sessions that it was for, at all of them.
 pub(super) async fn replicate_frame(
-    hub: &Hub,
+    frames: &Frames,
     cluster: &ClusterNode,
     sender: i64,
     frame: &Frame,
     label: &FrameLabel,
     resolved: &ResolvedScope,
 ) -> Result<SubmissionReply, FrameError> {
-    let frames = hub.frames();
     let find_recorded = || {
         frames
-            .recent_submissions
-            .find_count(sender, frame.frame_id, hub.clock().monotonic_now())
+            .recent_submissions()
+            .find_count(sender, frame.frame_id, frames.monotonic_now())
     };
     // a repeated id is not emitted again, wherever it comes.
-    let mut position = frames.registry.progress.current_position();
+    let mut position = frames.registry().progress.current_position();
     if find_recorded().is_none() {
-        check_expansion(hub, cluster, resolved)?;
+        check_expansion(frames, cluster, resolved)?;
         let message = FrameMessage::new(sender, frame, label, resolved);
         let payload = serde_json::to_vec(&message).map_err(chorus_wire::Error::internal)?;
         position.seq = cluster
@@ -131,7 +130,7 @@ pub(super) async fn replicate_frame(
     }
     let recorded =
         frames
-            .registry
+            .registry()
             .progress
             .wait_until(position, limits::PEER_COUNT_TIMEOUT, |_| {
                 let own_record = find_recorded();
@@ -147,7 +146,8 @@ pub(super) async fn replicate_frame(
     let recipient_count = match own_record.reported_count {
         Some(reported) => reported,
         None => {
-            let StreamPosition { epoch, seq: place } = frames.registry.progress.current_position();
+            let StreamPosition { epoch, seq: place } =
+                frames.registry().progress.current_position();
             let query = FrameQuery::Reached {
                 sender,
                 id: frame.frame_id,
@@ -158,7 +158,7 @@ pub(super) async fn replicate_frame(
         }
     };
     frames
-        .recent_submissions
+        .recent_submissions()
         .record_reported_count(sender, frame.frame_id, recipient_count);
     Ok(SubmissionReply {
         frame_id: frame.frame_id,
@@ -175,15 +175,14 @@ fn unavailable(cause: &str) -> FrameError {
 
 /// a scope of several handles is refused when it has more live sessions, at all hubs, than one frame may reach.
 fn check_expansion(
-    hub: &Hub,
+    frames: &Frames,
     cluster: &ClusterNode,
     resolved: &ResolvedScope,
 ) -> Result<(), FrameError> {
     if resolved.targets.len() < 2 {
         return Ok(());
     }
-    let session_count =
-        |id| hub.frames().registry.session_count(id) + cluster.remote_session_count(id);
+    let session_count = |id| frames.registry().session_count(id) + cluster.remote_session_count(id);
     let total: usize = resolved
         .targets
         .iter()
@@ -224,8 +223,8 @@ fn parse_reached(answer: &[u8]) -> Option<(u64, Option<u64>)> {
 }
 
 /// The next frame of all hubs. What cannot be read is a newer hub's, and nobody's here.
-pub(crate) fn apply_frame_message(hub: &Hub, seq: u64, payload: &[u8]) {
-    let (frames, now) = (hub.frames(), hub.clock().monotonic_now());
+pub(crate) fn apply_frame_message(frames: &Frames, seq: u64, payload: &[u8]) {
+    let now = frames.monotonic_now();
     let message = serde_json::from_slice::<FrameMessage>(payload).ok();
     if let Some((label, message)) =
         message.and_then(|message| Some((message.parse_label()?, message)))
@@ -233,23 +232,23 @@ pub(crate) fn apply_frame_message(hub: &Hub, seq: u64, payload: &[u8]) {
         let label = Arc::new(label);
         let emit = |target: &i64| {
             frames
-                .registry
+                .registry()
                 .publish_frame(*target, Some(seq), &message.text, &label, now)
         };
         let _ = frames
-            .recent_submissions
+            .recent_submissions()
             .emit_once(message.sender, message.id, now, || {
                 Ok(message.targets.iter().map(emit).sum())
             });
     }
-    frames.registry.progress.advance_to(seq);
+    frames.registry().progress.advance_to(seq);
 }
 
 /// What another hub asks of this room. Nothing when it cannot be said yet: then it asks again.
-pub(crate) async fn answer_frame_query(hub: &Hub, query: FrameQuery) -> Bytes {
+pub(crate) async fn answer_frame_query(frames: &Frames, query: FrameQuery) -> Bytes {
     let answer = match query {
         FrameQuery::Sessions { principal, after } => {
-            serde_json::to_vec(&super::roster::build_roster_page(hub, principal, after))
+            serde_json::to_vec(&super::roster::build_roster_page(frames, principal, after))
         }
         FrameQuery::Reached {
             sender,
@@ -257,18 +256,19 @@ pub(crate) async fn answer_frame_query(hub: &Hub, query: FrameQuery) -> Bytes {
             epoch,
             place,
         } => {
-            let (frames, target) = (hub.frames(), StreamPosition { epoch, seq: place });
-            let recorded = frames.registry.progress.wait_until(
+            let target = StreamPosition { epoch, seq: place };
+            let recorded = frames.registry().progress.wait_until(
                 target,
                 limits::PEER_REQUEST_TIMEOUT,
                 |position| {
-                    let recorded = frames.recent_submissions.find_count(
-                        sender,
-                        id,
-                        hub.clock().monotonic_now(),
-                    );
+                    let recorded =
+                        frames
+                            .recent_submissions()
+                            .find_count(sender, id, frames.monotonic_now());
                     if position.epoch != epoch && recorded.is_none() {
-                        hub.cluster()
+                        frames
+                            .context()
+                            .cluster()
                             .into_iter()
                             .for_each(|cluster| cluster.recheck_frame_stream());
                     }

@@ -1,8 +1,9 @@
 //! Whom a scope names, and whether the sender may address them (FRM-53…60, R-46).
 
+use super::Frames;
+use crate::Result;
 use crate::identity::{Agent, find_agent};
 use crate::store::orgs;
-use crate::{Hub, Result};
 use chorus_wire::frame::organisation::AccordReach;
 use chorus_wire::frame::{FrameCode, FrameError, FrameScope, RoleName};
 use chorus_wire::identity::{AgentName, Handle};
@@ -24,24 +25,24 @@ pub(crate) struct FrameTarget {
 /// Authorises a scope and expands it to principals. What is not there and what does not know the sender is refused alike, so
 /// that a refusal tells nothing.
 pub(crate) async fn resolve_scope(
-    hub: &Hub,
+    frames: &Frames,
     sender: &Agent,
     scope: &FrameScope,
 ) -> std::result::Result<ResolvedScope, FrameError> {
     let resolved = match scope {
         FrameScope::Handle(handle)
         | FrameScope::Prefix(handle, _)
-        | FrameScope::Session(handle, ..) => resolve_handle(hub, sender, handle).await?,
-        FrameScope::OrgMembers(org) => resolve_org(hub, sender, org, None).await?,
-        FrameScope::OrgRole(org, role) => resolve_org(hub, sender, org, Some(role)).await?,
-        FrameScope::Accord(peer, grant) => resolve_accord(hub, sender, peer, grant).await?,
+        | FrameScope::Session(handle, ..) => resolve_handle(frames, sender, handle).await?,
+        FrameScope::OrgMembers(org) => resolve_org(frames, sender, org, None).await?,
+        FrameScope::OrgRole(org, role) => resolve_org(frames, sender, org, Some(role)).await?,
+        FrameScope::Accord(peer, grant) => resolve_accord(frames, sender, peer, grant).await?,
     };
     let code = FrameCode::ScopeUnauthorised;
     resolved.ok_or_else(|| FrameError::at_field(code, "scope", code.sentence()))
 }
 
 async fn resolve_handle(
-    hub: &Hub,
+    frames: &Frames,
     sender: &Agent,
     handle: &Handle,
 ) -> Result<Option<ResolvedScope>> {
@@ -55,7 +56,12 @@ async fn resolve_handle(
             is_own: true,
         }));
     }
-    let Some(agent) = find_agent(hub.identity(), &AgentName::Handle(handle.clone())).await? else {
+    let Some(agent) = find_agent(
+        frames.context().identity(),
+        &AgentName::Handle(handle.clone()),
+    )
+    .await?
+    else {
         return Ok(None);
     };
     let resolved = || ResolvedScope {
@@ -65,25 +71,23 @@ async fn resolve_handle(
         }],
         is_own: false,
     };
-    Ok(hub
-        .frames()
-        .addressing_cache
-        .is_granted(hub, agent.id, sender.id)
+    Ok(frames
+        .addressing_cache()
+        .is_granted(frames.context(), agent.id, sender.id)
         .await?
         .then(resolved))
 }
 
 /// FRM-53, FRM-54, FRM-58
 async fn resolve_org(
-    hub: &Hub,
+    frames: &Frames,
     sender: &Agent,
     org: &Handle,
     role: Option<&RoleName>,
 ) -> Result<Option<ResolvedScope>> {
-    let cached_org = hub
-        .frames()
-        .addressing_cache
-        .find_org(hub, org)
+    let cached_org = frames
+        .addressing_cache()
+        .find_org(frames.context(), org)
         .await?
         .filter(|cached_org| cached_org.has_member(sender.id));
     let is_included =
@@ -96,16 +100,16 @@ async fn resolve_org(
 
 /// FRM-55, FRM-59: every accord of that name that is in force towards an organisation of the sender's; what they reach together.
 async fn resolve_accord(
-    hub: &Hub,
+    frames: &Frames,
     sender: &Agent,
     peer: &Handle,
     grant: &RoleName,
 ) -> Result<Option<ResolvedScope>> {
-    let addressing_cache = &hub.frames().addressing_cache;
-    let Some(grantor) = addressing_cache.find_org(hub, peer).await? else {
+    let addressing_cache = frames.addressing_cache();
+    let Some(grantor) = addressing_cache.find_org(frames.context(), peer).await? else {
         return Ok(None);
     };
-    let now = hub.clock().now();
+    let now = frames.context().clock().now();
     let mut reaches = Vec::new();
     for accord in grantor
         .accords
@@ -115,7 +119,7 @@ async fn resolve_accord(
         let in_force = accord.expires_at.is_none_or(|at| now < at);
         if in_force
             && addressing_cache
-                .find_org(hub, &accord.grantee)
+                .find_org(frames.context(), &accord.grantee)
                 .await?
                 .is_some_and(|org| org.has_member(sender.id))
         {

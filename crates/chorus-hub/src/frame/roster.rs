@@ -1,9 +1,10 @@
 //! `GET /handles/{handle}/roster`: which sessions of a handle are live, for itself and those it lets address it (FRM-109, R-50).
 
+use super::Frames;
 use super::session::FrameSession;
 use super::{open_stream::parse_handle, resolve_scope};
+use crate::Principal;
 use crate::cluster::{ClusterNode, FrameQuery, RequestError};
-use crate::{Hub, Principal};
 use chorus_wire::frame::{FrameCode, FrameError, FrameScope, RosterSession, SessionRoster};
 use chorus_wire::limits;
 use serde::{Deserialize, Serialize};
@@ -11,7 +12,7 @@ use std::sync::Arc;
 
 pub async fn list_roster(
     principal: &Principal,
-    hub: &Hub,
+    frames: &Frames,
     handle: &str,
 ) -> Result<SessionRoster, FrameError> {
     let agent = principal.require_agent()?;
@@ -21,7 +22,7 @@ pub async fn list_roster(
     } else {
         // Whom one may address, one may see; everybody else learns nothing, not even whether there is such a handle.
         let resolved =
-            resolve_scope::resolve_scope(hub, agent, &FrameScope::Handle(handle.clone()))
+            resolve_scope::resolve_scope(frames, agent, &FrameScope::Handle(handle.clone()))
                 .await
                 .map_err(hide_scope_refusal)?;
         resolved
@@ -30,8 +31,8 @@ pub async fn list_roster(
             .map(|target| target.id)
             .ok_or_else(forbidden_error)?
     };
-    let mut sessions = list_local_sessions(hub, id);
-    if let Some(cluster) = hub.cluster() {
+    let mut sessions = list_local_sessions(frames, id);
+    if let Some(cluster) = frames.context().cluster() {
         sessions.extend(
             fetch_remote_sessions(cluster, id)
                 .await
@@ -97,11 +98,11 @@ async fn fetch_remote_sessions(
 
 /// The sessions at this hub after a place, as many as hubs say in one piece.
 pub(super) fn build_roster_page(
-    hub: &Hub,
+    frames: &Frames,
     principal: i64,
     after: Option<(i64, String, String)>,
 ) -> RosterPage {
-    let mut sessions = list_local_sessions(hub, principal);
+    let mut sessions = list_local_sessions(frames, principal);
     sessions.sort_by_cached_key(roster_sort_key);
     sessions.retain(|session| {
         after
@@ -127,8 +128,8 @@ pub(super) fn build_roster_page(
 }
 
 /// The sessions at this hub.
-fn list_local_sessions(hub: &Hub, principal: i64) -> Vec<RosterSession> {
-    let handle_sessions = hub.frames().registry.get(principal);
+fn list_local_sessions(frames: &Frames, principal: i64) -> Vec<RosterSession> {
+    let handle_sessions = frames.registry().get(principal);
     let to_roster_session = |session: Arc<FrameSession>| RosterSession {
         instrument: session.instrument.to_string(),
         session: session.session_id.to_string(),

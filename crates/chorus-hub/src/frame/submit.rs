@@ -1,10 +1,11 @@
 //! `POST /frames`: validate, know the sender, authorise, expand, emit, in this order and nothing in between (FRM-64, R-44).
 
+use super::Frames;
 use super::frame_label::{ExcludedSession, FrameLabel, SessionSelector};
 use super::replicate;
 use super::resolve_scope::{self, FrameTarget, ResolvedScope};
+use crate::Principal;
 use crate::identity::{self, Agent};
-use crate::{Hub, Principal};
 use chorus_wire::frame::{
     Frame, FrameCode, FrameError, FrameScope, FrameSubmission, ScopeIdent, SubmissionReply,
 };
@@ -25,11 +26,11 @@ pub struct FrameSubmitter {
 /// Emits a frame to the live sessions that its scope names. A refused frame reaches nobody (FRM-95).
 pub async fn submit_frame(
     principal: &Principal,
-    hub: &Hub,
+    frames: &Frames,
     body: &[u8],
     submitter: FrameSubmitter,
 ) -> Result<SubmissionReply, FrameError> {
-    let outcome = process_submission(principal, hub, body, submitter).await;
+    let outcome = process_submission(principal, frames, body, submitter).await;
     match &outcome {
         Ok(_) => metrics::counter!("chorus_frames_total").increment(1),
         Err(refusal) => {
@@ -42,36 +43,47 @@ pub async fn submit_frame(
 
 async fn process_submission(
     principal: &Principal,
-    hub: &Hub,
+    frames: &Frames,
     body: &[u8],
     submitter: FrameSubmitter,
 ) -> Result<SubmissionReply, FrameError> {
     let agent = principal.require_agent()?;
-    if hub.live_streams().is_draining() {
+    if frames.context().live_streams().is_draining() {
         return Err(Error::unavailable("the hub is stopping").into());
     }
-    let submission = FrameSubmission::parse_at(body, hub.clock().now())?;
-    check_sender_identity(hub, agent, &submission.frame).await?;
+    let submission = FrameSubmission::parse_at(body, frames.context().clock().now())?;
+    check_sender_identity(frames, agent, &submission.frame).await?;
     let scope = submission.scope()?;
-    let resolved = resolve_targets(hub, agent, scope).await?;
+    let resolved = resolve_targets(frames, agent, scope).await?;
     let label = build_label(agent.id, &submission.frame, scope, submitter);
-    match hub.cluster() {
+    match frames.context().cluster() {
         None => emit_locally(
-            hub,
+            frames,
             agent.id,
             &submission.frame,
             &Arc::new(label),
             &resolved,
         ),
         Some(cluster) => {
-            replicate::replicate_frame(hub, cluster, agent.id, &submission.frame, &label, &resolved)
-                .await
+            replicate::replicate_frame(
+                frames,
+                cluster,
+                agent.id,
+                &submission.frame,
+                &label,
+                &resolved,
+            )
+            .await
         }
     }
 }
 
 /// FRM-07, FRM-100, R-04: the frame names its sender and the person behind it, and both are the key's own.
-async fn check_sender_identity(hub: &Hub, agent: &Agent, frame: &Frame) -> Result<(), FrameError> {
+async fn check_sender_identity(
+    frames: &Frames,
+    agent: &Agent,
+    frame: &Frame,
+) -> Result<(), FrameError> {
     let own_handle = agent.handle.as_deref();
     let mismatch = |field: &str, message: &str| {
         Err(FrameError::at_field(
@@ -86,7 +98,9 @@ async fn check_sender_identity(hub: &Hub, agent: &Agent, frame: &Frame) -> Resul
             "sender_handle must be the handle of the key that submits the frame",
         );
     }
-    if own_handle == Some(frame.acted_by.as_str()) || is_owner(hub, agent, &frame.acted_by).await? {
+    if own_handle == Some(frame.acted_by.as_str())
+        || is_owner(frames, agent, &frame.acted_by).await?
+    {
         return Ok(());
     }
     mismatch(
@@ -97,11 +111,11 @@ async fn check_sender_identity(hub: &Hub, agent: &Agent, frame: &Frame) -> Resul
 
 /// Whether the handle is that of the agent's owner. The name of an owner is whatever its first agent called it, so whoever
 /// has that name today must also belong to the owner.
-async fn is_owner(hub: &Hub, agent: &Agent, handle: &Handle) -> Result<bool, FrameError> {
+async fn is_owner(frames: &Frames, agent: &Agent, handle: &Handle) -> Result<bool, FrameError> {
     let Ok(name) = AgentName::parse("owner_id", &agent.owner_name) else {
         return Ok(false);
     };
-    let owner = identity::find_agent(hub.identity(), &name).await?;
+    let owner = identity::find_agent(frames.context().identity(), &name).await?;
     Ok(owner.is_some_and(|owner| {
         owner.owner == agent.owner && owner.handle.as_deref() == Some(handle.as_str())
     }))
@@ -109,7 +123,7 @@ async fn is_owner(hub: &Hub, agent: &Agent, handle: &Handle) -> Result<bool, Fra
 
 /// One's own handle needs nobody's leave; everything else is looked up.
 async fn resolve_targets(
-    hub: &Hub,
+    frames: &Frames,
     agent: &Agent,
     scope: &FrameScope,
 ) -> Result<ResolvedScope, FrameError> {
@@ -132,7 +146,7 @@ async fn resolve_targets(
         | FrameScope::Session(..)
         | FrameScope::OrgMembers(_)
         | FrameScope::OrgRole(..)
-        | FrameScope::Accord(..) => resolve_scope::resolve_scope(hub, agent, scope).await,
+        | FrameScope::Accord(..) => resolve_scope::resolve_scope(frames, agent, scope).await,
     }
 }
 
@@ -162,16 +176,17 @@ fn build_label(
 }
 
 fn emit_locally(
-    hub: &Hub,
+    frames: &Frames,
     sender: i64,
     frame: &Frame,
     label: &Arc<FrameLabel>,
     resolved: &ResolvedScope,
 ) -> Result<SubmissionReply, FrameError> {
-    let (registry, now) = (&hub.frames().registry, hub.clock().monotonic_now());
+    let registry = frames.registry();
+    let now = frames.monotonic_now();
     let recipient_count =
-        hub.frames()
-            .recent_submissions
+        frames
+            .recent_submissions()
             .emit_once(sender, frame.frame_id, now, || {
                 // One handle never has more streams than an expansion may reach, so only several are counted beforehand.
                 if resolved.targets.len() > 1 {
@@ -224,6 +239,7 @@ mod tests {
         handle_sessions::ResumePoint, session::FrameSession, session_registry::JoinedSession,
     };
     use super::*;
+    use crate::Hub;
     use chorus_wire::{frame::FrameFilter, time::UnixMicros};
 
     ///
@@ -268,7 +284,7 @@ mod tests {
                 UnixMicros(0),
             );
             hub.frames()
-                .registry
+                .registry()
                 .join_session(session, ResumePoint::Now, hub.clock().monotonic_now())
                 .unwrap()
         };
@@ -287,7 +303,7 @@ mod tests {
         let scope = FrameScope::OrgMembers(handle.clone());
         let send = || {
             emit_locally(
-                &hub,
+                hub.frames(),
                 1,
                 &frame(),
                 &Arc::new(build_label(1, &frame(), &scope, FrameSubmitter::default())),

@@ -1,8 +1,8 @@
 //! One open stream of a handle: first who it is, then whatever its session has not heard (FRM-62, R-42).
 
+use super::Frames;
 use super::handle_sessions::SessionPoll;
 use super::session_registry::JoinedSession;
-use crate::Hub;
 use crate::delivery::{FeedItem, FeedSource};
 use bytes::Bytes;
 use chorus_wire::cursor::Cursor;
@@ -13,7 +13,7 @@ use tokio::time::{Sleep, sleep};
 
 /// Dropping it is leaving.
 pub(crate) struct FrameSubscription {
-    hub: Hub,
+    frames: Frames,
     joined: JoinedSession,
     /// What it is told before anything else.
     first_events: Option<Vec<Bytes>>,
@@ -24,7 +24,7 @@ pub(crate) struct FrameSubscription {
 impl FrameSubscription {
     /// `connected` is the data of the first event. That event has an id too: a stream that breaks off before its first
     /// frame goes on from where it began.
-    pub(super) fn new(hub: Hub, joined: JoinedSession, connected: &str) -> Self {
+    pub(super) fn new(frames: Frames, joined: JoinedSession, connected: &str) -> Self {
         let mut first_events = vec![sse::format_opening_event_at(
             "connected",
             joined.start_cursor,
@@ -34,7 +34,7 @@ impl FrameSubscription {
             first_events.push(gap_event(joined.start_cursor));
         }
         Self {
-            hub,
+            frames,
             joined,
             first_events: Some(first_events),
             pause: None,
@@ -49,7 +49,7 @@ impl FrameSubscription {
             session,
             ..
         } = &self.joined;
-        if self.hub.store().is_caught_up() {
+        if self.frames.context().store().is_caught_up() {
             return handle_sessions.poll_session(session, context).map(Some);
         }
         Poll::Ready(
@@ -99,8 +99,9 @@ impl Drop for FrameSubscription {
         metrics::gauge!("chorus_frame_streams").decrement(1);
         self.joined
             .handle_sessions
-            .remove_session(&self.joined.session, self.hub.clock().monotonic_now());
-        self.hub
+            .remove_session(&self.joined.session, self.frames.monotonic_now());
+        self.frames
+            .context()
             .live_streams()
             .mark_presence_changed(self.joined.session.principal);
     }

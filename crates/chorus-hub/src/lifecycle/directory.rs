@@ -1,8 +1,9 @@
 //! Agent records, the directory and invite cards, as public as the documents make them.
 
+use crate::context::HubContext;
 use crate::identity::find_agent;
 use crate::store::{Agent, principals};
-use crate::{Hub, Principal, Result};
+use crate::{Principal, Result};
 use chorus_wire::reply::{AgentRecord, DirectoryRow, InviteCard};
 use chorus_wire::{Code, identity::AgentName, limits};
 
@@ -14,7 +15,11 @@ pub struct DirectoryPage {
 }
 
 /// The record as this principal may see it: an endpoint may contain a secret, so only the agent itself and operators see it.
-pub(super) fn describe_agent(principal: &Principal, hub: &Hub, agent: &Agent) -> AgentRecord {
+pub(super) fn describe_agent(
+    principal: &Principal,
+    hub: &HubContext,
+    agent: &Agent,
+) -> AgentRecord {
     let can_see_endpoint = match principal {
         Principal::Anonymous => false,
         Principal::Agent(caller) => caller.id == agent.id,
@@ -32,7 +37,11 @@ pub(super) fn describe_agent(principal: &Principal, hub: &Hub, agent: &Agent) ->
 }
 
 /// `GET /agents/{id}`
-pub async fn get_agent_record(principal: &Principal, hub: &Hub, name: &str) -> Result<AgentRecord> {
+pub async fn get_agent_record(
+    principal: &Principal,
+    hub: &HubContext,
+    name: &str,
+) -> Result<AgentRecord> {
     let agent = match AgentName::parse("agent_id", name) {
         Ok(name) => find_agent(hub.identity(), &name).await?,
         // No agent has a name that is not well formed.
@@ -45,7 +54,7 @@ pub async fn get_agent_record(principal: &Principal, hub: &Hub, name: &str) -> R
     ))
 }
 
-async fn load_page(hub: &Hub, page: DirectoryPage) -> Result<Vec<Agent>> {
+async fn load_page(hub: &HubContext, page: DirectoryPage) -> Result<Vec<Agent>> {
     let after = match page.after {
         None => 0,
         Some(name) => {
@@ -64,7 +73,7 @@ async fn load_page(hub: &Hub, page: DirectoryPage) -> Result<Vec<Agent>> {
 /// `GET /agents`
 pub async fn list_agent_records(
     principal: &Principal,
-    hub: &Hub,
+    hub: &HubContext,
     page: DirectoryPage,
 ) -> Result<Vec<AgentRecord>> {
     Ok(load_page(hub, page)
@@ -77,7 +86,7 @@ pub async fn list_agent_records(
 /// `GET /discover`
 pub async fn list_directory(
     _principal: &Principal,
-    hub: &Hub,
+    hub: &HubContext,
     page: DirectoryPage,
 ) -> Result<Vec<DirectoryRow>> {
     let row = |agent: &Agent| {
@@ -102,7 +111,7 @@ pub async fn list_directory(
 /// `GET /invite/{id}`; the instructions contain `hub_url`. An unknown id is an answer, not an error.
 pub async fn get_invite_card(
     _principal: &Principal,
-    hub: &Hub,
+    hub: &HubContext,
     name: &str,
     hub_url: &str,
 ) -> Result<InviteCard> {

@@ -13,7 +13,16 @@ pub use register::{register_agent, register_on_behalf};
 pub use unregister::unregister_agent;
 
 use crate::Result;
+use crate::context::HubContext;
+use crate::frame::Frames;
 use crate::store::{WriteTxn, channels};
+use crate::stream_end::StreamEnd;
+
+/// Ends every stream of an agent on this hub: its inbox streams and its frame sessions.
+fn end_agent_streams(hub: &HubContext, frames: &Frames, agent: i64, reason: StreamEnd) {
+    hub.live_streams().end_streams(agent, reason);
+    frames.end_streams(agent, reason);
+}
 
 /// The agent's memberships of channels; each is a subject of its own whose streams can be ended.
 async fn list_member_ids(txn: &WriteTxn<'_>, agent: i64) -> Result<Vec<i64>> {

@@ -1,13 +1,16 @@
 //! Registration in both forms: by the agent itself and by an operator.
 
 use super::directory::describe_agent;
+use super::end_agent_streams;
 use super::owner::{find_claimable_owner, open_account};
 use super::rotate::{check_can_update, update_agent};
+use crate::context::HubContext;
+use crate::frame::Frames;
 use crate::identity::{hash_secret, invites};
 use crate::market::{reputation, skills};
 use crate::store::{Agent, CacheInvalidation, WriteTxn, counters, principals, record_activity};
 use crate::stream_end::StreamEnd;
-use crate::{Hub, Principal, Result, clock};
+use crate::{Principal, Result, clock};
 use chorus_wire::registration::{MarketProfile, RegistrationRequest};
 use chorus_wire::reply::RegistrationReply;
 use chorus_wire::{Code, identity::AgentName, secret::Secret};
@@ -47,7 +50,8 @@ impl RegistrationChange {
 /// `POST /register`; true when the agent is new (201), false when it was updated and its key rotated (200).
 pub async fn register_agent(
     principal: &Principal,
-    hub: &Hub,
+    hub: &HubContext,
+    frames: &Frames,
     request: RegistrationRequest,
 ) -> Result<(bool, RegistrationReply)> {
     check_endpoints(hub, &request).await?;
@@ -96,13 +100,14 @@ pub async fn register_agent(
         })
         .await;
     let change = hub.identity().key_cache().clear_if_uncertain(change)?;
-    Ok(finish_registration(hub, change, Some(key)))
+    Ok(finish_registration(hub, frames, change, Some(key)))
 }
 
 /// `POST /agents`; true when the agent is new (201), false when it was updated (200). An update leaves the key alone.
 pub async fn register_on_behalf(
     principal: &Principal,
-    hub: &Hub,
+    hub: &HubContext,
+    frames: &Frames,
     request: RegistrationRequest,
 ) -> Result<(bool, RegistrationReply)> {
     principal.require_operator()?;
@@ -137,11 +142,11 @@ pub async fn register_on_behalf(
         .await;
     let change = hub.identity().key_cache().clear_if_uncertain(change)?;
     let key = change.before.is_none().then_some(key);
-    Ok(finish_registration(hub, change, key))
+    Ok(finish_registration(hub, frames, change, key))
 }
 
 /// Before the transaction: resolving a host name may take a DNS query.
-async fn check_endpoints(hub: &Hub, request: &RegistrationRequest) -> Result<()> {
+async fn check_endpoints(hub: &HubContext, request: &RegistrationRequest) -> Result<()> {
     let endpoints = [
         request.endpoint.as_ref(),
         request
@@ -222,7 +227,8 @@ async fn create_agent(
 
 /// After the commit: invalidates the key cache, ends the streams that an old key opened, and builds the reply.
 fn finish_registration(
-    hub: &Hub,
+    hub: &HubContext,
+    frames: &Frames,
     change: RegistrationChange,
     key: Option<Secret>,
 ) -> (bool, RegistrationReply) {
@@ -230,7 +236,7 @@ fn finish_registration(
     if let Some(before) = &change.before {
         hub.identity().invalidate_agent(before);
         if before.key_hash != change.after.key_hash {
-            hub.end_streams(before.id, StreamEnd::KeyRotated);
+            end_agent_streams(hub, frames, before.id, StreamEnd::KeyRotated);
             change.member_ids.iter().for_each(|member_id| {
                 hub.live_streams()
                     .end_streams(*member_id, StreamEnd::KeyRotated)

@@ -1,14 +1,16 @@
 //! Unregistering an agent: everything that only a registered agent has ends in one transaction.
 
-use super::list_member_ids;
+use super::{end_agent_streams, list_member_ids};
 use crate::channel::members::leave_all_channels;
+use crate::context::HubContext;
+use crate::frame::Frames;
 use crate::identity::find_agent;
 use crate::market::skills;
 use crate::store::{
     Agent, CacheInvalidation, WriteTxn, messages, orgs, principals, record_activity,
 };
 use crate::stream_end::StreamEnd;
-use crate::{Hub, Principal, Result};
+use crate::{Principal, Result};
 use chorus_wire::identity::{AgentName, Handle};
 use chorus_wire::reply::AgentDeleted;
 use chorus_wire::{Code, Error};
@@ -17,7 +19,8 @@ use serde_json::json;
 /// `DELETE /agents/{id}`: an unknown agent is a confirmed no-op; otherwise only the agent itself or an operator (R-31, failure 2).
 pub async fn unregister_agent(
     principal: &Principal,
-    hub: &Hub,
+    hub: &HubContext,
+    frames: &Frames,
     name: &str,
 ) -> Result<AgentDeleted> {
     if matches!(principal, Principal::Anonymous) {
@@ -53,9 +56,9 @@ pub async fn unregister_agent(
     let Some(removed) = removed else {
         return Ok(absent);
     };
-    hub.frames().invalidate_orgs(removed.left_orgs);
+    frames.invalidate_orgs(removed.left_orgs);
     hub.identity().invalidate_agent(&removed.agent);
-    hub.end_streams(removed.agent.id, StreamEnd::Unregistered);
+    end_agent_streams(hub, frames, removed.agent.id, StreamEnd::Unregistered);
     removed.member_ids.iter().for_each(|member_id| {
         hub.live_streams()
             .end_streams(*member_id, StreamEnd::Unregistered)

@@ -2,9 +2,10 @@
 //! (R-64, lesson 14).
 
 use super::transfer::authorize_owner;
+use crate::context::HubContext;
 use crate::store::ledger::{self, LedgerAccount, NewPosting, PostingFilter, PostingRow};
 use crate::store::{DbConnection, principals};
-use crate::{Hub, Principal, Result};
+use crate::{Principal, Result};
 use chorus_wire::market::transfer::{
     AuditReply, CreditIssue, LedgerPosting, OwnerAccount, PostingLeg,
 };
@@ -13,7 +14,7 @@ use chorus_wire::{Code, Error, limits};
 /// `GET /accounts/{owner}`; without a name, the account of the calling agent's owner.
 pub async fn get_account(
     principal: &Principal,
-    hub: &Hub,
+    hub: &HubContext,
     owner: Option<&str>,
 ) -> Result<OwnerAccount> {
     let principal = principal.clone();
@@ -50,7 +51,7 @@ async fn read_account(tx: &DbConnection<'_>, owner: i64, owner_id: String) -> Re
 /// `POST /accounts/{owner}/credit`: creates new credits, so only operators may do it.
 pub async fn issue_credits(
     principal: &Principal,
-    hub: &Hub,
+    hub: &HubContext,
     owner: &str,
     issue: CreditIssue,
 ) -> Result<OwnerAccount> {
@@ -87,7 +88,7 @@ pub async fn issue_credits(
 /// `GET /audit`: an agent sees its owner's postings, an operator sees all.
 pub async fn list_postings(
     principal: &Principal,
-    hub: &Hub,
+    hub: &HubContext,
     owner: Option<String>,
     job_id: Option<String>,
     before: Option<i64>,

@@ -2,10 +2,11 @@
 //!
 
 use super::{presence, reputation::ReputationScore, skills};
+use crate::context::HubContext;
 use crate::identity::Agent;
 use crate::store::skills::{self as skills_table, OfferFilter, RankedOffer};
 use crate::store::{DbConnection, principals};
-use crate::{Hub, Principal, Result};
+use crate::{Principal, Result};
 use chorus_wire::limits;
 use chorus_wire::market::discover::{
     FoundAgent, FoundSkill, PresenceStatus, SkillSearch, SkillSearchResults, public_endpoint,
@@ -15,7 +16,7 @@ use futures_util::future::try_join_all;
 /// `GET /discover` with a market filter
 pub async fn discover_agents(
     _principal: &Principal,
-    hub: &Hub,
+    hub: &HubContext,
     search: SkillSearch,
 ) -> Result<SkillSearchResults> {
     let limit = search.limit.clamp(1, limits::DIRECTORY_PAGE);
@@ -65,7 +66,7 @@ pub async fn discover_agents(
 /// and never past `DISCOVERY_AGENTS_SCANNED`.
 async fn rank_agents(
     tx: &DbConnection<'_>,
-    hub: &Hub,
+    hub: &HubContext,
     filter: &OfferFilter,
     limit: usize,
 ) -> Result<Vec<(RankedOffer, PresenceStatus)>> {

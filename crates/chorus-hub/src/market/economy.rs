@@ -1,16 +1,17 @@
 //! Public totals of the whole market (lesson 14).
 
+use crate::Result;
+use crate::context::HubContext;
 use crate::store::JobState;
 use crate::store::ledger::{self, LedgerAccount};
 use crate::store::market_totals;
-use crate::{Hub, Result};
 use chorus_wire::market::credits::{CURRENCY, Credits};
 use chorus_wire::market::job::JobStatus;
 use chorus_wire::market::transfer::EconomyReport;
 use std::collections::BTreeMap;
 
 /// `GET /economy`
-pub async fn summarize_economy(hub: &Hub) -> Result<EconomyReport> {
+pub async fn summarize_economy(hub: &HubContext) -> Result<EconomyReport> {
     let (issued, mut totals) = hub
         .store()
         .read(async |tx| {

@@ -1,17 +1,18 @@
 //! Whether an agent can be given work, and the heartbeat by which it says so.
 
+use crate::context::HubContext;
 use crate::identity::{self, Agent};
-use crate::{Hub, Principal, Result};
+use crate::{Principal, Result};
 use chorus_wire::market::discover::PresenceStatus;
 use chorus_wire::market::heartbeat::HeartbeatReply;
 use chorus_wire::{Code, Error, identity::AgentName};
 
 /// Whether an agent is online: it has an open inbox, was seen recently, or was not seen since the hub started.
-pub(crate) fn is_online(hub: &Hub, agent: &Agent) -> bool {
+pub(crate) fn is_online(hub: &HubContext, agent: &Agent) -> bool {
     agent_presence(hub, agent.id) == PresenceStatus::Online
 }
 
-pub(super) fn agent_presence(hub: &Hub, agent_id: i64) -> PresenceStatus {
+pub(super) fn agent_presence(hub: &HubContext, agent_id: i64) -> PresenceStatus {
     if hub.live_streams().is_online(agent_id) || hub.identity().is_present(agent_id) {
         PresenceStatus::Online
     } else {
@@ -22,7 +23,7 @@ pub(super) fn agent_presence(hub: &Hub, agent_id: i64) -> PresenceStatus {
 /// `POST /heartbeat`: the key says which agent is online; a name in the body has to be that agent's.
 pub async fn record_heartbeat(
     principal: &Principal,
-    hub: &Hub,
+    hub: &HubContext,
     named_agent: Option<&str>,
 ) -> Result<HeartbeatReply> {
     let agent = principal.require_agent()?;

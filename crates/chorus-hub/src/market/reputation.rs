@@ -1,9 +1,10 @@
 //! Reputation: a worker's score by the jobs document's formula, changed by the hub alone and once
 //! per job (R-63, JOB-22…26).
 
+use crate::context::HubContext;
 use crate::identity::find_agent;
 use crate::store::{DbConnection, WriteTxn, reputation, skills};
-use crate::{Hub, Principal, Result};
+use crate::{Principal, Result};
 use chorus_wire::market::reputation::{ReputationReport, ReputationStats};
 use chorus_wire::{Code, identity::AgentName, limits};
 
@@ -98,7 +99,7 @@ pub(crate) async fn current_score(tx: &DbConnection<'_>, agent_id: i64) -> Resul
 /// `GET /reputation/{agent}`
 pub async fn get_reputation(
     _principal: &Principal,
-    hub: &Hub,
+    hub: &HubContext,
     name: &str,
 ) -> Result<ReputationReport> {
     let agent = match AgentName::parse("agent_id", name) {

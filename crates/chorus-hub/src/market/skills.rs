@@ -1,10 +1,11 @@
 //! Skills: agents offer and withdraw them, and jobs find them by name (JOB-09, JOB-27).
 
 use super::{presence, reputation, schema};
+use crate::context::HubContext;
 use crate::identity::Agent;
 use crate::store::skills;
 use crate::store::{DbConnection, WriteTxn, principals};
-use crate::{Hub, Principal, Result};
+use crate::{Principal, Result};
 use chorus_wire::market::credits::Credits;
 use chorus_wire::market::discover::PresenceStatus;
 use chorus_wire::market::skill::{SkillCatalogue, SkillOffer};
@@ -53,7 +54,7 @@ pub(super) fn market_profile(agent: &Agent) -> MarketProfile {
 
 /// This agent's offer of a skill; `None` when it does not offer it.
 pub(crate) async fn find_offer(
-    hub: &Hub,
+    hub: &HubContext,
     agent: &Agent,
     skill_name: &str,
 ) -> Result<Option<WorkerOffer>> {
@@ -72,7 +73,7 @@ pub(crate) async fn find_offer(
 /// then by reputation, then by cost.
 pub(crate) async fn find_best_offer(
     tx: &DbConnection<'_>,
-    hub: &Hub,
+    hub: &HubContext,
     skill_name: &str,
     budget: Credits,
     excluded_agent: i64,
@@ -115,7 +116,7 @@ pub(crate) async fn find_best_offer(
 
 /// The lowest cost of a skill among agents other than `excluded_agent`; `None` when none offers it.
 pub(crate) async fn find_lowest_cost(
-    hub: &Hub,
+    hub: &HubContext,
     skill_name: &str,
     excluded_agent: i64,
 ) -> Result<Option<Credits>> {
@@ -145,7 +146,7 @@ pub(crate) fn check_skills(skills: &[SkillOffer]) -> Result<()> {
 /// key. True when the skill is new.
 pub async fn put_skill(
     principal: &Principal,
-    hub: &Hub,
+    hub: &HubContext,
     skill: SkillOffer,
 ) -> Result<(bool, SkillOffer)> {
     let id = principal.require_agent()?.id;
@@ -172,7 +173,7 @@ pub async fn put_skill(
 }
 
 /// `DELETE /skills/{name}`: withdraws a skill; false when it was not offered.
-pub async fn withdraw_skill(principal: &Principal, hub: &Hub, name: &str) -> Result<bool> {
+pub async fn withdraw_skill(principal: &Principal, hub: &HubContext, name: &str) -> Result<bool> {
     let id = principal.require_agent()?.id;
     let name = name.to_owned();
     hub.store()
@@ -183,7 +184,7 @@ pub async fn withdraw_skill(principal: &Principal, hub: &Hub, name: &str) -> Res
 /// `GET /skills`
 pub async fn list_skills(
     _principal: &Principal,
-    hub: &Hub,
+    hub: &HubContext,
     after: Option<String>,
     limit: usize,
 ) -> Result<SkillCatalogue> {

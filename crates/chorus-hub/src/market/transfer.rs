@@ -1,8 +1,9 @@
 //! Transfers credits from one owner to another, once per `transfer_id` (R-65, failures 6 and 21).
 
+use crate::context::HubContext;
 use crate::store::ledger::{self, LedgerAccount, NewPosting};
 use crate::store::{DbConnection, WriteTxn, principals};
-use crate::{Hub, Principal, Result};
+use crate::{Principal, Result};
 use chorus_wire::market::transfer::{CreditTransfer, TransferReply};
 use chorus_wire::{Code, Error};
 use sha2::{Digest, Sha256};
@@ -11,7 +12,7 @@ use sha2::{Digest, Sha256};
 /// byte.
 pub async fn transfer_credits(
     principal: &Principal,
-    hub: &Hub,
+    hub: &HubContext,
     transfer: CreditTransfer,
 ) -> Result<String> {
     let fingerprint = Sha256::digest(transfer.to_canonical_json()).into();

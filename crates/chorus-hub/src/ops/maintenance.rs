@@ -1,24 +1,26 @@
-//! What the hub does by itself: settling what a crash left open, and trimming what is past its time.
+//! Background work: failing webhooks that a crash interrupted, retention, due jobs and outbox posts.
 
-use crate::delivery::outbox_pool;
+use crate::Result;
+use crate::context::HubContext;
+use crate::delivery::outbox_worker;
 use crate::envelope::record_outcome;
+use crate::frame::Frames;
 use crate::market::jobs;
 use crate::store::{messages, outbox, retention};
-use crate::{Hub, Result};
 use chorus_wire::message::DeliveryOutcome;
 use chorus_wire::{Code, limits, time::UnixMicros};
 use std::time::Duration;
 
-/// How often the hub looks for something to trim.
+/// How often retention runs.
 const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(60);
-/// How often it looks for errands when nobody rings.
+/// How often due jobs and posts are polled without a wake-up.
 const DUE_WORK_INTERVAL: Duration = Duration::from_secs(1);
-/// Messages settled in one transaction after a crash.
+/// Messages failed in one transaction after a crash.
 const RECOVERY_BATCH: usize = 500;
 
-/// A webhook that was under way when the hub died has no outcome that anybody knows: it failed, and its sender may retry.
-/// A hub that is alone knows that nobody waits for it; among others, what no hub can still be waiting for is past its time.
-pub(crate) async fn fail_interrupted_webhooks(hub: &Hub) -> Result<()> {
+/// The outcome of a webhook that was in flight when the hub crashed is unknown: it is recorded as failed, and the sender may
+/// retry. A hub without peers fails all of them; in a cluster, those that are past every deadline.
+pub(crate) async fn fail_interrupted_webhooks(hub: &HubContext) -> Result<()> {
     let salt = hub.store().trace_salt;
     let pending_before = match hub.cluster() {
         None => {
@@ -57,9 +59,9 @@ pub(crate) async fn fail_interrupted_webhooks(hub: &Hub) -> Result<()> {
     }
 }
 
-/// Trims until there is nothing left to trim, a small transaction at a time.
-pub(crate) async fn run_maintenance_pass(hub: &Hub) -> Result<()> {
-    hub.frames().sweep_expired(hub.clock().monotonic_now());
+/// Runs retention to its end, one small transaction at a time, and then what is due.
+pub(crate) async fn run_maintenance_pass(hub: &HubContext, frames: &Frames) -> Result<()> {
+    frames.sweep_expired();
     let keep_since = hub
         .options()
         .retain
@@ -75,20 +77,23 @@ pub(crate) async fn run_maintenance_pass(hub: &Hub) -> Result<()> {
     jobs::run_due_jobs(hub).await
 }
 
-/// What cannot wait for a minute: deadlines of jobs, and what is owed to others.
-fn spawn_due_work(hub: &Hub) {
-    let (outbox_wakeup, hub) = (hub.outbox_wakeup().clone(), hub.downgrade());
+/// Job deadlines and outbox posts, which cannot wait for the next maintenance pass.
+fn spawn_due_work(hub: &HubContext) {
+    let wakeup = hub.delivery().outbox_wakeup();
+    let hub = hub.downgrade();
     tokio::spawn(async move {
         loop {
-            // Woken or not, it looks: the bell is a hint, the table is the truth.
-            let _ = tokio::time::timeout(DUE_WORK_INTERVAL, outbox_wakeup.notified()).await;
-            let Some(hub) = hub() else { return };
+            // The wake-up is a hint: after the interval the table is read without it.
+            let _ = tokio::time::timeout(DUE_WORK_INTERVAL, wakeup.notified()).await;
+            let Some(hub) = hub.upgrade() else { return };
             if hub.live_streams().is_draining() {
                 return;
             }
             for outcome in [
                 jobs::run_due_jobs(&hub).await,
-                outbox_pool::start_due_posts(&hub).await.map(drop),
+                outbox_worker::start_due_posts(hub.delivery())
+                    .await
+                    .map(drop),
             ] {
                 if let Err(error) = outcome {
                     tracing::warn!(%error, cause = error.cause, "errands will be tried again");
@@ -98,20 +103,23 @@ fn spawn_due_work(hub: &Hub) {
     });
 }
 
-/// Goes on for as long as the hub is there.
-pub(crate) fn start_maintenance(hub: &Hub) {
-    spawn_due_work(hub);
-    let hub = hub.downgrade();
+/// Starts the background tasks. They end when the hub is dropped or drains.
+pub(crate) fn start_maintenance(frames: &Frames) {
+    spawn_due_work(frames.context());
+    let frames = frames.downgrade();
     tokio::spawn(async move {
         let mut ticks = tokio::time::interval(MAINTENANCE_INTERVAL);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            let Some(hub) = hub() else { return };
+            let Some(frames) = frames.upgrade() else {
+                return;
+            };
+            let hub = frames.context();
             if hub.live_streams().is_draining() {
                 return;
             }
-            if let Err(error) = run_maintenance_pass(&hub).await {
+            if let Err(error) = run_maintenance_pass(hub, &frames).await {
                 tracing::warn!(%error, cause = error.cause, "maintenance will try again");
             }
         }

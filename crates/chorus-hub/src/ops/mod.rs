@@ -1,13 +1,14 @@
-//! What an operator asks: is it well, what happened, what is happening.
+//! Operations: health, readiness, activity, maintenance and backup.
 
 pub(crate) mod maintenance;
 
+use crate::context::HubContext;
 use crate::delivery::{StreamFeed, open_activity_feed, render};
 use crate::identity::invites;
 use crate::seal;
 use crate::start_error::StartError;
 use crate::store::{self, counters, log};
-use crate::{Hub, Principal, Result};
+use crate::{Principal, Result};
 use chorus_wire::reply::{ActivityRow, HealthReport};
 use chorus_wire::secret::Secret;
 use chorus_wire::{Error, limits};
@@ -15,11 +16,11 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long a good answer to `/ready` stands.
+/// How long a successful write answers `/ready`.
 const READY_CACHE_TTL: Duration = Duration::from_secs(1);
 
 /// `GET /health`
-pub async fn read_health(hub: &Hub) -> Result<HealthReport> {
+pub async fn read_health(hub: &HubContext) -> Result<HealthReport> {
     let counters = hub
         .store()
         .read(async |tx| Ok(counters::read_counters(tx).await?))
@@ -39,21 +40,21 @@ pub async fn read_health(hub: &Hub) -> Result<HealthReport> {
     })
 }
 
-/// What a hub that is ready stands on.
+/// What a ready hub depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadyMode {
-    /// It is alone, and needs nobody.
+    /// It has no peers: only the store.
     Standalone,
-    /// It reaches the bus that it shares with others.
+    /// The store and NATS.
     Clustered,
 }
 
-/// `GET /ready`: the store takes writes, the bus answers, and the hub is not stopping.
-pub async fn check_ready(hub: &Hub) -> Result<ReadyMode> {
+/// `GET /ready`: the store takes writes, NATS is connected, and the hub is not stopping.
+pub async fn check_ready(hub: &HubContext) -> Result<ReadyMode> {
     if hub.live_streams().is_draining() {
         return Err(Error::unavailable("the hub is stopping"));
     }
-    // Anybody asks as often as they like: one write a second answers them all.
+    // The route is public: one write per second answers all requests.
     let now = hub.clock().monotonic_now();
     if hub
         .last_ready_at()
@@ -77,13 +78,13 @@ pub async fn check_ready(hub: &Hub) -> Result<ReadyMode> {
 /// `GET /activity?since=`
 pub async fn list_activity(
     principal: &Principal,
-    hub: &Hub,
+    hub: &HubContext,
     since: u64,
     limit: usize,
 ) -> Result<Vec<ActivityRow>> {
     principal.require_operator()?;
     let limit = limit.clamp(1, limits::ACTIVITY_PAGE);
-    // The entry that `since` is part of may have another part after it.
+    // The entry of `since` may have a second row after it.
     let after = render::seq_of_activity(since) - 1;
     let page = hub
         .store()
@@ -97,21 +98,21 @@ pub async fn list_activity(
     Ok(rows.filter(|row| row.id > since).take(limit).collect())
 }
 
-/// `GET /events`: the same, live.
+/// `GET /events`: the same rows, live.
 pub async fn open_activity_stream(
     principal: &Principal,
-    hub: &Hub,
+    hub: &HubContext,
     since: Option<u64>,
 ) -> Result<StreamFeed> {
     principal.require_operator()?;
     let connected = json!({"timestamp": hub.clock().now()}).to_string();
-    open_activity_feed(hub, since, &connected).await
+    open_activity_feed(hub.delivery(), since, &connected).await
 }
 
 /// Copies the database of the hub in `data_dir`, which may be running, into the new directory `to`.
 pub fn backup_data_dir(data_dir: &Path, to: &Path) -> Result<PathBuf> {
     let copy = store::backup_database(data_dir, to).map_err(Error::unavailable)?;
-    // Without the key nobody could be reached from the copy.
+    // Without the key a restored hub could not unseal any connection string.
     let key = data_dir.join(seal::SEAL_KEY_FILE);
     if key.exists() {
         std::fs::copy(&key, to.join(seal::SEAL_KEY_FILE)).map_err(Error::unavailable)?;
@@ -119,7 +120,7 @@ pub fn backup_data_dir(data_dir: &Path, to: &Path) -> Result<PathBuf> {
     Ok(copy)
 }
 
-/// Copies everything of the stopped hub in `data_dir` into an empty PostgreSQL database: how many rows of which table.
+/// Copies the database of the stopped hub in `data_dir` into an empty PostgreSQL database. Returns the rows of each table.
 pub async fn copy_to_postgres(
     data_dir: &Path,
     to: &Secret,
@@ -127,7 +128,7 @@ pub async fn copy_to_postgres(
     store::copy_to_postgres(data_dir, to).await
 }
 
-/// Before a hub is started on a copy that is older than what its clients have seen.
+/// Advances the log of a restored copy past every cursor that clients have, before a hub is started on it.
 pub async fn mark_restored(
     data_dir: &Path,
     database: Option<&Secret>,

@@ -67,6 +67,6 @@ async fn unregister_agent(
     reply::wrapped_json(
         &state,
         StatusCode::OK,
-        lifecycle::unregister_agent(&principal, &state.hub, &id).await?,
+        lifecycle::unregister_agent(&principal, &state.hub, state.hub.frames(), &id).await?,
     )
 }

@@ -35,7 +35,7 @@ async fn stream_inbox(
 ) -> ApiResult {
     let principal = auth::authenticate_stream(&state, &query, auth).await?;
     Ok(stream::stream_response(
-        delivery::open_inbox(&principal, &state.hub, since).await?,
+        delivery::open_inbox(&principal, state.hub.delivery(), since).await?,
     ))
 }
 

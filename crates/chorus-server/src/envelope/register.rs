@@ -71,7 +71,8 @@ async fn run_registration(
     let principal = principal?;
     let request = RegistrationRequest::parse(body)?;
     let is_market_form = request.is_market_form();
-    let (new, registered) = lifecycle::register_agent(&principal, &state.hub, request).await?;
+    let (new, registered) =
+        lifecycle::register_agent(&principal, &state.hub, state.hub.frames(), request).await?;
     Ok(if is_market_form {
         reply::bare_json(registration_status(new), &to_market_reply(registered))
     } else {
@@ -121,6 +122,7 @@ async fn register_agent_as_operator(
     JsonBytes(body): JsonBytes,
 ) -> ApiResult {
     let request = RegistrationRequest::parse_operator(&body)?;
-    let (new, registered) = lifecycle::register_on_behalf(&principal, &state.hub, request).await?;
+    let (new, registered) =
+        lifecycle::register_on_behalf(&principal, &state.hub, state.hub.frames(), request).await?;
     reply::wrapped_json(&state, registration_status(new), registered)
 }

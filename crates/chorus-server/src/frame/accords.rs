@@ -50,7 +50,7 @@ async fn propose_accord(
     let new_accord = NewAccord::parse(&body, state.hub.clock().now())?;
     reply::bare_json(
         StatusCode::CREATED,
-        &accords::propose_accord(&principal, &state.hub, &org, new_accord).await?,
+        &accords::propose_accord(&principal, state.hub.frames(), &org, new_accord).await?,
     )
 }
 
@@ -66,7 +66,7 @@ async fn list_accords(
 ) -> ApiResult {
     reply::bare_json(
         StatusCode::OK,
-        &accords::list_accords(&principal, &state.hub, &org).await?,
+        &accords::list_accords(&principal, state.hub.frames(), &org).await?,
     )
 }
 
@@ -82,7 +82,7 @@ async fn accept_accord(
 ) -> ApiResult {
     reply::bare_json(
         StatusCode::OK,
-        &accords::accept_accord(&principal, &state.hub, &org, &id).await?,
+        &accords::accept_accord(&principal, state.hub.frames(), &org, &id).await?,
     )
 }
 
@@ -98,6 +98,6 @@ async fn revoke_accord(
 ) -> ApiResult {
     reply::bare_json(
         StatusCode::OK,
-        &accords::revoke_accord(&principal, &state.hub, &org, &id).await?,
+        &accords::revoke_accord(&principal, state.hub.frames(), &org, &id).await?,
     )
 }

@@ -27,7 +27,7 @@ async fn list_grants(
 ) -> ApiResult {
     reply::bare_json(
         StatusCode::OK,
-        &grants::list_grants(&principal, &state.hub, &handle).await?,
+        &grants::list_grants(&principal, state.hub.frames(), &handle).await?,
     )
 }
 
@@ -44,7 +44,7 @@ async fn grant_access(
 ) -> ApiResult {
     reply::bare_json(
         StatusCode::OK,
-        &grants::put_grant(&principal, &state.hub, &handle, &grantee).await?,
+        &grants::put_grant(&principal, state.hub.frames(), &handle, &grantee).await?,
     )
 }
 
@@ -59,6 +59,6 @@ async fn withdraw_grant(
 ) -> ApiResult {
     reply::bare_json(
         StatusCode::OK,
-        &grants::withdraw_grant(&principal, &state.hub, &handle, &grantee).await?,
+        &grants::withdraw_grant(&principal, state.hub.frames(), &handle, &grantee).await?,
     )
 }

@@ -55,7 +55,12 @@ async fn create_organisation(
 ) -> ApiResult {
     reply::bare_json(
         StatusCode::CREATED,
-        &organisations::create_org(&principal, &state.hub, NewOrganisation::parse(&body)?).await?,
+        &organisations::create_org(
+            &principal,
+            state.hub.frames(),
+            NewOrganisation::parse(&body)?,
+        )
+        .await?,
     )
 }
 
@@ -71,7 +76,7 @@ async fn list_org_members(
 ) -> ApiResult {
     reply::bare_json(
         StatusCode::OK,
-        &organisations::list_members(&principal, &state.hub, &org).await?,
+        &organisations::list_members(&principal, state.hub.frames(), &org).await?,
     )
 }
 
@@ -90,7 +95,7 @@ async fn invite_org_member(
         StatusCode::OK,
         &organisations::invite_member(
             &principal,
-            &state.hub,
+            state.hub.frames(),
             &org,
             &member,
             NewOrganisationMember::parse(&body)?,
@@ -111,7 +116,7 @@ async fn remove_org_member(
 ) -> ApiResult {
     reply::bare_json(
         StatusCode::OK,
-        &organisations::remove_member(&principal, &state.hub, &org, &member).await?,
+        &organisations::remove_member(&principal, state.hub.frames(), &org, &member).await?,
     )
 }
 
@@ -127,6 +132,6 @@ async fn accept_membership(
 ) -> ApiResult {
     reply::bare_json(
         StatusCode::OK,
-        &organisations::accept_invitation(&principal, &state.hub, &org, &member).await?,
+        &organisations::accept_invitation(&principal, state.hub.frames(), &org, &member).await?,
     )
 }

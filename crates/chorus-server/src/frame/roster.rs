@@ -24,6 +24,6 @@ async fn get_roster(
 ) -> ApiResult {
     reply::bare_json(
         StatusCode::OK,
-        &frame::list_roster(&principal, &state.hub, &handle).await?,
+        &frame::list_roster(&principal, state.hub.frames(), &handle).await?,
     )
 }

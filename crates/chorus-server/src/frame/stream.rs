@@ -53,7 +53,7 @@ async fn stream_frames(
         None => auth?,
     };
     Ok(stream::stream_response(
-        frame::open_stream(&principal, &state.hub, opening).await?,
+        frame::open_stream(&principal, state.hub.frames(), opening).await?,
     ))
 }
 

@@ -88,6 +88,6 @@ async fn submit_frame(
 ) -> ApiResult {
     reply::bare_json(
         StatusCode::OK,
-        &frame::submit_frame(&principal, &state.hub, &body, submitter).await?,
+        &frame::submit_frame(&principal, state.hub.frames(), &body, submitter).await?,
     )
 }

@@ -219,7 +219,7 @@ async fn read_inbox(
     }
     let peeked = delivery::peek_inbox(
         &call.principal,
-        &call.state.hub,
+        call.state.hub.delivery(),
         since,
         args.limit.unwrap_or(limits::TOOL_PAGE_DEFAULT),
     )

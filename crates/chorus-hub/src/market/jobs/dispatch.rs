@@ -1,10 +1,11 @@
 //! Dispatches a job to its worker's endpoint, and interprets the answer.
 
 use super::finish::{self, JobEnding};
+use crate::Result;
+use crate::context::HubContext;
 use crate::delivery::outgoing::{PostError, WebhookAnswer};
 use crate::store::jobs::{self, JobRecord};
 use crate::store::{EntryKind, JobEvent, JobState, NewLogEntry, principals};
-use crate::{Hub, Result};
 use bytes::Bytes;
 use chorus_wire::market::job::JobResult;
 use chorus_wire::{Code, limits};
@@ -21,7 +22,7 @@ pub(super) fn jobs_url(api_endpoint: &str) -> Option<String> {
 }
 
 /// Dispatches a job on a task of its own, because the requester has its answer already.
-pub(super) fn spawn_dispatch(hub: &Hub, job_row: i64) {
+pub(super) fn spawn_dispatch(hub: &HubContext, job_row: i64) {
     let hub = hub.clone();
     tokio::spawn(async move {
         if let Err(error) = dispatch_job(&hub, job_row).await {
@@ -32,7 +33,7 @@ pub(super) fn spawn_dispatch(hub: &Hub, job_row: i64) {
 
 /// Dispatches jobs again whose dispatch was interrupted by a shutdown or found no free request
 /// slot. So a worker may get a job twice, with the same job_id.
-pub(super) async fn retry_waiting_dispatches(hub: &Hub) -> Result<()> {
+pub(super) async fn retry_waiting_dispatches(hub: &HubContext) -> Result<()> {
     let now = hub.clock().now();
     let ids = hub
         .store()
@@ -55,7 +56,7 @@ pub(super) async fn retry_waiting_dispatches(hub: &Hub) -> Result<()> {
     Ok(())
 }
 
-async fn dispatch_job(hub: &Hub, job_row: i64) -> Result<()> {
+async fn dispatch_job(hub: &HubContext, job_row: i64) -> Result<()> {
     let job = hub
         .store()
         .read(async move |tx| Ok(jobs::find_job(tx, job_row).await?))
@@ -139,7 +140,7 @@ fn interpret_dispatch_answer(
     }
 }
 
-async fn mark_dispatched(hub: &Hub, job_row: i64) -> Result<()> {
+async fn mark_dispatched(hub: &HubContext, job_row: i64) -> Result<()> {
     hub.store()
         .write(async move |txn| {
             super::advance_job(txn, job_row, JobState::Held, JobEvent::Dispatch)
@@ -149,7 +150,7 @@ async fn mark_dispatched(hub: &Hub, job_row: i64) -> Result<()> {
         .await
 }
 
-async fn finish_dispatched_job(hub: &Hub, job_row: i64, ending: JobEnding) -> Result<()> {
+async fn finish_dispatched_job(hub: &HubContext, job_row: i64, ending: JobEnding) -> Result<()> {
     match finish::finish_job(hub, job_row, ending).await {
         Ok(_) => Ok(()),
         // The job was closed meanwhile, and that ending stands.
@@ -171,7 +172,7 @@ async fn finish_dispatched_job(hub: &Hub, job_row: i64, ending: JobEnding) -> Re
 
 /// Marks the worker as offline. If it has an open stream all the same, the job goes to its
 /// inbox. Otherwise the job fails, which does not count against the worker's reputation.
-async fn handle_unreachable_worker(hub: &Hub, job: JobRecord) -> Result<()> {
+async fn handle_unreachable_worker(hub: &HubContext, job: JobRecord) -> Result<()> {
     let worker = job.worker;
     let agent = hub
         .store()
@@ -192,7 +193,7 @@ async fn handle_unreachable_worker(hub: &Hub, job: JobRecord) -> Result<()> {
     finish_dispatched_job(hub, job.id, ending).await
 }
 
-async fn dispatch_to_inbox(hub: &Hub, job: JobRecord) -> Result<()> {
+async fn dispatch_to_inbox(hub: &HubContext, job: JobRecord) -> Result<()> {
     hub.store()
         .write(async move |txn| {
             if super::advance_job(txn, job.id, JobState::Held, JobEvent::Dispatch).await? {

@@ -2,6 +2,7 @@
 //! R-63, failures 21–23).
 
 use super::status;
+use crate::context::HubContext;
 use crate::delivery::outbox::{self, PostPurpose};
 use crate::identity;
 use crate::market::ledger::{self, JobRef};
@@ -9,7 +10,7 @@ use crate::market::reputation;
 use crate::store::jobs::{self, JobEndRecord, JobRecord};
 use crate::store::outbox::RetryClass;
 use crate::store::{EntryKind, JobEvent, JobState, NewLogEntry, WriteTxn};
-use crate::{Hub, Principal, Result};
+use crate::{Principal, Result};
 use chorus_wire::identity::AgentName;
 use chorus_wire::market::credits::Credits;
 use chorus_wire::market::job::{self as wire, JobOutcome, JobResult};
@@ -76,7 +77,7 @@ pub(super) fn ending_from_result(result: JobResult) -> JobEnding {
 /// `POST /jobs/{id}/result`: stores the worker's result, once.
 pub async fn report_result(
     principal: &Principal,
-    hub: &Hub,
+    hub: &HubContext,
     job_id: &str,
     result: JobResult,
 ) -> Result<wire::Job> {
@@ -122,7 +123,11 @@ pub async fn report_result(
 }
 
 /// `POST /jobs/{id}/cancel`: allowed to the requester, before a result. No reputation changes.
-pub async fn cancel_job(principal: &Principal, hub: &Hub, job_id: &str) -> Result<wire::Job> {
+pub async fn cancel_job(
+    principal: &Principal,
+    hub: &HubContext,
+    job_id: &str,
+) -> Result<wire::Job> {
     let agent_id = principal.require_agent()?.id;
     let check_allowed = move |job: &JobRecord| match job.requester == agent_id {
         true => Ok(()),
@@ -138,7 +143,7 @@ pub async fn cancel_job(principal: &Principal, hub: &Hub, job_id: &str) -> Resul
 /// The look-up is in the closing transaction, because an earlier one would have to be repeated
 /// there.
 async fn finish_own_job(
-    hub: &Hub,
+    hub: &HubContext,
     agent_id: i64,
     job_id: &str,
     ending: JobEnding,
@@ -158,7 +163,7 @@ async fn finish_own_job(
 
 /// Closes the job with this ending; `ERR_JOB_CLOSED` when it is closed already or its deadline
 /// has passed.
-pub(super) async fn finish_job(hub: &Hub, id: i64, ending: JobEnding) -> Result<wire::Job> {
+pub(super) async fn finish_job(hub: &HubContext, id: i64, ending: JobEnding) -> Result<wire::Job> {
     let ended = hub.store().write(async move |txn| {
         let job = jobs::find_job(&txn.tx, id).await?.ok_or(Code::NotFound)?;
         close_or_expire(txn, job, ending.clone()).await
@@ -182,7 +187,7 @@ async fn close_or_expire(
     Ok((close_job(txn, job, ending).await?, !is_late))
 }
 
-fn job_reply(hub: &Hub, (job, as_requested): (JobRecord, bool)) -> Result<wire::Job> {
+fn job_reply(hub: &HubContext, (job, as_requested): (JobRecord, bool)) -> Result<wire::Job> {
     if job.callback_url.is_some() {
         hub.wake_outbox();
     }
@@ -194,7 +199,7 @@ fn job_reply(hub: &Hub, (job, as_requested): (JobRecord, bool)) -> Result<wire::
 }
 
 /// Closes jobs that are past their deadline.
-pub(super) async fn expire_overdue_jobs(hub: &Hub) -> Result<()> {
+pub(super) async fn expire_overdue_jobs(hub: &HubContext) -> Result<()> {
     loop {
         let now = hub.clock().now();
         let overdue_ids = hub

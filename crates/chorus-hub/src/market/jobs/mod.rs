@@ -1,19 +1,22 @@
 //! Jobs: requested, held, dispatched, and closed exactly once.
 
+mod callback;
 mod dispatch;
 mod finish;
 mod request;
 mod status;
 
+pub(crate) use callback::JobCallbackHandler;
 pub use finish::{cancel_job, report_result};
 pub use request::request_job;
 pub use status::{get_job, list_jobs};
 
+use crate::Result;
+use crate::context::HubContext;
 use crate::store::{JobEvent, JobState, WriteTxn, jobs};
-use crate::{Hub, Result};
 
 /// Closes jobs that are past their deadline, and dispatches jobs whose dispatch is due again.
-pub(crate) async fn run_due_jobs(hub: &Hub) -> Result<()> {
+pub(crate) async fn run_due_jobs(hub: &HubContext) -> Result<()> {
     finish::expire_overdue_jobs(hub).await?;
     dispatch::retry_waiting_dispatches(hub).await
 }

@@ -2,13 +2,14 @@
 //! dispatches the job.
 
 use super::{dispatch, status};
+use crate::context::HubContext;
 use crate::identity::{self, Agent};
 use crate::market::ledger::{self, JobRef};
 use crate::market::skills::{self, WorkerOffer};
 use crate::market::{presence, schema};
 use crate::store::jobs::{self, JobRecord, NewJob};
 use crate::store::{EntryKind, JobEvent, JobState, NewLogEntry, WriteTxn};
-use crate::{Hub, Principal, Result, clock};
+use crate::{Principal, Result, clock};
 use chorus_wire::identity::AgentName;
 use chorus_wire::market::credits::CURRENCY;
 use chorus_wire::market::job::{self as wire, DispatchedJob, JobRequest};
@@ -20,7 +21,7 @@ use std::sync::Arc;
 /// hub.
 pub async fn request_job(
     principal: &Principal,
-    hub: &Hub,
+    hub: &HubContext,
     request: JobRequest,
     hub_url: &str,
 ) -> Result<wire::Job> {
@@ -64,7 +65,7 @@ pub async fn request_job(
     Ok(status::describe_job(&job, false))
 }
 
-async fn check_orchestrator(hub: &Hub, requester: &Agent, named_agent: &str) -> Result<()> {
+async fn check_orchestrator(hub: &HubContext, requester: &Agent, named_agent: &str) -> Result<()> {
     let name = AgentName::parse("orchestrator_id", named_agent)?;
     match identity::find_agent(hub.identity(), &name).await? {
         Some(found) if found.id == requester.id => Ok(()),
@@ -99,7 +100,7 @@ enum ExistingOrOffer {
 }
 
 async fn find_existing_or_best_offer(
-    hub: &Hub,
+    hub: &HubContext,
     requester: &Agent,
     request: &JobRequest,
 ) -> Result<ExistingOrOffer> {
@@ -131,7 +132,7 @@ async fn find_existing_or_best_offer(
 
 /// Selects the worker: the agent that the request names, or the best offer within the budget.
 async fn select_worker(
-    hub: &Hub,
+    hub: &HubContext,
     requester: &Agent,
     request: &JobRequest,
     best: Option<WorkerOffer>,

@@ -1,15 +1,16 @@
 //! Job status, for the job's requester and worker and for operators only.
 
+use crate::context::HubContext;
 use crate::store::JobState;
 use crate::store::jobs::{self, JobRecord, JobRole};
-use crate::{Hub, Principal, Result};
+use crate::{Principal, Result};
 use chorus_wire::market::credits::CURRENCY;
 use chorus_wire::market::job::{self as wire, DispatchedJob, JobList, JobStatus};
 use chorus_wire::{Code, Error, limits};
 use serde_json::Value;
 
 /// `GET /jobs/{id}`
-pub async fn get_job(principal: &Principal, hub: &Hub, job_id: &str) -> Result<wire::Job> {
+pub async fn get_job(principal: &Principal, hub: &HubContext, job_id: &str) -> Result<wire::Job> {
     let job = find_job(hub, job_id).await?;
     let is_party = |job: &JobRecord| match principal {
         Principal::Anonymous => false,
@@ -30,7 +31,7 @@ pub async fn get_job(principal: &Principal, hub: &Hub, job_id: &str) -> Result<w
 /// page continues after it.
 pub async fn list_jobs(
     principal: &Principal,
-    hub: &Hub,
+    hub: &HubContext,
     role: Option<&str>,
     status: Option<&str>,
     before: Option<&str>,
@@ -78,7 +79,7 @@ pub async fn list_jobs(
     })
 }
 
-pub(super) async fn find_job(hub: &Hub, job_id: &str) -> Result<Option<JobRecord>> {
+pub(super) async fn find_job(hub: &HubContext, job_id: &str) -> Result<Option<JobRecord>> {
     let job_id = job_id.to_owned();
     hub.store()
         .read(async move |tx| Ok(jobs::find_job_by_job_id(tx, &job_id).await?))

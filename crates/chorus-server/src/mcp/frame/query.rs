@@ -148,7 +148,7 @@ async fn open_response_feed(
         session: sender.session.as_ref().map(|session| session.to_string()),
         ..FrameStreamRequest::default()
     };
-    Ok(frame::open_stream(&call.principal, &call.state.hub, opening).await?)
+    Ok(frame::open_stream(&call.principal, call.state.hub.frames(), opening).await?)
 }
 
 /// The answers of the first moment in which there are any.

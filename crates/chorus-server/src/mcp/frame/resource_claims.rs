@@ -54,7 +54,7 @@ pub async fn find_conflicting_claims(
         last_event_id: since,
         ..FrameStreamRequest::default()
     };
-    let mut feed = frame::open_stream(&call.principal, &call.state.hub, opening).await?;
+    let mut feed = frame::open_stream(&call.principal, call.state.hub.frames(), opening).await?;
     let (mut reader, mut claims) = (sse::SseReader::new(limits::STREAM_QUEUE_BYTES), Vec::new());
     // What is kept is there at once; whatever would have to be waited for is news.
     while let Some(FeedItem::Events(chunks)) = feed.next().now_or_never() {

@@ -139,10 +139,13 @@ impl FrameSender {
             tool: self.tool.clone(),
             exclude_self: false,
         };
-        Ok(
-            frame::submit_frame(&call.principal, &call.state.hub, body.as_bytes(), submitter)
-                .await?,
+        Ok(frame::submit_frame(
+            &call.principal,
+            call.state.hub.frames(),
+            body.as_bytes(),
+            submitter,
         )
+        .await?)
     }
 }
 

@@ -53,7 +53,7 @@ async fn list_sessions(
         Some(handle) => handle,
         None => own_handle(&call)?.to_string(),
     };
-    let roster = frame::list_roster(&call.principal, &call.state.hub, &handle).await;
+    let roster = frame::list_roster(&call.principal, call.state.hub.frames(), &handle).await;
     let roster = roster.map_err(|error| ToolError::from(error).about_field("handle"))?;
     Ok(ToolOutput::new(
         format!("{} sessions of {handle}", roster.sessions.len()),

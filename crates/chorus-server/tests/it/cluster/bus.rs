@@ -315,7 +315,7 @@ async fn feed(
         session: Some(format!("s{number}")),
         ..Default::default()
     };
-    chorus_hub::frame::open_stream(&who, hub, opening)
+    chorus_hub::frame::open_stream(&who, hub.frames(), opening)
         .await
         .unwrap()
 }

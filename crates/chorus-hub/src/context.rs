@@ -1,0 +1,135 @@
+//! The context that the rules of every protocol are given: the layers below them, already built.
+
+use crate::clock::Clock;
+use crate::cluster::ClusterNode;
+use crate::delivery::outgoing::OutgoingClient;
+use crate::delivery::{Delivery, LiveStreams};
+use crate::identity::Identity;
+use crate::seal::SealKey;
+use crate::settings::HubOptions;
+use crate::store::{LogEntry, Store, log};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+/// The layers below the protocols. Cheap to clone; every clone is the same context.
+#[derive(Clone)]
+pub struct HubContext(Arc<ContextInner>);
+
+struct ContextInner {
+    parts: ContextParts,
+    opened_at: Duration,
+    ready_at: Mutex<Option<Duration>>,
+}
+
+/// What the composition root puts together.
+pub(crate) struct ContextParts {
+    pub options: HubOptions,
+    pub store: Arc<Store>,
+    pub identity: Arc<Identity>,
+    pub delivery: Delivery,
+    /// `None` for a hub without peers.
+    pub cluster: Option<Arc<ClusterNode>>,
+    pub seal_key: SealKey,
+}
+
+/// A reference that does not keep the hub open, for handlers that the layers below hold.
+#[derive(Clone)]
+pub(crate) struct WeakContext(Weak<ContextInner>);
+
+impl WeakContext {
+    /// `None` when the hub is gone.
+    pub fn upgrade(&self) -> Option<HubContext> {
+        self.0.upgrade().map(HubContext)
+    }
+}
+
+impl HubContext {
+    pub(crate) fn new(parts: ContextParts) -> Self {
+        let opened_at = parts.options.clock.monotonic_now();
+        Self(Arc::new(ContextInner {
+            parts,
+            opened_at,
+            ready_at: Mutex::default(),
+        }))
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakContext {
+        WeakContext(Arc::downgrade(&self.0))
+    }
+
+    pub fn options(&self) -> &HubOptions {
+        &self.0.parts.options
+    }
+
+    pub fn clock(&self) -> &Clock {
+        &self.options().clock
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        &self.0.parts.store
+    }
+
+    pub fn identity(&self) -> &Identity {
+        &self.0.parts.identity
+    }
+
+    pub fn delivery(&self) -> &Delivery {
+        &self.0.parts.delivery
+    }
+
+    pub(crate) fn live_streams(&self) -> &dyn LiveStreams {
+        self.delivery().live_streams()
+    }
+
+    pub(crate) fn outgoing_client(&self) -> &OutgoingClient {
+        self.delivery().outgoing_client()
+    }
+
+    /// A post was enqueued and committed: it goes out now, not at the next poll.
+    pub(crate) fn wake_outbox(&self) {
+        self.delivery().outbox_worker().wake();
+    }
+
+    /// The other hubs that share the database; `None` for a hub without peers.
+    pub(crate) fn cluster(&self) -> Option<&Arc<ClusterNode>> {
+        self.0.parts.cluster.as_ref()
+    }
+
+    /// How many other hubs are known.
+    pub fn peer_count(&self) -> usize {
+        self.cluster().map_or(0, |cluster| cluster.peer_count())
+    }
+
+    pub(crate) fn seal_key(&self) -> &SealKey {
+        &self.0.parts.seal_key
+    }
+
+    /// The trace id of an entry of this hub's log.
+    pub(crate) fn entry_trace_id(&self, entry: &LogEntry) -> uuid::Uuid {
+        log::compute_trace_id(entry.seq, entry.at, self.store().trace_salt)
+    }
+
+    /// How long this hub has been open.
+    pub fn uptime(&self) -> Duration {
+        self.clock()
+            .monotonic_now()
+            .saturating_sub(self.0.opened_at)
+    }
+
+    /// When `/ready` last made a successful write, on the monotonic clock.
+    pub(crate) fn last_ready_at(&self) -> Option<Duration> {
+        *self
+            .0
+            .ready_at
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn set_ready_at(&self, at: Duration) {
+        *self
+            .0
+            .ready_at
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(at);
+    }
+}

@@ -1,0 +1,58 @@
+//! Job callbacks: a job's result, posted to the URL that its requester gave.
+
+use crate::Result;
+use crate::context::{HubContext, WeakContext};
+use crate::delivery::outbox::{OutboxHandler, PostOutcome, next_attempt_at};
+use crate::store::outbox::{self, OutboxRow};
+use crate::store::record_activity;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde_json::json;
+
+/// Posts the outbox rows of job callbacks.
+pub(crate) struct JobCallbackHandler(pub WeakContext);
+
+impl OutboxHandler for JobCallbackHandler {
+    fn attempt(&self, leased_row: OutboxRow) -> BoxFuture<'_, Result<()>> {
+        async move {
+            match self.0.upgrade() {
+                Some(hub) => post_job_callback(&hub, leased_row).await,
+                None => Ok(()),
+            }
+        }
+        .boxed()
+    }
+}
+
+async fn post_job_callback(hub: &HubContext, mut leased_row: OutboxRow) -> Result<()> {
+    let url = std::mem::take(&mut leased_row.url);
+    let body = std::mem::take(&mut leased_row.body);
+    let outcome = hub
+        .delivery()
+        .post_leased_row(&leased_row, &url, &[], body)
+        .await;
+    let retry_at = next_attempt_at(&leased_row, hub.clock().now());
+    hub.store()
+        .write(async move |txn| {
+            match (&outcome, retry_at) {
+                (PostOutcome::Accepted | PostOutcome::Rejected { .. }, _) => {
+                    outbox::delete_leased_row(&txn.tx, &leased_row).await?;
+                }
+                (PostOutcome::Retry(_), Some(due_at)) => {
+                    outbox::reschedule_row(&txn.tx, &leased_row, due_at).await?
+                }
+                (PostOutcome::Retry(reason), None) | (PostOutcome::Blocked(reason), _) => {
+                    if outbox::delete_leased_row(&txn.tx, &leased_row).await? {
+                        // The result stays on the inbox and can be fetched. The URL may contain a secret, so it is not recorded.
+                        record_activity(
+                            txn,
+                            "job_callback_failed",
+                            &json!({"job_id": leased_row.lane, "detail": reason}),
+                        );
+                    }
+                }
+            }
+            Ok(())
+        })
+        .await
+}
