@@ -1,4 +1,4 @@
-//! The tour in the README is run as it stands there, and its printed output is what comes out.
+//! Runs the tour of the README and compares the output with the printed one.
 #![expect(
     clippy::unwrap_used,
     reason = "a step that cannot be taken is a failure"
@@ -11,18 +11,18 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 const SERVE: &str = "cargo run --release -- serve";
-/// Ends what one command printed; no command of the tour prints it.
+/// Printed after each command to mark its end; no command of the tour prints it.
 const MARK: &str = "== end of command";
-/// Long enough for a slow machine, short enough to say which command hung.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Max time of one command: long enough for a slow machine.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 struct Step {
     command: String,
     printed: Vec<String>,
 }
 
-/// The `console` blocks of a text: `$ ` begins a command, `> ` goes on with it, what follows is what it prints.
-fn steps(text: &str) -> Vec<Step> {
+/// The commands in the `console` blocks of a text: `$ ` starts a command, `> ` continues it, the other lines are its output.
+fn parse_steps(text: &str) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     let mut inside = false;
     for line in text.lines() {
@@ -50,8 +50,8 @@ fn steps(text: &str) -> Vec<Step> {
     steps
 }
 
-/// A line without what differs from run to run: ids and times. Both sides are put through it.
-fn steady(line: &str) -> String {
+/// Replaces ids and times, which differ from run to run, by placeholders.
+fn normalize_line(line: &str) -> String {
     let mut out = String::new();
     let mut rest = line;
     while let Some(c) = rest.chars().next() {
@@ -63,13 +63,13 @@ fn steady(line: &str) -> String {
             rest = &rest[c.len_utf8()..];
             continue;
         }
-        out.push_str(&steady_word(&rest[..word]));
+        out.push_str(&normalize_word(&rest[..word]));
         rest = &rest[word..];
     }
     out.trim_end().to_owned()
 }
 
-fn steady_word(word: &str) -> String {
+fn normalize_word(word: &str) -> String {
     let bare = word.trim_end_matches([':', '.']);
     let shape: String = bare
         .chars()
@@ -77,7 +77,7 @@ fn steady_word(word: &str) -> String {
         .collect();
     let hex = |text: &str| text.chars().all(|c| c.is_ascii_hexdigit());
     let uuid = bare.split('-').map(str::len).eq([8, 4, 4, 4, 12]) && bare.split('-').all(hex);
-    let steady = if uuid {
+    let normalized = if uuid {
         "<id>"
     } else if shape.starts_with("0000-00-00T00:00:00") {
         "<time>"
@@ -86,22 +86,24 @@ fn steady_word(word: &str) -> String {
     } else {
         bare
     };
-    format!("{steady}{}", &word[bare.len()..])
+    format!("{normalized}{}", &word[bare.len()..])
 }
 
-/// Whether `line` is what the README prints; one `…` there stands for any text.
-fn same(expected: &str, line: &str) -> bool {
-    match steady(expected).split_once('…') {
-        Some((head, tail)) => steady(line).starts_with(head) && steady(line).ends_with(tail),
-        None => steady(expected) == steady(line),
+/// Whether `line` matches the README; one `…` there matches any text.
+fn lines_match(expected: &str, line: &str) -> bool {
+    match normalize_line(expected).split_once('…') {
+        Some((head, tail)) => {
+            normalize_line(line).starts_with(head) && normalize_line(line).ends_with(tail)
+        }
+        None => normalize_line(expected) == normalize_line(line),
     }
 }
 
-fn lines_of(out: impl std::io::Read + Send + 'static) -> Receiver<String> {
-    let (send, lines) = channel();
+fn read_lines(out: impl std::io::Read + Send + 'static) -> Receiver<String> {
+    let (line_sender, lines) = channel();
     std::thread::spawn(move || {
         for line in BufReader::new(out).lines().map_while(Result::ok) {
-            if send.send(line).is_err() {
+            if line_sender.send(line).is_err() {
                 break;
             }
         }
@@ -109,21 +111,21 @@ fn lines_of(out: impl std::io::Read + Send + 'static) -> Receiver<String> {
     lines
 }
 
-/// A process that does not outlive the test.
-struct Leashed(Child);
+/// A process that is killed when dropped.
+struct ProcessGuard(Child);
 
-impl Drop for Leashed {
+impl Drop for ProcessGuard {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// One shell for the whole tour, as a reader would have.
+/// One shell for the whole tour.
 struct Shell {
     input: ChildStdin,
     lines: Receiver<String>,
-    _bash: Leashed,
+    _bash: ProcessGuard,
 }
 
 impl Shell {
@@ -145,16 +147,16 @@ impl Shell {
             .unwrap();
         let mut input = bash.stdin.take().unwrap();
         input.write_all(b"exec 2>&1\n").unwrap();
-        let lines = lines_of(bash.stdout.take().unwrap());
+        let lines = read_lines(bash.stdout.take().unwrap());
         Self {
             input,
             lines,
-            _bash: Leashed(bash),
+            _bash: ProcessGuard(bash),
         }
     }
 
     fn run(&mut self, command: &str) -> (Vec<String>, String) {
-        // Standard input stays ours: a command that reads it would swallow the next one.
+        // Without standard input: a command that reads it would consume the next command.
         writeln!(
             self.input,
             "{{ {command}\n}} </dev/null; printf '\\n%s %s\\n' '{MARK}' $?"
@@ -162,12 +164,12 @@ impl Shell {
         .unwrap();
         let mut printed = Vec::new();
         loop {
-            let line = self.lines.recv_timeout(PATIENCE);
+            let line = self.lines.recv_timeout(TIMEOUT);
             let line =
                 line.unwrap_or_else(|_| panic!("{command}: did not end; it printed {printed:#?}"));
             match line.strip_prefix(MARK) {
                 Some(status) => {
-                    // The line break before the mark ends a last line that had none, or is an empty line.
+                    // The line break before the mark may have added an empty line.
                     if printed.last().is_some_and(String::is_empty) {
                         printed.pop();
                     }
@@ -179,7 +181,7 @@ impl Shell {
     }
 }
 
-fn serve(home: &Path) -> (Leashed, String) {
+fn serve(home: &Path) -> (ProcessGuard, String) {
     let mut hub = Command::new(env!("CARGO_BIN_EXE_chorus"));
     hub.arg("serve")
         .current_dir(home)
@@ -190,19 +192,23 @@ fn serve(home: &Path) -> (Leashed, String) {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let lines = lines_of(hub.stdout.take().unwrap());
-    let hub = Leashed(hub);
+    let lines = read_lines(hub.stdout.take().unwrap());
+    let hub = ProcessGuard(hub);
     let line = lines
-        .recv_timeout(PATIENCE)
-        .expect("the hub says that it listens");
+        .recv_timeout(TIMEOUT)
+        .expect("the hub prints its address");
     (hub, line)
 }
 
 fn check(step: &Step, printed: &[String]) {
-    let agree = step.printed.len() == printed.len()
-        && step.printed.iter().zip(printed).all(|(a, b)| same(a, b));
+    let is_equal = step.printed.len() == printed.len()
+        && step
+            .printed
+            .iter()
+            .zip(printed)
+            .all(|(a, b)| lines_match(a, b));
     assert!(
-        agree,
+        is_equal,
         "$ {}\n--- README ---\n{}\n--- printed ---\n{}",
         step.command,
         step.printed.join("\n"),
@@ -219,7 +225,7 @@ fn the_tour_prints_what_the_readme_says() {
     let mut shell = Shell::start(home.path());
     let mut hub = None;
     let mut port = String::new();
-    let steps = steps(&readme);
+    let steps = parse_steps(&readme);
     assert!(
         steps.len() >= 8,
         "the tour has only {} commands",
@@ -245,13 +251,22 @@ fn the_tour_prints_what_the_readme_says() {
 }
 
 #[test]
-fn what_differs_from_run_to_run_is_not_compared_and_everything_else_is() {
+fn ids_and_times_are_not_compared_and_everything_else_is() {
     let a = "10:31:07 0198f2c4-7a41-7c1e-8000-000000000001 at 2026-03-20T10:00:00.000123Z queued";
     let b = "23:59:59 01990000-0000-7000-8000-00000000abcd at 2027-01-01T00:00:00.9Z queued";
-    assert!(same(a, b));
-    assert!(!same(a, &b.replace("queued", "delivered")));
-    assert!(same("kept in …/alice.json", "kept in /tmp/x/alice.json"));
-    assert!(!same("kept in …/alice.json", "kept in /tmp/x/bob.json"));
-    assert!(same("{\"success\":true,…", "{\"success\":true,\"data\":1}"));
-    assert!(!same("{\"success\":true,…", "{\"success\":false}"));
+    assert!(lines_match(a, b));
+    assert!(!lines_match(a, &b.replace("queued", "delivered")));
+    assert!(lines_match(
+        "kept in …/alice.json",
+        "kept in /tmp/x/alice.json"
+    ));
+    assert!(!lines_match(
+        "kept in …/alice.json",
+        "kept in /tmp/x/bob.json"
+    ));
+    assert!(lines_match(
+        "{\"success\":true,…",
+        "{\"success\":true,\"data\":1}"
+    ));
+    assert!(!lines_match("{\"success\":true,…", "{\"success\":false}"));
 }

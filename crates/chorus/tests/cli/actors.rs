@@ -1,4 +1,4 @@
-//! Who takes part: a hub in a process of its own, and agents with a home each.
+//! The actors of the CLI tests: a hub in its own process, and agents with a home folder each.
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
@@ -7,10 +7,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// Long enough for a busy machine; what takes longer hangs.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+/// Max time of any step: long enough for a busy machine.
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The binary with nothing of our own surroundings in its own.
+/// The binary with an empty environment except for PATH and HOME.
 pub fn chorus(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_chorus"));
     command
@@ -20,15 +20,15 @@ pub fn chorus(folder: &Path) -> Command {
     command
 }
 
-/// How a command ended.
+/// The exit code and the output of a command.
 #[derive(Debug)]
-pub struct Ended {
+pub struct CommandOutput {
     pub code: i32,
     pub out: String,
     pub err: String,
 }
 
-impl Ended {
+impl CommandOutput {
     pub fn json(&self) -> Vec<Value> {
         self.out
             .lines()
@@ -43,7 +43,7 @@ impl Ended {
     }
 }
 
-pub fn run(mut command: Command, input: &str) -> Ended {
+pub fn run(mut command: Command, input: &str) -> CommandOutput {
     command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -55,25 +55,25 @@ pub fn run(mut command: Command, input: &str) -> Ended {
         .unwrap()
         .write_all(input.as_bytes())
         .unwrap();
-    let (tell, done) = channel();
+    let (output_sender, output_receiver) = channel();
     let pid = child.id();
-    std::thread::spawn(move || tell.send(child.wait_with_output()));
-    let output = match done.recv_timeout(PATIENCE) {
+    std::thread::spawn(move || output_sender.send(child.wait_with_output()));
+    let output = match output_receiver.recv_timeout(TIMEOUT) {
         Ok(output) => output.unwrap(),
         Err(_) => {
-            signal(pid, "KILL");
+            send_signal(pid, "KILL");
             panic!("{command:?} did not end");
         }
     };
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    Ended {
+    CommandOutput {
         code: output.status.code().unwrap_or(-1),
         out: text(output.stdout),
         err: text(output.stderr),
     }
 }
 
-pub fn signal(pid: u32, name: &str) {
+pub fn send_signal(pid: u32, name: &str) {
     let sent = Command::new("kill")
         .arg(format!("-{name}"))
         .arg(pid.to_string())
@@ -81,16 +81,16 @@ pub fn signal(pid: u32, name: &str) {
     assert!(sent.unwrap().success());
 }
 
-/// A process that goes on, whose lines are read as they come and which does not outlive the test.
-pub struct Ongoing {
+/// A process in the background. Its lines are read as they come, and it is killed when dropped.
+pub struct RunningProcess {
     child: Child,
     lines: Receiver<String>,
 }
 
-impl Ongoing {
-    /// What it says beside its lines goes to a file.
-    pub fn start_with(mut command: Command, beside: std::fs::File) -> Self {
-        command.stderr(beside);
+impl RunningProcess {
+    /// Starts it with standard error written to a file.
+    pub fn start_with_log(mut command: Command, log: std::fs::File) -> Self {
+        command.stderr(log);
         Self::start(command)
     }
 
@@ -101,10 +101,10 @@ impl Ongoing {
             .spawn()
             .unwrap();
         let out = child.stdout.take().unwrap();
-        let (tell, lines) = channel();
+        let (line_sender, lines) = channel();
         std::thread::spawn(move || {
             for line in BufReader::new(out).lines().map_while(Result::ok) {
-                if tell.send(line).is_err() {
+                if line_sender.send(line).is_err() {
                     break;
                 }
             }
@@ -112,45 +112,45 @@ impl Ongoing {
         Self { child, lines }
     }
 
-    pub fn line(&self) -> String {
-        self.lines.recv_timeout(PATIENCE).expect("a line in time")
+    pub fn next_line(&self) -> String {
+        self.lines.recv_timeout(TIMEOUT).expect("a line in time")
     }
 
     pub fn json(&self) -> Value {
-        let line = self.line();
+        let line = self.next_line();
         serde_json::from_str(&line).unwrap_or_else(|_| panic!("not JSON: {line}"))
     }
 
-    /// What it still printed before it ended.
-    pub fn rest(&self) -> Vec<String> {
+    /// The lines that it still prints before it ends.
+    pub fn remaining_lines(&self) -> Vec<String> {
         let mut rest = Vec::new();
         loop {
-            match self.lines.recv_timeout(PATIENCE) {
+            match self.lines.recv_timeout(TIMEOUT) {
                 Ok(line) => rest.push(line),
                 Err(RecvTimeoutError::Disconnected) => return rest,
-                Err(RecvTimeoutError::Timeout) => panic!("it goes on: {rest:?}"),
+                Err(RecvTimeoutError::Timeout) => panic!("the process does not end: {rest:?}"),
             }
         }
     }
 
-    pub fn signal(&self, name: &str) {
-        signal(self.child.id(), name);
+    pub fn send_signal(&self, name: &str) {
+        send_signal(self.child.id(), name);
     }
 
-    /// Its exit code, once it has ended.
-    pub fn await_end(&mut self) -> Option<i32> {
-        let until = Instant::now() + PATIENCE;
-        while Instant::now() < until {
+    /// Waits until it has ended, and returns its exit code.
+    pub fn await_exit(&mut self) -> Option<i32> {
+        let deadline = Instant::now() + TIMEOUT;
+        while Instant::now() < deadline {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status.code();
             }
             std::thread::sleep(Duration::from_millis(5));
         }
-        panic!("it did not end");
+        panic!("the process did not end");
     }
 }
 
-impl Drop for Ongoing {
+impl Drop for RunningProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -160,12 +160,12 @@ impl Drop for Ongoing {
 /// `chorus serve` on a data directory.
 pub struct Hub {
     pub url: String,
-    pub process: Ongoing,
+    pub process: RunningProcess,
 }
 
 impl Hub {
     pub fn start(folder: &Path, options: &[&str]) -> Self {
-        Self::begin(Self::command(folder, options))
+        Self::start_command(Self::command(folder, options))
     }
 
     pub fn command(folder: &Path, options: &[&str]) -> Command {
@@ -179,10 +179,10 @@ impl Hub {
         command
     }
 
-    /// The same with a command that was changed, such as to run elsewhere.
-    pub fn begin(command: Command) -> Self {
-        let process = Ongoing::start(command);
-        let line = process.line();
+    /// Starts a hub by a changed command, such as one that runs in a network namespace.
+    pub fn start_command(command: Command) -> Self {
+        let process = RunningProcess::start(command);
+        let line = process.next_line();
         let url = line
             .strip_prefix("chorus listening on ")
             .unwrap_or_else(|| panic!("{line}"))
@@ -191,7 +191,7 @@ impl Hub {
     }
 }
 
-/// A hub with a folder for everything, and its operator.
+/// A hub with a temporary folder and an operator.
 pub struct Scene {
     pub folder: tempfile::TempDir,
     pub hub: Hub,
@@ -209,7 +209,7 @@ impl Scene {
         Self { folder, hub }
     }
 
-    /// Somebody who may not have registered yet.
+    /// An agent that is not registered yet.
     pub fn newcomer(&self, name: &str) -> Agent {
         let home = self.folder.path().join(name);
         std::fs::create_dir_all(&home).unwrap();
@@ -228,43 +228,43 @@ impl Scene {
         agent
     }
 
-    pub fn operator(&self, words: &[&str]) -> Ended {
+    pub fn operator(&self, args: &[&str]) -> CommandOutput {
         let mut command = chorus(self.folder.path());
         command
             .args(["--hub", &self.hub.url, "--json"])
-            .args(words)
+            .args(args)
             .env("CHORUS_OPERATOR_KEY", OPERATOR);
         run(command, "")
     }
 }
 
-/// An agent and its home; every call is a new process, as in a new session.
+/// An agent and its home; every call is a new process.
 pub struct Agent {
     pub home: PathBuf,
     pub hub: String,
 }
 
 impl Agent {
-    pub fn command(&self, words: &[&str]) -> Command {
+    pub fn command(&self, args: &[&str]) -> Command {
         let mut command = chorus(&self.home);
-        command.env("CHORUS_HUB", &self.hub).args(words);
+        command.env("CHORUS_HUB", &self.hub).args(args);
         command
     }
 
-    pub fn run(&self, words: &[&str]) -> Ended {
-        run(self.command(words), "")
+    pub fn run(&self, args: &[&str]) -> CommandOutput {
+        run(self.command(args), "")
     }
 
-    pub fn json(&self, words: &[&str]) -> Vec<Value> {
-        self.run(&[words, &["--json"]].concat()).ok().json()
+    pub fn json(&self, args: &[&str]) -> Vec<Value> {
+        self.run(&[args, &["--json"]].concat()).ok().json()
     }
 
-    pub fn listen(&self, words: &[&str]) -> Ongoing {
-        Ongoing::start(self.command(&[&["listen", "--json"], words].concat()))
+    pub fn listen(&self, args: &[&str]) -> RunningProcess {
+        RunningProcess::start(self.command(&[&["listen", "--json"], args].concat()))
     }
 
-    /// Its history with a peer, as the file has it.
-    pub fn file(&self, peer: &str) -> Vec<Value> {
+    /// The lines of its history file with a peer.
+    pub fn history_lines(&self, peer: &str) -> Vec<Value> {
         let text = std::fs::read_to_string(self.home.join(format!(".chorus/history/{peer}.jsonl")))
             .unwrap_or_default();
         text.lines()
@@ -272,10 +272,10 @@ impl Agent {
             .collect()
     }
 
-    /// Waits until the hub says that this agent listens.
+    /// Waits until the hub shows this agent as online.
     pub fn await_online(&self, name: &str) {
-        let until = Instant::now() + PATIENCE;
-        while Instant::now() < until {
+        let deadline = Instant::now() + TIMEOUT;
+        while Instant::now() < deadline {
             if self
                 .json(&["discover", "--online"])
                 .iter()

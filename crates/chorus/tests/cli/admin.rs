@@ -1,12 +1,12 @@
-//! What an operator does from the command line.
+//! `chorus admin`: invites, activity and backups.
 
 use crate::actors::{Hub, Scene, chorus, run, text_of};
 
 // Lesson 9
 #[test]
-fn a_hub_with_codes_admits_by_code_only() {
+fn a_hub_with_codes_requires_one_to_register() {
     let scene = Scene::open();
-    let made = scene
+    let created = scene
         .operator(&[
             "admin",
             "invites",
@@ -18,17 +18,18 @@ fn a_hub_with_codes_admits_by_code_only() {
         ])
         .ok()
         .json();
-    let code = made[0]["code"].as_str().unwrap();
-    let (alice, bob) = (scene.newcomer("alice"), scene.newcomer("bob"));
-    let closed = alice.run(&["register", "alice@chorus", "--culture", "en"]);
+    let code = created[0]["code"].as_str().unwrap();
+    let alice = scene.newcomer("alice");
+    let bob = scene.newcomer("bob");
+    let without_code = alice.run(&["register", "alice@chorus", "--culture", "en"]);
     assert!(
-        closed.code == 4 && closed.err.contains("ERR_INVITE_REQUIRED"),
-        "{closed:?}"
+        without_code.code == 4 && without_code.err.contains("ERR_INVITE_REQUIRED"),
+        "{without_code:?}"
     );
-    let mut open = alice.command(&["register", "alice@chorus", "--culture", "en"]);
-    open.env("CHORUS_INVITE_CODE", code);
-    run(open, "").ok();
-    let spent = bob.run(&[
+    let mut with_code = alice.command(&["register", "alice@chorus", "--culture", "en"]);
+    with_code.env("CHORUS_INVITE_CODE", code);
+    run(with_code, "").ok();
+    let exhausted = bob.run(&[
         "register",
         "bob@chorus",
         "--culture",
@@ -37,15 +38,15 @@ fn a_hub_with_codes_admits_by_code_only() {
         code,
     ]);
     assert!(
-        spent.code == 4 && spent.err.contains("ERR_INVITE_EXHAUSTED"),
-        "{spent:?}"
+        exhausted.code == 4 && exhausted.err.contains("ERR_INVITE_EXHAUSTED"),
+        "{exhausted:?}"
     );
     let listed = scene.operator(&["admin", "invites", "list"]).ok();
     assert_eq!(
         (&listed.json()[0]["uses"], listed.out.contains(code)),
         (&1.into(), false)
     );
-    let id = made[0]["id"].as_str().unwrap();
+    let id = created[0]["id"].as_str().unwrap();
     assert_eq!(
         scene
             .operator(&["admin", "invites", "revoke", id])
@@ -57,16 +58,17 @@ fn a_hub_with_codes_admits_by_code_only() {
 
 // Lessons 1, 4 and 10
 #[test]
-fn activity_is_for_operators() {
+fn only_operators_read_the_activity() {
     let scene = Scene::open();
-    let (alice, _bob) = (scene.agent("alice"), scene.agent("bob"));
+    let alice = scene.agent("alice");
+    let _bob = scene.agent("bob");
     alice.run(&["send", "bob@chorus", "hi"]).ok();
     let kinds: Vec<String> = scene
         .operator(&["admin", "activity"])
         .ok()
         .json()
         .iter()
-        .map(|happened| happened["type"].as_str().unwrap().to_owned())
+        .map(|activity| activity["type"].as_str().unwrap().to_owned())
         .collect();
     for kind in [
         "agent_self_registered",
@@ -85,7 +87,7 @@ fn activity_is_for_operators() {
 }
 
 #[test]
-fn activity_is_followed_live() {
+fn the_activity_can_be_followed_live() {
     let scene = Scene::open();
     scene.agent("alice");
     let mut command = chorus(scene.folder.path());
@@ -98,19 +100,19 @@ fn activity_is_followed_live() {
         "--follow",
     ]);
     command.env("CHORUS_OPERATOR_KEY", crate::actors::OPERATOR);
-    let mut following = crate::actors::Ongoing::start(command);
+    let mut following = crate::actors::RunningProcess::start(command);
     assert_eq!(following.json()["data"]["agent_id"], "alice@chorus");
     scene.agent("bob");
     assert_eq!(following.json()["data"]["agent_id"], "bob@chorus");
-    following.signal("INT");
-    assert_eq!(following.await_end(), Some(0));
+    following.send_signal("INT");
+    assert_eq!(following.await_exit(), Some(0));
 }
 
-// A copy of a live hub is a hub.
 #[test]
 fn a_backup_of_a_running_hub_can_be_served() {
     let scene = Scene::open();
-    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
     alice.run(&["send", "bob@chorus", "kept"]).ok();
     let mut command = chorus(scene.folder.path());
     command.args(["admin", "backup", "--data-dir", "chorus-data", "copy"]);
@@ -119,8 +121,12 @@ fn a_backup_of_a_running_hub_can_be_served() {
     let copy = Hub::start(scene.folder.path(), &["--data-dir", "copy"]);
     let rows = bob.json(&["history", "--remote", "--hub", &copy.url]);
     assert_eq!(rows.iter().map(text_of).collect::<Vec<_>>(), ["kept"]);
-    let mut again = chorus(scene.folder.path());
-    again.args(["admin", "backup", "--data-dir", "chorus-data", "copy"]);
-    let again = run(again, "");
-    assert_eq!((again.code, again.err.lines().count()), (1, 1), "{again:?}");
+    let mut second = chorus(scene.folder.path());
+    second.args(["admin", "backup", "--data-dir", "chorus-data", "copy"]);
+    let second = run(second, "");
+    assert_eq!(
+        (second.code, second.err.lines().count()),
+        (1, 1),
+        "{second:?}"
+    );
 }

@@ -1,4 +1,4 @@
-//! The page on agents: its commands are taken from it and run, and what it shows is what they write.
+//! docs/agents.md: runs its commands and checks its examples.
 
 use crate::actors::{Agent, Scene, run};
 use serde_json::Value;
@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 const PAGE: &str = include_str!("../../../../docs/agents.md");
-/// Commands of hosts, which `./test --hosts` has.
-const OTHERS: [&str; 2] = ["claude ", "codex "];
+/// Commands of hosts, which only `./test --hosts` can run.
+const HOST_COMMANDS: [&str; 2] = ["claude ", "codex "];
 
-/// The blocks of a kind, by the heading above them.
+/// The fenced blocks of a language, with the heading above them.
 fn blocks(fence: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for section in PAGE.split("\n## ") {
@@ -40,13 +40,13 @@ fn shell(agent: &Agent, script: &str) {
 }
 
 #[test]
-fn every_command_on_the_page_on_agents_does_what_it_says() {
+fn every_command_in_the_agents_docs_runs() {
     let scene = Scene::open();
     let alice = scene.newcomer("alice");
     let mut targets = BTreeMap::new();
     for (_, script) in blocks("sh") {
         let script = script.replace("http://127.0.0.1:3000", &scene.hub.url);
-        if OTHERS.iter().any(|host| script.starts_with(host)) {
+        if HOST_COMMANDS.iter().any(|host| script.starts_with(host)) {
             continue;
         }
         shell(&alice, &script);
@@ -69,11 +69,12 @@ fn every_command_on_the_page_on_agents_does_what_it_says() {
 }
 
 #[test]
-fn what_the_page_on_agents_shows_can_be_copied() {
+fn every_example_in_the_agents_docs_is_valid() {
     for (heading, text) in blocks("json") {
-        let shown: Value = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{heading}: {e}"));
+        let example: Value =
+            serde_json::from_str(&text).unwrap_or_else(|e| panic!("{heading}: {e}"));
         assert!(
-            shown["mcpServers"]["chorus"]["url"]
+            example["mcpServers"]["chorus"]["url"]
                 .as_str()
                 .unwrap()
                 .ends_with("/mcp"),
@@ -85,7 +86,7 @@ fn what_the_page_on_agents_shows_can_be_copied() {
     let alice = scene.agent("alice");
     std::fs::create_dir_all(alice.home.join(".codex")).unwrap();
     std::fs::write(alice.home.join(".codex/config.toml"), &toml).unwrap();
-    // It is a server under our name that is not ours to change.
+    // A foreign server under our name must not be changed.
     let refused = alice.run(&["init", "--target", "codex"]);
     assert!(
         refused.code == 1 && refused.err.contains("that is not ours"),

@@ -1,4 +1,4 @@
-//! A certificate authority that lives as long as a test, made by openssl and trusted by nobody else.
+//! A temporary certificate authority, made with openssl.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -9,35 +9,35 @@ pub struct Authority {
 }
 
 /// A certificate and its key, PEM.
-pub struct Signed {
+pub struct SignedCertificate {
     pub cert: PathBuf,
     pub key: PathBuf,
 }
 
 impl Authority {
-    /// `None`, said aloud, where there is no openssl; under CI that is a failure.
+    /// `None` with a message if openssl is not installed; under CI that is a failure.
     pub fn new(folder: &Path, name: &str) -> Option<Self> {
         let authority = Self {
             folder: folder.into(),
             name: name.into(),
         };
-        let made = authority.request(name, &["-addext", "basicConstraints=critical,CA:TRUE"]);
-        if !made {
+        let is_created = authority.request(name, &["-addext", "basicConstraints=critical,CA:TRUE"]);
+        if !is_created {
             assert!(
                 std::env::var_os("CI").is_none(),
                 "openssl is needed to make certificates"
             );
             eprintln!("skipped: there is no openssl");
         }
-        made.then_some(authority)
+        is_created.then_some(authority)
     }
 
     fn file(&self, name: &str, ending: &str) -> PathBuf {
         self.folder.join(format!("{name}.{ending}"))
     }
 
-    fn request(&self, name: &str, more: &[&str]) -> bool {
-        let made = Command::new("openssl")
+    fn request(&self, name: &str, extra_args: &[&str]) -> bool {
+        let is_created = Command::new("openssl")
             .args([
                 "req",
                 "-x509",
@@ -50,7 +50,7 @@ impl Authority {
                 "2",
             ])
             .args(["-subj", &format!("/CN={name}")])
-            .args(more)
+            .args(extra_args)
             .arg("-keyout")
             .arg(self.file(name, "key"))
             .arg("-out")
@@ -58,21 +58,19 @@ impl Authority {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .status();
-        made.is_ok_and(|status| status.success())
+        is_created.is_ok_and(|status| status.success())
     }
 
     pub fn root(&self) -> String {
         self.file(&self.name, "pem").display().to_string()
     }
 
-    /// A certificate of `name` for whatever `alternative` says, such as `IP:127.0.0.1`.
-    pub fn signs(&self, name: &str, alternative: &str) -> Signed {
-        let (ca, key) = (
-            self.root(),
-            self.file(&self.name, "key").display().to_string(),
-        );
+    /// A certificate of `name` for the subject alternative name `alternative`, such as `IP:127.0.0.1`.
+    pub fn sign_certificate(&self, name: &str, alternative: &str) -> SignedCertificate {
+        let ca = self.root();
+        let key = self.file(&self.name, "key").display().to_string();
         let alternative = format!("subjectAltName={alternative}");
-        let more = [
+        let extra_args = [
             "-CA",
             &ca,
             "-CAkey",
@@ -82,8 +80,8 @@ impl Authority {
             "-addext",
             "basicConstraints=critical,CA:FALSE",
         ];
-        assert!(self.request(name, &more), "no certificate for {name}");
-        Signed {
+        assert!(self.request(name, &extra_args), "no certificate for {name}");
+        SignedCertificate {
             cert: self.file(name, "pem"),
             key: self.file(name, "key"),
         }

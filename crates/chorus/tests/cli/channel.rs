@@ -1,54 +1,61 @@
-//! Channels from the command line: rooms, deliveries on an inbox, and answers to them.
+//! `chorus channel`, `connection` and `say`: channels, deliveries and callbacks.
 
-use crate::actors::{Agent, Hub, Ongoing, Scene, chorus, run};
+use crate::actors::{Agent, Hub, RunningProcess, Scene, chorus, run};
 use serde_json::Value;
 
 impl Agent {
-    /// Everything in a room from its beginning on, a JSON line each.
-    pub fn tail(&self, room: &str, words: &[&str]) -> Ongoing {
-        Ongoing::start(
-            self.command(&[&["channel", "tail", room, "--since", "0", "--json"], words].concat()),
+    /// Follows a channel from its beginning, one JSON line per row.
+    pub fn tail_channel(&self, channel: &str, args: &[&str]) -> RunningProcess {
+        RunningProcess::start(
+            self.command(
+                &[
+                    &["channel", "tail", channel, "--since", "0", "--json"],
+                    args,
+                ]
+                .concat(),
+            ),
         )
     }
 
-    /// The same words with something on standard input.
-    pub fn fed(&self, words: &[&str], input: &str) -> crate::actors::Ended {
-        run(self.command(words), input)
+    /// Runs a command with `input` on standard input.
+    pub fn run_with_input(&self, args: &[&str], input: &str) -> crate::actors::CommandOutput {
+        run(self.command(args), input)
     }
 }
 
-/// A new room of this agent, by its id.
-pub fn room(owner: &Agent, name: &str) -> String {
-    let made = &owner.json(&["channel", "create", name])[0];
-    assert_eq!(made["name"], name);
-    made["id"].as_str().unwrap().to_owned()
+/// Creates a channel of this agent, and returns its id.
+pub fn create_channel(owner: &Agent, name: &str) -> String {
+    let created = &owner.json(&["channel", "create", name])[0];
+    assert_eq!(created["name"], name);
+    created["id"].as_str().unwrap().to_owned()
 }
 
-/// The next lines of a room that are not about who came and went.
-pub fn lines(tail: &Ongoing, count: usize) -> Vec<Value> {
-    let mut lines = Vec::new();
-    while lines.len() < count {
-        let line = tail.json();
-        if line["type"] != "member" {
-            lines.push(line);
+/// The next rows of a channel, without member changes.
+pub fn next_rows(tail: &RunningProcess, count: usize) -> Vec<Value> {
+    let mut rows = Vec::new();
+    while rows.len() < count {
+        let row = tail.json();
+        if row["type"] != "member" {
+            rows.push(row);
         }
     }
-    lines
+    rows
 }
 
-/// What was said in these lines.
-pub fn contents(lines: &[Value]) -> Vec<String> {
-    let said = lines.iter().filter(|line| line["type"] == "message");
-    said.map(|line| line["content"].as_str().unwrap().to_owned())
+/// The contents of the messages among these rows.
+pub fn message_contents(lines: &[Value]) -> Vec<String> {
+    let messages = lines.iter().filter(|line| line["type"] == "message");
+    messages
+        .map(|line| line["content"].as_str().unwrap().to_owned())
         .collect()
 }
 
-// Deliver 6
 #[test]
-fn a_room_is_made_entered_talked_in_and_closed() {
+fn a_channel_is_created_joined_used_and_deleted() {
     let scene = Scene::open();
-    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
-    let id = room(&alice, "ops team");
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
+    let id = create_channel(&alice, "ops team");
     assert_eq!(bob.run(&["channel", "list"]).ok().out, "");
     let refused = bob.run(&["channel", "history", &id, "--json"]);
     assert!(
@@ -63,27 +70,30 @@ fn a_room_is_made_entered_talked_in_and_closed() {
         shown.contains(&id) && shown.contains("bob  agent  hears mentions"),
         "{shown}"
     );
-    let tail = bob.tail(&id, &["--count", "4"]);
+    let tail = bob.tail_channel(&id, &["--count", "4"]);
     alice
         .run(&["channel", "post", "ops team", "hello", "all"])
         .ok();
-    bob.fed(&["channel", "post", "ops team", "-"], "two\nlines\n")
+    bob.run_with_input(&["channel", "post", "ops team", "-"], "two\nlines\n")
         .ok();
-    assert_eq!(contents(&lines(&tail, 2)), ["hello all", "two\nlines"]);
-    let said = alice.run(&["channel", "history", &id]).ok().out;
+    assert_eq!(
+        message_contents(&next_rows(&tail, 2)),
+        ["hello all", "two\nlines"]
+    );
+    let history = alice.run(&["channel", "history", &id]).ok().out;
     assert!(
-        said.contains("bob joined") && said.contains("alice: hello all\n"),
-        "{said}"
+        history.contains("bob joined") && history.contains("alice: hello all\n"),
+        "{history}"
     );
     assert!(
-        said.contains("bob: two\n    lines\n"),
-        "further lines are set in: {said}"
+        history.contains("bob: two\n    lines\n"),
+        "further lines are indented: {history}"
     );
     let last = alice.json(&["channel", "history", &id, "--limit", "1"]);
     assert_eq!(
-        contents(&last),
+        message_contents(&last),
         ["two\nlines"],
-        "the last ones, unless a cursor says from where"
+        "the latest rows, unless --since is given"
     );
     let all = alice.json(&["channel", "history", &id, "--since", "0"]);
     let first = all.iter().find(|line| line["type"] == "message").unwrap();
@@ -94,7 +104,7 @@ fn a_room_is_made_entered_talked_in_and_closed() {
         "--since",
         &first["cursor"].to_string(),
     ]);
-    assert_eq!(contents(&after), ["two\nlines"]);
+    assert_eq!(message_contents(&after), ["two\nlines"]);
     alice.run(&["channel", "rename", &id, "operations"]).ok();
     assert_eq!(alice.json(&["channel", "list"])[0]["name"], "operations");
     let unknown = alice.run(&["channel", "post", "ops team", "x"]);
@@ -131,16 +141,17 @@ fn a_connection_string_is_kept_rotated_and_revoked() {
     assert_eq!(
         bob.run(&["connection"]).ok().out,
         first,
-        "asking again cuts nobody off"
+        "asking again does not rotate it"
     );
     let rotated = bob.json(&["connection", "--rotate"]);
     assert_ne!(rotated[0]["connection_string"], first.trim());
     assert_eq!(rotated[0]["new"], true);
     let alice = scene.agent("alice");
-    let id = room(&alice, "ops");
-    // A dead one can be added, as any URL can; nothing ever comes of it.
+    let id = create_channel(&alice, "ops");
     assert_eq!(
-        alice.fed(&["channel", "add", &id, "-"], &first).code,
+        alice
+            .run_with_input(&["channel", "add", &id, "-"], &first)
+            .code,
         1,
         "it needs a name"
     );
@@ -156,52 +167,54 @@ fn a_connection_string_is_kept_rotated_and_revoked() {
 
 //
 #[test]
-fn a_standing_callback_speaks_in_the_room_until_another_takes_its_place() {
+fn a_persistent_callback_works_until_it_is_replaced() {
     let scene = Scene::open();
-    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
-    let id = room(&alice, "ops");
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
+    let id = create_channel(&alice, "ops");
     alice.run(&["channel", "add", &id, "bob@chorus"]).ok();
     let first = bob.run(&["channel", "callback", "ops", "bob"]).ok().out;
     assert!(
         first.starts_with(&format!("{}/channels/{id}/inbox/tok_", scene.hub.url)),
         "{first}"
     );
-    bob.fed(&["say", "nobody asked", "--callback", "-"], &first)
+    bob.run_with_input(&["say", "unprompted", "--callback", "-"], &first)
         .ok();
     let second = alice.json(&["channel", "callback", &id, "bob"]).remove(0);
     let second = second["callback"].as_str().unwrap();
     assert_ne!(second, first.trim());
     assert_eq!(
-        bob.fed(&["say", "too late", "--callback", "-"], &first)
+        bob.run_with_input(&["say", "too late", "--callback", "-"], &first)
             .code,
         4
     );
-    bob.fed(&["say", "once more", "--callback", "-"], second)
+    bob.run_with_input(&["say", "once more", "--callback", "-"], second)
         .ok();
     assert_eq!(
-        contents(&alice.json(&["channel", "history", &id])),
-        ["nobody asked", "once more"]
+        message_contents(&alice.json(&["channel", "history", &id])),
+        ["unprompted", "once more"]
     );
     assert_eq!(
         bob.run(&["channel", "callback", &id, "alice"]).code,
         4,
-        "an owner speaks with its key"
+        "an owner posts with its key"
     );
-    assert_eq!(bob.run(&["channel", "callback", &id, "nobody"]).code, 4);
+    assert_eq!(bob.run(&["channel", "callback", &id, "stranger"]).code, 4);
 }
 
 #[cfg(unix)]
 #[test]
-fn what_is_secret_is_for_its_owners_eyes_only() {
+fn files_with_secrets_are_private() {
     use std::os::unix::fs::PermissionsExt;
     let scene = Scene::open();
-    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
     bob.run(&["connection"]).ok();
-    let id = room(&alice, "ops");
+    let id = create_channel(&alice, "ops");
     alice.run(&["channel", "add", &id, "bob@chorus"]).ok();
     alice.run(&["channel", "post", &id, "hi"]).ok();
     let shown = bob.run(&["listen", "--once"]).ok();
-    assert_eq!(shown.out, "#ops alice: hi\n", "no callback on a screen");
+    assert_eq!(shown.out, "#ops alice: hi\n", "no callback is printed");
     for file in ["connection.json", "callbacks.json"] {
         let mode = std::fs::metadata(bob.home.join(".chorus").join(file))
             .unwrap()
@@ -211,23 +224,27 @@ fn what_is_secret_is_for_its_owners_eyes_only() {
     }
 }
 
-// CHN-23…33, R-71: every kind, and every way to say where it goes
+// CHN-23…33, R-71: every kind of event, and every way to name the callback
 #[test]
-fn an_agent_answers_in_every_way_the_document_knows() {
+fn an_agent_can_post_every_kind_of_event() {
     let scene = Scene::open();
-    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
-    let id = room(&alice, "ops");
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
+    let id = create_channel(&alice, "ops");
     alice.run(&["channel", "add", &id, "bob@chorus"]).ok();
     assert_eq!(bob.run(&["say", "too early"]).code, 1);
     alice
         .run(&["channel", "post", &id, "what is the weather in Oslo?"])
         .ok();
-    let heard = bob.json(&["listen", "--once"]);
+    let delivered = bob.json(&["listen", "--once"]);
     assert_eq!(
-        (&heard[0]["event"], &heard[0]["delivery"]["channel"]["name"]),
+        (
+            &delivered[0]["event"],
+            &delivered[0]["delivery"]["channel"]["name"]
+        ),
         (&"channel".into(), &"ops".into())
     );
-    let callback = heard[0]["delivery"]["callback"].as_str().unwrap();
+    let callback = delivered[0]["delivery"]["callback"].as_str().unwrap();
     bob.run(&["say", "--status", "searching weather data"]).ok();
     bob.run(&[
         "say",
@@ -260,7 +277,7 @@ fn an_agent_answers_in_every_way_the_document_knows() {
         "tool_error",
     ])
     .ok();
-    bob.fed(
+    bob.run_with_input(
         &["say", "--callback", "-", "The weather in Oslo is 3°C."],
         &format!("{callback}\n"),
     )
@@ -279,9 +296,12 @@ fn an_agent_answers_in_every_way_the_document_knows() {
     ])
     .ok();
     let stream = "{\"type\":\"status\",\"status\":\"writing\"}\n\n{\"type\":\"message\",\"content\":\"streamed\"}\n";
-    assert_eq!(bob.fed(&["say", "--ndjson"], stream).ok().out, "said 2\n");
-    let torn = "{\"type\":\"message\",\"content\":\"before\"}\n{\"type\":\"shout\"}\n{\"type\":\"message\",\"content\":\"after\"}\n";
-    let refused = bob.fed(&["say", "--ndjson"], torn);
+    assert_eq!(
+        bob.run_with_input(&["say", "--ndjson"], stream).ok().out,
+        "said 2\n"
+    );
+    let invalid = "{\"type\":\"message\",\"content\":\"before\"}\n{\"type\":\"shout\"}\n{\"type\":\"message\",\"content\":\"after\"}\n";
+    let refused = bob.run_with_input(&["say", "--ndjson"], invalid);
     assert!(
         refused.code == 1 && refused.err.contains("line 2"),
         "{refused:?}"
@@ -309,12 +329,12 @@ fn an_agent_answers_in_every_way_the_document_knows() {
         rows[3]["call"], rows[2]["cursor"],
         "a result is paired with its call"
     );
-    let said: Vec<&str> = rows[5..]
+    let contents: Vec<&str> = rows[5..]
         .iter()
         .filter_map(|row| row["content"].as_str())
         .collect();
     assert_eq!(
-        said,
+        contents,
         [
             "The weather in Oslo is 3°C.",
             "from a file",
@@ -341,23 +361,27 @@ fn an_agent_answers_in_every_way_the_document_knows() {
 #[test]
 fn a_command_answers_deliveries() {
     let scene = Scene::open();
-    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
-    let id = room(&alice, "ops");
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
+    let id = create_channel(&alice, "ops");
     alice.run(&["channel", "add", &id, "bob@chorus"]).ok();
     let binary = env!("CARGO_BIN_EXE_chorus");
     let handler = format!("grep -o '\"content\":\"[a-z]*\"' | {binary} say -");
     let _listening = bob.listen(&["--exec", &handler]);
     alice.run(&["channel", "post", &id, "ping"]).ok();
-    let tail = alice.tail(&id, &[]);
-    assert_eq!(contents(&lines(&tail, 2)), ["ping", "\"content\":\"ping\""]);
+    let tail = alice.tail_channel(&id, &[]);
+    assert_eq!(
+        message_contents(&next_rows(&tail, 2)),
+        ["ping", "\"content\":\"ping\""]
+    );
 }
 
-// what the tools keep is shown to whoever is in the room
+//
 #[test]
-fn a_room_without_artifacts_has_none_to_show() {
+fn a_channel_without_artifacts_lists_none() {
     let scene = Scene::open();
     let alice = scene.agent("alice");
-    let id = room(&alice, "ops");
+    let id = create_channel(&alice, "ops");
     assert_eq!(alice.run(&["channel", "artifacts", &id]).ok().out, "");
     assert_eq!(
         alice.run(&["channel", "artifacts", &id, "auth-spec"]).code,
@@ -367,7 +391,7 @@ fn a_room_without_artifacts_has_none_to_show() {
 
 //
 #[test]
-fn no_log_line_has_a_secret_in_it() {
+fn no_log_line_contains_a_secret() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("log");
     let mut command = chorus(folder.path());
@@ -379,9 +403,9 @@ fn no_log_line_has_a_secret_in_it() {
         "debug",
         "--allow-private-endpoints",
     ]);
-    let process = Ongoing::start_with(command, std::fs::File::create(&log).unwrap());
+    let process = RunningProcess::start_with_log(command, std::fs::File::create(&log).unwrap());
     let url = process
-        .line()
+        .next_line()
         .strip_prefix("chorus listening on ")
         .unwrap()
         .to_owned();
@@ -389,11 +413,12 @@ fn no_log_line_has_a_secret_in_it() {
         folder,
         hub: Hub { url, process },
     };
-    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
-    let id = room(&alice, "ops");
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
+    let id = create_channel(&alice, "ops");
     let connection = bob.run(&["connection"]).ok().out;
     alice
-        .fed(
+        .run_with_input(
             &["channel", "add", &id, "-", "--name", "timber"],
             &connection,
         )
@@ -405,17 +430,17 @@ fn no_log_line_has_a_secret_in_it() {
     alice
         .run(&["channel", "post", &id, "to a dead string"])
         .ok();
-    let tail = alice.tail(&id, &[]);
+    let tail = alice.tail_channel(&id, &[]);
     while tail.json()["change"] != "unreachable" {}
-    let written = std::fs::read_to_string(&log).unwrap();
+    let log_text = std::fs::read_to_string(&log).unwrap();
     assert!(
-        written.contains("/inbox/{secret}"),
-        "requests are in it, by their route: {written}"
+        log_text.contains("/inbox/{secret}"),
+        "requests are logged by their route: {log_text}"
     );
     for secret in ["sk_", "tok_", "mcp_", "ca_"] {
         assert!(
-            !written.contains(secret),
-            "{secret} is in the log: {written}"
+            !log_text.contains(secret),
+            "{secret} is in the log: {log_text}"
         );
     }
 }

@@ -1,25 +1,25 @@
-//! `chorus serve`: flags, then variables, then a file; one clear line when it cannot start (DESIGN: Configuration).
+//! The configuration of `chorus serve`: flags, then variables, then a file; one clear line when it cannot start.
 
-use crate::actors::{Hub, Ongoing, PATIENCE, chorus, run};
+use crate::actors::{Hub, RunningProcess, TIMEOUT, chorus, run};
 use std::time::Instant;
 
-fn health(folder: &std::path::Path, hub: &Hub) -> serde_json::Value {
+fn list_agents(folder: &std::path::Path, hub: &Hub) -> serde_json::Value {
     let mut command = chorus(folder);
     command.args(["discover", "--json", "--hub", &hub.url]);
     serde_json::json!(run(command, "").ok().json())
 }
 
 #[test]
-fn with_nothing_set_it_keeps_its_data_here() {
+fn the_default_data_directory_is_in_the_working_directory() {
     let folder = tempfile::tempdir().unwrap();
     let hub = Hub::start(folder.path(), &[]);
     assert!(hub.url.starts_with("http://127.0.0.1:"));
-    assert_eq!(health(folder.path(), &hub), serde_json::json!([]));
+    assert_eq!(list_agents(folder.path(), &hub), serde_json::json!([]));
     assert!(folder.path().join("chorus-data/chorus.db").exists());
 }
 
 #[test]
-fn a_flag_wins_over_a_variable_and_a_variable_over_the_file() {
+fn a_flag_overrides_a_variable_and_a_variable_overrides_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let file = "listen = \"127.0.0.1:0\"\ndata-dir = \"from-file\"\nhost-name = \"from-file\"\nserver-name = \"x\"\n";
     std::fs::write(folder.path().join("chorus.toml"), file).unwrap();
@@ -28,9 +28,9 @@ fn a_flag_wins_over_a_variable_and_a_variable_over_the_file() {
     command
         .env("CHORUS_DATA_DIR", "from-variable")
         .env("CHORUS_HOST_NAME", "from-variable");
-    let serving = Ongoing::start(command);
+    let serving = RunningProcess::start(command);
     let url = serving
-        .line()
+        .next_line()
         .strip_prefix("chorus listening on ")
         .unwrap()
         .to_owned();
@@ -52,7 +52,7 @@ fn a_flag_wins_over_a_variable_and_a_variable_over_the_file() {
 }
 
 #[test]
-fn what_is_wrong_is_said_in_one_line_without_secrets() {
+fn a_configuration_error_is_one_line_without_secrets() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     std::fs::write(
@@ -66,7 +66,7 @@ fn what_is_wrong_is_said_in_one_line_without_secrets() {
     )
     .unwrap();
     std::fs::write(path.join("a-file"), "").unwrap();
-    for (words, clue) in [
+    for (args, clue) in [
         (&["--config", "typo.toml"] as &[&str], "listen-adress"),
         (&["--config", "type.toml"], "operator-keys"),
         (&["--config", "none.toml"], "none.toml"),
@@ -92,31 +92,30 @@ fn what_is_wrong_is_said_in_one_line_without_secrets() {
     ] {
         let mut command = chorus(path);
         command.args(["serve", "--listen", "127.0.0.1:0"]);
-        if words.contains(&"--listen") {
+        if args.contains(&"--listen") {
             command = chorus(path);
             command.arg("serve");
         }
-        command.args(words);
+        command.args(args);
         let ended = run(command, "");
         assert_eq!(
             (ended.code, ended.out.as_str()),
             (1, ""),
-            "{words:?}: {ended:?}"
+            "{args:?}: {ended:?}"
         );
         assert!(
             ended.err.starts_with("chorus: ") && ended.err.lines().count() == 1,
-            "{words:?}: {ended:?}"
+            "{args:?}: {ended:?}"
         );
         assert!(
             ended.err.contains(clue) && !ended.err.contains("hidden"),
-            "{words:?}: {ended:?}"
+            "{args:?}: {ended:?}"
         );
     }
 }
 
-// A data directory has one hub.
 #[test]
-fn a_second_hub_on_the_same_data_refuses_and_says_why() {
+fn a_second_hub_on_the_same_data_directory_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let _hub = Hub::start(folder.path(), &[]);
     let mut second = chorus(folder.path());
@@ -130,35 +129,32 @@ fn a_second_hub_on_the_same_data_refuses_and_says_why() {
 
 // Lesson 18
 #[test]
-fn a_signal_stops_it_in_time_also_under_open_streams() {
+fn a_signal_stops_the_hub_in_time_even_with_open_streams() {
     let scene = crate::actors::Scene::open();
     let bob = scene.agent("bob");
     let _listening = bob.listen(&[]);
     bob.await_online("bob@chorus");
     let mut hub = scene.hub;
     let before = Instant::now();
-    hub.process.signal("TERM");
-    assert_eq!(hub.process.await_end(), Some(0));
+    hub.process.send_signal("TERM");
+    assert_eq!(hub.process.await_exit(), Some(0));
     assert!(before.elapsed().as_secs() < 5, "{:?}", before.elapsed());
-    assert!(PATIENCE.as_secs() > 5);
+    assert!(TIMEOUT.as_secs() > 5);
 }
 
-// What a shell asks for.
 #[test]
 fn completions_and_help_are_printed() {
     let folder = tempfile::tempdir().unwrap();
-    for (words, clue) in [
+    for (args, clue) in [
         (&["completions", "bash"] as &[&str], "_chorus"),
         (&["serve", "--help"], "--data-dir"),
     ] {
         let mut command = chorus(folder.path());
-        command
-            .args(words)
-            .env("CHORUS_OPERATOR_KEYS", "hidden-key");
+        command.args(args).env("CHORUS_OPERATOR_KEYS", "hidden-key");
         let ended = run(command, "").ok();
         assert!(
             ended.out.contains(clue) && !ended.out.contains("hidden-key"),
-            "{words:?}"
+            "{args:?}"
         );
     }
 }

@@ -1,7 +1,7 @@
-//! The crash story: a hub is killed under load, again and again, and nothing that it acknowledged is lost or doubled
-//! (R-24, R-25, R-27, lessons 12, 13 and 15).
+//! Crash story: a hub is killed repeatedly under load, and no acknowledged message is lost or doubled (R-24, R-25, R-27,
+//! lessons 12, 13 and 15).
 
-use crate::actors::{Hub, PATIENCE};
+use crate::actors::{Hub, TIMEOUT};
 use crate::postgres::Database;
 use chorus_client::HubClient;
 use chorus_client::backoff::Backoff;
@@ -18,30 +18,30 @@ use tokio::sync::watch;
 
 const SENDERS: usize = 4;
 const CRASHES: usize = 3;
-/// Acknowledged sends between one crash and the next.
-const BETWEEN: usize = 150;
+/// Acknowledged sends between two crashes.
+const SENDS_PER_CRASH: usize = 150;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_acknowledged_is_there_once_after_kill_9_on_sqlite() {
-    story(None).await;
+async fn acknowledged_messages_are_stored_once_after_kill_9_on_sqlite() {
+    run_crash_story(None).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_acknowledged_is_there_once_after_kill_9_on_postgresql() {
+async fn acknowledged_messages_are_stored_once_after_kill_9_on_postgresql() {
     if let Some(database) = Database::fresh().await {
-        story(Some(&database.url)).await;
+        run_crash_story(Some(&database.url)).await;
     }
 }
 
-/// What the senders know.
+/// The outcome of each send, as the senders know it.
 #[derive(Default)]
-pub struct Ledger {
+pub struct SendRecord {
     pub acknowledged: BTreeSet<String>,
-    /// Given up without an answer: there once or not at all.
+    /// Sends without an answer: stored once or not at all.
     pub unknown: BTreeSet<String>,
 }
 
-async fn story(database: Option<&str>) {
+async fn run_crash_story(database: Option<&str>) {
     let folder = tempfile::tempdir().unwrap();
     let start = |listen: &str| {
         let mut options = vec!["--listen", listen];
@@ -50,84 +50,83 @@ async fn story(database: Option<&str>) {
     };
     let mut hub = start("127.0.0.1:0");
     let address = hub.url.strip_prefix("http://").unwrap().to_owned();
-    let bob = join(&hub.url, "bob").await;
-    let heard = tokio::spawn(hear(bob.open_inbox(Some(Cursor::START)).await));
-    let (ledger, stop) = (
-        Arc::new(Mutex::new(Ledger::default())),
-        Arc::new(AtomicBool::new(false)),
-    );
+    let bob = register_client(&hub.url, "bob").await;
+    let live_messages = tokio::spawn(collect_messages(bob.open_inbox(Some(Cursor::START)).await));
+    let record = Arc::new(Mutex::new(SendRecord::default()));
+    let stop = Arc::new(AtomicBool::new(false));
     let (count, mut counted) = watch::channel(0);
     let count = Arc::new(count);
     let mut senders = Vec::new();
     for number in 0..SENDERS {
         let name = format!("sender{number}");
-        let client = join(&hub.url, &name).await;
-        senders.push(tokio::spawn(send(
+        let client = register_client(&hub.url, &name).await;
+        senders.push(tokio::spawn(send_messages(
             client,
             name,
-            ledger.clone(),
+            record.clone(),
             count.clone(),
             stop.clone(),
         )));
     }
     for crash in 1..=CRASHES {
-        reach(&mut counted, crash * BETWEEN).await;
-        hub.process.signal("KILL");
-        hub.process.await_end();
+        wait_for_count(&mut counted, crash * SENDS_PER_CRASH).await;
+        hub.process.send_signal("KILL");
+        hub.process.await_exit();
         hub = start(&address);
     }
-    reach(&mut counted, (CRASHES + 1) * BETWEEN).await;
+    wait_for_count(&mut counted, (CRASHES + 1) * SENDS_PER_CRASH).await;
     stop.store(true, Ordering::SeqCst);
     for sender in senders {
         sender.await.unwrap();
     }
-    let ledger = ledger.lock().unwrap();
-    let history =
-        tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(history(&bob)));
-    judge(&ledger, &history);
+    let record = record.lock().unwrap();
+    let history = tokio::task::block_in_place(|| {
+        tokio::runtime::Handle::current().block_on(fetch_all_texts(&bob))
+    });
+    check_history(&record, &history);
     let last = *history.last_key_value().unwrap().0;
-    let again = tokio::task::block_in_place(|| {
+    let streams = tokio::task::block_in_place(|| {
         tokio::runtime::Handle::current().block_on(async {
-            let live = until(heard, last).await;
-            let replay = until(
-                tokio::spawn(hear(bob.open_inbox(Some(Cursor::START)).await)),
+            let live = read_until_seq(live_messages, last).await;
+            let replay = read_until_seq(
+                tokio::spawn(collect_messages(bob.open_inbox(Some(Cursor::START)).await)),
                 last,
             )
             .await;
             (live, replay)
         })
     });
-    let kept: Vec<(u64, String)> = history.into_iter().collect();
+    let stored: Vec<(u64, String)> = history.into_iter().collect();
     assert_eq!(
-        again.0, kept,
-        "the stream that lived through it heard everything once, in order"
+        streams.0, stored,
+        "the live stream returned every message once, in order"
     );
-    assert_eq!(again.1, kept, "and so does one that starts over");
+    assert_eq!(streams.1, stored, "and so does a stream from the start");
 }
 
-pub fn judge(ledger: &Ledger, history: &BTreeMap<u64, String>) {
-    let mut times: BTreeMap<&str, usize> = BTreeMap::new();
+pub fn check_history(record: &SendRecord, history: &BTreeMap<u64, String>) {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for text in history.values() {
-        *times.entry(text).or_default() += 1;
+        *counts.entry(text).or_default() += 1;
     }
-    for text in &ledger.acknowledged {
+    for text in &record.acknowledged {
         assert_eq!(
-            times.get(text.as_str()),
+            counts.get(text.as_str()),
             Some(&1),
             "{text} was acknowledged"
         );
     }
-    for (text, times) in times {
-        assert_eq!(times, 1, "{text} is there more than once");
+    for (text, counts) in counts {
+        assert_eq!(counts, 1, "{text} is stored more than once");
         assert!(
-            ledger.acknowledged.contains(text) || ledger.unknown.contains(text),
+            record.acknowledged.contains(text) || record.unknown.contains(text),
             "{text} was never sent"
         );
     }
 }
 
-/// As it registers, the first time and again.
-pub fn newcomer(name: &str) -> RegistrationRequest {
+/// The registration of an agent, also for a key rotation.
+pub fn registration(name: &str) -> RegistrationRequest {
     RegistrationRequest {
         agent_id: format!("{name}@chorus"),
         culture: "en".into(),
@@ -137,15 +136,15 @@ pub fn newcomer(name: &str) -> RegistrationRequest {
     }
 }
 
-pub async fn join(hub: &str, name: &str) -> HubClient {
-    join_with_key(hub, name).await.0
+pub async fn register_client(hub: &str, name: &str) -> HubClient {
+    register_with_key(hub, name).await.0
 }
 
-/// The same, and the key for those who speak without the client.
-pub async fn join_with_key(hub: &str, name: &str) -> (HubClient, String) {
+/// Registers an agent, and returns its key for tests that do not use the client.
+pub async fn register_with_key(hub: &str, name: &str) -> (HubClient, String) {
     let registered = HubClient::new(hub, None)
         .unwrap()
-        .register_agent(&newcomer(name))
+        .register_agent(&registration(name))
         .await
         .unwrap();
     let key = registered.api_key.unwrap();
@@ -157,11 +156,11 @@ pub async fn join_with_key(hub: &str, name: &str) -> (HubClient, String) {
     (client, key.expose().to_owned())
 }
 
-/// Sends one message after the other until told to stop; a broken send is repeated under its own key by the client.
-pub async fn send(
+/// Sends messages one after the other until `stop` is set; the client retries a broken send with its idempotency key.
+pub async fn send_messages(
     client: HubClient,
     name: String,
-    ledger: Arc<Mutex<Ledger>>,
+    record: Arc<Mutex<SendRecord>>,
     count: Arc<watch::Sender<usize>>,
     stop: Arc<AtomicBool>,
 ) {
@@ -175,12 +174,12 @@ pub async fn send(
             .await
         {
             Ok(_) => {
-                ledger.lock().unwrap().acknowledged.insert(text);
+                record.lock().unwrap().acknowledged.insert(text);
                 count.send_modify(|count| *count += 1);
             }
             Err(error) => {
                 assert!(error.is_transient(), "{error:?}");
-                ledger.lock().unwrap().unknown.insert(text);
+                record.lock().unwrap().unknown.insert(text);
             }
         }
     }
@@ -197,46 +196,50 @@ pub fn envelope(name: &str, text: &str) -> Envelope {
     draft.into_envelope().unwrap()
 }
 
-pub async fn reach(counted: &mut watch::Receiver<usize>, goal: usize) {
-    let reached = tokio::time::timeout(PATIENCE, counted.wait_for(|count| *count >= goal)).await;
+pub async fn wait_for_count(counted: &mut watch::Receiver<usize>, goal: usize) {
+    let reached = tokio::time::timeout(TIMEOUT, counted.wait_for(|count| *count >= goal)).await;
     assert!(
         reached.is_ok(),
         "{goal} sends were not acknowledged in time"
     );
 }
 
-/// The inbox as it is heard; ends when the receiver of what it heard is gone.
-pub type Heard = tokio::sync::mpsc::UnboundedReceiver<(u64, String)>;
+/// The sequence and text of each received message.
+pub type MessageReceiver = tokio::sync::mpsc::UnboundedReceiver<(u64, String)>;
 
-pub async fn hear(mut stream: EventStream) -> Heard {
-    let (tell, heard) = tokio::sync::mpsc::unbounded_channel();
+pub async fn collect_messages(mut stream: EventStream) -> MessageReceiver {
+    let (message_sender, receiver) = tokio::sync::mpsc::unbounded_channel();
     tokio::spawn(async move {
         loop {
             let event = stream.next().await.unwrap();
             if event.name == "message" {
                 let message: MessageEvent = serde_json::from_str(&event.data).unwrap();
-                let told = tell.send((event.cursor.unwrap().seq, text_of(message.envelope.get())));
-                if told.is_err() {
+                let sent = message_sender
+                    .send((event.cursor.unwrap().seq, text_of(message.envelope.get())));
+                if sent.is_err() {
                     return;
                 }
             }
         }
     });
-    heard
+    receiver
 }
 
-/// Everything heard up to `last`.
-pub async fn until(heard: tokio::task::JoinHandle<Heard>, last: u64) -> Vec<(u64, String)> {
-    let mut heard = heard.await.unwrap();
+/// All messages up to the sequence `last`.
+pub async fn read_until_seq(
+    receiver: tokio::task::JoinHandle<MessageReceiver>,
+    last: u64,
+) -> Vec<(u64, String)> {
+    let mut receiver = receiver.await.unwrap();
     let mut all: Vec<(u64, String)> = Vec::new();
     while all.last().is_none_or(|(id, _)| *id < last) {
-        let next = tokio::time::timeout(PATIENCE, heard.recv()).await;
-        all.push(next.expect("the stream goes on").unwrap());
+        let next = tokio::time::timeout(TIMEOUT, receiver.recv()).await;
+        all.push(next.expect("the stream hangs").unwrap());
     }
     all
 }
 
-pub async fn history(bob: &HubClient) -> BTreeMap<u64, String> {
+pub async fn fetch_all_texts(bob: &HubClient) -> BTreeMap<u64, String> {
     let mut all = BTreeMap::new();
     let mut since = String::from("0");
     loop {
@@ -246,7 +249,7 @@ pub async fn history(bob: &HubClient) -> BTreeMap<u64, String> {
         for row in page {
             assert!(
                 all.insert(row.id, text_of(row.envelope.get())).is_none(),
-                "id {} comes twice",
+                "id {} is repeated",
                 row.id
             );
         }

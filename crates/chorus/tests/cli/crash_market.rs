@@ -1,8 +1,8 @@
-//! The market's crash story: a hub is killed among transfers and jobs, again and again, and every credit is where it belongs
-//! (R-62, R-64, failure 21).
+//! Crash story of the market: a hub is killed repeatedly among transfers and jobs, and all balances are correct (R-62,
+//! R-64, failure 21).
 
 use crate::actors::Hub;
-use crate::crash::{join, reach};
+use crate::crash::{register_client, wait_for_count};
 use crate::postgres::Database;
 use chorus_client::market::{JobRequest, random_id};
 use chorus_client::{Error, HubClient};
@@ -17,24 +17,24 @@ use tokio::sync::watch;
 
 const TRADERS: usize = 4;
 const CRASHES: usize = 3;
-/// Rounds between one crash and the next; a round is a transfer, a job and its result.
-const BETWEEN: usize = 40;
+/// Rounds between two crashes; a round is a transfer, a job and its result.
+const ROUNDS_PER_CRASH: usize = 40;
 const SENT: i64 = 7;
 const PAID: i64 = 10;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_credit_is_where_it_belongs_after_kill_9_on_sqlite() {
-    story(None).await;
+async fn all_balances_are_correct_after_kill_9_on_sqlite() {
+    run_crash_story(None).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_credit_is_where_it_belongs_after_kill_9_on_postgresql() {
+async fn all_balances_are_correct_after_kill_9_on_postgresql() {
     if let Some(database) = Database::fresh().await {
-        story(Some(&database.url)).await;
+        run_crash_story(Some(&database.url)).await;
     }
 }
 
-async fn story(database: Option<&str>) {
+async fn run_crash_story(database: Option<&str>) {
     let folder = tempfile::tempdir().unwrap();
     let start = |listen: &str| {
         let mut options = vec!["--listen", listen, "--opening-grant", "1000.00"];
@@ -45,7 +45,7 @@ async fn story(database: Option<&str>) {
     let address = hub.url.strip_prefix("http://").unwrap().to_owned();
     let mut traders = Vec::new();
     for number in 0..TRADERS {
-        let client = join(&hub.url, &format!("trader{number}")).await;
+        let client = register_client(&hub.url, &format!("trader{number}")).await;
         client.publish_skill(&skill(number)).await.unwrap();
         traders.push(client);
     }
@@ -66,18 +66,18 @@ async fn story(database: Option<&str>) {
         )));
     }
     for crash in 1..=CRASHES {
-        reach(&mut counted, crash * BETWEEN).await;
-        hub.process.signal("KILL");
-        hub.process.await_end();
+        wait_for_count(&mut counted, crash * ROUNDS_PER_CRASH).await;
+        hub.process.send_signal("KILL");
+        hub.process.await_exit();
         hub = start(&address);
     }
-    reach(&mut counted, (CRASHES + 1) * BETWEEN).await;
+    wait_for_count(&mut counted, (CRASHES + 1) * ROUNDS_PER_CRASH).await;
     stop.store(true, Ordering::SeqCst);
     let mut rounds = Vec::new();
     for trader in trading {
         rounds.push(trader.await.unwrap());
     }
-    judge(&traders, &rounds).await;
+    check_balances(&traders, &rounds).await;
 }
 
 fn skill(number: usize) -> SkillOffer {
@@ -90,7 +90,7 @@ fn skill(number: usize) -> SkillOffer {
     }
 }
 
-/// Whatever was not answered is asked again under its own id until it is; how many rounds were made.
+/// Trades until `stop` is set, retrying each request with its id until it is answered; returns the number of rounds.
 async fn trade(
     (payer, payee): (HubClient, HubClient),
     number: usize,
@@ -108,26 +108,26 @@ async fn trade(
             job_id: None,
             timestamp_utc: None,
         };
-        answered(|| payer.transfer_credits(&transfer)).await;
-        let hire = JobRequest::new(
+        retry_until_answered(|| payer.transfer_credits(&transfer)).await;
+        let request = JobRequest::new(
             &format!("skill{next}"),
             json!({}),
             Credits::from_hundredths(2 * PAID),
         );
-        answered(|| payer.request_job(&hire)).await;
+        retry_until_answered(|| payer.request_job(&request)).await;
         let result = json!({"status": "SUCCESS", "output_data": rounds, "execution_cost": 0.10});
-        answered(|| payee.deliver_result(&hire.job_id, &result)).await;
+        retry_until_answered(|| payee.deliver_result(&request.job_id, &result)).await;
         rounds += 1;
         count.send_modify(|count| *count += 1);
     }
     rounds
 }
 
-async fn answered<T, F: Future<Output = Result<T, Error>>>(ask: impl Fn() -> F) {
+async fn retry_until_answered<T, F: Future<Output = Result<T, Error>>>(request: impl Fn() -> F) {
     for _ in 0..2_000 {
-        match ask().await {
+        match request().await {
             Ok(_) => return,
-            // The result was taken, and the crash swallowed the answer.
+            // The result was accepted, but the answer was lost in the crash.
             Err(error)
                 if error
                     .error_response()
@@ -137,17 +137,18 @@ async fn answered<T, F: Future<Output = Result<T, Error>>>(ask: impl Fn() -> F) 
             }
             Err(error) => assert!(error.is_transient(), "{error:?}"),
         }
-        // The hub is away: it takes a moment to come back.
+        // The hub is restarting.
         let _ = tokio::time::timeout(Duration::from_millis(20), std::future::pending::<()>()).await;
     }
     panic!("the hub never came back");
 }
 
-/// What each has is what it began with, less what it gave, and what it got; and its postings say the same.
-async fn judge(traders: &[HubClient], rounds: &[i64]) {
+/// Each balance is the opening grant minus payments plus income, and equals the sum of the postings.
+async fn check_balances(traders: &[HubClient], rounds: &[i64]) {
     for (number, trader) in traders.iter().enumerate() {
         let owner = format!("trader{number}@chorus");
-        let (gave, got) = (rounds[number], rounds[(number + TRADERS - 1) % TRADERS]);
+        let gave = rounds[number];
+        let got = rounds[(number + TRADERS - 1) % TRADERS];
         let account = trader.fetch_account(&owner).await.unwrap();
         assert_eq!(account.held, Credits::ZERO, "{owner}");
         let expected = 100_000 + (got - gave) * (SENT + PAID);
@@ -162,10 +163,10 @@ async fn judge(traders: &[HubClient], rounds: &[i64]) {
             .unwrap()
             .postings;
         let entries = postings.iter().flat_map(|posting| &posting.entries);
-        let mine = entries
+        let own_entries = entries
             .filter(|entry| entry.account == "owner" && entry.owner_id.as_ref() == Some(&owner));
         assert_eq!(
-            mine.map(|entry| entry.amount).sum::<Credits>(),
+            own_entries.map(|entry| entry.amount).sum::<Credits>(),
             account.balance,
             "{owner}"
         );

@@ -1,26 +1,27 @@
-//! A command per message, and nothing of the message in its words (SKL-16, SKL-17).
+//! `chorus listen --exec`: one command per message, without message text in its arguments (SKL-16, SKL-17).
 
 use crate::actors::{Scene, text_of};
 use serde_json::Value;
 
 // SKL-17
 #[test]
-fn a_command_gets_the_event_on_its_standard_input_and_nothing_in_its_words() {
+fn a_command_gets_the_event_on_standard_input_and_nothing_in_its_arguments() {
     let scene = Scene::open();
-    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
-    let sly = "$(touch broken) `touch broken`; touch broken\n'\" && touch broken /new";
-    let sent = alice.json(&["send", "bob@chorus", sly]).remove(0);
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
+    let hostile = "$(touch broken) `touch broken`; touch broken\n'\" && touch broken /new";
+    let sent = alice.json(&["send", "bob@chorus", hostile]).remove(0);
     let command = r#"cat > got.json; echo "$CHORUS_SENDER_ID $CHORUS_TRACE_ID $0 $#" > words"#;
     bob.run(&["listen", "--count", "1", "--exec", command]).ok();
     let got: Value =
         serde_json::from_str(&std::fs::read_to_string(bob.home.join("got.json")).unwrap()).unwrap();
     assert_eq!(
         (text_of(&got), &got["trace_id"], &got["event"]),
-        (sly, &sent["trace_id"], &"message".into())
+        (hostile, &sent["trace_id"], &"message".into())
     );
-    let words = std::fs::read_to_string(bob.home.join("words")).unwrap();
+    let arguments = std::fs::read_to_string(bob.home.join("words")).unwrap();
     assert_eq!(
-        words,
+        arguments,
         format!("alice@chorus {} sh 0\n", sent["trace_id"].as_str().unwrap())
     );
     assert!(!bob.home.join("broken").exists());
@@ -32,9 +33,10 @@ fn a_command_gets_the_event_on_its_standard_input_and_nothing_in_its_words() {
 
 // SKL-16
 #[test]
-fn a_command_that_fails_is_told_to_the_sender() {
+fn a_failed_command_is_reported_to_the_sender() {
     let scene = Scene::open();
-    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
     alice.run(&["send", "bob@chorus", "hi"]).ok();
     bob.run(&["listen", "--count", "1", "--exec", "exit 3"])
         .ok();
@@ -49,9 +51,10 @@ fn a_command_that_fails_is_told_to_the_sender() {
 }
 
 #[test]
-fn a_command_that_does_not_end_is_ended() {
+fn a_command_past_its_timeout_is_killed() {
     let scene = Scene::open();
-    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
     alice.run(&["send", "bob@chorus", "hi"]).ok();
     bob.run(&[
         "listen",
@@ -69,11 +72,11 @@ fn a_command_that_does_not_end_is_ended() {
     );
 }
 
-// One at a time, in order.
 #[test]
 fn commands_run_one_after_the_other() {
     let scene = Scene::open();
-    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
     for number in 0..5 {
         alice
             .run(&["send", "bob@chorus", &format!("m{number}")])
@@ -87,21 +90,22 @@ fn commands_run_one_after_the_other() {
     );
 }
 
-// SKL-16: a listener that is killed while its command runs still owes an answer, and does not run the command twice.
+// SKL-16: the command is not run twice.
 #[test]
-fn a_killed_listener_answers_when_it_is_back() {
+fn a_listener_killed_during_its_command_replies_after_a_restart() {
     let scene = Scene::open();
-    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
     alice.run(&["send", "bob@chorus", "slow"]).ok();
     let mut listening = bob.listen(&["--exec", "echo x >> runs; exec tail -f /dev/null"]);
     assert_eq!(text_of(&listening.json()), "slow");
     let runs = bob.home.join("runs");
     await_file(&runs);
-    listening.signal("KILL");
-    listening.await_end();
+    listening.send_signal("KILL");
+    listening.await_exit();
     alice.run(&["send", "bob@chorus", "quick"]).ok();
-    let heard = bob.json(&["listen", "--count", "1", "--exec", "echo x >> runs"]);
-    assert_eq!(text_of(&heard[0]), "quick");
+    let received = bob.json(&["listen", "--count", "1", "--exec", "echo x >> runs"]);
+    assert_eq!(text_of(&received[0]), "quick");
     assert_eq!(std::fs::read_to_string(runs).unwrap(), "x\nx\n");
     let answers = alice.json(&["listen", "--count", "2"]);
     assert_eq!(answers[0]["response"]["error_code"], "ADAPTATION_FAILED");
@@ -109,10 +113,10 @@ fn a_killed_listener_answers_when_it_is_back() {
 }
 
 fn await_file(path: &std::path::Path) {
-    let until = std::time::Instant::now() + crate::actors::PATIENCE;
+    let deadline = std::time::Instant::now() + crate::actors::TIMEOUT;
     while !std::fs::read_to_string(path).is_ok_and(|text| text.ends_with('\n')) {
         assert!(
-            std::time::Instant::now() < until,
+            std::time::Instant::now() < deadline,
             "{} never came",
             path.display()
         );

@@ -1,9 +1,12 @@
-//! Several hubs, of which one dies, or the bus, or the database: nothing that was acknowledged is lost, doubled or out of order,
-//! and what cannot be done is refused and not pretended (law 4, R-24, R-25, D-80, D-82).
+//! Several hubs, of which one fails, or the bus, or the database: no acknowledged message is lost, doubled or out of order,
+//! and what cannot be done is refused (invariant 4, R-24, R-25, D-80, D-82).
 
-use crate::actors::{Hub, PATIENCE};
-use crate::crash::{Ledger, envelope, hear, history, join, judge, reach, send, until};
-use crate::servers::{Servers, address, before};
+use crate::actors::{Hub, TIMEOUT};
+use crate::crash::{
+    SendRecord, check_history, collect_messages, envelope, fetch_all_texts, read_until_seq,
+    register_client, send_messages, wait_for_count,
+};
+use crate::servers::{Servers, hub_address, start_front};
 use chorus_client::HubClient;
 use chorus_client::http::{ApiCall, HttpAnswer};
 use chorus_wire::cursor::Cursor;
@@ -15,81 +18,79 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-/// Acknowledged sends between one event and the next.
-const BETWEEN: usize = 100;
-/// How long something is away.
-const AWAY: Duration = Duration::from_secs(10);
+/// Acknowledged sends between two faults.
+const SENDS_PER_STEP: usize = 100;
+/// How long a server stays down.
+const DOWNTIME: Duration = Duration::from_secs(10);
 
-/// Senders and one who hears, through one address, for as long as it takes.
+/// Several senders and one receiver behind one address, running until stopped.
 pub struct Load {
     pub bob: HubClient,
-    ledger: Arc<Mutex<Ledger>>,
+    record: Arc<Mutex<SendRecord>>,
     stop: Arc<AtomicBool>,
     counted: watch::Receiver<usize>,
     senders: Vec<tokio::task::JoinHandle<()>>,
-    heard: tokio::task::JoinHandle<crate::crash::Heard>,
+    received: tokio::task::JoinHandle<crate::crash::MessageReceiver>,
 }
 
 impl Load {
     pub async fn start(url: &str) -> Self {
-        let bob = join(url, "bob").await;
-        let heard = tokio::spawn(hear(bob.open_inbox(Some(Cursor::START)).await));
-        let (ledger, stop) = (
-            Arc::<Mutex<Ledger>>::default(),
-            Arc::<AtomicBool>::default(),
-        );
+        let bob = register_client(url, "bob").await;
+        let received = tokio::spawn(collect_messages(bob.open_inbox(Some(Cursor::START)).await));
+        let record = Arc::<Mutex<SendRecord>>::default();
+        let stop = Arc::<AtomicBool>::default();
         let (count, counted) = watch::channel(0);
         let count = Arc::new(count);
         let mut senders = Vec::new();
         for number in 0..4 {
             let name = format!("sender{number}");
-            let client = join(url, &name).await;
-            senders.push(tokio::spawn(send(
+            let client = register_client(url, &name).await;
+            senders.push(tokio::spawn(send_messages(
                 client,
                 name,
-                ledger.clone(),
+                record.clone(),
                 count.clone(),
                 stop.clone(),
             )));
         }
         Self {
             bob,
-            ledger,
+            record,
             stop,
             counted,
             senders,
-            heard,
+            received,
         }
     }
 
-    /// Until so many more sends were acknowledged.
-    pub async fn goes_on(&mut self) {
-        let goal = *self.counted.borrow() + BETWEEN;
-        reach(&mut self.counted, goal).await;
+    /// Waits until more sends are acknowledged.
+    pub async fn wait_for_progress(&mut self) {
+        let goal = *self.counted.borrow() + SENDS_PER_STEP;
+        wait_for_count(&mut self.counted, goal).await;
     }
 
-    /// Every send so far was acknowledged in the end: whoever asks again is served by another hub.
-    fn nobody_gave_up(&self) {
-        let ledger = self.ledger.lock().unwrap();
-        assert!(ledger.unknown.is_empty(), "{:?}", ledger.unknown);
+    /// Checks that every send so far was acknowledged in the end, because another hub answers the retry.
+    fn assert_all_acknowledged(&self) {
+        let record = self.record.lock().unwrap();
+        assert!(record.unknown.is_empty(), "{:?}", record.unknown);
     }
 
-    /// Everything that was acknowledged is there once, and was heard once and in order.
-    pub async fn ends_well(self) {
+    /// Stops the senders; checks that every acknowledged message is stored once, and was received once and in order.
+    pub async fn stop_and_check(self) {
         self.stop.store(true, Ordering::SeqCst);
         for sender in self.senders {
             sender.await.unwrap();
         }
-        let history = history(&self.bob).await;
-        judge(&self.ledger.lock().unwrap(), &history);
+        let history = fetch_all_texts(&self.bob).await;
+        check_history(&self.record.lock().unwrap(), &history);
         let last = *history.last_key_value().unwrap().0;
-        let kept: Vec<(u64, String)> = history.into_iter().collect();
-        assert_eq!(until(self.heard, last).await, kept);
+        let stored: Vec<(u64, String)> = history.into_iter().collect();
+        assert_eq!(read_until_seq(self.received, last).await, stored);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hub_that_is_killed_takes_nothing_with_it() {
+async fn a_killed_hub_loses_no_acknowledged_message() {
     let Some(servers) = Servers::start() else {
         return;
     };
@@ -97,19 +98,19 @@ async fn a_hub_that_is_killed_takes_nothing_with_it() {
         servers.hub("a", "127.0.0.1:0"),
         servers.hub("b", "127.0.0.1:0"),
     ];
-    let (front, url) = before(&hubs).await;
+    let (front, url) = start_front(&hubs).await;
     let mut load = Load::start(&url).await;
-    load.goes_on().await;
+    load.wait_for_progress().await;
     for turn in 0..2 {
-        hubs[turn].process.signal("KILL");
-        hubs[turn].process.await_end();
-        load.goes_on().await;
+        hubs[turn].process.send_signal("KILL");
+        hubs[turn].process.await_exit();
+        load.wait_for_progress().await;
         hubs[turn] = servers.hub(["a", "b"][turn], "127.0.0.1:0");
-        front.turn_to(hubs.iter().map(address).collect());
-        load.goes_on().await;
+        front.turn_to(hubs.iter().map(hub_address).collect());
+        load.wait_for_progress().await;
     }
-    load.nobody_gave_up();
-    load.ends_well().await;
+    load.assert_all_acknowledged();
+    load.stop_and_check().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -122,26 +123,26 @@ async fn three_hubs_are_restarted_one_by_one_under_load() {
         .iter()
         .map(|name| servers.hub(name, "127.0.0.1:0"))
         .collect();
-    let (front, url) = before(&hubs).await;
+    let (front, url) = start_front(&hubs).await;
     let mut load = Load::start(&url).await;
     for (turn, name) in names.into_iter().enumerate() {
-        load.goes_on().await;
-        hubs[turn].process.signal("TERM");
+        load.wait_for_progress().await;
+        hubs[turn].process.send_signal("TERM");
         if name == "b" {
-            // One that does not get to the end of stopping.
-            hubs[turn].process.signal("KILL");
+            // Killed in the middle of its shutdown.
+            hubs[turn].process.send_signal("KILL");
         }
-        let ended = hubs[turn].process.await_end();
+        let ended = hubs[turn].process.await_exit();
         assert!(
             name == "b" || ended == Some(0),
-            "it stops in good order: {ended:?}"
+            "it stops cleanly: {ended:?}"
         );
         hubs[turn] = servers.hub(name, "127.0.0.1:0");
-        front.turn_to(hubs.iter().map(address).collect());
+        front.turn_to(hubs.iter().map(hub_address).collect());
     }
-    load.goes_on().await;
-    load.nobody_gave_up();
-    load.ends_well().await;
+    load.wait_for_progress().await;
+    load.assert_all_acknowledged();
+    load.stop_and_check().await;
 }
 
 fn advisory(handle: &str, text: &str, id: &str) -> String {
@@ -153,9 +154,9 @@ fn advisory(handle: &str, text: &str, id: &str) -> String {
     .to_string()
 }
 
-/// Tells all sessions of a handle: the status, and the count or the reason.
-pub async fn frame(client: &HubClient, handle: &str, text: &str) -> (u16, Value) {
-    frame_named(
+/// Sends an advisory to all sessions of a handle; returns the status, and the recipient count or the error code.
+pub async fn send_frame(client: &HubClient, handle: &str, text: &str) -> (u16, Value) {
+    send_frame_with_id(
         client,
         handle,
         text,
@@ -164,8 +165,13 @@ pub async fn frame(client: &HubClient, handle: &str, text: &str) -> (u16, Value)
     .await
 }
 
-/// The same under an id that was used before.
-pub async fn frame_named(client: &HubClient, handle: &str, text: &str, id: &str) -> (u16, Value) {
+/// Sends an advisory with a given frame id.
+pub async fn send_frame_with_id(
+    client: &HubClient,
+    handle: &str,
+    text: &str,
+    id: &str,
+) -> (u16, Value) {
     let HttpAnswer { status, body, .. } = client
         .send_call(ApiCall::post("/frames", advisory(handle, text, id)))
         .await
@@ -182,17 +188,17 @@ pub async fn frame_named(client: &HubClient, handle: &str, text: &str, id: &str)
     )
 }
 
-/// Asks until it is so.
-pub async fn eventually(what: &str, mut so: impl AsyncFnMut() -> bool) {
-    let until = Instant::now() + PATIENCE;
-    while !so().await {
-        assert!(Instant::now() < until, "never: {what}");
+/// Waits until `condition` is true.
+pub async fn eventually(description: &str, mut condition: impl AsyncFnMut() -> bool) {
+    let deadline = Instant::now() + TIMEOUT;
+    while !condition().await {
+        assert!(Instant::now() < deadline, "never: {description}");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_the_bus_messages_arrive_and_frames_are_refused_and_then_it_is_as_before() {
+async fn without_the_bus_messages_arrive_and_frames_are_refused_until_it_is_back() {
     let Some(mut servers) = Servers::start() else {
         return;
     };
@@ -200,19 +206,19 @@ async fn without_the_bus_messages_arrive_and_frames_are_refused_and_then_it_is_a
         servers.hub("a", "127.0.0.1:0"),
         servers.hub("b", "127.0.0.1:0"),
     ];
-    let (_front, url) = before(&hubs).await;
+    let (_front, url) = start_front(&hubs).await;
     let mut load = Load::start(&url).await;
-    let carol = join(&hubs[0].url, "carol").await;
-    assert_eq!(frame(&carol, "~carol", "hello").await.0, 200);
-    load.goes_on().await;
-    servers.nats_down();
-    let began = Instant::now();
+    let carol = register_client(&hubs[0].url, "carol").await;
+    assert_eq!(send_frame(&carol, "~carol", "hello").await.0, 200);
+    load.wait_for_progress().await;
+    servers.stop_nats();
+    let started_at = Instant::now();
     eventually("frames are refused", async || {
-        frame(&carol, "~carol", "hello").await.0 == 503
+        send_frame(&carol, "~carol", "hello").await.0 == 503
     })
     .await;
     assert_eq!(
-        frame(&carol, "~carol", "refused").await,
+        send_frame(&carol, "~carol", "refused").await,
         (503, json!("bus-unavailable"))
     );
     assert_eq!(
@@ -223,12 +229,12 @@ async fn without_the_bus_messages_arrive_and_frames_are_refused_and_then_it_is_a
             .status,
         503
     );
-    while began.elapsed() < AWAY {
-        load.goes_on().await;
+    while started_at.elapsed() < DOWNTIME {
+        load.wait_for_progress().await;
     }
-    servers.nats_up();
+    servers.start_nats();
     eventually("frames are taken", async || {
-        frame(&carol, "~carol", "hello").await.0 == 200
+        send_frame(&carol, "~carol", "hello").await.0 == 200
     })
     .await;
     eventually("it is ready", async || {
@@ -240,60 +246,65 @@ async fn without_the_bus_messages_arrive_and_frames_are_refused_and_then_it_is_a
             == 200
     })
     .await;
-    load.goes_on().await;
-    load.ends_well().await;
+    load.wait_for_progress().await;
+    load.stop_and_check().await;
 }
 
-/// An inbox, or another stream, on one connection that nobody makes anew.
-pub struct Inbox {
+/// An inbox or frame stream on one connection, without reconnecting.
+pub struct RawStream {
     socket: TcpStream,
-    heard: String,
+    received: String,
 }
 
-impl Inbox {
+impl RawStream {
     pub fn open(hub: &Hub, key: &str) -> Self {
         Self::open_at(hub, key, "/agent/inbox")
     }
 
     pub fn open_at(hub: &Hub, key: &str, path: &str) -> Self {
-        let mut socket = TcpStream::connect(address(hub)).unwrap();
+        let mut socket = TcpStream::connect(hub_address(hub)).unwrap();
         let request =
             format!("GET {path} HTTP/1.1\r\nhost: hub\r\nauthorization: Bearer {key}\r\n\r\n");
         socket.write_all(request.as_bytes()).unwrap();
         let mut stream = Self {
             socket,
-            heard: String::new(),
+            received: String::new(),
         };
-        stream.until("event: connected");
+        stream.read_until("event: connected");
         stream
     }
 
-    /// Reads until this was said; a connection that ends before fails the test.
+    /// Reads until the stream contains this text; panics if the connection ends before.
     #[track_caller]
-    pub fn until(&mut self, text: &str) {
-        self.socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    pub fn read_until(&mut self, text: &str) {
+        self.socket.set_read_timeout(Some(TIMEOUT)).unwrap();
         let mut buffer = [0; 4096];
-        while !self.heard.contains(text) {
+        while !self.received.contains(text) {
             let count = match self.socket.read(&mut buffer) {
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-                read => read
-                    .unwrap_or_else(|error| panic!("{text} was not said: {error}: {}", self.heard)),
+                read => read.unwrap_or_else(|error| {
+                    panic!("{text} did not come: {error}: {}", self.received)
+                }),
             };
-            assert!(count > 0, "the stream ended before {text}: {}", self.heard);
-            self.heard
+            assert!(
+                count > 0,
+                "the stream ended before {text}: {}",
+                self.received
+            );
+            self.received
                 .push_str(&String::from_utf8_lossy(&buffer[..count]));
         }
     }
 
-    /// The texts of all messages and advisories that came so far, in their order.
-    pub fn said(&mut self) -> Vec<String> {
+    /// The texts of all messages and advisories so far, in order.
+    pub fn received_texts(&mut self) -> Vec<String> {
         self.socket.set_nonblocking(true).unwrap();
         let mut rest = Vec::new();
         let _ = self.socket.read_to_end(&mut rest);
         self.socket.set_nonblocking(false).unwrap();
-        self.heard.push_str(&String::from_utf8_lossy(&rest));
+        self.received.push_str(&String::from_utf8_lossy(&rest));
         let texts = self
-            .heard
+            .received
             .split("\"original_text\":\"")
             .flat_map(|part| part.split("\"advisory_text\":\""));
         texts
@@ -305,7 +316,7 @@ impl Inbox {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_the_database_sends_are_refused_for_now_and_streams_stay_open() {
+async fn without_the_database_sends_are_refused_and_streams_stay_open() {
     let Some(mut servers) = Servers::start() else {
         return;
     };
@@ -313,17 +324,20 @@ async fn without_the_database_sends_are_refused_for_now_and_streams_stay_open() 
         servers.hub("a", "127.0.0.1:0"),
         servers.hub("b", "127.0.0.1:0"),
     ];
-    let (_front, url) = before(&hubs).await;
+    let (_front, url) = start_front(&hubs).await;
     let mut load = Load::start(&url).await;
-    load.goes_on().await;
-    let (carol, key) = crate::crash::join_with_key(&hubs[0].url, "carol").await;
-    let mut inboxes = [Inbox::open(&hubs[0], &key), Inbox::open(&hubs[1], &key)];
-    servers.postgres_down();
-    let began = Instant::now();
+    load.wait_for_progress().await;
+    let (carol, key) = crate::crash::register_with_key(&hubs[0].url, "carol").await;
+    let mut inboxes = [
+        RawStream::open(&hubs[0], &key),
+        RawStream::open(&hubs[1], &key),
+    ];
+    servers.stop_postgres();
+    let started_at = Instant::now();
     let lost: Value = serde_json::from_str(&envelope("carol", "lost").to_json()).unwrap();
     let body = json!({"receiver_id": "carol@chorus", "envelope": lost});
     let mut refused = 0;
-    eventually("it was away long enough", async || {
+    eventually("the downtime is over", async || {
         let answer = carol
             .send_call(ApiCall::post("/messages", body.to_string()))
             .await
@@ -335,19 +349,23 @@ async fn without_the_database_sends_are_refused_for_now_and_streams_stay_open() 
             String::from_utf8_lossy(&answer.body)
         );
         refused += 1;
-        began.elapsed() >= AWAY
+        started_at.elapsed() >= DOWNTIME
     })
     .await;
-    assert!(refused > 3, "a refusal comes soon");
-    servers.postgres_up();
-    load.goes_on().await;
+    assert!(refused > 3, "refusals come quickly");
+    servers.start_postgres();
+    load.wait_for_progress().await;
     carol
         .send_message("carol@chorus", &envelope("carol", "found"), 0)
         .await
         .unwrap();
     for inbox in &mut inboxes {
-        inbox.until("found");
-        assert_eq!(inbox.said(), ["found"], "nothing is half done");
+        inbox.read_until("found");
+        assert_eq!(
+            inbox.received_texts(),
+            ["found"],
+            "a refused message is never delivered"
+        );
     }
-    load.ends_well().await;
+    load.stop_and_check().await;
 }

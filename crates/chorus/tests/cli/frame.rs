@@ -1,32 +1,32 @@
-//! Sessions of one handle talk: watching, asking, handing over, deciding (FRM-22, FRM-29…46, R-42, R-43).
+//! Frame commands between sessions of one handle: watch, ask, hand over, decide (FRM-22, FRM-29…46, R-42, R-43).
 
-use crate::actors::{Agent, Ongoing, Scene, run};
+use crate::actors::{Agent, RunningProcess, Scene, run};
 use serde_json::{Value, json};
 
 impl Agent {
-    /// A command that goes on, in a session of its own.
-    pub fn ongoing(&self, session: &str, words: &[&str]) -> Ongoing {
-        let mut command = self.command(&[&["--json"], words].concat());
+    /// Starts a command in a session.
+    pub fn start_in_session(&self, session: &str, args: &[&str]) -> RunningProcess {
+        let mut command = self.command(&[&["--json"], args].concat());
         command.env("CHORUS_SESSION", session);
-        Ongoing::start(command)
+        RunningProcess::start(command)
     }
 
-    /// One that ends.
-    pub fn session(&self, session: &str, words: &[&str]) -> crate::actors::Ended {
-        let mut command = self.command(&[&["--json"], words].concat());
+    /// Runs a command in a session until it ends.
+    pub fn run_in_session(&self, session: &str, args: &[&str]) -> crate::actors::CommandOutput {
+        let mut command = self.command(&[&["--json"], args].concat());
         command.env("CHORUS_SESSION", session);
         run(command, "")
     }
 
-    /// The first `count` frames that the hub still keeps for all sessions.
-    pub fn kept(&self, count: usize) -> Vec<Value> {
-        self.kept_for("reader", count)
+    /// The first `count` frames that the hub still keeps, as any session sees them.
+    pub fn kept_frames(&self, count: usize) -> Vec<Value> {
+        self.kept_frames_for("reader", count)
     }
 
-    /// The same, with those for one session.
-    pub fn kept_for(&self, session: &str, count: usize) -> Vec<Value> {
+    /// The first `count` frames that the hub still keeps, as one session sees them.
+    pub fn kept_frames_for(&self, session: &str, count: usize) -> Vec<Value> {
         let lines = self
-            .session(
+            .run_in_session(
                 session,
                 &["watch", "--since", "0", "--count", &count.to_string()],
             )
@@ -48,7 +48,7 @@ pub fn text(value: &Value) -> String {
 
 // FRM-22, FRM-29, FRM-66, R-43
 #[test]
-fn what_one_session_does_the_others_hear_with_its_name_and_place() {
+fn an_advisory_names_its_session_files_worktree_and_branch() {
     let scene = Scene::open();
     let alice = scene.agent("alice");
     let repository = alice.home.join("shop");
@@ -69,13 +69,13 @@ fn what_one_session_does_the_others_hear_with_its_name_and_place() {
     command
         .current_dir(repository.join("src"))
         .args(["--instrument", "cc-editor"]);
-    let said = run(command, "").ok().json().remove(0);
+    let sent = run(command, "").ok().json().remove(0);
     assert_eq!(
-        said["recipient_count"], 0,
-        "nobody listens, which is no error"
+        sent["recipient_count"], 0,
+        "no session is listening, which is no error"
     );
-    let frame = alice.kept(1).remove(0);
-    assert_eq!(frame["frame_id"], said["frame_id"]);
+    let frame = alice.kept_frames(1).remove(0);
+    assert_eq!(frame["frame_id"], sent["frame_id"]);
     assert_eq!(
         (&frame["sender_handle"], &frame["acted_by"]),
         (&json!("~alice"), &json!("~alice"))
@@ -91,19 +91,19 @@ fn what_one_session_does_the_others_hear_with_its_name_and_place() {
 
 // R-42, FRM-75, FRM-81
 #[test]
-fn a_watcher_hears_only_what_it_asks_for_and_bad_filters_are_refused() {
+fn a_watcher_gets_only_the_requested_kinds_and_invalid_filters_are_refused() {
     let scene = Scene::open();
     let alice = scene.agent("alice");
-    alice.session("s1", &["advise", "one"]).ok();
+    alice.run_in_session("s1", &["advise", "one"]).ok();
     alice
-        .session(
+        .run_in_session(
             "s1",
             &["broadcast", "two", "--event", "merged", "--ref", "4f2c9e1"],
         )
         .ok();
-    alice.session("s1", &["advise", "three"]).ok();
+    alice.run_in_session("s1", &["advise", "three"]).ok();
     let only = alice
-        .session(
+        .run_in_session(
             "s2",
             &[
                 "watch",
@@ -135,10 +135,10 @@ fn a_watcher_hears_only_what_it_asks_for_and_bad_filters_are_refused() {
         "--count",
         "3",
     ];
-    assert_eq!(alice.session("s2", &both).ok().json().len(), 3);
+    assert_eq!(alice.run_in_session("s2", &both).ok().json().len(), 3);
     for bad in ["colour:red", "kind:agent_advice", "sender:alice", "kind:"] {
         assert_eq!(
-            alice.session("s2", &["watch", "--filter", bad]).code,
+            alice.run_in_session("s2", &["watch", "--filter", bad]).code,
             1,
             "{bad}"
         );
@@ -156,20 +156,20 @@ fn a_watcher_hears_only_what_it_asks_for_and_bad_filters_are_refused() {
 
 // FRM-71, R-52
 #[test]
-fn a_gap_is_announced_and_what_is_kept_follows() {
+fn a_gap_is_reported_and_the_kept_frames_follow() {
     let scene = Scene::open();
     let alice = scene.agent("alice");
-    alice.session("s1", &["advise", "kept"]).ok();
+    alice.run_in_session("s1", &["advise", "kept"]).ok();
     let lines = alice
-        .session("s2", &["watch", "--since", "7-3", "--once"])
+        .run_in_session("s2", &["watch", "--since", "7-3", "--once"])
         .ok()
         .json();
     assert_eq!(lines[0], json!({"event":"resume-gap"}));
     assert_eq!(lines[1]["frame"]["payload"]["advisory_text"], "kept");
     let id = text(&lines[1]["id"]);
-    alice.session("s1", &["advise", "next"]).ok();
+    alice.run_in_session("s1", &["advise", "next"]).ok();
     let lines = alice
-        .session("s2", &["watch", "--since", &id, "--once"])
+        .run_in_session("s2", &["watch", "--since", &id, "--once"])
         .ok()
         .json();
     assert_eq!(
@@ -183,7 +183,7 @@ fn a_gap_is_announced_and_what_is_kept_follows() {
 fn a_question_collects_the_answers_that_name_it() {
     let scene = Scene::open();
     let alice = scene.agent("alice");
-    let asking = alice.ongoing(
+    let asking = alice.start_in_session(
         "s1",
         &[
             "ask", "who", "uses", "it?", "--window", "60s", "--count", "1",
@@ -191,18 +191,18 @@ fn a_question_collects_the_answers_that_name_it() {
     );
     let query = text(&asking.json()["query_id"]);
     assert_eq!(
-        alice.kept(1)[0]["payload"]["response_scope"],
+        alice.kept_frames(1)[0]["payload"]["response_scope"],
         "~alice/cli@s1"
     );
     let other = "00000000-0000-4000-8000-000000000000";
     alice
-        .session("s2", &["answer", other, "noise", "--to", "~alice"])
+        .run_in_session("s2", &["answer", other, "noise", "--to", "~alice"])
         .ok();
     alice
-        .session("s2", &["answer", &query, "the", "importer"])
+        .run_in_session("s2", &["answer", &query, "the", "importer"])
         .ok();
     let answers: Vec<Value> = asking
-        .rest()
+        .remaining_lines()
         .iter()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
@@ -214,29 +214,32 @@ fn a_question_collects_the_answers_that_name_it() {
         ),
         (&json!("the importer"), &json!("s2"))
     );
-    let unknown = alice.session("s2", &["answer", other, "hello?"]);
+    let unknown = alice.run_in_session("s2", &["answer", other, "hello?"]);
     assert_eq!(
         unknown.code, 4,
-        "nobody asked that, and nobody said where to: {unknown:?}"
+        "the question is unknown and no scope is given: {unknown:?}"
     );
 }
 
 // FRM-31, FRM-32
 #[test]
-fn handed_over_work_is_taken_once_and_to_the_letter() {
+fn a_handover_is_taken_once_and_unchanged() {
     let scene = Scene::open();
     let alice = scene.agent("alice");
     let body = "Done: a.\nTo do: \"b\" 👋\n";
     let mut command = alice.command(&["handover", "--ref", "plan.md", "--session", "s1", "--json"]);
     command.env("CHORUS_INSTRUMENT", "cc-editor");
     let offered = run(command, body).ok().json().remove(0);
-    let open = alice.session("s2", &["handover", "--list"]).ok().json();
+    let open = alice
+        .run_in_session("s2", &["handover", "--list"])
+        .ok()
+        .json();
     assert_eq!(
         (open.len(), &open[0]["frame_id"]),
         (1, &offered["frame_id"])
     );
     let taken = alice
-        .session("s2", &["handover", "--take"])
+        .run_in_session("s2", &["handover", "--take"])
         .ok()
         .json()
         .remove(0);
@@ -244,14 +247,14 @@ fn handed_over_work_is_taken_once_and_to_the_letter() {
         (&taken["handover_body"], &taken["previous_session_id"]),
         (&json!(body), &json!("s1"))
     );
-    let claim = &alice.kept(2)[1]["payload"];
+    let claim = &alice.kept_frames(2)[1]["payload"];
     assert_eq!(
         (&claim["next_session_id"], &claim["previous_session_id"]),
         (&json!("s2"), &json!("s1"))
     );
     let id = text(&offered["frame_id"]);
     for again in [&["handover", "--take"][..], &["handover", "--take", &id]] {
-        let ended = alice.session("s3", again);
+        let ended = alice.run_in_session("s3", again);
         assert_eq!(ended.code, 4, "{ended:?}");
     }
     let long = run(
@@ -261,20 +264,22 @@ fn handed_over_work_is_taken_once_and_to_the_letter() {
     assert_eq!(long.code, 1, "{long:?}");
 }
 
-// FRM-32: whoever claims in the same moment, one has it.
+// FRM-32
 #[test]
-fn of_sessions_that_take_the_same_work_at_once_exactly_one_has_it() {
+fn of_concurrent_claims_on_a_handover_exactly_one_succeeds() {
     let scene = Scene::open();
     let alice = scene.agent("alice");
     run(alice.command(&["handover", "--session", "s0"]), "work").ok();
     let codes: Vec<i32> = std::thread::scope(|threads| {
         let take = |n: usize| {
             alice
-                .session(&format!("s{n}"), &["handover", "--take"])
+                .run_in_session(&format!("s{n}"), &["handover", "--take"])
                 .code
         };
         let all: Vec<_> = (1..=4).map(|n| threads.spawn(move || take(n))).collect();
-        all.into_iter().map(|one| one.join().unwrap()).collect()
+        all.into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect()
     });
     assert_eq!(
         codes.iter().filter(|code| **code == 0).count(),
@@ -290,11 +295,11 @@ const MOMENT: &str = r#"{"synopsis":"Ready.","findings":["slow"],"recommendation
 
 // FRM-39…41
 #[test]
-fn a_decision_is_shown_with_its_recommendation_and_answered_once() {
+fn a_decision_shows_its_recommendation_and_is_answered_once() {
     let scene = Scene::open();
     let alice = scene.agent("alice");
     std::fs::write(alice.home.join("moment.json"), MOMENT).unwrap();
-    let asking = alice.ongoing(
+    let asking = alice.start_in_session(
         "s1",
         &[
             "frame",
@@ -310,43 +315,52 @@ fn a_decision_is_shown_with_its_recommendation_and_answered_once() {
         shown.contains("1. Now: today\n") && shown.contains("2. Later (recommended): calm"),
         "{shown}"
     );
-    assert_eq!(alice.session("s2", &["decide", "--choose", "3"]).code, 1);
     assert_eq!(
-        alice.session("s2", &["decide", "--text", "never"]).code,
+        alice
+            .run_in_session("s2", &["decide", "--choose", "3"])
+            .code,
+        1
+    );
+    assert_eq!(
+        alice
+            .run_in_session("s2", &["decide", "--text", "never"])
+            .code,
         1,
         "it takes no free text"
     );
-    // At a terminal: what the question does not take is asked again.
+    // At a terminal an invalid answer is asked for again.
     run(
         alice.command(&["decide", "--session", "s2"]),
         "9\nnever\n\n2\n",
     )
     .ok();
-    let answer: Value = serde_json::from_str(&asking.rest()[0]).unwrap();
+    let answer: Value = serde_json::from_str(&asking.remaining_lines()[0]).unwrap();
     assert_eq!(
         (&answer["response_text"], &answer["responder_session_id"]),
         (&json!("2: Later"), &json!("s2"))
     );
-    let response = &alice.kept(2)[1]["payload"];
+    let response = &alice.kept_frames(2)[1]["payload"];
     assert_eq!(
         (&response["responded_to_frame_id"], &response["query_id"]),
         (&json!(asked), &json!(asked))
     );
-    let late = alice.session("s3", &["decide", &asked, "--choose", "1"]);
+    let late = alice.run_in_session("s3", &["decide", &asked, "--choose", "1"]);
     assert_eq!(late.code, 4, "{late:?}");
     assert_eq!(
-        alice.session("s3", &["decide", "--wait", "1ms"]).code,
+        alice
+            .run_in_session("s3", &["decide", "--wait", "1ms"])
+            .code,
         4,
-        "nothing is open any more"
+        "no decision is open"
     );
 }
 
-// FRM-39: a decision that is asked for later is waited for.
+// FRM-39
 #[test]
 fn decide_waits_for_the_next_decision() {
     let scene = Scene::open();
     let alice = scene.agent("alice");
-    let deciding = alice.ongoing("s2", &["decide", "--dialogue", "why so late?"]);
+    let deciding = alice.start_in_session("s2", &["decide", "--dialogue", "why so late?"]);
     run(
         alice.command(&["frame", "agent_binding_moment", "--session", "s1"]),
         MOMENT,
@@ -362,7 +376,7 @@ fn symptoms_findings_and_intents_reach_the_other_sessions() {
     let scene = Scene::open();
     let alice = scene.agent("alice");
     let asked = alice
-        .session(
+        .run_in_session(
             "s1",
             &[
                 "diagnose",
@@ -377,7 +391,7 @@ fn symptoms_findings_and_intents_reach_the_other_sessions() {
         .json();
     let id = text(&asked[0]["diagnostic_id"]);
     alice
-        .session(
+        .run_in_session(
             "s2",
             &[
                 "diagnose",
@@ -390,7 +404,7 @@ fn symptoms_findings_and_intents_reach_the_other_sessions() {
         )
         .ok();
     let declared = alice
-        .session(
+        .run_in_session(
             "s1",
             &["intent", "declare", "ci:run", "branch/a", "--urgent"],
         )
@@ -398,15 +412,15 @@ fn symptoms_findings_and_intents_reach_the_other_sessions() {
         .json();
     let intent = text(&declared[0]["frame_id"]);
     alice
-        .session("s1", &["intent", "withdraw", "ci:run", &intent])
+        .run_in_session("s1", &["intent", "withdraw", "ci:run", &intent])
         .ok();
     alice
-        .session(
+        .run_in_session(
             "s2",
             &["intent", "flush", "ci:run", "ci/2", "--ref", "branch/b"],
         )
         .ok();
-    let frames = alice.kept(5);
+    let frames = alice.kept_frames(5);
     assert_eq!(frames[0]["payload"]["severity"], "blocked");
     assert_eq!(
         frames[1]["payload"],
@@ -425,12 +439,12 @@ fn symptoms_findings_and_intents_reach_the_other_sessions() {
     assert_eq!(frames[4]["payload"]["batch_refs"], json!(["branch/b"]));
     assert_eq!(
         alice
-            .session("s1", &["intent", "declare", "no-namespace", "x"])
+            .run_in_session("s1", &["intent", "declare", "no-namespace", "x"])
             .code,
         1
     );
     assert_eq!(
-        alice.session("s1", &["diagnose", "it hangs"]).code,
+        alice.run_in_session("s1", &["diagnose", "it hangs"]).code,
         1,
         "a symptom has a severity"
     );
@@ -442,10 +456,13 @@ fn a_stale_frame_is_not_shown() {
     let scene = Scene::open();
     let alice = scene.agent("alice");
     alice
-        .session("s1", &["advise", "gone at once", "--stale-after", "1ms"])
+        .run_in_session("s1", &["advise", "gone at once", "--stale-after", "1ms"])
         .ok();
     alice
-        .session("s1", &["advise", "still good", "--stale-after", "1h"])
+        .run_in_session("s1", &["advise", "still good", "--stale-after", "1h"])
         .ok();
-    assert_eq!(alice.kept(1)[0]["payload"]["advisory_text"], "still good");
+    assert_eq!(
+        alice.kept_frames(1)[0]["payload"]["advisory_text"],
+        "still good"
+    );
 }

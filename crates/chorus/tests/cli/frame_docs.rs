@@ -1,4 +1,4 @@
-//! The page on frames: every command on it is run, and what goes over the wire is what the page shows.
+//! docs/frame.md: runs every command, and compares the sent frame with the example.
 
 use crate::actors::{Agent, Scene, run};
 use chorus_wire::frame::{Frame, FrameKind};
@@ -8,11 +8,11 @@ use std::process::Command;
 
 const PAGE: &str = include_str!("../../../../docs/frame.md");
 
-/// A section of the page: a kind, how it is said, how it looks.
+/// A section of the page: a frame kind, its command and its JSON.
 struct Example {
     kind: String,
     command: String,
-    shown: Value,
+    expected: Value,
     text: String,
 }
 
@@ -33,7 +33,7 @@ fn examples() -> Vec<Example> {
                 .strip_prefix("$ ")
                 .unwrap()
                 .to_owned(),
-            shown: serde_json::from_str(&text).unwrap(),
+            expected: serde_json::from_str(&text).unwrap(),
             text,
         }
     };
@@ -59,28 +59,28 @@ fn shell(agent: &Agent, script: &str, ids: &BTreeMap<&str, String>) {
     run(command, "").ok();
 }
 
-/// Ids and instants differ from run to run; that they are there does not.
-fn without_the_moment(mut value: Value) -> Value {
+/// Replaces ids and times, which differ from run to run.
+fn without_ids_and_times(mut value: Value) -> Value {
     if let Value::Object(fields) = &mut value {
         for (name, field) in fields {
-            let id = matches!(
+            let is_id = matches!(
                 name.as_str(),
                 "frame_id" | "lease_id" | "query_id" | "diagnostic_id" | "intent_ref"
             );
-            let differs = id || name == "responded_to_frame_id" || name.ends_with("_at");
-            *field = if differs {
+            let is_variable = is_id || name == "responded_to_frame_id" || name.ends_with("_at");
+            *field = if is_variable {
                 "…".into()
             } else {
-                without_the_moment(field.take())
+                without_ids_and_times(field.take())
             };
         }
     }
     value
 }
 
-// FRM-21, and habit 12: every printed example is a test.
+// FRM-21
 #[test]
-fn every_kind_is_said_as_the_page_says_and_looks_as_it_shows() {
+fn every_kind_is_sent_by_its_command_and_equals_its_example() {
     let scene = Scene::open();
     let alice = scene.agent("alice");
     let examples = examples();
@@ -88,38 +88,39 @@ fn every_kind_is_said_as_the_page_says_and_looks_as_it_shows() {
         .iter()
         .map(|example| example.kind.as_str())
         .collect();
-    let (mut sorted, mut all) = (kinds.clone(), FrameKind::TEXTS.to_vec());
+    let mut sorted = kinds.clone();
+    let mut all = FrameKind::TEXTS.to_vec();
     sorted.sort_unstable();
     all.sort_unstable();
     assert_eq!(sorted, all);
     let mut ids = BTreeMap::new();
-    for (place, example) in examples.iter().enumerate() {
+    for (index, example) in examples.iter().enumerate() {
         if example.kind == "agent_binding_moment" {
             std::fs::write(
                 alice.home.join("moment.json"),
-                example.shown["payload"].to_string(),
+                example.expected["payload"].to_string(),
             )
             .unwrap();
         }
         shell(&alice, &example.command, &ids);
-        let frame = alice.kept_for("s1", place + 1).pop().unwrap();
-        let mut heard = frame.clone();
-        if example.shown.get("frame_id").is_none() {
-            heard = serde_json::json!({ "kind": frame["kind"], "payload": frame["payload"] });
+        let frame = alice.kept_frames_for("s1", index + 1).pop().unwrap();
+        let mut sent = frame.clone();
+        if example.expected.get("frame_id").is_none() {
+            sent = serde_json::json!({ "kind": frame["kind"], "payload": frame["payload"] });
         }
         assert_eq!(
-            without_the_moment(heard),
-            without_the_moment(example.shown.clone()),
+            without_ids_and_times(sent),
+            without_ids_and_times(example.expected.clone()),
             "{}",
             example.command
         );
         let payload = &frame["payload"];
-        let named = [
+        let id_fields = [
             ("LEASE_ID", "lease_id"),
             ("QUERY_ID", "query_id"),
             ("DIAGNOSTIC_ID", "diagnostic_id"),
         ];
-        for (variable, field) in named {
+        for (variable, field) in id_fields {
             if let Some(id) = payload[field].as_str() {
                 ids.insert(variable, id.to_owned());
             }
@@ -128,6 +129,6 @@ fn every_kind_is_said_as_the_page_says_and_looks_as_it_shows() {
     }
     assert!(
         Frame::parse(&examples[0].text).is_ok(),
-        "the whole frame on the page is one"
+        "the complete example is a valid frame"
     );
 }

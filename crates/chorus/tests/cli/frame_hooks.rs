@@ -1,12 +1,12 @@
-//! The page on coding agents: its hooks are taken from it and run as an editor runs them.
+//! docs/coding-agents.md: runs the hooks of the page as an editor runs them.
 
-use crate::actors::{Agent, Ended, Scene, run};
+use crate::actors::{Agent, CommandOutput, Scene, run};
 use serde_json::{Value, json};
 use std::process::Command;
 
 const PAGE: &str = include_str!("../../../../docs/coding-agents.md");
 
-/// The command of a hook, as the settings on the page have it.
+/// The command of a hook in the page's settings.
 fn hook(event: &str) -> String {
     let block = PAGE
         .split("```json\n")
@@ -20,8 +20,8 @@ fn hook(event: &str) -> String {
         .to_owned()
 }
 
-/// Runs a shell command of the page in a folder, with the binary on the path and what the editor says on standard input.
-fn shell(agent: &Agent, script: &str, said: &Value) -> Ended {
+/// Runs a shell command with the binary on the path and the editor's input on standard input.
+fn shell(agent: &Agent, script: &str, input: &Value) -> CommandOutput {
     let binary = std::path::Path::new(env!("CARGO_BIN_EXE_chorus"))
         .parent()
         .unwrap();
@@ -36,16 +36,16 @@ fn shell(agent: &Agent, script: &str, said: &Value) -> Ended {
         .env("CHORUS_HUB", &agent.hub)
         .env("CLAUDE_ENV_FILE", agent.home.join("env"))
         .current_dir(&agent.home);
-    run(command, &said.to_string())
+    run(command, &input.to_string())
 }
 
-fn edit(agent: &Agent, session: &str) -> Value {
+fn edit_input(agent: &Agent, session: &str) -> Value {
     let file = agent.home.join("shop/src/auth.rs");
     json!({ "session_id": session, "cwd": agent.home.join("shop"), "hook_event_name": "PreToolUse", "tool_name": "Edit",
         "tool_input": { "file_path": file, "old_string": "a", "new_string": "b" } })
 }
 
-fn with_repository(agent: &Agent) {
+fn create_repository(agent: &Agent) {
     let shop = agent.home.join("shop");
     std::fs::create_dir_all(shop.join(".git")).unwrap();
     std::fs::create_dir_all(shop.join("src")).unwrap();
@@ -54,12 +54,12 @@ fn with_repository(agent: &Agent) {
 }
 
 #[test]
-fn an_edit_is_told_to_the_other_sessions() {
+fn an_edit_is_announced_to_other_sessions() {
     let scene = Scene::open();
     let alice = scene.agent("alice");
-    with_repository(&alice);
-    shell(&alice, &hook("PostToolUse"), &edit(&alice, "7f3a")).ok();
-    let frame = alice.kept(1).remove(0);
+    create_repository(&alice);
+    shell(&alice, &hook("PostToolUse"), &edit_input(&alice, "7f3a")).ok();
+    let frame = alice.kept_frames(1).remove(0);
     assert_eq!(frame["provenance_basis"], "session:cc-claude@7f3a");
     assert_eq!(frame["payload"]["advisory_text"], "edited src/auth.rs");
     assert_eq!(frame["payload"]["file_refs"], json!(["src/auth.rs"]));
@@ -67,17 +67,17 @@ fn an_edit_is_told_to_the_other_sessions() {
 }
 
 #[test]
-fn an_edit_of_a_claimed_file_is_asked_about_first() {
+fn an_edit_of_a_claimed_file_needs_confirmation() {
     let scene = Scene::open();
     let alice = scene.agent("alice");
-    with_repository(&alice);
+    create_repository(&alice);
     let before = hook("PreToolUse");
     assert_eq!(
-        shell(&alice, &before, &edit(&alice, "91bc")).ok().out,
+        shell(&alice, &before, &edit_input(&alice, "91bc")).ok().out,
         "",
-        "nobody claims it"
+        "no session claims it"
     );
-    // The first agent's own shell: its session was put into the environment when it began.
+    // The shell of the first agent: the SessionStart hook has exported its session.
     shell(
         &alice,
         &hook("SessionStart"),
@@ -88,13 +88,14 @@ fn an_edit_of_a_claimed_file_is_asked_about_first() {
         ". $CLAUDE_ENV_FILE; cd shop; chorus lock src/auth.rs --intent 'moving the token check'";
     shell(&alice, claim, &json!({})).ok();
     assert_eq!(
-        shell(&alice, &before, &edit(&alice, "7f3a")).ok().out,
+        shell(&alice, &before, &edit_input(&alice, "7f3a")).ok().out,
         "",
         "its own claim"
     );
-    let asked: Value =
-        serde_json::from_str(&shell(&alice, &before, &edit(&alice, "91bc")).ok().out).unwrap();
-    let decision = &asked["hookSpecificOutput"];
+    let answer: Value =
+        serde_json::from_str(&shell(&alice, &before, &edit_input(&alice, "91bc")).ok().out)
+            .unwrap();
+    let decision = &answer["hookSpecificOutput"];
     assert_eq!(
         (&decision["hookEventName"], &decision["permissionDecision"]),
         (&json!("PreToolUse"), &json!("ask"))
@@ -110,19 +111,19 @@ fn an_edit_of_a_claimed_file_is_asked_about_first() {
 }
 
 #[test]
-fn a_hook_never_stops_an_edit_that_it_cannot_judge() {
+fn a_hook_never_blocks_an_edit_when_it_fails() {
     let scene = Scene::open();
-    let stranger = scene.newcomer("stranger");
+    let unregistered = scene.newcomer("stranger");
     let alice = scene.agent("alice");
-    with_repository(&stranger);
-    with_repository(&alice);
-    let away = Agent {
+    create_repository(&unregistered);
+    create_repository(&alice);
+    let unreachable = Agent {
         home: alice.home.clone(),
         hub: "http://127.0.0.1:1".into(),
     };
     for event in ["PreToolUse", "PostToolUse"] {
-        for agent in [&stranger, &away] {
-            let ended = shell(agent, &hook(event), &edit(agent, "7f3a")).ok();
+        for agent in [&unregistered, &unreachable] {
+            let ended = shell(agent, &hook(event), &edit_input(agent, "7f3a")).ok();
             assert!(
                 ended.out.is_empty() && !ended.err.is_empty(),
                 "{event}: {ended:?}"

@@ -1,6 +1,6 @@
-//! What `init` gives a host, what `uninstall` takes back, and what `verify` says of it.
+//! `chorus init`, `uninstall` and `verify`.
 
-use crate::actors::{Agent, Ended, Scene, run};
+use crate::actors::{Agent, CommandOutput, Scene, run};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -11,28 +11,28 @@ const JSON_HOSTS: [(&str, &str, &str); 4] = [
     ("openclaw", ".openclaw/openclaw.json", "/mcp/servers/chorus"),
 ];
 
-fn text(agent: &Agent, path: &str) -> String {
+fn read_text(agent: &Agent, path: &str) -> String {
     std::fs::read_to_string(agent.home.join(path)).unwrap_or_default()
 }
 
-fn json(agent: &Agent, path: &str) -> Value {
-    serde_json::from_str(&text(agent, path))
-        .unwrap_or_else(|_| panic!("{path}: {}", text(agent, path)))
+fn read_json(agent: &Agent, path: &str) -> Value {
+    serde_json::from_str(&read_text(agent, path))
+        .unwrap_or_else(|_| panic!("{path}: {}", read_text(agent, path)))
 }
 
-fn write(agent: &Agent, path: &str, text: &str) {
+fn write_file(agent: &Agent, path: &str, text: &str) {
     let path = agent.home.join(path);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, text).unwrap();
 }
 
-/// Every file below a folder with what is in it.
-fn tree(folder: &Path) -> Vec<(String, String)> {
+/// Every file below a folder, with its content.
+fn list_files(folder: &Path) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
         let path = entry.path();
         match path.is_dir() {
-            true => found.extend(tree(&path)),
+            true => found.extend(list_files(&path)),
             false => found.push((
                 path.display().to_string(),
                 std::fs::read_to_string(&path).unwrap(),
@@ -43,17 +43,17 @@ fn tree(folder: &Path) -> Vec<(String, String)> {
     found
 }
 
-fn init(agent: &Agent, target: &str) -> Ended {
+fn run_init(agent: &Agent, target: &str) -> CommandOutput {
     agent.run(&["init", "--target", target])
 }
 
 // SKL-32, SKL-33
 #[test]
-fn init_says_what_it_did_in_the_words_of_the_documents() {
+fn init_prints_the_lines_of_the_specification() {
     let scene = Scene::open();
     let alice = scene.agent("alice");
     let home = alice.home.display();
-    let claude = init(&alice, "claude-user").ok().out;
+    let claude = run_init(&alice, "claude-user").ok().out;
     let mut lines = claude.lines();
     assert_eq!(
         lines.next().unwrap(),
@@ -82,14 +82,14 @@ fn init_says_what_it_did_in_the_words_of_the_documents() {
 
 // SKL-34
 #[test]
-fn each_language_installs_its_own_skill_with_the_hub_in_it() {
+fn each_language_installs_its_skill_with_the_hubs_url() {
     let scene = Scene::open();
     let alice = scene.agent("alice");
     for (lang, word) in [("en", "Two audiences"), ("zh-CN", "你的用户")] {
         alice
             .run(&["init", "--target", "local", "--lang", lang])
             .ok();
-        let skill = text(&alice, "skills/chorus/SKILL.md");
+        let skill = read_text(&alice, "skills/chorus/SKILL.md");
         assert!(
             skill.starts_with("---\nname: chorus\n") && skill.contains(word),
             "{lang}"
@@ -99,39 +99,44 @@ fn each_language_installs_its_own_skill_with_the_hub_in_it() {
             "{lang}"
         );
         assert!(
-            text(&alice, "skills/chorus/TRANSPORT.md").contains("# How Chorus messages travel")
+            read_text(&alice, "skills/chorus/TRANSPORT.md")
+                .contains("# How Chorus messages travel")
         );
     }
 }
 
 #[test]
-fn a_host_gets_our_tools_beside_its_own_and_loses_only_ours() {
+fn init_adds_our_tools_and_uninstall_removes_only_ours() {
     let scene = Scene::open();
     for (target, path, pointer) in JSON_HOSTS {
         let agent = scene.agent(target);
         let before = "{\n  \"theirs\": {\"b\": 1, \"a\": [1,2]}\n}\n";
-        write(&agent, path, before);
-        init(&agent, target).ok();
-        let after = json(&agent, path);
+        write_file(&agent, path, before);
+        run_init(&agent, target).ok();
+        let after = read_json(&agent, path);
         let entry = after
             .pointer(pointer)
             .unwrap_or_else(|| panic!("{target}: {after}"));
         assert_eq!(entry["args"], json!(["mcp"]), "{target}");
         assert!(
-            text(&agent, path).contains("\"theirs\": {\"b\": 1, \"a\": [1,2]}"),
+            read_text(&agent, path).contains("\"theirs\": {\"b\": 1, \"a\": [1,2]}"),
             "{target}"
         );
-        let once = tree(&agent.home);
-        init(&agent, target).ok();
-        assert_eq!(tree(&agent.home), once, "{target}: twice is once");
+        let once = list_files(&agent.home);
+        run_init(&agent, target).ok();
+        assert_eq!(
+            list_files(&agent.home),
+            once,
+            "{target}: a second run changes nothing"
+        );
         agent.run(&["uninstall", "--target", target]).ok();
         assert_eq!(
-            json(&agent, path),
+            read_json(&agent, path),
             json!({ "theirs": { "b": 1, "a": [1, 2] } }),
             "{target}"
         );
         assert!(
-            !tree(&agent.home)
+            !list_files(&agent.home)
                 .iter()
                 .any(|(path, _)| path.contains("skills") || path.contains("settings")),
             "{target}"
@@ -140,19 +145,19 @@ fn a_host_gets_our_tools_beside_its_own_and_loses_only_ours() {
 }
 
 #[test]
-fn codex_keeps_its_comments_and_its_order() {
+fn the_comments_and_order_of_codex_are_kept() {
     let scene = Scene::open();
     let alice = scene.agent("alice");
     let before =
         "# mine\nmodel = \"big\"  # the big one\n\n[mcp_servers.other]\ncommand = \"other\"\n";
-    write(&alice, ".codex/config.toml", before);
-    init(&alice, "codex").ok();
-    let after = text(&alice, ".codex/config.toml");
+    write_file(&alice, ".codex/config.toml", before);
+    run_init(&alice, "codex").ok();
+    let after = read_text(&alice, ".codex/config.toml");
     assert!(
         after.starts_with(before) && after.contains("[mcp_servers.chorus]"),
         "{after}"
     );
-    let hooks = json(&alice, ".codex/hooks.json");
+    let hooks = read_json(&alice, ".codex/hooks.json");
     assert!(
         hooks["hooks"]["SessionStart"][0]["hooks"][0]["command"]
             .as_str()
@@ -160,78 +165,86 @@ fn codex_keeps_its_comments_and_its_order() {
             .contains("--instrument codex")
     );
     alice.run(&["uninstall", "--target", "codex"]).ok();
-    assert_eq!(text(&alice, ".codex/config.toml"), before);
+    assert_eq!(read_text(&alice, ".codex/config.toml"), before);
     assert!(
         !alice.home.join(".codex/hooks.json").exists(),
-        "the file was ours alone"
+        "the file had only our entries"
     );
 }
 
 #[test]
-fn a_broken_configuration_stops_everything_and_is_left_as_it_is() {
+fn an_invalid_configuration_stops_init_before_any_change() {
     let scene = Scene::open();
     for (target, path, _) in JSON_HOSTS {
         let agent = scene.newcomer(target);
-        write(&agent, path, "{\"theirs\": ");
-        let before = tree(&agent.home);
-        let refused = init(&agent, target);
+        write_file(&agent, path, "{\"theirs\": ");
+        let before = list_files(&agent.home);
+        let refused = run_init(&agent, target);
         assert_eq!(refused.code, 1, "{refused:?}");
         assert!(
             refused.err.contains("is not valid JSON")
                 && refused.err.contains("nothing was changed"),
             "{refused:?}"
         );
-        assert_eq!(tree(&agent.home), before, "{target}");
+        assert_eq!(list_files(&agent.home), before, "{target}");
     }
     let agent = scene.newcomer("settings");
-    write(&agent, ".claude/settings.json", "{\"hooks\": []}");
-    let before = tree(&agent.home);
-    assert_eq!(init(&agent, "claude-user").code, 1);
-    assert_eq!(tree(&agent.home), before, "the tools were not added either");
+    write_file(&agent, ".claude/settings.json", "{\"hooks\": []}");
+    let before = list_files(&agent.home);
+    assert_eq!(run_init(&agent, "claude-user").code, 1);
+    assert_eq!(
+        list_files(&agent.home),
+        before,
+        "the tools were not added either"
+    );
 }
 
 #[test]
-fn what_is_not_ours_is_never_overwritten() {
+fn foreign_files_and_entries_are_never_overwritten() {
     let scene = Scene::open();
     let alice = scene.agent("alice");
-    write(&alice, ".claude/skills/chorus/SKILL.md", "my own choir\n");
-    let before = tree(&alice.home);
-    let refused = init(&alice, "claude-user");
+    write_file(&alice, ".claude/skills/chorus/SKILL.md", "my own choir\n");
+    let before = list_files(&alice.home);
+    let refused = run_init(&alice, "claude-user");
     assert_eq!(refused.code, 1);
     assert!(
         refused.err.contains("SKILL.md: is not as we wrote it"),
         "{refused:?}"
     );
-    assert_eq!(tree(&alice.home), before);
+    assert_eq!(list_files(&alice.home), before);
     let bob = scene.agent("bob");
-    write(
+    write_file(
         &bob,
         ".claude.json",
         r#"{"mcpServers": {"chorus": {"url": "https://choir.example/mcp"}}}"#,
     );
-    let before = tree(&bob.home);
-    assert!(init(&bob, "claude-user").err.contains("that is not ours"));
-    assert_eq!(tree(&bob.home), before);
+    let before = list_files(&bob.home);
+    assert!(
+        run_init(&bob, "claude-user")
+            .err
+            .contains("that is not ours")
+    );
+    assert_eq!(list_files(&bob.home), before);
     let carol = scene.agent("carol");
-    init(&carol, "claude-user").ok();
-    write(
+    run_init(&carol, "claude-user").ok();
+    write_file(
         &carol,
         ".claude/skills/chorus/SKILL.md",
         "with my own words\n",
     );
-    let left = carol
+    let output = carol
         .run(&["uninstall", "--target", "claude-user"])
         .ok()
         .out;
-    assert!(left.contains("kept, since it was changed"), "{left}");
+    assert!(output.contains("kept, since it was changed"), "{output}");
     assert_eq!(
-        text(&carol, ".claude/skills/chorus/SKILL.md"),
+        read_text(&carol, ".claude/skills/chorus/SKILL.md"),
         "with my own words\n"
     );
 }
 
 #[test]
-fn verify_names_what_is_missing_and_how_to_mend_it() {
+fn verify_names_what_is_missing_and_how_to_fix_it() {
     let scene = Scene::open();
     let alice = scene.newcomer("alice");
     let verify = |agent: &Agent| agent.run(&["verify", "--target", "claude-user"]);
@@ -241,7 +254,7 @@ fn verify_names_what_is_missing_and_how_to_mend_it() {
         none.out.contains("✗ skill:") && none.out.contains("chorus init --target claude-user"),
         "{none:?}"
     );
-    init(&alice, "claude-user").ok();
+    run_init(&alice, "claude-user").ok();
     let unregistered = verify(&alice);
     assert_eq!(unregistered.code, 2);
     assert!(
@@ -255,17 +268,17 @@ fn verify_names_what_is_missing_and_how_to_mend_it() {
         .ok();
     let good = verify(&alice).ok().out;
     assert_eq!(good.matches('✓').count(), 5, "{good}");
-    let away = Agent {
+    let unreachable = Agent {
         home: alice.home.clone(),
         hub: "http://127.0.0.1:1".into(),
     };
-    assert_eq!(verify(&away).code, 3);
+    assert_eq!(verify(&unreachable).code, 3);
     std::fs::remove_file(alice.home.join(".claude/settings.json")).unwrap();
     assert!(verify(&alice).out.contains("✗ hooks:"));
 }
 
 #[test]
-fn hooks_that_nobody_wanted_are_not_missed() {
+fn verify_does_not_expect_hooks_after_no_hooks() {
     let scene = Scene::open();
     let alice = scene.agent("alice");
     alice
@@ -277,30 +290,30 @@ fn hooks_that_nobody_wanted_are_not_missed() {
 }
 
 #[test]
-fn a_project_holds_nothing_of_one_machine_and_its_hooks_are_silent_where_we_are_not() {
+fn project_files_contain_no_local_paths_and_their_hooks_work_without_chorus() {
     let scene = Scene::open();
     let alice = scene.agent("alice");
-    init(&alice, "claude-project").ok();
+    run_init(&alice, "claude-project").ok();
     let home = alice.home.display().to_string();
     for path in [".mcp.json", ".claude/settings.json"] {
-        let text = text(&alice, path);
+        let text = read_text(&alice, path);
         assert!(
             text.contains("\"chorus") && !text.contains(&home) && !text.contains("target"),
             "{text}"
         );
     }
-    let settings = json(&alice, ".claude/settings.json");
+    let settings = read_json(&alice, ".claude/settings.json");
     let line = settings["hooks"]["Stop"][0]["hooks"][0]["command"]
         .as_str()
         .unwrap()
         .to_owned();
-    let mut elsewhere = std::process::Command::new("/bin/sh");
-    elsewhere
+    let mut other_machine = std::process::Command::new("/bin/sh");
+    other_machine
         .args(["-c", &line])
         .env_clear()
         .env("PATH", "/nowhere")
         .current_dir(&alice.home);
-    let ended = run(elsewhere, "").ok();
+    let ended = run(other_machine, "").ok();
     assert_eq!(ended.out, "");
 }
 
@@ -323,13 +336,11 @@ fn two_hosts_on_one_machine_can_be_two_agents() {
         .run(&["init", "--target", "codex", "--credentials", "bob.json"])
         .ok();
     assert_eq!(
-        json(&alice, ".claude.json")["mcpServers"]["chorus"]["args"],
+        read_json(&alice, ".claude.json")["mcpServers"]["chorus"]["args"],
         json!(["mcp"])
     );
-    let (config, file) = (
-        text(&alice, ".codex/config.toml"),
-        alice.home.join("bob.json"),
-    );
+    let config = read_text(&alice, ".codex/config.toml");
+    let file = alice.home.join("bob.json");
     assert!(
         config.contains(&format!(
             "args = [\"mcp\", \"--credentials\", \"{}\"]",
@@ -337,7 +348,7 @@ fn two_hosts_on_one_machine_can_be_two_agents() {
         )),
         "{config}"
     );
-    assert!(text(&alice, ".codex/hooks.json").contains("--credentials"));
+    assert!(read_text(&alice, ".codex/hooks.json").contains("--credentials"));
     let refused = alice.run(&[
         "init",
         "--target",
@@ -345,10 +356,7 @@ fn two_hosts_on_one_machine_can_be_two_agents() {
         "--credentials",
         "bob.json",
     ]);
-    assert_eq!(
-        refused.code, 1,
-        "nothing of one machine in a file of everybody"
-    );
+    assert_eq!(refused.code, 1, "no path of one machine in a shared file");
 }
 
 // Lesson 13
@@ -361,7 +369,7 @@ fn verify_lists_every_fault_of_an_envelope() {
         alice.run(&["verify", "--envelope", good]).ok().out,
         "✓ Valid Chorus envelope\n"
     );
-    write(&alice, "good.json", good);
+    write_file(&alice, "good.json", good);
     alice.run(&["verify", "--envelope", "good.json"]).ok();
     assert_eq!(
         run(alice.command(&["verify", "--envelope", "-"]), good)

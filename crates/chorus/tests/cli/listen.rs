@@ -1,12 +1,13 @@
-//! A listener hears everything once, whatever ends it or its hub in between (SKL-18, SKL-24, SKL-35, lesson 15).
+//! `chorus listen` prints every message once, also when it or its hub is restarted (SKL-18, SKL-24, SKL-35, lesson 15).
 
 use crate::actors::{Hub, Scene, text_of};
 
 // TRN-11, TRN-60
 #[test]
-fn a_listener_hears_live_and_ends_on_a_signal() {
+fn a_listener_receives_live_and_stops_on_a_signal() {
     let scene = Scene::open();
-    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
     let mut listening = bob.listen(&[]);
     alice.await_online("bob@chorus");
     assert_eq!(
@@ -15,17 +16,18 @@ fn a_listener_hears_live_and_ends_on_a_signal() {
     );
     assert_eq!(text_of(&listening.json()), "live");
     assert_eq!(alice.json(&["listen", "--once"])[0]["event"], "receipt");
-    listening.signal("TERM");
-    assert_eq!(listening.await_end(), Some(0));
+    listening.send_signal("TERM");
+    assert_eq!(listening.await_exit(), Some(0));
 }
 
-// Lesson 15: the listener is killed again and again while messages come.
+// Lesson 15: the listener is killed repeatedly while messages arrive.
 #[test]
-fn a_killed_listener_goes_on_without_gap_or_repeat() {
+fn a_killed_listener_resumes_without_gap_or_repeat() {
     const MESSAGES: usize = 60;
     const KILLS: usize = 4;
     let scene = Scene::open();
-    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
     let sender = std::thread::spawn(move || {
         for number in 0..MESSAGES {
             alice
@@ -39,9 +41,9 @@ fn a_killed_listener_goes_on_without_gap_or_repeat() {
         for _ in 0..7 {
             printed.push(text_of(&listening.json()).to_owned());
         }
-        listening.signal("KILL");
-        listening.await_end();
-        let rest = listening.rest();
+        listening.send_signal("KILL");
+        listening.await_exit();
+        let rest = listening.remaining_lines();
         printed.extend(rest.iter().filter_map(|line| {
             let value: serde_json::Value = serde_json::from_str(line).ok()?;
             Some(text_of(&value).to_owned())
@@ -56,7 +58,7 @@ fn a_killed_listener_goes_on_without_gap_or_repeat() {
         .map(|number| format!("m{number:03}"))
         .collect();
     let filed: Vec<String> = bob
-        .file("alice@chorus")
+        .history_lines("alice@chorus")
         .iter()
         .map(|line| text_of(line).to_owned())
         .collect();
@@ -67,44 +69,46 @@ fn a_killed_listener_goes_on_without_gap_or_repeat() {
     assert_eq!(
         sorted.len(),
         printed.len(),
-        "nothing is shown twice: {printed:?}"
+        "nothing is printed twice: {printed:?}"
     );
-    // Killed between filing and printing: it is in the history, and not on a screen that is gone.
+    // A message may be filed but not printed if the listener was killed in between.
     assert!(printed.len() >= MESSAGES - KILLS, "{printed:?}");
 }
 
-// R-25 from the other end: the hub goes and comes back.
+// the hub is restarted.
 #[test]
-fn a_listener_outlives_its_hub() {
+fn a_listener_survives_a_restart_of_its_hub() {
     let mut scene = Scene::open();
-    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
     let address = scene.hub.url.strip_prefix("http://").unwrap().to_owned();
     let listening = bob.listen(&[]);
     alice.await_online("bob@chorus");
     alice.run(&["send", "bob@chorus", "before"]).ok();
     assert_eq!(text_of(&listening.json()), "before");
-    scene.hub.process.signal("KILL");
-    scene.hub.process.await_end();
+    scene.hub.process.send_signal("KILL");
+    scene.hub.process.await_exit();
     scene.hub = Hub::start(scene.folder.path(), &["--listen", &address]);
     alice.run(&["send", "bob@chorus", "after"]).ok();
     assert_eq!(text_of(&listening.json()), "after");
 }
 
-// SKL-18, SKL-35: an identity from another tool has a history and no cursor.
+// SKL-18, SKL-35: an identity of another tool has a history but no cursor.
 #[test]
-fn without_a_cursor_the_history_says_where_to_go_on() {
+fn without_a_cursor_listening_resumes_after_the_history() {
     let scene = Scene::open();
-    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
     alice.run(&["send", "bob@chorus", "one"]).ok();
     bob.run(&["send", "alice@chorus", "zero"]).ok();
     bob.run(&["listen", "--count", "1"]).ok();
     bob.run(&["send", "alice@chorus", "reply"]).ok();
     alice.run(&["send", "bob@chorus", "two"]).ok();
     std::fs::remove_file(bob.home.join(".chorus/state.json")).unwrap();
-    let heard = bob.json(&["listen", "--count", "1"]);
-    assert_eq!(text_of(&heard[0]), "two");
+    let received = bob.json(&["listen", "--count", "1"]);
+    assert_eq!(text_of(&received[0]), "two");
     let mut filed: Vec<String> = bob
-        .file("alice@chorus")
+        .history_lines("alice@chorus")
         .iter()
         .map(|line| text_of(line).to_owned())
         .collect();
@@ -117,9 +121,10 @@ fn without_a_cursor_the_history_says_where_to_go_on() {
 }
 
 #[test]
-fn without_cursor_and_history_only_what_is_new_is_heard() {
+fn without_cursor_and_history_only_new_messages_are_received() {
     let scene = Scene::open();
-    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
     alice.run(&["send", "bob@chorus", "old"]).ok();
     std::fs::remove_file(bob.home.join(".chorus/state.json")).unwrap();
     let listening = bob.listen(&["--count", "1"]);
@@ -142,9 +147,10 @@ fn a_second_listener_on_the_same_files_is_refused() {
 }
 
 #[test]
-fn since_shows_again_what_was_heard_and_files_it_once() {
+fn since_repeats_old_messages_without_filing_them_again() {
     let scene = Scene::open();
-    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
     for text in ["one", "two"] {
         alice.run(&["send", "bob@chorus", text]).ok();
     }
@@ -154,11 +160,11 @@ fn since_shows_again_what_was_heard_and_files_it_once() {
         again.iter().map(text_of).collect::<Vec<_>>(),
         ["one", "two"]
     );
-    assert_eq!(bob.file("alice@chorus").len(), 2);
+    assert_eq!(bob.history_lines("alice@chorus").len(), 2);
     alice.run(&["send", "bob@chorus", "three"]).ok();
     assert_eq!(
         text_of(&bob.json(&["listen", "--count", "1"])[0]),
         "three",
-        "the cursor did not go back"
+        "the cursor did not move back"
     );
 }

@@ -1,4 +1,4 @@
-//! The command line, run as people and programs run it: the real binary, a real hub, folders of their own.
+//! Tests of the command line: the real binary against a real hub, in temporary folders.
 #![expect(
     clippy::unwrap_used,
     reason = "a step that cannot be taken is a failure"

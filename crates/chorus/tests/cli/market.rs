@@ -1,66 +1,67 @@
-//! Skills offered and hired from the command line: real processes, real credits.
+//! The market commands: offers, jobs, transfers and pipelines, with real processes.
 
-use crate::actors::{Agent, Ended, Ongoing, PATIENCE, Scene};
+use crate::actors::{Agent, CommandOutput, RunningProcess, Scene, TIMEOUT};
 use serde_json::{Value, json};
 use std::time::Instant;
 
 impl Agent {
-    /// Serves a skill until the test ends; it is on offer when this returns.
-    fn offer(&self, skill: &str, more: &[&str], command: &[&str]) -> Ongoing {
-        let offering = self.starts_to_offer(skill, more, command);
-        self.await_skill(skill, true);
+    /// Offers a skill until the test ends; it is published when this returns.
+    fn offer(&self, skill: &str, more: &[&str], command: &[&str]) -> RunningProcess {
+        let offering = self.start_offer(skill, more, command);
+        self.wait_for_skill(skill, true);
         offering
     }
 
-    fn starts_to_offer(&self, skill: &str, more: &[&str], command: &[&str]) -> Ongoing {
-        let words = [
+    fn start_offer(&self, skill: &str, more: &[&str], command: &[&str]) -> RunningProcess {
+        let args = [
             &["offer", skill, "--json", "--cost", "0.10"],
             more,
             &["--"],
             command,
         ]
         .concat();
-        Ongoing::start(self.command(&words))
+        RunningProcess::start(self.command(&args))
     }
 
-    fn await_skill(&self, skill: &str, there: bool) {
-        let until = Instant::now() + PATIENCE;
-        while Instant::now() < until {
+    fn wait_for_skill(&self, skill: &str, is_offered: bool) {
+        let deadline = Instant::now() + TIMEOUT;
+        while Instant::now() < deadline {
             if self
                 .json(&["skills"])
                 .iter()
                 .any(|row| row["skill_name"] == skill)
-                == there
+                == is_offered
             {
                 return;
             }
         }
         panic!(
             "{skill} was never {}",
-            if there { "offered" } else { "withdrawn" }
+            if is_offered { "offered" } else { "withdrawn" }
         );
     }
 
-    fn hire(&self, skill: &str, input: &str, more: &[&str]) -> Ended {
+    fn hire(&self, skill: &str, input: &str, more: &[&str]) -> CommandOutput {
         self.run(&[&["hire", skill, "--budget", "0.15", "--input", input], more].concat())
     }
 
     fn balance(&self) -> (String, String) {
-        let said = self.run(&["balance"]).ok().out;
-        let (balance, held) = said.trim_end().split_once("  ").expect("two amounts");
+        let output = self.run(&["balance"]).ok().out;
+        let (balance, held) = output.trim_end().split_once("  ").expect("two amounts");
         (balance.to_owned(), held.to_owned())
     }
 }
 
-fn has(balance: &str, held: &str) -> (String, String) {
+fn amounts(balance: &str, held: &str) -> (String, String) {
     (balance.to_owned(), format!("{held} held"))
 }
 
-// R-62, R-64: the input goes in, the output comes out, and what it cost has changed hands
+// R-62, R-64
 #[test]
 fn a_job_is_hired_done_and_paid() {
     let scene = Scene::open();
-    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
     let offering = bob.offer("echo", &["--description", "Says it again"], &["cat"]);
     let found = alice.json(&["skills", "echo"]).remove(0);
     assert_eq!(
@@ -79,7 +80,7 @@ fn a_job_is_hired_done_and_paid() {
     );
     assert_eq!(
         (alice.balance(), bob.balance()),
-        (has("99.90", "0.00"), has("100.10", "0.00"))
+        (amounts("99.90", "0.00"), amounts("100.10", "0.00"))
     );
     let job = alice.json(&["jobs", "--status", "success"]).remove(0);
     assert_eq!(
@@ -106,9 +107,10 @@ fn a_job_is_hired_done_and_paid() {
 
 // JOB-30
 #[test]
-fn a_command_that_fails_costs_nothing_and_says_so() {
+fn a_failed_command_costs_nothing_and_is_reported() {
     let scene = Scene::open();
-    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
     let cases: [(&str, &[&str], &[&str]); 4] = [
         ("breaks", &["sh", "-c", "exit 3"], &[]),
         ("babbles", &["echo", "no json"], &[]),
@@ -128,15 +130,16 @@ fn a_command_that_fails_costs_nothing_and_says_so() {
     }
     assert_eq!(
         (alice.balance(), bob.balance()),
-        (has("100.00", "0.00"), has("100.00", "0.00"))
+        (amounts("100.00", "0.00"), amounts("100.00", "0.00"))
     );
 }
 
-// JOB-27, JOB-28, R-69: nobody is charged and no command runs
+// JOB-27, JOB-28, R-69: no owner is charged and no command runs
 #[test]
-fn an_input_that_does_not_fit_is_refused_before_anything_happens() {
+fn an_invalid_input_is_refused_before_anything_happens() {
     let scene = Scene::open();
-    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
     std::fs::write(bob.home.join("input.json"), r#"{"text": "string"}"#).unwrap();
     let _offering = bob.offer(
         "echo",
@@ -168,89 +171,92 @@ fn an_input_that_does_not_fit_is_refused_before_anything_happens() {
             "{ended:?}"
         );
     }
-    for wrong in [
+    for invalid_args in [
         ["--budget", "0"],
         ["--budget", "0.001"],
         ["--budget", "1e1"],
         ["--input", "{"],
         ["--deadline", "5"],
     ] {
-        let ended = alice.run(&[&["hire", "echo", "--budget", "1"], &wrong[..]].concat());
+        let ended = alice.run(&[&["hire", "echo", "--budget", "1"], &invalid_args[..]].concat());
         assert_eq!(ended.code, 1, "{ended:?}");
     }
     assert!(!bob.home.join("ran").exists());
-    assert_eq!(alice.balance(), has("100.00", "0.00"));
+    assert_eq!(alice.balance(), amounts("100.00", "0.00"));
 }
 
 #[test]
-fn a_job_that_came_while_the_worker_was_away_is_done_when_it_is_back() {
+fn a_job_requested_while_the_worker_is_away_is_done_later() {
     let scene = Scene::open();
-    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
     let mut offering = bob.offer("echo", &[], &["cat"]);
-    offering.signal("KILL");
-    offering.await_end();
-    let asked = alice
+    offering.send_signal("KILL");
+    offering.await_exit();
+    let job = alice
         .run(&["hire", "echo", "--budget", "0.15", "--json"])
         .ok()
         .json()
         .remove(0);
-    assert_eq!(asked["status"], "PENDING");
-    assert_eq!(alice.balance(), has("99.85", "0.15"));
-    // Its job is there already: it may be done and the offer withdrawn before anybody looks.
-    let mut back = bob.starts_to_offer("echo", &["--count", "1"], &["cat"]);
-    assert_eq!(back.json()["job_id"], asked["job_id"]);
-    assert_eq!(back.await_end(), Some(0));
+    assert_eq!(job["status"], "PENDING");
+    assert_eq!(alice.balance(), amounts("99.85", "0.15"));
+    // The job is pending, so it may be done and the offer withdrawn before a check.
+    let mut restarted = bob.start_offer("echo", &["--count", "1"], &["cat"]);
+    assert_eq!(restarted.json()["job_id"], job["job_id"]);
+    assert_eq!(restarted.await_exit(), Some(0));
     let job = alice
-        .json(&["jobs", asked["job_id"].as_str().unwrap()])
+        .json(&["jobs", job["job_id"].as_str().unwrap()])
         .remove(0);
     assert_eq!(
         (&job["status"], alice.balance()),
-        (&json!("SUCCESS"), has("99.90", "0.00"))
+        (&json!("SUCCESS"), amounts("99.90", "0.00"))
     );
 }
 
 #[test]
-fn whoever_stops_offering_is_no_longer_found() {
+fn a_stopped_offer_is_withdrawn() {
     let scene = Scene::open();
     let bob = scene.agent("bob");
     let mut offering = bob.offer("echo", &[], &["cat"]);
-    offering.signal("TERM");
-    assert_eq!(offering.await_end(), Some(0));
-    bob.await_skill("echo", false);
+    offering.send_signal("TERM");
+    assert_eq!(offering.await_exit(), Some(0));
+    bob.wait_for_skill("echo", false);
 }
 
 #[test]
-fn a_job_can_be_taken_back() {
+fn a_job_can_be_cancelled_by_its_requester() {
     let scene = Scene::open();
-    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
     let _offering = bob.offer("lingers", &[], &["tail", "-f", "/dev/null"]);
-    let asked = alice
+    let job = alice
         .run(&["hire", "lingers", "--budget", "1", "--json"])
         .ok()
         .json()
         .remove(0);
-    let id = asked["job_id"].as_str().unwrap();
-    assert_eq!(alice.balance(), has("99.00", "1.00"));
+    let id = job["job_id"].as_str().unwrap();
+    assert_eq!(alice.balance(), amounts("99.00", "1.00"));
     assert_eq!(
         bob.run(&["jobs", id, "--cancel"]).code,
         4,
-        "it is not his to take back"
+        "only the requester can cancel"
     );
     assert_eq!(
         alice.json(&["jobs", id, "--cancel"])[0]["state"],
         "cancelled"
     );
-    assert_eq!(alice.balance(), has("100.00", "0.00"));
+    assert_eq!(alice.balance(), amounts("100.00", "0.00"));
 }
 
-// R-62: the command and whatever it has started are gone, and the next job finds the place free
+// R-62: the command and its child processes are killed, and the slot is free for the next job
 #[test]
-fn the_command_of_a_job_that_was_taken_back_is_ended() {
+fn the_command_of_a_cancelled_or_expired_job_is_killed() {
     let scene = Scene::open();
-    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
     let lingers = r#"read -r job; case "$job" in *wait*) tail -f /dev/null & echo $! > pid.new; mv pid.new pid; wait;; esac; echo "$job""#;
     let offering = bob.offer("lingers", &[], &["sh", "-c", lingers]);
-    for (ends, more) in [
+    for (final_state, more) in [
         ("cancelled", &[][..]),
         ("expired", &["--deadline", "1500ms"][..]),
     ] {
@@ -261,11 +267,11 @@ fn the_command_of_a_job_that_was_taken_back_is_ended() {
             .remove(0);
         let id = job["job_id"].as_str().unwrap();
         let pid = await_file(&bob.home.join("pid"));
-        if ends == "cancelled" {
+        if final_state == "cancelled" {
             alice.json(&["jobs", id, "--cancel"]);
         }
-        await_gone(pid.trim());
-        assert_eq!(alice.json(&["jobs", id])[0]["state"], ends);
+        await_process_end(pid.trim());
+        assert_eq!(alice.json(&["jobs", id])[0]["state"], final_state);
         std::fs::remove_file(bob.home.join("pid")).unwrap();
     }
     let ended = alice.hire("lingers", r#"{"n":1}"#, &["--wait"]).ok();
@@ -273,13 +279,13 @@ fn the_command_of_a_job_that_was_taken_back_is_ended() {
     assert_eq!(
         offering.json()["status"],
         "SUCCESS",
-        "of the others nothing is reported"
+        "the killed jobs report no result"
     );
 }
 
 fn await_file(path: &std::path::Path) -> String {
-    let until = Instant::now() + PATIENCE;
-    while Instant::now() < until {
+    let deadline = Instant::now() + TIMEOUT;
+    while Instant::now() < deadline {
         if let Ok(text) = std::fs::read_to_string(path) {
             return text;
         }
@@ -288,34 +294,35 @@ fn await_file(path: &std::path::Path) -> String {
     panic!("the command never ran");
 }
 
-/// Waits until no living process has this number.
-fn await_gone(pid: &str) {
-    let until = Instant::now() + PATIENCE;
-    while Instant::now() < until {
+/// Waits until the process with this id has ended.
+fn await_process_end(pid: &str) {
+    let deadline = Instant::now() + TIMEOUT;
+    while Instant::now() < deadline {
         let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         if status.is_empty() || status.contains(") Z ") {
             return;
         }
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
-    panic!("{pid} goes on");
+    panic!("{pid} does not end");
 }
 
 // R-65
 #[test]
 fn a_transfer_with_the_same_id_is_made_once() {
     let scene = Scene::open();
-    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
     for _ in 0..2 {
-        let said = alice
+        let output = alice
             .run(&["transfer", "bob@chorus", "2.50", "--id", "rent-1"])
             .ok()
             .out;
-        assert_eq!(said, "paid 2.50 to bob@chorus, 97.50 left\n");
+        assert_eq!(output, "paid 2.50 to bob@chorus, 97.50 left\n");
     }
     assert_eq!(
         (alice.balance(), bob.balance()),
-        (has("97.50", "0.00"), has("102.50", "0.00"))
+        (amounts("97.50", "0.00"), amounts("102.50", "0.00"))
     );
     let other = alice.run(&["transfer", "bob@chorus", "3", "--id", "rent-1"]);
     assert_eq!(other.code, 4, "{other:?}");
@@ -333,11 +340,9 @@ fn a_transfer_with_the_same_id_is_made_once() {
 #[test]
 fn a_pipeline_feeds_each_output_to_the_next_step_within_one_budget() {
     let scene = Scene::open();
-    let (alice, bob, carol) = (
-        scene.agent("alice"),
-        scene.agent("bob"),
-        scene.agent("carol"),
-    );
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
+    let carol = scene.agent("carol");
     let _first = bob.offer(
         "wrap",
         &[],
@@ -362,8 +367,8 @@ input = { said = "$output.inner.text", first = "$input.text", all = "$output" }
         serde_json::from_str::<Value>(&ended.out).unwrap(),
         json!({"said": "hello", "first": "hello", "all": all})
     );
-    assert_eq!(alice.balance(), has("99.80", "0.00"));
-    // The first step leaves too little for the second, and what it cost stays paid.
+    assert_eq!(alice.balance(), amounts("99.80", "0.00"));
+    // The first step leaves too little for the second, and stays paid.
     let short = alice.run(&["pipeline", "plan.toml", "--budget", "0.15", "--json"]);
     assert_eq!(
         (short.code, short.err.contains("BUDGET_INSUFFICIENT")),
@@ -373,7 +378,7 @@ input = { said = "$output.inner.text", first = "$input.text", all = "$output" }
     assert!(short.err.contains("step 2"), "{short:?}");
     assert_eq!(
         (short.json().len(), alice.balance()),
-        (1, has("99.70", "0.00"))
+        (1, amounts("99.70", "0.00"))
     );
     std::fs::write(alice.home.join("bad.toml"), "budget = 1\nstep = []\n").unwrap();
     assert_eq!(alice.run(&["pipeline", "bad.toml"]).code, 1);

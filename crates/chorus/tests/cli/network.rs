@@ -1,25 +1,24 @@
-//! A network of a test's own: namespaces on wires that can be cut, so that a split is what it is between machines, where
-//! nobody is told that a connection is over.
+//! A test network of namespaces connected by links that can be cut. As between machines, a cut link closes no connection.
 
-use crate::servers::there;
+use crate::servers::is_available;
 use std::cell::Cell;
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What the names of all our namespaces begin with; the process that made one comes next.
-const OURS: &str = "chorus-test-";
-const SPACES: &str = "/run/netns";
+/// The prefix of the test namespaces; the id of the creating process follows.
+const NAMESPACE_PREFIX: &str = "chorus-test-";
+const NAMESPACE_DIR: &str = "/run/netns";
 
-/// What a wire is for. Each is a net of its own, so that a hub can lose one thing and keep another.
+/// The purpose of a wire. Each is a separate network, so that a hub can lose one connection and keep another.
 #[derive(Clone, Copy)]
 pub enum Net {
-    /// The test itself is on it.
+    /// The test process is connected to it.
     Clients,
     Database,
     Bus,
-    /// From bus server to bus server.
+    /// Between bus servers.
     Routes,
 }
 
@@ -36,19 +35,20 @@ impl Net {
     }
 }
 
-/// A switch in a namespace of its own, where no rules of the machine apply, and nodes around it.
+/// A switch in its own namespace, without the firewall rules of the machine, with nodes around it.
 pub struct Network {
     switch: String,
-    /// Of the net that the test is on, which must be nobody else's on this machine; the others nobody sees.
+    /// The address block of the clients' network, which must be unused on this machine. The other networks are invisible
+    /// to it.
     block: u8,
     ports: Cell<u8>,
 }
 
-/// A machine, as far as the network goes.
+/// A machine: a network namespace.
 #[derive(Clone)]
 pub struct Node(String);
 
-/// From a node to the switch.
+/// A link from a node to the switch.
 pub struct Wire {
     switch: String,
     port: String,
@@ -56,9 +56,9 @@ pub struct Wire {
     pub address: Ipv4Addr,
 }
 
-fn ip(words: &[&str]) -> bool {
+fn ip_succeeds(args: &[&str]) -> bool {
     let done = Command::new("ip")
-        .args(words)
+        .args(args)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -67,71 +67,78 @@ fn ip(words: &[&str]) -> bool {
 }
 
 #[track_caller]
-fn must(words: &[&str]) {
-    let done = Command::new("ip").args(words).output().unwrap();
+fn run_ip(args: &[&str]) {
+    let done = Command::new("ip").args(args).output().unwrap();
     assert!(
         done.status.success(),
-        "ip {words:?}: {}",
+        "ip {args:?}: {}",
         String::from_utf8_lossy(&done.stderr)
     );
 }
 
-fn said(words: &[&str]) -> String {
+fn ip_output(args: &[&str]) -> String {
     Command::new("ip")
-        .args(words)
+        .args(args)
         .output()
         .map(|done| String::from_utf8_lossy(&done.stdout).into_owned())
         .unwrap_or_default()
 }
 
-/// Ends what runs in a namespace, and then the namespace with its wires.
-fn remove(space: &str) {
-    for pid in said(&["netns", "pids", space]).split_whitespace() {
+/// Kills the processes in a namespace, then removes the namespace with its links.
+fn remove_namespace(space: &str) {
+    for pid in ip_output(&["netns", "pids", space]).split_whitespace() {
         let _ = Command::new("kill")
             .args(["-KILL", pid])
             .stderr(Stdio::null())
             .status();
     }
-    ip(&["netns", "del", space]);
+    ip_succeeds(&["netns", "del", space]);
 }
 
-fn spaces() -> Vec<String> {
-    let names = std::fs::read_dir(SPACES).into_iter().flatten().flatten();
+fn list_namespaces() -> Vec<String> {
+    let names = std::fs::read_dir(NAMESPACE_DIR)
+        .into_iter()
+        .flatten()
+        .flatten();
     names
         .filter_map(|entry| entry.file_name().into_string().ok())
-        .filter(|name| name.starts_with(OURS))
+        .filter(|name| name.starts_with(NAMESPACE_PREFIX))
         .collect()
 }
 
-/// A test that was killed could not remove its own.
-fn sweep() {
-    for space in spaces() {
-        let maker = space[OURS.len()..].split('-').next().unwrap_or_default();
-        if !Path::new("/proc").join(maker).exists() {
-            remove(&space);
+/// Removes the namespaces of test processes that were killed.
+fn remove_stale_namespaces() {
+    for space in list_namespaces() {
+        let creator = space[NAMESPACE_PREFIX.len()..]
+            .split('-')
+            .next()
+            .unwrap_or_default();
+        if !Path::new("/proc").join(creator).exists() {
+            remove_namespace(&space);
         }
     }
 }
 
 impl Network {
-    /// `None`, said aloud, where namespaces cannot be made.
-    pub fn make() -> Option<Self> {
+    /// `None` with a message if namespaces cannot be created.
+    pub fn create() -> Option<Self> {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
-        let tools = ip(&["-V"])
+        let tools = ip_succeeds(&["-V"])
             && Command::new("nsenter")
                 .arg("-V")
                 .stdout(Stdio::null())
                 .status()
                 .is_ok();
-        if !there("iproute2", tools) {
+        if !is_available("iproute2", tools) {
             return None;
         }
-        sweep();
-        let (process, number) = (std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-        let switch = format!("{OURS}{process}-{number}");
-        if !there(
+        remove_stale_namespaces();
+        let process = std::process::id();
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let switch = format!("{NAMESPACE_PREFIX}{process}-{number}");
+        if !is_available(
             "the right to make network namespaces",
-            ip(&["netns", "add", &switch]),
+            ip_succeeds(&["netns", "add", &switch]),
         ) {
             return None;
         }
@@ -142,7 +149,7 @@ impl Network {
         };
         for net in Net::ALL {
             let bridge = net.bridge();
-            must(&[
+            run_ip(&[
                 "-n",
                 &network.switch,
                 "link",
@@ -152,25 +159,26 @@ impl Network {
                 "type",
                 "bridge",
             ]);
-            must(&["-n", &network.switch, "link", "set", "dev", bridge, "up"]);
+            run_ip(&["-n", &network.switch, "link", "set", "dev", bridge, "up"]);
         }
         let outside = format!("ch{process}n{number}");
-        let (port, own) = network.port(Net::Clients, &outside, &process.to_string());
-        must(&["addr", "add", &format!("{own}/24"), "dev", &outside]);
-        must(&["link", "set", "dev", &outside, "up"]);
-        must(&["-n", &network.switch, "link", "set", "dev", &port, "up"]);
+        let (port, own) = network.create_port(Net::Clients, &outside, &process.to_string());
+        run_ip(&["addr", "add", &format!("{own}/24"), "dev", &outside]);
+        run_ip(&["link", "set", "dev", &outside, "up"]);
+        run_ip(&["-n", &network.switch, "link", "set", "dev", &port, "up"]);
         Some(network)
     }
 
-    /// A wire's end at the switch, and the address for its other end.
-    fn port(&self, net: Net, other_end: &str, space: &str) -> (String, Ipv4Addr) {
+    /// Creates a link; returns its port at the switch and the address for its other end.
+    fn create_port(&self, net: Net, other_end: &str, space: &str) -> (String, Ipv4Addr) {
         let number = self.ports.replace(self.ports.get() + 1);
-        let (port, switch) = (format!("port{number}"), &self.switch);
-        must(&[
+        let port = format!("port{number}");
+        let switch = &self.switch;
+        run_ip(&[
             "-n", switch, "link", "add", "name", &port, "type", "veth", "peer", "name", other_end,
             "netns", space,
         ]);
-        must(&[
+        run_ip(&[
             "-n",
             switch,
             "link",
@@ -180,7 +188,7 @@ impl Network {
             "master",
             net.bridge(),
         ]);
-        // RFC 2544: addresses of networks that are under test.
+        // RFC 2544: addresses for network tests.
         let address = match net {
             Net::Clients => Ipv4Addr::new(198, 18, self.block, number),
             Net::Database => Ipv4Addr::new(198, 19, 1, number),
@@ -192,15 +200,15 @@ impl Network {
 
     pub fn node(&self, name: &str) -> Node {
         let space = format!("{}-{name}", self.switch);
-        must(&["netns", "add", &space]);
-        must(&["-n", &space, "link", "set", "dev", "lo", "up"]);
+        run_ip(&["netns", "add", &space]);
+        run_ip(&["-n", &space, "link", "set", "dev", "lo", "up"]);
         Node(space)
     }
 
     pub fn wire(&self, node: &Node, net: Net) -> Wire {
         let end = net.bridge();
-        let (port, address) = self.port(net, end, &node.0);
-        must(&[
+        let (port, address) = self.create_port(net, end, &node.0);
+        run_ip(&[
             "-n",
             &node.0,
             "addr",
@@ -209,43 +217,43 @@ impl Network {
             "dev",
             end,
         ]);
-        must(&["-n", &node.0, "link", "set", "dev", end, "up"]);
+        run_ip(&["-n", &node.0, "link", "set", "dev", end, "up"]);
         let wire = Wire {
             switch: self.switch.clone(),
             port,
             net,
             address,
         };
-        wire.mend();
+        wire.restore();
         wire
     }
 }
 
-/// One that no interface of this machine is in.
+/// An address block that no interface of this machine uses.
 fn free_block(first: usize) -> u8 {
-    let taken = said(&["-4", "-o", "addr"]);
+    let used = ip_output(&["-4", "-o", "addr"]);
     let mut blocks = (0..256).map(|more| ((first + more) % 256) as u8);
     blocks
-        .find(|block| !taken.contains(&format!(" 198.18.{block}.")))
+        .find(|block| !used.contains(&format!(" 198.18.{block}.")))
         .expect("a free block of addresses")
 }
 
 impl Drop for Network {
     fn drop(&mut self) {
         let mine = format!("{}-", self.switch);
-        spaces()
+        list_namespaces()
             .iter()
             .filter(|space| space.starts_with(&mine))
-            .for_each(|space| remove(space));
-        remove(&self.switch);
+            .for_each(|space| remove_namespace(space));
+        remove_namespace(&self.switch);
     }
 }
 
 impl Node {
-    /// The same command, on this node; as another user where the server refuses to be root.
+    /// The same command on this node; as another user for a server that refuses to run as root.
     pub fn run(&self, command: &Command, user: Option<(u32, u32)>) -> Command {
         let mut inside = Command::new("nsenter");
-        inside.arg(format!("--net={SPACES}/{}", self.0));
+        inside.arg(format!("--net={NAMESPACE_DIR}/{}", self.0));
         if let Some((uid, gid)) = user {
             inside.args([format!("--setuid={uid}"), format!("--setgid={gid}")]);
         }
@@ -253,7 +261,7 @@ impl Node {
             .arg("--")
             .arg(command.get_program())
             .args(command.get_args());
-        // Nothing of our own surroundings, as with every hub that a test starts.
+        // An empty environment, as for every hub of the tests.
         inside.env_clear();
         for (name, value) in command.get_envs() {
             if let Some(value) = value {
@@ -268,14 +276,14 @@ impl Node {
 }
 
 impl Wire {
-    /// The plug is pulled: the node sees that its line is dead, the others only that it says nothing.
+    /// Cuts the link: the node sees that it is down, the others only that no packets come.
     pub fn cut(&self) {
-        must(&["-n", &self.switch, "link", "set", "dev", &self.port, "down"]);
+        run_ip(&["-n", &self.switch, "link", "set", "dev", &self.port, "down"]);
     }
 
-    /// The switch swallows whatever comes, and neither end can see it.
-    pub fn swallow(&self) {
-        must(&[
+    /// Drops all packets at the switch; neither end notices.
+    pub fn drop_packets(&self) {
+        run_ip(&[
             "-n",
             &self.switch,
             "link",
@@ -286,8 +294,8 @@ impl Wire {
         ]);
     }
 
-    pub fn mend(&self) {
-        must(&[
+    pub fn restore(&self) {
+        run_ip(&[
             "-n",
             &self.switch,
             "link",
@@ -297,6 +305,6 @@ impl Wire {
             "master",
             self.net.bridge(),
         ]);
-        must(&["-n", &self.switch, "link", "set", "dev", &self.port, "up"]);
+        run_ip(&["-n", &self.switch, "link", "set", "dev", &self.port, "up"]);
     }
 }

@@ -1,24 +1,25 @@
 //! nginx in front of the hubs, configured by `deploy/nginx.conf` with only addresses and paths replaced.
 
-use crate::actors::{Ongoing, PATIENCE};
-use crate::deploy_unit::shipped;
-use crate::servers::{Servers, await_so, free, there};
+use crate::actors::{RunningProcess, TIMEOUT};
+use crate::deploy_unit::read_shipped;
+use crate::servers::{Servers, await_condition, free_address, is_available};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 pub struct NginxFront {
-    nginx: Ongoing,
+    nginx: RunningProcess,
     pub at: SocketAddr,
     pub secure: SocketAddr,
     folder: PathBuf,
 }
 
 fn find_nginx() -> Option<PathBuf> {
-    let places = ["/usr/sbin/nginx", "/usr/local/sbin/nginx", "/usr/bin/nginx"].map(PathBuf::from);
-    let found = places.into_iter().find(|place| place.exists());
-    if there("nginx", found.is_some()) {
+    let candidates =
+        ["/usr/sbin/nginx", "/usr/local/sbin/nginx", "/usr/bin/nginx"].map(PathBuf::from);
+    let found = candidates.into_iter().find(|path| path.exists());
+    if is_available("nginx", found.is_some()) {
         found
     } else {
         None
@@ -26,7 +27,7 @@ fn find_nginx() -> Option<PathBuf> {
 }
 
 fn make_certificate(folder: &Path) {
-    let made = Command::new("openssl")
+    let output = Command::new("openssl")
         .args([
             "req",
             "-x509",
@@ -49,45 +50,45 @@ fn make_certificate(folder: &Path) {
         .current_dir(folder)
         .output();
     assert!(
-        made.unwrap().status.success(),
-        "openssl makes a certificate"
+        output.unwrap().status.success(),
+        "openssl creates a certificate"
     );
 }
 
-/// The shipped file with the addresses of this machine, the folder for its paths, and the lines for TLS taken in.
+/// The shipped file with local addresses and paths, and with the TLS lines enabled.
 fn local_configuration(
     folder: &Path,
     hubs: [SocketAddr; 3],
     at: SocketAddr,
     secure: SocketAddr,
 ) -> String {
-    let there = folder.display();
-    let own = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
-        .map(|what| format!("{what}_temp_path {there}/{what};"));
-    let mut text = shipped("nginx.conf");
-    for (shipped, here) in [
+    let folder_name = folder.display();
+    let temp_paths = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+        .map(|kind| format!("{kind}_temp_path {folder_name}/{kind};"));
+    let mut text = read_shipped("nginx.conf");
+    for (shipped, local) in [
         ("hub-a:3000", hubs[0].to_string()),
         ("hub-b:3000", hubs[1].to_string()),
         ("hub-c:3000", hubs[2].to_string()),
-        ("/var/log/nginx", there.to_string()),
+        ("/var/log/nginx", folder_name.to_string()),
         ("listen 80 ", format!("listen {at} ")),
         ("# listen 443 ", format!("listen {secure} ")),
         ("# ssl_certificate ", "ssl_certificate ".to_owned()),
         ("# ssl_certificate_key ", "ssl_certificate_key ".to_owned()),
-        ("/etc/chorus", there.to_string()),
-        ("http {", format!("http {{\n{}", own.join("\n"))),
+        ("/etc/chorus", folder_name.to_string()),
+        ("http {", format!("http {{\n{}", temp_paths.join("\n"))),
     ] {
         assert!(text.contains(shipped), "{shipped}");
-        text = text.replace(shipped, &here);
+        text = text.replace(shipped, &local);
     }
     text
 }
 
-/// Its workers go on if it is killed.
+/// Stopped with SIGTERM: after SIGKILL its workers would keep running.
 impl Drop for NginxFront {
     fn drop(&mut self) {
-        self.nginx.signal("TERM");
-        self.nginx.await_end();
+        self.nginx.send_signal("TERM");
+        self.nginx.await_exit();
     }
 }
 
@@ -97,7 +98,8 @@ impl NginxFront {
         let folder = servers.folder.path().join("nginx");
         std::fs::create_dir(&folder).unwrap();
         make_certificate(&folder);
-        let (at, secure) = (free(), free());
+        let at = free_address();
+        let secure = free_address();
         std::fs::write(
             folder.join("nginx.conf"),
             local_configuration(&folder, hubs, at, secure),
@@ -112,10 +114,8 @@ impl NginxFront {
         command
             .arg("-g")
             .arg(format!("daemon off; pid {}/pid;", folder.display()));
-        let process = Ongoing::start(command);
-        await_so("nginx takes its configuration", || {
-            TcpStream::connect(at).is_ok()
-        });
+        let process = RunningProcess::start(command);
+        await_condition("nginx starts", || TcpStream::connect(at).is_ok());
         Some(Self {
             nginx: process,
             at,
@@ -135,13 +135,13 @@ impl NginxFront {
     }
 }
 
-/// One connection to the front, as bytes.
+/// One raw connection to nginx.
 pub struct FrontConnection(pub TcpStream, String);
 
 impl FrontConnection {
     pub fn open(at: SocketAddr, head: &str) -> Self {
         let mut socket = TcpStream::connect(at).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.set_read_timeout(Some(TIMEOUT)).unwrap();
         socket
             .write_all(format!("{head}\r\n\r\n").as_bytes())
             .unwrap();
@@ -154,12 +154,12 @@ impl FrontConnection {
             .unwrap();
     }
 
-    /// Reads until this was said after what was awaited before; a connection that ends earlier fails the test.
+    /// Reads until this text, after the text of the previous call; panics if the connection ends before.
     pub fn read_until(&mut self, text: &str) -> String {
         let mut buffer = [0; 4096];
         while !self.1.contains(text) {
             let count = self.0.read(&mut buffer).unwrap();
-            assert!(count > 0, "it ended before {text}: {}", self.1);
+            assert!(count > 0, "the connection ended before {text}: {}", self.1);
             self.1.push_str(&String::from_utf8_lossy(&buffer[..count]));
         }
         let end = self.1.find(text).unwrap() + text.len();
@@ -168,10 +168,10 @@ impl FrontConnection {
 }
 
 pub fn open_inbox(at: SocketAddr, key: &str) -> FrontConnection {
-    let mut line = FrontConnection::open(
+    let mut connection = FrontConnection::open(
         at,
         &format!("GET /agent/inbox HTTP/1.1\r\nhost: hub\r\nauthorization: Bearer {key}"),
     );
-    line.read_until("connected");
-    line
+    connection.read_until("connected");
+    connection
 }

@@ -1,19 +1,19 @@
-//! One identity per home, kept (SKL-18…25, R-33).
+//! `chorus register`, `whoami` and `unregister`: one saved identity per home (SKL-18…25, R-33).
 
 use crate::actors::{Scene, chorus, run};
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 
-fn credentials(path: &std::path::Path) -> Value {
+fn read_credentials(path: &std::path::Path) -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
 // SKL-22, SKL-23, SKL-25, SKL-30
 #[test]
-fn registering_saves_the_key_for_its_owner_only_and_does_not_print_it_into_a_pipe() {
+fn registering_saves_the_key_privately_and_does_not_print_it_to_a_pipe() {
     let scene = Scene::open();
     let alice = scene.newcomer("alice");
-    let told = alice
+    let registered = alice
         .run(&[
             "register",
             "alice@chorus",
@@ -23,20 +23,23 @@ fn registering_saves_the_key_for_its_owner_only_and_does_not_print_it_into_a_pip
             "en,zh-CN",
         ])
         .ok();
-    assert!(told.out.contains("registered as alice@chorus"), "{told:?}");
+    assert!(
+        registered.out.contains("registered as alice@chorus"),
+        "{registered:?}"
+    );
     let file = alice.home.join(".chorus/config.json");
     assert_eq!(
         std::fs::metadata(&file).unwrap().permissions().mode() & 0o777,
         0o600
     );
-    let saved = credentials(&file);
+    let saved = read_credentials(&file);
     let key = saved["api_key"].as_str().unwrap();
     assert!(key.starts_with("ca_"));
     assert_eq!(
         (&saved["agent_id"], &saved["hub_url"]),
         (&"alice@chorus".into(), &scene.hub.url.as_str().into())
     );
-    assert!(!told.out.contains(key) && !told.err.contains(key));
+    assert!(!registered.out.contains(key) && !registered.err.contains(key));
     assert_eq!(alice.json(&["register"])[0].get("api_key"), None);
     assert_eq!(alice.json(&["register", "--show-key"])[0]["api_key"], key);
     assert_eq!(
@@ -47,20 +50,22 @@ fn registering_saves_the_key_for_its_owner_only_and_does_not_print_it_into_a_pip
 
 // SKL-18, SKL-19, SKL-20
 #[test]
-fn registering_again_is_still_the_same_agent() {
+fn registering_again_keeps_the_identity() {
     let scene = Scene::open();
     let alice = scene.agent("alice");
     let file = alice.home.join(".chorus/config.json");
     let before = std::fs::read(&file).unwrap();
-    for words in [
+    for args in [
         &["register"] as &[&str],
         &["register", "alice@chorus", "--culture", "en"],
         &["register", "alice"],
     ] {
-        let told = alice.run(words).ok();
+        let registered = alice.run(args).ok();
         assert!(
-            told.out.contains("already registered as alice@chorus"),
-            "{told:?}"
+            registered
+                .out
+                .contains("already registered as alice@chorus"),
+            "{registered:?}"
         );
     }
     let other = alice.run(&["register", "carol@chorus", "--culture", "en"]);
@@ -82,9 +87,9 @@ fn registering_again_is_still_the_same_agent() {
     assert_eq!(alice.json(&["whoami"])[0]["agent_id"], "carol@chorus");
 }
 
-// SKL-21, SKL-31: the workspace's own file wins, and its history lies beside it.
+// SKL-21, SKL-31
 #[test]
-fn a_workspace_with_credentials_keeps_everything_beside_them() {
+fn a_workspace_keeps_history_and_state_beside_its_credentials() {
     let scene = Scene::open();
     let alice = scene.newcomer("alice");
     scene.agent("bob");
@@ -93,7 +98,7 @@ fn a_workspace_with_credentials_keeps_everything_beside_them() {
         .run(&["register", "alice@chorus", "--culture", "en"])
         .ok();
     assert_eq!(
-        credentials(&alice.home.join("chorus-credentials.json"))["agent_id"],
+        read_credentials(&alice.home.join("chorus-credentials.json"))["agent_id"],
         "alice@chorus"
     );
     alice.run(&["send", "bob@chorus", "hi"]).ok();
@@ -103,10 +108,10 @@ fn a_workspace_with_credentials_keeps_everything_beside_them() {
 
 //
 #[test]
-fn a_named_file_and_a_named_home_are_used() {
+fn explicit_credentials_and_chorus_home_are_used() {
     let scene = Scene::open();
     let alice = scene.newcomer("alice");
-    let words = [
+    let args = [
         "register",
         "bot@chorus",
         "--culture",
@@ -114,28 +119,28 @@ fn a_named_file_and_a_named_home_are_used() {
         "--credentials",
         "bots/one.json",
     ];
-    alice.run(&words).ok();
+    alice.run(&args).ok();
     assert_eq!(
-        credentials(&alice.home.join("bots/one.json"))["agent_id"],
+        read_credentials(&alice.home.join("bots/one.json"))["agent_id"],
         "bot@chorus"
     );
     let mut command = alice.command(&["register", "homely@chorus", "--culture", "en"]);
     command.env("CHORUS_HOME", alice.home.join("elsewhere"));
     run(command, "").ok();
     assert_eq!(
-        credentials(&alice.home.join("elsewhere/config.json"))["agent_id"],
+        read_credentials(&alice.home.join("elsewhere/config.json"))["agent_id"],
         "homely@chorus"
     );
     assert_eq!(
         alice.run(&["whoami"]).code,
         2,
-        "neither is found without its name"
+        "neither is found by default"
     );
 }
 
-// TRN-42: a name alone is completed with the hub's host.
+// TRN-42
 #[test]
-fn a_short_name_gets_the_hubs_host() {
+fn a_short_name_is_completed_with_the_hubs_host() {
     let scene = Scene::open();
     let dora = scene.newcomer("dora");
     assert_eq!(
@@ -144,59 +149,61 @@ fn a_short_name_gets_the_hubs_host() {
     );
 }
 
-// DESIGN: exit codes 1 usage, 2 not registered, 3 transport, 4 refused.
+// Exit codes: 1 usage, 2 not registered, 3 transport, 4 refused.
 #[test]
-fn exit_codes_tell_what_went_wrong() {
+fn each_kind_of_error_has_its_exit_code() {
     let scene = Scene::open();
-    let (alice, nobody) = (scene.agent("alice"), scene.newcomer("nobody"));
-    let code = |ended: crate::actors::Ended| (ended.code, ended.out, ended.err.lines().count());
+    let alice = scene.agent("alice");
+    let unregistered = scene.newcomer("unregistered");
+    let summary =
+        |ended: crate::actors::CommandOutput| (ended.code, ended.out, ended.err.lines().count());
     assert_eq!(
-        code(alice.run(&["send", "bob@chorus", "hi"])),
+        summary(alice.run(&["send", "bob@chorus", "hi"])),
         (4, String::new(), 1)
     );
     assert_eq!(
-        code(nobody.run(&["send", "bob@chorus", "hi"])),
+        summary(unregistered.run(&["send", "bob@chorus", "hi"])),
         (2, String::new(), 1)
     );
     assert_eq!(
-        code(alice.run(&["discover", "--hub", "http://127.0.0.1:1"])),
+        summary(alice.run(&["discover", "--hub", "http://127.0.0.1:1"])),
         (3, String::new(), 1)
     );
     assert_eq!(
-        code(alice.run(&["send", "alice@chorus", "hi", "--culture", "not a tag"])),
+        summary(alice.run(&["send", "alice@chorus", "hi", "--culture", "not a tag"])),
         (1, String::new(), 1)
     );
     assert_eq!(alice.run(&["no-such-command"]).code, 1);
     assert_eq!(alice.run(&["--help"]).code, 0);
-    let taken = nobody.run(&["register", "alice@chorus", "--culture", "en"]);
+    let taken = unregistered.run(&["register", "alice@chorus", "--culture", "en"]);
     assert!(
         taken.code == 4 && taken.err.contains("ERR_AGENT_ID_TAKEN"),
         "{taken:?}"
     );
     assert!(
-        !nobody.home.join(".chorus/config.json").exists(),
+        !unregistered.home.join(".chorus/config.json").exists(),
         "no credentials without a registration"
     );
-    let mut nowhere = chorus(&alice.home);
-    nowhere
+    let mut without_hub = chorus(&alice.home);
+    without_hub
         .env("CHORUS_HOME", alice.home.join("none"))
         .args(["discover"]);
-    let nowhere = run(nowhere, "");
+    let without_hub = run(without_hub, "");
     assert!(
-        nowhere.code == 1 && nowhere.err.contains("--hub"),
-        "{nowhere:?}"
+        without_hub.code == 1 && without_hub.err.contains("--hub"),
+        "{without_hub:?}"
     );
-    let said = alice.run(&["send", "bob@chorus", "hi", "--json"]);
-    let error: Value = serde_json::from_str(&said.err).unwrap();
+    let json_output = alice.run(&["send", "bob@chorus", "hi", "--json"]);
+    let error: Value = serde_json::from_str(&json_output.err).unwrap();
     assert_eq!(
         (&error["error"]["code"], &error["exit"]),
         (&"ERR_AGENT_NOT_FOUND".into(), &4.into())
     );
 }
 
-// TRN-12, TRN-24: a key that the hub no longer knows.
+// TRN-12, TRN-24
 #[test]
-fn a_dead_key_is_not_registered() {
+fn an_invalid_key_counts_as_not_registered() {
     let scene = Scene::open();
     let alice = scene.agent("alice");
     let file = alice.home.join(".chorus/config.json");
@@ -204,29 +211,30 @@ fn a_dead_key_is_not_registered() {
         .unwrap()
         .replace("\"ca_", "\"ca_x");
     std::fs::write(&file, dead).unwrap();
-    for words in [
+    for args in [
         &["whoami"] as &[&str],
         &["listen"],
         &["send", "alice@chorus", "hi"],
         &["history", "--remote"],
     ] {
-        let ended = alice.run(words);
-        assert_eq!(ended.code, 2, "{words:?}: {ended:?}");
+        let ended = alice.run(args);
+        assert_eq!(ended.code, 2, "{args:?}: {ended:?}");
         assert!(!ended.err.contains("ca_x"), "{ended:?}");
     }
 }
 
 // TRN-32
 #[test]
-fn unregistering_takes_a_yes_and_leaves_the_history() {
+fn unregistering_needs_yes_and_keeps_the_history() {
     let scene = Scene::open();
-    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
     alice.run(&["send", "bob@chorus", "hi"]).ok();
     assert_eq!(alice.run(&["unregister"]).code, 1);
     alice.run(&["whoami"]).ok();
     assert_eq!(alice.json(&["unregister", "--yes"])[0]["deleted"], true);
     assert_eq!(alice.run(&["whoami"]).code, 2);
-    assert_eq!(alice.file("bob@chorus").len(), 1);
+    assert_eq!(alice.history_lines("bob@chorus").len(), 1);
     assert!(
         bob.json(&["discover"])
             .iter()

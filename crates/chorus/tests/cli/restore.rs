@@ -1,7 +1,7 @@
-//! A hub that was lost and comes back from a copy: whoever remembers more than the copy does hears what is new.
+//! A hub restored from a backup: clients with newer cursors than the backup still receive new messages.
 
-use crate::actors::{Hub, PATIENCE, chorus, run};
-use crate::crash::{envelope, hear, history, join_with_key};
+use crate::actors::{Hub, TIMEOUT, chorus, run};
+use crate::crash::{collect_messages, envelope, fetch_all_texts, register_with_key};
 use crate::postgres::Database;
 use chorus_client::HubClient;
 use chorus_wire::cursor::Cursor;
@@ -9,52 +9,67 @@ use chorus_wire::secret::Secret;
 use std::path::Path;
 use tokio_postgres::NoTls;
 
-fn restored(folder: &Path, words: &[&str]) -> crate::actors::Ended {
+fn run_restored(folder: &Path, args: &[&str]) -> crate::actors::CommandOutput {
     let mut command = chorus(folder);
-    command.args(["admin", "restored"]).args(words);
+    command.args(["admin", "restored"]).args(args);
     run(command, "")
 }
 
-/// Two messages before the copy, three after it, and one after it was restored; `copy` says where the copy is served from.
-async fn story(folder: &Path, options: &[&str], copy: impl AsyncFnOnce() -> Vec<String>) {
+/// Two messages before the backup, three after it, and one after the restore; `copy` returns the options that serve the
+/// backup.
+async fn run_restore_story(
+    folder: &Path,
+    options: &[&str],
+    copy: impl AsyncFnOnce() -> Vec<String>,
+) {
     let mut hub = Hub::start(folder, options);
-    let (alice, alices) = join_with_key(&hub.url, "alice").await;
-    let (_, bobs) = join_with_key(&hub.url, "bob").await;
-    let say = async |alice: &HubClient, text: &str| {
+    let (alice, alice_key) = register_with_key(&hub.url, "alice").await;
+    let (_, bob_key) = register_with_key(&hub.url, "bob").await;
+    let send = async |alice: &HubClient, text: &str| {
         alice
             .send_message("bob@chorus", &envelope("alice", text), 0)
             .await
             .unwrap();
     };
-    say(&alice, "one").await;
-    say(&alice, "two").await;
-    // A copy of a database is made when nobody is in it.
-    hub.process.signal("TERM");
-    hub.process.await_end();
-    let place = copy().await;
-    let place: Vec<&str> = place.iter().map(String::as_str).collect();
+    send(&alice, "one").await;
+    send(&alice, "two").await;
+    // A PostgreSQL database can be copied only without open connections.
+    hub.process.send_signal("TERM");
+    hub.process.await_exit();
+    let copy_options = copy().await;
+    let copy_options: Vec<&str> = copy_options.iter().map(String::as_str).collect();
     let mut hub = Hub::start(folder, options);
-    let (alice, bob) = (client(&hub, &alices), client(&hub, &bobs));
+    let alice = client(&hub, &alice_key);
+    let bob = client(&hub, &bob_key);
     for text in ["lost", "lost too", "and this"] {
-        say(&alice, text).await;
+        send(&alice, text).await;
     }
-    let seen = *history(&bob).await.last_key_value().unwrap().0;
-    assert_ne!(restored(folder, options).code, 0, "not while a hub uses it");
-    hub.process.signal("KILL");
-    hub.process.await_end();
-    restored(folder, &place).ok();
-    let hub = Hub::start(folder, &place);
-    let (alice, bob) = (client(&hub, &alices), client(&hub, &bobs));
-    let mut heard = hear(bob.open_inbox(Some(Cursor::from_log_seq(seen))).await).await;
-    say(&alice, "new").await;
-    let (id, text) = tokio::time::timeout(PATIENCE, heard.recv())
+    let last_seen = *fetch_all_texts(&bob).await.last_key_value().unwrap().0;
+    assert_ne!(
+        run_restored(folder, options).code,
+        0,
+        "refused while a hub runs"
+    );
+    hub.process.send_signal("KILL");
+    hub.process.await_exit();
+    run_restored(folder, &copy_options).ok();
+    let hub = Hub::start(folder, &copy_options);
+    let alice = client(&hub, &alice_key);
+    let bob = client(&hub, &bob_key);
+    let mut received =
+        collect_messages(bob.open_inbox(Some(Cursor::from_log_seq(last_seen))).await).await;
+    send(&alice, "new").await;
+    let (id, text) = tokio::time::timeout(TIMEOUT, received.recv())
         .await
-        .expect("what is new is heard")
+        .expect("the new message arrives")
         .unwrap();
     assert_eq!(text, "new");
-    assert!(id > seen, "no id is given out twice");
+    assert!(id > last_seen, "no id is used twice");
     assert_eq!(
-        history(&bob).await.into_values().collect::<Vec<_>>(),
+        fetch_all_texts(&bob)
+            .await
+            .into_values()
+            .collect::<Vec<_>>(),
         ["one", "two", "new"]
     );
 }
@@ -65,9 +80,9 @@ fn client(hub: &Hub, key: &str) -> HubClient {
 
 //
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_saw_more_than_the_copy_hears_what_is_new_on_sqlite() {
+async fn a_client_ahead_of_the_backup_receives_new_messages_on_sqlite() {
     let folder = tempfile::tempdir().unwrap();
-    story(folder.path(), &["--data-dir", "old"], async || {
+    run_restore_story(folder.path(), &["--data-dir", "old"], async || {
         let mut command = chorus(folder.path());
         command.args(["admin", "backup", "--data-dir", "old", "copy"]);
         run(command, "").ok();
@@ -78,12 +93,12 @@ async fn a_client_that_saw_more_than_the_copy_hears_what_is_new_on_sqlite() {
 
 //
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_saw_more_than_the_copy_hears_what_is_new_on_postgresql() {
+async fn a_client_ahead_of_the_backup_receives_new_messages_on_postgresql() {
     let (Some(old), Some(new)) = (Database::fresh().await, Database::fresh().await) else {
         return;
     };
     let folder = tempfile::tempdir().unwrap();
-    story(
+    run_restore_story(
         folder.path(),
         &["--data-dir", "data", "--database", &old.url],
         async || {
@@ -94,7 +109,8 @@ async fn a_client_that_saw_more_than_the_copy_hears_what_is_new_on_postgresql() 
                     .await
                     .unwrap();
             tokio::spawn(connection);
-            let (from, to) = (name(&old.url), name(&new.url));
+            let from = name(&old.url);
+            let to = name(&new.url);
             client
                 .batch_execute(&format!("drop database {to}"))
                 .await

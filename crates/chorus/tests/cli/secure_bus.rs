@@ -1,10 +1,10 @@
-//! Hubs and their NATS over TLS and under its rules: who is not known is not let in, and a refusal tells no secret (D-91).
+//! NATS over TLS with authentication: unknown hubs are refused, and no error contains a secret (D-91).
 
 use crate::actors::{Hub, chorus, run};
-use crate::authority::{Authority, Signed};
-use crate::crash::{envelope, join, join_with_key};
-use crate::faults::{Inbox, eventually, frame};
-use crate::servers::{Servers, await_so, free};
+use crate::authority::{Authority, SignedCertificate};
+use crate::crash::{envelope, register_client, register_with_key};
+use crate::faults::{RawStream, eventually, send_frame};
+use crate::servers::{Servers, await_condition, free_address};
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use chorus_client::http::ApiCall;
@@ -14,16 +14,16 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// A NATS server with settings of its own.
-struct Bus {
+/// A NATS server with its own settings.
+struct NatsServer {
     at: SocketAddr,
     config: PathBuf,
     child: Option<Child>,
 }
 
-impl Bus {
+impl NatsServer {
     fn start(folder: &Path, name: &str, settings: &str) -> Self {
-        let at = free();
+        let at = free_address();
         let config = folder.join(format!("{name}.conf"));
         let store = folder.join(name);
         let text = format!(
@@ -36,11 +36,11 @@ impl Bus {
             config,
             child: None,
         };
-        bus.up();
+        bus.start_process();
         bus
     }
 
-    fn up(&mut self) {
+    fn start_process(&mut self) {
         let mut server = Command::new("nats-server");
         server
             .arg("-c")
@@ -48,47 +48,49 @@ impl Bus {
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         self.child = Some(server.spawn().unwrap());
-        await_so("NATS starts", || TcpStream::connect(self.at).is_ok());
+        await_condition("NATS starts", || TcpStream::connect(self.at).is_ok());
     }
 
-    fn down(&mut self) {
+    fn stop_process(&mut self) {
         let mut child = self.child.take().unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
     }
 }
 
-impl Drop for Bus {
+impl Drop for NatsServer {
     fn drop(&mut self) {
         if self.child.is_some() {
-            self.down();
+            self.stop_process();
         }
     }
 }
 
-fn encrypted(signed: &Signed, more: &str) -> String {
+fn tls_settings(signed: &SignedCertificate, extra: &str) -> String {
     format!(
-        "tls {{ cert_file: \"{}\", key_file: \"{}\"{more} }}",
+        "tls {{ cert_file: \"{}\", key_file: \"{}\"{extra} }}",
         signed.cert.display(),
         signed.key.display()
     )
 }
 
-/// What a hub has to be allowed, as docs/operations.md has it.
+/// The permissions that a hub needs, as in docs/operations.md.
 const ALLOWED: &str = "[\"chorus.>\", \"_INBOX.>\", \"$JS.API.>\"]";
 
-fn user(name: &str, word: &str) -> String {
-    let may = format!("permissions: {{ publish: {ALLOWED}, subscribe: {ALLOWED} }}");
-    format!("authorization {{ users: [ {{ user: \"{name}\", password: \"{word}\", {may} }} ] }}")
+fn user_settings(name: &str, password: &str) -> String {
+    let permissions = format!("permissions: {{ publish: {ALLOWED}, subscribe: {ALLOWED} }}");
+    format!(
+        "authorization {{ users: [ {{ user: \"{name}\", password: \"{password}\", {permissions} }} ] }}"
+    )
 }
 
-/// How a hub is started on these servers: its folder, and everything but the bus.
-struct Stage {
+/// Starts hubs with all options except those of the bus.
+struct HubStarter {
     servers: Servers,
     key: String,
 }
 
-impl Stage {
+impl HubStarter {
     fn open() -> Option<Self> {
         let servers = Servers::start()?;
         let key = servers.folder.path().join("shared.key");
@@ -99,7 +101,7 @@ impl Stage {
         })
     }
 
-    fn options<'a>(&'a self, database: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    fn options<'a>(&'a self, database: &'a str, bus_options: &[&'a str]) -> Vec<&'a str> {
         [
             &[
                 "--database",
@@ -109,26 +111,29 @@ impl Stage {
                 "--log",
                 "debug",
             ],
-            more,
+            bus_options,
         ]
         .concat()
     }
 
     fn database(&self) -> String {
-        format!("postgres://postgres@{}/postgres", self.servers.postgres_at)
+        format!(
+            "postgres://postgres@{}/postgres",
+            self.servers.postgres_address
+        )
     }
 
-    fn hub(&self, name: &str, more: &[&str]) -> Hub {
+    fn hub(&self, name: &str, bus_options: &[&str]) -> Hub {
         let folder = self.servers.folder.path().join(name);
         std::fs::create_dir_all(&folder).unwrap();
         let mut command = chorus(&folder);
         let database = self.database();
         command
             .args(["serve", "--listen", "127.0.0.1:0", "--rate-limit", "0"])
-            .args(self.options(&database, more));
+            .args(self.options(&database, bus_options));
         let log = std::fs::File::create(folder.join("log")).unwrap();
-        let process = crate::actors::Ongoing::start_with(command, log);
-        let line = process.line();
+        let process = crate::actors::RunningProcess::start_with_log(command, log);
+        let line = process.next_line();
         let url = line
             .strip_prefix("chorus listening on ")
             .unwrap_or_else(|| panic!("{line}"))
@@ -137,37 +142,36 @@ impl Stage {
     }
 
     #[track_caller]
-    fn is_refused(&self, more: &[&str], clue: &str) {
+    fn assert_refused(&self, bus_options: &[&str], clue: &str) {
         let folder = self.servers.folder.path().join("refused");
         std::fs::create_dir_all(&folder).unwrap();
         let mut command = chorus(&folder);
         let database = self.database();
         command
             .args(["serve", "--listen", "127.0.0.1:0"])
-            .args(self.options(&database, more));
+            .args(self.options(&database, bus_options));
         let ended = run(command, "");
         assert_eq!(
             (ended.code, ended.out.as_str()),
             (1, ""),
-            "{more:?}: {ended:?}"
+            "{bus_options:?}: {ended:?}"
         );
-        let said = ended.err.lines().last().unwrap();
+        let message = ended.err.lines().last().unwrap();
         assert!(
-            said.starts_with("chorus: the bus: ") && said.contains(clue),
-            "{more:?}: {said}"
+            message.starts_with("chorus: the bus: ") && message.contains(clue),
+            "{bus_options:?}: {message}"
         );
-        assert!(!ended.err.contains("hidden"), "{more:?}: {ended:?}");
+        assert!(!ended.err.contains("hidden"), "{bus_options:?}: {ended:?}");
     }
 }
 
-/// A message goes from one hub to the other, and a frame is taken for all of them.
-async fn hear_one_another(near: &Hub, far: &Hub, number: usize) {
-    let (name, other) = (format!("alice{number}"), format!("bob{number}"));
-    let (alice, (bob, key)) = (
-        join(&near.url, &name).await,
-        join_with_key(&far.url, &other).await,
-    );
-    let mut inbox = Inbox::open(far, &key);
+/// Checks that a message is delivered from one hub to the other, and that a frame is accepted.
+async fn assert_connected(near: &Hub, far: &Hub, number: usize) {
+    let name = format!("alice{number}");
+    let other = format!("bob{number}");
+    let alice = register_client(&near.url, &name).await;
+    let (bob, key) = register_with_key(&far.url, &other).await;
+    let mut inbox = RawStream::open(far, &key);
     eventually("a message is delivered", async || {
         let sent = alice
             .send_message(&format!("{other}@chorus"), &envelope(&name, "hello"), 0)
@@ -176,9 +180,9 @@ async fn hear_one_another(near: &Hub, far: &Hub, number: usize) {
         sent.sent.delivery == "delivered_sse"
     })
     .await;
-    inbox.until("hello");
-    eventually("a frame is taken", async || {
-        frame(&bob, &format!("~{other}"), "hello").await.0 == 200
+    inbox.read_until("hello");
+    eventually("a frame is accepted", async || {
+        send_frame(&bob, &format!("~{other}"), "hello").await.0 == 200
     })
     .await;
     assert_eq!(
@@ -188,29 +192,34 @@ async fn hear_one_another(near: &Hub, far: &Hub, number: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn hubs_meet_on_a_bus_that_is_encrypted_and_lets_in_whom_it_knows() {
-    let Some(stage) = Stage::open() else { return };
-    let folder = stage.servers.folder.path();
+async fn hubs_connect_over_tls_with_a_password() {
+    let Some(starter) = HubStarter::open() else {
+        return;
+    };
+    let folder = starter.servers.folder.path();
     let Some(authority) = Authority::new(folder, "authority") else {
         return;
     };
-    let (root, stranger) = (
-        authority.root(),
-        Authority::new(folder, "stranger").unwrap().root(),
+    let root = authority.root();
+    let other_root = Authority::new(folder, "stranger").unwrap().root();
+    let signed = authority.sign_certificate("bus", "IP:127.0.0.1");
+    let rules = format!(
+        "{}\n{}",
+        tls_settings(&signed, ""),
+        user_settings("hub", "hidden,word")
     );
-    let signed = authority.signs("bus", "IP:127.0.0.1");
-    let rules = format!("{}\n{}", encrypted(&signed, ""), user("hub", "hidden,word"));
-    let mut bus = Bus::start(folder, "bus", &rules);
+    let mut bus = NatsServer::start(folder, "bus", &rules);
     let at = bus.at;
-    let misnamed = Bus::start(
+    let misnamed = NatsServer::start(
         folder,
         "misnamed",
-        &encrypted(&authority.signs("misnamed", "DNS:bus.test"), ""),
+        &tls_settings(&authority.sign_certificate("misnamed", "DNS:bus.test"), ""),
     );
-    let (named, plain) = (misnamed.at, stage.servers.nats_at);
+    let named = misnamed.at;
+    let plain = starter.servers.nats_address;
     let good = format!("tls://hub:hidden%2Cword@{at}");
     for (url, root, clue) in [
-        (&good, &stranger, "nobody we trust"),
+        (&good, &other_root, "nobody we trust"),
         (
             &format!("tls://hub:hidden-other@{at}"),
             &root,
@@ -228,29 +237,29 @@ async fn hubs_meet_on_a_bus_that_is_encrypted_and_lets_in_whom_it_knows() {
             "not valid for name",
         ),
         (&format!("tls://hidden:hidden@{plain}"), &root, "no TLS"),
-        // Whoever names a root, or one encrypted server, is not led to talk in the clear by another.
+        // With a root certificate, or one tls:// server, no connection falls back to plain text.
         (&format!("nats://hidden:hidden@{plain}"), &root, "no TLS"),
         (&good, &format!("{root}.none"), "--bus-root-cert"),
     ] {
-        stage.is_refused(&["--bus", url, "--bus-root-cert", root], clue);
+        starter.assert_refused(&["--bus", url, "--bus-root-cert", root], clue);
     }
-    stage.is_refused(&["--bus", &good], "--bus-root-cert");
-    let nobody = free();
-    stage.is_refused(
+    starter.assert_refused(&["--bus", &good], "--bus-root-cert");
+    let unused = free_address();
+    starter.assert_refused(
         &[
             "--bus",
-            &format!("tls://hidden:hidden@{nobody},nats://{plain}"),
+            &format!("tls://hidden:hidden@{unused},nats://{plain}"),
         ],
         "",
     );
-    // The first of them is not there; that one of them is encrypted holds for both.
-    let several = format!("tls://hub:hidden%2Cword@{nobody},nats://{at}");
-    let near = stage.hub("near", &["--bus", &several, "--bus-root-cert", &root]);
-    let far = stage.hub("far", &["--bus", &good, "--bus-root-cert", &root]);
-    hear_one_another(&near, &far, 1).await;
-    bus.down();
-    bus.up();
-    hear_one_another(&far, &near, 2).await;
+    // The first server is unreachable; its tls:// also applies to the second.
+    let several = format!("tls://hub:hidden%2Cword@{unused},nats://{at}");
+    let near = starter.hub("near", &["--bus", &several, "--bus-root-cert", &root]);
+    let far = starter.hub("far", &["--bus", &good, "--bus-root-cert", &root]);
+    assert_connected(&near, &far, 1).await;
+    bus.stop_process();
+    bus.start_process();
+    assert_connected(&far, &near, 2).await;
     for name in ["near", "far"] {
         let log = std::fs::read_to_string(folder.join(name).join("log")).unwrap();
         assert!(log.contains("the bus") && !log.contains("hidden"), "{log}");
@@ -258,40 +267,38 @@ async fn hubs_meet_on_a_bus_that_is_encrypted_and_lets_in_whom_it_knows() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hub_is_known_to_its_bus_by_a_token_or_by_its_certificate() {
-    let Some(stage) = Stage::open() else { return };
-    let folder = stage.servers.folder.path();
+async fn hubs_authenticate_with_a_token_or_a_certificate() {
+    let Some(starter) = HubStarter::open() else {
+        return;
+    };
+    let folder = starter.servers.folder.path();
     let Some(authority) = Authority::new(folder, "authority") else {
         return;
     };
     let root = authority.root();
-    let bus = Bus::start(folder, "token", "authorization { token: \"hidden-token\" }");
-    stage.is_refused(
+    let bus = NatsServer::start(folder, "token", "authorization { token: \"hidden-token\" }");
+    starter.assert_refused(
         &["--bus", &format!("nats://hidden-other@{}", bus.at)],
         "does not know us",
     );
     let url = format!("nats://hidden-token@{}", bus.at);
-    let (near, far) = (
-        stage.hub("a", &["--bus", &url]),
-        stage.hub("b", &["--bus", &url]),
-    );
-    hear_one_another(&near, &far, 1).await;
+    let near = starter.hub("a", &["--bus", &url]);
+    let far = starter.hub("b", &["--bus", &url]);
+    assert_connected(&near, &far, 1).await;
     drop((near, far));
-    let signed = authority.signs("bus", "IP:127.0.0.1");
-    let bus = Bus::start(
+    let signed = authority.sign_certificate("bus", "IP:127.0.0.1");
+    let bus = NatsServer::start(
         folder,
         "own",
-        &encrypted(&signed, &format!(", ca_file: \"{root}\", verify: true")),
+        &tls_settings(&signed, &format!(", ca_file: \"{root}\", verify: true")),
     );
-    let own = authority.signs("hub", "DNS:hub");
-    let (cert, key) = (
-        own.cert.display().to_string(),
-        own.key.display().to_string(),
-    );
-    // The server asks for TLS by itself: it is spoken also where the URL does not.
+    let own = authority.sign_certificate("hub", "DNS:hub");
+    let cert = own.cert.display().to_string();
+    let key = own.key.display().to_string();
+    // The server requires TLS, so it is used although the URL is nats://.
     let url = format!("nats://{}", bus.at);
-    stage.is_refused(&["--bus", &url, "--bus-root-cert", &root], "");
-    let known = [
+    starter.assert_refused(&["--bus", &url, "--bus-root-cert", &root], "");
+    let credentials_args = [
         "--bus",
         &url,
         "--bus-root-cert",
@@ -301,34 +308,35 @@ async fn a_hub_is_known_to_its_bus_by_a_token_or_by_its_certificate() {
         "--bus-key",
         &key,
     ];
-    let (near, far) = (stage.hub("c", &known), stage.hub("d", &known));
-    hear_one_another(&near, &far, 2).await;
+    let near = starter.hub("c", &credentials_args);
+    let far = starter.hub("d", &credentials_args);
+    assert_connected(&near, &far, 2).await;
 }
 
-/// Something said by `issuer`, as NATS has it signed.
-fn claim(issuer: &KeyPair, about: &KeyPair, name: &str, nats: Value) -> String {
+/// A JWT in the format of NATS, signed by `issuer`.
+fn sign_jwt(issuer: &KeyPair, subject: &KeyPair, name: &str, nats: Value) -> String {
     let part = |value: &Value| BASE64_URL_SAFE_NO_PAD.encode(value.to_string());
     let head = part(&json!({"typ": "JWT", "alg": "ed25519-nkey"}));
-    let said = json!({"jti": name, "iat": 1_700_000_000, "iss": issuer.public_key(), "name": name, "sub": about.public_key(),
+    let claims = json!({"jti": name, "iat": 1_700_000_000, "iss": issuer.public_key(), "name": name, "sub": subject.public_key(),
         "nats": nats});
-    let text = format!("{head}.{}", part(&said));
+    let text = format!("{head}.{}", part(&claims));
     let signature = BASE64_URL_SAFE_NO_PAD.encode(issuer.sign(text.as_bytes()).unwrap());
     format!("{text}.{signature}")
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hub_is_known_to_its_bus_by_a_credentials_file() {
-    let Some(stage) = Stage::open() else { return };
-    let folder = stage.servers.folder.path();
-    let (operator, system, account, user) = (
-        KeyPair::new_operator(),
-        KeyPair::new_account(),
-        KeyPair::new_account(),
-        KeyPair::new_user(),
-    );
+async fn hubs_authenticate_with_a_credentials_file() {
+    let Some(starter) = HubStarter::open() else {
+        return;
+    };
+    let folder = starter.servers.folder.path();
+    let operator = KeyPair::new_operator();
+    let system = KeyPair::new_account();
+    let account = KeyPair::new_account();
+    let user = KeyPair::new_user();
     let all = json!({"subs": -1, "data": -1, "payload": -1, "imports": -1, "exports": -1, "wildcards": true, "conn": -1,
         "leaf": -1, "mem_storage": -1, "disk_storage": -1, "streams": -1, "consumer": -1});
-    let root = claim(
+    let root = sign_jwt(
         &operator,
         &operator,
         "operator",
@@ -340,7 +348,7 @@ async fn a_hub_is_known_to_its_bus_by_a_credentials_file() {
         } else {
             json!({"subs": -1, "data": -1, "payload": -1, "conn": -1})
         };
-        let jwt = claim(
+        let jwt = sign_jwt(
             &operator,
             key,
             name,
@@ -355,7 +363,7 @@ async fn a_hub_is_known_to_its_bus_by_a_credentials_file() {
     );
     let credentials = |issuer: &KeyPair, name: &str| {
         let nats = json!({"type": "user", "version": 2, "subs": -1, "data": -1, "payload": -1});
-        let jwt = claim(issuer, &user, "hub", nats);
+        let jwt = sign_jwt(issuer, &user, "hub", nats);
         let seed = user.seed().unwrap();
         let text = format!(
             "-----BEGIN NATS USER JWT-----\n{jwt}\n------END NATS USER JWT------\n\n\
@@ -364,10 +372,10 @@ async fn a_hub_is_known_to_its_bus_by_a_credentials_file() {
         std::fs::write(folder.join(name), text).unwrap();
         folder.join(name).display().to_string()
     };
-    let bus = Bus::start(folder, "claims", &rules);
+    let bus = NatsServer::start(folder, "claims", &rules);
     let url = format!("nats://{}", bus.at);
-    stage.is_refused(&["--bus", &url], "does not know us");
-    stage.is_refused(
+    starter.assert_refused(&["--bus", &url], "does not know us");
+    starter.assert_refused(
         &[
             "--bus",
             &url,
@@ -378,12 +386,13 @@ async fn a_hub_is_known_to_its_bus_by_a_credentials_file() {
     );
     std::fs::write(folder.join("garbled"), "hidden").unwrap();
     let garbled = folder.join("garbled").display().to_string();
-    stage.is_refused(
+    starter.assert_refused(
         &["--bus", &url, "--bus-credentials", &garbled],
         "--bus-credentials",
     );
-    let known = credentials(&account, "known");
-    let known = ["--bus", &url, "--bus-credentials", &known];
-    let (near, far) = (stage.hub("near", &known), stage.hub("far", &known));
-    hear_one_another(&near, &far, 1).await;
+    let credentials_args = credentials(&account, "known");
+    let credentials_args = ["--bus", &url, "--bus-credentials", &credentials_args];
+    let near = starter.hub("near", &credentials_args);
+    let far = starter.hub("far", &credentials_args);
+    assert_connected(&near, &far, 1).await;
 }

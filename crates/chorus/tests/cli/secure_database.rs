@@ -1,8 +1,8 @@
-//! A hub and its PostgreSQL over TLS: the line is as secret as the URL asks for, and a refusal tells no password (D-91).
+//! PostgreSQL over TLS: the connection is as secure as the URL requires, and no error contains the password (D-91).
 
 use crate::actors::{Hub, chorus, run};
 use crate::authority::Authority;
-use crate::crash::{envelope, join};
+use crate::crash::{envelope, register_client};
 use crate::faults::eventually;
 use crate::network::{Net, Network};
 use crate::postgres::other_user;
@@ -10,18 +10,18 @@ use crate::servers::Servers;
 use std::path::Path;
 use tokio_postgres::NoTls;
 
-const WORD: &str = "hidden-word";
+const PASSWORD: &str = "hidden-word";
 
-async fn sql(servers: &Servers, text: &str) {
-    let url = format!("postgres://postgres@{}/postgres", servers.postgres_at);
+async fn run_sql(servers: &Servers, text: &str) {
+    let url = format!("postgres://postgres@{}/postgres", servers.postgres_address);
     let (client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
     tokio::spawn(connection);
     client.batch_execute(text).await.unwrap();
 }
 
-/// From now on the server takes nobody without TLS: the hub by its password, `keyed` by its certificate.
-fn encrypt(servers: &mut Servers, authority: &Authority) {
-    let signed = authority.signs("database", "IP:127.0.0.1");
+/// Restarts PostgreSQL so that it requires TLS: the role `hub` with its password, `keyed` with its certificate.
+fn require_tls(servers: &mut Servers, authority: &Authority) {
+    let signed = authority.sign_certificate("database", "IP:127.0.0.1");
     if let Some((uid, gid)) = other_user() {
         std::os::unix::fs::chown(&signed.key, Some(uid), Some(gid)).unwrap();
     }
@@ -39,16 +39,16 @@ fn encrypt(servers: &mut Servers, authority: &Authority) {
     std::io::Write::write_all(&mut file, settings.as_bytes()).unwrap();
     let rules = "hostssl all hub 127.0.0.1/32 scram-sha-256\nhostssl all keyed 127.0.0.1/32 cert\n";
     std::fs::write(data.join("pg_hba.conf"), rules).unwrap();
-    servers.postgres_down();
-    servers.postgres_up();
+    servers.stop_postgres();
+    servers.start_postgres();
 }
 
-fn starts(folder: &Path, database: &str) -> Hub {
+fn start_hub(folder: &Path, database: &str) -> Hub {
     Hub::start(folder, &["--database", database])
 }
 
 #[track_caller]
-fn is_refused(folder: &Path, database: &str, clue: &str) {
+fn assert_refused(folder: &Path, database: &str, clue: &str) {
     let mut command = chorus(folder);
     command
         .args(["serve", "--listen", "127.0.0.1:0"])
@@ -66,30 +66,33 @@ fn is_refused(folder: &Path, database: &str, clue: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hub_goes_on_when_its_database_begins_to_insist_on_tls() {
+async fn a_hub_reconnects_when_its_database_starts_to_require_tls() {
     let Some(mut servers) = Servers::start() else {
         return;
     };
     let Some(authority) = Authority::new(servers.folder.path(), "authority") else {
         return;
     };
-    sql(
+    run_sql(
         &servers,
-        &format!("create role hub superuser login password '{WORD}'"),
+        &format!("create role hub superuser login password '{PASSWORD}'"),
     )
     .await;
     let folder = tempfile::tempdir().unwrap();
-    let hub = starts(
+    let hub = start_hub(
         folder.path(),
-        &format!("postgres://hub:{WORD}@{}/postgres", servers.postgres_at),
+        &format!(
+            "postgres://hub:{PASSWORD}@{}/postgres",
+            servers.postgres_address
+        ),
     );
-    let alice = join(&hub.url, "alice").await;
+    let alice = register_client(&hub.url, "alice").await;
     alice
         .send_message("alice@chorus", &envelope("alice", "in the clear"), 0)
         .await
         .unwrap();
-    encrypt(&mut servers, &authority);
-    eventually("it sends again", async || {
+    require_tls(&mut servers, &authority);
+    eventually("sending works again", async || {
         alice
             .send_message("alice@chorus", &envelope("alice", "in secret"), 0)
             .await
@@ -99,29 +102,31 @@ async fn a_hub_goes_on_when_its_database_begins_to_insist_on_tls() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_line_to_postgresql_is_as_secret_as_its_url_asks_for_and_no_refusal_tells_the_password() {
+async fn sslmode_is_respected_and_no_error_contains_the_password() {
     let Some(mut servers) = Servers::start() else {
         return;
     };
     let Some(authority) = Authority::new(servers.folder.path(), "authority") else {
         return;
     };
-    let stranger = Authority::new(servers.folder.path(), "stranger").unwrap();
+    let other_authority = Authority::new(servers.folder.path(), "stranger").unwrap();
     let roles = format!(
-        "create role hub superuser login password '{WORD}'; create role keyed superuser login"
+        "create role hub superuser login password '{PASSWORD}'; create role keyed superuser login"
     );
-    sql(&servers, &roles).await;
-    encrypt(&mut servers, &authority);
-    let (folder, at) = (tempfile::tempdir().unwrap(), servers.postgres_at);
-    let url = |query: &str| format!("postgres://hub:{WORD}@{at}/postgres?{query}");
-    // The same server by a name that its certificate does not have.
-    let named = |query: &str| {
+    run_sql(&servers, &roles).await;
+    require_tls(&mut servers, &authority);
+    let folder = tempfile::tempdir().unwrap();
+    let at = servers.postgres_address;
+    let url = |query: &str| format!("postgres://hub:{PASSWORD}@{at}/postgres?{query}");
+    // The same server by a name that is not in its certificate.
+    let url_with_name = |query: &str| {
         format!(
-            "postgres://hub:{WORD}@db.test:{}/postgres?hostaddr=127.0.0.1&{query}",
+            "postgres://hub:{PASSWORD}@db.test:{}/postgres?hostaddr=127.0.0.1&{query}",
             at.port()
         )
     };
-    let (root, other) = (authority.root(), stranger.root());
+    let root = authority.root();
+    let other = other_authority.root();
     for (database, clue) in [
         (url("sslmode=disable"), "no encryption"),
         (url("sslmode=verify-full"), "sslrootcert"),
@@ -138,7 +143,7 @@ async fn a_line_to_postgresql_is_as_secret_as_its_url_asks_for_and_no_refusal_te
             "nobody we trust",
         ),
         (
-            named(&format!("sslmode=verify-full&sslrootcert={root}")),
+            url_with_name(&format!("sslmode=verify-full&sslrootcert={root}")),
             "not for the name db.test",
         ),
         (
@@ -147,17 +152,17 @@ async fn a_line_to_postgresql_is_as_secret_as_its_url_asks_for_and_no_refusal_te
         ),
         (url("sslmode=sometimes"), "sslmode"),
         (
-            format!("postgres://hub:{WORD}2@{at}/postgres?sslmode=require"),
+            format!("postgres://hub:{PASSWORD}2@{at}/postgres?sslmode=require"),
             "password authentication failed",
         ),
         (
-            format!("postgres://keyed:{WORD}@{at}/postgres?sslmode=require"),
+            format!("postgres://keyed:{PASSWORD}@{at}/postgres?sslmode=require"),
             "certificate",
         ),
     ] {
-        is_refused(folder.path(), &database, clue);
+        assert_refused(folder.path(), &database, clue);
     }
-    let signed = stranger.signs("keyed", "DNS:keyed");
+    let signed = other_authority.sign_certificate("keyed", "DNS:keyed");
     let cert = |url: &str, cert: &Path, key: &Path| {
         format!(
             "{url}?sslmode=verify-full&sslrootcert={root}&sslcert={}&sslkey={}",
@@ -166,41 +171,41 @@ async fn a_line_to_postgresql_is_as_secret_as_its_url_asks_for_and_no_refusal_te
         )
     };
     let keyed = format!("postgres://keyed@{at}/postgres");
-    is_refused(folder.path(), &cert(&keyed, &signed.cert, &signed.key), "");
-    is_refused(
+    assert_refused(folder.path(), &cert(&keyed, &signed.cert, &signed.key), "");
+    assert_refused(
         folder.path(),
         &cert(&keyed, &signed.key, &signed.key),
         "sslcert",
     );
-    let signed = authority.signs("keyed", "DNS:keyed");
+    let signed = authority.sign_certificate("keyed", "DNS:keyed");
     for database in [
         url("sslmode=prefer"),
-        // That both ends bind the password to the same certificate shows that ours is hashed as it should be.
+        // Channel binding succeeds only if our hash of the certificate is correct.
         url("sslmode=require&channel_binding=require"),
-        named(&format!("sslmode=verify-ca&sslrootcert={root}")),
+        url_with_name(&format!("sslmode=verify-ca&sslrootcert={root}")),
         url(&format!("sslmode=verify-full&sslrootcert={root}")),
         cert(&keyed, &signed.cert, &signed.key),
     ] {
-        let hub = starts(folder.path(), &database);
-        join(&hub.url, &format!("agent{}", database.len())).await;
+        let hub = start_hub(folder.path(), &database);
+        register_client(&hub.url, &format!("agent{}", database.len())).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hub_moves_to_postgresql_over_a_line_that_is_checked() {
+async fn admin_copy_verifies_the_certificate() {
     let Some(mut servers) = Servers::start() else {
         return;
     };
     let Some(authority) = Authority::new(servers.folder.path(), "authority") else {
         return;
     };
-    let stranger = Authority::new(servers.folder.path(), "stranger").unwrap();
-    sql(
+    let other_authority = Authority::new(servers.folder.path(), "stranger").unwrap();
+    run_sql(
         &servers,
-        &format!("create role hub superuser login password '{WORD}'"),
+        &format!("create role hub superuser login password '{PASSWORD}'"),
     )
     .await;
-    encrypt(&mut servers, &authority);
+    require_tls(&mut servers, &authority);
     let folder = tempfile::tempdir().unwrap();
     drop(Hub::start(folder.path(), &["--data-dir", "old"]));
     let copy = |root: String| {
@@ -210,13 +215,13 @@ async fn a_hub_moves_to_postgresql_over_a_line_that_is_checked() {
         command.env(
             "CHORUS_DATABASE",
             format!(
-                "postgres://hub:{WORD}@{}/postgres?{query}",
-                servers.postgres_at
+                "postgres://hub:{PASSWORD}@{}/postgres?{query}",
+                servers.postgres_address
             ),
         );
         run(command, "")
     };
-    let refused = copy(stranger.root());
+    let refused = copy(other_authority.root());
     assert!(
         refused.code == 1 && refused.err.contains("nobody we trust"),
         "{refused:?}"
@@ -226,8 +231,8 @@ async fn a_hub_moves_to_postgresql_over_a_line_that_is_checked() {
 }
 
 #[test]
-fn a_database_on_another_machine_is_told_nothing_in_the_clear_unless_the_url_says_so() {
-    let Some(network) = Network::make() else {
+fn a_remote_database_without_tls_needs_sslmode_disable_in_the_url() {
+    let Some(network) = Network::create() else {
         return;
     };
     let Some(servers) = Servers::start_on(&network) else {
@@ -235,14 +240,12 @@ fn a_database_on_another_machine_is_told_nothing_in_the_clear_unless_the_url_say
     };
     let node = network.node("hub");
     let wires = [Net::Clients, Net::Database].map(|net| network.wire(&node, net));
-    let (folder, listen) = (
-        tempfile::tempdir().unwrap(),
-        format!("{}:0", wires[0].address),
-    );
+    let folder = tempfile::tempdir().unwrap();
+    let listen = format!("{}:0", wires[0].address);
     let serve = |query: &str| {
         let database = format!(
-            "postgres://postgres:{WORD}@{}/postgres{query}",
-            servers.postgres_at
+            "postgres://postgres:{PASSWORD}@{}/postgres{query}",
+            servers.postgres_address
         );
         node.run(
             &Hub::command(
@@ -259,6 +262,6 @@ fn a_database_on_another_machine_is_told_nothing_in_the_clear_unless_the_url_say
         "{ended:?}"
     );
     assert!(!ended.err.contains("hidden"), "{ended:?}");
-    drop(Hub::begin(serve("?sslmode=disable")));
-    drop(Hub::begin(serve("?sslmode=prefer")));
+    drop(Hub::start_command(serve("?sslmode=disable")));
+    drop(Hub::start_command(serve("?sslmode=prefer")));
 }

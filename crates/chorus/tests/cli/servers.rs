@@ -1,7 +1,7 @@
-//! A PostgreSQL and a NATS of a test's own, which it can stop and start again, and hubs that share them: on loopback, or on
-//! nodes of a network that can be cut.
+//! A private PostgreSQL and NATS that a test can stop and start, and hubs that share them: on loopback, or on nodes of a test
+//! network.
 
-use crate::actors::{Hub, PATIENCE, signal};
+use crate::actors::{Hub, TIMEOUT, send_signal};
 use crate::front::Front;
 use crate::network::{Net, Network, Node, Wire};
 use crate::postgres::{as_postgres, binaries, other_user};
@@ -10,37 +10,37 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Whether something is there; under CI it must be.
-pub fn there(what: &str, found: bool) -> bool {
+/// Whether a program is installed; prints a message if not, and fails under CI.
+pub fn is_available(name: &str, found: bool) -> bool {
     if !found {
         assert!(
             std::env::var_os("CI").is_none(),
-            "{what} is not there, and CI needs it"
+            "{name} is not there, and CI needs it"
         );
-        eprintln!("skipped: {what} is not there");
+        eprintln!("skipped: {name} is not there");
     }
     found
 }
 
-/// Waits for something that another process does.
+/// Waits until `condition` is true.
 #[track_caller]
-pub fn await_so(what: &str, mut so: impl FnMut() -> bool) {
-    let until = Instant::now() + PATIENCE;
-    while !so() {
-        assert!(Instant::now() < until, "never: {what}");
+pub fn await_condition(description: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + TIMEOUT;
+    while !condition() {
+        assert!(Instant::now() < deadline, "never: {description}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
 
-pub fn free() -> SocketAddr {
+pub fn free_address() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
         .unwrap()
 }
 
-/// The command on its node, or here.
-fn on(node: Option<&Node>, command: Command, user: Option<(u32, u32)>) -> Command {
+/// The command on its node, or on this machine without one.
+fn on_node(node: Option<&Node>, command: Command, user: Option<(u32, u32)>) -> Command {
     match node {
         Some(node) => node.run(&command, user),
         None => command,
@@ -51,17 +51,17 @@ struct Postgres {
     bin: PathBuf,
     data: PathBuf,
     node: Option<Node>,
-    at: SocketAddr,
+    address: SocketAddr,
     server: Option<Child>,
 }
 
 impl Postgres {
-    fn new(folder: &Path, bin: PathBuf, node: Option<Node>, at: SocketAddr) -> Self {
+    fn new(folder: &Path, bin: PathBuf, node: Option<Node>, address: SocketAddr) -> Self {
         let data = folder.join("pg");
         std::fs::create_dir(&data).unwrap();
         if let Some((uid, gid)) = other_user() {
             std::os::unix::fs::chown(&data, Some(uid), Some(gid)).unwrap();
-            // PostgreSQL's user has to get as far as its own directory.
+            // The user of PostgreSQL must be able to enter its data directory.
             use std::os::unix::fs::PermissionsExt;
             std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755)).unwrap();
         }
@@ -83,7 +83,7 @@ impl Postgres {
                 .success(),
             "initdb failed"
         );
-        // Whoever reaches it may use it: that is the test, on loopback or on a net of its own.
+        // No authentication: only the test can reach it, on loopback or in its own network.
         let rules = std::fs::OpenOptions::new()
             .append(true)
             .open(data.join("pg_hba.conf"));
@@ -93,7 +93,7 @@ impl Postgres {
             bin,
             data,
             node,
-            at,
+            address,
             server: None,
         };
         postgres.start();
@@ -108,13 +108,13 @@ impl Postgres {
         };
         server.current_dir("/").arg("-D").arg(&self.data).args([
             "-p",
-            &self.at.port().to_string(),
+            &self.address.port().to_string(),
             "-k",
             "",
         ]);
-        server.args(["-c", &format!("listen_addresses={}", self.at.ip())]);
+        server.args(["-c", &format!("listen_addresses={}", self.address.ip())]);
         server.args(["-c", "fsync=off", "-c", "max_connections=200"]);
-        let mut server = on(self.node.as_ref(), server, user);
+        let mut server = on_node(self.node.as_ref(), server, user);
         self.server = Some(
             server
                 .stdout(Stdio::null())
@@ -122,18 +122,18 @@ impl Postgres {
                 .spawn()
                 .unwrap(),
         );
-        await_so("PostgreSQL starts", || {
+        await_condition("PostgreSQL starts", || {
             let mut ready = Command::new(self.bin.join("pg_isready"));
             ready.args([
                 "-q",
                 "-U",
                 "postgres",
                 "-h",
-                &self.at.ip().to_string(),
+                &self.address.ip().to_string(),
                 "-p",
-                &self.at.port().to_string(),
+                &self.address.port().to_string(),
             ]);
-            on(self.node.as_ref(), ready, None)
+            on_node(self.node.as_ref(), ready, None)
                 .status()
                 .is_ok_and(|status| status.success())
         });
@@ -141,7 +141,7 @@ impl Postgres {
 
     fn stop(&mut self) {
         if let Some(mut server) = self.server.take() {
-            signal(server.id(), "QUIT");
+            send_signal(server.id(), "QUIT");
             server.wait().unwrap();
         }
     }
@@ -156,26 +156,26 @@ impl Drop for Postgres {
 pub struct Nats {
     folder: PathBuf,
     node: Option<Node>,
-    at: SocketAddr,
+    address: SocketAddr,
     server: Option<Child>,
 }
 
 impl Nats {
-    /// `routes`: where it listens for another server, and where that one does.
+    /// `routes`: the cluster addresses of this server and of the other one.
     fn new(
         folder: PathBuf,
         node: Option<Node>,
-        at: SocketAddr,
+        address: SocketAddr,
         routes: Option<[SocketAddr; 2]>,
     ) -> Self {
         std::fs::create_dir(&folder).unwrap();
         let name = folder.file_name().unwrap().to_string_lossy().into_owned();
         let store = folder.display();
         let mut config = format!(
-            "server_name: {name}\nlisten: \"{at}\"\njetstream {{ store_dir: \"{store}\" }}\n"
+            "server_name: {name}\nlisten: \"{address}\"\njetstream {{ store_dir: \"{store}\" }}\n"
         );
         if let Some([own, other]) = routes {
-            // Not advertised: each hub stays at its own server.
+            // Not advertised, so that each hub stays connected to its own server.
             let cluster = format!(
                 "name: bus, listen: \"{own}\", no_advertise: true, routes: [\"nats://{other}\"]"
             );
@@ -185,7 +185,7 @@ impl Nats {
         let mut nats = Self {
             folder,
             node,
-            at,
+            address,
             server: None,
         };
         nats.start();
@@ -199,16 +199,16 @@ impl Nats {
             .arg("-c")
             .arg(self.folder.join("nats.conf"))
             .env("PATH", std::env::var_os("PATH").unwrap());
-        let mut server = on(self.node.as_ref(), server, None);
+        let mut server = on_node(self.node.as_ref(), server, None);
         self.server = Some(server.stdout(Stdio::null()).stderr(log).spawn().unwrap());
-        await_so("NATS starts", || self.said("Server is ready"));
+        await_condition("NATS starts", || self.log_contains("Server is ready"));
     }
 
-    /// Whether its log says this.
-    fn said(&self, what: &str) -> bool {
+    /// Whether its log contains this text.
+    fn log_contains(&self, text: &str) -> bool {
         std::fs::read_to_string(self.folder.join("log"))
             .unwrap_or_default()
-            .contains(what)
+            .contains(text)
     }
 
     fn stop(&mut self) {
@@ -225,115 +225,122 @@ impl Drop for Nats {
     }
 }
 
-/// The programs that all of this needs; `None`, said aloud, where one is not installed.
-fn programs() -> Option<PathBuf> {
+/// The folder of PostgreSQL's programs; `None` with a message if it or NATS is not installed.
+fn find_programs() -> Option<PathBuf> {
     let nats = Command::new("nats-server")
         .arg("--version")
         .stdout(Stdio::null())
         .status();
     let bin = binaries();
-    let both = there("NATS", nats.is_ok_and(|status| status.success()))
-        && there("PostgreSQL", bin.is_some());
-    bin.filter(|_| both)
+    let all_found = is_available("NATS", nats.is_ok_and(|status| status.success()))
+        && is_available("PostgreSQL", bin.is_some());
+    bin.filter(|_| all_found)
 }
 
 pub struct Servers {
     postgres: Postgres,
     pub nats: Nats,
     pub folder: tempfile::TempDir,
-    pub postgres_at: SocketAddr,
-    pub nats_at: SocketAddr,
+    pub postgres_address: SocketAddr,
+    pub nats_address: SocketAddr,
 }
 
 impl Servers {
-    /// On loopback.
+    /// Starts both on loopback.
     pub fn start() -> Option<Self> {
-        let (bin, folder) = (programs()?, tempfile::tempdir().unwrap());
-        let postgres = Postgres::new(folder.path(), bin, None, free());
-        let nats = Nats::new(folder.path().join("nats"), None, free(), None);
-        Some(Self::of(postgres, nats, folder))
+        let bin = find_programs()?;
+        let folder = tempfile::tempdir().unwrap();
+        let postgres = Postgres::new(folder.path(), bin, None, free_address());
+        let nats = Nats::new(folder.path().join("nats"), None, free_address(), None);
+        Some(Self::from_parts(postgres, nats, folder))
     }
 
-    /// Each on a node of its own.
+    /// Starts each on its own node.
     pub fn start_on(network: &Network) -> Option<Self> {
-        let (bin, folder) = (programs()?, tempfile::tempdir().unwrap());
-        let postgres = Self::postgres_on(network, folder.path(), bin);
+        let bin = find_programs()?;
+        let folder = tempfile::tempdir().unwrap();
+        let postgres = Self::start_postgres_on(network, folder.path(), bin);
         let node = network.node("bus");
-        let at = SocketAddr::new(network.wire(&node, Net::Bus).address.into(), 4222);
-        let nats = Nats::new(folder.path().join("nats"), Some(node), at, None);
-        Some(Self::of(postgres, nats, folder))
+        let address = SocketAddr::new(network.wire(&node, Net::Bus).address.into(), 4222);
+        let nats = Nats::new(folder.path().join("nats"), Some(node), address, None);
+        Some(Self::from_parts(postgres, nats, folder))
     }
 
-    /// The same with two bus servers that are one bus, for as long as the wire between them is whole.
+    /// Starts PostgreSQL and a cluster of two NATS servers; also returns the wire between them.
     pub fn start_two_on(network: &Network) -> Option<(Self, Nats, Wire)> {
-        let (bin, folder) = (programs()?, tempfile::tempdir().unwrap());
-        let postgres = Self::postgres_on(network, folder.path(), bin);
+        let bin = find_programs()?;
+        let folder = tempfile::tempdir().unwrap();
+        let postgres = Self::start_postgres_on(network, folder.path(), bin);
         let nodes = [network.node("bus"), network.node("bus2")];
         let [route, between] = nodes.each_ref().map(|node| network.wire(node, Net::Routes));
         let routes = [&route, &between].map(|wire| SocketAddr::new(wire.address.into(), 6222));
-        let [one, other] = nodes
+        let [first_address, second_address] = nodes
             .each_ref()
             .map(|node| SocketAddr::new(network.wire(node, Net::Bus).address.into(), 4222));
         let [first, second] = nodes;
-        let nats = Nats::new(folder.path().join("nats"), Some(first), one, Some(routes));
-        let [here, there] = routes;
+        let nats = Nats::new(
+            folder.path().join("nats"),
+            Some(first),
+            first_address,
+            Some(routes),
+        );
+        let [first_route, second_route] = routes;
         let second = Nats::new(
             folder.path().join("nats2"),
             Some(second),
-            other,
-            Some([there, here]),
+            second_address,
+            Some([second_route, first_route]),
         );
-        await_so("the bus servers are one", || {
-            nats.said("metadata leader") && second.said("metadata leader")
+        await_condition("the bus servers form a cluster", || {
+            nats.log_contains("metadata leader") && second.log_contains("metadata leader")
         });
-        Some((Self::of(postgres, nats, folder), second, between))
+        Some((Self::from_parts(postgres, nats, folder), second, between))
     }
 
-    fn of(postgres: Postgres, nats: Nats, folder: tempfile::TempDir) -> Self {
-        let (postgres_at, nats_at) = (postgres.at, nats.at);
+    fn from_parts(postgres: Postgres, nats: Nats, folder: tempfile::TempDir) -> Self {
+        let postgres_address = postgres.address;
+        let nats_address = nats.address;
         Self {
             postgres,
             nats,
             folder,
-            postgres_at,
-            nats_at,
+            postgres_address,
+            nats_address,
         }
     }
 
-    fn postgres_on(network: &Network, folder: &Path, bin: PathBuf) -> Postgres {
+    fn start_postgres_on(network: &Network, folder: &Path, bin: PathBuf) -> Postgres {
         let node = network.node("database");
-        let at = SocketAddr::new(network.wire(&node, Net::Database).address.into(), 5432);
-        Postgres::new(folder, bin, Some(node), at)
+        let address = SocketAddr::new(network.wire(&node, Net::Database).address.into(), 5432);
+        Postgres::new(folder, bin, Some(node), address)
     }
 
-    pub fn postgres_up(&mut self) {
+    pub fn start_postgres(&mut self) {
         self.postgres.start();
     }
 
-    /// At once, as in a crash; nothing that was committed is lost.
-    pub fn postgres_down(&mut self) {
+    /// Stops it at once, as in a crash; committed data is kept.
+    pub fn stop_postgres(&mut self) {
         self.postgres.stop();
     }
 
-    pub fn nats_up(&mut self) {
+    pub fn start_nats(&mut self) {
         self.nats.start();
     }
 
-    pub fn nats_down(&mut self) {
+    pub fn stop_nats(&mut self) {
         self.nats.stop();
     }
 
-    /// The command for a hub that shares them, by this bus server.
+    /// The command for a hub that uses these servers, with this NATS server.
     pub fn hub_command(&self, name: &str, listen: &str, nats: &Nats) -> Command {
         let folder = self.folder.path().join(name);
         std::fs::create_dir_all(&folder).unwrap();
-        let (database, bus) = (
-            format!(
-                "postgres://postgres@{}/postgres?sslmode=disable",
-                self.postgres_at
-            ),
-            format!("nats://{}", nats.at),
+        let database = format!(
+            "postgres://postgres@{}/postgres?sslmode=disable",
+            self.postgres_address
         );
+        let bus = format!("nats://{}", nats.address);
         let key = self.folder.path().join("seal.key");
         std::fs::write(&key, "5".repeat(64)).unwrap();
         let key = key.display().to_string();
@@ -353,17 +360,17 @@ impl Servers {
     }
 
     pub fn hub(&self, name: &str, listen: &str) -> Hub {
-        Hub::begin(self.hub_command(name, listen, &self.nats))
+        Hub::start_command(self.hub_command(name, listen, &self.nats))
     }
 }
 
-pub fn address(hub: &Hub) -> SocketAddr {
+pub fn hub_address(hub: &Hub) -> SocketAddr {
     hub.url.strip_prefix("http://").unwrap().parse().unwrap()
 }
 
-/// One address for all of them.
-pub async fn before(hubs: &[Hub]) -> (Front, String) {
-    let front = Front::before(hubs.iter().map(address).collect()).await;
+/// Starts a load balancer in front of the hubs.
+pub async fn start_front(hubs: &[Hub]) -> (Front, String) {
+    let front = Front::before(hubs.iter().map(hub_address).collect()).await;
     let url = format!("http://{}", front.addr);
     (front, url)
 }

@@ -1,7 +1,7 @@
 //! Hubs in real processes whose clocks are shifted by libfaketime, each by its own number of seconds.
 
 use crate::actors::{Hub, OPERATOR};
-use crate::servers::{Servers, address, await_so, there};
+use crate::servers::{Servers, await_condition, hub_address, is_available};
 use chorus_client::HubClient;
 use chorus_wire::secret::Secret;
 use std::io::{Read, Write};
@@ -9,7 +9,7 @@ use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// What a busy machine may be late by: far less than a clock is off.
+/// Max delay of a busy machine in seconds: much less than a clock is off.
 pub const NEAR: i64 = 15;
 
 /// The library that shifts the clock of a process; `None`, with a message, where it is not installed.
@@ -23,26 +23,26 @@ fn libfaketime() -> Option<PathBuf> {
         .chain(["/usr/lib64".into()])
         .map(|folder| folder.join("faketime/libfaketime.so.1"));
     let found = found.into_iter().find(|path| path.exists());
-    there("libfaketime", found.is_some())
+    is_available("libfaketime", found.is_some())
         .then_some(found)
         .flatten()
 }
 
-/// Hubs whose clocks are off, each by the seconds in a file that may change while the hub runs.
+/// Hubs with shifted clocks; the offset of each is in a file that may change while the hub runs.
 pub struct SkewedHubs {
     pub hubs: Vec<Hub>,
     servers: Servers,
 }
 
 impl SkewedHubs {
-    /// One hub for each number of seconds that a machine is off by.
-    pub fn start(off: &[i64]) -> Option<Self> {
+    /// Starts one hub for each offset in seconds.
+    pub fn start(offsets: &[i64]) -> Option<Self> {
         let library = libfaketime()?;
         let mut skewed = Self {
             hubs: Vec::new(),
             servers: Servers::start()?,
         };
-        for (number, seconds) in off.iter().enumerate() {
+        for (number, seconds) in offsets.iter().enumerate() {
             let name = format!("hub{number}");
             let mut command =
                 skewed
@@ -53,12 +53,12 @@ impl SkewedHubs {
                 .env("LD_PRELOAD", &library)
                 .env("FAKETIME_TIMESTAMP_FILE", skewed.file(number));
             command.env("FAKETIME_NO_CACHE", "1");
-            // How long something takes is nothing that machines disagree about.
+            // The monotonic clock is not shifted: machines measure durations alike.
             command
                 .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
                 .env("DONT_FAKE_MONOTONIC", "1");
             skewed.set_offset(number, *seconds);
-            skewed.hubs.push(Hub::begin(command));
+            skewed.hubs.push(Hub::start_command(command));
             skewed.await_offset(number, *seconds);
         }
         Some(skewed)
@@ -69,17 +69,14 @@ impl SkewedHubs {
     }
 
     fn set_offset(&self, number: usize, seconds: i64) {
-        let (file, new) = (
-            self.file(number),
-            self.servers.folder.path().join("new.time"),
-        );
-        std::fs::write(&new, format!("{seconds:+}\n")).unwrap();
-        std::fs::rename(new, file).unwrap();
+        let new_file = self.servers.folder.path().join("new.time");
+        std::fs::write(&new_file, format!("{seconds:+}\n")).unwrap();
+        std::fs::rename(new_file, self.file(number)).unwrap();
     }
 
-    /// Waits until the machine of a hub is off by this much, as the head of its answers shows it.
+    /// Waits until the `date` header of a hub shows this offset.
     fn await_offset(&self, number: usize, seconds: i64) {
-        await_so("the machine's clock is off", || {
+        await_condition("the hub's clock is shifted", || {
             (machine_time(&self.hubs[number]) - unix_now() - seconds).abs() < NEAR
         });
     }
@@ -89,15 +86,15 @@ impl SkewedHubs {
         self.await_offset(number, seconds);
     }
 
-    /// The head of an answer never shows an earlier time than before: it stands still until the machine's clock is there again.
+    /// Sets the clock back. The `date` header never goes back: it stands still until the clock has caught up.
     pub fn fall_back(&self, number: usize, seconds: i64) {
         self.set_offset(number, seconds);
-        let still = || (machine_time(&self.hubs[number]), unix_now());
-        let mut since = still();
-        await_so("the date stands still", || {
-            let (shown, at) = still();
-            if shown != since.0 {
-                since = (shown, at);
+        let observe = || (machine_time(&self.hubs[number]), unix_now());
+        let mut since = observe();
+        await_condition("the date stands still", || {
+            let (date, at) = observe();
+            if date != since.0 {
+                since = (date, at);
             }
             at - since.1 >= 3
         });
@@ -112,9 +109,9 @@ pub fn unix_now() -> i64 {
     chorus_hub::Clock::system().now().0 / 1_000_000
 }
 
-/// What time it is on the machine of a hub, to the second: HTTP says it with every answer.
+/// The clock of a hub's machine in seconds, from the `date` header of an answer.
 fn machine_time(hub: &Hub) -> i64 {
-    let mut socket = TcpStream::connect(address(hub)).unwrap();
+    let mut socket = TcpStream::connect(hub_address(hub)).unwrap();
     socket
         .write_all(b"GET /health HTTP/1.1\r\nhost: hub\r\nconnection: close\r\n\r\n")
         .unwrap();

@@ -1,21 +1,21 @@
-//! A bus that splits in two while every hub still reaches the database: messages cross by the log, and no frame is said to
-//! have reached anybody whom it did not (D-80, D-81, D-82).
+//! A partition between bus servers while every hub reaches the database: messages still arrive by the log, and the recipient
+//! count of a frame stays correct (D-80, D-81, D-82).
 
-use crate::crash::{join, join_with_key, newcomer};
-use crate::faults::{eventually, frame};
+use crate::crash::{register_client, register_with_key, registration};
+use crate::faults::{eventually, send_frame};
 use crate::network::Network;
 use crate::servers::Servers;
-use crate::split::{Everywhere, Machine, at, says, status};
+use crate::split::{AgentAtBothHubs, Machine, client_at, fetch_status, send_text};
 use chorus_client::HubClient;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-/// Far more than the third of a second between two looks at the log, for the sake of a busy machine; the bus is away for longer.
+/// Much longer than the third of a second between two reads of the log, for a busy machine; shorter than the partition.
 const SOON: Duration = Duration::from_secs(10);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bus_that_splits_in_two_holds_up_no_message_and_claims_no_delivery() {
-    let Some(network) = Network::make() else {
+async fn a_partitioned_bus_delays_no_message_and_counts_no_false_delivery() {
+    let Some(network) = Network::create() else {
         return;
     };
     let Some((servers, other_bus, between)) = Servers::start_two_on(&network) else {
@@ -23,59 +23,68 @@ async fn a_bus_that_splits_in_two_holds_up_no_message_and_claims_no_delivery() {
     };
     let near = Machine::start(&network, &servers, &servers.nats, "near");
     let far = Machine::start(&network, &servers, &other_bus, "far");
-    let alice = join(near.url(), "alice").await;
-    let (_, carol) = join_with_key(near.url(), "carol").await;
-    let mut bob = Everywhere::join("bob", [&near, &far]).await;
+    let alice = register_client(near.url(), "alice").await;
+    let (_, carol) = register_with_key(near.url(), "carol").await;
+    let mut bob = AgentAtBothHubs::register_client("bob", [&near, &far]).await;
     for client in &bob.clients {
-        assert_eq!(frame(client, "~bob", "all").await, (200, json!(2)));
+        assert_eq!(send_frame(client, "~bob", "all").await, (200, json!(2)));
     }
     between.cut();
     let [one, other] = bob.clients.each_ref();
-    let lonely = async || {
+    let send_from_both = async || {
         [
-            frame(one, "~bob", "half").await,
-            frame(other, "~bob", "half").await,
+            send_frame(one, "~bob", "half").await,
+            send_frame(other, "~bob", "half").await,
         ]
     };
-    let (reached, refused) = ((200, json!(1)), (503, json!("bus-unavailable")));
-    // Which of them keeps the memory is the bus's own choice.
-    let (mine, yours) = ([reached.clone(), refused.clone()], [refused, reached]);
+    let reached = (200, json!(1));
+    let refused = (503, json!("bus-unavailable"));
+    // NATS decides which side keeps the frame stream.
+    let first_side = [reached.clone(), refused.clone()];
+    let second_side = [refused, reached];
     eventually(
-        "one side has the memory, and the other knows that it has not",
+        "one side has the frame stream, and the other refuses frames",
         async || {
-            let answers = lonely().await;
-            answers == mine || answers == yours
+            let answers = send_from_both().await;
+            answers == first_side || answers == second_side
         },
     )
     .await;
     for number in 0..10 {
-        let (text, began) = (format!("by the log {number}"), Instant::now());
-        says(&alice, "alice", "bob", &text).await;
-        bob.inboxes[1].until(&text);
+        let text = format!("by the log {number}");
+        let started_at = Instant::now();
+        send_text(&alice, "alice", "bob", &text).await;
+        bob.inboxes[1].read_until(&text);
         assert!(
-            began.elapsed() < SOON,
-            "nothing waits for the bus: {:?}",
-            began.elapsed()
+            started_at.elapsed() < SOON,
+            "messages do not wait for the bus: {:?}",
+            started_at.elapsed()
         );
     }
-    assert_eq!(status(&at(&far, &carol), "/agent/messages").await, 200);
-    rotate(&near, "carol", &carol).await;
-    let began = Instant::now();
-    eventually("a key that was taken back", async || {
-        status(&at(&far, &carol), "/agent/messages").await == 401
+    assert_eq!(
+        fetch_status(&client_at(&far, &carol), "/agent/messages").await,
+        200
+    );
+    rotate_key(&near, "carol", &carol).await;
+    let started_at = Instant::now();
+    eventually("the revoked key is refused", async || {
+        fetch_status(&client_at(&far, &carol), "/agent/messages").await == 401
     })
     .await;
-    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
-    between.mend();
-    bob.right_again().await;
-    assert_eq!(says(&alice, "alice", "bob", "after").await, "delivered_sse");
+    assert!(started_at.elapsed() < SOON, "{:?}", started_at.elapsed());
+    between.restore();
+    bob.wait_consistent().await;
+    assert_eq!(
+        send_text(&alice, "alice", "bob", "after").await,
+        "delivered_sse"
+    );
 }
 
-/// Takes a key back; the client has the next one.
-pub async fn rotate(machine: &Machine, name: &str, key: &str) -> HubClient {
-    let registered = at(machine, key)
-        .register_agent(&newcomer(name))
+/// Rotates a key; the returned client has the new one.
+pub async fn rotate_key(machine: &Machine, name: &str, key: &str) -> HubClient {
+    let registered = client_at(machine, key)
+        .register_agent(&registration(name))
         .await
         .unwrap();
-    at(machine, registered.api_key.unwrap().expose())
+    client_at(machine, registered.api_key.unwrap().expose())
 }

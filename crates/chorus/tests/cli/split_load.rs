@@ -1,10 +1,13 @@
-//! Packets that vanish, for longer than a hub waits for anything, while many send: what was acknowledged is there once, and what
-//! was refused may be sent again under its key (law 4, R-24, R-27).
+//! Packet loss under load, for longer than any timeout of a hub: acknowledged messages are stored once, and refused ones can
+//! be sent again with their idempotency key (invariant 4, R-24, R-27).
 
-use crate::actors::PATIENCE;
-use crate::crash::{Heard, hear, history, join, join_with_key, reach, until};
-use crate::faults::Inbox;
-use crate::split::{Land, Machine, at, once, says};
+use crate::actors::TIMEOUT;
+use crate::crash::{
+    MessageReceiver, collect_messages, fetch_all_texts, read_until_seq, register_client,
+    register_with_key, wait_for_count,
+};
+use crate::faults::RawStream;
+use crate::split::{Machine, TwoHubs, client_at, send_text, send_with_key};
 use chorus_client::HubClient;
 use chorus_wire::cursor::Cursor;
 use std::collections::BTreeSet;
@@ -14,30 +17,31 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// Acknowledged sends of one side between one event and the next.
-const BETWEEN: usize = 60;
-/// Longer than a hub waits for its database, which is a quarter of a minute.
-const AWAY: Duration = Duration::from_secs(20);
-/// Between two sends of one sender, so that there is not too much to judge.
-const PACE: Duration = Duration::from_millis(15);
+/// Acknowledged sends of one side between two steps.
+const SENDS_PER_STEP: usize = 60;
+/// Longer than a hub's database timeout of 15 seconds.
+const OUTAGE: Duration = Duration::from_secs(20);
+/// The time between two sends of one sender, to limit the number of messages.
+const SEND_INTERVAL: Duration = Duration::from_millis(15);
 
-/// Those who send at one hub; whatever they began, they get done.
-struct Side {
+/// The senders at one hub; each retries a message until it is accepted.
+struct HubSenders {
     counted: watch::Receiver<usize>,
     refused: Arc<AtomicUsize>,
     senders: Vec<JoinHandle<Vec<String>>>,
 }
 
-impl Side {
+impl HubSenders {
     async fn start([machine, other]: [&Machine; 2], name: &str, stop: &Arc<AtomicBool>) -> Self {
         let (count, counted) = watch::channel(0);
-        let (count, refused) = (Arc::new(count), Arc::<AtomicUsize>::default());
+        let count = Arc::new(count);
+        let refused = Arc::<AtomicUsize>::default();
         let mut senders = Vec::new();
         for number in 0..2 {
             let name = format!("{name}{number}");
-            let (client, key) = join_with_key(machine.url(), &name).await;
-            let clients = [client, at(other, &key)];
-            senders.push(tokio::spawn(send(
+            let (client, key) = register_with_key(machine.url(), &name).await;
+            let clients = [client, client_at(other, &key)];
+            senders.push(tokio::spawn(send_messages(
                 clients,
                 name,
                 count.clone(),
@@ -52,16 +56,16 @@ impl Side {
         }
     }
 
-    async fn goes_on(&mut self) {
-        let goal = *self.counted.borrow() + BETWEEN;
-        reach(&mut self.counted, goal).await;
+    async fn wait_for_progress(&mut self) {
+        let goal = *self.counted.borrow() + SENDS_PER_STEP;
+        wait_for_count(&mut self.counted, goal).await;
     }
 
-    async fn all(self) -> Vec<String> {
+    async fn wait_all_sent(self) -> Vec<String> {
         let mut all = Vec::new();
         for sender in self.senders {
             all.extend(
-                tokio::time::timeout(PATIENCE, sender)
+                tokio::time::timeout(TIMEOUT, sender)
                     .await
                     .expect("the last is sent")
                     .unwrap(),
@@ -71,24 +75,25 @@ impl Side {
     }
 }
 
-/// Sends at the first of the two until told to stop, and then whatever was refused at first once more at the other.
-async fn send(
+/// Sends at the first hub until `stop` is set, then repeats every message that was refused once at the other hub.
+async fn send_messages(
     [client, other]: [HubClient; 2],
     name: String,
     count: Arc<watch::Sender<usize>>,
     refused: Arc<AtomicUsize>,
     stop: Arc<AtomicBool>,
 ) -> Vec<String> {
-    let (mut sent, mut unsure) = (Vec::new(), BTreeSet::new());
-    let mut pace = tokio::time::interval(PACE);
+    let mut sent = Vec::new();
+    let mut refused_once = BTreeSet::new();
+    let mut pace = tokio::time::interval(SEND_INTERVAL);
     pace.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     while !stop.load(Ordering::SeqCst) {
         let text = format!("{name}-{:05}", sent.len());
         loop {
             pace.tick().await;
-            let answer = once(&client, &name, "bob", &text, &text)
+            let answer = send_with_key(&client, &name, "bob", &text, &text)
                 .await
-                .expect("a hub answers, whatever it has lost");
+                .expect("a hub always answers");
             if (200..300).contains(&answer.status) {
                 break;
             }
@@ -99,13 +104,15 @@ async fn send(
                 String::from_utf8_lossy(&answer.body)
             );
             refused.fetch_add(1, Ordering::SeqCst);
-            unsure.insert(text.clone());
+            refused_once.insert(text.clone());
         }
         sent.push(text);
         count.send_modify(|count| *count += 1);
     }
-    for text in unsure {
-        let again = once(&other, &name, "bob", &text, &text).await.unwrap();
+    for text in refused_once {
+        let again = send_with_key(&other, &name, "bob", &text, &text)
+            .await
+            .unwrap();
         assert!(
             (200..300).contains(&again.status),
             "{}",
@@ -115,69 +122,73 @@ async fn send(
     sent
 }
 
-async fn listen(machine: &Machine, key: &str) -> JoinHandle<Heard> {
-    tokio::spawn(hear(at(machine, key).open_inbox(Some(Cursor::START)).await))
+async fn open_inbox(machine: &Machine, key: &str) -> JoinHandle<MessageReceiver> {
+    tokio::spawn(collect_messages(
+        client_at(machine, key)
+            .open_inbox(Some(Cursor::START))
+            .await,
+    ))
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_acknowledged_is_there_once_however_long_packets_vanish() {
-    let Some(land) = Land::settle() else { return };
-    let Land { near, far, .. } = &land;
-    let (bob, key) = join_with_key(near.url(), "bob").await;
-    let streams = [listen(near, &key).await, listen(far, &key).await];
-    // On one connection that outlasts it all.
-    let (_, carol) = join_with_key(near.url(), "carol").await;
-    let mut quiet = Inbox::open(&far.hub, &carol);
+async fn acknowledged_messages_are_stored_once_after_a_long_packet_loss() {
+    let Some(cluster) = TwoHubs::start() else {
+        return;
+    };
+    let TwoHubs { near, far, .. } = &cluster;
+    let (bob, key) = register_with_key(near.url(), "bob").await;
+    let streams = [open_inbox(near, &key).await, open_inbox(far, &key).await];
+    // One idle connection that stays open the whole time.
+    let (_, carol) = register_with_key(near.url(), "carol").await;
+    let mut idle_stream = RawStream::open(&far.hub, &carol);
     let stop = Arc::<AtomicBool>::default();
-    let (mut here, mut there) = (
-        Side::start([near, far], "near", &stop).await,
-        Side::start([far, near], "far", &stop).await,
-    );
-    here.goes_on().await;
-    there.goes_on().await;
-    far.database.swallow();
-    far.bus.swallow();
-    let began = Instant::now();
-    while began.elapsed() < AWAY {
-        here.goes_on().await;
+    let mut near_senders = HubSenders::start([near, far], "near", &stop).await;
+    let mut far_senders = HubSenders::start([far, near], "far", &stop).await;
+    near_senders.wait_for_progress().await;
+    far_senders.wait_for_progress().await;
+    far.database.drop_packets();
+    far.bus.drop_packets();
+    let started_at = Instant::now();
+    while started_at.elapsed() < OUTAGE {
+        near_senders.wait_for_progress().await;
     }
     assert!(
-        there.refused.load(Ordering::SeqCst) > 0,
-        "who is cut off says so, in time"
+        far_senders.refused.load(Ordering::SeqCst) > 0,
+        "the hub that is cut off refuses in time"
     );
     assert_eq!(
-        here.refused.load(Ordering::SeqCst),
+        near_senders.refused.load(Ordering::SeqCst),
         0,
-        "and nobody else is refused"
+        "the other hub refuses nothing"
     );
-    far.database.mend();
-    far.bus.mend();
-    there.goes_on().await;
-    here.goes_on().await;
-    says(
-        &join(near.url(), "dave").await,
+    far.database.restore();
+    far.bus.restore();
+    far_senders.wait_for_progress().await;
+    near_senders.wait_for_progress().await;
+    send_text(
+        &register_client(near.url(), "dave").await,
         "dave",
         "carol",
         "still there",
     )
     .await;
-    quiet.until("still there");
+    idle_stream.read_until("still there");
     stop.store(true, Ordering::SeqCst);
-    let mut sent = here.all().await;
-    sent.extend(there.all().await);
-    let kept: Vec<(u64, String)> = history(&bob).await.into_iter().collect();
-    let once: BTreeSet<&String> = kept.iter().map(|(_, text)| text).collect();
+    let mut sent = near_senders.wait_all_sent().await;
+    sent.extend(far_senders.wait_all_sent().await);
+    let stored: Vec<(u64, String)> = fetch_all_texts(&bob).await.into_iter().collect();
+    let distinct: BTreeSet<&String> = stored.iter().map(|(_, text)| text).collect();
     assert_eq!(
-        (kept.len(), once),
+        (stored.len(), distinct),
         (sent.len(), sent.iter().collect()),
-        "each is there, and once"
+        "each message is stored once"
     );
-    let last = kept.last().unwrap().0;
+    let last = stored.last().unwrap().0;
     for stream in streams {
         assert_eq!(
-            until(stream, last).await,
-            kept,
-            "and each stream heard it once, in order"
+            read_until_seq(stream, last).await,
+            stored,
+            "and each stream returned it once, in order"
         );
     }
 }

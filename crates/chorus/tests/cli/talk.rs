@@ -1,21 +1,22 @@
-//! Two agents exchange messages, and both can say what happened (SKL-11, SKL-26…31, SKL-35…37, R-34).
+//! Two agents exchange messages: send, listen, status, reply and history (SKL-11, SKL-26…31, SKL-35…37, R-34).
 
 use crate::actors::{Scene, run, text_of};
 
 // SKL-16, SKL-18, R-34
 #[test]
-fn a_message_to_somebody_absent_waits_is_heard_once_and_acknowledged() {
+fn a_message_to_an_offline_agent_is_queued_received_once_and_acknowledged() {
     let scene = Scene::open();
-    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
     let sent = &alice.json(&["send", "bob@chorus", "Shall", "we", "meet?"])[0];
     assert_eq!(sent["delivery"], "queued");
-    let heard = &bob.json(&["listen", "--count", "1"])[0];
+    let received = &bob.json(&["listen", "--count", "1"])[0];
     assert_eq!(
-        (&heard["event"], text_of(heard)),
+        (&received["event"], text_of(received)),
         (&"message".into(), "Shall we meet?")
     );
     assert_eq!(
-        (&heard["sender_id"], &heard["trace_id"]),
+        (&received["sender_id"], &received["trace_id"]),
         (&"alice@chorus".into(), &sent["trace_id"])
     );
     let receipt = &alice.json(&["listen", "--once"])[0];
@@ -24,8 +25,8 @@ fn a_message_to_somebody_absent_waits_is_heard_once_and_acknowledged() {
         (&"receipt".into(), &sent["trace_id"])
     );
     assert_eq!(receipt["response"], serde_json::json!({"status":"ok"}));
-    let standing = &alice.json(&["status", sent["trace_id"].as_str().unwrap()])[0];
-    assert_eq!(standing["status"], "acknowledged");
+    let status = &alice.json(&["status", sent["trace_id"].as_str().unwrap()])[0];
+    assert_eq!(status["status"], "acknowledged");
     alice.run(&["send", "bob@chorus", "second"]).ok();
     assert_eq!(
         text_of(&bob.json(&["listen", "--count", "1"])[0]),
@@ -36,9 +37,10 @@ fn a_message_to_somebody_absent_waits_is_heard_once_and_acknowledged() {
 
 // SKL-27, SKL-28
 #[test]
-fn both_sides_keep_the_envelope_as_it_went() {
+fn both_agents_keep_the_same_envelope() {
     let scene = Scene::open();
-    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
     let context = "an invitation among colleagues";
     alice
         .run(&[
@@ -52,10 +54,8 @@ fn both_sides_keep_the_envelope_as_it_went() {
         ])
         .ok();
     bob.run(&["listen", "--count", "1"]).ok();
-    let (sent, received) = (
-        alice.file("bob@chorus").remove(0),
-        bob.file("alice@chorus").remove(0),
-    );
+    let sent = alice.history_lines("bob@chorus").remove(0);
+    let received = bob.history_lines("alice@chorus").remove(0);
     assert_eq!(
         (&sent["dir"], &sent["peer"]),
         (&"sent".into(), &"bob@chorus".into())
@@ -74,9 +74,10 @@ fn both_sides_keep_the_envelope_as_it_went() {
 
 // ENV-07, ENV-08
 #[test]
-fn a_conversation_counts_its_turns_on_both_sides() {
+fn turn_numbers_count_across_both_agents() {
     let scene = Scene::open();
-    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
     let turn = |line: &serde_json::Value| line["envelope"]["turn_number"].as_u64();
     alice
         .run(&["send", "bob@chorus", "one", "--conversation", "c1"])
@@ -98,11 +99,11 @@ fn a_conversation_counts_its_turns_on_both_sides() {
         "9",
     ])
     .ok();
-    let said: Vec<_> = bob.file("alice@chorus").iter().map(turn).collect();
-    assert_eq!(said, [Some(1), Some(2), Some(3), None, Some(9)]);
+    let turns: Vec<_> = bob.history_lines("alice@chorus").iter().map(turn).collect();
+    assert_eq!(turns, [Some(1), Some(2), Some(3), None, Some(9)]);
     assert_eq!(
         alice
-            .file("bob@chorus")
+            .history_lines("bob@chorus")
             .iter()
             .map(turn)
             .collect::<Vec<_>>(),
@@ -110,11 +111,12 @@ fn a_conversation_counts_its_turns_on_both_sides() {
     );
 }
 
-// R-28: a sender that tries again with the same turn is answered, not shown again.
+// R-28
 #[test]
-fn a_repeated_turn_is_shown_once_and_acknowledged_twice() {
+fn a_repeated_turn_is_printed_once_and_acknowledged_twice() {
     let scene = Scene::open();
-    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
     let turn = [
         "send",
         "bob@chorus",
@@ -127,12 +129,12 @@ fn a_repeated_turn_is_shown_once_and_acknowledged_twice() {
     alice.run(&turn).ok();
     alice.run(&turn).ok();
     alice.run(&["send", "bob@chorus", "end"]).ok();
-    let heard: Vec<String> = bob
+    let received: Vec<String> = bob
         .json(&["listen", "--count", "2"])
         .iter()
         .map(|m| text_of(m).to_owned())
         .collect();
-    assert_eq!(heard, ["once", "end"]);
+    assert_eq!(received, ["once", "end"]);
     let receipts = alice.json(&["listen", "--count", "3"]);
     assert!(
         receipts
@@ -140,24 +142,25 @@ fn a_repeated_turn_is_shown_once_and_acknowledged_twice() {
             .all(|receipt| receipt["response"]["status"] == "ok"),
         "{receipts:?}"
     );
-    assert_eq!(bob.file("alice@chorus").len(), 2);
+    assert_eq!(bob.history_lines("alice@chorus").len(), 2);
 }
 
-// SKL-04…09 are for agents; what they say arrives to the letter, also from standard input.
+// SKL-04…09
 #[test]
-fn standard_input_is_sent_to_the_letter() {
+fn standard_input_is_sent_unchanged() {
     let scene = Scene::open();
-    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
-    let words = "erste Zeile\n  \"zweite\" \u{1b}[2J $(rm -rf x) 👋";
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
+    let text = "erste Zeile\n  \"zweite\" \u{1b}[2J $(rm -rf x) 👋";
     run(
         alice.command(&["send", "bob@chorus", "-"]),
-        &format!("{words}\n"),
+        &format!("{text}\n"),
     )
     .ok();
     alice.run(&["send", "bob@chorus", "end"]).ok();
     assert_eq!(
         text_of(&bob.json(&["listen", "--since", "0", "--count", "2"])[0]),
-        words
+        text
     );
     let shown = bob
         .run(&["listen", "--since", "0", "--count", "2"])
@@ -169,20 +172,20 @@ fn standard_input_is_sent_to_the_letter() {
     );
 }
 
-// TRN-20, R-23: a failed delivery is told, kept, and not a success.
+// TRN-20, R-23: a failed delivery is reported, stored, and not a success.
 #[test]
-fn an_unreachable_endpoint_is_told_with_its_code() {
+fn an_unreachable_endpoint_is_reported_with_its_code() {
     let scene = Scene::open();
     let alice = scene.agent("alice");
     let bob = scene.newcomer("bob");
-    let gone = "http://127.0.0.1:1/receive";
+    let unreachable_url = "http://127.0.0.1:1/receive";
     bob.run(&[
         "register",
         "bob@chorus",
         "--culture",
         "en",
         "--endpoint",
-        gone,
+        unreachable_url,
     ])
     .ok();
     let ended = alice.run(&["send", "bob@chorus", "hi", "--json"]);
@@ -195,13 +198,13 @@ fn an_unreachable_endpoint_is_told_with_its_code() {
     assert_eq!(
         text_of(&bob.json(&["listen", "--count", "1"])[0]),
         "hi",
-        "it waits for him all the same"
+        "the message is stored all the same"
     );
 }
 
 // TRN-61
 #[test]
-fn an_invite_link_leads_to_the_agent() {
+fn the_invite_link_names_the_agent() {
     let scene = Scene::open();
     let alice = scene.agent("alice");
     let link = alice.run(&["invite"]).ok().out;
@@ -213,9 +216,10 @@ fn an_invite_link_leads_to_the_agent() {
 
 // R-34, R-38
 #[test]
-fn a_reply_can_be_given_by_hand_and_the_first_one_stands() {
+fn a_manual_reply_is_possible_and_the_first_reply_counts() {
     let scene = Scene::open();
-    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
     let sent = alice.json(&["send", "bob@chorus", "hi"]).remove(0);
     let trace = sent["trace_id"].as_str().unwrap();
     bob.run(&["listen", "--count", "1", "--no-reply"]).ok();
@@ -240,11 +244,12 @@ fn a_reply_can_be_given_by_hand_and_the_first_one_stands() {
     assert_eq!(receipt["response"]["error_code"], "ADAPTATION_FAILED");
 }
 
-// A pipe whose reader has left, as in `chorus listen | head -1`.
+// As in `chorus listen | head -1`.
 #[test]
-fn a_listener_that_nobody_reads_ends() {
+fn a_listener_stops_when_its_pipe_is_closed() {
     let scene = Scene::open();
-    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
     let mut pipe = std::process::Command::new("bash");
     let script = r#"set -o pipefail; "$0" listen | head -n 1"#;
     pipe.args(["-c", script, env!("CARGO_BIN_EXE_chorus")])

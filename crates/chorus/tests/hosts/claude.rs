@@ -1,11 +1,11 @@
-//! Claude Code with what `chorus init` gives it, and with the hub's own URL.
+//! Claude Code, set up by `chorus init` or with the hub's `/mcp` URL.
 
-use crate::actors::{Agent, Ended, Scene};
-use crate::kit::{Kit, alone, run};
+use crate::actors::{Agent, CommandOutput, Scene};
+use crate::kit::{HostKit, isolate, run};
 use crate::model::{Call, Model};
 use serde_json::{Value, json};
 
-fn key_of(agent: &Agent) -> String {
+fn read_key(agent: &Agent) -> String {
     let config = std::fs::read_to_string(agent.home.join(".chorus/config.json")).unwrap();
     serde_json::from_str::<Value>(&config).unwrap()["api_key"]
         .as_str()
@@ -13,13 +13,13 @@ fn key_of(agent: &Agent) -> String {
         .to_owned()
 }
 
-fn claude(kit: &Kit, agent: &Agent, model: &Model, words: &[&str]) -> Ended {
+fn claude(kit: &HostKit, agent: &Agent, model: &Model, args: &[&str]) -> CommandOutput {
     let mut command = kit.claude();
-    alone(&mut command, &agent.home);
+    isolate(&mut command, &agent.home);
     command
         .env("ANTHROPIC_BASE_URL", &model.url)
         .env("ANTHROPIC_API_KEY", "no-key-at-all");
-    // Every tool is named to the model at once, since a script does not search.
+    // List every tool to the model at once, because the scripted model does not search.
     command
         .env("ENABLE_TOOL_SEARCH", "false")
         .env("CHORUS_HUB", &agent.hub);
@@ -33,7 +33,7 @@ fn claude(kit: &Kit, agent: &Agent, model: &Model, words: &[&str]) -> Ended {
             "mcp__chorus",
             "Write",
         ])
-        .args(words);
+        .args(args);
     run(command).ok()
 }
 
@@ -42,10 +42,13 @@ fn tool(name: &'static str, input: Value) -> Call {
 }
 
 #[test]
-fn claude_code_calls_our_tools_over_standard_input_and_output_and_runs_our_hooks() {
-    let Some(kit) = Kit::fetched() else { return };
+fn claude_code_calls_our_tools_over_stdio_and_runs_our_hooks() {
+    let Some(kit) = HostKit::fetched() else {
+        return;
+    };
     let scene = Scene::open();
-    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
     alice.run(&["init", "--target", "claude-user"]).ok();
     bob.run(&["send", "alice@chorus", "guten Morgen", "--culture", "de"])
         .ok();
@@ -64,29 +67,31 @@ fn claude_code_calls_our_tools_over_standard_input_and_output_and_runs_our_hooks
         ),
     ]);
     claude(&kit, &alice, &model, &[]);
-    let results = model.results();
+    let results = model.tool_results();
     assert_eq!(results.len(), 4, "{results:?}");
     assert!(
         results[0].contains("queued") && results[1].contains("bob@chorus"),
         "{results:?}"
     );
     assert!(
-        model.heard().contains("bob@chorus (de): guten Morgen"),
-        "the hook told of the mail"
+        model
+            .requests_text()
+            .contains("bob@chorus (de): guten Morgen"),
+        "the hook reported the mail"
     );
     assert!(
-        !model.heard().contains(&key_of(&alice)),
+        !model.requests_text().contains(&read_key(&alice)),
         "no key reaches a model"
     );
     assert_eq!(
         bob.json(&["history", "--remote"]).len(),
         2,
-        "what the tool sent arrived"
+        "the message of the tool arrived"
     );
     assert_eq!(
-        alice.file("bob@chorus").len(),
+        alice.history_lines("bob@chorus").len(),
         2,
-        "and both are in the local history"
+        "both messages are in the local history"
     );
     let watched = alice.json(&[
         "watch",
@@ -97,7 +102,8 @@ fn claude_code_calls_our_tools_over_standard_input_and_output_and_runs_our_hooks
         "--session",
         "other",
     ]);
-    let (edit, rest) = (&watched[0]["frame"], &watched[1]["frame"]);
+    let edit = &watched[0]["frame"];
+    let rest = &watched[1]["frame"];
     assert_eq!(
         edit["payload"]["advisory_text"], "edited notes.md",
         "{watched:?}"
@@ -105,18 +111,21 @@ fn claude_code_calls_our_tools_over_standard_input_and_output_and_runs_our_hooks
     assert_eq!(rest["payload"]["advisory_text"], "resting", "{watched:?}");
     assert_eq!(
         edit["provenance_basis"], rest["provenance_basis"],
-        "hooks and tools are one session"
+        "hooks and tools have the same session"
     );
 }
 
 #[test]
-fn claude_code_calls_the_hub_itself_with_a_key() {
-    let Some(kit) = Kit::fetched() else { return };
+fn claude_code_calls_the_hub_over_http_with_a_key() {
+    let Some(kit) = HostKit::fetched() else {
+        return;
+    };
     let scene = Scene::open();
-    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
     bob.run(&["send", "alice@chorus", "guten Morgen"]).ok();
     let server = json!({ "type": "http", "url": format!("{}/mcp", scene.hub.url),
-        "headers": { "Authorization": format!("Bearer {}", key_of(&alice)) } });
+        "headers": { "Authorization": format!("Bearer {}", read_key(&alice)) } });
     let config = json!({ "mcpServers": { "chorus": server } }).to_string();
     let model = Model::with_script(vec![tool("mcp__chorus__chorus_inbox", json!({}))]);
     claude(
@@ -125,7 +134,7 @@ fn claude_code_calls_the_hub_itself_with_a_key() {
         &model,
         &["--strict-mcp-config", "--mcp-config", &config],
     );
-    let results = model.results();
+    let results = model.tool_results();
     assert!(
         results.len() == 1 && results[0].contains("guten Morgen"),
         "{results:?}"

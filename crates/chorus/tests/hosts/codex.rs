@@ -1,11 +1,11 @@
-//! Codex with what `chorus init` gives it, and with the hub's own URL.
+//! Codex, set up by `chorus init` or with the hub's `/mcp` URL.
 
-use crate::actors::{Agent, Ended, Scene};
-use crate::kit::{Kit, alone, run};
+use crate::actors::{Agent, CommandOutput, Scene};
+use crate::kit::{HostKit, isolate, run};
 use crate::model::Model;
 use serde_json::{Value, json};
 
-/// A model that is on this machine, and nothing that calls home.
+/// Configures the scripted model, without update checks and analytics.
 fn configure(agent: &Agent, model: &Model) {
     let text = format!(
         "model = \"scripted\"\nmodel_provider = \"scripted\"\ncheck_for_update_on_startup = false\n\n[analytics]\nenabled = \
@@ -17,33 +17,36 @@ fn configure(agent: &Agent, model: &Model) {
     std::fs::write(agent.home.join(".codex/config.toml"), text).unwrap();
 }
 
-fn codex(kit: &Kit, agent: &Agent, words: &[&str]) -> Ended {
+fn codex(kit: &HostKit, agent: &Agent, args: &[&str]) -> CommandOutput {
     let config = std::fs::read_to_string(agent.home.join(".chorus/config.json")).unwrap();
     let key = serde_json::from_str::<Value>(&config).unwrap()["api_key"]
         .as_str()
         .unwrap()
         .to_owned();
     let mut command = kit.script("@openai/codex/bin/codex.js");
-    alone(&mut command, &agent.home);
+    isolate(&mut command, &agent.home);
     command
         .env("CHORUS_KEY", key)
         .args(["exec", "--skip-git-repo-check", "--json"]);
-    // Nobody is there to be asked.
+    // No user can approve a call.
     command
         .args([
             "-c",
             "mcp_servers.chorus.default_tools_approval_mode=\"approve\"",
         ])
-        .args(words)
+        .args(args)
         .arg("go on");
     run(command).ok()
 }
 
 #[test]
-fn codex_calls_our_tools_over_standard_input_and_output_and_runs_our_hooks() {
-    let Some(kit) = Kit::fetched() else { return };
+fn codex_calls_our_tools_over_stdio_and_runs_our_hooks() {
+    let Some(kit) = HostKit::fetched() else {
+        return;
+    };
     let scene = Scene::open();
-    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
     let model = Model::with_script(vec![
         (
             "mcp__chorus__chorus_send",
@@ -55,26 +58,31 @@ fn codex_calls_our_tools_over_standard_input_and_output_and_runs_our_hooks() {
     alice.run(&["init", "--target", "codex"]).ok();
     bob.run(&["send", "alice@chorus", "guten Morgen", "--culture", "de"])
         .ok();
-    // A person trusts a new hook once, by hand.
+    // A user would trust the new hooks once, by hand.
     codex(&kit, &alice, &["--dangerously-bypass-hook-trust"]);
-    let results = model.results();
+    let results = model.tool_results();
     assert_eq!(results.len(), 2, "{results:?}");
     assert!(
         results[0].contains("queued") && results[1].contains("bob@chorus"),
         "{results:?}"
     );
     assert!(
-        model.heard().contains("bob@chorus (de): guten Morgen"),
-        "the hook told of the mail"
+        model
+            .requests_text()
+            .contains("bob@chorus (de): guten Morgen"),
+        "the hook reported the mail"
     );
-    assert_eq!(alice.file("bob@chorus").len(), 2);
+    assert_eq!(alice.history_lines("bob@chorus").len(), 2);
 }
 
 #[test]
-fn codex_calls_the_hub_itself_with_a_key() {
-    let Some(kit) = Kit::fetched() else { return };
+fn codex_calls_the_hub_over_http_with_a_key() {
+    let Some(kit) = HostKit::fetched() else {
+        return;
+    };
     let scene = Scene::open();
-    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
     bob.run(&["send", "alice@chorus", "guten Morgen"]).ok();
     let model = Model::with_script(vec![("mcp__chorus__chorus_inbox", json!({}))]);
     configure(&alice, &model);
@@ -89,7 +97,7 @@ fn codex_calls_the_hub_itself_with_a_key() {
             "mcp_servers.chorus.bearer_token_env_var=\"CHORUS_KEY\"",
         ],
     );
-    let results = model.results();
+    let results = model.tool_results();
     assert!(
         results.len() == 1 && results[0].contains("guten Morgen"),
         "{results:?}"

@@ -1,18 +1,20 @@
-//! The published conformance runner for both revisions. What it cannot find in us is in a baseline that may only shrink: an
-//! entry that passes fails the run, and so does one too many.
+//! The published MCP conformance runner for both revisions. Expected failures are in a baseline that may only shrink: an
+//! entry that passes fails the run, and so does an additional entry.
 
 use crate::actors::Scene;
-use crate::door;
-use crate::kit::{Kit, alone, run};
+use crate::kit::{HostKit, isolate, run};
+use crate::proxy;
 use serde_json::Value;
 use std::path::Path;
 
-/// The revisions, and how many entries their baselines may have. Nearly all of them need tools of the runner's own making, such
-/// as `test_image_content`, which a server that does something does not have.
+/// The revisions, and the maximum number of baseline entries. Nearly all entries need special tools of the runner, such as
+/// `test_image_content`, which a real server does not have.
 const REVISIONS: [(&str, usize); 2] = [("2025-11-25", 25), ("2026-07-28", 36)];
 
-fn conforms(revision: &str, most: usize) {
-    let Some(kit) = Kit::fetched() else { return };
+fn check_conformance(revision: &str, max_entries: usize) {
+    let Some(kit) = HostKit::fetched() else {
+        return;
+    };
     let baseline = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join(format!("../../hosts/conformance-{revision}.yml"));
     let entries = std::fs::read_to_string(&baseline)
@@ -21,8 +23,8 @@ fn conforms(revision: &str, most: usize) {
         .filter(|line| line.starts_with("  - "))
         .count();
     assert!(
-        entries <= most,
-        "the baseline grew from {most} to {entries}"
+        entries <= max_entries,
+        "the baseline grew from {max_entries} to {entries}"
     );
     let scene = Scene::open();
     let alice = scene.agent("alice");
@@ -32,11 +34,11 @@ fn conforms(revision: &str, most: usize) {
         .unwrap()
         .to_owned();
     let mut command = kit.script("@modelcontextprotocol/conformance/dist/index.js");
-    alone(&mut command, &alice.home);
+    isolate(&mut command, &alice.home);
     command.args([
         "server",
         "--url",
-        &door::open(&scene.hub.url, &key),
+        &proxy::start_proxy(&scene.hub.url, &key),
         "--spec-version",
         revision,
         "--suite",
@@ -54,12 +56,12 @@ fn conforms(revision: &str, most: usize) {
 
 #[test]
 fn the_tools_conform_to_revision_2025_11_25() {
-    let (revision, most) = REVISIONS[0];
-    conforms(revision, most);
+    let (revision, max_entries) = REVISIONS[0];
+    check_conformance(revision, max_entries);
 }
 
 #[test]
 fn the_tools_conform_to_revision_2026_07_28() {
-    let (revision, most) = REVISIONS[1];
-    conforms(revision, most);
+    let (revision, max_entries) = REVISIONS[1];
+    check_conformance(revision, max_entries);
 }

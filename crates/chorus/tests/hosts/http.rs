@@ -1,25 +1,25 @@
-//! As much of HTTP/1.1 as the servers of these tests need: one request per connection, a body with a length.
+//! A minimal HTTP/1.1 server for these tests: one request per connection, a body with a length.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
 pub struct Request {
-    /// The first line and the headers, as they came.
+    /// The request line and the headers, unchanged.
     pub head: Vec<String>,
     pub body: Vec<u8>,
 }
 
 impl Request {
     pub fn header(&self, name: &str) -> Option<&str> {
-        let named = |line: &&String| {
+        let has_name = |line: &&String| {
             line.split(':')
                 .next()
                 .is_some_and(|key| key.eq_ignore_ascii_case(name))
         };
         self.head[1..]
             .iter()
-            .find(named)
+            .find(has_name)
             .and_then(|line| line.split_once(':'))
             .map(|(_, value)| value.trim())
     }
@@ -57,7 +57,7 @@ impl Request {
     }
 }
 
-/// Serves on a port of this machine until the test ends; its address.
+/// Serves on a free port until the test ends; returns its address.
 pub fn serve(answer: impl Fn(Request, &mut TcpStream) + Send + Sync + Clone + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();

@@ -1,20 +1,22 @@
-//! The official inspector's command line, against both of our doors.
+//! The command line of the official MCP inspector, over stdio and over HTTP.
 
 use crate::actors::{Agent, Scene};
-use crate::kit::{Kit, alone, run};
+use crate::kit::{HostKit, isolate, run};
 use serde_json::Value;
 
-fn inspect(kit: &Kit, agent: &Agent, words: &[&str]) -> Value {
+fn inspect(kit: &HostKit, agent: &Agent, args: &[&str]) -> Value {
     let mut command = kit.script("@modelcontextprotocol/inspector/clients/launcher/build/index.js");
-    alone(&mut command, &agent.home);
-    command.arg("--cli").args(words);
+    isolate(&mut command, &agent.home);
+    command.arg("--cli").args(args);
     let ended = run(command).ok();
     serde_json::from_str(&ended.out).unwrap_or_else(|_| panic!("{ended:?}"))
 }
 
 #[test]
-fn the_inspector_lists_and_calls_our_tools_through_either_door() {
-    let Some(kit) = Kit::fetched() else { return };
+fn the_inspector_lists_and_calls_our_tools_over_stdio_and_http() {
+    let Some(kit) = HostKit::fetched() else {
+        return;
+    };
     let scene = Scene::open();
     let alice = scene.agent("alice");
     let config = std::fs::read_to_string(alice.home.join(".chorus/config.json")).unwrap();
@@ -22,16 +24,18 @@ fn the_inspector_lists_and_calls_our_tools_through_either_door() {
         .as_str()
         .unwrap()
         .to_owned();
-    let (url, header) = (
-        format!("{}/mcp", scene.hub.url),
-        format!("Authorization: Bearer {key}"),
-    );
-    let doors: [&[&str]; 2] = [
+    let url = format!("{}/mcp", scene.hub.url);
+    let header = format!("Authorization: Bearer {key}");
+    let transports: [&[&str]; 2] = [
         &[env!("CARGO_BIN_EXE_chorus"), "mcp"],
         &[&url, "--transport", "http", "--header", &header],
     ];
-    for door in doors {
-        let listed = inspect(&kit, &alice, &[door, &["--method", "tools/list"]].concat());
+    for transport in transports {
+        let listed = inspect(
+            &kit,
+            &alice,
+            &[transport, &["--method", "tools/list"]].concat(),
+        );
         let names: Vec<&str> = listed["tools"]
             .as_array()
             .unwrap()
@@ -43,7 +47,7 @@ fn the_inspector_lists_and_calls_our_tools_through_either_door() {
             "{names:?}"
         );
         let call = ["--method", "tools/call", "--tool-name", "chorus_discover"];
-        let called = inspect(&kit, &alice, &[door, &call].concat());
+        let called = inspect(&kit, &alice, &[transport, &call].concat());
         assert_eq!(
             called["structuredContent"]["agents"][0]["agent_id"], "alice@chorus",
             "{called}"

@@ -1,20 +1,20 @@
-//! Where the published hosts are, and how one of them is run: with nothing of our surroundings, within a bounded time.
+//! Finds the published hosts, and runs them with an isolated environment and a timeout.
 
-use crate::actors::Ended;
+use crate::actors::CommandOutput;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Long enough for a busy machine; what takes longer hangs.
-const PATIENCE: Duration = Duration::from_secs(100);
+/// Max time of a host: long enough for a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(100);
 
-pub struct Kit {
+pub struct HostKit {
     modules: PathBuf,
 }
 
-impl Kit {
-    /// None, and a word about it, when nobody fetched the hosts.
+impl HostKit {
+    /// `None` with a message if the hosts were not fetched.
     pub fn fetched() -> Option<Self> {
         let Some(folder) =
             std::env::var_os("CHORUS_TEST_HOSTS").filter(|folder| !folder.is_empty())
@@ -31,13 +31,12 @@ impl Kit {
         Some(Self { modules })
     }
 
-    /// A program of a package that ships one for each platform.
+    /// The program of a package that has one for each platform.
     fn native(&self, package: &str, program: &str) -> PathBuf {
-        let (os, cpu) = (std::env::consts::OS, std::env::consts::ARCH);
-        let (os, cpu) = (
-            if os == "macos" { "darwin" } else { os },
-            if cpu == "x86_64" { "x64" } else { "arm64" },
-        );
+        let os = std::env::consts::OS;
+        let cpu = std::env::consts::ARCH;
+        let os = if os == "macos" { "darwin" } else { os };
+        let cpu = if cpu == "x86_64" { "x64" } else { "arm64" };
         self.modules
             .join(format!("{package}-{os}-{cpu}"))
             .join(program)
@@ -47,7 +46,7 @@ impl Kit {
         Command::new(self.native("@anthropic-ai/claude-code", "claude"))
     }
 
-    /// A package's script, with the runtime that came with the kit where there is one.
+    /// A package's script, run by the kit's own node if it has one.
     pub fn script(&self, path: &str) -> Command {
         let node = self.native("node", "bin/node");
         let mut command = if node.exists() {
@@ -60,8 +59,8 @@ impl Kit {
     }
 }
 
-/// The same for every host: a home of its own, our program on its path, and every way it has of calling home shut.
-pub fn alone(command: &mut Command, home: &Path) {
+/// Isolates a host: its own home, our program on the PATH, and no telemetry or updates.
+pub fn isolate(command: &mut Command, home: &Path) {
     let binary = Path::new(env!("CARGO_BIN_EXE_chorus")).parent().unwrap();
     let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap());
     command
@@ -70,16 +69,16 @@ pub fn alone(command: &mut Command, home: &Path) {
         .env("HOME", home)
         .env("NO_COLOR", "1")
         .current_dir(home);
-    let shut = [
+    let disabled = [
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
         "DISABLE_TELEMETRY",
         "DISABLE_ERROR_REPORTING",
     ];
     command
-        .envs(shut.map(|name| (name, "1")))
+        .envs(disabled.map(|name| (name, "1")))
         .env("DISABLE_AUTOUPDATER", "1")
         .env("DO_NOT_TRACK", "1");
-    // Whatever it tries all the same meets a closed port of this machine.
+    // Any other request goes to a closed local port.
     for proxy in ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"] {
         command.env(proxy, "http://127.0.0.1:9");
     }
@@ -88,8 +87,8 @@ pub fn alone(command: &mut Command, home: &Path) {
         .env("no_proxy", "127.0.0.1,localhost");
 }
 
-/// Runs it to its end, and ends it when it takes too long.
-pub fn run(mut command: Command) -> Ended {
+/// Runs a command until it ends, and kills it after the timeout.
+pub fn run(mut command: Command) -> CommandOutput {
     let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -105,21 +104,21 @@ pub fn run(mut command: Command) -> Ended {
     };
     let out = drain(Box::new(child.stdout.take().unwrap()));
     let err = drain(Box::new(child.stderr.take().unwrap()));
-    let code = await_end(&mut child, &command);
-    Ended {
+    let code = await_exit_code(&mut child, &command);
+    CommandOutput {
         code,
         out: out.join().unwrap(),
         err: err.join().unwrap(),
     }
 }
 
-fn await_end(child: &mut std::process::Child, command: &Command) -> i32 {
-    let until = Instant::now() + PATIENCE;
+fn await_exit_code(child: &mut std::process::Child, command: &Command) -> i32 {
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         if let Some(status) = child.try_wait().unwrap() {
             return status.code().unwrap_or(-1);
         }
-        if Instant::now() > until {
+        if Instant::now() > deadline {
             let _ = child.kill();
             panic!("{command:?} did not end");
         }

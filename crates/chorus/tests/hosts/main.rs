@@ -1,5 +1,5 @@
-//! The hosts that people use, as they are published, against our hub: they call our tools and get our answers. Nothing leaves
-//! this machine: the models are scripted here. `./test --hosts` fetches the hosts; without them these tests say so and pass.
+//! Published hosts (Claude Code, Codex, the MCP inspector) against our hub, with scripted models: nothing leaves this machine.
+//! `./test --hosts` fetches the hosts; without them these tests print a message and pass.
 #![expect(
     clippy::unwrap_used,
     reason = "a step that cannot be taken is a failure"
@@ -11,9 +11,9 @@ mod actors;
 mod claude;
 mod codex;
 mod conformance;
-mod door;
 mod http;
 mod inspector;
 mod kit;
 mod model;
 mod page;
+mod proxy;

@@ -1,5 +1,5 @@
-//! A model that follows a script: it calls the tools it was told to, one after another, and then says that it is done. It
-//! speaks the two dialects that hosts speak to models.
+//! A scripted model: it calls the given tools one after another, then answers "done". It supports the two model APIs that
+//! hosts use, Messages and Responses.
 
 use crate::http::{Request, serve};
 use serde_json::{Value, json};
@@ -7,45 +7,48 @@ use std::io::Write;
 use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 
-/// One tool and what it is called with.
+/// A tool and its arguments.
 pub type Call = (&'static str, Value);
 
 #[derive(Clone)]
 pub struct Model {
     pub url: String,
-    heard: Arc<Mutex<Vec<Value>>>,
+    requests: Arc<Mutex<Vec<Value>>>,
 }
 
 impl Model {
     pub fn with_script(script: Vec<Call>) -> Self {
-        let heard: Arc<Mutex<Vec<Value>>> = Arc::default();
-        let kept = heard.clone();
-        let address = serve(move |request, back| answer(&request, back, &script, &kept));
+        let requests: Arc<Mutex<Vec<Value>>> = Arc::default();
+        let recorded = requests.clone();
+        let address = serve(move |request, client| answer(&request, client, &script, &recorded));
         Self {
             url: format!("http://{address}"),
-            heard,
+            requests,
         }
     }
 
-    /// Every request that was made of it, as one text.
-    pub fn heard(&self) -> String {
-        let heard = self.heard.lock().unwrap();
-        heard.iter().map(|request| format!("{request}\n")).collect()
+    /// All received requests, as one text.
+    pub fn requests_text(&self) -> String {
+        let requests = self.requests.lock().unwrap();
+        requests
+            .iter()
+            .map(|request| format!("{request}\n"))
+            .collect()
     }
 
-    /// The results of tools that the host handed back, in order.
-    pub fn results(&self) -> Vec<String> {
-        let heard = self.heard.lock().unwrap();
-        heard
+    /// The tool results that the host returned, in order.
+    pub fn tool_results(&self) -> Vec<String> {
+        let requests = self.requests.lock().unwrap();
+        requests
             .iter()
-            .map(results_of)
+            .map(results_in)
             .max_by_key(Vec::len)
             .unwrap_or_default()
     }
 }
 
-/// What the tools returned so far, in either dialect.
-fn results_of(request: &Value) -> Vec<String> {
+/// The tool results in a request, in either API.
+fn results_in(request: &Value) -> Vec<String> {
     let of = |list: &Value, kind: &str, field: &str| -> Vec<String> {
         let items = list.as_array().into_iter().flatten();
         items
@@ -61,26 +64,32 @@ fn results_of(request: &Value) -> Vec<String> {
     results
 }
 
-fn answer(request: &Request, back: &mut TcpStream, script: &[Call], heard: &Mutex<Vec<Value>>) {
-    let asked: Value = serde_json::from_slice(&request.body).unwrap_or_default();
-    let (path, done) = (request.path().to_owned(), results_of(&asked).len());
-    // Hosts also ask for titles and the like, without any tools.
+fn answer(
+    request: &Request,
+    client: &mut TcpStream,
+    script: &[Call],
+    recorded: &Mutex<Vec<Value>>,
+) {
+    let body_json: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+    let path = request.path().to_owned();
+    let done = results_in(&body_json).len();
+    // Hosts also request titles and similar texts, without tools.
     let next = script.get(done).filter(|_| {
-        asked["tools"]
+        body_json["tools"]
             .as_array()
             .is_some_and(|tools| !tools.is_empty())
     });
     let events = if path.starts_with("/v1/messages") && !path.contains("count_tokens") {
-        messages(next, done)
+        messages_events(next, done)
     } else if path.ends_with("/responses") {
-        responses(next, done)
+        responses_events(next, done)
     } else {
-        let _ = back.write_all(
+        let _ = client.write_all(
             b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}",
         );
         return;
     };
-    heard.lock().unwrap().push(asked);
+    recorded.lock().unwrap().push(body_json);
     let line = |event: &Value| {
         format!(
             "event: {}\ndata: {event}\n\n",
@@ -89,11 +98,11 @@ fn answer(request: &Request, back: &mut TcpStream, script: &[Call], heard: &Mute
     };
     let body: String = events.iter().map(line).collect();
     let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\nContent-Length:";
-    let _ = back.write_all(format!("{head} {}\r\n\r\n{body}", body.len()).as_bytes());
+    let _ = client.write_all(format!("{head} {}\r\n\r\n{body}", body.len()).as_bytes());
 }
 
-/// The Messages dialect.
-fn messages(next: Option<&Call>, turn: usize) -> Vec<Value> {
+/// The events of the Messages API.
+fn messages_events(next: Option<&Call>, turn: usize) -> Vec<Value> {
     let (block, delta, stop) = match next {
         Some((name, input)) => (
             json!({ "type": "tool_use", "id": format!("toolu_{turn}"), "name": name, "input": {} }),
@@ -119,8 +128,8 @@ fn messages(next: Option<&Call>, turn: usize) -> Vec<Value> {
     ]
 }
 
-/// The Responses dialect. Tools of servers are in a namespace of the server's name.
-fn responses(next: Option<&Call>, turn: usize) -> Vec<Value> {
+/// The events of the Responses API. Tools of a server are in a namespace with the server's name.
+fn responses_events(next: Option<&Call>, turn: usize) -> Vec<Value> {
     let item = match next {
         Some((name, arguments)) => {
             let (namespace, name) = name.rsplit_once("__").unwrap();

@@ -1,13 +1,15 @@
-//! The commands of hosts on the page on agents: run as they stand there, by those hosts.
+//! docs/agents.md: runs the commands of the hosts themselves.
 
 use crate::actors::{Scene, chorus};
-use crate::kit::{Kit, alone, run};
+use crate::kit::{HostKit, isolate, run};
 
 const PAGE: &str = include_str!("../../../../docs/agents.md");
 
 #[test]
-fn the_hosts_own_commands_on_the_page_add_what_init_knows_as_ours() {
-    let Some(kit) = Kit::fetched() else { return };
+fn host_commands_in_the_docs_add_entries_that_verify_accepts() {
+    let Some(kit) = HostKit::fetched() else {
+        return;
+    };
     let scene = Scene::open();
     for (host, target) in [("claude", "claude-user"), ("codex", "codex")] {
         let agent = scene.agent(host);
@@ -19,7 +21,7 @@ fn the_hosts_own_commands_on_the_page_add_what_init_knows_as_ours() {
             "claude" => kit.claude(),
             _ => kit.script("@openai/codex/bin/codex.js"),
         };
-        alone(&mut command, &agent.home);
+        isolate(&mut command, &agent.home);
         command.args(line.split_whitespace().skip(1));
         run(command).ok();
         let mut verify = chorus(&agent.home);

@@ -1,9 +1,9 @@
-//! Laws 1 and 2: who may know what.
+//! Invariants 1 and 2: which crate may use which library, and that the protocols never import one another.
 
 use crate::source::{Fault, Source};
 use crate::{keep, proves};
 
-const NOUNS: [&str; 4] = ["envelope", "channel", "market", "frame"];
+const PROTOCOLS: [&str; 4] = ["envelope", "channel", "market", "frame"];
 const DRIVERS: [&str; 3] = ["rusqlite", "tokio_postgres", "deadpool_postgres"];
 
 /// In this folder, none of these. A name alone is forbidden wherever it stands in a path.
@@ -21,7 +21,7 @@ const WALLS: [(&str, &[&str], &str); 4] = [
             "reqwest",
             "hyper",
         ],
-        "wire does no I/O and knows no clock (law 1)",
+        "wire does no I/O and knows no clock (invariant 1)",
     ),
     (
         "crates/chorus-hub/src/",
@@ -33,17 +33,17 @@ const WALLS: [(&str, &[&str], &str); 4] = [
             "utoipa_axum",
             "chorus_server",
         ],
-        "the hub knows no HTTP server (law 1)",
+        "the hub knows no HTTP server (invariant 1)",
     ),
     (
         "crates/chorus-server/src/",
         &["chorus_client"],
-        "the server is not its own client (law 1)",
+        "the server is not its own client (invariant 1)",
     ),
     (
         "crates/chorus-client/src/",
         &["chorus_hub", "chorus_server"],
-        "the client is outside (law 1)",
+        "the client is outside (invariant 1)",
     ),
 ];
 
@@ -52,12 +52,12 @@ const ONLY: [(&[&str], &str, &str); 2] = [
     (
         &DRIVERS,
         "crates/chorus-hub/src/store/",
-        "only hub/store knows a database (law 1)",
+        "only hub/store knows a database (invariant 1)",
     ),
     (
         &["async_nats"],
-        "crates/chorus-hub/src/bus/nats.rs",
-        "only hub/bus/nats.rs knows NATS (law 1)",
+        "crates/chorus-hub/src/cluster/nats.rs",
+        "only hub/cluster/nats.rs knows NATS (invariant 1)",
     ),
 ];
 
@@ -97,7 +97,7 @@ fn walls(source: &Source) -> Vec<Fault> {
 }
 
 #[test]
-fn nobody_knows_what_is_not_theirs() {
+fn no_crate_uses_a_library_that_is_not_its_own() {
     keep(walls);
     let wire = "crates/chorus-wire/src/x.rs";
     proves(
@@ -138,13 +138,13 @@ fn nobody_knows_what_is_not_theirs() {
     );
     proves(
         walls,
-        "crates/chorus-hub/src/bus/mod.rs",
+        "crates/chorus-hub/src/cluster/mod.rs",
         "use async_nats::Client;",
         "mod nats;",
     );
     assert!(
         walls(&Source::new(
-            "crates/chorus-hub/src/bus/nats.rs",
+            "crates/chorus-hub/src/cluster/nats.rs",
             "use async_nats::Client;"
         ))
         .is_empty()
@@ -193,7 +193,7 @@ fn sql(source: &Source) -> Vec<Fault> {
         .iter()
         .filter(|q| q.line < source.tests_from() && is_sql(&q.text));
     written
-        .map(|q| source.fault(q.line, "SQL; only hub/store writes it (law 1)"))
+        .map(|q| source.fault(q.line, "SQL; only hub/store writes it (invariant 1)"))
         .collect()
 }
 
@@ -243,7 +243,7 @@ fn meeting(source: &Source) -> Vec<Fault> {
     let Some(module) = module(&source.path) else {
         return faults;
     };
-    let Some(room) = module.iter().find(|name| NOUNS.contains(name)) else {
+    let Some(protocol) = module.iter().find(|name| PROTOCOLS.contains(name)) else {
         return faults;
     };
     for path in source.paths() {
@@ -258,11 +258,13 @@ fn meeting(source: &Source) -> Vec<Fault> {
         let other = whole
             .iter()
             .take(module.len())
-            .find(|name| NOUNS.contains(name) && *name != room);
+            .find(|name| PROTOCOLS.contains(name) && *name != protocol);
         if let Some(other) = other {
             faults.push(source.fault(
                 path.line,
-                format!("{room} imports {other}: the nouns meet in shared rooms (law 2)"),
+                format!(
+                    "{protocol} imports {other}: protocols meet in the layers below (invariant 2)"
+                ),
             ));
         }
     }
@@ -270,19 +272,19 @@ fn meeting(source: &Source) -> Vec<Fault> {
 }
 
 #[test]
-fn the_four_nouns_never_import_one_another() {
+fn the_four_protocols_never_import_one_another() {
     keep(meeting);
     let file = "crates/chorus-hub/src/envelope/send.rs";
     proves(
         meeting,
         file,
-        "use crate::{bus, frame::Kind};",
-        "use crate::{bus, delivery::Feed};",
+        "use crate::{store, frame::FrameKind};",
+        "use crate::{store, delivery::StreamFeed};",
     );
     proves(
         meeting,
         file,
-        "use super::super::channel::Room;",
+        "use super::super::channel::Channel;",
         "use super::history::Page;",
     );
     proves(
@@ -325,7 +327,7 @@ fn manifests(source: &Source) -> Vec<Fault> {
     if !source.text.contains("[lints]\nworkspace = true") {
         faults.push(source.fault(
             1,
-            "the workspace's lints are not switched on (laws 9 and 10)",
+            "the workspace's lints are not switched on (invariants 9 and 10)",
         ));
     }
     for (line, text) in product.lines().enumerate() {
@@ -344,7 +346,7 @@ fn manifests(source: &Source) -> Vec<Fault> {
         if barred || driven {
             faults.push(source.fault(
                 line + 1,
-                format!("{crate_name} may not depend on {name} (law 1)"),
+                format!("{crate_name} may not depend on {name} (invariant 1)"),
             ));
         }
     }

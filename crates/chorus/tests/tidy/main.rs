@@ -1,13 +1,14 @@
-//! Keeps what the compiler cannot: the laws about who may know what, and the sizes, by reading the sources.
+//! Checks that the compiler cannot make, by reading the sources: layers, names, citations, papers and file sizes.
 #![expect(
     clippy::unwrap_used,
     reason = "a source that cannot be read is a failure"
 )]
 
+mod boundaries;
 mod citations;
 mod modules;
 mod naming;
-mod rooms;
+mod papers;
 mod shape;
 mod source;
 

@@ -18,7 +18,7 @@ fn length(source: &Source) -> Vec<Fault> {
     }
     vec![source.fault(
         lines,
-        format!("{lines} lines, more than {LINES}: it is two rooms"),
+        format!("{lines} lines, more than {LINES}: it is two modules"),
     )]
 }
 
@@ -63,12 +63,12 @@ fn names(source: &Source) -> Vec<Fault> {
         .map(|name| name.split('.').next().unwrap_or(name));
     stems
         .filter(|stem| EMPTY.contains(stem))
-        .map(|stem| source.fault(1, format!("{stem} is no name for a room")))
+        .map(|stem| source.fault(1, format!("{stem} is no name for a module")))
         .collect()
 }
 
 #[test]
-fn no_room_has_a_name_that_says_nothing() {
+fn no_module_has_a_name_that_says_nothing() {
     keep(names);
     for path in [
         "crates/a/src/util.rs",
@@ -212,7 +212,7 @@ fn machine_paths(source: &Source) -> Vec<Fault> {
         for (head, tail) in MACHINE {
             let place = format!("{head}{tail}");
             let starts = text.match_indices(&place).any(|(at, _)| {
-                // Inside a longer path or a URL it is somebody's route, not a disk.
+                // Inside a longer path or a URL it is a route, not a directory.
                 !text[..at].ends_with(|c: char| {
                     c.is_alphanumeric() || matches!(c, '}' | '~' | '.' | '-' | '_' | '/')
                 })
@@ -247,7 +247,7 @@ fn limits(source: &Source) -> Vec<Fault> {
         .enumerate()
         .filter(|(_, text)| text.starts_with("pub const "));
     let bare = consts.filter(|(at, _)| *at == 0 || !lines[at - 1].starts_with("/// "));
-    bare.map(|(at, _)| source.fault(at + 1, "a limit without its reason (law 6)"))
+    bare.map(|(at, _)| source.fault(at + 1, "a limit without its reason (invariant 6)"))
         .collect()
 }
 

@@ -270,7 +270,7 @@ fn walk(folder: &Path, prefix: &str, found: &mut Vec<Source>) {
         let read = name
             .rsplit_once('.')
             .is_none_or(|(_, ending)| READ.contains(&ending));
-        // Others write in the tree while this reads it; what is gone by now is nobody's fault.
+        // Others write in the tree while this reads it; a file that is gone by now is no fault.
         if let (true, true, Ok(text)) = (kind.is_file(), read, fs::read_to_string(entry.path())) {
             found.push(Source::new(&path, &text));
         }
