@@ -3,6 +3,7 @@
 pub mod agent_card;
 pub mod channel;
 pub mod cursor;
+mod endpoint_url;
 pub mod envelope;
 pub mod error;
 pub mod frame;

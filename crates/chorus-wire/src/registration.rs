@@ -2,8 +2,8 @@
 
 use crate::market::skill::SkillOffer;
 use crate::{
-    Error, Result, agent_card::AgentCard, identity::AgentAddress, identity::AgentName, json,
-    json::JsonFields, limits, secret::Secret,
+    Error, Result, agent_card::AgentCard, endpoint_url::parse_endpoint, identity::AgentAddress,
+    identity::AgentName, json, json::JsonFields, limits, secret::Secret,
 };
 use serde_json::Value;
 
@@ -148,38 +148,5 @@ fn parse_owner_id(fields: &mut JsonFields) -> Result<Option<String>> {
             "owner_id must not have control characters",
         )),
         Some(_) | None => Ok(owner),
-    }
-}
-
-/// An absolute http or https URL without user information. The hub's SSRF guard checks its address.
-pub(crate) fn parse_endpoint(fields: &mut JsonFields, key: &str) -> Result<Option<String>> {
-    let Some(text) = fields.optional_string(key)? else {
-        return Ok(None);
-    };
-    let url_error = || Error::validation(format!("{key} must be an absolute http or https URL"));
-    if text.len() > limits::URL_CHARS {
-        return Err(Error::validation(format!(
-            "{key} is longer than {} characters",
-            limits::URL_CHARS
-        )));
-    }
-    let url = match url::Url::parse(&text) {
-        Ok(url) => url,
-        // The jobs document prints `https://agent-host:port/jobs`, and printed examples are accepted. No post can reach it.
-        Err(url::ParseError::InvalidPort)
-            if key == "api_endpoint" && !text.contains('@') && text.starts_with("http") =>
-        {
-            return Ok(Some(text));
-        }
-        Err(_) => return Err(url_error()),
-    };
-    let is_plain_url = matches!(url.scheme(), "http" | "https")
-        && url.has_host()
-        && url.username().is_empty()
-        && url.password().is_none();
-    if is_plain_url {
-        Ok(Some(text))
-    } else {
-        Err(url_error())
     }
 }

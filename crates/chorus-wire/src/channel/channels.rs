@@ -5,7 +5,7 @@ use super::mention::MemberName;
 use super::message_part;
 use crate::json::{self, JsonFields};
 use crate::string_enum::string_enum;
-use crate::{Error, Result, limits, registration, secret::Secret, time::UnixMicros};
+use crate::{Error, Result, endpoint_url, limits, secret::Secret, time::UnixMicros};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 use utoipa::ToSchema;
@@ -192,7 +192,7 @@ impl NewChannelMember {
             Some("mentions") => DeliveryMode::Mentions,
             Some(_) => return Err(Error::validation("deliver must be all or mentions")),
         };
-        let url = registration::parse_endpoint(&mut fields, "connection")?;
+        let url = endpoint_url::parse_endpoint(&mut fields, "connection")?;
         let signing_secret = fields.optional_label("signing_secret", limits::LABEL_CHARS)?;
         let agent = fields.optional_label("agent_id", limits::ADDRESS_CHARS)?;
         fields.reject_unknown()?;

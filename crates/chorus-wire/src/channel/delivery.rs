@@ -1,7 +1,7 @@
 //! The channel delivery: the body that a service posts to a connection string (CHN-05…18, CHN-36).
 
 use crate::json::{self, JsonFields};
-use crate::{Code, Error, Result, limits, registration, secret::Secret};
+use crate::{Code, Error, Result, endpoint_url, limits, secret::Secret};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 use std::collections::BTreeMap;
@@ -92,7 +92,7 @@ impl ChannelDelivery {
             content: message_fields.required_string("content")?,
             parts: to_raw_value(message_fields.take_value("parts"))?,
         };
-        let callback = registration::parse_endpoint(&mut fields, "callback")?;
+        let callback = endpoint_url::parse_endpoint(&mut fields, "callback")?;
         let callback = callback.ok_or_else(|| Error::validation("callback is required"))?;
         let mcp = fields
             .take_value("mcp")

@@ -55,7 +55,7 @@ impl JobRequest {
             input_data: take_job_data(text, &mut fields, "input_data")?
                 .unwrap_or_else(|| Value::Object(Default::default())),
             budget: take_amount(text, &mut fields, "budget")?,
-            callback_url: crate::registration::parse_endpoint(&mut fields, "callback_url")?,
+            callback_url: crate::endpoint_url::parse_endpoint(&mut fields, "callback_url")?,
             deadline: take_deadline(&mut fields)?,
             canonical_json,
         };
