@@ -1,7 +1,8 @@
-//! `GET /discover`: the directory, or a search of the market; here the two meet, since they share the path (TRN-59, R-12).
+//! `GET /discover`: the directory of agents, or a search of the market; the two share one path (TRN-59, R-12).
 
-use crate::reply::{self, ApiError, ApiResult, ErrorFormat};
-use crate::{app_state::AppState, auth::MaybeAuth, envelope, query::QueryParams};
+use crate::http::api_error::{ApiError, ErrorFormat};
+use crate::http::reply::{self, ApiResult};
+use crate::http::{app_state::AppState, auth::MaybeAuth, query::QueryParams};
 use axum::extract::State;
 use chorus_hub::{lifecycle, market};
 use chorus_wire::market::credits::Credits;
@@ -57,7 +58,8 @@ async fn discover_agents(
     }
     let is_wrapped = wants_wrapped_list(&query)?;
     let rows =
-        lifecycle::list_directory(&principal, &state.hub, envelope::parse_page(&query)?).await?;
+        lifecycle::list_directory(&principal, &state.hub, crate::identity::parse_page(&query)?)
+            .await?;
     if is_wrapped {
         reply::wrapped_json(&state, StatusCode::OK, rows)
     } else {
@@ -75,7 +77,7 @@ fn wants_wrapped_list(query: &QueryParams) -> Result<bool> {
     }
 }
 
-/// The filters, each of them checked.
+/// Parses the search filters; an error names the parameter.
 fn parse_market_search(query: &QueryParams) -> Result<SkillSearch> {
     let skill = query.get_single("skill")?.map(str::to_owned);
     if skill

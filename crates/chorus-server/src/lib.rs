@@ -1,34 +1,20 @@
-//! The doors: HTTP, streams, the contract and the pages. No rules and no SQL.
+//! The HTTP server: routes, streams, MCP, the console and the OpenAPI document. It holds no rules and no SQL.
 
-mod accept;
-mod app_state;
-mod auth;
-mod body;
 mod channel;
-mod connection_limit;
 mod console;
-mod cors;
 mod discover;
 mod envelope;
 mod frame;
-mod front;
-mod html;
-mod idempotency;
-mod markdown;
+mod http;
+mod identity;
 mod market;
 pub mod mcp;
-mod negotiate;
 mod openapi;
 mod ops;
-mod query;
-mod rate_limit;
-mod reply;
+mod pages;
 mod router;
 pub mod settings;
-mod stream;
-mod tls;
-mod trusted_proxies;
 
-pub use envelope::SKILL_TEXTS;
+pub use crate::http::trusted_network::TrustedNetwork;
+pub use pages::SKILL_TEXTS;
 pub use settings::{RunningServer, ServerSettings, StartError, start_server};
-pub use trusted_proxies::TrustedNetwork;

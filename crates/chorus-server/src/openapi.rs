@@ -1,6 +1,6 @@
 //! `GET /openapi.json`: the contract, gathered from the same lines that mount the routes.
 
-use crate::{app_state::AppState, reply};
+use crate::http::{app_state::AppState, reply};
 use axum::{extract::State, response::Response};
 use bytes::Bytes;
 use chorus_wire::{frame::FrameFailure, reply::FailureReply};

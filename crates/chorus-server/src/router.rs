@@ -1,8 +1,8 @@
-//! All rooms merged into one router, with the edges that belong to none of them.
+//! Merges the routes of all modules into one router, with the middleware and the fallbacks.
 
+use crate::http::{api_error::ApiError, app_state::AppState, front};
 use crate::{
-    app_state::AppState, channel, console, discover, envelope, frame, front, market, mcp, openapi,
-    ops, reply::ApiError,
+    channel, console, discover, envelope, frame, identity, market, mcp, openapi, ops, pages,
 };
 use axum::{Router, middleware};
 use chorus_wire::Code;
@@ -10,7 +10,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 pub fn build_router(state: AppState) -> Router {
     let (router, api) = all_routes().split_for_parts();
-    // Set here and nowhere else, so it cannot be set already.
+    // Set only here, so it is never set already.
     let _ = state.openapi_document.set(openapi::finish_document(api));
     router
         .fallback(async || ApiError::from(Code::NotFound))
@@ -22,9 +22,10 @@ pub fn build_router(state: AppState) -> Router {
         .with_state(state)
 }
 
-/// Every route and, from the same lines, the contract.
+/// Every route, with its entry in the OpenAPI document.
 pub fn all_routes() -> OpenApiRouter<AppState> {
     openapi::base_router()
+        .merge(identity::routes())
         .merge(envelope::routes())
         .merge(discover::routes())
         .merge(frame::routes())
@@ -34,4 +35,5 @@ pub fn all_routes() -> OpenApiRouter<AppState> {
         .merge(ops::routes())
         .merge(openapi::routes())
         .merge(console::routes())
+        .merge(pages::routes())
 }

@@ -1,9 +1,11 @@
-//! What a server is started with, and the handle of one that runs.
+//! The settings of a server, starting it, and the handle by which it is stopped.
 
-use crate::{
-    accept, app_state::AppState, connection_limit::ConnectionLimit, ops::metrics, router, tls,
-    trusted_proxies::TrustedNetwork,
-};
+use crate::http::app_state::{AppState, RequestSettings};
+use crate::http::connection_limit::ConnectionLimit;
+use crate::http::tls::{self, TlsFileError};
+use crate::http::trusted_network::TrustedNetwork;
+use crate::http::{accept, request_metrics};
+use crate::router;
 use chorus_hub::{Hub, HubOptions};
 use chorus_wire::limits;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -11,20 +13,20 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 
-/// Everything `chorus serve` can be told; the binary fills it from flags, variables and a file.
+/// Every setting of `chorus serve`; the binary fills it from flags, environment variables and a file.
 #[derive(Clone, Debug)]
 pub struct ServerSettings {
-    /// Port 0 takes a free one.
+    /// Port 0 takes a free port.
     pub listen: SocketAddr,
-    /// What the hub calls itself to the outside; the listen address without it.
+    /// The URL under which clients reach the hub; the listen address without it.
     pub public_url: Option<String>,
     /// `server_name` in the discovery document.
     pub server_name: String,
-    /// Requests per key (and per address for those without) and minute; 0 is off.
+    /// Requests per minute and key, or per address for requests without a key; 0 is off.
     pub rate_limit: u32,
-    /// Proxies whose word about where a request comes from is taken (D-92).
+    /// Proxies whose forwarding headers are believed (D-92).
     pub trusted_proxies: Vec<TrustedNetwork>,
-    /// Connections that are open at once, streams among them.
+    /// Max connections open at once, including streams.
     pub max_connections: usize,
     /// Certificate chain and key, both PEM.
     pub tls: Option<(PathBuf, PathBuf)>,
@@ -32,7 +34,7 @@ pub struct ServerSettings {
 }
 
 impl ServerSettings {
-    /// A server with nothing set, on loopback and `data_dir`.
+    /// The defaults, on loopback and `data_dir`.
     pub fn with_data_dir(data_dir: impl Into<PathBuf>) -> Self {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 3000)),
@@ -45,23 +47,34 @@ impl ServerSettings {
             hub: HubOptions::for_data_dir(data_dir),
         }
     }
+
+    /// The part of the settings that request handling depends on.
+    pub(crate) fn request_settings(&self, public_url: String) -> RequestSettings {
+        RequestSettings {
+            public_url,
+            listen_ip: self.listen.ip(),
+            server_name: self.server_name.clone(),
+            rate_limit: self.rate_limit,
+            trusted_proxies: self.trusted_proxies.clone(),
+        }
+    }
 }
 
-/// Why a server did not start, said to whoever started it.
+/// Why a server did not start; the binary prints it.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     #[error(transparent)]
     Hub(#[from] chorus_hub::hub::StartError),
     #[error("cannot listen on {addr}: {cause}")]
     Listen { addr: SocketAddr, cause: String },
-    #[error("cannot use {path} for TLS: {cause}")]
-    Tls { path: String, cause: String },
+    #[error(transparent)]
+    Tls(#[from] TlsFileError),
 }
 
-/// What closing the store may take beyond the connections' own time.
+/// Max time for closing the store, after the connections' own deadline.
 const STORE_CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// A server that listens. Dropping it stops it without ceremony; [`Running::stop`] drains first.
+/// A server that is listening. Dropping it cuts every connection; [`RunningServer::stop`] drains them first.
 pub struct RunningServer {
     addr: SocketAddr,
     url: String,
@@ -81,12 +94,13 @@ impl RunningServer {
         self.url.clone()
     }
 
-    /// The hub behind the doors.
+    /// The hub that answers the requests.
     pub fn hub(&self) -> &Hub {
         &self.hub
     }
 
-    /// Refuses new work, tells open streams to come back later, finishes what is under way, closes the store: < 5 s.
+    /// Refuses new connections, ends open streams with a reconnect delay, finishes running requests and closes the store.
+    /// Takes less than 5 s.
     pub async fn stop(mut self) {
         self.shutdown.send_replace(true);
         self.hub.drain_streams();
@@ -94,16 +108,14 @@ impl RunningServer {
             .await
             .is_err()
         {
-            tracing::warn!("some connections did not end in time and are cut");
+            tracing::warn!("some connections did not end within the shutdown deadline and are cut");
         }
-        // What is queued is committed first; a database that does not answer must not keep the process from ending.
+        // Queued writes are committed first. The timeout lets the process end when the database does not answer.
         if tokio::time::timeout(STORE_CLOSE_TIMEOUT, self.hub.close())
             .await
             .is_err()
         {
-            tracing::error!(
-                "the store did not close in time; what was not acknowledged may be lost"
-            );
+            tracing::error!("the store did not close in time; unacknowledged writes may be lost");
         }
     }
 }
@@ -115,9 +127,9 @@ impl Drop for RunningServer {
     }
 }
 
-/// Opens the hub and listens. When it returns, requests are answered.
+/// Opens the hub and starts listening. Requests are answered once it returns.
 pub async fn start_server(settings: ServerSettings) -> Result<RunningServer, StartError> {
-    // Certificates are read and the address is taken before the store is touched: what fails often fails early.
+    // TLS files and the listen address come before the store: the likeliest errors are reported first.
     let tls = settings
         .tls
         .as_ref()
@@ -138,13 +150,13 @@ pub async fn start_server(settings: ServerSettings) -> Result<RunningServer, Sta
         .unwrap_or(&url)
         .trim_end_matches('/')
         .to_owned();
-    // The hub gives it to others too, long after the request that led to it.
+    // The hub puts the public URL into deliveries, long after the request that caused them.
     let hub = Hub::open(HubOptions {
         public_url: public_url.clone(),
         ..settings.hub.clone()
     })
     .await?;
-    let state = AppState::new(hub.clone(), public_url, &settings);
+    let state = AppState::new(hub.clone(), settings.request_settings(public_url));
     let (shutdown, shutdown_signal) = watch::channel(false);
     let connection_limit = ConnectionLimit::new(settings.max_connections, hub.clock().clone());
     let accept_task = tokio::spawn(accept::serve_connections(
@@ -160,7 +172,7 @@ pub async fn start_server(settings: ServerSettings) -> Result<RunningServer, Sta
         hub,
         shutdown,
         accept_task,
-        metrics_task: tokio::spawn(metrics::run_upkeep()),
+        metrics_task: tokio::spawn(request_metrics::run_upkeep()),
     })
 }
 
@@ -172,7 +184,7 @@ fn describe_listen_error(cause: &std::io::Error) -> String {
     }
 }
 
-/// Where this server can be reached from its own machine: "any address" is nothing one can dial.
+/// The URL of this server on its own machine; an unspecified address becomes loopback, since a client cannot dial it.
 fn local_url(addr: SocketAddr, secure: bool) -> String {
     let ip = match addr.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),

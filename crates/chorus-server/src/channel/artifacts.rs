@@ -1,8 +1,8 @@
 //! `/channels/{id}/artifacts`: what a room has written down, for those who are in it without tools.
 
-use crate::query::{PathParam, PathParamPair, QueryParams};
-use crate::reply::{self, ApiResult};
-use crate::{app_state::AppState, auth::RequireKey};
+use crate::http::query::{PathParam, PathParamPair, QueryParams};
+use crate::http::reply::{self, ApiResult};
+use crate::http::{app_state::AppState, auth::RequireKey};
 use axum::extract::State;
 use chorus_hub::channel::artifacts;
 use chorus_wire::channel::artifact::{ArtifactText, ChannelContents};

@@ -1,10 +1,11 @@
 //! Callbacks: what members post back, one event or a stream of them, and callbacks that stand.
 
-use crate::query::PathParamPair;
-use crate::reply::{self, ApiError, ApiResult};
-use crate::{
-    app_state::AppState, auth::RequireKey, body, body::JsonBytes, front,
-    idempotency::IdempotencyHeader, rate_limit::CallerId,
+use crate::http::api_error::ApiError;
+use crate::http::query::PathParamPair;
+use crate::http::reply::{self, ApiResult};
+use crate::http::{
+    admission, app_state::AppState, auth::RequireKey, body::JsonBytes, idempotency::IdempotencyHeader,
+    rate_limit::CallerId,
 };
 use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request, State};
@@ -70,15 +71,14 @@ async fn post_callback_event(State(state): State<AppState>, request: Request) ->
     let callback_token = match CallbackToken::find(&state.hub, &id, &Secret::new(token)).await {
         Ok(callback_token) => callback_token,
         Err(error) => {
-            body::drain_body(content);
             if error.code == Code::NotFound {
-                front::spend_address_budget(&state, &parts).await?;
+                admission::spend_address_budget(&state, &parts).await?;
             }
             return Err(error.into());
         }
     };
     let budget =
-        front::spend_caller_budget(&state, CallerId::Connection(callback_token.member_id()))
+        admission::spend_caller_budget(&state, CallerId::Connection(callback_token.member_id()))
             .await?;
     let event_count = if is_ndjson(&parts.headers) {
         read_ndjson(&state, &callback_token, content).await?
@@ -128,7 +128,6 @@ async fn read_ndjson(
     let _slot = match state.callback_streams.acquire(callback_token.member_id()) {
         Ok(slot) => slot,
         Err(error) => {
-            body::drain_body(content);
             return Err(error.into());
         }
     };
@@ -161,7 +160,6 @@ async fn read_ndjson(
             }
         };
         if let Err(error) = pushed {
-            body::drain_body(content);
             return Err(error.into());
         }
     }
@@ -218,7 +216,7 @@ impl NdjsonReader<'_> {
     }
 
     async fn spend_budget(&self) -> Result<(), Error> {
-        front::spend_caller_budget(
+        admission::spend_caller_budget(
             self.state,
             CallerId::Connection(self.callback_token.member_id()),
         )

@@ -1,8 +1,8 @@
 //! `/channels` and `/channels/{id}`: rooms, made and described by their owners.
 
-use crate::query::{PathParam, QueryParams};
-use crate::reply::{self, ApiResult};
-use crate::{app_state::AppState, auth::RequireKey, body::JsonBytes};
+use crate::http::query::{PathParam, QueryParams};
+use crate::http::reply::{self, ApiResult};
+use crate::http::{app_state::AppState, auth::RequireKey, body::JsonBytes};
 use axum::extract::State;
 use chorus_hub::channel::manage;
 use chorus_wire::channel::channels::{Channel, ChannelChange, ChannelDeleted, NewChannel};

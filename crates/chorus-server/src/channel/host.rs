@@ -1,8 +1,8 @@
 //! `/agent/connection` and `/inbox/{secret}`: how services reach an agent that this hub hosts (CHN-01…05, CHN-20, R-70).
 
-use crate::reply::{self, ApiResult};
-use crate::{
-    app_state::AppState, auth::RequireKey, body, body::JsonBytes, front, rate_limit::CallerId,
+use crate::http::reply::{self, ApiResult};
+use crate::http::{
+    admission, app_state::AppState, auth::RequireKey, body::JsonBytes, rate_limit::CallerId,
 };
 use axum::extract::{FromRequest, FromRequestParts, Path, Request, State};
 use chorus_hub::channel::agent_host::{self, HostedInbox};
@@ -68,14 +68,13 @@ async fn receive_delivery(State(state): State<AppState>, request: Request) -> Ap
     let letterbox = match HostedInbox::find(&state.hub, &secret).await {
         Ok(letterbox) => letterbox,
         Err(error) => {
-            body::drain_body(content);
             if error.code == Code::NotFound {
-                front::spend_address_budget(&state, &parts).await?;
+                admission::spend_address_budget(&state, &parts).await?;
             }
             return Err(error.into());
         }
     };
-    let budget = front::spend_caller_budget(&state, CallerId::Connection(letterbox.agent_row_id()))
+    let budget = admission::spend_caller_budget(&state, CallerId::Connection(letterbox.agent_row_id()))
         .await
         .map_err(retry_later_error)?;
     let JsonBytes(content) =

@@ -1,8 +1,8 @@
 //! `/channels/{id}/members`: who is in a room, and who comes and goes (CHN-01…03, R-78).
 
-use crate::query::{PathParam, PathParamPair};
-use crate::reply::{self, ApiResult};
-use crate::{app_state::AppState, auth::RequireKey, body::JsonBytes};
+use crate::http::query::{PathParam, PathParamPair};
+use crate::http::reply::{self, ApiResult};
+use crate::http::{app_state::AppState, auth::RequireKey, body::JsonBytes};
 use axum::extract::State;
 use chorus_hub::channel::{member_list, members};
 use chorus_wire::channel::channels::{ChannelMember, ChannelMemberRemoved, NewChannelMember};

@@ -1,8 +1,8 @@
 //! `/channels/{id}/messages`: saying something in a room, and everything that was said and done there.
 
-use crate::query::{PathParam, QueryParams};
-use crate::reply::{self, ApiResult};
-use crate::{
+use crate::http::query::{PathParam, QueryParams};
+use crate::http::reply::{self, ApiResult};
+use crate::http::{
     app_state::AppState, auth::RequireKey, body::JsonBytes, idempotency::IdempotencyHeader,
 };
 use axum::extract::State;

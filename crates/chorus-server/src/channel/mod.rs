@@ -1,15 +1,14 @@
-//! The doors of channels; each file mounts its own routes.
+//! The routes of channels: channels, members, messages, streams, artifacts, callbacks and the agent host.
 
 mod artifacts;
 mod callback;
-pub mod callback_slots;
 mod channels;
 mod host;
 mod members;
 mod messages;
 mod stream;
 
-use crate::app_state::AppState;
+use crate::http::app_state::AppState;
 use utoipa_axum::router::OpenApiRouter;
 
 pub fn routes() -> OpenApiRouter<AppState> {

@@ -1,7 +1,7 @@
 //! `GET /channels/{id}/stream`: what is said and done in a room, live, durable and resumable.
 
-use crate::query::{PathParam, QueryParams, ResumeCursor};
-use crate::{app_state::AppState, auth, auth::AuthResult, reply::ApiResult, stream};
+use crate::http::query::{PathParam, QueryParams, ResumeCursor};
+use crate::http::{app_state::AppState, auth, auth::AuthResult, reply::ApiResult, stream};
 use axum::extract::State;
 use chorus_hub::channel::history;
 use chorus_wire::reply::FailureReply;

@@ -1,6 +1,7 @@
 //! The files of the page as the binary carries them, and the headers that keep the page to itself (failure 7, R-74).
 
-use crate::{html::escape_html, reply};
+use crate::http::reply;
+use crate::pages::html::escape_html;
 use axum::{body::Body, response::Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use rust_embed::{EmbeddedFile, RustEmbed};

@@ -1,7 +1,7 @@
 //! `GET /agent/messages`: what an agent sent and received (TRN-56…58, R-15).
 
-use crate::reply::{self, ApiResult};
-use crate::{app_state::AppState, auth::MaybeAuth, query::QueryParams};
+use crate::http::reply::{self, ApiResult};
+use crate::http::{app_state::AppState, auth::MaybeAuth, query::QueryParams};
 use axum::extract::State;
 use chorus_hub::envelope;
 use chorus_wire::limits;

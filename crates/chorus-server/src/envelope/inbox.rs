@@ -1,22 +1,20 @@
-//! `GET /agent/inbox`, its single-use tokens, and the reply to what came by it (TRN-08…12, R-25, R-26, R-34).
+//! `GET /agent/inbox`: an agent's message stream, and the receiver's reply to a message (TRN-08…12, R-25, R-34).
 
-use crate::query::{PathParam, QueryParams, ResumeCursor};
-use crate::reply::{self, ApiResult};
-use crate::{
-    app_state::AppState, auth, auth::AuthResult, auth::MaybeAuth, auth::RequireKey,
-    body::JsonBytes, stream,
+use crate::http::query::{PathParam, QueryParams, ResumeCursor};
+use crate::http::reply::{self, ApiResult};
+use crate::http::{
+    app_state::AppState, auth, auth::AuthResult, auth::RequireKey, body::JsonBytes, stream,
 };
 use axum::extract::State;
-use chorus_hub::{delivery, envelope, identity};
+use chorus_hub::{delivery, envelope};
 use chorus_wire::message::{MessageStatus, ReceiverReply};
-use chorus_wire::reply::{FailureReply, SessionToken, SuccessReply};
+use chorus_wire::reply::{FailureReply, SuccessReply};
 use http::StatusCode;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default()
         .routes(routes!(stream_inbox))
-        .routes(routes!(create_session))
         .routes(routes!(respond_to_message))
 }
 
@@ -37,20 +35,6 @@ async fn stream_inbox(
     Ok(stream::stream_response(
         delivery::open_inbox(&principal, state.hub.delivery(), since).await?,
     ))
-}
-
-/// A single-use token to open the inbox with, for clients that cannot set headers
-#[utoipa::path(post, path = "/agent/session", tag = "envelope", security(("agent_key" = [])),
-    responses((status = 200, body = SuccessReply<SessionToken>), (status = 401, body = FailureReply), (status = 403, body = FailureReply)))]
-async fn create_session(
-    State(state): State<AppState>,
-    MaybeAuth(principal): MaybeAuth,
-) -> ApiResult {
-    reply::wrapped_json(
-        &state,
-        StatusCode::OK,
-        identity::create_session_token(&principal, state.hub.identity()).await?,
-    )
 }
 
 /// Answer a message that came by the inbox; its sender hears a `receipt`

@@ -1,7 +1,8 @@
 //! `POST /messages` and `GET /messages/{trace_id}`: sending, and where a message stands (TRN-13…27, TRN-52…54, R-22, R-27, R-29).
 
-use crate::reply::{self, ApiError, ApiResult};
-use crate::{
+use crate::http::api_error::ApiError;
+use crate::http::reply::{self, ApiResult};
+use crate::http::{
     app_state::AppState, auth::MaybeAuth, auth::RequireKey, body::JsonBytes,
     idempotency::IdempotencyHeader, negotiate, query::PathParam,
 };

@@ -1,8 +1,8 @@
 //! `/orgs/{org}/accords`: what organisations let one another address.
 
-use crate::query::{PathParam, PathParamPair};
-use crate::reply::{self, ApiResult};
-use crate::{app_state::AppState, auth::RequireKey, body::JsonBytes};
+use crate::http::query::{PathParam, PathParamPair};
+use crate::http::reply::{self, ApiResult};
+use crate::http::{app_state::AppState, auth::RequireKey, body::JsonBytes};
 use axum::extract::State;
 use chorus_hub::frame::accords;
 use chorus_wire::frame::FrameFailure;

@@ -1,6 +1,6 @@
 //! `GET /.well-known/mcp.json`: where a runtime that found this host by DNS finds the stream of a handle (FRM-113).
 
-use crate::{app_state::AppState, reply, reply::ApiResult};
+use crate::http::{app_state::AppState, reply, reply::ApiResult};
 use axum::extract::State;
 use chorus_wire::frame::ENVELOPE_VERSION;
 use http::{HeaderValue, StatusCode, header};

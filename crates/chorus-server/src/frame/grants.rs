@@ -1,8 +1,8 @@
 //! `/handles/{handle}/grants`: who else may address me.
 
-use crate::query::{PathParam, PathParamPair};
-use crate::reply::{self, ApiResult};
-use crate::{app_state::AppState, auth::RequireKey};
+use crate::http::query::{PathParam, PathParamPair};
+use crate::http::reply::{self, ApiResult};
+use crate::http::{app_state::AppState, auth::RequireKey};
 use axum::extract::State;
 use chorus_hub::frame::grants;
 use chorus_wire::frame::FrameFailure;

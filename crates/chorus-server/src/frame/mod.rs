@@ -8,7 +8,7 @@ mod roster;
 mod stream;
 mod submit;
 
-use crate::app_state::AppState;
+use crate::http::app_state::AppState;
 use utoipa_axum::router::OpenApiRouter;
 
 pub fn routes() -> OpenApiRouter<AppState> {

@@ -1,8 +1,8 @@
 //! `GET /handles/{handle}/roster`: who is there (FRM-109, R-50).
 
-use crate::query::PathParam;
-use crate::reply::{self, ApiResult};
-use crate::{app_state::AppState, auth::RequireKey};
+use crate::http::query::PathParam;
+use crate::http::reply::{self, ApiResult};
+use crate::http::{app_state::AppState, auth::RequireKey};
 use axum::extract::State;
 use chorus_hub::frame;
 use chorus_wire::frame::{FrameFailure, SessionRoster};

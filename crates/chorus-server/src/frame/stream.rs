@@ -1,7 +1,7 @@
 //! `GET /handles/{handle}/stream`: the frames for a handle's sessions, as they come (FRM-62…82, R-42).
 
-use crate::query::{PathParam, QueryParams};
-use crate::{app_state::AppState, auth::AuthResult, reply::ApiResult, stream};
+use crate::http::query::{PathParam, QueryParams};
+use crate::http::{app_state::AppState, auth::AuthResult, reply::ApiResult, stream};
 use axum::extract::State;
 use chorus_hub::frame::{self, FrameStreamRequest};
 use chorus_hub::identity;

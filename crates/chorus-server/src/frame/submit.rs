@@ -1,8 +1,9 @@
 //! `POST /frames`: one frame to the live sessions of a scope (FRM-63…66, R-41, R-43).
 
-use crate::query::QueryParams;
-use crate::reply::{self, ApiError, ApiResult};
-use crate::{app_state::AppState, auth::RequireKey, body::JsonBytes};
+use crate::http::api_error::ApiError;
+use crate::http::query::QueryParams;
+use crate::http::reply::{self, ApiResult};
+use crate::http::{app_state::AppState, auth::RequireKey, body::JsonBytes};
 use axum::extract::{FromRequestParts, State};
 use chorus_hub::frame::{self, FrameSubmitter};
 use chorus_wire::frame::{FrameError, FrameFailure, ScopeIdent, SubmissionReply};

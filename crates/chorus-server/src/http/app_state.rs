@@ -1,15 +1,28 @@
-//! What every handler can reach: the hub, how it is called from outside, the limiter and the finished contract.
+//! The state that every handler is given: the hub, its public name, the rate limiter and the OpenAPI document.
 
-use crate::{
-    ServerSettings, channel::callback_slots::CallbackStreamSlots, rate_limit::RateLimiter,
-    trusted_proxies::TrustedProxies,
-};
+use super::callback_slots::CallbackStreamSlots;
+use super::rate_limit::RateLimiter;
+use super::trusted_network::TrustedNetwork;
+use super::trusted_proxies::TrustedProxies;
 use bytes::Bytes;
 use chorus_hub::Hub;
 use serde_json::value::{RawValue, to_raw_value};
 use std::{net::IpAddr, ops::Deref, sync::Arc, sync::OnceLock};
 
-/// Cheap to clone; every clone is the same doors.
+/// The settings that the handling of requests depends on.
+#[derive(Clone, Debug)]
+pub struct RequestSettings {
+    /// Without a slash at its end.
+    pub public_url: String,
+    /// The configured listen address; it decides which `Host` names `/mcp` accepts.
+    pub listen_ip: IpAddr,
+    pub server_name: String,
+    /// Requests per caller and minute; 0 is off.
+    pub rate_limit: u32,
+    pub trusted_proxies: Vec<TrustedNetwork>,
+}
+
+/// Cheap to clone; every clone is the same state.
 #[derive(Clone)]
 pub struct AppState(Arc<AppStateInner>);
 
@@ -17,30 +30,29 @@ pub struct AppStateInner {
     pub hub: Hub,
     /// Without a slash at its end.
     pub public_url: String,
-    /// The address that was asked for; which of its names a request may use follows from it.
+    /// The configured listen address; it decides which `Host` names `/mcp` accepts.
     pub listen_ip: IpAddr,
     pub server_name: String,
     pub rate_limit: u32,
-    /// What the discovery document says of frames: large, always the same, and so printed once.
+    /// The frames part of the discovery document: large and constant, so it is serialised once.
     pub frame_capabilities: Box<RawValue>,
-    /// Whose word about where a request comes from is taken.
+    /// The proxies whose forwarding headers are believed (D-92).
     pub trusted_proxies: TrustedProxies,
     /// None when the limit is off.
     pub rate_limiter: Option<RateLimiter>,
-    /// Callbacks that stream their events.
     pub callback_streams: CallbackStreamSlots,
-    /// The OpenAPI document; it is known once all routes are.
+    /// The OpenAPI document; it is complete once all routes are mounted.
     pub openapi_document: OnceLock<Bytes>,
 }
 
 impl AppState {
-    pub fn new(hub: Hub, public_url: String, settings: &ServerSettings) -> Self {
+    pub fn new(hub: Hub, settings: RequestSettings) -> Self {
         let rate_limiter = RateLimiter::per_minute(settings.rate_limit, &hub);
         Self(Arc::new(AppStateInner {
             hub,
-            public_url,
-            listen_ip: settings.listen.ip(),
-            server_name: settings.server_name.clone(),
+            public_url: settings.public_url,
+            listen_ip: settings.listen_ip,
+            server_name: settings.server_name,
             rate_limit: settings.rate_limit,
             frame_capabilities: to_raw_value(&chorus_wire::frame::describe_capabilities())
                 .unwrap_or_default(),

@@ -1,16 +1,16 @@
-//! From `Authorization: Bearer` to a `Principal`, once per request (TRN-24, law 3).
+//! Authenticates `Authorization: Bearer` once per request and gives handlers the `Principal` (TRN-24, invariant 3).
 
-use crate::{app_state::AppState, query::QueryParams, reply::ApiError};
+use super::{api_error::ApiError, app_state::AppState, query::QueryParams};
 use axum::extract::FromRequestParts;
 use chorus_hub::{Principal, identity};
 use chorus_wire::{Code, Error};
 use http::{HeaderMap, header, request::Parts};
 
-/// What a request's credential came to; the front puts it beside the request, handlers take it from there.
+/// The outcome of authentication. The front stores it in the request's extensions; handlers take it from there.
 #[derive(Clone)]
 pub struct AuthResult(pub Result<Principal, Error>);
 
-/// The key in the header, `None` without one; anything that is not one bearer key is an error, never "no key".
+/// The key in the header, `None` without a header. A malformed credential is an error, never taken for none.
 pub fn parse_bearer(headers: &HeaderMap) -> Result<Option<&str>, Error> {
     let mut found = headers.get_all(header::AUTHORIZATION).iter();
     let Some(value) = found.next() else {
@@ -19,10 +19,10 @@ pub fn parse_bearer(headers: &HeaderMap) -> Result<Option<&str>, Error> {
     let key = value.to_str().ok().and_then(|text| {
         let (scheme, key) = text.trim().split_once(' ')?;
         let key = key.trim();
-        let good = scheme.eq_ignore_ascii_case("bearer")
+        let is_valid = scheme.eq_ignore_ascii_case("bearer")
             && !key.is_empty()
             && !key.contains([' ', '\t', ',']);
-        good.then_some(key)
+        is_valid.then_some(key)
     });
     match (key, found.next()) {
         (Some(key), None) => Ok(Some(key)),
@@ -30,7 +30,7 @@ pub fn parse_bearer(headers: &HeaderMap) -> Result<Option<&str>, Error> {
     }
 }
 
-/// Whether the hub would have to look up whose key it is.
+/// Whether the key is not cached, so that authentication reads the store.
 pub fn needs_key_lookup(state: &AppState, headers: &HeaderMap) -> bool {
     parse_bearer(headers)
         .ok()
@@ -38,7 +38,7 @@ pub fn needs_key_lookup(state: &AppState, headers: &HeaderMap) -> bool {
         .is_some_and(|key| identity::needs_lookup(state.hub.identity(), key))
 }
 
-/// Asks the hub whose key it is.
+/// Resolves the key to its principal.
 pub async fn authenticate_request(state: &AppState, headers: &HeaderMap) -> AuthResult {
     AuthResult(match parse_bearer(headers) {
         Ok(key) => identity::authenticate(state.hub.identity(), key).await,
@@ -57,14 +57,14 @@ impl FromRequestParts<AppState> for AuthResult {
     }
 }
 
-/// Who opens a stream: with a key, or with a single-use token in `?session=`. To be asked last, so that a mistake
-/// elsewhere does not cost the token.
+/// The principal that opens a stream, by key or by a single-use token in `?session=`. Call it after all other checks,
+/// so that a mistake elsewhere does not consume the token.
 pub async fn authenticate_stream(
     state: &AppState,
     query: &QueryParams,
     auth: AuthResult,
 ) -> Result<Principal, Error> {
-    // A key in a URL ends up in logs and histories, so it is not read even when a good one is beside it.
+    // A key in a URL ends up in logs and histories, so it is refused even beside a valid header.
     if query.has("token") {
         return Err(Code::Deprecated.into());
     }
@@ -75,7 +75,7 @@ pub async fn authenticate_stream(
     }
 }
 
-/// Who is asking; a credential that is not ours ends the request here.
+/// The principal of a request, which may be anonymous; an invalid credential is refused.
 pub struct MaybeAuth(pub Principal);
 
 impl FromRequestParts<AppState> for MaybeAuth {
@@ -87,7 +87,8 @@ impl FromRequestParts<AppState> for MaybeAuth {
     }
 }
 
-/// Somebody with a key. Taken before the body is: a caller without one learns that, not what is wrong with its JSON (TRN-24).
+/// A principal with a key. Extracted before the body, so that a client without a key gets a 401 and not a JSON error
+/// (TRN-24).
 pub struct RequireKey(pub Principal);
 
 impl FromRequestParts<AppState> for RequireKey {
@@ -102,7 +103,7 @@ impl FromRequestParts<AppState> for RequireKey {
     }
 }
 
-/// An operator, for the same reason.
+/// An operator, extracted before the body for the same reason.
 pub struct RequireOperator(pub Principal);
 
 impl FromRequestParts<AppState> for RequireOperator {
@@ -120,7 +121,7 @@ mod tests {
     use super::*;
     use http::HeaderValue;
 
-    fn read(values: &[&str]) -> Result<Option<String>, Code> {
+    fn parse(values: &[&str]) -> Result<Option<String>, Code> {
         let mut headers = HeaderMap::new();
         for value in values {
             headers.append(header::AUTHORIZATION, HeaderValue::from_str(value).unwrap());
@@ -131,11 +132,11 @@ mod tests {
     }
 
     #[test]
-    fn the_scheme_is_read_in_any_case() {
+    fn the_scheme_is_case_insensitive() {
         for value in ["Bearer k1", "bearer k1", "BEARER   k1 "] {
-            assert_eq!(read(&[value]), Ok(Some("k1".into())), "{value}");
+            assert_eq!(parse(&[value]), Ok(Some("k1".into())), "{value}");
         }
-        assert_eq!(read(&[]), Ok(None));
+        assert_eq!(parse(&[]), Ok(None));
     }
 
     /// TRN-24
@@ -151,8 +152,8 @@ mod tests {
             "Bearer a,b",
             "Bearer\u{e9} k",
         ] {
-            assert_eq!(read(&[value]), Err(Code::Unauthorized), "{value:?}");
+            assert_eq!(parse(&[value]), Err(Code::Unauthorized), "{value:?}");
         }
-        assert_eq!(read(&["Bearer a", "Bearer b"]), Err(Code::Unauthorized));
+        assert_eq!(parse(&["Bearer a", "Bearer b"]), Err(Code::Unauthorized));
     }
 }

@@ -1,14 +1,14 @@
-//! Places for callbacks that stream their events: so many in all, and so many for one member.
+//! Limits how many callbacks stream their events at once: in total and per member.
 
 use chorus_wire::{Code, Error, limits};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How many streams are open, by whose they are.
+/// The number of open callback streams by member.
 #[derive(Default)]
 pub struct CallbackStreamSlots(Mutex<HashMap<i64, usize>>);
 
-/// One of them; its place is free when it is dropped.
+/// One open callback stream; dropping it frees the slot.
 pub struct CallbackStreamSlot<'a> {
     slots: &'a CallbackStreamSlots,
     member: i64,
@@ -19,7 +19,7 @@ impl CallbackStreamSlots {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Full: the events are to be posted one by one.
+    /// A slot, or the error that tells the client to post its events one by one.
     pub fn acquire(&self, member: i64) -> Result<CallbackStreamSlot<'_>, Error> {
         let mut counts = self.lock_counts();
         if counts.values().sum::<usize>() >= limits::CALLBACK_STREAMS {

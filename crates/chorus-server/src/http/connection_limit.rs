@@ -1,4 +1,4 @@
-//! How many may be connected at once (D-19). Whoever comes when every place is taken is told so in JSON, and to come back.
+//! The limit of open connections (D-19). A connection past it gets a 503 in JSON with `Retry-After`.
 
 use chorus_hub::Clock;
 use chorus_wire::{Code, limits};
@@ -8,18 +8,18 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// When it may be worth trying again, in seconds.
+/// `Retry-After` of the rejection, in seconds.
 const RETRY_AFTER: u64 = 5;
-/// How long one who was told has to hear it.
+/// Max time to write the rejection and let the client read it.
 const REJECTION_TIMEOUT: Duration = Duration::from_secs(1);
-/// What it may say meanwhile: a connection that is closed on unread bytes is reset, and the answer is lost with it.
+/// Bytes read from a rejected client before the close: closing with unread bytes resets the connection and loses the response.
 const MAX_UNREAD_BYTES: u64 = 16 * 1024;
 
-/// The door of a house with so many places.
+/// Hands out a permit per open connection.
 pub struct ConnectionLimit {
     permits: Arc<Semaphore>,
     rejection_permits: Arc<Semaphore>,
-    /// It has been logged that the house is full.
+    /// Whether the current overload has been logged.
     full_logged: bool,
     clock: Clock,
 }
@@ -35,22 +35,22 @@ impl ConnectionLimit {
         }
     }
 
-    /// A place, to be held for as long as the connection is open.
+    /// A permit, to be held while the connection is open; `None` at the limit.
     pub fn try_acquire(&mut self) -> Option<OwnedSemaphorePermit> {
         let permit = self.permits.clone().try_acquire_owned().ok();
         let is_full = permit.is_none();
         if !std::mem::replace(&mut self.full_logged, is_full) && is_full {
-            tracing::warn!("every place is taken; connections are turned away");
+            tracing::warn!("the connection limit is reached; new connections are rejected");
         }
         permit
     }
 
-    /// Over TLS nothing can be said without a handshake, which is the dear part: such a connection is just closed.
+    /// Answers with 503 and closes. A TLS connection is closed at once, because the handshake is the expensive part.
     pub fn reject_connection(&self, socket: TcpStream, secure: bool) {
         if let (false, Ok(permit)) = (secure, self.rejection_permits.clone().try_acquire_owned()) {
             let response = rejection_response(&self.clock);
             tokio::spawn(async move {
-                let _turn = permit;
+                let _rejection_permit = permit;
                 let _ = tokio::time::timeout(REJECTION_TIMEOUT, write_rejection(socket, response))
                     .await;
             });
@@ -59,7 +59,7 @@ impl ConnectionLimit {
 }
 
 async fn write_rejection(mut socket: TcpStream, response: String) -> std::io::Result<()> {
-    // Clients take an answer that comes before their question for a broken connection.
+    // Waits for the request: clients treat a response that precedes it as a broken connection.
     socket.peek(&mut [0]).await?;
     socket.write_all(response.as_bytes()).await?;
     socket.shutdown().await?;
@@ -68,7 +68,7 @@ async fn write_rejection(mut socket: TcpStream, response: String) -> std::io::Re
     Ok(())
 }
 
-/// The form of R-13, which most paths have: nobody knows yet what is asked for.
+/// In the wrapped form of R-13, which most paths use: the path is not known yet.
 fn rejection_response(clock: &Clock) -> String {
     let error = serde_json::json!({"code": Code::Unavailable.as_str(),
         "message": "every connection that this hub may have is taken; come back in a moment"});

@@ -1,9 +1,9 @@
-//! Pages of other origins may call the hub: no cookies are used, so a browser lends them nothing but what they already have.
+//! CORS: every origin is allowed. The hub uses no cookies, so a page gains nothing from the browser's own credentials.
 
 use axum::{body::Body, response::Response};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 
-/// The question a browser asks before it sends the request itself.
+/// Whether this is a preflight request, which a browser sends before the actual one.
 pub fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
     method == Method::OPTIONS && headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
 }
@@ -29,7 +29,7 @@ pub fn preflight_response() -> Response {
     response
 }
 
-/// What every answer to another origin carries.
+/// Headers of every response to a cross-origin request.
 pub fn allow_any_origin(headers: &mut HeaderMap) {
     headers.insert(
         header::ACCESS_CONTROL_ALLOW_ORIGIN,

@@ -1,25 +1,25 @@
-//! What happens around every request, whatever its route: its id, its bounds, who asks, how often, and the account of it.
+//! The middleware of every request: request id, header bounds, CORS, admission, error body, common headers and metrics.
 
-use crate::auth::{self, AuthResult};
-use crate::rate_limit::{CallerId, RemainingBudget};
-use crate::{
-    app_state::AppState, cors, ops::metrics, query, reply, reply::ApiError, reply::ErrorFormat,
-};
-use axum::extract::{ConnectInfo, MatchedPath, Request, State};
+use super::admission::{self, ClientAddress};
+use super::api_error::{self, ApiError, ErrorFormat};
+use super::app_state::AppState;
+use super::rate_limit::RemainingBudget;
+use super::{cors, query, request_metrics};
+use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use chorus_wire::{Code, Error, limits};
 use futures_util::FutureExt;
-use http::{Extensions, HeaderMap, HeaderName, HeaderValue, header, request::Parts};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
 use std::{panic::AssertUnwindSafe, time::Instant};
 
 const REQUEST_ID_HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Asked by machines that must be answered when everybody else is turned away.
+/// Routes without a rate limit: monitoring must be answered when other clients are refused.
 const UNLIMITED_ROUTES: [&str; 3] = ["/health", "/ready", "/metrics"];
 
-/// Who asks here shows a secret in the path, so the handler counts: by the secret when it is one, by the address when it is not.
+/// Routes with a secret in the path. Their handlers charge the request: to the secret's caller, or to the address when it is
+/// unknown.
 const SECRET_LIMITED_ROUTES: [&str; 3] = [
     "/inbox/{secret}",
     "/channels/{id}/inbox/{token}",
@@ -31,17 +31,18 @@ pub async fn process_request(
     mut request: Request,
     next: Next,
 ) -> Response {
-    // Measures, decides nothing: a held clock would make every request take no time.
+    // Only measures, decides nothing. With the hub's clock, which tests hold still, every request would take no time.
     let started_at = Instant::now();
     let id = choose_request_id(&state, request.headers());
     let route = request.extensions().get::<MatchedPath>().cloned();
     let method = request.method().clone();
     let cross_origin = request.headers().contains_key(header::ORIGIN);
     let has_key = request.headers().contains_key(header::AUTHORIZATION);
-    let form = ErrorFormat::for_path(request.uri().path());
-    let from = state
-        .trusted_proxies
-        .resolve_client(peer_address(request.extensions()), request.headers());
+    let error_format = ErrorFormat::for_path(request.uri().path());
+    let from = state.trusted_proxies.resolve_client(
+        admission::peer_address(request.extensions()),
+        request.headers(),
+    );
     request.extensions_mut().insert(ClientAddress(from));
 
     let mut budget = None;
@@ -51,11 +52,11 @@ pub async fn process_request(
         Ok(Err(error)) => ApiError::from(error).into_response(),
         Err(_) => ApiError::from(Error::internal("the handler panicked")).into_response(),
     };
-    reply::write_error_body(
+    api_error::write_error_body(
         &mut response,
         state.hub.clock().now(),
         id.to_str().unwrap_or_default(),
-        form,
+        error_format,
     );
 
     let status = response.status();
@@ -67,14 +68,14 @@ pub async fn process_request(
         cors::allow_any_origin(headers);
     }
     let route = route.as_ref().map_or("none", MatchedPath::as_str);
-    // Never the path or the query itself: they hold names, and sometimes tokens (R-74).
+    // Never the path or the query: they contain names, and sometimes tokens (R-74).
     tracing::debug!(request_id = ?id, %from, %method, route, status = status.as_u16(), elapsed = ?started_at.elapsed(), "request");
-    metrics::record_request(route, &method, status, started_at.elapsed());
+    request_metrics::record_request(route, &method, status, started_at.elapsed());
     add_common_headers(headers, id, has_key);
     response
 }
 
-/// Headers of every answer. A handler may let its answer be kept, but never one that a key was shown for.
+/// Headers of every response. A handler may allow caching, but never of a response to a request with a key.
 fn add_common_headers(headers: &mut HeaderMap, id: HeaderValue, has_key: bool) {
     headers.insert(REQUEST_ID_HEADER, id);
     headers.insert(
@@ -90,20 +91,20 @@ fn add_common_headers(headers: &mut HeaderMap, id: HeaderValue, has_key: bool) {
     }
 }
 
-/// The client's own id when it is harmless in a log, else a new one.
+/// The client's request id when it is safe to log, else a new one.
 fn choose_request_id(state: &AppState, headers: &HeaderMap) -> HeaderValue {
     let is_loggable = |value: &&HeaderValue| {
-        let harmless = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
-        (1..=64).contains(&value.len()) && value.as_bytes().iter().all(harmless)
+        let is_safe_byte = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
+        (1..=64).contains(&value.len()) && value.as_bytes().iter().all(is_safe_byte)
     };
     match headers.get(REQUEST_ID_HEADER).filter(is_loggable) {
-        Some(given) => given.clone(),
+        Some(client_id) => client_id.clone(),
         None => HeaderValue::try_from(state.hub.clock().new_request_id())
             .unwrap_or(HeaderValue::from_static("-")),
     }
 }
 
-/// From the parsed request to its answer.
+/// Checks the request, admits it and runs its handler.
 async fn dispatch_request(
     state: &AppState,
     mut request: Request,
@@ -113,7 +114,7 @@ async fn dispatch_request(
 ) -> Result<Response, Error> {
     check_header_size(request.headers())?;
     query::check_encoding(request.uri())?;
-    // A browser's question costs its page nothing; the request that follows does.
+    // A CORS preflight is not charged; the request that follows is.
     if cors::is_preflight(request.method(), request.headers()) {
         return Ok(cors::preflight_response());
     }
@@ -123,54 +124,14 @@ async fn dispatch_request(
             .contains(&route.as_str())
     };
     if !route.is_some_and(is_exempt) {
-        let from = client_address(request.extensions());
-        let auth = admit_request(state, request.headers(), from, budget).await?;
+        let client = admission::client_address(request.extensions());
+        let auth = admission::admit_request(state, request.headers(), client, budget).await?;
         request.extensions_mut().insert(auth);
     }
     Ok(next.run(request).await)
 }
 
-/// Where a request comes from, also through a proxy that is trusted (D-92).
-#[derive(Clone, Copy)]
-struct ClientAddress(IpAddr);
-
-fn client_address(extensions: &Extensions) -> IpAddr {
-    extensions
-        .get::<ClientAddress>()
-        .map_or_else(|| peer_address(extensions), |ClientAddress(from)| *from)
-}
-
-/// The other end of the connection.
-fn peer_address(extensions: &Extensions) -> IpAddr {
-    let peer = extensions.get::<ConnectInfo<SocketAddr>>();
-    peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |ConnectInfo(addr)| {
-        addr.ip()
-    })
-}
-
-/// Takes one from the budget of the address that a request with an unknown secret comes from.
-pub async fn spend_address_budget(state: &AppState, parts: &Parts) -> Result<(), Error> {
-    let Some(rate_limiter) = &state.rate_limiter else {
-        return Ok(());
-    };
-    rate_limiter
-        .spend_request(rate_limiter.caller_of_address(client_address(&parts.extensions)))
-        .await
-        .map(drop)
-}
-
-/// Takes one from the budget of a caller that a secret in the path has told.
-pub async fn spend_caller_budget(
-    state: &AppState,
-    caller: CallerId,
-) -> Result<Option<RemainingBudget>, Error> {
-    let Some(rate_limiter) = &state.rate_limiter else {
-        return Ok(None);
-    };
-    rate_limiter.spend_request(caller).await.map(Some)
-}
-
-/// The parser lets a little more through than is allowed, so that what is too much is said in JSON (failure 26).
+/// The HTTP parser accepts slightly more than the limit, so that the refusal can be JSON (failure 26).
 fn check_header_size(headers: &HeaderMap) -> Result<(), Error> {
     let size = headers
         .iter()
@@ -179,51 +140,6 @@ fn check_header_size(headers: &HeaderMap) -> Result<(), Error> {
         return Err(Code::HeadersTooLarge.into());
     }
     Ok(())
-}
-
-/// Who asks, and whether they may ask now.
-async fn admit_request(
-    state: &AppState,
-    headers: &HeaderMap,
-    peer: IpAddr,
-    budget: &mut Option<RemainingBudget>,
-) -> Result<AuthResult, Error> {
-    let Some(rate_limiter) = &state.rate_limiter else {
-        return Ok(auth::authenticate_request(state, headers).await);
-    };
-    // Keys made up at random would each cost a read of the store: an address that has tried as many as it may ask is told so
-    // before anybody looks.
-    let needs_lookup = auth::needs_key_lookup(state, headers);
-    if needs_lookup {
-        let allowed = rate_limiter
-            .check_remaining(rate_limiter.caller_guessing_keys(peer))
-            .await;
-        if allowed.is_err() {
-            *budget = Some(rate_limiter.exhausted_budget());
-        }
-        allowed?;
-    }
-    let auth = auth::authenticate_request(state, headers).await;
-    let caller = match &auth.0 {
-        Ok(principal) => rate_limiter.caller_of_principal(principal, peer),
-        // A wrong key is nobody's: it counts against the address it comes from.
-        Err(_) => {
-            if needs_lookup {
-                // What counts is that it was taken; the refusal comes with the next guess.
-                let _ = rate_limiter
-                    .spend_request(rate_limiter.caller_guessing_keys(peer))
-                    .await;
-            }
-            rate_limiter.caller_of_address(peer)
-        }
-    };
-    let remaining = rate_limiter.spend_request(caller).await;
-    *budget = Some(
-        *remaining
-            .as_ref()
-            .unwrap_or(&rate_limiter.exhausted_budget()),
-    );
-    remaining.map(|_| auth)
 }
 
 #[cfg(test)]
@@ -236,24 +152,24 @@ mod tests {
     use http_body_util::BodyExt;
     use tower::ServiceExt;
 
-    /// A router with one good route and one that panics, and the directory that its hub lives in.
-    async fn around_two_routes() -> (Router, tempfile::TempDir) {
+    /// A router with one good route and one that panics, and the data directory of its hub.
+    async fn build_test_router() -> (Router, tempfile::TempDir) {
         let dir = tempfile::tempdir().unwrap();
         let settings = ServerSettings::with_data_dir(dir.path());
         let hub = Hub::open(settings.hub.clone()).await.unwrap();
-        let doors = AppState::new(hub, "http://hub.test".into(), &settings);
+        let state = AppState::new(hub, settings.request_settings("http://hub.test".into()));
         let router = Router::new()
             .route("/good", get(async || "good"))
             .route("/bad", get(async || -> &'static str { panic!("a bug") }))
             .layer(middleware::from_fn_with_state(
-                doors.clone(),
+                state.clone(),
                 process_request,
             ))
-            .with_state(doors);
+            .with_state(state);
         (router, dir)
     }
 
-    async fn asked(
+    async fn send_request(
         router: &Router,
         method: Method,
         path: &str,
@@ -272,22 +188,24 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_is_a_wrapped_500_and_the_next_request_is_served() {
-        let (router, _dir) = around_two_routes().await;
-        let response = asked(&router, Method::GET, "/bad", &[]).await;
+        let (router, _dir) = build_test_router().await;
+        let response = send_request(&router, Method::GET, "/bad", &[]).await;
         assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
         let body = response.into_body().collect().await.unwrap().to_bytes();
         let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
         assert_eq!(body["error"]["code"], "ERR_INTERNAL");
         assert!(!body.to_string().contains("a bug"));
         assert_eq!(
-            asked(&router, Method::GET, "/good", &[]).await.status(),
+            send_request(&router, Method::GET, "/good", &[])
+                .await
+                .status(),
             StatusCode::OK
         );
     }
 
     #[tokio::test]
-    async fn a_sane_request_id_is_kept_and_any_other_is_replaced() {
-        let (router, _dir) = around_two_routes().await;
+    async fn a_safe_request_id_is_kept_and_any_other_is_replaced() {
+        let (router, _dir) = build_test_router().await;
         let long = "a".repeat(65);
         for (given, kept) in [
             ("job-7.a_B", true),
@@ -295,7 +213,8 @@ mod tests {
             (long.as_str(), false),
             ("", false),
         ] {
-            let response = asked(&router, Method::GET, "/good", &[("x-request-id", given)]).await;
+            let response =
+                send_request(&router, Method::GET, "/good", &[("x-request-id", given)]).await;
             let id = response.headers()["x-request-id"].to_str().unwrap();
             assert_eq!(id == given, kept, "{given:?} became {id:?}");
             assert!(!id.is_empty());
@@ -303,13 +222,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_page_of_another_origin_may_ask_and_its_question_costs_nothing() {
-        let (router, _dir) = around_two_routes().await;
-        let question = [
+    async fn a_page_of_another_origin_is_allowed_and_its_preflight_is_not_charged() {
+        let (router, _dir) = build_test_router().await;
+        let preflight = [
             ("origin", "https://page.test"),
             ("access-control-request-method", "GET"),
         ];
-        let response = asked(&router, Method::OPTIONS, "/good", &question).await;
+        let response = send_request(&router, Method::OPTIONS, "/good", &preflight).await;
         assert_eq!(response.status(), StatusCode::NO_CONTENT);
         assert_eq!(response.headers()["access-control-allow-origin"], "*");
         assert!(
@@ -319,7 +238,7 @@ mod tests {
                 .contains("Authorization")
         );
         assert!(!response.headers().contains_key("ratelimit"));
-        let response = asked(&router, Method::GET, "/good", &question[..1]).await;
+        let response = send_request(&router, Method::GET, "/good", &preflight[..1]).await;
         assert_eq!(response.headers()["access-control-allow-origin"], "*");
         assert!(
             !response
@@ -329,12 +248,12 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_to_a_key_is_never_kept() {
-        let kept =
+    fn a_response_to_a_request_with_a_key_is_never_cached() {
+        let cacheable =
             || HeaderMap::from_iter([(header::CACHE_CONTROL, HeaderValue::from_static("public"))]);
         for (mut headers, keyed, control) in [
-            (kept(), false, "public"),
-            (kept(), true, "no-store"),
+            (cacheable(), false, "public"),
+            (cacheable(), true, "no-store"),
             (HeaderMap::new(), false, "no-store"),
         ] {
             add_common_headers(&mut headers, HeaderValue::from_static("r"), keyed);
@@ -345,11 +264,11 @@ mod tests {
     /// Failure 26
     #[tokio::test]
     async fn too_many_or_too_large_headers_are_a_json_431() {
-        let (router, _dir) = around_two_routes().await;
+        let (router, _dir) = build_test_router().await;
         let large = "x".repeat(limits::HEADER_BYTES);
         let many = vec![("x-line", "1"); limits::HEADER_LINES + 1];
         for headers in [vec![("x-large", large.as_str())], many] {
-            let response = asked(&router, Method::GET, "/good", &headers).await;
+            let response = send_request(&router, Method::GET, "/good", &headers).await;
             assert_eq!(
                 response.status(),
                 StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE

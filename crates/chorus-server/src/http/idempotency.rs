@@ -1,6 +1,6 @@
-//! The `Idempotency-Key` of a request, with what it stands for (R-27).
+//! The extractor of `Idempotency-Key`, and the fingerprint of the body it belongs to (R-27).
 
-use crate::{app_state::AppState, reply::ApiError};
+use super::{api_error::ApiError, app_state::AppState};
 use axum::extract::FromRequestParts;
 use bytes::Bytes;
 use chorus_hub::identity::IdempotencyKey;
@@ -8,11 +8,11 @@ use chorus_wire::{Error, Result, json, limits};
 use http::{HeaderMap, HeaderName, request::Parts};
 use sha2::{Digest, Sha256};
 
-/// The key, if the request has one.
+/// The `Idempotency-Key` header, if the request has one.
 pub struct IdempotencyHeader(Option<String>);
 
 impl IdempotencyHeader {
-    /// Equality is that of JSON values, not of texts (failure 17).
+    /// Adds the fingerprint of the body. Bodies are equal as JSON values, not as texts (failure 17).
     pub fn with_body(self, body: &Bytes) -> Result<Option<IdempotencyKey>> {
         let Some(key) = self.0 else { return Ok(None) };
         let canonical = json::to_canonical_json(&json::parse_value(json::decode_utf8(body)?)?);
@@ -42,8 +42,8 @@ fn parse_key_header(headers: &HeaderMap) -> Result<Option<String>> {
     let Some(value) = found.next() else {
         return Ok(None);
     };
-    let visible = value.as_bytes().iter().all(u8::is_ascii_graphic);
-    if !visible
+    let is_visible = value.as_bytes().iter().all(u8::is_ascii_graphic);
+    if !is_visible
         || value.is_empty()
         || value.len() > limits::IDEMPOTENCY_KEY_CHARS
         || found.next().is_some()
@@ -91,8 +91,8 @@ mod tests {
 
     /// Failure 17
     #[test]
-    fn the_order_of_keys_is_no_other_value() {
-        let print = |body: &'static str| {
+    fn bodies_that_are_equal_as_json_have_one_fingerprint() {
+        let fingerprint = |body: &'static str| {
             IdempotencyHeader(Some("k".into()))
                 .with_body(&Bytes::from(body))
                 .unwrap()
@@ -100,9 +100,9 @@ mod tests {
                 .fingerprint
         };
         assert_eq!(
-            print(r#"{"a":1,"b":[2]}"#),
-            print(r#"{ "b": [2.0], "a": 1 }"#)
+            fingerprint(r#"{"a":1,"b":[2]}"#),
+            fingerprint(r#"{ "b": [2.0], "a": 1 }"#)
         );
-        assert_ne!(print(r#"{"a":1}"#), print(r#"{"a":2}"#));
+        assert_ne!(fingerprint(r#"{"a":1}"#), fingerprint(r#"{"a":2}"#));
     }
 }

@@ -1,8 +1,8 @@
-//! What a client would rather have, read from its `Accept` header.
+//! Content negotiation by the `Accept` header.
 
 use http::{HeaderMap, header};
 
-/// How much `media` is wanted, in thousandths, and how plainly it is named; the most specific range that matches decides
+/// The quality of `media` in thousandths and the specificity of the range that matched; the most specific range decides
 /// (RFC 9110 §12.5.1).
 fn media_weight(accept: &str, media: &str) -> (u32, u32) {
     let kind = media.split('/').next().unwrap_or_default();
@@ -17,7 +17,7 @@ fn media_weight(accept: &str, media: &str) -> (u32, u32) {
             Some(_) | None => continue,
         };
         let quality = parts.find_map(|part| part.strip_prefix("q=").or(part.strip_prefix("Q=")));
-        // A weight nobody can read does not make the type unwanted.
+        // A malformed weight counts as 1.
         let quality = quality
             .and_then(|text| text.parse::<f32>().ok())
             .unwrap_or(1.0)
@@ -33,7 +33,7 @@ fn accept_header(headers: &HeaderMap) -> Option<&str> {
     headers.get(header::ACCEPT)?.to_str().ok()
 }
 
-/// Whether `other` is asked for more than what the route gives by default. No header, or `*/*`, means the default.
+/// Whether the client prefers `other` to the route's default. No header, or `*/*`, means the default.
 pub fn prefers_media(headers: &HeaderMap, other: &str, default: &str) -> bool {
     accept_header(headers).is_some_and(|accept| {
         let wanted = media_weight(accept, other);
@@ -41,7 +41,7 @@ pub fn prefers_media(headers: &HeaderMap, other: &str, default: &str) -> bool {
     })
 }
 
-/// Whether `media` is asked for by name.
+/// Whether the header names `media` itself, with a quality above 0.
 pub fn is_media_named(headers: &HeaderMap, media: &str) -> bool {
     accept_header(headers).is_some_and(|accept| {
         let matches_media = |range: &str| {
@@ -65,7 +65,7 @@ mod tests {
 
     /// TRN-61, TRN-62
     #[test]
-    fn an_agent_that_asks_for_json_gets_it_and_a_browser_gets_its_page() {
+    fn a_client_that_prefers_json_gets_it_and_a_browser_gets_html() {
         let json = |accept: &str| prefers_media(&headers(accept), "application/json", "text/html");
         assert!(json("application/json"));
         assert!(json("application/json, text/plain, */*"));
@@ -84,7 +84,7 @@ mod tests {
 
     /// R-29
     #[test]
-    fn a_stream_is_given_only_to_those_who_name_it() {
+    fn a_wildcard_does_not_ask_for_a_stream() {
         assert!(is_media_named(
             &headers("text/event-stream"),
             "text/event-stream"

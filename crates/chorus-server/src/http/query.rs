@@ -1,6 +1,6 @@
 //! Query parameters and path segments, decoded once and refused by name.
 
-use crate::{app_state::AppState, reply::ApiError};
+use super::{api_error::ApiError, app_state::AppState};
 use axum::extract::{FromRequestParts, Path};
 use chorus_hub::envelope::HistoryStart;
 use chorus_wire::{Error, Result, cursor::Cursor, time::UnixMicros};

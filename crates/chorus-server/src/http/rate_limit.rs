@@ -1,4 +1,4 @@
-//! How often each caller may ask, as the doors see it: whose budget a request is taken from, and what the answer says of it.
+//! Rate limiting of requests: which caller is charged, and the `RateLimit` headers of the response.
 
 use chorus_hub::identity::rate_limit::{self, RateQuota};
 use chorus_hub::{Hub, Principal};
@@ -15,7 +15,7 @@ pub struct RateLimiter {
     quota: RateQuota,
 }
 
-/// What is left to a caller after this request.
+/// The caller's remaining budget after this request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RemainingBudget {
     quota: u32,
@@ -23,7 +23,7 @@ pub struct RemainingBudget {
 }
 
 impl RateLimiter {
-    /// `quota` requests a minute, all of them at once if need be; 0 is no limit.
+    /// A limit of `quota` requests a minute, which may come in one burst; `None` when `quota` is 0.
     pub fn per_minute(quota: u32, hub: &Hub) -> Option<Self> {
         RateQuota::per_minute(quota).map(|quota| Self {
             hub: hub.clone(),
@@ -31,7 +31,7 @@ impl RateLimiter {
         })
     }
 
-    /// The caller of an authenticated request; `Anyone` has only an address.
+    /// The caller of an authenticated request; an anonymous one is known by its address.
     pub fn caller_of_principal(&self, principal: &Principal, peer: IpAddr) -> CallerId {
         match principal {
             Principal::Agent(agent) => CallerId::Agent(agent.id),
@@ -40,17 +40,17 @@ impl RateLimiter {
         }
     }
 
-    /// The caller of a request that only has an address.
+    /// The caller of a request without a valid key.
     pub fn caller_of_address(&self, peer: IpAddr) -> CallerId {
         rate_limit::anonymous_caller(self.hub.identity(), peer)
     }
 
-    /// The same place as one that tries keys: what it asks without a key is no guess.
+    /// The same address as a guesser of keys, with a budget of its own: requests without a key are no guesses.
     pub fn caller_guessing_keys(&self, peer: IpAddr) -> CallerId {
         rate_limit::guessing_caller(self.hub.identity(), peer)
     }
 
-    /// Takes one request from the caller's budget, or says when there will be one.
+    /// Takes one request from the caller's budget; the error has `Retry-After`.
     pub async fn spend_request(&self, caller: CallerId) -> Result<RemainingBudget, Error> {
         let left = rate_limit::spend_request(self.hub.identity(), caller, self.quota).await?;
         Ok(RemainingBudget {
@@ -59,7 +59,7 @@ impl RateLimiter {
         })
     }
 
-    /// Whether there is anything in it; takes nothing.
+    /// Fails when the budget is empty; takes nothing.
     pub async fn check_remaining(&self, caller: CallerId) -> Result<(), Error> {
         rate_limit::check_remaining(self.hub.identity(), caller, self.quota).await
     }

@@ -1,5 +1,4 @@
-//! Open streams: taken over from the HTTP server once the head is known, so that an idle one costs a small task and a socket
-//! and nothing else; and written so that everything queued goes out in one write.
+//! Writes open SSE streams. A stream takes the socket over from hyper, so that an idle one costs a small task and a socket.
 
 use axum::{body::Body, response::Response};
 use bytes::Bytes;
@@ -14,14 +13,14 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Instant, timeout};
 
-/// How much is written at once: larger writes save nothing and hold memory.
+/// Max bytes per write: larger writes save nothing and hold memory.
 const MAX_WRITE_BYTES: usize = 64 * 1024;
-/// Bytes that a reader may send on an open stream before it is taken for something else than a reader.
+/// Max bytes that a reader may send on an open stream before it is disconnected.
 const MAX_INPUT_BYTES: usize = 4 * 1024;
-/// A farewell that the socket does not take at once is not worth waiting for.
+/// Max time to write the closing event: a reader that does not take it resumes by its cursor.
 const CLOSING_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// What travels in a response's extensions to the connection loop: the stream that is to take its place.
+/// Carries a feed in the response's extensions to the connection, which then writes it instead of a body.
 #[derive(Clone)]
 pub(crate) struct StreamHandoff(Arc<Mutex<Option<StreamFeed>>>);
 
@@ -31,7 +30,7 @@ impl StreamHandoff {
     }
 }
 
-/// The response that an open feed is answered with.
+/// The response that opens a stream.
 pub fn stream_response(feed: StreamFeed) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::OK;
@@ -41,7 +40,7 @@ pub fn stream_response(feed: StreamFeed) -> Response {
         HeaderValue::from_static("text/event-stream"),
     );
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    // Some proxies hold a stream back until they have a block of it, unless told not to.
+    // Some proxies buffer a stream until they have a block of it, unless told not to.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
         .extensions_mut()
@@ -49,7 +48,7 @@ pub fn stream_response(feed: StreamFeed) -> Response {
     response
 }
 
-/// The head as it goes on the wire. The body ends where the connection does: no chunk sizes around every event.
+/// The response head as bytes. The body ends with the connection, so events need no chunk framing.
 pub(crate) fn encode_response_head(parts: &Parts) -> Vec<u8> {
     let mut out = format!("HTTP/1.1 {}\r\n", parts.status).into_bytes();
     let framing = [
@@ -71,7 +70,7 @@ pub(crate) fn encode_response_head(parts: &Parts) -> Vec<u8> {
     out
 }
 
-/// Writes the feed until its reader leaves, stops reading, or the feed ends.
+/// Writes the feed until its reader disconnects, stalls, or the feed ends.
 pub(crate) async fn write_feed<S: AsyncRead + AsyncWrite + Unpin>(
     mut socket: S,
     head: Vec<u8>,
@@ -83,7 +82,7 @@ pub(crate) async fn write_feed<S: AsyncRead + AsyncWrite + Unpin>(
     loop {
         let mut ignored = [0u8; 64];
         let events = {
-            // The same wait however often the reader speaks: starting it anew would start its look into the log anew.
+            // One future for the whole wait: a new one after each input byte would restart its read of the log.
             let mut next = pin!(feed.next());
             loop {
                 tokio::select! {
@@ -92,7 +91,7 @@ pub(crate) async fn write_feed<S: AsyncRead + AsyncWrite + Unpin>(
                         FeedItem::Ended(reason) => return write_closing_event(socket, pending_head, reason).await,
                     },
                     read = socket.read(&mut ignored) => match read {
-                        // What a reader sends is none of our business, in small amounts; that it left is.
+                        // Small input is ignored; end of file means that the reader disconnected.
                         Ok(n) if n > 0 && input_bytes < MAX_INPUT_BYTES => input_bytes += n,
                         Ok(_) | Err(_) => return,
                     },
@@ -103,7 +102,7 @@ pub(crate) async fn write_feed<S: AsyncRead + AsyncWrite + Unpin>(
         let chunk = pending_head.take().into_iter().chain(events);
         if let Err(why) = write_batch(&mut socket, chunk, &feed).await {
             metrics::counter!("chorus_streams_cut_total", "reason" => why).increment(1);
-            tracing::debug!(why, "a stream was cut off");
+            tracing::debug!(why, "a stream was disconnected");
             return;
         }
         feed.confirm_written();
@@ -111,7 +110,7 @@ pub(crate) async fn write_feed<S: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
-/// Everything, in as few writes as it takes.
+/// Writes all events in as few writes as possible.
 async fn write_batch<S: AsyncWrite + Unpin>(
     socket: &mut S,
     chunk: impl Iterator<Item = Bytes>,
@@ -119,7 +118,7 @@ async fn write_batch<S: AsyncWrite + Unpin>(
 ) -> Result<(), &'static str> {
     let mut chunk = chunk.peekable();
     while let Some(event) = chunk.next() {
-        // A single event is written from where it is; several are put together first.
+        // A single event is written without copying; several are joined first.
         if chunk.peek().is_none() {
             write_or_cut(socket, &event, feed).await?;
             break;
@@ -136,7 +135,8 @@ async fn write_batch<S: AsyncWrite + Unpin>(
         .map_err(|_| "closed")
 }
 
-/// A reader that takes nothing for `limits::STREAM_CUT` is cut off; it resumes by its cursor (law 6).
+/// Writes `bytes`. A reader that takes nothing for `limits::STREAM_DISCONNECT_AFTER` is disconnected and resumes by its
+/// cursor (invariant 6).
 async fn write_or_cut<S: AsyncWrite + Unpin>(
     socket: &mut S,
     mut bytes: &[u8],
@@ -168,7 +168,7 @@ async fn write_or_cut<S: AsyncWrite + Unpin>(
     Ok(())
 }
 
-/// Says why, and when to come back: not all at the same moment.
+/// Writes the `closing` event with its reason and a random reconnect delay, so that readers do not return all at once.
 async fn write_closing_event<S: AsyncWrite + Unpin>(
     mut socket: S,
     pending_head: Option<Bytes>,
@@ -185,6 +185,6 @@ async fn write_closing_event<S: AsyncWrite + Unpin>(
         socket.write_all(closing_event.as_bytes()).await?;
         socket.shutdown().await
     };
-    // A reader that is gone, or does not read, has its cursor.
+    // A reader that misses the event resumes by its cursor.
     let _ = timeout(CLOSING_TIMEOUT, writing).await;
 }

@@ -1,28 +1,35 @@
-//! TLS from two PEM files, refused with a sentence that names the file.
+//! Loads the TLS certificate chain and key from PEM files; an error names the file.
 
-use crate::settings::StartError;
 use rustls::{
     ServerConfig,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
 };
 use std::{fmt, path::Path, sync::Arc};
 
-fn tls_error(path: &Path, cause: impl fmt::Display) -> StartError {
-    StartError::Tls {
+/// A certificate or key file that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot use {path} for TLS: {cause}")]
+pub struct TlsFileError {
+    path: String,
+    cause: String,
+}
+
+fn tls_error(path: &Path, cause: impl fmt::Display) -> TlsFileError {
+    TlsFileError {
         path: path.display().to_string(),
         cause: cause.to_string(),
     }
 }
 
-/// The certificate chain and its key, ready for the listener. Only HTTP/1.1 is offered: it is what the doors speak.
-pub fn load_tls_config(chain: &Path, key: &Path) -> Result<Arc<ServerConfig>, StartError> {
+/// Builds the listener's TLS configuration. ALPN offers HTTP/1.1 only, because the connection loop serves nothing else.
+pub fn load_tls_config(chain: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsFileError> {
     let certificates = CertificateDer::pem_file_iter(chain)
         .and_then(|found| found.collect::<Result<Vec<_>, _>>())
         .map_err(|e| tls_error(chain, e))?;
     if certificates.is_empty() {
         return Err(tls_error(chain, "it holds no certificate"));
     }
-    // The reason stays general: a parser's complaint could repeat bytes of the key.
+    // The cause stays general, because a parser's message could repeat bytes of the key.
     let key_der = PrivateKeyDer::from_pem_file(key)
         .map_err(|_| tls_error(key, "it is no readable PEM private key"))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());

@@ -1,8 +1,8 @@
 //! `/agents`: the records of who is registered, and leaving (TRN-32…35, R-31, R-32).
 
-use crate::query::{PathParam, QueryParams};
-use crate::reply::{self, ApiResult};
-use crate::{app_state::AppState, auth::MaybeAuth};
+use crate::http::query::{PathParam, QueryParams};
+use crate::http::reply::{self, ApiResult};
+use crate::http::{app_state::AppState, auth::MaybeAuth};
 use axum::extract::State;
 use chorus_hub::{lifecycle, lifecycle::DirectoryPage};
 use chorus_wire::reply::{AgentDeleted, AgentRecord, FailureReply, SuccessReply};

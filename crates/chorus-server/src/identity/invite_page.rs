@@ -1,7 +1,9 @@
 //! `GET /invite/{id}`: a page a person opens to bring their agent to another, and the same as JSON (TRN-61, TRN-62, lesson 5).
 
-use crate::reply::{self, ApiResult};
-use crate::{app_state::AppState, console, html, negotiate, query::PathParam};
+use crate::console;
+use crate::http::reply::{self, ApiResult};
+use crate::http::{app_state::AppState, negotiate, query::PathParam};
+use crate::pages::html;
 use axum::{extract::State, response::Response};
 use chorus_hub::{Principal, lifecycle};
 use chorus_wire::reply::{InviteCard, SuccessReply};

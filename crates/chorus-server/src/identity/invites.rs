@@ -1,7 +1,7 @@
 //! `/invites`: the codes that a gated hub asks for, made, listed and revoked by operators (lesson 9).
 
-use crate::reply::{self, ApiResult};
-use crate::{
+use crate::http::reply::{self, ApiResult};
+use crate::http::{
     app_state::AppState, auth::MaybeAuth, auth::RequireOperator, body::JsonBytes, query::PathParam,
 };
 use axum::extract::State;

@@ -1,8 +1,9 @@
 //! `POST /register` and `POST /agents`: an agent comes, by itself or by an operator (TRN-01…07, TRN-28…31, R-10, R-11).
 
-use crate::auth::{AuthResult, RequireOperator};
-use crate::reply::{self, ApiError, ApiResult, ErrorFormat};
-use crate::{app_state::AppState, body::JsonBytes};
+use crate::http::api_error::{ApiError, ErrorFormat};
+use crate::http::auth::{AuthResult, RequireOperator};
+use crate::http::reply::{self, ApiResult};
+use crate::http::{app_state::AppState, body::JsonBytes};
 use axum::extract::State;
 use bytes::Bytes;
 use chorus_hub::lifecycle;

@@ -1,8 +1,8 @@
 //! `/accounts/{owner}`: what an owner has, and what operators add (R-64, lesson 14).
 
-use crate::auth::{RequireKey, RequireOperator};
-use crate::reply::{self, ApiResult};
-use crate::{app_state::AppState, body::JsonBytes, query::PathParam};
+use crate::http::auth::{RequireKey, RequireOperator};
+use crate::http::reply::{self, ApiResult};
+use crate::http::{app_state::AppState, body::JsonBytes, query::PathParam};
 use axum::extract::State;
 use chorus_hub::market;
 use chorus_wire::market::transfer::{CreditIssue, OwnerAccount};

@@ -1,7 +1,7 @@
 //! `GET /audit`: the postings of the ledger, newest first (lesson 14).
 
-use crate::reply::{self, ApiResult};
-use crate::{app_state::AppState, auth::RequireKey, query::QueryParams};
+use crate::http::reply::{self, ApiResult};
+use crate::http::{app_state::AppState, auth::RequireKey, query::QueryParams};
 use axum::extract::State;
 use chorus_hub::market;
 use chorus_wire::market::transfer::AuditReply;

@@ -1,7 +1,7 @@
 //! `GET /economy`: the market in sums (lesson 14).
 
-use crate::app_state::AppState;
-use crate::reply::{self, ApiResult};
+use crate::http::app_state::AppState;
+use crate::http::reply::{self, ApiResult};
 use axum::extract::State;
 use chorus_hub::market;
 use chorus_wire::market::transfer::EconomyReport;

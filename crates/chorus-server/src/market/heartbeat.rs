@@ -1,7 +1,7 @@
 //! `POST /heartbeat`: an agent says that it is there (R-66, JOB-29).
 
-use crate::reply::{self, ApiResult};
-use crate::{app_state::AppState, auth::RequireKey, body::JsonBytes};
+use crate::http::reply::{self, ApiResult};
+use crate::http::{app_state::AppState, auth::RequireKey, body::JsonBytes};
 use axum::extract::State;
 use chorus_hub::market;
 use chorus_wire::market::heartbeat::{self, HeartbeatReply};

@@ -1,9 +1,9 @@
 //! `/jobs`: asked for, followed, answered and taken back (JOB-16…19, R-62).
 
-use crate::auth::RequireKey;
-use crate::query::{PathParam, QueryParams};
-use crate::reply::{self, ApiResult};
-use crate::{app_state::AppState, body::JsonBytes};
+use crate::http::auth::RequireKey;
+use crate::http::query::{PathParam, QueryParams};
+use crate::http::reply::{self, ApiResult};
+use crate::http::{app_state::AppState, body::JsonBytes};
 use axum::extract::State;
 use chorus_hub::market::jobs;
 use chorus_wire::limits;

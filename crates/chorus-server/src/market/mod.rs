@@ -9,7 +9,7 @@ mod reputation;
 mod skills;
 mod transfer;
 
-use crate::app_state::AppState;
+use crate::http::app_state::AppState;
 use utoipa_axum::router::OpenApiRouter;
 
 pub fn routes() -> OpenApiRouter<AppState> {

@@ -1,8 +1,8 @@
 //! `/skills`: what can be hired, and putting one's own skills on offer (lesson 14).
 
-use crate::auth::{MaybeAuth, RequireKey};
-use crate::reply::{self, ApiResult};
-use crate::{app_state::AppState, body::JsonBytes, query::PathParam, query::QueryParams};
+use crate::http::auth::{MaybeAuth, RequireKey};
+use crate::http::reply::{self, ApiResult};
+use crate::http::{app_state::AppState, body::JsonBytes, query::PathParam, query::QueryParams};
 use axum::extract::State;
 use chorus_hub::market::skills as market;
 use chorus_wire::limits;

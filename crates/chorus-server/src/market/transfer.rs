@@ -1,7 +1,7 @@
 //! `POST /transfer`: credits from one owner to another (JOB-20, R-65).
 
-use crate::reply::{self, ApiResult};
-use crate::{app_state::AppState, auth::RequireKey, body::JsonBytes};
+use crate::http::reply::{self, ApiResult};
+use crate::http::{app_state::AppState, auth::RequireKey, body::JsonBytes};
 use axum::extract::State;
 use chorus_hub::market;
 use chorus_wire::market::transfer::{CreditTransfer, TransferReply};

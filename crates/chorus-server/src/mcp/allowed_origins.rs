@@ -1,13 +1,12 @@
-//! Which names of this hub, and pages of which origin, may ask `/mcp`: a page whose name was bent to our address is neither.
+//! `Host` and `Origin` checks of `/mcp`, which protect against DNS rebinding.
 
-use crate::app_state::AppState;
+use crate::http::app_state::AppState;
 use http::{HeaderMap, Uri, header};
 use std::net::IpAddr;
 
 const LOOPBACK_HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
-/// The names under which the hub is asked in good faith: the public one, the address it listens on, and this machine's own
-/// names where it listens there.
+/// The `Host` names of this hub: the public one, the listen address, and the loopback names when it listens there.
 pub fn allowed_hosts(state: &AppState, headers: &HeaderMap) -> Vec<String> {
     let mut hosts = Vec::new();
     hosts.extend(
@@ -21,7 +20,7 @@ pub fn allowed_hosts(state: &AppState, headers: &HeaderMap) -> Vec<String> {
         hosts.extend(LOOPBACK_HOSTS.map(str::to_owned));
     }
     if state.listen_ip.is_unspecified() {
-        // It has every address of the machine, and no name can be bent to a host that is a number.
+        // Every address of the machine is the hub's, and DNS rebinding needs a name, so any IP address is accepted.
         hosts.extend(host_ip(headers).map(|ip| ip.to_string()));
     } else {
         hosts.push(state.listen_ip.to_string());
@@ -29,13 +28,13 @@ pub fn allowed_hosts(state: &AppState, headers: &HeaderMap) -> Vec<String> {
     hosts
 }
 
-/// The host of the request, where it is an address and no name.
+/// The request's host, if it is an IP address.
 fn host_ip(headers: &HeaderMap) -> Option<IpAddr> {
     let authority: http::uri::Authority = headers.get(header::HOST)?.to_str().ok()?.parse().ok()?;
     authority.host().trim_matches(['[', ']']).parse().ok()
 }
 
-/// The pages that may ask: the hub's own, and those of this machine where the hub is only there.
+/// The allowed origins: the hub's own, and pages of this machine when the hub listens on loopback only.
 pub fn allowed_origins(state: &AppState) -> Vec<String> {
     let mut origins = Vec::new();
     if let Ok(url) = state.public_url.parse::<Uri>()
@@ -61,47 +60,48 @@ mod tests {
     use chorus_hub::Hub;
     use http::HeaderValue;
 
-    async fn doors(listen: &str, public_url: &str) -> (AppState, tempfile::TempDir) {
+    async fn open_state(listen: &str, public_url: &str) -> (AppState, tempfile::TempDir) {
         let dir = tempfile::tempdir().unwrap();
         let settings = ServerSettings {
             listen: listen.parse().unwrap(),
             ..ServerSettings::with_data_dir(dir.path())
         };
         let hub = Hub::open(settings.hub.clone()).await.unwrap();
-        (AppState::new(hub, public_url.to_owned(), &settings), dir)
+        let state = AppState::new(hub, settings.request_settings(public_url.to_owned()));
+        (state, dir)
     }
 
-    fn asked_as(host: &'static str) -> HeaderMap {
+    fn host_header(host: &'static str) -> HeaderMap {
         HeaderMap::from_iter([(header::HOST, HeaderValue::from_static(host))])
     }
 
     #[tokio::test]
-    async fn a_hub_on_every_address_is_asked_by_number_or_by_its_name() {
-        let (doors, _dir) = doors("0.0.0.0:3000", "https://hub.example.com").await;
+    async fn a_hub_on_every_address_accepts_ip_hosts_and_its_own_name() {
+        let (state, _dir) = open_state("0.0.0.0:3000", "https://hub.example.com").await;
         let has = |host: &'static str, name: &str| {
-            allowed_hosts(&doors, &asked_as(host))
+            allowed_hosts(&state, &host_header(host))
                 .iter()
                 .any(|known| known == name)
         };
         assert!(
             has("192.0.2.7:3000", "192.0.2.7"),
-            "a number cannot be bent"
+            "DNS rebinding needs a name"
         );
         assert!(has("[2001:db8::1]:3000", "2001:db8::1"));
         assert!(has("x", "hub.example.com") && has("x", "localhost"));
         assert!(!has("evil.example", "evil.example") && !has("x", "0.0.0.0"));
-        assert_eq!(allowed_origins(&doors), ["https://hub.example.com:443"]);
+        assert_eq!(allowed_origins(&state), ["https://hub.example.com:443"]);
     }
 
     #[tokio::test]
-    async fn a_hub_on_one_address_is_asked_there_and_pages_of_the_machine_only_where_it_is_local() {
-        let (doors_outside, _dir) = doors("192.0.2.7:3000", "http://192.0.2.7:3000").await;
+    async fn a_hub_on_one_address_accepts_that_host_and_local_pages_only_on_loopback() {
+        let (public_state, _dir) = open_state("192.0.2.7:3000", "http://192.0.2.7:3000").await;
         assert_eq!(
-            allowed_hosts(&doors_outside, &asked_as("198.51.100.1")),
+            allowed_hosts(&public_state, &host_header("198.51.100.1")),
             ["192.0.2.7", "192.0.2.7"]
         );
-        assert_eq!(allowed_origins(&doors_outside), ["http://192.0.2.7:3000"]);
-        let (doors_here, _dir) = doors("127.0.0.1:3000", "http://127.0.0.1:3000").await;
-        assert!(allowed_origins(&doors_here).contains(&"http://localhost:*".to_owned()));
+        assert_eq!(allowed_origins(&public_state), ["http://192.0.2.7:3000"]);
+        let (local_state, _dir) = open_state("127.0.0.1:3000", "http://127.0.0.1:3000").await;
+        assert!(allowed_origins(&local_state).contains(&"http://localhost:*".to_owned()));
     }
 }

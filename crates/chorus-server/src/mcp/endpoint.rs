@@ -2,9 +2,10 @@
 
 use super::tool_call::{SessionHeaders, ToolCall};
 use super::{allowed_origins, hub_tools::HubToolServer, resource_metadata};
-use crate::auth::AuthResult;
-use crate::reply::{self, ApiError, ApiResult};
-use crate::{app_state::AppState, body};
+use crate::http::api_error::ApiError;
+use crate::http::app_state::AppState;
+use crate::http::auth::AuthResult;
+use crate::http::reply::{self, ApiResult};
 use axum::body::Body;
 use axum::extract::{FromRequestParts, Request, State};
 use axum::response::{IntoResponse, Response};
@@ -114,7 +115,6 @@ async fn read_message(
         .get(header::CONTENT_LENGTH)
         .and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
     if declared.is_some_and(|length| length > max_bytes) {
-        body::drain_body(body);
         return Err(Code::TooLarge.into());
     }
     match tokio::time::timeout(

@@ -18,7 +18,7 @@ mod tool;
 mod tool_call;
 mod tool_error;
 
-use crate::app_state::AppState;
+use crate::http::app_state::AppState;
 use rmcp::model::Tool;
 use utoipa_axum::router::OpenApiRouter;
 

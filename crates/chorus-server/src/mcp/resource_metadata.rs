@@ -1,8 +1,8 @@
 //! RFC 9728: what a client that was refused finds out about the door it stands before.
 
-use crate::app_state::AppState;
-use crate::query::PathParam;
-use crate::reply::{self, ApiResult};
+use crate::http::app_state::AppState;
+use crate::http::query::PathParam;
+use crate::http::reply::{self, ApiResult};
 use axum::extract::State;
 use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;

@@ -2,7 +2,7 @@
 
 use super::fit_page;
 use super::tool_call::ToolCall;
-use crate::envelope::{SKILL_TEXTS, skill_text};
+use crate::pages::{SKILL_TEXTS, skill_text};
 use chorus_hub::channel::history::{self, HistoryRange};
 use chorus_hub::{envelope, lifecycle};
 use chorus_wire::{Code, Error, limits};

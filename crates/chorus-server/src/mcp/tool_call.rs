@@ -1,6 +1,6 @@
 //! Who calls a tool, and from which session: told by the request itself every time, never remembered.
 
-use crate::app_state::AppState;
+use crate::http::app_state::AppState;
 use chorus_hub::Principal;
 use chorus_hub::identity::Agent;
 use chorus_wire::Error;

@@ -1,8 +1,8 @@
 //! `GET /activity` and `GET /events`: what happened, and what happens now, for operators (lesson 10).
 
-use crate::auth::MaybeAuth;
-use crate::query::{QueryParams, ResumeCursor};
-use crate::{
+use crate::http::auth::MaybeAuth;
+use crate::http::query::{QueryParams, ResumeCursor};
+use crate::http::{
     app_state::AppState,
     reply::{self, ApiResult},
     stream,

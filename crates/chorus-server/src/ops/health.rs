@@ -1,6 +1,6 @@
 //! `GET /health` and `GET /ready`: alive, and able to serve (TRN-37, lesson 6).
 
-use crate::{
+use crate::http::{
     app_state::AppState,
     reply::{self, ApiResult},
 };

@@ -1,10 +1,10 @@
-//! What operators and their machines ask.
+//! The routes for operators: health, readiness, metrics and activity.
 
-pub mod activity;
-pub mod health;
-pub mod metrics;
+mod activity;
+mod health;
+mod metrics;
 
-use crate::app_state::AppState;
+use crate::http::app_state::AppState;
 use utoipa_axum::router::OpenApiRouter;
 
 pub fn routes() -> OpenApiRouter<AppState> {

@@ -1,7 +1,7 @@
 //! `GET /.well-known/chorus.json`: what this hub is, where its routes are and what it allows (TRN-49…51, TRN-63, R-14).
 
 use super::skill::SKILL_TEXTS;
-use crate::{app_state::AppState, reply, reply::ApiResult};
+use crate::http::{app_state::AppState, reply, reply::ApiResult};
 use axum::extract::State;
 use chorus_wire::{CARD_VERSION, CHORUS_VERSION, limits};
 use http::{HeaderValue, StatusCode, header};

@@ -1,12 +1,12 @@
 //! The few HTML pages: everything escaped, nothing loaded, nothing run (failure 7, R-74).
 
-use crate::reply;
+use crate::http::reply;
 use axum::response::Response;
 use http::{HeaderValue, StatusCode, header};
 use sha2::{Digest, Sha256};
 use std::sync::OnceLock;
 
-const STYLE: &str = include_str!("../assets/page.css");
+const STYLE: &str = include_str!("../../assets/page.css");
 
 /// Text made harmless inside an element and inside a quoted attribute.
 pub fn escape_html(text: &str) -> String {

@@ -1,6 +1,6 @@
 //! Our own Markdown as HTML for browsers: the few forms that the skill texts use, everything escaped.
 
-use crate::html::escape_html;
+use crate::pages::html::escape_html;
 
 /// What the lines read so far belong to.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -5,9 +5,9 @@ mod conversation;
 
 use super::endpoint::{serve_message, unauthorized_response};
 use super::tool::{self, ToolDefinition};
-use crate::query::PathParam;
-use crate::reply::ApiResult;
-use crate::{app_state::AppState, auth, body, front, rate_limit::CallerId};
+use crate::http::query::PathParam;
+use crate::http::reply::ApiResult;
+use crate::http::{admission, app_state::AppState, auth, rate_limit::CallerId};
 use axum::extract::{Request, State};
 use chorus_hub::Hub;
 use chorus_hub::channel::tools::ToolToken;
@@ -45,14 +45,13 @@ async fn call_channel_tools(
     };
     let actor = match opened {
         Err(error) if error.code == Code::Unauthorized => {
-            body::drain_body(content);
-            front::spend_address_budget(&state, &parts).await?;
+            admission::spend_address_budget(&state, &parts).await?;
             return Ok(unauthorized_response(&state, &path, error));
         }
         opened => opened?,
     };
     let budget =
-        front::spend_caller_budget(&state, CallerId::Connection(actor.member_id())).await?;
+        admission::spend_caller_budget(&state, CallerId::Connection(actor.member_id())).await?;
     let handler = ChannelToolServer(ChannelToolCall {
         hub: state.hub.clone(),
         actor,

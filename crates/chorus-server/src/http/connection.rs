@@ -1,0 +1,167 @@
+//! One HTTP/1.1 connection: serves its requests, hands the socket over to a stream, and ends on shutdown.
+
+use super::draining_body::DrainingBody;
+use super::stream::{self, StreamHandoff};
+use super::watched_socket::WatchedSocket;
+use axum::response::{IntoResponse, Response};
+use axum::{Router, extract::ConnectInfo};
+use chorus_hub::delivery::StreamFeed;
+use chorus_wire::limits;
+use http::{Method, Request, StatusCode};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::future::{Future, pending, poll_fn};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
+use tower::Service;
+
+/// One accepted connection.
+pub struct HttpConnection {
+    pub peer: SocketAddr,
+    pub router: Router,
+    pub shutdown: watch::Receiver<bool>,
+    /// Held while the socket is open, also after a stream has taken it over.
+    pub open_guard: (mpsc::Sender<Infallible>, OwnedSemaphorePermit),
+}
+
+/// State that the request handler shares with the driver of its connection.
+#[derive(Default)]
+struct ConnectionShared {
+    /// The response head and the feed of the stream that takes this connection over.
+    handoff: Mutex<Option<(Vec<u8>, StreamFeed)>>,
+    /// An earlier response is still being written, so the handoff must wait.
+    is_write_pending: Arc<AtomicBool>,
+}
+
+impl HttpConnection {
+    pub async fn serve_socket<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(self, socket: S) {
+        let HttpConnection {
+            peer,
+            router,
+            mut shutdown,
+            open_guard,
+        } = self;
+        let shared = Arc::<ConnectionShared>::default();
+        let socket = TokioIo::new(WatchedSocket::new(socket, shared.is_write_pending.clone()));
+        let service = {
+            let shared = shared.clone();
+            hyper::service::service_fn(move |request| {
+                handle_request(router.clone(), peer, shared.clone(), request)
+            })
+        };
+        let mut connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(limits::REQUEST_DEADLINE)
+            .max_buf_size(limits::CONNECTION_BUFFER_BYTES)
+            .serve_connection(socket, service);
+        let mut is_stopping = false;
+        let handoff = loop {
+            tokio::select! {
+                handoff = drive_until_handoff(&mut connection, &shared) => break handoff,
+                is_graceful = wait_for_stop_signal(&mut shutdown, is_stopping) => {
+                    is_stopping = true;
+                    if !is_graceful {
+                        return;
+                    }
+                    Pin::new(&mut connection).graceful_shutdown();
+                }
+            }
+        };
+        if let Some((head, feed)) = handoff {
+            // Drops the parser and its buffers; bytes read beyond the request mean nothing on a stream.
+            let socket = connection.into_parts().io.into_inner().into_socket();
+            tokio::spawn(async move {
+                stream::write_feed(socket, head, feed).await;
+                drop(open_guard);
+            });
+        }
+    }
+}
+
+/// Runs the HTTP connection to its end, or until a stream takes it over.
+async fn drive_until_handoff<C: Future + Unpin>(
+    connection: &mut C,
+    shared: &ConnectionShared,
+) -> Option<(Vec<u8>, StreamFeed)> {
+    poll_fn(|cx| {
+        if Pin::new(&mut *connection).poll(cx).is_ready() {
+            return Poll::Ready(None);
+        }
+        if shared.is_write_pending.load(Ordering::Relaxed) {
+            return Poll::Pending;
+        }
+        match shared
+            .handoff
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+        {
+            Some(handoff) => Poll::Ready(Some(handoff)),
+            None => Poll::Pending,
+        }
+    })
+    .await
+}
+
+/// Answers one request. A stream never returns to hyper: the driver takes the handoff and leaves HTTP here.
+async fn handle_request(
+    mut router: Router,
+    peer: SocketAddr,
+    shared: Arc<ConnectionShared>,
+    mut request: Request<Incoming>,
+) -> Result<Response, Infallible> {
+    request.extensions_mut().insert(ConnectInfo(peer));
+    let head_only = request.method() == Method::HEAD;
+    let is_read_only = matches!(
+        *request.method(),
+        Method::GET | Method::HEAD | Method::OPTIONS
+    );
+    let request = request.map(DrainingBody::wrap_incoming);
+    // A write runs on its own task: when the client disconnects after the commit, its consequences (cache invalidation,
+    // webhooks) must still happen.
+    let mut response = if is_read_only {
+        router.call(request).await?
+    } else {
+        match tokio::spawn(async move { router.call(request).await }).await {
+            Ok(response) => response?,
+            Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+        }
+    };
+    let feed = response
+        .extensions_mut()
+        .remove::<StreamHandoff>()
+        .and_then(|handoff| handoff.take());
+    match feed {
+        Some(feed) if !head_only => {
+            let head = stream::encode_response_head(&response.into_parts().0);
+            *shared
+                .handoff
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner) = Some((head, feed));
+            pending().await
+        }
+        Some(_) | None => Ok(response),
+    }
+}
+
+/// Waits for the shutdown signal; false when its sender is gone.
+pub async fn wait_for_shutdown(shutdown: &mut watch::Receiver<bool>) -> bool {
+    shutdown.wait_for(|is_stopping| *is_stopping).await.is_ok()
+}
+
+/// Waits for the next signal to a connection: first to finish gracefully (true); later, when the server has stopped
+/// waiting and dropped the sender, to break off (false).
+async fn wait_for_stop_signal(shutdown: &mut watch::Receiver<bool>, is_stopping: bool) -> bool {
+    if !is_stopping {
+        return wait_for_shutdown(shutdown).await;
+    }
+    while shutdown.changed().await.is_ok() {}
+    false
+}

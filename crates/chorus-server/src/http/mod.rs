@@ -1,0 +1,28 @@
+//! Everything around a handler: connections, the middleware of every request, extractors, replies and open streams.
+//!
+//! Nothing here knows a protocol; the handler modules import from here, never the other way round.
+
+pub mod accept;
+pub mod admission;
+pub mod api_error;
+pub mod app_state;
+pub mod auth;
+pub mod body;
+pub mod callback_slots;
+mod connection;
+pub mod connection_limit;
+mod cors;
+mod draining_body;
+mod forwarded_header;
+pub mod front;
+pub mod idempotency;
+pub mod negotiate;
+pub mod query;
+pub mod rate_limit;
+pub mod reply;
+pub mod request_metrics;
+pub mod stream;
+pub mod tls;
+pub mod trusted_network;
+mod trusted_proxies;
+mod watched_socket;

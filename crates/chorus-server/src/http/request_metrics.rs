@@ -1,0 +1,153 @@
+//! Counts and times every answered request for Prometheus.
+
+use http::{Method, StatusCode};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use std::collections::HashMap;
+use std::sync::{LazyLock, OnceLock, PoisonError, RwLock};
+use std::time::Duration;
+
+const REQUESTS_TOTAL: &str = "chorus_http_requests_total";
+const REQUEST_SECONDS: &str = "chorus_http_request_seconds";
+/// Upper bounds in seconds, from well below one synced commit to the deadline of a webhook.
+const LATENCY_BUCKETS: [f64; 13] = [
+    0.000_5, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0,
+];
+/// Samples stay in memory until they are sorted into buckets, so this runs even when no scraper asks.
+const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
+
+/// The recorder of the process; several servers in one process share it.
+fn metrics_recorder() -> &'static PrometheusHandle {
+    static RECORDER: OnceLock<PrometheusHandle> = OnceLock::new();
+    RECORDER.get_or_init(|| {
+        let builder = || {
+            let builder = PrometheusBuilder::new();
+            let buckets = Matcher::Full(REQUEST_SECONDS.into());
+            builder
+                .set_buckets_for_metric(buckets, &LATENCY_BUCKETS)
+                .unwrap_or_else(|_| PrometheusBuilder::new())
+        };
+        // A program that embeds the server may have installed its own recorder; then this one stays empty.
+        let handle = builder()
+            .install_recorder()
+            .unwrap_or_else(|_| builder().build_recorder().handle());
+        metrics::describe_counter!(
+            REQUESTS_TOTAL,
+            "Requests answered, by route, method and status"
+        );
+        metrics::describe_counter!(
+            "chorus_tool_calls_total",
+            "Calls of tools, by tool and whether they were refused"
+        );
+        metrics::describe_histogram!(
+            REQUEST_SECONDS,
+            metrics::Unit::Seconds,
+            "Time until the answer's head is ready"
+        );
+        handle
+    })
+}
+
+/// All metrics in Prometheus text form.
+pub fn render_metrics() -> String {
+    metrics_recorder().render()
+}
+
+/// Sorts pending samples at intervals; runs as long as the server does.
+pub async fn run_upkeep() {
+    let mut ticks = tokio::time::interval(UPKEEP_INTERVAL);
+    loop {
+        ticks.tick().await;
+        metrics_recorder().run_upkeep();
+    }
+}
+
+/// The counter and the histogram of one status, method and route.
+#[derive(Clone)]
+struct RequestMeters {
+    requests: metrics::Counter,
+    seconds: metrics::Histogram,
+}
+
+/// Meters by status, method and route: the recorder's own look-up would cost each request five allocations.
+type MeterCache = RwLock<HashMap<(StatusCode, &'static str), HashMap<String, RequestMeters>>>;
+
+/// Records one answered request. `route` is the pattern, so that names in paths do not become labels.
+pub fn record_request(route: &str, method: &Method, status: StatusCode, elapsed: Duration) {
+    static METER_CACHE: LazyLock<MeterCache> = LazyLock::new(MeterCache::default);
+    let kind = (status, method_label(method));
+    let record = |meters: &RequestMeters| {
+        meters.requests.increment(1);
+        meters.seconds.record(elapsed.as_secs_f64());
+    };
+    let cache = METER_CACHE.read().unwrap_or_else(PoisonError::into_inner);
+    if let Some(meters) = cache.get(&kind).and_then(|routes| routes.get(route)) {
+        return record(meters);
+    }
+    drop(cache);
+    let mut cache = METER_CACHE.write().unwrap_or_else(PoisonError::into_inner);
+    record(
+        cache
+            .entry(kind)
+            .or_default()
+            .entry(route.to_owned())
+            .or_insert_with(|| create_meters(route, kind)),
+    );
+}
+
+fn create_meters(route: &str, (status, method): (StatusCode, &'static str)) -> RequestMeters {
+    // A meter created before the recorder is installed would record nothing.
+    metrics_recorder();
+    let labels = [
+        metrics::Label::new("route", route.to_owned()),
+        metrics::Label::from_static_parts("method", method),
+        metrics::Label::new("status", status.as_str().to_owned()),
+    ];
+    RequestMeters {
+        requests: metrics::counter!(REQUESTS_TOTAL, labels.iter()),
+        seconds: metrics::histogram!(REQUEST_SECONDS, labels[..2].iter()),
+    }
+}
+
+/// Clients may invent methods; unknown ones share one label, so that the set of labels stays bounded.
+fn method_label(method: &Method) -> &'static str {
+    const KNOWN: [&str; 7] = ["GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH"];
+    KNOWN
+        .into_iter()
+        .find(|known| *known == method.as_str())
+        .unwrap_or("other")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_invented_method_becomes_no_label() {
+        let invented = Method::from_bytes(b"BREW").unwrap();
+        assert_eq!(
+            (method_label(&Method::GET), method_label(&invented)),
+            ("GET", "other")
+        );
+    }
+
+    #[test]
+    fn a_request_is_counted_under_its_route_pattern() {
+        record_request(
+            "/agents/{id}",
+            &Method::GET,
+            StatusCode::OK,
+            Duration::from_millis(3),
+        );
+        let text = metrics_recorder().render();
+        assert!(
+            text.contains(
+                r#"chorus_http_requests_total{route="/agents/{id}",method="GET",status="200"} 1"#
+            ),
+            "{text}"
+        );
+        assert!(
+            text.contains(r#"chorus_http_request_seconds_bucket{route="/agents/{id}",method="GET",le="0.005"} 1"#),
+            "{text}"
+        );
+    }
+}

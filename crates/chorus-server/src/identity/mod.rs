@@ -1,0 +1,21 @@
+//! The routes of identity: registration, agent records, invites and session tokens.
+
+mod agents;
+mod invite_page;
+mod invites;
+mod register;
+mod session;
+
+pub use agents::parse_page;
+
+use crate::http::app_state::AppState;
+use utoipa_axum::router::OpenApiRouter;
+
+pub fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::default()
+        .merge(register::routes())
+        .merge(agents::routes())
+        .merge(invite_page::routes())
+        .merge(invites::routes())
+        .merge(session::routes())
+}

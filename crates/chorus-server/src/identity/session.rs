@@ -1,0 +1,27 @@
+//! `POST /agent/session`: single-use tokens for clients that open a stream and cannot set headers.
+
+use crate::http::reply::{self, ApiResult};
+use crate::http::{app_state::AppState, auth::MaybeAuth};
+use axum::extract::State;
+use chorus_hub::identity;
+use chorus_wire::reply::{FailureReply, SessionToken, SuccessReply};
+use http::StatusCode;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+pub fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::default().routes(routes!(create_session))
+}
+
+/// A single-use token to open the inbox with, for clients that cannot set headers
+#[utoipa::path(post, path = "/agent/session", tag = "envelope", security(("agent_key" = [])),
+    responses((status = 200, body = SuccessReply<SessionToken>), (status = 401, body = FailureReply), (status = 403, body = FailureReply)))]
+async fn create_session(
+    State(state): State<AppState>,
+    MaybeAuth(principal): MaybeAuth,
+) -> ApiResult {
+    reply::wrapped_json(
+        &state,
+        StatusCode::OK,
+        identity::create_session_token(&principal, state.hub.identity()).await?,
+    )
+}
