@@ -1,61 +1,46 @@
 //! Networks in CIDR notation: the addresses whose forwarding headers are believed (D-92).
 
+use ipnet::IpNet;
 use std::net::IpAddr;
 use std::str::FromStr;
 
 /// A network such as `10.0.0.0/8` or `2001:db8::/32`, or a single address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TrustedNetwork {
-    /// An IPv4 address as the IPv6 address that stands for it.
-    prefix: u128,
-    prefix_bits: u32,
-}
+pub struct TrustedNetwork(IpNet);
 
 impl TrustedNetwork {
+    /// An IPv4 address also matches as the IPv6 address that maps it, and the other way round.
     pub fn contains(self, ip: IpAddr) -> bool {
-        (to_ipv6_bits(ip) ^ self.prefix) & prefix_mask(self.prefix_bits) == 0
+        match (self.0, ip.to_canonical()) {
+            (IpNet::V4(network), IpAddr::V4(ip)) => network.contains(&ip),
+            (IpNet::V6(network), IpAddr::V6(ip)) => network.contains(&ip),
+            (IpNet::V6(network), IpAddr::V4(ip)) => network.contains(&ip.to_ipv6_mapped()),
+            (IpNet::V4(_), IpAddr::V6(_)) => false,
+        }
     }
-}
-
-fn to_ipv6_bits(ip: IpAddr) -> u128 {
-    match ip.to_canonical() {
-        IpAddr::V4(ip) => ip.to_ipv6_mapped().to_bits(),
-        IpAddr::V6(ip) => ip.to_bits(),
-    }
-}
-
-fn prefix_mask(prefix_bits: u32) -> u128 {
-    u128::MAX.checked_shl(128 - prefix_bits).unwrap_or(0)
 }
 
 impl FromStr for TrustedNetwork {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong =
+        let syntax_error =
             || format!("{text} is not an address or a network such as 10.0.0.0/8 or 2001:db8::/32");
-        let (ip, length) = match text.trim().split_once('/') {
-            Some((ip, length)) => (ip, Some(length)),
-            None => (text.trim(), None),
+        let network = match text.trim().split_once('/') {
+            // The address is parsed by the standard library, which refuses octal-looking octets.
+            Some((ip, length)) => {
+                let ip: IpAddr = ip.parse().map_err(|_| syntax_error())?;
+                let length: u8 = length.parse().map_err(|_| syntax_error())?;
+                IpNet::new(ip, length).map_err(|_| syntax_error())?
+            }
+            None => IpNet::from(text.trim().parse::<IpAddr>().map_err(|_| syntax_error())?),
         };
-        let ip: IpAddr = ip.parse().map_err(|_| wrong())?;
-        let max_length = if ip.is_ipv4() { 32 } else { 128 };
-        let length: u32 = length
-            .map_or(Ok(max_length), str::parse)
-            .map_err(|_| wrong())?;
-        if length > max_length {
-            return Err(wrong());
-        }
-        if length == 0 {
+        if network.prefix_len() == 0 {
             return Err(format!(
                 "{text} is everybody: then anybody could say to be anybody"
             ));
         }
-        let prefix_bits = 128 - max_length + length;
-        Ok(Self {
-            prefix: to_ipv6_bits(ip) & prefix_mask(prefix_bits),
-            prefix_bits,
-        })
+        Ok(Self(network.trunc()))
     }
 }
 

@@ -1,133 +1,74 @@
-//! Our own Markdown as HTML for browsers: the few forms that the skill texts use, everything escaped.
+//! Renders our own Markdown texts as HTML for browsers. Every text is escaped, raw HTML included (failure 7).
 
-use crate::pages::html::escape_html;
+use super::html::escape_html;
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
-/// What the lines read so far belong to.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum MarkdownBlock {
-    None,
-    Paragraph,
-    Bullets,
-    Numbers,
-    Quote,
-}
-
-impl MarkdownBlock {
-    fn open_tag(self) -> &'static str {
-        match self {
-            MarkdownBlock::None => "",
-            MarkdownBlock::Paragraph => "<p>",
-            MarkdownBlock::Bullets => "<ul>\n<li>",
-            MarkdownBlock::Numbers => "<ol>\n<li>",
-            MarkdownBlock::Quote => "<blockquote>",
-        }
-    }
-
-    fn close_tag(self) -> &'static str {
-        match self {
-            MarkdownBlock::None => "",
-            MarkdownBlock::Paragraph => "</p>\n",
-            MarkdownBlock::Bullets => "</li>\n</ul>\n",
-            MarkdownBlock::Numbers => "</li>\n</ol>\n",
-            MarkdownBlock::Quote => "</blockquote>\n",
-        }
-    }
-}
-
+/// Renders a text without its front matter.
 pub fn render_html(text: &str) -> String {
     let mut out = String::with_capacity(text.len() * 2);
-    let mut block = MarkdownBlock::None;
-    let mut lines = strip_front_matter(text).lines();
-    while let Some(line) = lines.next() {
-        if line.starts_with("```") {
-            out.push_str(block.close_tag());
-            block = MarkdownBlock::None;
-            out.push_str("<pre>");
-            for code in lines.by_ref().take_while(|code| !code.starts_with("```")) {
-                out.push_str(&escape_html(code));
-                out.push('\n');
+    let mut is_front_matter = false;
+    let mut is_quote = false;
+    for event in Parser::new_ext(text, Options::ENABLE_YAML_STYLE_METADATA_BLOCKS) {
+        match event {
+            Event::Start(Tag::MetadataBlock(_)) => is_front_matter = true,
+            Event::End(TagEnd::MetadataBlock(_)) => is_front_matter = false,
+            Event::Text(_) if is_front_matter => {}
+            // A quote of the skill texts is one paragraph and is printed without the inner element.
+            Event::Start(Tag::Paragraph) | Event::End(TagEnd::Paragraph) if is_quote => {}
+            Event::Start(tag) => {
+                is_quote |= matches!(tag, Tag::BlockQuote(_));
+                out.push_str(&html_around(tag.to_end()).0);
             }
-            out.push_str("</pre>\n");
-            continue;
-        }
-        if let Some((level, title)) = parse_heading(line) {
-            out.push_str(block.close_tag());
-            block = MarkdownBlock::None;
-            out.push_str(&format!("<h{level}>{}</h{level}>\n", render_inline(title)));
-            continue;
-        }
-        let (line_block, content) = classify_line(line);
-        match line_block {
-            // An indented or plain line goes on with what is open.
-            MarkdownBlock::Paragraph if block != MarkdownBlock::None => out.push('\n'),
-            MarkdownBlock::Bullets | MarkdownBlock::Numbers if line_block == block => {
-                out.push_str("</li>\n<li>")
+            Event::End(tag) => {
+                is_quote &= !matches!(tag, TagEnd::BlockQuote(_));
+                out.push_str(&html_around(tag).1);
             }
-            MarkdownBlock::Quote if line_block == block => out.push('\n'),
-            MarkdownBlock::None
-            | MarkdownBlock::Paragraph
-            | MarkdownBlock::Bullets
-            | MarkdownBlock::Numbers
-            | MarkdownBlock::Quote => {
-                out.push_str(block.close_tag());
-                block = line_block;
-                out.push_str(block.open_tag());
+            Event::Code(code) => {
+                out.push_str(&format!("<code>{}</code>", escape_html(&code)));
             }
-        }
-        out.push_str(&render_inline(content));
-    }
-    out.push_str(block.close_tag());
-    out
-}
-
-/// The lines between two `---` at the top are for machines.
-fn strip_front_matter(text: &str) -> &str {
-    let inner = text
-        .strip_prefix("---\n")
-        .and_then(|rest| rest.split_once("\n---\n"));
-    inner.map_or(text, |(_, rest)| rest)
-}
-
-fn parse_heading(line: &str) -> Option<(usize, &str)> {
-    let level = line.bytes().take_while(|b| *b == b'#').count();
-    let title = line.get(level..)?.strip_prefix(' ')?;
-    (1..=4).contains(&level).then_some((level, title))
-}
-
-fn classify_line(line: &str) -> (MarkdownBlock, &str) {
-    let text = line.trim();
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    if text.is_empty() {
-        (MarkdownBlock::None, "")
-    } else if let Some(content) = text.strip_prefix("- ") {
-        (MarkdownBlock::Bullets, content)
-    } else if let Some(content) = text.strip_prefix("> ") {
-        (MarkdownBlock::Quote, content)
-    } else if let Some(content) = text[digits..].strip_prefix(". ").filter(|_| digits > 0) {
-        (MarkdownBlock::Numbers, content)
-    } else {
-        (MarkdownBlock::Paragraph, text)
-    }
-}
-
-/// Code and bold. Marks without a partner stay as they are.
-fn render_inline(text: &str) -> String {
-    let mut out = String::new();
-    for (index, part) in text.split('`').enumerate() {
-        if index % 2 == 1 {
-            out.push_str(&format!("<code>{}</code>", escape_html(part)));
-            continue;
-        }
-        for (index, part) in part.split("**").enumerate() {
-            let part = escape_html(part);
-            out.push_str(&if index % 2 == 1 {
-                format!("<strong>{part}</strong>")
-            } else {
-                part
-            });
+            Event::Text(text)
+            | Event::Html(text)
+            | Event::InlineHtml(text)
+            | Event::InlineMath(text)
+            | Event::DisplayMath(text)
+            | Event::FootnoteReference(text) => out.push_str(&escape_html(&text)),
+            Event::SoftBreak => out.push('\n'),
+            Event::HardBreak => out.push_str("<br>\n"),
+            Event::Rule => out.push_str("<hr>\n"),
+            Event::TaskListMarker(_) => {}
         }
     }
     out
+}
+
+/// The HTML before and after an element. Links and images become their text: the skill texts have none.
+fn html_around(tag: TagEnd) -> (String, String) {
+    let (open, close) = match tag {
+        TagEnd::Heading(level) => return (format!("<{level}>"), format!("</{level}>\n")),
+        TagEnd::Paragraph | TagEnd::HtmlBlock => ("<p>", "</p>\n"),
+        TagEnd::BlockQuote(_) => ("<blockquote>", "</blockquote>\n"),
+        TagEnd::CodeBlock => ("<pre>", "</pre>\n"),
+        TagEnd::List(true) => ("<ol>\n", "</ol>\n"),
+        TagEnd::List(false) => ("<ul>\n", "</ul>\n"),
+        TagEnd::Item => ("<li>", "</li>\n"),
+        TagEnd::Emphasis => ("<em>", "</em>"),
+        TagEnd::Strong => ("<strong>", "</strong>"),
+        TagEnd::FootnoteDefinition
+        | TagEnd::DefinitionList
+        | TagEnd::DefinitionListTitle
+        | TagEnd::DefinitionListDefinition
+        | TagEnd::Table
+        | TagEnd::TableHead
+        | TagEnd::TableRow
+        | TagEnd::TableCell
+        | TagEnd::Strikethrough
+        | TagEnd::Superscript
+        | TagEnd::Subscript
+        | TagEnd::Link
+        | TagEnd::Image
+        | TagEnd::MetadataBlock(_) => ("", ""),
+    };
+    (open.to_owned(), close.to_owned())
 }
 
 #[cfg(test)]
@@ -135,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_forms_of_the_skill_become_elements() {
+    fn the_markdown_of_the_skill_becomes_html() {
         let text = "---\nname: x\n---\n# A `b`\n\nOne **two**\nthree\n\n- a\n  goes on\n- b\n\n1. x\n2. y\n\n> q\n\n```json\n{\"a\": 1}\n```\n";
         let expected = "<h1>A <code>b</code></h1>\n<p>One <strong>two</strong>\nthree</p>\n<ul>\n<li>a\ngoes on</li>\n<li>b</li>\n</ul>\n\
                         <ol>\n<li>x</li>\n<li>y</li>\n</ol>\n<blockquote>q</blockquote>\n<pre>{&quot;a&quot;: 1}\n</pre>\n";
@@ -144,7 +85,7 @@ mod tests {
 
     /// Failure 7
     #[test]
-    fn nothing_in_a_text_becomes_markup_of_its_own() {
+    fn raw_html_in_a_text_is_escaped() {
         for text in [
             "<script>",
             "# <b>",
