@@ -2,6 +2,7 @@
 
 use chorus_hub::frame::{FrameStreamRequest, FrameSubmitter, open_stream, submit_frame};
 use chorus_hub::{Hub, HubOptions, Principal, identity, lifecycle};
+use chorus_wire::cursor::ResumePoint;
 use chorus_wire::registration::RegistrationRequest;
 use std::time::{Duration, Instant};
 
@@ -30,7 +31,7 @@ fn opening(name: &str) -> FrameStreamRequest {
         instrument: None,
         session: None,
         tool: None,
-        last_event_id: None,
+        resume: ResumePoint::Now,
     }
 }
 

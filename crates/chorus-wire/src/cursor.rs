@@ -55,3 +55,25 @@ impl FromStr for Cursor {
         parsed.ok_or_else(|| crate::Error::validation("the cursor is not one this hub gave out"))
     }
 }
+
+/// Where a reader asks its stream to continue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum ResumePoint {
+    /// With the next event; nothing is replayed.
+    #[default]
+    Now,
+    After(Cursor),
+    /// The reader sent an id that no hub gave out.
+    Unknown,
+}
+
+impl ResumePoint {
+    /// The one parser of `Last-Event-ID` and `since` (invariant 5). An empty text is none: a browser sends it before the first
+    /// id. Each kind of stream decides what [`ResumePoint::Unknown`] means: durable streams refuse it, frame streams report a gap.
+    pub fn parse(text: &str) -> Self {
+        if text.is_empty() {
+            return Self::Now;
+        }
+        text.parse().map_or(Self::Unknown, Self::After)
+    }
+}

@@ -6,7 +6,7 @@ use super::frame_ring::{FrameRing, RING_RETENTION};
 use super::session::FrameSession;
 use crate::stream_end::StreamEnd;
 use bytes::Bytes;
-use chorus_wire::cursor::Cursor;
+use chorus_wire::cursor::{Cursor, ResumePoint};
 use chorus_wire::limits;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -43,16 +43,6 @@ struct SessionsState {
     empty_since: Duration,
     /// No longer anybody's: whoever came for it looks again.
     is_closed: bool,
-}
-
-/// Where a session goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ResumePoint {
-    /// With what comes from now on.
-    Now,
-    After(Cursor),
-    /// It brought an id that no hub gave out.
-    Unknown,
 }
 
 /// Why a session does not get in.

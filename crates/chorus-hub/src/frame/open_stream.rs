@@ -3,13 +3,13 @@
 
 use super::Frames;
 use super::frame_ring::{RING_RETENTION, RingRetention};
-use super::handle_sessions::ResumePoint;
 use super::session::FrameSession;
 use super::submit::tool_class;
 use super::subscription::FrameSubscription;
 use crate::delivery::StreamFeed;
 use crate::identity::{self, Agent};
 use crate::{Principal, clock};
+use chorus_wire::cursor::ResumePoint;
 use chorus_wire::frame::{FrameCode, FrameError, FrameFilter, ScopeIdent};
 use chorus_wire::identity::{AgentName, Handle};
 use chorus_wire::{Code, Error, limits};
@@ -23,8 +23,8 @@ pub struct FrameStreamRequest {
     pub instrument: Option<String>,
     pub session: Option<String>,
     pub tool: Option<String>,
-    /// `Last-Event-ID`.
-    pub last_event_id: Option<String>,
+    /// From `Last-Event-ID`.
+    pub resume: ResumePoint,
 }
 
 impl FrameStreamRequest {
@@ -82,7 +82,7 @@ pub async fn open_stream(
         }
     };
     check_not_stopping()?;
-    let resume_point = parse_resume_point(request.last_event_id.as_deref());
+    let resume_point = request.resume;
     if let (ResumePoint::After(cursor), Some(_)) = (resume_point, frames.context().cluster()) {
         frames
             .registry()
@@ -179,12 +179,4 @@ fn parse_ident(field: &str, text: Option<&str>) -> Result<Option<ScopeIdent>, Fr
             .ok_or_else(|| FrameError::invalid_field(field, ScopeIdent::REQUIREMENT))
     };
     text.map(parse).transpose()
-}
-
-/// An id that nobody can place is a gap, not a fault: a browser would send it again and again.
-fn parse_resume_point(last_event_id: Option<&str>) -> ResumePoint {
-    match last_event_id.filter(|id| !id.is_empty()) {
-        None => ResumePoint::Now,
-        Some(id) => id.parse().map_or(ResumePoint::Unknown, ResumePoint::After),
-    }
 }

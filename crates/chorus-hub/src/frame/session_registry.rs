@@ -1,12 +1,12 @@
 //! All rooms of the hub, in shards: a frame costs what its own handles' sessions cost, whoever else is here.
 
 use super::frame_label::FrameLabel;
-use super::handle_sessions::{HandleSessions, JoinRefusal, ResumePoint, RingMemory};
+use super::handle_sessions::{HandleSessions, JoinRefusal, RingMemory};
 use super::session::FrameSession;
 use super::stream_position::{self, StreamProgress};
 use crate::clock;
 use crate::stream_end::StreamEnd;
-use chorus_wire::cursor::Cursor;
+use chorus_wire::cursor::{Cursor, ResumePoint};
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 use std::time::Duration;

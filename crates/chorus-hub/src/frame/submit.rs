@@ -236,11 +236,11 @@ pub(super) fn tool_class(instrument: &ScopeIdent) -> ScopeIdent {
 #[cfg(test)]
 mod tests {
     use super::super::{
-        handle_sessions::ResumePoint, session::FrameSession, session_registry::JoinedSession,
+        session::FrameSession, session_registry::JoinedSession,
     };
     use super::*;
     use crate::Hub;
-    use chorus_wire::{frame::FrameFilter, time::UnixMicros};
+    use chorus_wire::{cursor::ResumePoint, frame::FrameFilter, time::UnixMicros};
 
     ///
     #[test]

@@ -1,6 +1,7 @@
 //! `/channels/{id}/artifacts`: what a room has written down, for those who are in it without tools.
 
-use crate::http::query::{PathParam, PathParamPair, QueryParams};
+use crate::http::path_params::{PathParam, PathParamPair};
+use crate::http::query::QueryParams;
 use crate::http::reply::{self, ApiResult};
 use crate::http::{app_state::AppState, auth::RequireKey};
 use axum::extract::State;

@@ -1,7 +1,7 @@
 //! Callbacks: what members post back, one event or a stream of them, and callbacks that stand.
 
 use crate::http::api_error::ApiError;
-use crate::http::query::PathParamPair;
+use crate::http::path_params::PathParamPair;
 use crate::http::reply::{self, ApiResult};
 use crate::http::{
     admission, app_state::AppState, auth::RequireKey, body::JsonBytes, idempotency::IdempotencyHeader,

@@ -1,6 +1,7 @@
 //! `/channels` and `/channels/{id}`: rooms, made and described by their owners.
 
-use crate::http::query::{PathParam, QueryParams};
+use crate::http::path_params::PathParam;
+use crate::http::query::QueryParams;
 use crate::http::reply::{self, ApiResult};
 use crate::http::{app_state::AppState, auth::RequireKey, body::JsonBytes};
 use axum::extract::State;

@@ -1,6 +1,6 @@
 //! `/channels/{id}/members`: who is in a room, and who comes and goes (CHN-01…03, R-78).
 
-use crate::http::query::{PathParam, PathParamPair};
+use crate::http::path_params::{PathParam, PathParamPair};
 use crate::http::reply::{self, ApiResult};
 use crate::http::{app_state::AppState, auth::RequireKey, body::JsonBytes};
 use axum::extract::State;

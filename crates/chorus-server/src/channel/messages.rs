@@ -1,7 +1,9 @@
 //! `/channels/{id}/messages`: saying something in a room, and everything that was said and done there.
 
-use crate::http::query::{PathParam, QueryParams};
+use crate::http::path_params::PathParam;
+use crate::http::query::QueryParams;
 use crate::http::reply::{self, ApiResult};
+use crate::http::resume;
 use crate::http::{
     app_state::AppState, auth::RequireKey, body::JsonBytes, idempotency::IdempotencyHeader,
 };
@@ -81,7 +83,10 @@ async fn list_channel_messages(
 }
 
 fn parse_history_range(query: &QueryParams) -> Result<HistoryRange> {
-    match (query.since_cursor()?, query.parse_cursor("before")?) {
+    match (
+        resume::since_cursor(query)?,
+        resume::log_cursor(query, "before")?,
+    ) {
         (Some(_), Some(_)) => Err(Error::validation("since and before are two questions")),
         (since, None) => Ok(HistoryRange::After(since.unwrap_or_default().seq)),
         (None, Some(before)) => Ok(HistoryRange::Before(before.seq)),

@@ -1,6 +1,8 @@
 //! `GET /channels/{id}/stream`: what is said and done in a room, live, durable and resumable.
 
-use crate::http::query::{PathParam, QueryParams, ResumeCursor};
+use crate::http::path_params::PathParam;
+use crate::http::query::QueryParams;
+use crate::http::resume::LogResume;
 use crate::http::{app_state::AppState, auth, auth::AuthResult, reply::ApiResult, stream};
 use axum::extract::State;
 use chorus_hub::channel::history;
@@ -24,7 +26,7 @@ async fn stream_channel(
     State(state): State<AppState>,
     PathParam(id): PathParam,
     query: QueryParams,
-    ResumeCursor(since): ResumeCursor,
+    LogResume(since): LogResume,
     auth: AuthResult,
 ) -> ApiResult {
     let principal = auth::authenticate_stream(&state, &query, auth).await?;

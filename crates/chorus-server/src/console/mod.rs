@@ -3,7 +3,7 @@
 
 mod assets;
 
-use crate::http::{app_state::AppState, query::PathParam, reply::ApiResult};
+use crate::http::{app_state::AppState, path_params::PathParam, reply::ApiResult};
 use assets::{INDEX_FILE, file_response};
 use axum::response::Response;
 use chorus_wire::Code;

@@ -1,7 +1,7 @@
 //! `GET /agent/messages`: what an agent sent and received (TRN-56…58, R-15).
 
 use crate::http::reply::{self, ApiResult};
-use crate::http::{app_state::AppState, auth::MaybeAuth, query::QueryParams};
+use crate::http::{app_state::AppState, auth::MaybeAuth, query::QueryParams, resume};
 use axum::extract::State;
 use chorus_hub::envelope;
 use chorus_wire::limits;
@@ -28,6 +28,12 @@ async fn list_messages(
     reply::wrapped_json(
         &state,
         StatusCode::OK,
-        envelope::list_message_history(&principal, &state.hub, query.parse_since()?, limit).await?,
+        envelope::list_message_history(
+            &principal,
+            &state.hub,
+            resume::history_start(&query)?,
+            limit,
+        )
+        .await?,
     )
 }

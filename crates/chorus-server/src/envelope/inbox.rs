@@ -1,7 +1,9 @@
 //! `GET /agent/inbox`: an agent's message stream, and the receiver's reply to a message (TRN-08…12, R-25, R-34).
 
-use crate::http::query::{PathParam, QueryParams, ResumeCursor};
+use crate::http::path_params::PathParam;
+use crate::http::query::QueryParams;
 use crate::http::reply::{self, ApiResult};
+use crate::http::resume::LogResume;
 use crate::http::{
     app_state::AppState, auth, auth::AuthResult, auth::RequireKey, body::JsonBytes, stream,
 };
@@ -28,7 +30,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
 async fn stream_inbox(
     State(state): State<AppState>,
     query: QueryParams,
-    ResumeCursor(since): ResumeCursor,
+    LogResume(since): LogResume,
     auth: AuthResult,
 ) -> ApiResult {
     let principal = auth::authenticate_stream(&state, &query, auth).await?;

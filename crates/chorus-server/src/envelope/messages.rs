@@ -4,7 +4,7 @@ use crate::http::api_error::ApiError;
 use crate::http::reply::{self, ApiResult};
 use crate::http::{
     app_state::AppState, auth::MaybeAuth, auth::RequireKey, body::JsonBytes,
-    idempotency::IdempotencyHeader, negotiate, query::PathParam,
+    idempotency::IdempotencyHeader, negotiate, path_params::PathParam,
 };
 use axum::extract::{FromRequestParts, State};
 use axum::{body::Body, response::Response};

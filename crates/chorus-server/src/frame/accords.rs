@@ -1,6 +1,6 @@
 //! `/orgs/{org}/accords`: what organisations let one another address.
 
-use crate::http::query::{PathParam, PathParamPair};
+use crate::http::path_params::{PathParam, PathParamPair};
 use crate::http::reply::{self, ApiResult};
 use crate::http::{app_state::AppState, auth::RequireKey, body::JsonBytes};
 use axum::extract::State;

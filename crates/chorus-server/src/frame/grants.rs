@@ -1,6 +1,6 @@
 //! `/handles/{handle}/grants`: who else may address me.
 
-use crate::http::query::{PathParam, PathParamPair};
+use crate::http::path_params::{PathParam, PathParamPair};
 use crate::http::reply::{self, ApiResult};
 use crate::http::{app_state::AppState, auth::RequireKey};
 use axum::extract::State;

@@ -1,6 +1,6 @@
 //! `/orgs` and `/orgs/{org}/members`: organisations and who belongs to them.
 
-use crate::http::query::{PathParam, PathParamPair};
+use crate::http::path_params::{PathParam, PathParamPair};
 use crate::http::reply::{self, ApiResult};
 use crate::http::{app_state::AppState, auth::RequireKey, body::JsonBytes};
 use axum::extract::State;

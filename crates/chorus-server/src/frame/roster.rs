@@ -1,6 +1,6 @@
 //! `GET /handles/{handle}/roster`: who is there (FRM-109, R-50).
 
-use crate::http::query::PathParam;
+use crate::http::path_params::PathParam;
 use crate::http::reply::{self, ApiResult};
 use crate::http::{app_state::AppState, auth::RequireKey};
 use axum::extract::State;

@@ -1,13 +1,15 @@
-//! `GET /handles/{handle}/stream`: the frames for a handle's sessions, as they come (FRM-62…82, R-42).
+//! `GET /handles/{handle}/stream`: the live frames of a handle's sessions (FRM-62…82, R-42).
 
-use crate::http::query::{PathParam, QueryParams};
+use crate::http::path_params::PathParam;
+use crate::http::query::QueryParams;
+use crate::http::resume::FrameResume;
 use crate::http::{app_state::AppState, auth::AuthResult, reply::ApiResult, stream};
 use axum::extract::State;
 use chorus_hub::frame::{self, FrameStreamRequest};
 use chorus_hub::identity;
+use chorus_wire::cursor::ResumePoint;
 use chorus_wire::frame::{FrameError, FrameFailure};
 use chorus_wire::{Code, Result};
-use http::HeaderMap;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<AppState> {
@@ -29,11 +31,11 @@ async fn stream_frames(
     State(state): State<AppState>,
     PathParam(handle): PathParam,
     query: QueryParams,
-    headers: HeaderMap,
+    FrameResume(resume): FrameResume,
     AuthResult(auth): AuthResult,
 ) -> ApiResult {
-    let opening = parse_opening(handle, &query, &headers)?;
-    // A key in a URL ends up in logs and histories, so it is not read even when a good one is beside it.
+    let request = parse_stream_request(handle, &query, resume)?;
+    // A key in a URL ends up in logs and histories, so it is refused even beside a valid header.
     if query.has("token") {
         return Err(Code::Deprecated.into());
     }
@@ -46,32 +48,29 @@ async fn stream_frames(
             .into());
         }
         Some(token) => {
-            // A mistake elsewhere does not cost the token.
-            opening.check_fields()?;
+            // Checked first, so that a mistake elsewhere does not consume the single-use token.
+            request.check_fields()?;
             identity::authenticate_session(state.hub.identity(), token).await?
         }
         None => auth?,
     };
     Ok(stream::stream_response(
-        frame::open_stream(&principal, state.hub.frames(), opening).await?,
+        frame::open_stream(&principal, state.hub.frames(), request).await?,
     ))
 }
 
-fn parse_opening(
+fn parse_stream_request(
     handle: String,
     query: &QueryParams,
-    headers: &HeaderMap,
+    resume: ResumePoint,
 ) -> Result<FrameStreamRequest> {
-    let given = |name: &str| query.get_single(name).map(|value| value.map(str::to_owned));
+    let get_text = |name: &str| query.get_single(name).map(|value| value.map(str::to_owned));
     Ok(FrameStreamRequest {
         handle,
-        filter: given("filter")?,
-        instrument: given("instrument")?,
-        session: given("session")?,
-        tool: given("tool")?,
-        // Bytes that are no text are an id that nobody gave out.
-        last_event_id: headers
-            .get("last-event-id")
-            .map(|id| String::from_utf8_lossy(id.as_bytes()).into_owned()),
+        filter: get_text("filter")?,
+        instrument: get_text("instrument")?,
+        session: get_text("session")?,
+        tool: get_text("tool")?,
+        resume,
     })
 }

@@ -1,23 +1,22 @@
-//! Query parameters and path segments, decoded once and refused by name.
+//! The extractor of query parameters; an error names the parameter.
 
 use super::{api_error::ApiError, app_state::AppState};
-use axum::extract::{FromRequestParts, Path};
-use chorus_hub::envelope::HistoryStart;
-use chorus_wire::{Error, Result, cursor::Cursor, time::UnixMicros};
+use axum::extract::FromRequestParts;
+use chorus_wire::{Error, Result};
 use http::{Uri, request::Parts};
 
-/// Whether every `%` is followed by two hex digits and what they spell is UTF-8. Routes are matched on the raw path, so
-/// this is asked before any handler runs.
+/// Checks that every `%` starts an escape and that the decoded text is UTF-8. Routes match the raw path, so the front calls
+/// this before any handler runs.
 pub fn check_encoding(uri: &Uri) -> Result<()> {
-    let wrong =
-        |place: &str| Error::validation(format!("the {place} is not valid percent-encoded UTF-8"));
-    percent_decode(uri.path()).ok_or_else(|| wrong("path"))?;
-    percent_decode(uri.query().unwrap_or_default()).ok_or_else(|| wrong("query"))?;
+    let encoding_error =
+        |part: &str| Error::validation(format!("the {part} is not valid percent-encoded UTF-8"));
+    percent_decode(uri.path()).ok_or_else(|| encoding_error("path"))?;
+    percent_decode(uri.query().unwrap_or_default()).ok_or_else(|| encoding_error("query"))?;
     Ok(())
 }
 
-/// The text with its escapes resolved, or nothing when it is not well encoded. Borrowing is not worth it: escapes are rare and
-/// texts without them return at once.
+/// Decodes percent escapes; `None` when one is malformed. The `percent-encoding` crate would pass a malformed escape through
+/// as text, which this hub refuses.
 fn percent_decode(text: &str) -> Option<std::borrow::Cow<'_, str>> {
     if !text.contains('%') {
         return Some(text.into());
@@ -35,7 +34,7 @@ fn percent_decode(text: &str) -> Option<std::borrow::Cow<'_, str>> {
     String::from_utf8(out).ok().map(Into::into)
 }
 
-/// The parameters of a request. Unknown ones are ignored; a known one given twice is an error, since one of the two is not meant.
+/// The query parameters of a request. Unknown ones are ignored; a known one given twice is refused as ambiguous.
 pub struct QueryParams(Vec<(String, String)>);
 
 impl QueryParams {
@@ -45,10 +44,11 @@ impl QueryParams {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let decode_text =
                 |text: &str| percent_decode(&text.replace('+', " ")).map(|text| text.into_owned());
-            let wrong = || Error::validation("the query is not valid percent-encoded UTF-8");
+            let encoding_error =
+                || Error::validation("the query is not valid percent-encoded UTF-8");
             pairs.push((
-                decode_text(name).ok_or_else(wrong)?,
-                decode_text(value).ok_or_else(wrong)?,
+                decode_text(name).ok_or_else(encoding_error)?,
+                decode_text(value).ok_or_else(encoding_error)?,
             ));
         }
         Ok(Self(pairs))
@@ -58,6 +58,7 @@ impl QueryParams {
         self.0.iter().any(|(found, _)| found == name)
     }
 
+    /// The value of a parameter that may be given once.
     pub fn get_single(&self, name: &str) -> Result<Option<&str>> {
         let mut found = self
             .0
@@ -70,13 +71,13 @@ impl QueryParams {
         }
     }
 
-    /// At least 1; more than the page holds means the whole page.
+    /// The `limit` parameter: at least 1, clamped to `max_limit`, which is also the default.
     pub fn page_limit(&self, max_limit: usize) -> Result<usize> {
         let Some(text) = self.get_single("limit")? else {
             return Ok(max_limit);
         };
-        let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-        match (digits, text.parse::<usize>()) {
+        let is_number = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        match (is_number, text.parse::<usize>()) {
             (true, Ok(0)) | (false, _) => Err(Error::validation(
                 "limit must be a whole number of at least 1",
             )),
@@ -85,7 +86,7 @@ impl QueryParams {
         }
     }
 
-    /// A number of at least `least` that may have decimals.
+    /// A finite number of at least `least`.
     pub fn parse_number(&self, name: &str, least: f64) -> Result<Option<f64>> {
         let Some(text) = self.get_single(name)? else {
             return Ok(None);
@@ -96,45 +97,6 @@ impl QueryParams {
                 "{name} must be a number of at least {least}"
             ))),
         }
-    }
-
-    /// A place in the durable log.
-    pub fn since_cursor(&self) -> Result<Option<Cursor>> {
-        self.parse_cursor("since")
-    }
-
-    /// The same under another name.
-    pub fn parse_cursor(&self, name: &str) -> Result<Option<Cursor>> {
-        self.get_single(name)?
-            .map(|text| parse_log_cursor(name, text))
-            .transpose()
-    }
-
-    /// all digits are an id, RFC 3339 is an instant.
-    pub fn parse_since(&self) -> Result<Option<HistoryStart>> {
-        let Some(text) = self.get_single("since")? else {
-            return Ok(None);
-        };
-        if let Ok(Cursor { epoch: 0, seq }) = text.parse() {
-            return Ok(Some(HistoryStart::AfterId(seq)));
-        }
-        // The plus of an offset is often sent unescaped, and then reads as a blank.
-        let instant = UnixMicros::parse(&text.replace(' ', "+"));
-        let wrong =
-            || Error::validation("since must be an id (digits only) or an RFC 3339 instant");
-        instant
-            .map(|at| Some(HistoryStart::FromTime(at)))
-            .ok_or_else(wrong)
-    }
-}
-
-/// A cursor of the durable log; `what` is what the error calls it.
-fn parse_log_cursor(what: &str, text: &str) -> Result<Cursor> {
-    match text.parse() {
-        Ok(cursor @ Cursor { epoch: 0, .. }) => Ok(cursor),
-        Ok(_) | Err(_) => Err(Error::validation(format!(
-            "{what} is not an id that this hub gave out"
-        ))),
     }
 }
 
@@ -149,67 +111,6 @@ impl FromRequestParts<AppState> for QueryParams {
     }
 }
 
-/// Where a stream goes on. The header wins: EventSource repeats its URL, and with it an old `since`.
-pub struct ResumeCursor(pub Option<Cursor>);
-
-impl FromRequestParts<AppState> for ResumeCursor {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(
-        parts: &mut Parts,
-        state: &AppState,
-    ) -> std::result::Result<Self, ApiError> {
-        let header = parts
-            .headers
-            .get("last-event-id")
-            .filter(|value| !value.is_empty());
-        match header {
-            // Bytes that are no text are no cursor either, and fail as one.
-            Some(value) => Ok(Self(Some(parse_log_cursor(
-                "Last-Event-ID",
-                value.to_str().unwrap_or_default(),
-            )?))),
-            None => Ok(Self(
-                QueryParams::from_request_parts(parts, state)
-                    .await?
-                    .since_cursor()?,
-            )),
-        }
-    }
-}
-
-/// The one parameter of a path.
-pub struct PathParam(pub String);
-
-impl FromRequestParts<AppState> for PathParam {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(
-        parts: &mut Parts,
-        state: &AppState,
-    ) -> std::result::Result<Self, ApiError> {
-        let path = Path::<String>::from_request_parts(parts, state).await;
-        path.map(|Path(segment)| Self(segment))
-            .map_err(|e| Error::validation(e.body_text()).into())
-    }
-}
-
-/// The two parameters of a path.
-pub struct PathParamPair(pub String, pub String);
-
-impl FromRequestParts<AppState> for PathParamPair {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(
-        parts: &mut Parts,
-        state: &AppState,
-    ) -> std::result::Result<Self, ApiError> {
-        let path = Path::<(String, String)>::from_request_parts(parts, state).await;
-        path.map(|Path((first, second))| Self(first, second))
-            .map_err(|e| Error::validation(e.body_text()).into())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -219,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_escape_is_refused_wherever_it_stands() {
+    fn a_malformed_escape_is_refused_in_path_and_query() {
         for bad in [
             "/agents/%zz",
             "/agents/%e4",
@@ -257,59 +158,5 @@ mod tests {
             let error = query(bad).page_limit(10).unwrap_err();
             assert!(error.message.contains("limit"), "{bad}: {error}");
         }
-    }
-
-    ///
-    #[test]
-    fn since_is_an_id_or_an_instant_and_nothing_else() {
-        assert_eq!(
-            query("since=5").parse_since().unwrap(),
-            Some(HistoryStart::AfterId(5))
-        );
-        let instant = Some(HistoryStart::FromTime(UnixMicros(0)));
-        for same in [
-            "1970-01-01T00:00:00Z",
-            "1970-01-01T02:00:00+02:00",
-            "1970-01-01T02:00:00%2B02:00",
-        ] {
-            assert_eq!(
-                query(&format!("since={same}")).parse_since().unwrap(),
-                instant,
-                "{same}"
-            );
-        }
-        for bad in [
-            "since=abc",
-            "since=",
-            "since=-1",
-            "since=1-2",
-            "since=1e3",
-            "since=2026-01-01",
-        ] {
-            assert!(
-                query(bad)
-                    .parse_since()
-                    .unwrap_err()
-                    .message
-                    .contains("since"),
-                "{bad}"
-            );
-        }
-    }
-
-    ///
-    #[test]
-    fn a_stream_cursor_is_one_of_the_log() {
-        assert_eq!(
-            query("since=7").since_cursor().unwrap(),
-            Some(Cursor::from_log_seq(7))
-        );
-        assert!(query("since=2026-01-01T00:00:00Z").since_cursor().is_err());
-        assert!(
-            parse_log_cursor("Last-Event-ID", "3-7")
-                .unwrap_err()
-                .message
-                .contains("Last-Event-ID")
-        );
     }
 }

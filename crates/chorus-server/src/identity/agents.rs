@@ -1,6 +1,7 @@
 //! `/agents`: the records of who is registered, and leaving (TRN-32…35, R-31, R-32).
 
-use crate::http::query::{PathParam, QueryParams};
+use crate::http::path_params::PathParam;
+use crate::http::query::QueryParams;
 use crate::http::reply::{self, ApiResult};
 use crate::http::{app_state::AppState, auth::MaybeAuth};
 use axum::extract::State;

@@ -2,7 +2,7 @@
 
 use crate::console;
 use crate::http::reply::{self, ApiResult};
-use crate::http::{app_state::AppState, negotiate, query::PathParam};
+use crate::http::{app_state::AppState, negotiate, path_params::PathParam};
 use crate::pages::html;
 use axum::{extract::State, response::Response};
 use chorus_hub::{Principal, lifecycle};

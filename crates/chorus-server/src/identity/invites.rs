@@ -2,7 +2,8 @@
 
 use crate::http::reply::{self, ApiResult};
 use crate::http::{
-    app_state::AppState, auth::MaybeAuth, auth::RequireOperator, body::JsonBytes, query::PathParam,
+    app_state::AppState, auth::MaybeAuth, auth::RequireOperator, body::JsonBytes,
+    path_params::PathParam,
 };
 use axum::extract::State;
 use chorus_hub::identity::invites::{self, NewInvite};

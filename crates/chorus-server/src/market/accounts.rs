@@ -2,7 +2,7 @@
 
 use crate::http::auth::{RequireKey, RequireOperator};
 use crate::http::reply::{self, ApiResult};
-use crate::http::{app_state::AppState, body::JsonBytes, query::PathParam};
+use crate::http::{app_state::AppState, body::JsonBytes, path_params::PathParam};
 use axum::extract::State;
 use chorus_hub::market;
 use chorus_wire::market::transfer::{CreditIssue, OwnerAccount};

@@ -1,7 +1,8 @@
 //! `/jobs`: asked for, followed, answered and taken back (JOB-16…19, R-62).
 
 use crate::http::auth::RequireKey;
-use crate::http::query::{PathParam, QueryParams};
+use crate::http::path_params::PathParam;
+use crate::http::query::QueryParams;
 use crate::http::reply::{self, ApiResult};
 use crate::http::{app_state::AppState, body::JsonBytes};
 use axum::extract::State;

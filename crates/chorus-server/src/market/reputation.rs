@@ -1,7 +1,7 @@
 //! `GET /reputation/{agent}`: what an agent's work has earned it (R-63, lesson 14).
 
 use crate::http::reply::{self, ApiResult};
-use crate::http::{app_state::AppState, auth::MaybeAuth, query::PathParam};
+use crate::http::{app_state::AppState, auth::MaybeAuth, path_params::PathParam};
 use axum::extract::State;
 use chorus_hub::market;
 use chorus_wire::market::reputation::ReputationReport;

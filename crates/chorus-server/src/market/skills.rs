@@ -2,7 +2,9 @@
 
 use crate::http::auth::{MaybeAuth, RequireKey};
 use crate::http::reply::{self, ApiResult};
-use crate::http::{app_state::AppState, body::JsonBytes, query::PathParam, query::QueryParams};
+use crate::http::{
+    app_state::AppState, body::JsonBytes, path_params::PathParam, query::QueryParams,
+};
 use axum::extract::State;
 use chorus_hub::market::skills as market;
 use chorus_wire::limits;

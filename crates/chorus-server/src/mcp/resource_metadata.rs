@@ -1,7 +1,7 @@
 //! RFC 9728: what a client that was refused finds out about the door it stands before.
 
 use crate::http::app_state::AppState;
-use crate::http::query::PathParam;
+use crate::http::path_params::PathParam;
 use crate::http::reply::{self, ApiResult};
 use axum::extract::State;
 use http::{HeaderValue, StatusCode, header};

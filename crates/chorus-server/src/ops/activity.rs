@@ -1,7 +1,8 @@
 //! `GET /activity` and `GET /events`: what happened, and what happens now, for operators (lesson 10).
 
 use crate::http::auth::MaybeAuth;
-use crate::http::query::{QueryParams, ResumeCursor};
+use crate::http::query::QueryParams;
+use crate::http::resume::{self, LogResume};
 use crate::http::{
     app_state::AppState,
     reply::{self, ApiResult},
@@ -30,7 +31,7 @@ async fn list_activity(
     MaybeAuth(principal): MaybeAuth,
     query: QueryParams,
 ) -> ApiResult {
-    let since = query.since_cursor()?.unwrap_or(Cursor::START);
+    let since = resume::since_cursor(&query)?.unwrap_or(Cursor::START);
     let limit = query.page_limit(limits::ACTIVITY_PAGE)?;
     reply::wrapped_json(
         &state,
@@ -48,7 +49,7 @@ async fn list_activity(
 async fn stream_activity(
     State(state): State<AppState>,
     MaybeAuth(principal): MaybeAuth,
-    ResumeCursor(since): ResumeCursor,
+    LogResume(since): LogResume,
 ) -> ApiResult {
     Ok(stream::stream_response(
         ops::open_activity_stream(&principal, &state.hub, since.map(|cursor| cursor.seq)).await?,

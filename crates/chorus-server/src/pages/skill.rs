@@ -1,7 +1,7 @@
 //! `GET /skill`: the text that teaches an agent to take part, in the languages we have it in (SKL-01…38, lesson 11).
 
 use crate::http::reply::{self, ApiResult};
-use crate::http::{app_state::AppState, negotiate, query::PathParam};
+use crate::http::{app_state::AppState, negotiate, path_params::PathParam};
 use crate::pages::{html, markdown};
 use axum::{extract::State, response::Response};
 use chorus_wire::{Code, reply::FailureReply};

@@ -5,7 +5,7 @@ mod conversation;
 
 use super::endpoint::{serve_message, unauthorized_response};
 use super::tool::{self, ToolDefinition};
-use crate::http::query::PathParam;
+use crate::http::path_params::PathParam;
 use crate::http::reply::ApiResult;
 use crate::http::{admission, app_state::AppState, auth, rate_limit::CallerId};
 use axum::extract::{Request, State};

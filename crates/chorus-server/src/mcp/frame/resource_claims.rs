@@ -5,6 +5,7 @@ use crate::mcp::tool_call::ToolCall;
 use crate::mcp::tool_error::ToolError;
 use chorus_hub::delivery::FeedItem;
 use chorus_hub::frame::{self, FrameStreamRequest};
+use chorus_wire::cursor::ResumePoint;
 use chorus_wire::frame::FrameKind;
 use chorus_wire::{limits, sse, time::UnixMicros};
 use futures_util::FutureExt;
@@ -45,16 +46,15 @@ pub async fn find_conflicting_claims(
     sender: &FrameSender,
     resource: &str,
 ) -> Result<Vec<ResourceClaim>, ToolError> {
-    // An id that nobody gave out: first comes everything that is kept.
-    let since = Some("everything".to_owned());
-    let opening = FrameStreamRequest {
+    let request = FrameStreamRequest {
         handle: sender.handle.to_string(),
         instrument: Some(sender.instrument.to_string()),
         session: sender.session.as_ref().map(|session| session.to_string()),
-        last_event_id: since,
+        // An unknown id makes the stream replay the whole ring.
+        resume: ResumePoint::Unknown,
         ..FrameStreamRequest::default()
     };
-    let mut feed = frame::open_stream(&call.principal, call.state.hub.frames(), opening).await?;
+    let mut feed = frame::open_stream(&call.principal, call.state.hub.frames(), request).await?;
     let (mut reader, mut claims) = (sse::SseReader::new(limits::STREAM_QUEUE_BYTES), Vec::new());
     // What is kept is there at once; whatever would have to be waited for is news.
     while let Some(FeedItem::Events(chunks)) = feed.next().now_or_never() {
