@@ -2,6 +2,7 @@
 
 mod artifacts;
 mod callback;
+mod callback_stream;
 mod channels;
 mod host;
 mod members;

@@ -1,4 +1,4 @@
-//! The hub's verbs as tools for models: `/mcp` with an agent's key, `/mcp/{channel}` with the token of a delivery.
+//! The hub's operations as MCP tools: `/mcp` with an agent's key, `/mcp/{channel}` with the tool token of a delivery.
 
 mod allowed_origins;
 mod channel;
@@ -29,7 +29,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .merge(resource_metadata::routes())
 }
 
-/// The tools of `/mcp` as a host is shown them, for a server of its own that passes the calls on.
+/// The tool list of `/mcp`, for a stdio server that passes the calls on.
 pub fn list_hub_tools() -> Vec<Tool> {
     tool::tool_list(hub_tools::hub_tools())
 }

@@ -1,6 +1,7 @@
 //! The documents that the hub serves about itself: the skill text, the discovery document, and HTML for browsers.
 
 mod discovery_document;
+mod endpoint_paths;
 pub mod html;
 mod markdown;
 mod skill;

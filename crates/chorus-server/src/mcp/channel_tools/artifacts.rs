@@ -1,17 +1,13 @@
-//! What a room keeps: artifacts in versions, and files.
+//! The artifacts of a channel: versioned texts that its members edit together.
 
 use super::ChannelToolCall;
 use crate::mcp::tool::{ToolDefinition, ToolKind, ToolOutput};
 use crate::mcp::tool_error::ToolError;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use chorus_hub::channel::artifacts::{self, ArtifactEdit};
-use chorus_hub::channel::files;
-use chorus_wire::channel::artifact::{Artifact, ArtifactText, ChannelContents, FileInfo};
+use chorus_wire::channel::artifact::{Artifact, ArtifactText, ChannelContents};
 use chorus_wire::{Code, limits};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use serde::Deserialize;
 
 pub fn artifact_tools() -> Vec<ToolDefinition<ChannelToolCall>> {
     vec![
@@ -43,20 +39,6 @@ pub fn artifact_tools() -> Vec<ToolDefinition<ChannelToolCall>> {
             EDIT_DESCRIPTION,
             edit_artifact,
         ),
-        ToolDefinition::new(
-            "file_put",
-            "Store a file",
-            ToolKind::Destructive,
-            PUT_DESCRIPTION,
-            put_file,
-        ),
-        ToolDefinition::new(
-            "file_get",
-            "Fetch a file",
-            ToolKind::ReadOnly,
-            GET_DESCRIPTION,
-            get_file,
-        ),
     ]
 }
 
@@ -72,11 +54,6 @@ const EDIT_DESCRIPTION: &str = "Change an artifact. Pass the version you read: i
     it again. Either give the whole new `content`, or `find` (a passage that is there exactly once) and `replace`. Returns the \
     new version.";
 
-const PUT_DESCRIPTION: &str = "Store a small file in the channel, as base64 of at most 1 MiB. A name that is taken is kept unless `replace` is true.";
-
-const GET_DESCRIPTION: &str =
-    "Fetch a file of the channel by its name. Returns its bytes as base64 in `data`.";
-
 /// `artifact_list`
 #[derive(Deserialize, JsonSchema)]
 struct ArtifactListArgs {}
@@ -85,14 +62,14 @@ async fn list_artifacts(
     call: ChannelToolCall,
     _: ArtifactListArgs,
 ) -> Result<ToolOutput<ChannelContents>, ToolError> {
-    let shelf = artifacts::list_artifacts(&call.actor, &call.hub).await?;
+    let contents = artifacts::list_artifacts(&call.actor, &call.hub).await?;
     Ok(ToolOutput::new(
         format!(
             "{} artifacts, {} files",
-            shelf.artifacts.len(),
-            shelf.files.len()
+            contents.artifacts.len(),
+            contents.files.len()
         ),
-        shelf,
+        contents,
     ))
 }
 
@@ -176,7 +153,35 @@ async fn edit_artifact(
     call: ChannelToolCall,
     args: ArtifactEditArgs,
 ) -> Result<ToolOutput<Artifact>, ToolError> {
-    let edit = match (args.content, args.find, args.replace) {
+    let edit = parse_edit(args.content, args.find, args.replace)?;
+    let edited = artifacts::edit_artifact(
+        &call.actor,
+        &call.hub,
+        &args.slug,
+        args.version,
+        args.title,
+        edit,
+    )
+    .await;
+    let edited = edited.map_err(|error| {
+        ToolError::from_hub_error(
+            error,
+            &[(Code::NotFound, "slug"), (Code::Conflict, "version")],
+        )
+    })?;
+    Ok(ToolOutput::new(
+        format!("{} is now version {}", edited.slug, edited.version),
+        edited,
+    ))
+}
+
+/// The whole text, or a passage and its replacement; any other combination is refused.
+fn parse_edit(
+    content: Option<String>,
+    find: Option<String>,
+    replace: Option<String>,
+) -> Result<ArtifactEdit, ToolError> {
+    Ok(match (content, find, replace) {
         (Some(content), None, None) => ArtifactEdit::FullText(content),
         (None, Some(find), Some(replace)) => ArtifactEdit::Passage { find, replace },
         (Some(_), Some(_) | None, Some(_) | None) => {
@@ -203,99 +208,5 @@ async fn edit_artifact(
                 "it is required, or find and replace are",
             ));
         }
-    };
-    let edited = artifacts::edit_artifact(
-        &call.actor,
-        &call.hub,
-        &args.slug,
-        args.version,
-        args.title,
-        edit,
-    )
-    .await;
-    let edited = edited.map_err(|error| {
-        ToolError::from_hub_error(
-            error,
-            &[(Code::NotFound, "slug"), (Code::Conflict, "version")],
-        )
-    })?;
-    Ok(ToolOutput::new(
-        format!("{} is now version {}", edited.slug, edited.version),
-        edited,
-    ))
-}
-
-/// `file_put`
-#[derive(Deserialize, JsonSchema)]
-struct FilePutArgs {
-    /// Its name, without slashes.
-    #[schemars(length(min = 1, max = limits::LABEL_CHARS))]
-    name: String,
-    /// Its bytes as base64.
-    data: String,
-    /// Such as application/json.
-    #[schemars(length(min = 1, max = limits::LABEL_CHARS))]
-    media_type: Option<String>,
-    /// Put it in the place of a file of that name.
-    replace: Option<bool>,
-}
-
-async fn put_file(
-    call: ChannelToolCall,
-    args: FilePutArgs,
-) -> Result<ToolOutput<FileInfo>, ToolError> {
-    let content = STANDARD
-        .decode(args.data.trim())
-        .map_err(|_| ToolError::invalid_argument("data", "it is not base64"))?;
-    let replace = args.replace.unwrap_or(false);
-    let stored = files::put_file(
-        &call.actor,
-        &call.hub,
-        &args.name,
-        args.media_type,
-        content,
-        replace,
-    )
-    .await;
-    let stored = stored.map_err(|error| {
-        ToolError::from_hub_error(error, &[(Code::TooLarge, "data"), (Code::Conflict, "name")])
-    })?;
-    Ok(ToolOutput::new(
-        format!("{} is kept, {} bytes", stored.name, stored.size),
-        stored,
-    ))
-}
-
-/// `file_get`
-#[derive(Deserialize, JsonSchema)]
-struct FileGetArgs {
-    /// Which file, as artifact_list names it.
-    #[schemars(length(min = 1, max = limits::LABEL_CHARS))]
-    name: String,
-}
-
-/// A file with its bytes.
-#[derive(Serialize, ToSchema)]
-struct FileContent {
-    #[serde(flatten)]
-    info: FileInfo,
-    /// Base64.
-    data: String,
-}
-
-async fn get_file(
-    call: ChannelToolCall,
-    args: FileGetArgs,
-) -> Result<ToolOutput<FileContent>, ToolError> {
-    let found = files::get_file(&call.actor, &call.hub, &args.name).await;
-    let (info, content) =
-        found.map_err(|error| ToolError::from_hub_error(error, &[(Code::NotFound, "name")]))?;
-    let text = format!("{}, {} bytes", info.name, info.size);
-    Ok(ToolOutput::new(
-        text,
-        FileContent {
-            info,
-            data: STANDARD.encode(content),
-        },
-    ))
+    })
 }

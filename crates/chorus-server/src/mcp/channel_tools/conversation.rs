@@ -1,4 +1,4 @@
-//! Talking in a room: its history, its members, a word of one's own, what one is doing.
+//! The conversation of a channel: history, messages, roster and status.
 
 use super::ChannelToolCall;
 use crate::mcp::channel::{ChannelHistoryPage, history_range};
@@ -74,10 +74,8 @@ async fn read_history(
     call: ChannelToolCall,
     args: ReadHistoryArgs,
 ) -> Result<ToolOutput<ChannelHistoryPage>, ToolError> {
-    let (limit, since) = (
-        args.limit.unwrap_or(limits::TOOL_PAGE_DEFAULT),
-        args.since.as_ref().map(SinceArg::parse_id).transpose()?,
-    );
+    let limit = args.limit.unwrap_or(limits::TOOL_PAGE_DEFAULT);
+    let since = args.since.as_ref().map(SinceArg::parse_id).transpose()?;
     let found = tools::read_history(&call.actor, &call.hub, history_range(since), limit).await?;
     let page = ChannelHistoryPage::new(found, since, limit);
     Ok(ToolOutput::new(format!("{} lines", page.lines.len()), page))

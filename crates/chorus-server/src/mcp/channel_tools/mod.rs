@@ -1,7 +1,8 @@
-//! `/mcp/{channel}`: the tools of one room, for the one member that a delivery's token names (R-75, CHN-17, CHN-37).
+//! `/mcp/{channel}`: the tools of one channel, for the member that a delivery's tool token names (R-75, CHN-17, CHN-37).
 
 mod artifacts;
 mod conversation;
+mod files;
 
 use super::endpoint::{serve_message, unauthorized_response};
 use super::tool::{self, ToolDefinition};
@@ -70,7 +71,7 @@ async fn call_channel_tools(
     Ok(response)
 }
 
-/// One call to a room's tools.
+/// One call to a channel's tools.
 #[derive(Clone)]
 pub struct ChannelToolCall {
     pub hub: Hub,
@@ -81,6 +82,7 @@ static CHANNEL_TOOLS: LazyLock<Vec<ToolDefinition<ChannelToolCall>>> = LazyLock:
     [
         conversation::conversation_tools(),
         artifacts::artifact_tools(),
+        files::file_tools(),
     ]
     .into_iter()
     .flatten()

@@ -1,0 +1,125 @@
+//! `chorus_history`: read back messages sent and received.
+
+use crate::mcp::fit_page;
+use crate::mcp::since_arg::SinceArg;
+use crate::mcp::tool::{ToolDefinition, ToolKind, ToolOutput};
+use crate::mcp::tool_call::ToolCall;
+use crate::mcp::tool_error::ToolError;
+use chorus_hub::envelope::{self, HistoryStart};
+use chorus_wire::limits;
+use chorus_wire::message::HistoryRow;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+pub fn history_tools() -> Vec<ToolDefinition<ToolCall>> {
+    vec![ToolDefinition::new(
+        "chorus_history",
+        "Read past messages",
+        ToolKind::ReadOnly,
+        HISTORY_DESCRIPTION,
+        read_history,
+    )]
+}
+
+const HISTORY_DESCRIPTION: &str = "Read back messages you sent and received: the latest ones, or with `since` the first after that place; oldest first \
+    either way; with `peer` or `conversation_id` only those. Use it to recall what was said before you answer. Returns rows with \
+    id, sender_id, receiver_id and the envelope, `next_since` to go on from, and whether there is `more`.";
+
+/// `chorus_history`
+#[derive(Deserialize, JsonSchema)]
+struct ChorusHistoryArgs {
+    /// Only messages with this agent.
+    #[schemars(length(min = 1, max = limits::ADDRESS_CHARS))]
+    peer: Option<String>,
+    /// Only messages of this conversation, among a thousand.
+    #[schemars(length(min = 1, max = limits::CONVERSATION_ID_CHARS))]
+    conversation_id: Option<String>,
+    /// An id (digits): what came after it, 0 from the first. Or an RFC 3339 instant: what came from then on.
+    since: Option<SinceArg>,
+    /// At most this many; 50 without it.
+    #[schemars(range(min = 1, max = limits::HISTORY_PAGE))]
+    limit: Option<usize>,
+}
+
+#[derive(Serialize, ToSchema)]
+struct HistoryPage {
+    messages: Vec<HistoryRow>,
+    /// Go on from here with `since`; absent when nothing was found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_since: Option<u64>,
+    /// There are more after these; without `since`, before them.
+    more: bool,
+}
+
+async fn read_history(
+    call: ToolCall,
+    args: ChorusHistoryArgs,
+) -> Result<ToolOutput<HistoryPage>, ToolError> {
+    let limit = args.limit.unwrap_or(limits::TOOL_PAGE_DEFAULT);
+    let since = args.since.as_ref().map(SinceArg::parse_since).transpose()?;
+    // The filter by conversation runs after the query, so more rows are read than are shown.
+    let scan_limit = if args.conversation_id.is_some() {
+        limits::HISTORY_PAGE
+    } else {
+        limit
+    };
+    let found = envelope::search_messages(
+        &call.principal,
+        &call.state.hub,
+        args.peer.as_deref(),
+        since,
+        scan_limit,
+    )
+    .await;
+    let found = found.map_err(|error| ToolError::from(error).about_field("peer"))?;
+    let mut messages = found.rows;
+    let mut next_since = None;
+    // The next page starts after the last row read, even when the filter dropped it.
+    let last_scanned = messages.last().map(|row| row.id);
+    if let Some(wanted) = &args.conversation_id {
+        messages.retain(|row| conversation_id_of(row).as_ref() == Some(wanted));
+    }
+    let surplus = messages.len().saturating_sub(limit);
+    let is_truncated = match since {
+        Some(_) => {
+            messages.truncate(limit);
+            let is_truncated = fit_page::keep_first_fitting(&mut messages) || surplus > 0;
+            next_since = messages.last().filter(|_| is_truncated).map(|row| row.id);
+            is_truncated
+        }
+        None => {
+            messages.drain(..surplus);
+            fit_page::keep_last_fitting(&mut messages) || surplus > 0
+        }
+    };
+    let requested_id = since.and_then(|since| match since {
+        HistoryStart::AfterId(id) => Some(id),
+        HistoryStart::FromTime(_) => None,
+    });
+    let next_since = next_since.or(last_scanned).or(requested_id);
+    let more = is_truncated || found.has_more;
+    let text = format!(
+        "{} messages{}",
+        messages.len(),
+        if more { ", and there are more" } else { "" }
+    );
+    Ok(ToolOutput::new(
+        text,
+        HistoryPage {
+            messages,
+            next_since,
+            more,
+        },
+    ))
+}
+
+fn conversation_id_of(row: &HistoryRow) -> Option<String> {
+    #[derive(Deserialize)]
+    struct ConversationField {
+        conversation_id: Option<String>,
+    }
+    serde_json::from_str::<ConversationField>(row.envelope.get())
+        .ok()?
+        .conversation_id
+}

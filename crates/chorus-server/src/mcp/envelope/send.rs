@@ -1,0 +1,122 @@
+//! `chorus_send`: send a message to another agent.
+
+use crate::mcp::tool::{ToolDefinition, ToolKind, ToolOutput};
+use crate::mcp::tool_call::ToolCall;
+use crate::mcp::tool_error::ToolError;
+use chorus_hub::envelope::{self, IdempotencyKey};
+use chorus_wire::message::{SendReply, SendRequest};
+use chorus_wire::{CHORUS_VERSION, Code, json, limits};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+pub fn send_tools() -> Vec<ToolDefinition<ToolCall>> {
+    vec![
+        ToolDefinition::new(
+            "chorus_send",
+            "Send a message",
+            ToolKind::Sends,
+            SEND_DESCRIPTION,
+            send_message,
+        )
+        .aliases(&[("original_text", "text")]),
+    ]
+}
+
+const SEND_DESCRIPTION: &str = "Send a message to another agent. Use it when your user asks you to tell or ask another agent something, \
+    or to answer a message from chorus_inbox. Write `text` in your user's own language and words: the receiver adapts it. Returns \
+    how it went: `delivered_sse` (a live agent has it), `delivered` (its endpoint answered, see receiver_response), `queued` (it is \
+    offline and gets it later) or `failed`; and a `trace_id`. Tell your user what you sent.";
+
+/// `chorus_send`
+#[derive(Deserialize, JsonSchema)]
+struct ChorusSendArgs {
+    /// Whom it is for: an address such as bob@chorus, a short name, a UUID or a handle.
+    #[schemars(length(min = 1, max = limits::ADDRESS_CHARS))]
+    receiver_id: String,
+    /// The message itself: your user's exact words, or your own when you act by yourself.
+    #[schemars(length(min = 1, max = limits::ORIGINAL_TEXT_CHARS))]
+    text: String,
+    /// The culture the text comes from, a BCP 47 tag such as en or zh-CN; the one on your agent card without it.
+    #[schemars(length(min = 1, max = limits::CULTURE_CHARS))]
+    sender_culture: Option<String>,
+    /// Why it is phrased so, in the language of the text. Leave it out rather than guess.
+    #[schemars(length(min = 10, max = 500))]
+    cultural_context: Option<String>,
+    /// The same on every turn of a conversation: make one up on the first turn, repeat it after.
+    #[schemars(length(min = 1, max = limits::CONVERSATION_ID_CHARS))]
+    conversation_id: Option<String>,
+    /// 1 on the first turn, one more on each next.
+    #[schemars(range(min = 1, max = limits::SAFE_INTEGER_MAX))]
+    turn_number: Option<u64>,
+    /// Repeat it when you repeat a call whose answer got lost: the message is then sent once.
+    #[schemars(length(min = 1, max = limits::IDEMPOTENCY_KEY_CHARS), regex(pattern = r"^[!-~]+$"))]
+    idempotency_key: Option<String>,
+}
+
+async fn send_message(
+    call: ToolCall,
+    args: ChorusSendArgs,
+) -> Result<ToolOutput<SendReply>, ToolError> {
+    let sender = call.calling_agent()?;
+    let card_culture = || {
+        sender
+            .parse_card()
+            .and_then(|card| card.user_culture().map(str::to_owned))
+    };
+    let culture = args.sender_culture.or_else(card_culture);
+    // Required rather than guessed: the receiver would believe a guess.
+    let culture = culture.ok_or_else(|| {
+        ToolError::invalid_argument("sender_culture", "your agent card names none, so say it")
+    })?;
+    let mut envelope = serde_json::json!({
+        "chorus_version": CHORUS_VERSION,
+        "sender_id": &*sender.agent_id,
+        "original_text": args.text,
+        "sender_culture": culture,
+    });
+    let optional_fields = [
+        ("cultural_context", args.cultural_context.map(Value::from)),
+        ("conversation_id", args.conversation_id.map(Value::from)),
+        ("turn_number", args.turn_number.map(Value::from)),
+    ];
+    for (field, value) in optional_fields {
+        if let Some(value) = value {
+            envelope[field] = value;
+        }
+    }
+    let body = serde_json::json!({"receiver_id": args.receiver_id, "envelope": envelope});
+    let idempotency = args.idempotency_key.map(|key| IdempotencyKey {
+        key,
+        fingerprint: Sha256::digest(json::to_canonical_json(&body).as_bytes()).into(),
+    });
+    let request = SendRequest::parse(body.to_string().as_bytes())
+        .map_err(|e| ToolError::from(map_error_fields(e)))?;
+    let fields = [
+        (Code::AgentNotFound, "receiver_id"),
+        (Code::IdempotencyConflict, "idempotency_key"),
+    ];
+    let outcome =
+        envelope::send_envelope(&call.principal, &call.state.hub, request, idempotency).await;
+    let outcome = outcome.map_err(|error| ToolError::from_hub_error(error, &fields))?;
+    let sent = SendReply::new(&outcome.delivery, outcome.trace_id);
+    Ok(ToolOutput::new(
+        format!("{} to {}", sent.delivery, args.receiver_id),
+        sent,
+    ))
+}
+
+/// Renames the envelope's fields in an error to the arguments of the tool.
+fn map_error_fields(mut error: chorus_wire::Error) -> chorus_wire::Error {
+    if error.message.contains("sender_id") {
+        error.message =
+            "you have no address of the form name@host, and only agents with one write messages"
+                .into();
+    }
+    error.message = error
+        .message
+        .replace("envelope.", "")
+        .replace("original_text", "text");
+    error
+}
