@@ -1,4 +1,4 @@
-//! `GET /openapi.json`: the contract, gathered from the same lines that mount the routes.
+//! `GET /openapi.json`: the OpenAPI document, collected from the annotations that mount the routes.
 
 use crate::http::{app_state::AppState, reply};
 use axum::{extract::State, response::Response};
@@ -51,7 +51,7 @@ impl Modify for SecuritySchemes {
     }
 }
 
-/// An empty router that the rooms are merged into.
+/// An empty router with the document's head; the routes are merged into it.
 pub fn base_router() -> OpenApiRouter<AppState> {
     OpenApiRouter::with_openapi(OpenApiBase::openapi())
 }
@@ -74,7 +74,7 @@ async fn get_openapi(State(state): State<AppState>) -> Response {
     response
 }
 
-/// What any route may answer, said once instead of at each of them.
+/// Responses that every route may give, added once instead of in each annotation.
 const COMMON_RESPONSES: [(&str, &str); 5] = [
     (
         "400",

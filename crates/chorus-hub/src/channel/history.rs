@@ -90,8 +90,14 @@ pub async fn open_channel_stream(
     });
     let member = actor.member.as_ref().map(|member| member.id);
     let since = since.map(|cursor| cursor.seq as i64);
-    let feed =
-        open_channel_feed(hub.delivery(), actor.channel.id, member, since, &connected.to_string()).await?;
+    let feed = open_channel_feed(
+        hub.delivery(),
+        actor.channel.id,
+        member,
+        since,
+        &connected.to_string(),
+    )
+    .await?;
     // Checked again: a removal, a deletion or a key rotation between the look-up and the
     // subscription has ended the streams that were open then, but not this one.
     let caller = principal.clone();

@@ -235,9 +235,7 @@ pub(super) fn tool_class(instrument: &ScopeIdent) -> ScopeIdent {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{
-        session::FrameSession, session_registry::JoinedSession,
-    };
+    use super::super::{session::FrameSession, session_registry::JoinedSession};
     use super::*;
     use crate::Hub;
     use chorus_wire::{cursor::ResumePoint, frame::FrameFilter, time::UnixMicros};

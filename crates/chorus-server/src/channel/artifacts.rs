@@ -1,4 +1,4 @@
-//! `/channels/{id}/artifacts`: what a room has written down, for those who are in it without tools.
+//! `/channels/{id}/artifacts`: a channel's artifacts over plain HTTP, for members without MCP.
 
 use crate::http::path_params::{PathParam, PathParamPair};
 use crate::http::query::QueryParams;
@@ -55,7 +55,7 @@ async fn get_artifact(
 }
 
 fn parse_version(query: &QueryParams) -> Result<Option<u64>> {
-    let wrong = || Error::validation("version must be a whole number of at least 1");
+    let version_error = || Error::validation("version must be a whole number of at least 1");
     let Some(text) = query.get_single("version")? else {
         return Ok(None);
     };
@@ -63,5 +63,5 @@ fn parse_version(query: &QueryParams) -> Result<Option<u64>> {
         .ok()
         .filter(|version| *version >= 1)
         .map(Some)
-        .ok_or_else(wrong)
+        .ok_or_else(version_error)
 }

@@ -1,4 +1,4 @@
-//! `/channels` and `/channels/{id}`: rooms, made and described by their owners.
+//! `/channels` and `/channels/{id}`: creating, listing, changing and deleting channels.
 
 use crate::http::path_params::PathParam;
 use crate::http::query::QueryParams;
@@ -24,7 +24,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
 #[schema(example = json!({"name": "ops-team", "context": "Where the team coordinates operations."}))]
 #[expect(
     dead_code,
-    reason = "it describes the body in the contract; wire/channel/room.rs reads it"
+    reason = "it describes the body in the contract; wire/channel/channels.rs reads it"
 )]
 struct ChannelBody {
     name: String,
@@ -39,7 +39,7 @@ struct ChannelBody {
 #[schema(example = json!({"name": "ops"}))]
 #[expect(
     dead_code,
-    reason = "it describes the body in the contract; wire/channel/room.rs reads it"
+    reason = "it describes the body in the contract; wire/channel/channels.rs reads it"
 )]
 struct ChannelChangeBody {
     name: Option<String>,

@@ -1,4 +1,4 @@
-//! `/agent/connection` and `/inbox/{secret}`: how services reach an agent that this hub hosts (CHN-01…05, CHN-20, R-70).
+//! `/agent/connection` and `/inbox/{secret}`: the agent host, by which services deliver to agents of this hub (CHN-01…05, CHN-20, R-70).
 
 use crate::http::reply::{self, ApiResult};
 use crate::http::{
@@ -45,11 +45,11 @@ async fn revoke_connection(
     )
 }
 
-/// A service may try again after a 5xx and after nothing else (CHN-22): a 429 would lose the delivery.
-fn retry_later_error(busy: Error) -> Error {
+/// Turns a 429 into a 503: services retry only after a 5xx (CHN-22), so a 429 would lose the delivery.
+fn retry_later_error(rate_limited: Error) -> Error {
     let message = "this agent has been delivered as much as it may be for now; Retry-After says when to come back";
     Error {
-        retry_after: busy.retry_after,
+        retry_after: rate_limited.retry_after,
         ..Error::new(Code::Unavailable, message)
     }
 }
@@ -64,9 +64,9 @@ async fn receive_delivery(State(state): State<AppState>, request: Request) -> Ap
     let (mut parts, content) = request.into_parts();
     let secret = Path::<String>::from_request_parts(&mut parts, &state).await;
     let secret = Secret::new(secret.map(|Path(secret)| secret).unwrap_or_default());
-    // Before anything of the body is looked at: whoever guesses learns nothing, whatever it sends.
-    let letterbox = match HostedInbox::find(&state.hub, &secret).await {
-        Ok(letterbox) => letterbox,
+    // Before the body is read: a client that guesses secrets gets the same response for every body.
+    let inbox = match HostedInbox::find(&state.hub, &secret).await {
+        Ok(inbox) => inbox,
         Err(error) => {
             if error.code == Code::NotFound {
                 admission::spend_address_budget(&state, &parts).await?;
@@ -74,12 +74,12 @@ async fn receive_delivery(State(state): State<AppState>, request: Request) -> Ap
             return Err(error.into());
         }
     };
-    let budget = admission::spend_caller_budget(&state, CallerId::Connection(letterbox.agent_row_id()))
+    let budget = admission::spend_caller_budget(&state, CallerId::Connection(inbox.agent_row_id()))
         .await
         .map_err(retry_later_error)?;
     let JsonBytes(content) =
         JsonBytes::from_request(Request::from_parts(parts, content), &state).await?;
-    letterbox
+    inbox
         .accept_delivery(
             &state.hub,
             &ChannelDelivery::parse(&content)?,

@@ -1,4 +1,4 @@
-//! `/channels/{id}/members`: who is in a room, and who comes and goes (CHN-01…03, R-78).
+//! `/channels/{id}/members`: adding, listing and removing members (CHN-01…03, R-78).
 
 use crate::http::path_params::{PathParam, PathParamPair};
 use crate::http::reply::{self, ApiResult};
@@ -22,7 +22,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
 #[schema(example = json!({"connection": "https://agent.example.com/inbox/sk_…", "name": "timber", "deliver": "all"}))]
 #[expect(
     dead_code,
-    reason = "it describes the body in the contract; wire/channel/room.rs reads it"
+    reason = "it describes the body in the contract; wire/channel/channels.rs reads it"
 )]
 struct ChannelMemberBody {
     /// The agent's connection string. It is kept encrypted and never shown again.

@@ -1,4 +1,4 @@
-//! `/channels/{id}/messages`: saying something in a room, and everything that was said and done there.
+//! `/channels/{id}/messages`: posting to a channel and reading its history.
 
 use crate::http::path_params::PathParam;
 use crate::http::query::QueryParams;
@@ -27,7 +27,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
 #[schema(example = json!({"content": "@timber can you review the auth spec?"}))]
 #[expect(
     dead_code,
-    reason = "it describes the body in the contract; wire/channel/room.rs reads it"
+    reason = "it describes the body in the contract; wire/channel/channels.rs reads it"
 )]
 struct ChannelMessageBody {
     /// Plain text or Markdown.
@@ -71,10 +71,8 @@ async fn list_channel_messages(
     PathParam(id): PathParam,
     query: QueryParams,
 ) -> ApiResult {
-    let (range, limit) = (
-        parse_history_range(&query)?,
-        query.page_limit(limits::HISTORY_PAGE)?,
-    );
+    let range = parse_history_range(&query)?;
+    let limit = query.page_limit(limits::HISTORY_PAGE)?;
     reply::wrapped_json(
         &state,
         StatusCode::OK,

@@ -1,4 +1,4 @@
-//! `GET /channels/{id}/stream`: what is said and done in a room, live, durable and resumable.
+//! `GET /channels/{id}/stream`: the events of a channel as a durable, resumable stream.
 
 use crate::http::path_params::PathParam;
 use crate::http::query::QueryParams;

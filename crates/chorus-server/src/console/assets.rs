@@ -1,4 +1,4 @@
-//! The files of the page as the binary carries them, and the headers that keep the page to itself (failure 7, R-74).
+//! The console's files, embedded in the binary, and its security headers (failure 7, R-74).
 
 use crate::http::reply;
 use crate::pages::html::escape_html;
@@ -12,12 +12,12 @@ struct ConsoleFiles;
 
 pub const INDEX_FILE: &str = "index.html";
 
-/// Nothing from elsewhere, nothing inline, no frame around it; and no way to make markup out of a string, whatever a mistake in
-/// the page might try.
+/// No external and no inline resources, no framing. Trusted types forbid making markup from strings, so that a mistake in the
+/// page cannot become an injection.
 const CONSOLE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
-/// The file of this name; 304 for those who have it already. Names carry no version, so every use is asked about.
+/// The file of this name, or 304 when the client's copy is current. Names carry no version, so clients revalidate on every use.
 pub fn file_response(headers: &HeaderMap, name: &str) -> Option<Response> {
     let file = ConsoleFiles::get(name)?;
     let etag = compute_etag(&file);
@@ -47,7 +47,7 @@ pub fn file_response(headers: &HeaderMap, name: &str) -> Option<Response> {
     Some(response)
 }
 
-/// A page of its own in the dress of the console: `title` is escaped here, `body` is HTML already.
+/// A page with the console's style; `title` is escaped here, `body` is HTML already.
 pub fn render_console_page(title: &str, script: &str, body: &str) -> Response {
     let title = escape_html(title);
     let html = format!(
@@ -100,20 +100,20 @@ fn media_type(name: &str) -> &'static str {
 mod tests {
     use super::*;
 
-    fn asked(tag: Option<&str>) -> Response {
+    fn get_index(tag: Option<&str>) -> Response {
         let tag = tag.map(|tag| (header::IF_NONE_MATCH, HeaderValue::from_str(tag).unwrap()));
         file_response(&HeaderMap::from_iter(tag), INDEX_FILE).unwrap()
     }
 
     #[test]
-    fn a_file_that_is_known_is_not_sent_again() {
-        let first = asked(None);
+    fn a_current_copy_is_answered_with_304() {
+        let first = get_index(None);
         assert_eq!(first.status(), 200);
         let tag = first.headers()[header::ETAG].to_str().unwrap();
         for same in [tag.to_owned(), format!("\"other\", W/{tag}"), "*".into()] {
-            assert_eq!(asked(Some(&same)).status(), 304, "{same}");
+            assert_eq!(get_index(Some(&same)).status(), 304, "{same}");
         }
-        assert_eq!(asked(Some("\"other\"")).status(), 200);
+        assert_eq!(get_index(Some("\"other\"")).status(), 200);
     }
 
     /// Failure 7
@@ -142,14 +142,14 @@ mod tests {
             {
                 assert!(
                     url.starts_with("://www.w3.org/2000/svg"),
-                    "{name} names another place: {}",
+                    "{name} has an external URL: {}",
                     &url[..20]
                 );
             }
         }
     }
 
-    /// The promise of the console's page in docs: light enough for any connection.
+    /// docs/console.md promises this size.
     #[test]
     fn the_whole_page_is_smaller_than_200_kilobytes() {
         let total: usize = ConsoleFiles::iter()

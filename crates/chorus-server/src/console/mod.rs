@@ -1,5 +1,4 @@
-//! The console: the page on which people watch a hub and answer its agents, served from the binary. It has no route of its
-//! own to data: what it shows comes through the public routes, with the key of whoever looks.
+//! The console: a page for people, served from the binary. It reads data only through the public routes, with the user's key.
 
 mod assets;
 

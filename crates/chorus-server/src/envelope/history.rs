@@ -1,4 +1,4 @@
-//! `GET /agent/messages`: what an agent sent and received (TRN-56…58, R-15).
+//! `GET /agent/messages`: the history of an agent's messages (TRN-56…58, R-15).
 
 use crate::http::reply::{self, ApiResult};
 use crate::http::{app_state::AppState, auth::MaybeAuth, query::QueryParams, resume};

@@ -1,4 +1,4 @@
-//! `POST /messages` and `GET /messages/{trace_id}`: sending, and where a message stands (TRN-13…27, TRN-52…54, R-22, R-27, R-29).
+//! `POST /messages` and `GET /messages/{trace_id}`: sending a message and reading its state (TRN-13…27, TRN-52…54, R-22, R-27, R-29).
 
 use crate::http::api_error::ApiError;
 use crate::http::reply::{self, ApiResult};
@@ -43,7 +43,7 @@ struct SendBody {
     stream: Option<bool>,
 }
 
-/// What a send says beside its body.
+/// The headers of a send.
 struct SendHeaders {
     idempotency_key: IdempotencyHeader,
     accepts_stream: bool,
@@ -97,7 +97,7 @@ async fn send_message(
     )
 }
 
-/// The ordinary outcome as the one event of a stream; its name says which it was (TRN-54).
+/// The outcome as a stream of one event, named `done` or `error` (TRN-54).
 fn outcome_event(outcome: &SendOutcome) -> ApiResult {
     let sent = SendReply::new(&outcome.delivery, outcome.trace_id);
     let (name, data) = match &outcome.delivery {
@@ -119,7 +119,7 @@ fn outcome_event(outcome: &SendOutcome) -> ApiResult {
     ))))
 }
 
-/// The data of an `error` event: what readers of such streams look for (lesson 12), then the ordinary outcome.
+/// The data of an `error` event: the fields that stream readers look for (lesson 12), then the outcome.
 #[derive(serde::Serialize)]
 struct SendErrorEvent<'a> {
     code: &'a str,
@@ -139,7 +139,7 @@ fn relay_events(mut events: mpsc::Receiver<Bytes>) -> Response {
 
 fn event_stream_response(body: Body) -> Response {
     let mut response = reply::text_response(StatusCode::OK, EVENT_STREAM, body);
-    // Some proxies hold a stream back until they have a block of it, unless told not to.
+    // Some proxies buffer a stream until they have a block of it, unless told not to.
     response
         .headers_mut()
         .insert("x-accel-buffering", HeaderValue::from_static("no"));

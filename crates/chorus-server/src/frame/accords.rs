@@ -1,4 +1,4 @@
-//! `/orgs/{org}/accords`: what organisations let one another address.
+//! `/orgs/{org}/accords`: agreements of two organisations about who may address whom.
 
 use crate::http::path_params::{PathParam, PathParamPair};
 use crate::http::reply::{self, ApiResult};
@@ -23,7 +23,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
 #[schema(example = json!({"grantee": "~peer", "grant": "ops", "reaches": "*", "expires_at": "2030-01-01T00:00:00Z"}))]
 #[expect(
     dead_code,
-    reason = "it describes the body in the contract; wire/frame/org.rs reads it"
+    reason = "it describes the body in the contract; wire/frame/organisation.rs reads it"
 )]
 struct AccordBody {
     /// The organisation whose members may then address `accord:~grantor/grant:…`.

@@ -1,4 +1,4 @@
-//! `GET /.well-known/mcp.json`: where a runtime that found this host by DNS finds the stream of a handle (FRM-113).
+//! `GET /.well-known/mcp.json`: the frame endpoints, for runtimes that found this host by DNS (FRM-113).
 
 use crate::http::{app_state::AppState, reply, reply::ApiResult};
 use axum::extract::State;

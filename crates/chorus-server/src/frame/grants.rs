@@ -1,4 +1,4 @@
-//! `/handles/{handle}/grants`: who else may address me.
+//! `/handles/{handle}/grants`: which other handles may address this one.
 
 use crate::http::path_params::{PathParam, PathParamPair};
 use crate::http::reply::{self, ApiResult};

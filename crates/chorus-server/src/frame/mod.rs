@@ -1,4 +1,4 @@
-//! The doors of frames; each file mounts its own routes. Refusals here have the draft's own form.
+//! The routes of frames, their streams, grants, organisations and accords. Errors have the form of the draft.
 
 mod accords;
 mod discovery;

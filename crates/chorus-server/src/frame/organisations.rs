@@ -1,4 +1,4 @@
-//! `/orgs` and `/orgs/{org}/members`: organisations and who belongs to them.
+//! `/orgs` and `/orgs/{org}/members`: organisations and their members.
 
 use crate::http::path_params::{PathParam, PathParamPair};
 use crate::http::reply::{self, ApiResult};
@@ -27,7 +27,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
 #[schema(example = json!({"handle": "~acme"}))]
 #[expect(
     dead_code,
-    reason = "it describes the body in the contract; wire/frame/org.rs reads it"
+    reason = "it describes the body in the contract; wire/frame/organisation.rs reads it"
 )]
 struct OrganisationBody {
     handle: String,
@@ -38,7 +38,7 @@ struct OrganisationBody {
 #[schema(example = json!({"roles": ["reviewer"]}))]
 #[expect(
     dead_code,
-    reason = "it describes the body in the contract; wire/frame/org.rs reads it"
+    reason = "it describes the body in the contract; wire/frame/organisation.rs reads it"
 )]
 struct OrgMemberBody {
     roles: Vec<String>,

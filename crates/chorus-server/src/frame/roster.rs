@@ -1,4 +1,4 @@
-//! `GET /handles/{handle}/roster`: who is there (FRM-109, R-50).
+//! `GET /handles/{handle}/roster`: the live sessions of a handle (FRM-109, R-50).
 
 use crate::http::path_params::PathParam;
 use crate::http::reply::{self, ApiResult};

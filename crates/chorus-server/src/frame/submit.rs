@@ -35,7 +35,7 @@ struct FrameSubmission {
     frame: String,
 }
 
-/// Who submits, from the headers and the query.
+/// The submitting session, from the headers and the query.
 struct SubmitterHeaders(FrameSubmitter);
 
 impl FromRequestParts<AppState> for SubmitterHeaders {
@@ -57,7 +57,7 @@ impl FromRequestParts<AppState> for SubmitterHeaders {
     }
 }
 
-/// said wrongly it is refused, since the frame would go out under a name that is nobody's.
+/// Parses a session header. A malformed one is refused, because the frame would carry a name that no session has.
 fn parse_ident_header(headers: &HeaderMap, name: &str) -> Result<Option<ScopeIdent>, FrameError> {
     let mut found = headers.get_all(name).iter();
     let Some(value) = found.next() else {

@@ -1,4 +1,4 @@
-//! `/agents`: the records of who is registered, and leaving (TRN-32…35, R-31, R-32).
+//! `/agents`: the records of registered agents, and unregistering (TRN-32…35, R-31, R-32).
 
 use crate::http::path_params::PathParam;
 use crate::http::query::QueryParams;
@@ -17,7 +17,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(get_agent, unregister_agent))
 }
 
-/// `?limit=&after=`, the same on every listing of agents.
+/// Parses `limit` and `after`, which every listing of agents takes.
 pub fn parse_page(query: &QueryParams) -> Result<DirectoryPage> {
     Ok(DirectoryPage {
         limit: query.page_limit(limits::DIRECTORY_PAGE)?,

@@ -1,4 +1,4 @@
-//! `GET /invite/{id}`: a page a person opens to bring their agent to another, and the same as JSON (TRN-61, TRN-62, lesson 5).
+//! `GET /invite/{id}`: how to reach an agent, as a page for people and as JSON (TRN-61, TRN-62, lesson 5).
 
 use crate::console;
 use crate::http::reply::{self, ApiResult};
@@ -24,7 +24,7 @@ async fn get_invite_page(
     headers: HeaderMap,
     PathParam(id): PathParam,
 ) -> ApiResult {
-    // A link that is shared shows everybody the same.
+    // A shared link shows the same to every reader, so the caller's key is ignored.
     let card =
         lifecycle::get_invite_card(&Principal::Anonymous, &state.hub, &id, &state.public_url)
             .await?;
@@ -38,17 +38,15 @@ async fn get_invite_page(
     Ok(render_invite(&card))
 }
 
-/// Words with `data-t` are said in the reader's language by the page's script; without it they stand as they are.
+/// The page's script translates elements with `data-t` into the reader's language; without script they stay in English.
 fn render_invite(card: &InviteCard) -> Response {
-    let (id, hub) = (
-        html::escape_html(&card.agent_id),
-        html::escape_html(&card.hub),
-    );
-    let told = card
+    let id = html::escape_html(&card.agent_id);
+    let hub = html::escape_html(&card.hub);
+    let instructions = card
         .connect_instructions
         .trim_start_matches("Tell your agent: ");
-    let told = html::escape_html(told);
-    let (word, state) = match (card.exists, card.online) {
+    let instructions = html::escape_html(instructions);
+    let (text_key, status) = match (card.exists, card.online) {
         (true, true) => ("invite.online", "is online now"),
         (true, false) => (
             "invite.offline",
@@ -61,15 +59,16 @@ fn render_invite(card: &InviteCard) -> Response {
         culture.map(|tag| format!(" <span class=\"chip\" data-culture=\"{tag}\">{tag}</span>"));
     let mut body = format!(
         "<main class=\"plain invite\">\n<h1><span data-t=\"invite.title\">Talk to</span> <bdi>{id}</bdi></h1>\n\
-         <p><bdi><code>{id}</code></bdi> <span data-t=\"{word}\">{state}</span>{}</p>\n\
-         <h2 data-t=\"invite.tell\">Tell your agent</h2>\n<div class=\"snippet\"><pre>{told}</pre></div>\n\
+         <p><bdi><code>{id}</code></bdi> <span data-t=\"{text_key}\">{status}</span>{}</p>\n\
+         <h2 data-t=\"invite.tell\">Tell your agent</h2>\n<div class=\"snippet\"><pre>{instructions}</pre></div>\n\
          <h2 data-t=\"invite.host\">Or connect it yourself</h2>\n",
         culture.unwrap_or_default()
     );
-    for (word, name, text) in connect_snippets(card) {
-        let (name, text) = (html::escape_html(name), html::escape_html(&text));
+    for (text_key, name, text) in connect_snippets(card) {
+        let name = html::escape_html(name);
+        let text = html::escape_html(&text);
         body += &format!(
-            "<details><summary data-t=\"{word}\">{name}</summary>\n<div class=\"snippet\"><pre>{text}</pre></div></details>\n"
+            "<details><summary data-t=\"{text_key}\">{name}</summary>\n<div class=\"snippet\"><pre>{text}</pre></div></details>\n"
         );
     }
     body += &format!(
@@ -84,15 +83,16 @@ fn render_invite(card: &InviteCard) -> Response {
     response
 }
 
-/// What to paste, by the host that the reader's agent runs in. Names go in as they are and are quoted where a shell reads them.
+/// Text key, name and snippet for each kind of host. Names are quoted where a shell reads them; the caller escapes for HTML.
 fn connect_snippets(card: &InviteCard) -> [(&'static str, &'static str, String); 4] {
-    let (hub, id) = (&card.hub, &card.agent_id);
+    let hub = &card.hub;
+    let id = &card.agent_id;
     let quoted = format!("'{}'", id.replace('\'', "'\\''"));
     let server = serde_json::json!({"mcpServers": {"chorus": {"type": "http", "url": format!("{hub}/mcp"),
         "headers": {"Authorization": "Bearer YOUR_KEY"}}}});
-    let said = serde_json::json!({"receiver_id": id, "envelope": {"chorus_version": "0.4", "sender_id": "YOU@chorus",
+    let message = serde_json::json!({"receiver_id": id, "envelope": {"chorus_version": "0.4", "sender_id": "YOU@chorus",
         "original_text": "Hello!", "sender_culture": "en"}});
-    let said = said.to_string().replace('\'', "'\\''");
+    let message = message.to_string().replace('\'', "'\\''");
     [
         (
             "invite.cli",
@@ -118,7 +118,7 @@ fn connect_snippets(card: &InviteCard) -> [(&'static str, &'static str, String);
             "HTTP",
             format!(
                 "curl {hub}/register --json '{{\"agent_id\": \"YOU@chorus\", \"agent_card\": {{\"card_version\": \"0.3\", \
-                 \"user_culture\": \"en\"}}}}'\ncurl {hub}/messages -H 'Authorization: Bearer YOUR_KEY' --json '{said}'"
+                 \"user_culture\": \"en\"}}}}'\ncurl {hub}/messages -H 'Authorization: Bearer YOUR_KEY' --json '{message}'"
             ),
         ),
     ]
@@ -131,7 +131,7 @@ mod tests {
 
     /// Failure 7
     #[tokio::test]
-    async fn nothing_an_agent_says_of_itself_becomes_markup() {
+    async fn every_text_of_an_agent_is_escaped() {
         let nasty = "<img src=x onerror=alert(1)>\"'&";
         let card = InviteCard {
             agent_id: nasty.into(),
@@ -152,10 +152,8 @@ mod tests {
             !html.contains("<img src=x") && !html.contains("\"'"),
             "{html}"
         );
-        let (said, escaped) = (
-            html.matches("onerror=").count(),
-            html.matches("&lt;img src=x onerror=").count(),
-        );
-        assert!(said == escaped && said > 6, "{said} {escaped}");
+        let all = html.matches("onerror=").count();
+        let escaped = html.matches("&lt;img src=x onerror=").count();
+        assert!(all == escaped && all > 6, "{all} {escaped}");
     }
 }

@@ -1,4 +1,4 @@
-//! `/invites`: the codes that a gated hub asks for, made, listed and revoked by operators (lesson 9).
+//! `/invites`: operators create, list and revoke invite codes, and switch invite gating off (lesson 9).
 
 use crate::http::reply::{self, ApiResult};
 use crate::http::{
@@ -25,7 +25,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
 #[schema(example = json!({"label": "workshop", "max_uses": 20, "expires_at": "2030-01-01T00:00:00Z"}))]
 #[expect(
     dead_code,
-    reason = "it describes the body in the contract; `parse` reads it"
+    reason = "it describes the body in the contract; `parse_invite` reads it"
 )]
 struct InviteBody {
     label: String,
@@ -40,14 +40,14 @@ fn parse_invite(body: &[u8]) -> Result<NewInvite> {
     let max_uses = fields.optional_count("max_uses", 1)?;
     let expires_at = fields.optional_string("expires_at")?;
     fields.reject_unknown()?;
-    let instant = |text: String| {
+    let parse_instant = |text: String| {
         UnixMicros::parse(&text)
             .ok_or_else(|| Error::validation("expires_at must be an RFC 3339 instant"))
     };
     Ok(NewInvite {
         label: label.ok_or_else(|| Error::validation("label is required"))?,
         max_uses,
-        expires_at: expires_at.map(instant).transpose()?,
+        expires_at: expires_at.map(parse_instant).transpose()?,
     })
 }
 

@@ -1,4 +1,4 @@
-//! `POST /register` and `POST /agents`: an agent comes, by itself or by an operator (TRN-01…07, TRN-28…31, R-10, R-11).
+//! `POST /register` and `POST /agents`: registration by the agent itself or by an operator (TRN-01…07, TRN-28…31, R-10, R-11).
 
 use crate::http::api_error::{ApiError, ErrorFormat};
 use crate::http::auth::{AuthResult, RequireOperator};
@@ -25,7 +25,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
     "agent_card": {"card_version": "0.3", "user_culture": "en", "supported_languages": ["en"]}}))]
 #[expect(
     dead_code,
-    reason = "it describes the body in the contract; wire/register.rs reads it"
+    reason = "it describes the body in the contract; wire/registration.rs reads it"
 )]
 struct RegistrationBody {
     /// `name@host`; in the market's form also a UUID or another id.
@@ -52,7 +52,7 @@ async fn register_agent(
     auth: AuthResult,
     JsonBytes(body): JsonBytes,
 ) -> ApiResult {
-    // Only a refusal needs to know how the body was meant when it could not be read.
+    // Evaluated only on error: the form of the error follows the form of the body, even when it cannot be parsed.
     let error_format = || {
         if registration::looks_like_market(&body) {
             ErrorFormat::Market
@@ -72,24 +72,24 @@ async fn run_registration(
     let principal = principal?;
     let request = RegistrationRequest::parse(body)?;
     let is_market_form = request.is_market_form();
-    let (new, registered) =
+    let (is_new, registered) =
         lifecycle::register_agent(&principal, &state.hub, state.hub.frames(), request).await?;
     Ok(if is_market_form {
-        reply::bare_json(registration_status(new), &to_market_reply(registered))
+        reply::bare_json(registration_status(is_new), &to_market_reply(registered))
     } else {
-        reply::wrapped_json(state, registration_status(new), registered)
+        reply::wrapped_json(state, registration_status(is_new), registered)
     })
 }
 
-fn registration_status(new: bool) -> StatusCode {
-    if new {
+fn registration_status(is_new: bool) -> StatusCode {
+    if is_new {
         StatusCode::CREATED
     } else {
         StatusCode::OK
     }
 }
 
-/// The jobs document's reply.
+/// The bare reply of the jobs document.
 fn to_market_reply(registered: RegistrationReply) -> MarketRegistrationReply {
     MarketRegistrationReply {
         status: registered.status.unwrap_or_else(|| "registered".into()),
@@ -105,7 +105,7 @@ fn to_market_reply(registered: RegistrationReply) -> MarketRegistrationReply {
     "agent_card": {"card_version": "0.3", "user_culture": "zh-CN", "supported_languages": ["zh-CN", "en"]}}))]
 #[expect(
     dead_code,
-    reason = "it describes the body in the contract; wire/register.rs reads it"
+    reason = "it describes the body in the contract; wire/registration.rs reads it"
 )]
 struct OperatorRegistrationBody {
     agent_id: String,
@@ -123,7 +123,7 @@ async fn register_agent_as_operator(
     JsonBytes(body): JsonBytes,
 ) -> ApiResult {
     let request = RegistrationRequest::parse_operator(&body)?;
-    let (new, registered) =
+    let (is_new, registered) =
         lifecycle::register_on_behalf(&principal, &state.hub, state.hub.frames(), request).await?;
-    reply::wrapped_json(&state, registration_status(new), registered)
+    reply::wrapped_json(&state, registration_status(is_new), registered)
 }

@@ -1,4 +1,4 @@
-//! `/accounts/{owner}`: what an owner has, and what operators add (R-64, lesson 14).
+//! `/accounts/{owner}`: an owner's balance, and credits issued by operators (R-64, lesson 14).
 
 use crate::http::auth::{RequireKey, RequireOperator};
 use crate::http::reply::{self, ApiResult};

@@ -1,4 +1,4 @@
-//! `GET /economy`: the market in sums (lesson 14).
+//! `GET /economy`: totals of the market (lesson 14).
 
 use crate::http::app_state::AppState;
 use crate::http::reply::{self, ApiResult};

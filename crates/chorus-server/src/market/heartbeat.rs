@@ -1,4 +1,4 @@
-//! `POST /heartbeat`: an agent says that it is there (R-66, JOB-29).
+//! `POST /heartbeat`: an agent reports its presence (R-66, JOB-29).
 
 use crate::http::reply::{self, ApiResult};
 use crate::http::{app_state::AppState, auth::RequireKey, body::JsonBytes};

@@ -1,4 +1,4 @@
-//! `/jobs`: asked for, followed, answered and taken back (JOB-16…19, R-62).
+//! `/jobs`: requesting jobs, following them, reporting results and cancelling (JOB-16…19, R-62).
 
 use crate::http::auth::RequireKey;
 use crate::http::path_params::PathParam;
@@ -100,11 +100,9 @@ async fn list_jobs(
     query: QueryParams,
 ) -> ApiResult {
     let limit = query.page_limit(limits::JOBS_PAGE)?;
-    let (role, status, before) = (
-        query.get_single("role")?,
-        query.get_single("status")?,
-        query.get_single("before")?,
-    );
+    let role = query.get_single("role")?;
+    let status = query.get_single("status")?;
+    let before = query.get_single("before")?;
     reply::bare_json(
         StatusCode::OK,
         &jobs::list_jobs(&principal, &state.hub, role, status, before, limit).await?,

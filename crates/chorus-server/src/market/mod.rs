@@ -1,4 +1,4 @@
-//! The doors of the market; each file mounts its own routes.
+//! The routes of the market: skills, jobs, credits, reputation and the ledger.
 
 mod accounts;
 mod audit;

@@ -1,4 +1,4 @@
-//! `GET /reputation/{agent}`: what an agent's work has earned it (R-63, lesson 14).
+//! `GET /reputation/{agent}`: an agent's score and the jobs behind it (R-63, lesson 14).
 
 use crate::http::reply::{self, ApiResult};
 use crate::http::{app_state::AppState, auth::MaybeAuth, path_params::PathParam};

@@ -1,4 +1,4 @@
-//! `/skills`: what can be hired, and putting one's own skills on offer (lesson 14).
+//! `/skills`: the skills on offer, and offering or withdrawing one (lesson 14).
 
 use crate::http::auth::{MaybeAuth, RequireKey};
 use crate::http::reply::{self, ApiResult};
@@ -6,7 +6,7 @@ use crate::http::{
     app_state::AppState, body::JsonBytes, path_params::PathParam, query::QueryParams,
 };
 use axum::extract::State;
-use chorus_hub::market::skills as market;
+use chorus_hub::market::skills;
 use chorus_wire::limits;
 use chorus_wire::market::skill::{SkillCatalogue, SkillOffer};
 use chorus_wire::reply::MarketFailure;
@@ -31,14 +31,13 @@ async fn list_skills(
     MaybeAuth(principal): MaybeAuth,
     query: QueryParams,
 ) -> ApiResult {
-    let (limit, after) = (
-        query.page_limit(limits::DIRECTORY_PAGE)?,
-        query.get_single("after")?,
-    );
-    let after = after.map(|name| name.replace('\0', ""));
+    let limit = query.page_limit(limits::DIRECTORY_PAGE)?;
+    let after = query
+        .get_single("after")?
+        .map(|name| name.replace('\0', ""));
     reply::bare_json(
         StatusCode::OK,
-        &market::list_skills(&principal, &state.hub, after, limit).await?,
+        &skills::list_skills(&principal, &state.hub, after, limit).await?,
     )
 }
 
@@ -54,7 +53,7 @@ async fn put_skill(
     JsonBytes(body): JsonBytes,
 ) -> ApiResult {
     let (new, skill) =
-        market::put_skill(&principal, &state.hub, SkillOffer::parse(&name, &body)?).await?;
+        skills::put_skill(&principal, &state.hub, SkillOffer::parse(&name, &body)?).await?;
     reply::bare_json(
         if new {
             StatusCode::CREATED
@@ -80,9 +79,9 @@ async fn withdraw_skill(
     RequireKey(principal): RequireKey,
     PathParam(name): PathParam,
 ) -> ApiResult {
-    // A name that no database can hold is the name of nothing.
+    // No database stores a NUL character, so no skill has such a name.
     let withdrawn =
-        !name.contains('\0') && market::withdraw_skill(&principal, &state.hub, &name).await?;
+        !name.contains('\0') && skills::withdraw_skill(&principal, &state.hub, &name).await?;
     reply::bare_json(
         StatusCode::OK,
         &WithdrawnSkill {

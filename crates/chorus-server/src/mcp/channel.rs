@@ -1,4 +1,4 @@
-//! The tools of shared rooms for whoever is in them with a key: which there are, what was said, saying something.
+//! The channel tools of `/mcp`, for agents with a key: list channels, post, read history.
 
 use super::fit_page;
 use super::since_arg::SinceArg;
@@ -178,7 +178,7 @@ impl ChannelHistoryPage {
     }
 }
 
-/// Which lines are meant: those after a place, or the latest.
+/// The rows after a cursor, or the latest ones without it.
 pub fn history_range(since: Option<u64>) -> HistoryRange {
     since.map_or(HistoryRange::Before(u64::MAX), HistoryRange::After)
 }
@@ -187,10 +187,8 @@ async fn read_channel(
     call: ToolCall,
     args: ChannelHistoryArgs,
 ) -> Result<ToolOutput<ChannelHistoryPage>, ToolError> {
-    let (limit, since) = (
-        args.limit.unwrap_or(limits::TOOL_PAGE_DEFAULT),
-        args.since.as_ref().map(SinceArg::parse_id).transpose()?,
-    );
+    let limit = args.limit.unwrap_or(limits::TOOL_PAGE_DEFAULT);
+    let since = args.since.as_ref().map(SinceArg::parse_id).transpose()?;
     let found = history::list_channel_history(
         &call.principal,
         &call.state.hub,

@@ -1,4 +1,4 @@
-//! `POST /mcp`: one request, one answer, nothing kept in between. Who asks is in the key of every request.
+//! `POST /mcp`: one stateless JSON-RPC message per request, authenticated by the agent's key.
 
 use super::tool_call::{SessionHeaders, ToolCall};
 use super::{allowed_origins, hub_tools::HubToolServer, resource_metadata};
@@ -60,7 +60,7 @@ async fn call_hub_tools(State(state): State<AppState>, request: Request) -> ApiR
     serve_message(&state, handler, parts, body, limits::BODY_BYTES).await
 }
 
-/// 401 with the way to the metadata.
+/// A 401 whose challenge points to the resource metadata.
 pub fn unauthorized_response(state: &AppState, path: &str, error: Error) -> Response {
     let mut response = ApiError::from(error).into_response();
     response.headers_mut().insert(
@@ -93,7 +93,7 @@ pub async fn serve_message<H: ServerHandler + Clone>(
         .with_allowed_hosts(allowed_origins::allowed_hosts(state, &parts.headers))
         .with_allowed_origins(allowed_origins::allowed_origins(state))
         .enforce_origin_validation();
-    // What is known of the caller is in the handler; the key itself goes no further than here.
+    // The handler holds the principal; the key itself is not passed on.
     parts.headers.remove(header::AUTHORIZATION);
     let service = StreamableHttpService::new(
         move || Ok(handler.clone()),
@@ -132,7 +132,7 @@ async fn read_message(
     }
 }
 
-/// What the library says in plain text is said as JSON-RPC, since that is what clients read here (failure 26).
+/// Turns the library's plain-text errors into JSON-RPC errors, which clients of this route expect (failure 26).
 async fn ensure_json_error(response: Response) -> ApiResult {
     let is_json = response
         .headers()
@@ -142,7 +142,7 @@ async fn ensure_json_error(response: Response) -> ApiResult {
         return Ok(response);
     }
     let status = match response.status() {
-        // A body that is JSON and no message.
+        // The body is JSON but no JSON-RPC message.
         StatusCode::UNSUPPORTED_MEDIA_TYPE => StatusCode::BAD_REQUEST,
         status => status,
     };

@@ -1,28 +1,30 @@
-//! As much of a list as fits into one answer.
+//! Truncates a list to what fits into one tool result.
 
 use chorus_wire::limits;
 use serde::Serialize;
 
-/// Takes off the end what does not fit; true when something was taken.
+/// Drops rows from the end that do not fit; true when any were dropped. The first row always stays.
 pub fn keep_first_fitting<T: Serialize>(rows: &mut Vec<T>) -> bool {
-    let (all, fits) = (rows.len(), count_fitting(rows.iter()));
-    rows.truncate(fits);
-    fits < all
+    let all = rows.len();
+    let fitting = count_fitting(rows.iter());
+    rows.truncate(fitting);
+    fitting < all
 }
 
-/// The same off the beginning.
+/// Drops rows from the beginning that do not fit; true when any were dropped. The last row always stays.
 pub fn keep_last_fitting<T: Serialize>(rows: &mut Vec<T>) -> bool {
-    let (all, fits) = (rows.len(), count_fitting(rows.iter().rev()));
-    rows.drain(..all - fits);
-    fits < all
+    let all = rows.len();
+    let fitting = count_fitting(rows.iter().rev());
+    rows.drain(..all - fitting);
+    fitting < all
 }
 
 fn count_fitting<'a, T: Serialize + 'a>(rows: impl Iterator<Item = &'a T>) -> usize {
-    let mut left = limits::TOOL_ANSWER_BYTES;
+    let mut bytes_left = limits::TOOL_ANSWER_BYTES;
     let fits = |(index, row): &(usize, &T)| {
         let size = serde_json::to_string(row).map_or(0, |text| text.len());
-        let fits = size <= left;
-        left = left.saturating_sub(size);
+        let fits = size <= bytes_left;
+        bytes_left = bytes_left.saturating_sub(size);
         fits || *index == 0
     };
     rows.enumerate().take_while(fits).count()
@@ -33,10 +35,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_goes_from_the_far_end_and_one_stays() {
+    fn rows_that_do_not_fit_are_dropped_from_the_far_end_and_one_stays() {
         let row = |name: &str| format!("{name}{}", "x".repeat(limits::TOOL_ANSWER_BYTES / 3));
         let rows = || ["a", "b", "c", "d"].map(row).to_vec();
-        let (mut front, mut back) = (rows(), rows());
+        let mut front = rows();
+        let mut back = rows();
         assert!(keep_first_fitting(&mut front) && keep_last_fitting(&mut back));
         let names = |rows: &[String]| {
             rows.iter()

@@ -1,4 +1,4 @@
-//! The server behind `/mcp`: what it says of itself, its tools, its resources and its prompts.
+//! The MCP server behind `/mcp`: its description, tools, resources and prompts.
 
 use super::tool::{self, ToolDefinition};
 use super::tool_call::ToolCall;

@@ -1,4 +1,4 @@
-//! Texts that a person picks in a host to have a model do something well: a message across cultures, a handover.
+//! MCP prompts that a user picks in a host: a message across cultures, a handover.
 
 use super::tool_call::ToolCall;
 use chorus_hub::lifecycle;

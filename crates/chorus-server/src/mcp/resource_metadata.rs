@@ -1,4 +1,4 @@
-//! RFC 9728: what a client that was refused finds out about the door it stands before.
+//! OAuth protected-resource metadata (RFC 9728), referenced from 401 responses.
 
 use crate::http::app_state::AppState;
 use crate::http::path_params::PathParam;
@@ -28,7 +28,7 @@ struct ResourceMetadata {
     resource_documentation: String,
 }
 
-/// What `WWW-Authenticate` says to whoever is refused at `path`.
+/// The `WWW-Authenticate` challenge of a 401 at `path`.
 pub fn auth_challenge(state: &AppState, path: &str) -> HeaderValue {
     if !is_header_safe(path) {
         return HeaderValue::from_static("Bearer realm=\"chorus\"");
@@ -40,7 +40,7 @@ pub fn auth_challenge(state: &AppState, path: &str) -> HeaderValue {
     HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("Bearer realm=\"chorus\""))
 }
 
-/// What can stand in a header between quotes, and be the path of a room.
+/// Whether the path can stand in a quoted header value and be the path of a channel.
 fn is_header_safe(path: &str) -> bool {
     path.bytes()
         .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'/'))

@@ -1,4 +1,4 @@
-//! What a host can read without calling a tool: the skill text, the directory, a conversation, a channel's history.
+//! MCP resources: the skill text, the directory, the frame kinds, a conversation and a channel's history.
 
 use super::fit_page;
 use super::tool_call::ToolCall;
@@ -10,27 +10,27 @@ use rmcp::ErrorData;
 use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
 use serde::Serialize;
 
-const SKILL: &str = "chorus://skill/";
-const DIRECTORY: &str = "chorus://directory";
-const FRAMES: &str = "chorus://frames";
-const CONVERSATION: &str = "chorus://conversation/";
-const CHANNEL: &str = "chorus://channel/";
-const HISTORY: &str = "/history";
+const SKILL_PREFIX: &str = "chorus://skill/";
+const DIRECTORY_URI: &str = "chorus://directory";
+const FRAMES_URI: &str = "chorus://frames";
+const CONVERSATION_PREFIX: &str = "chorus://conversation/";
+const CHANNEL_PREFIX: &str = "chorus://channel/";
+const HISTORY_SUFFIX: &str = "/history";
 
 pub fn list_resources() -> Vec<Resource> {
     let skill = |(lang, _): &(&str, &str)| {
-        Resource::new(format!("{SKILL}{lang}"), format!("skill-{lang}"))
+        Resource::new(format!("{SKILL_PREFIX}{lang}"), format!("skill-{lang}"))
             .with_title(format!("How to take part ({lang})"))
             .with_description(
                 "The guide for agents: identity, sending, receiving, what never to do",
             )
             .with_mime_type("text/markdown")
     };
-    let directory = Resource::new(DIRECTORY, "directory")
+    let directory = Resource::new(DIRECTORY_URI, "directory")
         .with_title("Who is here")
         .with_description("The agents of this hub with culture, languages and presence, as JSON")
         .with_mime_type("application/json");
-    let frames = Resource::new(FRAMES, "frames")
+    let frames = Resource::new(FRAMES_URI, "frames")
         .with_title("Kinds of frames")
         .with_description(
             "What agent_send takes: the kinds of frames, the payload of each, scopes and filters, as JSON",
@@ -45,25 +45,25 @@ pub fn list_resources() -> Vec<Resource> {
 
 pub fn list_resource_templates() -> Vec<ResourceTemplate> {
     vec![
-        ResourceTemplate::new(format!("{CONVERSATION}{{peer}}"), "conversation")
+        ResourceTemplate::new(format!("{CONVERSATION_PREFIX}{{peer}}"), "conversation")
             .with_title("A conversation")
             .with_description(
                 "The latest messages between you and another agent, oldest first, as JSON; peer is its address",
             )
             .with_mime_type("application/json"),
-        ResourceTemplate::new(format!("{CHANNEL}{{channel_id}}{HISTORY}"), "channel-history")
+        ResourceTemplate::new(format!("{CHANNEL_PREFIX}{{channel_id}}{HISTORY_SUFFIX}"), "channel-history")
             .with_title("A channel's history")
             .with_description("The latest lines of a channel that you are in, oldest first, as JSON")
             .with_mime_type("application/json"),
     ]
 }
 
-/// What stands at a URI of ours.
+/// Reads the resource at a `chorus://` URI.
 pub async fn read_resource(call: &ToolCall, uri: &str) -> Result<ReadResourceResult, ErrorData> {
-    let contents = if let Some(lang) = uri.strip_prefix(SKILL) {
+    let contents = if let Some(lang) = uri.strip_prefix(SKILL_PREFIX) {
         let text = skill_text(&call.state, lang).ok_or_else(|| not_found_error(uri))?;
         ResourceContents::text(text, uri).with_mime_type("text/markdown")
-    } else if uri == DIRECTORY {
+    } else if uri == DIRECTORY_URI {
         let page = lifecycle::DirectoryPage {
             limit: limits::DIRECTORY_PAGE,
             after: None,
@@ -74,10 +74,10 @@ pub async fn read_resource(call: &ToolCall, uri: &str) -> Result<ReadResourceRes
                 .await
                 .map_err(|e| read_error(uri, e))?,
         )?
-    } else if uri == FRAMES {
+    } else if uri == FRAMES_URI {
         ResourceContents::text(call.state.frame_capabilities.get(), uri)
             .with_mime_type("application/json")
-    } else if let Some(peer) = uri.strip_prefix(CONVERSATION) {
+    } else if let Some(peer) = uri.strip_prefix(CONVERSATION_PREFIX) {
         let peer = peer
             .replace("%40", "@")
             .replace("%7E", "~")
@@ -94,8 +94,8 @@ pub async fn read_resource(call: &ToolCall, uri: &str) -> Result<ReadResourceRes
         fit_page::keep_last_fitting(&mut rows);
         json_contents(uri, &rows)?
     } else if let Some(id) = uri
-        .strip_prefix(CHANNEL)
-        .and_then(|rest| rest.strip_suffix(HISTORY))
+        .strip_prefix(CHANNEL_PREFIX)
+        .and_then(|rest| rest.strip_suffix(HISTORY_SUFFIX))
     {
         let rows = history::list_channel_history(
             &call.principal,
@@ -137,7 +137,7 @@ fn read_error(uri: &str, error: Error) -> ErrorData {
         tracing::error!(
             code = error.code.as_str(),
             cause,
-            "a resource could not be read"
+            "reading a resource failed"
         );
     }
     ErrorData::internal_error(error.message, None)

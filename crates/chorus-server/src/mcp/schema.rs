@@ -1,14 +1,14 @@
-//! The schemas of tools: what goes in is written beside the arguments, what comes out is the wire's own.
+//! The JSON Schemas of tools: input from the argument types, output from the wire types.
 
 use rmcp::model::JsonObject;
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-/// Formats that every validator knows; those of number sizes are noise to a reader and unknown to some.
+/// Formats that every validator knows. Formats of number sizes are dropped, because some validators reject them.
 const KNOWN_FORMATS: [&str; 4] = ["uuid", "date-time", "uri", "byte"];
 
-/// The arguments of a tool. Whatever is not in it is refused: a misspelt optional argument must not pass for none.
+/// The schema of a tool's arguments. Unknown arguments are refused, so that a misspelt optional one is not ignored.
 pub fn input_schema<A: JsonSchema>() -> JsonObject {
     let settings =
         SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
@@ -23,7 +23,7 @@ pub fn input_schema<A: JsonSchema>() -> JsonObject {
     schema
 }
 
-/// What a tool answers with.
+/// The schema of a tool's result.
 pub fn output_schema<T: ToSchema>() -> JsonObject {
     let mut components = Vec::new();
     T::schemas(&mut components);
@@ -42,7 +42,7 @@ pub fn output_schema<T: ToSchema>() -> JsonObject {
     if !components.is_empty() {
         schema.insert("$defs".into(), Value::Object(components));
     }
-    // A schema that is put together out of others does not say so itself, and revision 2025-11-25 wants it said.
+    // A composed schema has no type of its own, and revision 2025-11-25 requires one.
     schema.entry("type").or_insert_with(|| json!("object"));
     schema
 }
@@ -56,7 +56,7 @@ fn to_object(schema: Value) -> JsonObject {
     }
 }
 
-/// References into the contract become references into this schema; what is not JSON Schema goes.
+/// Points references into `$defs` instead of the OpenAPI components, and removes keywords that are not JSON Schema.
 fn clean_schema(schema: Value) -> Value {
     match schema {
         Value::Object(map) => Value::Object(
@@ -77,7 +77,7 @@ fn clean_keyword(key: String, value: Value) -> Option<(String, Value)> {
             key,
             json!(target.replace("#/components/schemas/", "#/$defs/")),
         )),
-        // Its keys are names of fields and not words of the schema.
+        // The keys are field names, not schema keywords.
         ("properties", Value::Object(fields)) => {
             let fields = fields
                 .into_iter()

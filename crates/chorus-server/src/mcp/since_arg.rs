@@ -1,4 +1,4 @@
-//! Where to go on from, as a number or as the same digits in quotes: models write both.
+//! The `since` argument of tools: a number or the same digits as text, because models write both.
 
 use super::tool_error::ToolError;
 use chorus_hub::envelope::HistoryStart;
@@ -16,7 +16,7 @@ pub enum SinceArg {
 
 impl JsonSchema for SinceArg {
     fn schema_name() -> Cow<'static, str> {
-        "Place".into()
+        "SinceArg".into()
     }
 
     fn inline_schema() -> bool {
@@ -29,9 +29,9 @@ impl JsonSchema for SinceArg {
 }
 
 impl SinceArg {
-    /// The id of an event or a line.
+    /// The id of an event or a history row.
     pub fn parse_id(&self) -> Result<u64, ToolError> {
-        let wrong = || {
+        let argument_error = || {
             ToolError::invalid_argument(
                 "since",
                 "it must be an id that was returned before, digits only",
@@ -40,19 +40,19 @@ impl SinceArg {
         match self {
             Self::Id(id) => Ok(*id),
             Self::Text(text) if text.bytes().all(|b| b.is_ascii_digit()) => {
-                text.parse().map_err(|_| wrong())
+                text.parse().map_err(|_| argument_error())
             }
-            Self::Text(_) => Err(wrong()),
+            Self::Text(_) => Err(argument_error()),
         }
     }
 
-    /// The same, or an instant.
+    /// An id, or an RFC 3339 instant.
     pub fn parse_since(&self) -> Result<HistoryStart, ToolError> {
         let instant = match self {
             Self::Id(_) => None,
             Self::Text(text) => UnixMicros::parse(text).map(HistoryStart::FromTime),
         };
-        let wrong = || {
+        let argument_error = || {
             ToolError::invalid_argument(
                 "since",
                 "it must be an id (digits only) or an RFC 3339 instant",
@@ -62,7 +62,7 @@ impl SinceArg {
             || {
                 self.parse_id()
                     .map(HistoryStart::AfterId)
-                    .map_err(|_| wrong())
+                    .map_err(|_| argument_error())
             },
             Ok,
         )
@@ -75,7 +75,7 @@ mod tests {
 
     ///
     #[test]
-    fn a_place_is_read_as_a_number_and_as_its_digits() {
+    fn since_is_a_number_or_its_digits() {
         let text = |text: &str| SinceArg::Text(text.into());
         assert_eq!(
             (

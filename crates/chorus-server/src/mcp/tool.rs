@@ -1,4 +1,4 @@
-//! A tool: what a model is told of it, what it may be given, and what it does.
+//! A tool: its description, its schemas, the check of its arguments and the function it runs.
 
 use super::schema;
 use super::tool_error::ToolError;
@@ -16,16 +16,16 @@ use serde_json::Value;
 use std::sync::Arc;
 use utoipa::ToSchema;
 
-/// What a tool does to the world, for hosts that ask their user before some of them.
+/// The effect of a tool; hosts ask their user before some of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToolKind {
-    /// Looks and changes nothing.
+    /// Changes nothing.
     ReadOnly,
-    /// Others hear of it, each time it is called.
+    /// Reaches other agents, each time it is called.
     Sends,
-    /// Called again with the same arguments it changes nothing more.
+    /// A repeated call with the same arguments changes nothing more.
     Idempotent,
-    /// What was there before is replaced.
+    /// Replaces existing content.
     Destructive,
 }
 
@@ -44,13 +44,13 @@ impl ToolKind {
     }
 }
 
-/// The line for whoever reads along; what is longer is in the data.
+/// Max characters of the summary line; longer content is in the data.
 const SUMMARY_CHARS: usize = 160;
 
-/// How many faults of one call are told: beyond it the whole call is wrong.
+/// Max argument errors reported for one call.
 const MAX_REPORTED_FAULTS: usize = 5;
 
-/// What a tool came to: a line for whoever reads along, and the data.
+/// The result of a tool: a summary line for the user, and the data.
 pub struct ToolOutput<T> {
     pub text: String,
     pub data: T,
@@ -69,11 +69,11 @@ impl<T> ToolOutput<T> {
 type ToolRunner<C> =
     Box<dyn Fn(C, Value) -> BoxFuture<'static, Result<ToolOutput<Value>, ToolError>> + Send + Sync>;
 
-/// One tool of a server whose callers are known as `C`.
+/// One tool of a server; `C` is its call context.
 pub struct ToolDefinition<C> {
     pub tool: Tool,
     input_validator: Option<Validator>,
-    /// Names that a model may well use instead, with those that are meant.
+    /// Other names that models use for an argument, with the argument they mean.
     aliases: &'static [(&'static str, &'static str)],
     run: ToolRunner<C>,
 }
@@ -108,18 +108,15 @@ impl<C: Send + 'static> ToolDefinition<C> {
         }
     }
 
-    pub fn aliases(self, also: &'static [(&'static str, &'static str)]) -> Self {
-        Self {
-            aliases: also,
-            ..self
-        }
+    pub fn aliases(self, aliases: &'static [(&'static str, &'static str)]) -> Self {
+        Self { aliases, ..self }
     }
 
-    /// Checks the arguments, runs, and says what came of it; a refusal is a result too.
+    /// Checks the arguments and runs the tool; an error becomes a result too.
     pub async fn call(&self, call: C, arguments: Option<JsonObject>) -> CallToolResult {
         let arguments = self.normalize_arguments(arguments.unwrap_or_default());
         let outcome = match self.check_arguments(&arguments) {
-            Some(refusal) => Err(refusal),
+            Some(error) => Err(error),
             None => (self.run)(call, arguments).await,
         };
         metrics::counter!("chorus_tool_calls_total", "tool" => self.tool.name.clone(), "refused" => outcome.is_err().to_string())
@@ -160,7 +157,7 @@ impl<C: Send + 'static> ToolDefinition<C> {
         }
     }
 
-    /// What the arguments are refused for, by name; several at once, so that one more call mends them all.
+    /// The errors in the arguments, several at once, so that one corrected call can fix them all.
     fn check_arguments(&self, arguments: &Value) -> Option<ToolError> {
         let faults = self
             .input_validator
@@ -173,23 +170,23 @@ impl<C: Send + 'static> ToolDefinition<C> {
     }
 }
 
-/// `5.0` is an integer to a schema, and to some models the way to write one.
+/// Converts `5.0` to `5`: a JSON Schema accepts it as an integer, and some models write it.
 fn to_integer(number: f64) -> Option<Value> {
-    let exact = number.fract() == 0.0 && number.abs() <= limits::SAFE_INTEGER_MAX as f64;
-    exact.then(|| Value::from(number as i64))
+    let is_exact = number.fract() == 0.0 && number.abs() <= limits::SAFE_INTEGER_MAX as f64;
+    is_exact.then(|| Value::from(number as i64))
 }
 
 fn argument_error(fault: &ValidationError<'_>) -> ToolError {
-    let at = fault
+    let path = fault
         .instance_path()
         .as_str()
         .trim_start_matches('/')
         .replace('/', ".");
     let qualify_field = |field: &str| {
-        if at.is_empty() {
+        if path.is_empty() {
             field.to_owned()
         } else {
-            format!("{at}.{field}")
+            format!("{path}.{field}")
         }
     };
     if let ValidationErrorKind::Required { property } = fault.kind() {
@@ -202,8 +199,8 @@ fn argument_error(fault: &ValidationError<'_>) -> ToolError {
         let field = unexpected.first().map(String::as_str).unwrap_or_default();
         return ToolError::invalid_argument(qualify_field(field), "this tool has no such argument");
     }
-    // Without the value itself: it may be long, and it is the caller's own.
-    ToolError::invalid_argument(at, fault.masked_with("it").to_string())
+    // The value is masked, because it may be long and the caller knows it.
+    ToolError::invalid_argument(path, fault.masked_with("it").to_string())
 }
 
 fn run_erased<C, A, T, F, W>(
@@ -218,7 +215,7 @@ where
     W: Future<Output = Result<ToolOutput<T>, ToolError>> + Send + 'static,
 {
     match serde_json::from_value::<A>(arguments) {
-        // The schema has let it pass, so this is a number out of range or its like.
+        // The schema accepted the arguments, so this is an error such as a number out of range.
         Err(fault) => std::future::ready(Err(ToolError::invalid_argument(
             "arguments",
             fault.to_string(),
@@ -236,14 +233,14 @@ where
     }
 }
 
-/// The data twice: once for programs, once as text for hosts that show their model nothing else.
+/// Contains the data twice: as structured content, and as text for hosts that show their model nothing else.
 fn to_call_result(output: ToolOutput<Value>) -> CallToolResult {
     let mut result = CallToolResult::structured(output.data);
     result.content.insert(0, ContentBlock::text(output.text));
     result
 }
 
-/// Every tool of a list as a host sees it.
+/// The tools as a host lists them.
 pub fn tool_list<C>(tools: &[ToolDefinition<C>]) -> Vec<Tool> {
     tools
         .iter()
@@ -251,7 +248,7 @@ pub fn tool_list<C>(tools: &[ToolDefinition<C>]) -> Vec<Tool> {
         .collect()
 }
 
-/// Calls one of `verbs` by its name; a name that is none of theirs is a fault of the protocol.
+/// Calls one of `tools` by name; an unknown name is a protocol error.
 pub async fn call_tool_by_name<C: Send + 'static>(
     tools: &[ToolDefinition<C>],
     caller: C,

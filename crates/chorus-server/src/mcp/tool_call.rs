@@ -1,4 +1,4 @@
-//! Who calls a tool, and from which session: told by the request itself every time, never remembered.
+//! The caller of a tool and its session, taken from each request; the server keeps no session.
 
 use crate::http::app_state::AppState;
 use chorus_hub::Principal;
@@ -15,7 +15,7 @@ pub struct ToolCall {
     pub session: SessionHeaders,
 }
 
-/// The session that calls, as far as its headers say.
+/// The calling session, as far as the headers name it.
 #[derive(Clone, Debug, Default)]
 pub struct SessionHeaders {
     pub instrument: Option<String>,

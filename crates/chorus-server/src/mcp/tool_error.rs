@@ -1,10 +1,10 @@
-//! Why a tool did nothing, in words that a model can act on: which argument to mend, or that it may try again.
+//! The error of a tool call, worded for a model: which argument to correct, or that a retry may succeed.
 
 use chorus_wire::frame::FrameError;
 use chorus_wire::{Code, Error};
 use rmcp::model::{CallToolResult, ContentBlock};
 
-/// A tool's refusal. It is a result and no protocol error: hosts show the former to the model and keep the latter to themselves.
+/// The error of a tool call. It is sent as a result, not as a protocol error, because hosts show only results to the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolError {
     code: &'static str,
@@ -15,7 +15,7 @@ pub struct ToolError {
 }
 
 impl ToolError {
-    /// One argument is wrong.
+    /// An error about one argument.
     pub fn invalid_argument(field: impl Into<String>, message: impl Into<String>) -> Self {
         let code = Code::Validation.as_str();
         Self {
@@ -26,7 +26,7 @@ impl ToolError {
         }
     }
 
-    /// The same, where the hub did not say which argument its answer is about. What is our own fault is about none.
+    /// Adds the argument when the hub's error names none. An internal or retryable error concerns no argument.
     pub fn about_field(self, field: &str) -> Self {
         if self.is_retryable || self.code == Code::Internal.as_str() {
             return self;
@@ -37,15 +37,15 @@ impl ToolError {
         }
     }
 
-    /// What was done all the same.
-    pub fn with_note(self, done: &str) -> Self {
+    /// Appends a note, such as what was done before the error.
+    pub fn with_note(self, note: &str) -> Self {
         Self {
-            message: format!("{}; {done}", self.message),
+            message: format!("{}; {note}", self.message),
             ..self
         }
     }
 
-    /// Two of them in one sentence.
+    /// Joins two errors in one message.
     pub fn merge_with(self, other: Self) -> Self {
         Self {
             message: format!("{}; {}", self.describe_fault(), other.describe_fault()),
@@ -63,7 +63,7 @@ impl ToolError {
         }
     }
 
-    /// A refusal of the hub, with the argument that each of its codes speaks of here.
+    /// Converts a hub error; `fields` maps error codes to the arguments they concern.
     pub fn from_hub_error(error: Error, fields: &[(Code, &str)]) -> Self {
         let field = fields
             .iter()
@@ -89,19 +89,20 @@ impl std::fmt::Display for ToolError {
     }
 }
 
-/// `text` is not named by `the context`.
+/// Whether the message contains the field as a whole word: `context` does not mention `text`.
 fn mentions_field(message: &str, field: &str) -> bool {
     let is_word_char = |c: char| c.is_alphanumeric() || c == '_';
     message.match_indices(field).any(|(at, _)| {
-        let (before, after) = (&message[..at], &message[at + field.len()..]);
+        let before = &message[..at];
+        let after = &message[at + field.len()..];
         !before.ends_with(is_word_char) && !after.starts_with(is_word_char)
     })
 }
 
-/// The cause is for the log, as it is when the same failure leaves by HTTP.
+/// Logs the cause, which the client must not see.
 fn log_cause(code: &str, cause: Option<&str>) {
     if let Some(cause) = cause {
-        tracing::error!(code, cause, "a tool failed");
+        tracing::error!(code, cause, "tool call failed");
     }
 }
 
@@ -126,7 +127,7 @@ impl From<Code> for ToolError {
 impl From<FrameError> for ToolError {
     fn from(error: FrameError) -> Self {
         log_cause(error.code.as_str(), error.cause.as_deref());
-        // What a tool calls `query_text` stands in the frame as `payload.query_text`.
+        // The argument `query_text` is the field `payload.query_text` of the frame.
         let without_prefix = |text: &str| text.replace("payload.", "");
         let field = error.field.as_deref().map(without_prefix);
         Self {
@@ -144,42 +145,45 @@ mod tests {
 
     ///
     #[test]
-    fn a_refusal_names_the_argument_once() {
-        let said = |refusal: ToolError| refusal.to_string();
+    fn an_error_names_the_argument_once() {
+        let print = |error: ToolError| error.to_string();
         assert_eq!(
-            said(ToolError::invalid_argument("limit", "it is too large")),
+            print(ToolError::invalid_argument("limit", "it is too large")),
             "limit: it is too large [ERR_VALIDATION]"
         );
         let two = ToolError::invalid_argument("a", "no")
             .merge_with(ToolError::invalid_argument("b", "it is required"));
-        assert_eq!(said(two), "a: no; b: it is required [ERR_VALIDATION]");
+        assert_eq!(print(two), "a: no; b: it is required [ERR_VALIDATION]");
         let named = ToolError::from(Error::validation("receiver_id must be an address"));
         assert_eq!(
-            said(named.about_field("receiver_id")),
+            print(named.about_field("receiver_id")),
             "receiver_id must be an address [ERR_VALIDATION]"
         );
         let near = ToolError::invalid_argument("text", "the context is too long");
-        assert_eq!(said(near), "text: the context is too long [ERR_VALIDATION]");
+        assert_eq!(
+            print(near),
+            "text: the context is too long [ERR_VALIDATION]"
+        );
         let frame = FrameError::invalid_field("payload.query_text", "shorter");
         assert_eq!(
-            said(frame.into()),
+            print(frame.into()),
             "query_text must be shorter [field-invalid]"
         );
     }
 
     #[test]
-    fn what_may_succeed_later_says_so_and_causes_stay_here() {
-        let said = ToolError::from(Error::unavailable("the disk is full")).to_string();
+    fn a_retryable_error_says_so_and_hides_its_cause() {
+        let text = ToolError::from(Error::unavailable("the disk is full")).to_string();
         assert!(
-            said.ends_with("may succeed later.") && !said.contains("disk"),
-            "{said}"
+            text.ends_with("may succeed later.") && !text.contains("disk"),
+            "{text}"
         );
-        let ours = ToolError::from(Error::internal("x"))
+        let internal = ToolError::from(Error::internal("x"))
             .about_field("job_id")
             .to_string();
         assert!(
-            !ours.contains("job_id"),
-            "no argument mends our own fault: {ours}"
+            !internal.contains("job_id"),
+            "an internal error concerns no argument: {internal}"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! `GET /activity` and `GET /events`: what happened, and what happens now, for operators (lesson 10).
+//! `GET /activity` and `GET /events`: the hub's activity for operators, as pages and as a stream (lesson 10).
 
 use crate::http::auth::MaybeAuth;
 use crate::http::query::QueryParams;

@@ -1,4 +1,4 @@
-//! `GET /health` and `GET /ready`: alive, and able to serve (TRN-37, lesson 6).
+//! `GET /health` and `GET /ready`: liveness and readiness (TRN-37, lesson 6).
 
 use crate::http::{
     app_state::AppState,

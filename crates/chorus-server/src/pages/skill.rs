@@ -1,4 +1,4 @@
-//! `GET /skill`: the text that teaches an agent to take part, in the languages we have it in (SKL-01…38, lesson 11).
+//! `GET /skill`: the text that teaches an agent to use the hub, in each language we have (SKL-01…38, lesson 11).
 
 use crate::http::reply::{self, ApiResult};
 use crate::http::{app_state::AppState, negotiate, path_params::PathParam};
@@ -44,7 +44,7 @@ async fn get_skill_in_language(
     Ok(skill_response(&state, &headers, found.0, found.1))
 }
 
-/// The text in a language, with the hub's own names in it.
+/// The text in a language, with the hub's URL and host name filled in.
 pub fn skill_text(state: &AppState, lang: &str) -> Option<String> {
     let (_, text) = SKILL_TEXTS
         .iter()
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    /// What an agent must find in the text, in whatever language it is (SKL-01…38).
+    /// What every language of the text must contain (SKL-01…38).
     const TAUGHT: [&str; 24] = [
         "[[reply_to_current]]", // SKL-09
         "[chorus_reply]",       // SKL-10
@@ -121,7 +121,7 @@ mod tests {
         }
     }
 
-    /// Every URL of the hub that the text shows is a route, so the text cannot outlive one.
+    /// Every URL of the hub in the text is a route, so a removed route breaks this test.
     #[test]
     fn every_path_that_is_taught_is_mounted() {
         let (_, api) = crate::router::all_routes().split_for_parts();
@@ -132,13 +132,13 @@ mod tests {
         };
         for (lang, text) in SKILL_TEXTS {
             let mut taught = BTreeSet::new();
-            for place in text.split("{{HUB_URL}}/").skip(1) {
-                let end = place
+            for rest in text.split("{{HUB_URL}}/").skip(1) {
+                let end = rest
                     .find(|c: char| {
                         c.is_whitespace() || matches!(c, '`' | '?' | '"' | ',' | '，' | '。')
                     })
                     .unwrap();
-                taught.insert(format!("/{}", place[..end].trim_end_matches('.')));
+                taught.insert(format!("/{}", rest[..end].trim_end_matches('.')));
             }
             assert!(taught.len() >= 9, "{lang}: {taught:?}");
             for path in taught {

@@ -4,7 +4,7 @@ use crate::mcp::fit_page;
 use crate::mcp::tool::{ToolDefinition, ToolKind, ToolOutput};
 use crate::mcp::tool_call::ToolCall;
 use crate::mcp::tool_error::ToolError;
-use chorus_hub::identity;
+use chorus_hub::lifecycle;
 use chorus_wire::limits;
 use chorus_wire::reply::DirectoryRow;
 use schemars::JsonSchema;
@@ -53,11 +53,11 @@ async fn discover_agents(
     args: ChorusDiscoverArgs,
 ) -> Result<ToolOutput<DirectoryListing>, ToolError> {
     let limit = args.limit.unwrap_or(limits::TOOL_PAGE_DEFAULT);
-    let page = identity::DirectoryPage {
+    let page = lifecycle::DirectoryPage {
         limit,
         after: args.after,
     };
-    let found = identity::list_directory(&call.principal, &call.state.hub, page).await;
+    let found = lifecycle::list_directory(&call.principal, &call.state.hub, page).await;
     let mut agents = found.map_err(|error| ToolError::from(error).about_field("after"))?;
     let mut next_after = agents
         .last()

@@ -73,7 +73,7 @@ async fn read_inbox(
     acknowledge_messages(&call, &acknowledged).await?;
     let peeked = delivery::peek_inbox(
         &call.principal,
-        &call.state.hub,
+        call.state.hub.delivery(),
         since,
         args.limit.unwrap_or(limits::TOOL_PAGE_DEFAULT),
     )

@@ -1,4 +1,4 @@
-//! Announcements: any frame, what one is doing, what has happened, work that goes to another session (FRM-29…32, FRM-96).
+//! Announcements: any frame, an advisory, a broadcast, a handover (FRM-29…32, FRM-96).
 
 use super::sender::{FrameSender, SenderArgs, describe_reach};
 use crate::mcp::tool::{ToolDefinition, ToolKind, ToolOutput};
@@ -63,7 +63,7 @@ const HANDOVER_DESCRIPTION: &str = "Hand unfinished work over to another session
     Use it when you stop before the work does. To take work that was handed over, repeat its handover_body and previous_session_id \
     and put your own session into next_session_id. Returns frame_id and recipient_count.";
 
-/// The fields of a payload as they were given, those left out left out.
+/// The arguments as a payload; absent ones are left out.
 fn to_payload(fields: impl Serialize) -> Result<Value, ToolError> {
     Ok(serde_json::to_value(fields).map_err(chorus_wire::Error::internal)?)
 }
@@ -94,7 +94,7 @@ struct AgentSendArgs {
     #[schemars(range(min = 1, max = limits::SAFE_INTEGER_MAX))]
     ttl_ms: Option<u64>,
     #[serde(flatten)]
-    voice: SenderArgs,
+    sender: SenderArgs,
 }
 
 async fn send_frame(
@@ -108,7 +108,7 @@ async fn send_frame(
         )
     };
     let kind = FrameKind::parse(&args.kind).ok_or_else(invalid_kind)?;
-    let sender = FrameSender::from_call(&call, &args.voice)?;
+    let sender = FrameSender::from_call(&call, &args.sender)?;
     let submitted = sender
         .submit_frame(&call, kind, Value::Object(args.payload), args.ttl_ms)
         .await?;
@@ -137,7 +137,7 @@ struct AgentAdviseArgs {
     #[serde(skip_serializing_if = "Option::is_none")]
     branch: Option<String>,
     #[serde(flatten, skip_serializing)]
-    voice: SenderArgs,
+    sender: SenderArgs,
 }
 
 async fn advise_sessions(
@@ -146,7 +146,7 @@ async fn advise_sessions(
 ) -> Result<ToolOutput<SubmissionReply>, ToolError> {
     submit_announcement(
         &call,
-        &args.voice,
+        &args.sender,
         FrameKind::AgentAdvisory,
         to_payload(&args)?,
     )
@@ -166,7 +166,7 @@ struct AgentBroadcastArgs {
     #[serde(skip_serializing_if = "Option::is_none")]
     refs: Option<Vec<String>>,
     #[serde(flatten, skip_serializing)]
-    voice: SenderArgs,
+    sender: SenderArgs,
 }
 
 #[derive(Clone, Copy, Deserialize, Serialize, JsonSchema)]
@@ -184,7 +184,7 @@ async fn broadcast_news(
 ) -> Result<ToolOutput<SubmissionReply>, ToolError> {
     submit_announcement(
         &call,
-        &args.voice,
+        &args.sender,
         FrameKind::AgentBroadcast,
         to_payload(&args)?,
     )
@@ -210,19 +210,19 @@ struct AgentHandoverArgs {
     #[serde(skip_serializing_if = "Option::is_none")]
     pointer_refs: Option<Vec<String>>,
     #[serde(flatten, skip_serializing)]
-    voice: SenderArgs,
+    sender: SenderArgs,
 }
 
 async fn hand_over_work(
     call: ToolCall,
     mut args: AgentHandoverArgs,
 ) -> Result<ToolOutput<SubmissionReply>, ToolError> {
-    let sender = FrameSender::from_call(&call, &args.voice)?;
+    let sender = FrameSender::from_call(&call, &args.sender)?;
     args.previous_session_id
         .get_or_insert_with(|| sender.session_id());
     submit_announcement(
         &call,
-        &args.voice,
+        &args.sender,
         FrameKind::AgentHandover,
         to_payload(&args)?,
     )

@@ -1,4 +1,4 @@
-//! Claims on resources: made, prolonged, let go. They bind nobody; sessions that hear them keep out of the way (FRM-23…27).
+//! Advisory claims on resources: acquire, extend, release. The hub does not enforce them (FRM-23…27).
 
 use super::resource_claims::{self, ResourceClaim};
 use super::sender::{FrameSender, SenderArgs, describe_reach};
@@ -51,7 +51,7 @@ const RELEASE_DESCRIPTION: &str = "Let go of a claim made with agent_lock_acquir
 const EXTEND_DESCRIPTION: &str = "Prolong a claim made with agent_lock_acquire before it runs out: ttl_ms is added to what is left. Returns frame_id \
     and recipient_count.";
 
-/// What a claim lasts that does not say (lesson 15).
+/// The duration of a claim without `ttl_ms` (lesson 15).
 const DEFAULT_LEASE_MS: u64 = 300_000;
 
 /// `agent_lock_acquire`
@@ -70,7 +70,7 @@ struct LockAcquireArgs {
     #[schemars(length(min = 36, max = 36))]
     lease_id: Option<String>,
     #[serde(flatten)]
-    voice: SenderArgs,
+    sender: SenderArgs,
 }
 
 /// A claim that was announced.
@@ -90,16 +90,14 @@ async fn acquire_lock(
     call: ToolCall,
     args: LockAcquireArgs,
 ) -> Result<ToolOutput<ClaimOutcome>, ToolError> {
-    let (lease_id, resource) = (
-        args.lease_id.unwrap_or_else(|| clock::new_id().to_string()),
-        args.resource,
-    );
+    let lease_id = args.lease_id.unwrap_or_else(|| clock::new_id().to_string());
+    let resource = args.resource;
     let ttl_ms = args.ttl_ms.unwrap_or(DEFAULT_LEASE_MS);
     let mut payload = json!({"resource": resource, "lease_id": lease_id, "ttl_ms": ttl_ms});
     if let Some(intent) = args.intent {
         payload["intent"] = json!(intent);
     }
-    let sender = FrameSender::from_call(&call, &args.voice)?;
+    let sender = FrameSender::from_call(&call, &args.sender)?;
     let expires_at = call
         .state
         .hub
@@ -109,7 +107,7 @@ async fn acquire_lock(
     let submitted = sender
         .submit_frame(&call, FrameKind::AgentLockRequest, payload, None)
         .await?;
-    // Looked at afterwards and up to one's own: of two who claim at once, the one who came second sees the first.
+    // Read after the own claim and truncated at it: of two concurrent claims, the later one sees the earlier.
     let mut others = resource_claims::find_conflicting_claims(&call, &sender, &resource).await?;
     let own_index = others
         .iter()
@@ -150,7 +148,7 @@ struct LockReleaseArgs {
     #[schemars(length(max = limits::FRAME_PATH_OCTETS))]
     resource: Option<String>,
     #[serde(flatten)]
-    voice: SenderArgs,
+    sender: SenderArgs,
 }
 
 async fn release_lock(
@@ -161,7 +159,7 @@ async fn release_lock(
     if let Some(resource) = args.resource {
         payload["resource"] = json!(resource);
     }
-    let submitted = FrameSender::from_call(&call, &args.voice)?
+    let submitted = FrameSender::from_call(&call, &args.sender)?
         .submit_frame(&call, FrameKind::AgentLockRelease, payload, None)
         .await?;
     Ok(ToolOutput::new(
@@ -180,7 +178,7 @@ struct LeaseExtendArgs {
     #[schemars(range(min = 1, max = limits::LEASE_MAX_MS))]
     ttl_ms: u64,
     #[serde(flatten)]
-    voice: SenderArgs,
+    sender: SenderArgs,
 }
 
 async fn extend_lease(
@@ -188,7 +186,7 @@ async fn extend_lease(
     args: LeaseExtendArgs,
 ) -> Result<ToolOutput<SubmissionReply>, ToolError> {
     let payload = json!({"lease_id": args.lease_id, "ttl_ms": args.ttl_ms});
-    let submitted = FrameSender::from_call(&call, &args.voice)?
+    let submitted = FrameSender::from_call(&call, &args.sender)?
         .submit_frame(&call, FrameKind::AgentLeaseExtend, payload, None)
         .await?;
     Ok(ToolOutput::new(

@@ -1,4 +1,4 @@
-//! The tools of frames: what one session tells the others of its handle, its organisation or its accords (FRM-96).
+//! The frame tools: announcements, claims, questions and live sessions (FRM-96).
 
 mod announce;
 mod locks;

@@ -1,4 +1,4 @@
-//! Questions to live sessions, and answers to theirs (FRM-36, R-40).
+//! Questions to live sessions and responses to their questions (FRM-36, R-40).
 
 use super::sender::{FrameSender, SenderArgs, describe_reach};
 use crate::mcp::tool::{ToolDefinition, ToolKind, ToolOutput};
@@ -43,7 +43,7 @@ const QUERY_DESCRIPTION: &str = "Ask live sessions a question, such as who is wo
 const RESPOND_DESCRIPTION: &str = "Answer a question that came as an agent_query frame: repeat its query_id, and put its response_scope into scope. \
     Returns frame_id and recipient_count.";
 
-/// What a question waits for answers that does not say (lesson 15).
+/// The timeout of a question without `timeout_ms` (lesson 15).
 const DEFAULT_QUERY_TIMEOUT_MS: u64 = 5_000;
 
 /// `agent_query`
@@ -61,7 +61,7 @@ struct AgentQueryArgs {
     /// Stay for the first answer, up to timeout_ms and never longer than half a minute.
     wait: Option<bool>,
     #[serde(flatten)]
-    voice: SenderArgs,
+    sender: SenderArgs,
 }
 
 /// A question that was asked, and what was heard of it.
@@ -87,7 +87,7 @@ async fn query_sessions(
     call: ToolCall,
     args: AgentQueryArgs,
 ) -> Result<ToolOutput<QueryOutcome>, ToolError> {
-    let sender = FrameSender::from_call(&call, &args.voice)?;
+    let sender = FrameSender::from_call(&call, &args.sender)?;
     let response_scope = match &args.response_scope {
         Some(text) => text.parse().map_err(|_: FrameError| {
             ToolError::invalid_argument("response_scope", "it is no scope")
@@ -98,7 +98,7 @@ async fn query_sessions(
     let query_id = clock::new_id().to_string();
     let payload = json!({"query_text": args.query_text, "query_id": query_id, "timeout_ms": timeout_ms,
         "response_scope": response_scope.to_string()});
-    // It listens before it asks, or an answer could come in between.
+    // Opened before the question is sent, so that no response is missed.
     let response_feed = match args.wait.unwrap_or(false) {
         true => Some(open_response_feed(&call, &sender, &response_scope).await?),
         false => None,
@@ -109,7 +109,7 @@ async fn query_sessions(
     let mut responses = Vec::new();
     if let Some(mut feed) = response_feed {
         let max_wait = Duration::from_millis(timeout_ms).min(limits::TOOL_WAIT_MAX);
-        // Late is no fault: then there is no answer.
+        // A timeout is no error: the result then has no responses.
         responses = tokio::time::timeout(max_wait, wait_for_responses(&mut feed, &query_id))
             .await
             .unwrap_or_default();
@@ -141,17 +141,17 @@ async fn open_response_feed(
             "answers to another's sessions cannot be waited for here",
         ));
     }
-    let opening = FrameStreamRequest {
+    let request = FrameStreamRequest {
         handle: sender.handle.to_string(),
         filter: Some(format!("kind:{}", FrameKind::AgentResponse)),
         instrument: Some(sender.instrument.to_string()),
         session: sender.session.as_ref().map(|session| session.to_string()),
         ..FrameStreamRequest::default()
     };
-    Ok(frame::open_stream(&call.principal, call.state.hub.frames(), opening).await?)
+    Ok(frame::open_stream(&call.principal, call.state.hub.frames(), request).await?)
 }
 
-/// The answers of the first moment in which there are any.
+/// The responses of the first batch of events that contains any.
 async fn wait_for_responses(feed: &mut StreamFeed, query_id: &str) -> Vec<QueryResponse> {
     let mut reader = sse::SseReader::new(limits::STREAM_QUEUE_BYTES);
     while let FeedItem::Events(chunks) = feed.next().await {
@@ -170,10 +170,8 @@ async fn wait_for_responses(feed: &mut StreamFeed, query_id: &str) -> Vec<QueryR
 
 fn parse_response(frame: &str, query_id: &str) -> Option<QueryResponse> {
     let frame: Value = serde_json::from_str(frame).ok()?;
-    let (text, payload) = (
-        |value: &Value| value.as_str().map(str::to_owned),
-        &frame["payload"],
-    );
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let payload = &frame["payload"];
     let is_ours = payload["query_id"]
         .as_str()
         .is_some_and(|id| id.eq_ignore_ascii_case(query_id));
@@ -204,14 +202,14 @@ struct AgentRespondArgs {
     #[schemars(range(min = 1, max = limits::SAFE_INTEGER_MAX))]
     answer_attempt_idx: Option<u64>,
     #[serde(flatten)]
-    voice: SenderArgs,
+    sender: SenderArgs,
 }
 
 async fn respond_to_query(
     call: ToolCall,
     args: AgentRespondArgs,
 ) -> Result<ToolOutput<SubmissionReply>, ToolError> {
-    let sender = FrameSender::from_call(&call, &args.voice)?;
+    let sender = FrameSender::from_call(&call, &args.sender)?;
     let session = args
         .responder_session_id
         .unwrap_or_else(|| sender.session_id());

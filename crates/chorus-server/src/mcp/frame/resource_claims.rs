@@ -1,4 +1,4 @@
-//! Who else claims a resource, told from the lock frames that a handle has heard lately: the hub keeps no table of claims (FRM-23…27).
+//! Finds conflicting claims by replaying the lock frames in the handle's ring: the hub keeps no table of claims (FRM-23…27).
 
 use super::sender::FrameSender;
 use crate::mcp::tool_call::ToolCall;
@@ -31,7 +31,7 @@ pub struct ResourceClaim {
 }
 
 impl ResourceClaim {
-    /// Whether this very session made it.
+    /// Whether the sender's own session made the claim.
     pub fn is_made_by(&self, sender: &FrameSender) -> bool {
         self.holder == sender.handle.as_str()
             && sender
@@ -40,7 +40,7 @@ impl ResourceClaim {
     }
 }
 
-/// The claims that stand in the way of `resource`, the first one first; what is older than the ring is forgotten.
+/// The live claims that overlap `resource`, oldest first. Claims older than the ring are not seen.
 pub async fn find_conflicting_claims(
     call: &ToolCall,
     sender: &FrameSender,
@@ -55,8 +55,9 @@ pub async fn find_conflicting_claims(
         ..FrameStreamRequest::default()
     };
     let mut feed = frame::open_stream(&call.principal, call.state.hub.frames(), request).await?;
-    let (mut reader, mut claims) = (sse::SseReader::new(limits::STREAM_QUEUE_BYTES), Vec::new());
-    // What is kept is there at once; whatever would have to be waited for is news.
+    let mut reader = sse::SseReader::new(limits::STREAM_QUEUE_BYTES);
+    let mut claims = Vec::new();
+    // The replay is ready at once; an event that has to be awaited is newer than the question.
     while let Some(FeedItem::Events(chunks)) = feed.next().now_or_never() {
         for event in chunks
             .iter()
@@ -82,16 +83,12 @@ fn apply_lock_frame(claims: &mut Vec<ResourceClaim>, kind: FrameKind, frame: &st
     let Ok(frame) = serde_json::from_str::<Value>(frame) else {
         return;
     };
-    let (text, payload) = (
-        |value: &Value| value.as_str().unwrap_or_default().to_owned(),
-        &frame["payload"],
-    );
-    let (holder, lease_id) = (
-        text(&frame["sender_handle"]),
-        text(&payload["lease_id"]).to_ascii_lowercase(),
-    );
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let payload = &frame["payload"];
+    let holder = text(&frame["sender_handle"]);
+    let lease_id = text(&payload["lease_id"]).to_ascii_lowercase();
     let lease = Duration::from_millis(payload["ttl_ms"].as_u64().unwrap_or(0));
-    // By who made it, too: another's frame with the same lease changes nothing.
+    // Matched by holder too: a frame of another sender with the same lease changes nothing.
     let existing = claims
         .iter()
         .position(|claim| claim.holder == holder && claim.lease_id == lease_id);
@@ -108,14 +105,13 @@ fn apply_lock_frame(claims: &mut Vec<ResourceClaim>, kind: FrameKind, frame: &st
                 .as_str()
                 .filter(|intent| !intent.is_empty())
                 .map(str::to_owned);
-            let (resource, basis) = (text(&payload["resource"]), text(&frame["provenance_basis"]));
             let claim = ResourceClaim {
                 holder,
-                resource,
+                resource: text(&payload["resource"]),
                 lease_id,
                 intent,
                 expires_at: at.saturating_add(lease),
-                basis,
+                basis: text(&frame["provenance_basis"]),
             };
             match existing {
                 Some(index) => claims[index] = claim,
@@ -130,15 +126,15 @@ fn apply_lock_frame(claims: &mut Vec<ResourceClaim>, kind: FrameKind, frame: &st
     }
 }
 
-/// A claim on a folder is one on everything in it.
-fn resources_overlap(one: &str, other: &str) -> bool {
+/// Whether two resources are equal or one is a folder that contains the other.
+fn resources_overlap(left: &str, right: &str) -> bool {
     let within = |folder: &str, inner: &str| {
         let folder = folder.trim_end_matches('/');
         inner
             .strip_prefix(folder)
             .is_some_and(|rest| rest.is_empty() || (!folder.is_empty() && rest.starts_with('/')))
     };
-    within(one, other) || within(other, one)
+    within(left, right) || within(right, left)
 }
 
 #[cfg(test)]
@@ -146,33 +142,33 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn said(claims: &mut Vec<ResourceClaim>, kind: FrameKind, from: &str, payload: Value) {
+    fn apply(claims: &mut Vec<ResourceClaim>, kind: FrameKind, from: &str, payload: Value) {
         let frame = json!({"sender_handle": from, "created_at": "1970-01-01T00:00:00Z", "payload": payload});
         apply_lock_frame(claims, kind, &frame.to_string());
     }
 
     #[test]
-    fn a_claim_stands_until_its_own_holder_lets_it_go() {
+    fn a_claim_lasts_until_its_holder_releases_it() {
         let mut claims = Vec::new();
-        said(
+        apply(
             &mut claims,
             FrameKind::AgentLockRequest,
             "~a",
             json!({"resource": "src", "lease_id": "AB", "ttl_ms": 1000}),
         );
-        said(
+        apply(
             &mut claims,
             FrameKind::AgentLeaseExtend,
             "~a",
             json!({"lease_id": "ab", "ttl_ms": 500}),
         );
-        said(
+        apply(
             &mut claims,
             FrameKind::AgentLockRelease,
             "~b",
             json!({"lease_id": "ab"}),
         );
-        said(
+        apply(
             &mut claims,
             FrameKind::AgentAdvisory,
             "~a",
@@ -180,7 +176,7 @@ mod tests {
         );
         assert_eq!(claims.len(), 1);
         assert_eq!(claims[0].expires_at, UnixMicros(1_500_000));
-        said(
+        apply(
             &mut claims,
             FrameKind::AgentLockRelease,
             "~a",
@@ -190,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_and_what_is_in_it_meet() {
+    fn a_folder_overlaps_its_contents() {
         for (one, other, both) in [
             ("src", "src/a.rs", true),
             ("src/a.rs", "src/", true),

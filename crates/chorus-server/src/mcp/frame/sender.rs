@@ -1,4 +1,4 @@
-//! The session that speaks through a tool, and what stands in every frame of its (FRM-06…19, R-04, R-43).
+//! The session that sends frames through a tool, and the fields of every frame it sends (FRM-06…19, R-04, R-43).
 
 use crate::mcp::tool_call::{self, ToolCall};
 use crate::mcp::tool_error::ToolError;
@@ -26,7 +26,7 @@ pub struct SenderArgs {
     pub session: Option<String>,
 }
 
-/// A session that is about to speak.
+/// A session about to send a frame.
 pub struct FrameSender {
     pub handle: Handle,
     pub scope: FrameScope,
@@ -35,7 +35,7 @@ pub struct FrameSender {
     tool: Option<ScopeIdent>,
 }
 
-/// What a session is called that says nothing of itself.
+/// The instrument and session name of a session that names none.
 const DEFAULT_NAME: &str = "mcp";
 
 impl FrameSender {
@@ -75,7 +75,7 @@ impl FrameSender {
         })
     }
 
-    /// This session and no other, where it has said which it is.
+    /// The scope of this session, or of all sessions of the handle when it named none.
     pub fn session_scope(&self) -> FrameScope {
         match &self.session {
             Some(session) => FrameScope::Session(
@@ -87,14 +87,14 @@ impl FrameSender {
         }
     }
 
-    /// The session's id, for frames that must name one.
+    /// The session's id, for frames that require one.
     pub fn session_id(&self) -> String {
         self.session
             .as_ref()
             .map_or_else(|| DEFAULT_NAME.to_owned(), ScopeIdent::to_string)
     }
 
-    /// Which session it is, for those who may know: others need not (FRM-111).
+    /// Names the session in frames to the own handle; other handles must not learn it (FRM-111).
     pub fn provenance_basis(&self) -> Option<String> {
         let is_own_scope = self.scope.addressed_handle() == &self.handle;
         self.session
@@ -103,7 +103,7 @@ impl FrameSender {
             .map(|session| format!("session:{}@{session}", self.instrument))
     }
 
-    /// Submits a frame with honest words about itself: a model made it with a tool, and nothing was checked (FRM-14…19).
+    /// Submits a frame whose provenance says that a model made it with a tool and that nothing was checked (FRM-14…19).
     pub async fn submit_frame(
         &self,
         call: &ToolCall,
@@ -149,7 +149,7 @@ impl FrameSender {
     }
 }
 
-/// `~cc-editor` for the instruments `editor` and `cc-editor`.
+/// The handle of the instrument: `~cc-editor` for `editor` and `cc-editor`.
 fn drafter_handle(instrument: &ScopeIdent) -> String {
     let name = instrument.as_str().to_ascii_lowercase();
     let mut drafter = format!("~cc-{}", name.strip_prefix("cc-").unwrap_or(&name));
@@ -165,12 +165,12 @@ pub fn own_handle(call: &ToolCall) -> Result<Handle, ToolError> {
         .and_then(Handle::parse);
     handle.ok_or_else(|| {
         let host = &call.state.hub.options().host_name;
-        let why = "this agent has no handle, and frames are for handles: only an address of lower-case letters, digits and dashes";
-        ToolError::invalid_argument("scope", format!("{why} at {host} has one"))
+        let reason = "this agent has no handle, and frames are for handles: only an address of lower-case letters, digits and dashes";
+        ToolError::invalid_argument("scope", format!("{reason} at {host} has one"))
     })
 }
 
-/// How far a frame went, in words.
+/// A summary of how many sessions received a frame.
 pub fn describe_reach(count: u64) -> String {
     match count {
         0 => "nobody is listening".to_owned(),

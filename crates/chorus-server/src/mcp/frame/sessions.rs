@@ -1,4 +1,4 @@
-//! Who is listening, and a stream to listen on oneself (FRM-96, R-50).
+//! The live sessions of a handle, and a single-use URL to subscribe to frames (FRM-96, R-50).
 
 use super::sender::{FrameSender, SenderArgs, own_handle};
 use crate::mcp::tool::{ToolDefinition, ToolKind, ToolOutput};
@@ -123,7 +123,7 @@ async fn create_subscription(
     ))
 }
 
-/// What stands in a query without meaning something else there.
+/// Escapes a value for a query; characters of filters stay readable.
 fn percent_encode(text: &str) -> String {
     let is_unreserved = |b: u8| {
         b.is_ascii_alphanumeric()
