@@ -1,7 +1,7 @@
 //! The context that the rules of every protocol are given: the layers below them, already built.
 
 use crate::clock::Clock;
-use crate::cluster::ClusterNode;
+use crate::cluster::Cluster;
 use crate::delivery::outgoing::OutgoingClient;
 use crate::delivery::{Delivery, LiveStreams};
 use crate::identity::Identity;
@@ -28,7 +28,7 @@ pub(crate) struct ContextParts {
     pub identity: Arc<Identity>,
     pub delivery: Delivery,
     /// `None` for a hub without peers.
-    pub cluster: Option<Arc<ClusterNode>>,
+    pub cluster: Option<Arc<Cluster>>,
     pub seal_key: SealKey,
 }
 
@@ -91,7 +91,7 @@ impl HubContext {
     }
 
     /// The other hubs that share the database; `None` for a hub without peers.
-    pub(crate) fn cluster(&self) -> Option<&Arc<ClusterNode>> {
+    pub(crate) fn cluster(&self) -> Option<&Arc<Cluster>> {
         self.0.parts.cluster.as_ref()
     }
 

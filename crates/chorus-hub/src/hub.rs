@@ -1,13 +1,12 @@
 //! The composition root: builds the layers of a hub, registers their handlers, and starts the background work.
 
 use crate::channel::member_delivery::ChannelDeliveryHandler;
-use crate::cluster::ClusterNode;
+use crate::cluster::{Cluster, SharedSettings};
 use crate::context::{ContextParts, HubContext};
 use crate::delivery::outbox::OutboxHandlers;
 use crate::delivery::{Delivery, LiveStreams, LocalStreams, outbox_worker};
 use crate::frame::Frames;
-use crate::hub_callbacks::WeakHub;
-use crate::identity::{Identity, IdentityPeers, IdentityState};
+use crate::identity::{Identity, IdentityState};
 use crate::market::jobs::JobCallbackHandler;
 use crate::seal::SealKey;
 use crate::settings::HubOptions;
@@ -65,13 +64,14 @@ impl Hub {
         let (Some(cluster), Some(url)) = (self.cluster(), &self.options().bus_url) else {
             return Ok(());
         };
-        let callbacks = Box::new(WeakHub(self.frames.downgrade()));
+        let files = &self.options().bus_files;
+        let settings = SharedSettings {
+            host_name: self.options().host_name.clone(),
+            seal: self.seal_key().fingerprint(),
+        };
+        cluster.register_frames(Box::new(self.frames.downgrade()));
         cluster
-            .join_cluster(
-                (url, &self.options().bus_files),
-                self.store().trace_salt,
-                callbacks,
-            )
+            .join(url, files, self.store().trace_salt, settings)
             .await
             .map_err(StartError::Bus)
     }
@@ -92,7 +92,7 @@ impl Hub {
         self.drain_streams();
         self.store().close().await;
         if let Some(cluster) = self.cluster() {
-            cluster.leave_cluster().await;
+            cluster.leave().await;
         }
     }
 
@@ -107,10 +107,17 @@ impl Hub {
 async fn open_context(options: HubOptions) -> std::result::Result<HubContext, StartError> {
     let identity_state = IdentityState::new(&options);
     let local_streams = Arc::new(LocalStreams::new());
-    let cluster = options.bus_url.as_ref().map(|_| ClusterNode::new());
+    let cluster = options.bus_url.as_ref().map(|_| {
+        let clock = options.clock.clone();
+        Arc::new(Cluster::new(
+            clock,
+            identity_state.clone(),
+            local_streams.clone(),
+        ))
+    });
     let live_streams: Arc<dyn LiveStreams> = match &cluster {
         None => local_streams.clone(),
-        Some(cluster) => cluster.clone(),
+        Some(cluster) => cluster.live_streams(),
     };
     let store = Store::open(
         &options.data_dir,
@@ -121,19 +128,16 @@ async fn open_context(options: HubOptions) -> std::result::Result<HubContext, St
     .await?;
     let store = Arc::new(store);
     let newest_seq = store.newest_seq().await.map_err(unreadable_store)?;
-    match &cluster {
-        None => local_streams.init_from_store(store.trace_salt, newest_seq),
-        Some(cluster) => cluster.init_from_store(store.trace_salt, newest_seq),
+    local_streams.init_from_store(store.trace_salt, newest_seq);
+    if let Some(cluster) = &cluster {
+        cluster.init_from_store(&store, newest_seq);
     }
     let seal_key = SealKey::load_or_create(&options.data_dir, options.seal_key_file.as_deref())?;
     store.set_hub_settings(HubSettings {
         public_url: options.public_url.trim_end_matches('/').to_owned(),
         agent_turns: options.agent_turns,
     });
-    let identity_peers = cluster.as_ref().map(|cluster| IdentityPeers {
-        presence: cluster.clone(),
-        budgets: cluster.clone(),
-    });
+    let identity_peers = cluster.as_ref().map(|cluster| cluster.identity_peers());
     let identity = Arc::new(Identity::new(
         &options,
         store.clone(),

@@ -8,7 +8,6 @@ pub mod delivery;
 pub mod envelope;
 pub mod frame;
 pub mod hub;
-mod hub_callbacks;
 pub mod identity;
 pub mod lifecycle;
 pub mod market;

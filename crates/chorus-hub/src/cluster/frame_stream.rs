@@ -1,85 +1,153 @@
-//! The last minutes of frames as all hubs have them: in the memory of the bus, in one order, read by each hub (D-82).
+//! The frame stream: a JetStream memory stream through which all hubs replicate frames in one order (D-82).
 
-use super::ClusterNode;
 use super::nats::{FrameConsumer, NatsConnection, RequestError};
+use super::peer_client::PeerClient;
+use super::protocol::{FrameQuery, HubId};
+use crate::store::CacheInvalidation;
 use bytes::Bytes;
 use chorus_wire::limits;
-use std::sync::{Arc, Weak};
+use futures_util::future::BoxFuture;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use tokio::sync::Notify;
 
-/// How soon it is tried again.
+/// The pause between attempts to open the stream again.
 const REOPEN_DELAY: Duration = Duration::from_millis(200);
-/// How often it is asked whether the memory is still the same: it can be deleted, or be lost with one server of several, while
-/// the connection holds; and whoever waits for the next frame of a memory that is no more waits for ever.
+/// How often the epoch is checked. A stream can be deleted, or lost with one of several servers, while the connection holds; its
+/// consumer would then wait for ever.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How far a hub has read, in which life of the memory.
+/// What the frame protocol does for the cluster.
+pub(crate) trait FrameHandler: Send + Sync {
+    /// The stream begins a new epoch, or frames were lost: those up to `floor_seq` are not available here.
+    fn begin_epoch(&self, epoch: u64, floor_seq: u64);
+    /// The next frame of the stream.
+    fn apply_frame(&self, seq: u64, payload: &[u8]);
+    /// The answer to a peer's query; empty when there is none yet, so that the peer asks again.
+    fn answer_query(&self, query: FrameQuery) -> BoxFuture<'_, Bytes>;
+    /// Live frame sessions of a principal on this hub.
+    fn session_count(&self, principal: i64) -> u32;
+    /// Drops what a committed change made invalid; `None` stands for everything.
+    fn apply_invalidation(&self, invalidation: Option<&CacheInvalidation>);
+}
+
+/// The handler that the frame protocol registers, once it is built.
+#[derive(Clone, Default)]
+pub(super) struct RegisteredFrames(Arc<OnceLock<Box<dyn FrameHandler>>>);
+
+impl RegisteredFrames {
+    pub fn register(&self, handler: Box<dyn FrameHandler>) {
+        let _ = self.0.set(handler);
+    }
+
+    pub fn handler(&self) -> Option<&dyn FrameHandler> {
+        self.0.get().map(|handler| &**handler)
+    }
+}
+
+/// How far this hub has read the stream of one epoch.
 #[derive(Clone, Copy, Debug)]
-struct ReadPosition {
+pub(super) struct ReadPosition {
     epoch: u64,
     seq: u64,
 }
 
-impl ClusterNode {
-    /// Puts something where every hub will read it: its place.
+/// Publishes frames to all hubs, follows the stream, and asks peers about their sessions.
+pub(crate) struct FrameStream {
+    client: Arc<PeerClient>,
+    registered_frames: RegisteredFrames,
+    /// Notified when the stream may have another epoch.
+    recheck_wakeup: Notify,
+}
+
+impl FrameStream {
+    pub(super) fn new(client: Arc<PeerClient>, registered_frames: RegisteredFrames) -> Self {
+        Self {
+            client,
+            registered_frames,
+            recheck_wakeup: Notify::new(),
+        }
+    }
+
+    /// Publishes a frame to all hubs. Returns its sequence.
     pub async fn publish_frame(&self, payload: Bytes) -> Result<u64, RequestError> {
-        let published = self
-            .nats()
-            .ok_or(RequestError::Timeout)?
-            .publish_frame(payload)
-            .await;
+        let nats = self.client.nats().ok_or(RequestError::Timeout)?;
+        let published = nats.publish_frame(payload).await;
         if published.is_err() {
-            self.recheck_frame_stream();
+            self.recheck();
         }
         published
     }
 
-    /// It may not be the memory that is read here any more: that is looked at now.
-    pub fn recheck_frame_stream(&self) {
+    /// Checks the epoch now, because a frame did not come back.
+    pub fn recheck(&self) {
         self.recheck_wakeup.notify_one();
     }
 
-    /// Opens the memory, so that a bus without one is known at start, and reads what is in it: a session that comes now hears
-    /// what comes from now on, and nothing older.
-    pub(super) async fn start_frame_consumer(
+    /// Frame sessions of a principal at peers.
+    pub fn remote_session_count(&self, principal: i64) -> usize {
+        self.client.peers.session_count(principal)
+    }
+
+    /// The answers of the frame handlers of all peers; an error when one of them does not answer (D-93).
+    pub async fn query_all_peers<T>(
         &self,
-        nats: &Arc<NatsConnection>,
-    ) -> Result<(), String> {
-        let (mut consumer, mut position, newest_seq) =
-            self.reopen_frame_stream(nats, None)
-                .await
-                .map_err(|cause| format!("it needs JetStream (nats-server -js): {cause}"))?;
+        query: FrameQuery,
+        parse: impl Fn(&[u8]) -> Option<T> + Copy,
+    ) -> Result<Vec<(HubId, T)>, RequestError> {
+        self.client.query_all_peers(query, parse).await
+    }
+
+    /// The answer of one peer.
+    pub async fn query_peer<T>(
+        &self,
+        hub: HubId,
+        query: FrameQuery,
+        parse: impl Fn(&[u8]) -> Option<T>,
+    ) -> Result<T, RequestError> {
+        self.client.query_peer(hub, query, parse).await
+    }
+
+    /// Opens the stream and reads what it contains, so that a NATS without JetStream is known at start, and a session that opens
+    /// now gets only frames from now on.
+    pub(super) async fn open(
+        &self,
+        nats: &NatsConnection,
+    ) -> Result<(FrameConsumer, ReadPosition), String> {
+        let (mut consumer, mut position, newest_seq) = self
+            .reopen(nats, None)
+            .await
+            .map_err(|cause| format!("it needs JetStream (nats-server -js): {cause}"))?;
         while position.seq < newest_seq {
             match tokio::time::timeout(limits::PEER_REQUEST_TIMEOUT, consumer.next_frame()).await {
                 Ok(next) => {
                     self.apply_next_frame(&mut position, next?);
                 }
-                // The last of it was let go meanwhile.
+                // The last frames expired meanwhile.
                 Err(_) => break,
             }
         }
-        self.spawn_task(Self::follow_frames, (consumer, position));
-        Ok(())
+        Ok((consumer, position))
     }
 
-    /// The next frame. One that does not follow the last says that those between were let go before they were read here; and
-    /// false that it is another memory, which begins again with smaller places.
+    /// Applies the next frame. After a gap in the sequence, the frames between expired before they were read here. False when the
+    /// sequence went back: then it is the stream of another epoch.
     fn apply_next_frame(&self, position: &mut ReadPosition, (seq, payload): (u64, Bytes)) -> bool {
         if seq <= position.seq {
             return false;
         }
-        if let Some(callbacks) = self.hub_callbacks() {
+        if let Some(handler) = self.registered_frames.handler() {
             if seq != position.seq + 1 {
-                callbacks.reset_frame_stream(position.epoch, seq - 1);
+                handler.begin_epoch(position.epoch, seq - 1);
             }
-            callbacks.apply_frame(seq, &payload);
+            handler.apply_frame(seq, &payload);
         }
         position.seq = seq;
         true
     }
 
-    /// What is to be read next. A memory that is another one, or that has lost what was not read yet, begins anew.
-    async fn reopen_frame_stream(
+    /// Continues after the position, or begins anew when the epoch is another or frames after the position have expired.
+    async fn reopen(
         &self,
         nats: &NatsConnection,
         position: Option<ReadPosition>,
@@ -95,32 +163,22 @@ impl ClusterNode {
             seq: stream.floor_seq,
         });
         let consumer = stream.consume_after(position.seq).await?;
-        // Only now: whoever has to try again would tell another gap.
-        if let (None, Some(callbacks)) = (resumable, self.hub_callbacks()) {
-            callbacks.reset_frame_stream(position.epoch, position.seq);
+        // Only after the consumer exists: another attempt would report a second gap to sessions.
+        if let (None, Some(handler)) = (resumable, self.registered_frames.handler()) {
+            handler.begin_epoch(position.epoch, position.seq);
         }
         Ok((consumer, position, stream.newest_seq))
     }
 
-    /// Over when it is time to ask whether the memory is still the same, or somebody doubts it.
-    async fn wait_for_recheck(weak_node: &Weak<ClusterNode>) {
-        let recheck_requested = async {
-            match weak_node.upgrade() {
-                Some(node) => node.recheck_wakeup.notified().await,
-                None => std::future::pending().await,
-            }
-        };
-        let _ = tokio::time::timeout(RECHECK_INTERVAL, recheck_requested).await;
+    /// Completes when the epoch is to be checked.
+    async fn wait_for_recheck(&self) {
+        let _ = tokio::time::timeout(RECHECK_INTERVAL, self.recheck_wakeup.notified()).await;
     }
 
-    /// Whether the memory is still the one that is read, and read on. `stuck` is where reading stood at the last look, when
-    /// there was more: a server that is lost may take the place in it along.
-    async fn is_stream_progressing(
-        &self,
-        position: ReadPosition,
-        stalled_at: &mut Option<u64>,
-    ) -> bool {
-        let Some(nats) = self.nats() else {
+    /// Whether the epoch is the same and reading advances. `stalled_at` is the position of the last check that found unread
+    /// frames: a consumer can be lost with its server.
+    async fn is_progressing(&self, position: ReadPosition, stalled_at: &mut Option<u64>) -> bool {
+        let Some(nats) = self.client.nats() else {
             return false;
         };
         let previous_stall = stalled_at.take();
@@ -134,42 +192,21 @@ impl ClusterNode {
         }
     }
 
-    async fn follow_frames(
-        weak_node: Weak<ClusterNode>,
-        (mut consumer, mut position): (FrameConsumer, ReadPosition),
+    /// Follows the stream, and opens it again after a reconnect, an error, or a new epoch.
+    pub(super) async fn follow(
+        self: Arc<Self>,
+        mut consumer: FrameConsumer,
+        mut position: ReadPosition,
     ) {
+        let Some(nats) = self.client.nats() else {
+            return;
+        };
         loop {
-            let Some(nats) = weak_node.upgrade().and_then(|node| node.nats().cloned()) else {
-                return;
-            };
-            let mut connects = nats.watch_connects();
-            connects.mark_unchanged();
-            drop(nats);
-            let mut stalled_at = None;
-            loop {
-                let next = tokio::select! {
-                    next = consumer.next_frame() => Some(next),
-                    _ = connects.changed() => Some(Err("the connection was made anew".into())),
-                    () = Self::wait_for_recheck(&weak_node) => None,
-                };
-                let Some(node) = weak_node.upgrade() else {
-                    return;
-                };
-                match next {
-                    Some(Ok(next)) if node.apply_next_frame(&mut position, next.clone()) => {}
-                    None if node.is_stream_progressing(position, &mut stalled_at).await => {}
-                    None | Some(_) => break,
-                }
-            }
+            self.follow_until_lost(nats, &mut consumer, &mut position)
+                .await;
             loop {
                 tokio::time::sleep(REOPEN_DELAY).await;
-                let Some(node) = weak_node.upgrade() else {
-                    return;
-                };
-                let Some(nats) = node.nats().cloned() else {
-                    return;
-                };
-                match node.reopen_frame_stream(&nats, Some(position)).await {
+                match self.reopen(nats, Some(position)).await {
                     Ok(reopened) => {
                         (consumer, position, _) = reopened;
                         break;
@@ -178,6 +215,30 @@ impl ClusterNode {
                         tracing::debug!(cause, "the frames of other hubs cannot be read yet")
                     }
                 }
+            }
+        }
+    }
+
+    /// Applies frames until the stream has to be opened again.
+    async fn follow_until_lost(
+        &self,
+        nats: &NatsConnection,
+        consumer: &mut FrameConsumer,
+        position: &mut ReadPosition,
+    ) {
+        let mut connects = nats.watch_connects();
+        connects.mark_unchanged();
+        let mut stalled_at = None;
+        loop {
+            let next = tokio::select! {
+                next = consumer.next_frame() => Some(next),
+                _ = connects.changed() => Some(Err("the connection was made anew".into())),
+                () = self.wait_for_recheck() => None,
+            };
+            match next {
+                Some(Ok(next)) if self.apply_next_frame(position, next.clone()) => {}
+                None if self.is_progressing(*position, &mut stalled_at).await => {}
+                None | Some(_) => return,
             }
         }
     }

@@ -1,306 +1,268 @@
-//! What this hub knows of the others: who they are and who listens there, as they said it themselves.
+//! Membership: which peers are alive and which subjects have streams there. Every hub announces its own presence as heartbeats and
+//! numbered deltas, and answers with all of it on request (D-95).
 
-use super::protocol::{Heartbeat, HubId, PresenceDelta, SubjectPresence};
-use crate::identity::rate_limit::mix_bits;
+mod peer_sync;
+mod peer_table;
+
+pub(super) use peer_table::PeerTable;
+
+use super::frame_stream::RegisteredFrames;
+use super::lock_mutex;
+use super::nats::RequestError;
+use super::peer_client::PeerClient;
+use super::protocol::{
+    AgentSeen, Heartbeat, HubId, PeerRequest, PresenceDelta, PresencePage, SubjectPresence,
+    encode_message,
+};
+use crate::clock::Clock;
+use crate::identity::{AgentPresence, PresenceAnnouncer};
+use bytes::Bytes;
 use chorus_wire::limits;
-use std::collections::{BTreeMap, HashMap};
-use std::ops::Bound;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use tokio::time::Instant;
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, join_all};
+use peer_table::PresenceTable;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, Hash};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::{Notify, watch};
 
-/// Streams and frame sessions of one subject.
-type ListenerCounts = (u32, u32);
+/// The presence of this hub, and what it knows of its peers.
+pub(super) struct Membership {
+    client: Arc<PeerClient>,
+    clock: Clock,
+    agent_presence: Arc<AgentPresence>,
+    registered_frames: RegisteredFrames,
+    /// Open inbox streams of this hub, by subject.
+    inbox_counts: Mutex<HashMap<i64, u32>>,
+    own_presence: Mutex<OwnPresence>,
+    pending_changes: Mutex<PendingChanges>,
+    change_wakeup: Notify,
+    /// How many changes peers have been told.
+    synced_changes: watch::Sender<u64>,
+}
 
-/// Who listens at a hub, and a sum over them that does not depend on their order. A change costs what it changes.
+/// Changes that peers have not been told.
 #[derive(Default)]
-pub(super) struct PresenceTable {
-    subjects: BTreeMap<i64, ListenerCounts>,
-    checksum: u64,
-    stream_count: u64,
+struct PendingChanges {
+    subjects: HashSet<i64>,
+    agents_seen: HashMap<i64, Option<Duration>>,
+    /// How many changes there were, told or not.
+    change_count: u64,
 }
 
-fn hash_presence(subject: i64, (streams, sessions): ListenerCounts) -> u64 {
-    let counts = (u64::from(streams) << 32) | u64::from(sessions);
-    (subject as u64 ^ counts.rotate_left(17)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-}
-
-impl PresenceTable {
-    pub fn set_presence(&mut self, (subject, streams, sessions): SubjectPresence) {
-        let before = match (streams, sessions) {
-            (0, 0) => self.subjects.remove(&subject),
-            counts => {
-                self.checksum = self.checksum.wrapping_add(hash_presence(subject, counts));
-                self.stream_count += u64::from(streams);
-                self.subjects.insert(subject, counts)
-            }
-        };
-        if let Some(before) = before {
-            self.checksum = self.checksum.wrapping_sub(hash_presence(subject, before));
-            self.stream_count -= u64::from(before.0);
-        }
-    }
-
-    /// The next places after this subject.
-    pub fn list_after(&self, subject: i64, limit: usize) -> Vec<SubjectPresence> {
-        let range = self
-            .subjects
-            .range((Bound::Excluded(subject), Bound::Unbounded));
-        range
-            .take(limit)
-            .map(|(subject, counts)| (*subject, counts.0, counts.1))
-            .collect()
-    }
-
-    fn get_counts(&self, subject: i64) -> ListenerCounts {
-        self.subjects.get(&subject).copied().unwrap_or_default()
-    }
-
-    pub fn build_heartbeat(&self, hub: HubId, delta_number: u64) -> Heartbeat {
-        Heartbeat {
-            hub,
-            subjects: self.subjects.len(),
-            sum: self.checksum,
-            news: delta_number,
-        }
-    }
-}
-
-struct PeerHub {
-    last_seen: Instant,
-    presence: PresenceTable,
-    /// The number of the last news that is in the book.
+/// The presence of this hub as peers have been told it, and the number of the last delta.
+#[derive(Default)]
+struct OwnPresence {
+    table: PresenceTable,
     delta_number: u64,
-    /// The number that it had said of itself a beat ago, and that was not here then.
-    announced_delta: Option<u64>,
-    /// Some of its news were never heard.
-    missed_delta: bool,
-    /// It did not answer in time: nobody waits for it to know something until it answers again.
-    is_late: bool,
 }
 
-/// What is said of a hub while it is being asked for everything.
-#[derive(Default)]
-struct BufferedDeltas {
-    delta_number: u64,
-    subjects: HashMap<i64, (u64, ListenerCounts)>,
-}
-
-#[derive(Default)]
-struct PeerTableState {
-    peers: HashMap<HubId, PeerHub>,
-    syncing: HashMap<HubId, BufferedDeltas>,
-}
-
-#[derive(Default)]
-pub(super) struct PeerTable(RwLock<PeerTableState>);
-
-impl PeerTable {
-    fn read_state(&self) -> RwLockReadGuard<'_, PeerTableState> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn write_state(&self) -> RwLockWriteGuard<'_, PeerTableState> {
-        self.0.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A hub says that it is there; true when it should be asked who listens there.
-    pub fn apply_heartbeat(&self, here: Heartbeat) -> bool {
-        let mut state = self.write_state();
-        let Some(peer) = state.peers.get_mut(&here.hub) else {
-            return true;
-        };
-        peer.last_seen = Instant::now();
-        // News that it has said a beat ago are not on the way any more.
-        let is_behind = peer
-            .announced_delta
-            .is_some_and(|announced| peer.delta_number < announced);
-        peer.announced_delta = (peer.delta_number < here.news).then_some(here.news);
-        let differs = peer.delta_number == here.news
-            && peer.presence.build_heartbeat(here.hub, here.news) != here;
-        is_behind || differs || peer.missed_delta
-    }
-
-    /// It is going to be asked for everything; false when it already is.
-    pub fn begin_sync(&self, hub: HubId) -> bool {
-        self.write_state()
-            .syncing
-            .insert(hub, BufferedDeltas::default())
-            .is_none()
-    }
-
-    pub fn is_syncing(&self, hub: HubId) -> bool {
-        self.read_state().syncing.contains_key(&hub)
-    }
-
-    pub fn is_syncing_any(&self) -> bool {
-        !self.read_state().syncing.is_empty()
-    }
-
-    pub fn cancel_sync(&self, hub: HubId) {
-        self.write_state().syncing.remove(&hub);
-    }
-
-    /// All that is to be known of a hub, as it was with these news or later. What it said meanwhile holds.
-    pub fn finish_sync(&self, hub: HubId, delta_number: u64, presences: Vec<SubjectPresence>) {
-        let mut state = self.write_state();
-        // It has left while it was asked.
-        let Some(buffered) = state.syncing.remove(&hub) else {
-            return;
-        };
-        let mut table = PresenceTable::default();
+impl OwnPresence {
+    fn record_changes(&mut self, presences: &[SubjectPresence]) -> u64 {
         presences
-            .into_iter()
-            .for_each(|presence| table.set_presence(presence));
-        for (subject, (number, counts)) in buffered.subjects {
-            if number > delta_number {
-                table.set_presence((subject, counts.0, counts.1));
-            }
-        }
-        let (last_seen, delta_number) = (Instant::now(), delta_number.max(buffered.delta_number));
-        state.peers.insert(
-            hub,
-            PeerHub {
-                last_seen,
-                presence: table,
-                delta_number,
-                announced_delta: None,
-                missed_delta: false,
-                is_late: false,
-            },
-        );
-    }
-
-    /// What changed there. A hub that is not known is asked for all of it soon.
-    pub fn apply_delta(&self, delta: &PresenceDelta) {
-        if delta.number == 0 {
-            return;
-        }
-        let state = &mut *self.write_state();
-        if let Some(buffered) = state.syncing.get_mut(&delta.hub) {
-            buffered.delta_number = delta.number;
-            let to_entry =
-                |presence: &SubjectPresence| (presence.0, (delta.number, (presence.1, presence.2)));
-            buffered.subjects.extend(delta.places.iter().map(to_entry));
-        }
-        let Some(peer) = state.peers.get_mut(&delta.hub) else {
-            return;
-        };
-        peer.last_seen = Instant::now();
-        // What was in the answer to a question may come again.
-        if delta.number > peer.delta_number {
-            peer.missed_delta |= delta.number != peer.delta_number + 1;
-            peer.delta_number = delta.number;
-            delta
-                .places
-                .iter()
-                .for_each(|presence| peer.presence.set_presence(*presence));
-        }
-    }
-
-    pub fn remove_peer(&self, hub: HubId) {
-        let mut state = self.write_state();
-        state.peers.remove(&hub);
-        state.syncing.remove(&hub);
-    }
-
-    /// Forgets who has not been heard for too long.
-    pub fn remove_silent_peers(&self) {
-        self.write_state()
-            .peers
-            .retain(|_, peer| peer.last_seen.elapsed() < limits::PEER_SILENT_AFTER);
-    }
-
-    /// This hub was not listening: that nobody was heard says nothing of the others.
-    pub fn refresh_last_seen(&self) {
-        self.write_state()
-            .peers
-            .values_mut()
-            .for_each(|peer| peer.last_seen = Instant::now());
-    }
-
-    pub fn set_late(&self, hub: HubId, is_late: bool) {
-        if let Some(peer) = self.write_state().peers.get_mut(&hub) {
-            peer.is_late = is_late;
-        }
-    }
-
-    /// All of them, and who is late.
-    pub fn peer_punctuality(&self) -> Vec<(HubId, bool)> {
-        self.read_state()
-            .peers
             .iter()
-            .map(|(hub, peer)| (*hub, !peer.is_late))
-            .collect()
-    }
-
-    pub fn peer_ids(&self) -> Vec<HubId> {
-        self.read_state().peers.keys().copied().collect()
-    }
-
-    pub fn has_peer(&self, hub: HubId) -> bool {
-        self.read_state().peers.contains_key(&hub)
-    }
-
-    /// The hub that a mark falls to, of all known ones and this one, and how many others there are. Every hub comes to the same
-    /// by itself, and when one comes or goes only its own marks move.
-    pub fn select_owner(&self, own_id: HubId, caller_hash: u64) -> Option<(HubId, usize)> {
-        let peers = &self.read_state().peers;
-        let owner = peers
-            .keys()
-            .copied()
-            .chain([own_id])
-            .max_by_key(|hub| (mix_bits(caller_hash ^ hub), *hub))?;
-        (!peers.is_empty()).then_some((owner, peers.len()))
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.read_state().peers.is_empty()
-    }
-
-    /// The hubs where the subject has a stream.
-    pub fn hubs_with_stream(&self, subject: i64) -> Vec<HubId> {
-        let has_stream = |peer: &PeerHub| peer.presence.get_counts(subject).0 > 0;
-        self.read_state()
-            .peers
-            .iter()
-            .filter(|(_, peer)| has_stream(peer))
-            .map(|(hub, _)| *hub)
-            .collect()
-    }
-
-    pub fn is_online(&self, subject: i64) -> bool {
-        self.read_state()
-            .peers
-            .values()
-            .any(|peer| peer.presence.get_counts(subject).0 > 0)
-    }
-
-    /// Streams of a subject at other hubs.
-    pub fn subject_stream_count(&self, subject: i64) -> usize {
-        self.read_state()
-            .peers
-            .values()
-            .map(|peer| peer.presence.get_counts(subject).0 as usize)
-            .sum()
-    }
-
-    pub fn total_stream_count(&self) -> u64 {
-        self.read_state()
-            .peers
-            .values()
-            .map(|peer| peer.presence.stream_count)
-            .sum()
-    }
-
-    /// Frame sessions of a principal at other hubs.
-    pub fn session_count(&self, principal: i64) -> usize {
-        self.read_state()
-            .peers
-            .values()
-            .map(|peer| peer.presence.get_counts(principal).1 as usize)
-            .sum()
+            .for_each(|presence| self.table.set_presence(*presence));
+        self.delta_number += 1;
+        self.delta_number
     }
 }
 
-#[cfg(test)]
-mod tests;
+/// Removes up to `limit` entries, in no particular order.
+fn drain_some<K: Copy + Eq + Hash, V, S: BuildHasher>(
+    map: &mut HashMap<K, V, S>,
+    limit: usize,
+) -> Vec<(K, V)> {
+    let keys: Vec<K> = map.keys().take(limit).copied().collect();
+    keys.into_iter()
+        .filter_map(|key| map.remove_entry(&key))
+        .collect()
+}
+
+impl Membership {
+    pub fn new(
+        client: Arc<PeerClient>,
+        clock: Clock,
+        agent_presence: Arc<AgentPresence>,
+        registered_frames: RegisteredFrames,
+    ) -> Self {
+        Self {
+            client,
+            clock,
+            agent_presence,
+            registered_frames,
+            inbox_counts: Mutex::default(),
+            own_presence: Mutex::default(),
+            pending_changes: Mutex::default(),
+            change_wakeup: Notify::new(),
+            synced_changes: watch::Sender::new(0),
+        }
+    }
+
+    pub fn peers(&self) -> &PeerTable {
+        &self.client.peers
+    }
+
+    pub fn inbox_count(&self, subject: i64) -> u32 {
+        lock_mutex(&self.inbox_counts)
+            .get(&subject)
+            .copied()
+            .unwrap_or_default()
+    }
+
+    pub fn add_inbox(&self, subject: i64) {
+        *lock_mutex(&self.inbox_counts).entry(subject).or_default() += 1;
+        self.mark_changed(subject);
+    }
+
+    pub fn remove_inbox(&self, subject: i64) {
+        if let Entry::Occupied(mut count) = lock_mutex(&self.inbox_counts).entry(subject) {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
+        }
+        self.mark_changed(subject);
+    }
+
+    /// Streams or frame sessions of the subject were opened or closed here.
+    pub fn mark_changed(&self, subject: i64) {
+        let mut changes = lock_mutex(&self.pending_changes);
+        changes.subjects.insert(subject);
+        changes.change_count += 1;
+        drop(changes);
+        self.change_wakeup.notify_one();
+    }
+
+    /// Completes when peers have been told every change so far, or do not answer in time.
+    pub fn wait_synced(&self) -> impl Future<Output = ()> + Send + '_ {
+        let count = lock_mutex(&self.pending_changes).change_count;
+        async move {
+            if !self.peers().is_empty() {
+                let mut synced_changes = self.synced_changes.subscribe();
+                let _ = tokio::time::timeout(
+                    limits::PEER_REQUEST_TIMEOUT,
+                    synced_changes.wait_for(|synced| *synced >= count),
+                )
+                .await;
+            }
+        }
+    }
+
+    fn own_heartbeat(&self) -> Heartbeat {
+        let own = lock_mutex(&self.own_presence);
+        own.table
+            .build_heartbeat(self.client.hub_id, own.delta_number)
+    }
+
+    /// A page of this hub's presence, for a peer that fetches all of it.
+    pub fn build_presence_page(&self, after: i64) -> PresencePage {
+        let own = lock_mutex(&self.own_presence);
+        PresencePage {
+            news: own.delta_number,
+            places: own.table.list_after(after, limits::PEER_MESSAGE_ITEMS),
+        }
+    }
+
+    /// A page of the agents that this hub has seen, for a peer that starts.
+    pub fn list_agents_seen(&self, after: i64) -> Vec<AgentSeen> {
+        let now = self.clock.monotonic_now();
+        self.agent_presence
+            .list_seen(after, limits::PEER_MESSAGE_ITEMS, now)
+    }
+
+    /// Sends the pending changes, one delta at a time: peers receive them in order, and changes meanwhile go into the next one.
+    pub async fn send_deltas(self: Arc<Self>) {
+        loop {
+            let (delta, change_count) = self.collect_delta();
+            if let Some(delta) = delta {
+                self.send_to_peers(encode_message(&PeerRequest::News(delta)))
+                    .await;
+            }
+            if let Some(change_count) = change_count {
+                self.synced_changes.send_replace(change_count);
+                if lock_mutex(&self.pending_changes).change_count == change_count {
+                    self.change_wakeup.notified().await;
+                }
+            }
+        }
+    }
+
+    /// The next delta, if there is one; and the number of changes that are told with it, if those are all.
+    fn collect_delta(&self) -> (Option<PresenceDelta>, Option<u64>) {
+        let mut changes = lock_mutex(&self.pending_changes);
+        let subjects: Vec<i64> = changes
+            .subjects
+            .iter()
+            .take(limits::PEER_MESSAGE_ITEMS)
+            .copied()
+            .collect();
+        for subject in &subjects {
+            changes.subjects.remove(subject);
+        }
+        let agents_seen = drain_some(&mut changes.agents_seen, limits::PEER_MESSAGE_ITEMS);
+        let change_count = (changes.subjects.is_empty() && changes.agents_seen.is_empty())
+            .then_some(changes.change_count);
+        drop(changes);
+        if subjects.is_empty() && agents_seen.is_empty() {
+            return (None, change_count);
+        }
+        let presences: Vec<SubjectPresence> = subjects
+            .into_iter()
+            .map(|subject| self.local_presence(subject))
+            .collect();
+        let now = self.clock.monotonic_now();
+        let micros_ago =
+            |at: Option<Duration>| at.map_or(-1, |at| now.saturating_sub(at).as_micros() as i64);
+        let agents_seen = agents_seen
+            .into_iter()
+            .map(|(agent, at)| (agent, micros_ago(at)))
+            .collect();
+        let number = lock_mutex(&self.own_presence).record_changes(&presences);
+        let delta = PresenceDelta {
+            hub: self.client.hub_id,
+            number,
+            places: presences,
+            heard: agents_seen,
+        };
+        (Some(delta), change_count)
+    }
+
+    /// The streams and frame sessions of a subject on this hub.
+    fn local_presence(&self, subject: i64) -> SubjectPresence {
+        let handler = self.registered_frames.handler();
+        let session_count = handler.map_or(0, |handler| handler.session_count(subject));
+        (subject, self.inbox_count(subject), session_count)
+    }
+
+    /// Sends to every peer and waits for each answer. A peer that did not answer in time is late, and not waited for again.
+    async fn send_to_peers(&self, payload: Bytes) {
+        let send = |(hub, punctual): (HubId, bool)| {
+            let payload = payload.clone();
+            async move {
+                if !punctual {
+                    self.client.publish_to(hub, payload).await;
+                } else if self.client.request_peer(hub, payload).await == Err(RequestError::Timeout)
+                {
+                    self.peers().set_late(hub, true);
+                }
+            }
+        };
+        join_all(self.peers().peer_punctuality().into_iter().map(send)).await;
+    }
+}
+
+impl PresenceAnnouncer for Membership {
+    fn announce_agent_seen(&self, agent: i64, seen_at: Option<Duration>) {
+        let mut changes = lock_mutex(&self.pending_changes);
+        changes.agents_seen.insert(agent, seen_at);
+        changes.change_count += 1;
+        drop(changes);
+        self.change_wakeup.notify_one();
+    }
+
+    fn wait_announced(&self) -> BoxFuture<'_, ()> {
+        self.wait_synced().boxed()
+    }
+}

@@ -1,43 +1,169 @@
-//! Several hubs that share one database: NATS, membership, following the log, replicating frames, synchronising budgets.
+//! Several hubs that share one PostgreSQL database and one NATS. Each hub reads the log by itself and publishes it to its own
+//! streams, in sequence order; NATS only wakes it and carries which stream accepted what (D-80).
 
+mod budget_sync;
+mod cluster_streams;
 mod frame_stream;
+mod log_follower;
 mod membership;
 mod nats;
 mod nats_access;
-mod node;
+mod peer_client;
+mod peer_server;
 mod protocol;
 
+pub(crate) use frame_stream::{FrameHandler, FrameStream};
 pub(crate) use nats::RequestError;
-pub(crate) use node::ClusterNode;
 pub(crate) use protocol::{FrameQuery, SharedSettings};
 
-use crate::identity::rate_limit::RateBudgets;
-use bytes::Bytes;
-use futures_util::future::BoxFuture;
-use std::sync::Arc;
-use std::time::Duration;
+use crate::clock::Clock;
+use crate::delivery::{LiveStreams, LocalStreams};
+use crate::identity::{IdentityPeers, IdentityState};
+use crate::settings::BusFiles;
+use crate::store::Store;
+use budget_sync::BudgetSync;
+use chorus_wire::secret::Secret;
+use cluster_streams::ClusterStreams;
+use frame_stream::RegisteredFrames;
+use log_follower::LogFollower;
+use membership::Membership;
+use nats::NatsConnection;
+use peer_client::PeerClient;
+use peer_server::PeerServer;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::task::JoinSet;
 
-/// What the bus needs of the hub it belongs to.
-pub(crate) trait HubCallbacks: Send + Sync {
-    /// What this notice of a write, made here or elsewhere, says is no longer true.
-    fn invalidate_caches(&self, invalidation: &str);
-    /// An agent was heard at another hub so long ago, or refused a job there.
-    fn record_agent_seen(&self, agent: i64, ago: Option<Duration>);
-    /// The hub's own clock of waits.
-    fn monotonic_now(&self) -> Duration;
-    /// Streams here took these messages, which their senders call queued.
-    fn mark_delivered(&self, seqs: Vec<i64>);
-    /// The same, as a hub that was there before remembers it.
-    fn restore_agent_seen(&self, agent: i64, ago: Option<Duration>);
-    /// Agents after this one that this hub has heard, and how many microseconds ago; below zero for one that refused a job.
-    fn list_agents_seen(&self, after: i64, limit: usize) -> Vec<(i64, i64)>;
-    fn session_count(&self, principal: i64) -> u32;
-    fn shared_settings(&self) -> SharedSettings;
-    /// What callers of this hub have left; nothing when it is closing.
-    fn rate_budgets(&self) -> Option<Arc<RateBudgets>>;
-    fn answer_frame_query(&self, query: FrameQuery) -> BoxFuture<'_, Bytes>;
-    /// The memory that all hubs share of the last frames begins at this place, or was lost and begins anew.
-    fn reset_frame_stream(&self, epoch: u64, floor: u64);
-    /// The next frame in it.
-    fn apply_frame(&self, seq: u64, payload: &[u8]);
+/// This hub as a member of a cluster: one type for each concern, and the tasks that run them.
+pub(crate) struct Cluster {
+    client: Arc<PeerClient>,
+    membership: Arc<Membership>,
+    log_follower: Arc<LogFollower>,
+    budget_sync: Arc<BudgetSync>,
+    frame_stream: Arc<FrameStream>,
+    live_streams: Arc<ClusterStreams>,
+    registered_frames: RegisteredFrames,
+    /// Aborted when the cluster is left or dropped.
+    tasks: Mutex<JoinSet<()>>,
+}
+
+fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Cluster {
+    /// Builds the parts. They exist before the store is open, because the store publishes to them.
+    pub fn new(clock: Clock, identity: IdentityState, local_streams: Arc<LocalStreams>) -> Self {
+        let registered_frames = RegisteredFrames::default();
+        let client = Arc::new(PeerClient::new());
+        let membership = Arc::new(Membership::new(
+            client.clone(),
+            clock,
+            identity.presence.clone(),
+            registered_frames.clone(),
+        ));
+        let log_follower = Arc::new(LogFollower::new(client.clone()));
+        let live_streams = Arc::new(ClusterStreams {
+            local_streams,
+            membership: membership.clone(),
+            log_follower: log_follower.clone(),
+            key_cache: identity.key_cache.clone(),
+            registered_frames: registered_frames.clone(),
+        });
+        Self {
+            budget_sync: Arc::new(BudgetSync::new(
+                client.clone(),
+                identity.rate_budgets.clone(),
+            )),
+            frame_stream: Arc::new(FrameStream::new(client.clone(), registered_frames.clone())),
+            client,
+            membership,
+            log_follower,
+            live_streams,
+            registered_frames,
+            tasks: Mutex::default(),
+        }
+    }
+
+    /// The live streams of this hub and, as far as it knows, of its peers.
+    pub fn live_streams(&self) -> Arc<dyn LiveStreams> {
+        self.live_streams.clone()
+    }
+
+    /// How identity reaches the other hubs.
+    pub fn identity_peers(&self) -> IdentityPeers {
+        IdentityPeers {
+            presence: self.membership.clone(),
+            budgets: self.budget_sync.clone(),
+        }
+    }
+
+    /// How the frame protocol reaches the other hubs.
+    pub fn frame_stream(&self) -> &FrameStream {
+        &self.frame_stream
+    }
+
+    /// Registered once, before the cluster is joined.
+    pub fn register_frames(&self, handler: Box<dyn FrameHandler>) {
+        self.registered_frames.register(handler);
+    }
+
+    /// The store is open, and its newest entry has this sequence.
+    pub fn init_from_store(&self, store: &Arc<Store>, newest_seq: i64) {
+        self.log_follower.init_from_store(store, newest_seq);
+    }
+
+    /// Whether NATS is connected.
+    pub fn is_connected(&self) -> bool {
+        self.client.is_connected()
+    }
+
+    /// How many other hubs are known.
+    pub fn peer_count(&self) -> usize {
+        self.client.peers.peer_ids().len()
+    }
+
+    /// Connects to NATS and joins the other hubs of this database. It returns after this hub knows its peers and they know it.
+    pub async fn join(
+        &self,
+        url: &Secret,
+        files: &BusFiles,
+        trace_salt: u32,
+        settings: SharedSettings,
+    ) -> Result<(), String> {
+        // The salt is unique to the database, so that two clusters can share one NATS.
+        let subject_prefix = format!("chorus.{trace_salt:06x}");
+        let nats = Arc::new(NatsConnection::connect(url, files, subject_prefix).await?);
+        let broadcasts = nats.subscribe("all").await?;
+        let own_requests = nats.subscribe(&self.client.own_subject()).await?;
+        self.client.set_connection(nats.clone());
+        let (consumer, position) = self.frame_stream.open(&nats).await?;
+        let server = Arc::new(PeerServer::new(
+            self.client.clone(),
+            self.membership.clone(),
+            self.log_follower.clone(),
+            self.budget_sync.clone(),
+            self.registered_frames.clone(),
+            settings.clone(),
+        ));
+        self.spawn(self.frame_stream.clone().follow(consumer, position));
+        self.spawn(server.run(broadcasts, own_requests));
+        self.spawn(self.membership.clone().send_deltas());
+        self.spawn(self.membership.clone().run_heartbeat());
+        let connects = nats.watch_connects();
+        self.spawn(self.log_follower.clone().wake_on_connect(connects));
+        self.spawn(self.budget_sync.clone().run());
+        self.membership.discover_peers().await;
+        self.client.check_shared_settings(&settings).await
+    }
+
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        lock_mutex(&self.tasks).spawn(task);
+    }
+
+    /// Leaves the cluster: peers expect nothing more of this hub.
+    pub async fn leave(&self) {
+        // First, so that no task announces this hub again.
+        lock_mutex(&self.tasks).abort_all();
+        self.client.announce_leave().await;
+    }
 }

@@ -1,4 +1,4 @@
-//! NATS as hubs use it: one connection, names under one root, and questions that know at once when nobody is there to answer.
+//! The NATS connection: publish, request-reply under one subject prefix, and the JetStream frame stream.
 
 use super::nats_access::{NatsAccess, NatsIdentity};
 use crate::settings::BusFiles;
@@ -14,49 +14,49 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// How often the connection is tried; three that nobody answered end it.
+/// How often the server is pinged; after three pings without an answer the connection is made anew.
 const PING_INTERVAL: Duration = Duration::from_secs(1);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// The pauses between attempts to connect again.
+/// The pause between attempts to reconnect.
 const RECONNECT_DELAY: Duration = Duration::from_millis(200);
-/// Said and not yet written: beyond it whoever speaks waits, and gives up in its time.
+/// Max messages that wait to be written. Beyond it a publish waits until its timeout.
 const OUTBOUND_CAPACITY: usize = 16_384;
-/// Heard and not yet looked at; what comes beyond it is dropped, and found missing by the next look at the log.
+/// Max received messages that wait to be handled. Further ones are dropped; the next poll of the log makes up for them.
 const INBOUND_CAPACITY: usize = 65_536;
 
-/// How many servers of a cluster have the memory that hubs share: so many that one may be lost.
+/// Replicas of the frame stream in a NATS cluster, so that one server may be lost.
 const STREAM_REPLICAS: usize = 3;
 
-/// A connection that comes back by itself.
+/// A connection that reconnects by itself.
 pub(super) struct NatsConnection {
     client: Client,
     jetstream_context: jetstream::Context,
     subject_prefix: String,
-    /// How often it has been made.
+    /// How many times it has been made.
     connect_count: watch::Receiver<u64>,
 }
 
-/// Something that was said to this hub.
+/// A message to this hub.
 pub(super) struct InboundMessage {
     pub payload: Bytes,
-    /// Where an answer goes, when one is asked for.
+    /// Where the answer goes, if one is expected.
     reply_subject: Option<async_nats::Subject>,
 }
 
-/// Why there is no answer.
+/// Why a request has no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestError {
-    /// Nobody listens there.
+    /// No hub subscribes to the subject.
     NoResponders,
-    /// Not in time, or the bus is away.
+    /// No answer in time, or NATS is not connected.
     Timeout,
 }
 
-/// Where to listen.
+/// A subscription to one subject.
 pub(super) struct NatsSubscription(async_nats::Subscriber);
 
 impl NatsSubscription {
-    /// The next thing said; nothing when the connection is gone for good.
+    /// The next message; `None` when the connection is closed for good.
     pub async fn next_message(&mut self) -> Option<InboundMessage> {
         let message = self.0.next().await?;
         Some(InboundMessage {
@@ -93,7 +93,7 @@ impl NatsConnection {
                 }
                 std::future::ready(())
             });
-        // One that does not answer leaves the next its time.
+        // Each server gets the whole timeout.
         let total_timeout = CONNECT_TIMEOUT * u32::try_from(servers.len()).unwrap_or(u32::MAX);
         let connecting = tokio::time::timeout(total_timeout, options.connect(servers)).await;
         let client = connecting
@@ -118,7 +118,7 @@ impl NatsConnection {
         matches!(self.client.connection_state(), State::Connected)
     }
 
-    /// Changes whenever the connection was made anew.
+    /// Changes with every connect.
     pub fn watch_connects(&self) -> watch::Receiver<u64> {
         self.connect_count.clone()
     }
@@ -127,7 +127,7 @@ impl NatsConnection {
         format!("{}.{to}", self.subject_prefix)
     }
 
-    /// Said to whoever listens; nobody knows who did.
+    /// Publishes without an answer. Dropped when NATS is not connected.
     pub async fn publish(&self, subject: &str, payload: Bytes) {
         if self.is_connected() {
             let _ = tokio::time::timeout(
@@ -170,7 +170,7 @@ impl NatsConnection {
         }
     }
 
-    /// From here on everything said to `name` is heard: the server knows when this returns.
+    /// Subscribes to a subject. When it returns, the server knows of the subscription.
     pub async fn subscribe(&self, name: &str) -> Result<NatsSubscription, String> {
         let subscriber = self
             .client
@@ -181,7 +181,7 @@ impl NatsConnection {
         Ok(NatsSubscription(subscriber))
     }
 
-    /// Writes out what was said, before the process ends.
+    /// Writes out pending messages, before the process ends.
     pub async fn flush(&self) {
         if self.is_connected() {
             let _ = tokio::time::timeout(limits::PEER_REQUEST_TIMEOUT, self.client.flush()).await;
@@ -192,7 +192,7 @@ impl NatsConnection {
         format!("{}-frames", self.subject_prefix.replace('.', "-"))
     }
 
-    /// The memory that all hubs share of the last minutes, made if there is none. `epoch` names a new one.
+    /// Opens the frame stream, and creates it with `epoch` if there is none.
     pub async fn open_frame_stream(&self, epoch: u64) -> Result<SharedFrameStream, String> {
         let config = |num_replicas| stream::Config {
             name: self.stream_name(),
@@ -215,8 +215,8 @@ impl NatsConnection {
             .get_or_create_stream(config(replicas))
             .await;
         for _ in 0..2 {
-            // Hubs that start together all find none and make one: who comes second takes the first one's. And where there
-            // are not as many servers, one has it.
+            // Hubs that start together all create the stream: the second attempt finds that of the first. With fewer servers
+            // than replicas, one server has it.
             if stream_result.is_err() {
                 stream_result = self.jetstream_context.get_or_create_stream(config(1)).await;
             }
@@ -233,7 +233,7 @@ impl NatsConnection {
         })
     }
 
-    /// Which life of the shared memory this is now, and the place of the newest in it; nothing when there is none.
+    /// The epoch and newest sequence of the frame stream; `None` when there is none.
     pub async fn fetch_stream_state(&self) -> Option<(u64, u64)> {
         let stream = self
             .jetstream_context
@@ -244,7 +244,7 @@ impl NatsConnection {
         Some((parse_stream_epoch(info)?, info.state.last_sequence))
     }
 
-    /// Puts something on the tape: its place.
+    /// Appends to the frame stream. Returns the sequence.
     pub async fn publish_frame(&self, payload: Bytes) -> Result<u64, RequestError> {
         if !self.is_connected() {
             return Err(RequestError::Timeout);
@@ -262,7 +262,7 @@ impl NatsConnection {
         loop {
             match tokio::time::timeout(limits::PEER_REQUEST_TIMEOUT, &mut publishing).await {
                 Ok(Ok(receipt)) => return Ok(receipt.sequence),
-                // A server that is busy is waited for, and one that is lost is not.
+                // A busy server is waited for, a lost connection is not.
                 Err(_) if self.is_connected() && Instant::now() < deadline => {}
                 Ok(Err(())) | Err(_) => return Err(RequestError::Timeout),
             }
@@ -270,7 +270,7 @@ impl NatsConnection {
     }
 }
 
-/// Options that say who we are and whom we trust. Certificates are read for every connection, and may be renewed meanwhile.
+/// Credentials and trusted roots. Certificate files are read for every connection, so that they can be renewed.
 fn build_connect_options(access: &NatsAccess, files: &BusFiles) -> Result<ConnectOptions, String> {
     let mut options = ConnectOptions::new().require_tls(access.require_tls);
     if let Some(roots) = &files.root_certs {
@@ -285,14 +285,14 @@ fn build_connect_options(access: &NatsAccess, files: &BusFiles) -> Result<Connec
         NatsIdentity::User { name, password } => {
             options.user_and_password(name.clone(), password.expose().to_owned())
         }
-        // Nothing of the parser's complaint: the file holds a seed.
+        // Without the parser's message: the file contains a seed.
         NatsIdentity::Credentials(text) => options.credentials(text.expose()).map_err(|_| {
             "--bus-credentials is no NATS credentials file: it has a JWT and a seed".to_owned()
         })?,
     })
 }
 
-/// What is wrong, for somebody who has the settings before them.
+/// The cause in terms of the settings.
 fn describe_connect_error(error: &ConnectError) -> String {
     let text = error.to_string();
     if error.kind() == ConnectErrorKind::AuthorizationViolation {
@@ -314,17 +314,17 @@ fn parse_stream_epoch(info: &stream::Info) -> Option<u64> {
         .and_then(|text| u64::from_str_radix(text, 16).ok())
 }
 
-/// The shared memory, as it was when it was opened.
+/// The frame stream, as it was when it was opened.
 pub(super) struct SharedFrameStream {
-    /// Another one whenever it was lost and begun anew.
+    /// A recreated stream has another epoch.
     pub epoch: u64,
-    /// What it holds comes after this place.
+    /// Its frames come after this sequence.
     pub floor_seq: u64,
     pub newest_seq: u64,
     stream: stream::Stream,
 }
 
-/// Everything on the tape, in its order.
+/// Reads the frame stream in order.
 pub(super) struct FrameConsumer(pull::Ordered);
 
 impl SharedFrameStream {

@@ -1,11 +1,11 @@
-//! How the bus is reached: its servers, who we are there, and whom we take for them (D-91).
+//! Access to NATS: its servers, the credentials of this hub, and the trusted certificates (D-91).
 
 use crate::pem;
 use crate::settings::BusFiles;
 use chorus_wire::secret::Secret;
 use url::{Host, Url};
 
-/// Who we say we are.
+/// The credentials of this hub.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum NatsIdentity {
     Anonymous,
@@ -18,19 +18,19 @@ pub(super) enum NatsIdentity {
     Credentials(Secret),
 }
 
-/// What was asked for, checked.
+/// The checked settings of a connection.
 pub(super) struct NatsAccess {
-    /// Without user and password: what connects prints the addresses in its log.
+    /// Without user and password: the client logs the addresses.
     pub servers: Vec<String>,
     pub identity: NatsIdentity,
-    /// Nothing is said before the line is encrypted, to none of the servers.
+    /// Every server must use TLS.
     pub require_tls: bool,
-    /// A secret would be told to another machine as it is, should the server not ask for TLS by itself.
+    /// A secret would go over the network in clear text, unless the server asks for TLS by itself.
     pub exposes_secret: bool,
 }
 
 impl NatsAccess {
-    /// `url` may name several servers, separated by commas. An error quotes nothing of it.
+    /// `url` may name several servers, separated by commas. An error does not quote it.
     pub fn load(url: &Secret, files: &BusFiles) -> Result<Self, String> {
         let servers: Vec<Url> = url
             .expose()
@@ -58,7 +58,7 @@ impl NatsAccess {
             pem::read_certificates("--bus-cert", certificate)?;
             pem::read_private_key("--bus-key", key)?;
         }
-        // Whoever says whom to trust does not mean to talk to just anybody.
+        // Certificate files without TLS would have no effect, so they require it.
         let has_tls_files = files.root_certs.is_some() || files.client_cert.is_some();
         let require_tls = has_tls_files || servers.iter().any(|server| server.scheme() == "tls");
         let sends_secret = matches!(identity, NatsIdentity::Token(_) | NatsIdentity::User { .. });
@@ -91,7 +91,7 @@ fn parse_server_url(text: &str) -> Result<Url, String> {
     is_valid.then_some(url).ok_or_else(invalid_url)
 }
 
-/// Who the URLs say we are: a user with a password, or a token where there is no password. One of them may say it for all.
+/// The credentials in the URLs: a user with a password, or a token without one. One URL may give them for all.
 fn parse_identity(servers: &[Url]) -> Result<NatsIdentity, String> {
     let mut identity = NatsIdentity::Anonymous;
     for server in servers
@@ -124,7 +124,7 @@ fn decode_percent(text: &str) -> String {
         .unwrap_or_default()
 }
 
-/// The address alone.
+/// The address without credentials.
 fn strip_credentials(server: &Url) -> String {
     let host = server.host_str().unwrap_or_default();
     format!(
@@ -136,7 +136,7 @@ fn strip_credentials(server: &Url) -> String {
 
 fn is_loopback(server: &Url) -> bool {
     match server.host() {
-        // A scheme that browsers do not know has numbers as names.
+        // For a scheme that is not special, the URL parser leaves IP addresses as domain names.
         Some(Host::Domain(name)) => {
             name == "localhost"
                 || name

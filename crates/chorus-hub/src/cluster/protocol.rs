@@ -1,66 +1,65 @@
-//! What hubs that share a database say to one another. Nothing in it is the only copy of anything that lasts (law 4). Hubs of two
-//! versions understand one another while one is replaced by the other: what is added has a default, and a question that a hub
-//! does not know is answered at once with nothing (D-94).
+//! The messages between hubs of a cluster. None of them is the only copy of durable data (law 4). Hubs of two versions work
+//! together during an upgrade: a new field has a default, and an unknown request is answered at once with nothing (D-94).
 
 use crate::identity::rate_limit::{BudgetClaim, CallerId};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-/// A name for one life of one hub.
+/// The id of one run of one hub.
 pub(crate) type HubId = u64;
 
-/// Said to all hubs.
+/// Sent to all hubs.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum PeerAnnouncement {
     Here(Heartbeat),
-    /// This hub is leaving: nothing more is to be expected of it.
+    /// This hub leaves the cluster.
     Gone(HubId),
-    /// The log has grown up to this place.
+    /// The log has grown up to this sequence.
     Grew(HubId, i64),
-    /// This hub decides about these callers, and this is what they owe, in nanoseconds.
+    /// The debts, in nanoseconds, of callers that this hub decides about.
     Spent(HubId, Vec<(CallerId, u64)>),
 }
 
-/// I am here, and this is what you should know of me.
+/// The announcement by which a hub shows that it is alive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Heartbeat {
     pub hub: HubId,
-    /// How many subjects have a stream here, and a sum over them, as it was with the news of this number: whoever knows others
-    /// asks again.
+    /// How many subjects have a stream here, and a checksum over them, after the delta of this number. A peer with another checksum
+    /// fetches the presence again.
     pub subjects: usize,
     pub sum: u64,
     pub news: u64,
 }
 
-/// Who listens at a hub: a subject, its streams, its frame sessions.
+/// The presence of one subject at a hub: its id, its open streams, its frame sessions.
 pub(super) type SubjectPresence = (i64, u32, u32);
 
-/// Asked of one hub.
+/// Sent to one hub, which answers.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum PeerRequest {
-    /// What changed; the answer is that it is known now.
+    /// A presence delta; the answer says that it was applied.
     News(PresenceDelta),
-    /// Which of these places did streams of yours take? Answered once the log is known up to `upto`.
+    /// Which of these entries did a stream accept? Answered once the log is read up to `upto`.
     Took { upto: i64, seqs: Vec<i64> },
-    /// Who listens at your hub, after this subject? A [`Page`] of them.
+    /// The presence after this subject, as a [`PresencePage`].
     Places(HubId, i64),
-    /// What callers have spent, and whether they may once more; a [`Verdict`] each.
+    /// Spending of callers, and requests for one more; answered with a decision for each.
     Spend(Vec<BudgetClaim>),
-    /// Which agents has your hub heard, or been refused by, after this one? As in [`News`].
+    /// The agents after this one that were seen or refused a job, as in [`PresenceDelta::heard`].
     Heard(i64),
-    /// What must be the same at all hubs, as your hub has it? An [`Alike`].
+    /// The settings that must be equal at all hubs, as [`SharedSettings`].
     Alike,
-    /// A question that a room of the hub answers.
+    /// A query that the frame protocol answers.
     Room(FrameQuery),
 }
 
-/// What must be the same at all hubs of a database, or what one writes another cannot read (D-87).
+/// Settings that must be equal at all hubs; otherwise a hub could not read what another writes (D-87).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct SharedSettings {
     pub host_name: String,
-    /// A mark of the key that seals, which tells nothing else of it.
+    /// The fingerprint of the sealing key.
     pub seal: u64,
 }
 
@@ -74,20 +73,21 @@ impl SharedSettings {
     }
 }
 
+/// A numbered change of the presence at one hub.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct PresenceDelta {
     pub hub: HubId,
-    /// One more than the last; none for a mere question whether somebody answers.
+    /// One more than the last; 0 for an empty delta that only tests whether the peer answers.
     pub number: u64,
     pub places: Vec<SubjectPresence>,
     pub heard: Vec<AgentSeen>,
 }
 
-/// An agent that was heard, and how many microseconds ago; below zero when it refused a job.
+/// An agent, and how many microseconds ago it was seen; negative when it refused a job.
 pub(super) type AgentSeen = (i64, i64);
 
-/// Some of who listens at a hub, after the news of this number. One that is not full is the last.
+/// A page of the presence at a hub, after the delta of this number. A page that is not full is the last.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct PresencePage {
@@ -95,15 +95,16 @@ pub(super) struct PresencePage {
     pub places: Vec<SubjectPresence>,
 }
 
-/// What one room of a hub asks the same room of another.
+/// What the frame protocol of one hub asks that of another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum FrameQuery {
-    /// The sessions of this principal after this one, in the order of a roster; as many as fit in one piece.
+    /// The sessions of this principal after this one, in roster order; as many as fit in one message.
     Sessions {
         principal: i64,
         after: Option<(i64, String, String)>,
     },
-    /// How many sessions this sender's frame was for: once it is taken, or the memory of this epoch is known up to this place.
+    /// How many sessions received this sender's frame; answered once the frame is applied, or the stream of this epoch is read up
+    /// to this sequence.
     Reached {
         sender: i64,
         id: uuid::Uuid,
@@ -116,7 +117,7 @@ pub(super) fn encode_message<T: Serialize>(message: &T) -> Bytes {
     serde_json::to_vec(message).unwrap_or_default().into()
 }
 
-/// `None` for what a newer hub says and this one does not know.
+/// `None` for a message that only a newer hub knows.
 pub(super) fn decode_message<T: DeserializeOwned>(payload: &[u8]) -> Option<T> {
     serde_json::from_slice(payload).ok()
 }

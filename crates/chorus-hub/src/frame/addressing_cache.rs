@@ -81,6 +81,18 @@ impl AddressingCache {
         }
     }
 
+    /// Applies the cache invalidation of a committed change.
+    pub fn apply_invalidation(&self, invalidation: &CacheInvalidation) {
+        let orgs = invalidation.orgs.iter();
+        let handles = orgs.filter_map(|handle| Handle::parse(handle));
+        self.invalidate(handles.map(AddressingChange::Org));
+        let grants = invalidation.grants.iter();
+        self.invalidate(grants.map(|(grantor, grantee)| AddressingChange::Grant {
+            grantor: *grantor,
+            grantee: *grantee,
+        }));
+    }
+
     pub fn clear_all(&self) {
         self.grants.clear();
         self.orgs.clear();

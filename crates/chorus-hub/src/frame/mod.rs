@@ -3,6 +3,7 @@
 
 pub mod accords;
 mod addressing_cache;
+mod cluster_handler;
 mod frame_label;
 mod frame_ring;
 pub mod grants;
@@ -21,12 +22,11 @@ mod subscription;
 
 pub use frame_ring::{RING_RETENTION, RingRetention};
 pub use open_stream::{FrameStreamRequest, open_stream};
-pub(crate) use replicate::{answer_frame_query, apply_frame_message};
 pub use roster::list_roster;
 pub use submit::{FrameSubmitter, submit_frame};
 
+use crate::cluster::FrameStream;
 use crate::context::HubContext;
-use crate::store::CacheInvalidation;
 use crate::stream_end::StreamEnd;
 use addressing_cache::{AddressingCache, AddressingChange};
 use chorus_wire::identity::Handle;
@@ -80,6 +80,13 @@ impl Frames {
         self.context().clock().monotonic_now()
     }
 
+    /// The frame stream of the cluster; `None` on a hub without peers, which emits frames to its own sessions only.
+    fn frame_stream(&self) -> Option<&FrameStream> {
+        self.context()
+            .cluster()
+            .map(|cluster| cluster.frame_stream())
+    }
+
     fn registry(&self) -> &SessionRegistry {
         &self.0.registry
     }
@@ -104,30 +111,8 @@ impl Frames {
             .invalidate(orgs.into_iter().map(AddressingChange::Org));
     }
 
-    /// Applies the cache invalidation of a peer's write.
-    pub(crate) fn apply_invalidation(&self, invalidation: &CacheInvalidation) {
-        let orgs = invalidation.orgs.iter();
-        self.invalidate_orgs(orgs.filter_map(|handle| Handle::parse(handle)));
-        let grants = invalidation.grants.iter();
-        self.addressing_cache()
-            .invalidate(grants.map(|(grantor, grantee)| AddressingChange::Grant {
-                grantor: *grantor,
-                grantee: *grantee,
-            }));
-    }
-
-    /// The frame stream of the cluster begins at this sequence, or was lost and begins a new epoch.
-    pub(crate) fn reset_frame_stream(&self, epoch: u64, floor: u64) {
-        self.registry().reset_frame_stream(epoch, floor);
-    }
-
-    /// Drops everything that was cached from the store.
-    pub(crate) fn clear_caches(&self) {
-        self.addressing_cache().clear_all();
-    }
-
     /// How many live sessions a principal has on this hub.
-    pub(crate) fn session_count(&self, principal: i64) -> usize {
+    fn session_count(&self, principal: i64) -> usize {
         self.registry().session_count(principal)
     }
 

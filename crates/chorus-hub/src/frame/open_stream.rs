@@ -83,7 +83,7 @@ pub async fn open_stream(
     };
     check_not_stopping()?;
     let resume_point = request.resume;
-    if let (ResumePoint::After(cursor), Some(_)) = (resume_point, frames.context().cluster()) {
+    if let (ResumePoint::After(cursor), Some(_)) = (resume_point, frames.frame_stream()) {
         frames
             .registry()
             .progress
@@ -91,10 +91,9 @@ pub async fn open_stream(
             .await;
     }
     // One handle has as many streams as it may have, wherever they are.
-    let remote_sessions = frames
-        .context()
-        .cluster()
-        .map_or(0, |cluster| cluster.remote_session_count(agent.id));
+    let remote_sessions = frames.frame_stream().map_or(0, |frame_stream| {
+        frame_stream.remote_session_count(agent.id)
+    });
     if frames.session_count(agent.id) + remote_sessions >= limits::STREAMS_PER_HANDLE {
         return Err(FrameCode::TooManyStreams.into());
     }

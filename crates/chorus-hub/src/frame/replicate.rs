@@ -6,7 +6,7 @@ use super::recent_submissions::SubmissionCount;
 use super::resolve_scope::ResolvedScope;
 use super::stream_position::StreamPosition;
 use super::submit::coarsen_count;
-use crate::cluster::{ClusterNode, FrameQuery};
+use crate::cluster::{FrameQuery, FrameStream};
 use bytes::Bytes;
 use chorus_wire::frame::{Frame, FrameCode, FrameError, FrameKind, ScopeIdent, SubmissionReply};
 use chorus_wire::identity::Handle;
@@ -106,7 +106,7 @@ fn parse_optional<T>(
 /// Emits a frame at every hub: the number of sessions that it was for, at all of them.
 pub(super) async fn replicate_frame(
     frames: &Frames,
-    cluster: &ClusterNode,
+    frame_stream: &FrameStream,
     sender: i64,
     frame: &Frame,
     label: &FrameLabel,
@@ -120,10 +120,10 @@ pub(super) async fn replicate_frame(
     // a repeated id is not emitted again, wherever it comes.
     let mut position = frames.registry().progress.current_position();
     if find_recorded().is_none() {
-        check_expansion(frames, cluster, resolved)?;
+        check_expansion(frames, frame_stream, resolved)?;
         let message = FrameMessage::new(sender, frame, label, resolved);
         let payload = serde_json::to_vec(&message).map_err(chorus_wire::Error::internal)?;
-        position.seq = cluster
+        position.seq = frame_stream
             .publish_frame(payload.into())
             .await
             .map_err(|_| unavailable("the shared memory did not take the frame"))?;
@@ -136,7 +136,7 @@ pub(super) async fn replicate_frame(
                 let own_record = find_recorded();
                 if own_record.is_none() {
                     // It went to a memory that is not the one that is read here.
-                    cluster.recheck_frame_stream();
+                    frame_stream.recheck();
                 }
                 own_record
             });
@@ -154,7 +154,7 @@ pub(super) async fn replicate_frame(
                 epoch,
                 place,
             };
-            count_recipients(cluster, query, own_record.local_count, resolved.is_own).await?
+            count_recipients(frame_stream, query, own_record.local_count, resolved.is_own).await?
         }
     };
     frames
@@ -176,13 +176,14 @@ fn unavailable(cause: &str) -> FrameError {
 /// a scope of several handles is refused when it has more live sessions, at all hubs, than one frame may reach.
 fn check_expansion(
     frames: &Frames,
-    cluster: &ClusterNode,
+    frame_stream: &FrameStream,
     resolved: &ResolvedScope,
 ) -> Result<(), FrameError> {
     if resolved.targets.len() < 2 {
         return Ok(());
     }
-    let session_count = |id| frames.registry().session_count(id) + cluster.remote_session_count(id);
+    let session_count =
+        |id| frames.registry().session_count(id) + frame_stream.remote_session_count(id);
     let total: usize = resolved
         .targets
         .iter()
@@ -196,12 +197,12 @@ fn check_expansion(
 
 /// The recipients at all hubs, as the sender is told them.
 async fn count_recipients(
-    cluster: &ClusterNode,
+    frame_stream: &FrameStream,
     query: FrameQuery,
     local_count: u64,
     is_own: bool,
 ) -> Result<u64, FrameError> {
-    let answers = cluster.query_all_peers(query, parse_reached).await;
+    let answers = frame_stream.query_all_peers(query, parse_reached).await;
     let answers =
         answers.map_err(|_| unavailable("another hub did not say how many it reached"))?;
     // a repeated id gets the first answer, also when another hub gave it.
@@ -223,7 +224,7 @@ fn parse_reached(answer: &[u8]) -> Option<(u64, Option<u64>)> {
 }
 
 /// The next frame of all hubs. What cannot be read is a newer hub's, and nobody's here.
-pub(crate) fn apply_frame_message(frames: &Frames, seq: u64, payload: &[u8]) {
+pub(super) fn apply_frame_message(frames: &Frames, seq: u64, payload: &[u8]) {
     let now = frames.monotonic_now();
     let message = serde_json::from_slice::<FrameMessage>(payload).ok();
     if let Some((label, message)) =
@@ -245,7 +246,7 @@ pub(crate) fn apply_frame_message(frames: &Frames, seq: u64, payload: &[u8]) {
 }
 
 /// What another hub asks of this room. Nothing when it cannot be said yet: then it asks again.
-pub(crate) async fn answer_frame_query(frames: &Frames, query: FrameQuery) -> Bytes {
+pub(super) async fn answer_frame_query(frames: &Frames, query: FrameQuery) -> Bytes {
     let answer = match query {
         FrameQuery::Sessions { principal, after } => {
             serde_json::to_vec(&super::roster::build_roster_page(frames, principal, after))
@@ -267,10 +268,9 @@ pub(crate) async fn answer_frame_query(frames: &Frames, query: FrameQuery) -> By
                             .find_count(sender, id, frames.monotonic_now());
                     if position.epoch != epoch && recorded.is_none() {
                         frames
-                            .context()
-                            .cluster()
+                            .frame_stream()
                             .into_iter()
-                            .for_each(|cluster| cluster.recheck_frame_stream());
+                            .for_each(FrameStream::recheck);
                     }
                     // A frame of this memory that was taken and is not known could not be read here, and was for nobody.
                     recorded.or((position.epoch == epoch).then_some(SubmissionCount {

@@ -4,7 +4,7 @@ use super::Frames;
 use super::session::FrameSession;
 use super::{open_stream::parse_handle, resolve_scope};
 use crate::Principal;
-use crate::cluster::{ClusterNode, FrameQuery, RequestError};
+use crate::cluster::{FrameQuery, FrameStream, RequestError};
 use chorus_wire::frame::{FrameCode, FrameError, FrameScope, RosterSession, SessionRoster};
 use chorus_wire::limits;
 use serde::{Deserialize, Serialize};
@@ -32,9 +32,9 @@ pub async fn list_roster(
             .ok_or_else(forbidden_error)?
     };
     let mut sessions = list_local_sessions(frames, id);
-    if let Some(cluster) = frames.context().cluster() {
+    if let Some(frame_stream) = frames.frame_stream() {
         sessions.extend(
-            fetch_remote_sessions(cluster, id)
+            fetch_remote_sessions(frame_stream, id)
                 .await
                 .map_err(|_| FrameCode::BusUnavailable)?,
         );
@@ -64,12 +64,12 @@ pub(super) struct RosterPage {
 
 /// The sessions at all other hubs (D-93).
 async fn fetch_remote_sessions(
-    cluster: &ClusterNode,
+    frame_stream: &FrameStream,
     principal: i64,
 ) -> Result<Vec<RosterSession>, RequestError> {
     let parse = |answer: &[u8]| serde_json::from_slice::<RosterPage>(answer).ok();
     let mut sessions = Vec::new();
-    for (peer, mut page) in cluster
+    for (peer, mut page) in frame_stream
         .query_all_peers(
             FrameQuery::Sessions {
                 principal,
@@ -85,7 +85,7 @@ async fn fetch_remote_sessions(
                 after: Some(roster_sort_key(last)),
             };
             sessions.append(&mut page.sessions);
-            page = match cluster.query_peer(peer, query, parse).await {
+            page = match frame_stream.query_peer(peer, query, parse).await {
                 Ok(page) => page,
                 Err(RequestError::NoResponders) => RosterPage::default(),
                 Err(RequestError::Timeout) => return Err(RequestError::Timeout),

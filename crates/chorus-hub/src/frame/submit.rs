@@ -56,7 +56,7 @@ async fn process_submission(
     let scope = submission.scope()?;
     let resolved = resolve_targets(frames, agent, scope).await?;
     let label = build_label(agent.id, &submission.frame, scope, submitter);
-    match frames.context().cluster() {
+    match frames.frame_stream() {
         None => emit_locally(
             frames,
             agent.id,
@@ -64,10 +64,10 @@ async fn process_submission(
             &Arc::new(label),
             &resolved,
         ),
-        Some(cluster) => {
+        Some(frame_stream) => {
             replicate::replicate_frame(
                 frames,
-                cluster,
+                frame_stream,
                 agent.id,
                 &submission.frame,
                 &label,

@@ -77,14 +77,6 @@ impl Identity {
         &self.state.key_cache
     }
 
-    pub(crate) fn presence(&self) -> &AgentPresence {
-        &self.state.presence
-    }
-
-    pub(crate) fn shared_budgets(&self) -> Arc<RateBudgets> {
-        self.state.rate_budgets.clone()
-    }
-
     pub(crate) fn rate_budgets(&self) -> &RateBudgets {
         &self.state.rate_budgets
     }

@@ -55,6 +55,15 @@ impl CacheInvalidation {
         }
     }
 
+    /// The subjects whose streams end, and why. A reason that only a newer hub knows ends the stream as well; the client learns
+    /// more when it reconnects.
+    pub fn ended_streams(&self) -> impl Iterator<Item = (i64, StreamEnd)> {
+        self.ended.iter().map(|(subject, reason)| {
+            let reason = StreamEnd::parse(reason).unwrap_or(StreamEnd::Unavailable);
+            (*subject, reason)
+        })
+    }
+
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

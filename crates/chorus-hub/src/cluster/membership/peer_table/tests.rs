@@ -1,4 +1,4 @@
-//! What is known of others against what they say, in every order in which it may come.
+//! The peer table against heartbeats and deltas, in every order in which they may arrive.
 
 use super::*;
 use proptest::prelude::*;

@@ -1,11 +1,9 @@
-//! One budget at several hubs: what was spent is said a few times a second, and near its end one hub decides for all (D-85).
+//! Budget sync: hubs exchange what callers have spent, and near the end of a budget one hub decides for all (D-85).
 
-use super::super::HubCallbacks;
-use super::super::nats::RequestError;
-use super::super::protocol::{
-    HubId, PeerAnnouncement, PeerRequest, decode_message, encode_message,
-};
-use super::{ClusterNode, lock_mutex};
+use super::lock_mutex;
+use super::nats::RequestError;
+use super::peer_client::PeerClient;
+use super::protocol::{HubId, PeerAnnouncement, PeerRequest, decode_message, encode_message};
 use crate::identity::rate_limit::{
     BudgetAuthority, BudgetClaim, BudgetDecision, BudgetOwner, CallerId, ClaimError, RateBudgets,
 };
@@ -13,32 +11,33 @@ use chorus_wire::limits;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
-/// The pause between two times of telling: what is spent meanwhile is said together.
+/// The pause between two reports of what was spent; spending meanwhile goes into one report.
 const SYNC_INTERVAL: Duration = Duration::from_millis(20);
-/// How long a hub that did not answer is not asked again: whoever asks then need not wait for it too.
+/// How long a hub that did not answer is not asked again, so that further requests do not wait for it.
 const SILENT_HUB_PAUSE: Duration = Duration::from_secs(1);
 
 type DecisionResult = Result<BudgetDecision, RequestError>;
 
-/// Those who wait for the word of another hub.
+/// Claims that wait for the decision of one peer.
 #[derive(Default)]
 struct ClaimQueue {
     waiting: Vec<(BudgetClaim, oneshot::Sender<DecisionResult>)>,
-    /// Somebody is asking: what comes meanwhile goes out together.
+    /// A request is in flight: claims meanwhile go into the next one.
     is_sending: bool,
     paused_until: Option<Instant>,
 }
 
 #[derive(Default)]
-pub(super) struct ClaimQueues(Mutex<HashMap<HubId, ClaimQueue>>);
+struct ClaimQueues(Mutex<HashMap<HubId, ClaimQueue>>);
 
 impl ClaimQueues {
-    /// Stands in line; whether somebody is to ask now. Nothing where there is no use in waiting.
+    /// Enqueues a claim. Returns where its decision arrives, and whether the caller must start sending; `None` when the peer is
+    /// paused or the queue is full.
     fn enqueue_claim(
         &self,
         hub: HubId,
@@ -58,7 +57,7 @@ impl ClaimQueues {
         Some((decision, !std::mem::replace(&mut queue.is_sending, true)))
     }
 
-    /// Those who go next; the line is over when there is nobody.
+    /// The claims of the next request; sending ends when there are none.
     fn take_batch(&self, hub: HubId) -> Vec<(BudgetClaim, oneshot::Sender<DecisionResult>)> {
         let mut queues = lock_mutex(&self.0);
         let Some(queue) = queues.get_mut(&hub) else {
@@ -71,7 +70,7 @@ impl ClaimQueues {
         batch
     }
 
-    /// The hub does not answer: those who have not asked yet are told at once.
+    /// The peer does not answer: claims that were not sent yet fail at once.
     fn pause_hub(&self, hub: HubId, now: Instant) {
         let mut queues = lock_mutex(&self.0);
         let queue = queues.entry(hub).or_default();
@@ -82,12 +81,20 @@ impl ClaimQueues {
     }
 }
 
-impl BudgetAuthority for ClusterNode {
+/// Reports what callers spend here, asks the deciding hubs, and decides about the callers of this one.
+pub(super) struct BudgetSync {
+    client: Arc<PeerClient>,
+    budgets: Arc<RateBudgets>,
+    claim_queues: Arc<ClaimQueues>,
+}
+
+impl BudgetAuthority for BudgetSync {
     fn budget_owner(&self, caller_hash: u64) -> Option<BudgetOwner> {
-        let (hub, others) = self.peers.select_owner(self.hub_id, caller_hash)?;
+        let own_id = self.client.hub_id;
+        let (hub, peer_count) = self.client.peers.select_owner(own_id, caller_hash)?;
         Some(BudgetOwner {
-            remote_hub: Some(hub).filter(|hub| *hub != self.hub_id),
-            hub_count: others + 1,
+            remote_hub: Some(hub).filter(|hub| *hub != own_id),
+            hub_count: peer_count + 1,
         })
     }
 
@@ -97,7 +104,7 @@ impl BudgetAuthority for ClusterNode {
         claim: BudgetClaim,
     ) -> BoxFuture<'_, Result<BudgetDecision, ClaimError>> {
         async move {
-            let decision = self.queue_claim(hub, claim).await;
+            let decision = self.send_claim(hub, claim).await;
             decision.map_err(|error| match error {
                 RequestError::NoResponders => ClaimError::NotReceived,
                 RequestError::Timeout => ClaimError::Unknown,
@@ -107,14 +114,24 @@ impl BudgetAuthority for ClusterNode {
     }
 }
 
-impl ClusterNode {
-    async fn queue_claim(&self, hub: HubId, claim: BudgetClaim) -> DecisionResult {
+impl BudgetSync {
+    pub fn new(client: Arc<PeerClient>, budgets: Arc<RateBudgets>) -> Self {
+        Self {
+            client,
+            budgets,
+            claim_queues: Arc::default(),
+        }
+    }
+
+    /// The decision of a peer. `NoResponders` when the peer certainly has not counted the claim.
+    async fn send_claim(&self, hub: HubId, claim: BudgetClaim) -> DecisionResult {
         let (decision, is_first) = self
             .claim_queues
             .enqueue_claim(hub, claim, Instant::now())
             .ok_or(RequestError::NoResponders)?;
         if is_first {
-            self.spawn_detached(Self::send_claims(self.weak_self.clone(), hub));
+            let client = self.client.clone();
+            tokio::spawn(send_claims(client, self.claim_queues.clone(), hub));
         }
         timeout(limits::BUDGET_SYNC_WAIT, decision)
             .await
@@ -123,52 +140,14 @@ impl ClusterNode {
             .unwrap_or(Err(RequestError::Timeout))
     }
 
-    /// One question after the other, each for all who have gathered.
-    async fn send_claims(weak_node: Weak<ClusterNode>, hub: HubId) {
-        while let Some(node) = weak_node.upgrade() {
-            let (claims, waiting): (Vec<BudgetClaim>, Vec<_>) =
-                node.claim_queues.take_batch(hub).into_iter().unzip();
-            if claims.is_empty() {
-                return;
-            }
-            let decisions = match node
-                .request_within(
-                    hub,
-                    encode_message(&PeerRequest::Spend(claims)),
-                    limits::BUDGET_SYNC_WAIT,
-                )
-                .await
-            {
-                Ok(answer) => decode_message::<Vec<BudgetDecision>>(&answer).unwrap_or_default(),
-                Err(RequestError::NoResponders) => {
-                    for reply in waiting {
-                        let _ = reply.send(Err(RequestError::NoResponders));
-                    }
-                    continue;
-                }
-                Err(RequestError::Timeout) => Vec::new(),
-            };
-            // An answer of another length is none: nobody knows what was counted.
-            if decisions.len() != waiting.len() {
-                node.claim_queues.pause_hub(hub, Instant::now());
-            }
-            for (reply, decision) in waiting.into_iter().zip(decisions) {
-                let _ = reply.send(Ok(decision));
-            }
-        }
-    }
-
-    /// Tells the others what is spent here, and what those owe about whom this hub decides.
-    pub(super) async fn sync_budgets(weak_node: Weak<ClusterNode>, budgets: Arc<RateBudgets>) {
+    /// Reports unsynced spending: to the deciding hub as a claim, and to all peers for callers that this hub decides about.
+    pub async fn run(self: Arc<Self>) {
         loop {
-            budgets.sync_wakeup.notified().await;
-            let Some(node) = weak_node.upgrade() else {
-                return;
-            };
+            self.budgets.sync_wakeup.notified().await;
             let mut debts: Vec<(CallerId, u64)> = Vec::new();
             let mut claims: HashMap<HubId, Vec<BudgetClaim>> = HashMap::new();
-            for (caller, owed, debt) in budgets.collect_unsynced() {
-                match node
+            for (caller, owed, debt) in self.budgets.collect_unsynced() {
+                match self
                     .budget_owner(caller.stable_hash())
                     .map(|owner| owner.remote_hub)
                 {
@@ -182,49 +161,74 @@ impl ClusterNode {
                     None => {}
                 }
             }
-            for chunk in debts.chunks(limits::BUDGET_SYNC_CALLERS) {
-                node.announce(&PeerAnnouncement::Spent(node.hub_id, chunk.to_vec()))
-                    .await;
-            }
-            let requests = claims.iter().flat_map(|(hub, claims)| {
-                claims
-                    .chunks(limits::BUDGET_SYNC_CALLERS)
-                    .map(move |chunk| (*hub, chunk))
-            });
-            // Who does not hear it knows less (law 4).
-            join_all(requests.map(|(hub, chunk)| {
-                node.request_within(
-                    hub,
-                    encode_message(&PeerRequest::Spend(chunk.to_vec())),
-                    limits::BUDGET_SYNC_WAIT,
-                )
-            }))
-            .await;
-            drop(node);
+            self.report(&debts, &claims).await;
             tokio::time::sleep(SYNC_INTERVAL).await;
         }
     }
 
-    /// Decides for another hub.
-    pub(super) fn decide_claims(&self, claims: &[BudgetClaim]) -> Vec<BudgetDecision> {
-        let Some(budgets) = self.hub_callbacks().and_then(HubCallbacks::rate_budgets) else {
-            return Vec::new();
-        };
+    /// A report that does not arrive only leaves a peer with an older debt (law 4).
+    async fn report(&self, debts: &[(CallerId, u64)], claims: &HashMap<HubId, Vec<BudgetClaim>>) {
+        for chunk in debts.chunks(limits::BUDGET_SYNC_CALLERS) {
+            let announcement = PeerAnnouncement::Spent(self.client.hub_id, chunk.to_vec());
+            self.client.announce(&announcement).await;
+        }
+        let chunks = claims.iter().flat_map(|(hub, claims)| {
+            claims
+                .chunks(limits::BUDGET_SYNC_CALLERS)
+                .map(move |chunk| (*hub, chunk))
+        });
+        join_all(chunks.map(|(hub, chunk)| {
+            let request = PeerRequest::Spend(chunk.to_vec());
+            self.client
+                .request_within(hub, encode_message(&request), limits::BUDGET_SYNC_WAIT)
+        }))
+        .await;
+    }
+
+    /// Decides about the claims of a peer.
+    pub fn decide_claims(&self, claims: &[BudgetClaim]) -> Vec<BudgetDecision> {
         claims
             .iter()
-            .map(|claim| budgets.decide_for_peer(claim))
+            .map(|claim| self.budgets.decide_for_peer(claim))
             .collect()
     }
 
-    /// Another hub decides about these, and says what they owe.
-    pub(super) fn apply_debts(&self, debts: &[(CallerId, u64)]) {
-        let Some(budgets) = self.hub_callbacks().and_then(HubCallbacks::rate_budgets) else {
-            return;
-        };
-        let now = budgets.now_nanos();
+    /// The deciding hub of these callers reports their debts.
+    pub fn apply_debts(&self, debts: &[(CallerId, u64)]) {
+        let now = self.budgets.now_nanos();
         debts
             .iter()
-            .for_each(|(caller, debt)| budgets.learn_debt(*caller, *debt, now));
+            .for_each(|(caller, debt)| self.budgets.learn_debt(*caller, *debt, now));
+    }
+}
+
+/// Sends the queued claims of one peer, one request at a time, until there are none.
+async fn send_claims(client: Arc<PeerClient>, queues: Arc<ClaimQueues>, hub: HubId) {
+    loop {
+        let (claims, waiting): (Vec<BudgetClaim>, Vec<_>) =
+            queues.take_batch(hub).into_iter().unzip();
+        if claims.is_empty() {
+            return;
+        }
+        let request = encode_message(&PeerRequest::Spend(claims));
+        let answer = client.request_within(hub, request, limits::BUDGET_SYNC_WAIT);
+        let decisions = match answer.await {
+            Ok(answer) => decode_message::<Vec<BudgetDecision>>(&answer).unwrap_or_default(),
+            Err(RequestError::NoResponders) => {
+                for reply in waiting {
+                    let _ = reply.send(Err(RequestError::NoResponders));
+                }
+                continue;
+            }
+            Err(RequestError::Timeout) => Vec::new(),
+        };
+        // An answer of another length does not say which claims were counted.
+        if decisions.len() != waiting.len() {
+            queues.pause_hub(hub, Instant::now());
+        }
+        for (reply, decision) in waiting.into_iter().zip(decisions) {
+            let _ = reply.send(Ok(decision));
+        }
     }
 }
 
