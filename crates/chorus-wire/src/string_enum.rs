@@ -4,9 +4,9 @@
 /// serialised and deserialised by exactly that text, without allocation.
 ///
 /// A macro instead of `strum`, because serde and utoipa need the same text, and strum's would be a second
-/// copy of it.
+/// copy of it. The text is matched as `tt`: utoipa overlooks a `rename` whose value is a `literal` fragment.
 macro_rules! string_enum {
-    ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident $text:literal,)+ }) => {
+    ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident $text:tt,)+ }) => {
         $(#[$about])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[derive(serde::Serialize, serde::Deserialize)]

@@ -377,13 +377,13 @@ impl StoreWriter {
             .ensure_connected()
             .await
             .map_err(GroupError::rejected_with)?;
-        // What a look at the log met before is not this group's.
+        // A fault of an earlier read of the log does not count for this group.
         let _ = tx.take_fault();
         let head = match begin_group(&tx, self.head).await {
             Ok(head) => head,
             Err(error) => {
                 let failed = GroupError::classify_failure(&tx, false, error);
-                // It may have begun before it failed, and a connection that is left so refuses everything that follows.
+                // The transaction may be open; without a rollback the connection refuses all further statements.
                 let _ = tx.control_transaction("rollback").await;
                 return Err(failed);
             }
@@ -391,7 +391,9 @@ impl StoreWriter {
         if head.seq != self.head.seq && !has_peers {
             self.publisher.resync_streams();
         }
-        let (previous_seq, now, settings) = (head.seq, self.clock.now(), self.settings.get());
+        let previous_seq = head.seq;
+        let now = self.clock.now();
+        let settings = self.settings.get();
         let mut txn = WriteTxn::new(tx, head, now, &*self.publisher, settings);
         let result = group.run_requests(&mut txn, is_last_attempt).await;
         let WriteTxn {
@@ -406,7 +408,7 @@ impl StoreWriter {
         };
         if let Err(error) = result {
             let failed = GroupError::classify_failure(&tx, self.commit_sent, error);
-            // The first error is the one to report; a broken connection has rolled back by itself.
+            // The error of the group is the one to report; a lost connection has rolled back by itself.
             let _ = tx.control_transaction("rollback").await;
             return Err(failed);
         }
@@ -421,7 +423,7 @@ impl StoreWriter {
         }
         let peer_entries = list_entries_between(&tx, self.published_seq, previous_seq).await;
         if let Err(error) = &peer_entries {
-            tracing::warn!(%error, "what other hubs wrote could not be read");
+            tracing::warn!(%error, "reading the entries that peers wrote before the group failed");
             self.publisher.resync_streams();
         }
         Ok(CommittedGroup {

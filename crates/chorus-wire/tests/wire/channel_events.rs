@@ -3,8 +3,10 @@
 use chorus_wire::channel::callback_event::{CallbackPost, ChannelEvent};
 use chorus_wire::channel::channels::{DeliveryMode, MemberRoute, NewChannelMember, SenderKind};
 use chorus_wire::channel::history_row::{ChannelRow, ChannelRowKind};
+use chorus_wire::market::job::JobStatus;
 use chorus_wire::{Code, limits};
 use serde_json::{Value, json};
+use utoipa::PartialSchema;
 
 fn parse_post(value: &Value) -> Result<CallbackPost, chorus_wire::Error> {
     CallbackPost::parse(value.to_string().as_bytes())
@@ -145,6 +147,17 @@ fn every_enum_text_parses_back_to_its_variant() {
     ] {
         assert_eq!(json!(kind), kind.as_str());
     }
+}
+
+#[test]
+fn every_enum_is_published_with_its_texts() {
+    fn published<T: PartialSchema>() -> Value {
+        serde_json::to_value(T::schema()).unwrap()["enum"].clone()
+    }
+    assert_eq!(published::<DeliveryMode>(), json!(DeliveryMode::TEXTS));
+    assert_eq!(published::<MemberRoute>(), json!(MemberRoute::TEXTS));
+    assert_eq!(published::<ChannelRowKind>(), json!(ChannelRowKind::TEXTS));
+    assert_eq!(published::<JobStatus>(), json!(JobStatus::TEXTS));
 }
 
 #[test]
