@@ -1,4 +1,4 @@
-//! Where time and new ids come from, so that tests hold them still (law 10).
+//! The source of time and new ids, so that tests control them (law 10).
 
 use chorus_wire::time::UnixMicros;
 use std::sync::{
@@ -7,7 +7,7 @@ use std::sync::{
 };
 use std::time::{Duration, Instant};
 
-/// The machine's clock, or one that only a test moves.
+/// The machine's clock, or a manual one for tests.
 #[derive(Clone, Debug)]
 pub struct Clock(ClockSource);
 
@@ -15,8 +15,8 @@ pub struct Clock(ClockSource);
 enum ClockSource {
     System,
     Manual(Arc<AtomicI64>),
-    /// What the time was when the process began, as far as is known by now. It goes on by itself: a machine's clock that is
-    /// set while a hub runs must not end a lease (D-83).
+    /// The time at which the process started, as last synced with the database. It advances with the monotonic clock: a machine's
+    /// clock that is stepped must not end a lease (D-83).
     Synced(Arc<AtomicI64>),
 }
 
@@ -25,20 +25,20 @@ impl Clock {
         Self(ClockSource::System)
     }
 
-    /// Stands at `at` until it is moved with [`Clock::advance`].
+    /// Stays at `at` until it is moved with [`Clock::advance`].
     pub fn manual_at(at: UnixMicros) -> Self {
         Self(ClockSource::Manual(Arc::new(AtomicI64::new(at.0))))
     }
 
-    /// The machine's clock as if it went this much ahead, or behind.
+    /// The machine's clock, this many microseconds ahead or behind.
     pub fn with_offset(micros: i64) -> Self {
         Self(ClockSource::Synced(Arc::new(AtomicI64::new(
             system_now().0 + micros - uptime_micros(),
         ))))
     }
 
-    /// The same clock, which may be set right: hubs that share a database go by its clock, so that one that is a minute ahead
-    /// takes nobody's lease away.
+    /// The same clock, which can be synced: hubs of a cluster use the database's clock, so that a hub that is a minute ahead does not
+    /// take over leases of others.
     pub(crate) fn into_synced(self) -> Self {
         match self.0 {
             ClockSource::System => Self::with_offset(0),
@@ -46,7 +46,7 @@ impl Clock {
         }
     }
 
-    /// It is now this late. A held clock is the test's alone.
+    /// Sets a synced clock; a manual clock is only moved by its test.
     pub(crate) fn sync_to(&self, now: UnixMicros) {
         match &self.0 {
             ClockSource::System | ClockSource::Manual(_) => {}
@@ -54,7 +54,7 @@ impl Clock {
         }
     }
 
-    /// Moves a held clock, and every clone of it; the machine's clock is nobody's to move.
+    /// Moves a manual clock and all its clones; no effect on others.
     pub fn advance(&self, by: Duration) {
         match &self.0 {
             ClockSource::System | ClockSource::Synced(_) => {}
@@ -74,7 +74,7 @@ impl Clock {
         }
     }
 
-    /// Time that never runs backwards, to measure waits with; a held clock shows its own.
+    /// Monotonic time, for measuring waits; a manual clock returns its own time.
     pub fn monotonic_now(&self) -> Duration {
         match &self.0 {
             ClockSource::System | ClockSource::Synced(_) => process_uptime(),
@@ -84,13 +84,13 @@ impl Clock {
         }
     }
 
-    /// A name for one request in replies and logs. It proves nothing, so eight random bytes will do.
+    /// The id of one request in replies and logs. It is no credential, so eight random bytes are enough.
     pub fn new_request_id(&self) -> String {
         format!("{:016x}", rand::random::<u64>())
     }
 }
 
-/// Since the process first looked at a clock.
+/// The time since the process first read a clock.
 fn process_uptime() -> Duration {
     static PROCESS_START: OnceLock<Instant> = OnceLock::new();
     PROCESS_START.get_or_init(Instant::now).elapsed()
@@ -119,7 +119,7 @@ pub fn new_id() -> uuid::Uuid {
     uuid::Builder::from_random_bytes(rand::random()).into_uuid()
 }
 
-/// A number that tells one life of a ring from every other; 48 bits keep the ids of events short.
+/// A random epoch that tells one ring or stream from every other; 48 bits keep event ids short.
 pub(crate) fn new_epoch() -> u64 {
     (rand::random::<u64>() >> 16).max(1)
 }

@@ -1,4 +1,4 @@
-//! What is allowed and what follows: the rules of the hub, without an HTTP server and without routes.
+//! The rules of the hub: who may do what, and what follows. No HTTP server. Each module may use those above it in ARCHITECTURE.md.
 
 pub mod channel;
 pub mod clock;

@@ -1,4 +1,4 @@
-//! Accords: what one organisation lets the members of another address, agreed by both and ended by either (R-47, FRM-60).
+//! Accords: which members of one organisation those of another may address. Both agree to it, either ends it (R-47, FRM-60).
 
 use super::Frames;
 use super::addressing_cache::{AddressingChange, write_and_invalidate};
@@ -12,7 +12,7 @@ use chorus_wire::{Code, Error, limits};
 
 type AccordResult<T> = std::result::Result<T, FrameError>;
 
-/// Accords of one list: those that an organisation granted, and as many that it was granted.
+/// Max accords in one list: those that an organisation granted, and as many that it was granted.
 const MAX_LISTED_ACCORDS: usize = 2 * limits::ACCORDS_PER_ORG;
 
 fn unknown_accord(id: &str) -> Error {
@@ -61,7 +61,7 @@ pub async fn propose_accord(
             accepted_at: None,
         };
         table::insert_accord(&txn.tx, grantor.id, grantee.id, &accord).await?;
-        // Nothing is in force yet, so nobody has to forget anything.
+        // Nothing is in force yet, so no cache entry is invalid.
         Ok((accord, Vec::new()))
     })
     .await
@@ -75,7 +75,8 @@ pub async fn accept_accord(
     id: &str,
 ) -> AccordResult<Accord> {
     let agent_id = principal.require_agent()?.id;
-    let (grantee, id) = (parse_org_handle(grantee)?, id.to_owned());
+    let grantee = parse_org_handle(grantee)?;
+    let id = id.to_owned();
     write_and_invalidate(frames, async move |txn| {
         let now = txn.now();
         let org = find_owned_org(&txn.tx, &grantee, agent_id).await?;
@@ -92,7 +93,8 @@ pub async fn accept_accord(
             AccordStatus::Accepted => {}
             AccordStatus::Proposed => {
                 table::accept_accord(&txn.tx, &id, now).await?;
-                (accord.status, accord.accepted_at) = (AccordStatus::Accepted, Some(now));
+                accord.status = AccordStatus::Accepted;
+                accord.accepted_at = Some(now);
             }
             AccordStatus::Expired | AccordStatus::Revoked => {
                 return Err(Error::new(Code::Conflict, "the accord's time is over"));
@@ -104,7 +106,7 @@ pub async fn accept_accord(
     .await
 }
 
-/// `DELETE /orgs/{either}/accords/{id}`: either side ends it, proposed or accepted, and it is dead with this answer.
+/// `DELETE /orgs/{either}/accords/{id}`: either side ends it, proposed or accepted; it is void when this returns.
 pub async fn revoke_accord(
     principal: &Principal,
     frames: &Frames,
@@ -112,7 +114,8 @@ pub async fn revoke_accord(
     id: &str,
 ) -> AccordResult<Accord> {
     let agent_id = principal.require_agent()?.id;
-    let (org, id) = (parse_org_handle(org)?, id.to_owned());
+    let org = parse_org_handle(org)?;
+    let id = id.to_owned();
     write_and_invalidate(frames, async move |txn| {
         let org = find_owned_org(&txn.tx, &org, agent_id).await?;
         let accord = table::find_accord(&txn.tx, org.id, &id, txn.now())
@@ -137,10 +140,8 @@ pub async fn list_accords(
     frames: &Frames,
     org: &str,
 ) -> AccordResult<AccordList> {
-    let (agent_id, now) = (
-        principal.require_agent()?.id,
-        frames.context().clock().now(),
-    );
+    let agent_id = principal.require_agent()?.id;
+    let now = frames.context().clock().now();
     let org = parse_org_handle(org)?;
     let (org, accords) = frames
         .context()

@@ -1,4 +1,4 @@
-//! What is known of who may address whom: looked up once, remembered until a commit changes it.
+//! The addressing cache: which handle may address which, cached until a commit changes it.
 
 use super::Frames;
 use super::resolve_scope::FrameTarget;
@@ -12,18 +12,18 @@ use chorus_wire::{Error, time::UnixMicros};
 use quick_cache::{Weighter, sync::Cache};
 use std::sync::Arc;
 
-/// Pairs of handles of which it is remembered whether one granted the other. An entry is a few words.
+/// Max cached pairs of handles, each with whether one granted the other: a few words per pair.
 const GRANT_CACHE_CAPACITY: usize = 100_000;
-/// Organisations kept in memory, in members and accords of all of them together: tens of megabytes at most.
+/// Max weight of the cached organisations, in members and accords of all of them: tens of megabytes at most.
 const ORG_CACHE_WEIGHT: u64 = 200_000;
-/// How many organisations that is likely to be.
+/// How many organisations that is expected to be; the cache sizes its tables by it.
 const ORGS_EXPECTED: usize = 1_000;
 
 /// An organisation as the rules of addressing see it.
 pub(crate) struct CachedOrganisation {
-    /// Accepted ones only, in the order of their ids.
+    /// Accepted members only, in the order of their ids.
     members: Vec<orgs::OrgMemberRecord>,
-    /// What it granted others and they accepted.
+    /// The accords that it granted and the other side accepted.
     pub accords: Vec<AcceptedAccord>,
 }
 
@@ -34,14 +34,14 @@ pub(crate) struct AcceptedAccord {
     pub expires_at: Option<UnixMicros>,
 }
 
-/// What has been looked up. An entry is removed after the commit that changes it; a look-up that was under way meanwhile finds
-/// its place taken away and is not remembered, so that nothing stale stays.
+/// Grants and organisations from the store. An entry is removed after the commit that changes it. A look-up that started before
+/// loses its placeholder then and is not cached, so that no stale entry stays.
 pub(crate) struct AddressingCache {
     grants: Cache<(i64, i64), bool>,
     orgs: Cache<Handle, Arc<CachedOrganisation>, OrganisationWeighter>,
 }
 
-/// An organisation takes as much of the memory as its members are many.
+/// The weight of an organisation is its size.
 #[derive(Clone)]
 struct OrganisationWeighter;
 
@@ -61,7 +61,7 @@ impl Default for AddressingCache {
     }
 }
 
-/// What a write changed of that.
+/// What a write changed.
 #[derive(Clone, Debug)]
 pub(crate) enum AddressingChange {
     Grant { grantor: i64, grantee: i64 },
@@ -69,7 +69,7 @@ pub(crate) enum AddressingChange {
 }
 
 impl AddressingCache {
-    /// To be called after the commit. Ids are never given twice, so a gone agent's grants need no forgetting.
+    /// Called after the commit. Ids are never reused, so grants of an unregistered agent need no invalidation.
     pub fn invalidate(&self, changes: impl IntoIterator<Item = AddressingChange>) {
         for change in changes {
             match change {
@@ -98,7 +98,7 @@ impl AddressingCache {
         self.orgs.clear();
     }
 
-    /// A hub that has not heard for too long what others changed remembers nothing.
+    /// D-81: a hub that has not read the log for too long may have missed invalidations.
     fn clear_if_stale(&self, hub: &HubContext) {
         if !hub.store().is_caught_up() {
             self.clear_all();
@@ -124,7 +124,7 @@ impl AddressingCache {
         Ok(granted)
     }
 
-    /// `None` for a handle that is no organisation's; that is not remembered, or strangers could fill the memory with names.
+    /// `None` for a handle that is not an organisation's. That is not cached, or unknown names could fill the cache.
     pub async fn find_org(
         &self,
         hub: &HubContext,
@@ -185,7 +185,7 @@ impl CachedOrganisation {
     }
 }
 
-/// The same for the other hubs of this database.
+/// The same changes as a log entry for peers.
 fn build_invalidation(changes: &[AddressingChange]) -> CacheInvalidation {
     let mut invalidation = CacheInvalidation::default();
     for change in changes {
@@ -199,8 +199,8 @@ fn build_invalidation(changes: &[AddressingChange]) -> CacheInvalidation {
     invalidation
 }
 
-/// Writes, then forgets what the write touched. In a task of its own: a caller that hangs up between the commit and the
-/// forgetting must not keep alive what it has just ended.
+/// Writes, then invalidates what the write changed. It runs in a task of its own: when the caller disconnects between the commit
+/// and the invalidation, a revoked grant must not stay cached.
 pub(super) async fn write_and_invalidate<T, F>(
     frames: &Frames,
     work: F,
@@ -288,7 +288,7 @@ mod tests {
                 .now_or_never()
                 .is_none()
         );
-        // Writes are done in their order: after the next one, the one that nobody waits for is over too.
+        // Writes run in order: when the next one returns, the one that was not awaited is done too.
         grants::put_grant(&alice, hub.frames(), "~alice", "~carol")
             .await
             .unwrap();

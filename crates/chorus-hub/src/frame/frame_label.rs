@@ -1,10 +1,10 @@
-//! What is known of a frame besides its text: enough to say, now or when somebody resumes, which sessions it is for.
+//! The frame label: what decides, now or when a session resumes, which sessions a frame is for.
 
 use super::session::FrameSession;
 use chorus_wire::frame::{FrameKind, FrameScope, ScopeIdent};
 use chorus_wire::identity::Handle;
 
-/// Made once for a frame and shared by the rings of all it goes to.
+/// Built once per frame and shared by the rings of all its targets.
 #[derive(Debug)]
 pub(super) struct FrameLabel {
     pub kind: FrameKind,
@@ -48,11 +48,11 @@ impl SessionSelector {
     }
 }
 
-/// The session that submitted the frame and does not want to hear it.
+/// The submitting session, when it does not want to receive its own frame.
 #[derive(Debug)]
 pub(super) struct ExcludedSession {
     pub principal: i64,
-    /// Without one, the session's id alone tells it apart.
+    /// Without one, the session id alone identifies it.
     pub instrument: Option<ScopeIdent>,
     pub session: ScopeIdent,
 }
@@ -69,7 +69,7 @@ impl ExcludedSession {
 }
 
 impl FrameLabel {
-    /// Whether the session is to have it: the scope names it, it is not the sender's own, and its filter lets it through.
+    /// Whether the session receives the frame: the scope names it, it is not excluded, and its filter matches.
     pub fn admits_session(&self, session: &FrameSession) -> bool {
         self.selector.matches_session(session)
             && !self

@@ -1,4 +1,4 @@
-//! The last frames of one handle, as events ready to be written: bounded in time, number and bytes.
+//! The frame ring: the last frames of one handle, as events ready to be written, bounded in time, number and bytes.
 
 use super::frame_label::FrameLabel;
 use bytes::Bytes;
@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long and how much a hub keeps for those who come back, as it tells them.
+/// How long and how much a ring keeps for resuming sessions, as the first event of a stream says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct RingRetention {
     pub seconds: u64,
@@ -23,8 +23,8 @@ pub const RING_RETENTION: RingRetention = RingRetention {
     bytes: limits::RING_BYTES,
 };
 
-/// What an entry costs beside its event: itself, its share of the label, the allocator's part. Without it a ring of tiny
-/// frames would hold several times its bound.
+/// Memory of an entry beside its event: the entry, its share of the label, the allocator's overhead. Without it a ring of tiny
+/// frames would use several times its bound.
 const ENTRY_OVERHEAD_BYTES: usize = 256;
 
 pub(super) struct RingEntry {
@@ -42,7 +42,7 @@ impl RingEntry {
 
 pub(super) struct FrameRing {
     epoch: u64,
-    /// The place of the newest frame that is no longer here; the first one kept follows it.
+    /// The sequence of the newest frame that was dropped; the first one kept follows it.
     floor_seq: u64,
     entries: VecDeque<RingEntry>,
     size_bytes: usize,
@@ -50,8 +50,8 @@ pub(super) struct FrameRing {
 }
 
 impl FrameRing {
-    /// `epoch` is another one for every ring there ever is, so that an id of another life is known for what it is. Rings that
-    /// several hubs fill alike share one, and begin where the hubs' memory does.
+    /// `epoch` is unique to the ring, so that a cursor of another ring is recognised. In a cluster all hubs give the ring of a
+    /// handle the same epoch, and it begins where the frame stream does.
     pub fn new(epoch: u64, floor_seq: u64, retention: RingRetention) -> Self {
         Self {
             epoch,
@@ -62,10 +62,11 @@ impl FrameRing {
         }
     }
 
-    /// Begins anew, with nothing of what was there.
+    /// Drops every frame and begins a new epoch.
     pub fn reset_to(&mut self, epoch: u64, floor_seq: u64) {
         self.clear();
-        (self.epoch, self.floor_seq) = (epoch, floor_seq);
+        self.epoch = epoch;
+        self.floor_seq = floor_seq;
     }
 
     pub fn floor_seq(&self) -> u64 {
@@ -93,8 +94,8 @@ impl FrameRing {
         }
     }
 
-    /// Renders the event, once for everybody, and keeps it at the next place, or at the one that all hubs know it by. Whatever
-    /// no longer fits is let go, oldest first.
+    /// Renders the event once for all sessions, and appends it at the next sequence, or at its sequence in the frame stream. Frames
+    /// that no longer fit are dropped, oldest first.
     pub fn push(
         &mut self,
         shared_seq: Option<u64>,
@@ -119,7 +120,7 @@ impl FrameRing {
         }
     }
 
-    /// Lets go of what is past its time, but of nothing after `heard`: a live session that is about to take it still does.
+    /// Drops expired frames, but none after `consumed_seq`: a live session that is about to read it still does.
     pub fn drop_expired(&mut self, now: Duration, consumed_seq: u64) {
         while self.floor_seq < consumed_seq
             && self
@@ -135,7 +136,7 @@ impl FrameRing {
         entry.added_at + Duration::from_secs(self.retention.seconds) < now
     }
 
-    /// The floor for those who come now: what is past its time is gone for them, here or not.
+    /// The floor for sessions that open now: expired frames are gone for them, dropped or not.
     pub fn floor_seq_at(&self, now: Duration) -> u64 {
         let expired = self
             .entries
@@ -144,14 +145,14 @@ impl FrameRing {
         expired.last().map_or(self.floor_seq, |entry| entry.seq)
     }
 
-    /// False when there is none.
+    /// False when the ring is empty.
     pub fn drop_oldest(&mut self) -> bool {
         let Some(entry) = self.entries.pop_front() else {
             return false;
         };
         self.size_bytes -= entry.size_bytes();
         self.floor_seq = entry.seq;
-        // A burst is over: its room is given back.
+        // After a burst its memory is freed.
         if self.entries.is_empty() {
             self.entries = VecDeque::new();
         }
@@ -162,15 +163,15 @@ impl FrameRing {
         while self.drop_oldest() {}
     }
 
-    /// Where a session that has heard up to `since` goes on, or nothing when that is not known to be without a gap. Nothing
-    /// up to `known` is missing here.
+    /// The sequence from which a session with this cursor continues; `None` when it may have missed frames. No frame up to
+    /// `complete_seq` is missing here.
     pub fn find_resume_seq(&self, cursor: Cursor, complete_seq: u64, now: Duration) -> Option<u64> {
         let available = self.floor_seq_at(now)..=self.newest_seq().max(complete_seq);
         (cursor.epoch == self.epoch && available.contains(&cursor.seq))
             .then_some(cursor.seq.min(self.newest_seq()))
     }
 
-    /// What is kept after a place, each with its own.
+    /// The frames after a sequence, each with its own.
     pub fn entries_after(&self, seq: u64) -> impl Iterator<Item = (u64, &RingEntry)> {
         let first = self.entries.partition_point(|entry| entry.seq <= seq);
         self.entries.range(first..).map(|entry| (entry.seq, entry))

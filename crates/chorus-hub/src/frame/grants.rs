@@ -1,4 +1,4 @@
-//! A handle says who else may address it.
+//! Grants: which other handles may address a handle.
 
 use super::Frames;
 use super::addressing_cache::{AddressingChange, write_and_invalidate};
@@ -18,7 +18,7 @@ pub(super) fn parse_path_handle(field: &str, text: &str) -> GrantResult<Handle> 
         .ok_or_else(|| FrameError::invalid_field(field, "a handle such as ~alice, in lower case"))
 }
 
-/// The agent that asks, which must be the one with this handle.
+/// The calling agent, which must be the one with this handle.
 pub(super) fn require_own_agent<'a>(
     principal: &'a Principal,
     handle: &Handle,
@@ -33,7 +33,7 @@ pub(super) fn require_own_agent<'a>(
     }
 }
 
-/// The one who asks, as of this transaction: it may have left since its key was looked at.
+/// The caller is still registered in this transaction: it may have been unregistered since it authenticated.
 pub(super) async fn check_registered(txn: &WriteTxn<'_>, agent: i64) -> Result<()> {
     principals::find_agent(&txn.tx, agent)
         .await?
@@ -49,7 +49,7 @@ pub(super) async fn find_agent(txn: &WriteTxn<'_>, handle: &Handle) -> Result<Ag
         .ok_or_else(not_found)
 }
 
-/// `PUT /handles/{handle}/grants/{other}`; a grant that is there already stays as it is.
+/// `PUT /handles/{handle}/grants/{other}`; an existing grant stays as it is.
 pub async fn put_grant(
     principal: &Principal,
     frames: &Frames,
@@ -86,7 +86,7 @@ pub async fn put_grant(
     .await
 }
 
-/// `DELETE /handles/{handle}/grants/{other}`: none there is a confirmed no-op.
+/// `DELETE /handles/{handle}/grants/{other}`: without a grant it is a confirmed no-op.
 pub async fn withdraw_grant(
     principal: &Principal,
     frames: &Frames,

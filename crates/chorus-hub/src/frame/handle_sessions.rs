@@ -1,5 +1,5 @@
-//! The live sessions of one handle and the ring they read from. A stream is nothing but a continuous resumption: publishing
-//! appends once and wakes who sleeps, and whoever wakes takes everything after its cursor. There is no queue per stream.
+//! The live sessions of one handle and their ring. A stream is a cursor into the ring: publishing appends once and wakes the waiting
+//! sessions, and each reads everything after its cursor. There is no queue per stream.
 
 use super::frame_label::FrameLabel;
 use super::frame_ring::{FrameRing, RING_RETENTION};
@@ -13,7 +13,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-/// How much a session takes at once: larger writes save nothing.
+/// Max bytes that a session reads at once: larger writes save nothing.
 const CHUNK_BYTES: usize = 64 * 1024;
 
 pub(super) struct HandleSessions {
@@ -21,7 +21,7 @@ pub(super) struct HandleSessions {
     ring_memory: Arc<RingMemory>,
 }
 
-/// The bytes of all rings of the hub, and how many they may be.
+/// The bytes of all rings of the hub, and their limit.
 pub(super) struct RingMemory {
     pub used_bytes: AtomicUsize,
     pub max_bytes: usize,
@@ -39,24 +39,24 @@ impl Default for RingMemory {
 struct SessionsState {
     ring: FrameRing,
     sessions: Vec<Arc<FrameSession>>,
-    /// When the last session left.
+    /// When the last session closed.
     empty_since: Duration,
-    /// No longer anybody's: whoever came for it looks again.
+    /// It was removed from the registry: a caller that still holds it looks it up again.
     is_closed: bool,
 }
 
-/// Why a session does not get in.
+/// Why a session cannot be added.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum JoinRefusal {
     Closed,
     Full,
 }
 
-/// What a session finds when it looks.
+/// What a session reads.
 #[derive(Debug)]
 pub(super) enum SessionPoll {
     Events(Bytes),
-    /// Something was let go before the session took it.
+    /// Frames were dropped before the session read them.
     Gap(Cursor),
     Ended(StreamEnd),
 }
@@ -83,7 +83,7 @@ impl HandleSessions {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the ring and keeps account of what all rings hold.
+    /// Changes the ring and updates the bytes of all rings.
     fn update_ring<T>(
         &self,
         state: &mut SessionsState,
@@ -98,8 +98,8 @@ impl HandleSessions {
         outcome
     }
 
-    /// Lets a session in. It hears what comes from now on, or what came since its cursor; the cursor is where it starts,
-    /// and true means that there is a gap before that. Nothing up to `known` is missing here.
+    /// Adds a session, which reads from now on or since its cursor. Returns the cursor at which it starts, and true when there is a
+    /// gap before that. No frame up to `complete_seq` is missing here.
     pub fn add_session(
         &self,
         session: &Arc<FrameSession>,
@@ -131,7 +131,7 @@ impl HandleSessions {
     pub fn remove_session(&self, session: &Arc<FrameSession>, now: Duration) {
         let mut state = self.write_state();
         let index = session.list_index();
-        // Only this one: an old connection that closes late takes no other down with it (failure 10).
+        // Only this session: an old connection that closes late must not remove a newer one (failure 10).
         if !state
             .sessions
             .get(index)
@@ -149,7 +149,7 @@ impl HandleSessions {
         }
     }
 
-    /// Emits a frame; the number of sessions that it is for (FRM-66), or nothing when the room is closed.
+    /// Appends a frame. Returns the number of sessions that it is for (FRM-66); `None` when this is closed.
     pub fn publish_frame(
         &self,
         shared_seq: Option<u64>,
@@ -168,9 +168,10 @@ impl HandleSessions {
         });
         self.evict_over_limit(&mut state);
         let newest = state.ring.newest_seq();
-        let (mut count, mut consumed_seq) = (0, newest);
+        let mut count = 0;
+        let mut consumed_seq = newest;
         for session in &state.sessions {
-            // A session that sleeps has heard everything; one that has not is awake and will look.
+            // A waiting session has read everything; one that has not is awake and will read.
             let is_caught_up = session.cursor() == before;
             if label.admits_session(session) {
                 count += 1;
@@ -178,7 +179,7 @@ impl HandleSessions {
                     wakers.extend(session.take_waker());
                 }
             } else if is_caught_up {
-                // Not for it, so it sleeps on, and what it has no part in is no gap to it later.
+                // Not for it: it keeps waiting, and a frame that is not for it is no gap later.
                 session.set_cursor(newest);
             }
             consumed_seq = consumed_seq.min(session.cursor());
@@ -189,7 +190,7 @@ impl HandleSessions {
         Some(count)
     }
 
-    /// Law 6: when all rings together are full, the one that wants more gives up its own oldest frames.
+    /// Law 6: when all rings together are full, the ring that grows drops its own oldest frames.
     fn evict_over_limit(&self, state: &mut SessionsState) {
         let mut excess = self
             .ring_memory
@@ -203,16 +204,16 @@ impl HandleSessions {
         }
     }
 
-    /// Everything after the session's cursor that is for it, as one piece; asleep until there is something.
+    /// All frames after the session's cursor that are for it, as one chunk; pending until there is one.
     pub fn poll_session(&self, session: &FrameSession, context: &Context<'_>) -> Poll<SessionPoll> {
         let state = self.read_state();
         let stream_end = session.stream_end.get().copied();
-        // A stopping hub still says what it has; a key that is no longer good hears nothing more.
+        // On shutdown the session still gets what the ring has; after a revoked key it gets nothing more.
         if let Some(reason) = stream_end.filter(|reason| !reason.is_graceful()) {
             return Poll::Ready(SessionPoll::Ended(reason));
         }
         let ring = &state.ring;
-        // Both at once are one gap.
+        // Both reasons at once are one gap.
         if session.has_gap.swap(false, Ordering::Relaxed) || session.cursor() < ring.floor_seq() {
             session.set_cursor(ring.floor_seq());
             return Poll::Ready(SessionPoll::Gap(ring.cursor_at(ring.floor_seq())));
@@ -228,7 +229,7 @@ impl HandleSessions {
         Poll::Pending
     }
 
-    /// The memory that hubs share was lost: the ring begins anew, and every session is told so.
+    /// The frame stream began a new epoch: so does the ring, and every session gets a gap event.
     pub fn reset_ring(&self, epoch: u64, floor_seq: u64) {
         let mut state = self.write_state();
         self.update_ring(&mut state, |ring| ring.reset_to(epoch, floor_seq));
@@ -244,7 +245,7 @@ impl HandleSessions {
             .for_each(Waker::wake);
     }
 
-    /// Ends every session; with `clear` nothing is left for anybody.
+    /// Ends every session; with `clear` the frames are dropped too.
     pub fn end_sessions(&self, reason: StreamEnd, clear: bool, now: Duration) {
         let mut state = self.write_state();
         if clear {
@@ -263,7 +264,7 @@ impl HandleSessions {
             .for_each(Waker::wake);
     }
 
-    /// Whether nobody can come back for anything: then it is closed.
+    /// Closes this when no session is open and none could resume. Returns whether it is closed.
     pub fn close_if_expired(&self, now: Duration) -> bool {
         let mut state = self.write_state();
         let consumed_seq = state
@@ -281,7 +282,7 @@ impl HandleSessions {
         is_expired
     }
 
-    /// The place of the newest frame.
+    /// The sequence of the newest frame.
     pub fn newest_seq(&self) -> u64 {
         self.read_state().ring.newest_seq()
     }
@@ -304,8 +305,8 @@ impl Drop for HandleSessions {
     }
 }
 
-/// What a session has not heard yet, up to a chunk. One event is shared as it is; several are put together, so that they
-/// go out in one write and nobody counts references for each of them.
+/// The unread frames of a session, up to a chunk. A single event is shared; several are copied into one chunk, so that they are one
+/// write and one reference count.
 fn collect_unread(ring: &FrameRing, session: &FrameSession) -> Bytes {
     let mut first_event: Option<&Bytes> = None;
     let mut chunk: Vec<u8> = Vec::new();

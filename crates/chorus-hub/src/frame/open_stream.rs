@@ -1,4 +1,4 @@
-//! `GET /handles/{handle}/stream`: a session comes to its own handle's stream, with a filter and maybe with where it was
+//! `GET /handles/{handle}/stream`: opens a session on the caller's own handle, with a filter and possibly a cursor
 //! (FRM-62, FRM-70…82, R-42).
 
 use super::Frames;
@@ -15,7 +15,7 @@ use chorus_wire::identity::{AgentName, Handle};
 use chorus_wire::{Code, Error, limits};
 use serde::Serialize;
 
-/// What a session says when it opens its stream, as it was written.
+/// The parameters with which a session opens its stream, unparsed.
 #[derive(Clone, Debug, Default)]
 pub struct FrameStreamRequest {
     pub handle: String,
@@ -28,13 +28,13 @@ pub struct FrameStreamRequest {
 }
 
 impl FrameStreamRequest {
-    /// What can be wrong with it, whoever asks.
+    /// The faults that do not depend on the caller.
     pub fn check_fields(&self) -> Result<(), FrameError> {
         parse_handle(&self.handle)?;
         self.parse_fields().map(drop)
     }
 
-    /// The filter, and the instrument, session and tool as far as they are given.
+    /// The filter, and the instrument, session and tool if they are given.
     fn parse_fields(&self) -> Result<(FrameFilter, [Option<ScopeIdent>; 3]), FrameError> {
         let filter = FrameFilter::parse(self.filter.as_deref().unwrap_or_default())?;
         let instrument = parse_ident("instrument", self.instrument.as_deref())?;
@@ -90,7 +90,7 @@ pub async fn open_stream(
             .wait_for_cursor(agent.id, cursor)
             .await;
     }
-    // One handle has as many streams as it may have, wherever they are.
+    // The limit of streams per handle counts those at all hubs.
     let remote_sessions = frames.frame_stream().map_or(0, |frame_stream| {
         frame_stream.remote_session_count(agent.id)
     });
@@ -106,8 +106,8 @@ pub async fn open_stream(
         joined.ok_or(FrameCode::TooManyStreams)?,
         &connected,
     );
-    // The hub may have begun to stop, or the key may have been taken away, between the question and the joining: from here
-    // on both find this stream.
+    // The hub may have begun to stop, or the key may have been revoked, between the checks and joining. From here on both find
+    // this stream.
     check_not_stopping()?;
     check_still_registered(frames, agent, &handle).await?;
     frames
@@ -123,7 +123,7 @@ pub(super) fn parse_handle(text: &str) -> Result<Handle, FrameError> {
         .ok_or_else(|| FrameError::invalid_field("handle", "a handle such as ~alice"))
 }
 
-/// the stream of a handle is for its own sessions.
+/// only the handle's own key opens its stream.
 fn require_own_handle(agent: &Agent, text: &str) -> Result<Handle, FrameError> {
     let handle = parse_handle(text)?;
     match agent.handle.as_deref() == Some(handle.as_str()) {

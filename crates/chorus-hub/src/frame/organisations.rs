@@ -1,4 +1,4 @@
-//! Organisations: founded by one handle, joined only by those who say yes, and never without an owner.
+//! Organisations: created by one handle, joined only by handles that accept, and never without an owner.
 
 use super::Frames;
 use super::addressing_cache::{AddressingChange, write_and_invalidate};
@@ -92,7 +92,7 @@ fn render_member(row: Row) -> OrganisationMember {
     }
 }
 
-/// What the transaction made of a member.
+/// The member as the transaction left it.
 async fn reload_member(
     txn: &WriteTxn<'_>,
     org: &table::OrgRecord,
@@ -106,7 +106,7 @@ async fn reload_member(
     ))
 }
 
-/// `POST /orgs`: the one who asks is its first member and owner.
+/// `POST /orgs`: the caller is its first member and owner.
 pub async fn create_org(
     principal: &Principal,
     frames: &Frames,
@@ -151,7 +151,7 @@ pub async fn create_org(
     .await
 }
 
-/// `PUT /orgs/{org}/members/{handle}`: an owner invites, or changes the roles of whoever is there.
+/// `PUT /orgs/{org}/members/{handle}`: an owner invites a handle, or changes the roles of a member.
 pub async fn invite_member(
     principal: &Principal,
     frames: &Frames,
@@ -160,7 +160,8 @@ pub async fn invite_member(
     new: NewOrganisationMember,
 ) -> OrgResult<OrganisationMember> {
     let agent_id = principal.require_agent()?.id;
-    let (org, member) = (parse_org_handle(org)?, parse_path_handle("member", member)?);
+    let org = parse_org_handle(org)?;
+    let member = parse_path_handle("member", member)?;
     write_and_invalidate(frames, async move |txn| {
         let org = find_owned_org(&txn.tx, &org, agent_id).await?;
         let agent = find_agent(txn, &member).await?.id;
@@ -182,14 +183,15 @@ pub async fn invite_member(
     .await
 }
 
-/// `POST /orgs/{org}/members/{handle}/accept`: only the invited one says yes, and saying it again changes nothing.
+/// `POST /orgs/{org}/members/{handle}/accept`: only the invited handle accepts; accepting again changes nothing.
 pub async fn accept_invitation(
     principal: &Principal,
     frames: &Frames,
     org: &str,
     member: &str,
 ) -> OrgResult<OrganisationMember> {
-    let (org, member) = (parse_org_handle(org)?, parse_path_handle("member", member)?);
+    let org = parse_org_handle(org)?;
+    let member = parse_path_handle("member", member)?;
     let agent = require_own_agent(principal, &member)?.id;
     write_and_invalidate(frames, async move |txn| {
         let org = find_org(&txn.tx, &org).await?;
@@ -211,7 +213,7 @@ pub async fn accept_invitation(
     .await
 }
 
-/// `DELETE /orgs/{org}/members/{handle}`: an owner removes, a member leaves, an invited one declines; the last owner stays.
+/// `DELETE /orgs/{org}/members/{handle}`: an owner removes, a member leaves, an invited handle declines; the last owner stays.
 pub async fn remove_member(
     principal: &Principal,
     frames: &Frames,
@@ -219,7 +221,8 @@ pub async fn remove_member(
     member: &str,
 ) -> OrgResult<AccessRemoved> {
     let acting_agent = principal.require_agent()?.clone();
-    let (org, member) = (parse_org_handle(org)?, parse_path_handle("member", member)?);
+    let org = parse_org_handle(org)?;
+    let member = parse_path_handle("member", member)?;
     write_and_invalidate(frames, async move |txn| {
         let org = match acting_agent.handle.as_deref() == Some(member.as_str()) {
             true => find_org(&txn.tx, &org).await?,
@@ -251,7 +254,7 @@ pub async fn remove_member(
     .await
 }
 
-/// `GET /orgs/{org}/members`: the accepted ones, for one another.
+/// `GET /orgs/{org}/members`: the accepted members, for members.
 pub async fn list_members(
     principal: &Principal,
     frames: &Frames,

@@ -1,4 +1,4 @@
-//! What each sender has submitted lately: a repeated `frame_id` is answered as the first time and emitted once.
+//! Recent submissions of each sender: a repeated `frame_id` gets the first answer and is emitted once.
 
 use chorus_wire::frame::FrameError;
 use chorus_wire::limits;
@@ -9,16 +9,16 @@ use uuid::Uuid;
 
 const SHARD_COUNT: usize = 64;
 
-/// What is remembered of a frame.
+/// The counts of a recent frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SubmissionCount {
-    /// The sessions that it was for at this hub.
+    /// The sessions of this hub that it was for.
     pub local_count: u64,
-    /// What its sender was told, where this hub did that.
+    /// The count that this hub answered to the sender, if it did.
     pub reported_count: Option<u64>,
 }
 
-/// The answers to one sender's frames, kept as long and as many as a ring keeps frames.
+/// The answers to one sender's frames, kept as long and as many as a ring keeps.
 #[derive(Default)]
 struct SenderSubmissions {
     counts: HashMap<Uuid, SubmissionCount>,
@@ -54,8 +54,8 @@ fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl RecentSubmissions {
-    /// Emits the frame unless its id was emitted before. The sender's other submissions wait meanwhile, so that racing ones
-    /// find its answer and all its frames have one order everywhere. A refusal is not kept: the id stays free.
+    /// Emits the frame unless its id was emitted before. Other submissions of the sender wait meanwhile, so that concurrent ones
+    /// find its answer and its frames have the same order in every ring. A refusal is not recorded: the id stays free.
     pub fn emit_once(
         &self,
         sender: i64,
@@ -82,7 +82,7 @@ impl RecentSubmissions {
         Ok(count)
     }
 
-    /// What is remembered of a frame, if it was emitted lately.
+    /// The counts of a frame, if it was emitted recently.
     pub(super) fn find_count(
         &self,
         sender: i64,
@@ -96,7 +96,7 @@ impl RecentSubmissions {
         submissions.counts.get(&id).copied()
     }
 
-    /// The sender is told this of all hubs together, and is told it again if it asks again.
+    /// The sender gets this count of all hubs, and the same count if it repeats the id.
     pub(super) fn record_reported_count(&self, sender: i64, id: Uuid, count: u64) {
         let shard = &self.0[sender.unsigned_abs() as usize % SHARD_COUNT];
         let Some(submissions) = lock_mutex(shard).get(&sender).cloned() else {
@@ -109,7 +109,7 @@ impl RecentSubmissions {
 
     pub fn sweep_expired(&self, now: Duration) {
         for shard in &self.0 {
-            // Whoever holds one has taken it under this lock, so what only the map holds is in nobody's hands.
+            // A reference is only cloned under this lock, so one with a count of 1 is not in use.
             lock_mutex(shard).retain(|_, submissions| {
                 Arc::strong_count(submissions) > 1 || {
                     let mut submissions = lock_mutex(submissions);

@@ -1,4 +1,4 @@
-//! A frame as it travels between hubs: decided at one, emitted at all of them in the same order (D-82).
+//! Replication: a frame is authorised at one hub and emitted at all of them, in the order of the frame stream (D-82).
 
 use super::Frames;
 use super::frame_label::{ExcludedSession, FrameLabel, SessionSelector};
@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// D-94: a part that is not known might be what the frame is kept from somebody by, so a frame with one is not read at all.
+/// A frame as a message of the frame stream. D-94: an unknown field could be a restriction on who receives the frame, so a frame
+/// with one is delivered to no session.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FrameMessage {
@@ -26,9 +27,9 @@ struct FrameMessage {
     from: String,
     tool: Option<String>,
     org: Option<String>,
-    /// Nothing, an instrument's beginning, or an instrument and a session.
+    /// Empty, the prefix of an instrument, or an instrument and a session.
     only: Vec<String>,
-    /// Whose session does not hear it: the instrument, if it was said, and the session.
+    /// The excluded session: its instrument, if it was given, and its id.
     except: Option<(Option<String>, String)>,
     text: String,
 }
@@ -60,7 +61,7 @@ impl FrameMessage {
         }
     }
 
-    /// Nothing when any part of it is unreadable: what a frame is kept from must not get lost on the way.
+    /// `None` when a field cannot be parsed: a restriction must not get lost.
     fn parse_label(&self) -> Option<FrameLabel> {
         let idents = self
             .only
@@ -92,7 +93,7 @@ impl FrameMessage {
     }
 }
 
-/// What may be absent, but not unreadable.
+/// A field that may be absent, but not invalid.
 fn parse_optional<T>(
     text: &Option<String>,
     parse: impl Fn(&str) -> Option<T>,
@@ -103,7 +104,7 @@ fn parse_optional<T>(
     }
 }
 
-/// Emits a frame at every hub: the number of sessions that it was for, at all of them.
+/// Publishes a frame to all hubs. The reply has the number of sessions at all of them.
 pub(super) async fn replicate_frame(
     frames: &Frames,
     frame_stream: &FrameStream,
@@ -117,7 +118,7 @@ pub(super) async fn replicate_frame(
             .recent_submissions()
             .find_count(sender, frame.frame_id, frames.monotonic_now())
     };
-    // a repeated id is not emitted again, wherever it comes.
+    // a repeated id is not emitted again, at whichever hub it is submitted.
     let mut position = frames.registry().progress.current_position();
     if find_recorded().is_none() {
         check_expansion(frames, frame_stream, resolved)?;
@@ -135,7 +136,7 @@ pub(super) async fn replicate_frame(
             .wait_until(position, limits::PEER_COUNT_TIMEOUT, |_| {
                 let own_record = find_recorded();
                 if own_record.is_none() {
-                    // It went to a memory that is not the one that is read here.
+                    // It may have gone to a stream of another epoch than the one that is read here.
                     frame_stream.recheck();
                 }
                 own_record
@@ -195,7 +196,7 @@ fn check_expansion(
     Ok(())
 }
 
-/// The recipients at all hubs, as the sender is told them.
+/// The number of recipients at all hubs, as the sender gets it.
 async fn count_recipients(
     frame_stream: &FrameStream,
     query: FrameQuery,
@@ -218,12 +219,12 @@ async fn count_recipients(
     })
 }
 
-/// What another hub says of a frame: how many sessions it was for there, and what its sender was told.
+/// A peer's answer about a frame: its recipients there, and the count that the peer reported to the sender.
 fn parse_reached(answer: &[u8]) -> Option<(u64, Option<u64>)> {
     serde_json::from_slice(answer).ok()
 }
 
-/// The next frame of all hubs. What cannot be read is a newer hub's, and nobody's here.
+/// Emits the next frame of the stream to local sessions. One that cannot be parsed is from a newer hub and emitted to none.
 pub(super) fn apply_frame_message(frames: &Frames, seq: u64, payload: &[u8]) {
     let now = frames.monotonic_now();
     let message = serde_json::from_slice::<FrameMessage>(payload).ok();
@@ -245,7 +246,7 @@ pub(super) fn apply_frame_message(frames: &Frames, seq: u64, payload: &[u8]) {
     frames.registry().progress.advance_to(seq);
 }
 
-/// What another hub asks of this room. Nothing when it cannot be said yet: then it asks again.
+/// Answers the query of a peer. Empty when there is no answer yet: then the peer asks again.
 pub(super) async fn answer_frame_query(frames: &Frames, query: FrameQuery) -> Bytes {
     let answer = match query {
         FrameQuery::Sessions { principal, after } => {
@@ -272,7 +273,7 @@ pub(super) async fn answer_frame_query(frames: &Frames, query: FrameQuery) -> By
                             .into_iter()
                             .for_each(FrameStream::recheck);
                     }
-                    // A frame of this memory that was taken and is not known could not be read here, and was for nobody.
+                    // A frame of this epoch that was read and not recorded could not be parsed here: no session received it.
                     recorded.or((position.epoch == epoch).then_some(SubmissionCount {
                         local_count: 0,
                         reported_count: None,

@@ -1,4 +1,4 @@
-//! Whom a scope names, and whether the sender may address them (FRM-53…60, R-46).
+//! Resolving a scope: which principals it names, and whether the sender may address them (FRM-53…60, R-46).
 
 use super::Frames;
 use crate::Result;
@@ -12,7 +12,7 @@ use chorus_wire::identity::{AgentName, Handle};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ResolvedScope {
     pub targets: Vec<FrameTarget>,
-    /// The sender's own handle or organisation: the count is told exactly.
+    /// The sender's own handle or organisation: the reply has the exact count.
     pub is_own: bool,
 }
 
@@ -22,8 +22,8 @@ pub(crate) struct FrameTarget {
     pub handle: Handle,
 }
 
-/// Authorises a scope and expands it to principals. What is not there and what does not know the sender is refused alike, so
-/// that a refusal tells nothing.
+/// Authorises a scope and expands it to principals. An unknown handle and one that has not granted the sender get the same error,
+/// so that it reveals nothing.
 pub(crate) async fn resolve_scope(
     frames: &Frames,
     sender: &Agent,
@@ -46,7 +46,7 @@ async fn resolve_handle(
     sender: &Agent,
     handle: &Handle,
 ) -> Result<Option<ResolvedScope>> {
-    // The common case, and it needs no look-up.
+    // The common case, without a look-up.
     if sender.handle.as_deref() == Some(handle.as_str()) {
         return Ok(Some(ResolvedScope {
             targets: vec![FrameTarget {
@@ -98,7 +98,7 @@ async fn resolve_org(
     }))
 }
 
-/// FRM-55, FRM-59: every accord of that name that is in force towards an organisation of the sender's; what they reach together.
+/// FRM-55, FRM-59: the members that all accords of that name together reach, of those in force with an organisation of the sender.
 async fn resolve_accord(
     frames: &Frames,
     sender: &Agent,

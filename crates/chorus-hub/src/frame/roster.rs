@@ -1,4 +1,4 @@
-//! `GET /handles/{handle}/roster`: which sessions of a handle are live, for itself and those it lets address it (FRM-109, R-50).
+//! `GET /handles/{handle}/roster`: the live sessions of a handle, for itself and the handles that it granted (FRM-109, R-50).
 
 use super::Frames;
 use super::session::FrameSession;
@@ -20,7 +20,7 @@ pub async fn list_roster(
     let id = if agent.handle.as_deref() == Some(handle.as_str()) {
         agent.id
     } else {
-        // Whom one may address, one may see; everybody else learns nothing, not even whether there is such a handle.
+        // A sender that may address the handle may see its sessions; others do not even learn whether the handle exists.
         let resolved =
             resolve_scope::resolve_scope(frames, agent, &FrameScope::Handle(handle.clone()))
                 .await
@@ -46,7 +46,7 @@ pub async fn list_roster(
     })
 }
 
-/// Where a session stands in a roster.
+/// The order of a roster.
 fn roster_sort_key(session: &RosterSession) -> (i64, String, String) {
     (
         session.since.0,
@@ -55,14 +55,14 @@ fn roster_sort_key(session: &RosterSession) -> (i64, String, String) {
     )
 }
 
-/// Some sessions of a hub, and whether there are more after them.
+/// A page of the sessions of one hub.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct RosterPage {
     sessions: Vec<RosterSession>,
     more: bool,
 }
 
-/// The sessions at all other hubs (D-93).
+/// The sessions at all peers (D-93).
 async fn fetch_remote_sessions(
     frame_stream: &FrameStream,
     principal: i64,
@@ -96,7 +96,7 @@ async fn fetch_remote_sessions(
     Ok(sessions)
 }
 
-/// The sessions at this hub after a place, as many as hubs say in one piece.
+/// The sessions of this hub after one, as many as fit in one message.
 pub(super) fn build_roster_page(
     frames: &Frames,
     principal: i64,
@@ -111,7 +111,7 @@ pub(super) fn build_roster_page(
     });
     let mut bytes = 0;
     let size = |session: &RosterSession| {
-        // Each name and the filter are short, and what is around them is shorter than this; a character may take six to say.
+        // 256 bytes cover the keys and the time; one character of the filter may take six bytes as JSON.
         256 + 6 * session.filter.len()
             + session.instrument.len()
             + session.session.len()
@@ -127,7 +127,7 @@ pub(super) fn build_roster_page(
     RosterPage { sessions, more }
 }
 
-/// The sessions at this hub.
+/// The sessions of this hub.
 fn list_local_sessions(frames: &Frames, principal: i64) -> Vec<RosterSession> {
     let handle_sessions = frames.registry().get(principal);
     let to_roster_session = |session: Arc<FrameSession>| RosterSession {
@@ -151,7 +151,7 @@ fn forbidden_error() -> FrameError {
     )
 }
 
-/// whoever may not address the handle may not see its roster either.
+/// a caller that may not address the handle may not see its roster either.
 fn hide_scope_refusal(error: FrameError) -> FrameError {
     if error.code == FrameCode::ScopeUnauthorised {
         forbidden_error()

@@ -1,4 +1,4 @@
-//! One live session of a handle: who it says it is, what it wants to hear, and how far it has heard.
+//! One live session of a handle: its names, its filter, and its cursor.
 
 use crate::stream_end::StreamEnd;
 use chorus_wire::frame::{FrameFilter, ScopeIdent};
@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::task::Waker;
 
-/// Its state changes under the lock of its room: shared by itself, exclusive by those who publish or end.
+/// Its state changes under the lock of its [`super::handle_sessions::HandleSessions`]: shared when it reads, exclusive when frames
+/// are published or sessions end.
 #[derive(Debug)]
 pub(super) struct FrameSession {
     pub principal: i64,
@@ -17,13 +18,13 @@ pub(super) struct FrameSession {
     pub filter: FrameFilter,
     pub opened_at: UnixMicros,
     pub stream_end: OnceLock<StreamEnd>,
-    /// What it was about to be given is gone, and it has not been told yet.
+    /// Frames that it had not read were dropped, and it has not got the gap event yet.
     pub has_gap: AtomicBool,
-    /// The last place in the ring that it has been given or has no part in.
+    /// The last sequence that it has read or that was not for it.
     cursor: AtomicU64,
-    /// Where it stands in its room's list.
+    /// Its index in the list of sessions.
     list_index: AtomicUsize,
-    /// Set only while it has heard everything.
+    /// Set only while it has read everything.
     waker: Mutex<Option<Waker>>,
 }
 
@@ -75,7 +76,7 @@ impl FrameSession {
         }
     }
 
-    /// Whom to wake, once.
+    /// Taken once per wake-up.
     pub fn take_waker(&self) -> Option<Waker> {
         self.waker
             .lock()

@@ -1,4 +1,4 @@
-//! All rooms of the hub, in shards: a frame costs what its own handles' sessions cost, whoever else is here.
+//! The session registry: all handles with live sessions or rings on this hub, in shards, so that handles rarely wait for one another.
 
 use super::frame_label::FrameLabel;
 use super::handle_sessions::{HandleSessions, JoinRefusal, RingMemory};
@@ -15,7 +15,7 @@ const SHARD_COUNT: usize = 64;
 
 type SessionShard = HashMap<i64, Arc<HandleSessions>>;
 
-/// A room is made for the first session or frame, and kept until nobody could come back for anything.
+/// An entry is created for the first session or frame of a handle, and dropped when no session could resume.
 pub(crate) struct SessionRegistry {
     shards: [RwLock<SessionShard>; SHARD_COUNT],
     ring_memory: Arc<RingMemory>,
@@ -32,13 +32,13 @@ impl Default for SessionRegistry {
     }
 }
 
-/// A session that is in.
+/// A session that was added.
 pub(super) struct JoinedSession {
     pub handle_sessions: Arc<HandleSessions>,
     pub session: Arc<FrameSession>,
-    /// Where it starts.
+    /// The cursor at which it starts.
     pub start_cursor: Cursor,
-    /// Whether something before that may be missing.
+    /// Frames before that may be missing.
     pub has_gap: bool,
 }
 
@@ -77,7 +77,7 @@ impl SessionRegistry {
             .clone()
     }
 
-    /// `None` when the handle has as many streams as it may have.
+    /// `None` when the handle has its maximum of streams.
     pub(super) fn join_session(
         &self,
         session: FrameSession,
@@ -102,13 +102,13 @@ impl SessionRegistry {
                     });
                 }
                 Err(JoinRefusal::Full) => return None,
-                // It was swept away between the two looks. The sweep takes it out of the map under the same lock.
+                // It was swept between look-up and join. The sweep removes it from the map under the same lock.
                 Err(JoinRefusal::Closed) => {}
             }
         }
     }
 
-    /// Emits to one handle, also where nobody listens: a session that comes a minute later can still ask what was said.
+    /// Emits to one handle, also without sessions: one that opens a minute later can still resume from before.
     pub(super) fn publish_frame(
         &self,
         principal: i64,
@@ -156,7 +156,7 @@ impl SessionRegistry {
         }
     }
 
-    /// The memory that all hubs share begins here, or was lost and begins anew.
+    /// The frame stream begins here, or began a new epoch.
     pub fn reset_frame_stream(&self, epoch: u64, floor_seq: u64) {
         self.progress.reset_to(epoch, floor_seq);
         for shard in &self.shards {

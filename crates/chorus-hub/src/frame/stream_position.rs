@@ -1,5 +1,5 @@
-//! Where this hub stands with the frames that all hubs of a database take in one order, from a memory that they share: so a
-//! place in it means the same at each of them, and a session goes on wherever it comes back (R-52, D-82).
+//! The position of this hub in the frame stream. All hubs apply it in one order, so a sequence means the same at each of them, and a
+//! session can resume at any hub (R-52, D-82).
 
 use chorus_wire::cursor::Cursor;
 use chorus_wire::limits;
@@ -14,7 +14,7 @@ pub(super) struct StreamProgress {
     position: watch::Sender<StreamPosition>,
 }
 
-/// A place in one life of the shared memory.
+/// A sequence of the frame stream in one epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct StreamPosition {
     pub epoch: u64,
@@ -23,16 +23,16 @@ pub(super) struct StreamPosition {
 
 #[derive(Default)]
 struct ProgressState {
-    /// Which life of the shared memory; none while this hub is alone, or has not reached the others yet.
+    /// `None` on a hub without peers, or before it has joined the cluster.
     epoch: Option<u64>,
-    /// Nothing from before is known here.
+    /// Frames up to it are not available here.
     floor_seq: u64,
-    /// The newest frame of principals whose room was swept away, of as many as are remembered.
+    /// The newest sequence of principals whose ring was dropped; at most [`limits::LAST_FRAME_SEQS_KEPT`].
     last_seqs: HashMap<i64, u64>,
 }
 
-/// A principal's own epoch: the same at every hub, and another than everybody else's, so that an id of another handle is known
-/// for what it is (FRM-70).
+/// The epoch of a principal's ring: the same at every hub, and different for each principal, so that a cursor of another handle is
+/// recognised (FRM-70).
 pub(super) fn handle_epoch(epoch: u64, principal: i64) -> u64 {
     let mixed = (epoch ^ (principal as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))
         .wrapping_mul(0xff51_afd7_ed55_8ccd);
@@ -44,7 +44,7 @@ impl StreamProgress {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The shared memory begins here, or begins anew.
+    /// The frame stream begins here, or began a new epoch.
     pub fn reset_to(&self, epoch: u64, floor_seq: u64) {
         *self.lock_state() = ProgressState {
             epoch: Some(epoch),
@@ -57,7 +57,7 @@ impl StreamProgress {
         });
     }
 
-    /// Everything up to this place is in the rings.
+    /// All frames up to this sequence are in the rings.
     pub fn advance_to(&self, seq: u64) {
         self.position.send_modify(|position| position.seq = seq);
     }
@@ -66,7 +66,7 @@ impl StreamProgress {
         *self.position.borrow()
     }
 
-    /// The epoch and the floor of a new room of this principal; none when this hub is alone.
+    /// The epoch and the floor of a new ring of this principal; `None` on a hub without peers.
     pub fn ring_start(&self, principal: i64) -> Option<(u64, u64)> {
         let state = self.lock_state();
         let epoch = handle_epoch(state.epoch?, principal);
@@ -81,13 +81,13 @@ impl StreamProgress {
         ))
     }
 
-    /// A room goes, and this was its newest frame.
+    /// A ring was dropped, and this was its newest sequence.
     pub fn remember_last_seq(&self, principal: i64, newest_seq: u64) {
         let mut state = self.lock_state();
         if state.epoch.is_none() || newest_seq <= state.floor_seq {
             return;
         }
-        // Law 6: beyond it, whoever comes back to one of them is told of a gap that may not be one.
+        // Law 6: beyond it a resuming session may get a gap event although it missed nothing.
         if state.last_seqs.len() >= limits::LAST_FRAME_SEQS_KEPT {
             state.floor_seq = state
                 .last_seqs
@@ -102,8 +102,8 @@ impl StreamProgress {
         }
     }
 
-    /// What is said of it when the frames up to here are taken, or the memory is another one; asked again with each frame of
-    /// that one. Nothing when it does not come to it in time.
+    /// The result of `check` once the stream is read up to the target or has another epoch; called again with every further frame
+    /// until it returns one. `None` on timeout.
     pub async fn wait_until<T>(
         &self,
         target: StreamPosition,
@@ -128,7 +128,7 @@ impl StreamProgress {
         tokio::time::timeout(timeout, waiting).await.ok().flatten()
     }
 
-    /// Waits for what a session has heard at another hub to be here too.
+    /// Waits until this hub has applied what a session has read at another hub.
     pub async fn wait_for_cursor(&self, principal: i64, cursor: Cursor) {
         let position = self.current_position();
         if handle_epoch(position.epoch, principal) == cursor.epoch {

@@ -1,4 +1,4 @@
-//! `POST /frames`: validate, know the sender, authorise, expand, emit, in this order and nothing in between (FRM-64, R-44).
+//! `POST /frames`: validate, check the sender, authorise, expand, emit, in this order (FRM-64, R-44).
 
 use super::Frames;
 use super::frame_label::{ExcludedSession, FrameLabel, SessionSelector};
@@ -13,17 +13,17 @@ use chorus_wire::identity::{AgentName, Handle};
 use chorus_wire::{Error, limits};
 use std::sync::Arc;
 
-/// Which session submits, as far as it says so.
+/// The submitting session, as far as it identifies itself.
 #[derive(Clone, Debug, Default)]
 pub struct FrameSubmitter {
     pub instrument: Option<ScopeIdent>,
     pub session: Option<ScopeIdent>,
     pub tool: Option<ScopeIdent>,
-    /// The session does not hear its own frame.
+    /// The session does not receive its own frame.
     pub exclude_self: bool,
 }
 
-/// Emits a frame to the live sessions that its scope names. A refused frame reaches nobody (FRM-95).
+/// Emits a frame to the live sessions that its scope names. A refused frame reaches no session (FRM-95).
 pub async fn submit_frame(
     principal: &Principal,
     frames: &Frames,
@@ -78,7 +78,7 @@ async fn process_submission(
     }
 }
 
-/// FRM-07, FRM-100, R-04: the frame names its sender and the person behind it, and both are the key's own.
+/// FRM-07, FRM-100, R-04: the sender and the person in the frame must be those of the key.
 async fn check_sender_identity(
     frames: &Frames,
     agent: &Agent,
@@ -109,8 +109,8 @@ async fn check_sender_identity(
     )
 }
 
-/// Whether the handle is that of the agent's owner. The name of an owner is whatever its first agent called it, so whoever
-/// has that name today must also belong to the owner.
+/// Whether the handle is that of the agent's owner. An owner's name is chosen by its first agent, so the agent that has the name
+/// today must also belong to the owner.
 async fn is_owner(frames: &Frames, agent: &Agent, handle: &Handle) -> Result<bool, FrameError> {
     let Ok(name) = AgentName::parse("owner_id", &agent.owner_name) else {
         return Ok(false);
@@ -121,7 +121,7 @@ async fn is_owner(frames: &Frames, agent: &Agent, handle: &Handle) -> Result<boo
     }))
 }
 
-/// One's own handle needs nobody's leave; everything else is looked up.
+/// The sender's own handle needs no grant; every other scope is looked up.
 async fn resolve_targets(
     frames: &Frames,
     agent: &Agent,
@@ -188,7 +188,7 @@ fn emit_locally(
         frames
             .recent_submissions()
             .emit_once(sender, frame.frame_id, now, || {
-                // One handle never has more streams than an expansion may reach, so only several are counted beforehand.
+                // One handle never has more streams than an expansion may reach, so only several handles are counted.
                 if resolved.targets.len() > 1 {
                     let sessions: usize = resolved
                         .targets
@@ -218,7 +218,7 @@ fn emit_locally(
     })
 }
 
-/// whether another is there is private, how often even more so.
+/// towards other handles the exact number of sessions is private.
 pub(super) fn coarsen_count(count: u64) -> u64 {
     match count {
         0 => 0,
@@ -227,7 +227,7 @@ pub(super) fn coarsen_count(count: u64) -> u64 {
     }
 }
 
-/// what stands before the instrument's first `-` is the class of tool it is.
+/// the part of an instrument before its first `-` is its class of tool.
 pub(super) fn tool_class(instrument: &ScopeIdent) -> ScopeIdent {
     let prefix = instrument.as_str().split('-').next().unwrap_or_default();
     ScopeIdent::parse(prefix).unwrap_or_else(|| instrument.clone())

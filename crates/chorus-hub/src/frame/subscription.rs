@@ -1,4 +1,4 @@
-//! One open stream of a handle: first who it is, then whatever its session has not heard (FRM-62, R-42).
+//! One open frame stream: the opening event, then the unread frames of its session (FRM-62, R-42).
 
 use super::Frames;
 use super::handle_sessions::SessionPoll;
@@ -11,19 +11,19 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::time::{Sleep, sleep};
 
-/// Dropping it is leaving.
+/// Dropping it closes the session.
 pub(crate) struct FrameSubscription {
     frames: Frames,
     joined: JoinedSession,
-    /// What it is told before anything else.
+    /// The events before the first frame.
     first_events: Option<Vec<Bytes>>,
     /// Set while the hub cannot read the log, until it looks again.
     pause: Option<Pin<Box<Sleep>>>,
 }
 
 impl FrameSubscription {
-    /// `connected` is the data of the first event. That event has an id too: a stream that breaks off before its first
-    /// frame goes on from where it began.
+    /// `connected` is the data of the first event. That event has an id too, so that a stream that is interrupted before its first
+    /// frame resumes from where it began.
     pub(super) fn new(frames: Frames, joined: JoinedSession, connected: &str) -> Self {
         let mut first_events = vec![sse::format_opening_event_at(
             "connected",
@@ -85,7 +85,7 @@ impl FeedSource for FrameSubscription {
     }
 }
 
-/// something may be missing; what is kept follows `after`.
+/// frames may be missing; the kept ones follow `after`.
 fn gap_event(after: Cursor) -> Bytes {
     sse::format_event(
         "resume-gap",

@@ -15,7 +15,7 @@ fn name(text: &str) -> ScopeIdent {
     ScopeIdent::parse(text).unwrap()
 }
 
-/// A frame to everybody.
+/// The label of a frame for all sessions.
 pub(in crate::frame) fn label() -> Arc<FrameLabel> {
     aimed(FrameKind::AgentAdvisory, SessionSelector::All)
 }
@@ -48,7 +48,7 @@ fn enter(room: &HandleSessions, instrument: &str, filter: &str) -> Arc<FrameSess
     session
 }
 
-/// To everybody.
+/// A frame for all sessions.
 fn say(room: &HandleSessions, text: &str) {
     room.publish_frame(None, text, &label(), NOW).unwrap();
 }
