@@ -10,6 +10,7 @@ pub mod frame;
 pub mod hub;
 pub mod identity;
 pub mod lifecycle;
+pub mod limits;
 pub mod market;
 pub mod ops;
 mod pem;

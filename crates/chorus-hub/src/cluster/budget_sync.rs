@@ -7,7 +7,7 @@ use super::protocol::{HubId, PeerAnnouncement, PeerRequest, decode_message, enco
 use crate::identity::rate_limit::{
     BudgetAuthority, BudgetClaim, BudgetDecision, BudgetOwner, CallerId, ClaimError, RateBudgets,
 };
-use chorus_wire::limits;
+use crate::limits;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};
 use std::collections::HashMap;

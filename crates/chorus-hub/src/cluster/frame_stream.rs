@@ -3,9 +3,9 @@
 use super::nats::{FrameConsumer, NatsConnection, RequestError};
 use super::peer_client::PeerClient;
 use super::protocol::{FrameQuery, HubId};
+use crate::limits;
 use crate::store::CacheInvalidation;
 use bytes::Bytes;
-use chorus_wire::limits;
 use futures_util::future::BoxFuture;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;

@@ -3,9 +3,9 @@
 use super::lock_mutex;
 use super::peer_client::PeerClient;
 use super::protocol::{HubId, PeerAnnouncement, PeerRequest, decode_message, encode_message};
+use crate::limits;
 use crate::store::{ClusterPeers, DeliveryState, EntryKind, LogEntry, Store, messages};
 use bytes::Bytes;
-use chorus_wire::limits;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};
 use std::collections::{HashMap, VecDeque};

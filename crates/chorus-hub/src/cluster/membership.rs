@@ -16,8 +16,8 @@ use super::protocol::{
 };
 use crate::clock::Clock;
 use crate::identity::{AgentPresence, PresenceAnnouncer};
+use crate::limits;
 use bytes::Bytes;
-use chorus_wire::limits;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};
 use peer_table::PresenceTable;

@@ -105,7 +105,7 @@ impl NatsConnection {
             );
         }
         let mut jetstream_context = jetstream::new(client.clone());
-        jetstream_context.set_timeout(limits::PEER_REQUEST_TIMEOUT);
+        jetstream_context.set_timeout(crate::limits::PEER_REQUEST_TIMEOUT);
         Ok(Self {
             client,
             jetstream_context,
@@ -131,7 +131,7 @@ impl NatsConnection {
     pub async fn publish(&self, subject: &str, payload: Bytes) {
         if self.is_connected() {
             let _ = tokio::time::timeout(
-                limits::PEER_REQUEST_TIMEOUT,
+                crate::limits::PEER_REQUEST_TIMEOUT,
                 self.client.publish(self.full_subject(subject), payload),
             )
             .await;
@@ -163,7 +163,7 @@ impl NatsConnection {
     pub async fn send_reply(&self, message: &InboundMessage, payload: Bytes) {
         if let Some(reply_subject) = &message.reply_subject {
             let _ = tokio::time::timeout(
-                limits::PEER_REQUEST_TIMEOUT,
+                crate::limits::PEER_REQUEST_TIMEOUT,
                 self.client.publish(reply_subject.clone(), payload),
             )
             .await;
@@ -184,7 +184,8 @@ impl NatsConnection {
     /// Writes out pending messages, before the process ends.
     pub async fn flush(&self) {
         if self.is_connected() {
-            let _ = tokio::time::timeout(limits::PEER_REQUEST_TIMEOUT, self.client.flush()).await;
+            let _ = tokio::time::timeout(crate::limits::PEER_REQUEST_TIMEOUT, self.client.flush())
+                .await;
         }
     }
 
@@ -201,7 +202,7 @@ impl NatsConnection {
             subjects: vec![self.full_subject("frames")],
             storage: stream::StorageType::Memory,
             max_age: limits::RING_RETENTION,
-            max_bytes: limits::FRAME_STREAM_BYTES,
+            max_bytes: crate::limits::FRAME_STREAM_BYTES,
             discard: stream::DiscardPolicy::Old,
             ..stream::Config::default()
         };
@@ -250,7 +251,7 @@ impl NatsConnection {
             return Err(RequestError::Timeout);
         }
         let mut jetstream_context = self.jetstream_context.clone();
-        jetstream_context.set_timeout(limits::FRAME_PUBLISH_TIMEOUT);
+        jetstream_context.set_timeout(crate::limits::FRAME_PUBLISH_TIMEOUT);
         let mut publishing = std::pin::pin!(async {
             let receipt = jetstream_context
                 .publish(self.full_subject("frames"), payload)
@@ -258,9 +259,9 @@ impl NatsConnection {
                 .map_err(drop)?;
             receipt.await.map_err(drop)
         });
-        let deadline = Instant::now() + limits::FRAME_PUBLISH_TIMEOUT;
+        let deadline = Instant::now() + crate::limits::FRAME_PUBLISH_TIMEOUT;
         loop {
-            match tokio::time::timeout(limits::PEER_REQUEST_TIMEOUT, &mut publishing).await {
+            match tokio::time::timeout(crate::limits::PEER_REQUEST_TIMEOUT, &mut publishing).await {
                 Ok(Ok(receipt)) => return Ok(receipt.sequence),
                 // A busy server is waited for, a lost connection is not.
                 Err(_) if self.is_connected() && Instant::now() < deadline => {}

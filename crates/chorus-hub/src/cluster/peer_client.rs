@@ -7,8 +7,8 @@ use super::protocol::{
     FrameQuery, HubId, PeerAnnouncement, PeerRequest, SharedSettings, decode_message,
     encode_message,
 };
+use crate::limits;
 use bytes::Bytes;
-use chorus_wire::limits;
 use futures_util::future::try_join_all;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;

@@ -9,8 +9,8 @@ use super::peer_client::PeerClient;
 use super::protocol::{
     FrameQuery, PeerAnnouncement, PeerRequest, SharedSettings, decode_message, encode_message,
 };
+use crate::limits;
 use bytes::Bytes;
-use chorus_wire::limits;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 

@@ -47,8 +47,7 @@ pub(crate) trait LiveStreams: EntryPublisher {
     }
 }
 
-/// Subjects in this many maps, so that publishing to one rarely waits for another.
-const SHARD_COUNT: usize = 64;
+const SHARD_COUNT: usize = crate::limits::LOCK_SHARDS;
 
 type StreamShard = HashMap<i64, Vec<Arc<StreamQueue>>>;
 

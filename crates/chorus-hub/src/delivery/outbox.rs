@@ -3,10 +3,11 @@
 use super::Delivery;
 use super::outgoing::PostError;
 use crate::Result;
+use crate::limits;
 use crate::store::outbox::{self, NewOutboxRow, OutboxRow, RetryClass};
 use crate::store::{DbError, WriteTxn};
 use bytes::Bytes;
-use chorus_wire::{limits, time::UnixMicros};
+use chorus_wire::time::UnixMicros;
 use futures_util::future::BoxFuture;
 use std::time::Duration;
 

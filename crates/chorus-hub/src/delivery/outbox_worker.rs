@@ -3,8 +3,8 @@
 use super::Delivery;
 use super::outbox::{self, OutboxHandlers};
 use crate::Result;
+use crate::limits;
 use crate::store::outbox::{self as rows, OutboxRow, RetryClass};
-use chorus_wire::limits;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;

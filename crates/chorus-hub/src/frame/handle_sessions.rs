@@ -31,7 +31,7 @@ impl Default for RingMemory {
     fn default() -> Self {
         Self {
             used_bytes: AtomicUsize::new(0),
-            max_bytes: limits::ALL_RINGS_BYTES,
+            max_bytes: crate::limits::ALL_RINGS_BYTES,
         }
     }
 }

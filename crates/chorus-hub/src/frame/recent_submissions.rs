@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use uuid::Uuid;
 
-const SHARD_COUNT: usize = 64;
+const SHARD_COUNT: usize = crate::limits::LOCK_SHARDS;
 
 /// The counts of a recent frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -133,7 +133,7 @@ pub(super) async fn replicate_frame(
         frames
             .registry()
             .progress
-            .wait_until(position, limits::PEER_COUNT_TIMEOUT, |_| {
+            .wait_until(position, crate::limits::PEER_COUNT_TIMEOUT, |_| {
                 let own_record = find_recorded();
                 if own_record.is_none() {
                     // It may have gone to a stream of another epoch than the one that is read here.
@@ -261,7 +261,7 @@ pub(super) async fn answer_frame_query(frames: &Frames, query: FrameQuery) -> By
             let target = StreamPosition { epoch, seq: place };
             let recorded = frames.registry().progress.wait_until(
                 target,
-                limits::PEER_REQUEST_TIMEOUT,
+                crate::limits::PEER_REQUEST_TIMEOUT,
                 |position| {
                     let recorded =
                         frames

@@ -5,8 +5,8 @@ use super::session::FrameSession;
 use super::{open_stream::parse_handle, resolve_scope};
 use crate::Principal;
 use crate::cluster::{FrameQuery, FrameStream, RequestError};
+use crate::limits;
 use chorus_wire::frame::{FrameCode, FrameError, FrameScope, RosterSession, SessionRoster};
-use chorus_wire::limits;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 use std::time::Duration;
 
-const SHARD_COUNT: usize = 64;
+const SHARD_COUNT: usize = crate::limits::LOCK_SHARDS;
 
 type SessionShard = HashMap<i64, Arc<HandleSessions>>;
 

@@ -1,8 +1,8 @@
 //! The position of this hub in the frame stream. All hubs apply it in one order, so a sequence means the same at each of them, and a
 //! session can resume at any hub (R-52, D-82).
 
+use crate::limits;
 use chorus_wire::cursor::Cursor;
-use chorus_wire::limits;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -15,7 +15,7 @@ pub use token_bucket::RateQuota;
 
 use super::Identity;
 use crate::clock::Clock;
-use chorus_wire::limits;
+use crate::limits;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -25,8 +25,7 @@ use tokio::sync::Notify;
 
 /// Anonymous requests between two counts of the buckets.
 const SWEEP_EVERY_REQUESTS: usize = 1_024;
-/// Callers in this many maps, so that they rarely wait for the same lock.
-const SHARD_COUNT: usize = 64;
+const SHARD_COUNT: usize = crate::limits::LOCK_SHARDS;
 
 #[derive(Default)]
 struct BudgetShard {

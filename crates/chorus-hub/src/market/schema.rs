@@ -71,8 +71,8 @@ impl Weighter<String, Arc<CompiledSchema>> for PatternWeighter {
 static SCHEMA_CACHE: LazyLock<Cache<String, Arc<CompiledSchema>, PatternWeighter>> =
     LazyLock::new(|| {
         Cache::with_weighter(
-            limits::COMPILED_SCHEMAS_CACHED,
-            limits::COMPILED_SCHEMAS_CACHED as u64,
+            crate::limits::COMPILED_SCHEMAS_CACHED,
+            crate::limits::COMPILED_SCHEMAS_CACHED as u64,
             PatternWeighter,
         )
     });

@@ -5,7 +5,7 @@ use super::super::protocol::{
     SubjectPresence, decode_message, encode_message,
 };
 use super::Membership;
-use chorus_wire::limits;
+use crate::limits;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;

@@ -2,7 +2,7 @@
 
 use super::super::protocol::{Heartbeat, HubId, PresenceDelta, SubjectPresence};
 use crate::identity::rate_limit::mix_bits;
-use chorus_wire::limits;
+use crate::limits;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};

@@ -4,7 +4,7 @@ use super::budget_authority::{BudgetClaim, BudgetDecision, ClaimError};
 use super::{CallerId, RateQuota};
 use crate::Result;
 use crate::identity::Identity;
-use chorus_wire::limits;
+use crate::limits;
 
 /// Deciding hubs asked before this one decides by itself: the first may have stopped just now.
 const MAX_OWNERS_ASKED: usize = 2;

@@ -38,14 +38,14 @@ pub(super) async fn retry_waiting_dispatches(hub: &HubContext) -> Result<()> {
     let ids = hub
         .store()
         .read(async move |tx| {
-            Ok(jobs::list_undispatched_jobs(tx, now, limits::OUTBOX_IN_FLIGHT).await?)
+            Ok(jobs::list_undispatched_jobs(tx, now, crate::limits::OUTBOX_IN_FLIGHT).await?)
         })
         .await?;
     for id in ids {
         let leased = hub
             .store()
             .write(async move |txn| {
-                let lease_until = txn.now().saturating_add(limits::OUTBOX_LEASE);
+                let lease_until = txn.now().saturating_add(crate::limits::OUTBOX_LEASE);
                 Ok(jobs::lease_dispatch(&txn.tx, id, txn.now(), lease_until).await?)
             })
             .await?;

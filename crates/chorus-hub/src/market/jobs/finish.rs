@@ -5,6 +5,7 @@ use super::status;
 use crate::context::HubContext;
 use crate::delivery::outbox::{self, PostPurpose};
 use crate::identity;
+use crate::limits;
 use crate::market::ledger::{self, JobRef};
 use crate::market::reputation;
 use crate::store::jobs::{self, JobEndRecord, JobRecord};
@@ -14,7 +15,7 @@ use crate::{Principal, Result};
 use chorus_wire::identity::AgentName;
 use chorus_wire::market::credits::Credits;
 use chorus_wire::market::job::{self as wire, JobOutcome, JobResult};
-use chorus_wire::{Code, Error, limits};
+use chorus_wire::{Code, Error};
 use futures_util::future::join_all;
 use std::sync::Arc;
 

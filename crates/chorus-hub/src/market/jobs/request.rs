@@ -4,6 +4,7 @@
 use super::{dispatch, status};
 use crate::context::HubContext;
 use crate::identity::{self, Agent};
+use crate::limits;
 use crate::market::ledger::{self, JobRef};
 use crate::market::skills::{self, WorkerOffer};
 use crate::market::{presence, schema};
@@ -13,7 +14,7 @@ use crate::{Principal, Result, clock};
 use chorus_wire::identity::AgentName;
 use chorus_wire::market::credits::CURRENCY;
 use chorus_wire::market::job::{self as wire, DispatchedJob, JobRequest};
-use chorus_wire::{Code, Error, limits, time::UnixMicros};
+use chorus_wire::{Code, Error, time::UnixMicros};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 

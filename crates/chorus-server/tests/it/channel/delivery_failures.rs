@@ -244,7 +244,7 @@ memory_story!(
     with(|set| set.hub.webhook_timeout = Duration::from_secs(120)),
     |hub| async {
         // D-41: more of them than there are places
-        const MANY: usize = chorus_wire::limits::OUTBOX_IN_FLIGHT + 2;
+        const MANY: usize = chorus_hub::limits::OUTBOX_IN_FLIGHT + 2;
         let room = OwnedChannel::create(&hub, "alice").await;
         let hangs = RemoteMember::scripted(&hub, |turn| {
             if turn < MANY {

@@ -2,7 +2,7 @@
 
 use crate::support::actors::Agent;
 use crate::support::hub::{Hub, eventually};
-use chorus_wire::{limits, secret::Secret};
+use chorus_wire::secret::Secret;
 use futures_util::future::join_all;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ async fn asked(places: &[Agent], each: usize) -> (usize, usize) {
             let answer = agent.get("/agent/messages").await;
             assert!(matches!(answer.status, 200 | 429), "{answer:?}");
             passed += usize::from(answer.status == 200);
-            waited += usize::from(began.elapsed() >= limits::BUDGET_SYNC_WAIT);
+            waited += usize::from(began.elapsed() >= chorus_hub::limits::BUDGET_SYNC_WAIT);
         }
         (passed, waited)
     });

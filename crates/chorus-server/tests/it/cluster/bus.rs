@@ -223,7 +223,7 @@ async fn a_hub_that_does_not_answer_delays_others_only_once() {
         );
     }
     assert!(
-        began.elapsed() < 5 * limits::PEER_REQUEST_TIMEOUT,
+        began.elapsed() < 5 * chorus_hub::limits::PEER_REQUEST_TIMEOUT,
         "{:?}",
         began.elapsed()
     );
@@ -245,7 +245,7 @@ async fn without_the_bus_a_roster_is_refused_and_not_halved() {
     assert_eq!(here.roster().await.len(), 2);
     drop(own);
     let began = Instant::now();
-    while began.elapsed() < limits::PEER_SILENT_AFTER * 2 {
+    while began.elapsed() < chorus_hub::limits::PEER_SILENT_AFTER * 2 {
         let answer = here.get("/handles/~alice/roster").await;
         match answer.status {
             200 => assert_eq!(

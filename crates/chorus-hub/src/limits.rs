@@ -1,0 +1,124 @@
+//! Limits that no client meets: pools, queues, caches, leases and waits inside the hub and between hubs. Those that a client can
+//! meet are in `chorus_wire::limits`.
+
+use std::time::Duration;
+
+/// Maps that requests of many callers share are split into this many, each with its own lock.
+pub const LOCK_SHARDS: usize = 64;
+
+// The store
+
+/// Max write requests that wait for the writer. Beyond it a request is answered with a retryable 503 at
+/// once, instead of queueing without end (D-17).
+pub const WRITE_QUEUE_REQUESTS: usize = 16_384;
+/// Max write requests of one group commit: it bounds how long the first waits for the last.
+pub const WRITE_GROUP_REQUESTS: usize = 512;
+/// Max repetitions of a group that the database rolled back in favour of another transaction (D-88). A
+/// conflict that lasts longer is the database's problem, and the waiting clients get an error.
+pub const WRITE_GROUP_RETRIES: u32 = 4;
+/// Pause before the first repetition. Each next one is twice as long; together they are far shorter than
+/// a client waits.
+pub const WRITE_GROUP_RETRY_PAUSE: Duration = Duration::from_millis(10);
+
+// Caches
+
+/// Max callers with a token bucket of their own; a bucket takes about 50 bytes. Beyond it, addresses share
+/// the bucket of their network.
+pub const RATE_LIMITED_CALLERS: usize = 100_000;
+/// Weight of the cache of compiled schemas. A schema with patterns weighs more than one without. Beyond
+/// it the least used schema is evicted and compiled again when needed.
+pub const COMPILED_SCHEMAS_CACHED: usize = 512;
+/// Max bytes of all rings together, so that many busy handles do not exhaust memory. Beyond it a growing
+/// ring drops its own oldest frames.
+pub const ALL_RINGS_BYTES: usize = 512 * 1024 * 1024;
+/// Max handles whose last frame sequence is kept after their ring is dropped, so that a returning session
+/// learns whether it missed anything. Beyond it all are dropped, and a returning session is told of a gap
+/// that may not exist.
+pub const LAST_FRAME_SEQS_KEPT: usize = 100_000;
+
+// Streams
+
+/// Log entries that a feed reads at once while it replays: enough to amortise the query, few enough to
+/// hold in memory for every stream.
+pub const REPLAY_PAGE: usize = 256;
+/// Pause before a feed reads the log again after a failed read.
+pub const LOG_READ_RETRY_INTERVAL: Duration = Duration::from_millis(500);
+
+// Webhooks and the outbox
+
+/// Max webhooks in flight. Another one waits inside its own deadline.
+pub const WEBHOOKS_IN_FLIGHT: usize = 256;
+/// Max webhooks in flight to one host, so that a slow host does not use up [`WEBHOOKS_IN_FLIGHT`].
+pub const WEBHOOKS_PER_HOST: usize = 32;
+/// Max webhooks that wait for a free slot: each holds its body in memory. Beyond it a webhook fails at once.
+pub const WEBHOOKS_WAITING: usize = 1_024;
+/// How long an outbox row is retried. Then the hub gives up visibly: a member is marked unreachable.
+pub const OUTBOX_GIVE_UP_AFTER: Duration = Duration::from_secs(24 * 3600);
+/// First backoff after a failed post. Each next one is twice as long.
+pub const OUTBOX_BACKOFF_FIRST: Duration = Duration::from_secs(1);
+/// Longest backoff.
+pub const OUTBOX_BACKOFF_MAX: Duration = Duration::from_secs(300);
+/// Lease of an outbox row or a job: well past the deadline of one request. When it expires, another hub may
+/// post.
+pub const OUTBOX_LEASE: Duration = Duration::from_secs(60);
+/// Max outbox posts in flight: half of [`WEBHOOKS_IN_FLIGHT`]. Further rows wait in the table. At most half
+/// of the posts are retries, so that many hanging receivers do not hold up the others.
+pub const OUTBOX_IN_FLIGHT: usize = 128;
+
+// Several hubs: budgets
+
+/// Max wait for a peer's rate-limit decision: a hundred times what it takes, and still not noticeable.
+/// Afterwards the hub decides alone.
+pub const BUDGET_SYNC_WAIT: Duration = Duration::from_millis(250);
+/// Max callers in one budget-sync message: it stays a tenth of the largest NATS message. More go into
+/// further messages.
+pub const BUDGET_SYNC_CALLERS: usize = 1_024;
+/// Max requests that wait for one peer's rate-limit decision. Further ones are decided by this hub alone.
+pub const BUDGET_REQUESTS_WAITING: usize = 16_384;
+/// Max callers whose changed budget is still to be sent to peers. Peers learn of further ones with the
+/// caller's next request.
+pub const BUDGET_UPDATES_PENDING: usize = 65_536;
+
+// Several hubs: membership and requests
+
+/// Max wait for a peer's answer: answers take milliseconds, and a hub that is cut off must not delay a send.
+/// Afterwards the request has failed.
+pub const PEER_REQUEST_TIMEOUT: Duration = Duration::from_secs(1);
+/// Silence after which a peer is removed from the membership.
+pub const PEER_SILENT_AFTER: Duration = Duration::from_secs(2);
+/// Max wait for a peer's session count or roster. It is far longer than [`PEER_SILENT_AFTER`], so that a
+/// hanging peer is gone by then and a busy one is still counted (D-93).
+pub const PEER_COUNT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Pause before a hub repeats a request to a peer that had no answer yet.
+pub const PEER_RETRY_INTERVAL: Duration = Duration::from_millis(50);
+/// Max requests of peers that are being answered. Further ones get an empty answer at once, and the peer
+/// retries.
+pub const PEER_REQUESTS_WAITING: usize = 4_096;
+/// Max presences or agents in one message between hubs: at most half of the megabyte that NATS accepts.
+/// More go into further pages.
+pub const PEER_MESSAGE_ITEMS: usize = 10_000;
+/// Max bytes in one message between hubs whose items have no fixed length. More go into further pages.
+pub const PEER_MESSAGE_BYTES: usize = 512 * 1024;
+
+// Several hubs: the log and the clock
+
+/// How often a hub polls the log for entries of peers when no notification arrives: a lost notification
+/// delays an entry no longer than this.
+pub const LOG_POLL_INTERVAL: Duration = Duration::from_millis(300);
+/// Time without a successful poll after which a hub stops trusting its caches: a key that was revoked on
+/// another hub stops working within a second.
+pub const LOG_POLL_STALE_AFTER: Duration = Duration::from_millis(900);
+/// How often a hub under constant write load still reads the database's clock, so that a stepped system
+/// clock is corrected before a lease could seem expired.
+pub const CLOCK_SYNC_INTERVAL: Duration = Duration::from_secs(1);
+/// Longest round trip from which a hub sets its clock: the error is up to half of it. A slower answer is
+/// ignored.
+pub const CLOCK_SYNC_ROUND_TRIP_MAX: Duration = Duration::from_secs(1);
+
+// Several hubs: frames
+
+/// Max wait for the frame stream to store a frame. A busy NATS server takes seconds; while servers elect a
+/// leader, the sender may as well retry, so it gets `bus-unavailable`.
+pub const FRAME_PUBLISH_TIMEOUT: Duration = Duration::from_secs(4);
+/// Max bytes of the frame stream: as much as the rings of one hub hold. The oldest frames are dropped.
+pub const FRAME_STREAM_BYTES: i64 = ALL_RINGS_BYTES as i64;
