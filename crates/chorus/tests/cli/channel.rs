@@ -117,15 +117,19 @@ fn a_channel_is_created_joined_used_and_deleted() {
         4,
         "only its owner"
     );
-    alice.run(&["channel", "remove", &id, "bob"]).ok();
-    assert_eq!(bob.run(&["channel", "history", &id]).code, 4);
+    remove_member_and_delete(&alice, &bob, &id);
+}
+
+fn remove_member_and_delete(owner: &Agent, bob: &Agent, id: &str) {
+    owner.run(&["channel", "remove", id, "bob"]).ok();
+    assert_eq!(bob.run(&["channel", "history", id]).code, 4);
     assert_eq!(
-        alice.run(&["channel", "delete", &id]).code,
+        owner.run(&["channel", "delete", id]).code,
         1,
         "not without --yes"
     );
-    alice.run(&["channel", "delete", &id, "--yes"]).ok();
-    assert_eq!(alice.json(&["channel", "list"]).len(), 0);
+    owner.run(&["channel", "delete", id, "--yes"]).ok();
+    assert_eq!(owner.json(&["channel", "list"]).len(), 0);
 }
 
 // CHN-01…04
@@ -245,6 +249,26 @@ fn an_agent_can_post_every_kind_of_event() {
         (&"channel".into(), &"ops".into())
     );
     let callback = delivered[0]["delivery"]["callback"].as_str().unwrap();
+    post_events_of_every_kind(&bob, &id, callback);
+    let all = alice.json(&["channel", "history", &id, "--since", "0"]);
+    let rows: Vec<&Value> = all.iter().filter(|line| line["type"] != "member").collect();
+    assert_events_of_every_kind(&rows);
+    let shown = alice.run(&["channel", "history", &id]).ok().out;
+    for line in [
+        "bob → web_search {\"query\":\"oslo weather\"}",
+        "bob ← 3°C, cloudy",
+        "bob failed: no wind data (tool_error)",
+    ] {
+        assert!(shown.contains(line), "{line}: {shown}");
+    }
+    alice.run(&["channel", "remove", &id, "bob"]).ok();
+    let gone = bob.run(&["say", "still there?"]);
+    assert!(gone.code == 4 && !gone.err.contains("tok_"), "{gone:?}");
+    assert_eq!(bob.run(&["say", "--channel", "elsewhere", "x"]).code, 1);
+    assert_eq!(bob.run(&["say"]).code, 1);
+}
+
+fn post_events_of_every_kind(bob: &Agent, id: &str, callback: &str) {
     bob.run(&["say", "--status", "searching weather data"]).ok();
     bob.run(&[
         "say",
@@ -270,7 +294,7 @@ fn an_agent_can_post_every_kind_of_event() {
     bob.run(&[
         "say",
         "--channel",
-        &id,
+        id,
         "--error",
         "no wind data",
         "--code",
@@ -306,8 +330,9 @@ fn an_agent_can_post_every_kind_of_event() {
         refused.code == 1 && refused.err.contains("line 2"),
         "{refused:?}"
     );
-    let all = alice.json(&["channel", "history", &id, "--since", "0"]);
-    let rows: Vec<&Value> = all.iter().filter(|line| line["type"] != "member").collect();
+}
+
+fn assert_events_of_every_kind(rows: &[&Value]) {
     let kinds: Vec<&str> = rows
         .iter()
         .map(|row| row["type"].as_str().unwrap())
@@ -343,19 +368,6 @@ fn an_agent_can_post_every_kind_of_event() {
             "before"
         ]
     );
-    let shown = alice.run(&["channel", "history", &id]).ok().out;
-    for line in [
-        "bob → web_search {\"query\":\"oslo weather\"}",
-        "bob ← 3°C, cloudy",
-        "bob failed: no wind data (tool_error)",
-    ] {
-        assert!(shown.contains(line), "{line}: {shown}");
-    }
-    alice.run(&["channel", "remove", &id, "bob"]).ok();
-    let gone = bob.run(&["say", "still there?"]);
-    assert!(gone.code == 4 && !gone.err.contains("tok_"), "{gone:?}");
-    assert_eq!(bob.run(&["say", "--channel", "elsewhere", "x"]).code, 1);
-    assert_eq!(bob.run(&["say"]).code, 1);
 }
 
 #[test]

@@ -427,24 +427,15 @@ fn symptoms_findings_and_intents_reach_the_other_sessions() {
         json!({"diagnostic_id":id,"finding":"the clock","remediation":"restart it"})
     );
     let declare = &frames[2]["payload"];
-    assert_eq!(
-        (
-            &declare["urgency"],
-            &declare["withdrawable"],
-            &declare["ttl"]
-        ),
-        (&json!("urgent"), &json!(true), &json!(300_000))
-    );
+    assert_eq!(declare["urgency"], "urgent");
+    assert_eq!(declare["withdrawable"], true);
+    assert_eq!(declare["ttl"], 300_000);
     assert_eq!(frames[3]["payload"]["intent_ref"], json!(intent));
     assert_eq!(frames[4]["payload"]["batch_refs"], json!(["branch/b"]));
+    let refused = |args: &[&str]| alice.run_in_session("s1", args).code;
+    assert_eq!(refused(&["intent", "declare", "no-namespace", "x"]), 1);
     assert_eq!(
-        alice
-            .run_in_session("s1", &["intent", "declare", "no-namespace", "x"])
-            .code,
-        1
-    );
-    assert_eq!(
-        alice.run_in_session("s1", &["diagnose", "it hangs"]).code,
+        refused(&["diagnose", "it hangs"]),
         1,
         "a symptom has a severity"
     );

@@ -153,6 +153,12 @@ async fn wait_at_all(
     }
 }
 
+async fn create_invite(operator: &HubClient, ends_at: i64) -> Secret {
+    let ends_at = Some(UnixMicros(ends_at * 1_000_000));
+    let invite = operator.create_invite("few", None, ends_at).await;
+    invite.unwrap().code.unwrap()
+}
+
 /// neither a minute early nor a minute late.
 #[tokio::test(flavor = "multi_thread")]
 async fn invites_and_jobs_expire_on_time_at_either_hub() {
@@ -168,19 +174,9 @@ async fn invites_and_jobs_expire_on_time_at_either_hub() {
     let ends_at = unix_now() + LIFETIME.as_secs() as i64;
     let mut codes = Vec::new();
     for number in 0..2 {
-        alice_clients[number]
-            .request_job(&jobs[number])
-            .await
-            .unwrap();
-        let ends_at = Some(UnixMicros(ends_at * 1_000_000));
-        codes.push(
-            operator_clients[number]
-                .create_invite("few", None, ends_at)
-                .await
-                .unwrap()
-                .code
-                .unwrap(),
-        );
+        let requested = alice_clients[number].request_job(&jobs[number]).await;
+        requested.unwrap();
+        codes.push(create_invite(&operator_clients[number], ends_at).await);
     }
     let registration = |name: String, code: &Secret| RegistrationRequest {
         agent_id: format!("{name}@chorus"),

@@ -32,13 +32,11 @@ pub async fn play_messages(cast: Arc<DemoCast>, pace: DemoPace) -> Result<(), Fa
 }
 
 fn demo_messages(cast: &DemoCast) -> [DemoMessage<'_>; 9] {
-    let DemoCast {
-        you,
-        mei,
-        haruto,
-        lena,
-        sofia,
-    } = cast;
+    let you = &cast.you;
+    let mei = &cast.mei;
+    let haruto = &cast.haruto;
+    let lena = &cast.lena;
+    let sofia = &cast.sofia;
     [
         DemoMessage(
             lena,

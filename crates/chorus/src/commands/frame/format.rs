@@ -69,21 +69,7 @@ pub fn format_frame(frame: &Frame) -> String {
 
 fn format_payload(payload: &FramePayload) -> String {
     match payload {
-        FramePayload::AgentAdvisory(p) => {
-            let location = [("in", &p.worktree), ("on", &p.branch)];
-            let location = location.iter().filter_map(|(preposition, text)| {
-                Some(format!(
-                    " {preposition} {}",
-                    escape_controls(text.as_ref()?)
-                ))
-            });
-            let location = paint_text(FAINT_STYLE, &location.collect::<String>());
-            format!(
-                "{}{}{location}",
-                escape_controls(&p.advisory_text),
-                format_list(&p.file_refs)
-            )
-        }
+        FramePayload::AgentAdvisory(p) => format_advisory(p),
         FramePayload::AgentBroadcast(p) => format!(
             "{}: {}{}",
             p.event_class,
@@ -91,34 +77,13 @@ fn format_payload(payload: &FramePayload) -> String {
             format_list(&p.refs)
         ),
         FramePayload::AgentHandover(p) => format_handover(p),
-        FramePayload::AgentLockRequest(p) => {
-            let duration_text = crate::commands::duration::format_duration(
-                std::time::Duration::from_millis(p.ttl_ms),
-            );
-            let intent = p
-                .intent
-                .as_ref()
-                .map(|intent| format!(": {}", escape_controls(intent)))
-                .unwrap_or_default();
-            format!(
-                "{} for {duration_text}{intent}",
-                paint_text(STRONG_STYLE, &escape_controls(&p.resource))
-            )
-        }
+        FramePayload::AgentLockRequest(p) => format_lock_request(p),
         FramePayload::AgentLockRelease(p) => p
             .resource
             .as_ref()
             .filter(|name| !name.is_empty())
             .map_or(p.lease_id.to_string(), |name| escape_controls(name)),
-        FramePayload::AgentLeaseExtend(p) => {
-            let duration_text = crate::commands::duration::format_duration(
-                std::time::Duration::from_millis(p.ttl_ms),
-            );
-            format!(
-                "by {duration_text} {}",
-                paint_text(FAINT_STYLE, &p.lease_id.to_string())
-            )
-        }
+        FramePayload::AgentLeaseExtend(p) => format_lease_extension(p),
         FramePayload::AgentQuery(p) => format!(
             "{}  {}",
             escape_controls(&p.query_text),
@@ -143,38 +108,9 @@ fn format_payload(payload: &FramePayload) -> String {
                 paint_text(FAINT_STYLE, "(chorus decide)")
             )
         }
-        FramePayload::PeerDiagnosticRequest(p) => {
-            let id = paint_text(FAINT_STYLE, &p.diagnostic_id.to_string());
-            format!(
-                "{}: {}{}  {id}",
-                p.severity,
-                escape_controls(&p.symptom),
-                format_list(&p.substrate_refs)
-            )
-        }
-        FramePayload::PeerDiagnosticResponse(p) => {
-            let remedy = p
-                .remediation
-                .as_ref()
-                .map(|text| format!("; {}", escape_controls(text)))
-                .unwrap_or_default();
-            format!(
-                "{}{remedy}{}",
-                escape_controls(&p.finding),
-                format_list(&p.substrate_refs)
-            )
-        }
-        FramePayload::IntentDeclare(p) => {
-            let urgency = p
-                .urgency
-                .map(|urgency| format!(" ({urgency})"))
-                .unwrap_or_default();
-            format!(
-                "{} {}{urgency}",
-                escape_controls(&p.convergence_class),
-                escape_controls(&p.payload_ref)
-            )
-        }
+        FramePayload::PeerDiagnosticRequest(p) => format_diagnostic_request(p),
+        FramePayload::PeerDiagnosticResponse(p) => format_diagnostic_response(p),
+        FramePayload::IntentDeclare(p) => format_intent(p),
         FramePayload::IntentWithdraw(p) => format!(
             "{} {}",
             escape_controls(&p.convergence_class),
@@ -189,6 +125,80 @@ fn format_payload(payload: &FramePayload) -> String {
             )
         }
     }
+}
+
+fn format_advisory(p: &payload::AgentAdvisory) -> String {
+    let location = [("in", &p.worktree), ("on", &p.branch)];
+    let location = location.iter().filter_map(|(preposition, text)| {
+        Some(format!(
+            " {preposition} {}",
+            escape_controls(text.as_ref()?)
+        ))
+    });
+    let location = paint_text(FAINT_STYLE, &location.collect::<String>());
+    format!(
+        "{}{}{location}",
+        escape_controls(&p.advisory_text),
+        format_list(&p.file_refs)
+    )
+}
+
+fn format_lock_request(p: &payload::AgentLockRequest) -> String {
+    let duration_text =
+        crate::commands::duration::format_duration(std::time::Duration::from_millis(p.ttl_ms));
+    let intent = p
+        .intent
+        .as_ref()
+        .map(|intent| format!(": {}", escape_controls(intent)))
+        .unwrap_or_default();
+    format!(
+        "{} for {duration_text}{intent}",
+        paint_text(STRONG_STYLE, &escape_controls(&p.resource))
+    )
+}
+
+fn format_lease_extension(p: &payload::AgentLeaseExtend) -> String {
+    let duration_text =
+        crate::commands::duration::format_duration(std::time::Duration::from_millis(p.ttl_ms));
+    format!(
+        "by {duration_text} {}",
+        paint_text(FAINT_STYLE, &p.lease_id.to_string())
+    )
+}
+
+fn format_diagnostic_request(p: &payload::PeerDiagnosticRequest) -> String {
+    let id = paint_text(FAINT_STYLE, &p.diagnostic_id.to_string());
+    format!(
+        "{}: {}{}  {id}",
+        p.severity,
+        escape_controls(&p.symptom),
+        format_list(&p.substrate_refs)
+    )
+}
+
+fn format_diagnostic_response(p: &payload::PeerDiagnosticResponse) -> String {
+    let remedy = p
+        .remediation
+        .as_ref()
+        .map(|text| format!("; {}", escape_controls(text)))
+        .unwrap_or_default();
+    format!(
+        "{}{remedy}{}",
+        escape_controls(&p.finding),
+        format_list(&p.substrate_refs)
+    )
+}
+
+fn format_intent(p: &payload::IntentDeclare) -> String {
+    let urgency = p
+        .urgency
+        .map(|urgency| format!(" ({urgency})"))
+        .unwrap_or_default();
+    format!(
+        "{} {}{urgency}",
+        escape_controls(&p.convergence_class),
+        escape_controls(&p.payload_ref)
+    )
 }
 
 fn format_handover(p: &payload::AgentHandover) -> String {

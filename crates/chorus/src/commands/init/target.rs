@@ -93,6 +93,16 @@ impl InitRoots {
     }
 }
 
+/// Claude Code keeps its user settings beside its folder, and inside it when the folder was moved.
+fn claude_user_config(roots: &InitRoots, folder: &Path) -> PathBuf {
+    let is_moved = folder != roots.home.join(".claude");
+    if is_moved {
+        folder.join(".claude.json")
+    } else {
+        roots.home.join(".claude.json")
+    }
+}
+
 impl InitTarget {
     pub fn resolve_layout(self, roots: &InitRoots) -> TargetLayout {
         let servers: &[&str] = &["mcpServers"];
@@ -106,12 +116,7 @@ impl InitTarget {
         match self {
             InitTarget::ClaudeUser => {
                 let folder = roots.folder_from_env("CLAUDE_CONFIG_DIR", ".claude");
-                let is_moved = folder != roots.home.join(".claude");
-                let config = if is_moved {
-                    folder.join(".claude.json")
-                } else {
-                    roots.home.join(".claude.json")
-                };
+                let config = claude_user_config(roots, &folder);
                 let hooks = Some((folder.join("settings.json"), &CLAUDE_HOOKS[..]));
                 TargetLayout {
                     tools: Some((config, ConfigForm::Json(servers))),

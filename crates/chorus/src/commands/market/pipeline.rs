@@ -113,22 +113,27 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
             execution_cost: cost,
             output_data: &job.output_data,
         };
-        if common.json {
-            output::print_result(true, &step_output, String::new);
-        } else {
-            let skill = output::escape_controls(step_output.skill_name);
-            let agent = output::escape_controls(step_output.agent_id);
-            tracing::info!(
-                "{}. {skill} by {agent} for {cost}, {remaining_budget} left",
-                step_output.step
-            );
-        }
+        report_step(common, &step_output, remaining_budget);
         output = job.output_data;
     }
     if !common.json {
         output::print_line(&output.to_string());
     }
     Ok(())
+}
+
+fn report_step(common: &CommonArgs, step_output: &StepOutput<'_>, remaining_budget: Credits) {
+    if common.json {
+        output::print_result(true, step_output, String::new);
+        return;
+    }
+    let skill = output::escape_controls(step_output.skill_name);
+    let agent = output::escape_controls(step_output.agent_id);
+    let cost = step_output.execution_cost;
+    tracing::info!(
+        "{}. {skill} by {agent} for {cost}, {remaining_budget} left",
+        step_output.step
+    );
 }
 
 fn read_plan(file: &str) -> Result<Plan, Fail> {
