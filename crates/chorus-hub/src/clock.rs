@@ -37,8 +37,8 @@ impl Clock {
         ))))
     }
 
-    /// The same clock, which can be synced: hubs of a cluster use the database's clock, so that a hub that is a minute ahead does not
-    /// take over leases of others.
+    /// The same clock, which can be synced: hubs of a cluster use the database's clock, so that a hub that is a minute ahead
+    /// does not take over leases of others.
     pub(crate) fn into_synced(self) -> Self {
         match self.0 {
             ClockSource::System => Self::with_offset(0),

@@ -1,4 +1,5 @@
-//! The rules of the hub: who may do what, and what follows. No HTTP server. Each module may use those above it in ARCHITECTURE.md.
+//! The rules of the hub: who may do what, and what follows. No HTTP server. Each module may use those above it in
+//! ARCHITECTURE.md.
 
 pub mod channel;
 pub mod clock;

@@ -1,5 +1,5 @@
-//! Membership: which peers are alive and which subjects have streams there. Every hub announces its own presence as heartbeats and
-//! numbered deltas, and answers with all of it on request (D-95).
+//! Membership: which peers are alive and which subjects have streams there. Every hub announces its own presence as heartbeats
+//! and numbered deltas, and answers with all of it on request (D-95).
 
 mod peer_sync;
 mod peer_table;

@@ -25,8 +25,8 @@ pub(super) enum PeerAnnouncement {
 #[serde(default)]
 pub(super) struct Heartbeat {
     pub hub: HubId,
-    /// How many subjects have a stream here, and a checksum over them, after the delta of this number. A peer with another checksum
-    /// fetches the presence again.
+    /// How many subjects have a stream here, and a checksum over them, after the delta of this number. A peer with another
+    /// checksum fetches the presence again.
     pub subjects: usize,
     pub sum: u64,
     pub news: u64,

@@ -94,8 +94,8 @@ impl FrameRing {
         }
     }
 
-    /// Renders the event once for all sessions, and appends it at the next sequence, or at its sequence in the frame stream. Frames
-    /// that no longer fit are dropped, oldest first.
+    /// Renders the event once for all sessions, and appends it at the next sequence, or at its sequence in the frame stream.
+    /// Frames that no longer fit are dropped, oldest first.
     pub fn push(
         &mut self,
         shared_seq: Option<u64>,

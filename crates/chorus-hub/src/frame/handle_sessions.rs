@@ -1,5 +1,5 @@
-//! The live sessions of one handle and their ring. A stream is a cursor into the ring: publishing appends once and wakes the waiting
-//! sessions, and each reads everything after its cursor. There is no queue per stream.
+//! The live sessions of one handle and their ring. A stream is a cursor into the ring: publishing appends once and wakes the
+//! waiting sessions, and each reads everything after its cursor. There is no queue per stream.
 
 use super::frame_label::FrameLabel;
 use super::frame_ring::{FrameRing, RING_RETENTION};
@@ -98,8 +98,8 @@ impl HandleSessions {
         outcome
     }
 
-    /// Adds a session, which reads from now on or since its cursor. Returns the cursor at which it starts, and true when there is a
-    /// gap before that. No frame up to `complete_seq` is missing here.
+    /// Adds a session, which reads from now on or since its cursor. Returns the cursor at which it starts, and true when there
+    /// is a gap before that. No frame up to `complete_seq` is missing here.
     pub fn add_session(
         &self,
         session: &Arc<FrameSession>,
@@ -305,8 +305,8 @@ impl Drop for HandleSessions {
     }
 }
 
-/// The unread frames of a session, up to a chunk. A single event is shared; several are copied into one chunk, so that they are one
-/// write and one reference count.
+/// The unread frames of a session, up to a chunk. A single event is shared; several are copied into one chunk, so that they are
+/// one write and one reference count.
 fn collect_unread(ring: &FrameRing, session: &FrameSession) -> Bytes {
     let mut first_event: Option<&Bytes> = None;
     let mut chunk: Vec<u8> = Vec::new();

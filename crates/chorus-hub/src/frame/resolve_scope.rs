@@ -98,7 +98,8 @@ async fn resolve_org(
     }))
 }
 
-/// FRM-55, FRM-59: the members that all accords of that name together reach, of those in force with an organisation of the sender.
+/// FRM-55, FRM-59: the members that all accords of that name together reach, of those in force with an organisation of the
+/// sender.
 async fn resolve_accord(
     frames: &Frames,
     sender: &Agent,

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::task::Waker;
 
-/// Its state changes under the lock of its [`super::handle_sessions::HandleSessions`]: shared when it reads, exclusive when frames
-/// are published or sessions end.
+/// Its state changes under the lock of its [`super::handle_sessions::HandleSessions`]: shared when it reads, exclusive when
+/// frames are published or sessions end.
 #[derive(Debug)]
 pub(super) struct FrameSession {
     pub principal: i64,

@@ -1,4 +1,5 @@
-//! The session registry: all handles with live sessions or rings on this hub, in shards, so that handles rarely wait for one another.
+//! The session registry: all handles with live sessions or rings on this hub, in shards, so that handles rarely wait for one
+//! another.
 
 use super::frame_label::FrameLabel;
 use super::handle_sessions::{HandleSessions, JoinRefusal, RingMemory};

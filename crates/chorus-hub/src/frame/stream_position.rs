@@ -1,5 +1,5 @@
-//! The position of this hub in the frame stream. All hubs apply it in one order, so a sequence means the same at each of them, and a
-//! session can resume at any hub (R-52, D-82).
+//! The position of this hub in the frame stream. All hubs apply it in one order, so a sequence means the same at each of them,
+//! and a session can resume at any hub (R-52, D-82).
 
 use crate::limits;
 use chorus_wire::cursor::Cursor;
@@ -31,8 +31,8 @@ struct ProgressState {
     last_seqs: HashMap<i64, u64>,
 }
 
-/// The epoch of a principal's ring: the same at every hub, and different for each principal, so that a cursor of another handle is
-/// recognised (FRM-70).
+/// The epoch of a principal's ring: the same at every hub, and different for each principal, so that a cursor of another handle
+/// is recognised (FRM-70).
 pub(super) fn handle_epoch(epoch: u64, principal: i64) -> u64 {
     let mixed = (epoch ^ (principal as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))
         .wrapping_mul(0xff51_afd7_ed55_8ccd);

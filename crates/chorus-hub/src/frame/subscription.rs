@@ -23,8 +23,8 @@ pub(crate) struct FrameSubscription {
 }
 
 impl FrameSubscription {
-    /// `connected` is the data of the first event. That event has an id too, so that a stream that is interrupted before its first
-    /// frame resumes from where it began.
+    /// `connected` is the data of the first event. That event has an id too, so that a stream that is interrupted before its
+    /// first frame resumes from where it began.
     pub(super) fn new(frames: Frames, joined: JoinedSession, connected: &str) -> Self {
         let mut first_events = vec![sse::format_opening_event_at(
             "connected",

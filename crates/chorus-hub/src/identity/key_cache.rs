@@ -12,7 +12,8 @@ use subtle::ConstantTimeEq;
 /// Max cached agents, by key and by name: some tens of megabytes. Beyond it the least used are looked up again.
 const MAX_CACHED_AGENTS: usize = 100_000;
 
-/// How a secret is stored and compared: keys are 128 random bits, so one round of SHA-256 is enough to make a stolen table useless.
+/// How a secret is stored and compared: keys are 128 random bits, so one round of SHA-256 is enough to make a stolen table
+/// useless.
 pub(crate) fn hash_secret(secret: &str) -> [u8; 32] {
     Sha256::digest(secret.as_bytes()).into()
 }

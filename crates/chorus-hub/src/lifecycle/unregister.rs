@@ -16,7 +16,8 @@ use chorus_wire::reply::AgentDeleted;
 use chorus_wire::{Code, Error};
 use serde_json::json;
 
-/// `DELETE /agents/{id}`: an unknown agent is a confirmed no-op; otherwise only the agent itself or an operator (R-31, failure 2).
+/// `DELETE /agents/{id}`: an unknown agent is a confirmed no-op; otherwise only the agent itself or an operator (R-31, failure
+/// 2).
 pub async fn unregister_agent(
     principal: &Principal,
     hub: &HubContext,

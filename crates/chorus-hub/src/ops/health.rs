@@ -1,0 +1,68 @@
+//! Health and readiness of the hub.
+
+use crate::Result;
+use crate::context::HubContext;
+use crate::identity::invites;
+use crate::store::counters;
+use chorus_wire::Error;
+use chorus_wire::reply::HealthReport;
+use std::time::Duration;
+
+/// How long a successful write answers `/ready`.
+const READY_CACHE_TTL: Duration = Duration::from_secs(1);
+
+/// `GET /health`
+pub async fn read_health(hub: &HubContext) -> Result<HealthReport> {
+    let counters = hub
+        .store()
+        .read(async |tx| Ok(counters::read_counters(tx).await?))
+        .await?;
+    let count = |n: i64| n.max(0) as u64;
+    Ok(HealthReport {
+        status: "ok".into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        uptime_seconds: hub.uptime().as_secs(),
+        invite_gating: invites::is_invite_gated(hub.identity()).await?,
+        agents_registered: count(counters.agents),
+        messages_delivered: count(counters.delivered),
+        messages_queued: count(counters.queued),
+        messages_failed: count(counters.failed),
+        inbox_connections: hub.live_streams().stream_count() as u64,
+        messages_stored: count(counters.stored),
+    })
+}
+
+/// What a ready hub depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadyMode {
+    /// It has no peers: only the store.
+    Standalone,
+    /// The store and NATS.
+    Clustered,
+}
+
+/// `GET /ready`: the store takes writes, NATS is connected, and the hub is not stopping.
+pub async fn check_ready(hub: &HubContext) -> Result<ReadyMode> {
+    if hub.live_streams().is_draining() {
+        return Err(Error::unavailable("the hub is stopping"));
+    }
+    // The route is public: one write per second answers all requests.
+    let now = hub.clock().monotonic_now();
+    if hub
+        .last_ready_at()
+        .is_none_or(|at| now >= at + READY_CACHE_TTL)
+    {
+        hub.store()
+            .write(async |txn| Ok(counters::read_counters(&txn.tx).await.map(drop)?))
+            .await?;
+        hub.set_ready_at(now);
+    }
+    match hub.cluster() {
+        None => Ok(ReadyMode::Standalone),
+        Some(cluster) if cluster.is_connected() => Ok(ReadyMode::Clustered),
+        Some(_) => Err(Error {
+            message: "the bus is away".into(),
+            ..Error::unavailable("the bus is away")
+        }),
+    }
+}
