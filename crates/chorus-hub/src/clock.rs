@@ -1,4 +1,4 @@
-//! The source of time and new ids, so that tests control them (law 10).
+//! The source of time and new ids, so that tests control them (invariant 10).
 
 use chorus_wire::time::UnixMicros;
 use std::sync::{

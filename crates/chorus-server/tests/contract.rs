@@ -62,7 +62,7 @@ fn references<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
     }
 }
 
-/// Law 8: a code that clients can meet is explained, and nothing else is.
+/// Invariant 8: a code that clients can meet is explained, and nothing else is.
 #[test]
 fn the_page_of_errors_and_the_table_say_the_same() {
     let page = include_str!("../../../docs/errors.md");

@@ -3,7 +3,7 @@
 
 use super::member_delivery;
 use crate::store::channels::{self, ChannelMemberRecord, ChannelRecord};
-use crate::store::{EntryKind, NewLogEntry, WriteTxn, log};
+use crate::store::{EntryKind, NewLogEntry, WriteTxn, channel_entries, log};
 use crate::{Result, clock};
 use chorus_wire::Error;
 use chorus_wire::channel::callback_event::{CallbackPost, ChannelEvent};
@@ -124,13 +124,13 @@ pub(crate) async fn append_event(
             let call_id = row.id.clone().unwrap_or_default();
             let appended = append_row(txn, channel, sender, row)?;
             if let Some(member) = sender.member_id {
-                channels::record_tool_call(&txn.tx, member, &call_id, appended.seq).await?;
+                channel_entries::record_tool_call(&txn.tx, member, &call_id, appended.seq).await?;
             }
             return Ok(appended);
         }
         ChannelRowKind::ToolResult => {
             if let (Some(member), Some(call_id)) = (sender.member_id, &row.id) {
-                row.call = channels::find_tool_call_seq(&txn.tx, member, call_id)
+                row.call = channel_entries::find_tool_call_seq(&txn.tx, member, call_id)
                     .await?
                     .map(|seq| seq as u64);
             }

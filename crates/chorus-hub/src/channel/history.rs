@@ -3,7 +3,7 @@
 use super::manage::{find_actor, read_actor};
 use crate::context::HubContext;
 use crate::delivery::{StreamFeed, open_channel_feed, render};
-use crate::store::{LogEntry, channels, log};
+use crate::store::{LogEntry, channel_entries, log};
 use crate::{Principal, Result};
 use chorus_wire::{Code, Error, cursor::Cursor, limits};
 use serde_json::value::RawValue;
@@ -49,7 +49,7 @@ pub(crate) async fn list_history_rows(
                     log::list_subject_entries(tx, channel_id, to_seq(seq), indexed, limit).await?
                 }
                 HistoryRange::Before(seq) => {
-                    channels::list_entries_before(
+                    channel_entries::list_entries_before(
                         tx,
                         channel_id,
                         to_seq(seq),
@@ -60,8 +60,15 @@ pub(crate) async fn list_history_rows(
                     .await?
                 }
                 HistoryRange::MessagesBefore(seq) => {
-                    channels::list_entries_before(tx, channel_id, to_seq(seq), indexed, true, limit)
-                        .await?
+                    channel_entries::list_entries_before(
+                        tx,
+                        channel_id,
+                        to_seq(seq),
+                        indexed,
+                        true,
+                        limit,
+                    )
+                    .await?
                 }
             };
             Ok(page.entries)

@@ -9,7 +9,8 @@ use crate::delivery::outbox::{self, OutboxHandler, PostOutcome, PostPurpose};
 use crate::store::channels::{self, ChannelMemberRecord, ChannelRecord};
 use crate::store::outbox::{OutboxRow, RetryClass};
 use crate::store::{
-    EntryKind, LogEntry, NewLogEntry, WriteTxn, channel_deliveries, outbox as outbox_table,
+    EntryKind, LogEntry, NewLogEntry, WriteTxn, channel_deliveries, channel_entries,
+    outbox as outbox_table,
 };
 use chorus_wire::channel::channels::MemberRoute;
 use chorus_wire::channel::delivery::{ChannelDelivery, ChannelInfo, ChannelMessage};
@@ -290,10 +291,13 @@ async fn next_pending(
     member: &ChannelMemberRecord,
 ) -> Result<Option<PendingDelivery>> {
     if member.unreachable_at.is_some() {
-        let mut entries =
-            channels::list_undelivered_entries(&txn.tx, member.id, limits::BACKLOG_MESSAGES + 1)
-                .await?
-                .into_iter();
+        let mut entries = channel_entries::list_undelivered_entries(
+            &txn.tx,
+            member.id,
+            limits::BACKLOG_MESSAGES + 1,
+        )
+        .await?
+        .into_iter();
         let Some(newest) = entries.next() else {
             channel_deliveries::drop_pending_deliveries(&txn.tx, member.id).await?;
             return Ok(None);
@@ -306,7 +310,7 @@ async fn next_pending(
         }));
     }
     while let Some(seq) = channel_deliveries::find_first_pending_seq(&txn.tx, member.id).await? {
-        if let Some(entry) = channels::find_channel_entry(&txn.tx, seq).await? {
+        if let Some(entry) = channel_entries::find_channel_entry(&txn.tx, seq).await? {
             return Ok(Some(PendingDelivery {
                 seq,
                 row: parse_row(&entry)?,

@@ -154,7 +154,7 @@ pub async fn remove_member(
             let member =
                 channels::find_member_by_name(&txn.tx, actor.channel.id, &folded_name).await?;
             let member = member.ok_or_else(|| {
-                Error::new(Code::NotFound, "nobody of that name is in the channel")
+                Error::new(Code::NotFound, "no member of that name is in the channel")
             })?;
             end_membership(txn, &actor, &member).await?;
             Ok(member)

@@ -166,7 +166,7 @@ impl BudgetSync {
         }
     }
 
-    /// A report that does not arrive only leaves a peer with an older debt (law 4).
+    /// A report that does not arrive only leaves a peer with an older debt (invariant 4).
     async fn report(&self, debts: &[(CallerId, u64)], claims: &HashMap<HubId, Vec<BudgetClaim>>) {
         for chunk in debts.chunks(limits::BUDGET_SYNC_CALLERS) {
             let announcement = PeerAnnouncement::Spent(self.client.hub_id, chunk.to_vec());
@@ -245,7 +245,7 @@ mod tests {
         }
     }
 
-    /// Law 6
+    /// Invariant 6
     #[test]
     fn those_of_one_moment_are_asked_for_together_and_nobody_who_left() {
         let (spends, now) = (ClaimQueues::default(), Instant::now());
@@ -288,7 +288,7 @@ mod tests {
         assert_eq!(
             waits.await.unwrap(),
             Err(RequestError::NoResponders),
-            "it was not asked about: nobody has counted it"
+            "it was not asked about: no hub has counted it"
         );
         drop(asked);
         assert!(first.await.is_err(), "it was, and may have been counted");

@@ -21,7 +21,7 @@ pub(super) struct PeerServer {
     budget_sync: Arc<BudgetSync>,
     registered_frames: RegisteredFrames,
     settings: SharedSettings,
-    /// Requests whose answer waits for something (law 6).
+    /// Requests whose answer waits for something (invariant 6).
     answer_permits: Arc<Semaphore>,
 }
 

@@ -1,4 +1,4 @@
-//! The messages between hubs of a cluster. None of them is the only copy of durable data (law 4). Hubs of two versions work
+//! The messages between hubs of a cluster. None of them is the only copy of durable data (invariant 4). Hubs of two versions work
 //! together during an upgrade: a new field has a default, and an unknown request is answered at once with nothing (D-94).
 
 use crate::identity::rate_limit::{BudgetClaim, CallerId};

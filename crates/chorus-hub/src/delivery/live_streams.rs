@@ -22,7 +22,7 @@ pub(crate) enum StreamTopic {
     Channel(i64),
 }
 
-/// The open streams of this hub, and whether peers have some. It never carries the only copy of durable data (law 4).
+/// The open streams of this hub, and whether peers have some. It never carries the only copy of durable data (invariant 4).
 /// Publishing does not wait: a queue takes an entry at once, or its stream reads it from the log.
 pub(crate) trait LiveStreams: EntryPublisher {
     /// From here on the queue is offered every entry of the topic; `None` when the topic has its maximum of streams. Returns the
@@ -117,7 +117,7 @@ impl EntryPublisher for LocalStreams {
         let salt = self.trace_salt.load(Ordering::Relaxed) as u32;
         let accepted = match self.lock_shard(entry.subject).get(&entry.subject) {
             Some(queues) => {
-                // Serialised once and shared by all streams (law 11).
+                // Serialised once and shared by all streams (invariant 11).
                 let event = render::render_event(entry, salt);
                 queues.iter().fold(false, |taken, queue| {
                     queue.offer_event(entry.seq, &event) | taken

@@ -222,7 +222,7 @@ mod tests {
         attempt_post(hub.delivery(), mine).await.unwrap();
         assert!(
             futures_util::FutureExt::now_or_never(receiver.accept()).is_none(),
-            "nobody knocked"
+            "no request arrived"
         );
         let left = hub
             .store()

@@ -190,7 +190,7 @@ impl HandleSessions {
         Some(count)
     }
 
-    /// Law 6: when all rings together are full, the ring that grows drops its own oldest frames.
+    /// Invariant 6: when all rings together are full, the ring that grows drops its own oldest frames.
     fn evict_over_limit(&self, state: &mut SessionsState) {
         let mut excess = self
             .ring_memory

@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(emitted.into_inner(), 500);
     }
 
-    /// Law 6
+    /// Invariant 6
     #[test]
     fn a_sender_is_remembered_up_to_the_bound_and_forgotten_when_its_time_is_over() {
         let senders = RecentSubmissions::default();

@@ -204,7 +204,7 @@ mod tests {
         rooms.ring_memory.used_bytes.load(Ordering::Relaxed)
     }
 
-    /// R-52, law 6
+    /// R-52, invariant 6
     #[test]
     fn a_room_goes_when_nobody_can_come_back_for_anything() {
         let rooms = SessionRegistry::default();
@@ -215,13 +215,13 @@ mod tests {
         assert!(held(&rooms) > 0);
         let later = NOW + Duration::from_secs(301);
         rooms.sweep_expired(later);
-        assert!(rooms.get(1).is_some(), "somebody is there");
+        assert!(rooms.get(1).is_some(), "a session is live");
         assert_eq!(held(&rooms), 0, "what is past its time is gone");
         joined
             .handle_sessions
             .remove_session(&joined.session, later);
         rooms.sweep_expired(later + Duration::from_secs(300));
-        assert!(rooms.get(1).is_some(), "whoever left may come back");
+        assert!(rooms.get(1).is_some(), "a session that left may come back");
         rooms.sweep_expired(later + Duration::from_secs(301));
         assert!(rooms.get(1).is_none());
     }
@@ -273,7 +273,7 @@ mod tests {
         assert_eq!((other.start_cursor.seq, other.has_gap), (0, true));
     }
 
-    /// Law 6
+    /// Invariant 6
     #[test]
     fn when_all_rings_are_full_the_one_that_grows_gives_up_its_oldest() {
         let held = Arc::new(RingMemory {

@@ -87,7 +87,7 @@ impl StreamProgress {
         if state.epoch.is_none() || newest_seq <= state.floor_seq {
             return;
         }
-        // Law 6: beyond it a resuming session may get a gap event although it missed nothing.
+        // Invariant 6: beyond it a resuming session may get a gap event although it missed nothing.
         if state.last_seqs.len() >= limits::LAST_FRAME_SEQS_KEPT {
             state.floor_seq = state
                 .last_seqs
@@ -204,7 +204,7 @@ mod tests {
         );
     }
 
-    /// Law 6: a gap may be told where there is none, and never the other way round.
+    /// Invariant 6: a gap may be told where there is none, and never the other way round.
     #[test]
     fn the_ends_of_as_many_handles_as_are_remembered_are_known_and_those_of_others_are_behind_them()
     {

@@ -312,7 +312,7 @@ mod tests {
         let waits = |joined: &JoinedSession| joined.handle_sessions.newest_seq() > 0;
         assert!(
             !waits(&one_more) && !sessions.iter().any(waits),
-            "nothing was emitted to anybody"
+            "nothing was emitted"
         );
         one_more
             .handle_sessions

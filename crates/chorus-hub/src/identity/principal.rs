@@ -5,7 +5,7 @@ use crate::store::Agent;
 use chorus_wire::{Code, Error};
 use std::sync::Arc;
 
-/// The party on whose behalf a request acts. Only [`super::authenticate`] and [`super::authenticate_session`] make one (law 3).
+/// The party on whose behalf a request acts. Only [`super::authenticate`] and [`super::authenticate_session`] make one (invariant 3).
 #[derive(Clone, Debug)]
 pub enum Principal {
     /// A client without a credential.

@@ -364,7 +364,7 @@ mod tests {
         );
     }
 
-    /// Law 6
+    /// Invariant 6
     #[test]
     fn the_number_of_buckets_stays_bounded_and_falls_again() {
         let (budgets, clock) = held(64);

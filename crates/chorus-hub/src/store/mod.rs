@@ -7,6 +7,7 @@ mod agent;
 pub(crate) mod artifacts;
 pub(crate) mod cache_invalidation;
 pub(crate) mod channel_deliveries;
+pub(crate) mod channel_entries;
 pub(crate) mod channels;
 mod checkpoint;
 mod compact_ledger;

@@ -132,7 +132,7 @@ impl TlsParams {
                 CertificateTrust::TrustedIssuer(roots)
             }
             (TlsMode::VerifyCa, None) => {
-                let why = "with the machine's roots anybody's certificate would do";
+                let why = "with the machine's roots any certificate would do";
                 return Err(format!(
                     "the database URL: sslmode=verify-ca needs an sslrootcert, since {why}"
                 ));

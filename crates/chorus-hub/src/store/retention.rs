@@ -1,5 +1,6 @@
 //! Retention: deletes what is older than `--retain`, in steps so small that other writes hardly wait for them.
 
+use super::channel_entries;
 use super::{
     DbError, SqlParam, WriteTxn, channel_deliveries, channels, compact_ledger, connection_strings,
     messages, participant_index,
@@ -92,7 +93,7 @@ async fn trim_log(txn: &mut WriteTxn<'_>, keep_since: UnixMicros) -> Result<u64,
         txn.counter_deltas.queued -= columns.int()?;
     }
     participant_index::delete_index_rows(&txn.tx, last_seq).await?;
-    channels::delete_tool_calls(&txn.tx, last_seq).await?;
+    channel_entries::delete_tool_calls(&txn.tx, last_seq).await?;
     txn.tx
         .execute(
             "delete from responses where seq <= $1",

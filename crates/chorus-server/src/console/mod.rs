@@ -19,7 +19,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(get_console_file))
 }
 
-/// The console, for whoever opens the hub in a browser
+/// The console, at the address of the hub
 #[utoipa::path(get, path = "/", tag = "ops", responses((status = 200, content_type = "text/html", body = String)))]
 async fn get_home(headers: HeaderMap) -> ApiResult {
     index_response(&headers)

@@ -84,7 +84,7 @@ async fn list_org_members(
 #[utoipa::path(put, path = "/orgs/{org}/members/{handle}", tag = "frame", request_body = OrgMemberBody, security(("agent_key" = [])),
     params(("org" = String, Path, description = "With or without ~"), ("handle" = String, Path, description = "Who is invited")),
     responses((status = 200, body = OrganisationMember), (status = 401, body = FrameFailure), (status = 403, body = FrameFailure),
-        (status = 404, body = FrameFailure), (status = 409, body = FrameFailure, description = "Nobody would be left as owner")))]
+        (status = 404, body = FrameFailure), (status = 409, body = FrameFailure, description = "No member would be left as owner")))]
 async fn invite_org_member(
     State(state): State<AppState>,
     RequireKey(principal): RequireKey,

@@ -37,7 +37,7 @@ impl FromStr for TrustedNetwork {
         };
         if network.prefix_len() == 0 {
             return Err(format!(
-                "{text} is everybody: then anybody could say to be anybody"
+                "{text} is every address: then any client could claim any address"
             ));
         }
         Ok(Self(network.trunc()))

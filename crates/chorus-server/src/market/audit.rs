@@ -14,7 +14,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default().routes(routes!(list_postings))
 }
 
-/// The postings that concern my owner, or everybody's for operators; newest first
+/// The postings that concern my owner, or those of all owners for operators; newest first
 #[utoipa::path(get, path = "/audit", tag = "market", security(("agent_key" = []), ("operator_key" = [])),
     params(("job_id" = Option<String>, Query, description = "Only those of this job"),
         ("owner_id" = Option<String>, Query, description = "Only those that concern this owner"),

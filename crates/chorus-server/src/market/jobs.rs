@@ -71,7 +71,7 @@ struct JobResultBody {
 
 /// Hire an agent for a skill: the budget is held until the result is there
 #[utoipa::path(post, path = "/jobs", tag = "market", request_body = JobRequestBody, security(("agent_key" = [])),
-    responses((status = 202, body = Job), (status = 400, body = MarketFailure, description = "Malformed, nobody with that skill, too small a budget, or too few credits"),
+    responses((status = 202, body = Job), (status = 400, body = MarketFailure, description = "Malformed, no agent with that skill, too small a budget, or too few credits"),
         (status = 401, body = MarketFailure), (status = 403, body = MarketFailure), (status = 404, body = MarketFailure, description = "No such agent"),
         (status = 409, body = MarketFailure, description = "The agent is offline, or the job_id was used with another request")))]
 async fn request_job(
@@ -143,7 +143,7 @@ async fn report_job_result(
     )
 }
 
-/// Take a job back before its result: the budget returns, nobody's score changes
+/// Take a job back before its result: the budget returns, no score changes
 #[utoipa::path(post, path = "/jobs/{id}/cancel", tag = "market", params(("id" = String, Path)), security(("agent_key" = [])),
     responses((status = 200, body = Job), (status = 401, body = MarketFailure), (status = 403, body = MarketFailure),
         (status = 404, body = MarketFailure), (status = 409, body = MarketFailure, description = "The job has come to its end already")))]

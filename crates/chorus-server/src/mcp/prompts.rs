@@ -96,9 +96,9 @@ fn render_handover_prompt(scope: Option<&str>) -> String {
         .map(|scope| format!(" with scope {scope}"))
         .unwrap_or_default();
     format!(
-        "Hand the work of this session over with agent_handover{scope}. Write handover_body so that somebody who knows nothing of this \
+        "Hand the work of this session over with agent_handover{scope}. Write handover_body so that a reader who knows nothing of this \
          session can go on at once: what I asked for and why; what is done and how it was checked; what is left, in order; \
          decisions that were made and the reasons; what is in the way. At most 8000 bytes, no secrets. Name files, branches and links \
-         in pointer_refs instead of copying them. Then tell me what you handed over and whether anybody is listening."
+         in pointer_refs instead of copying them. Then tell me what you handed over and whether a session is listening."
     )
 }

@@ -15,14 +15,14 @@ error_catalogue! {
         PayloadKindMismatch "payload-kind-mismatch" 400 false "The payload does not have the shape of the frame's kind.";
         FieldMissing "field-missing" 400 false "A required field is not there.";
         FieldInvalid "field-invalid" 400 false "A field has a value that it may not have.";
-        FieldUnknown "field-unknown" 400 false "There is a field that nobody knows; frames take no extensions.";
+        FieldUnknown "field-unknown" 400 false "There is an unknown field; frames take no extensions.";
         FilterAxisUnknown "filter-axis-unknown" 400 false "The filter names something that frames cannot be filtered by.";
         FilterValueInvalid "filter-value-invalid" 400 false "A clause of the filter is not axis:value with a value of that axis.";
         // Not 413: a narrower scope helps, a shorter body does not.
         ExpansionTooLarge "expansion-too-large" 400 false "The scope reaches more sessions than one frame may; choose a narrower one.";
         Unauthenticated "unauthenticated" 401 false "An agent's key is required, sent as Authorization: Bearer <api_key>.";
         Forbidden "forbidden" 403 false "This key may not do that for this handle.";
-        SenderIdentityMismatch "sender-identity-mismatch" 403 false "The frame speaks for somebody else than the key that sent it.";
+        SenderIdentityMismatch "sender-identity-mismatch" 403 false "The frame speaks for another handle than the key that sent it.";
         ScopeUnauthorised "scope-unauthorised" 403 false "The sender may not address this scope.";
         NotFound "not-found" 404 false "There is no such thing at this path.";
         MethodNotAllowed "method-not-allowed" 405 false "The path does not take this method.";
@@ -35,7 +35,7 @@ error_catalogue! {
         Internal "internal" 500 true "The hub failed; the request id finds the reason in its log.";
         ScopeUnimplemented "scope-unimplemented" 501 false "The scope is well-formed, but this hub does not expand it.";
         Unavailable "unavailable" 503 true "The hub cannot do this right now; try again.";
-        BusUnavailable "bus-unavailable" 503 true "The hubs cannot reach one another right now; try again with the same frame_id, nobody hears a frame twice.";
+        BusUnavailable "bus-unavailable" 503 true "The hubs cannot reach one another right now; try again with the same frame_id, no session hears a frame twice.";
     }
 }
 

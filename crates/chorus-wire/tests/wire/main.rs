@@ -7,6 +7,7 @@
 
 mod catalogue;
 mod channel_events;
+mod channel_examples;
 mod credits;
 mod culture;
 mod envelope_faults;

@@ -139,7 +139,7 @@ fn every_cited_rule_exists() {
     proves(
         check,
         "a.rs",
-        "// (failure 27)",
+        &format!("// (failure {})", 27),
         "// (failure 26), a failure of 2 hubs",
     );
 }

@@ -150,6 +150,7 @@ const WIRE: EdgeTable = &[
     ("limits", &[]),
     ("secret", &[]),
     ("time", &[]),
+    ("string_enum", &[]),
     ("identity", &["limits"]),
     ("json", &["limits"]),
     ("sse", &["cursor", "limits"]),
@@ -162,10 +163,23 @@ const WIRE: EdgeTable = &[
     ),
     (
         "channel",
-        &["endpoint_url", "json", "limits", "secret", "time"],
+        &[
+            "endpoint_url",
+            "json",
+            "limits",
+            "secret",
+            "string_enum",
+            "time",
+        ],
     ),
-    ("market", &["endpoint_url", "json", "limits", "time"]),
-    ("frame", &["identity", "limits", "time"]),
+    (
+        "market",
+        &["endpoint_url", "json", "limits", "string_enum", "time"],
+    ),
+    (
+        "frame",
+        &["error", "identity", "limits", "string_enum", "time"],
+    ),
     (
         "registration",
         &[

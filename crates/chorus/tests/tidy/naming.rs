@@ -15,14 +15,7 @@ const PACKED_LETS: usize = 5;
 /// Lines that speak of an unnamed party where client, sender, receiver, operator or hub is meant.
 const VAGUE_LINES: usize = 20;
 
-const VAGUE: [&str; 6] = [
-    "whoever",
-    "somebody",
-    "nobody",
-    "anybody",
-    "everybody",
-    "whomever",
-];
+const VAGUE: &str = "whoever somebody nobody anybody everybody whomever";
 /// Names that the standard library or a trait prescribes.
 const PRESCRIBED: [&str; 15] = [
     "new", "fmt", "drop", "from", "into", "clone", "default", "next", "poll", "eq", "cmp", "hash",
@@ -81,8 +74,11 @@ fn count_packed_lets(code: &str) -> usize {
 
 fn is_vague(line: &str) -> bool {
     let lower = line.to_lowercase();
-    let words = lower.split(|c: char| !c.is_alphanumeric());
-    lower.contains("someone else") || words.into_iter().any(|word| VAGUE.contains(&word))
+    let words = lower.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+    lower.contains("someone else")
+        || words
+            .into_iter()
+            .any(|word| VAGUE.split(' ').any(|vague| vague == word))
 }
 
 impl NamingReport {

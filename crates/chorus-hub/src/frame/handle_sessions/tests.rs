@@ -165,7 +165,7 @@ fn everything_that_waits_is_taken_in_pieces_of_a_bounded_size() {
     assert!(sizes.iter().all(|size| *size <= CHUNK_BYTES), "{sizes:?}");
 }
 
-/// Law 6
+/// Invariant 6
 #[test]
 fn a_handle_has_as_many_streams_as_one_frame_may_reach() {
     let room = room();
@@ -185,7 +185,7 @@ fn a_handle_has_as_many_streams_as_one_frame_may_reach() {
     assert_eq!(
         room.session_count(),
         limits::STREAMS_PER_HANDLE,
-        "who never came in takes nobody out"
+        "a session that never joined removes no other"
     );
     all.iter()
         .for_each(|session| room.remove_session(session, NOW));

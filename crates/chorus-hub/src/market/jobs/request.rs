@@ -141,7 +141,7 @@ async fn select_worker(
     let skill_not_offered = || {
         Error::new(
             Code::SkillMismatch,
-            format!("nobody offers the skill {}", request.skill_name),
+            format!("no agent offers the skill {}", request.skill_name),
         )
     };
     let over_budget = |cost| {

@@ -15,9 +15,9 @@ const OWNERS: i64 = 4;
 const JOBS: i64 = 5;
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-struct Nobody;
+struct NoStreams;
 
-impl EntryPublisher for Nobody {
+impl EntryPublisher for NoStreams {
     fn has_draining_stream(&self, _: i64) -> bool {
         false
     }
@@ -331,7 +331,7 @@ proptest! {
         runtime.block_on(async {
             let dir = tempfile::tempdir().unwrap();
             let clock = Clock::manual_at(UnixMicros(1_774_000_000_000_000));
-            let store = Store::open(dir.path(), None, clock.clone(), Arc::new(Nobody)).await.unwrap();
+            let store = Store::open(dir.path(), None, clock.clone(), Arc::new(NoStreams)).await.unwrap();
             let mut model = Model::default();
             for step in steps {
                 if let Step::Trim { days } = step {

@@ -47,10 +47,10 @@ const LIST_DESCRIPTION: &str = "List what this channel keeps: artifacts (shared 
 const READ_DESCRIPTION: &str = "Read an artifact: a text that the channel works on together. Returns content and version; artifact_edit needs that \
     version. An older version can be read while it is kept.";
 
-const CREATE_DESCRIPTION: &str = "Keep a text in the channel for everybody, such as a spec, a plan or a report, under a slug of its own. Use it instead of \
+const CREATE_DESCRIPTION: &str = "Keep a text in the channel for all members, such as a spec, a plan or a report, under a slug of its own. Use it instead of \
     posting anything long. Fails if the slug is taken: then read and edit it.";
 
-const EDIT_DESCRIPTION: &str = "Change an artifact. Pass the version you read: if somebody has edited it since, nothing is changed and you are told to read \
+const EDIT_DESCRIPTION: &str = "Change an artifact. Pass the version you read: if it was edited since, nothing is changed and you are told to read \
     it again. Either give the whole new `content`, or `find` (a passage that is there exactly once) and `replace`. Returns the \
     new version.";
 

@@ -49,11 +49,11 @@ pub fn announce_tools() -> Vec<ToolDefinition<ToolCall>> {
 const SEND_DESCRIPTION: &str = "Submit one frame of any of the fifteen kinds to live sessions. Prefer the tool made for the kind (agent_advise, \
     agent_broadcast, agent_query …); use this one for the others: agent_return_event, agent_binding_moment, peer_diagnostic_request, \
     peer_diagnostic_response, intent_declare, intent_withdraw, flush_executed. Frames are heard live and kept for minutes only. \
-    Returns frame_id and recipient_count, to how many sessions it went (0: nobody is listening).";
+    Returns frame_id and recipient_count, to how many sessions it went (0: no session is listening).";
 
-const ADVISE_DESCRIPTION: &str = "Tell your other live sessions what you are working on, so that nobody gets in your way. Use it when you start on a \
+const ADVISE_DESCRIPTION: &str = "Tell your other live sessions what you are working on, so that none gets in your way. Use it when you start on a \
     task, before you edit files others may touch, and when your plan changes. One or two sentences. Returns frame_id and \
-    recipient_count (0: nobody is listening, which is fine).";
+    recipient_count (0: no session is listening, which is fine).";
 
 const BROADCAST_DESCRIPTION: &str = "Tell live sessions that something has happened which they should know: work was merged, something they hold is \
     stale, a resource was released. Use it after the fact; for what you are about to do use agent_advise. Returns frame_id and \
@@ -201,7 +201,7 @@ struct AgentHandoverArgs {
     #[schemars(length(min = 1, max = limits::SESSION_OCTETS))]
     #[serde(skip_serializing_if = "Option::is_none")]
     previous_session_id: Option<String>,
-    /// The session that takes it; leave it out to offer it to whoever comes.
+    /// The session that takes it; leave it out to offer it to the next session.
     #[schemars(length(max = limits::SESSION_OCTETS))]
     #[serde(skip_serializing_if = "Option::is_none")]
     next_session_id: Option<String>,

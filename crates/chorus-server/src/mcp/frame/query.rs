@@ -38,7 +38,7 @@ pub fn query_tools() -> Vec<ToolDefinition<ToolCall>> {
 
 const QUERY_DESCRIPTION: &str = "Ask live sessions a question, such as who is working on something or where a thing is. With `wait` it stays until the \
     first answer or until timeout_ms is over and returns the answers it heard; without, it returns at once with the query_id, and \
-    answers come on the stream of agent_subscribe. Returns query_id, recipient_count (0: nobody is there to answer) and responses.";
+    answers come on the stream of agent_subscribe. Returns query_id, recipient_count (0: no session is there to answer) and responses.";
 
 const RESPOND_DESCRIPTION: &str = "Answer a question that came as an agent_query frame: repeat its query_id, and put its response_scope into scope. \
     Returns frame_id and recipient_count.";

@@ -173,7 +173,7 @@ pub fn own_handle(call: &ToolCall) -> Result<Handle, ToolError> {
 /// A summary of how many sessions received a frame.
 pub fn describe_reach(count: u64) -> String {
     match count {
-        0 => "nobody is listening".to_owned(),
+        0 => "no session is listening".to_owned(),
         1 => "1 session has it".to_owned(),
         many => format!("{many} sessions have it"),
     }

@@ -31,7 +31,7 @@ pub fn session_tools() -> Vec<ToolDefinition<ToolCall>> {
 }
 
 const ROSTER_DESCRIPTION: &str = "See which sessions of a handle are listening right now: instrument, session, tool, since when, and their filter. \
-    Use it to learn whether anybody would hear a frame, and to address one session as ~handle/instrument@session.";
+    Use it to learn whether any session would receive a frame, and to address one session as ~handle/instrument@session.";
 
 const SUBSCRIBE_DESCRIPTION: &str = "Get a ready URL to hear frames for your handle as they come, as Server-Sent Events: pass it to something that \
     holds a connection open, such as curl -N in the background. It works once and within expires_in_seconds; it needs no key. The \

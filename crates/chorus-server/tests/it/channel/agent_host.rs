@@ -160,7 +160,7 @@ story!(
 );
 
 story!(a_pair_is_known_again_for_a_week, |hub| async {
-    // R-72, law 6: services try for a day
+    // R-72, invariant 6: services try for a day
     let bob = hub.agent("bob").await;
     let path = connected(&hub, &bob).await;
     acknowledged(

@@ -146,7 +146,7 @@ story!(
 sqlite_story!(
     a_member_has_so_many_streams_of_lines_and_leaves_the_others_theirs,
     |hub| async {
-        // Law 6: a member that opens many streams and sends little would take every place
+        // Invariant 6: a member that opens many streams and sends little would take every place
         let room = OwnedChannel::create(&hub, "alice").await;
         let (mut oak, mut elm) = (
             RemoteMember::accepting(&hub).await,

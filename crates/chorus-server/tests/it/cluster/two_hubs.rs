@@ -306,7 +306,7 @@ async fn a_hub_without_the_bus_is_kept_off_a_shared_database_and_a_sharing_one_o
     assert!(refusal.contains("without a shared bus"), "{refusal}");
 }
 
-/// R-15, law 4: whatever is said between the hubs, the log is the truth.
+/// R-15, invariant 4: whatever is said between the hubs, the log is the truth.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_waits_at_one_hub_is_replayed_at_the_other() {
     let Some((hub, alice, bob)) = two().await else {

@@ -38,7 +38,7 @@ story!(
 story!(
     a_reader_that_falls_behind_for_a_moment_misses_nothing,
     |hub| async {
-        // law 6: a full queue falls back to the log
+        // invariant 6: a full queue falls back to the log
         let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
         let mut inbox = bob.inbox().await;
         let most = chorus_wire::limits::STREAM_QUEUE_EVENTS + 300;

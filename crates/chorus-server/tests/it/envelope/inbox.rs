@@ -195,7 +195,7 @@ story!(
 story!(
     there_is_an_end_to_how_many_streams_one_agent_opens,
     |hub| async {
-        // law 6
+        // invariant 6
         let bob = hub.agent("bob").await;
         let mut open = Vec::new();
         for _ in 0..chorus_wire::limits::STREAMS_PER_SUBJECT {

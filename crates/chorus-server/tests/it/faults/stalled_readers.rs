@@ -77,7 +77,7 @@ story!(a_stalled_reader_delays_no_other, |hub| async {
     }
 });
 
-/// Law 6: a reader that takes nothing is disconnected. The wait is the product's own ten seconds.
+/// Invariant 6: a reader that takes nothing is disconnected. The wait is the product's own ten seconds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stalled_reader_is_cut_off() {
     let hub = Hub::fresh().await;

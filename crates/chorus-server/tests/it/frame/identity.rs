@@ -276,7 +276,7 @@ story!(a_session_token_opens_one_stream_once, |hub| async {
 });
 
 memory_story!(no_secret_is_echoed_by_a_refusal, |hub| async {
-    // law 12
+    // invariant 12
     let alice = hub.agent("alice").await;
     let guess = hub.anonymous().with_key("ca_somebodys-guess");
     let frame = json!({"frame": alice.advisory("x")});

@@ -134,7 +134,7 @@ fn large(alice: &Agent, text: &str) -> String {
     )
 }
 
-/// "slow readers cut off, never slowing the others"; law 6. The wait is the product's own ten seconds.
+/// "slow readers cut off, never slowing the others"; invariant 6. The wait is the product's own ten seconds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reader_that_stops_slows_no_other_and_is_cut_off() {
     let hub = Hub::fresh().await;

@@ -260,7 +260,7 @@ memory_story!(
 );
 
 story!(streams_end_with_a_word_when_the_hub_stops, |hub| async {
-    // failure 18, law 6
+    // failure 18, invariant 6
     let alice = hub.agent("alice").await;
     let mut open = Vec::new();
     for number in 0..8 {

@@ -18,7 +18,7 @@ story!(a_cursor_from_another_life_hides_nothing, |hub| async {
 story!(
     the_first_event_resets_a_cursor_from_another_life,
     |hub| async {
-        // law 5: EventSource takes the id of the last event, so the reset is an id
+        // invariant 5: EventSource takes the id of the last event, so the reset is an id
         let bob = hub.agent("bob").await;
         let mut inbox = bob.stream("/agent/inbox?since=999999").await;
         let opening = inbox.any().await.unwrap();
@@ -36,7 +36,7 @@ story!(
 story!(
     a_page_is_bounded_in_bytes_and_the_next_goes_on,
     |hub| async {
-        // law 6, failure 25; R-15
+        // invariant 6, failure 25; R-15
         let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
         let large = "😀".repeat(9_900);
         for _ in 0..70 {
@@ -59,7 +59,7 @@ story!(
 );
 
 story!(events_resume_in_the_middle_of_a_message, |hub| async {
-    // lesson 10, law 5: a message is two activities, and a reader may have had the first of them
+    // lesson 10, invariant 5: a message is two activities, and a reader may have had the first of them
     let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
     alice.send_expecting(&bob.id, "one", "queued").await;
     let rows = hub.operator().activity(0).await;

@@ -212,7 +212,7 @@ story!(a_failed_request_has_no_partial_effect, |hub| async {
 });
 
 story!(no_secret_is_echoed_by_an_error, |hub| async {
-    // law 12
+    // invariant 12
     let guess = "ca_not-a-real-key-but-somebodys-guess";
     let caller = hub.anonymous().with_key(guess);
     for path in [

@@ -115,7 +115,7 @@ story!(a_key_outlives_a_restart, |hub| async {
 });
 
 story!(no_listing_shows_a_key, |hub| async {
-    // R-32, law 12
+    // R-32, invariant 12
     let alice = hub.agent("alice").await;
     let operator = hub.operator();
     for path in [

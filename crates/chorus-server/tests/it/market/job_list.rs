@@ -45,7 +45,7 @@ story!(
 story!(
     a_page_of_large_jobs_is_short_and_the_next_ones_go_on_after_it,
     |hub| async {
-        // Law 6
+        // Invariant 6
         const JOBS: usize = 48;
         let (boss, worker) = (
             register_requester(&hub).await,

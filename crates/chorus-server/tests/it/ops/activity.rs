@@ -97,7 +97,7 @@ story!(
 );
 
 story!(activity_rows_have_their_shape_and_order, |hub| async {
-    // lesson 10; law 12: what was said is not the operator's business
+    // lesson 10; invariant 12: what was said is not the operator's business
     let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
     alice
         .send_expecting(&bob.id, "a private word", "queued")

@@ -60,7 +60,7 @@ story!(
 story!(
     what_was_acknowledged_is_there_after_a_stop_under_load,
     |hub| async {
-        // R-24, law 4
+        // R-24, invariant 4
         let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
         let senders: Vec<_> = (0..8)
             .map(|sender| {

@@ -86,7 +86,7 @@ pub async fn delete_channel(
 ) -> Result<(), Fail> {
     if !yes {
         return Err(Fail::usage_error(
-            "this closes the room for everybody; say --yes if you mean it",
+            "this deletes the channel for all members; say --yes if you mean it",
         ));
     }
     let deleted = find_channel(client, channel)

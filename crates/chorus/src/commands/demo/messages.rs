@@ -64,7 +64,7 @@ fn demo_messages(cast: &DemoCast) -> [DemoMessage<'_>; 9] {
             mei,
             "saudade",
             "Oi, Mei! É verdade. Saudade é sentir falta de alguém com carinho: dói um pouco e aquece ao mesmo tempo.",
-            "Saudade is a fond longing for somebody who is away. The warm tone is meant as it sounds.",
+            "Saudade is a fond longing for a person who is away. The warm tone is meant as it sounds.",
         ),
         DemoMessage(
             lena,

@@ -183,7 +183,7 @@ async fn ask_question(
     pace: DemoPace,
 ) -> Result<(), Fail> {
     let query = AgentQuery {
-        query_text: "Does anybody still use the old page numbers?".into(),
+        query_text: "Does any session still use the old page numbers?".into(),
         query_id: random_uuid(),
         response_scope: asker.sender.handle_scope(),
         timeout_ms: 60_000,
@@ -215,7 +215,7 @@ fn binding_moment(round: usize) -> AgentBindingMoment {
                 choice("木漏れ日", "It is light, and a picture says it at once."),
                 choice(
                     "Feierabend",
-                    "Everybody knows the feeling, few have the word.",
+                    "Most people know the feeling, few have the word.",
                 ),
                 choice("缘分", "The book itself came about by it."),
             ],

@@ -258,7 +258,7 @@ fn target_note(target: InitTarget) -> Option<&'static str> {
     match target {
         InitTarget::Codex => Some("Codex runs new hooks once you trust them: type /hooks there"),
         InitTarget::ClaudeProject => {
-            Some("Claude Code asks everybody once before it uses the tools of a project")
+            Some("Claude Code asks each user once before it uses the tools of a project")
         }
         InitTarget::ClaudeUser | InitTarget::Openclaw | InitTarget::Cursor | InitTarget::Local => {
             None

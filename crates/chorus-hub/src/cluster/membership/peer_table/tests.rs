@@ -26,7 +26,7 @@ fn known(number: u64, places: &[SubjectPresence]) -> PeerTable {
     let peers = PeerTable::default();
     assert!(
         peers.apply_heartbeat(here(number, places)),
-        "a hub that nobody knows is asked"
+        "a hub that is not known is asked"
     );
     assert!(
         peers.begin_sync(1) && !peers.begin_sync(1),
