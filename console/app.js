@@ -1,11 +1,12 @@
-// Entry point of the console: the sign-in form, then the view that the URL hash names; or the API reference at /docs.
+// Entry point of the console: sign-in, then the view that the URL hash names; or the API reference at /docs.
 
 import { h, replaceContent } from './dom.js';
 import { t } from './words.js';
 import { fetchPrincipal, storedKey } from './api.js';
 import { startUpdates } from './hub.js';
 import { loadModule } from './load.js';
-import { VIEWS, applyStoredTheme, createShell, installShortcuts, renderBrand, renderTools } from './shell.js';
+import { VIEWS, applyStoredTheme, createShell, installShortcuts } from './shell.js';
+import { showSignIn } from './sign_in.js';
 
 const root = document.getElementById('app');
 const viewLoaders = {
@@ -61,89 +62,16 @@ function openConsole(identity) {
   window.addEventListener('relabel', rebuildShell);
 }
 
-function showSignIn(errorText = '') {
-  const field = h('input', {
-    type: 'password',
-    id: 'key',
-    autocomplete: 'off',
-    spellcheck: 'false',
-    required: true,
-    'aria-describedby': 'key-note',
-  });
-  const button = h('button.first', { type: 'submit' }, t('signin.go'));
-  const errorNode = h('p.wrong', { role: 'alert' }, errorText);
-  const form = h(
-    'form.card.signin',
-    {},
-    h('h1', {}, t('signin.title')),
-    h('p.quiet', {}, t('signin.text')),
-    h('label', { for: 'key' }, t('signin.key')),
-    field,
-    button,
-    errorNode,
-    h('p.quiet.small', { id: 'key-note' }, t('signin.note')),
-  );
-  form.addEventListener('submit', async (event) => {
-    event.preventDefault();
-    const text = field.value.trim();
-    if (!text) return;
-    // A text that a header cannot carry is not a key; fetch would throw.
-    if (!/^[\x21-\x7e]+$/.test(text)) {
-      errorNode.textContent = t('signin.wrong');
-      return;
-    }
-    button.disabled = true;
-    errorNode.textContent = '';
-    storedKey.set(text);
-    try {
-      openConsole(await fetchPrincipal());
-    } catch (error) {
-      storedKey.remove();
-      button.disabled = false;
-      errorNode.textContent = error.status === 401 ? t('signin.wrong') : error.message;
-      field.focus();
-    }
-  });
-  replaceContent(
-    root,
-    h(
-      'div.gate',
-      {},
-      h('header.top', {}, renderBrand(), h('span.spring'), renderTools()),
-      h(
-        'main',
-        { id: 'main' },
-        form,
-        h(
-          'p.gate-links',
-          {},
-          h('a', { href: '/skill' }, t('signin.skill')),
-          h('a', { href: '/docs' }, t('view.docs')),
-          h('a', { href: '/health' }, t('signin.health')),
-        ),
-      ),
-    ),
-  );
-  field.focus();
-  window.addEventListener(
-    'relabel',
-    () => {
-      if (form.isConnected) showSignIn();
-    },
-    { once: true },
-  );
-}
-
 async function startConsole() {
   applyStoredTheme();
   if (location.pathname === '/docs') return (await loadModule(() => import('./docs.js'))).openView(root);
-  if (!storedKey.get()) return showSignIn();
+  if (!storedKey.get()) return showSignIn(root, openConsole);
   try {
     return openConsole(await fetchPrincipal());
   } catch (error) {
     if (error.status === 401 || error.status === 403) {
       storedKey.remove();
-      return showSignIn(t('signin.wrong'));
+      return showSignIn(root, openConsole, t('signin.wrong'));
     }
     replaceContent(root, h('main.plain', {}, h('h1', {}, t('link.waiting')), h('p', {}, error.message)));
     return setTimeout(startConsole, 2_000);

@@ -1,9 +1,11 @@
 //! Reputation: a worker's score by the jobs document's formula, changed by the hub alone and once
 //! per job (R-63, JOB-22…26).
 
+use super::jobs::JobEnding;
 use crate::context::HubContext;
 use crate::identity::find_agent;
-use crate::store::{DbConnection, WriteTxn, reputation, skills};
+use crate::store::jobs::JobRecord;
+use crate::store::{DbConnection, JobState, WriteTxn, reputation, skills};
 use crate::{Principal, Result};
 use chorus_wire::market::reputation::{ReputationReport, ReputationStats};
 use chorus_wire::{Code, identity::AgentName, limits};
@@ -49,6 +51,25 @@ impl ReputationScore {
 
     pub fn from_bits(bits: i64) -> Self {
         Self::from_clamped(f64::from_bits(bits as u64))
+    }
+}
+
+/// Whether the end of a job counts as a success or as a failure of its worker; `None` when it does not
+/// change the score. A missed deadline is a failure.
+pub(super) fn verdict_of_ending(job: &JobRecord, ending: &JobEnding) -> Option<bool> {
+    // a job between agents of one owner earns no reputation, even if an agent has changed its
+    // owner since.
+    if job.payer == job.payee {
+        return None;
+    }
+    match ending {
+        JobEnding::Done { .. } => Some(true),
+        JobEnding::Failed {
+            affects_reputation, ..
+        } => affects_reputation.then_some(false),
+        JobEnding::Cancelled => None,
+        // D-96: a job that was never dispatched says nothing about its worker.
+        JobEnding::Expired => (job.state == JobState::Dispatched).then_some(false),
     }
 }
 

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 /// How a job is to end.
 #[derive(Clone, Debug)]
-pub(super) enum JobEnding {
+pub(in crate::market) enum JobEnding {
     Done {
         /// The output as JSON.
         output: String,
@@ -235,9 +235,9 @@ async fn close_job(txn: &mut WriteTxn<'_>, job: JobRecord, ending: JobEnding) ->
         .state
         .next_state(ending.job_event())
         .ok_or(Code::JobClosed)?;
-    let (end, success_verdict) = settle_credits(txn, &job, ending).await?;
-    // what was hired at home earns nothing, wherever its agents belong by now.
-    if let Some(success) = success_verdict.filter(|_| job.payer != job.payee) {
+    let verdict = reputation::verdict_of_ending(&job, &ending);
+    let end = settle_credits(txn, &job, ending).await?;
+    if let Some(success) = verdict {
         reputation::apply_job_result(txn, job.id, job.worker, job.requester, success).await?;
     }
     jobs::close_job(&txn.tx, job.id, next_state, &end).await?;
@@ -252,13 +252,12 @@ async fn close_job(txn: &mut WriteTxn<'_>, job: JobRecord, ending: JobEnding) ->
     Ok(job)
 }
 
-/// Pays the worker or releases the hold. Returns the record of the end, and whether it counts as a success or a failure of the
-/// worker; `None` when it does not change the worker's reputation.
+/// Pays the worker or releases the hold. Returns the record of the end.
 async fn settle_credits(
     txn: &mut WriteTxn<'_>,
     job: &JobRecord,
     ending: JobEnding,
-) -> Result<(JobEndRecord, Option<bool>)> {
+) -> Result<JobEndRecord> {
     let job_ref = JobRef {
         id: job.id,
         job_id: &job.job_id,
@@ -280,40 +279,36 @@ async fn settle_credits(
                 return Err(Error::new(Code::BudgetInsufficient, message));
             }
             ledger::pay_from_hold(txn, job_ref, job.payer, job.payee, paid).await?;
-            let end = JobEndRecord {
+            JobEndRecord {
                 paid: Some(paid),
                 took_ms,
                 output: Some(output),
                 ..end
-            };
-            (end, Some(true))
+            }
         }
         JobEnding::Failed {
             code,
             message,
             took_ms,
-            affects_reputation,
+            affects_reputation: _,
         } => {
             ledger::release_hold(txn, job_ref, job.payer).await?;
-            let end = JobEndRecord {
+            JobEndRecord {
                 took_ms,
                 error_code: Some(code),
                 error: Some(message),
                 ..end
-            };
-            (end, affects_reputation.then_some(false))
+            }
         }
         JobEnding::Cancelled => {
             ledger::release_hold(txn, job_ref, job.payer).await?;
             let error = Some("the job was cancelled".into());
-            (JobEndRecord { error, ..end }, None)
+            JobEndRecord { error, ..end }
         }
         JobEnding::Expired => {
             ledger::release_hold(txn, job_ref, job.payer).await?;
             let error = Some("no result came before the deadline".into());
-            // R-62, D-96: a job that was never handed over says nothing about its worker.
-            let verdict = (job.state == JobState::Dispatched).then_some(false);
-            (JobEndRecord { error, ..end }, verdict)
+            JobEndRecord { error, ..end }
         }
     })
 }

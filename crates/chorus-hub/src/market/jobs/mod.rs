@@ -7,6 +7,7 @@ mod request;
 mod status;
 
 pub(crate) use callback::JobCallbackHandler;
+pub(super) use finish::JobEnding;
 pub use finish::{cancel_job, report_result};
 pub use request::request_job;
 pub use status::{get_job, list_jobs};
