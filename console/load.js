@@ -48,7 +48,10 @@ export async function reloadWhenReachable(error) {
   location.reload();
 }
 
-/** Imports a module, or reloads the page when it cannot be fetched; then the promise never settles. */
+/**
+ * Imports a view, or reloads the page when it cannot be fetched; then the promise never settles. Only a loaded view resets
+ * the count: the entry module loads on every reload, also when a view is really broken.
+ */
 export async function loadModule(load) {
   try {
     const module = await load();
@@ -60,4 +63,4 @@ export async function loadModule(load) {
   }
 }
 
-loadModule(() => import('./app.js'));
+import('./app.js').catch(reloadWhenReachable);

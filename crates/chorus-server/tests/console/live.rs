@@ -283,3 +283,21 @@ async fn a_page_whose_modules_could_not_be_fetched_loads_itself_again() {
         .eventually("document.querySelector('main .view[data-view=market]')?.childElementCount")
         .await;
 }
+
+/// A module that is really missing must not reload the page for ever.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_whose_view_stays_missing_gives_up() {
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
+    let alice = stage.hub.agent("alice").await;
+    stage.sign_in(&alice.key).await;
+    let blocked = json!({ "urls": ["*/console/market.js"] });
+    stage.browser.devtools("Network.enable", &json!({})).await;
+    stage
+        .browser
+        .devtools("Network.setBlockedURLs", &blocked)
+        .await;
+    stage.browser.run("location.hash = '#/market'").await;
+    stage.browser.shows("The console could not be loaded").await;
+}
