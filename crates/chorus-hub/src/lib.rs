@@ -26,5 +26,6 @@ pub use context::HubContext;
 pub use hub::Hub;
 pub use identity::Principal;
 pub use settings::{BusFiles, HubOptions};
+pub use store::MemberId;
 
 pub type Result<T> = chorus_wire::Result<T>;

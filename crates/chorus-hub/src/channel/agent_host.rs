@@ -3,7 +3,7 @@
 
 use crate::context::HubContext;
 use crate::identity::hash_secret;
-use crate::store::{EntryKind, NewLogEntry, connection_strings, log, principals};
+use crate::store::{AgentId, EntryKind, NewLogEntry, SubjectId, connection_strings, principals};
 use crate::{Principal, Result, clock};
 use chorus_wire::channel::connection::{ConnectionCreated, ConnectionRevoked};
 use chorus_wire::channel::delivery::ChannelDelivery;
@@ -60,7 +60,7 @@ pub async fn revoke_connection_string(
 /// An agent's inbox as a service sees it: it takes deliveries and does not reveal the agent.
 #[derive(Clone, Debug)]
 pub struct HostedInbox {
-    agent: i64,
+    agent: AgentId,
     secret_hash: [u8; 32],
 }
 
@@ -82,7 +82,7 @@ impl HostedInbox {
     }
 
     /// Identifies the agent for rate limits.
-    pub fn agent_row_id(&self) -> i64 {
+    pub fn agent_row_id(&self) -> AgentId {
         self.agent
     }
 
@@ -113,10 +113,10 @@ impl HostedInbox {
                 .await?
                 {
                     txn.append_entry(NewLogEntry {
-                        subject: agent,
+                        subject: agent.into(),
                         subject_name: "".into(),
                         kind: EntryKind::Channel,
-                        actor: log::HUB_SUBJECT,
+                        actor: SubjectId::HUB,
                         actor_name: "".into(),
                         body: body.clone(),
                         fallback: None,

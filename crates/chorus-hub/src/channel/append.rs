@@ -3,7 +3,9 @@
 
 use super::member_delivery;
 use crate::store::channels::{self, ChannelMemberRecord, ChannelRecord};
-use crate::store::{EntryKind, NewLogEntry, WriteTxn, channel_entries, log};
+use crate::store::{
+    EntryKind, LogSeq, MemberId, NewLogEntry, SubjectId, WriteTxn, channel_entries,
+};
 use crate::{Result, clock};
 use chorus_wire::Error;
 use chorus_wire::channel::callback_event::{CallbackPost, ChannelEvent};
@@ -16,11 +18,11 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub(crate) struct ChannelSender {
     /// The actor in the log.
-    pub actor_id: i64,
+    pub actor_id: SubjectId,
     pub name: Arc<str>,
     pub sender_kind: SenderKind,
     /// The sender's membership; operators and the hub have none.
-    pub member_id: Option<i64>,
+    pub member_id: Option<MemberId>,
     /// Agent-to-agent steps since a person's message; 0 for a person's own message.
     pub turn: u32,
 }
@@ -28,7 +30,7 @@ pub(crate) struct ChannelSender {
 impl ChannelSender {
     /// A member that sends as an agent, `turn` steps after a person's message.
     pub fn as_agent(member: &ChannelMemberRecord, turn: u32) -> Self {
-        let actor_id = member.principal.unwrap_or(member.id);
+        let actor_id = member.principal.map_or(member.id.into(), SubjectId::from);
         Self {
             actor_id,
             name: member.name.as_str().into(),
@@ -49,7 +51,7 @@ impl ChannelSender {
     /// An operator, who sends as a person too.
     pub fn as_operator() -> Self {
         Self {
-            actor_id: log::HUB_SUBJECT,
+            actor_id: SubjectId::HUB,
             name: "operator".into(),
             sender_kind: SenderKind::Person,
             member_id: None,
@@ -82,7 +84,7 @@ impl ChannelSender {
 /// A row that was appended, and its sequence.
 #[derive(Clone, Debug)]
 pub(crate) struct AppendedRow {
-    pub seq: i64,
+    pub seq: LogSeq,
     pub row: ChannelRow,
 }
 
@@ -90,12 +92,12 @@ pub(crate) struct AppendedRow {
 #[derive(Clone, Debug)]
 pub(crate) struct RoutedMessage<'a> {
     /// Its sequence in the log, from which each delivery attempt reads it.
-    pub seq: i64,
+    pub seq: LogSeq,
     pub row: &'a ChannelRow,
     /// All members of the channel.
     pub roster: &'a [ChannelMemberRecord],
     /// The ids of the members that it mentions.
-    pub mentioned: &'a [i64],
+    pub mentioned: &'a [MemberId],
 }
 
 /// Appends an event to the channel. The caller calls `Hub::wake_outbox` after the commit.
@@ -132,7 +134,7 @@ pub(crate) async fn append_event(
             if let (Some(member), Some(call_id)) = (sender.member_id, &row.id) {
                 row.call = channel_entries::find_tool_call_seq(&txn.tx, member, call_id)
                     .await?
-                    .map(|seq| seq as u64);
+                    .map(LogSeq::to_u64);
             }
         }
         ChannelRowKind::Status | ChannelRowKind::Error | ChannelRowKind::Member => {}
@@ -158,7 +160,7 @@ async fn append_message(
         .filter_map(|member| MemberName::parse("name", &member.name).ok())
         .collect();
     row.turn = Some(sender.turn);
-    let mentioned: Vec<i64> = mentioned.iter().map(|member| member.id).collect();
+    let mentioned: Vec<MemberId> = mentioned.iter().map(|member| member.id).collect();
     let appended = append_row(txn, channel, sender, row)?;
     let message = RoutedMessage {
         seq: appended.seq,
@@ -202,7 +204,7 @@ fn append_row(
         ChannelRowKind::Member => EntryKind::MemberChange,
     };
     let (seq, at) = txn.append_entry(NewLogEntry {
-        subject: channel.id,
+        subject: channel.id.into(),
         subject_name: channel.public_id.clone(),
         kind,
         actor: sender.actor_id,
@@ -210,7 +212,7 @@ fn append_row(
         body: serde_json::to_string(&row).map_err(Error::internal)?.into(),
         fallback: None,
     });
-    row.cursor = Some(seq as u64);
+    row.cursor = Some(seq.to_u64());
     row.timestamp = Some(at);
     Ok(AppendedRow { seq, row })
 }

@@ -5,7 +5,7 @@ use super::manage::read_actor;
 use super::tools::ToolToken;
 use crate::context::HubContext;
 use crate::store::artifacts::{self, NewArtifactVersion};
-use crate::store::{DbConnection, WriteTxn};
+use crate::store::{ChannelId, DbConnection, WriteTxn};
 use crate::{Principal, Result};
 use chorus_wire::channel::artifact::{self, Artifact, ArtifactText, ChannelContents};
 use chorus_wire::{Code, Error, limits};
@@ -51,7 +51,7 @@ pub async fn read_artifact(
     load_artifact(hub, token.actor.channel.id, slug, version).await
 }
 
-async fn load_artifact_list(hub: &HubContext, channel_id: i64) -> Result<ChannelContents> {
+async fn load_artifact_list(hub: &HubContext, channel_id: ChannelId) -> Result<ChannelContents> {
     hub.store()
         .read(async move |tx| {
             let artifacts =
@@ -67,7 +67,7 @@ async fn load_artifact_list(hub: &HubContext, channel_id: i64) -> Result<Channel
 
 async fn load_artifact(
     hub: &HubContext,
-    channel_id: i64,
+    channel_id: ChannelId,
     slug: &str,
     version: Option<u64>,
 ) -> Result<ArtifactText> {
@@ -79,7 +79,7 @@ async fn load_artifact(
 
 async fn fetch_version(
     tx: &DbConnection<'_>,
-    channel_id: i64,
+    channel_id: ChannelId,
     slug: &str,
     version: Option<u64>,
 ) -> Result<ArtifactText> {
@@ -226,7 +226,7 @@ pub async fn edit_artifact(
 
 fn build_version<'a>(
     txn: &WriteTxn<'_>,
-    channel: i64,
+    channel: ChannelId,
     slug: &'a str,
     title: Option<&'a str>,
     content: &'a str,

@@ -7,7 +7,7 @@ use super::{manage, routing};
 use crate::context::HubContext;
 use crate::identity::{IdempotencyKey, hash_secret};
 use crate::store::idempotency::{self, KeyUse};
-use crate::store::{WriteTxn, channels};
+use crate::store::{MemberId, WriteTxn, channels};
 use crate::{Principal, Result};
 use chorus_wire::channel::callback_event::{CallbackPost, ChannelEvent};
 use chorus_wire::channel::channels::MemberRoute;
@@ -31,7 +31,7 @@ impl TokenActor {
 pub struct CallbackToken {
     channel_id: String,
     hash: [u8; 32],
-    member_id: i64,
+    member_id: MemberId,
 }
 
 impl CallbackToken {
@@ -53,7 +53,7 @@ impl CallbackToken {
     }
 
     /// Identifies the member for rate limits.
-    pub fn member_id(&self) -> i64 {
+    pub fn member_id(&self) -> MemberId {
         self.member_id
     }
 

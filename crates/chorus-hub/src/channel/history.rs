@@ -3,7 +3,7 @@
 use super::manage::{find_actor, read_actor};
 use crate::context::HubContext;
 use crate::delivery::{StreamFeed, open_channel_feed, render};
-use crate::store::{LogEntry, channel_entries, log};
+use crate::store::{ChannelId, LogEntry, LogSeq, channel_entries, log};
 use crate::{Principal, Result};
 use chorus_wire::{Code, Error, cursor::Cursor, limits};
 use serde_json::value::RawValue;
@@ -34,25 +34,31 @@ pub async fn list_channel_history(
 /// The same for a member that was admitted by a tool token instead of a key.
 pub(crate) async fn list_history_rows(
     hub: &HubContext,
-    channel_id: i64,
+    channel_id: ChannelId,
     range: HistoryRange,
     limit: usize,
 ) -> Result<Vec<Box<RawValue>>> {
     let limit = limit.clamp(1, limits::HISTORY_PAGE);
     let indexed = hub.store().indexed_seq();
-    let to_seq = |seq: u64| i64::try_from(seq).unwrap_or(i64::MAX);
     let entries = hub
         .store()
         .read(async move |tx| {
             let page = match range {
                 HistoryRange::After(seq) => {
-                    log::list_subject_entries(tx, channel_id, to_seq(seq), indexed, limit).await?
+                    log::list_subject_entries(
+                        tx,
+                        channel_id.into(),
+                        LogSeq::from_client(seq),
+                        indexed,
+                        limit,
+                    )
+                    .await?
                 }
                 HistoryRange::Before(seq) => {
                     channel_entries::list_entries_before(
                         tx,
                         channel_id,
-                        to_seq(seq),
+                        LogSeq::from_client(seq),
                         indexed,
                         false,
                         limit,
@@ -63,7 +69,7 @@ pub(crate) async fn list_history_rows(
                     channel_entries::list_entries_before(
                         tx,
                         channel_id,
-                        to_seq(seq),
+                        LogSeq::from_client(seq),
                         indexed,
                         true,
                         limit,
@@ -96,7 +102,7 @@ pub async fn open_channel_stream(
         "timestamp": hub.clock().now(),
     });
     let member = actor.member.as_ref().map(|member| member.id);
-    let since = since.map(|cursor| cursor.seq as i64);
+    let since = since.map(|cursor| LogSeq::from_client(cursor.seq));
     let feed = open_channel_feed(
         hub.delivery(),
         actor.channel.id,

@@ -4,8 +4,10 @@
 use super::append::ChannelSender;
 use crate::context::HubContext;
 use crate::store::channels::{self, ChannelMemberRecord, ChannelRecord};
-use crate::store::record_activity;
-use crate::store::{CacheInvalidation, DbConnection, WriteTxn, artifacts, principals};
+use crate::store::{
+    CacheInvalidation, ChannelId, DbConnection, RowId, WriteTxn, artifacts, principals,
+    record_activity,
+};
 use crate::stream_end::StreamEnd;
 use crate::{Principal, Result, clock, identity::Agent};
 use chorus_wire::channel::channels::{
@@ -215,7 +217,7 @@ pub async fn list_channels(
         Principal::Operator(_) => None,
     };
     let after_id = match after {
-        None => 0,
+        None => ChannelId::BEFORE_ALL,
         Some(id) => read_actor(principal, hub, id).await?.channel.id,
     };
     let limit = limit.clamp(1, limits::CHANNELS_PAGE);
@@ -280,14 +282,14 @@ pub async fn delete_channel(
                 &json!({"channel_id": &*actor.channel.public_id}),
             );
             txn.invalidate_caches(&CacheInvalidation::for_ended_streams(
-                [actor.channel.id],
+                [actor.channel.id.into()],
                 StreamEnd::ChannelDeleted,
             ));
             Ok(actor.channel.id)
         })
         .await?;
     hub.live_streams()
-        .end_streams(channel_id, StreamEnd::ChannelDeleted);
+        .end_streams(channel_id.into(), StreamEnd::ChannelDeleted);
     Ok(ChannelDeleted {
         id: id.to_owned(),
         deleted: true,

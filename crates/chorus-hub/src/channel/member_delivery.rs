@@ -9,8 +9,8 @@ use crate::delivery::outbox::{self, OutboxHandler, PostOutcome, PostPurpose};
 use crate::store::channels::{self, ChannelMemberRecord, ChannelRecord};
 use crate::store::outbox::{OutboxRow, RetryClass};
 use crate::store::{
-    EntryKind, LogEntry, NewLogEntry, WriteTxn, channel_deliveries, channel_entries,
-    outbox as outbox_table,
+    EntryKind, LogEntry, LogSeq, MemberId, NewLogEntry, WriteTxn, channel_deliveries,
+    channel_entries, outbox as outbox_table,
 };
 use chorus_wire::channel::channels::MemberRoute;
 use chorus_wire::channel::delivery::{ChannelDelivery, ChannelInfo, ChannelMessage};
@@ -78,7 +78,7 @@ async fn append_to_inbox(
     let credentials = tokens::mint_delivery_tokens(txn, channel, member.id, sender.turn).await?;
     let body = render_delivery(channel, to_delivery_message(row), Vec::new(), credentials)?;
     txn.append_entry(NewLogEntry {
-        subject: agent,
+        subject: agent.into(),
         subject_name: member.agent_id.clone().unwrap_or_default(),
         kind: EntryKind::Channel,
         actor: sender.actor_id,
@@ -120,7 +120,7 @@ fn to_delivery_message(row: &ChannelRow) -> ChannelMessage {
     }
 }
 
-fn member_lane(member: i64) -> String {
+fn member_lane(member: MemberId) -> String {
     format!("member {member}")
 }
 
@@ -130,7 +130,7 @@ fn member_lane(member: i64) -> String {
 /// failed (D-41). False when the member has a row already.
 async fn enqueue_member_post(
     txn: &WriteTxn<'_>,
-    member: i64,
+    member: MemberId,
     is_unreachable: bool,
 ) -> Result<bool> {
     let lane = member_lane(member);
@@ -162,7 +162,7 @@ struct PreparedPost {
     signing_secret: Option<Secret>,
     message_id: String,
     /// The sequence of the message. If the post is accepted, all deliveries up to it are completed.
-    seq: i64,
+    seq: LogSeq,
     body: String,
 }
 
@@ -170,7 +170,7 @@ enum AttemptPlan {
     /// No delivery is pending, or the lease has expired.
     NothingDue,
     /// The connection string or signing secret was sealed with another key; the message's sequence.
-    CannotUnseal(i64),
+    CannotUnseal(LogSeq),
     Post(PreparedPost),
 }
 
@@ -191,9 +191,10 @@ impl OutboxHandler for ChannelDeliveryHandler {
 
 /// Makes one attempt to post a member's next pending delivery.
 async fn attempt_delivery(hub: &HubContext, leased_row: OutboxRow) -> Result<()> {
-    let member: i64 = leased_row
+    let member = leased_row
         .body
         .parse()
+        .map(MemberId)
         .map_err(|_| Error::internal("a row of the outbox is for no member"))?;
     let hub_handle = hub.clone();
     let row_to_check = leased_row.clone();
@@ -205,7 +206,7 @@ async fn attempt_delivery(hub: &HubContext, leased_row: OutboxRow) -> Result<()>
         AttemptPlan::NothingDue => return Ok(()),
         AttemptPlan::CannotUnseal(seq) => {
             tracing::error!(
-                member,
+                %member,
                 "cannot unseal a connection string: it was sealed with another key"
             );
             (
@@ -227,7 +228,7 @@ async fn prepare_attempt(
     hub: &HubContext,
     txn: &mut WriteTxn<'_>,
     leased_row: &OutboxRow,
-    member_id: i64,
+    member_id: MemberId,
 ) -> Result<AttemptPlan> {
     // Checked again inside the transaction: if the lease has expired, another hub may have the row
     // (D-89).
@@ -278,7 +279,7 @@ async fn prepare_attempt(
 
 /// The next message to deliver, and the missed messages that go with it.
 struct PendingDelivery {
-    seq: i64,
+    seq: LogSeq,
     row: ChannelRow,
     backlog: Vec<ChannelMessage>,
 }
@@ -382,8 +383,8 @@ async fn post_delivery(
 async fn settle_attempt(
     txn: &mut WriteTxn<'_>,
     leased_row: &OutboxRow,
-    member_id: i64,
-    seq: i64,
+    member_id: MemberId,
+    seq: LogSeq,
     outcome: &PostOutcome,
     retry_at: Option<UnixMicros>,
 ) -> Result<()> {

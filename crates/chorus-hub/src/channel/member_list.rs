@@ -2,6 +2,7 @@
 
 use super::manage::read_actor;
 use crate::context::HubContext;
+use crate::store::ChannelId;
 use crate::store::channels::{self, ChannelMemberRecord};
 use crate::{Principal, Result};
 use chorus_wire::channel::channels::{ChannelMember, MemberPresence, MemberRoute, SenderKind};
@@ -21,7 +22,7 @@ pub async fn list_members(
 /// The same for a member that was admitted by a tool token instead of a key.
 pub(crate) async fn list_channel_members(
     hub: &HubContext,
-    channel_id: i64,
+    channel_id: ChannelId,
 ) -> Result<Vec<ChannelMember>> {
     let members = hub
         .store()
@@ -45,7 +46,7 @@ pub(super) fn describe_member(
     let (status, status_at) = status.unzip();
     let presence = match (member.via, member.principal) {
         (MemberRoute::Owner | MemberRoute::Inbox, Some(agent))
-            if hub.live_streams().is_online(agent) =>
+            if hub.live_streams().is_online(agent.into()) =>
         {
             MemberPresence::Online
         }

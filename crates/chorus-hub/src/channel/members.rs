@@ -7,8 +7,7 @@ use super::{member_list, webhook_signature};
 use crate::context::HubContext;
 use crate::identity::{self, Agent};
 use crate::store::channels::{self, ChannelMemberRecord};
-use crate::store::record_activity;
-use crate::store::{CacheInvalidation, WriteTxn, principals};
+use crate::store::{AgentId, CacheInvalidation, WriteTxn, principals, record_activity};
 use crate::stream_end::StreamEnd;
 use crate::{Principal, Result};
 use chorus_wire::channel::channels::{
@@ -161,7 +160,7 @@ pub async fn remove_member(
         })
         .await?;
     hub.live_streams()
-        .end_streams(member.id, StreamEnd::MemberRemoved);
+        .end_streams(member.id.into(), StreamEnd::MemberRemoved);
     Ok(ChannelMemberRemoved {
         name: MemberName::parse("name", &member.name)?,
         removed: true,
@@ -188,7 +187,7 @@ async fn end_membership(
     }
     channels::mark_member_left(&txn.tx, member.id, txn.now()).await?;
     txn.invalidate_caches(&CacheInvalidation::for_ended_streams(
-        [member.id],
+        [member.id.into()],
         StreamEnd::MemberRemoved,
     ));
     let change = if is_self {
@@ -204,7 +203,7 @@ async fn end_membership(
 
 /// Ends all memberships of an agent that unregisters. The channels it owned have no owner from then
 /// on, so only operators can change them.
-pub(crate) async fn leave_all_channels(txn: &mut WriteTxn<'_>, agent_id: i64) -> Result<()> {
+pub(crate) async fn leave_all_channels(txn: &mut WriteTxn<'_>, agent_id: AgentId) -> Result<()> {
     for member in &channels::list_memberships(&txn.tx, agent_id).await? {
         channels::mark_member_left(&txn.tx, member.id, txn.now()).await?;
         if let Some(channel) = channels::find_channel(&txn.tx, member.channel).await? {

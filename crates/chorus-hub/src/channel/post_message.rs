@@ -6,7 +6,7 @@ use super::manage::find_actor;
 use crate::context::HubContext;
 use crate::identity::IdempotencyKey;
 use crate::store::idempotency::{self, KeyUse};
-use crate::store::{DbConnection, channel_entries};
+use crate::store::{DbConnection, LogSeq, channel_entries};
 use crate::{Principal, Result};
 use chorus_wire::channel::callback_event::{CallbackPost, ChannelEvent};
 use chorus_wire::channel::channels::NewChannelMessage;
@@ -70,13 +70,13 @@ pub async fn post_message(
     Ok(row)
 }
 
-async fn load_first_row(tx: &DbConnection<'_>, seq: i64) -> Result<ChannelRow> {
+async fn load_first_row(tx: &DbConnection<'_>, seq: LogSeq) -> Result<ChannelRow> {
     let entry = channel_entries::find_channel_entry(tx, seq).await?;
     let entry =
         entry.ok_or_else(|| Error::internal("an idempotency key speaks of a line that is gone"))?;
     let row: ChannelRow = serde_json::from_str(&entry.body).map_err(Error::internal)?;
     Ok(ChannelRow {
-        cursor: Some(seq as u64),
+        cursor: Some(seq.to_u64()),
         timestamp: Some(entry.at),
         ..row
     })

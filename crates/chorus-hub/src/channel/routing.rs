@@ -39,13 +39,14 @@ pub(super) fn next_turn(delivered_turn: i64, last_heard_turn: i64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::{ChannelId, MemberId};
     use chorus_wire::channel::channels::MemberRoute;
     use chorus_wire::time::UnixMicros;
 
-    fn member(id: i64, deliver: DeliveryMode) -> ChannelMemberRecord {
+    fn member(id: MemberId, deliver: DeliveryMode) -> ChannelMemberRecord {
         ChannelMemberRecord {
             id,
-            channel: 1,
+            channel: ChannelId(1),
             name: format!("m{id}"),
             principal: None,
             agent_id: None,
@@ -65,10 +66,10 @@ mod tests {
     ///
     #[test]
     fn persons_reach_all_agents_and_agents_only_those_they_mention() {
-        let gets_all = member(1, DeliveryMode::All);
-        let gets_mentions = member(2, DeliveryMode::Mentions);
+        let gets_all = member(MemberId(1), DeliveryMode::All);
+        let gets_mentions = member(MemberId(2), DeliveryMode::Mentions);
         let person = ChannelSender::as_operator();
-        let agent = ChannelSender::as_agent(&member(3, DeliveryMode::All), 1);
+        let agent = ChannelSender::as_agent(&member(MemberId(3), DeliveryMode::All), 1);
         assert!(
             is_routed_to(&gets_all, &person, false, 8)
                 && !is_routed_to(&gets_mentions, &person, false, 8)
@@ -81,7 +82,7 @@ mod tests {
             assert!(!is_routed_to(member, &ChannelSender::as_hub(), true, 8));
         }
         assert!(
-            !is_routed_to(&member(4, DeliveryMode::None), &person, true, 8),
+            !is_routed_to(&member(MemberId(4), DeliveryMode::None), &person, true, 8),
             "the delivery mode none gets no deliveries, as the owner has it"
         );
         assert!(
@@ -93,8 +94,8 @@ mod tests {
     ///
     #[test]
     fn past_the_turn_limit_messages_reach_no_agent() {
-        let gets_all = member(1, DeliveryMode::All);
-        let other = member(3, DeliveryMode::All);
+        let gets_all = member(MemberId(1), DeliveryMode::All);
+        let other = member(MemberId(3), DeliveryMode::All);
         for (turn, is_routed) in [(1, true), (8, true), (9, false), (u32::MAX, false)] {
             assert_eq!(
                 is_routed_to(&gets_all, &ChannelSender::as_agent(&other, turn), true, 8),

@@ -5,7 +5,7 @@ use crate::context::HubContext;
 use crate::identity::hash_secret;
 use crate::store::channel_deliveries::{self, ChannelToken, TokenPurpose};
 use crate::store::channels::{self, ChannelMemberRecord, ChannelRecord};
-use crate::store::{DbConnection, DbError, WriteTxn};
+use crate::store::{DbConnection, DbError, MemberId, WriteTxn};
 use crate::{Result, clock};
 use chorus_wire::channel::delivery::ChannelMcp;
 use chorus_wire::{Code, limits, secret::Secret};
@@ -22,7 +22,7 @@ pub struct TokenActor {
 
 impl TokenActor {
     /// Identifies the member for rate limits.
-    pub fn member_id(&self) -> i64 {
+    pub fn member_id(&self) -> MemberId {
         self.member.id
     }
 }
@@ -37,7 +37,7 @@ pub(super) struct DeliveryCredentials {
 pub(super) async fn mint_delivery_tokens(
     txn: &WriteTxn<'_>,
     channel: &ChannelRecord,
-    member_id: i64,
+    member_id: MemberId,
     turn: u32,
 ) -> std::result::Result<DeliveryCredentials, DbError> {
     let callback = clock::new_secret("tok_");
@@ -74,7 +74,7 @@ pub(super) async fn mint_delivery_tokens(
 pub(super) async fn mint_persistent_callback(
     txn: &WriteTxn<'_>,
     channel: &ChannelRecord,
-    member_id: i64,
+    member_id: MemberId,
 ) -> std::result::Result<Secret, DbError> {
     channel_deliveries::expire_persistent_callback(&txn.tx, member_id, txn.now()).await?;
     let secret = clock::new_secret("tok_");

@@ -7,7 +7,7 @@ use super::tokens::{self, TokenActor};
 use crate::Result;
 use crate::context::HubContext;
 use crate::identity::hash_secret;
-use crate::store::WriteTxn;
+use crate::store::{MemberId, WriteTxn};
 use chorus_wire::channel::callback_event::{CallbackPost, ChannelEvent};
 use chorus_wire::channel::channels::{ChannelMember, NewChannelMessage};
 use chorus_wire::channel::history_row::ChannelRow;
@@ -32,7 +32,7 @@ impl ToolToken {
     }
 
     /// Identifies the member for rate limits.
-    pub fn member_id(&self) -> i64 {
+    pub fn member_id(&self) -> MemberId {
         self.actor.member_id()
     }
 

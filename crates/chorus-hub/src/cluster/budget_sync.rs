@@ -235,8 +235,9 @@ async fn send_claims(client: Arc<PeerClient>, queues: Arc<ClaimQueues>, hub: Hub
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::AgentId;
 
-    fn spend(agent: i64) -> BudgetClaim {
+    fn spend(agent: AgentId) -> BudgetClaim {
         BudgetClaim {
             caller: CallerId::Agent(agent),
             owed: 0,
@@ -249,8 +250,8 @@ mod tests {
     #[test]
     fn those_of_one_moment_are_asked_for_together_and_nobody_who_left() {
         let (spends, now) = (ClaimQueues::default(), Instant::now());
-        let (first, at_once) = spends.enqueue_claim(1, spend(1), now).unwrap();
-        let (left, not_now) = spends.enqueue_claim(1, spend(2), now).unwrap();
+        let (first, at_once) = spends.enqueue_claim(1, spend(AgentId(1)), now).unwrap();
+        let (left, not_now) = spends.enqueue_claim(1, spend(AgentId(2)), now).unwrap();
         assert!(at_once && !not_now, "one asks for all");
         drop(left);
         let next = spends.take_batch(1);
@@ -258,32 +259,32 @@ mod tests {
             next.iter()
                 .map(|(spend, _)| spend.caller)
                 .collect::<Vec<_>>(),
-            [CallerId::Agent(1)]
+            [CallerId::Agent(AgentId(1))]
         );
-        let (third, at_once) = spends.enqueue_claim(1, spend(3), now).unwrap();
+        let (third, at_once) = spends.enqueue_claim(1, spend(AgentId(3)), now).unwrap();
         assert!(!at_once, "a question is under way");
         assert_eq!(spends.take_batch(1).len(), 1);
         assert!(spends.take_batch(1).is_empty());
         assert!(
-            spends.enqueue_claim(1, spend(4), now).unwrap().1,
+            spends.enqueue_claim(1, spend(AgentId(4)), now).unwrap().1,
             "the line was over"
         );
         drop((first, third));
         let all = (0..limits::BUDGET_REQUESTS_WAITING)
-            .map_while(|agent| spends.enqueue_claim(2, spend(agent as i64), now));
+            .map_while(|agent| spends.enqueue_claim(2, spend(AgentId(agent as i64)), now));
         assert_eq!(
             all.collect::<Vec<_>>().len(),
             limits::BUDGET_REQUESTS_WAITING
         );
-        assert!(spends.enqueue_claim(2, spend(0), now).is_none());
+        assert!(spends.enqueue_claim(2, spend(AgentId(0)), now).is_none());
     }
 
     #[tokio::test]
     async fn a_hub_that_does_not_answer_is_left_alone_for_a_while() {
         let (spends, now) = (ClaimQueues::default(), Instant::now());
-        let (first, _) = spends.enqueue_claim(1, spend(1), now).unwrap();
+        let (first, _) = spends.enqueue_claim(1, spend(AgentId(1)), now).unwrap();
         let asked = spends.take_batch(1);
-        let (waits, _) = spends.enqueue_claim(1, spend(2), now).unwrap();
+        let (waits, _) = spends.enqueue_claim(1, spend(AgentId(2)), now).unwrap();
         spends.pause_hub(1, now);
         assert_eq!(
             waits.await.unwrap(),
@@ -292,11 +293,11 @@ mod tests {
         );
         drop(asked);
         assert!(first.await.is_err(), "it was, and may have been counted");
-        assert!(spends.enqueue_claim(1, spend(3), now).is_none());
+        assert!(spends.enqueue_claim(1, spend(AgentId(3)), now).is_none());
         assert!(spends.take_batch(1).is_empty());
         assert!(
             spends
-                .enqueue_claim(1, spend(3), now + SILENT_HUB_PAUSE)
+                .enqueue_claim(1, spend(AgentId(3)), now + SILENT_HUB_PAUSE)
                 .unwrap()
                 .1
         );

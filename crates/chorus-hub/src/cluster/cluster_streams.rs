@@ -5,7 +5,9 @@ use super::log_follower::LogFollower;
 use super::membership::Membership;
 use crate::delivery::{LiveStreams, LocalStreams, StreamQueue, StreamTopic};
 use crate::identity::KeyCache;
-use crate::store::{CacheInvalidation, ClusterPeers, EntryKind, EntryPublisher, LogEntry};
+use crate::store::{
+    CacheInvalidation, ClusterPeers, EntryKind, EntryPublisher, LogEntry, LogSeq, SubjectId,
+};
 use crate::stream_end::StreamEnd;
 use chorus_wire::limits;
 use futures_util::FutureExt;
@@ -42,7 +44,7 @@ impl ClusterStreams {
 }
 
 impl EntryPublisher for ClusterStreams {
-    fn has_draining_stream(&self, subject: i64) -> bool {
+    fn has_draining_stream(&self, subject: SubjectId) -> bool {
         self.local_streams.has_draining_stream(subject)
             || self.membership.peers().is_online(subject)
     }
@@ -64,7 +66,7 @@ impl EntryPublisher for ClusterStreams {
 }
 
 impl LiveStreams for ClusterStreams {
-    fn subscribe(&self, topic: StreamTopic, queue: Arc<StreamQueue>) -> Option<i64> {
+    fn subscribe(&self, topic: StreamTopic, queue: Arc<StreamQueue>) -> Option<LogSeq> {
         match topic {
             StreamTopic::Subject(subject) => {
                 let open_streams = self.membership.inbox_count(subject) as usize
@@ -91,7 +93,7 @@ impl LiveStreams for ClusterStreams {
         }
     }
 
-    fn is_online(&self, subject: i64) -> bool {
+    fn is_online(&self, subject: SubjectId) -> bool {
         self.local_streams.is_online(subject) || self.membership.peers().is_online(subject)
     }
 
@@ -100,7 +102,7 @@ impl LiveStreams for ClusterStreams {
         self.local_streams.stream_count() + remote_count
     }
 
-    fn end_streams(&self, subject: i64, reason: StreamEnd) {
+    fn end_streams(&self, subject: SubjectId, reason: StreamEnd) {
         self.local_streams.end_streams(subject, reason);
     }
 
@@ -112,7 +114,7 @@ impl LiveStreams for ClusterStreams {
         self.local_streams.is_draining()
     }
 
-    fn mark_presence_changed(&self, subject: i64) {
+    fn mark_presence_changed(&self, subject: SubjectId) {
         self.membership.mark_changed(subject);
     }
 

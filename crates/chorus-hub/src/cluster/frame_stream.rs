@@ -4,7 +4,7 @@ use super::nats::{FrameConsumer, NatsConnection, RequestError};
 use super::peer_client::PeerClient;
 use super::protocol::{FrameQuery, HubId};
 use crate::limits;
-use crate::store::CacheInvalidation;
+use crate::store::{AgentId, CacheInvalidation};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use std::sync::{Arc, OnceLock};
@@ -26,7 +26,7 @@ pub(crate) trait FrameHandler: Send + Sync {
     /// The answer to a peer's query; empty when there is none yet, so that the peer asks again.
     fn answer_query(&self, query: FrameQuery) -> BoxFuture<'_, Bytes>;
     /// Live frame sessions of a principal on this hub.
-    fn session_count(&self, principal: i64) -> u32;
+    fn session_count(&self, principal: AgentId) -> u32;
     /// Drops what a committed change made invalid; `None` stands for everything.
     fn apply_invalidation(&self, invalidation: Option<&CacheInvalidation>);
 }
@@ -85,7 +85,7 @@ impl FrameStream {
     }
 
     /// Frame sessions of a principal at peers.
-    pub fn remote_session_count(&self, principal: i64) -> usize {
+    pub fn remote_session_count(&self, principal: AgentId) -> usize {
         self.client.peers.session_count(principal)
     }
 

@@ -4,7 +4,7 @@ use super::lock_mutex;
 use super::peer_client::PeerClient;
 use super::protocol::{HubId, PeerAnnouncement, PeerRequest, decode_message, encode_message};
 use crate::limits;
-use crate::store::{ClusterPeers, DeliveryState, EntryKind, LogEntry, Store, messages};
+use crate::store::{ClusterPeers, DeliveryState, EntryKind, LogEntry, LogSeq, Store, messages};
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};
@@ -23,10 +23,10 @@ pub(super) struct LogFollower {
     store: OnceLock<Weak<Store>>,
     /// Notified when a peer has committed.
     wakeup: Notify,
-    followed_seq: watch::Sender<i64>,
+    followed_seq: watch::Sender<LogSeq>,
     followed_at: Mutex<Instant>,
     /// Sorted: entries are published in sequence order.
-    accepted_seqs: Mutex<VecDeque<i64>>,
+    accepted_seqs: Mutex<VecDeque<LogSeq>>,
 }
 
 impl LogFollower {
@@ -35,20 +35,20 @@ impl LogFollower {
             client,
             store: OnceLock::new(),
             wakeup: Notify::new(),
-            followed_seq: watch::Sender::new(0),
+            followed_seq: watch::Sender::new(LogSeq::START),
             followed_at: Mutex::new(Instant::now()),
             accepted_seqs: Mutex::default(),
         }
     }
 
-    pub fn init_from_store(&self, store: &Arc<Store>, newest_seq: i64) {
+    pub fn init_from_store(&self, store: &Arc<Store>, newest_seq: LogSeq) {
         let _ = self.store.set(Arc::downgrade(store));
         self.followed_seq
             .send_modify(|seq| *seq = newest_seq.max(*seq));
     }
 
     /// A peer announced that the log has grown up to this sequence.
-    pub fn handle_growth(&self, log_seq: i64) {
+    pub fn handle_growth(&self, log_seq: LogSeq) {
         if log_seq > *self.followed_seq.borrow() {
             self.wakeup.notify_one();
         }
@@ -62,19 +62,24 @@ impl LogFollower {
     }
 
     /// Which of these entries a local stream accepted; known once the log is read up to `log_seq`.
-    pub async fn answer_accepted_seqs(&self, log_seq: i64, seqs: Vec<i64>) -> Bytes {
+    pub async fn answer_accepted_seqs(&self, log_seq: LogSeq, seqs: Vec<LogSeq>) -> Bytes {
         let mut followed_seq = self.followed_seq.subscribe();
         if *followed_seq.borrow() < log_seq {
             self.wakeup.notify_one();
             let _ = followed_seq.wait_for(|seq| *seq >= log_seq).await;
         }
         let accepted_seqs = lock_mutex(&self.accepted_seqs);
-        let is_accepted = |seq: &i64| accepted_seqs.binary_search(seq).is_ok();
-        encode_message(&seqs.into_iter().filter(is_accepted).collect::<Vec<i64>>())
+        let is_accepted = |seq: &LogSeq| accepted_seqs.binary_search(seq).is_ok();
+        encode_message(
+            &seqs
+                .into_iter()
+                .filter(is_accepted)
+                .collect::<Vec<LogSeq>>(),
+        )
     }
 
     /// Marks messages as delivered that a local stream accepted, although their sender recorded them as queued.
-    fn mark_delivered(&self, seqs: Vec<i64>) {
+    fn mark_delivered(&self, seqs: Vec<LogSeq>) {
         let Some(store) = self.store.get().and_then(Weak::upgrade) else {
             return;
         };
@@ -98,7 +103,7 @@ impl ClusterPeers for LogFollower {
         lock_mutex(&self.followed_at).elapsed() < limits::LOG_POLL_STALE_AFTER
     }
 
-    fn on_log_published(&self, last_seq: i64, peer_entries: &[LogEntry]) {
+    fn on_log_published(&self, last_seq: LogSeq, peer_entries: &[LogEntry]) {
         let accepted: Vec<&LogEntry> = peer_entries.iter().filter(|entry| entry.accepted).collect();
         if !accepted.is_empty() {
             let mut accepted_seqs = lock_mutex(&self.accepted_seqs);
@@ -106,7 +111,7 @@ impl ClusterPeers for LogFollower {
             let excess = accepted_seqs.len().saturating_sub(MAX_ACCEPTED_SEQS);
             accepted_seqs.drain(..excess);
         }
-        let queued: Vec<i64> = accepted
+        let queued: Vec<LogSeq> = accepted
             .iter()
             .filter(|entry| entry.delivery == Some(DeliveryState::Queued))
             .map(|entry| entry.seq)
@@ -119,9 +124,13 @@ impl ClusterPeers for LogFollower {
             .send_if_modified(|seq| std::mem::replace(seq, last_seq.max(*seq)) < last_seq);
     }
 
-    fn announce_commit(&self, last_seq: i64, entries: &[LogEntry]) -> BoxFuture<'static, Vec<i64>> {
+    fn announce_commit(
+        &self,
+        last_seq: LogSeq,
+        entries: &[LogEntry],
+    ) -> BoxFuture<'static, Vec<LogSeq>> {
         let peers = &self.client.peers;
-        let mut seqs_by_hub: HashMap<HubId, Vec<i64>> = HashMap::new();
+        let mut seqs_by_hub: HashMap<HubId, Vec<LogSeq>> = HashMap::new();
         for entry in entries {
             if entry.kind == EntryKind::CacheInvalidation {
                 for hub in peers.peer_ids() {
@@ -140,9 +149,9 @@ impl ClusterPeers for LogFollower {
 /// Which of these entries streams of peers accepted. A peer that answers has also applied the cache invalidations among them.
 async fn request_accepted_seqs(
     client: Arc<PeerClient>,
-    log_seq: i64,
-    seqs_by_hub: HashMap<HubId, Vec<i64>>,
-) -> Vec<i64> {
+    log_seq: LogSeq,
+    seqs_by_hub: HashMap<HubId, Vec<LogSeq>>,
+) -> Vec<LogSeq> {
     client
         .announce(&PeerAnnouncement::Grew(client.hub_id, log_seq))
         .await;
@@ -157,7 +166,7 @@ async fn request_accepted_seqs(
     answers
         .into_iter()
         .flatten()
-        .filter_map(|answer| decode_message::<Vec<i64>>(&answer))
+        .filter_map(|answer| decode_message::<Vec<LogSeq>>(&answer))
         .flatten()
         .collect()
 }

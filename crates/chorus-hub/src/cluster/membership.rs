@@ -4,6 +4,7 @@
 mod peer_sync;
 mod peer_table;
 
+use crate::store::{AgentId, SubjectId};
 pub(super) use peer_table::PeerTable;
 
 use super::frame_stream::RegisteredFrames;
@@ -35,7 +36,7 @@ pub(super) struct Membership {
     agent_presence: Arc<AgentPresence>,
     registered_frames: RegisteredFrames,
     /// Open inbox streams of this hub, by subject.
-    inbox_counts: Mutex<HashMap<i64, u32>>,
+    inbox_counts: Mutex<HashMap<SubjectId, u32>>,
     own_presence: Mutex<OwnPresence>,
     pending_changes: Mutex<PendingChanges>,
     change_wakeup: Notify,
@@ -46,8 +47,8 @@ pub(super) struct Membership {
 /// Changes that peers have not been told.
 #[derive(Default)]
 struct PendingChanges {
-    subjects: HashSet<i64>,
-    agents_seen: HashMap<i64, Option<Duration>>,
+    subjects: HashSet<SubjectId>,
+    agents_seen: HashMap<AgentId, Option<Duration>>,
     /// How many changes there were, told or not.
     change_count: u64,
 }
@@ -104,19 +105,19 @@ impl Membership {
         &self.client.peers
     }
 
-    pub fn inbox_count(&self, subject: i64) -> u32 {
+    pub fn inbox_count(&self, subject: SubjectId) -> u32 {
         lock_mutex(&self.inbox_counts)
             .get(&subject)
             .copied()
             .unwrap_or_default()
     }
 
-    pub fn add_inbox(&self, subject: i64) {
+    pub fn add_inbox(&self, subject: SubjectId) {
         *lock_mutex(&self.inbox_counts).entry(subject).or_default() += 1;
         self.mark_changed(subject);
     }
 
-    pub fn remove_inbox(&self, subject: i64) {
+    pub fn remove_inbox(&self, subject: SubjectId) {
         if let Entry::Occupied(mut count) = lock_mutex(&self.inbox_counts).entry(subject) {
             *count.get_mut() -= 1;
             if *count.get() == 0 {
@@ -127,7 +128,7 @@ impl Membership {
     }
 
     /// Streams or frame sessions of the subject were opened or closed here.
-    pub fn mark_changed(&self, subject: i64) {
+    pub fn mark_changed(&self, subject: SubjectId) {
         let mut changes = lock_mutex(&self.pending_changes);
         changes.subjects.insert(subject);
         changes.change_count += 1;
@@ -157,7 +158,7 @@ impl Membership {
     }
 
     /// A page of this hub's presence, for a peer that fetches all of it.
-    pub fn build_presence_page(&self, after: i64) -> PresencePage {
+    pub fn build_presence_page(&self, after: SubjectId) -> PresencePage {
         let own = lock_mutex(&self.own_presence);
         PresencePage {
             news: own.delta_number,
@@ -166,7 +167,7 @@ impl Membership {
     }
 
     /// A page of the agents that this hub has seen, for a peer that starts.
-    pub fn list_agents_seen(&self, after: i64) -> Vec<AgentSeen> {
+    pub fn list_agents_seen(&self, after: AgentId) -> Vec<AgentSeen> {
         let now = self.clock.monotonic_now();
         self.agent_presence
             .list_seen(after, limits::PEER_MESSAGE_ITEMS, now)
@@ -192,7 +193,7 @@ impl Membership {
     /// The next delta, if there is one; and the number of changes that are told with it, if those are all.
     fn collect_delta(&self) -> (Option<PresenceDelta>, Option<u64>) {
         let mut changes = lock_mutex(&self.pending_changes);
-        let subjects: Vec<i64> = changes
+        let subjects: Vec<SubjectId> = changes
             .subjects
             .iter()
             .take(limits::PEER_MESSAGE_ITEMS)
@@ -230,9 +231,9 @@ impl Membership {
     }
 
     /// The streams and frame sessions of a subject on this hub.
-    fn local_presence(&self, subject: i64) -> SubjectPresence {
+    fn local_presence(&self, subject: SubjectId) -> SubjectPresence {
         let handler = self.registered_frames.handler();
-        let session_count = handler.map_or(0, |handler| handler.session_count(subject));
+        let session_count = handler.map_or(0, |handler| handler.session_count(subject.as_agent()));
         (subject, self.inbox_count(subject), session_count)
     }
 
@@ -254,7 +255,7 @@ impl Membership {
 }
 
 impl PresenceAnnouncer for Membership {
-    fn announce_agent_seen(&self, agent: i64, seen_at: Option<Duration>) {
+    fn announce_agent_seen(&self, agent: AgentId, seen_at: Option<Duration>) {
         let mut changes = lock_mutex(&self.pending_changes);
         changes.agents_seen.insert(agent, seen_at);
         changes.change_count += 1;

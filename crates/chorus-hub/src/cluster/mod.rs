@@ -20,7 +20,7 @@ use crate::clock::Clock;
 use crate::delivery::{LiveStreams, LocalStreams};
 use crate::identity::{IdentityPeers, IdentityState};
 use crate::settings::BusFiles;
-use crate::store::Store;
+use crate::store::{LogSeq, Store};
 use budget_sync::BudgetSync;
 use chorus_wire::secret::Secret;
 use cluster_streams::ClusterStreams;
@@ -108,7 +108,7 @@ impl Cluster {
     }
 
     /// The store is open, and its newest entry has this sequence.
-    pub fn init_from_store(&self, store: &Arc<Store>, newest_seq: i64) {
+    pub fn init_from_store(&self, store: &Arc<Store>, newest_seq: LogSeq) {
         self.log_follower.init_from_store(store, newest_seq);
     }
 

@@ -2,6 +2,7 @@
 //! together during an upgrade: a new field has a default, and an unknown request is answered at once with nothing (D-94).
 
 use crate::identity::rate_limit::{BudgetClaim, CallerId};
+use crate::store::{AgentId, LogSeq, SubjectId};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -15,7 +16,7 @@ pub(super) enum PeerAnnouncement {
     /// This hub leaves the cluster.
     Gone(HubId),
     /// The log has grown up to this sequence.
-    Grew(HubId, i64),
+    Grew(HubId, LogSeq),
     /// The debts, in nanoseconds, of callers that this hub decides about.
     Spent(HubId, Vec<(CallerId, u64)>),
 }
@@ -33,7 +34,7 @@ pub(super) struct Heartbeat {
 }
 
 /// The presence of one subject at a hub: its id, its open streams, its frame sessions.
-pub(super) type SubjectPresence = (i64, u32, u32);
+pub(super) type SubjectPresence = (SubjectId, u32, u32);
 
 /// Sent to one hub, which answers.
 #[derive(Debug, Serialize, Deserialize)]
@@ -41,13 +42,13 @@ pub(super) enum PeerRequest {
     /// A presence delta; the answer says that it was applied.
     News(PresenceDelta),
     /// Which of these entries did a stream accept? Answered once the log is read up to `upto`.
-    Took { upto: i64, seqs: Vec<i64> },
+    Took { upto: LogSeq, seqs: Vec<LogSeq> },
     /// The presence after this subject, as a [`PresencePage`].
-    Places(HubId, i64),
+    Places(HubId, SubjectId),
     /// Spending of callers, and requests for one more; answered with a decision for each.
     Spend(Vec<BudgetClaim>),
     /// The agents after this one that were seen or refused a job, as in [`PresenceDelta::heard`].
-    Heard(i64),
+    Heard(AgentId),
     /// The settings that must be equal at all hubs, as [`SharedSettings`].
     Alike,
     /// A query that the frame protocol answers.
@@ -85,7 +86,7 @@ pub(super) struct PresenceDelta {
 }
 
 /// An agent, and how many microseconds ago it was seen; negative when it refused a job.
-pub(super) type AgentSeen = (i64, i64);
+pub(super) type AgentSeen = (AgentId, i64);
 
 /// A page of the presence at a hub, after the delta of this number. A page that is not full is the last.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -100,13 +101,13 @@ pub(super) struct PresencePage {
 pub(crate) enum FrameQuery {
     /// The sessions of this principal after this one, in roster order; as many as fit in one message.
     Sessions {
-        principal: i64,
+        principal: AgentId,
         after: Option<(i64, String, String)>,
     },
     /// How many sessions received this sender's frame; answered once the frame is applied, or the stream of this epoch is read up
     /// to this sequence.
     Reached {
-        sender: i64,
+        sender: AgentId,
         id: uuid::Uuid,
         epoch: u64,
         place: u64,

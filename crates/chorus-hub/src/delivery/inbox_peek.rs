@@ -1,7 +1,7 @@
 //! Reading an inbox without a stream, for clients that poll. Nothing is marked as delivered.
 
 use super::{Delivery, render};
-use crate::store::{log, messages};
+use crate::store::{LogSeq, log, messages};
 use crate::{Principal, Result};
 use chorus_wire::{Error, limits, sse};
 use serde::Serialize;
@@ -37,27 +37,38 @@ pub async fn peek_inbox(
     let agent_id = principal.require_agent()?.id;
     let limit = limit.clamp(1, limits::HISTORY_PAGE);
     let indexed = delivery.store().indexed_seq();
-    let after = since.map(|id| i64::try_from(id).unwrap_or(i64::MAX));
+    let after = since.map(LogSeq::from_client);
     let (page, start_seq) = delivery
         .store()
         .read(async move |tx| {
             Ok(match after {
                 Some(after) => (
-                    log::list_subject_entries(tx, agent_id, after, indexed, limit).await?,
+                    log::list_subject_entries(tx, agent_id.into(), after, indexed, limit).await?,
                     after,
                 ),
                 None => {
                     // Read before the messages: an entry that is committed in between comes after it.
                     let last_seq = log::newest_seq(tx).await?;
                     (
-                        messages::list_unanswered_messages(tx, agent_id, 0, indexed, limit).await?,
+                        messages::list_unanswered_messages(
+                            tx,
+                            agent_id,
+                            LogSeq::START,
+                            indexed,
+                            limit,
+                        )
+                        .await?,
                         last_seq,
                     )
                 }
             })
         })
         .await?;
-    let next = page.entries.last().map_or(start_seq, |entry| entry.seq) as u64;
+    let next = page
+        .entries
+        .last()
+        .map_or(start_seq, |entry| entry.seq)
+        .to_u64();
     let salt = delivery.store().trace_salt;
     let events = page
         .entries

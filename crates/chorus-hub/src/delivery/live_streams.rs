@@ -1,7 +1,7 @@
 //! Live streams: the open streams of each subject, and the registry of those on this hub.
 
 use super::{StreamQueue, render};
-use crate::store::{EntryPublisher, LogEntry};
+use crate::store::{EntryPublisher, LogEntry, LogSeq, RowId, SubjectId};
 use crate::stream_end::StreamEnd;
 use chorus_wire::limits;
 use futures_util::FutureExt;
@@ -14,12 +14,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StreamTopic {
     /// The entries of this subject.
-    Subject(i64),
+    Subject(SubjectId),
     /// Activity of the hub: for operators.
     Activity,
     /// The entries of this channel. A member id is a subject without entries: a channel stream subscribes to its member's as
     /// well, so that what ends the member's streams ends it.
-    Channel(i64),
+    Channel(SubjectId),
 }
 
 /// The open streams of this hub, and whether peers have some. It never carries the only copy of durable data (invariant 4).
@@ -27,20 +27,20 @@ pub(crate) enum StreamTopic {
 pub(crate) trait LiveStreams: EntryPublisher {
     /// From here on the queue is offered every entry of the topic; `None` when the topic has its maximum of streams. Returns the
     /// sequence of the newest entry published before.
-    fn subscribe(&self, topic: StreamTopic, queue: Arc<StreamQueue>) -> Option<i64>;
+    fn subscribe(&self, topic: StreamTopic, queue: Arc<StreamQueue>) -> Option<LogSeq>;
     fn unsubscribe(&self, topic: StreamTopic, queue: &Arc<StreamQueue>);
     /// Whether the subject has an open stream at any hub (TRN-60).
-    fn is_online(&self, subject: i64) -> bool;
+    fn is_online(&self, subject: SubjectId) -> bool;
     /// Open streams of subjects at all hubs.
     fn stream_count(&self) -> usize;
     /// Ends every stream of the subject on this hub: its key was rotated, or it is unregistered.
-    fn end_streams(&self, subject: i64, reason: StreamEnd);
+    fn end_streams(&self, subject: SubjectId, reason: StreamEnd);
     /// Ends every stream and refuses new ones.
     fn drain_streams(&self);
     fn is_draining(&self) -> bool;
 
     /// Streams or sessions of the subject were opened or closed here: peers will be told.
-    fn mark_presence_changed(&self, _subject: i64) {}
+    fn mark_presence_changed(&self, _subject: SubjectId) {}
     /// Completes when peers know every change so far, or do not answer in time.
     fn wait_presence_synced(&self) -> BoxFuture<'_, ()> {
         std::future::ready(()).boxed()
@@ -49,7 +49,7 @@ pub(crate) trait LiveStreams: EntryPublisher {
 
 const SHARD_COUNT: usize = crate::limits::LOCK_SHARDS;
 
-type StreamShard = HashMap<i64, Vec<Arc<StreamQueue>>>;
+type StreamShard = HashMap<SubjectId, Vec<Arc<StreamQueue>>>;
 
 /// The registry of the streams of this hub.
 pub(crate) struct LocalStreams {
@@ -75,14 +75,13 @@ impl LocalStreams {
     }
 
     /// What is known once the store is open: its salt, and the sequence of its newest entry.
-    pub fn init_from_store(&self, salt: u32, newest_seq: i64) {
+    pub fn init_from_store(&self, salt: u32, newest_seq: LogSeq) {
         self.trace_salt.store(salt.into(), Ordering::Relaxed);
-        self.newest_seq.store(newest_seq, Ordering::SeqCst);
+        self.newest_seq.store(newest_seq.0, Ordering::SeqCst);
     }
 
-    fn lock_shard(&self, subject: i64) -> MutexGuard<'_, StreamShard> {
-        let shard_index = subject.unsigned_abs() as usize % SHARD_COUNT;
-        self.shards[shard_index]
+    fn lock_shard(&self, subject: SubjectId) -> MutexGuard<'_, StreamShard> {
+        self.shards[subject.shard_index(SHARD_COUNT)]
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
@@ -107,7 +106,7 @@ impl LocalStreams {
 }
 
 impl EntryPublisher for LocalStreams {
-    fn has_draining_stream(&self, subject: i64) -> bool {
+    fn has_draining_stream(&self, subject: SubjectId) -> bool {
         self.lock_shard(subject)
             .get(&subject)
             .is_some_and(|queues| queues.iter().any(|queue| queue.is_draining()))
@@ -133,7 +132,7 @@ impl EntryPublisher for LocalStreams {
                 queue.offer_event(entry.seq, &event);
             }
         }
-        self.newest_seq.fetch_max(entry.seq, Ordering::SeqCst);
+        self.newest_seq.fetch_max(entry.seq.0, Ordering::SeqCst);
         accepted
     }
 
@@ -143,7 +142,7 @@ impl EntryPublisher for LocalStreams {
 }
 
 impl LiveStreams for LocalStreams {
-    fn subscribe(&self, topic: StreamTopic, queue: Arc<StreamQueue>) -> Option<i64> {
+    fn subscribe(&self, topic: StreamTopic, queue: Arc<StreamQueue>) -> Option<LogSeq> {
         // Read before the queue is registered: an entry between the two is older than this stream, and in the log.
         let newest_seq = self.newest_seq.load(Ordering::SeqCst);
         match topic {
@@ -172,7 +171,7 @@ impl LiveStreams for LocalStreams {
                 activity_queues.push(queue);
             }
         }
-        Some(newest_seq)
+        Some(LogSeq(newest_seq))
     }
 
     fn unsubscribe(&self, topic: StreamTopic, queue: &Arc<StreamQueue>) {
@@ -199,7 +198,7 @@ impl LiveStreams for LocalStreams {
         }
     }
 
-    fn is_online(&self, subject: i64) -> bool {
+    fn is_online(&self, subject: SubjectId) -> bool {
         self.lock_shard(subject).contains_key(&subject)
     }
 
@@ -207,7 +206,7 @@ impl LiveStreams for LocalStreams {
         self.stream_count.load(Ordering::Relaxed)
     }
 
-    fn end_streams(&self, subject: i64, reason: StreamEnd) {
+    fn end_streams(&self, subject: SubjectId, reason: StreamEnd) {
         self.lock_shard(subject)
             .get(&subject)
             .into_iter()

@@ -21,7 +21,7 @@ pub use crate::stream_end::StreamEnd;
 use crate::clock::Clock;
 use crate::identity::Identity;
 use crate::settings::HubOptions;
-use crate::store::Store;
+use crate::store::{LogSeq, Store};
 use crate::{Principal, Result};
 use chorus_wire::{Code, cursor::Cursor};
 use outbox_worker::OutboxWorker;
@@ -99,8 +99,8 @@ pub async fn open_inbox(
     });
     let feed = open_log_feed(
         delivery,
-        StreamTopic::Subject(agent.id),
-        since.map(|cursor| cursor.seq as i64),
+        StreamTopic::Subject(agent.id.into()),
+        since.map(|cursor| LogSeq::from_client(cursor.seq)),
         &connected.to_string(),
     )
     .await?;

@@ -4,6 +4,7 @@ use super::Delivery;
 use super::outbox::{self, OutboxHandlers};
 use crate::Result;
 use crate::limits;
+use crate::store::OutboxRowId;
 use crate::store::outbox::{self as rows, OutboxRow, RetryClass};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -18,7 +19,7 @@ pub(crate) struct OutboxWorker {
     /// How long a lease lasts.
     lease: Duration,
     /// By row id; true for a row that has failed before.
-    in_flight: Mutex<HashMap<i64, bool>>,
+    in_flight: Mutex<HashMap<OutboxRowId, bool>>,
     /// Held while rows are leased, so that two callers do not count the same free slots.
     fill_lock: tokio::sync::Mutex<()>,
     ended_count: watch::Sender<u64>,
@@ -51,7 +52,7 @@ impl OutboxWorker {
         self.wakeup.notify_one();
     }
 
-    fn in_flight(&self) -> MutexGuard<'_, HashMap<i64, bool>> {
+    fn in_flight(&self) -> MutexGuard<'_, HashMap<OutboxRowId, bool>> {
         self.in_flight
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -75,7 +76,7 @@ impl OutboxWorker {
 /// One attempt in flight; however it ends, dropping this frees its slot and wakes the worker.
 struct OutboxSlot {
     delivery: Delivery,
-    row_id: i64,
+    row_id: OutboxRowId,
 }
 
 impl Drop for OutboxSlot {
@@ -101,7 +102,7 @@ pub(crate) async fn start_due_posts(delivery: &Delivery) -> Result<usize> {
 async fn lease_and_start(delivery: &Delivery, retry_class: RetryClass) -> Result<usize> {
     let worker = delivery.outbox_worker();
     let free_slots = worker.free_slots(retry_class);
-    let in_flight_ids: HashSet<i64> = worker.in_flight().keys().copied().collect();
+    let in_flight_ids: HashSet<OutboxRowId> = worker.in_flight().keys().copied().collect();
     if free_slots == 0 {
         return Ok(0);
     }

@@ -1,14 +1,14 @@
 //! Log entries as the events of streams: the same bytes live and replayed.
 
 use crate::store::log::compute_trace_id;
-use crate::store::{DeliveryState, EntryKind, LogEntry};
+use crate::store::{DeliveryState, EntryKind, LogEntry, LogSeq};
 use bytes::Bytes;
 use chorus_wire::{cursor::Cursor, reply::ActivityRow, sse};
 use serde_json::{Value, json};
 
 /// The event on a subject's stream.
 pub(crate) fn render_event(entry: &LogEntry, salt: u32) -> Bytes {
-    let id = Some(Cursor::from_log_seq(entry.seq as u64));
+    let id = Some(Cursor::from_log_seq(entry.seq.to_u64()));
     match entry.kind {
         EntryKind::Message => {
             // The body is the envelope's JSON and names need no escaping, so the data is concatenated, not serialised again.
@@ -60,14 +60,14 @@ pub(crate) fn render_line(entry: &LogEntry) -> String {
 const ACTIVITY_IDS_PER_ENTRY: u64 = 4;
 
 /// The log sequence up to which a reader of activity has read.
-pub(crate) fn seq_of_activity(activity_id: u64) -> i64 {
-    (activity_id / ACTIVITY_IDS_PER_ENTRY) as i64
+pub(crate) fn seq_of_activity(activity_id: u64) -> LogSeq {
+    LogSeq::from_client(activity_id / ACTIVITY_IDS_PER_ENTRY)
 }
 
 /// The activity rows of an entry (lesson 10). A message is two rows, without its text.
 pub(crate) fn activity_rows(entry: &LogEntry, salt: u32) -> Vec<ActivityRow> {
     let row = |part: u64, kind: &str, data: Value| ActivityRow {
-        id: entry.seq as u64 * ACTIVITY_IDS_PER_ENTRY + part,
+        id: entry.seq.to_u64() * ACTIVITY_IDS_PER_ENTRY + part,
         kind: kind.to_owned(),
         timestamp: entry.at,
         data,

@@ -5,7 +5,9 @@ use super::stream_queue::{QueueRead, StreamQueue};
 use super::{Delivery, render};
 use crate::Result;
 use crate::limits;
-use crate::store::{DeliveryState, EntryKind, LogEntry, log, messages};
+use crate::store::{
+    ChannelId, DeliveryState, EntryKind, LogEntry, LogSeq, MemberId, log, messages,
+};
 use crate::stream_end::StreamEnd;
 use bytes::Bytes;
 use chorus_wire::{Code, Error, cursor::Cursor, sse};
@@ -67,7 +69,7 @@ struct LogFeed {
     end_topic: Option<StreamTopic>,
     queue: Arc<StreamQueue>,
     /// The last sequence that the reader has been given.
-    cursor: i64,
+    cursor: LogSeq,
     catching_up: bool,
     /// It is catching up because its queue overflowed, not because the client asked to replay.
     queue_overflowed: bool,
@@ -75,7 +77,7 @@ struct LogFeed {
     last_activity_id: u64,
     first_event: Option<Bytes>,
     /// Queued messages among the events that the reader is being given.
-    queued_seqs: Vec<i64>,
+    queued_seqs: Vec<LogSeq>,
 }
 
 /// What comes next on a stream.
@@ -93,7 +95,7 @@ pub(crate) async fn open_activity_feed(
     connected: &str,
 ) -> Result<StreamFeed> {
     // The entry of this id may have a second row after it.
-    let since_seq = since.map(|id| (render::seq_of_activity(id) - 1).max(0));
+    let since_seq = since.map(|id| render::seq_of_activity(id).previous().max(LogSeq::START));
     let mut feed = open_log_feed(delivery, StreamTopic::Activity, since_seq, connected).await?;
     if let FeedKind::Log(log_feed) = &mut feed.0 {
         log_feed.last_activity_id = since.unwrap_or(0);
@@ -104,15 +106,20 @@ pub(crate) async fn open_activity_feed(
 /// Opens a stream of a channel for one of its members, or for an operator. What ends the member's streams ends it too.
 pub(crate) async fn open_channel_feed(
     delivery: &Delivery,
-    channel_id: i64,
-    member_id: Option<i64>,
-    since: Option<i64>,
+    channel_id: ChannelId,
+    member_id: Option<MemberId>,
+    since: Option<LogSeq>,
     connected: &str,
 ) -> Result<StreamFeed> {
-    let mut feed =
-        open_log_feed(delivery, StreamTopic::Channel(channel_id), since, connected).await?;
+    let mut feed = open_log_feed(
+        delivery,
+        StreamTopic::Channel(channel_id.into()),
+        since,
+        connected,
+    )
+    .await?;
     if let (FeedKind::Log(log_feed), Some(member_id)) = (&mut feed.0, member_id) {
-        let end_topic = StreamTopic::Channel(member_id);
+        let end_topic = StreamTopic::Channel(member_id.into());
         delivery
             .live_streams()
             .subscribe(end_topic, log_feed.queue.clone())
@@ -126,7 +133,7 @@ pub(crate) async fn open_channel_feed(
 pub(crate) async fn open_log_feed(
     delivery: &Delivery,
     topic: StreamTopic,
-    since: Option<i64>,
+    since: Option<LogSeq>,
     connected: &str,
 ) -> Result<StreamFeed> {
     if delivery.live_streams().is_draining() {
@@ -163,7 +170,7 @@ pub(crate) async fn open_log_feed(
             feed.catching_up = false;
             feed.first_event = Some(sse::format_opening_event_at(
                 "connected",
-                Cursor::from_log_seq(newest as u64),
+                Cursor::from_log_seq(newest.to_u64()),
                 connected,
             ));
         }
@@ -209,7 +216,7 @@ impl LogFeed {
             match self.queue.take_events().await {
                 QueueRead::Events(events) => {
                     let after = self.cursor;
-                    let last = events.back().map_or(0, |(seq, _)| *seq);
+                    let last = events.back().map_or(LogSeq::START, |(seq, _)| *seq);
                     self.cursor = after.max(last);
                     // Events that a page of the log already contained are in the queue as well.
                     let fresh_events: Vec<Bytes> = events
@@ -329,7 +336,10 @@ impl Drop for LogFeed {
         }
         // an agent is online until its inbox closes.
         if let StreamTopic::Subject(subject) = self.topic {
-            self.delivery.0.identity.record_agent_seen(subject);
+            self.delivery
+                .0
+                .identity
+                .record_agent_seen(subject.as_agent());
         }
     }
 }

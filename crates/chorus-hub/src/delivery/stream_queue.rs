@@ -1,6 +1,7 @@
 //! The stream queue: a bounded buffer between the writer and one stream. When it is full, or the stream is not draining, it takes
 //! no more events and the feed continues from the log.
 
+use crate::store::LogSeq;
 use crate::stream_end::StreamEnd;
 use bytes::Bytes;
 use chorus_wire::limits;
@@ -13,7 +14,7 @@ use tokio::time::Instant;
 /// What a feed reads from its queue.
 #[derive(Debug)]
 pub(super) enum QueueRead {
-    Events(VecDeque<(i64, Bytes)>),
+    Events(VecDeque<(LogSeq, Bytes)>),
     /// The queue refused events: the feed reads them from the log.
     Overflowed,
     Ended(StreamEnd),
@@ -21,7 +22,7 @@ pub(super) enum QueueRead {
 
 #[derive(Default)]
 struct QueueState {
-    events: VecDeque<(i64, Bytes)>,
+    events: VecDeque<(LogSeq, Bytes)>,
     bytes: usize,
     overflowed: bool,
     blocked_since: Option<Instant>,
@@ -55,7 +56,7 @@ impl StreamQueue {
     }
 
     /// True when the queue took the event; false when the feed will read it from the log.
-    pub fn offer_event(&self, seq: i64, event: &Bytes) -> bool {
+    pub fn offer_event(&self, seq: LogSeq, event: &Bytes) -> bool {
         let mut state = self.lock_state();
         if state.end.is_some() || state.overflowed {
             return false;

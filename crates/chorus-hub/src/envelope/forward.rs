@@ -2,8 +2,7 @@
 //! sender gets it.
 
 use crate::context::HubContext;
-use crate::store::record_activity;
-use crate::store::{DeliveryState, WriteTxn, log, messages};
+use crate::store::{DeliveryState, LogSeq, WriteTxn, log, messages, record_activity};
 use crate::{Result, delivery::outgoing::WebhookAnswer};
 use bytes::Bytes;
 use chorus_wire::Code;
@@ -20,7 +19,7 @@ pub(super) fn webhook_body(envelope: &str, wrapped: Option<&str>) -> Bytes {
 /// stored even when the sender's request is cancelled.
 pub(super) async fn forward_message(
     hub: &HubContext,
-    seq: i64,
+    seq: LogSeq,
     url: &str,
     envelope: &str,
     wrapped: Option<&str>,
@@ -59,7 +58,7 @@ pub(super) fn interpret_receiver_answer(answer: &WebhookAnswer) -> DeliveryOutco
 /// Stores the outcome of a webhook in a transaction of its own.
 pub(super) async fn store_outcome(
     hub: &HubContext,
-    seq: i64,
+    seq: LogSeq,
     delivery: DeliveryOutcome,
 ) -> Result<DeliveryOutcome> {
     let salt = hub.store().trace_salt;
@@ -75,7 +74,7 @@ pub(super) async fn store_outcome(
 pub(crate) async fn record_outcome(
     txn: &mut WriteTxn<'_>,
     salt: u32,
-    seq: i64,
+    seq: LogSeq,
     delivery: &DeliveryOutcome,
 ) -> Result<()> {
     let Some(message) = messages::find_message(&txn.tx, seq).await? else {

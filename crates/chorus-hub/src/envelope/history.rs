@@ -1,7 +1,7 @@
 //! Message history: what an agent sent and received, in log order (TRN-56, R-15).
 
 use crate::context::HubContext;
-use crate::store::{DbError, DeliveryState, LogEntry, log, messages};
+use crate::store::{DbError, DeliveryState, LogEntry, LogSeq, log, messages};
 use crate::{Principal, Result, identity};
 use chorus_wire::identity::AgentName;
 use chorus_wire::message::{DeliveredVia, HistoryRow};
@@ -31,8 +31,8 @@ pub async fn list_message_history(
         .store()
         .read(async move |tx| {
             let after = match since {
-                None => 0,
-                Some(HistoryStart::AfterId(id)) => i64::try_from(id).unwrap_or(i64::MAX),
+                None => LogSeq::START,
+                Some(HistoryStart::AfterId(id)) => LogSeq::from_client(id),
                 Some(HistoryStart::FromTime(at)) => log::find_seq_before(tx, at).await?,
             };
             Ok(messages::list_message_history(tx, agent_id, after, indexed, limit).await?)
@@ -80,7 +80,7 @@ pub async fn search_messages(
         .read(async move |tx| {
             let after = match since {
                 None => None,
-                Some(HistoryStart::AfterId(id)) => Some(i64::try_from(id).unwrap_or(i64::MAX)),
+                Some(HistoryStart::AfterId(id)) => Some(LogSeq::from_client(id)),
                 Some(HistoryStart::FromTime(at)) => Some(log::find_seq_before(tx, at).await?),
             };
             Ok(messages::search_messages(tx, agent_id, peer, after, indexed, limit).await?)
@@ -100,7 +100,7 @@ pub async fn search_messages(
 
 fn history_row(entry: LogEntry, salt: u32) -> std::result::Result<HistoryRow, DbError> {
     Ok(HistoryRow {
-        id: entry.seq as u64,
+        id: entry.seq.to_u64(),
         trace_id: log::compute_trace_id(entry.seq, entry.at, salt),
         sender_id: entry.actor_name.to_string(),
         receiver_id: entry.subject_name.to_string(),

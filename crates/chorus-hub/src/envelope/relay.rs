@@ -8,6 +8,7 @@ use super::send::{
 use crate::context::HubContext;
 use crate::delivery::outgoing::{AnswerEvents, StreamedAnswer};
 use crate::identity::IdempotencyKey;
+use crate::store::LogSeq;
 use crate::{Principal, Result};
 use bytes::Bytes;
 use chorus_wire::message::{DeliveryOutcome, SendReply, SendRequest};
@@ -84,7 +85,7 @@ pub async fn send_streaming(
 /// `error` or a broken stream means failed.
 async fn relay_events(
     hub: &HubContext,
-    seq: i64,
+    seq: LogSeq,
     trace_id: Uuid,
     mut events: AnswerEvents,
     relay_sender: mpsc::Sender<Bytes>,

@@ -19,7 +19,7 @@ pub async fn respond_to_message(
     let receiver = principal.require_agent()?.clone();
     let message = status::find_message(hub, trace_id)
         .await?
-        .filter(|message| message.entry.subject == receiver.id);
+        .filter(|message| message.entry.subject == receiver.id.into());
     let message = message.ok_or(Code::NotFound)?;
     let seq = message.entry.seq;
     let message_trace_id = hub.entry_trace_id(&message.entry);
@@ -49,7 +49,7 @@ pub async fn respond_to_message(
                 subject: message.entry.actor,
                 subject_name: message.entry.actor_name.clone(),
                 kind: EntryKind::Receipt,
-                actor: receiver.id,
+                actor: receiver.id.into(),
                 actor_name: receiver.agent_id.clone(),
                 body: format!(
                     r#"{{"trace_id":"{message_trace_id}","receiver_id":"{}","response":{response}}}"#,

@@ -5,7 +5,7 @@ use super::{forward, status};
 use crate::context::HubContext;
 use crate::identity::{self, Agent, IdempotencyKey};
 use crate::store::idempotency::{self, KeyUse};
-use crate::store::{DeliveryState, EntryKind, LogEntry, NewLogEntry, messages};
+use crate::store::{DeliveryState, EntryKind, LogEntry, LogSeq, NewLogEntry, messages};
 use crate::{Principal, Result};
 use chorus_wire::envelope::Envelope;
 use chorus_wire::identity::AgentName;
@@ -41,7 +41,7 @@ pub async fn send_envelope(
 /// A send whose message is stored.
 pub(super) enum AcceptedSend {
     /// An earlier request with the same idempotency key stored the message with this sequence.
-    Repeated(i64),
+    Repeated(LogSeq),
     New(Box<LogEntry>, Arc<Agent>),
 }
 
@@ -65,10 +65,10 @@ pub(super) async fn accept_send(
         .await?
         .ok_or(Code::AgentNotFound)?;
     let new_entry = NewLogEntry {
-        subject: receiver.id,
+        subject: receiver.id.into(),
         subject_name: receiver.agent_id.clone(),
         kind: EntryKind::Message,
-        actor: sender.id,
+        actor: sender.id.into(),
         actor_name: sender.agent_id.clone(),
         body: request.envelope.to_json().into(),
         fallback: Some(if receiver.endpoint.is_some() {
@@ -142,7 +142,7 @@ async fn find_repeated(
     hub: &HubContext,
     caller: &str,
     idempotency_key: &IdempotencyKey,
-) -> Result<Option<i64>> {
+) -> Result<Option<LogSeq>> {
     let caller = caller.to_owned();
     let idempotency_key = idempotency_key.clone();
     let now = hub.clock().now();
@@ -216,7 +216,7 @@ pub(super) async fn settle_live_delivery(
 
 async fn change_delivery_state(
     hub: &HubContext,
-    seq: i64,
+    seq: LogSeq,
     from: DeliveryState,
     to: DeliveryState,
 ) -> Result<()> {
@@ -236,7 +236,7 @@ const MAX_POLL_PAUSE: Duration = Duration::from_secs(1);
 
 /// Waits for the outcome of the first request and returns it again. The first request may still be
 /// waiting for its webhook (failure 13).
-pub(super) async fn await_first_outcome(hub: &HubContext, seq: i64) -> Result<SendOutcome> {
+pub(super) async fn await_first_outcome(hub: &HubContext, seq: LogSeq) -> Result<SendOutcome> {
     // An outcome takes at most as long as its webhook, streamed or not.
     let deadline = Instant::now()
         + hub

@@ -3,7 +3,7 @@
 use super::history::delivered_via;
 use crate::context::HubContext;
 use crate::store::messages::{self, MessageRecord};
-use crate::store::{DeliveryState, log};
+use crate::store::{DeliveryState, SubjectId, log};
 use crate::{Principal, Result};
 use chorus_wire::Code;
 use chorus_wire::message::{DeliveredVia, DeliveryOutcome, MessageStatus};
@@ -22,7 +22,8 @@ pub async fn get_message_status(
     let message = find_message(hub, trace_id).await?.ok_or(Code::NotFound)?;
     let is_party = match principal {
         Principal::Agent(agent) => {
-            agent.id == message.entry.actor || agent.id == message.entry.subject
+            let id = SubjectId::from(agent.id);
+            id == message.entry.actor || id == message.entry.subject
         }
         Principal::Operator(_) => true,
         Principal::Anonymous => false,

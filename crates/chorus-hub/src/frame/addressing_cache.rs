@@ -4,7 +4,7 @@ use super::Frames;
 use super::resolve_scope::FrameTarget;
 use crate::Result;
 use crate::context::HubContext;
-use crate::store::{CacheInvalidation, WriteTxn, accords, grants, orgs};
+use crate::store::{AgentId, CacheInvalidation, WriteTxn, accords, grants, orgs};
 use chorus_wire::frame::organisation::AccordReach;
 use chorus_wire::frame::{FrameError, RoleName};
 use chorus_wire::identity::Handle;
@@ -37,7 +37,7 @@ pub(crate) struct AcceptedAccord {
 /// Grants and organisations from the store. An entry is removed after the commit that changes it. A look-up that started before
 /// loses its placeholder then and is not cached, so that no stale entry stays.
 pub(crate) struct AddressingCache {
-    grants: Cache<(i64, i64), bool>,
+    grants: Cache<(AgentId, AgentId), bool>,
     orgs: Cache<Handle, Arc<CachedOrganisation>, OrganisationWeighter>,
 }
 
@@ -64,7 +64,7 @@ impl Default for AddressingCache {
 /// What a write changed.
 #[derive(Clone, Debug)]
 pub(crate) enum AddressingChange {
-    Grant { grantor: i64, grantee: i64 },
+    Grant { grantor: AgentId, grantee: AgentId },
     Org(Handle),
 }
 
@@ -106,7 +106,12 @@ impl AddressingCache {
     }
 
     /// Whether the grantor lets the grantee address it.
-    pub async fn is_granted(&self, hub: &HubContext, grantor: i64, grantee: i64) -> Result<bool> {
+    pub async fn is_granted(
+        &self,
+        hub: &HubContext,
+        grantor: AgentId,
+        grantee: AgentId,
+    ) -> Result<bool> {
         self.clear_if_stale(hub);
         let guard = match self
             .grants
@@ -163,7 +168,7 @@ impl AddressingCache {
 }
 
 impl CachedOrganisation {
-    pub fn has_member(&self, agent: i64) -> bool {
+    pub fn has_member(&self, agent: AgentId) -> bool {
         self.members
             .binary_search_by_key(&agent, |member| member.id)
             .is_ok()

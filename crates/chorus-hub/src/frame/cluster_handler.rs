@@ -2,7 +2,7 @@
 
 use super::{WeakFrames, replicate};
 use crate::cluster::{FrameHandler, FrameQuery};
-use crate::store::CacheInvalidation;
+use crate::store::{AgentId, CacheInvalidation};
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -31,7 +31,7 @@ impl FrameHandler for WeakFrames {
         .boxed()
     }
 
-    fn session_count(&self, principal: i64) -> u32 {
+    fn session_count(&self, principal: AgentId) -> u32 {
         let frames = self.upgrade();
         frames.map_or(0, |frames| {
             frames.registry().session_count(principal) as u32
@@ -46,8 +46,8 @@ impl FrameHandler for WeakFrames {
             return frames.addressing_cache().clear_all();
         };
         frames.addressing_cache().apply_invalidation(invalidation);
-        for (principal, reason) in invalidation.ended_streams() {
-            frames.end_streams(principal, reason);
+        for (subject, reason) in invalidation.ended_streams() {
+            frames.end_streams(subject.as_agent(), reason);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The frame label: what decides, now or when a session resumes, which sessions a frame is for.
 
 use super::session::FrameSession;
+use crate::store::AgentId;
 use chorus_wire::frame::{FrameKind, FrameScope, ScopeIdent};
 use chorus_wire::identity::Handle;
 
@@ -51,7 +52,7 @@ impl SessionSelector {
 /// The submitting session, when it does not want to receive its own frame.
 #[derive(Debug)]
 pub(super) struct ExcludedSession {
-    pub principal: i64,
+    pub principal: AgentId,
     /// Without one, the session id alone identifies it.
     pub instrument: Option<ScopeIdent>,
     pub session: ScopeIdent,

@@ -4,7 +4,7 @@ use super::Frames;
 use super::addressing_cache::{AddressingChange, write_and_invalidate};
 use crate::Result;
 use crate::identity::{Agent, Principal};
-use crate::store::{WriteTxn, grants as table, principals};
+use crate::store::{AgentId, WriteTxn, grants as table, principals};
 use chorus_wire::frame::FrameError;
 use chorus_wire::frame::organisation::{AccessRemoved, HandleGrant, HandleGrants};
 use chorus_wire::{Code, Error, identity::Handle, limits};
@@ -34,7 +34,7 @@ pub(super) fn require_own_agent<'a>(
 }
 
 /// The caller is still registered in this transaction: it may have been unregistered since it authenticated.
-pub(super) async fn check_registered(txn: &WriteTxn<'_>, agent: i64) -> Result<()> {
+pub(super) async fn check_registered(txn: &WriteTxn<'_>, agent: AgentId) -> Result<()> {
     principals::find_agent(&txn.tx, agent)
         .await?
         .map(drop)

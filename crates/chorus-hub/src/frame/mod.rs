@@ -20,6 +20,7 @@ mod stream_position;
 mod submit;
 mod subscription;
 
+use crate::store::AgentId;
 pub use frame_ring::{RING_RETENTION, RingRetention};
 pub use open_stream::{FrameStreamRequest, open_stream};
 pub use roster::list_roster;
@@ -100,7 +101,7 @@ impl Frames {
     }
 
     /// Ends every session of the principal. The frames of an unregistered one are dropped; after a rotation they stay.
-    pub(crate) fn end_streams(&self, principal: i64, reason: StreamEnd) {
+    pub(crate) fn end_streams(&self, principal: AgentId, reason: StreamEnd) {
         self.registry()
             .end_sessions(principal, reason, self.monotonic_now());
     }
@@ -112,7 +113,7 @@ impl Frames {
     }
 
     /// How many live sessions a principal has on this hub.
-    fn session_count(&self, principal: i64) -> usize {
+    fn session_count(&self, principal: AgentId) -> usize {
         self.registry().session_count(principal)
     }
 

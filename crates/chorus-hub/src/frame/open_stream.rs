@@ -113,7 +113,7 @@ pub async fn open_stream(
     frames
         .context()
         .live_streams()
-        .mark_presence_changed(agent.id);
+        .mark_presence_changed(agent.id.into());
     frames.context().live_streams().wait_presence_synced().await;
     Ok(StreamFeed::from_source(subscription))
 }

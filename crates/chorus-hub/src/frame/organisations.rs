@@ -6,7 +6,7 @@ use super::grants::{check_registered, find_agent, parse_path_handle, require_own
 use crate::Result;
 use crate::identity::Principal;
 use crate::store::orgs::{self as table, OrgMemberRecord as Row};
-use crate::store::{DbConnection, WriteTxn, principals};
+use crate::store::{AgentId, DbConnection, OrgId, WriteTxn, principals};
 use chorus_wire::frame::organisation::{
     AccessRemoved, MembershipStatus, NewOrganisation, NewOrganisationMember, OWNER_ROLE,
     Organisation, OrganisationMember, OrganisationMembers,
@@ -37,7 +37,7 @@ pub(super) async fn find_org(tx: &DbConnection<'_>, handle: &Handle) -> Result<t
 pub(super) async fn find_owned_org(
     tx: &DbConnection<'_>,
     handle: &Handle,
-    agent: i64,
+    agent: AgentId,
 ) -> Result<table::OrgRecord> {
     let org = find_org(tx, handle).await?;
     match table::find_member(tx, org.id, agent)
@@ -57,7 +57,7 @@ fn conflict_error(message: impl Into<String>) -> Error {
 }
 
 /// The organisation keeps an owner even without this member.
-async fn check_owner_remains(txn: &WriteTxn<'_>, org: i64, member: Option<&Row>) -> Result<()> {
+async fn check_owner_remains(txn: &WriteTxn<'_>, org: OrgId, member: Option<&Row>) -> Result<()> {
     let Some(member) = member.filter(|member| member.is_owner()) else {
         return Ok(());
     };
@@ -69,7 +69,7 @@ async fn check_owner_remains(txn: &WriteTxn<'_>, org: i64, member: Option<&Row>)
     }
 }
 
-async fn check_join_limit(txn: &WriteTxn<'_>, agent: i64) -> Result<()> {
+async fn check_join_limit(txn: &WriteTxn<'_>, agent: AgentId) -> Result<()> {
     match table::count_joined_orgs(&txn.tx, agent).await? < limits::ORGS_PER_HANDLE {
         true => Ok(()),
         false => Err(conflict_error(format!(
@@ -96,7 +96,7 @@ fn render_member(row: Row) -> OrganisationMember {
 async fn reload_member(
     txn: &WriteTxn<'_>,
     org: &table::OrgRecord,
-    agent: i64,
+    agent: AgentId,
 ) -> Result<(OrganisationMember, Vec<AddressingChange>)> {
     let row = table::find_member(&txn.tx, org.id, agent).await?;
     let row = row.ok_or_else(|| Error::internal("a member that was just written is gone"))?;
@@ -130,7 +130,7 @@ pub async fn create_org(
             handle: new.handle.clone(),
             created_at: now,
         };
-        if !principals::claim_name(&txn.tx, org.handle.as_str(), org.id).await? {
+        if !principals::claim_name(&txn.tx, org.handle.as_str(), org.id.into()).await? {
             return Err(conflict_error(format!(
                 "the handle {} is taken",
                 org.handle

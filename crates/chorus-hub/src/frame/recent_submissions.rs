@@ -1,5 +1,6 @@
 //! Recent submissions of each sender: a repeated `frame_id` gets the first answer and is emitted once.
 
+use crate::store::{AgentId, RowId};
 use chorus_wire::frame::FrameError;
 use chorus_wire::limits;
 use std::collections::{HashMap, VecDeque};
@@ -39,7 +40,7 @@ impl SenderSubmissions {
     }
 }
 
-type SubmissionShard = HashMap<i64, Arc<Mutex<SenderSubmissions>>>;
+type SubmissionShard = HashMap<AgentId, Arc<Mutex<SenderSubmissions>>>;
 
 pub(crate) struct RecentSubmissions([Mutex<SubmissionShard>; SHARD_COUNT]);
 
@@ -58,12 +59,12 @@ impl RecentSubmissions {
     /// find its answer and its frames have the same order in every ring. A refusal is not recorded: the id stays free.
     pub fn emit_once(
         &self,
-        sender: i64,
+        sender: AgentId,
         id: Uuid,
         now: Duration,
         emit: impl FnOnce() -> Result<u64, FrameError>,
     ) -> Result<u64, FrameError> {
-        let shard = &self.0[sender.unsigned_abs() as usize % SHARD_COUNT];
+        let shard = &self.0[sender.shard_index(SHARD_COUNT)];
         let submissions = lock_mutex(shard).entry(sender).or_default().clone();
         let mut submissions = lock_mutex(&submissions);
         submissions.drop_expired(now);
@@ -85,11 +86,11 @@ impl RecentSubmissions {
     /// The counts of a frame, if it was emitted recently.
     pub(super) fn find_count(
         &self,
-        sender: i64,
+        sender: AgentId,
         id: Uuid,
         now: Duration,
     ) -> Option<SubmissionCount> {
-        let shard = &self.0[sender.unsigned_abs() as usize % SHARD_COUNT];
+        let shard = &self.0[sender.shard_index(SHARD_COUNT)];
         let submissions = lock_mutex(shard).get(&sender).cloned()?;
         let mut submissions = lock_mutex(&submissions);
         submissions.drop_expired(now);
@@ -97,8 +98,8 @@ impl RecentSubmissions {
     }
 
     /// The sender gets this count of all hubs, and the same count if it repeats the id.
-    pub(super) fn record_reported_count(&self, sender: i64, id: Uuid, count: u64) {
-        let shard = &self.0[sender.unsigned_abs() as usize % SHARD_COUNT];
+    pub(super) fn record_reported_count(&self, sender: AgentId, id: Uuid, count: u64) {
+        let shard = &self.0[sender.shard_index(SHARD_COUNT)];
         let Some(submissions) = lock_mutex(shard).get(&sender).cloned() else {
             return;
         };
@@ -136,20 +137,20 @@ mod tests {
     #[test]
     fn a_repeated_id_is_answered_as_the_first_time_and_emitted_once() {
         let senders = RecentSubmissions::default();
-        assert_eq!(senders.emit_once(1, id(1), NOW, || Ok(7)), Ok(7));
+        assert_eq!(senders.emit_once(AgentId(1), id(1), NOW, || Ok(7)), Ok(7));
         assert_eq!(
-            senders.emit_once(1, id(1), NOW + limits::RING_RETENTION, || panic!(
+            senders.emit_once(AgentId(1), id(1), NOW + limits::RING_RETENTION, || panic!(
                 "emitted twice"
             )),
             Ok(7)
         );
         assert_eq!(
-            senders.emit_once(2, id(1), NOW, || Ok(3)),
+            senders.emit_once(AgentId(2), id(1), NOW, || Ok(3)),
             Ok(3),
             "another sender's id is another id"
         );
         let later = NOW + limits::RING_RETENTION + Duration::from_micros(1);
-        assert_eq!(senders.emit_once(1, id(1), later, || Ok(9)), Ok(9));
+        assert_eq!(senders.emit_once(AgentId(1), id(1), later, || Ok(9)), Ok(9));
     }
 
     ///
@@ -158,10 +159,10 @@ mod tests {
         let senders = RecentSubmissions::default();
         let refusal: FrameError = FrameCode::ExpansionTooLarge.into();
         assert_eq!(
-            senders.emit_once(1, id(1), NOW, || Err(refusal.clone())),
+            senders.emit_once(AgentId(1), id(1), NOW, || Err(refusal.clone())),
             Err(refusal.clone())
         );
-        assert_eq!(senders.emit_once(1, id(1), NOW, || Ok(1)), Ok(1));
+        assert_eq!(senders.emit_once(AgentId(1), id(1), NOW, || Ok(1)), Ok(1));
     }
 
     #[test]
@@ -175,7 +176,7 @@ mod tests {
                 scope.spawn(|| {
                     for n in 0..500 {
                         let emit = || Ok(emitted.fetch_add(1, std::sync::atomic::Ordering::SeqCst));
-                        senders.emit_once(1, id(n), NOW, emit).unwrap();
+                        senders.emit_once(AgentId(1), id(n), NOW, emit).unwrap();
                     }
                 });
             }
@@ -188,9 +189,11 @@ mod tests {
     fn a_sender_is_remembered_up_to_the_bound_and_forgotten_when_its_time_is_over() {
         let senders = RecentSubmissions::default();
         for n in 0..limits::RING_FRAMES as u128 + 10 {
-            senders.emit_once(1, id(n), NOW, || Ok(0)).unwrap();
+            senders.emit_once(AgentId(1), id(n), NOW, || Ok(0)).unwrap();
         }
-        let kept = lock_mutex(&lock_mutex(&senders.0[1])[&1]).counts.len();
+        let kept = lock_mutex(&lock_mutex(&senders.0[1])[&AgentId(1)])
+            .counts
+            .len();
         assert!(
             (limits::RING_FRAMES..=limits::RING_FRAMES + 1).contains(&kept),
             "{kept}"

@@ -7,6 +7,7 @@ use super::resolve_scope::ResolvedScope;
 use super::stream_position::StreamPosition;
 use super::submit::coarsen_count;
 use crate::cluster::{FrameQuery, FrameStream};
+use crate::store::AgentId;
 use bytes::Bytes;
 use chorus_wire::frame::{Frame, FrameCode, FrameError, FrameKind, ScopeIdent, SubmissionReply};
 use chorus_wire::identity::Handle;
@@ -21,8 +22,8 @@ use uuid::Uuid;
 #[serde(deny_unknown_fields)]
 struct FrameMessage {
     id: Uuid,
-    sender: i64,
-    targets: Vec<i64>,
+    sender: AgentId,
+    targets: Vec<AgentId>,
     kind: String,
     from: String,
     tool: Option<String>,
@@ -35,7 +36,7 @@ struct FrameMessage {
 }
 
 impl FrameMessage {
-    fn new(sender: i64, frame: &Frame, label: &FrameLabel, resolved: &ResolvedScope) -> Self {
+    fn new(sender: AgentId, frame: &Frame, label: &FrameLabel, resolved: &ResolvedScope) -> Self {
         Self {
             id: frame.frame_id,
             sender,
@@ -108,7 +109,7 @@ fn parse_optional<T>(
 pub(super) async fn replicate_frame(
     frames: &Frames,
     frame_stream: &FrameStream,
-    sender: i64,
+    sender: AgentId,
     frame: &Frame,
     label: &FrameLabel,
     resolved: &ResolvedScope,
@@ -232,7 +233,7 @@ pub(super) fn apply_frame_message(frames: &Frames, seq: u64, payload: &[u8]) {
         message.and_then(|message| Some((message.parse_label()?, message)))
     {
         let label = Arc::new(label);
-        let emit = |target: &i64| {
+        let emit = |target: &AgentId| {
             frames
                 .registry()
                 .publish_frame(*target, Some(seq), &message.text, &label, now)

@@ -3,7 +3,7 @@
 use super::Frames;
 use crate::Result;
 use crate::identity::{Agent, find_agent};
-use crate::store::orgs;
+use crate::store::{AgentId, orgs};
 use chorus_wire::frame::organisation::AccordReach;
 use chorus_wire::frame::{FrameCode, FrameError, FrameScope, RoleName};
 use chorus_wire::identity::{AgentName, Handle};
@@ -18,7 +18,7 @@ pub(crate) struct ResolvedScope {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FrameTarget {
-    pub id: i64,
+    pub id: AgentId,
     pub handle: Handle,
 }
 

@@ -6,6 +6,7 @@ use super::{open_stream::parse_handle, resolve_scope};
 use crate::Principal;
 use crate::cluster::{FrameQuery, FrameStream, RequestError};
 use crate::limits;
+use crate::store::AgentId;
 use chorus_wire::frame::{FrameCode, FrameError, FrameScope, RosterSession, SessionRoster};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -65,7 +66,7 @@ pub(super) struct RosterPage {
 /// The sessions at all peers (D-93).
 async fn fetch_remote_sessions(
     frame_stream: &FrameStream,
-    principal: i64,
+    principal: AgentId,
 ) -> Result<Vec<RosterSession>, RequestError> {
     let parse = |answer: &[u8]| serde_json::from_slice::<RosterPage>(answer).ok();
     let mut sessions = Vec::new();
@@ -99,7 +100,7 @@ async fn fetch_remote_sessions(
 /// The sessions of this hub after one, as many as fit in one message.
 pub(super) fn build_roster_page(
     frames: &Frames,
-    principal: i64,
+    principal: AgentId,
     after: Option<(i64, String, String)>,
 ) -> RosterPage {
     let mut sessions = list_local_sessions(frames, principal);
@@ -128,7 +129,7 @@ pub(super) fn build_roster_page(
 }
 
 /// The sessions of this hub.
-fn list_local_sessions(frames: &Frames, principal: i64) -> Vec<RosterSession> {
+fn list_local_sessions(frames: &Frames, principal: AgentId) -> Vec<RosterSession> {
     let handle_sessions = frames.registry().get(principal);
     let to_roster_session = |session: Arc<FrameSession>| RosterSession {
         instrument: session.instrument.to_string(),

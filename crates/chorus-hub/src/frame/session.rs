@@ -1,5 +1,6 @@
 //! One live session of a handle: its names, its filter, and its cursor.
 
+use crate::store::AgentId;
 use crate::stream_end::StreamEnd;
 use chorus_wire::frame::{FrameFilter, ScopeIdent};
 use chorus_wire::time::UnixMicros;
@@ -11,7 +12,7 @@ use std::task::Waker;
 /// frames are published or sessions end.
 #[derive(Debug)]
 pub(super) struct FrameSession {
-    pub principal: i64,
+    pub principal: AgentId,
     pub instrument: ScopeIdent,
     pub session_id: ScopeIdent,
     pub tool: ScopeIdent,
@@ -30,7 +31,7 @@ pub(super) struct FrameSession {
 
 impl FrameSession {
     pub fn new(
-        principal: i64,
+        principal: AgentId,
         [instrument, session_id, tool]: [ScopeIdent; 3],
         filter: FrameFilter,
         opened_at: UnixMicros,

@@ -6,6 +6,7 @@ use super::handle_sessions::{HandleSessions, JoinRefusal, RingMemory};
 use super::session::FrameSession;
 use super::stream_position::{self, StreamProgress};
 use crate::clock;
+use crate::store::{AgentId, RowId};
 use crate::stream_end::StreamEnd;
 use chorus_wire::cursor::{Cursor, ResumePoint};
 use std::collections::HashMap;
@@ -14,7 +15,7 @@ use std::time::Duration;
 
 const SHARD_COUNT: usize = crate::limits::LOCK_SHARDS;
 
-type SessionShard = HashMap<i64, Arc<HandleSessions>>;
+type SessionShard = HashMap<AgentId, Arc<HandleSessions>>;
 
 /// An entry is created for the first session or frame of a handle, and dropped when no session could resume.
 pub(crate) struct SessionRegistry {
@@ -44,11 +45,11 @@ pub(super) struct JoinedSession {
 }
 
 impl SessionRegistry {
-    fn shard_for(&self, principal: i64) -> &RwLock<SessionShard> {
-        &self.shards[principal.unsigned_abs() as usize % SHARD_COUNT]
+    fn shard_for(&self, principal: AgentId) -> &RwLock<SessionShard> {
+        &self.shards[principal.shard_index(SHARD_COUNT)]
     }
 
-    pub(super) fn get(&self, principal: i64) -> Option<Arc<HandleSessions>> {
+    pub(super) fn get(&self, principal: AgentId) -> Option<Arc<HandleSessions>> {
         let shard = self
             .shard_for(principal)
             .read()
@@ -56,7 +57,7 @@ impl SessionRegistry {
         shard.get(&principal).cloned()
     }
 
-    fn get_or_create(&self, principal: i64, now: Duration) -> Arc<HandleSessions> {
+    fn get_or_create(&self, principal: AgentId, now: Duration) -> Arc<HandleSessions> {
         if let Some(handle_sessions) = self.get(principal) {
             return handle_sessions;
         }
@@ -112,7 +113,7 @@ impl SessionRegistry {
     /// Emits to one handle, also without sessions: one that opens a minute later can still resume from before.
     pub(super) fn publish_frame(
         &self,
-        principal: i64,
+        principal: AgentId,
         shared_seq: Option<u64>,
         text: &str,
         label: &Arc<FrameLabel>,
@@ -129,12 +130,12 @@ impl SessionRegistry {
     }
 
     /// How many sessions a handle has.
-    pub(super) fn session_count(&self, principal: i64) -> usize {
+    pub(super) fn session_count(&self, principal: AgentId) -> usize {
         self.get(principal)
             .map_or(0, |handle_sessions| handle_sessions.session_count())
     }
 
-    pub fn end_sessions(&self, principal: i64, reason: StreamEnd, now: Duration) {
+    pub fn end_sessions(&self, principal: AgentId, reason: StreamEnd, now: Duration) {
         let is_unregistered = reason == StreamEnd::Unregistered;
         let mut shard = write_shard(self.shard_for(principal));
         let handle_sessions = if is_unregistered {
@@ -161,7 +162,7 @@ impl SessionRegistry {
     pub fn reset_frame_stream(&self, epoch: u64, floor_seq: u64) {
         self.progress.reset_to(epoch, floor_seq);
         for shard in &self.shards {
-            let handles: Vec<(i64, Arc<HandleSessions>)> = write_shard(shard)
+            let handles: Vec<(AgentId, Arc<HandleSessions>)> = write_shard(shard)
                 .iter()
                 .map(|(id, handle_sessions)| (*id, handle_sessions.clone()))
                 .collect();
@@ -208,28 +209,34 @@ mod tests {
     #[test]
     fn a_room_goes_when_nobody_can_come_back_for_anything() {
         let rooms = SessionRegistry::default();
-        rooms.publish_frame(1, None, "{}", &label(), NOW);
+        rooms.publish_frame(AgentId(1), None, "{}", &label(), NOW);
         let joined = rooms
             .join_session(session("cc-a", ""), ResumePoint::Now, NOW)
             .unwrap();
         assert!(held(&rooms) > 0);
         let later = NOW + Duration::from_secs(301);
         rooms.sweep_expired(later);
-        assert!(rooms.get(1).is_some(), "a session is live");
+        assert!(rooms.get(AgentId(1)).is_some(), "a session is live");
         assert_eq!(held(&rooms), 0, "what is past its time is gone");
         joined
             .handle_sessions
             .remove_session(&joined.session, later);
         rooms.sweep_expired(later + Duration::from_secs(300));
-        assert!(rooms.get(1).is_some(), "a session that left may come back");
+        assert!(
+            rooms.get(AgentId(1)).is_some(),
+            "a session that left may come back"
+        );
         rooms.sweep_expired(later + Duration::from_secs(301));
-        assert!(rooms.get(1).is_none());
+        assert!(rooms.get(AgentId(1)).is_none());
     }
 
     #[test]
     fn what_is_said_to_nobody_is_kept_for_who_comes_in_time() {
         let rooms = SessionRegistry::default();
-        assert_eq!(rooms.publish_frame(1, None, "{}", &label(), NOW), 0);
+        assert_eq!(
+            rooms.publish_frame(AgentId(1), None, "{}", &label(), NOW),
+            0
+        );
         rooms.sweep_expired(NOW + Duration::from_secs(300));
         let joined = rooms
             .join_session(
@@ -247,12 +254,12 @@ mod tests {
     #[test]
     fn a_gone_principals_frames_go_with_it_and_a_rotated_keys_stay() {
         let rooms = SessionRegistry::default();
-        rooms.publish_frame(1, None, "{}", &label(), NOW);
+        rooms.publish_frame(AgentId(1), None, "{}", &label(), NOW);
         let first = rooms
             .join_session(session("cc-a", ""), ResumePoint::Now, NOW)
             .unwrap();
-        rooms.end_sessions(1, StreamEnd::KeyRotated, NOW);
-        assert_eq!(rooms.session_count(1), 0);
+        rooms.end_sessions(AgentId(1), StreamEnd::KeyRotated, NOW);
+        assert_eq!(rooms.session_count(AgentId(1)), 0);
         let again = rooms
             .join_session(
                 session("cc-a", ""),
@@ -261,7 +268,7 @@ mod tests {
             )
             .unwrap();
         assert!(!again.has_gap);
-        rooms.end_sessions(1, StreamEnd::Unregistered, NOW);
+        rooms.end_sessions(AgentId(1), StreamEnd::Unregistered, NOW);
         assert_eq!(held(&rooms), 0);
         let other = rooms
             .join_session(
@@ -286,7 +293,7 @@ mod tests {
         };
         let text = "x".repeat(1_000);
         for n in 0..100 {
-            rooms.publish_frame(n % 3, None, &text, &label(), NOW);
+            rooms.publish_frame(AgentId(n % 3), None, &text, &label(), NOW);
             assert!(held.used_bytes.load(Ordering::Relaxed) <= 10_000);
         }
         drop(rooms);

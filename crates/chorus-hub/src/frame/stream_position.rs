@@ -2,6 +2,7 @@
 //! and a session can resume at any hub (R-52, D-82).
 
 use crate::limits;
+use crate::store::AgentId;
 use chorus_wire::cursor::Cursor;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -28,13 +29,13 @@ struct ProgressState {
     /// Frames up to it are not available here.
     floor_seq: u64,
     /// The newest sequence of principals whose ring was dropped; at most [`limits::LAST_FRAME_SEQS_KEPT`].
-    last_seqs: HashMap<i64, u64>,
+    last_seqs: HashMap<AgentId, u64>,
 }
 
 /// The epoch of a principal's ring: the same at every hub, and different for each principal, so that a cursor of another handle
 /// is recognised (FRM-70).
-pub(super) fn handle_epoch(epoch: u64, principal: i64) -> u64 {
-    let mixed = (epoch ^ (principal as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+pub(super) fn handle_epoch(epoch: u64, principal: AgentId) -> u64 {
+    let mixed = (epoch ^ (principal.0 as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))
         .wrapping_mul(0xff51_afd7_ed55_8ccd);
     ((mixed ^ (mixed >> 31)) >> 16).max(1)
 }
@@ -67,7 +68,7 @@ impl StreamProgress {
     }
 
     /// The epoch and the floor of a new ring of this principal; `None` on a hub without peers.
-    pub fn ring_start(&self, principal: i64) -> Option<(u64, u64)> {
+    pub fn ring_start(&self, principal: AgentId) -> Option<(u64, u64)> {
         let state = self.lock_state();
         let epoch = handle_epoch(state.epoch?, principal);
         Some((
@@ -82,7 +83,7 @@ impl StreamProgress {
     }
 
     /// A ring was dropped, and this was its newest sequence.
-    pub fn remember_last_seq(&self, principal: i64, newest_seq: u64) {
+    pub fn remember_last_seq(&self, principal: AgentId, newest_seq: u64) {
         let mut state = self.lock_state();
         if state.epoch.is_none() || newest_seq <= state.floor_seq {
             return;
@@ -129,7 +130,7 @@ impl StreamProgress {
     }
 
     /// Waits until this hub has applied what a session has read at another hub.
-    pub async fn wait_for_cursor(&self, principal: i64, cursor: Cursor) {
+    pub async fn wait_for_cursor(&self, principal: AgentId, cursor: Cursor) {
         let position = self.current_position();
         if handle_epoch(position.epoch, principal) == cursor.epoch {
             self.wait_until(
@@ -156,10 +157,13 @@ mod tests {
         for epoch in 1..20 {
             for principal in 0..500 {
                 assert!(
-                    seen.insert(handle_epoch(epoch, principal)),
+                    seen.insert(handle_epoch(epoch, AgentId(principal))),
                     "{epoch} {principal}"
                 );
-                assert!(handle_epoch(epoch, principal) < 1 << 48, "ids stay short");
+                assert!(
+                    handle_epoch(epoch, AgentId(principal)) < 1 << 48,
+                    "ids stay short"
+                );
             }
         }
     }
@@ -168,16 +172,16 @@ mod tests {
     fn a_new_room_begins_where_the_last_one_of_its_principal_ended() {
         let joint = StreamProgress::default();
         assert_eq!(
-            joint.ring_start(7),
+            joint.ring_start(AgentId(7)),
             None,
             "a hub that is alone has rings of its own"
         );
         joint.reset_to(5, 100);
-        joint.remember_last_seq(7, 140);
-        joint.remember_last_seq(8, 90);
+        joint.remember_last_seq(AgentId(7), 140);
+        joint.remember_last_seq(AgentId(8), 90);
         let floor = |principal| joint.ring_start(principal).map(|(_, floor)| floor);
         assert_eq!(
-            [floor(7), floor(8), floor(9)],
+            [floor(AgentId(7)), floor(AgentId(8)), floor(AgentId(9))],
             [Some(140), Some(100), Some(100)]
         );
     }
@@ -211,10 +215,15 @@ mod tests {
         let joint = StreamProgress::default();
         joint.reset_to(5, 0);
         let most = limits::LAST_FRAME_SEQS_KEPT as i64;
-        (1..=most + 1).for_each(|principal| joint.remember_last_seq(principal, principal as u64));
+        (1..=most + 1)
+            .for_each(|principal| joint.remember_last_seq(AgentId(principal), principal as u64));
         let floor = |principal| joint.ring_start(principal).map(|(_, floor)| floor);
         assert_eq!(
-            [floor(1), floor(most), floor(most + 1)],
+            [
+                floor(AgentId(1)),
+                floor(AgentId(most)),
+                floor(AgentId(most + 1))
+            ],
             [Some(most as u64), Some(most as u64), Some(most as u64 + 1)]
         );
     }

@@ -6,6 +6,7 @@ use super::replicate;
 use super::resolve_scope::{self, FrameTarget, ResolvedScope};
 use crate::Principal;
 use crate::identity::{self, Agent};
+use crate::store::AgentId;
 use chorus_wire::frame::{
     Frame, FrameCode, FrameError, FrameScope, FrameSubmission, ScopeIdent, SubmissionReply,
 };
@@ -151,7 +152,7 @@ async fn resolve_targets(
 }
 
 fn build_label(
-    sender: i64,
+    sender: AgentId,
     frame: &Frame,
     scope: &FrameScope,
     submitter: FrameSubmitter,
@@ -177,7 +178,7 @@ fn build_label(
 
 fn emit_locally(
     frames: &Frames,
-    sender: i64,
+    sender: AgentId,
     frame: &Frame,
     label: &Arc<FrameLabel>,
     resolved: &ResolvedScope,
@@ -274,7 +275,7 @@ mod tests {
             .await
             .unwrap();
         let half = limits::SCOPE_EXPANSION_MAX / 2;
-        let enter = |id: i64| {
+        let enter = |id: AgentId| {
             let session = FrameSession::new(
                 id,
                 ["cc-a", "s1", "cc"].map(|name| ScopeIdent::parse(name).unwrap()),
@@ -286,25 +287,31 @@ mod tests {
                 .join_session(session, ResumePoint::Now, hub.clock().monotonic_now())
                 .unwrap()
         };
-        let mut sessions: Vec<JoinedSession> =
-            (0..2 * half).map(|n| enter(1 + (n % 2) as i64)).collect();
-        let one_more = enter(1);
+        let mut sessions: Vec<JoinedSession> = (0..2 * half)
+            .map(|n| enter(AgentId(1 + (n % 2) as i64)))
+            .collect();
+        let one_more = enter(AgentId(1));
         let handle = Handle::parse("~acme").unwrap();
         let target = |id| FrameTarget {
             id,
             handle: handle.clone(),
         };
         let reach = ResolvedScope {
-            targets: vec![target(1), target(2)],
+            targets: vec![target(AgentId(1)), target(AgentId(2))],
             is_own: true,
         };
         let scope = FrameScope::OrgMembers(handle.clone());
         let send = || {
             emit_locally(
                 hub.frames(),
-                1,
+                AgentId(1),
                 &frame(),
-                &Arc::new(build_label(1, &frame(), &scope, FrameSubmitter::default())),
+                &Arc::new(build_label(
+                    AgentId(1),
+                    &frame(),
+                    &scope,
+                    FrameSubmitter::default(),
+                )),
                 &reach,
             )
         };

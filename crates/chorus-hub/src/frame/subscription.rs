@@ -104,6 +104,6 @@ impl Drop for FrameSubscription {
         self.frames
             .context()
             .live_streams()
-            .mark_presence_changed(self.joined.session.principal);
+            .mark_presence_changed(self.joined.session.principal.into());
     }
 }

@@ -1,6 +1,7 @@
 //! Presence: when each agent was last seen, one atomic number per agent that requests store without waiting.
 
 use super::Identity;
+use crate::store::AgentId;
 use chorus_wire::limits;
 use futures_util::future::BoxFuture;
 use std::sync::OnceLock;
@@ -32,8 +33,8 @@ impl Default for AgentPresence {
 }
 
 impl AgentPresence {
-    fn set_last_seen(&self, agent_id: i64, value: i64) {
-        let index = agent_id.unsigned_abs() as usize;
+    fn set_last_seen(&self, agent_id: AgentId, value: i64) {
+        let index = agent_id.0.unsigned_abs() as usize;
         // Agents beyond the last table (id 16.7 million) are not tracked; they count as present.
         if let Some(table) = self.0.get(index / AGENTS_PER_TABLE) {
             let slots = table.get_or_init(|| {
@@ -45,8 +46,8 @@ impl AgentPresence {
         }
     }
 
-    fn last_seen(&self, agent_id: i64) -> i64 {
-        let index = agent_id.unsigned_abs() as usize;
+    fn last_seen(&self, agent_id: AgentId) -> i64 {
+        let index = agent_id.0.unsigned_abs() as usize;
         let slots = self.0.get(index / AGENTS_PER_TABLE).and_then(OnceLock::get);
         slots.map_or(NEVER_SEEN, |slots| {
             slots[index % AGENTS_PER_TABLE].load(Ordering::Relaxed)
@@ -54,7 +55,7 @@ impl AgentPresence {
     }
 
     /// The agent was seen; true when it is time to announce that to peers.
-    pub fn record_seen(&self, agent_id: i64, now: Duration) -> bool {
+    pub fn record_seen(&self, agent_id: AgentId, now: Duration) -> bool {
         let previous = self.last_seen(agent_id);
         let now = (now.as_micros() as i64).max(1);
         self.set_last_seen(agent_id, now);
@@ -62,7 +63,7 @@ impl AgentPresence {
     }
 
     /// The agent was seen at a peer: that counts unless it was seen here later.
-    pub fn record_seen_elsewhere(&self, agent_id: i64, at: Duration) {
+    pub fn record_seen_elsewhere(&self, agent_id: AgentId, at: Duration) {
         let at = (at.as_micros() as i64).max(1);
         if self.last_seen(agent_id) < at {
             self.set_last_seen(agent_id, at);
@@ -70,8 +71,13 @@ impl AgentPresence {
     }
 
     /// The agents after this one that were seen or refused a job, and how many microseconds ago; negative for a refusal.
-    pub fn list_seen(&self, after: i64, max_agents: usize, now: Duration) -> Vec<(i64, i64)> {
-        let first_id = after.saturating_add(1).max(0) as usize;
+    pub fn list_seen(
+        &self,
+        after: AgentId,
+        max_agents: usize,
+        now: Duration,
+    ) -> Vec<(AgentId, i64)> {
+        let first_id = after.0.saturating_add(1).max(0) as usize;
         let now = now.as_micros() as i64;
         let tables = self
             .0
@@ -96,24 +102,24 @@ impl AgentPresence {
                         REFUSED => REFUSED,
                         seen_at => (now - seen_at).max(0),
                     };
-                    Some((agent as i64, micros_ago))
+                    Some((AgentId(agent as i64), micros_ago))
                 });
         seen.take(max_agents).collect()
     }
 
     /// Its endpoint refused a job before this hub started; an agent that was seen since is present.
-    pub fn record_earlier_refusal(&self, agent_id: i64) {
+    pub fn record_earlier_refusal(&self, agent_id: AgentId) {
         if self.last_seen(agent_id) == NEVER_SEEN {
             self.set_last_seen(agent_id, REFUSED);
         }
     }
 
     /// Its endpoint refused a job: absent until it is seen again.
-    pub fn record_refusal(&self, agent_id: i64) {
+    pub fn record_refusal(&self, agent_id: AgentId) {
         self.set_last_seen(agent_id, REFUSED);
     }
 
-    fn is_present(&self, agent_id: i64, now: Duration) -> bool {
+    fn is_present(&self, agent_id: AgentId, now: Duration) -> bool {
         match self.last_seen(agent_id) {
             NEVER_SEEN => true,
             REFUSED => false,
@@ -128,14 +134,14 @@ impl AgentPresence {
 /// How other hubs learn when an agent was seen here.
 pub(crate) trait PresenceAnnouncer: Send + Sync {
     /// The agent was seen at this time of the monotonic clock; `None` when its endpoint refused a job.
-    fn announce_agent_seen(&self, agent_id: i64, seen_at: Option<Duration>);
+    fn announce_agent_seen(&self, agent_id: AgentId, seen_at: Option<Duration>);
     /// Completes when peers know what was announced so far, or do not answer in time.
     fn wait_announced(&self) -> BoxFuture<'_, ()>;
 }
 
 impl Identity {
     /// The agent was seen. Returns whether it is being announced to peers.
-    pub(crate) fn record_agent_seen(&self, agent_id: i64) -> bool {
+    pub(crate) fn record_agent_seen(&self, agent_id: AgentId) -> bool {
         let now = self.clock.monotonic_now();
         let is_due = self.state.presence.record_seen(agent_id, now);
         match &self.peers {
@@ -148,7 +154,7 @@ impl Identity {
     }
 
     /// The same, and completes when peers know it.
-    pub(crate) async fn record_agent_seen_everywhere(&self, agent_id: i64) {
+    pub(crate) async fn record_agent_seen_everywhere(&self, agent_id: AgentId) {
         if self.record_agent_seen(agent_id)
             && let Some(peers) = &self.peers
         {
@@ -157,7 +163,7 @@ impl Identity {
     }
 
     /// The agent's endpoint refused a job: it is offline until it is seen again.
-    pub(crate) fn record_refusal(&self, agent_id: i64) {
+    pub(crate) fn record_refusal(&self, agent_id: AgentId) {
         self.state.presence.record_refusal(agent_id);
         if let Some(peers) = &self.peers {
             peers.presence.announce_agent_seen(agent_id, None);
@@ -165,7 +171,7 @@ impl Identity {
     }
 
     /// Whether the agent was seen recently, or has not been seen since this hub started.
-    pub(crate) fn is_present(&self, agent_id: i64) -> bool {
+    pub(crate) fn is_present(&self, agent_id: AgentId) -> bool {
         self.state
             .presence
             .is_present(agent_id, self.clock.monotonic_now())
@@ -175,8 +181,9 @@ impl Identity {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::RowId;
 
-    const AGENT: i64 = 7;
+    const AGENT: AgentId = AgentId(7);
     const START: Duration = Duration::from_secs(1_000);
 
     #[test]
@@ -190,7 +197,7 @@ mod tests {
                 && !liveness.is_present(AGENT, last + Duration::from_micros(1))
         );
         assert!(
-            liveness.is_present(AGENT + 1, last * 2),
+            liveness.is_present(AgentId(8), last * 2),
             "another agent is another matter"
         );
         liveness.record_seen(AGENT, last * 2);
@@ -215,13 +222,14 @@ mod tests {
             AGENTS_PER_TABLE as i64 - 1,
             AGENTS_PER_TABLE as i64,
             3 * AGENTS_PER_TABLE as i64 + 5,
-        ];
+        ]
+        .map(AgentId);
         for agent in agents {
             known.record_seen(agent, START);
         }
-        known.record_refusal(7);
+        known.record_refusal(AgentId(7));
         newer.record_seen(agents[4], START * 2);
-        let (mut after, mut found) = (i64::MIN, Vec::new());
+        let (mut after, mut found) = (AgentId::BEFORE_ALL, Vec::new());
         while let page @ [.., (last, _)] = &*known.list_seen(after, 2, START * 2) {
             after = *last;
             found.extend_from_slice(page);
@@ -258,12 +266,12 @@ mod tests {
             (TABLE_COUNT * AGENTS_PER_TABLE) as i64,
         );
         for id in [far - 1, far, i64::MAX, i64::MIN, -1] {
-            liveness.record_refusal(id);
+            liveness.record_refusal(AgentId(id));
         }
         assert!(
-            !liveness.is_present(far - 1, START)
-                && liveness.is_present(far, START)
-                && liveness.is_present(i64::MAX, START)
+            !liveness.is_present(AgentId(far - 1), START)
+                && liveness.is_present(AgentId(far), START)
+                && liveness.is_present(AgentId::AFTER_ALL, START)
         );
     }
 }

@@ -276,6 +276,7 @@ impl RateBudgets {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::AgentId;
     use chorus_wire::time::UnixMicros;
     use chorus_wire::{Code, Error};
     use std::time::Duration;
@@ -309,39 +310,42 @@ mod tests {
     fn one_caller_that_spent_everything_blocks_nobody_else() {
         let (budgets, _) = held(100);
         for left in [2, 1, 0] {
-            assert_eq!(spend(&budgets, CallerId::Agent(1)).unwrap(), left);
+            assert_eq!(spend(&budgets, CallerId::Agent(AgentId(1))).unwrap(), left);
         }
-        let refused = spend(&budgets, CallerId::Agent(1)).unwrap_err();
+        let refused = spend(&budgets, CallerId::Agent(AgentId(1))).unwrap_err();
         assert_eq!(
             (refused.code, refused.retry_after),
             (Code::RateLimited, Some(20))
         );
-        assert!(spend(&budgets, CallerId::Agent(2)).is_ok());
+        assert!(spend(&budgets, CallerId::Agent(AgentId(2))).is_ok());
         assert!(spend(&budgets, budgets.anonymous_caller(from("192.0.2.1"))).is_ok());
     }
 
     #[test]
     fn who_waits_as_told_is_served_again() {
         let (budgets, clock) = held(100);
-        while spend(&budgets, CallerId::Agent(1)).is_ok() {}
-        let wait = spend(&budgets, CallerId::Agent(1))
+        while spend(&budgets, CallerId::Agent(AgentId(1))).is_ok() {}
+        let wait = spend(&budgets, CallerId::Agent(AgentId(1)))
             .unwrap_err()
             .retry_after
             .unwrap();
         clock.advance(Duration::from_secs(wait));
-        assert!(spend(&budgets, CallerId::Agent(1)).is_ok());
-        assert!(spend(&budgets, CallerId::Agent(1)).is_err());
+        assert!(spend(&budgets, CallerId::Agent(AgentId(1))).is_ok());
+        assert!(spend(&budgets, CallerId::Agent(AgentId(1))).is_err());
     }
 
     #[test]
     fn to_look_takes_nothing() {
         let (budgets, clock) = held(100);
         let left = |budgets: &RateBudgets| {
-            quota(3)
-                .remaining_requests(budgets.decide_locally(CallerId::Agent(1), None, false).debt)
+            quota(3).remaining_requests(
+                budgets
+                    .decide_locally(CallerId::Agent(AgentId(1)), None, false)
+                    .debt,
+            )
         };
         assert_eq!((left(&budgets), left(&budgets)), (3, 3));
-        while spend(&budgets, CallerId::Agent(1)).is_ok() {}
+        while spend(&budgets, CallerId::Agent(AgentId(1))).is_ok() {}
         assert_eq!(left(&budgets), 0);
         clock.advance(Duration::from_secs(20));
         assert_eq!((left(&budgets), left(&budgets)), (1, 1));
@@ -378,7 +382,7 @@ mod tests {
             budgets.bucket_count()
         );
         let before = budgets.bucket_count();
-        budgets.learn_debt(CallerId::Agent(7), 1, budgets.now_nanos());
+        budgets.learn_debt(CallerId::Agent(AgentId(7)), 1, budgets.now_nanos());
         assert_eq!(
             budgets.bucket_count(),
             before,
@@ -394,7 +398,7 @@ mod tests {
         // Agents come without an address, and are forgotten all the same.
         for agent in 0..1_000 {
             clock.advance(Duration::from_secs(60));
-            let _ = spend(&budgets, CallerId::Agent(agent));
+            let _ = spend(&budgets, CallerId::Agent(AgentId(agent)));
         }
         assert!(budgets.bucket_count() <= 64, "{}", budgets.bucket_count());
     }
@@ -403,7 +407,7 @@ mod tests {
     #[test]
     fn what_is_said_to_others_is_said_once_and_of_each_caller_together() {
         let ((here, _), (owner, _)) = (held(100), held(100));
-        let (alice, bob) = (CallerId::Agent(1), CallerId::Agent(2));
+        let (alice, bob) = (CallerId::Agent(AgentId(1)), CallerId::Agent(AgentId(2)));
         for caller in [alice, bob, alice] {
             assert!(here.decide_locally(caller, Some(quota(600)), true).granted);
         }

@@ -2,7 +2,7 @@
 
 use crate::context::HubContext;
 use crate::identity::find_agent;
-use crate::store::{Agent, principals};
+use crate::store::{Agent, AgentId, RowId, principals};
 use crate::{Principal, Result};
 use chorus_wire::reply::{AgentRecord, DirectoryRow, InviteCard};
 use chorus_wire::{Code, identity::AgentName, limits};
@@ -29,7 +29,7 @@ pub(super) fn describe_agent(
         agent_id: agent.agent_id.to_string(),
         agent_card: agent.parse_card(),
         registered_at: agent.registered_at,
-        online: hub.live_streams().is_online(agent.id),
+        online: hub.live_streams().is_online(agent.id.into()),
         has_endpoint: agent.endpoint.is_some(),
         endpoint: agent.endpoint.clone().filter(|_| can_see_endpoint),
         handle: agent.handle.clone(),
@@ -56,7 +56,7 @@ pub async fn get_agent_record(
 
 async fn load_page(hub: &HubContext, page: DirectoryPage) -> Result<Vec<Agent>> {
     let after = match page.after {
-        None => 0,
+        None => AgentId::BEFORE_ALL,
         Some(name) => {
             find_agent(hub.identity(), &AgentName::parse("after", &name)?)
                 .await?
@@ -102,7 +102,7 @@ pub async fn list_directory(
                 .flat_map(|card| card.supported_languages())
                 .map(str::to_owned)
                 .collect(),
-            online: hub.live_streams().is_online(agent.id),
+            online: hub.live_streams().is_online(agent.id.into()),
         }
     };
     Ok(load_page(hub, page).await?.iter().map(row).collect())
@@ -133,7 +133,7 @@ pub async fn get_invite_card(
             .and_then(|agent| agent.parse_card()?.user_culture().map(str::to_owned)),
         online: found
             .as_ref()
-            .is_some_and(|agent| hub.live_streams().is_online(agent.id)),
+            .is_some_and(|agent| hub.live_streams().is_online(agent.id.into())),
         exists: found.is_some(),
         connect_instructions,
         agent_id,

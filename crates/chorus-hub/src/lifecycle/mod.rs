@@ -15,17 +15,17 @@ pub use unregister::unregister_agent;
 use crate::Result;
 use crate::context::HubContext;
 use crate::frame::Frames;
-use crate::store::{WriteTxn, channels};
+use crate::store::{AgentId, MemberId, WriteTxn, channels};
 use crate::stream_end::StreamEnd;
 
 /// Ends every stream of an agent on this hub: its inbox streams and its frame sessions.
-fn end_agent_streams(hub: &HubContext, frames: &Frames, agent: i64, reason: StreamEnd) {
-    hub.live_streams().end_streams(agent, reason);
+fn end_agent_streams(hub: &HubContext, frames: &Frames, agent: AgentId, reason: StreamEnd) {
+    hub.live_streams().end_streams(agent.into(), reason);
     frames.end_streams(agent, reason);
 }
 
 /// The agent's memberships of channels; each is a subject of its own whose streams can be ended.
-async fn list_member_ids(txn: &WriteTxn<'_>, agent: i64) -> Result<Vec<i64>> {
+async fn list_member_ids(txn: &WriteTxn<'_>, agent: AgentId) -> Result<Vec<MemberId>> {
     let memberships = channels::list_memberships(&txn.tx, agent).await?;
     Ok(memberships.iter().map(|member| member.id).collect())
 }

@@ -1,7 +1,7 @@
 //! Owners: which owner an agent may name, and the owner's account.
 
 use super::register::RegistrationChange;
-use crate::store::{Agent, WriteTxn, ledger, principals};
+use crate::store::{Agent, OwnerId, WriteTxn, ledger, principals};
 use crate::{Principal, Result};
 use chorus_wire::Code;
 use chorus_wire::market::credits::Credits;
@@ -14,7 +14,7 @@ pub(super) async fn find_claimable_owner(
     name: &str,
     agent_id: &str,
     principal: &Principal,
-) -> Result<Option<i64>> {
+) -> Result<Option<OwnerId>> {
     match (principals::find_owner_id(&txn.tx, name).await?, principal) {
         (None, _) if name != agent_id && (name.contains('@') || name.starts_with('~')) => {
             Err(Code::OwnerTaken.into())
@@ -33,7 +33,7 @@ pub(super) async fn change_owner(
     agent: &Agent,
     name: &str,
     principal: &Principal,
-) -> Result<i64> {
+) -> Result<OwnerId> {
     if let Some(owner) = find_claimable_owner(txn, name, &agent.agent_id, principal).await? {
         return Ok(owner);
     }

@@ -8,7 +8,9 @@ use crate::context::HubContext;
 use crate::frame::Frames;
 use crate::identity::{hash_secret, invites};
 use crate::market::{reputation, skills};
-use crate::store::{Agent, CacheInvalidation, WriteTxn, counters, principals, record_activity};
+use crate::store::{
+    Agent, CacheInvalidation, MemberId, SubjectId, WriteTxn, counters, principals, record_activity,
+};
 use crate::stream_end::StreamEnd;
 use crate::{Principal, Result, clock};
 use chorus_wire::registration::{MarketProfile, RegistrationRequest};
@@ -25,7 +27,7 @@ pub(super) struct RegistrationChange {
     /// Its reputation, when it registered with a market profile.
     pub score: Option<f64>,
     /// Its channel memberships, when its key changed: their streams end with those of its inbox.
-    pub member_ids: Vec<i64>,
+    pub member_ids: Vec<MemberId>,
 }
 
 impl RegistrationChange {
@@ -35,10 +37,11 @@ impl RegistrationChange {
             return CacheInvalidation::default();
         };
         let rotated = before.key_hash != self.after.key_hash;
-        let ended_subjects = rotated
-            .then_some(before.id)
-            .into_iter()
-            .chain(self.member_ids.iter().copied());
+        let ended_subjects = rotated.then_some(before.id.into()).into_iter().chain(
+            self.member_ids
+                .iter()
+                .map(|member| SubjectId::from(*member)),
+        );
         CacheInvalidation {
             ended: CacheInvalidation::for_ended_streams(ended_subjects, StreamEnd::KeyRotated)
                 .ended,
@@ -205,13 +208,13 @@ async fn create_agent(
         key_hash: Some(key_hash),
         registered_at: txn.now(),
     };
-    if !principals::claim_name(&txn.tx, &request.name.canonical_text(host), id).await? {
+    if !principals::claim_name(&txn.tx, &request.name.canonical_text(host), id.into()).await? {
         return Err(Code::AgentIdTaken.into());
     }
     // the handle comes with the address, unless another agent has it.
     if let AgentName::Address(address) = &request.name
         && let Some(handle) = address.local_handle(host)
-        && principals::claim_name(&txn.tx, handle.as_str(), id).await?
+        && principals::claim_name(&txn.tx, handle.as_str(), id.into()).await?
     {
         agent.handle = Some(handle.to_string());
     }
@@ -237,9 +240,9 @@ fn finish_registration(
         hub.identity().invalidate_agent(before);
         if before.key_hash != change.after.key_hash {
             end_agent_streams(hub, frames, before.id, StreamEnd::KeyRotated);
-            change.member_ids.iter().for_each(|member_id| {
+            change.member_ids.iter().for_each(|&member_id| {
                 hub.live_streams()
-                    .end_streams(*member_id, StreamEnd::KeyRotated)
+                    .end_streams(member_id.into(), StreamEnd::KeyRotated)
             });
         }
     }

@@ -7,7 +7,8 @@ use crate::frame::Frames;
 use crate::identity::find_agent;
 use crate::market::skills;
 use crate::store::{
-    Agent, CacheInvalidation, WriteTxn, messages, orgs, principals, record_activity,
+    Agent, AgentId, CacheInvalidation, MemberId, SubjectId, WriteTxn, messages, orgs, principals,
+    record_activity,
 };
 use crate::stream_end::StreamEnd;
 use crate::{Principal, Result};
@@ -60,9 +61,9 @@ pub async fn unregister_agent(
     frames.invalidate_orgs(removed.left_orgs);
     hub.identity().invalidate_agent(&removed.agent);
     end_agent_streams(hub, frames, removed.agent.id, StreamEnd::Unregistered);
-    removed.member_ids.iter().for_each(|member_id| {
+    removed.member_ids.into_iter().for_each(|member_id| {
         hub.live_streams()
-            .end_streams(*member_id, StreamEnd::Unregistered)
+            .end_streams(member_id.into(), StreamEnd::Unregistered)
     });
     Ok(AgentDeleted {
         agent_id: removed.agent.agent_id.to_string(),
@@ -74,15 +75,19 @@ pub async fn unregister_agent(
 struct RemovedAgent {
     agent: Agent,
     left_orgs: Vec<Handle>,
-    member_ids: Vec<i64>,
+    member_ids: Vec<MemberId>,
 }
 
 /// Removes the agent and everything that only a registered agent has; `None` when another request was first.
-async fn remove_agent(txn: &mut WriteTxn<'_>, id: i64, host: &str) -> Result<Option<RemovedAgent>> {
+async fn remove_agent(
+    txn: &mut WriteTxn<'_>,
+    id: AgentId,
+    host: &str,
+) -> Result<Option<RemovedAgent>> {
     let Some(agent) = principals::find_agent(&txn.tx, id).await? else {
         return Ok(None);
     };
-    messages::abandon_queued(txn, id).await?;
+    messages::abandon_queued(txn, id.into()).await?;
     txn.counter_deltas.agents -= 1;
     skills::replace_skills(txn, id, &[]).await?;
     // the next agent with this name is granted nothing and belongs nowhere.
@@ -92,7 +97,10 @@ async fn remove_agent(txn: &mut WriteTxn<'_>, id: i64, host: &str) -> Result<Opt
     txn.invalidate_caches(&CacheInvalidation {
         orgs: left_orgs.iter().map(ToString::to_string).collect(),
         ended: CacheInvalidation::for_ended_streams(
-            member_ids.iter().copied().chain([id]),
+            member_ids
+                .iter()
+                .map(|member| SubjectId::from(*member))
+                .chain([id.into()]),
             StreamEnd::Unregistered,
         )
         .ended,

@@ -4,7 +4,7 @@
 use super::transfer::authorize_owner;
 use crate::context::HubContext;
 use crate::store::ledger::{self, LedgerAccount, NewPosting, PostingFilter, PostingRow};
-use crate::store::{DbConnection, principals};
+use crate::store::{AccountId, DbConnection, OwnerId, PostingId, principals};
 use crate::{Principal, Result};
 use chorus_wire::market::transfer::{
     AuditReply, CreditIssue, LedgerPosting, OwnerAccount, PostingLeg,
@@ -38,7 +38,11 @@ pub async fn get_account(
         .await
 }
 
-async fn read_account(tx: &DbConnection<'_>, owner: i64, owner_id: String) -> Result<OwnerAccount> {
+async fn read_account(
+    tx: &DbConnection<'_>,
+    owner: OwnerId,
+    owner_id: String,
+) -> Result<OwnerAccount> {
     let balance = ledger::read_balance(tx, LedgerAccount::Owner(owner)).await?;
     let held = ledger::read_held_credits(tx, owner).await?;
     Ok(OwnerAccount {
@@ -122,7 +126,7 @@ pub async fn list_postings(
                 &PostingFilter {
                     owner,
                     job_id,
-                    before,
+                    before: before.map(PostingId),
                 },
                 limit.clamp(1, limits::AUDIT_PAGE),
             )
@@ -135,14 +139,14 @@ pub async fn list_postings(
 }
 
 fn describe_posting(posting: PostingRow) -> LedgerPosting {
-    let posting_leg = |account: i64, owner_id: Option<String>, amount| PostingLeg {
+    let posting_leg = |account: AccountId, owner_id: Option<String>, amount| PostingLeg {
         account: LedgerAccount::kind_name(account).to_owned(),
         owner_id,
         amount,
     };
     let amount = posting.amount;
     LedgerPosting {
-        id: posting.id,
+        id: posting.id.0,
         kind: posting.kind,
         amount,
         entries: [

@@ -2,9 +2,8 @@
 
 use crate::Result;
 use crate::context::HubContext;
-use crate::store::JobState;
 use crate::store::ledger::{self, LedgerAccount};
-use crate::store::market_totals;
+use crate::store::{JobState, market_totals};
 use chorus_wire::market::credits::{CURRENCY, Credits};
 use chorus_wire::market::job::JobStatus;
 use chorus_wire::market::transfer::EconomyReport;

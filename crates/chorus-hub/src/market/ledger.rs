@@ -2,22 +2,22 @@
 //! refunded.
 
 use crate::Result;
-use crate::store::WriteTxn;
 use crate::store::ledger::{self, LedgerAccount, NewPosting, PostingBalances};
+use crate::store::{JobId, OwnerId, WriteTxn};
 use chorus_wire::market::credits::Credits;
 use chorus_wire::{Code, Error};
 
 /// A job in the ledger: its row id, and the job id that the audit shows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct JobRef<'a> {
-    pub id: i64,
+    pub id: JobId,
     pub job_id: &'a str,
 }
 
 /// Holds the budget; `TRANSFER_FAILED` when it exceeds the owner's balance (JOB-31).
 pub(crate) async fn hold_credits(
     txn: &mut WriteTxn<'_>,
-    owner: i64,
+    owner: OwnerId,
     job: JobRef<'_>,
     amount: Credits,
 ) -> Result<()> {
@@ -36,8 +36,8 @@ pub(crate) async fn hold_credits(
 pub(crate) async fn pay_from_hold(
     txn: &mut WriteTxn<'_>,
     job: JobRef<'_>,
-    payer: i64,
-    payee: i64,
+    payer: OwnerId,
+    payee: OwnerId,
     amount: Credits,
 ) -> Result<()> {
     if amount.is_zero() {
@@ -58,7 +58,7 @@ pub(crate) async fn pay_from_hold(
 pub(crate) async fn release_hold(
     txn: &mut WriteTxn<'_>,
     job: JobRef<'_>,
-    payer: i64,
+    payer: OwnerId,
 ) -> Result<()> {
     let remaining =
         ledger::read_balance(&txn.tx, LedgerAccount::Hold { job: job.id, payer }).await?;
@@ -69,7 +69,7 @@ pub(crate) async fn release_hold(
 async fn return_remainder(
     txn: &mut WriteTxn<'_>,
     job: JobRef<'_>,
-    payer: i64,
+    payer: OwnerId,
     remaining: Credits,
 ) -> Result<()> {
     let hold = LedgerAccount::Hold { job: job.id, payer };

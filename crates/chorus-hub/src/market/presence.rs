@@ -2,6 +2,7 @@
 
 use crate::context::HubContext;
 use crate::identity::{self, Agent};
+use crate::store::AgentId;
 use crate::{Principal, Result};
 use chorus_wire::market::discover::PresenceStatus;
 use chorus_wire::market::heartbeat::HeartbeatReply;
@@ -12,8 +13,8 @@ pub(crate) fn is_online(hub: &HubContext, agent: &Agent) -> bool {
     agent_presence(hub, agent.id) == PresenceStatus::Online
 }
 
-pub(super) fn agent_presence(hub: &HubContext, agent_id: i64) -> PresenceStatus {
-    if hub.live_streams().is_online(agent_id) || hub.identity().is_present(agent_id) {
+pub(super) fn agent_presence(hub: &HubContext, agent_id: AgentId) -> PresenceStatus {
+    if hub.live_streams().is_online(agent_id.into()) || hub.identity().is_present(agent_id) {
         PresenceStatus::Online
     } else {
         PresenceStatus::Offline

@@ -5,7 +5,7 @@ use super::jobs::JobEnding;
 use crate::context::HubContext;
 use crate::identity::find_agent;
 use crate::store::jobs::JobRecord;
-use crate::store::{DbConnection, JobState, WriteTxn, reputation, skills};
+use crate::store::{AgentId, DbConnection, JobId, JobState, WriteTxn, reputation, skills};
 use crate::{Principal, Result};
 use chorus_wire::market::reputation::{ReputationReport, ReputationStats};
 use chorus_wire::{Code, identity::AgentName, limits};
@@ -78,9 +78,9 @@ pub(super) fn verdict_of_ending(job: &JobRecord, ending: &JobEnding) -> Option<b
 /// own scores.
 pub(crate) async fn apply_job_result(
     txn: &mut WriteTxn<'_>,
-    job_id: i64,
-    worker_id: i64,
-    requester: i64,
+    job_id: JobId,
+    worker_id: AgentId,
+    requester: AgentId,
     success: bool,
 ) -> Result<()> {
     let Some(parties) = reputation::read_party_scores(&txn.tx, worker_id, requester).await? else {
@@ -109,7 +109,10 @@ pub(crate) async fn apply_job_result(
 }
 
 /// An agent's current score.
-pub(crate) async fn current_score(tx: &DbConnection<'_>, agent_id: i64) -> Result<ReputationScore> {
+pub(crate) async fn current_score(
+    tx: &DbConnection<'_>,
+    agent_id: AgentId,
+) -> Result<ReputationScore> {
     Ok(reputation::read_reputation(tx, agent_id)
         .await?
         .map_or(ReputationScore::NEUTRAL, |(bits, _)| {

@@ -3,8 +3,7 @@
 use super::{presence, reputation, schema};
 use crate::context::HubContext;
 use crate::identity::Agent;
-use crate::store::skills;
-use crate::store::{DbConnection, WriteTxn, principals};
+use crate::store::{AgentId, DbConnection, WriteTxn, principals, skills};
 use crate::{Principal, Result};
 use chorus_wire::market::credits::Credits;
 use chorus_wire::market::discover::PresenceStatus;
@@ -76,7 +75,7 @@ pub(crate) async fn find_best_offer(
     hub: &HubContext,
     skill_name: &str,
     budget: Credits,
-    excluded_agent: i64,
+    excluded_agent: AgentId,
 ) -> Result<Option<WorkerOffer>> {
     let filter = skills::OfferFilter {
         name: Some(skill_name.to_owned()),
@@ -118,7 +117,7 @@ pub(crate) async fn find_best_offer(
 pub(crate) async fn find_lowest_cost(
     hub: &HubContext,
     skill_name: &str,
-    excluded_agent: i64,
+    excluded_agent: AgentId,
 ) -> Result<Option<Credits>> {
     let name = skill_name.to_owned();
     hub.store()
@@ -129,7 +128,7 @@ pub(crate) async fn find_lowest_cost(
 /// Replaces an agent's skills by those in its registration, in the registration's transaction.
 pub(crate) async fn replace_skills(
     txn: &WriteTxn<'_>,
-    agent_id: i64,
+    agent_id: AgentId,
     skills: &[SkillOffer],
 ) -> Result<()> {
     let score = reputation::current_score(&txn.tx, agent_id).await?;

@@ -2,7 +2,7 @@
 
 use crate::context::HubContext;
 use crate::store::ledger::{self, LedgerAccount, NewPosting};
-use crate::store::{DbConnection, WriteTxn, principals};
+use crate::store::{DbConnection, OwnerId, WriteTxn, principals};
 use crate::{Principal, Result};
 use chorus_wire::market::transfer::{CreditTransfer, TransferReply};
 use chorus_wire::{Code, Error};
@@ -31,7 +31,7 @@ pub(super) async fn authorize_owner(
     tx: &DbConnection<'_>,
     principal: &Principal,
     name: &str,
-) -> Result<Option<i64>> {
+) -> Result<Option<OwnerId>> {
     let found = principals::find_owner_id(tx, name).await?;
     match principal {
         Principal::Anonymous => Err(Code::Unauthorized.into()),
@@ -94,6 +94,6 @@ async fn execute_transfer(
 }
 
 /// Refuses an unknown owner, because credits sent to it would be lost.
-fn require_owner(field: &str, owner: Option<i64>) -> Result<i64> {
+fn require_owner(field: &str, owner: Option<OwnerId>) -> Result<OwnerId> {
     owner.ok_or_else(|| Error::new(Code::NotFound, format!("{field} is not known here")))
 }

@@ -18,7 +18,7 @@ pub async fn list_activity(
     principal.require_operator()?;
     let limit = limit.clamp(1, limits::ACTIVITY_PAGE);
     // The entry of `since` may have a second row after it.
-    let after = render::seq_of_activity(since) - 1;
+    let after = render::seq_of_activity(since).previous();
     let page = hub
         .store()
         .read(async move |tx| Ok(log::list_operator_entries(tx, after, limit).await?))

@@ -1,7 +1,7 @@
 //! The `accords` table: agreements of two organisations about who may address whom.
 
 use super::orgs::{parse_stored_handle, parse_stored_role};
-use super::{DbConnection, DbError, SqlParam, SqlRow};
+use super::{DbConnection, DbError, OrgId, SqlParam, SqlRow};
 use chorus_wire::frame::organisation::{Accord, AccordReach, AccordStatus};
 use chorus_wire::identity::Handle;
 use chorus_wire::time::UnixMicros;
@@ -49,8 +49,8 @@ fn read_accord_row(row: SqlRow, now: UnixMicros) -> Result<Accord, DbError> {
 
 pub(crate) async fn insert_accord(
     tx: &DbConnection<'_>,
-    grantor: i64,
-    grantee: i64,
+    grantor: OrgId,
+    grantee: OrgId,
     accord: &Accord,
 ) -> Result<(), DbError> {
     const SQL: &str =
@@ -59,8 +59,8 @@ pub(crate) async fn insert_accord(
     let reaches = accord.reaches.to_string();
     let params = [
         SqlParam::Text(&accord.id),
-        SqlParam::Int(grantor),
-        SqlParam::Int(grantee),
+        SqlParam::id(grantor),
+        SqlParam::id(grantee),
         SqlParam::Text(accord.grant.as_str()),
         SqlParam::Text(&reaches),
         SqlParam::Int(accord.proposed_at.0),
@@ -72,7 +72,7 @@ pub(crate) async fn insert_accord(
 /// The accord of this id, if the organisation is its grantor or grantee.
 pub(crate) async fn find_accord(
     tx: &DbConnection<'_>,
-    org: i64,
+    org: OrgId,
     id: &str,
     now: UnixMicros,
 ) -> Result<Option<Accord>, DbError> {
@@ -82,7 +82,7 @@ pub(crate) async fn find_accord(
     }
     const SQL: &str = select_accords!("where a.id = $2 and (a.grantor = $1 or a.grantee = $1)");
     let row = tx
-        .query_first(SQL, &[SqlParam::Int(org), SqlParam::Text(id)])
+        .query_first(SQL, &[SqlParam::id(org), SqlParam::Text(id)])
         .await?;
     row.map(|row| read_accord_row(row, now)).transpose()
 }
@@ -90,7 +90,7 @@ pub(crate) async fn find_accord(
 /// The accords of which the organisation is grantor or grantee, oldest first.
 pub(crate) async fn list_accords(
     tx: &DbConnection<'_>,
-    org: i64,
+    org: OrgId,
     now: UnixMicros,
     limit: usize,
 ) -> Result<Vec<Accord>, DbError> {
@@ -98,7 +98,7 @@ pub(crate) async fn list_accords(
         "where a.grantor = $1 or a.grantee = $1 order by a.proposed_at, a.id limit $2"
     );
     let rows = tx
-        .query(SQL, &[SqlParam::Int(org), SqlParam::Int(limit as i64)])
+        .query(SQL, &[SqlParam::id(org), SqlParam::Int(limit as i64)])
         .await?;
     rows.into_iter()
         .map(|row| read_accord_row(row, now))
@@ -108,11 +108,11 @@ pub(crate) async fn list_accords(
 /// The accords that the organisation granted and the grantee accepted, expired ones included.
 pub(crate) async fn list_granted_accords(
     tx: &DbConnection<'_>,
-    org: i64,
+    org: OrgId,
     now: UnixMicros,
 ) -> Result<Vec<Accord>, DbError> {
     const SQL: &str = select_accords!("where a.grantor = $1 and a.accepted_at is not null");
-    tx.query(SQL, &[SqlParam::Int(org)])
+    tx.query(SQL, &[SqlParam::id(org)])
         .await?
         .into_iter()
         .map(|row| read_accord_row(row, now))
@@ -122,12 +122,12 @@ pub(crate) async fn list_granted_accords(
 /// Counts proposed and accepted accords of the grantor.
 pub(crate) async fn count_accords_by_grantor(
     tx: &DbConnection<'_>,
-    org: i64,
+    org: OrgId,
 ) -> Result<usize, DbError> {
     let row = tx
         .query_first(
             "select count(*) from accords where grantor = $1",
-            &[SqlParam::Int(org)],
+            &[SqlParam::id(org)],
         )
         .await?;
     Ok(row.map_or(Ok(0), |row| row.int(0))? as usize)
@@ -153,11 +153,11 @@ pub(crate) async fn delete_accord(tx: &DbConnection<'_>, id: &str) -> Result<(),
 /// Deletes the grantor's expired accords, so that they do not count towards its limit.
 pub(crate) async fn delete_expired_accords(
     tx: &DbConnection<'_>,
-    grantor: i64,
+    grantor: OrgId,
     now: UnixMicros,
 ) -> Result<(), DbError> {
     const SQL: &str = "delete from accords where grantor = $1 and expires_at <= $2";
-    tx.execute(SQL, &[SqlParam::Int(grantor), SqlParam::Int(now.0)])
+    tx.execute(SQL, &[SqlParam::id(grantor), SqlParam::Int(now.0)])
         .await
         .map(drop)
 }
@@ -165,17 +165,17 @@ pub(crate) async fn delete_expired_accords(
 /// Deletes the accords of an organisation that ends. Returns the organisations that had granted it one.
 pub(crate) async fn delete_org_accords(
     tx: &DbConnection<'_>,
-    org: i64,
+    org: OrgId,
 ) -> Result<Vec<Handle>, DbError> {
     const GRANTORS: &str = "select distinct o.handle from accords a join orgs o on o.id = a.grantor where a.grantee = $1";
-    let rows = tx.query(GRANTORS, &[SqlParam::Int(org)]).await?;
+    let rows = tx.query(GRANTORS, &[SqlParam::id(org)]).await?;
     let grantors = rows
         .into_iter()
         .map(|mut row| parse_stored_handle(&row.text(0)?))
         .collect();
     tx.execute(
         "delete from accords where grantor = $1 or grantee = $1",
-        &[SqlParam::Int(org)],
+        &[SqlParam::id(org)],
     )
     .await?;
     grantors

@@ -1,13 +1,13 @@
 //! The artifacts (versioned texts) and files of a channel (R-75).
 
-use super::{ColumnReader, DbConnection, DbError, FromRow, SqlParam};
+use super::{ChannelId, ColumnReader, DbConnection, DbError, FromRow, SqlParam};
 use chorus_wire::channel::artifact::{Artifact, FileInfo};
 use chorus_wire::time::UnixMicros;
 
 /// A version of an artifact to insert.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewArtifactVersion<'a> {
-    pub channel: i64,
+    pub channel: ChannelId,
     pub slug: &'a str,
     pub title: Option<&'a str>,
     pub content: &'a str,
@@ -40,7 +40,7 @@ impl FromRow for Artifact {
 /// The artifacts of a channel after a slug, ordered by slug.
 pub(crate) async fn list_artifacts(
     tx: &DbConnection<'_>,
-    channel: i64,
+    channel: ChannelId,
     after: &str,
     limit: usize,
 ) -> Result<Vec<Artifact>, DbError> {
@@ -50,7 +50,7 @@ pub(crate) async fn list_artifacts(
         " from artifacts where channel = $1 and slug > $2 order by slug limit $3"
     );
     let params = [
-        SqlParam::Int(channel),
+        SqlParam::id(channel),
         SqlParam::Text(after),
         SqlParam::Int(limit as i64),
     ];
@@ -63,7 +63,7 @@ pub(crate) async fn list_artifacts(
 
 pub(crate) async fn find_artifact(
     tx: &DbConnection<'_>,
-    channel: i64,
+    channel: ChannelId,
     slug: &str,
 ) -> Result<Option<Artifact>, DbError> {
     const SQL: &str = concat!(
@@ -71,17 +71,20 @@ pub(crate) async fn find_artifact(
         artifact_columns!(),
         " from artifacts where channel = $1 and slug = $2"
     );
-    tx.query_first(SQL, &[SqlParam::Int(channel), SqlParam::Text(slug)])
+    tx.query_first(SQL, &[SqlParam::id(channel), SqlParam::Text(slug)])
         .await?
         .map(Artifact::from_row)
         .transpose()
 }
 
-pub(crate) async fn count_artifacts(tx: &DbConnection<'_>, channel: i64) -> Result<usize, DbError> {
+pub(crate) async fn count_artifacts(
+    tx: &DbConnection<'_>,
+    channel: ChannelId,
+) -> Result<usize, DbError> {
     let row = tx
         .query_first(
             "select count(*) from artifacts where channel = $1",
-            &[SqlParam::Int(channel)],
+            &[SqlParam::id(channel)],
         )
         .await?;
     Ok(row.map_or(Ok(0), |row| row.int(0))?.max(0) as usize)
@@ -90,14 +93,14 @@ pub(crate) async fn count_artifacts(tx: &DbConnection<'_>, channel: i64) -> Resu
 /// The text of one version; `None` when it never existed or was trimmed.
 pub(crate) async fn find_artifact_content(
     tx: &DbConnection<'_>,
-    channel: i64,
+    channel: ChannelId,
     slug: &str,
     version: u64,
 ) -> Result<Option<String>, DbError> {
     const SQL: &str =
         "select content from artifact_versions where channel = $1 and slug = $2 and version = $3";
     let params = [
-        SqlParam::Int(channel),
+        SqlParam::id(channel),
         SqlParam::Text(slug),
         SqlParam::Int(version.min(i64::MAX as u64) as i64),
     ];
@@ -116,7 +119,7 @@ pub(crate) async fn create_artifact(
                            (channel, slug, title, version, size, created_by, created_at, updated_by, updated_at)
                        values ($1, $2, $3, 1, $4, $5, $6, $5, $6) on conflict (channel, slug) do nothing";
     let params = [
-        SqlParam::Int(new.channel),
+        SqlParam::id(new.channel),
         SqlParam::Text(new.slug),
         SqlParam::optional_text(new.title),
         SqlParam::Int(new.content.len() as i64),
@@ -145,7 +148,7 @@ pub(crate) async fn update_artifact(
         "delete from artifact_versions where channel = $1 and slug = $2 and version <= $3";
     let base_version = base_version.min(i64::MAX as u64) as i64;
     let params = [
-        SqlParam::Int(new.channel),
+        SqlParam::id(new.channel),
         SqlParam::Text(new.slug),
         SqlParam::Int(base_version),
         SqlParam::Int(new.content.len() as i64),
@@ -160,7 +163,7 @@ pub(crate) async fn update_artifact(
     tx.execute(
         TRIM,
         &[
-            SqlParam::Int(new.channel),
+            SqlParam::id(new.channel),
             SqlParam::Text(new.slug),
             SqlParam::Int(base_version + 1 - kept_versions as i64),
         ],
@@ -177,7 +180,7 @@ async fn insert_artifact_version(
     const SQL: &str = "insert into artifact_versions (channel, slug, version, content, author, at)
                        values ($1, $2, $3, $4, $5, $6)";
     let params = [
-        SqlParam::Int(new.channel),
+        SqlParam::id(new.channel),
         SqlParam::Text(new.slug),
         SqlParam::Int(version),
         SqlParam::Text(new.content),
@@ -208,7 +211,7 @@ impl FromRow for FileInfo {
 
 pub(crate) async fn list_files(
     tx: &DbConnection<'_>,
-    channel: i64,
+    channel: ChannelId,
     limit: usize,
 ) -> Result<Vec<FileInfo>, DbError> {
     const SQL: &str = concat!(
@@ -216,7 +219,7 @@ pub(crate) async fn list_files(
         file_columns!(),
         " from channel_files where channel = $1 order by name limit $2"
     );
-    tx.query(SQL, &[SqlParam::Int(channel), SqlParam::Int(limit as i64)])
+    tx.query(SQL, &[SqlParam::id(channel), SqlParam::Int(limit as i64)])
         .await?
         .into_iter()
         .map(FileInfo::from_row)
@@ -226,13 +229,13 @@ pub(crate) async fn list_files(
 /// The number and the total size of a channel's files, without the file of this name.
 pub(crate) async fn count_files_except(
     tx: &DbConnection<'_>,
-    channel: i64,
+    channel: ChannelId,
     name: &str,
 ) -> Result<(usize, usize), DbError> {
     const SQL: &str = "select count(*), cast(coalesce(sum(size), 0) as bigint) from channel_files
                        where channel = $1 and name <> $2";
     match tx
-        .query_first(SQL, &[SqlParam::Int(channel), SqlParam::Text(name)])
+        .query_first(SQL, &[SqlParam::id(channel), SqlParam::Text(name)])
         .await?
     {
         Some(row) => {
@@ -248,7 +251,7 @@ pub(crate) async fn count_files_except(
 /// Stores a file. Without `replace` it returns false when the name is taken.
 pub(crate) async fn put_file(
     tx: &DbConnection<'_>,
-    channel: i64,
+    channel: ChannelId,
     info: &FileInfo,
     content: &[u8],
     replace: bool,
@@ -258,14 +261,11 @@ pub(crate) async fn put_file(
                        values ($1, $2, $3, $4, $5, $6, $7) on conflict (channel, name) do nothing";
     if replace {
         const DELETE: &str = "delete from channel_files where channel = $1 and name = $2";
-        tx.execute(
-            DELETE,
-            &[SqlParam::Int(channel), SqlParam::Text(&info.name)],
-        )
-        .await?;
+        tx.execute(DELETE, &[SqlParam::id(channel), SqlParam::Text(&info.name)])
+            .await?;
     }
     let params = [
-        SqlParam::Int(channel),
+        SqlParam::id(channel),
         SqlParam::Text(&info.name),
         SqlParam::optional_text(info.media_type.as_deref()),
         SqlParam::Int(content.len() as i64),
@@ -278,7 +278,7 @@ pub(crate) async fn put_file(
 
 pub(crate) async fn find_file(
     tx: &DbConnection<'_>,
-    channel: i64,
+    channel: ChannelId,
     name: &str,
 ) -> Result<Option<(FileInfo, Vec<u8>)>, DbError> {
     const SQL: &str = concat!(
@@ -287,7 +287,7 @@ pub(crate) async fn find_file(
         ", content from channel_files where channel = $1 and name = $2"
     );
     let Some(row) = tx
-        .query_first(SQL, &[SqlParam::Int(channel), SqlParam::Text(name)])
+        .query_first(SQL, &[SqlParam::id(channel), SqlParam::Text(name)])
         .await?
     else {
         return Ok(None);
@@ -302,14 +302,14 @@ pub(crate) async fn find_file(
 /// Deletes the artifacts and files of a deleted channel.
 pub(crate) async fn delete_channel_content(
     tx: &DbConnection<'_>,
-    channel: i64,
+    channel: ChannelId,
 ) -> Result<(), DbError> {
     for sql in [
         "delete from artifacts where channel = $1",
         "delete from artifact_versions where channel = $1",
         "delete from channel_files where channel = $1",
     ] {
-        tx.execute(sql, &[SqlParam::Int(channel)]).await?;
+        tx.execute(sql, &[SqlParam::id(channel)]).await?;
     }
     Ok(())
 }

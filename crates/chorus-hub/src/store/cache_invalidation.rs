@@ -1,7 +1,7 @@
 //! Cache invalidation: a log entry that tells the other hubs of the cluster which cached keys, names and grants are no longer
 //! valid. It is part of the write's transaction, so it is not lost when the hub crashes after the commit (D-81).
 
-use super::Agent;
+use super::{Agent, AgentId, SubjectId};
 use crate::stream_end::StreamEnd;
 use serde::{Deserialize, Serialize};
 
@@ -20,10 +20,10 @@ pub(crate) struct CacheInvalidation {
     pub orgs: Vec<String>,
     /// Grants, as (grantor, grantee).
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub grants: Vec<(i64, i64)>,
+    pub grants: Vec<(AgentId, AgentId)>,
     /// Subjects whose streams end, with the reason of the stream end.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub ended: Vec<(i64, String)>,
+    pub ended: Vec<(SubjectId, String)>,
 }
 
 impl CacheInvalidation {
@@ -42,7 +42,7 @@ impl CacheInvalidation {
 
     /// Ends the streams of these subjects.
     pub fn for_ended_streams(
-        subjects: impl IntoIterator<Item = i64>,
+        subjects: impl IntoIterator<Item = SubjectId>,
         stream_end: StreamEnd,
     ) -> Self {
         let ended = subjects
@@ -57,7 +57,7 @@ impl CacheInvalidation {
 
     /// The subjects whose streams end, and why. A reason that only a newer hub knows ends the stream as well; the client learns
     /// more when it reconnects.
-    pub fn ended_streams(&self) -> impl Iterator<Item = (i64, StreamEnd)> {
+    pub fn ended_streams(&self) -> impl Iterator<Item = (SubjectId, StreamEnd)> {
         self.ended.iter().map(|(subject, reason)| {
             let reason = StreamEnd::parse(reason).unwrap_or(StreamEnd::Unavailable);
             (*subject, reason)

@@ -1,15 +1,15 @@
 //! Pending channel deliveries of each member, and the callback and tool tokens issued with them (R-71, R-72, R-74).
 
-use super::{ColumnReader, DbConnection, DbError, FromRow, SqlParam};
+use super::{ChannelId, ColumnReader, DbConnection, DbError, FromRow, LogSeq, MemberId, SqlParam};
 use chorus_wire::time::UnixMicros;
 
 pub(crate) async fn enqueue_delivery(
     tx: &DbConnection<'_>,
-    member: i64,
-    seq: i64,
+    member: MemberId,
+    seq: LogSeq,
 ) -> Result<(), DbError> {
     const SQL: &str = "insert into deliveries (member, seq) values ($1, $2) on conflict do nothing";
-    tx.execute(SQL, &[SqlParam::Int(member), SqlParam::Int(seq)])
+    tx.execute(SQL, &[SqlParam::id(member), SqlParam::id(seq)])
         .await
         .map(drop)
 }
@@ -17,36 +17,36 @@ pub(crate) async fn enqueue_delivery(
 /// The sequence of the member's oldest pending delivery.
 pub(crate) async fn find_first_pending_seq(
     tx: &DbConnection<'_>,
-    member: i64,
-) -> Result<Option<i64>, DbError> {
+    member: MemberId,
+) -> Result<Option<LogSeq>, DbError> {
     const SQL: &str = "select seq from deliveries where member = $1 order by seq limit 1";
-    tx.query_first(SQL, &[SqlParam::Int(member)])
+    tx.query_first(SQL, &[SqlParam::id(member)])
         .await?
-        .map(|row| row.int(0))
+        .map(|row| row.id(0))
         .transpose()
 }
 
 /// The sequences of the member's newest pending deliveries, newest first.
 pub(crate) async fn list_newest_pending_seqs(
     tx: &DbConnection<'_>,
-    member: i64,
+    member: MemberId,
     limit: usize,
-) -> Result<Vec<i64>, DbError> {
+) -> Result<Vec<LogSeq>, DbError> {
     const SQL: &str = "select seq from deliveries where member = $1 order by seq desc limit $2";
     let rows = tx
-        .query(SQL, &[SqlParam::Int(member), SqlParam::Int(limit as i64)])
+        .query(SQL, &[SqlParam::id(member), SqlParam::Int(limit as i64)])
         .await?;
-    rows.iter().map(|row| row.int(0)).collect()
+    rows.iter().map(|row| row.id(0)).collect()
 }
 
 /// Removes one delivery from the member's pending ones.
 pub(crate) async fn complete_delivery(
     tx: &DbConnection<'_>,
-    member: i64,
-    seq: i64,
+    member: MemberId,
+    seq: LogSeq,
 ) -> Result<(), DbError> {
     const SQL: &str = "delete from deliveries where member = $1 and seq = $2";
-    tx.execute(SQL, &[SqlParam::Int(member), SqlParam::Int(seq)])
+    tx.execute(SQL, &[SqlParam::id(member), SqlParam::id(seq)])
         .await
         .map(drop)
 }
@@ -54,11 +54,11 @@ pub(crate) async fn complete_delivery(
 /// Removes this delivery and all before it from the member's pending ones.
 pub(crate) async fn complete_deliveries_to(
     tx: &DbConnection<'_>,
-    member: i64,
-    seq: i64,
+    member: MemberId,
+    seq: LogSeq,
 ) -> Result<(), DbError> {
     const SQL: &str = "delete from deliveries where member = $1 and seq <= $2";
-    tx.execute(SQL, &[SqlParam::Int(member), SqlParam::Int(seq)])
+    tx.execute(SQL, &[SqlParam::id(member), SqlParam::id(seq)])
         .await
         .map(drop)
 }
@@ -66,14 +66,14 @@ pub(crate) async fn complete_deliveries_to(
 /// Drops all pending deliveries but the newest `kept_count`.
 pub(crate) async fn drop_all_but_newest(
     tx: &DbConnection<'_>,
-    member: i64,
+    member: MemberId,
     kept_count: usize,
 ) -> Result<(), DbError> {
     const SQL: &str = "delete from deliveries where member = $1 and seq <=
                        (select seq from deliveries where member = $1 order by seq desc limit 1 offset $2)";
     tx.execute(
         SQL,
-        &[SqlParam::Int(member), SqlParam::Int(kept_count as i64)],
+        &[SqlParam::id(member), SqlParam::Int(kept_count as i64)],
     )
     .await
     .map(drop)
@@ -82,11 +82,11 @@ pub(crate) async fn drop_all_but_newest(
 /// Drops all pending deliveries of the member.
 pub(crate) async fn drop_pending_deliveries(
     tx: &DbConnection<'_>,
-    member: i64,
+    member: MemberId,
 ) -> Result<(), DbError> {
     tx.execute(
         "delete from deliveries where member = $1",
-        &[SqlParam::Int(member)],
+        &[SqlParam::id(member)],
     )
     .await
     .map(drop)
@@ -119,8 +119,8 @@ impl TokenPurpose {
 pub(crate) struct ChannelToken {
     pub purpose: TokenPurpose,
     /// The channel's subject id.
-    pub channel: i64,
-    pub member: i64,
+    pub channel: ChannelId,
+    pub member: MemberId,
     /// Agent-to-agent steps between a person's message and the delivery that carried the token (R-73).
     pub turn: i64,
     pub expires_at: Option<UnixMicros>,
@@ -143,8 +143,8 @@ impl FromRow for ChannelToken {
             purpose: purpose.ok_or_else(|| {
                 DbError::Other("a token opens what only a newer hub knows".into())
             })?,
-            channel: columns.int()?,
-            member: columns.int()?,
+            channel: columns.id()?,
+            member: columns.id()?,
             turn: columns.int()?,
             expires_at: columns.maybe_int()?.map(UnixMicros),
         })
@@ -161,8 +161,8 @@ pub(crate) async fn insert_channel_token(
     let params = [
         SqlParam::Bytes(hash),
         SqlParam::Text(token.purpose.as_str()),
-        SqlParam::Int(token.channel),
-        SqlParam::Int(token.member),
+        SqlParam::id(token.channel),
+        SqlParam::id(token.member),
         SqlParam::Int(token.turn),
         SqlParam::optional_int(token.expires_at.map(|at| at.0)),
     ];
@@ -188,12 +188,12 @@ pub(crate) async fn find_channel_token(
 /// Expires the member's persistent callback now.
 pub(crate) async fn expire_persistent_callback(
     tx: &DbConnection<'_>,
-    member: i64,
+    member: MemberId,
     now: UnixMicros,
 ) -> Result<(), DbError> {
     const SQL: &str =
         "update channel_tokens set expires_at = $2 where member = $1 and expires_at is null";
-    tx.execute(SQL, &[SqlParam::Int(member), SqlParam::Int(now.0)])
+    tx.execute(SQL, &[SqlParam::id(member), SqlParam::Int(now.0)])
         .await
         .map(drop)
 }
@@ -201,7 +201,7 @@ pub(crate) async fn expire_persistent_callback(
 /// Drops the pending deliveries of a member that left and expires its persistent callback.
 pub(super) async fn end_member_deliveries(
     tx: &DbConnection<'_>,
-    member: i64,
+    member: MemberId,
     now: UnixMicros,
 ) -> Result<(), DbError> {
     drop_pending_deliveries(tx, member).await?;
@@ -211,17 +211,17 @@ pub(super) async fn end_member_deliveries(
 /// Drops the pending deliveries of all members of a channel and expires their persistent callbacks.
 pub(super) async fn end_channel_deliveries(
     tx: &DbConnection<'_>,
-    channel: i64,
+    channel: ChannelId,
     now: UnixMicros,
 ) -> Result<(), DbError> {
     const DROP_PENDING: &str = "delete from deliveries where member in (select id from channel_members where channel = $1)";
     const EXPIRE_CALLBACKS: &str =
         "update channel_tokens set expires_at = $2 where expires_at is null and member in
                             (select id from channel_members where channel = $1)";
-    tx.execute(DROP_PENDING, &[SqlParam::Int(channel)]).await?;
+    tx.execute(DROP_PENDING, &[SqlParam::id(channel)]).await?;
     tx.execute(
         EXPIRE_CALLBACKS,
-        &[SqlParam::Int(channel), SqlParam::Int(now.0)],
+        &[SqlParam::id(channel), SqlParam::Int(now.0)],
     )
     .await
     .map(drop)

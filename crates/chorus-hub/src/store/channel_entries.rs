@@ -2,24 +2,24 @@
 
 use super::log::{self, EntryPage, LogEntry};
 use super::participant_index::ParticipantClass;
-use super::{DbConnection, DbError, FromRow, SqlParam};
+use super::{ChannelId, DbConnection, DbError, FromRow, LogSeq, MemberId, SqlParam};
 use chorus_wire::limits;
 
 /// Stores the sequence of a tool call, so that its result can refer to it.
 pub(crate) async fn record_tool_call(
     tx: &DbConnection<'_>,
-    member: i64,
+    member: MemberId,
     call_id: &str,
-    seq: i64,
+    seq: LogSeq,
 ) -> Result<(), DbError> {
     const SQL: &str = "insert into channel_calls (member, call_id, seq) values ($1, $2, $3)
                        on conflict (member, call_id) do update set seq = excluded.seq";
     tx.execute(
         SQL,
         &[
-            SqlParam::Int(member),
+            SqlParam::id(member),
             SqlParam::Text(call_id),
-            SqlParam::Int(seq),
+            SqlParam::id(seq),
         ],
     )
     .await
@@ -29,27 +29,27 @@ pub(crate) async fn record_tool_call(
 /// The sequence of the tool call of this id.
 pub(crate) async fn find_tool_call_seq(
     tx: &DbConnection<'_>,
-    member: i64,
+    member: MemberId,
     call_id: &str,
-) -> Result<Option<i64>, DbError> {
+) -> Result<Option<LogSeq>, DbError> {
     const SQL: &str = "select seq from channel_calls where member = $1 and call_id = $2";
     let row = tx
-        .query_first(SQL, &[SqlParam::Int(member), SqlParam::Text(call_id)])
+        .query_first(SQL, &[SqlParam::id(member), SqlParam::Text(call_id)])
         .await?;
-    row.map(|row| row.int(0)).transpose()
+    row.map(|row| row.id(0)).transpose()
 }
 
 /// The entry at this sequence, if its subject is a channel.
 pub(crate) async fn find_channel_entry(
     tx: &DbConnection<'_>,
-    seq: i64,
+    seq: LogSeq,
 ) -> Result<Option<LogEntry>, DbError> {
     const SQL: &str = concat!(
         "select ",
         log::entry_columns!("''", "c.public_id"),
         " from log l join channels c on c.id = l.subject where l.seq = $1"
     );
-    tx.query_first(SQL, &[SqlParam::Int(seq)])
+    tx.query_first(SQL, &[SqlParam::id(seq)])
         .await?
         .map(LogEntry::from_row)
         .transpose()
@@ -58,7 +58,7 @@ pub(crate) async fn find_channel_entry(
 /// The entries of the member's newest pending deliveries, newest first, as many as fit into one delivery.
 pub(crate) async fn list_undelivered_entries(
     tx: &DbConnection<'_>,
-    member: i64,
+    member: MemberId,
     limit: usize,
 ) -> Result<Vec<LogEntry>, DbError> {
     const SQL: &str = concat!(
@@ -66,7 +66,7 @@ pub(crate) async fn list_undelivered_entries(
         log::entry_columns!("''", "''"),
         " from deliveries d join log l on l.seq = d.seq where d.member = $1 order by d.seq desc limit $2"
     );
-    let params = [SqlParam::Int(member), SqlParam::Int(limit as i64)];
+    let params = [SqlParam::id(member), SqlParam::Int(limit as i64)];
     // A stored entry is larger than what a delivery takes from it.
     Ok(
         log::read_page(tx, SQL, &params, limit, 2 * limits::BACKLOG_BYTES)
@@ -97,9 +97,9 @@ macro_rules! select_entries_before {
 /// The last entries of a channel before a sequence, oldest first: all entries, or only messages.
 pub(crate) async fn list_entries_before(
     tx: &DbConnection<'_>,
-    channel: i64,
-    before_seq: i64,
-    indexed_seq: i64,
+    channel: ChannelId,
+    before_seq: LogSeq,
+    indexed_seq: LogSeq,
     only_messages: bool,
     limit: usize,
 ) -> Result<EntryPage, DbError> {
@@ -109,10 +109,10 @@ pub(crate) async fn list_entries_before(
         "and kind = 'said'"
     );
     let params = [
-        SqlParam::Int(channel),
-        SqlParam::Int(before_seq),
+        SqlParam::id(channel),
+        SqlParam::id(before_seq),
         SqlParam::Int(limit as i64),
-        SqlParam::Int(indexed_seq),
+        SqlParam::id(indexed_seq),
         ParticipantClass::Heard.as_param(),
     ];
     let sql = if only_messages { MESSAGES_ONLY } else { ALL };
@@ -122,10 +122,13 @@ pub(crate) async fn list_entries_before(
 }
 
 /// Deletes the tool calls whose log entries are about to be trimmed.
-pub(super) async fn delete_tool_calls(tx: &DbConnection<'_>, last_seq: i64) -> Result<(), DbError> {
+pub(super) async fn delete_tool_calls(
+    tx: &DbConnection<'_>,
+    last_seq: LogSeq,
+) -> Result<(), DbError> {
     tx.execute(
         "delete from channel_calls where seq <= $1",
-        &[SqlParam::Int(last_seq)],
+        &[SqlParam::id(last_seq)],
     )
     .await
     .map(drop)

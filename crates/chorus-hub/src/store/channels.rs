@@ -1,6 +1,9 @@
 //! The tables of channels and their members. The messages of a channel are log entries with the channel's id as subject.
 
-use super::{ColumnReader, DbConnection, DbError, FromRow, SqlParam, channel_deliveries};
+use super::{
+    AgentId, ChannelId, ColumnReader, DbConnection, DbError, FromRow, MemberId, SqlParam,
+    channel_deliveries,
+};
 use chorus_wire::channel::channels::{DeliveryMode, MemberRoute};
 use chorus_wire::time::UnixMicros;
 use std::sync::Arc;
@@ -9,14 +12,14 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub(crate) struct ChannelRecord {
     /// Its subject id in the log.
-    pub id: i64,
+    pub id: ChannelId,
     /// `ch_…`; it never changes (CHN-07).
     pub public_id: Arc<str>,
     pub name: String,
     pub service: Option<String>,
     pub context: Option<String>,
     /// `None`: the operators own the channel.
-    pub owner: Option<i64>,
+    pub owner: Option<AgentId>,
     pub owner_name: Option<String>,
     pub member_count: i64,
     pub created_at: UnixMicros,
@@ -37,12 +40,12 @@ macro_rules! select_channels {
 impl FromRow for ChannelRecord {
     fn from_columns(columns: &mut ColumnReader) -> Result<Self, DbError> {
         Ok(ChannelRecord {
-            id: columns.int()?,
+            id: columns.id()?,
             public_id: columns.text()?.into(),
             name: columns.text()?,
             service: columns.maybe_text()?,
             context: columns.maybe_text()?,
-            owner: columns.maybe_int()?,
+            owner: columns.maybe_id()?,
             owner_name: columns.maybe_text()?,
             member_count: columns.int()?,
             created_at: UnixMicros(columns.int()?),
@@ -58,12 +61,12 @@ pub(crate) async fn insert_channel(
         "insert into channels (id, public_id, name, service, context, owner, created_at)
                        values ($1, $2, $3, $4, $5, $6, $7)";
     let params = [
-        SqlParam::Int(channel.id),
+        SqlParam::id(channel.id),
         SqlParam::Text(&channel.public_id),
         SqlParam::Text(&channel.name),
         SqlParam::optional_text(channel.service.as_deref()),
         SqlParam::optional_text(channel.context.as_deref()),
-        SqlParam::optional_int(channel.owner),
+        SqlParam::optional_id(channel.owner),
         SqlParam::Int(channel.created_at.0),
     ];
     tx.execute(SQL, &params).await.map(drop)
@@ -90,9 +93,9 @@ pub(crate) async fn find_channel_by_public_id(
 /// The channel of this subject id, unless it is deleted.
 pub(crate) async fn find_channel(
     tx: &DbConnection<'_>,
-    id: i64,
+    id: ChannelId,
 ) -> Result<Option<ChannelRecord>, DbError> {
-    tx.query_first(select_channels!("and c.id = $1"), &[SqlParam::Int(id)])
+    tx.query_first(select_channels!("and c.id = $1"), &[SqlParam::id(id)])
         .await?
         .map(ChannelRecord::from_row)
         .transpose()
@@ -101,12 +104,12 @@ pub(crate) async fn find_channel(
 /// Whether the channel of this subject id has this public id. Deleted channels count until they are trimmed (R-78).
 pub(crate) async fn has_public_id(
     tx: &DbConnection<'_>,
-    id: i64,
+    id: ChannelId,
     public_id: &str,
 ) -> Result<bool, DbError> {
     const SQL: &str = "select 1 from channels where id = $1 and public_id = $2";
     Ok(tx
-        .query_first(SQL, &[SqlParam::Int(id), SqlParam::Text(public_id)])
+        .query_first(SQL, &[SqlParam::id(id), SqlParam::Text(public_id)])
         .await?
         .is_some())
 }
@@ -114,8 +117,8 @@ pub(crate) async fn has_public_id(
 /// The channels of which this agent is a member, or all channels, in the order of their creation.
 pub(crate) async fn list_channels(
     tx: &DbConnection<'_>,
-    principal: Option<i64>,
-    after: i64,
+    principal: Option<AgentId>,
+    after: ChannelId,
     limit: usize,
 ) -> Result<Vec<ChannelRecord>, DbError> {
     const MINE: &str = select_channels!(
@@ -123,11 +126,11 @@ pub(crate) async fn list_channels(
                       order by channel limit $2) order by c.id"
     );
     const ALL: &str = select_channels!("and c.id > $1 order by c.id limit $2");
-    let after = SqlParam::Int(after);
+    let after = SqlParam::id(after);
     let limit = SqlParam::Int(limit as i64);
     let rows = match principal {
         Some(principal) => {
-            tx.query(MINE, &[after, limit, SqlParam::Int(principal)])
+            tx.query(MINE, &[after, limit, SqlParam::id(principal)])
                 .await?
         }
         None => tx.query(ALL, &[after, limit]).await?,
@@ -137,10 +140,10 @@ pub(crate) async fn list_channels(
 
 pub(crate) async fn count_owned_channels(
     tx: &DbConnection<'_>,
-    owner: i64,
+    owner: AgentId,
 ) -> Result<i64, DbError> {
     const SQL: &str = "select count(*) from channels where owner = $1 and deleted_at is null";
-    tx.query_first(SQL, &[SqlParam::Int(owner)])
+    tx.query_first(SQL, &[SqlParam::id(owner)])
         .await?
         .map_or(Ok(0), |row| row.int(0))
 }
@@ -152,7 +155,7 @@ pub(crate) async fn update_channel(
 ) -> Result<(), DbError> {
     const SQL: &str = "update channels set name = $2, service = $3, context = $4 where id = $1";
     let params = [
-        SqlParam::Int(channel.id),
+        SqlParam::id(channel.id),
         SqlParam::Text(&channel.name),
         SqlParam::optional_text(channel.service.as_deref()),
         SqlParam::optional_text(channel.context.as_deref()),
@@ -163,13 +166,13 @@ pub(crate) async fn update_channel(
 /// Marks the channel as deleted, ends all memberships and deletes the members' sealed secrets.
 pub(crate) async fn mark_channel_deleted(
     tx: &DbConnection<'_>,
-    id: i64,
+    id: ChannelId,
     now: UnixMicros,
 ) -> Result<(), DbError> {
     const MEMBERS: &str =
         "update channel_members set left_at = $2, connection = null, signing = null
                            where channel = $1 and left_at is null";
-    let params = [SqlParam::Int(id), SqlParam::Int(now.0)];
+    let params = [SqlParam::id(id), SqlParam::Int(now.0)];
     tx.execute(MEMBERS, &params).await?;
     channel_deliveries::end_channel_deliveries(tx, id, now).await?;
     tx.execute("update channels set deleted_at = $2 where id = $1", &params)
@@ -178,19 +181,22 @@ pub(crate) async fn mark_channel_deleted(
 }
 
 /// Makes the operators the owners of an unregistered agent's channels.
-pub(crate) async fn clear_channel_owner(tx: &DbConnection<'_>, owner: i64) -> Result<(), DbError> {
+pub(crate) async fn clear_channel_owner(
+    tx: &DbConnection<'_>,
+    owner: AgentId,
+) -> Result<(), DbError> {
     const SQL: &str = "update channels set owner = null where owner = $1 and deleted_at is null";
-    tx.execute(SQL, &[SqlParam::Int(owner)]).await.map(drop)
+    tx.execute(SQL, &[SqlParam::id(owner)]).await.map(drop)
 }
 
 /// A current or former member of a channel.
 #[derive(Clone, Debug)]
 pub(crate) struct ChannelMemberRecord {
-    pub id: i64,
+    pub id: MemberId,
     /// The channel's subject id.
-    pub channel: i64,
+    pub channel: ChannelId,
     pub name: String,
-    pub principal: Option<i64>,
+    pub principal: Option<AgentId>,
     /// The name of the agent `principal`.
     pub agent_id: Option<Arc<str>>,
     pub via: MemberRoute,
@@ -230,10 +236,10 @@ impl FromRow for ChannelMemberRecord {
         let parse_mode =
             |deliver: String| DeliveryMode::parse(&deliver).ok_or_else(|| unknown_value(deliver));
         Ok(ChannelMemberRecord {
-            id: columns.int()?,
-            channel: columns.int()?,
+            id: columns.id()?,
+            channel: columns.id()?,
             name: columns.text()?,
-            principal: columns.maybe_int()?,
+            principal: columns.maybe_id()?,
             agent_id: columns.maybe_text()?.map(Into::into),
             via: parse_route(columns.text()?)?,
             deliver: parse_mode(columns.text()?)?,
@@ -262,11 +268,11 @@ pub(crate) async fn insert_member(
                                                     joined_at)
                        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) on conflict do nothing";
     let params = [
-        SqlParam::Int(member.id),
-        SqlParam::Int(member.channel),
+        SqlParam::id(member.id),
+        SqlParam::id(member.channel),
         SqlParam::Text(&member.name),
         SqlParam::Text(folded_name),
-        SqlParam::optional_int(member.principal),
+        SqlParam::optional_id(member.principal),
         SqlParam::Text(member.via.as_str()),
         SqlParam::Text(member.deliver.as_str()),
         member
@@ -286,10 +292,10 @@ pub(crate) async fn insert_member(
 /// The current members of the channel, in the order in which they joined.
 pub(crate) async fn list_members(
     tx: &DbConnection<'_>,
-    channel: i64,
+    channel: ChannelId,
 ) -> Result<Vec<ChannelMemberRecord>, DbError> {
     const SQL: &str = select_members!("where m.channel = $1 and m.left_at is null order by m.id");
-    tx.query(SQL, &[SqlParam::Int(channel)])
+    tx.query(SQL, &[SqlParam::id(channel)])
         .await?
         .into_iter()
         .map(ChannelMemberRecord::from_row)
@@ -299,7 +305,7 @@ pub(crate) async fn list_members(
 /// The current member of this name.
 pub(crate) async fn find_member_by_name(
     tx: &DbConnection<'_>,
-    channel: i64,
+    channel: ChannelId,
     folded_name: &str,
 ) -> Result<Option<ChannelMemberRecord>, DbError> {
     // PostgreSQL rejects a text with a NUL character; no stored name contains one.
@@ -308,7 +314,7 @@ pub(crate) async fn find_member_by_name(
     }
     const SQL: &str =
         select_members!("where m.channel = $1 and m.folded = $2 and m.left_at is null");
-    tx.query_first(SQL, &[SqlParam::Int(channel), SqlParam::Text(folded_name)])
+    tx.query_first(SQL, &[SqlParam::id(channel), SqlParam::Text(folded_name)])
         .await?
         .map(ChannelMemberRecord::from_row)
         .transpose()
@@ -317,12 +323,12 @@ pub(crate) async fn find_member_by_name(
 /// The agent's current membership of the channel.
 pub(crate) async fn find_member_by_agent(
     tx: &DbConnection<'_>,
-    channel: i64,
-    principal: i64,
+    channel: ChannelId,
+    principal: AgentId,
 ) -> Result<Option<ChannelMemberRecord>, DbError> {
     const SQL: &str =
         select_members!("where m.channel = $1 and m.principal = $2 and m.left_at is null");
-    tx.query_first(SQL, &[SqlParam::Int(channel), SqlParam::Int(principal)])
+    tx.query_first(SQL, &[SqlParam::id(channel), SqlParam::id(principal)])
         .await?
         .map(ChannelMemberRecord::from_row)
         .transpose()
@@ -331,9 +337,9 @@ pub(crate) async fn find_member_by_agent(
 /// The member of this id, also a former one.
 pub(crate) async fn member_by_id(
     tx: &DbConnection<'_>,
-    id: i64,
+    id: MemberId,
 ) -> Result<Option<ChannelMemberRecord>, DbError> {
-    tx.query_first(select_members!("where m.id = $1"), &[SqlParam::Int(id)])
+    tx.query_first(select_members!("where m.id = $1"), &[SqlParam::id(id)])
         .await?
         .map(ChannelMemberRecord::from_row)
         .transpose()
@@ -342,10 +348,10 @@ pub(crate) async fn member_by_id(
 /// All current memberships of the agent.
 pub(crate) async fn list_memberships(
     tx: &DbConnection<'_>,
-    principal: i64,
+    principal: AgentId,
 ) -> Result<Vec<ChannelMemberRecord>, DbError> {
     const SQL: &str = select_members!("where m.principal = $1 and m.left_at is null order by m.id");
-    tx.query(SQL, &[SqlParam::Int(principal)])
+    tx.query(SQL, &[SqlParam::id(principal)])
         .await?
         .into_iter()
         .map(ChannelMemberRecord::from_row)
@@ -355,14 +361,14 @@ pub(crate) async fn list_memberships(
 /// Ends a membership and deletes its connection string and signing secret; false when it had ended before.
 pub(crate) async fn mark_member_left(
     tx: &DbConnection<'_>,
-    id: i64,
+    id: MemberId,
     now: UnixMicros,
 ) -> Result<bool, DbError> {
     const SQL: &str = "update channel_members set left_at = $2, connection = null, signing = null
                        where id = $1 and left_at is null";
     channel_deliveries::end_member_deliveries(tx, id, now).await?;
     Ok(tx
-        .execute(SQL, &[SqlParam::Int(id), SqlParam::Int(now.0)])
+        .execute(SQL, &[SqlParam::id(id), SqlParam::Int(now.0)])
         .await?
         == 1)
 }
@@ -370,7 +376,7 @@ pub(crate) async fn mark_member_left(
 /// Sets the member's status; `None` clears it.
 pub(crate) async fn set_status(
     tx: &DbConnection<'_>,
-    id: i64,
+    id: MemberId,
     status: Option<&str>,
     now: UnixMicros,
 ) -> Result<(), DbError> {
@@ -378,7 +384,7 @@ pub(crate) async fn set_status(
     tx.execute(
         SQL,
         &[
-            SqlParam::Int(id),
+            SqlParam::id(id),
             SqlParam::optional_text(status),
             SqlParam::Int(now.0),
         ],
@@ -390,11 +396,11 @@ pub(crate) async fn set_status(
 /// Sets how the member presents itself, as JSON.
 pub(crate) async fn set_identity(
     tx: &DbConnection<'_>,
-    id: i64,
+    id: MemberId,
     identity: &str,
 ) -> Result<(), DbError> {
     const SQL: &str = "update channel_members set identity = $2 where id = $1";
-    tx.execute(SQL, &[SqlParam::Int(id), SqlParam::Text(identity)])
+    tx.execute(SQL, &[SqlParam::id(id), SqlParam::Text(identity)])
         .await
         .map(drop)
 }
@@ -402,7 +408,7 @@ pub(crate) async fn set_identity(
 /// Marks the member as unreachable since a time, or as reachable; false when that changes nothing.
 pub(crate) async fn set_unreachable(
     tx: &DbConnection<'_>,
-    id: i64,
+    id: MemberId,
     since: Option<UnixMicros>,
 ) -> Result<bool, DbError> {
     const MARK: &str =
@@ -410,18 +416,22 @@ pub(crate) async fn set_unreachable(
     const CLEAR: &str = "update channel_members set unreachable_at = null where id = $1 and unreachable_at is not null";
     let changed = match since {
         Some(since) => {
-            tx.execute(MARK, &[SqlParam::Int(id), SqlParam::Int(since.0)])
+            tx.execute(MARK, &[SqlParam::id(id), SqlParam::Int(since.0)])
                 .await?
         }
-        None => tx.execute(CLEAR, &[SqlParam::Int(id)]).await?,
+        None => tx.execute(CLEAR, &[SqlParam::id(id)]).await?,
     };
     Ok(changed == 1)
 }
 
 /// Stores how many agent-to-agent steps the last delivered message was away from a person's message (R-73).
-pub(crate) async fn set_turn(tx: &DbConnection<'_>, id: i64, turn: i64) -> Result<(), DbError> {
+pub(crate) async fn set_turn(
+    tx: &DbConnection<'_>,
+    id: MemberId,
+    turn: i64,
+) -> Result<(), DbError> {
     const SQL: &str = "update channel_members set turn = $2 where id = $1";
-    tx.execute(SQL, &[SqlParam::Int(id), SqlParam::Int(turn)])
+    tx.execute(SQL, &[SqlParam::id(id), SqlParam::Int(turn)])
         .await
         .map(drop)
 }

@@ -1,7 +1,7 @@
 //! Retention of the market: deletes ended jobs, and replaces old postings by one opening posting per account, so that the
 //! remaining postings still rebuild every balance (D-33).
 
-use super::{ColumnReader, DbConnection, DbError, FromRow, SqlParam, WriteTxn};
+use super::{AccountId, ColumnReader, DbConnection, DbError, FromRow, OwnerId, SqlParam, WriteTxn};
 use chorus_wire::{limits, time::UnixMicros};
 
 /// Max rows of one step. Each posting touches two accounts, and on PostgreSQL each account takes a few round trips.
@@ -48,9 +48,9 @@ async fn delete_old_judgements(
 
 /// The sum of one account's postings that are compacted.
 struct NetMovement {
-    account: i64,
+    account: AccountId,
     amount: i64,
-    owner: Option<i64>,
+    owner: Option<OwnerId>,
     /// Only for the account of a hold.
     job_id: Option<String>,
 }
@@ -66,9 +66,9 @@ const NET_MOVEMENTS: &str = "
 impl FromRow for NetMovement {
     fn from_columns(columns: &mut ColumnReader) -> Result<Self, DbError> {
         Ok(NetMovement {
-            account: columns.int()?,
+            account: columns.id()?,
             amount: columns.int()?,
-            owner: columns.maybe_int()?,
+            owner: columns.maybe_id()?,
             job_id: columns.maybe_text()?,
         })
     }
@@ -112,7 +112,7 @@ async fn add_to_opening_posting(
     net: &NetMovement,
     at: UnixMicros,
 ) -> Result<(), DbError> {
-    let id = SqlParam::Int(-net.account);
+    let id = SqlParam::Int(-net.account.0);
     let row = tx
         .query_first("select amount from postings where id = $1", &[id])
         .await?;
@@ -136,9 +136,9 @@ async fn add_to_opening_posting(
                        on conflict (id) do update set amount = excluded.amount, at = excluded.at";
     let params = [
         id,
-        SqlParam::Int(net.account),
+        SqlParam::id(net.account),
         SqlParam::Int(amount),
-        SqlParam::optional_int(net.owner),
+        SqlParam::optional_id(net.owner),
         SqlParam::optional_text(net.job_id.as_deref()),
         SqlParam::Int(at.0),
     ];

@@ -1,13 +1,13 @@
 //! Hashes of the connection strings of hosted agents, and which deliveries each agent has received.
 
-use super::{DbConnection, DbError, SqlParam};
+use super::{AgentId, DbConnection, DbError, SqlParam};
 use chorus_wire::time::UnixMicros;
 use subtle::ConstantTimeEq;
 
 /// Sets the agent's connection string and revokes the one before it (CHN-04).
 pub(crate) async fn set_connection_string(
     tx: &DbConnection<'_>,
-    agent: i64,
+    agent: AgentId,
     hash: &[u8; 32],
     now: UnixMicros,
 ) -> Result<(), DbError> {
@@ -16,7 +16,7 @@ pub(crate) async fn set_connection_string(
     tx.execute(
         SQL,
         &[
-            SqlParam::Int(agent),
+            SqlParam::id(agent),
             SqlParam::Bytes(hash),
             SqlParam::Int(now.0),
         ],
@@ -28,12 +28,12 @@ pub(crate) async fn set_connection_string(
 /// Revokes the agent's connection string; false when there was none.
 pub(crate) async fn revoke_connection_string(
     tx: &DbConnection<'_>,
-    agent: i64,
+    agent: AgentId,
 ) -> Result<bool, DbError> {
     Ok(tx
         .execute(
             "delete from connections where agent = $1",
-            &[SqlParam::Int(agent)],
+            &[SqlParam::id(agent)],
         )
         .await?
         > 0)
@@ -43,7 +43,7 @@ pub(crate) async fn revoke_connection_string(
 pub(crate) async fn find_agent_by_hash(
     tx: &DbConnection<'_>,
     hash: &[u8; 32],
-) -> Result<Option<i64>, DbError> {
+) -> Result<Option<AgentId>, DbError> {
     let row = tx
         .query_first(
             "select agent, hash from connections where hash = $1",
@@ -52,7 +52,7 @@ pub(crate) async fn find_agent_by_hash(
         .await?;
     let Some(row) = row else { return Ok(None) };
     let mut columns = row.columns();
-    let agent = columns.int()?;
+    let agent = columns.id()?;
     let stored_hash = columns.maybe_bytes()?.unwrap_or_default();
     // the index found the row by equality; this comparison takes the same time wherever two hashes differ.
     let is_equal = bool::from(stored_hash.ct_eq(hash.as_slice()));
@@ -62,7 +62,7 @@ pub(crate) async fn find_agent_by_hash(
 /// Records that the agent receives this delivery; false when it had received it before.
 pub(crate) async fn record_first_delivery(
     tx: &DbConnection<'_>,
-    agent: i64,
+    agent: AgentId,
     pair: &[u8; 32],
     now: UnixMicros,
 ) -> Result<bool, DbError> {
@@ -71,7 +71,7 @@ pub(crate) async fn record_first_delivery(
         .execute(
             SQL,
             &[
-                SqlParam::Int(agent),
+                SqlParam::id(agent),
                 SqlParam::Bytes(pair),
                 SqlParam::Int(now.0),
             ],

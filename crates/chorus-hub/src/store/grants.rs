@@ -1,14 +1,14 @@
 //! The `grants` table: permission of one handle for another to address it (R-46).
 
 use super::orgs::parse_stored_handle;
-use super::{ColumnReader, DbConnection, DbError, FromRow, SqlParam};
+use super::{AgentId, ColumnReader, DbConnection, DbError, FromRow, SqlParam};
 use chorus_wire::{frame::organisation::HandleGrant, time::UnixMicros};
 
 /// Inserts a grant and returns its time; an existing grant keeps its time.
 pub(crate) async fn insert_grant(
     tx: &DbConnection<'_>,
-    grantor: i64,
-    grantee: i64,
+    grantor: AgentId,
+    grantee: AgentId,
     now: UnixMicros,
 ) -> Result<UnixMicros, DbError> {
     const SQL: &str = "insert into grants (grantor, grantee, at) values ($1, $2, $3)
@@ -17,8 +17,8 @@ pub(crate) async fn insert_grant(
         .query_first(
             SQL,
             &[
-                SqlParam::Int(grantor),
-                SqlParam::Int(grantee),
+                SqlParam::id(grantor),
+                SqlParam::id(grantee),
                 SqlParam::Int(now.0),
             ],
         )
@@ -31,33 +31,36 @@ pub(crate) async fn insert_grant(
 /// Deletes a grant; false when there was none.
 pub(crate) async fn delete_grant(
     tx: &DbConnection<'_>,
-    grantor: i64,
-    grantee: i64,
+    grantor: AgentId,
+    grantee: AgentId,
 ) -> Result<bool, DbError> {
     const SQL: &str = "delete from grants where grantor = $1 and grantee = $2";
     Ok(tx
-        .execute(SQL, &[SqlParam::Int(grantor), SqlParam::Int(grantee)])
+        .execute(SQL, &[SqlParam::id(grantor), SqlParam::id(grantee)])
         .await?
         > 0)
 }
 
 pub(crate) async fn has_grant(
     tx: &DbConnection<'_>,
-    grantor: i64,
-    grantee: i64,
+    grantor: AgentId,
+    grantee: AgentId,
 ) -> Result<bool, DbError> {
     const SQL: &str = "select at from grants where grantor = $1 and grantee = $2";
     Ok(tx
-        .query_first(SQL, &[SqlParam::Int(grantor), SqlParam::Int(grantee)])
+        .query_first(SQL, &[SqlParam::id(grantor), SqlParam::id(grantee)])
         .await?
         .is_some())
 }
 
-pub(crate) async fn count_grants(tx: &DbConnection<'_>, grantor: i64) -> Result<usize, DbError> {
+pub(crate) async fn count_grants(
+    tx: &DbConnection<'_>,
+    grantor: AgentId,
+) -> Result<usize, DbError> {
     let row = tx
         .query_first(
             "select count(*) from grants where grantor = $1",
-            &[SqlParam::Int(grantor)],
+            &[SqlParam::id(grantor)],
         )
         .await?;
     Ok(row.map_or(Ok(0), |row| row.int(0))? as usize)
@@ -82,7 +85,7 @@ impl FromRow for HandleGrant {
 /// The grants of the grantor, ordered by the grantee's handle.
 pub(crate) async fn list_grants(
     tx: &DbConnection<'_>,
-    grantor: i64,
+    grantor: AgentId,
 ) -> Result<Vec<HandleGrant>, DbError> {
     const SQL: &str = concat!(
         "select ",
@@ -90,20 +93,23 @@ pub(crate) async fn list_grants(
         " from grants g join principals p on p.id = g.grantee
           where g.grantor = $1 and p.handle is not null and p.deleted_at is null order by p.handle"
     );
-    let rows = tx.query(SQL, &[SqlParam::Int(grantor)]).await?;
+    let rows = tx.query(SQL, &[SqlParam::id(grantor)]).await?;
     rows.into_iter().map(HandleGrant::from_row).collect()
 }
 
 /// Deletes the grants by and for an agent that unregistered (R-52).
-pub(crate) async fn delete_agent_grants(tx: &DbConnection<'_>, agent: i64) -> Result<(), DbError> {
+pub(crate) async fn delete_agent_grants(
+    tx: &DbConnection<'_>,
+    agent: AgentId,
+) -> Result<(), DbError> {
     tx.execute(
         "delete from grants where grantor = $1",
-        &[SqlParam::Int(agent)],
+        &[SqlParam::id(agent)],
     )
     .await?;
     tx.execute(
         "delete from grants where grantee = $1",
-        &[SqlParam::Int(agent)],
+        &[SqlParam::id(agent)],
     )
     .await
     .map(drop)

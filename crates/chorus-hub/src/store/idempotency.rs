@@ -1,6 +1,6 @@
 //! Which message was sent with which `Idempotency-Key` (R-27). Keys are per caller, so that no caller blocks another's (failure 5).
 
-use super::{DbConnection, DbError, SqlParam};
+use super::{DbConnection, DbError, LogSeq, SqlParam};
 use chorus_wire::{limits, time::UnixMicros};
 
 /// An `Idempotency-Key` with the body it came with (R-27).
@@ -17,7 +17,7 @@ pub(crate) enum KeyUse {
     /// Never used, or the retention of its use has ended.
     Unused,
     /// Used with the same request, for the message at this sequence.
-    SameRequest(i64),
+    SameRequest(LogSeq),
     /// Used with another request.
     DifferentRequest,
 }
@@ -40,7 +40,7 @@ pub(crate) async fn check_idempotency_key(
     };
     let mut columns = row.columns();
     let fingerprint = columns.maybe_bytes()?.unwrap_or_default();
-    let seq = columns.int()?;
+    let seq = columns.id()?;
     let at = UnixMicros(columns.int()?);
     Ok(if at.saturating_add(limits::IDEMPOTENCY_RETENTION) <= now {
         KeyUse::Unused
@@ -55,7 +55,7 @@ pub(crate) async fn record_idempotency_key(
     tx: &DbConnection<'_>,
     caller: &str,
     idempotency: &IdempotencyKey,
-    seq: i64,
+    seq: LogSeq,
     now: UnixMicros,
 ) -> Result<(), DbError> {
     const SQL: &str = "insert into idempotency (caller, key, fingerprint, seq, at) values ($1, $2, $3, $4, $5)
@@ -64,7 +64,7 @@ pub(crate) async fn record_idempotency_key(
         SqlParam::Text(caller),
         SqlParam::Text(&idempotency.key),
         SqlParam::Bytes(&idempotency.fingerprint),
-        SqlParam::Int(seq),
+        SqlParam::id(seq),
         SqlParam::Int(now.0),
     ];
     tx.execute(SQL, &params).await.map(drop)

@@ -1,6 +1,8 @@
 //! The `jobs` table: skill calls with their requester, worker, state and result.
 
-use super::{ColumnReader, DbConnection, DbError, FromRow, JobState, SqlParam};
+use super::{
+    AgentId, ColumnReader, DbConnection, DbError, FromRow, JobId, JobState, OwnerId, SqlParam,
+};
 use chorus_wire::limits;
 use chorus_wire::market::credits::Credits;
 use chorus_wire::time::UnixMicros;
@@ -11,10 +13,10 @@ use std::sync::Arc;
 pub(crate) struct NewJob<'a> {
     pub job_id: &'a str,
     pub fingerprint: &'a [u8; 32],
-    pub requester: i64,
-    pub worker: i64,
-    pub payer: i64,
-    pub payee: i64,
+    pub requester: AgentId,
+    pub worker: AgentId,
+    pub payer: OwnerId,
+    pub payee: OwnerId,
     pub skill: &'a str,
     pub budget: Credits,
     pub cost: Credits,
@@ -32,7 +34,7 @@ impl NewJob<'_> {
     /// The record of the job after it was inserted.
     pub fn to_record(
         &self,
-        id: i64,
+        id: JobId,
         now: UnixMicros,
         requester_name: Arc<str>,
         worker_name: Arc<str>,
@@ -63,15 +65,15 @@ impl NewJob<'_> {
 
 #[derive(Clone, Debug)]
 pub(crate) struct JobRecord {
-    pub id: i64,
+    pub id: JobId,
     pub job_id: String,
     pub fingerprint: Vec<u8>,
-    pub requester: i64,
+    pub requester: AgentId,
     pub requester_name: Arc<str>,
-    pub worker: i64,
+    pub worker: AgentId,
     pub worker_name: Arc<str>,
-    pub payer: i64,
-    pub payee: i64,
+    pub payer: OwnerId,
+    pub payee: OwnerId,
     pub skill: String,
     pub budget: Credits,
     pub cost: Credits,
@@ -101,7 +103,7 @@ pub(crate) async fn insert_job(
     tx: &DbConnection<'_>,
     job: &NewJob<'_>,
     now: UnixMicros,
-) -> Result<Option<i64>, DbError> {
+) -> Result<Option<JobId>, DbError> {
     const SQL: &str = "
         insert into jobs (id, job_id, fingerprint, orchestrator, worker, payer, payee, skill, budget, cost, state, endpoint,
                           callback_url, body, requested_at, deadline, attempt_at)
@@ -110,10 +112,10 @@ pub(crate) async fn insert_job(
     let params = [
         SqlParam::Text(job.job_id),
         SqlParam::Bytes(job.fingerprint),
-        SqlParam::Int(job.requester),
-        SqlParam::Int(job.worker),
-        SqlParam::Int(job.payer),
-        SqlParam::Int(job.payee),
+        SqlParam::id(job.requester),
+        SqlParam::id(job.worker),
+        SqlParam::id(job.payer),
+        SqlParam::id(job.payee),
         SqlParam::Text(job.skill),
         SqlParam::Int(job.budget.to_hundredths()),
         SqlParam::Int(job.cost.to_hundredths()),
@@ -127,7 +129,7 @@ pub(crate) async fn insert_job(
     ];
     tx.query_first(SQL, &params)
         .await?
-        .map(|row| row.int(0))
+        .map(|row| row.id(0))
         .transpose()
 }
 
@@ -147,15 +149,15 @@ macro_rules! select_jobs {
 impl FromRow for JobRecord {
     fn from_columns(columns: &mut ColumnReader) -> Result<Self, DbError> {
         Ok(JobRecord {
-            id: columns.int()?,
+            id: columns.id()?,
             job_id: columns.text()?,
             fingerprint: columns.maybe_bytes()?.unwrap_or_default(),
-            requester: columns.int()?,
+            requester: columns.id()?,
             requester_name: columns.maybe_text()?.unwrap_or_default().into(),
-            worker: columns.int()?,
+            worker: columns.id()?,
             worker_name: columns.maybe_text()?.unwrap_or_default().into(),
-            payer: columns.int()?,
-            payee: columns.int()?,
+            payer: columns.id()?,
+            payee: columns.id()?,
             skill: columns.text()?,
             budget: Credits::from_hundredths(columns.int()?),
             cost: Credits::from_hundredths(columns.int()?),
@@ -189,8 +191,11 @@ fn read_job_end(columns: &mut ColumnReader) -> Result<Option<JobEndRecord>, DbEr
     Ok(ended_at.map(|_| end))
 }
 
-pub(crate) async fn find_job(tx: &DbConnection<'_>, id: i64) -> Result<Option<JobRecord>, DbError> {
-    tx.query_first(select_jobs!("where j.id = $1"), &[SqlParam::Int(id)])
+pub(crate) async fn find_job(
+    tx: &DbConnection<'_>,
+    id: JobId,
+) -> Result<Option<JobRecord>, DbError> {
+    tx.query_first(select_jobs!("where j.id = $1"), &[SqlParam::id(id)])
         .await?
         .map(JobRecord::from_row)
         .transpose()
@@ -216,7 +221,7 @@ pub(crate) async fn find_job_by_job_id(
 /// Changes the state from `from` to `to`; false when the job is no longer in `from`.
 pub(crate) async fn change_job_state(
     tx: &DbConnection<'_>,
-    id: i64,
+    id: JobId,
     from: JobState,
     to: JobState,
 ) -> Result<bool, DbError> {
@@ -225,7 +230,7 @@ pub(crate) async fn change_job_state(
         .execute(
             SQL,
             &[
-                SqlParam::Int(id),
+                SqlParam::id(id),
                 SqlParam::Text(from.as_str()),
                 SqlParam::Text(to.as_str()),
             ],
@@ -237,7 +242,7 @@ pub(crate) async fn change_job_state(
 /// Stores how the job ended.
 pub(crate) async fn close_job(
     tx: &DbConnection<'_>,
-    id: i64,
+    id: JobId,
     state: JobState,
     end: &JobEndRecord,
 ) -> Result<(), DbError> {
@@ -245,7 +250,7 @@ pub(crate) async fn close_job(
         "update jobs set state = $2, ended_at = $3, paid = $4, took_ms = $5, output = $6, error_code = $7, error = $8
                        where id = $1";
     let params = [
-        SqlParam::Int(id),
+        SqlParam::id(id),
         SqlParam::Text(state.as_str()),
         SqlParam::Int(end.at.0),
         SqlParam::optional_int(end.paid.map(Credits::to_hundredths)),
@@ -262,13 +267,13 @@ pub(crate) async fn list_overdue_jobs(
     tx: &DbConnection<'_>,
     now: UnixMicros,
     limit: usize,
-) -> Result<Vec<i64>, DbError> {
+) -> Result<Vec<JobId>, DbError> {
     const SQL: &str =
         "select id from jobs where ended_at is null and deadline <= $1 order by deadline limit $2";
     let rows = tx
         .query(SQL, &[SqlParam::Int(now.0), SqlParam::Int(limit as i64)])
         .await?;
-    rows.iter().map(|row| row.int(0)).collect()
+    rows.iter().map(|row| row.id(0)).collect()
 }
 
 /// The ids of jobs whose dispatch lease has expired: the hub that held it stopped or was too slow.
@@ -276,18 +281,18 @@ pub(crate) async fn list_undispatched_jobs(
     tx: &DbConnection<'_>,
     now: UnixMicros,
     limit: usize,
-) -> Result<Vec<i64>, DbError> {
+) -> Result<Vec<JobId>, DbError> {
     const SQL: &str = "select id from jobs where state = 'held' and attempt_at <= $1 order by attempt_at limit $2";
     let rows = tx
         .query(SQL, &[SqlParam::Int(now.0), SqlParam::Int(limit as i64)])
         .await?;
-    rows.iter().map(|row| row.int(0)).collect()
+    rows.iter().map(|row| row.id(0)).collect()
 }
 
 /// Leases the dispatch of a job until `lease_until`; false when it is not due.
 pub(crate) async fn lease_dispatch(
     tx: &DbConnection<'_>,
-    id: i64,
+    id: JobId,
     now: UnixMicros,
     lease_until: UnixMicros,
 ) -> Result<bool, DbError> {
@@ -297,7 +302,7 @@ pub(crate) async fn lease_dispatch(
         .execute(
             SQL,
             &[
-                SqlParam::Int(id),
+                SqlParam::id(id),
                 SqlParam::Int(now.0),
                 SqlParam::Int(lease_until.0),
             ],
@@ -317,10 +322,10 @@ pub(crate) enum JobRole {
 /// An agent's jobs, newest first, as many as fit into a page. `filter` is a state, a status of the protocol, or empty.
 pub(crate) async fn list_jobs(
     tx: &DbConnection<'_>,
-    agent: i64,
+    agent: AgentId,
     role: JobRole,
     filter: &str,
-    before: i64,
+    before: JobId,
     limit: usize,
 ) -> Result<Vec<JobRecord>, DbError> {
     macro_rules! job_ids_where {
@@ -352,8 +357,8 @@ pub(crate) async fn list_jobs(
         JobRole::Either => BOTH,
     };
     let params = [
-        SqlParam::Int(agent),
-        SqlParam::Int(before),
+        SqlParam::id(agent),
+        SqlParam::id(before),
         SqlParam::Int(limit as i64),
         SqlParam::Text(filter),
     ];

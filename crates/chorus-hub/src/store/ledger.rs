@@ -1,6 +1,9 @@
 //! The ledger: accounts, the postings that move credits between them, and the reply to each transfer (invariant 7).
 
-use super::{ColumnReader, DbConnection, DbError, FromRow, SqlParam, WriteTxn};
+use super::{
+    AccountId, ColumnReader, DbConnection, DbError, FromRow, JobId, OwnerId, PostingId, RowId,
+    SqlParam, WriteTxn,
+};
 use chorus_wire::market::credits::Credits;
 use chorus_wire::time::UnixMicros;
 
@@ -9,26 +12,26 @@ use chorus_wire::time::UnixMicros;
 pub(crate) enum LedgerAccount {
     /// The source of all credits. Its balance is the negated sum of the credits issued.
     Issue,
-    Owner(i64),
+    Owner(OwnerId),
     /// The credits of `payer` that are held for a job.
     Hold {
-        job: i64,
-        payer: i64,
+        job: JobId,
+        payer: OwnerId,
     },
 }
 
 impl LedgerAccount {
     /// The id in the table `accounts`.
-    const fn account_id(self) -> i64 {
+    const fn account_id(self) -> AccountId {
         match self {
-            LedgerAccount::Issue => 0,
-            LedgerAccount::Owner(owner) => owner * 2,
-            LedgerAccount::Hold { job, .. } => job * 2 + 1,
+            LedgerAccount::Issue => AccountId(0),
+            LedgerAccount::Owner(owner) => AccountId(owner.0 * 2),
+            LedgerAccount::Hold { job, .. } => AccountId(job.0 * 2 + 1),
         }
     }
 
     /// The owner of the credits; for a hold, the payer.
-    const fn owner_id(self) -> Option<i64> {
+    const fn owner_id(self) -> Option<OwnerId> {
         match self {
             LedgerAccount::Issue => None,
             LedgerAccount::Owner(owner) => Some(owner),
@@ -36,7 +39,7 @@ impl LedgerAccount {
         }
     }
 
-    const fn hold_payer(self) -> Option<i64> {
+    const fn hold_payer(self) -> Option<OwnerId> {
         match self {
             LedgerAccount::Issue | LedgerAccount::Owner(_) => None,
             LedgerAccount::Hold { payer, .. } => Some(payer),
@@ -44,8 +47,8 @@ impl LedgerAccount {
     }
 
     /// The kind of the account of this id, as the audit shows it.
-    pub const fn kind_name(id: i64) -> &'static str {
-        match (id, id % 2) {
+    pub const fn kind_name(id: AccountId) -> &'static str {
+        match (id.0, id.0 % 2) {
             (0, _) => "issue",
             (_, 0) => "owner",
             (_, _) => "hold",
@@ -74,7 +77,7 @@ pub(crate) async fn apply_posting(
     // The update itself checks the balance, so only one of two concurrent postings gets the last credit.
     const DEBIT: &str = "update accounts set balance = balance - $2 where id = $1 and (id = 0 or balance >= $2) returning balance";
     let Some(from) = tx
-        .query_first(DEBIT, &[SqlParam::Int(new.from.account_id()), amount])
+        .query_first(DEBIT, &[SqlParam::id(new.from.account_id()), amount])
         .await?
     else {
         return Ok(None);
@@ -82,8 +85,8 @@ pub(crate) async fn apply_posting(
     const CREDIT: &str = "insert into accounts (id, held_by, balance) values ($1, $2, $3)
                         on conflict (id) do update set balance = accounts.balance + excluded.balance returning balance";
     let to = [
-        SqlParam::Int(new.to.account_id()),
-        SqlParam::optional_int(new.to.hold_payer()),
+        SqlParam::id(new.to.account_id()),
+        SqlParam::optional_id(new.to.hold_payer()),
         amount,
     ];
     let to = tx
@@ -94,11 +97,11 @@ pub(crate) async fn apply_posting(
                          values ((select coalesce(max(id), 0) + 1 from postings), $1, $2, $3, $4, $5, $6, $7, $8, $9)";
     let params = [
         SqlParam::Text(new.kind),
-        SqlParam::Int(new.from.account_id()),
-        SqlParam::Int(new.to.account_id()),
+        SqlParam::id(new.from.account_id()),
+        SqlParam::id(new.to.account_id()),
         amount,
-        SqlParam::optional_int(new.from.owner_id()),
-        SqlParam::optional_int(new.to.owner_id()),
+        SqlParam::optional_id(new.from.owner_id()),
+        SqlParam::optional_id(new.to.owner_id()),
         SqlParam::optional_text(new.job_id),
         SqlParam::optional_text(new.note),
         SqlParam::Int(now.0),
@@ -120,14 +123,14 @@ pub(crate) struct PostingBalances {
 /// Grants a new owner its opening credits. An owner that has an account has received them before (R-64).
 pub(crate) async fn grant_opening_credits(
     txn: &mut WriteTxn<'_>,
-    owner: i64,
+    owner: OwnerId,
     amount: Credits,
 ) -> Result<(), DbError> {
     const OPEN: &str = "insert into accounts (id, held_by, balance) values ($1, null, 0) on conflict (id) do nothing";
     let to = LedgerAccount::Owner(owner);
     let new = txn
         .tx
-        .execute(OPEN, &[SqlParam::Int(to.account_id())])
+        .execute(OPEN, &[SqlParam::id(to.account_id())])
         .await?
         == 1;
     if !new || amount.is_zero() {
@@ -152,7 +155,7 @@ pub(crate) async fn read_balance(
     let row = tx
         .query_first(
             "select balance from accounts where id = $1",
-            &[SqlParam::Int(account.account_id())],
+            &[SqlParam::id(account.account_id())],
         )
         .await?;
     Ok(Credits::from_hundredths(
@@ -163,22 +166,26 @@ pub(crate) async fn read_balance(
 /// The sum of the holds for jobs that the owner pays.
 pub(crate) async fn read_held_credits(
     tx: &DbConnection<'_>,
-    owner: i64,
+    owner: OwnerId,
 ) -> Result<Credits, DbError> {
     const SQL: &str =
         "select cast(coalesce(sum(balance), 0) as bigint) from accounts where held_by = $1";
-    let row = tx.query_first(SQL, &[SqlParam::Int(owner)]).await?;
+    let row = tx.query_first(SQL, &[SqlParam::id(owner)]).await?;
     Ok(Credits::from_hundredths(
         row.map_or(Ok(0), |row| row.int(0))?,
     ))
 }
 
 /// Deletes the account of a hold whose balance is zero; its postings stay.
-pub(crate) async fn close_hold(tx: &DbConnection<'_>, job: i64, payer: i64) -> Result<(), DbError> {
+pub(crate) async fn close_hold(
+    tx: &DbConnection<'_>,
+    job: JobId,
+    payer: OwnerId,
+) -> Result<(), DbError> {
     let id = LedgerAccount::Hold { job, payer }.account_id();
     tx.execute(
         "delete from accounts where id = $1 and balance = 0",
-        &[SqlParam::Int(id)],
+        &[SqlParam::id(id)],
     )
     .await
     .map(drop)
@@ -209,7 +216,7 @@ impl FromRow for TransferRecord {
 
 pub(crate) async fn find_transfer(
     tx: &DbConnection<'_>,
-    payer: i64,
+    payer: OwnerId,
     transfer_id: &str,
 ) -> Result<Option<TransferRecord>, DbError> {
     const SQL: &str = concat!(
@@ -217,7 +224,7 @@ pub(crate) async fn find_transfer(
         transfer_columns!(),
         " from transfers where payer = $1 and transfer_id = $2"
     );
-    tx.query_first(SQL, &[SqlParam::Int(payer), SqlParam::Text(transfer_id)])
+    tx.query_first(SQL, &[SqlParam::id(payer), SqlParam::Text(transfer_id)])
         .await?
         .map(TransferRecord::from_row)
         .transpose()
@@ -225,7 +232,7 @@ pub(crate) async fn find_transfer(
 
 pub(crate) async fn insert_transfer(
     tx: &DbConnection<'_>,
-    payer: i64,
+    payer: OwnerId,
     transfer_id: &str,
     fingerprint: &[u8; 32],
     reply: &str,
@@ -233,7 +240,7 @@ pub(crate) async fn insert_transfer(
     const SQL: &str =
         "insert into transfers (payer, transfer_id, fingerprint, reply) values ($1, $2, $3, $4)";
     let params = [
-        SqlParam::Int(payer),
+        SqlParam::id(payer),
         SqlParam::Text(transfer_id),
         SqlParam::Bytes(fingerprint),
         SqlParam::Text(reply),
@@ -244,10 +251,10 @@ pub(crate) async fn insert_transfer(
 /// A posting as it is stored, with the names of its owners.
 #[derive(Debug)]
 pub(crate) struct PostingRow {
-    pub id: i64,
+    pub id: PostingId,
     pub kind: String,
-    pub debit: i64,
-    pub credit: i64,
+    pub debit: AccountId,
+    pub credit: AccountId,
     pub amount: Credits,
     pub payer: Option<String>,
     pub payee: Option<String>,
@@ -260,10 +267,10 @@ pub(crate) struct PostingRow {
 impl FromRow for PostingRow {
     fn from_columns(columns: &mut ColumnReader) -> Result<Self, DbError> {
         Ok(PostingRow {
-            id: columns.int()?,
+            id: columns.id()?,
             kind: columns.text()?,
-            debit: columns.int()?,
-            credit: columns.int()?,
+            debit: columns.id()?,
+            credit: columns.id()?,
             amount: Credits::from_hundredths(columns.int()?),
             payer: columns.maybe_text()?,
             payee: columns.maybe_text()?,
@@ -277,10 +284,10 @@ impl FromRow for PostingRow {
 /// Which postings to list; `None` matches all.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PostingFilter {
-    pub owner: Option<i64>,
+    pub owner: Option<OwnerId>,
     pub job_id: Option<String>,
     /// Only postings with a lower id.
-    pub before: Option<i64>,
+    pub before: Option<PostingId>,
 }
 
 macro_rules! select_postings {
@@ -312,7 +319,7 @@ pub(crate) async fn list_postings(
     const OF_BOTH: &str = select_postings!(
         "where p.job_id = $3 and (p.payer = $4 or p.payee = $4) and p.id < $1 order by p.id desc limit $2"
     );
-    let before = SqlParam::Int(filter.before.unwrap_or(i64::MAX));
+    let before = SqlParam::id(filter.before.unwrap_or(PostingId::AFTER_ALL));
     let limit = SqlParam::Int(limit as i64);
     let rows = match (&filter.job_id, filter.owner) {
         (None, None) => tx.query(ALL, &[before, limit]).await?,
@@ -321,13 +328,13 @@ pub(crate) async fn list_postings(
                 .await?
         }
         (None, Some(owner)) => {
-            tx.query(OF_OWNER, &[before, limit, SqlParam::Int(owner)])
+            tx.query(OF_OWNER, &[before, limit, SqlParam::id(owner)])
                 .await?
         }
         (Some(job), Some(owner)) => {
             tx.query(
                 OF_BOTH,
-                &[before, limit, SqlParam::Text(job), SqlParam::Int(owner)],
+                &[before, limit, SqlParam::Text(job), SqlParam::id(owner)],
             )
             .await?
         }

@@ -1,7 +1,7 @@
 //! The log: one append-only table of entries in commit order, each with a sequence, a time and a trace id.
 
 use super::participant_index::ParticipantClass;
-use super::{ColumnReader, DbConnection, DbError, FromRow, SqlParam, SqlRow};
+use super::{ColumnReader, DbConnection, DbError, FromRow, LogSeq, SqlParam, SqlRow, SubjectId};
 use chorus_wire::{limits, time::UnixMicros};
 use std::sync::Arc;
 use uuid::Uuid;
@@ -39,16 +39,13 @@ text_enum! {
     DeliveryState { Sse "sse", Webhook "webhook", Queued "queued", Failed "failed", Pending "pending" }
 }
 
-/// The subject of entries that concern the hub itself.
-pub(crate) const HUB_SUBJECT: i64 = 0;
-
 /// An entry to append. It gets its sequence and time in the transaction that appends it.
 #[derive(Clone, Debug)]
 pub(crate) struct NewLogEntry {
-    pub subject: i64,
+    pub subject: SubjectId,
     pub subject_name: Arc<str>,
     pub kind: EntryKind,
-    pub actor: i64,
+    pub actor: SubjectId,
     pub actor_name: Arc<str>,
     pub body: Arc<str>,
     /// For a message: its delivery state when no stream of the receiver is draining.
@@ -58,12 +55,12 @@ pub(crate) struct NewLogEntry {
 /// An entry with its sequence in the log.
 #[derive(Clone, Debug)]
 pub(crate) struct LogEntry {
-    pub seq: i64,
-    pub subject: i64,
+    pub seq: LogSeq,
+    pub subject: SubjectId,
     /// Empty where the reader is the subject itself.
     pub subject_name: Arc<str>,
     pub kind: EntryKind,
-    pub actor: i64,
+    pub actor: SubjectId,
     pub actor_name: Arc<str>,
     pub at: UnixMicros,
     pub body: Arc<str>,
@@ -76,17 +73,17 @@ pub(crate) struct LogEntry {
 /// The sequence and time of the newest entry, and the last sequence in the participant index.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LogHead {
-    pub seq: i64,
+    pub seq: LogSeq,
     pub at: i64,
-    pub indexed_seq: i64,
+    pub indexed_seq: LogSeq,
     /// When this hub last wrote the participant index.
     pub indexed_at: UnixMicros,
 }
 
 impl LogHead {
     /// The next sequence and its time. Times strictly increase, also when the clock stands still or steps back (R-15).
-    pub fn allocate_seq(&mut self, now: UnixMicros) -> (i64, UnixMicros) {
-        self.seq += 1;
+    pub fn allocate_seq(&mut self, now: UnixMicros) -> (LogSeq, UnixMicros) {
+        self.seq = self.seq.next();
         self.at = now.0.max(self.at + 1);
         (self.seq, UnixMicros(self.at))
     }
@@ -99,11 +96,11 @@ pub(crate) const SALT_MASK: u32 = (1 << 22) - 1;
 
 /// A UUIDv7 made of the entry's time (milliseconds, then the microseconds in the field that RFC 9562 leaves for them) and its
 /// sequence. It sorts like both, and leads to its entry without an index of its own.
-pub(crate) fn compute_trace_id(seq: i64, at: UnixMicros, salt: u32) -> Uuid {
+pub(crate) fn compute_trace_id(seq: LogSeq, at: UnixMicros, salt: u32) -> Uuid {
     let at_micros = at.0.max(0) as u128;
     let millis = at_micros / 1_000;
     let micros = at_micros % 1_000;
-    let low = (u128::from(salt & SALT_MASK) << SEQ_BITS) | u128::from(seq as u64 & SEQ_MASK);
+    let low = (u128::from(salt & SALT_MASK) << SEQ_BITS) | u128::from(seq.to_u64() & SEQ_MASK);
     // rand_a counts in 1/4096 of a millisecond. One database has one salt, so ids sort by time and sequence.
     Uuid::from_u128(
         (millis << 80) | (0x7 << 76) | ((micros * 4096 / 1_000) << 64) | (0b10 << 62) | low,
@@ -111,8 +108,8 @@ pub(crate) fn compute_trace_id(seq: i64, at: UnixMicros, salt: u32) -> Uuid {
 }
 
 /// The sequence in a trace id. The caller compares the trace id of the entry found there, because a client may send any UUID.
-pub(crate) fn trace_id_seq(trace_id: &Uuid) -> i64 {
-    (trace_id.as_u128() as u64 & SEQ_MASK) as i64
+pub(crate) fn trace_id_seq(trace_id: &Uuid) -> LogSeq {
+    LogSeq((trace_id.as_u128() as u64 & SEQ_MASK) as i64)
 }
 
 pub(super) async fn read_head(tx: &DbConnection<'_>) -> Result<LogHead, DbError> {
@@ -123,9 +120,9 @@ pub(super) async fn read_head(tx: &DbConnection<'_>) -> Result<LogHead, DbError>
         Some(row) => {
             let mut columns = row.columns();
             Ok(LogHead {
-                seq: columns.int()?,
+                seq: columns.id()?,
                 at: columns.int()?,
-                indexed_seq: columns.int()?,
+                indexed_seq: columns.id()?,
                 ..LogHead::default()
             })
         }
@@ -142,10 +139,10 @@ pub(super) async fn insert_entries(
     let insert_one = async |entry: &LogEntry| {
         let delivery = SqlParam::optional_text(entry.delivery.map(DeliveryState::as_str));
         let params = [
-            SqlParam::Int(entry.seq),
-            SqlParam::Int(entry.subject),
+            SqlParam::id(entry.seq),
+            SqlParam::id(entry.subject),
             SqlParam::Text(entry.kind.as_str()),
-            SqlParam::Int(entry.actor),
+            SqlParam::id(entry.actor),
             SqlParam::Int(entry.at.0),
             SqlParam::Text(&entry.body),
             delivery,
@@ -190,10 +187,10 @@ const AT_COLUMN: usize = 5;
 impl FromRow for LogEntry {
     fn from_columns(columns: &mut ColumnReader) -> Result<Self, DbError> {
         Ok(LogEntry {
-            seq: columns.int()?,
-            subject: columns.int()?,
+            seq: columns.id()?,
+            subject: columns.id()?,
             kind: EntryKind::parse(&columns.text()?)?,
-            actor: columns.int()?,
+            actor: columns.id()?,
             actor_name: columns.maybe_text()?.unwrap_or_default().into(),
             at: UnixMicros(columns.int()?),
             body: columns.text()?.into(),
@@ -210,8 +207,8 @@ impl FromRow for LogEntry {
 }
 
 /// The sequence and time in `entry_columns!`, also of an entry whose kind this hub does not know.
-fn read_entry_position(row: &SqlRow) -> Result<(i64, UnixMicros), DbError> {
-    let seq = row.int(SEQ_COLUMN)?;
+fn read_entry_position(row: &SqlRow) -> Result<(LogSeq, UnixMicros), DbError> {
+    let seq = row.id(SEQ_COLUMN)?;
     let at = row.int(AT_COLUMN)?;
     Ok((seq, UnixMicros(at)))
 }
@@ -245,9 +242,9 @@ pub(super) async fn read_page(
 /// `indexed_seq`. `indexed_seq` may be out of date; an entry that is found both ways is returned once.
 pub(crate) async fn list_subject_entries(
     tx: &DbConnection<'_>,
-    subject: i64,
-    after: i64,
-    indexed_seq: i64,
+    subject: SubjectId,
+    after: LogSeq,
+    indexed_seq: LogSeq,
     limit: usize,
 ) -> Result<EntryPage, DbError> {
     const SQL: &str = concat!(
@@ -264,10 +261,10 @@ pub(crate) async fn list_subject_entries(
     );
     let tail_start = after.max(indexed_seq);
     let params = [
-        SqlParam::Int(subject),
-        SqlParam::Int(after),
+        SqlParam::id(subject),
+        SqlParam::id(after),
         SqlParam::Int(limit as i64),
-        SqlParam::Int(tail_start),
+        SqlParam::id(tail_start),
         ParticipantClass::Received.as_param(),
         ParticipantClass::Heard.as_param(),
     ];
@@ -277,7 +274,7 @@ pub(crate) async fn list_subject_entries(
 /// All entries after a sequence, for every subject: a hub publishes to its streams what other hubs wrote.
 pub(super) async fn list_all_after(
     tx: &DbConnection<'_>,
-    after: i64,
+    after: LogSeq,
     limit: usize,
 ) -> Result<Vec<LogEntry>, DbError> {
     const SQL: &str = concat!(
@@ -287,14 +284,14 @@ pub(super) async fn list_all_after(
         where l.seq > $1 order by l.seq limit $2"
     );
     let rows = tx
-        .query(SQL, &[SqlParam::Int(after), SqlParam::Int(limit as i64)])
+        .query(SQL, &[SqlParam::id(after), SqlParam::Int(limit as i64)])
         .await?;
     let mut entries = Vec::with_capacity(rows.len());
     for row in rows {
         let (seq, at) = read_entry_position(&row)?;
         // A gap: the entries in it were trimmed while this hub was stalled.
-        if entries.is_empty() && after > 0 && seq > after + 1 {
-            entries.push(unread_entry(seq - 1, at));
+        if entries.is_empty() && after > LogSeq::START && seq > after.next() {
+            entries.push(unread_entry(seq.previous(), at));
         }
         // An entry of a kind that only a newer hub knows must not stop this hub from publishing the entries after it.
         entries.push(LogEntry::from_row(row).unwrap_or_else(|_| unread_entry(seq, at)));
@@ -304,13 +301,13 @@ pub(super) async fn list_all_after(
 
 /// Stands for an entry that this hub could not read; no stream receives it. The entry may have been a cache invalidation, so
 /// the hub treats it as one that it cannot parse.
-fn unread_entry(seq: i64, at: UnixMicros) -> LogEntry {
+fn unread_entry(seq: LogSeq, at: UnixMicros) -> LogEntry {
     LogEntry {
         seq,
-        subject: HUB_SUBJECT,
+        subject: SubjectId::HUB,
         subject_name: "".into(),
         kind: EntryKind::CacheInvalidation,
-        actor: HUB_SUBJECT,
+        actor: SubjectId::HUB,
         actor_name: "".into(),
         at,
         body: "".into(),
@@ -321,16 +318,16 @@ fn unread_entry(seq: i64, at: UnixMicros) -> LogEntry {
 }
 
 /// The sequence of the newest entry of any subject.
-pub(crate) async fn newest_seq(tx: &DbConnection<'_>) -> Result<i64, DbError> {
+pub(crate) async fn newest_seq(tx: &DbConnection<'_>) -> Result<LogSeq, DbError> {
     tx.query_first("select coalesce(max(seq), 0) from log", &[])
         .await?
-        .map_or(Ok(0), |row| row.int(0))
+        .map_or(Ok(LogSeq::START), |row| row.id(0))
 }
 
 /// The entries after a sequence that operators receive.
 pub(crate) async fn list_operator_entries(
     tx: &DbConnection<'_>,
-    after: i64,
+    after: LogSeq,
     limit: usize,
 ) -> Result<EntryPage, DbError> {
     const SQL: &str = concat!(
@@ -343,7 +340,7 @@ pub(crate) async fn list_operator_entries(
     read_page(
         tx,
         SQL,
-        &[SqlParam::Int(after), SqlParam::Int(limit as i64)],
+        &[SqlParam::id(after), SqlParam::Int(limit as i64)],
         limit,
         limits::STREAM_QUEUE_BYTES,
     )
@@ -352,7 +349,10 @@ pub(crate) async fn list_operator_entries(
 
 /// The sequence just before the first entry at or after `at`. Times increase with sequences, so a binary search finds it with
 /// twenty queries among a million entries. An index on time would cost every write.
-pub(crate) async fn find_seq_before(tx: &DbConnection<'_>, at: UnixMicros) -> Result<i64, DbError> {
+pub(crate) async fn find_seq_before(
+    tx: &DbConnection<'_>,
+    at: UnixMicros,
+) -> Result<LogSeq, DbError> {
     let mut low = 1;
     let mut high = 1;
     if let Some(row) = tx
@@ -387,5 +387,5 @@ pub(crate) async fn find_seq_before(tx: &DbConnection<'_>, at: UnixMicros) -> Re
             high = middle;
         }
     }
-    Ok(low - 1)
+    Ok(LogSeq(low - 1))
 }

@@ -2,7 +2,10 @@
 
 use super::log::{self, DeliveryState, LogEntry};
 use super::participant_index::ParticipantClass;
-use super::{ColumnReader, DbConnection, DbError, FromRow, SqlParam, WriteTxn};
+use super::{
+    AgentId, ColumnReader, DbConnection, DbError, FromRow, LogSeq, RowId, SqlParam, SubjectId,
+    WriteTxn,
+};
 use chorus_wire::{limits, time::UnixMicros};
 
 /// A message with its response and failure.
@@ -38,7 +41,7 @@ impl FromRow for MessageRecord {
 /// The message at this sequence.
 pub(crate) async fn find_message(
     tx: &DbConnection<'_>,
-    seq: i64,
+    seq: LogSeq,
 ) -> Result<Option<MessageRecord>, DbError> {
     const SQL: &str = concat!(
         "select ",
@@ -47,7 +50,7 @@ pub(crate) async fn find_message(
         left join responses a on a.seq = l.seq left join failures f on f.seq = l.seq
         where l.seq = $1 and l.kind = 'message'"
     );
-    tx.query_first(SQL, &[SqlParam::Int(seq)])
+    tx.query_first(SQL, &[SqlParam::id(seq)])
         .await?
         .map(MessageRecord::from_row)
         .transpose()
@@ -57,9 +60,9 @@ pub(crate) async fn find_message(
 /// the log, like [`log::list_subject_entries`].
 pub(crate) async fn list_message_history(
     tx: &DbConnection<'_>,
-    agent: i64,
-    after: i64,
-    indexed_seq: i64,
+    agent: AgentId,
+    after: LogSeq,
+    indexed_seq: LogSeq,
     limit: usize,
 ) -> Result<Vec<LogEntry>, DbError> {
     const SQL: &str = concat!(
@@ -77,10 +80,10 @@ pub(crate) async fn list_message_history(
     );
     let tail_start = after.max(indexed_seq);
     let params = [
-        SqlParam::Int(agent),
-        SqlParam::Int(after),
+        SqlParam::id(agent),
+        SqlParam::id(after),
         SqlParam::Int(limit as i64),
-        SqlParam::Int(tail_start),
+        SqlParam::id(tail_start),
         ParticipantClass::Received.as_param(),
         ParticipantClass::Sent.as_param(),
     ];
@@ -92,9 +95,9 @@ pub(crate) async fn list_message_history(
 /// [`limits::MESSAGES_SCANNED`] received messages are examined.
 pub(crate) async fn list_unanswered_messages(
     tx: &DbConnection<'_>,
-    agent: i64,
-    after: i64,
-    indexed_seq: i64,
+    agent: AgentId,
+    after: LogSeq,
+    indexed_seq: LogSeq,
     limit: usize,
 ) -> Result<log::EntryPage, DbError> {
     const SQL: &str = concat!(
@@ -111,11 +114,11 @@ pub(crate) async fn list_unanswered_messages(
     );
     let tail_start = after.max(indexed_seq);
     let params = [
-        SqlParam::Int(agent),
-        SqlParam::Int(after),
+        SqlParam::id(agent),
+        SqlParam::id(after),
         SqlParam::Int(limit as i64),
         SqlParam::Int(limits::MESSAGES_SCANNED as i64),
-        SqlParam::Int(tail_start),
+        SqlParam::id(tail_start),
         ParticipantClass::Received.as_param(),
     ];
     log::read_page(tx, SQL, &params, limit, limits::HISTORY_PAGE_BYTES).await
@@ -154,10 +157,10 @@ const LATEST_MESSAGES: &str = concat!(
 /// oldest first. With a peer, at most [`limits::MESSAGES_SCANNED`] messages of the agent are examined.
 pub(crate) async fn search_messages(
     tx: &DbConnection<'_>,
-    agent: i64,
-    peer: Option<i64>,
-    after: Option<i64>,
-    indexed_seq: i64,
+    agent: AgentId,
+    peer: Option<AgentId>,
+    after: Option<LogSeq>,
+    indexed_seq: LogSeq,
     limit: usize,
 ) -> Result<log::EntryPage, DbError> {
     let scan_limit = if peer.is_some() {
@@ -165,8 +168,10 @@ pub(crate) async fn search_messages(
     } else {
         limit
     };
-    let [agent, peer_id, row_limit, scan_limit] =
-        [agent, peer.unwrap_or(0), limit as i64, scan_limit as i64].map(SqlParam::Int);
+    let agent = SqlParam::id(agent);
+    let peer_id = peer.map_or(SqlParam::Int(0), SqlParam::id);
+    let row_limit = SqlParam::Int(limit as i64);
+    let scan_limit = SqlParam::Int(scan_limit as i64);
     let received = ParticipantClass::Received.as_param();
     let sent = ParticipantClass::Sent.as_param();
     match after {
@@ -176,8 +181,8 @@ pub(crate) async fn search_messages(
                 peer_id,
                 row_limit,
                 scan_limit,
-                SqlParam::Int(after),
-                SqlParam::Int(after.max(indexed_seq)),
+                SqlParam::id(after),
+                SqlParam::id(after.max(indexed_seq)),
                 received,
                 sent,
             ];
@@ -190,7 +195,7 @@ pub(crate) async fn search_messages(
                 peer_id,
                 row_limit,
                 scan_limit,
-                SqlParam::Int(indexed_seq),
+                SqlParam::id(indexed_seq),
                 received,
                 sent,
             ];
@@ -205,7 +210,7 @@ pub(crate) async fn search_messages(
 /// Changes the delivery state from `from` to `to`; false when it is no longer `from`. `Webhook` also sets the delivery time.
 pub(crate) async fn change_delivery_state(
     txn: &mut WriteTxn<'_>,
-    seq: i64,
+    seq: LogSeq,
     from: DeliveryState,
     to: DeliveryState,
 ) -> Result<bool, DbError> {
@@ -213,7 +218,7 @@ pub(crate) async fn change_delivery_state(
                        returning case when delivered_at is null then 0 else 1 end";
     let at = matches!(to, DeliveryState::Webhook).then_some(txn.now().0);
     let params = [
-        SqlParam::Int(seq),
+        SqlParam::id(seq),
         SqlParam::Text(from.as_str()),
         SqlParam::Text(to.as_str()),
         SqlParam::optional_int(at),
@@ -232,14 +237,14 @@ pub(crate) async fn change_delivery_state(
 /// Sets the delivery time of messages that were now read from a stream. Their delivery state stays (R-38).
 pub(crate) async fn mark_messages_delivered(
     txn: &mut WriteTxn<'_>,
-    seqs: &[i64],
+    seqs: &[LogSeq],
 ) -> Result<(), DbError> {
     const SQL: &str = "update log set delivered_at = $2
                        where seq = $1 and via in ('queued', 'sse') and delivered_at is null returning via";
     for seq in seqs {
         let row = txn
             .tx
-            .query_first(SQL, &[SqlParam::Int(*seq), SqlParam::Int(txn.now().0)])
+            .query_first(SQL, &[SqlParam::id(*seq), SqlParam::Int(txn.now().0)])
             .await?;
         if row.map(|mut row| row.text(0)).transpose()?.as_deref()
             == Some(DeliveryState::Queued.as_str())
@@ -256,13 +261,16 @@ pub(crate) async fn mark_messages_delivered(
 const ABANDON_BATCH: i64 = 500;
 
 /// Fails the queued messages of a receiver that unregistered. If there are many, retention steps fail the rest later.
-pub(crate) async fn abandon_queued(txn: &mut WriteTxn<'_>, subject: i64) -> Result<(), DbError> {
+pub(crate) async fn abandon_queued(
+    txn: &mut WriteTxn<'_>,
+    subject: SubjectId,
+) -> Result<(), DbError> {
     const LATER: &str =
         "insert into abandoned (subject, after) values ($1, $2) on conflict (subject) do nothing";
     let tail_start = txn.indexed_seq();
-    if let Some(after) = fail_queued_batch(txn, subject, 0, tail_start).await? {
+    if let Some(after) = fail_queued_batch(txn, subject, LogSeq::START, tail_start).await? {
         txn.tx
-            .execute(LATER, &[subject, after].map(SqlParam::Int))
+            .execute(LATER, &[SqlParam::id(subject), SqlParam::id(after)])
             .await?;
     }
     Ok(())
@@ -279,11 +287,11 @@ pub(super) async fn abandon_next_batch(txn: &mut WriteTxn<'_>) -> Result<u64, Db
         .await?;
     let Some(row) = row else { return Ok(0) };
     let mut columns = row.columns();
-    let subject = columns.int()?;
-    let after = columns.int()?;
-    match fail_queued_batch(txn, subject, after, i64::MAX).await? {
+    let subject = columns.id()?;
+    let after = columns.id()?;
+    match fail_queued_batch(txn, subject, after, LogSeq::AFTER_ALL).await? {
         Some(after) => {
-            let params = [subject, after].map(SqlParam::Int);
+            let params = [SqlParam::id(subject), SqlParam::id(after)];
             txn.tx
                 .execute(
                     "update abandoned set after = $2 where subject = $1",
@@ -295,7 +303,7 @@ pub(super) async fn abandon_next_batch(txn: &mut WriteTxn<'_>) -> Result<u64, Db
             txn.tx
                 .execute(
                     "delete from abandoned where subject = $1",
-                    &[SqlParam::Int(subject)],
+                    &[SqlParam::id(subject)],
                 )
                 .await
         }
@@ -306,10 +314,10 @@ pub(super) async fn abandon_next_batch(txn: &mut WriteTxn<'_>) -> Result<u64, Db
 /// Returns the sequence to continue from, if there is more.
 async fn fail_queued_batch(
     txn: &mut WriteTxn<'_>,
-    subject: i64,
-    after: i64,
-    tail_start: i64,
-) -> Result<Option<i64>, DbError> {
+    subject: SubjectId,
+    after: LogSeq,
+    tail_start: LogSeq,
+) -> Result<Option<LogSeq>, DbError> {
     const PAGE: &str = "select coalesce(max(seq), cast($2 as bigint)), count(*) from (
                             select seq from parts where who = $1 and class = $4 and seq > $2 order by seq limit $3) p";
     macro_rules! where_still_queued {
@@ -328,7 +336,9 @@ async fn fail_queued_batch(
     const MARK_FAILED: &str = concat!("update log set via = 'failed'", where_still_queued!());
     const DETAIL: &str = "the receiver unregistered before it came for the message";
     let class = ParticipantClass::Received.as_param();
-    let [receiver, after_seq, batch_size] = [subject, after, ABANDON_BATCH].map(SqlParam::Int);
+    let receiver = SqlParam::id(subject);
+    let after_seq = SqlParam::id(after);
+    let batch_size = SqlParam::Int(ABANDON_BATCH);
     let page = txn
         .tx
         .query_first(PAGE, &[receiver, after_seq, batch_size, class])
@@ -337,10 +347,10 @@ async fn fail_queued_batch(
     let mut count = 0;
     if let Some(row) = page {
         let mut columns = row.columns();
-        last_seq = columns.int()?;
+        last_seq = columns.id()?;
         count = columns.int()?;
     }
-    let [through_seq, tail_start] = [last_seq, tail_start].map(SqlParam::Int);
+    let [through_seq, tail_start] = [last_seq, tail_start].map(SqlParam::id);
     let code = SqlParam::Text(chorus_wire::Code::AgentNotFound.as_str());
     txn.tx
         .execute(
@@ -373,7 +383,7 @@ async fn fail_queued_batch(
 /// Stores the response to a message. The first one stands (R-38), also when the endpoint and the receiver itself both respond.
 pub(crate) async fn insert_response(
     tx: &DbConnection<'_>,
-    seq: i64,
+    seq: LogSeq,
     response: &str,
     at: UnixMicros,
 ) -> Result<(), DbError> {
@@ -381,7 +391,7 @@ pub(crate) async fn insert_response(
     tx.execute(
         SQL,
         &[
-            SqlParam::Int(seq),
+            SqlParam::id(seq),
             SqlParam::Text(response),
             SqlParam::Int(at.0),
         ],
@@ -392,7 +402,7 @@ pub(crate) async fn insert_response(
 
 pub(crate) async fn insert_failure(
     tx: &DbConnection<'_>,
-    seq: i64,
+    seq: LogSeq,
     code: &str,
     detail: &str,
 ) -> Result<(), DbError> {
@@ -400,7 +410,7 @@ pub(crate) async fn insert_failure(
     tx.execute(
         SQL,
         &[
-            SqlParam::Int(seq),
+            SqlParam::id(seq),
             SqlParam::Text(code),
             SqlParam::Text(detail),
         ],
@@ -414,10 +424,10 @@ pub(crate) async fn list_pending_webhooks(
     tx: &DbConnection<'_>,
     until: UnixMicros,
     limit: usize,
-) -> Result<Vec<i64>, DbError> {
+) -> Result<Vec<LogSeq>, DbError> {
     const SQL: &str = "select seq from log where via = 'pending' and at < $2 order by seq limit $1";
     let rows = tx
         .query(SQL, &[SqlParam::Int(limit as i64), SqlParam::Int(until.0)])
         .await?;
-    rows.iter().map(|row| row.int(0)).collect()
+    rows.iter().map(|row| row.id(0)).collect()
 }

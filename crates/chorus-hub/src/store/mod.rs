@@ -19,6 +19,7 @@ mod data_dir_lock;
 mod entry_publisher;
 pub(crate) mod grants;
 pub(crate) mod idempotency;
+mod ids;
 pub(crate) mod invites;
 mod job_state;
 pub(crate) mod jobs;
@@ -58,6 +59,11 @@ pub(crate) use connection::DbConnection;
 pub(crate) use copy_to_postgres::copy_to_postgres;
 pub(crate) use entry_publisher::{ClusterPeers, EntryPublisher};
 pub use idempotency::IdempotencyKey;
+pub(crate) use ids::RowId;
+pub use ids::{
+    AccountId, AgentId, ChannelId, JobId, LogSeq, MemberId, OrgId, OutboxRowId, OwnerId, PostingId,
+    SubjectId,
+};
 pub(crate) use job_state::{JobEvent, JobState};
 pub(crate) use log::{DeliveryState, EntryKind, LogEntry, NewLogEntry};
 pub(crate) use sql_value::{ColumnReader, DbError, FromRow, SqlParam, SqlRow};
@@ -166,10 +172,12 @@ impl Store {
     }
 
     /// The last sequence in the participant index; readers scan the log for the entries after it.
-    pub fn indexed_seq(&self) -> i64 {
-        self.writer
-            .indexed_seq
-            .load(std::sync::atomic::Ordering::Acquire)
+    pub fn indexed_seq(&self) -> LogSeq {
+        LogSeq(
+            self.writer
+                .indexed_seq
+                .load(std::sync::atomic::Ordering::Acquire),
+        )
     }
 
     /// Whether other hubs write to the same database.
@@ -185,7 +193,7 @@ impl Store {
     }
 
     /// The sequence of the newest entry.
-    pub async fn newest_seq(&self) -> Result<i64> {
+    pub async fn newest_seq(&self) -> Result<LogSeq> {
         self.read(async |tx| Ok(log::read_head(tx).await?.seq))
             .await
     }

@@ -1,13 +1,15 @@
 //! Organisations, their members and the members' roles (R-47, R-51).
 
-use super::{ColumnReader, DbConnection, DbError, FromRow, SqlParam, accords, grants};
+use super::{
+    AgentId, ColumnReader, DbConnection, DbError, FromRow, OrgId, SqlParam, accords, grants,
+};
 use chorus_wire::{
     frame::RoleName, frame::organisation::OWNER_ROLE, identity::Handle, time::UnixMicros,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OrgRecord {
-    pub id: i64,
+    pub id: OrgId,
     pub handle: Handle,
     pub created_at: UnixMicros,
 }
@@ -15,7 +17,7 @@ pub(crate) struct OrgRecord {
 /// A handle's membership of an organisation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OrgMemberRecord {
-    pub id: i64,
+    pub id: AgentId,
     pub handle: Handle,
     /// Sorted.
     pub roles: Vec<RoleName>,
@@ -53,7 +55,7 @@ macro_rules! org_columns {
 impl FromRow for OrgRecord {
     fn from_columns(columns: &mut ColumnReader) -> Result<Self, DbError> {
         Ok(OrgRecord {
-            id: columns.int()?,
+            id: columns.id()?,
             handle: parse_stored_handle(&columns.text()?)?,
             created_at: UnixMicros(columns.int()?),
         })
@@ -73,7 +75,7 @@ macro_rules! select_org_members {
 impl FromRow for OrgMemberRecord {
     fn from_columns(columns: &mut ColumnReader) -> Result<Self, DbError> {
         Ok(OrgMemberRecord {
-            id: columns.int()?,
+            id: columns.id()?,
             handle: parse_stored_handle(&columns.text()?)?,
             roles: columns
                 .text()?
@@ -89,7 +91,7 @@ impl FromRow for OrgMemberRecord {
 pub(crate) async fn insert_org(tx: &DbConnection<'_>, org: &OrgRecord) -> Result<(), DbError> {
     const SQL: &str = "insert into orgs (id, handle, created_at) values ($1, $2, $3)";
     let params = [
-        SqlParam::Int(org.id),
+        SqlParam::id(org.id),
         SqlParam::Text(org.handle.as_str()),
         SqlParam::Int(org.created_at.0),
     ];
@@ -114,11 +116,11 @@ pub(crate) async fn find_org(
 /// The membership of an agent, also one that is only invited.
 pub(crate) async fn find_member(
     tx: &DbConnection<'_>,
-    org: i64,
-    id: i64,
+    org: OrgId,
+    id: AgentId,
 ) -> Result<Option<OrgMemberRecord>, DbError> {
     const SQL: &str = select_org_members!("where m.org = $1 and m.member = $2");
-    tx.query_first(SQL, &[SqlParam::Int(org), SqlParam::Int(id)])
+    tx.query_first(SQL, &[SqlParam::id(org), SqlParam::id(id)])
         .await?
         .map(OrgMemberRecord::from_row)
         .transpose()
@@ -127,11 +129,11 @@ pub(crate) async fn find_member(
 /// The members that have accepted, ordered by id.
 pub(crate) async fn list_members(
     tx: &DbConnection<'_>,
-    org: i64,
+    org: OrgId,
 ) -> Result<Vec<OrgMemberRecord>, DbError> {
     const SQL: &str =
         select_org_members!("where m.org = $1 and m.accepted_at is not null order by m.member");
-    tx.query(SQL, &[SqlParam::Int(org)])
+    tx.query(SQL, &[SqlParam::id(org)])
         .await?
         .into_iter()
         .map(OrgMemberRecord::from_row)
@@ -139,34 +141,37 @@ pub(crate) async fn list_members(
 }
 
 /// Counts members, also those that are only invited.
-pub(crate) async fn count_members(tx: &DbConnection<'_>, org: i64) -> Result<usize, DbError> {
+pub(crate) async fn count_members(tx: &DbConnection<'_>, org: OrgId) -> Result<usize, DbError> {
     let row = tx
         .query_first(
             "select count(*) from members where org = $1",
-            &[SqlParam::Int(org)],
+            &[SqlParam::id(org)],
         )
         .await?;
     Ok(row.map_or(Ok(0), |row| row.int(0))? as usize)
 }
 
 /// Counts the organisations that the agent has joined.
-pub(crate) async fn count_joined_orgs(tx: &DbConnection<'_>, agent: i64) -> Result<usize, DbError> {
+pub(crate) async fn count_joined_orgs(
+    tx: &DbConnection<'_>,
+    agent: AgentId,
+) -> Result<usize, DbError> {
     const SQL: &str = "select count(*) from members where member = $1 and accepted_at is not null";
-    let row = tx.query_first(SQL, &[SqlParam::Int(agent)]).await?;
+    let row = tx.query_first(SQL, &[SqlParam::id(agent)]).await?;
     Ok(row.map_or(Ok(0), |row| row.int(0))? as usize)
 }
 
 /// Whether the organisation has an owner other than `agent`.
 pub(crate) async fn has_other_owner(
     tx: &DbConnection<'_>,
-    org: i64,
-    agent: i64,
+    org: OrgId,
+    agent: AgentId,
 ) -> Result<bool, DbError> {
     const SQL: &str =
         "select member from members where org = $1 and member <> $2 and accepted_at is not null
                        and ' ' || roles || ' ' like '% owner %' limit 1";
     Ok(tx
-        .query_first(SQL, &[SqlParam::Int(org), SqlParam::Int(agent)])
+        .query_first(SQL, &[SqlParam::id(org), SqlParam::id(agent)])
         .await?
         .is_some())
 }
@@ -174,8 +179,8 @@ pub(crate) async fn has_other_owner(
 /// Invites a member, or changes the roles of an existing one; `accepted_at` stays.
 pub(crate) async fn upsert_member(
     tx: &DbConnection<'_>,
-    org: i64,
-    agent: i64,
+    org: OrgId,
+    agent: AgentId,
     roles: &[RoleName],
     now: UnixMicros,
 ) -> Result<(), DbError> {
@@ -189,8 +194,8 @@ pub(crate) async fn upsert_member(
     tx.execute(
         SQL,
         &[
-            SqlParam::Int(org),
-            SqlParam::Int(agent),
+            SqlParam::id(org),
+            SqlParam::id(agent),
             SqlParam::Text(&roles),
             SqlParam::Int(now.0),
         ],
@@ -202,18 +207,14 @@ pub(crate) async fn upsert_member(
 /// Accepts an invitation; an earlier acceptance keeps its time.
 pub(crate) async fn accept_membership(
     tx: &DbConnection<'_>,
-    org: i64,
-    agent: i64,
+    org: OrgId,
+    agent: AgentId,
     now: UnixMicros,
 ) -> Result<(), DbError> {
     const SQL: &str = "update members set accepted_at = $3 where org = $1 and member = $2 and accepted_at is null";
     tx.execute(
         SQL,
-        &[
-            SqlParam::Int(org),
-            SqlParam::Int(agent),
-            SqlParam::Int(now.0),
-        ],
+        &[SqlParam::id(org), SqlParam::id(agent), SqlParam::Int(now.0)],
     )
     .await
     .map(drop)
@@ -222,12 +223,12 @@ pub(crate) async fn accept_membership(
 /// Removes a member or an invitation; false when there was neither.
 pub(crate) async fn remove_member(
     tx: &DbConnection<'_>,
-    org: i64,
-    agent: i64,
+    org: OrgId,
+    agent: AgentId,
 ) -> Result<bool, DbError> {
     const SQL: &str = "delete from members where org = $1 and member = $2";
     Ok(tx
-        .execute(SQL, &[SqlParam::Int(org), SqlParam::Int(agent)])
+        .execute(SQL, &[SqlParam::id(org), SqlParam::id(agent)])
         .await?
         > 0)
 }
@@ -236,7 +237,7 @@ pub(crate) async fn remove_member(
 /// could revoke its accords any more. Returns every organisation that this changes.
 pub(crate) async fn remove_agent_memberships(
     tx: &DbConnection<'_>,
-    agent: i64,
+    agent: AgentId,
 ) -> Result<Vec<Handle>, DbError> {
     const JOINED: &str = concat!(
         "select ",
@@ -245,7 +246,7 @@ pub(crate) async fn remove_agent_memberships(
           where m.member = $1 and m.accepted_at is not null order by o.id"
     );
     let joined: Vec<OrgRecord> = tx
-        .query(JOINED, &[SqlParam::Int(agent)])
+        .query(JOINED, &[SqlParam::id(agent)])
         .await?
         .into_iter()
         .map(OrgRecord::from_row)
@@ -260,7 +261,7 @@ pub(crate) async fn remove_agent_memberships(
     }
     tx.execute(
         "delete from members where member = $1",
-        &[SqlParam::Int(agent)],
+        &[SqlParam::id(agent)],
     )
     .await?;
     grants::delete_agent_grants(tx, agent).await?;
@@ -268,15 +269,15 @@ pub(crate) async fn remove_agent_memberships(
 }
 
 /// Deletes the organisation and frees its handle. The next holder of the handle inherits nothing (R-52).
-async fn delete_org(tx: &DbConnection<'_>, org: i64) -> Result<(), DbError> {
-    tx.execute("delete from members where org = $1", &[SqlParam::Int(org)])
+async fn delete_org(tx: &DbConnection<'_>, org: OrgId) -> Result<(), DbError> {
+    tx.execute("delete from members where org = $1", &[SqlParam::id(org)])
         .await?;
     tx.execute(
         "delete from names where principal = $1",
-        &[SqlParam::Int(org)],
+        &[SqlParam::id(org)],
     )
     .await?;
-    tx.execute("delete from orgs where id = $1", &[SqlParam::Int(org)])
+    tx.execute("delete from orgs where id = $1", &[SqlParam::id(org)])
         .await
         .map(drop)
 }

@@ -1,7 +1,7 @@
 //! The outbox: HTTP posts that must happen even after a crash. A row is inserted in the transaction that causes the post, leased
 //! by one hub at a time, and kept until the post succeeds or is given up.
 
-use super::{DbConnection, DbError, SqlParam, SqlRow};
+use super::{DbConnection, DbError, OutboxRowId, SqlParam, SqlRow};
 use chorus_wire::time::UnixMicros;
 use std::collections::HashSet;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub(crate) struct NewOutboxRow<'a> {
 /// An outbox row that this hub has leased: no other hub posts it until the lease ends.
 #[derive(Clone, Debug)]
 pub(crate) struct OutboxRow {
-    pub id: i64,
+    pub id: OutboxRowId,
     pub purpose: String,
     pub lane: String,
     pub url: String,
@@ -114,7 +114,7 @@ pub(crate) async fn list_due_row_ids(
     now: UnixMicros,
     retry_class: RetryClass,
     limit: usize,
-) -> Result<Vec<i64>, DbError> {
+) -> Result<Vec<OutboxRowId>, DbError> {
     let [min_attempts, max_attempts] = retry_class.attempt_range();
     let rows = tx
         .query(
@@ -127,7 +127,7 @@ pub(crate) async fn list_due_row_ids(
             ],
         )
         .await?;
-    rows.iter().map(|row| row.int(0)).collect()
+    rows.iter().map(|row| row.id(0)).collect()
 }
 
 /// Leases due rows, except those that this hub is posting now, even if their lease has expired by its clock.
@@ -137,7 +137,7 @@ pub(crate) async fn lease_due_rows(
     lease_duration: Duration,
     retry_class: RetryClass,
     limit: usize,
-    in_progress: &HashSet<i64>,
+    in_progress: &HashSet<OutboxRowId>,
 ) -> Result<Vec<OutboxRow>, DbError> {
     let [min_attempts, max_attempts] = retry_class.attempt_range();
     let scan_limit = SqlParam::Int((limit + in_progress.len()) as i64);
@@ -156,7 +156,7 @@ pub(crate) async fn lease_due_rows(
         }
         tx.execute(
             "update outbox set leased = $2 where id = $1",
-            &[SqlParam::Int(outbox_row.id), SqlParam::Int(lease_until)],
+            &[SqlParam::id(outbox_row.id), SqlParam::Int(lease_until)],
         )
         .await?;
         leased.push(outbox_row);
@@ -172,7 +172,7 @@ impl OutboxRow {
     fn from_row(row: SqlRow, lease_until: i64) -> Result<Self, DbError> {
         let mut columns = row.columns();
         let outbox_row = OutboxRow {
-            id: columns.int()?,
+            id: columns.id()?,
             purpose: columns.text()?,
             lane: columns.text()?,
             url: columns.text()?,
@@ -203,7 +203,7 @@ pub(crate) async fn is_still_leased(
         .query_first(
             SQL,
             &[
-                SqlParam::Int(outbox_row.id),
+                SqlParam::id(outbox_row.id),
                 SqlParam::Int(outbox_row.lease_until),
             ],
         )
@@ -221,7 +221,7 @@ pub(crate) async fn delete_leased_row(
         .execute(
             SQL,
             &[
-                SqlParam::Int(outbox_row.id),
+                SqlParam::id(outbox_row.id),
                 SqlParam::Int(outbox_row.lease_until),
             ],
         )
@@ -239,7 +239,7 @@ pub(crate) async fn reschedule_row(
     tx.execute(
         SQL,
         &[
-            SqlParam::Int(outbox_row.id),
+            SqlParam::id(outbox_row.id),
             SqlParam::Int(outbox_row.lease_until),
             SqlParam::Int(due_at.0),
         ],

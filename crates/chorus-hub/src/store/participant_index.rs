@@ -2,7 +2,7 @@
 //! would write a database page for each sender and receiver of a group, which costs more than the messages themselves.
 
 use super::log::LogHead;
-use super::{DbConnection, DbError, SqlParam};
+use super::{DbConnection, DbError, LogSeq, SqlParam};
 use chorus_wire::time::UnixMicros;
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ pub(super) async fn index_new_entries(
     head: &mut LogHead,
     now: UnixMicros,
 ) -> Result<(), DbError> {
-    let unindexed = head.seq - head.indexed_seq;
+    let unindexed = head.seq.distance_from(head.indexed_seq);
     let is_due = unindexed >= MAX_UNINDEXED
         || unindexed <= SMALL_BATCH
         || now >= head.indexed_at.saturating_add(MAX_INDEX_DELAY);
@@ -51,8 +51,8 @@ pub(super) async fn index_new_entries(
     const INDEX_SENT: &str = "insert into parts (who, class, seq)
                         select actor, cast($3 as bigint), seq from log
                         where seq > $1 and seq <= $2 and kind = 'message' and actor <> subject order by 1, 3";
-    let first = SqlParam::Int(head.indexed_seq);
-    let last = SqlParam::Int(head.seq);
+    let first = SqlParam::id(head.indexed_seq);
+    let last = SqlParam::id(head.seq);
     let received = ParticipantClass::Received.as_param();
     let sent = ParticipantClass::Sent.as_param();
     let heard = ParticipantClass::Heard.as_param();
@@ -61,7 +61,7 @@ pub(super) async fn index_new_entries(
     tx.execute(INDEX_SENT, &[first, last, sent]).await?;
     tx.execute(
         "update settings set value = $1 where name = 'indexed'",
-        &[SqlParam::Int(head.seq)],
+        &[SqlParam::id(head.seq)],
     )
     .await?;
     head.indexed_seq = head.seq;
@@ -70,14 +70,17 @@ pub(super) async fn index_new_entries(
 }
 
 /// Deletes the index rows of the entries up to `last_seq`, which are about to be trimmed. All of them are indexed.
-pub(super) async fn delete_index_rows(tx: &DbConnection<'_>, last_seq: i64) -> Result<(), DbError> {
+pub(super) async fn delete_index_rows(
+    tx: &DbConnection<'_>,
+    last_seq: LogSeq,
+) -> Result<(), DbError> {
     const SQL: &str = "delete from parts where (who, class, seq) in (
                            select subject, case when kind = 'message' then cast($2 as bigint)
                                            else cast($3 as bigint) end, seq from log where seq <= $1
                            union all
                            select actor, cast($4 as bigint), seq from log where seq <= $1 and kind = 'message')";
     let params = [
-        SqlParam::Int(last_seq),
+        SqlParam::id(last_seq),
         ParticipantClass::Received.as_param(),
         ParticipantClass::Heard.as_param(),
         ParticipantClass::Sent.as_param(),

@@ -1,6 +1,9 @@
 //! Agents with their names and keys, and the owners of agents.
 
-use super::{Agent, ColumnReader, DbConnection, DbError, FromRow, SqlParam};
+use super::{
+    Agent, AgentId, ColumnReader, DbConnection, DbError, FromRow, OwnerId, RowId, SqlParam,
+    SubjectId,
+};
 use chorus_wire::time::UnixMicros;
 
 macro_rules! select_agents {
@@ -17,10 +20,10 @@ macro_rules! select_agents {
 impl FromRow for Agent {
     fn from_columns(columns: &mut ColumnReader) -> Result<Self, DbError> {
         Ok(Agent {
-            id: columns.int()?,
+            id: columns.id()?,
             agent_id: columns.text()?.into(),
             handle: columns.maybe_text()?,
-            owner: columns.int()?,
+            owner: columns.id()?,
             owner_name: columns.text()?,
             card: columns.maybe_text()?.map(Into::into),
             endpoint: columns.maybe_text()?,
@@ -58,9 +61,12 @@ pub(crate) async fn find_agent_by_key_hash(
 }
 
 /// The registered agent of this id.
-pub(crate) async fn find_agent(tx: &DbConnection<'_>, id: i64) -> Result<Option<Agent>, DbError> {
+pub(crate) async fn find_agent(
+    tx: &DbConnection<'_>,
+    id: AgentId,
+) -> Result<Option<Agent>, DbError> {
     const SQL: &str = select_agents!("where p.id = $1 and p.deleted_at is null");
-    tx.query_first(SQL, &[SqlParam::Int(id)])
+    tx.query_first(SQL, &[SqlParam::id(id)])
         .await?
         .map(Agent::from_row)
         .transpose()
@@ -69,12 +75,12 @@ pub(crate) async fn find_agent(tx: &DbConnection<'_>, id: i64) -> Result<Option<
 /// The registered agents, in the order of their registration.
 pub(crate) async fn list_agents(
     tx: &DbConnection<'_>,
-    after: i64,
+    after: AgentId,
     limit: usize,
 ) -> Result<Vec<Agent>, DbError> {
     const SQL: &str =
         select_agents!("where p.deleted_at is null and p.id > $1 order by p.id limit $2");
-    tx.query(SQL, &[SqlParam::Int(after), SqlParam::Int(limit as i64)])
+    tx.query(SQL, &[SqlParam::id(after), SqlParam::Int(limit as i64)])
         .await?
         .into_iter()
         .map(Agent::from_row)
@@ -82,19 +88,21 @@ pub(crate) async fn list_agents(
 }
 
 /// Allocates a subject id. Agents, organisations, channels and members share one id space.
-pub(crate) async fn allocate_subject_id(tx: &DbConnection<'_>) -> Result<i64, DbError> {
+pub(crate) async fn allocate_subject_id<I: RowId + Into<SubjectId>>(
+    tx: &DbConnection<'_>,
+) -> Result<I, DbError> {
     const SQL: &str = "insert into settings (name, value) values ('subjects', 1)
                        on conflict (name) do update set value = settings.value + 1 returning value";
     let row = tx.query_first(SQL, &[]).await?;
     row.ok_or_else(|| DbError::Other("no id was given".into()))?
-        .int(0)
+        .id(0)
 }
 
 /// The id of the owner of this name.
 pub(crate) async fn find_owner_id(
     tx: &DbConnection<'_>,
     name: &str,
-) -> Result<Option<i64>, DbError> {
+) -> Result<Option<OwnerId>, DbError> {
     // PostgreSQL rejects a text with a NUL character; no stored name contains one.
     if name.contains('\0') {
         return Ok(None);
@@ -105,26 +113,26 @@ pub(crate) async fn find_owner_id(
             &[SqlParam::Text(name)],
         )
         .await?;
-    row.map(|row| row.int(0)).transpose()
+    row.map(|row| row.id(0)).transpose()
 }
 
 /// Creates an owner; its name must be free.
-pub(crate) async fn create_owner(tx: &DbConnection<'_>, name: &str) -> Result<i64, DbError> {
+pub(crate) async fn create_owner(tx: &DbConnection<'_>, name: &str) -> Result<OwnerId, DbError> {
     const SQL: &str = "insert into owners (id, name) values ((select coalesce(max(id), 0) + 1 from owners), $1) returning id";
     let row = tx.query_first(SQL, &[SqlParam::Text(name)]).await?;
     row.ok_or_else(|| DbError::Other("no owner was made".into()))?
-        .int(0)
+        .id(0)
 }
 
 /// The current name of an owner.
 pub(crate) async fn find_owner_name(
     tx: &DbConnection<'_>,
-    owner: i64,
+    owner: OwnerId,
 ) -> Result<Option<String>, DbError> {
     let row = tx
         .query_first(
             "select name from owners where id = $1",
-            &[SqlParam::Int(owner)],
+            &[SqlParam::id(owner)],
         )
         .await?;
     row.map(|mut row| row.text(0)).transpose()
@@ -133,12 +141,12 @@ pub(crate) async fn find_owner_name(
 /// Renames an owner; the new name must be free. The account stays the same.
 pub(crate) async fn rename_owner(
     tx: &DbConnection<'_>,
-    owner: i64,
+    owner: OwnerId,
     name: &str,
 ) -> Result<(), DbError> {
     tx.execute(
         "update owners set name = $2 where id = $1",
-        &[SqlParam::Int(owner), SqlParam::Text(name)],
+        &[SqlParam::id(owner), SqlParam::Text(name)],
     )
     .await
     .map(drop)
@@ -151,7 +159,7 @@ pub(crate) async fn find_oldest_sibling(
 ) -> Result<Option<String>, DbError> {
     const SQL: &str = "select agent_id from principals where owner = $1 and id <> $2 and deleted_at is null order by id limit 1";
     let row = tx
-        .query_first(SQL, &[SqlParam::Int(agent.owner), SqlParam::Int(agent.id)])
+        .query_first(SQL, &[SqlParam::id(agent.owner), SqlParam::id(agent.id)])
         .await?;
     row.map(|mut row| row.text(0)).transpose()
 }
@@ -160,12 +168,12 @@ pub(crate) async fn find_oldest_sibling(
 pub(crate) async fn claim_name(
     tx: &DbConnection<'_>,
     name: &str,
-    principal: i64,
+    principal: SubjectId,
 ) -> Result<bool, DbError> {
     const SQL: &str =
         "insert into names (name, principal) values ($1, $2) on conflict (name) do nothing";
     Ok(tx
-        .execute(SQL, &[SqlParam::Text(name), SqlParam::Int(principal)])
+        .execute(SQL, &[SqlParam::Text(name), SqlParam::id(principal)])
         .await?
         == 1)
 }
@@ -176,10 +184,10 @@ pub(crate) async fn insert_agent(tx: &DbConnection<'_>, agent: &Agent) -> Result
         "insert into principals (id, agent_id, handle, owner, card, endpoint, market, key_hash, registered_at)
                        values ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
     let params = [
-        SqlParam::Int(agent.id),
+        SqlParam::id(agent.id),
         SqlParam::Text(&agent.agent_id),
         SqlParam::optional_text(agent.handle.as_deref()),
-        SqlParam::Int(agent.owner),
+        SqlParam::id(agent.owner),
         SqlParam::optional_text(agent.card.as_deref()),
         SqlParam::optional_text(agent.endpoint.as_deref()),
         SqlParam::optional_text(agent.market.as_deref()),
@@ -196,8 +204,8 @@ pub(crate) async fn insert_agent(tx: &DbConnection<'_>, agent: &Agent) -> Result
 pub(crate) async fn update_agent(tx: &DbConnection<'_>, agent: &Agent) -> Result<(), DbError> {
     const SQL: &str = "update principals set owner = $2, card = $3, endpoint = $4, market = $5, key_hash = $6 where id = $1";
     let params = [
-        SqlParam::Int(agent.id),
-        SqlParam::Int(agent.owner),
+        SqlParam::id(agent.id),
+        SqlParam::id(agent.owner),
         SqlParam::optional_text(agent.card.as_deref()),
         SqlParam::optional_text(agent.endpoint.as_deref()),
         SqlParam::optional_text(agent.market.as_deref()),
@@ -215,7 +223,7 @@ pub(crate) async fn mark_agent_deleted(
     agent: &Agent,
     now: UnixMicros,
 ) -> Result<(), DbError> {
-    let id = SqlParam::Int(agent.id);
+    let id = SqlParam::id(agent.id);
     tx.execute("delete from names where principal = $1", &[id])
         .await?;
     super::session_tokens::revoke_session_tokens(tx, agent.id).await?;

@@ -1,6 +1,6 @@
 //! Reputation scores of agents, and the judgement of each job that changed them.
 
-use super::{ColumnReader, DbConnection, DbError, FromRow, SqlParam};
+use super::{AgentId, ColumnReader, DbConnection, DbError, FromRow, JobId, SqlParam};
 use chorus_wire::market::reputation::{ReputationChange, ReputationStats};
 use chorus_wire::time::UnixMicros;
 
@@ -34,8 +34,8 @@ impl FromRow for PartyScores {
 
 pub(crate) async fn read_party_scores(
     tx: &DbConnection<'_>,
-    worker: i64,
-    requester: i64,
+    worker: AgentId,
+    requester: AgentId,
 ) -> Result<Option<PartyScores>, DbError> {
     const SQL: &str = concat!(
         "select ",
@@ -45,7 +45,7 @@ pub(crate) async fn read_party_scores(
           where w.id = $1"
     );
     let row = tx
-        .query_first(SQL, &[SqlParam::Int(worker), SqlParam::Int(requester)])
+        .query_first(SQL, &[SqlParam::id(worker), SqlParam::id(requester)])
         .await?;
     row.map(PartyScores::from_row).transpose()
 }
@@ -53,10 +53,10 @@ pub(crate) async fn read_party_scores(
 /// The bits of an agent's score and the counts behind it; `None` when it was never judged.
 pub(crate) async fn read_reputation(
     tx: &DbConnection<'_>,
-    agent: i64,
+    agent: AgentId,
 ) -> Result<Option<(i64, ReputationStats)>, DbError> {
     const SQL: &str = "select score, successes, failures from reputations where agent = $1";
-    let row = tx.query_first(SQL, &[SqlParam::Int(agent)]).await?;
+    let row = tx.query_first(SQL, &[SqlParam::id(agent)]).await?;
     let Some(row) = row else { return Ok(None) };
     let mut columns = row.columns();
     let score = columns.int()?;
@@ -73,9 +73,9 @@ pub(crate) async fn read_reputation(
 /// The judgement of a job, as it is stored.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct JudgementRecord {
-    pub job: i64,
-    pub worker: i64,
-    pub requester: i64,
+    pub job: JobId,
+    pub worker: AgentId,
+    pub requester: AgentId,
     pub success: bool,
     pub score_before: i64,
     pub score_after: i64,
@@ -109,15 +109,14 @@ pub(crate) async fn record_judgement(
         .execute(
             ONCE,
             &[
-                job,
-                worker,
-                requester,
-                success,
-                score_before,
-                score_after,
-                at.0,
-            ]
-            .map(SqlParam::Int),
+                SqlParam::id(job),
+                SqlParam::id(worker),
+                SqlParam::id(requester),
+                SqlParam::Int(success),
+                SqlParam::Int(score_before),
+                SqlParam::Int(score_after),
+                SqlParam::Int(at.0),
+            ],
         )
         .await?
         == 0
@@ -126,7 +125,12 @@ pub(crate) async fn record_judgement(
     }
     tx.execute(
         SCORE,
-        &[worker, score_after, success, 1 - success].map(SqlParam::Int),
+        &[
+            SqlParam::id(worker),
+            SqlParam::Int(score_after),
+            SqlParam::Int(success),
+            SqlParam::Int(1 - success),
+        ],
     )
     .await?;
     Ok(true)
@@ -153,7 +157,7 @@ impl FromRow for ReputationChange {
 /// The latest judgements of an agent, newest first.
 pub(crate) async fn list_judgements(
     tx: &DbConnection<'_>,
-    worker: i64,
+    worker: AgentId,
     limit: usize,
 ) -> Result<Vec<ReputationChange>, DbError> {
     const SQL: &str = concat!(
@@ -162,7 +166,7 @@ pub(crate) async fn list_judgements(
         " from judgements where worker = $1 order by job desc limit $2"
     );
     let rows = tx
-        .query(SQL, &[SqlParam::Int(worker), SqlParam::Int(limit as i64)])
+        .query(SQL, &[SqlParam::id(worker), SqlParam::Int(limit as i64)])
         .await?;
     rows.into_iter().map(ReputationChange::from_row).collect()
 }

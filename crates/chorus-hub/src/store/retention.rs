@@ -1,9 +1,8 @@
 //! Retention: deletes what is older than `--retain`, in steps so small that other writes hardly wait for them.
 
-use super::channel_entries;
 use super::{
-    DbError, SqlParam, WriteTxn, channel_deliveries, channels, compact_ledger, connection_strings,
-    messages, participant_index,
+    DbError, LogSeq, SqlParam, WriteTxn, channel_deliveries, channel_entries, channels,
+    compact_ledger, connection_strings, messages, participant_index,
 };
 use chorus_wire::{limits, time::UnixMicros};
 
@@ -70,13 +69,14 @@ async fn trim_log(txn: &mut WriteTxn<'_>, keep_since: UnixMicros) -> Result<u64,
             &[
                 SqlParam::Int(keep_since.0),
                 SqlParam::Int(STEP_ROWS),
-                SqlParam::Int(txn.indexed_seq()),
+                SqlParam::id(txn.indexed_seq()),
             ],
         )
         .await?;
     let Some(last_seq) = row
         .and_then(|row| row.maybe_int(0).transpose())
         .transpose()?
+        .map(LogSeq)
     else {
         return Ok(0);
     };
@@ -85,7 +85,7 @@ async fn trim_log(txn: &mut WriteTxn<'_>, keep_since: UnixMicros) -> Result<u64,
                           from log where seq <= $1 and kind = 'message'";
     if let Some(row) = txn
         .tx
-        .query_first(COUNTS, &[SqlParam::Int(last_seq)])
+        .query_first(COUNTS, &[SqlParam::id(last_seq)])
         .await?
     {
         let mut columns = row.columns();
@@ -97,19 +97,16 @@ async fn trim_log(txn: &mut WriteTxn<'_>, keep_since: UnixMicros) -> Result<u64,
     txn.tx
         .execute(
             "delete from responses where seq <= $1",
-            &[SqlParam::Int(last_seq)],
+            &[SqlParam::id(last_seq)],
         )
         .await?;
     txn.tx
         .execute(
             "delete from failures where seq <= $1",
-            &[SqlParam::Int(last_seq)],
+            &[SqlParam::id(last_seq)],
         )
         .await?;
     txn.tx
-        .execute(
-            "delete from log where seq <= $1",
-            &[SqlParam::Int(last_seq)],
-        )
+        .execute("delete from log where seq <= $1", &[SqlParam::id(last_seq)])
         .await
 }

@@ -1,12 +1,12 @@
 //! Session tokens: single-use credentials for opening a stream. They are stored as hashes and deleted by their use.
 
-use super::{DbConnection, DbError, SqlParam};
+use super::{AgentId, DbConnection, DbError, SqlParam};
 use chorus_wire::time::UnixMicros;
 
 pub(crate) async fn insert_session_token(
     tx: &DbConnection<'_>,
     hash: &[u8; 32],
-    principal: i64,
+    principal: AgentId,
     expires: UnixMicros,
 ) -> Result<(), DbError> {
     const SQL: &str =
@@ -15,7 +15,7 @@ pub(crate) async fn insert_session_token(
         SQL,
         &[
             SqlParam::Bytes(hash),
-            SqlParam::Int(principal),
+            SqlParam::id(principal),
             SqlParam::Int(expires.0),
         ],
     )
@@ -26,11 +26,11 @@ pub(crate) async fn insert_session_token(
 /// Revokes all tokens of an agent, because the key that they stand for was replaced or revoked.
 pub(crate) async fn revoke_session_tokens(
     tx: &DbConnection<'_>,
-    principal: i64,
+    principal: AgentId,
 ) -> Result<(), DbError> {
     tx.execute(
         "delete from sessions where principal = $1",
-        &[SqlParam::Int(principal)],
+        &[SqlParam::id(principal)],
     )
     .await
     .map(drop)
@@ -41,13 +41,13 @@ pub(crate) async fn redeem_session_token(
     tx: &DbConnection<'_>,
     hash: &[u8; 32],
     now: UnixMicros,
-) -> Result<Option<i64>, DbError> {
+) -> Result<Option<AgentId>, DbError> {
     const SQL: &str = "delete from sessions where token_hash = $1 returning principal, expires_at";
     let Some(row) = tx.query_first(SQL, &[SqlParam::Bytes(hash)]).await? else {
         return Ok(None);
     };
     let mut columns = row.columns();
-    let principal = columns.int()?;
+    let principal = columns.id()?;
     let expires_at = columns.int()?;
     Ok((expires_at > now.0).then_some(principal))
 }

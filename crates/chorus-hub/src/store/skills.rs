@@ -1,6 +1,6 @@
 //! Skill offers of agents, and how many agents offer each skill.
 
-use super::{ColumnReader, DbConnection, DbError, FromRow, SqlParam};
+use super::{AgentId, ColumnReader, DbConnection, DbError, FromRow, SqlParam};
 use chorus_wire::market::credits::Credits;
 use chorus_wire::market::skill::{SkillOffer, SkillRow};
 use serde_json::Value;
@@ -11,7 +11,7 @@ const OFFERING_AGENTS: &str = "offering";
 /// One offer in the ranking of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RankedOffer {
-    pub agent: i64,
+    pub agent: AgentId,
     pub name: String,
     pub score: i64,
     pub cost: Credits,
@@ -28,14 +28,14 @@ pub(crate) struct OfferFilter {
 /// Replaces all skill offers of the agent.
 pub(crate) async fn replace_skills(
     tx: &DbConnection<'_>,
-    agent: i64,
+    agent: AgentId,
     score: i64,
     skills: &[SkillOffer],
 ) -> Result<(), DbError> {
     let deleted_rows = tx
         .query(
             "delete from skills where agent = $1 returning name",
-            &[SqlParam::Int(agent)],
+            &[SqlParam::id(agent)],
         )
         .await?;
     let was_offering = i64::from(!deleted_rows.is_empty());
@@ -53,7 +53,7 @@ pub(crate) async fn replace_skills(
 /// Inserts or replaces one skill offer; true when it is new.
 pub(crate) async fn upsert_skill(
     tx: &DbConnection<'_>,
-    agent: i64,
+    agent: AgentId,
     score: i64,
     skill: &SkillOffer,
 ) -> Result<bool, DbError> {
@@ -70,7 +70,7 @@ pub(crate) async fn upsert_skill(
 /// Withdraws one skill offer; false when there was none.
 pub(crate) async fn withdraw_skill(
     tx: &DbConnection<'_>,
-    agent: i64,
+    agent: AgentId,
     name: &str,
 ) -> Result<bool, DbError> {
     if !delete_skill_row(tx, agent, name).await? {
@@ -82,17 +82,21 @@ pub(crate) async fn withdraw_skill(
     Ok(true)
 }
 
-async fn delete_skill_row(tx: &DbConnection<'_>, agent: i64, name: &str) -> Result<bool, DbError> {
+async fn delete_skill_row(
+    tx: &DbConnection<'_>,
+    agent: AgentId,
+    name: &str,
+) -> Result<bool, DbError> {
     const SQL: &str = "delete from skills where agent = $1 and name = $2";
     Ok(tx
-        .execute(SQL, &[SqlParam::Int(agent), SqlParam::Text(name)])
+        .execute(SQL, &[SqlParam::id(agent), SqlParam::Text(name)])
         .await?
         > 0)
 }
 
 async fn insert_skill_row(
     tx: &DbConnection<'_>,
-    agent: i64,
+    agent: AgentId,
     score: i64,
     skill: &SkillOffer,
 ) -> Result<(), DbError> {
@@ -102,7 +106,7 @@ async fn insert_skill_row(
     let input = skill.input_schema.as_ref().map(Value::to_string);
     let output = skill.output_schema.as_ref().map(Value::to_string);
     let params = [
-        SqlParam::Int(agent),
+        SqlParam::id(agent),
         SqlParam::Text(&skill.skill_name),
         SqlParam::optional_text(skill.description.as_deref()),
         SqlParam::Int(skill.cost_per_call.to_hundredths()),
@@ -144,11 +148,11 @@ async fn adjust_offering_agents(tx: &DbConnection<'_>, change: i64) -> Result<()
 }
 
 /// Counts the skills that an agent offers.
-pub(crate) async fn count_skills(tx: &DbConnection<'_>, agent: i64) -> Result<usize, DbError> {
+pub(crate) async fn count_skills(tx: &DbConnection<'_>, agent: AgentId) -> Result<usize, DbError> {
     let row = tx
         .query_first(
             "select count(*) from skills where agent = $1",
-            &[SqlParam::Int(agent)],
+            &[SqlParam::id(agent)],
         )
         .await?;
     Ok(row.map_or(Ok(0), |row| row.int(0))? as usize)
@@ -157,12 +161,12 @@ pub(crate) async fn count_skills(tx: &DbConnection<'_>, agent: i64) -> Result<us
 /// Stores the agent's new reputation score in its offers, because searches rank by it.
 pub(crate) async fn update_skill_scores(
     tx: &DbConnection<'_>,
-    agent: i64,
+    agent: AgentId,
     score: i64,
 ) -> Result<(), DbError> {
     tx.execute(
         "update skills set score = $2 where agent = $1",
-        &[SqlParam::Int(agent), SqlParam::Int(score)],
+        &[SqlParam::id(agent), SqlParam::Int(score)],
     )
     .await
     .map(drop)
@@ -189,7 +193,7 @@ impl FromRow for SkillOffer {
 
 pub(crate) async fn find_skill(
     tx: &DbConnection<'_>,
-    agent: i64,
+    agent: AgentId,
     name: &str,
 ) -> Result<Option<SkillOffer>, DbError> {
     const SQL: &str = concat!(
@@ -198,7 +202,7 @@ pub(crate) async fn find_skill(
         " from skills where agent = $1 and name = $2"
     );
     let row = tx
-        .query_first(SQL, &[SqlParam::Int(agent), SqlParam::Text(name)])
+        .query_first(SQL, &[SqlParam::id(agent), SqlParam::Text(name)])
         .await?;
     row.map(SkillOffer::from_row).transpose()
 }
@@ -220,7 +224,7 @@ macro_rules! select_ranked_offers {
 impl FromRow for RankedOffer {
     fn from_columns(columns: &mut ColumnReader) -> Result<Self, DbError> {
         Ok(RankedOffer {
-            agent: columns.int()?,
+            agent: columns.id()?,
             name: columns.text()?,
             score: columns.int()?,
             cost: Credits::from_hundredths(columns.int()?),
@@ -296,12 +300,12 @@ pub(crate) async fn count_offers(
 pub(crate) async fn find_lowest_cost(
     tx: &DbConnection<'_>,
     name: &str,
-    excluded_agent: i64,
+    excluded_agent: AgentId,
 ) -> Result<Option<Credits>, DbError> {
     let row = tx
         .query_first(
             CHEAPEST,
-            &[SqlParam::Text(name), SqlParam::Int(excluded_agent)],
+            &[SqlParam::Text(name), SqlParam::id(excluded_agent)],
         )
         .await?;
     row.map(|row| row.int(0).map(Credits::from_hundredths))

@@ -1,5 +1,6 @@
 //! Parameters, rows and errors of SQL statements, in the types that both engines have: integer, text, bytes, null.
 
+use super::ids::RowId;
 use bytes::BytesMut;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 
@@ -19,6 +20,14 @@ impl<'a> SqlParam<'a> {
 
     pub fn optional_int(number: Option<i64>) -> Self {
         number.map_or(SqlParam::Null, SqlParam::Int)
+    }
+
+    pub fn id(id: impl RowId) -> Self {
+        SqlParam::Int(id.to_number())
+    }
+
+    pub fn optional_id(id: Option<impl RowId>) -> Self {
+        id.map_or(SqlParam::Null, SqlParam::id)
     }
 }
 
@@ -84,6 +93,10 @@ impl SqlRow {
         }
     }
 
+    pub fn id<I: RowId>(&self, column: usize) -> Result<I, DbError> {
+        self.int(column).map(I::from_number)
+    }
+
     /// Moves the text out of the row, so each column can be read once.
     pub fn text(&mut self, column: usize) -> Result<String, DbError> {
         match self.maybe_text(column)? {
@@ -132,6 +145,14 @@ impl ColumnReader {
     pub fn int(&mut self) -> Result<i64, DbError> {
         let column = self.advance_column();
         self.row.int(column)
+    }
+
+    pub fn id<I: RowId>(&mut self) -> Result<I, DbError> {
+        self.int().map(I::from_number)
+    }
+
+    pub fn maybe_id<I: RowId>(&mut self) -> Result<Option<I>, DbError> {
+        Ok(self.maybe_int()?.map(I::from_number))
     }
 
     pub fn maybe_int(&mut self) -> Result<Option<i64>, DbError> {

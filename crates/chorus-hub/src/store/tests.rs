@@ -1,7 +1,7 @@
 //! What tests from outside cannot see of the store: write groups, sequences and times.
 
 use super::log::{self, DeliveryState, LogHead};
-use super::{EntryKind, EntryPublisher, LogEntry, NewLogEntry, Store};
+use super::{EntryKind, EntryPublisher, LogEntry, LogSeq, NewLogEntry, Store, SubjectId};
 use crate::Clock;
 use chorus_wire::{Code, Error, time::UnixMicros};
 use proptest::prelude::*;
@@ -11,12 +11,12 @@ use std::time::Duration;
 /// Records the published sequences; with `draining` it takes every entry.
 #[derive(Default)]
 struct RecordingPublisher {
-    published: Mutex<Vec<i64>>,
+    published: Mutex<Vec<LogSeq>>,
     draining: bool,
 }
 
 impl EntryPublisher for RecordingPublisher {
-    fn has_draining_stream(&self, _: i64) -> bool {
+    fn has_draining_stream(&self, _: SubjectId) -> bool {
         self.draining
     }
 
@@ -30,10 +30,10 @@ impl EntryPublisher for RecordingPublisher {
 
 fn new_message(body: &str) -> NewLogEntry {
     NewLogEntry {
-        subject: 1,
+        subject: SubjectId(1),
         subject_name: "bob@chorus".into(),
         kind: EntryKind::Message,
-        actor: 2,
+        actor: SubjectId(2),
         actor_name: "alice@chorus".into(),
         body: body.into(),
         fallback: Some(DeliveryState::Queued),
@@ -79,13 +79,17 @@ async fn a_failed_write_is_rolled_back_alone() {
         write_one("last", false)
     );
     assert_eq!(broken.unwrap_err().code, Code::Forbidden);
-    let seqs: Vec<i64> = [first.unwrap().1, last.unwrap().1]
+    let seqs: Vec<LogSeq> = [first.unwrap().1, last.unwrap().1]
         .iter()
         .flatten()
         .map(|entry| entry.seq)
         .collect();
-    assert_eq!(seqs, [1, 2], "a rolled-back entry leaves no gap");
-    assert_eq!(*publisher.published.lock().unwrap(), [1, 2]);
+    assert_eq!(
+        seqs,
+        [LogSeq(1), LogSeq(2)],
+        "a rolled-back entry leaves no gap"
+    );
+    assert_eq!(*publisher.published.lock().unwrap(), [LogSeq(1), LogSeq(2)]);
     let settings = store.read(async |tx| {
         let mut found = Vec::new();
         for name in ["first", "broken", "last"] {
@@ -109,7 +113,7 @@ async fn a_panicking_write_does_not_stop_the_writer() {
     assert_eq!(broken.await.unwrap_err().code, Code::Internal);
     assert_eq!(
         store.append_entry(new_message("kept")).await.unwrap().seq,
-        1
+        LogSeq(1)
     );
 }
 
@@ -136,7 +140,10 @@ async fn a_time_finds_the_sequence_before_it() {
                 log::find_seq_before(tx, just_after).await?,
             ))
         });
-        assert_eq!(found.await.unwrap(), (index as i64, index as i64 + 1));
+        assert_eq!(
+            found.await.unwrap(),
+            (LogSeq(index as i64), LogSeq(index as i64 + 1))
+        );
     }
     let early = UnixMicros(0);
     let late = UnixMicros(i64::MAX);
@@ -146,7 +153,7 @@ async fn a_time_finds_the_sequence_before_it() {
             log::find_seq_before(tx, late).await?,
         ))
     });
-    assert_eq!(found.await.unwrap(), (0, 40));
+    assert_eq!(found.await.unwrap(), (LogSeq(0), LogSeq(40)));
 }
 
 /// Invariants 4 and 6: a closed store refuses writes at once, with a retryable error.
@@ -243,7 +250,7 @@ proptest! {
         salt in any::<u32>(),
         start in 0i64..4_000_000_000_000_000,
     ) {
-        let mut head = LogHead { seq: 41, at: start, ..LogHead::default() };
+        let mut head = LogHead { seq: LogSeq(41), at: start, ..LogHead::default() };
         let mut now = start;
         let mut last: Option<(uuid::Uuid, String)> = None;
         for step in steps {

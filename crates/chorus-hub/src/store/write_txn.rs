@@ -4,7 +4,7 @@ use super::cache_invalidation::CacheInvalidation;
 use super::counters::CounterDeltas;
 use super::entry_publisher::EntryPublisher;
 use super::log::{self, DeliveryState, EntryKind, LogEntry, LogHead, NewLogEntry};
-use super::{DbConnection, DbError};
+use super::{DbConnection, DbError, LogSeq, SubjectId};
 use chorus_wire::time::UnixMicros;
 
 /// Settings of the hub that write requests need.
@@ -87,7 +87,7 @@ impl<'t> WriteTxn<'t> {
     }
 
     /// The last sequence in the participant index.
-    pub fn indexed_seq(&self) -> i64 {
+    pub fn indexed_seq(&self) -> LogSeq {
         self.head.indexed_seq
     }
 
@@ -95,10 +95,10 @@ impl<'t> WriteTxn<'t> {
     pub fn invalidate_caches(&mut self, invalidation: &CacheInvalidation) {
         if self.publisher.cluster_peers().is_some() && !invalidation.is_empty() {
             self.append_entry(NewLogEntry {
-                subject: log::HUB_SUBJECT,
+                subject: SubjectId::HUB,
                 subject_name: "".into(),
                 kind: EntryKind::CacheInvalidation,
-                actor: log::HUB_SUBJECT,
+                actor: SubjectId::HUB,
                 actor_name: "".into(),
                 body: invalidation.to_json().into(),
                 fallback: None,
@@ -107,7 +107,7 @@ impl<'t> WriteTxn<'t> {
     }
 
     /// Appends an entry with the next sequence. It is inserted with the other entries of its group, and published after the commit.
-    pub fn append_entry(&mut self, new: NewLogEntry) -> (i64, UnixMicros) {
+    pub fn append_entry(&mut self, new: NewLogEntry) -> (LogSeq, UnixMicros) {
         let delivery = new.fallback.map(|fallback| {
             if self.publisher.has_draining_stream(new.subject) {
                 DeliveryState::Sse

@@ -7,7 +7,7 @@ use super::write_group::{self, CommitFailure, GroupError, WriteGroup};
 use super::write_request::{WriteRequest, WriteTask};
 use super::write_txn::{HubSettings, WriteTxn};
 use super::writer_connection::WriterConnection;
-use super::{DatabaseUrl, DbConnection, DbError, migrations, postgres, sql_dialect};
+use super::{DatabaseUrl, DbConnection, DbError, LogSeq, migrations, postgres, sql_dialect};
 use crate::limits;
 use crate::{Clock, Result};
 use chorus_wire::{Error, time::UnixMicros};
@@ -98,7 +98,7 @@ pub(super) async fn start_writer(
         runtime.block_on(async move {
             match open_database(&database_url, &clock, publisher.cluster_peers().is_none()).await {
                 Ok((connection, head, salt)) => {
-                    indexed_seq.store(head.indexed_seq, Ordering::Release);
+                    indexed_seq.store(head.indexed_seq.0, Ordering::Release);
                     let checkpoint = match &database_url {
                         DatabaseUrl::Sqlite(path) => CheckpointThread::spawn(path),
                         DatabaseUrl::Postgres(_) => None,
@@ -159,7 +159,7 @@ struct StoreWriter {
     connection: WriterConnection,
     head: LogHead,
     /// The last sequence that was published to the streams of this hub.
-    published_seq: i64,
+    published_seq: LogSeq,
     /// When the log was last read for entries of peers.
     last_log_read: Duration,
     /// Whether the commit of the last group was sent.
@@ -294,7 +294,8 @@ impl StoreWriter {
                 }
                 if page.len() < limits::WRITE_GROUP_REQUESTS {
                     let head = log::read_head(&tx).await?;
-                    self.indexed_seq.store(head.indexed_seq, Ordering::Release);
+                    self.indexed_seq
+                        .store(head.indexed_seq.0, Ordering::Release);
                     return sync_clock(&self.clock, &tx).await;
                 }
             }
@@ -414,7 +415,8 @@ impl StoreWriter {
             return Err(failed);
         }
         self.head = head;
-        self.indexed_seq.store(head.indexed_seq, Ordering::Release);
+        self.indexed_seq
+            .store(head.indexed_seq.0, Ordering::Release);
         if !has_peers {
             return Ok(CommittedGroup {
                 peer_entries: Vec::new(),
@@ -438,8 +440,8 @@ impl StoreWriter {
 /// The entries after one sequence and up to another, in pages, so that no query is larger than a write group.
 async fn list_entries_between(
     tx: &DbConnection<'_>,
-    after_seq: i64,
-    last_seq: i64,
+    after_seq: LogSeq,
+    last_seq: LogSeq,
 ) -> std::result::Result<Vec<LogEntry>, DbError> {
     let mut entries: Vec<LogEntry> = Vec::new();
     loop {
@@ -447,7 +449,7 @@ async fn list_entries_between(
         if after >= last_seq {
             return Ok(entries);
         }
-        let limit = ((last_seq - after) as usize).min(limits::WRITE_GROUP_REQUESTS);
+        let limit = (last_seq.distance_from(after) as usize).min(limits::WRITE_GROUP_REQUESTS);
         let page = log::list_all_after(tx, after, limit).await?;
         if page.is_empty() {
             return Ok(entries);

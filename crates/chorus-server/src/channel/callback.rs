@@ -73,9 +73,11 @@ async fn post_callback_event(State(state): State<AppState>, request: Request) ->
             return Err(error.into());
         }
     };
-    let budget =
-        admission::spend_caller_budget(&state, CallerId::Connection(callback_token.member_id()))
-            .await?;
+    let budget = admission::spend_caller_budget(
+        &state,
+        CallerId::Connection(callback_token.member_id().into()),
+    )
+    .await?;
     let event_count = if is_ndjson(&parts.headers) {
         callback_stream::read_ndjson(&state, &callback_token, content).await?
     } else {

@@ -107,7 +107,7 @@ impl NdjsonReader<'_> {
     async fn spend_budget(&self) -> Result<(), Error> {
         admission::spend_caller_budget(
             self.state,
-            CallerId::Connection(self.callback_token.member_id()),
+            CallerId::Connection(self.callback_token.member_id().into()),
         )
         .await
         .map(drop)

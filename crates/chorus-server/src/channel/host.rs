@@ -74,9 +74,10 @@ async fn receive_delivery(State(state): State<AppState>, request: Request) -> Ap
             return Err(error.into());
         }
     };
-    let budget = admission::spend_caller_budget(&state, CallerId::Connection(inbox.agent_row_id()))
-        .await
-        .map_err(retry_later_error)?;
+    let budget =
+        admission::spend_caller_budget(&state, CallerId::Connection(inbox.agent_row_id().into()))
+            .await
+            .map_err(retry_later_error)?;
     let JsonBytes(content) =
         JsonBytes::from_request(Request::from_parts(parts, content), &state).await?;
     inbox

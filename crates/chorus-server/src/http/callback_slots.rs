@@ -1,26 +1,27 @@
 //! Limits how many callbacks stream their events at once: in total and per member.
 
+use chorus_hub::MemberId;
 use chorus_wire::{Code, Error, limits};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The number of open callback streams by member.
 #[derive(Default)]
-pub struct CallbackStreamSlots(Mutex<HashMap<i64, usize>>);
+pub struct CallbackStreamSlots(Mutex<HashMap<MemberId, usize>>);
 
 /// One open callback stream; dropping it frees the slot.
 pub struct CallbackStreamSlot<'a> {
     slots: &'a CallbackStreamSlots,
-    member: i64,
+    member: MemberId,
 }
 
 impl CallbackStreamSlots {
-    fn lock_counts(&self) -> MutexGuard<'_, HashMap<i64, usize>> {
+    fn lock_counts(&self) -> MutexGuard<'_, HashMap<MemberId, usize>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A slot, or the error that tells the client to post its events one by one.
-    pub fn acquire(&self, member: i64) -> Result<CallbackStreamSlot<'_>, Error> {
+    pub fn acquire(&self, member: MemberId) -> Result<CallbackStreamSlot<'_>, Error> {
         let mut counts = self.lock_counts();
         if counts.values().sum::<usize>() >= limits::CALLBACK_STREAMS {
             return Err(Error::unavailable("too many callbacks are streaming"));

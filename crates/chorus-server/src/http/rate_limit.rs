@@ -106,7 +106,7 @@ mod tests {
         assert!(RateLimiter::per_minute(0, &hub).is_none());
         let limiter = RateLimiter::per_minute(3, &hub).unwrap();
         assert_eq!(
-            limiter.spend_request(CallerId::Agent(1)).await.unwrap(),
+            limiter.spend_request(CallerId::Operator(1)).await.unwrap(),
             RemainingBudget { quota: 3, left: 2 }
         );
     }

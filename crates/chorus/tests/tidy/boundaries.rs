@@ -1,4 +1,5 @@
-//! Invariants 1 and 2: which crate may use which library, and that the protocols never import one another.
+//! Invariants 1, 2 and 13: which crate may use which library, that the protocols never import one another, and that the ids
+//! of rows have types.
 
 use crate::source::{Fault, Source};
 use crate::{keep, proves};
@@ -225,6 +226,65 @@ fn only_the_store_writes_sql() {
             r#"x("delete from log")"#
         ))
         .is_empty()
+    );
+}
+
+/// What has an id of its own type; a number with such a name is one that lost it.
+const ROWS: [&str; 13] = [
+    "agent",
+    "owner",
+    "payer",
+    "payee",
+    "channel",
+    "member",
+    "org",
+    "job",
+    "subject",
+    "actor",
+    "seq",
+    "account",
+    "principal",
+];
+
+fn raw_ids(source: &Source) -> Vec<Fault> {
+    if !source.is_product() || !source.under("crates/chorus-hub/src/") {
+        return Vec::new();
+    }
+    let lines = source.code.lines().zip(1..);
+    let found = lines.filter(|(line, number)| {
+        *number < source.tests_from()
+            && line.split(", ").any(|part| {
+                let Some((name, kind)) = part.split_once(": ") else {
+                    return false;
+                };
+                let name = name.rsplit([' ', '(']).next().unwrap_or_default();
+                let name = name.strip_suffix("_id").unwrap_or(name);
+                let kind = kind
+                    .trim_start_matches("Option<")
+                    .trim_start_matches("Vec<");
+                kind.starts_with("i64") && ROWS.contains(&name)
+            })
+    });
+    found
+        .map(|(_, line)| source.fault(line, "an id as a number; it has a type (invariant 13)"))
+        .collect()
+}
+
+#[test]
+fn ids_of_rows_have_types() {
+    keep(raw_ids);
+    let rule = "crates/chorus-hub/src/market/a.rs";
+    proves(
+        raw_ids,
+        rule,
+        "fn pay(tx: &Tx, owner: i64) {}",
+        "fn pay(tx: &Tx, owner: OwnerId, cost: i64) {}",
+    );
+    proves(
+        raw_ids,
+        rule,
+        "    pub agent_id: Option<i64>,",
+        "    pub agent_id: AgentId,",
     );
 }
 

@@ -6,6 +6,7 @@ use super::super::protocol::{
 };
 use super::Membership;
 use crate::limits;
+use crate::store::{AgentId, RowId, SubjectId};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -135,7 +136,9 @@ impl Membership {
         let mut first_delta = None;
         let mut presences = Vec::<SubjectPresence>::new();
         loop {
-            let after = presences.last().map_or(i64::MIN, |presence| presence.0);
+            let after = presences
+                .last()
+                .map_or(SubjectId::BEFORE_ALL, |presence| presence.0);
             let request = PeerRequest::Places(self.client.hub_id, after);
             let answer = self
                 .client
@@ -154,7 +157,7 @@ impl Membership {
 
     /// an agent that fell silent before this hub started is offline here too.
     async fn fetch_agents_seen(&self, hub: HubId) {
-        let mut after = i64::MIN;
+        let mut after = AgentId::BEFORE_ALL;
         loop {
             let request = encode_message(&PeerRequest::Heard(after));
             let Ok(answer) = self.client.request_peer(hub, request).await else {

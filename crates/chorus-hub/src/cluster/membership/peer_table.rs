@@ -3,6 +3,7 @@
 use super::super::protocol::{Heartbeat, HubId, PresenceDelta, SubjectPresence};
 use crate::identity::rate_limit::mix_bits;
 use crate::limits;
+use crate::store::{AgentId, SubjectId};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -14,14 +15,14 @@ type ListenerCounts = (u32, u32);
 /// The subjects with streams at one hub, and a checksum that does not depend on their order. A change costs what it changes.
 #[derive(Default)]
 pub(super) struct PresenceTable {
-    subjects: BTreeMap<i64, ListenerCounts>,
+    subjects: BTreeMap<SubjectId, ListenerCounts>,
     checksum: u64,
     stream_count: u64,
 }
 
-fn hash_presence(subject: i64, (streams, sessions): ListenerCounts) -> u64 {
+fn hash_presence(subject: SubjectId, (streams, sessions): ListenerCounts) -> u64 {
     let counts = (u64::from(streams) << 32) | u64::from(sessions);
-    (subject as u64 ^ counts.rotate_left(17)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    (subject.0 as u64 ^ counts.rotate_left(17)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 impl PresenceTable {
@@ -41,7 +42,7 @@ impl PresenceTable {
     }
 
     /// The next subjects after this one.
-    pub fn list_after(&self, subject: i64, limit: usize) -> Vec<SubjectPresence> {
+    pub fn list_after(&self, subject: SubjectId, limit: usize) -> Vec<SubjectPresence> {
         let range = self
             .subjects
             .range((Bound::Excluded(subject), Bound::Unbounded));
@@ -51,7 +52,7 @@ impl PresenceTable {
             .collect()
     }
 
-    fn get_counts(&self, subject: i64) -> ListenerCounts {
+    fn get_counts(&self, subject: SubjectId) -> ListenerCounts {
         self.subjects.get(&subject).copied().unwrap_or_default()
     }
 
@@ -82,7 +83,7 @@ struct PeerHub {
 #[derive(Default)]
 struct BufferedDeltas {
     delta_number: u64,
-    subjects: HashMap<i64, (u64, ListenerCounts)>,
+    subjects: HashMap<SubjectId, (u64, ListenerCounts)>,
 }
 
 #[derive(Default)]
@@ -257,7 +258,7 @@ impl PeerTable {
     }
 
     /// The peers where the subject has a stream.
-    pub fn hubs_with_stream(&self, subject: i64) -> Vec<HubId> {
+    pub fn hubs_with_stream(&self, subject: SubjectId) -> Vec<HubId> {
         let has_stream = |peer: &PeerHub| peer.presence.get_counts(subject).0 > 0;
         self.read_state()
             .peers
@@ -267,7 +268,7 @@ impl PeerTable {
             .collect()
     }
 
-    pub fn is_online(&self, subject: i64) -> bool {
+    pub fn is_online(&self, subject: SubjectId) -> bool {
         self.read_state()
             .peers
             .values()
@@ -275,7 +276,7 @@ impl PeerTable {
     }
 
     /// Open streams of a subject at all peers.
-    pub fn subject_stream_count(&self, subject: i64) -> usize {
+    pub fn subject_stream_count(&self, subject: SubjectId) -> usize {
         self.read_state()
             .peers
             .values()
@@ -292,11 +293,11 @@ impl PeerTable {
     }
 
     /// Frame sessions of a principal at all peers.
-    pub fn session_count(&self, principal: i64) -> usize {
+    pub fn session_count(&self, principal: AgentId) -> usize {
         self.read_state()
             .peers
             .values()
-            .map(|peer| peer.presence.get_counts(principal).1 as usize)
+            .map(|peer| peer.presence.get_counts(principal.into()).1 as usize)
             .sum()
     }
 }

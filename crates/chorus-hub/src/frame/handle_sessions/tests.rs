@@ -2,6 +2,7 @@
 
 use super::super::frame_label::SessionSelector;
 use super::*;
+use crate::store::AgentId;
 use chorus_wire::frame::{FrameFilter, FrameKind, ScopeIdent};
 use chorus_wire::identity::Handle;
 use chorus_wire::time::UnixMicros;
@@ -34,7 +35,12 @@ fn aimed(kind: FrameKind, only: SessionSelector) -> Arc<FrameLabel> {
 
 pub(in crate::frame) fn session(instrument: &str, filter: &str) -> FrameSession {
     let names = [name(instrument), name("s1"), name("cc")];
-    FrameSession::new(1, names, FrameFilter::parse(filter).unwrap(), UnixMicros(0))
+    FrameSession::new(
+        AgentId(1),
+        names,
+        FrameFilter::parse(filter).unwrap(),
+        UnixMicros(0),
+    )
 }
 
 fn room() -> HandleSessions {

@@ -1,16 +1,17 @@
 //! The caller whose budget a request is taken from; the same at every hub.
 
+use crate::store::{AgentId, SubjectId};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum CallerId {
     /// By its row, so that rotating the key buys nothing.
-    Agent(i64),
+    Agent(AgentId),
     /// An operator's key, by its fingerprint.
     Operator(u64),
     /// A connection string, by whose it is: a service that serves many agents has a bucket for each.
-    Connection(i64),
+    Connection(SubjectId),
     /// Requests without a key and with a wrong one. An IPv6 customer has a whole /64, so that is one caller.
     Address(IpAddr),
     /// A wider network, counted as one while there are too many addresses to keep.
@@ -27,9 +28,9 @@ impl CallerId {
             IpAddr::V6(ip) => ip.to_bits(),
         };
         let (kind, value) = match self {
-            Self::Agent(id) => (1, u128::from(id as u64)),
+            Self::Agent(id) => (1, u128::from(id.0 as u64)),
             Self::Operator(key) => (2, u128::from(key)),
-            Self::Connection(id) => (3, u128::from(id as u64)),
+            Self::Connection(id) => (3, u128::from(id.0 as u64)),
             Self::Address(ip) => (4, ip_bits(ip)),
             Self::Network(ip) => (5, ip_bits(ip)),
             Self::Guesses(ip) => (6, ip_bits(ip)),
@@ -53,9 +54,9 @@ mod tests {
     fn every_hub_marks_a_caller_alike_and_no_two_kinds_of_one_place() {
         let ip: IpAddr = "192.0.2.1".parse().unwrap();
         let all = [
-            CallerId::Agent(7),
+            CallerId::Agent(AgentId(7)),
             CallerId::Operator(7),
-            CallerId::Connection(7),
+            CallerId::Connection(SubjectId(7)),
             CallerId::Address(ip),
             CallerId::Network(ip),
         ];
@@ -66,6 +67,9 @@ mod tests {
             .collect();
         assert_eq!(marks.len(), 6);
         // As another build of another hub has it: hubs of two versions agree on who decides.
-        assert_eq!(CallerId::Agent(7).stable_hash(), 0x19b8_5bcf_c560_4e37);
+        assert_eq!(
+            CallerId::Agent(AgentId(7)).stable_hash(),
+            0x19b8_5bcf_c560_4e37
+        );
     }
 }

@@ -5,7 +5,7 @@ use crate::Result;
 use crate::context::HubContext;
 use crate::delivery::outgoing::{PostError, WebhookAnswer};
 use crate::store::jobs::{self, JobRecord};
-use crate::store::{EntryKind, JobEvent, JobState, NewLogEntry, principals};
+use crate::store::{EntryKind, JobEvent, JobId, JobState, NewLogEntry, principals};
 use bytes::Bytes;
 use chorus_wire::market::job::JobResult;
 use chorus_wire::{Code, limits};
@@ -22,7 +22,7 @@ pub(super) fn jobs_url(api_endpoint: &str) -> Option<String> {
 }
 
 /// Dispatches a job on a task of its own, because the requester has its answer already.
-pub(super) fn spawn_dispatch(hub: &HubContext, job_row: i64) {
+pub(super) fn spawn_dispatch(hub: &HubContext, job_row: JobId) {
     let hub = hub.clone();
     tokio::spawn(async move {
         if let Err(error) = dispatch_job(&hub, job_row).await {
@@ -56,7 +56,7 @@ pub(super) async fn retry_waiting_dispatches(hub: &HubContext) -> Result<()> {
     Ok(())
 }
 
-async fn dispatch_job(hub: &HubContext, job_row: i64) -> Result<()> {
+async fn dispatch_job(hub: &HubContext, job_row: JobId) -> Result<()> {
     let job = hub
         .store()
         .read(async move |tx| Ok(jobs::find_job(tx, job_row).await?))
@@ -140,7 +140,7 @@ fn interpret_dispatch_answer(
     }
 }
 
-async fn mark_dispatched(hub: &HubContext, job_row: i64) -> Result<()> {
+async fn mark_dispatched(hub: &HubContext, job_row: JobId) -> Result<()> {
     hub.store()
         .write(async move |txn| {
             super::advance_job(txn, job_row, JobState::Held, JobEvent::Dispatch)
@@ -150,7 +150,7 @@ async fn mark_dispatched(hub: &HubContext, job_row: i64) -> Result<()> {
         .await
 }
 
-async fn finish_dispatched_job(hub: &HubContext, job_row: i64, ending: JobEnding) -> Result<()> {
+async fn finish_dispatched_job(hub: &HubContext, job_row: JobId, ending: JobEnding) -> Result<()> {
     match finish::finish_job(hub, job_row, ending).await {
         Ok(_) => Ok(()),
         // The job was closed meanwhile, and that ending stands.
@@ -181,7 +181,7 @@ async fn handle_unreachable_worker(hub: &HubContext, job: JobRecord) -> Result<(
     if let Some(agent) = &agent {
         hub.identity().record_refusal(agent.id);
     }
-    if hub.live_streams().is_online(worker) && agent.is_some() {
+    if hub.live_streams().is_online(worker.into()) && agent.is_some() {
         return dispatch_to_inbox(hub, job).await;
     }
     let ending = JobEnding::Failed {
@@ -198,10 +198,10 @@ async fn dispatch_to_inbox(hub: &HubContext, job: JobRecord) -> Result<()> {
         .write(async move |txn| {
             if super::advance_job(txn, job.id, JobState::Held, JobEvent::Dispatch).await? {
                 txn.append_entry(NewLogEntry {
-                    subject: job.worker,
+                    subject: job.worker.into(),
                     subject_name: job.worker_name.clone(),
                     kind: EntryKind::Job,
-                    actor: job.requester,
+                    actor: job.requester.into(),
                     actor_name: job.requester_name.clone(),
                     body: job.body.as_str().into(),
                     fallback: None,

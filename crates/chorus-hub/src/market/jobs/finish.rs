@@ -10,7 +10,9 @@ use crate::market::ledger::{self, JobRef};
 use crate::market::reputation;
 use crate::store::jobs::{self, JobEndRecord, JobRecord};
 use crate::store::outbox::RetryClass;
-use crate::store::{EntryKind, JobEvent, JobState, NewLogEntry, WriteTxn};
+use crate::store::{
+    AgentId, EntryKind, JobEvent, JobId, JobState, NewLogEntry, SubjectId, WriteTxn,
+};
 use crate::{Principal, Result};
 use chorus_wire::identity::AgentName;
 use chorus_wire::market::credits::Credits;
@@ -145,7 +147,7 @@ pub async fn cancel_job(
 /// there.
 async fn finish_own_job(
     hub: &HubContext,
-    agent_id: i64,
+    agent_id: AgentId,
     job_id: &str,
     ending: JobEnding,
     check_allowed: impl Fn(&JobRecord) -> Result<()> + Send + 'static,
@@ -164,7 +166,11 @@ async fn finish_own_job(
 
 /// Closes the job with this ending; `ERR_JOB_CLOSED` when it is closed already or its deadline
 /// has passed.
-pub(super) async fn finish_job(hub: &HubContext, id: i64, ending: JobEnding) -> Result<wire::Job> {
+pub(super) async fn finish_job(
+    hub: &HubContext,
+    id: JobId,
+    ending: JobEnding,
+) -> Result<wire::Job> {
     let ended = hub.store().write(async move |txn| {
         let job = jobs::find_job(&txn.tx, id).await?.ok_or(Code::NotFound)?;
         close_or_expire(txn, job, ending.clone()).await
@@ -319,11 +325,11 @@ async fn announce_end(txn: &mut WriteTxn<'_>, job: &JobRecord) -> Result<()> {
     let body: Arc<str> = serde_json::to_string(&status::describe_job(job, false))
         .map_err(Error::internal)?
         .into();
-    let job_entry = |subject: i64, subject_name| NewLogEntry {
+    let job_entry = |subject: SubjectId, subject_name| NewLogEntry {
         subject,
         subject_name,
         kind: EntryKind::JobResult,
-        actor: job.worker,
+        actor: job.worker.into(),
         actor_name: job.worker_name.clone(),
         body: body.clone(),
         fallback: None,
@@ -348,8 +354,8 @@ async fn announce_end(txn: &mut WriteTxn<'_>, job: &JobRecord) -> Result<()> {
         | JobState::Failed => false,
     };
     if taken_from_worker {
-        txn.append_entry(job_entry(job.worker, job.worker_name.clone()));
+        txn.append_entry(job_entry(job.worker.into(), job.worker_name.clone()));
     }
-    txn.append_entry(job_entry(job.requester, job.requester_name.clone()));
+    txn.append_entry(job_entry(job.requester.into(), job.requester_name.clone()));
     Ok(())
 }

@@ -14,7 +14,7 @@ pub use status::{get_job, list_jobs};
 
 use crate::Result;
 use crate::context::HubContext;
-use crate::store::{JobEvent, JobState, WriteTxn, jobs};
+use crate::store::{JobEvent, JobId, JobState, WriteTxn, jobs};
 
 /// Closes jobs that are past their deadline, and dispatches jobs whose dispatch is due again.
 pub(crate) async fn run_due_jobs(hub: &HubContext) -> Result<()> {
@@ -26,7 +26,7 @@ pub(crate) async fn run_due_jobs(hub: &HubContext) -> Result<()> {
 /// `from`.
 async fn advance_job(
     txn: &mut WriteTxn<'_>,
-    id: i64,
+    id: JobId,
     from: JobState,
     event: JobEvent,
 ) -> Result<bool> {

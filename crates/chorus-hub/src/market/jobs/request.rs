@@ -283,10 +283,10 @@ fn first_state(has_endpoint: bool) -> Result<JobState> {
 
 fn append_job_entry(txn: &mut WriteTxn<'_>, job: &JobRecord) {
     txn.append_entry(NewLogEntry {
-        subject: job.worker,
+        subject: job.worker.into(),
         subject_name: job.worker_name.clone(),
         kind: EntryKind::Job,
-        actor: job.requester,
+        actor: job.requester.into(),
         actor_name: job.requester_name.clone(),
         body: job.body.as_str().into(),
         fallback: None,

@@ -1,8 +1,8 @@
 //! Job status, for the job's requester and worker and for operators only.
 
 use crate::context::HubContext;
-use crate::store::JobState;
 use crate::store::jobs::{self, JobRecord, JobRole};
+use crate::store::{JobId, JobState, RowId};
 use crate::{Principal, Result};
 use chorus_wire::market::credits::CURRENCY;
 use chorus_wire::market::job::{self as wire, DispatchedJob, JobList, JobStatus};
@@ -55,7 +55,7 @@ pub async fn list_jobs(
         }
     };
     let before_id = match before {
-        None => i64::MAX,
+        None => JobId::AFTER_ALL,
         // Other agents get 404, so that they do not learn that the job exists.
         Some(job_id) => {
             let job = find_job(hub, job_id)

@@ -2,7 +2,9 @@
 
 use super::{JobRef, hold_credits, pay_from_hold, release_hold};
 use crate::store::ledger::{self, LedgerAccount, NewPosting, PostingFilter, PostingRow};
-use crate::store::{EntryPublisher, LogEntry, Store, market_totals, retention};
+use crate::store::{
+    AccountId, EntryPublisher, JobId, LogEntry, OwnerId, Store, SubjectId, market_totals, retention,
+};
 use crate::{Clock, Result};
 use chorus_wire::market::credits::Credits;
 use chorus_wire::{Code, Error, time::UnixMicros};
@@ -18,7 +20,7 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 struct NoStreams;
 
 impl EntryPublisher for NoStreams {
-    fn has_draining_stream(&self, _: i64) -> bool {
+    fn has_draining_stream(&self, _: SubjectId) -> bool {
         false
     }
 
@@ -32,26 +34,26 @@ impl EntryPublisher for NoStreams {
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Grant {
-        owner: i64,
+        owner: OwnerId,
         amount: i64,
     },
     Transfer {
-        from: i64,
-        to: i64,
+        from: OwnerId,
+        to: OwnerId,
         amount: i64,
     },
     Hold {
-        owner: i64,
-        job: i64,
+        owner: OwnerId,
+        job: JobId,
         amount: i64,
     },
     Settle {
-        job: i64,
-        payee: i64,
+        job: JobId,
+        payee: OwnerId,
         paid: i64,
     },
     Release {
-        job: i64,
+        job: JobId,
     },
     /// Time passes, and retention deletes what is older than two days.
     Trim {
@@ -59,14 +61,16 @@ enum Step {
     },
     /// A transfer in a transaction that fails afterwards.
     Undone {
-        from: i64,
-        to: i64,
+        from: OwnerId,
+        to: OwnerId,
         amount: i64,
     },
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let (owner, job, amount) = (1..=OWNERS, 1..=JOBS, 1..=60i64);
+    let owner = (1..=OWNERS).prop_map(OwnerId);
+    let job = (1..=JOBS).prop_map(JobId);
+    let amount = 1..=60i64;
     prop_oneof![
         (owner.clone(), amount.clone()).prop_map(|(owner, amount)| Step::Grant { owner, amount }),
         (owner.clone(), owner.clone(), amount.clone())
@@ -95,18 +99,18 @@ fn step() -> impl Strategy<Value = Step> {
 #[derive(Debug, Default)]
 struct Model {
     /// Balances by owner. An owner with an account has received its opening grant.
-    balances: BTreeMap<i64, i64>,
-    holds: BTreeMap<i64, (i64, i64)>,
+    balances: BTreeMap<OwnerId, i64>,
+    holds: BTreeMap<JobId, (OwnerId, i64)>,
     issued: i64,
     volume: i64,
 }
 
 impl Model {
-    fn balance(&self, owner: i64) -> i64 {
+    fn balance(&self, owner: OwnerId) -> i64 {
         self.balances.get(&owner).copied().unwrap_or_default()
     }
 
-    fn give(&mut self, owner: i64, amount: i64) {
+    fn give(&mut self, owner: OwnerId, amount: i64) {
         *self.balances.entry(owner).or_default() += amount;
     }
 
@@ -169,10 +173,10 @@ impl Model {
     }
 }
 
-/// Whose hold a step settles, 0 for one that settles none. As the rules of jobs do: a job has one hold, and only a hold that is
+/// Whose hold a step settles, owner 0 for one that settles none. As the rules of jobs do: a job has one hold, and only a hold that is
 /// there is settled.
-fn check_hold(model: &Model, step: Step) -> Result<i64> {
-    let payer = |job: i64| model.holds.get(&job).map(|(payer, _)| *payer);
+fn check_hold(model: &Model, step: Step) -> Result<OwnerId> {
+    let payer = |job: JobId| model.holds.get(&job).map(|(payer, _)| *payer);
     match step {
         Step::Hold { job, .. } if payer(job).is_some() => Err(Code::JobConflict.into()),
         Step::Settle { job, .. } | Step::Release { job } => {
@@ -182,13 +186,13 @@ fn check_hold(model: &Model, step: Step) -> Result<i64> {
         | Step::Transfer { .. }
         | Step::Hold { .. }
         | Step::Trim { .. }
-        | Step::Undone { .. } => Ok(0),
+        | Step::Undone { .. } => Ok(OwnerId(0)),
     }
 }
 
 async fn performed(store: &Store, model: &Model, step: Step) -> Result<()> {
     let held_by = check_hold(model, step)?;
-    let named = |id: i64| JobRef { id, job_id: "job" };
+    let named = |id: JobId| JobRef { id, job_id: "job" };
     store
         .write(async move |txn| match step {
             Step::Grant { owner, amount } => {
@@ -244,7 +248,7 @@ async fn agrees(store: &Store, model: &Model) {
     let (balances, holds, issued, sums, postings) = store
         .read(async |tx| {
             let mut balances = BTreeMap::new();
-            for owner in 1..=OWNERS {
+            for owner in (1..=OWNERS).map(OwnerId) {
                 balances.insert(
                     owner,
                     ledger::read_balance(tx, LedgerAccount::Owner(owner))
@@ -253,8 +257,9 @@ async fn agrees(store: &Store, model: &Model) {
                 );
             }
             let mut holds = BTreeMap::new();
-            for job in 1..=JOBS {
-                let held = ledger::read_balance(tx, LedgerAccount::Hold { job, payer: 0 })
+            for job in (1..=JOBS).map(JobId) {
+                let payer = OwnerId(0);
+                let held = ledger::read_balance(tx, LedgerAccount::Hold { job, payer })
                     .await?
                     .to_hundredths();
                 holds.insert(job, held);
@@ -294,12 +299,16 @@ async fn agrees(store: &Store, model: &Model) {
 }
 
 /// The postings alone rebuild every balance, and every one of them is a pair.
-fn rebuilds(postings: Vec<PostingRow>, balances: BTreeMap<i64, i64>, holds: BTreeMap<i64, i64>) {
-    let mut rebuilt: BTreeMap<i64, i64> = BTreeMap::new();
+fn rebuilds(
+    postings: Vec<PostingRow>,
+    balances: BTreeMap<OwnerId, i64>,
+    holds: BTreeMap<JobId, i64>,
+) {
+    let mut rebuilt: BTreeMap<AccountId, i64> = BTreeMap::new();
     for posting in postings {
         assert_ne!(
-            posting.debit,
-            posting.credit * i64::from(posting.kind != "transfer")
+            posting.debit.0,
+            posting.credit.0 * i64::from(posting.kind != "transfer")
         );
         *rebuilt.entry(posting.debit).or_default() -= posting.amount.to_hundredths();
         *rebuilt.entry(posting.credit).or_default() += posting.amount.to_hundredths();
@@ -307,14 +316,20 @@ fn rebuilds(postings: Vec<PostingRow>, balances: BTreeMap<i64, i64>, holds: BTre
     assert_eq!(rebuilt.values().sum::<i64>(), 0);
     for (owner, balance) in balances {
         assert_eq!(
-            rebuilt.get(&(owner * 2)).copied().unwrap_or_default(),
+            rebuilt
+                .get(&AccountId(owner.0 * 2))
+                .copied()
+                .unwrap_or_default(),
             balance,
             "owner {owner}"
         );
     }
     for (job, held) in holds {
         assert_eq!(
-            rebuilt.get(&(job * 2 + 1)).copied().unwrap_or_default(),
+            rebuilt
+                .get(&AccountId(job.0 * 2 + 1))
+                .copied()
+                .unwrap_or_default(),
             held,
             "job {job}"
         );

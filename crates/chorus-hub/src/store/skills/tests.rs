@@ -2,14 +2,14 @@
 
 use super::*;
 use crate::Clock;
-use crate::store::{EntryPublisher, LogEntry, Store};
+use crate::store::{AgentId, EntryPublisher, LogEntry, Store, SubjectId};
 use std::sync::Arc;
 
 /// A publisher without streams.
 struct NullPublisher;
 
 impl EntryPublisher for NullPublisher {
-    fn has_draining_stream(&self, _: i64) -> bool {
+    fn has_draining_stream(&self, _: SubjectId) -> bool {
         false
     }
 
@@ -98,16 +98,19 @@ async fn stored_counts_follow_every_change() {
     let counted = store
         .write(async |txn| {
             let tx = &txn.tx;
-            replace_skills(tx, 1, 0, &[offer("a", 5), offer("b", 7)]).await?;
-            replace_skills(tx, 2, 0, &[offer("a", 3)]).await?;
+            replace_skills(tx, AgentId(1), 0, &[offer("a", 5), offer("b", 7)]).await?;
+            replace_skills(tx, AgentId(2), 0, &[offer("a", 3)]).await?;
             assert!(
-                upsert_skill(tx, 3, 0, &offer("c", 1)).await?
-                    && !upsert_skill(tx, 3, 0, &offer("c", 2)).await?
+                upsert_skill(tx, AgentId(3), 0, &offer("c", 1)).await?
+                    && !upsert_skill(tx, AgentId(3), 0, &offer("c", 2)).await?
             );
-            replace_skills(tx, 1, 0, &[offer("b", 9)]).await?;
-            assert!(withdraw_skill(tx, 3, "c").await? && !withdraw_skill(tx, 3, "c").await?);
-            replace_skills(tx, 4, 0, &[offer("a", 1)]).await?;
-            replace_skills(tx, 4, 0, &[]).await?;
+            replace_skills(tx, AgentId(1), 0, &[offer("b", 9)]).await?;
+            assert!(
+                withdraw_skill(tx, AgentId(3), "c").await?
+                    && !withdraw_skill(tx, AgentId(3), "c").await?
+            );
+            replace_skills(tx, AgentId(4), 0, &[offer("a", 1)]).await?;
+            replace_skills(tx, AgentId(4), 0, &[]).await?;
             Ok((
                 list_skill_names(tx, "", 10).await?,
                 count_offering_agents(tx).await?,

@@ -52,7 +52,8 @@ async fn call_channel_tools(
         opened => opened?,
     };
     let budget =
-        admission::spend_caller_budget(&state, CallerId::Connection(actor.member_id())).await?;
+        admission::spend_caller_budget(&state, CallerId::Connection(actor.member_id().into()))
+            .await?;
     let handler = ChannelToolServer(ChannelToolCall {
         hub: state.hub.clone(),
         actor,

@@ -1,6 +1,7 @@
 //! The peer table against heartbeats and deltas, in every order in which they may arrive.
 
 use super::*;
+use crate::store::{AgentId, RowId, SubjectId};
 use proptest::prelude::*;
 
 fn book(places: &[SubjectPresence]) -> PresenceTable {
@@ -38,21 +39,21 @@ fn known(number: u64, places: &[SubjectPresence]) -> PeerTable {
 
 #[test]
 fn whoever_listens_elsewhere_is_known_until_it_leaves_or_its_hub_does() {
-    let peers = known(4, &[(7, 2, 0), (8, 0, 3)]);
-    assert!(peers.is_online(7) && !peers.is_online(8));
+    let peers = known(4, &[(SubjectId(7), 2, 0), (SubjectId(8), 0, 3)]);
+    assert!(peers.is_online(SubjectId(7)) && !peers.is_online(SubjectId(8)));
     assert_eq!(
         (
-            peers.hubs_with_stream(7),
+            peers.hubs_with_stream(SubjectId(7)),
             peers.total_stream_count(),
-            peers.session_count(8)
+            peers.session_count(AgentId(8))
         ),
         (vec![1], 2, 3)
     );
-    peers.apply_delta(&news(5, &[(7, 0, 0), (9, 1, 1)]));
-    assert!(!peers.is_online(7) && peers.is_online(9));
+    peers.apply_delta(&news(5, &[(SubjectId(7), 0, 0), (SubjectId(9), 1, 1)]));
+    assert!(!peers.is_online(SubjectId(7)) && peers.is_online(SubjectId(9)));
     assert_eq!(peers.total_stream_count(), 1);
     peers.remove_peer(1);
-    assert!(!peers.is_online(9) && peers.is_empty());
+    assert!(!peers.is_online(SubjectId(9)) && peers.is_empty());
 }
 
 /// However busy a hub is, it is not asked for everything while its news come.
@@ -61,10 +62,10 @@ fn news_that_are_on_the_way_are_waited_for_and_lost_ones_are_asked_for() {
     let peers = known(0, &[]);
     for number in 1..100 {
         assert!(
-            !peers.apply_heartbeat(here(number, &[(7, number as u32, 0)])),
+            !peers.apply_heartbeat(here(number, &[(SubjectId(7), number as u32, 0)])),
             "the news of it come a little later"
         );
-        peers.apply_delta(&news(number, &[(7, number as u32, 0)]));
+        peers.apply_delta(&news(number, &[(SubjectId(7), number as u32, 0)]));
     }
     assert!(
         !peers.apply_heartbeat(here(100, &[])),
@@ -75,15 +76,15 @@ fn news_that_are_on_the_way_are_waited_for_and_lost_ones_are_asked_for() {
         "a beat later they are not"
     );
     let peers = known(0, &[]);
-    peers.apply_delta(&news(2, &[(7, 1, 0)]));
+    peers.apply_delta(&news(2, &[(SubjectId(7), 1, 0)]));
     assert!(
-        peers.apply_heartbeat(here(2, &[(7, 1, 0)])),
+        peers.apply_heartbeat(here(2, &[(SubjectId(7), 1, 0)])),
         "the first news are missing"
     );
-    let peers = known(3, &[(7, 2, 0)]);
-    assert!(!peers.apply_heartbeat(here(3, &[(7, 2, 0)])));
+    let peers = known(3, &[(SubjectId(7), 2, 0)]);
+    assert!(!peers.apply_heartbeat(here(3, &[(SubjectId(7), 2, 0)])));
     assert!(
-        peers.apply_heartbeat(here(3, &[(7, 3, 0)])),
+        peers.apply_heartbeat(here(3, &[(SubjectId(7), 3, 0)])),
         "the same news, and something else"
     );
 }
@@ -93,18 +94,20 @@ fn a_hub_that_leaves_while_it_is_asked_does_not_come_back() {
     let peers = PeerTable::default();
     assert!(peers.begin_sync(1));
     peers.remove_peer(1);
-    peers.finish_sync(1, 1, vec![(7, 1, 0)]);
+    peers.finish_sync(1, 1, vec![(SubjectId(7), 1, 0)]);
     assert!(peers.is_empty());
 }
 
 #[test]
 fn a_hub_that_is_asked_for_everything_is_asked_in_pieces() {
-    let all: Vec<SubjectPresence> = (0..25).map(|subject| (subject * 3, 1, 0)).collect();
+    let all: Vec<SubjectPresence> = (0..25)
+        .map(|subject| (SubjectId(subject * 3), 1, 0))
+        .collect();
     let (book, mut found) = (book(&all), Vec::new());
     while let page @ [_, ..] = &*book.list_after(
         found
             .last()
-            .map_or(i64::MIN, |place: &SubjectPresence| place.0),
+            .map_or(SubjectId::BEFORE_ALL, |place: &SubjectPresence| place.0),
         10,
     ) {
         found.extend(page);
@@ -145,9 +148,9 @@ fn hubs_agree_on_who_decides_and_when_one_goes_only_what_it_decided_moves() {
 proptest! {
     /// The sum of a book is that of its places, whichever way they came to be.
     #[test]
-    fn a_sum_knows_nothing_of_the_way(steps in prop::collection::vec((0..5i64, 0..3u32, 0..3u32), 0..40)) {
+    fn a_sum_knows_nothing_of_the_way(steps in prop::collection::vec(((0..5i64).prop_map(SubjectId), 0..3u32, 0..3u32), 0..40)) {
         let kept = book(&steps);
-        let fresh = book(&kept.list_after(i64::MIN, usize::MAX));
+        let fresh = book(&kept.list_after(SubjectId::BEFORE_ALL, usize::MAX));
         prop_assert_eq!(kept.build_heartbeat(1, 0), fresh.build_heartbeat(1, 0));
         prop_assert_eq!(kept.stream_count, fresh.stream_count);
     }
@@ -155,7 +158,7 @@ proptest! {
     /// Pages of different moments, with news before, between and after them: in the end it is what the hub is.
     #[test]
     fn what_is_learned_while_it_changes_is_right_in_the_end(
-        changes in prop::collection::vec((0..6i64, 0..3u32), 1..30),
+        changes in prop::collection::vec(((0..6i64).prop_map(SubjectId), 0..3u32), 1..30),
         asked in 0..30usize,
         lag in 0..6usize,
         pace in 0..4usize,
@@ -171,7 +174,7 @@ proptest! {
         prop_assert!(peers.begin_sync(1));
         let (mut places, mut now) = (Vec::new(), asked);
         loop {
-            let page = theirs.list_after(places.last().map_or(i64::MIN, |place: &SubjectPresence| place.0), 2);
+            let page = theirs.list_after(places.last().map_or(SubjectId::BEFORE_ALL, |place: &SubjectPresence| place.0), 2);
             let last = page.len() < 2;
             places.extend(page);
             for _ in 0..pace.min(changes.len() - now) {
