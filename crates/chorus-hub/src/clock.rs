@@ -1,4 +1,4 @@
-//! The source of time and new ids, so that tests control them (invariant 10).
+//! The source of time, so that tests control it (invariant 10).
 
 use chorus_wire::time::UnixMicros;
 use std::sync::{
@@ -83,11 +83,6 @@ impl Clock {
             }
         }
     }
-
-    /// The id of one request in replies and logs. It is no credential, so eight random bytes are enough.
-    pub fn new_request_id(&self) -> String {
-        format!("{:016x}", rand::random::<u64>())
-    }
 }
 
 /// The time since the process first read a clock.
@@ -107,19 +102,4 @@ fn uptime_micros() -> i64 {
 fn system_now() -> UnixMicros {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     UnixMicros(since.map_or(0, |d| d.as_micros() as i64))
-}
-
-/// A new secret: `prefix` and 32 hex digits, 128 bits of the system's randomness.
-pub(crate) fn new_secret(prefix: &str) -> chorus_wire::secret::Secret {
-    chorus_wire::secret::Secret::new(format!("{prefix}{:032x}", rand::random::<u128>()))
-}
-
-/// A new id that is no secret.
-pub fn new_id() -> uuid::Uuid {
-    uuid::Builder::from_random_bytes(rand::random()).into_uuid()
-}
-
-/// A random epoch that tells one ring or stream from every other; 48 bits keep event ids short.
-pub(crate) fn new_epoch() -> u64 {
-    (rand::random::<u64>() >> 16).max(1)
 }

@@ -15,6 +15,7 @@ pub mod limits;
 pub mod market;
 pub mod ops;
 mod pem;
+pub mod random;
 mod seal;
 mod settings;
 mod start_error;

@@ -65,6 +65,9 @@ pub const OUTBOX_LEASE: Duration = Duration::from_secs(60);
 /// of the posts are retries, so that many hanging receivers do not hold up the others.
 pub const OUTBOX_IN_FLIGHT: usize = 128;
 
+/// Max jobs that one look for overdue or undispatched ones takes; the next look takes the rest.
+pub const JOBS_BATCH: usize = 128;
+
 // Several hubs: budgets
 
 /// Max wait for a peer's rate-limit decision: a hundred times what it takes, and still not noticeable.

@@ -5,7 +5,7 @@ use crate::{
     channel, console, discover, envelope, frame, identity, market, mcp, openapi, ops, pages,
 };
 use axum::{Router, middleware};
-use chorus_wire::Code;
+use chorus_wire::ErrorCode;
 use utoipa_axum::router::OpenApiRouter;
 
 pub fn build_router(state: AppState) -> Router {
@@ -13,8 +13,8 @@ pub fn build_router(state: AppState) -> Router {
     // Set only here, so it is never set already.
     let _ = state.openapi_document.set(openapi::finish_document(api));
     router
-        .fallback(async || ApiError::from(Code::NotFound))
-        .method_not_allowed_fallback(async || ApiError::from(Code::MethodNotAllowed))
+        .fallback(async || ApiError::from(ErrorCode::NotFound))
+        .method_not_allowed_fallback(async || ApiError::from(ErrorCode::MethodNotAllowed))
         .layer(middleware::from_fn_with_state(
             state.clone(),
             front::process_request,

@@ -5,7 +5,7 @@
 )]
 
 use chorus_server::{RunningServer, ServerSettings, start_server};
-use chorus_wire::{Code, frame::FrameCode};
+use chorus_wire::{ErrorCode, frame::FrameCode};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -88,7 +88,7 @@ fn the_page_of_errors_and_the_table_say_the_same() {
             "{code} is there twice"
         );
     }
-    let hub = Code::ALL.iter().map(|code| {
+    let hub = ErrorCode::ALL.iter().map(|code| {
         (
             code.as_str(),
             code.status(),

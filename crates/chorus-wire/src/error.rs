@@ -40,7 +40,7 @@ pub(crate) use error_catalogue;
 
 error_catalogue! {
     /// The codes of all protocols but frames, as `error.code` or `error_code` shows them.
-    Code {
+    ErrorCode {
         Validation "ERR_VALIDATION" 400 false "The request is malformed; the message names the field to mend.";
         SenderNotRegistered "ERR_SENDER_NOT_REGISTERED" 400 false "The envelope's sender_id is not registered here.";
         EndpointBlocked "ERR_ENDPOINT_BLOCKED" 400 false "The endpoint is on a private, loopback or otherwise unreachable address.";
@@ -85,7 +85,7 @@ error_catalogue! {
 /// An error with two texts: `message` goes to the client, `cause` only to the log.
 #[derive(Clone, Debug)]
 pub struct Error {
-    pub code: Code,
+    pub code: ErrorCode,
     pub message: String,
     pub cause: Option<String>,
     /// Seconds after which to retry, if known.
@@ -93,7 +93,7 @@ pub struct Error {
 }
 
 impl Error {
-    pub fn new(code: Code, message: impl Into<String>) -> Self {
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self {
             code,
             message: message.into(),
@@ -104,14 +104,14 @@ impl Error {
 
     /// The request is malformed; `message` names the field to correct.
     pub fn validation(message: impl Into<String>) -> Self {
-        Self::new(Code::Validation, message)
+        Self::new(ErrorCode::Validation, message)
     }
 
     /// The hub failed. The client gets the code's default message, the log gets the cause.
     pub fn internal(cause: impl fmt::Display) -> Self {
         Self {
             cause: Some(cause.to_string()),
-            ..Code::Internal.into()
+            ..ErrorCode::Internal.into()
         }
     }
 
@@ -120,13 +120,13 @@ impl Error {
         Self {
             cause: Some(cause.to_string()),
             retry_after: Some(1),
-            ..Code::Unavailable.into()
+            ..ErrorCode::Unavailable.into()
         }
     }
 }
 
-impl From<Code> for Error {
-    fn from(code: Code) -> Self {
+impl From<ErrorCode> for Error {
+    fn from(code: ErrorCode) -> Self {
         Self::new(code, code.sentence())
     }
 }

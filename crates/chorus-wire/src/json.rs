@@ -51,7 +51,7 @@ pub fn map_serde_error(error: &serde_json::Error) -> Error {
 }
 
 /// The canonical text of a value: keys sorted, whole numbers without a fraction. Equal values give equal texts
-/// (lesson 17).
+/// (failure 17).
 pub fn to_canonical_json(value: &Value) -> String {
     let mut out = String::new();
     write_canonical(value, &mut out);

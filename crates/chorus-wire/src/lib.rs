@@ -19,7 +19,7 @@ pub mod sse;
 mod string_enum;
 pub mod time;
 
-pub use error::{Code, Error};
+pub use error::{Error, ErrorCode};
 
 /// The version of the envelope, the only one that this hub accepts (ENV-02).
 pub const CHORUS_VERSION: &str = "0.4";

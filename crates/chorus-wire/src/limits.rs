@@ -1,4 +1,4 @@
-//! Every limit: what it bounds, why it has this value, and what happens when it is reached.
+//! Every limit that a client can meet: what it bounds, why it has this value, and what happens when it is reached.
 //!
 //! Unless a comment says otherwise, a value over its limit is refused with a validation error (400)
 //! that names the field.

@@ -1,4 +1,4 @@
-//! Server-Sent Events: formatting an event, and parsing a stream from chunks of any size (R-25, lesson 19).
+//! Server-Sent Events: formatting an event, and parsing a stream from chunks of any size (R-25, failure 19).
 
 use crate::{cursor::Cursor, limits};
 use bytes::Bytes;

@@ -42,7 +42,7 @@ async fn read_message_ids(stream: &mut EventStream, count: usize) -> Vec<u64> {
     ids
 }
 
-// Lesson 19
+// failure 19
 #[tokio::test]
 async fn events_are_complete_for_any_chunk_size() {
     let body = format!("{}{}: keepalive\n\n{}", connected(), message(1), message(2));

@@ -4,10 +4,10 @@
 use crate::context::HubContext;
 use crate::identity::hash_secret;
 use crate::store::{AgentId, EntryKind, NewLogEntry, SubjectId, connection_strings, principals};
-use crate::{Principal, Result, clock};
+use crate::{Principal, Result, random};
 use chorus_wire::channel::connection::{ConnectionCreated, ConnectionRevoked};
 use chorus_wire::channel::delivery::ChannelDelivery;
-use chorus_wire::{Code, secret::Secret};
+use chorus_wire::{ErrorCode, secret::Secret};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
@@ -19,13 +19,13 @@ pub async fn create_connection_string(
     public_url: &str,
 ) -> Result<ConnectionCreated> {
     let id = principal.require_agent()?.id;
-    let secret = clock::new_secret("sk_");
+    let secret = random::new_secret("sk_");
     let secret_hash = hash_secret(secret.expose());
     hub.store()
         .write(async move |txn| {
             principals::find_agent(&txn.tx, id)
                 .await?
-                .ok_or(Code::Unauthorized)?;
+                .ok_or(ErrorCode::Unauthorized)?;
             Ok(
                 connection_strings::set_connection_string(&txn.tx, id, &secret_hash, txn.now())
                     .await?,
@@ -76,7 +76,7 @@ impl HostedInbox {
             })
             .await?;
         Ok(Self {
-            agent: agent.ok_or(Code::NotFound)?,
+            agent: agent.ok_or(ErrorCode::NotFound)?,
             secret_hash,
         })
     }
@@ -103,7 +103,7 @@ impl HostedInbox {
                 // (CHN-04).
                 let agent = connection_strings::find_agent_by_hash(&txn.tx, &secret_hash)
                     .await?
-                    .ok_or(Code::NotFound)?;
+                    .ok_or(ErrorCode::NotFound)?;
                 if connection_strings::record_first_delivery(
                     &txn.tx,
                     agent,

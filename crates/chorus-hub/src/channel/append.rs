@@ -6,7 +6,7 @@ use crate::store::channels::{self, ChannelMemberRecord, ChannelRecord};
 use crate::store::{
     EntryKind, LogSeq, MemberId, NewLogEntry, SubjectId, WriteTxn, channel_entries,
 };
-use crate::{Result, clock};
+use crate::{Result, random};
 use chorus_wire::Error;
 use chorus_wire::channel::callback_event::{CallbackPost, ChannelEvent};
 use chorus_wire::channel::channels::{MemberRoute, SenderKind};
@@ -154,7 +154,7 @@ async fn append_message(
         .iter()
         .filter(|member| names.contains(&mention::fold_name(&member.name)))
         .collect();
-    row.id = Some(format!("msg_{}", clock::new_id().simple()));
+    row.id = Some(format!("msg_{}", random::new_id().simple()));
     row.mentions = mentioned
         .iter()
         .filter_map(|member| MemberName::parse("name", &member.name).ok())

@@ -8,7 +8,7 @@ use crate::store::artifacts::{self, NewArtifactVersion};
 use crate::store::{ChannelId, DbConnection, WriteTxn};
 use crate::{Principal, Result};
 use chorus_wire::channel::artifact::{self, Artifact, ArtifactText, ChannelContents};
-use chorus_wire::{Code, Error, limits};
+use chorus_wire::{Error, ErrorCode, limits};
 
 /// `GET /channels/{id}/artifacts`
 pub async fn list_channel_artifacts(
@@ -93,7 +93,7 @@ async fn fetch_version(
             "version {content_version} of {slug} is not kept; the newest is {}",
             artifact.version
         );
-        Error::new(Code::NotFound, message)
+        Error::new(ErrorCode::NotFound, message)
     };
     Ok(ArtifactText {
         content: content.ok_or_else(version_gone)?,
@@ -104,7 +104,7 @@ async fn fetch_version(
 
 fn artifact_not_found(slug: &str) -> Error {
     Error::new(
-        Code::NotFound,
+        ErrorCode::NotFound,
         format!("the channel has no artifact {slug}"),
     )
 }
@@ -139,7 +139,7 @@ pub async fn create_artifact(
                 >= limits::ARTIFACTS_PER_CHANNEL
             {
                 return Err(Error::new(
-                    Code::Conflict,
+                    ErrorCode::Conflict,
                     format!(
                         "a channel has at most {} artifacts",
                         limits::ARTIFACTS_PER_CHANNEL
@@ -156,7 +156,7 @@ pub async fn create_artifact(
             );
             if !artifacts::create_artifact(&txn.tx, &new).await? {
                 let message = format!("slug {slug} is taken; edit it, or choose another");
-                return Err(Error::new(Code::Conflict, message));
+                return Err(Error::new(ErrorCode::Conflict, message));
             }
             artifacts::find_artifact(&txn.tx, actor.channel.id, &slug)
                 .await?
@@ -190,7 +190,7 @@ pub async fn edit_artifact(
                     "version {from} is not the newest: {by} made it {}; read it and edit that",
                     current.version
                 );
-                return Err(Error::new(Code::Conflict, message));
+                return Err(Error::new(ErrorCode::Conflict, message));
             }
             let content = match &edit {
                 ArtifactEdit::FullText(content) => content.clone(),
@@ -215,7 +215,7 @@ pub async fn edit_artifact(
             if !artifacts::update_artifact(&txn.tx, &new, from, limits::ARTIFACT_VERSIONS_KEPT)
                 .await?
             {
-                return Err(Code::Conflict.into());
+                return Err(ErrorCode::Conflict.into());
             }
             artifacts::find_artifact(&txn.tx, channel_id, &slug)
                 .await?

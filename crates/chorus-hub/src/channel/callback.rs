@@ -13,7 +13,7 @@ use chorus_wire::channel::callback_event::{CallbackPost, ChannelEvent};
 use chorus_wire::channel::channels::MemberRoute;
 use chorus_wire::channel::mention;
 use chorus_wire::channel::persistent_callback::PersistentCallback;
-use chorus_wire::{Code, Error, secret::Secret};
+use chorus_wire::{Error, ErrorCode, secret::Secret};
 
 impl TokenActor {
     /// The member as the sender of an event with this credential: an agent, one step after the
@@ -98,7 +98,7 @@ impl CallbackToken {
             {
                 KeyUse::Unused => {}
                 KeyUse::SameRequest(_) => return Ok(()),
-                KeyUse::DifferentRequest => return Err(Code::IdempotencyConflict.into()),
+                KeyUse::DifferentRequest => return Err(ErrorCode::IdempotencyConflict.into()),
             }
         }
         let appended = append_event(txn, &actor.channel, &actor.sender(), event).await?;
@@ -134,7 +134,10 @@ pub async fn create_persistent_callback(
             let member =
                 channels::find_member_by_name(&txn.tx, actor.channel.id, &folded_name).await?;
             let member = member.ok_or_else(|| {
-                Error::new(Code::NotFound, "no member of that name is in the channel")
+                Error::new(
+                    ErrorCode::NotFound,
+                    "no member of that name is in the channel",
+                )
             })?;
             if actor
                 .member
@@ -147,7 +150,7 @@ pub async fn create_persistent_callback(
                 // An event from a callback counts as an agent's, the owner's messages as a person's
                 //
                 return Err(Error::new(
-                    Code::Conflict,
+                    ErrorCode::Conflict,
                     "the owner speaks with its key, not by a callback",
                 ));
             }

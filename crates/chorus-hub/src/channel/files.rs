@@ -5,7 +5,7 @@ use crate::Result;
 use crate::context::HubContext;
 use crate::store::artifacts;
 use chorus_wire::channel::artifact::{self, FileInfo};
-use chorus_wire::{Code, Error, limits};
+use chorus_wire::{Error, ErrorCode, limits};
 
 /// `file_put`: an existing file is replaced only if `replace` is set.
 pub async fn put_file(
@@ -21,7 +21,7 @@ pub async fn put_file(
             "content must be at most {} bytes before base64",
             limits::FILE_BYTES
         );
-        return Err(Error::new(Code::TooLarge, message));
+        return Err(Error::new(ErrorCode::TooLarge, message));
     }
     if media_type
         .as_deref()
@@ -46,7 +46,7 @@ pub async fn put_file(
                 let message = format!(
                     "a channel keeps at most {max_files} files and {max_bytes} bytes of them"
                 );
-                return Err(Error::new(Code::Conflict, message));
+                return Err(Error::new(ErrorCode::Conflict, message));
             }
             let put_by = actor.member.name;
             let info = FileInfo {
@@ -61,7 +61,7 @@ pub async fn put_file(
                     "name {} is taken; choose another, or set replace",
                     info.name
                 );
-                return Err(Error::new(Code::Conflict, message));
+                return Err(Error::new(ErrorCode::Conflict, message));
             }
             Ok(info)
         })
@@ -80,7 +80,7 @@ pub async fn get_file(
         .store()
         .read(async move |tx| Ok(artifacts::find_file(tx, channel_id, &name).await?))
         .await?;
-    found.ok_or_else(|| Error::new(Code::NotFound, "the channel has no file of that name"))
+    found.ok_or_else(|| Error::new(ErrorCode::NotFound, "the channel has no file of that name"))
 }
 
 fn is_media_type(text: &str) -> bool {

@@ -5,7 +5,7 @@ use crate::context::HubContext;
 use crate::delivery::{StreamFeed, open_channel_feed, render};
 use crate::store::{ChannelId, LogEntry, LogSeq, channel_entries, log};
 use crate::{Principal, Result};
-use chorus_wire::{Code, Error, cursor::Cursor, limits};
+use chorus_wire::{Error, ErrorCode, cursor::Cursor, limits};
 use serde_json::value::RawValue;
 
 /// Which rows of the history a page holds.
@@ -126,7 +126,7 @@ pub async fn open_channel_stream(
     };
     match (is_same_member, is_current_key) {
         (true, true) => Ok(feed),
-        (false, true) => Err(Code::NotFound.into()),
-        (true | false, false) => Err(Code::Unauthorized.into()),
+        (false, true) => Err(ErrorCode::NotFound.into()),
+        (true | false, false) => Err(ErrorCode::Unauthorized.into()),
     }
 }

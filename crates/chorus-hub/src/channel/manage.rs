@@ -9,13 +9,13 @@ use crate::store::{
     record_activity,
 };
 use crate::stream_end::StreamEnd;
-use crate::{Principal, Result, clock, identity::Agent};
+use crate::{Principal, Result, identity::Agent, random};
 use chorus_wire::channel::channels::{
     Channel, ChannelChange, ChannelDeleted, DeliveryMode, MemberRoute, NewChannel,
 };
 use chorus_wire::channel::mention::MemberName;
 use chorus_wire::identity::AgentName;
-use chorus_wire::{Code, Error, limits};
+use chorus_wire::{Error, ErrorCode, limits};
 use serde_json::json;
 
 /// The party that acts in a channel: a member, or an operator, who has no membership.
@@ -32,7 +32,7 @@ impl ChannelActor {
             None => Ok(()),
             Some(member) if member.via == MemberRoute::Owner => Ok(()),
             Some(_) => Err(Error::new(
-                Code::Forbidden,
+                ErrorCode::Forbidden,
                 "only the channel's owner may do that",
             )),
         }
@@ -54,16 +54,16 @@ pub(crate) async fn find_actor(
 ) -> Result<ChannelActor> {
     let channel = channels::find_channel_by_public_id(tx, id).await?;
     match principal {
-        Principal::Anonymous => Err(Code::Unauthorized.into()),
+        Principal::Anonymous => Err(ErrorCode::Unauthorized.into()),
         Principal::Operator(_) => Ok(ChannelActor {
-            channel: channel.ok_or(Code::NotFound)?,
+            channel: channel.ok_or(ErrorCode::NotFound)?,
             member: None,
         }),
         Principal::Agent(agent) => {
-            let channel = channel.ok_or(Code::NotFound)?;
+            let channel = channel.ok_or(ErrorCode::NotFound)?;
             let member = channels::find_member_by_agent(tx, channel.id, agent.id)
                 .await?
-                .ok_or(Code::NotFound)?;
+                .ok_or(ErrorCode::NotFound)?;
             Ok(ChannelActor {
                 channel,
                 member: Some(member),
@@ -117,7 +117,7 @@ pub async fn create_channel(
     new: NewChannel,
 ) -> Result<Channel> {
     let owner = match principal {
-        Principal::Anonymous => return Err(Code::Unauthorized.into()),
+        Principal::Anonymous => return Err(ErrorCode::Unauthorized.into()),
         Principal::Agent(agent) => Some(agent.clone()),
         Principal::Operator(_) => None,
     };
@@ -133,7 +133,7 @@ async fn insert_channel(
     owner: Option<&Agent>,
     new: NewChannel,
 ) -> Result<ChannelRecord> {
-    let public_id = format!("ch_{}", clock::new_id().simple());
+    let public_id = format!("ch_{}", random::new_id().simple());
     let channel = ChannelRecord {
         id: principals::allocate_subject_id(&txn.tx).await?,
         public_id: public_id.into(),
@@ -148,7 +148,7 @@ async fn insert_channel(
     if let Some(owner) = owner {
         principals::find_agent(&txn.tx, owner.id)
             .await?
-            .ok_or(Code::Unauthorized)?;
+            .ok_or(ErrorCode::Unauthorized)?;
         if channels::count_owned_channels(&txn.tx, owner.id).await?
             >= limits::CHANNELS_PER_OWNER as i64
         {
@@ -156,7 +156,7 @@ async fn insert_channel(
                 "an agent owns at most {} channels",
                 limits::CHANNELS_PER_OWNER
             );
-            return Err(Error::new(Code::Conflict, message));
+            return Err(Error::new(ErrorCode::Conflict, message));
         }
         // An agent whose own name cannot be mentioned with an @ is called `owner`.
         let name = default_member_name(owner).or_else(|_| MemberName::parse("name", "owner"))?;
@@ -212,7 +212,7 @@ pub async fn list_channels(
     limit: usize,
 ) -> Result<Vec<Channel>> {
     let member_agent = match principal {
-        Principal::Anonymous => return Err(Code::Unauthorized.into()),
+        Principal::Anonymous => return Err(ErrorCode::Unauthorized.into()),
         Principal::Agent(agent) => Some(agent.id),
         Principal::Operator(_) => None,
     };

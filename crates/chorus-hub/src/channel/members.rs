@@ -16,7 +16,7 @@ use chorus_wire::channel::channels::{
 use chorus_wire::channel::history_row::MemberChange;
 use chorus_wire::channel::mention::{self, MemberName};
 use chorus_wire::identity::AgentName;
-use chorus_wire::{Code, Error, limits};
+use chorus_wire::{Error, ErrorCode, limits};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -65,7 +65,7 @@ pub async fn add_member(
             let agent =
                 identity::find_agent(hub.identity(), &AgentName::parse("agent_id", &agent_name)?)
                     .await?
-                    .ok_or(Code::AgentNotFound)?;
+                    .ok_or(ErrorCode::AgentNotFound)?;
             let name = new.name.map_or_else(|| default_member_name(&agent), Ok)?;
             (CheckedInvite::LocalAgent(agent), name)
         }
@@ -95,7 +95,7 @@ async fn insert_member(
             "a channel has at most {} members",
             limits::MEMBERS_PER_CHANNEL
         );
-        return Err(Error::new(Code::Conflict, message));
+        return Err(Error::new(ErrorCode::Conflict, message));
     }
     let member = match invited {
         CheckedInvite::Connection {
@@ -110,7 +110,7 @@ async fn insert_member(
             // The agent may have unregistered since it was looked up.
             principals::find_agent(&txn.tx, agent.id)
                 .await?
-                .ok_or(Code::AgentNotFound)?;
+                .ok_or(ErrorCode::AgentNotFound)?;
             ChannelMemberRecord {
                 principal: Some(agent.id),
                 agent_id: Some(agent.agent_id.clone()),
@@ -120,7 +120,7 @@ async fn insert_member(
     };
     if !channels::insert_member(&txn.tx, &member, &name.folded_name()).await? {
         let message = format!("{name} is taken in this channel, or the agent is in it already");
-        return Err(Error::new(Code::Conflict, message));
+        return Err(Error::new(ErrorCode::Conflict, message));
     }
     append_member_change(
         txn,
@@ -153,7 +153,10 @@ pub async fn remove_member(
             let member =
                 channels::find_member_by_name(&txn.tx, actor.channel.id, &folded_name).await?;
             let member = member.ok_or_else(|| {
-                Error::new(Code::NotFound, "no member of that name is in the channel")
+                Error::new(
+                    ErrorCode::NotFound,
+                    "no member of that name is in the channel",
+                )
             })?;
             end_membership(txn, &actor, &member).await?;
             Ok(member)
@@ -181,7 +184,7 @@ async fn end_membership(
     }
     if member.via == MemberRoute::Owner {
         return Err(Error::new(
-            Code::Conflict,
+            ErrorCode::Conflict,
             "the owner stays as long as the channel; delete the channel instead",
         ));
     }

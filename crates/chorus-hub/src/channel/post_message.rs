@@ -11,7 +11,7 @@ use crate::{Principal, Result};
 use chorus_wire::channel::callback_event::{CallbackPost, ChannelEvent};
 use chorus_wire::channel::channels::NewChannelMessage;
 use chorus_wire::channel::history_row::ChannelRow;
-use chorus_wire::{Code, Error};
+use chorus_wire::{Error, ErrorCode};
 
 /// `POST /channels/{id}/messages`: returns the appended row. A repeat with the same idempotency key
 /// and body gets the first row again.
@@ -39,7 +39,7 @@ pub async fn post_message(
                 {
                     KeyUse::Unused => {}
                     KeyUse::SameRequest(seq) => return load_first_row(&txn.tx, seq).await,
-                    KeyUse::DifferentRequest => return Err(Code::IdempotencyConflict.into()),
+                    KeyUse::DifferentRequest => return Err(ErrorCode::IdempotencyConflict.into()),
                 }
             }
             let event = ChannelEvent::Message {

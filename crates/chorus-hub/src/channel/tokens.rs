@@ -6,9 +6,9 @@ use crate::identity::hash_secret;
 use crate::store::channel_deliveries::{self, ChannelToken, TokenPurpose};
 use crate::store::channels::{self, ChannelMemberRecord, ChannelRecord};
 use crate::store::{DbConnection, DbError, MemberId, WriteTxn};
-use crate::{Result, clock};
+use crate::{Result, random};
 use chorus_wire::channel::delivery::ChannelMcp;
-use chorus_wire::{Code, limits, secret::Secret};
+use chorus_wire::{ErrorCode, limits, secret::Secret};
 use std::collections::BTreeMap;
 
 /// The party that a token admits: one member in one channel, with the turn of the message that the
@@ -40,8 +40,8 @@ pub(super) async fn mint_delivery_tokens(
     member_id: MemberId,
     turn: u32,
 ) -> std::result::Result<DeliveryCredentials, DbError> {
-    let callback = clock::new_secret("tok_");
-    let bearer = clock::new_secret("mcp_");
+    let callback = random::new_secret("tok_");
+    let bearer = random::new_secret("mcp_");
     let expires_at = Some(txn.now().saturating_add(limits::CALLBACK_TTL));
     for (secret, purpose) in [
         (&callback, TokenPurpose::Callback),
@@ -77,7 +77,7 @@ pub(super) async fn mint_persistent_callback(
     member_id: MemberId,
 ) -> std::result::Result<Secret, DbError> {
     channel_deliveries::expire_persistent_callback(&txn.tx, member_id, txn.now()).await?;
-    let secret = clock::new_secret("tok_");
+    let secret = random::new_secret("tok_");
     let token = ChannelToken {
         purpose: TokenPurpose::PersistentCallback,
         channel: channel.id,
@@ -109,22 +109,22 @@ pub(super) async fn resolve_callback(
 ) -> Result<TokenActor> {
     let token = channel_deliveries::find_channel_token(tx, token_hash)
         .await?
-        .ok_or(Code::NotFound)?;
+        .ok_or(ErrorCode::NotFound)?;
     match token.purpose {
         TokenPurpose::Callback | TokenPurpose::PersistentCallback => {}
-        TokenPurpose::Tools => return Err(Code::NotFound.into()),
+        TokenPurpose::Tools => return Err(ErrorCode::NotFound.into()),
     }
     let Some(channel) = channels::find_channel(tx, token.channel).await? else {
         return Err(
             if channels::has_public_id(tx, token.channel, channel_id).await? {
-                Code::Gone.into()
+                ErrorCode::Gone.into()
             } else {
-                Code::NotFound.into()
+                ErrorCode::NotFound.into()
             },
         );
     };
     if *channel.public_id != *channel_id {
-        return Err(Code::NotFound.into());
+        return Err(ErrorCode::NotFound.into());
     }
     let member = channels::member_by_id(tx, token.member)
         .await?
@@ -136,7 +136,7 @@ pub(super) async fn resolve_callback(
             member,
             turn: token.turn,
         }),
-        Some(_) | None => Err(Code::Gone.into()),
+        Some(_) | None => Err(ErrorCode::Gone.into()),
     }
 }
 
@@ -167,7 +167,7 @@ pub(crate) async fn lookup_tool_token(
         .filter(|token| token.purpose == TokenPurpose::Tools);
     let token = token
         .filter(|token| token.expires_at.is_some_and(|expires_at| now < expires_at))
-        .ok_or(Code::Unauthorized)?;
+        .ok_or(ErrorCode::Unauthorized)?;
     let channel = channels::find_channel(tx, token.channel)
         .await?
         .filter(|channel| *channel.public_id == *channel_id);
@@ -180,6 +180,6 @@ pub(crate) async fn lookup_tool_token(
             member,
             turn: token.turn,
         }),
-        (Some(_) | None, Some(_) | None) => Err(Code::Unauthorized.into()),
+        (Some(_) | None, Some(_) | None) => Err(ErrorCode::Unauthorized.into()),
     }
 }

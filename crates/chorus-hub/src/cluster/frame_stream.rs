@@ -152,7 +152,7 @@ impl FrameStream {
         nats: &NatsConnection,
         position: Option<ReadPosition>,
     ) -> Result<(FrameConsumer, ReadPosition, u64), String> {
-        let stream = nats.open_frame_stream(crate::clock::new_epoch()).await?;
+        let stream = nats.open_frame_stream(crate::random::new_epoch()).await?;
         let resumable = position.filter(|position| {
             position.epoch == stream.epoch
                 && position.seq >= stream.floor_seq

@@ -23,7 +23,7 @@ use crate::identity::Identity;
 use crate::settings::HubOptions;
 use crate::store::{LogSeq, Store};
 use crate::{Principal, Result};
-use chorus_wire::{Code, cursor::Cursor};
+use chorus_wire::{ErrorCode, cursor::Cursor};
 use outbox_worker::OutboxWorker;
 use outgoing::{OutgoingClient, OutgoingPolicy};
 use std::sync::Arc;
@@ -108,6 +108,6 @@ pub async fn open_inbox(
     if delivery.0.identity.is_current_key(agent).await? {
         Ok(feed)
     } else {
-        Err(Code::Unauthorized.into())
+        Err(ErrorCode::Unauthorized.into())
     }
 }

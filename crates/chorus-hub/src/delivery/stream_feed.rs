@@ -10,7 +10,7 @@ use crate::store::{
 };
 use crate::stream_end::StreamEnd;
 use bytes::Bytes;
-use chorus_wire::{Code, Error, cursor::Cursor, sse};
+use chorus_wire::{Error, ErrorCode, cursor::Cursor, sse};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -123,7 +123,7 @@ pub(crate) async fn open_channel_feed(
         delivery
             .live_streams()
             .subscribe(end_topic, log_feed.queue.clone())
-            .ok_or(Code::TooManyStreams)?;
+            .ok_or(ErrorCode::TooManyStreams)?;
         log_feed.end_topic = Some(end_topic);
     }
     Ok(feed)
@@ -143,7 +143,7 @@ pub(crate) async fn open_log_feed(
     let mut newest = delivery
         .live_streams()
         .subscribe(topic, queue.clone())
-        .ok_or(Code::TooManyStreams)?;
+        .ok_or(ErrorCode::TooManyStreams)?;
     let mut feed = LogFeed {
         delivery: delivery.clone(),
         topic,
@@ -201,7 +201,8 @@ impl LogFeed {
                     Ok(events) => return FeedItem::Events(events),
                     // In a cluster an unavailable database ends no stream: reconnecting to another hub would not help.
                     Err(error)
-                        if self.delivery.store().has_peers() && error.code == Code::Unavailable =>
+                        if self.delivery.store().has_peers()
+                            && error.code == ErrorCode::Unavailable =>
                     {
                         tracing::debug!(cause = error.cause, "a stream waits for the log");
                         tokio::time::sleep(limits::LOG_READ_RETRY_INTERVAL).await;

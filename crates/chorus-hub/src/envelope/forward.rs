@@ -5,7 +5,7 @@ use crate::context::HubContext;
 use crate::store::{DeliveryState, LogSeq, WriteTxn, log, messages, record_activity};
 use crate::{Result, delivery::outgoing::WebhookAnswer};
 use bytes::Bytes;
-use chorus_wire::Code;
+use chorus_wire::ErrorCode;
 use chorus_wire::message::DeliveryOutcome;
 use serde_json::{Value, json};
 
@@ -46,7 +46,7 @@ pub(super) fn interpret_receiver_answer(answer: &WebhookAnswer) -> DeliveryOutco
     match answer.protocol_reply() {
         Some(receiver_response) => DeliveryOutcome::Delivered { receiver_response },
         None => DeliveryOutcome::Failed {
-            error_code: Code::AgentUnreachable.as_str().into(),
+            error_code: ErrorCode::AgentUnreachable.as_str().into(),
             detail: format!(
                 "the receiver's endpoint answered {} without a protocol reply",
                 answer.status

@@ -5,7 +5,7 @@ use crate::store::{DbError, DeliveryState, LogEntry, LogSeq, log, messages};
 use crate::{Principal, Result, identity};
 use chorus_wire::identity::AgentName;
 use chorus_wire::message::{DeliveredVia, HistoryRow};
-use chorus_wire::{Code, limits, time::UnixMicros};
+use chorus_wire::{ErrorCode, limits, time::UnixMicros};
 use serde_json::value::RawValue;
 
 /// Where a history page starts.
@@ -68,7 +68,7 @@ pub async fn search_messages(
         Some(name) => Some(
             identity::find_agent(hub.identity(), &AgentName::parse("peer", name)?)
                 .await?
-                .ok_or(Code::AgentNotFound)?
+                .ok_or(ErrorCode::AgentNotFound)?
                 .id,
         ),
         None => None,

@@ -12,7 +12,7 @@ use crate::store::LogSeq;
 use crate::{Principal, Result};
 use bytes::Bytes;
 use chorus_wire::message::{DeliveryOutcome, SendReply, SendRequest};
-use chorus_wire::{Code, limits, sse};
+use chorus_wire::{ErrorCode, limits, sse};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -90,7 +90,7 @@ async fn relay_events(
     mut events: AnswerEvents,
     relay_sender: mpsc::Sender<Bytes>,
 ) {
-    let failed = |code: Code, detail: String| DeliveryOutcome::Failed {
+    let failed = |code: ErrorCode, detail: String| DeliveryOutcome::Failed {
         error_code: code.as_str().into(),
         detail,
     };
@@ -111,7 +111,7 @@ async fn relay_events(
             Some(Err(error)) => break (failed(error.code(), error.to_string()), None),
             None => {
                 let detail = "the receiver's stream ended without a final event".to_owned();
-                break (failed(Code::AgentUnreachable, detail), None);
+                break (failed(ErrorCode::AgentUnreachable, detail), None);
             }
         }
     };
@@ -161,7 +161,7 @@ fn parse_final_event(event: &sse::SseEvent) -> Option<(DeliveryOutcome, Option<V
                 )
             };
             let error_code = text("code", limits::LABEL_CHARS)
-                .unwrap_or_else(|| Code::AgentUnreachable.as_str().into());
+                .unwrap_or_else(|| ErrorCode::AgentUnreachable.as_str().into());
             let detail = text("message", limits::DETAIL_CHARS);
             let detail =
                 detail.unwrap_or_else(|| "the receiver ended its stream with an error".into());

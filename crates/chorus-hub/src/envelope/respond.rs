@@ -5,7 +5,7 @@ use super::status;
 use crate::context::HubContext;
 use crate::store::{DeliveryState, EntryKind, NewLogEntry, messages};
 use crate::{Principal, Result};
-use chorus_wire::Code;
+use chorus_wire::ErrorCode;
 use chorus_wire::message::{MessageStatus, ReceiverReply};
 
 /// `POST /agent/messages/{trace_id}/response`: stores the response and returns the message's
@@ -20,7 +20,7 @@ pub async fn respond_to_message(
     let message = status::find_message(hub, trace_id)
         .await?
         .filter(|message| message.entry.subject == receiver.id.into());
-    let message = message.ok_or(Code::NotFound)?;
+    let message = message.ok_or(ErrorCode::NotFound)?;
     let seq = message.entry.seq;
     let message_trace_id = hub.entry_trace_id(&message.entry);
     let message = hub
@@ -28,7 +28,7 @@ pub async fn respond_to_message(
         .write(async move |txn| {
             let message = messages::find_message(&txn.tx, seq)
                 .await?
-                .ok_or(Code::NotFound)?;
+                .ok_or(ErrorCode::NotFound)?;
             if let Some((stored_reply, _)) = &message.response {
                 // The first response stands: a repeat changes nothing, another one is
                 // refused.
@@ -37,7 +37,7 @@ pub async fn respond_to_message(
                 return if is_same_reply {
                     Ok(message)
                 } else {
-                    Err(Code::ResponseConflict.into())
+                    Err(ErrorCode::ResponseConflict.into())
                 };
             }
             let response = serde_json::to_string(&reply).map_err(chorus_wire::Error::internal)?;
@@ -60,7 +60,7 @@ pub async fn respond_to_message(
             });
             messages::find_message(&txn.tx, seq)
                 .await?
-                .ok_or_else(|| Code::NotFound.into())
+                .ok_or_else(|| ErrorCode::NotFound.into())
         })
         .await?;
     Ok(status::message_status(hub, message))

@@ -10,7 +10,7 @@ use crate::{Principal, Result};
 use chorus_wire::envelope::Envelope;
 use chorus_wire::identity::AgentName;
 use chorus_wire::message::{DeliveryOutcome, SendRequest};
-use chorus_wire::{Code, Error, limits};
+use chorus_wire::{Error, ErrorCode, limits};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -63,7 +63,7 @@ pub(super) async fn accept_send(
     }
     let receiver = identity::find_agent(hub.identity(), &request.receiver)
         .await?
-        .ok_or(Code::AgentNotFound)?;
+        .ok_or(ErrorCode::AgentNotFound)?;
     let new_entry = NewLogEntry {
         subject: receiver.id.into(),
         subject_name: receiver.agent_id.clone(),
@@ -91,7 +91,7 @@ pub(super) async fn accept_send(
                 .await?
             {
                 KeyUse::SameRequest(seq) => Ok(Some(seq)),
-                KeyUse::DifferentRequest => Err(Code::IdempotencyConflict.into()),
+                KeyUse::DifferentRequest => Err(ErrorCode::IdempotencyConflict.into()),
                 KeyUse::Unused => {
                     let (seq, _) = txn.append_entry(new_entry.clone());
                     idempotency::record_idempotency_key(
@@ -121,18 +121,18 @@ async fn resolve_sender(
     envelope: &Envelope,
 ) -> Result<Arc<Agent>> {
     match principal {
-        Principal::Anonymous => Err(Code::Unauthorized.into()),
+        Principal::Anonymous => Err(ErrorCode::Unauthorized.into()),
         Principal::Agent(agent) if *agent.agent_id == *envelope.sender_id().as_str() => {
             Ok(agent.clone())
         }
-        Principal::Agent(_) => Err(Code::SenderMismatch.into()),
+        Principal::Agent(_) => Err(ErrorCode::SenderMismatch.into()),
         Principal::Operator(_) => {
             let found = identity::find_agent(
                 hub.identity(),
                 &AgentName::Address(envelope.sender_id().clone()),
             )
             .await?;
-            found.ok_or_else(|| Code::SenderNotRegistered.into())
+            found.ok_or_else(|| ErrorCode::SenderNotRegistered.into())
         }
     }
 }
@@ -155,7 +155,7 @@ async fn find_repeated(
     {
         KeyUse::Unused => Ok(None),
         KeyUse::SameRequest(seq) => Ok(Some(seq)),
-        KeyUse::DifferentRequest => Err(Code::IdempotencyConflict.into()),
+        KeyUse::DifferentRequest => Err(ErrorCode::IdempotencyConflict.into()),
     }
 }
 

@@ -5,7 +5,7 @@ use crate::context::HubContext;
 use crate::store::messages::{self, MessageRecord};
 use crate::store::{DeliveryState, SubjectId, log};
 use crate::{Principal, Result};
-use chorus_wire::Code;
+use chorus_wire::ErrorCode;
 use chorus_wire::message::{DeliveredVia, DeliveryOutcome, MessageStatus};
 use serde_json::Value;
 use uuid::Uuid;
@@ -17,9 +17,11 @@ pub async fn get_message_status(
     trace_id: &str,
 ) -> Result<MessageStatus> {
     if matches!(principal, Principal::Anonymous) {
-        return Err(Code::Unauthorized.into());
+        return Err(ErrorCode::Unauthorized.into());
     }
-    let message = find_message(hub, trace_id).await?.ok_or(Code::NotFound)?;
+    let message = find_message(hub, trace_id)
+        .await?
+        .ok_or(ErrorCode::NotFound)?;
     let is_party = match principal {
         Principal::Agent(agent) => {
             let id = SubjectId::from(agent.id);
@@ -32,7 +34,7 @@ pub async fn get_message_status(
     if is_party {
         Ok(message_status(hub, message))
     } else {
-        Err(Code::NotFound.into())
+        Err(ErrorCode::NotFound.into())
     }
 }
 

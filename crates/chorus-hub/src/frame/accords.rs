@@ -3,12 +3,12 @@
 use super::Frames;
 use super::addressing_cache::{AddressingChange, write_and_invalidate};
 use super::organisations::{find_org, find_owned_org, parse_org_handle};
-use crate::clock;
 use crate::identity::Principal;
+use crate::random;
 use crate::store::accords as table;
 use chorus_wire::frame::FrameError;
 use chorus_wire::frame::organisation::{Accord, AccordList, AccordStatus, NewAccord};
-use chorus_wire::{Code, Error, limits};
+use chorus_wire::{Error, ErrorCode, limits};
 
 type AccordResult<T> = std::result::Result<T, FrameError>;
 
@@ -17,7 +17,7 @@ const MAX_LISTED_ACCORDS: usize = 2 * limits::ACCORDS_PER_ORG;
 
 fn unknown_accord(id: &str) -> Error {
     Error::new(
-        Code::NotFound,
+        ErrorCode::NotFound,
         format!("this organisation has no accord {id}"),
     )
 }
@@ -47,10 +47,10 @@ pub async fn propose_accord(
                 "an organisation grants at most {} accords; revoke one first",
                 limits::ACCORDS_PER_ORG
             );
-            return Err(Error::new(Code::Conflict, message));
+            return Err(Error::new(ErrorCode::Conflict, message));
         }
         let accord = Accord {
-            id: clock::new_id().to_string(),
+            id: random::new_id().to_string(),
             status: AccordStatus::Proposed,
             grantor: grantor.handle,
             grantee: grantee.handle,
@@ -85,7 +85,7 @@ pub async fn accept_accord(
             .ok_or_else(|| unknown_accord(&id))?;
         if accord.grantee != org.handle {
             return Err(Error::new(
-                Code::Forbidden,
+                ErrorCode::Forbidden,
                 "an accord is accepted by the organisation it was offered to",
             ));
         }
@@ -97,7 +97,7 @@ pub async fn accept_accord(
                 accord.accepted_at = Some(now);
             }
             AccordStatus::Expired | AccordStatus::Revoked => {
-                return Err(Error::new(Code::Conflict, "the accord's time is over"));
+                return Err(Error::new(ErrorCode::Conflict, "the accord's time is over"));
             }
         }
         let changes = vec![AddressingChange::Org(accord.grantor.clone())];

@@ -7,7 +7,7 @@ use crate::identity::{Agent, Principal};
 use crate::store::{AgentId, WriteTxn, grants as table, principals};
 use chorus_wire::frame::FrameError;
 use chorus_wire::frame::organisation::{AccessRemoved, HandleGrant, HandleGrants};
-use chorus_wire::{Code, Error, identity::Handle, limits};
+use chorus_wire::{Error, ErrorCode, identity::Handle, limits};
 use std::sync::Arc;
 
 type GrantResult<T> = std::result::Result<T, FrameError>;
@@ -27,7 +27,7 @@ pub(super) fn require_own_agent<'a>(
     match agent.handle.as_deref() == Some(handle.as_str()) {
         true => Ok(agent),
         false => Err(Error::new(
-            Code::Forbidden,
+            ErrorCode::Forbidden,
             format!("{handle} is not the handle of this key"),
         )),
     }
@@ -38,12 +38,17 @@ pub(super) async fn check_registered(txn: &WriteTxn<'_>, agent: AgentId) -> Resu
     principals::find_agent(&txn.tx, agent)
         .await?
         .map(drop)
-        .ok_or_else(|| Code::Unauthorized.into())
+        .ok_or_else(|| ErrorCode::Unauthorized.into())
 }
 
 /// The agent that has this handle now.
 pub(super) async fn find_agent(txn: &WriteTxn<'_>, handle: &Handle) -> Result<Agent> {
-    let not_found = || Error::new(Code::NotFound, format!("no agent has the handle {handle}"));
+    let not_found = || {
+        Error::new(
+            ErrorCode::NotFound,
+            format!("no agent has the handle {handle}"),
+        )
+    };
     principals::find_agent_by_name(&txn.tx, handle.as_str())
         .await?
         .ok_or_else(not_found)
@@ -60,7 +65,7 @@ pub async fn put_grant(
     let grantor = require_own_agent(principal, &grantor_handle)?.id;
     let grantee_handle = parse_path_handle("grantee", grantee_handle)?;
     if grantor_handle == grantee_handle {
-        return Err(Error::new(Code::Conflict, "a handle may always address itself").into());
+        return Err(Error::new(ErrorCode::Conflict, "a handle may always address itself").into());
     }
     write_and_invalidate(frames, async move |txn| {
         check_registered(txn, grantor).await?;
@@ -72,7 +77,7 @@ pub async fn put_grant(
                 "a handle grants at most {} others; an organisation takes more",
                 limits::GRANTS_PER_HANDLE
             );
-            return Err(Error::new(Code::Conflict, message));
+            return Err(Error::new(ErrorCode::Conflict, message));
         }
         let granted_at = table::insert_grant(&txn.tx, grantor, grantee, txn.now()).await?;
         Ok((

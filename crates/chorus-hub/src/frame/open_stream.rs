@@ -8,11 +8,11 @@ use super::submit::tool_class;
 use super::subscription::FrameSubscription;
 use crate::delivery::StreamFeed;
 use crate::identity::{self, Agent};
-use crate::{Principal, clock};
+use crate::{Principal, random};
 use chorus_wire::cursor::ResumePoint;
 use chorus_wire::frame::{FrameCode, FrameError, FrameFilter, ScopeIdent};
 use chorus_wire::identity::{AgentName, Handle};
-use chorus_wire::{Code, Error, limits};
+use chorus_wire::{Error, ErrorCode, limits};
 use serde::Serialize;
 
 /// The parameters with which a session opens its stream, unparsed.
@@ -147,7 +147,7 @@ async fn check_still_registered(
     .await?
     {
         Some(current) if current.id == agent.id && current.key_hash == agent.key_hash => Ok(()),
-        Some(_) | None => Err(Error::from(Code::Unauthorized).into()),
+        Some(_) | None => Err(Error::from(ErrorCode::Unauthorized).into()),
     }
 }
 
@@ -161,7 +161,7 @@ fn build_session(
         .or_else(|| ScopeIdent::parse("unknown"))
         .ok_or(FrameCode::Internal)?;
     let session = session
-        .or_else(|| ScopeIdent::parse(&clock::new_id().to_string()))
+        .or_else(|| ScopeIdent::parse(&random::new_id().to_string()))
         .ok_or(FrameCode::Internal)?;
     let tool = tool.unwrap_or_else(|| tool_class(&instrument));
     Ok(FrameSession::new(

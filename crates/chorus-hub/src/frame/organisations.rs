@@ -12,7 +12,7 @@ use chorus_wire::frame::organisation::{
     Organisation, OrganisationMember, OrganisationMembers,
 };
 use chorus_wire::frame::{FrameError, RoleName, org_handle};
-use chorus_wire::{Code, Error, identity::Handle, limits};
+use chorus_wire::{Error, ErrorCode, identity::Handle, limits};
 
 type OrgResult<T> = std::result::Result<T, FrameError>;
 
@@ -26,7 +26,7 @@ pub(super) fn parse_org_handle(text: &str) -> OrgResult<Handle> {
 pub(super) async fn find_org(tx: &DbConnection<'_>, handle: &Handle) -> Result<table::OrgRecord> {
     let not_found = || {
         Error::new(
-            Code::NotFound,
+            ErrorCode::NotFound,
             format!("no organisation has the handle {handle}"),
         )
     };
@@ -46,14 +46,14 @@ pub(super) async fn find_owned_org(
     {
         true => Ok(org),
         false => Err(Error::new(
-            Code::Forbidden,
+            ErrorCode::Forbidden,
             format!("only an owner of {handle} may do that"),
         )),
     }
 }
 
 fn conflict_error(message: impl Into<String>) -> Error {
-    Error::new(Code::Conflict, message)
+    Error::new(ErrorCode::Conflict, message)
 }
 
 /// The organisation keeps an owner even without this member.
@@ -115,7 +115,7 @@ pub async fn create_org(
     let agent = principal.require_agent()?.clone();
     if agent.handle.is_none() {
         return Err(Error::new(
-            Code::Forbidden,
+            ErrorCode::Forbidden,
             "an agent without a handle has no place in an organisation",
         )
         .into());
@@ -197,7 +197,7 @@ pub async fn accept_invitation(
         let org = find_org(&txn.tx, &org).await?;
         let uninvited = || {
             Error::new(
-                Code::NotFound,
+                ErrorCode::NotFound,
                 format!("{} has not invited {member}", org.handle),
             )
         };
@@ -271,7 +271,7 @@ pub async fn list_members(
             match rows.iter().any(|row| row.id == agent_id) {
                 true => Ok((org.handle, rows)),
                 false => Err(Error::new(
-                    Code::Forbidden,
+                    ErrorCode::Forbidden,
                     format!("only members see who else is in {named}"),
                 )),
             }

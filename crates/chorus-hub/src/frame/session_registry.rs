@@ -5,7 +5,7 @@ use super::frame_label::FrameLabel;
 use super::handle_sessions::{HandleSessions, JoinRefusal, RingMemory};
 use super::session::FrameSession;
 use super::stream_position::{self, StreamProgress};
-use crate::clock;
+use crate::random;
 use crate::store::{AgentId, RowId};
 use crate::stream_end::StreamEnd;
 use chorus_wire::cursor::{Cursor, ResumePoint};
@@ -65,7 +65,7 @@ impl SessionRegistry {
             let (epoch, floor_seq) = self
                 .progress
                 .ring_start(principal)
-                .unwrap_or_else(|| (clock::new_epoch(), 0));
+                .unwrap_or_else(|| (random::new_epoch(), 0));
             Arc::new(HandleSessions::new(
                 epoch,
                 floor_seq,

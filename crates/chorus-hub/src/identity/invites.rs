@@ -2,8 +2,8 @@
 
 use super::{Identity, Principal, key_cache};
 use crate::store::{WriteTxn, counters, invites as table};
-use crate::{Result, clock};
-use chorus_wire::{Code, reply::InviteRecord, secret::Secret, time::UnixMicros};
+use crate::{Result, random};
+use chorus_wire::{ErrorCode, reply::InviteRecord, secret::Secret, time::UnixMicros};
 
 /// The stored setting: 1 when registration requires an invite.
 const INVITE_GATING: &str = "invite_gating";
@@ -23,13 +23,13 @@ pub async fn create_invite(
     new: NewInvite,
 ) -> Result<InviteRecord> {
     principal.require_operator()?;
-    let code = clock::new_secret("ci_");
+    let code = random::new_secret("ci_");
     let code_hash = key_cache::hash_secret(code.expose());
     identity
         .store
         .write(async move |txn| {
             let invite = InviteRecord {
-                id: clock::new_id().to_string(),
+                id: random::new_id().to_string(),
                 code: None,
                 label: new.label.clone(),
                 uses: 0,
@@ -69,7 +69,7 @@ pub async fn revoke_invite(
         .write(async move |txn| {
             table::revoke_invite(&txn.tx, &id)
                 .await?
-                .ok_or_else(|| Code::NotFound.into())
+                .ok_or_else(|| ErrorCode::NotFound.into())
         })
         .await
 }
@@ -96,21 +96,21 @@ pub(crate) async fn spend_invite(txn: &WriteTxn<'_>, code: Option<&Secret>) -> R
     if counters::read_setting(&txn.tx, INVITE_GATING).await? != Some(1) {
         return Ok(());
     }
-    let code = code.ok_or(Code::InviteRequired)?;
+    let code = code.ok_or(ErrorCode::InviteRequired)?;
     let invite = table::find_invite_by_code(&txn.tx, &key_cache::hash_secret(code.expose()))
         .await?
-        .ok_or(Code::InviteRequired)?;
+        .ok_or(ErrorCode::InviteRequired)?;
     if invite.revoked {
-        return Err(Code::InviteRevoked.into());
+        return Err(ErrorCode::InviteRevoked.into());
     }
     if invite.expires_at.is_some_and(|at| at <= txn.now()) {
-        return Err(Code::InviteExpired.into());
+        return Err(ErrorCode::InviteExpired.into());
     }
     if invite
         .max_uses
         .is_some_and(|max_uses| invite.uses >= max_uses)
     {
-        return Err(Code::InviteExhausted.into());
+        return Err(ErrorCode::InviteExhausted.into());
     }
     Ok(table::record_invite_use(&txn.tx, &invite.id).await?)
 }

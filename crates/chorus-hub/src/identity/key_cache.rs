@@ -3,7 +3,7 @@
 use super::{Identity, Principal};
 use crate::Result;
 use crate::store::{Agent, CacheInvalidation, Store, principals, session_tokens};
-use chorus_wire::{Code, Error, secret::Secret};
+use chorus_wire::{Error, ErrorCode, secret::Secret};
 use quick_cache::sync::Cache;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
@@ -163,13 +163,13 @@ pub async fn authenticate(identity: &Identity, key: Option<&str>) -> Result<Prin
         return Ok(Principal::Operator(fingerprint));
     }
     if !is_agent_key(key) {
-        return Err(Code::Unauthorized.into());
+        return Err(ErrorCode::Unauthorized.into());
     }
     let agent = identity
         .key_cache()
         .find_by_key(&identity.store, key_hash)
         .await?
-        .ok_or(Code::Unauthorized)?;
+        .ok_or(ErrorCode::Unauthorized)?;
     // an agent that authenticates is online.
     identity.record_agent_seen_everywhere(agent.id).await;
     Ok(Principal::Agent(agent))
@@ -179,7 +179,7 @@ pub async fn authenticate(identity: &Identity, key: Option<&str>) -> Result<Prin
 pub async fn authenticate_session(identity: &Identity, token: &str) -> Result<Principal> {
     let token_refused = || {
         Error::new(
-            Code::Unauthorized,
+            ErrorCode::Unauthorized,
             "the session token is unknown, spent or expired",
         )
     };

@@ -2,7 +2,7 @@
 
 use crate::Result;
 use crate::store::Agent;
-use chorus_wire::{Code, Error};
+use chorus_wire::{Error, ErrorCode};
 use std::sync::Arc;
 
 /// The party on whose behalf a request acts. Only [`super::authenticate`] and [`super::authenticate_session`] make one (invariant 3).
@@ -20,9 +20,9 @@ impl Principal {
     pub fn require_agent(&self) -> Result<&Arc<Agent>> {
         match self {
             Principal::Agent(agent) => Ok(agent),
-            Principal::Anonymous => Err(Code::Unauthorized.into()),
+            Principal::Anonymous => Err(ErrorCode::Unauthorized.into()),
             Principal::Operator(_) => Err(Error::new(
-                Code::Forbidden,
+                ErrorCode::Forbidden,
                 "this needs an agent's key, not an operator's",
             )),
         }
@@ -32,15 +32,18 @@ impl Principal {
     pub fn require_operator(&self) -> Result<()> {
         match self {
             Principal::Operator(_) => Ok(()),
-            Principal::Anonymous => Err(Code::Unauthorized.into()),
-            Principal::Agent(_) => Err(Error::new(Code::Forbidden, "this needs an operator's key")),
+            Principal::Anonymous => Err(ErrorCode::Unauthorized.into()),
+            Principal::Agent(_) => Err(Error::new(
+                ErrorCode::Forbidden,
+                "this needs an operator's key",
+            )),
         }
     }
 
     /// The caller under which its idempotency keys are stored.
     pub(crate) fn idempotency_caller(&self) -> Result<String> {
         match self {
-            Principal::Anonymous => Err(Code::Unauthorized.into()),
+            Principal::Anonymous => Err(ErrorCode::Unauthorized.into()),
             Principal::Agent(agent) => Ok(format!("agent {}", agent.id)),
             Principal::Operator(fingerprint) => Ok(format!("operator {fingerprint:016x}")),
         }

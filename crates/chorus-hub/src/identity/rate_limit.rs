@@ -278,7 +278,7 @@ mod tests {
     use super::*;
     use crate::store::AgentId;
     use chorus_wire::time::UnixMicros;
-    use chorus_wire::{Code, Error};
+    use chorus_wire::{Error, ErrorCode};
     use std::time::Duration;
 
     fn held(most: usize) -> (RateBudgets, Clock) {
@@ -315,7 +315,7 @@ mod tests {
         let refused = spend(&budgets, CallerId::Agent(AgentId(1))).unwrap_err();
         assert_eq!(
             (refused.code, refused.retry_after),
-            (Code::RateLimited, Some(20))
+            (ErrorCode::RateLimited, Some(20))
         );
         assert!(spend(&budgets, CallerId::Agent(AgentId(2))).is_ok());
         assert!(spend(&budgets, budgets.anonymous_caller(from("192.0.2.1"))).is_ok());

@@ -2,8 +2,8 @@
 
 use super::{Identity, Principal, key_cache};
 use crate::store::{principals, session_tokens};
-use crate::{Result, clock};
-use chorus_wire::{Code, limits, reply::SessionToken};
+use crate::{Result, random};
+use chorus_wire::{ErrorCode, limits, reply::SessionToken};
 
 /// `POST /agent/session`
 pub async fn create_session_token(
@@ -11,7 +11,7 @@ pub async fn create_session_token(
     identity: &Identity,
 ) -> Result<SessionToken> {
     let agent = principal.require_agent()?.clone();
-    let token = clock::new_secret("cs_");
+    let token = random::new_secret("cs_");
     let token_hash = key_cache::hash_secret(token.expose());
     identity
         .store
@@ -19,7 +19,7 @@ pub async fn create_session_token(
             // a key that was rotated since the request authenticated opens nothing, so it gets no token either.
             let current = principals::find_agent(&txn.tx, agent.id).await?;
             if current.is_none_or(|current| current.key_hash != agent.key_hash) {
-                return Err(Code::Unauthorized.into());
+                return Err(ErrorCode::Unauthorized.into());
             }
             let expires = txn.now().saturating_add(limits::SESSION_TOKEN_TTL);
             Ok(

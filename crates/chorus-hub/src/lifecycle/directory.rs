@@ -5,7 +5,7 @@ use crate::identity::find_agent;
 use crate::store::{Agent, AgentId, RowId, principals};
 use crate::{Principal, Result};
 use chorus_wire::reply::{AgentRecord, DirectoryRow, InviteCard};
-use chorus_wire::{Code, identity::AgentName, limits};
+use chorus_wire::{ErrorCode, identity::AgentName, limits};
 
 /// One page of a listing: at most `limit` rows after `after` (an `agent_id`).
 #[derive(Clone, Debug)]
@@ -50,7 +50,7 @@ pub async fn get_agent_record(
     Ok(describe_agent(
         principal,
         hub,
-        &*agent.ok_or(Code::AgentNotFound)?,
+        &*agent.ok_or(ErrorCode::AgentNotFound)?,
     ))
 }
 
@@ -60,7 +60,7 @@ async fn load_page(hub: &HubContext, page: DirectoryPage) -> Result<Vec<Agent>> 
         Some(name) => {
             find_agent(hub.identity(), &AgentName::parse("after", &name)?)
                 .await?
-                .ok_or(Code::AgentNotFound)?
+                .ok_or(ErrorCode::AgentNotFound)?
                 .id
         }
     };

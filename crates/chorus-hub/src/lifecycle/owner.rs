@@ -3,7 +3,7 @@
 use super::register::RegistrationChange;
 use crate::store::{Agent, OwnerId, WriteTxn, ledger, principals};
 use crate::{Principal, Result};
-use chorus_wire::Code;
+use chorus_wire::ErrorCode;
 use chorus_wire::market::credits::Credits;
 
 /// The owner of this name, if it is the caller's own or the caller is an operator; `None` when the name is free (R-05, D-97).
@@ -17,12 +17,12 @@ pub(super) async fn find_claimable_owner(
 ) -> Result<Option<OwnerId>> {
     match (principals::find_owner_id(&txn.tx, name).await?, principal) {
         (None, _) if name != agent_id && (name.contains('@') || name.starts_with('~')) => {
-            Err(Code::OwnerTaken.into())
+            Err(ErrorCode::OwnerTaken.into())
         }
         (None, _) => Ok(None),
         (Some(owner), Principal::Agent(caller)) if caller.owner == owner => Ok(Some(owner)),
         (Some(owner), Principal::Operator(_)) => Ok(Some(owner)),
-        (Some(_), Principal::Agent(_) | Principal::Anonymous) => Err(Code::OwnerTaken.into()),
+        (Some(_), Principal::Agent(_) | Principal::Anonymous) => Err(ErrorCode::OwnerTaken.into()),
     }
 }
 

@@ -12,10 +12,10 @@ use crate::store::{
     Agent, CacheInvalidation, MemberId, SubjectId, WriteTxn, counters, principals, record_activity,
 };
 use crate::stream_end::StreamEnd;
-use crate::{Principal, Result, clock};
+use crate::{Principal, Result, random};
 use chorus_wire::registration::{MarketProfile, RegistrationRequest};
 use chorus_wire::reply::RegistrationReply;
-use chorus_wire::{Code, identity::AgentName, secret::Secret};
+use chorus_wire::{ErrorCode, identity::AgentName, secret::Secret};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ pub async fn register_agent(
 ) -> Result<(bool, RegistrationReply)> {
     check_endpoints(hub, &request).await?;
     skills::check_skills(request.market.as_ref().map_or(&[], |market| &market.skills))?;
-    let key = clock::new_secret("ca_");
+    let key = random::new_secret("ca_");
     let key_hash = hash_secret(key.expose());
     let host = hub.options().host_name.clone();
     let max_agents = hub.options().max_agents;
@@ -115,7 +115,7 @@ pub async fn register_on_behalf(
 ) -> Result<(bool, RegistrationReply)> {
     principal.require_operator()?;
     check_endpoints(hub, &request).await?;
-    let key = clock::new_secret("ca_");
+    let key = random::new_secret("ca_");
     let key_hash = hash_secret(key.expose());
     let host = hub.options().host_name.clone();
     let max_agents = hub.options().max_agents;
@@ -183,7 +183,7 @@ async fn create_agent(
         let agent_count =
             counters::read_counters(&txn.tx).await?.agents + txn.counter_deltas.agents;
         if agent_count >= max_agents as i64 {
-            return Err(Code::RegistryFull.into());
+            return Err(ErrorCode::RegistryFull.into());
         }
     }
     let named_owner = request
@@ -209,7 +209,7 @@ async fn create_agent(
         registered_at: txn.now(),
     };
     if !principals::claim_name(&txn.tx, &request.name.canonical_text(host), id.into()).await? {
-        return Err(Code::AgentIdTaken.into());
+        return Err(ErrorCode::AgentIdTaken.into());
     }
     // the handle comes with the address, unless another agent has it.
     if let AgentName::Address(address) = &request.name

@@ -5,7 +5,7 @@ use super::owner::change_owner;
 use super::register::{RegistrationChange, card_json, market_json};
 use crate::store::{Agent, WriteTxn, principals, session_tokens};
 use crate::{Principal, Result};
-use chorus_wire::Code;
+use chorus_wire::ErrorCode;
 use chorus_wire::registration::RegistrationRequest;
 
 /// Only with its current key: of two concurrent rotations with one key, the second has a key that is no longer valid.
@@ -16,9 +16,9 @@ pub(super) fn check_can_update(principal: &Principal, before: &Agent) -> Result<
         {
             Ok(())
         }
-        Principal::Agent(caller) if caller.id == before.id => Err(Code::Unauthorized.into()),
+        Principal::Agent(caller) if caller.id == before.id => Err(ErrorCode::Unauthorized.into()),
         Principal::Agent(_) | Principal::Anonymous | Principal::Operator(_) => {
-            Err(Code::AgentIdTaken.into())
+            Err(ErrorCode::AgentIdTaken.into())
         }
     }
 }

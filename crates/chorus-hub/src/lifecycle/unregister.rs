@@ -14,7 +14,7 @@ use crate::stream_end::StreamEnd;
 use crate::{Principal, Result};
 use chorus_wire::identity::{AgentName, Handle};
 use chorus_wire::reply::AgentDeleted;
-use chorus_wire::{Code, Error};
+use chorus_wire::{Error, ErrorCode};
 use serde_json::json;
 
 /// `DELETE /agents/{id}`: an unknown agent is a confirmed no-op; otherwise only the agent itself or an operator (R-31, failure
@@ -26,7 +26,7 @@ pub async fn unregister_agent(
     name: &str,
 ) -> Result<AgentDeleted> {
     if matches!(principal, Principal::Anonymous) {
-        return Err(Code::Unauthorized.into());
+        return Err(ErrorCode::Unauthorized.into());
     }
     let absent = AgentDeleted {
         agent_id: name.to_owned(),
@@ -41,7 +41,7 @@ pub async fn unregister_agent(
     match principal {
         Principal::Agent(caller) if caller.id != agent.id => {
             return Err(Error::new(
-                Code::Forbidden,
+                ErrorCode::Forbidden,
                 "an agent unregisters only itself",
             ));
         }

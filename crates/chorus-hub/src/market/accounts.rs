@@ -9,7 +9,7 @@ use crate::{Principal, Result};
 use chorus_wire::market::transfer::{
     AuditReply, CreditIssue, LedgerPosting, OwnerAccount, PostingLeg,
 };
-use chorus_wire::{Code, Error, limits};
+use chorus_wire::{Error, ErrorCode, limits};
 
 /// `GET /accounts/{owner}`; without a name, the account of the calling agent's owner.
 pub async fn get_account(
@@ -30,8 +30,8 @@ pub async fn get_account(
             };
             read_account(
                 tx,
-                owner.ok_or(Code::NotFound)?,
-                name.ok_or(Code::NotFound)?,
+                owner.ok_or(ErrorCode::NotFound)?,
+                name.ok_or(ErrorCode::NotFound)?,
             )
             .await
         })
@@ -65,13 +65,13 @@ pub async fn issue_credits(
         .write(async move |txn| {
             let owner = principals::find_owner_id(&txn.tx, &name)
                 .await?
-                .ok_or(Code::NotFound)?;
+                .ok_or(ErrorCode::NotFound)?;
             let issued = ledger::read_balance(&txn.tx, LedgerAccount::Issue)
                 .await?
                 .saturating_sub(issue.amount);
             if issued.to_hundredths() < -limits::CREDITS_ISSUED_MAX {
                 return Err(Error::new(
-                    Code::TransferFailed,
+                    ErrorCode::TransferFailed,
                     "this hub has issued as many credits as it may",
                 ));
             }
@@ -99,7 +99,7 @@ pub async fn list_postings(
     limit: usize,
 ) -> Result<AuditReply> {
     let caller_owner = match principal {
-        Principal::Anonymous => return Err(Code::Unauthorized.into()),
+        Principal::Anonymous => return Err(ErrorCode::Unauthorized.into()),
         Principal::Agent(agent) => Some(agent.owner),
         Principal::Operator(_) => None,
     };
@@ -117,7 +117,7 @@ pub async fn list_postings(
                 Some(name) => Some(
                     authorize_owner(tx, &principal, &name)
                         .await?
-                        .ok_or(Code::NotFound)?,
+                        .ok_or(ErrorCode::NotFound)?,
                 ),
                 None => caller_owner,
             };

@@ -5,7 +5,7 @@ use crate::Result;
 use crate::store::ledger::{self, LedgerAccount, NewPosting, PostingBalances};
 use crate::store::{JobId, OwnerId, WriteTxn};
 use chorus_wire::market::credits::Credits;
-use chorus_wire::{Code, Error};
+use chorus_wire::{Error, ErrorCode};
 
 /// A job in the ledger: its row id, and the job id that the audit shows.
 #[derive(Clone, Copy, Debug)]
@@ -107,7 +107,7 @@ async fn post_movement(
     match ledger::apply_posting(&txn.tx, &posting, txn.now()).await? {
         Some(balances) => Ok(balances),
         None => Err(Error::new(
-            Code::TransferFailed,
+            ErrorCode::TransferFailed,
             format!("there are fewer than {amount} credits for this job"),
         )),
     }

@@ -6,7 +6,7 @@ use crate::store::AgentId;
 use crate::{Principal, Result};
 use chorus_wire::market::discover::PresenceStatus;
 use chorus_wire::market::heartbeat::HeartbeatReply;
-use chorus_wire::{Code, Error, identity::AgentName};
+use chorus_wire::{Error, ErrorCode, identity::AgentName};
 
 /// Whether an agent is online: it has an open inbox, was seen recently, or was not seen since the hub started.
 pub(crate) fn is_online(hub: &HubContext, agent: &Agent) -> bool {
@@ -33,7 +33,7 @@ pub async fn record_heartbeat(
         let found = identity::find_agent(hub.identity(), &name).await?;
         if found.is_none_or(|found| found.id != agent.id) {
             return Err(Error::new(
-                Code::Forbidden,
+                ErrorCode::Forbidden,
                 "an agent's key beats only for that agent",
             ));
         }

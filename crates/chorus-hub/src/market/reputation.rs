@@ -8,7 +8,7 @@ use crate::store::jobs::JobRecord;
 use crate::store::{AgentId, DbConnection, JobId, JobState, WriteTxn, reputation, skills};
 use crate::{Principal, Result};
 use chorus_wire::market::reputation::{ReputationReport, ReputationStats};
-use chorus_wire::{Code, identity::AgentName, limits};
+use chorus_wire::{ErrorCode, identity::AgentName, limits};
 
 /// A reputation score, from 0 to 100.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
@@ -131,7 +131,7 @@ pub async fn get_reputation(
         // No agent has an invalid name.
         Err(_) => None,
     };
-    let agent = agent.ok_or(Code::AgentNotFound)?;
+    let agent = agent.ok_or(ErrorCode::AgentNotFound)?;
     let id = agent.id;
     let (stored, history) = hub
         .store()

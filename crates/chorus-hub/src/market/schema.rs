@@ -3,7 +3,7 @@
 
 use crate::Result;
 use chorus_wire::market::skill::SkillOffer;
-use chorus_wire::{Code, Error, limits};
+use chorus_wire::{Error, ErrorCode, limits};
 use jsonschema::{PatternOptions, Validator};
 use quick_cache::{Weighter, sync::Cache};
 use serde_json::{Map, Value, json};
@@ -114,7 +114,7 @@ pub(crate) fn check_input(skill: &Value, input: &Value) -> Result<()> {
     if compiled.parts.saturating_mul(count_values(input)) > limits::SCHEMA_WORK {
         let message =
             "input_data has more values than can be checked against the schema of the skill";
-        return Err(Error::new(Code::SkillMismatch, message));
+        return Err(Error::new(ErrorCode::SkillMismatch, message));
     }
     compiled.validator.validate(input).map_err(|mismatch| {
         let location = format!(
@@ -123,7 +123,7 @@ pub(crate) fn check_input(skill: &Value, input: &Value) -> Result<()> {
         );
         // The library's message quotes the client's value, which may be long.
         Error::new(
-            Code::SkillMismatch,
+            ErrorCode::SkillMismatch,
             format!(
                 "{location} is not what the skill takes: {}",
                 truncate_message(&mismatch.to_string())

@@ -8,7 +8,7 @@ use crate::{Principal, Result};
 use chorus_wire::market::credits::Credits;
 use chorus_wire::market::discover::PresenceStatus;
 use chorus_wire::market::skill::{SkillCatalogue, SkillOffer};
-use chorus_wire::{Code, Error, limits};
+use chorus_wire::{Error, ErrorCode, limits};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -154,7 +154,7 @@ pub async fn put_skill(
         .write(async move |txn| {
             principals::find_agent(&txn.tx, id)
                 .await?
-                .ok_or(Code::Unauthorized)?;
+                .ok_or(ErrorCode::Unauthorized)?;
             let exists = skills::find_skill(&txn.tx, id, &skill.skill_name)
                 .await?
                 .is_some();

@@ -5,7 +5,7 @@ use crate::store::ledger::{self, LedgerAccount, NewPosting};
 use crate::store::{DbConnection, OwnerId, WriteTxn, principals};
 use crate::{Principal, Result};
 use chorus_wire::market::transfer::{CreditTransfer, TransferReply};
-use chorus_wire::{Code, Error};
+use chorus_wire::{Error, ErrorCode};
 use sha2::{Digest, Sha256};
 
 /// `POST /transfer`: returns the reply as JSON. A repeated transfer gets the same reply, byte for
@@ -34,10 +34,10 @@ pub(super) async fn authorize_owner(
 ) -> Result<Option<OwnerId>> {
     let found = principals::find_owner_id(tx, name).await?;
     match principal {
-        Principal::Anonymous => Err(Code::Unauthorized.into()),
+        Principal::Anonymous => Err(ErrorCode::Unauthorized.into()),
         Principal::Agent(agent) if found == Some(agent.owner) => Ok(found),
         Principal::Agent(_) => Err(Error::new(
-            Code::Forbidden,
+            ErrorCode::Forbidden,
             "this needs a key of that owner",
         )),
         Principal::Operator(_) => Ok(found),
@@ -58,7 +58,7 @@ async fn execute_transfer(
         return if earlier.fingerprint == fingerprint {
             Ok(earlier.reply)
         } else {
-            Err(Code::TransferConflict.into())
+            Err(ErrorCode::TransferConflict.into())
         };
     }
     let payee = require_owner(
@@ -76,7 +76,7 @@ async fn execute_transfer(
     let balances = ledger::apply_posting(&txn.tx, &posting, txn.now()).await?;
     let balances = balances.ok_or_else(|| {
         Error::new(
-            Code::TransferFailed,
+            ErrorCode::TransferFailed,
             format!("from_owner has fewer than {} credits", transfer.amount),
         )
     })?;
@@ -95,5 +95,5 @@ async fn execute_transfer(
 
 /// Refuses an unknown owner, because credits sent to it would be lost.
 fn require_owner(field: &str, owner: Option<OwnerId>) -> Result<OwnerId> {
-    owner.ok_or_else(|| Error::new(Code::NotFound, format!("{field} is not known here")))
+    owner.ok_or_else(|| Error::new(ErrorCode::NotFound, format!("{field} is not known here")))
 }

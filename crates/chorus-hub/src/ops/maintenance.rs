@@ -8,7 +8,7 @@ use crate::frame::Frames;
 use crate::market::jobs;
 use crate::store::{messages, outbox, retention};
 use chorus_wire::message::DeliveryOutcome;
-use chorus_wire::{Code, limits, time::UnixMicros};
+use chorus_wire::{ErrorCode, limits, time::UnixMicros};
 use std::time::Duration;
 
 /// How often retention runs.
@@ -45,7 +45,7 @@ pub(crate) async fn fail_interrupted_webhooks(hub: &HubContext) -> Result<()> {
                     let detail =
                         "the hub stopped before the receiver's endpoint answered".to_owned();
                     let failed = DeliveryOutcome::Failed {
-                        error_code: Code::AgentUnreachable.as_str().into(),
+                        error_code: ErrorCode::AgentUnreachable.as_str().into(),
                         detail,
                     };
                     record_outcome(txn, salt, *seq, &failed).await?;

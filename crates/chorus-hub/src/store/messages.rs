@@ -351,7 +351,7 @@ async fn fail_queued_batch(
         count = columns.int()?;
     }
     let [through_seq, tail_start] = [last_seq, tail_start].map(SqlParam::id);
-    let code = SqlParam::Text(chorus_wire::Code::AgentNotFound.as_str());
+    let code = SqlParam::Text(chorus_wire::ErrorCode::AgentNotFound.as_str());
     txn.tx
         .execute(
             INSERT_FAILURES,

@@ -3,7 +3,7 @@
 use super::log::{self, DeliveryState, LogHead};
 use super::{EntryKind, EntryPublisher, LogEntry, LogSeq, NewLogEntry, Store, SubjectId};
 use crate::Clock;
-use chorus_wire::{Code, Error, time::UnixMicros};
+use chorus_wire::{Error, ErrorCode, time::UnixMicros};
 use proptest::prelude::*;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -66,7 +66,7 @@ async fn a_failed_write_is_rolled_back_alone() {
             super::counters::write_setting(&txn.tx, name, 7).await?;
             txn.append_entry(new_message(name));
             if fail {
-                Err(Error::from(Code::Forbidden))
+                Err(Error::from(ErrorCode::Forbidden))
             } else {
                 Ok(())
             }
@@ -78,7 +78,7 @@ async fn a_failed_write_is_rolled_back_alone() {
         write_one("broken", true),
         write_one("last", false)
     );
-    assert_eq!(broken.unwrap_err().code, Code::Forbidden);
+    assert_eq!(broken.unwrap_err().code, ErrorCode::Forbidden);
     let seqs: Vec<LogSeq> = [first.unwrap().1, last.unwrap().1]
         .iter()
         .flatten()
@@ -110,7 +110,7 @@ async fn a_panicking_write_does_not_stop_the_writer() {
         txn.append_entry(new_message("lost"));
         panic!("on purpose")
     });
-    assert_eq!(broken.await.unwrap_err().code, Code::Internal);
+    assert_eq!(broken.await.unwrap_err().code, ErrorCode::Internal);
     assert_eq!(
         store.append_entry(new_message("kept")).await.unwrap().seq,
         LogSeq(1)
@@ -170,7 +170,7 @@ async fn a_closed_store_refuses_writes() {
             .await
             .unwrap_err()
             .code,
-        Code::Unavailable
+        ErrorCode::Unavailable
     );
 }
 

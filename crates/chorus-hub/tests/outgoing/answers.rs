@@ -3,7 +3,7 @@
 use crate::receiver::{NameTable, Receiver, http_answer};
 use crate::{long_deadline_policy, post};
 use chorus_hub::delivery::outgoing::{OutgoingClient, OutgoingPolicy, PostError};
-use chorus_wire::Code;
+use chorus_wire::ErrorCode;
 use tokio::io::AsyncWriteExt;
 
 // TRN-16, TRN-17: the body is sent as it was given
@@ -197,15 +197,15 @@ async fn a_header_that_cannot_be_sent_is_an_error_and_nothing_is_sent() {
 #[test]
 fn every_error_has_its_code_and_a_text_without_an_address() {
     let errors = [
-        (PostError::Blocked, Code::AgentUnreachable),
+        (PostError::Blocked, ErrorCode::AgentUnreachable),
         (
             PostError::Unreachable("its host name does not resolve"),
-            Code::AgentUnreachable,
+            ErrorCode::AgentUnreachable,
         ),
-        (PostError::TimedOut, Code::Timeout),
-        (PostError::TooLarge, Code::AgentUnreachable),
-        (PostError::Broken, Code::AgentUnreachable),
-        (PostError::Busy, Code::AgentUnreachable),
+        (PostError::TimedOut, ErrorCode::Timeout),
+        (PostError::TooLarge, ErrorCode::AgentUnreachable),
+        (PostError::Broken, ErrorCode::AgentUnreachable),
+        (PostError::Busy, ErrorCode::AgentUnreachable),
     ];
     for (error, code) in errors {
         assert_eq!(error.code(), code);

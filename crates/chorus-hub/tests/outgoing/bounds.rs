@@ -1,4 +1,4 @@
-//! Limits on requests in flight, in total and to one host (R-37, lesson 25).
+//! Limits on requests in flight, in total and to one host (R-37, failure 25).
 
 use crate::receiver::{Receiver, http_answer};
 use crate::{long_deadline_policy, post, short_deadline_policy};

@@ -1,4 +1,4 @@
-//! Answers that are missing, slow, incomplete or endless (R-37, lesson 25).
+//! Answers that are missing, slow, incomplete or endless (R-37, failure 25).
 
 use crate::receiver::{Receiver, http_answer};
 use crate::{long_deadline_policy, post, short_deadline_policy};

@@ -6,10 +6,10 @@
     reason = "an error in a test's own tools fails the test"
 )]
 
+mod address_guard;
 mod answers;
 mod bounds;
 mod broken;
-mod guard;
 mod proxies;
 mod receiver;
 mod streams;

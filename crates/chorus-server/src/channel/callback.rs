@@ -11,7 +11,7 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Request, State};
 use chorus_hub::channel::callback::{self, CallbackToken};
 use chorus_wire::channel::persistent_callback::PersistentCallback;
 use chorus_wire::reply::{FailureReply, SuccessReply};
-use chorus_wire::{Code, secret::Secret};
+use chorus_wire::{ErrorCode, secret::Secret};
 use http::{HeaderMap, StatusCode, header};
 use serde_json::json;
 use utoipa::ToSchema;
@@ -67,7 +67,7 @@ async fn post_callback_event(State(state): State<AppState>, request: Request) ->
     let callback_token = match CallbackToken::find(&state.hub, &id, &Secret::new(token)).await {
         Ok(callback_token) => callback_token,
         Err(error) => {
-            if error.code == Code::NotFound {
+            if error.code == ErrorCode::NotFound {
                 admission::spend_address_budget(&state, &parts).await?;
             }
             return Err(error.into());

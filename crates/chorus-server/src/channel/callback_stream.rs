@@ -4,7 +4,7 @@ use crate::http::{admission, api_error::ApiError, app_state::AppState, rate_limi
 use axum::body::Body;
 use bytes::BytesMut;
 use chorus_hub::channel::callback::CallbackToken;
-use chorus_wire::{Code, Error, limits};
+use chorus_wire::{Error, ErrorCode, limits};
 use http_body_util::BodyExt;
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ pub async fn read_ndjson(
             Ok(None) => return reader.finish().await.map_err(ApiError::from),
             Err(_) => {
                 return Err(reader
-                    .unfinished_line_error(Code::RequestTimeout.into())
+                    .unfinished_line_error(ErrorCode::RequestTimeout.into())
                     .into());
             }
         };
@@ -66,7 +66,7 @@ impl NdjsonReader<'_> {
     async fn push_bytes(&mut self, data: &[u8]) -> Result<(), Error> {
         for piece in data.split_inclusive(|byte| *byte == b'\n') {
             if self.buffer.len() + piece.len() > limits::BODY_BYTES {
-                return Err(self.unfinished_line_error(Code::TooLarge.into()));
+                return Err(self.unfinished_line_error(ErrorCode::TooLarge.into()));
             }
             self.buffer.extend_from_slice(piece);
             if piece.ends_with(b"\n") {

@@ -9,7 +9,7 @@ use chorus_hub::channel::agent_host::{self, HostedInbox};
 use chorus_wire::channel::connection::{ConnectionCreated, ConnectionRevoked};
 use chorus_wire::channel::delivery::ChannelDelivery;
 use chorus_wire::reply::{FailureReply, SuccessReply};
-use chorus_wire::{Code, Error, json, secret::Secret};
+use chorus_wire::{Error, ErrorCode, json, secret::Secret};
 use http::StatusCode;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -50,7 +50,7 @@ fn retry_later_error(rate_limited: Error) -> Error {
     let message = "this agent has been delivered as much as it may be for now; Retry-After says when to come back";
     Error {
         retry_after: rate_limited.retry_after,
-        ..Error::new(Code::Unavailable, message)
+        ..Error::new(ErrorCode::Unavailable, message)
     }
 }
 
@@ -68,7 +68,7 @@ async fn receive_delivery(State(state): State<AppState>, request: Request) -> Ap
     let inbox = match HostedInbox::find(&state.hub, &secret).await {
         Ok(inbox) => inbox,
         Err(error) => {
-            if error.code == Code::NotFound {
+            if error.code == ErrorCode::NotFound {
                 admission::spend_address_budget(&state, &parts).await?;
             }
             return Err(error.into());

@@ -5,7 +5,7 @@ mod assets;
 use crate::http::{app_state::AppState, path_params::PathParam, reply::ApiResult};
 use assets::{INDEX_FILE, file_response};
 use axum::response::Response;
-use chorus_wire::Code;
+use chorus_wire::ErrorCode;
 use http::HeaderMap;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -38,7 +38,7 @@ async fn get_docs(headers: HeaderMap) -> ApiResult {
 }
 
 fn index_response(headers: &HeaderMap) -> ApiResult {
-    Ok(file_response(headers, INDEX_FILE).ok_or(Code::NotFound)?)
+    Ok(file_response(headers, INDEX_FILE).ok_or(ErrorCode::NotFound)?)
 }
 
 /// A file of the page
@@ -48,5 +48,5 @@ fn index_response(headers: &HeaderMap) -> ApiResult {
         (status = 404, body = chorus_wire::reply::FailureReply)))]
 async fn get_console_file(headers: HeaderMap, PathParam(name): PathParam) -> ApiResult {
     let response: Option<Response> = file_response(&headers, &name);
-    Ok(response.ok_or(Code::NotFound)?)
+    Ok(response.ok_or(ErrorCode::NotFound)?)
 }

@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use chorus_wire::frame::FrameError;
 use chorus_wire::reply::{FailureReply, MarketFailure};
-use chorus_wire::{Code, Error, time::UnixMicros};
+use chorus_wire::{Error, ErrorCode, time::UnixMicros};
 use http::{HeaderValue, StatusCode, header};
 
 /// The JSON form of an error body.
@@ -82,8 +82,8 @@ impl From<Error> for ApiError {
     }
 }
 
-impl From<Code> for ApiError {
-    fn from(code: Code) -> Self {
+impl From<ErrorCode> for ApiError {
+    fn from(code: ErrorCode) -> Self {
         Error::from(code).into()
     }
 }
@@ -216,7 +216,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_401_names_the_bearer_scheme() {
-        let (parts, _) = encode(Code::Unauthorized.into()).await;
+        let (parts, _) = encode(ErrorCode::Unauthorized.into()).await;
         assert!(
             parts.headers[header::WWW_AUTHENTICATE]
                 .to_str()
@@ -238,7 +238,8 @@ mod tests {
         for path in ["/", "/framework", "/agents/frames", "/messages", "/organs"] {
             assert_eq!(ErrorFormat::for_path(path), ErrorFormat::Wrapped, "{path}");
         }
-        let (parts, body) = encode_for_path(Code::RateLimited.into(), ErrorFormat::Frame).await;
+        let (parts, body) =
+            encode_for_path(ErrorCode::RateLimited.into(), ErrorFormat::Frame).await;
         assert_eq!(
             (
                 parts.status.as_u16(),

@@ -3,7 +3,7 @@
 use super::{api_error::ApiError, app_state::AppState, query::QueryParams};
 use axum::extract::FromRequestParts;
 use chorus_hub::{Principal, identity};
-use chorus_wire::{Code, Error};
+use chorus_wire::{Error, ErrorCode};
 use http::{HeaderMap, header, request::Parts};
 
 /// The outcome of authentication. The front stores it in the request's extensions; handlers take it from there.
@@ -26,7 +26,7 @@ pub fn parse_bearer(headers: &HeaderMap) -> Result<Option<&str>, Error> {
     });
     match (key, found.next()) {
         (Some(key), None) => Ok(Some(key)),
-        (Some(_) | None, Some(_) | None) => Err(Code::Unauthorized.into()),
+        (Some(_) | None, Some(_) | None) => Err(ErrorCode::Unauthorized.into()),
     }
 }
 
@@ -66,7 +66,7 @@ pub async fn authenticate_stream(
 ) -> Result<Principal, Error> {
     // A key in a URL ends up in logs and histories, so it is refused even beside a valid header.
     if query.has("token") {
-        return Err(Code::Deprecated.into());
+        return Err(ErrorCode::Deprecated.into());
     }
     match query.get_single("session")? {
         Some("") => Err(Error::validation("session must not be empty")),
@@ -97,7 +97,7 @@ impl FromRequestParts<AppState> for RequireKey {
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
         let MaybeAuth(principal) = MaybeAuth::from_request_parts(parts, state).await?;
         match principal {
-            Principal::Anonymous => Err(Code::Unauthorized.into()),
+            Principal::Anonymous => Err(ErrorCode::Unauthorized.into()),
             Principal::Agent(_) | Principal::Operator(_) => Ok(RequireKey(principal)),
         }
     }
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
     use http::HeaderValue;
 
-    fn parse(values: &[&str]) -> Result<Option<String>, Code> {
+    fn parse(values: &[&str]) -> Result<Option<String>, ErrorCode> {
         let mut headers = HeaderMap::new();
         for value in values {
             headers.append(header::AUTHORIZATION, HeaderValue::from_str(value).unwrap());
@@ -152,8 +152,11 @@ mod tests {
             "Bearer a,b",
             "Bearer\u{e9} k",
         ] {
-            assert_eq!(parse(&[value]), Err(Code::Unauthorized), "{value:?}");
+            assert_eq!(parse(&[value]), Err(ErrorCode::Unauthorized), "{value:?}");
         }
-        assert_eq!(parse(&["Bearer a", "Bearer b"]), Err(Code::Unauthorized));
+        assert_eq!(
+            parse(&["Bearer a", "Bearer b"]),
+            Err(ErrorCode::Unauthorized)
+        );
     }
 }

@@ -4,7 +4,7 @@ use super::{api_error::ApiError, app_state::AppState};
 use axum::body::Body;
 use axum::extract::{FromRequest, Request};
 use bytes::{Bytes, BytesMut};
-use chorus_wire::{Code, Error, limits};
+use chorus_wire::{Error, ErrorCode, limits};
 use http::{HeaderMap, header};
 use http_body_util::BodyExt;
 
@@ -18,7 +18,7 @@ impl FromRequest<AppState> for JsonBytes {
         let (parts, body) = request.into_parts();
         if declared_length(&parts.headers).is_some_and(|length| length > limits::BODY_BYTES as u64)
         {
-            return Err(Code::TooLarge.into());
+            return Err(ErrorCode::TooLarge.into());
         }
         if !is_json(&parts.headers) {
             return Err(Error::validation("Content-Type must be application/json").into());
@@ -26,7 +26,7 @@ impl FromRequest<AppState> for JsonBytes {
         // At the deadline the rest is not awaited; the connection is closed soon after the response.
         match tokio::time::timeout(limits::REQUEST_DEADLINE, read_body(body)).await {
             Ok(body) => Ok(Self(body?)),
-            Err(_) => Err(Code::RequestTimeout.into()),
+            Err(_) => Err(ErrorCode::RequestTimeout.into()),
         }
     }
 }
@@ -68,7 +68,7 @@ async fn read_body(mut body: Body) -> Result<Bytes, ApiError> {
             continue;
         };
         if first_chunk.len() + later_chunks.len() + data.len() > limits::BODY_BYTES {
-            return Err(Code::TooLarge.into());
+            return Err(ErrorCode::TooLarge.into());
         }
         if first_chunk.is_empty() {
             first_chunk = data;

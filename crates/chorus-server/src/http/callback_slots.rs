@@ -1,7 +1,7 @@
 //! Limits how many callbacks stream their events at once: in total and per member.
 
 use chorus_hub::MemberId;
-use chorus_wire::{Code, Error, limits};
+use chorus_wire::{Error, ErrorCode, limits};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -30,7 +30,7 @@ impl CallbackStreamSlots {
             .get(&member)
             .is_some_and(|count| *count >= limits::CALLBACK_STREAMS_PER_MEMBER)
         {
-            return Err(Code::TooManyStreams.into());
+            return Err(ErrorCode::TooManyStreams.into());
         }
         *counts.entry(member).or_default() += 1;
         Ok(CallbackStreamSlot {

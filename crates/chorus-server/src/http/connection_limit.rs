@@ -1,7 +1,7 @@
 //! The limit of open connections (D-19). A connection past it gets a 503 in JSON with `Retry-After`.
 
 use chorus_hub::Clock;
-use chorus_wire::{Code, limits};
+use chorus_wire::{ErrorCode, limits};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -70,7 +70,7 @@ async fn write_rejection(mut socket: TcpStream, response: String) -> std::io::Re
 
 /// In the wrapped form of R-13, which most paths use: the path is not known yet.
 fn rejection_response(clock: &Clock) -> String {
-    let error = serde_json::json!({"code": Code::Unavailable.as_str(),
+    let error = serde_json::json!({"code": ErrorCode::Unavailable.as_str(),
         "message": "every connection that this hub may have is taken; come back in a moment"});
     let metadata = serde_json::json!({"timestamp": clock.now().to_rfc3339_millis()});
     let body =

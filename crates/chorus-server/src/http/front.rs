@@ -8,7 +8,7 @@ use super::{cors, query, request_metrics};
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use chorus_wire::{Code, Error, limits};
+use chorus_wire::{Error, ErrorCode, limits};
 use futures_util::FutureExt;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use std::{panic::AssertUnwindSafe, time::Instant};
@@ -33,7 +33,7 @@ pub async fn process_request(
 ) -> Response {
     // Only measures, decides nothing. With the hub's clock, which tests hold still, every request would take no time.
     let started_at = Instant::now();
-    let id = choose_request_id(&state, request.headers());
+    let id = choose_request_id(request.headers());
     let route = request.extensions().get::<MatchedPath>().cloned();
     let method = request.method().clone();
     let cross_origin = request.headers().contains_key(header::ORIGIN);
@@ -92,14 +92,14 @@ fn add_common_headers(headers: &mut HeaderMap, id: HeaderValue, has_key: bool) {
 }
 
 /// The client's request id when it is safe to log, else a new one.
-fn choose_request_id(state: &AppState, headers: &HeaderMap) -> HeaderValue {
+fn choose_request_id(headers: &HeaderMap) -> HeaderValue {
     let is_loggable = |value: &&HeaderValue| {
         let is_safe_byte = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
         (1..=64).contains(&value.len()) && value.as_bytes().iter().all(is_safe_byte)
     };
     match headers.get(REQUEST_ID_HEADER).filter(is_loggable) {
         Some(client_id) => client_id.clone(),
-        None => HeaderValue::try_from(state.hub.clock().new_request_id())
+        None => HeaderValue::try_from(chorus_hub::random::new_request_id())
             .unwrap_or(HeaderValue::from_static("-")),
     }
 }
@@ -137,7 +137,7 @@ fn check_header_size(headers: &HeaderMap) -> Result<(), Error> {
         .iter()
         .map(|(name, value)| name.as_str().len() + value.len() + 4);
     if headers.len() > limits::HEADER_LINES || size.sum::<usize>() > limits::HEADER_BYTES {
-        return Err(Code::HeadersTooLarge.into());
+        return Err(ErrorCode::HeadersTooLarge.into());
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ mod agents;
 mod invite_page;
 mod invites;
 mod register;
-mod session;
+mod session_token;
 
 pub use agents::parse_page;
 
@@ -17,5 +17,5 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .merge(agents::routes())
         .merge(invite_page::routes())
         .merge(invites::routes())
-        .merge(session::routes())
+        .merge(session_token::routes())
 }

@@ -9,7 +9,7 @@ use chorus_hub::channel::history::{self, HistoryRange};
 use chorus_hub::channel::{manage, post_message};
 use chorus_wire::channel::channels::{Channel, NewChannelMessage};
 use chorus_wire::channel::history_row::ChannelRow;
-use chorus_wire::{Code, limits};
+use chorus_wire::{ErrorCode, limits};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -125,7 +125,10 @@ async fn post_message(
         None,
     )
     .await;
-    let fields = [(Code::NotFound, "channel_id"), (Code::TooLarge, "content")];
+    let fields = [
+        (ErrorCode::NotFound, "channel_id"),
+        (ErrorCode::TooLarge, "content"),
+    ];
     let row = row.map_err(|error| ToolError::from_hub_error(error, &fields))?;
     Ok(ToolOutput::new(format!("said as {}", row.sender), row))
 }
@@ -197,8 +200,9 @@ async fn read_channel(
         limit,
     )
     .await;
-    let found = found
-        .map_err(|error| ToolError::from_hub_error(error, &[(Code::NotFound, "channel_id")]))?;
+    let found = found.map_err(|error| {
+        ToolError::from_hub_error(error, &[(ErrorCode::NotFound, "channel_id")])
+    })?;
     let page = ChannelHistoryPage::new(found, since, limit);
     Ok(ToolOutput::new(format!("{} lines", page.lines.len()), page))
 }

@@ -12,11 +12,11 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use chorus_hub::Principal;
 use chorus_wire::reply::FailureReply;
-use chorus_wire::{Code, Error, limits};
+use chorus_wire::{Error, ErrorCode, limits};
 use http::{HeaderMap, StatusCode, header, request::Parts};
 use http_body_util::{BodyExt, Full, Limited};
 use rmcp::ServerHandler;
-use rmcp::model::ErrorCode;
+use rmcp::model::ErrorCode as RpcErrorCode;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::{Value, json};
@@ -42,10 +42,10 @@ async fn call_hub_tools(State(state): State<AppState>, request: Request) -> ApiR
             return Ok(unauthorized_response(
                 &state,
                 "/mcp",
-                Code::Unauthorized.into(),
+                ErrorCode::Unauthorized.into(),
             ));
         }
-        Err(error) if error.code == Code::Unauthorized => {
+        Err(error) if error.code == ErrorCode::Unauthorized => {
             return Ok(unauthorized_response(&state, "/mcp", error));
         }
         auth => auth?,
@@ -82,7 +82,7 @@ pub async fn serve_message<H: ServerHandler + Clone>(
     if let Err(fault) = serde_json::from_slice::<serde::de::IgnoredAny>(&body) {
         return rpc_error(
             StatusCode::BAD_REQUEST,
-            ErrorCode::PARSE_ERROR,
+            RpcErrorCode::PARSE_ERROR,
             &format!("the body is not JSON: {fault}"),
         );
     }
@@ -115,7 +115,7 @@ async fn read_message(
         .get(header::CONTENT_LENGTH)
         .and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
     if declared.is_some_and(|length| length > max_bytes) {
-        return Err(Code::TooLarge.into());
+        return Err(ErrorCode::TooLarge.into());
     }
     match tokio::time::timeout(
         limits::REQUEST_DEADLINE,
@@ -125,10 +125,10 @@ async fn read_message(
     {
         Ok(Ok(collected)) => Ok(collected.to_bytes()),
         Ok(Err(fault)) if fault.is::<http_body_util::LengthLimitError>() => {
-            Err(Code::TooLarge.into())
+            Err(ErrorCode::TooLarge.into())
         }
         Ok(Err(_)) => Err(Error::validation("the body broke off").into()),
-        Err(_) => Err(Code::RequestTimeout.into()),
+        Err(_) => Err(ErrorCode::RequestTimeout.into()),
     }
 }
 
@@ -152,10 +152,10 @@ async fn ensure_json_error(response: Response) -> ApiResult {
     let text = text
         .map(|text| String::from_utf8_lossy(&text.to_bytes()).into_owned())
         .unwrap_or_default();
-    rpc_error(status, ErrorCode::INVALID_REQUEST, &text)
+    rpc_error(status, RpcErrorCode::INVALID_REQUEST, &text)
 }
 
-fn rpc_error(status: StatusCode, code: ErrorCode, message: &str) -> ApiResult {
+fn rpc_error(status: StatusCode, code: RpcErrorCode, message: &str) -> ApiResult {
     let body: Value = json!({"jsonrpc": "2.0", "error": {"code": code.0, "message": message}});
     reply::bare_json(status, &body)
 }

@@ -82,7 +82,7 @@ async fn get_channel_tools_metadata(
     PathParam(channel): PathParam,
 ) -> ApiResult {
     if !is_header_safe(&channel) || channel.contains('/') {
-        return Err(chorus_wire::Code::NotFound.into());
+        return Err(chorus_wire::ErrorCode::NotFound.into());
     }
     metadata_response(&state, &format!("/mcp/{channel}"))
 }

@@ -5,7 +5,7 @@ use super::tool_call::ToolCall;
 use crate::pages::{SKILL_TEXTS, skill_text};
 use chorus_hub::channel::history::{self, HistoryRange};
 use chorus_hub::{envelope, lifecycle};
-use chorus_wire::{Code, Error, limits};
+use chorus_wire::{Error, ErrorCode, limits};
 use rmcp::ErrorData;
 use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
 use serde::Serialize;
@@ -129,7 +129,7 @@ fn not_found_error(uri: &str) -> ErrorData {
 fn read_error(uri: &str, error: Error) -> ErrorData {
     if matches!(
         error.code,
-        Code::AgentNotFound | Code::NotFound | Code::Validation
+        ErrorCode::AgentNotFound | ErrorCode::NotFound | ErrorCode::Validation
     ) {
         return not_found_error(uri);
     }

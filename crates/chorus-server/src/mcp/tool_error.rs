@@ -1,7 +1,7 @@
 //! The error of a tool call, worded for a model: which argument to correct, or that a retry may succeed.
 
 use chorus_wire::frame::FrameError;
-use chorus_wire::{Code, Error};
+use chorus_wire::{Error, ErrorCode};
 use rmcp::model::{CallToolResult, ContentBlock};
 
 /// The error of a tool call. It is sent as a result, not as a protocol error, because hosts show only results to the model.
@@ -17,7 +17,7 @@ pub struct ToolError {
 impl ToolError {
     /// An error about one argument.
     pub fn invalid_argument(field: impl Into<String>, message: impl Into<String>) -> Self {
-        let code = Code::Validation.as_str();
+        let code = ErrorCode::Validation.as_str();
         Self {
             code,
             field: Some(field.into()),
@@ -28,7 +28,7 @@ impl ToolError {
 
     /// Adds the argument when the hub's error names none. An internal or retryable error concerns no argument.
     pub fn about_field(self, field: &str) -> Self {
-        if self.is_retryable || self.code == Code::Internal.as_str() {
+        if self.is_retryable || self.code == ErrorCode::Internal.as_str() {
             return self;
         }
         Self {
@@ -64,7 +64,7 @@ impl ToolError {
     }
 
     /// Converts a hub error; `fields` maps error codes to the arguments they concern.
-    pub fn from_hub_error(error: Error, fields: &[(Code, &str)]) -> Self {
+    pub fn from_hub_error(error: Error, fields: &[(ErrorCode, &str)]) -> Self {
         let field = fields
             .iter()
             .find(|(code, _)| *code == error.code)
@@ -118,8 +118,8 @@ impl From<Error> for ToolError {
     }
 }
 
-impl From<Code> for ToolError {
-    fn from(code: Code) -> Self {
+impl From<ErrorCode> for ToolError {
+    fn from(code: ErrorCode) -> Self {
         Error::from(code).into()
     }
 }

@@ -4,7 +4,7 @@ use crate::http::reply::{self, ApiResult};
 use crate::http::{app_state::AppState, negotiate, path_params::PathParam};
 use crate::pages::{html, markdown};
 use axum::{extract::State, response::Response};
-use chorus_wire::{Code, reply::FailureReply};
+use chorus_wire::{ErrorCode, reply::FailureReply};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -40,7 +40,7 @@ async fn get_skill_in_language(
     let found = SKILL_TEXTS
         .iter()
         .find(|(lang, _)| lang.eq_ignore_ascii_case(&requested))
-        .ok_or(Code::NotFound)?;
+        .ok_or(ErrorCode::NotFound)?;
     Ok(skill_response(&state, &headers, found.0, found.1))
 }
 

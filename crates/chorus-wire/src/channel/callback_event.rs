@@ -2,7 +2,7 @@
 
 use super::message_part;
 use crate::json::{self, JsonFields};
-use crate::{Code, Error, Result, limits};
+use crate::{Error, ErrorCode, Result, limits};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 use utoipa::ToSchema;
@@ -166,7 +166,7 @@ fn is_picture_url(url: &str) -> bool {
 
 fn message_too_large() -> Error {
     Error::new(
-        Code::TooLarge,
+        ErrorCode::TooLarge,
         format!(
             "what is said at once has at most {} characters",
             limits::CHANNEL_MESSAGE_CHARS

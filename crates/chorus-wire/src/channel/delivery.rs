@@ -1,7 +1,7 @@
 //! The channel delivery: the body that a service posts to a connection string (CHN-05…18, CHN-36).
 
 use crate::json::{self, JsonFields};
-use crate::{Code, Error, Result, endpoint_url, limits, secret::Secret};
+use crate::{Error, ErrorCode, Result, endpoint_url, limits, secret::Secret};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 use std::collections::BTreeMap;
@@ -70,7 +70,7 @@ impl ChannelDelivery {
         let text = json::decode_utf8(body)?;
         if text.chars().count() > limits::DELIVERY_CHARS {
             return Err(Error::new(
-                Code::TooLarge,
+                ErrorCode::TooLarge,
                 format!(
                     "a delivery has at most {} characters",
                     limits::DELIVERY_CHARS

@@ -2,7 +2,7 @@
 //! (FRM-83…94, R-45, R-53).
 
 use crate::error::error_catalogue;
-use crate::{Code, Error, limits};
+use crate::{Error, ErrorCode, limits};
 use serde::Serialize;
 use std::fmt;
 
@@ -128,7 +128,7 @@ impl From<FrameCode> for FrameError {
 /// kept.
 impl From<Error> for FrameError {
     fn from(error: Error) -> Self {
-        let code = if error.code == Code::TooManyStreams {
+        let code = if error.code == ErrorCode::TooManyStreams {
             FrameCode::TooManyStreams
         } else {
             code_for_status(error.code.status())

@@ -5,7 +5,7 @@ use super::transfer::{find_raw_value, take_amount};
 use super::{check_opaque_id, take_timestamp};
 use crate::json::{self, JsonFields};
 use crate::string_enum::string_enum;
-use crate::{Code, Error, Result, limits, time::UnixMicros};
+use crate::{Error, ErrorCode, Result, limits, time::UnixMicros};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
@@ -34,7 +34,7 @@ pub struct JobRequest {
     pub budget: Credits,
     pub callback_url: Option<String>,
     pub deadline: Duration,
-    /// The canonical text of the request, by which repeated requests are compared (lesson 17).
+    /// The canonical text of the request, by which repeated requests are compared (failure 17).
     pub canonical_json: String,
 }
 
@@ -92,7 +92,7 @@ fn take_job_data(text: &str, fields: &mut JsonFields, key: &str) -> Result<Optio
         && find_raw_value(text, key).is_some_and(|raw| raw.len() > limits::JOB_DATA_OCTETS)
     {
         let message = format!("{key} is larger than {} octets", limits::JOB_DATA_OCTETS);
-        return Err(Error::new(Code::TooLarge, message));
+        return Err(Error::new(ErrorCode::TooLarge, message));
     }
     // PostgreSQL cannot store NUL in a text.
     if value

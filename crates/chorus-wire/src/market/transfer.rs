@@ -50,7 +50,7 @@ impl CreditTransfer {
         Ok(transfer)
     }
 
-    /// The canonical text, by which repeated transfers are compared (lesson 17).
+    /// The canonical text, by which repeated transfers are compared (failure 17).
     pub fn to_canonical_json(&self) -> String {
         serde_json::to_value(self)
             .map(|value| json::to_canonical_json(&value))

@@ -1,7 +1,7 @@
 //! The catalogue of frame codes: text, status, and the JSON of an error (FRM-83…94, R-45, R-53).
 
 use chorus_wire::frame::{FrameCode, FrameError};
-use chorus_wire::{Code, Error};
+use chorus_wire::{Error, ErrorCode};
 use std::collections::HashSet;
 
 #[test]
@@ -74,7 +74,7 @@ fn an_error_prints_code_then_field_then_message_and_not_its_cause() {
 // an error of the shared parts takes the form of the frame protocol, with the same status
 #[test]
 fn every_other_error_of_the_hub_keeps_its_status_and_message() {
-    for code in Code::ALL {
+    for code in ErrorCode::ALL {
         let error = FrameError::from(Error::new(*code, "the words"));
         let status = match code.status() {
             410 => 404,

@@ -1,7 +1,7 @@
 //! The catalogue of errors, and secrets that do not print (invariants 8 and 12).
 
 use chorus_wire::secret::Secret;
-use chorus_wire::{Code, Error};
+use chorus_wire::{Error, ErrorCode};
 use std::collections::HashSet;
 
 // JOB-27…31
@@ -15,9 +15,9 @@ const CODES_OF_THE_JOBS_DOCUMENT: [&str; 5] = [
 
 #[test]
 fn every_code_is_listed_once_with_a_status_and_a_message() {
-    let codes: HashSet<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
-    assert_eq!(codes.len(), Code::ALL.len());
-    for code in Code::ALL {
+    let codes: HashSet<&str> = ErrorCode::ALL.iter().map(|code| code.as_str()).collect();
+    assert_eq!(codes.len(), ErrorCode::ALL.len());
+    for code in ErrorCode::ALL {
         assert!(
             code.as_str().starts_with("ERR_")
                 || CODES_OF_THE_JOBS_DOCUMENT.contains(&code.as_str()),
@@ -31,8 +31,8 @@ fn every_code_is_listed_once_with_a_status_and_a_message() {
             "{code}: {sentence}"
         );
     }
-    let sentences: HashSet<&str> = Code::ALL.iter().map(|code| code.sentence()).collect();
-    assert_eq!(sentences.len(), Code::ALL.len());
+    let sentences: HashSet<&str> = ErrorCode::ALL.iter().map(|code| code.sentence()).collect();
+    assert_eq!(sentences.len(), ErrorCode::ALL.len());
 }
 
 // TRN-21…26, TRN-46, TRN-47, R-36, lesson 8
@@ -70,7 +70,7 @@ fn the_documented_codes_have_their_documented_status_and_retry_flag() {
         ("EXECUTION_ERROR", 502, false),
     ];
     for (name, status, retryable) in documented {
-        let code = Code::ALL
+        let code = ErrorCode::ALL
             .iter()
             .find(|code| code.as_str() == name)
             .expect(name);

@@ -4,7 +4,7 @@ use chorus_wire::channel::callback_event::{CallbackPost, ChannelEvent};
 use chorus_wire::channel::channels::{DeliveryMode, MemberRoute, NewChannelMember, SenderKind};
 use chorus_wire::channel::history_row::{ChannelRow, ChannelRowKind};
 use chorus_wire::market::job::JobStatus;
-use chorus_wire::{Code, limits};
+use chorus_wire::{ErrorCode, limits};
 use serde_json::{Value, json};
 use utoipa::PartialSchema;
 
@@ -74,11 +74,11 @@ fn each_event_requires_its_fields_and_no_more() {
         ),
     ] {
         let error = parse_post(&event).expect_err(&event.to_string());
-        assert_eq!(error.code, Code::Validation, "{event}");
+        assert_eq!(error.code, ErrorCode::Validation, "{event}");
         assert!(error.message.contains(field), "{event}: {error}");
     }
     let large = json!({"type": "message", "content": "x".repeat(limits::CHANNEL_MESSAGE_CHARS)});
-    assert_eq!(parse_post(&large).unwrap_err().code, Code::TooLarge);
+    assert_eq!(parse_post(&large).unwrap_err().code, ErrorCode::TooLarge);
 }
 
 #[test]

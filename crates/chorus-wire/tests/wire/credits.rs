@@ -2,7 +2,7 @@
 
 use chorus_wire::market::credits::Credits;
 use chorus_wire::market::transfer::{CreditIssue, CreditTransfer};
-use chorus_wire::{Code, limits};
+use chorus_wire::{ErrorCode, limits};
 use proptest::prelude::*;
 
 const REFUSED: [&str; 22] = [
@@ -43,7 +43,7 @@ fn an_amount_that_is_not_whole_hundredths_above_zero_is_refused() {
         ];
         for result in results {
             let error = result.expect_err(amount);
-            assert_eq!(error.code, Code::Validation, "{amount}");
+            assert_eq!(error.code, ErrorCode::Validation, "{amount}");
         }
     }
     // Not JSON numbers, so the body is not JSON.

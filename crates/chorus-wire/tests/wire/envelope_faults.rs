@@ -1,7 +1,7 @@
 //! Every field of the envelope: missing, null, of another type, at its limit, beyond it, duplicate, unknown (ENV-01…09,
 //! ENV-23, R-20, R-38).
 
-use chorus_wire::Code;
+use chorus_wire::ErrorCode;
 use chorus_wire::envelope::Envelope;
 
 struct Field {
@@ -166,7 +166,7 @@ fn envelope(name: &str, replacement: &[(&str, &str)]) -> String {
 
 fn refused(text: &str, expected: &str) {
     let error = Envelope::parse(text).expect_err(text);
-    assert_eq!(error.code, Code::Validation);
+    assert_eq!(error.code, ErrorCode::Validation);
     assert!(
         error.message.contains(expected),
         "{} should contain {expected}",
@@ -288,7 +288,7 @@ fn a_text_that_is_not_one_json_object_is_refused() {
     ] {
         assert_eq!(
             Envelope::parse(text).expect_err(text).code,
-            Code::Validation
+            ErrorCode::Validation
         );
     }
     for text in [
@@ -299,7 +299,7 @@ fn a_text_that_is_not_one_json_object_is_refused() {
     ] {
         assert_eq!(
             Envelope::parse(&text).expect_err(&text).code,
-            Code::Validation
+            ErrorCode::Validation
         );
     }
     refused(

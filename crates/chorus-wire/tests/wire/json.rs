@@ -1,4 +1,4 @@
-//! Strict JSON and its canonical form: equal values have equal canonical texts (R-27, R-38, lesson 17).
+//! Strict JSON and its canonical form: equal values have equal canonical texts (R-27, R-38, failure 17).
 
 use chorus_wire::json::{decode_utf8, parse_object, parse_value, to_canonical_json};
 use chorus_wire::limits::JSON_DEPTH;
@@ -88,7 +88,7 @@ proptest! {
         prop_assert_eq!(parse_value(&v.to_string()).unwrap(), v);
     }
 
-    // lesson 17
+    // failure 17
     #[test]
     fn key_order_blanks_and_escapes_do_not_change_the_value(v in values(), turn in 0usize..9) {
         let text = respell(&v, turn);

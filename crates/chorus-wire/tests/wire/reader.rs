@@ -66,7 +66,7 @@ fn streams() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
-    // lesson 19
+    // failure 19
     #[test]
     fn the_events_are_the_same_for_any_chunking(bytes in streams(), chunk_sizes in prop::collection::vec(0usize..9, 0..60)) {
         let whole = read_chunks(&bytes, &[]);

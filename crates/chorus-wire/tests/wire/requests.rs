@@ -3,7 +3,7 @@
 use chorus_wire::agent_card::AgentCard;
 use chorus_wire::message::{ReceiverReply, SendRequest};
 use chorus_wire::registration::{RegistrationRequest, looks_like_market};
-use chorus_wire::{Code, Result, limits};
+use chorus_wire::{ErrorCode, Result, limits};
 use serde_json::{Value, json};
 
 fn envelope() -> Value {
@@ -14,7 +14,7 @@ fn refused<T>(result: Result<T>, expected: &str) {
     match result {
         Ok(_) => panic!("accepted what should fail for {expected}"),
         Err(error) => {
-            assert_eq!(error.code, Code::Validation);
+            assert_eq!(error.code, ErrorCode::Validation);
             assert!(
                 error.message.contains(expected),
                 "{} should contain {expected}",

@@ -127,7 +127,7 @@ fn a_second_hub_on_the_same_data_directory_is_refused() {
     );
 }
 
-// Lesson 18
+// failure 18
 #[test]
 fn a_signal_stops_the_hub_in_time_even_with_open_streams() {
     let scene = crate::actors::Scene::open();

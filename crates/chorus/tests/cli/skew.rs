@@ -211,7 +211,7 @@ async fn invites_and_jobs_expire_on_time_at_either_hub() {
             let client = HubClient::new(at.base_url(), None).unwrap();
             let late = client
                 .register_agent(&registration(
-                    format!("late{}", chorus_hub::clock::new_id().simple()),
+                    format!("late{}", chorus_hub::random::new_id().simple()),
                     code,
                 ))
                 .await;

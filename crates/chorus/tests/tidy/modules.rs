@@ -8,6 +8,7 @@ type EdgeTable = &'static [(&'static str, &'static [&'static str])];
 /// The modules of `chorus-hub` and what each may import, in the order of the layers in ARCHITECTURE.md.
 const HUB: EdgeTable = &[
     ("clock", &[]),
+    ("random", &[]),
     ("limits", &[]),
     ("pem", &[]),
     ("stream_end", &[]),
@@ -20,7 +21,14 @@ const HUB: EdgeTable = &[
     ),
     (
         "identity",
-        &["clock", "limits", "settings", "store", "stream_end"],
+        &[
+            "clock",
+            "limits",
+            "random",
+            "settings",
+            "store",
+            "stream_end",
+        ],
     ),
     (
         "delivery",
@@ -41,6 +49,7 @@ const HUB: EdgeTable = &[
             "identity",
             "limits",
             "pem",
+            "random",
             "settings",
             "store",
             "stream_end",
@@ -79,6 +88,7 @@ const PROTOCOL: &[&str] = &[
     "identity",
     "limits",
     "seal",
+    "random",
     "settings",
     "store",
     "stream_end",
@@ -94,6 +104,7 @@ const ABOVE_PROTOCOLS: &[&str] = &[
     "limits",
     "market",
     "seal",
+    "random",
     "settings",
     "start_error",
     "store",

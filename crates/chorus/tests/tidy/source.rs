@@ -83,7 +83,7 @@ impl Source {
             let text: String = chars[at..end].iter().collect();
             let breaks = text.matches('\n').count();
             match layer {
-                Layer::Code => self.code.push_str(&text),
+                Layer::ErrorCode => self.code.push_str(&text),
                 Layer::Quote => {
                     self.code.push_str("\"\"");
                     self.code.push_str(&"\n".repeat(breaks));
@@ -115,7 +115,7 @@ impl Source {
 }
 
 enum Layer {
-    Code,
+    ErrorCode,
     Quote,
     Comment,
 }
@@ -167,12 +167,15 @@ fn piece(chars: &[char], at: usize) -> (usize, Layer) {
         return ((i + 1).min(chars.len()), Layer::Quote);
     }
     if is(at, '\'') && is(at + 1, '\\') {
-        return (ends(at + 3, &|i| is(i, '\'').then_some(i + 1)), Layer::Code);
+        return (
+            ends(at + 3, &|i| is(i, '\'').then_some(i + 1)),
+            Layer::ErrorCode,
+        );
     }
     if is(at, '\'') && is(at + 2, '\'') {
-        return (at + 3, Layer::Code);
+        return (at + 3, Layer::ErrorCode);
     }
-    (at + 1, Layer::Code)
+    (at + 1, Layer::ErrorCode)
 }
 
 fn is_name(word: &str) -> bool {

@@ -1,9 +1,9 @@
 //! The receiver's answer to a POST, or why there is none, in words that the sender may read.
 
-use super::guard::AddressBlocked;
+use super::address_guard::AddressBlocked;
 use super::name_resolver::NameUnresolved;
 use bytes::{Bytes, BytesMut};
-use chorus_wire::{Code, json, limits, message::ReceiverReply};
+use chorus_wire::{ErrorCode, json, limits, message::ReceiverReply};
 use reqwest::{Response, header::CONTENT_TYPE};
 use serde_json::Value;
 use std::error::Error;
@@ -49,14 +49,14 @@ pub enum PostError {
 
 impl PostError {
     /// The error code of a failed delivery.
-    pub fn code(self) -> Code {
+    pub fn code(self) -> ErrorCode {
         match self {
-            PostError::TimedOut => Code::Timeout,
+            PostError::TimedOut => ErrorCode::Timeout,
             PostError::Blocked
             | PostError::Unreachable(_)
             | PostError::TooLarge
             | PostError::Broken
-            | PostError::Busy => Code::AgentUnreachable,
+            | PostError::Busy => ErrorCode::AgentUnreachable,
         }
     }
 

@@ -1,9 +1,9 @@
 //! Outgoing HTTP: the one client for all webhooks of the hub, with an SSRF guard and limits on
 //! time, size and concurrency.
 
+pub mod address_guard;
 mod answer;
 mod answer_events;
-pub mod guard;
 mod http_client;
 pub mod name_resolver;
 mod request_slots;
@@ -11,9 +11,9 @@ mod request_slots;
 pub use answer::{PostError, WebhookAnswer};
 pub use answer_events::{AnswerEvents, StreamedAnswer};
 
+use address_guard::{AddressGuard, HostVerdict};
 use bytes::Bytes;
-use chorus_wire::{Code, Error, Result, limits};
-use guard::{AddressGuard, HostVerdict};
+use chorus_wire::{Error, ErrorCode, Result, limits};
 use name_resolver::{GuardedResolver, LookupError, NameResolver, SystemResolver};
 use request_slots::{RequestSlot, RequestSlots};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -124,10 +124,10 @@ impl OutgoingClient {
                 )
                 .await
             }
-            Err(guard::AddressBlocked) => return Err(Code::EndpointBlocked.into()),
+            Err(address_guard::AddressBlocked) => return Err(ErrorCode::EndpointBlocked.into()),
         };
         match lookup {
-            Ok(Err(LookupError::Blocked(_))) => Err(Code::EndpointBlocked.into()),
+            Ok(Err(LookupError::Blocked(_))) => Err(ErrorCode::EndpointBlocked.into()),
             Ok(Ok(_) | Err(LookupError::Unresolved(_))) | Err(_) => Ok(()),
         }
     }
@@ -228,7 +228,7 @@ impl OutgoingClient {
             .guarded_resolver
             .guard
             .check_url(&url)
-            .map_err(|guard::AddressBlocked| PostError::Blocked)?;
+            .map_err(|address_guard::AddressBlocked| PostError::Blocked)?;
         let headers = header_map(accept, headers)?;
         let slot = slots
             .acquire_slot(url.host_str().unwrap_or_default())

@@ -1,7 +1,7 @@
 //! Resolves the host name of a webhook: one look-up, whose addresses are checked before the
 //! connection uses them (lesson 3).
 
-use super::guard::{AddressBlocked, AddressGuard};
+use super::address_guard::{AddressBlocked, AddressGuard};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::{future::Future, io, pin::Pin, sync::Arc};
 use tokio::sync::Semaphore;

@@ -1,6 +1,6 @@
 //! One caller's token bucket. Its whole state is the time at which it will be full, so hubs exchange it as one number.
 
-use chorus_wire::{Code, Error};
+use chorus_wire::{Error, ErrorCode};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ impl RateQuota {
         let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
         Error {
             retry_after: Some(seconds.max(1)),
-            ..Code::RateLimited.into()
+            ..ErrorCode::RateLimited.into()
         }
     }
 

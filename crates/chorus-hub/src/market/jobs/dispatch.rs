@@ -8,7 +8,7 @@ use crate::store::jobs::{self, JobRecord};
 use crate::store::{EntryKind, JobEvent, JobId, JobState, NewLogEntry, principals};
 use bytes::Bytes;
 use chorus_wire::market::job::JobResult;
-use chorus_wire::{Code, limits};
+use chorus_wire::{ErrorCode, limits};
 use serde_json::Value;
 
 /// The URL to which an agent's jobs are posted; `None` when the endpoint is no valid URL.
@@ -38,7 +38,7 @@ pub(super) async fn retry_waiting_dispatches(hub: &HubContext) -> Result<()> {
     let ids = hub
         .store()
         .read(async move |tx| {
-            Ok(jobs::list_undispatched_jobs(tx, now, crate::limits::OUTBOX_IN_FLIGHT).await?)
+            Ok(jobs::list_undispatched_jobs(tx, now, crate::limits::JOBS_BATCH).await?)
         })
         .await?;
     for id in ids {
@@ -122,7 +122,8 @@ fn interpret_dispatch_answer(
             let code = text("error_code", limits::LABEL_CHARS).filter(|code| !code.is_empty());
             let message = text("error_message", limits::DETAIL_CHARS);
             failed(
-                code.as_deref().unwrap_or(Code::ExecutionError.as_str()),
+                code.as_deref()
+                    .unwrap_or(ErrorCode::ExecutionError.as_str()),
                 message
                     .unwrap_or_else(|| format!("the agent's endpoint answered {}", answer.status)),
             )
@@ -130,7 +131,7 @@ fn interpret_dispatch_answer(
         // The worker may have accepted the job: its deadline decides.
         Err(PostError::TimedOut) => DispatchOutcome::Accepted,
         Err(PostError::TooLarge) => failed(
-            Code::ExecutionError.as_str(),
+            ErrorCode::ExecutionError.as_str(),
             "the agent answered with more than this hub reads".into(),
         ),
         Err(PostError::Busy) => DispatchOutcome::RetryLater,
@@ -154,10 +155,10 @@ async fn finish_dispatched_job(hub: &HubContext, job_row: JobId, ending: JobEndi
     match finish::finish_job(hub, job_row, ending).await {
         Ok(_) => Ok(()),
         // The job was closed meanwhile, and that ending stands.
-        Err(error) if error.code == Code::JobClosed => Ok(()),
-        Err(error) if error.code == Code::BudgetInsufficient => {
+        Err(error) if error.code == ErrorCode::JobClosed => Ok(()),
+        Err(error) if error.code == ErrorCode::BudgetInsufficient => {
             let message = "the agent asked for more than the budget".to_owned();
-            let code = Code::ExecutionError.as_str().to_owned();
+            let code = ErrorCode::ExecutionError.as_str().to_owned();
             let ending = JobEnding::Failed {
                 code,
                 message,
@@ -185,8 +186,8 @@ async fn handle_unreachable_worker(hub: &HubContext, job: JobRecord) -> Result<(
         return dispatch_to_inbox(hub, job).await;
     }
     let ending = JobEnding::Failed {
-        code: Code::AgentOffline.as_str().into(),
-        message: Code::AgentOffline.sentence().into(),
+        code: ErrorCode::AgentOffline.as_str().into(),
+        message: ErrorCode::AgentOffline.sentence().into(),
         took_ms: None,
         affects_reputation: false,
     };

@@ -17,7 +17,7 @@ use crate::{Principal, Result};
 use chorus_wire::identity::AgentName;
 use chorus_wire::market::credits::Credits;
 use chorus_wire::market::job::{self as wire, JobOutcome, JobResult};
-use chorus_wire::{Code, Error};
+use chorus_wire::{Error, ErrorCode};
 use futures_util::future::join_all;
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ pub(super) fn ending_from_result(result: JobResult) -> JobEnding {
             error_code,
             error_message,
         } => JobEnding::Failed {
-            code: error_code.unwrap_or_else(|| Code::ExecutionError.as_str().into()),
+            code: error_code.unwrap_or_else(|| ErrorCode::ExecutionError.as_str().into()),
             message: error_message,
             took_ms,
             affects_reputation: true,
@@ -100,7 +100,7 @@ pub async fn report_result(
     let check_allowed = move |job: &JobRecord| {
         if job.worker != agent_id {
             return Err(Error::new(
-                Code::Forbidden,
+                ErrorCode::Forbidden,
                 "only the agent that does the job reports its result",
             ));
         }
@@ -109,7 +109,7 @@ pub async fn report_result(
         }
         if other_agent {
             return Err(Error::new(
-                Code::Forbidden,
+                ErrorCode::Forbidden,
                 "agent_id must be the agent whose key this is",
             ));
         }
@@ -135,7 +135,7 @@ pub async fn cancel_job(
     let check_allowed = move |job: &JobRecord| match job.requester == agent_id {
         true => Ok(()),
         false => Err(Error::new(
-            Code::Forbidden,
+            ErrorCode::Forbidden,
             "only the agent that asked for the job cancels it",
         )),
     };
@@ -157,7 +157,7 @@ async fn finish_own_job(
         let job = jobs::find_job_by_job_id(&txn.tx, &job_id)
             .await?
             .filter(|job| job.worker == agent_id || job.requester == agent_id);
-        let job = job.ok_or(Code::NotFound)?;
+        let job = job.ok_or(ErrorCode::NotFound)?;
         check_allowed(&job)?;
         close_or_expire(txn, job, ending.clone()).await
     });
@@ -172,7 +172,9 @@ pub(super) async fn finish_job(
     ending: JobEnding,
 ) -> Result<wire::Job> {
     let ended = hub.store().write(async move |txn| {
-        let job = jobs::find_job(&txn.tx, id).await?.ok_or(Code::NotFound)?;
+        let job = jobs::find_job(&txn.tx, id)
+            .await?
+            .ok_or(ErrorCode::NotFound)?;
         close_or_expire(txn, job, ending.clone()).await
     });
     job_reply(hub, ended.await?)
@@ -185,7 +187,7 @@ async fn close_or_expire(
     ending: JobEnding,
 ) -> Result<(JobRecord, bool)> {
     if job.state.next_state(ending.job_event()).is_none() {
-        return Err(Code::JobClosed.into());
+        return Err(ErrorCode::JobClosed.into());
     }
     // Past its deadline a job expires, whichever request comes first, so that the result does not
     // depend on when the hub looks for overdue jobs.
@@ -201,7 +203,7 @@ fn job_reply(hub: &HubContext, (job, as_requested): (JobRecord, bool)) -> Result
     if as_requested {
         Ok(status::describe_job(&job, false))
     } else {
-        Err(Error::new(Code::JobClosed, "the deadline has passed"))
+        Err(Error::new(ErrorCode::JobClosed, "the deadline has passed"))
     }
 }
 
@@ -211,9 +213,7 @@ pub(super) async fn expire_overdue_jobs(hub: &HubContext) -> Result<()> {
         let now = hub.clock().now();
         let overdue_ids = hub
             .store()
-            .read(async move |tx| {
-                Ok(jobs::list_overdue_jobs(tx, now, limits::OUTBOX_IN_FLIGHT).await?)
-            })
+            .read(async move |tx| Ok(jobs::list_overdue_jobs(tx, now, limits::JOBS_BATCH).await?))
             .await?;
         if overdue_ids.is_empty() {
             return Ok(());
@@ -229,7 +229,7 @@ pub(super) async fn expire_overdue_jobs(hub: &HubContext) -> Result<()> {
         {
             match ended {
                 Ok(_) => {}
-                Err(error) if error.code == Code::JobClosed => {}
+                Err(error) if error.code == ErrorCode::JobClosed => {}
                 Err(error) => return Err(error),
             }
         }
@@ -240,7 +240,7 @@ async fn close_job(txn: &mut WriteTxn<'_>, job: JobRecord, ending: JobEnding) ->
     let next_state = job
         .state
         .next_state(ending.job_event())
-        .ok_or(Code::JobClosed)?;
+        .ok_or(ErrorCode::JobClosed)?;
     let verdict = reputation::verdict_of_ending(&job, &ending);
     let end = settle_credits(txn, &job, ending).await?;
     if let Some(success) = verdict {
@@ -282,7 +282,7 @@ async fn settle_credits(
             let paid = cost.unwrap_or(job.cost);
             if paid > job.budget {
                 let message = format!("execution_cost is above the budget of {}", job.budget);
-                return Err(Error::new(Code::BudgetInsufficient, message));
+                return Err(Error::new(ErrorCode::BudgetInsufficient, message));
             }
             ledger::pay_from_hold(txn, job_ref, job.payer, job.payee, paid).await?;
             JobEndRecord {

@@ -10,11 +10,11 @@ use crate::market::skills::{self, WorkerOffer};
 use crate::market::{presence, schema};
 use crate::store::jobs::{self, JobRecord, NewJob};
 use crate::store::{EntryKind, JobEvent, JobState, NewLogEntry, WriteTxn};
-use crate::{Principal, Result, clock};
+use crate::{Principal, Result, random};
 use chorus_wire::identity::AgentName;
 use chorus_wire::market::credits::CURRENCY;
 use chorus_wire::market::job::{self as wire, DispatchedJob, JobRequest};
-use chorus_wire::{Code, Error, time::UnixMicros};
+use chorus_wire::{Error, ErrorCode, time::UnixMicros};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub async fn request_job(
     let job_id = request
         .job_id
         .clone()
-        .unwrap_or_else(|| clock::new_id().to_string());
+        .unwrap_or_else(|| random::new_id().to_string());
     let best = match find_existing_or_best_offer(hub, &requester, &request).await? {
         // The first answer stands, whatever has happened to the worker or the credits since.
         ExistingOrOffer::Existing(job) => {
@@ -71,7 +71,7 @@ async fn check_orchestrator(hub: &HubContext, requester: &Agent, named_agent: &s
     match identity::find_agent(hub.identity(), &name).await? {
         Some(found) if found.id == requester.id => Ok(()),
         Some(_) | None => Err(Error::new(
-            Code::Forbidden,
+            ErrorCode::Forbidden,
             "orchestrator_id must be the agent whose key this is",
         )),
     }
@@ -88,7 +88,7 @@ fn check_same_request(
     if is_same {
         Ok(job)
     } else {
-        Err(Code::JobConflict.into())
+        Err(ErrorCode::JobConflict.into())
     }
 }
 
@@ -140,13 +140,13 @@ async fn select_worker(
 ) -> Result<WorkerOffer> {
     let skill_not_offered = || {
         Error::new(
-            Code::SkillMismatch,
+            ErrorCode::SkillMismatch,
             format!("no agent offers the skill {}", request.skill_name),
         )
     };
     let over_budget = |cost| {
         Error::new(
-            Code::BudgetInsufficient,
+            ErrorCode::BudgetInsufficient,
             format!("the skill costs {cost}, more than the budget"),
         )
     };
@@ -155,11 +155,11 @@ async fn select_worker(
             let agent =
                 identity::find_agent(hub.identity(), &AgentName::parse("agent_id", named_agent)?)
                     .await?
-                    .ok_or(Code::AgentNotFound)?;
+                    .ok_or(ErrorCode::AgentNotFound)?;
             let offer = skills::find_offer(hub, &agent, &request.skill_name).await?;
             offer.ok_or_else(|| {
                 Error::new(
-                    Code::SkillMismatch,
+                    ErrorCode::SkillMismatch,
                     format!("the agent does not offer {}", request.skill_name),
                 )
             })?
@@ -179,7 +179,7 @@ async fn select_worker(
     if presence::is_online(hub, &offer.agent) {
         Ok(offer)
     } else {
-        Err(Code::AgentOffline.into())
+        Err(ErrorCode::AgentOffline.into())
     }
 }
 
@@ -228,7 +228,7 @@ async fn insert_job(txn: &mut WriteTxn<'_>, draft: &JobDraft) -> Result<(JobReco
     let Some(id) = jobs::insert_job(&txn.tx, &new_job, now).await? else {
         let job = jobs::find_job_by_job_id(&txn.tx, &body.job_id)
             .await?
-            .ok_or(Code::JobConflict)?;
+            .ok_or(ErrorCode::JobConflict)?;
         return Ok((check_same_request(job, requester, fingerprint)?, false));
     };
     ledger::hold_credits(

@@ -6,7 +6,7 @@ use crate::store::{JobId, JobState, RowId};
 use crate::{Principal, Result};
 use chorus_wire::market::credits::CURRENCY;
 use chorus_wire::market::job::{self as wire, DispatchedJob, JobList, JobStatus};
-use chorus_wire::{Code, Error, limits};
+use chorus_wire::{Error, ErrorCode, limits};
 use serde_json::Value;
 
 /// `GET /jobs/{id}`
@@ -18,11 +18,11 @@ pub async fn get_job(principal: &Principal, hub: &HubContext, job_id: &str) -> R
         Principal::Operator(_) => true,
     };
     if matches!(principal, Principal::Anonymous) {
-        return Err(Code::Unauthorized.into());
+        return Err(ErrorCode::Unauthorized.into());
     }
     // Other agents get 404, so that they do not learn that the job exists.
     Ok(describe_job(
-        &job.filter(is_party).ok_or(Code::NotFound)?,
+        &job.filter(is_party).ok_or(ErrorCode::NotFound)?,
         true,
     ))
 }
@@ -61,7 +61,7 @@ pub async fn list_jobs(
             let job = find_job(hub, job_id)
                 .await?
                 .filter(|job| job.requester == agent_id || job.worker == agent_id);
-            job.ok_or(Code::NotFound)?.id
+            job.ok_or(ErrorCode::NotFound)?.id
         }
     };
     let limit = limit.clamp(1, limits::JOBS_PAGE);

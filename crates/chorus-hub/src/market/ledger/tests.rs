@@ -7,7 +7,7 @@ use crate::store::{
 };
 use crate::{Clock, Result};
 use chorus_wire::market::credits::Credits;
-use chorus_wire::{Code, Error, time::UnixMicros};
+use chorus_wire::{Error, ErrorCode, time::UnixMicros};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -178,9 +178,9 @@ impl Model {
 fn check_hold(model: &Model, step: Step) -> Result<OwnerId> {
     let payer = |job: JobId| model.holds.get(&job).map(|(payer, _)| *payer);
     match step {
-        Step::Hold { job, .. } if payer(job).is_some() => Err(Code::JobConflict.into()),
+        Step::Hold { job, .. } if payer(job).is_some() => Err(ErrorCode::JobConflict.into()),
         Step::Settle { job, .. } | Step::Release { job } => {
-            payer(job).ok_or_else(|| Code::JobClosed.into())
+            payer(job).ok_or_else(|| ErrorCode::JobClosed.into())
         }
         Step::Grant { .. }
         | Step::Transfer { .. }
@@ -212,7 +212,7 @@ async fn performed(store: &Store, model: &Model, step: Step) -> Result<()> {
                 };
                 ledger::apply_posting(&txn.tx, &posting, txn.now())
                     .await?
-                    .ok_or(Code::TransferFailed)?;
+                    .ok_or(ErrorCode::TransferFailed)?;
                 txn.counter_deltas.market.volume += amount;
                 if matches!(step, Step::Undone { .. }) {
                     Err(Error::validation("undone"))

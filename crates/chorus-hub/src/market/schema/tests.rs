@@ -7,7 +7,7 @@ fn accepts(schema: &Value, input: &Value) -> bool {
     match check_input(&skill, input) {
         Ok(()) => true,
         Err(error) => {
-            assert_eq!(error.code, Code::SkillMismatch, "{error}");
+            assert_eq!(error.code, ErrorCode::SkillMismatch, "{error}");
             false
         }
     }

@@ -5,7 +5,7 @@ use crate::mcp::tool::{ToolDefinition, ToolKind, ToolOutput};
 use crate::mcp::tool_error::ToolError;
 use chorus_hub::channel::artifacts::{self, ArtifactEdit};
 use chorus_wire::channel::artifact::{Artifact, ArtifactText, ChannelContents};
-use chorus_wire::{Code, limits};
+use chorus_wire::{ErrorCode, limits};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -89,8 +89,8 @@ async fn read_artifact(
     args: ArtifactReadArgs,
 ) -> Result<ToolOutput<ArtifactText>, ToolError> {
     let found = artifacts::read_artifact(&call.actor, &call.hub, &args.slug, args.version).await;
-    let found =
-        found.map_err(|error| ToolError::from_hub_error(error, &[(Code::NotFound, "slug")]))?;
+    let found = found
+        .map_err(|error| ToolError::from_hub_error(error, &[(ErrorCode::NotFound, "slug")]))?;
     Ok(ToolOutput::new(
         format!("{}, version {}", args.slug, found.content_version),
         found,
@@ -118,8 +118,8 @@ async fn create_artifact(
     let created =
         artifacts::create_artifact(&call.actor, &call.hub, &args.slug, args.title, args.content)
             .await;
-    let created =
-        created.map_err(|error| ToolError::from_hub_error(error, &[(Code::Conflict, "slug")]))?;
+    let created = created
+        .map_err(|error| ToolError::from_hub_error(error, &[(ErrorCode::Conflict, "slug")]))?;
     Ok(ToolOutput::new(
         format!("{} is kept, version 1", created.slug),
         created,
@@ -166,7 +166,10 @@ async fn edit_artifact(
     let edited = edited.map_err(|error| {
         ToolError::from_hub_error(
             error,
-            &[(Code::NotFound, "slug"), (Code::Conflict, "version")],
+            &[
+                (ErrorCode::NotFound, "slug"),
+                (ErrorCode::Conflict, "version"),
+            ],
         )
     })?;
     Ok(ToolOutput::new(

@@ -8,7 +8,7 @@ use crate::mcp::tool_error::ToolError;
 use chorus_hub::channel::tools;
 use chorus_wire::channel::channels::{ChannelMember, NewChannelMessage};
 use chorus_wire::channel::history_row::ChannelRow;
-use chorus_wire::{Code, limits};
+use chorus_wire::{ErrorCode, limits};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -101,7 +101,10 @@ async fn send_message(
     let row = row.map_err(|error| {
         ToolError::from_hub_error(
             error,
-            &[(Code::TooLarge, "content"), (Code::Validation, "content")],
+            &[
+                (ErrorCode::TooLarge, "content"),
+                (ErrorCode::Validation, "content"),
+            ],
         )
     })?;
     Ok(ToolOutput::new(format!("said as {}", row.sender), row))
@@ -141,7 +144,7 @@ async fn set_status(
     args: SetStatusArgs,
 ) -> Result<ToolOutput<ChannelRow>, ToolError> {
     let row = tools::set_status(&call.actor, &call.hub, args.status).await;
-    let row =
-        row.map_err(|error| ToolError::from_hub_error(error, &[(Code::Validation, "status")]))?;
+    let row = row
+        .map_err(|error| ToolError::from_hub_error(error, &[(ErrorCode::Validation, "status")]))?;
     Ok(ToolOutput::new("shown on the roster", row))
 }

@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use chorus_hub::channel::files;
 use chorus_wire::channel::artifact::FileInfo;
-use chorus_wire::{Code, limits};
+use chorus_wire::{ErrorCode, limits};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -69,7 +69,10 @@ async fn put_file(
     )
     .await;
     let stored = stored.map_err(|error| {
-        ToolError::from_hub_error(error, &[(Code::TooLarge, "data"), (Code::Conflict, "name")])
+        ToolError::from_hub_error(
+            error,
+            &[(ErrorCode::TooLarge, "data"), (ErrorCode::Conflict, "name")],
+        )
     })?;
     Ok(ToolOutput::new(
         format!("{} is kept, {} bytes", stored.name, stored.size),
@@ -99,8 +102,8 @@ async fn get_file(
     args: FileGetArgs,
 ) -> Result<ToolOutput<FileContent>, ToolError> {
     let found = files::get_file(&call.actor, &call.hub, &args.name).await;
-    let (info, content) =
-        found.map_err(|error| ToolError::from_hub_error(error, &[(Code::NotFound, "name")]))?;
+    let (info, content) = found
+        .map_err(|error| ToolError::from_hub_error(error, &[(ErrorCode::NotFound, "name")]))?;
     let text = format!("{}, {} bytes", info.name, info.size);
     Ok(ToolOutput::new(
         text,

@@ -13,7 +13,7 @@ use axum::extract::{Request, State};
 use chorus_hub::Hub;
 use chorus_hub::channel::tools::ToolToken;
 use chorus_wire::reply::FailureReply;
-use chorus_wire::{Code, limits};
+use chorus_wire::{ErrorCode, limits};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, Implementation, ListToolsResult,
     PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
@@ -42,10 +42,10 @@ async fn call_channel_tools(
     let path = format!("/mcp/{channel}");
     let opened = match auth::parse_bearer(&parts.headers) {
         Ok(Some(token)) => ToolToken::open(&state.hub, &channel, token).await,
-        Ok(None) | Err(_) => Err(Code::Unauthorized.into()),
+        Ok(None) | Err(_) => Err(ErrorCode::Unauthorized.into()),
     };
     let actor = match opened {
-        Err(error) if error.code == Code::Unauthorized => {
+        Err(error) if error.code == ErrorCode::Unauthorized => {
             admission::spend_address_budget(&state, &parts).await?;
             return Ok(unauthorized_response(&state, &path, error));
         }

@@ -5,7 +5,7 @@ use crate::mcp::tool_call::ToolCall;
 use crate::mcp::tool_error::ToolError;
 use chorus_hub::envelope::{self, IdempotencyKey};
 use chorus_wire::message::{SendReply, SendRequest};
-use chorus_wire::{CHORUS_VERSION, Code, json, limits};
+use chorus_wire::{CHORUS_VERSION, ErrorCode, json, limits};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -94,8 +94,8 @@ async fn send_message(
     let request = SendRequest::parse(body.to_string().as_bytes())
         .map_err(|e| ToolError::from(map_error_fields(e)))?;
     let fields = [
-        (Code::AgentNotFound, "receiver_id"),
-        (Code::IdempotencyConflict, "idempotency_key"),
+        (ErrorCode::AgentNotFound, "receiver_id"),
+        (ErrorCode::IdempotencyConflict, "idempotency_key"),
     ];
     let outcome =
         envelope::send_envelope(&call.principal, &call.state.hub, request, idempotency).await;

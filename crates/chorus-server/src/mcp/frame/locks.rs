@@ -5,7 +5,7 @@ use super::sender::{FrameSender, SenderArgs, describe_reach};
 use crate::mcp::tool::{ToolDefinition, ToolKind, ToolOutput};
 use crate::mcp::tool_call::ToolCall;
 use crate::mcp::tool_error::ToolError;
-use chorus_hub::clock;
+use chorus_hub::random;
 use chorus_wire::frame::{FrameKind, SubmissionReply};
 use chorus_wire::{limits, time::UnixMicros};
 use schemars::JsonSchema;
@@ -90,7 +90,9 @@ async fn acquire_lock(
     call: ToolCall,
     args: LockAcquireArgs,
 ) -> Result<ToolOutput<ClaimOutcome>, ToolError> {
-    let lease_id = args.lease_id.unwrap_or_else(|| clock::new_id().to_string());
+    let lease_id = args
+        .lease_id
+        .unwrap_or_else(|| random::new_id().to_string());
     let resource = args.resource;
     let ttl_ms = args.ttl_ms.unwrap_or(DEFAULT_LEASE_MS);
     let mut payload = json!({"resource": resource, "lease_id": lease_id, "ttl_ms": ttl_ms});

@@ -4,9 +4,9 @@ use super::sender::{FrameSender, SenderArgs, describe_reach};
 use crate::mcp::tool::{ToolDefinition, ToolKind, ToolOutput};
 use crate::mcp::tool_call::ToolCall;
 use crate::mcp::tool_error::ToolError;
-use chorus_hub::clock;
 use chorus_hub::delivery::{FeedItem, StreamFeed};
 use chorus_hub::frame::{self, FrameStreamRequest};
+use chorus_hub::random;
 use chorus_wire::frame::{FrameError, FrameKind, FrameScope, SubmissionReply};
 use chorus_wire::{limits, sse};
 use schemars::JsonSchema;
@@ -95,7 +95,7 @@ async fn query_sessions(
         None => sender.session_scope(),
     };
     let timeout_ms = args.timeout_ms.unwrap_or(DEFAULT_QUERY_TIMEOUT_MS);
-    let query_id = clock::new_id().to_string();
+    let query_id = random::new_id().to_string();
     let payload = json!({"query_text": args.query_text, "query_id": query_id, "timeout_ms": timeout_ms,
         "response_scope": response_scope.to_string()});
     // Opened before the question is sent, so that no response is missed.

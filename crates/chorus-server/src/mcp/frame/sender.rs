@@ -2,8 +2,8 @@
 
 use crate::mcp::tool_call::{self, ToolCall};
 use crate::mcp::tool_error::ToolError;
-use chorus_hub::clock;
 use chorus_hub::frame::{self, FrameSubmitter};
+use chorus_hub::random;
 use chorus_wire::frame::{
     ENVELOPE_VERSION, FrameError, FrameKind, FrameScope, ScopeIdent, SubmissionReply,
 };
@@ -116,7 +116,7 @@ impl FrameSender {
             .unwrap_or_else(|| "tool-call".to_owned());
         let mut frame = json!({
             "envelope_version": ENVELOPE_VERSION,
-            "frame_id": clock::new_id(),
+            "frame_id": random::new_id(),
             "kind": kind,
             "sender_handle": self.handle,
             "recipient_handle": self.scope.addressed_handle(),

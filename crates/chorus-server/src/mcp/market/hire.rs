@@ -5,7 +5,7 @@ use crate::mcp::tool_call::ToolCall;
 use crate::mcp::tool_error::ToolError;
 use chorus_hub::market::jobs;
 use chorus_wire::market::job::{Job, JobRequest};
-use chorus_wire::{Code, limits};
+use chorus_wire::{ErrorCode, limits};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -64,19 +64,19 @@ async fn hire_agent(call: ToolCall, args: MarketHireArgs) -> Result<ToolOutput<J
     let job = job.map_err(|error| {
         let is_about_input = error.message.contains("input_data");
         let fields = [
-            (Code::AgentNotFound, "agent_id"),
-            (Code::AgentOffline, "agent_id"),
+            (ErrorCode::AgentNotFound, "agent_id"),
+            (ErrorCode::AgentOffline, "agent_id"),
             (
-                Code::SkillMismatch,
+                ErrorCode::SkillMismatch,
                 if is_about_input {
                     "input_data"
                 } else {
                     "skill_name"
                 },
             ),
-            (Code::BudgetInsufficient, "budget"),
-            (Code::TransferFailed, "budget"),
-            (Code::JobConflict, "job_id"),
+            (ErrorCode::BudgetInsufficient, "budget"),
+            (ErrorCode::TransferFailed, "budget"),
+            (ErrorCode::JobConflict, "job_id"),
         ];
         ToolError::from_hub_error(error, &fields)
     })?;

@@ -6,7 +6,7 @@ use crate::mcp::tool_call::ToolCall;
 use crate::mcp::tool_error::ToolError;
 use chorus_hub::market::jobs;
 use chorus_wire::market::job::{Job, JobResult, JobStatus};
-use chorus_wire::{Code, limits};
+use chorus_wire::{ErrorCode, limits};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -177,10 +177,10 @@ async fn report_result(
     let body = serde_json::to_vec(&args).map_err(chorus_wire::Error::internal)?;
     let job_result = JobResult::parse(&body)?;
     let fields = [
-        (Code::NotFound, "job_id"),
-        (Code::JobClosed, "job_id"),
-        (Code::Forbidden, "job_id"),
-        (Code::BudgetInsufficient, "execution_cost"),
+        (ErrorCode::NotFound, "job_id"),
+        (ErrorCode::JobClosed, "job_id"),
+        (ErrorCode::Forbidden, "job_id"),
+        (ErrorCode::BudgetInsufficient, "execution_cost"),
     ];
     let job = jobs::report_result(&call.principal, &call.state.hub, &args.job_id, job_result).await;
     let job = job.map_err(|error| ToolError::from_hub_error(error, &fields))?;

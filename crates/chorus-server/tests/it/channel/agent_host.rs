@@ -418,7 +418,7 @@ story!(
     each_connection_string_has_a_budget_of_its_own,
     with(|set| set.rate_limit = 6),
     |hub| async {
-        // BEYOND-08: a service that serves many agents is not one caller, and guessing is counted by address
+        // A service that serves many agents is not one caller, and guessing is counted by address
         let (bob, carol) = (hub.agent("bob").await, hub.agent("carol").await);
         let (to_bob, to_carol) = (connected(&hub, &bob).await, connected(&hub, &carol).await);
         for number in 0..6 {

@@ -133,7 +133,7 @@ story!(
     what_a_hosting_hub_has_no_time_for_comes_later_and_in_order,
     with(|set| set.rate_limit = 12),
     |hub| async {
-        // R-72, BEYOND-08: a busy host delays and loses nothing
+        // a busy host delays and loses nothing
         let room = OwnedChannel::create(&hub, "alice").await;
         let bob = hub.agent("bob").await;
         let data = bob.post("/agent/connection", &json!({})).await.data(200);

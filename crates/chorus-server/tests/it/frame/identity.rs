@@ -232,7 +232,7 @@ async fn token(agent: &Agent) -> String {
 }
 
 story!(a_session_token_opens_one_stream_once, |hub| async {
-    // api.md: `?session_token=`; R-26
+    // also as `?session_token=`
     let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
     let path = format!(
         "/handles/~alice/stream?session_token={}&instrument=page&session=tab-1",

@@ -206,7 +206,7 @@ story!(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_hub_on_one_postgresql_database_refuses() {
-    // Deliver 3: without a shared bus its streams would miss what the other commits
+    // Without a shared bus its streams would miss what the other commits
     let Some(hub) = Hub::postgres(|_| ()).await else {
         return;
     };

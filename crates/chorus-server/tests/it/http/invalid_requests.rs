@@ -94,7 +94,6 @@ story!(
 );
 
 story!(every_reply_has_a_request_id_of_its_own, |hub| async {
-    // api.md: X-Request-Id everywhere
     let mut seen = std::collections::HashSet::new();
     for path in [
         "/health",

@@ -32,7 +32,7 @@ fn certificate(dir: &Path) -> Option<()> {
     made.is_ok_and(|status| status.success()).then_some(())
 }
 
-/// Deliver 5: `--tls-cert`, `--tls-key`.
+/// `--tls-cert`, `--tls-key`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hub_with_a_certificate_speaks_tls_and_nothing_else() {
     let dir = tempfile::tempdir().unwrap();

@@ -87,7 +87,7 @@ story!(the_document_leads_to_every_place, |hub| async {
 });
 
 story!(the_contract_has_every_route, |hub| async {
-    // Deliver 5: OpenAPI 3.1 from the code
+    // OpenAPI 3.1 from the code
     let document = hub.anonymous().get("/openapi.json").await.json();
     assert!(
         document["openapi"].as_str().unwrap().starts_with("3.1"),
@@ -174,7 +174,6 @@ story!(health_counts_what_happens, |hub| async {
 });
 
 story!(ready_and_metrics_answer, |hub| async {
-    // api.md: everywhere
     assert_eq!(hub.anonymous().get("/ready").await.status, 200);
     hub.agent("alice").await;
     let metrics = hub.anonymous().get("/metrics").await;

@@ -141,7 +141,7 @@ story!(
 story!(
     a_repeated_transfer_is_answered_again_and_not_paid_again,
     |hub| async {
-        // R-65; failure 21, lesson 17
+        // R-65; failures 21 and 17
         let payer = trader(&hub, "payer-1", "a").await;
         let other = trader(&hub, "payer-2", "b").await;
         let first = payer

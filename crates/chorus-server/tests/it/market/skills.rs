@@ -290,7 +290,7 @@ story!(
 );
 
 story!(every_skill_is_listed_with_its_best_price, |hub| async {
-    // api.md, lesson 14
+    // lesson 14
     for (id, skill, cost) in [
         ("a", "translate", 0.3),
         ("b", "translate", 0.1),

@@ -4,7 +4,7 @@ use crate::support::actors::texts;
 use crate::support::hub::Hub;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Deliver 3: online backup. What was acknowledged before it began is in it; what is in it is whole.
+/// Online backup: what was acknowledged before it began is in it; what is in it is whole.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_copy_made_under_load_opens_with_everything_acknowledged_before_it() {
     static OVER: AtomicBool = AtomicBool::new(false);

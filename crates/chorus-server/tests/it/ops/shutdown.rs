@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 story!(
     it_stops_within_five_seconds_under_open_streams,
     |hub| async {
-        // Deliver 5; failure 18
+        // failure 18
         let mut silent = Webhook::replying(Reply::held_ok()).await;
         let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
         hub.agent_with_webhook("carol", &silent.url()).await;
@@ -116,7 +116,7 @@ single_hub_story!(a_stopped_hub_takes_no_more, |hub| async {
 single_hub_story!(
     a_second_hub_on_the_directory_refuses_and_says_why,
     |hub| async {
-        // Deliver 3
+        // Two writers on one database file would lose entries.
         let refusal = hub
             .start_second()
             .await

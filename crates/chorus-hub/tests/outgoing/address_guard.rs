@@ -2,9 +2,9 @@
 
 use crate::receiver::{NameTable, Receiver, http_answer};
 use crate::{long_deadline_policy, post};
-use chorus_hub::delivery::outgoing::guard::AddressGuard;
+use chorus_hub::delivery::outgoing::address_guard::AddressGuard;
 use chorus_hub::delivery::outgoing::{OutgoingClient, OutgoingPolicy, PostError};
-use chorus_wire::Code;
+use chorus_wire::ErrorCode;
 use proptest::prelude::*;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use tokio::net::TcpListener;
@@ -94,7 +94,7 @@ fn literal_url(ip: &str) -> String {
 
 async fn assert_refused(client: &OutgoingClient, url: &str) {
     let refused = client.check_endpoint(url).await.expect_err(url);
-    assert_eq!(refused.code, Code::EndpointBlocked, "{url}");
+    assert_eq!(refused.code, ErrorCode::EndpointBlocked, "{url}");
     assert_eq!(post(client, url).await, Err(PostError::Blocked), "{url}");
 }
 
@@ -187,7 +187,7 @@ async fn a_malformed_url_is_refused() {
     ] {
         assert_eq!(
             client.check_endpoint(url).await.expect_err(url).code,
-            Code::Validation,
+            ErrorCode::Validation,
             "{url}"
         );
         assert!(
