@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use chorus_wire::{envelope::Envelope, json, limits, message::SendRequest};
+use chorus_wire::{contract::parse_root, envelope::Envelope, limits, message::SendRequest};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|body: &[u8]| {
@@ -14,7 +14,7 @@ fuzz_target!(|body: &[u8]| {
             send.envelope
         );
         if let Some(message) = send.a2a_message {
-            json::parse_object(&message).expect("an A2A message");
+            parse_root(message.as_bytes()).expect("an A2A message");
         }
     }
 });

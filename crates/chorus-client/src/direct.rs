@@ -2,6 +2,7 @@
 
 use crate::{Error, HubClient, Result, http, limits};
 use bytes::Bytes;
+use chorus_wire::contract::{self, ContractFault};
 use chorus_wire::message::ReceiverReply;
 use chorus_wire::{CHORUS_VERSION, envelope::Envelope, json};
 use http_body_util::{BodyExt, Full, Limited};
@@ -157,14 +158,16 @@ async fn answer_request(
 
 /// The envelope in `{"envelope":{…}}`, or the error reply for its sender.
 pub fn parse_posted(body: &[u8]) -> std::result::Result<Envelope, ReceiverReply> {
-    let mut fields = json::decode_utf8(body)
-        .and_then(json::parse_object)
-        .map_err(|e| invalid_envelope(&e))?;
-    let Some(envelope) = fields.take_value("envelope") else {
-        return Err(ReceiverReply::error(INVALID_ENVELOPE, "missing envelope"));
-    };
-    fields.reject_unknown().map_err(|e| invalid_envelope(&e))?;
-    parse_envelope(&envelope.to_string())
+    let fault = |fault: ContractFault| invalid_envelope(&fault.into());
+    let root = contract::parse_root(body).map_err(fault)?;
+    let fields = root.as_object().map_or(&[][..], |object| &object.0);
+    if let Some((key, _)) = fields.iter().find(|(key, _)| key != "envelope") {
+        return Err(fault(ContractFault::unknown(key)));
+    }
+    match fields.first() {
+        Some((_, envelope)) => parse_envelope(envelope.text),
+        None => Err(ReceiverReply::error(INVALID_ENVELOPE, "missing envelope")),
+    }
 }
 
 /// The envelope in `text`, or the error reply for its sender.

@@ -1,8 +1,8 @@
 //! What a hub is opened with: its options, and the files of its connection to NATS.
 
 use crate::clock::Clock;
+use chorus_wire::credits::Credits;
 use chorus_wire::limits;
-use chorus_wire::market::credits::Credits;
 use chorus_wire::secret::Secret;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -5,7 +5,7 @@ use crate::http::reply::{self, ApiResult};
 use crate::http::{app_state::AppState, auth::MaybeAuth, query::QueryParams};
 use axum::extract::State;
 use chorus_hub::{lifecycle, market};
-use chorus_wire::market::credits::Credits;
+use chorus_wire::credits::Credits;
 use chorus_wire::market::discover::{SkillSearch, SkillSearchResults};
 use chorus_wire::reply::{DirectoryRow, FailureReply};
 use chorus_wire::{Error, Result, limits};

@@ -13,8 +13,10 @@ mod openapi;
 mod ops;
 mod pages;
 mod router;
+pub mod schemas;
 pub mod settings;
 
 pub use crate::http::trusted_network::TrustedNetwork;
 pub use pages::SKILL_TEXTS;
+pub use router::openapi_document;
 pub use settings::{RunningServer, ServerSettings, StartError, start_server};

@@ -104,7 +104,12 @@ pub fn finish_document(mut api: utoipa::openapi::OpenApi) -> Bytes {
         ];
         methods.into_iter().flatten().for_each(add_common_responses);
     }
-    Bytes::from(serde_json::to_vec(&api).unwrap_or_default())
+    let mut document = serde_json::to_value(&api).unwrap_or_default();
+    // utoipa cannot express all that the parsers check, so the schemas of requests come from their shapes.
+    for (name, schema) in chorus_wire::schemas::request_schemas("#/components/schemas/") {
+        document["components"]["schemas"][name] = schema;
+    }
+    Bytes::from(document.to_string())
 }
 
 fn add_common_responses(operation: &mut Operation) {

@@ -3,6 +3,7 @@
 use crate::http::{api_error::ApiError, app_state::AppState, front};
 use crate::{
     channel, console, discover, envelope, frame, identity, market, mcp, openapi, ops, pages,
+    schemas,
 };
 use axum::{Router, middleware};
 use chorus_wire::ErrorCode;
@@ -22,6 +23,12 @@ pub fn build_router(state: AppState) -> Router {
         .with_state(state)
 }
 
+/// The OpenAPI document, without a hub.
+pub fn openapi_document() -> serde_json::Value {
+    let (_, api) = all_routes().split_for_parts();
+    serde_json::from_slice(&openapi::finish_document(api)).unwrap_or_default()
+}
+
 /// Every route, with its entry in the OpenAPI document.
 pub fn all_routes() -> OpenApiRouter<AppState> {
     openapi::base_router()
@@ -34,6 +41,7 @@ pub fn all_routes() -> OpenApiRouter<AppState> {
         .merge(mcp::routes())
         .merge(ops::routes())
         .merge(openapi::routes())
+        .merge(schemas::routes())
         .merge(console::routes())
         .merge(pages::routes())
 }

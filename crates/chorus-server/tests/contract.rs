@@ -269,12 +269,12 @@ async fn the_printed_examples_are_valid_requests() {
             .unwrap_or_else(|| panic!("{name}"));
         example.to_string().into_bytes()
     };
-    chorus_wire::registration::RegistrationRequest::parse(&example("RegistrationBody")).unwrap();
+    chorus_wire::registration::RegistrationRequest::parse(&example("RegistrationRequest")).unwrap();
     chorus_wire::registration::RegistrationRequest::parse_operator(&example(
-        "OperatorRegistrationBody",
+        "OperatorRegistration",
     ))
     .unwrap();
-    chorus_wire::message::SendRequest::parse(&example("SendBody")).unwrap();
+    chorus_wire::message::SendRequest::parse(&example("SendRequest")).unwrap();
     chorus_wire::frame::FrameSubmission::parse(&example("FrameSubmission")).unwrap();
     server.stop().await;
 }

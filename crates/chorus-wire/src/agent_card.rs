@@ -1,66 +1,71 @@
 //! The agent card: an agent's culture, its languages and free fields of its own (ENV-17…20, R-20).
 
-use crate::{CARD_VERSION, Error, Result, identity, limits};
+use crate::contract::{
+    self, ContractFault, FieldCheck, FromNode, JsonNode, JsonObject, ObjectRule, ObjectShape,
+    WireObject, list_of,
+};
+use crate::identity::CULTURE_TAG;
+use crate::{CARD_VERSION, Result, limits, wire_object};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
-use utoipa::ToSchema;
+use serde_json::{Map, Value, json};
 
 /// A checked card. Unknown fields are kept as the agent sent them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-#[schema(value_type = Object)]
 pub struct AgentCard(Map<String, Value>);
+
+wire_object! {
+    /// How an agent presents itself: its culture, its languages and free fields of its own.
+    AgentCardFields as "AgentCard", allows unknown, rules [CARD_RULE], example r#"{
+        "card_version": "0.3", "user_culture": "zh-TW", "supported_languages": ["zh-TW", "en"]}"# => {
+        /// The version of the card.
+        optional card_version: String = FieldCheck::OneOf(&[CARD_VERSION]);
+        /// The culture of the person behind the agent, as a BCP 47 language tag.
+        optional user_culture: String = FieldCheck::Grammar(&CULTURE_TAG);
+        /// The languages that the agent reads and writes.
+        optional supported_languages: Vec<String> = list_of(limits::CARD_LANGUAGES, &FieldCheck::Grammar(&CULTURE_TAG));
+    }
+}
+
+const CARD_RULE: ObjectRule = ObjectRule {
+    find_fault: |card| {
+        if card.get("card_version").is_none() && card.get("chorus_version").is_some() {
+            let sentence = format!(
+                "chorus_version was renamed: send card_version \"{CARD_VERSION}\" in agent_card"
+            );
+            return Some(ContractFault::explain("chorus_version", sentence));
+        }
+        let bytes = Value::Object(card.to_map()).to_string().len();
+        (bytes > limits::CARD_BYTES).then(|| {
+            ContractFault::problem("", format!("is larger than {} bytes", limits::CARD_BYTES))
+        })
+    },
+    describe: |schema, _| {
+        schema["dependentRequired"] = json!({"chorus_version": ["card_version"]});
+        schema["x-max-bytes"] = limits::CARD_BYTES.into();
+    },
+};
+
+impl WireObject for AgentCard {
+    const SHAPE: &'static ObjectShape = AgentCardFields::SHAPE;
+
+    fn from_object(object: &JsonObject<'_>) -> Option<Self> {
+        Some(Self(object.to_map()))
+    }
+}
+
+crate::impl_to_schema!(AgentCard);
+
+impl FromNode for AgentCard {
+    fn from_node(node: Option<&JsonNode<'_>>) -> Option<Self> {
+        Self::from_object(node?.as_object()?)
+    }
+}
 
 impl AgentCard {
     pub fn from_value(value: Value) -> Result<Self> {
-        let Value::Object(map) = value else {
-            return Err(Error::validation("agent_card must be an object"));
-        };
-        match map.get("card_version") {
-            None if map.contains_key("chorus_version") => {
-                return Err(Error::validation(format!(
-                    "agent_card.chorus_version was renamed: send agent_card.card_version \"{CARD_VERSION}\""
-                )));
-            }
-            None => {}
-            Some(Value::String(version)) if version == CARD_VERSION => {}
-            Some(_) => {
-                return Err(Error::validation(format!(
-                    "agent_card.card_version must be \"{CARD_VERSION}\""
-                )));
-            }
-        }
-        match map.get("user_culture") {
-            None => {}
-            Some(Value::String(tag)) => {
-                identity::check_culture_tag("agent_card.user_culture", tag)?
-            }
-            Some(_) => {
-                return Err(Error::validation(
-                    "agent_card.user_culture must be a string",
-                ));
-            }
-        }
-        match map.get("supported_languages") {
-            None => {}
-            Some(Value::Array(tags)) if tags.len() <= limits::CARD_LANGUAGES => {
-                check_languages(tags)?
-            }
-            Some(_) => {
-                return Err(Error::validation(format!(
-                    "agent_card.supported_languages must be an array of at most {} language tags",
-                    limits::CARD_LANGUAGES
-                )));
-            }
-        }
-        let card = Self(map);
-        if card.to_json().len() > limits::CARD_BYTES {
-            return Err(Error::validation(format!(
-                "agent_card is larger than {} bytes",
-                limits::CARD_BYTES
-            )));
-        }
-        Ok(card)
+        let card = contract::parse_body(value.to_string().as_bytes());
+        Ok(card.map_err(|fault| fault.inside("agent_card"))?)
     }
 
     pub fn user_culture(&self) -> Option<&str> {
@@ -78,15 +83,4 @@ impl AgentCard {
     pub fn to_json(&self) -> String {
         serde_json::to_string(&self.0).unwrap_or_default()
     }
-}
-
-fn check_languages(tags: &[Value]) -> Result<()> {
-    for (index, tag) in tags.iter().enumerate() {
-        let field = format!("agent_card.supported_languages[{index}]");
-        let tag = tag
-            .as_str()
-            .ok_or_else(|| Error::validation(format!("{field} must be a string")))?;
-        identity::check_culture_tag(&field, tag)?;
-    }
-    Ok(())
 }

@@ -90,6 +90,8 @@ pub struct Error {
     pub cause: Option<String>,
     /// Seconds after which to retry, if known.
     pub retry_after: Option<u64>,
+    /// The field of the request that is at fault, such as `envelope.sender_id`.
+    pub field: Option<String>,
 }
 
 impl Error {
@@ -99,6 +101,7 @@ impl Error {
             message: message.into(),
             cause: None,
             retry_after: None,
+            field: None,
         }
     }
 

@@ -1,5 +1,6 @@
 //! An agent's names (address, handle, UUID, short name), distinguished by their syntax.
 
+use crate::contract::{FromNode, JsonNode, TextGrammar};
 use crate::{Error, Result, limits};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -12,6 +13,16 @@ use utoipa::ToSchema;
 pub struct AgentAddress(String);
 
 impl AgentAddress {
+    pub const GRAMMAR: TextGrammar = TextGrammar {
+        accepts: |text| Self::parse("", text).is_ok(),
+        requirement: "an address of the form name@host, letters, digits, '.', '_' and '-' on both sides",
+        pattern: "^[A-Za-z0-9._-]+@[A-Za-z0-9._-]+$",
+        refused_pattern: None,
+        max_chars: limits::ADDRESS_CHARS,
+        format: None,
+        example: "alice@chorus",
+    };
+
     /// `field` is the field's name in errors.
     pub fn parse(field: &str, text: &str) -> Result<Self> {
         let is_address = match text.split_once('@') {
@@ -73,6 +84,16 @@ fn is_address_part(text: &str) -> bool {
 pub struct Handle(String);
 
 impl Handle {
+    pub const GRAMMAR: TextGrammar = TextGrammar {
+        accepts: |text| Self::parse(text).is_some(),
+        requirement: "a handle such as ~alice, in lower case",
+        pattern: "^~[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?$",
+        refused_pattern: Some("^~org$"),
+        max_chars: 33,
+        format: None,
+        example: "~alice",
+    };
+
     pub fn parse(text: &str) -> Option<Self> {
         let name = text.strip_prefix('~')?;
         let is_lower_or_digit = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
@@ -113,6 +134,16 @@ pub enum AgentName {
 }
 
 impl AgentName {
+    pub const GRAMMAR: TextGrammar = TextGrammar {
+        accepts: |text| Self::parse("", text).is_ok(),
+        requirement: "an address, a UUID, a handle or a short name",
+        pattern: "^(?:~[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?|[A-Za-z0-9._-]+@[A-Za-z0-9._-]+|[A-Za-z0-9._:-]+)$",
+        refused_pattern: Some("^~org$"),
+        max_chars: limits::ADDRESS_CHARS,
+        format: None,
+        example: "bob@chorus",
+    };
+
     pub fn parse(field: &str, text: &str) -> Result<Self> {
         let name = if text.starts_with('~') {
             Handle::parse(text).map(AgentName::Handle)
@@ -128,6 +159,16 @@ impl AgentName {
                 "{field} is not an address, a UUID, a handle or a short name"
             ))
         })
+    }
+
+    /// The text of the name.
+    pub fn to_text(&self) -> String {
+        match self {
+            AgentName::Handle(handle) => handle.as_str().to_owned(),
+            AgentName::Uuid(id) => id.hyphenated().to_string(),
+            AgentName::Address(address) => address.as_str().to_owned(),
+            AgentName::Short(short) => short.clone(),
+        }
     }
 
     /// The one text under which the name is stored, so that every spelling finds the same agent.
@@ -156,6 +197,41 @@ fn is_opaque_id(text: &str) -> bool {
         && text
             .bytes()
             .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'-'))
+}
+
+/// The grammar of [`check_culture_tag`], with the four irregular tags that begin with a language.
+pub const CULTURE_TAG: TextGrammar = TextGrammar {
+    accepts: |tag| check_culture_tag("", tag).is_ok(),
+    requirement: "a BCP 47 language tag such as en, ja or zh-CN",
+    pattern: concat!(
+        "^(?:[A-Za-z]{2,3}(?:-[A-Za-z]{3}){0,3}(?:-[A-Za-z]{4})?(?:-(?:[A-Za-z]{2}|[0-9]{3}))?",
+        "(?:-(?:[A-Za-z0-9]{5,8}|[0-9][A-Za-z0-9]{3}))*(?:-[0-9A-WY-Za-wy-z](?:-[A-Za-z0-9]{2,8})+)*",
+        "(?:-[xX](?:-[A-Za-z0-9]{1,8})+)?",
+        "|[eE][nN]-[gG][bB]-[oO][eE][dD]|[sS][gG][nN]-[bB][eE]-[fF][rR]|[sS][gG][nN]-[bB][eE]-[nN][lL]",
+        "|[sS][gG][nN]-[cC][hH]-[dD][eE])$"
+    ),
+    refused_pattern: None,
+    max_chars: limits::CULTURE_CHARS,
+    format: None,
+    example: "zh-CN",
+};
+
+impl FromNode for AgentAddress {
+    fn from_node(node: Option<&JsonNode<'_>>) -> Option<Self> {
+        Self::parse("", node?.as_text()?).ok()
+    }
+}
+
+impl Serialize for AgentName {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
+        to.serialize_str(&self.to_text())
+    }
+}
+
+impl FromNode for AgentName {
+    fn from_node(node: Option<&JsonNode<'_>>) -> Option<Self> {
+        Self::parse("", node?.as_text()?).ok()
+    }
 }
 
 /// Accepts a well-formed RFC 5646 tag whose language has two or three letters, in any letter case.

@@ -2,22 +2,28 @@
 
 pub mod agent_card;
 pub mod channel;
+pub mod contract;
+pub mod credits;
 pub mod cursor;
-mod endpoint_url;
 pub mod envelope;
 pub mod error;
 pub mod frame;
 pub mod identity;
+pub mod invite;
 pub mod json;
 pub mod limits;
 pub mod market;
 pub mod message;
 pub mod registration;
 pub mod reply;
+pub mod schemas;
 pub mod secret;
 pub mod sse;
 mod string_enum;
 pub mod time;
+
+// The macros name this crate, also from inside of it.
+extern crate self as chorus_wire;
 
 pub use error::{Error, ErrorCode};
 

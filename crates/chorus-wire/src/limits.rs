@@ -25,6 +25,8 @@ pub const REQUEST_DEADLINE: Duration = Duration::from_secs(30);
 
 /// Max characters of an address `name@host`.
 pub const ADDRESS_CHARS: usize = 128;
+/// Max octets of the id of a job or transfer, and of a market id that is no address.
+pub const OPAQUE_ID_OCTETS: usize = 128;
 /// Max characters of `original_text`, as the document says (ENV-23).
 pub const ORIGINAL_TEXT_CHARS: usize = 10_000;
 /// Characters of `cultural_context`, as the document says (ENV-23).

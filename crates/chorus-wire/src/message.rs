@@ -1,17 +1,33 @@
 //! Messages: the send request, its delivery outcome, and the rows of history and inbox (TRN-13…27, R-22, R-30).
 
-use crate::{
-    Error, Result, envelope::Envelope, identity::AgentName, json, limits, time::UnixMicros,
+use crate::contract::{
+    self, ContractFault, CustomCheck, FieldCheck, FromNode, JsonNode, ObjectRule, WireObject,
+    characters,
 };
-use serde::de::{self, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Value, value::RawValue};
-use std::{borrow::Cow, fmt};
+use crate::{
+    Result, envelope::Envelope, identity::AgentName, limits, time::UnixMicros, wire_object,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json, value::RawValue};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 /// The media type that marks a Chorus envelope inside an A2A message.
 pub const A2A_MEDIA_TYPE: &str = "application/vnd.chorus.envelope+json";
+
+wire_object! {
+    /// A message to another agent.
+    SendBody as "SendRequest", refuses unknown, example r#"{
+        "receiver_id": "bob@chorus",
+        "envelope": {"chorus_version": "0.4", "sender_id": "alice@chorus", "original_text": "hello", "sender_culture": "en"}}"# => {
+        /// Whom it is for: an address, a short name, a UUID or a handle.
+        required receiver_id: AgentName = FieldCheck::Grammar(&AgentName::GRAMMAR);
+        /// The envelope, or an A2A message with exactly one data part that is an envelope.
+        required envelope: SentEnvelope = FieldCheck::Custom(&ENVELOPE_OR_A2A);
+        /// Whether to answer with an event stream that follows the delivery.
+        optional stream: bool = FieldCheck::Bool;
+    }
+}
 
 /// The checked body of `POST /messages`.
 #[derive(Debug)]
@@ -25,120 +41,120 @@ pub struct SendRequest {
 
 impl SendRequest {
     pub fn parse(body: &[u8]) -> Result<Self> {
-        let fields: SendRequestFields<'_> = serde_json::from_str(json::decode_utf8(body)?)
-            .map_err(|e| json::map_serde_error(&e))?;
-        let missing = |field: &str| Error::validation(format!("{field} is required"));
-        let receiver_id = fields.receiver_id.ok_or_else(|| missing("receiver_id"))?;
-        let envelope = fields.envelope.ok_or_else(|| missing("envelope"))?;
-        let receiver = AgentName::parse("receiver_id", &receiver_id)?;
-        let (envelope, a2a_message) = unwrap_a2a(envelope.get())?;
+        let SendBody {
+            receiver_id,
+            envelope:
+                SentEnvelope {
+                    envelope,
+                    a2a_message,
+                },
+            stream,
+        } = contract::parse_body(body)?;
         // Only a long text can exceed it, and only if JSON escapes its characters, such as control characters.
         if envelope.original_text().len() > limits::ORIGINAL_TEXT_CHARS / 2 {
             let characters = envelope.to_json().chars().count();
             if characters > limits::ENVELOPE_CHARS {
-                return Err(Error::validation(format!(
+                let sentence = format!(
                     "envelope is longer than {} characters as JSON",
                     limits::ENVELOPE_CHARS
-                )));
+                );
+                return Err(ContractFault::explain("envelope", sentence).into());
             }
         }
         Ok(Self {
-            receiver,
+            receiver: receiver_id,
             envelope,
             a2a_message,
-            stream: fields.stream.unwrap_or(false),
+            stream: stream.unwrap_or(false),
         })
     }
 }
 
-/// Parses a bare envelope, or the one inside an A2A message (R-30).
-fn unwrap_a2a(text: &str) -> Result<(Envelope, Option<String>)> {
-    let envelope_error = match Envelope::parse(text) {
-        Ok(envelope) => return Ok((envelope, None)),
-        Err(error) => error,
-    };
-    let Ok(Value::Object(message)) = json::parse_value(text) else {
-        return Err(envelope_error);
-    };
-    let Some(Value::Array(parts)) = message.get("parts") else {
-        return Err(envelope_error);
-    };
-    let mut matching = parts.iter().filter(|part| {
-        let has_envelope_type = |holder: &Value| {
-            holder.get("mediaType").and_then(Value::as_str) == Some(A2A_MEDIA_TYPE)
-        };
-        has_envelope_type(part) || part.get("metadata").is_some_and(has_envelope_type)
-    });
-    let (Some(part), None) = (matching.next(), matching.next()) else {
-        return Err(Error::validation(format!(
-            "an A2A message must have exactly one data part of type {A2A_MEDIA_TYPE}"
-        )));
-    };
-    let data = part
-        .get("data")
-        .ok_or_else(|| Error::validation("the A2A part with the envelope has no data"))?;
-    let envelope = Envelope::parse(&data.to_string())?;
-    // Forwarded byte for byte: number formats and key order may matter to the receiver.
-    Ok((envelope, Some(text.to_owned())))
+/// An envelope as a client sends it: bare, or inside an A2A message (R-30).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SentEnvelope {
+    #[serde(flatten)]
+    pub envelope: Envelope,
+    /// The A2A message around it, byte for byte: number formats and key order may matter to its receiver.
+    #[serde(skip)]
+    pub a2a_message: Option<String>,
 }
 
-#[derive(Default)]
-struct SendRequestFields<'a> {
-    receiver_id: Option<Cow<'a, str>>,
-    envelope: Option<&'a RawValue>,
-    stream: Option<bool>,
+const ENVELOPE_OR_A2A: CustomCheck = CustomCheck {
+    find_fault: |value| match find_a2a_parts(value.node) {
+        None => Envelope::check_node(value.node),
+        Some(parts) => match find_envelope_part(parts) {
+            Err(fault) => Some(fault),
+            Ok(data) => Envelope::check_node(data),
+        },
+    },
+    schema: |refs| {
+        let envelope = contract::value_schema(&FieldCheck::Object(Envelope::SHAPE), refs);
+        let marked = json!({"properties": {"mediaType": {"const": A2A_MEDIA_TYPE}}, "required": ["mediaType"]});
+        let marked = json!({"anyOf": [marked, {"properties": {"metadata": marked}, "required": ["metadata"]}]});
+        json!({"anyOf": [envelope, {
+            "type": "object",
+            "description": "An A2A message with exactly one data part that is an envelope.",
+            "required": ["parts"],
+            "properties": {"parts": {
+                "type": "array",
+                "contains": marked, "minContains": 1, "maxContains": 1,
+                "items": {
+                    "type": "object", "if": marked,
+                    "then": {"required": ["data"], "properties": {"data": envelope}},
+                },
+            }},
+        }]})
+    },
+    nested: &[Envelope::SHAPE],
+};
+
+/// The parts of an A2A message; `None` for a bare envelope, which has no such field.
+fn find_a2a_parts<'n, 'a>(node: &'n JsonNode<'a>) -> Option<&'n [JsonNode<'a>]> {
+    node.as_object()?.get("parts")?.as_array()
 }
 
-impl<'de> Deserialize<'de> for SendRequestFields<'de> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
-        struct SendRequestVisitor;
-        impl<'de> Visitor<'de> for SendRequestVisitor {
-            type Value = SendRequestFields<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("the body to be a JSON object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(
-                self,
-                mut map: A,
-            ) -> std::result::Result<SendRequestFields<'de>, A::Error> {
-                let mut fields = SendRequestFields::default();
-                while let Some(key) = map.next_key::<Cow<'de, str>>()? {
-                    let is_duplicate = match key.as_ref() {
-                        "receiver_id" => fields
-                            .receiver_id
-                            .replace(parse_typed(map.next_value()?, "receiver_id", "a string")?)
-                            .is_some(),
-                        "envelope" => fields.envelope.replace(map.next_value()?).is_some(),
-                        "stream" => fields
-                            .stream
-                            .replace(parse_typed(map.next_value()?, "stream", "true or false")?)
-                            .is_some(),
-                        other => {
-                            return Err(de::Error::custom(format!(
-                                "{other} is not a field of this request"
-                            )));
-                        }
-                    };
-                    if is_duplicate {
-                        return Err(de::Error::custom(format!("{key} is given twice")));
-                    }
-                }
-                Ok(fields)
-            }
-        }
-        from.deserialize_map(SendRequestVisitor)
+/// The data of the one part that is an envelope.
+fn find_envelope_part<'n, 'a>(
+    parts: &'n [JsonNode<'a>],
+) -> std::result::Result<&'n JsonNode<'a>, ContractFault> {
+    fn is_envelope_type(holder: &JsonNode<'_>) -> bool {
+        let media_type = holder
+            .as_object()
+            .and_then(|object| object.get("mediaType"));
+        media_type.and_then(JsonNode::as_text) == Some(A2A_MEDIA_TYPE)
     }
+    let is_marked = |part: &&JsonNode<'_>| {
+        let metadata = part.as_object().and_then(|part| part.get("metadata"));
+        is_envelope_type(part) || metadata.is_some_and(is_envelope_type)
+    };
+    let mut marked_parts = parts.iter().filter(is_marked);
+    let (Some(part), None) = (marked_parts.next(), marked_parts.next()) else {
+        let sentence =
+            format!("an A2A message must have exactly one data part of type {A2A_MEDIA_TYPE}");
+        return Err(ContractFault::explain("parts", sentence));
+    };
+    part.as_object()
+        .and_then(|part| part.get("data"))
+        .ok_or_else(|| {
+            ContractFault::explain("parts", "the A2A part with the envelope has no data")
+        })
 }
 
-/// Parses `raw` as a `T`; the error names the field. `requirement` completes the sentence “it must be …”.
-fn parse_typed<'a, T: Deserialize<'a>, E: de::Error>(
-    raw: &'a RawValue,
-    field: &str,
-    requirement: &str,
-) -> std::result::Result<T, E> {
-    serde_json::from_str(raw.get()).map_err(|_| E::custom(format!("{field} must be {requirement}")))
+impl FromNode for SentEnvelope {
+    fn from_node(node: Option<&JsonNode<'_>>) -> Option<Self> {
+        let node = node?;
+        match find_a2a_parts(node) {
+            None => Some(Self {
+                envelope: Envelope::from_node(Some(node))?,
+                a2a_message: None,
+            }),
+            Some(parts) => Some(Self {
+                envelope: Envelope::from_node(Some(find_envelope_part(parts).ok()?))?,
+                a2a_message: Some(node.text.to_owned()),
+            }),
+        }
+    }
 }
 
 /// A receiver's acknowledgement of a message: `{"status":"ok"}`, or an error with its code (ENV-13, ENV-14).
@@ -170,34 +186,13 @@ impl ReceiverReply {
         }
     }
 
-    /// The body of `POST /agent/messages/{trace_id}/response`.
+    /// Parses the body of `POST /agent/messages/{trace_id}/response`.
     pub fn parse(body: &[u8]) -> Result<Self> {
-        let mut fields = json::parse_object(json::decode_utf8(body)?)?;
-        let status = fields.required_string("status")?;
-        let error_code = fields.optional_label("error_code", limits::CONVERSATION_ID_CHARS)?;
-        let detail = fields.optional_label("detail", limits::DETAIL_CHARS)?;
-        fields.reject_unknown()?;
-        match (status.as_str(), &error_code) {
-            ("ok", None) if detail.is_none() => {}
-            ("ok", Some(_) | None) => {
-                return Err(Error::validation(
-                    "a reply with status \"ok\" has no other field",
-                ));
-            }
-            ("error", Some(_)) => {}
-            ("error", None) => {
-                return Err(Error::validation(
-                    "error_code is required when status is \"error\"",
-                ));
-            }
-            (_, Some(_) | None) => {
-                return Err(Error::validation("status must be \"ok\" or \"error\""));
-            }
-        }
+        let request: ReceiverReplyRequest = contract::parse_body(body)?;
         Ok(Self {
-            status,
-            error_code,
-            detail,
+            status: request.status,
+            error_code: request.error_code,
+            detail: request.detail,
         })
     }
 
@@ -210,6 +205,41 @@ impl ReceiverReply {
         }
     }
 }
+
+wire_object! {
+    /// A receiver's acknowledgement of a message.
+    ReceiverReplyRequest, refuses unknown, rules [REPLY_RULE], example r#"{"status": "ok"}"# => {
+        /// Whether the receiver accepts the message.
+        required status: String = FieldCheck::OneOf(&["ok", "error"]);
+        /// Why not; required when the status is error.
+        optional error_code: String = characters(1, limits::CONVERSATION_ID_CHARS);
+        /// More about the error.
+        optional detail: String = characters(1, limits::DETAIL_CHARS);
+    }
+}
+
+const REPLY_RULE: ObjectRule = ObjectRule {
+    find_fault: |reply| {
+        let is_ok = reply.get("status").and_then(JsonNode::as_text) == Some("ok");
+        match (is_ok, reply.get("error_code"), reply.get("detail")) {
+            (true, None, None) | (false, Some(_), _) => None,
+            (true, Some(_), _) => Some(ContractFault::explain("error_code", OK_SENTENCE)),
+            (true, None, Some(_)) => Some(ContractFault::explain("detail", OK_SENTENCE)),
+            (false, None, _) => Some(ContractFault::explain(
+                "error_code",
+                "error_code is required when status is \"error\"",
+            )),
+        }
+    },
+    describe: |schema, _| {
+        schema["oneOf"] = json!([
+            {"properties": {"status": {"const": "ok"}, "error_code": false, "detail": false}},
+            {"properties": {"status": {"const": "error"}}, "required": ["error_code"]},
+        ]);
+    },
+};
+
+const OK_SENTENCE: &str = "a reply with status \"ok\" has no other field";
 
 /// The outcome of an accepted send (R-22). A rejected send is a 4xx error instead.
 #[derive(Clone, Debug, PartialEq)]

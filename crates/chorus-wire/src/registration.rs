@@ -1,11 +1,15 @@
 //! The registration request, in the form of the transport profile or of the jobs document (R-10).
 
+use crate::contract::{
+    self, ContractFault, FieldCheck, HTTP_URL, JsonNode, ObjectRule, TextGrammar, characters,
+    is_http_url, list_of, single_line,
+};
 use crate::market::skill::SkillOffer;
 use crate::{
-    Error, Result, agent_card::AgentCard, endpoint_url::parse_endpoint, identity::AgentAddress,
-    identity::AgentName, json, json::JsonFields, limits, secret::Secret,
+    Result, agent_card::AgentCard, identity::AgentAddress, identity::AgentName, limits,
+    secret::Secret, wire_object,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// A registration in either form, or with the fields of both.
 #[derive(Clone, Debug)]
@@ -28,82 +32,168 @@ pub struct MarketProfile {
     pub skills: Vec<SkillOffer>,
 }
 
+wire_object! {
+    /// A registration: in the form of the transport profile, of the jobs document, or with the fields of both.
+    RegistrationBody as "RegistrationRequest", refuses unknown, rules [REGISTRATION_RULE], example r#"{
+        "agent_id": "alice@chorus",
+        "agent_card": {"card_version": "0.3", "user_culture": "zh-TW", "supported_languages": ["zh-TW", "en"]}}"# => {
+        /// An address `name@host`; in the form of the jobs document also a UUID or another id.
+        required agent_id: AgentName = FieldCheck::Grammar(&REGISTERED_ID);
+        /// How the agent presents itself.
+        optional agent_card: AgentCard = FieldCheck::Object(AgentCard::SHAPE);
+        /// Where the hub posts messages for the agent.
+        optional endpoint: String = FieldCheck::Grammar(&HTTP_URL);
+        /// Needed where the hub asks for one.
+        optional invite_code: Secret = characters(0, limits::LABEL_CHARS);
+        /// The agent's name in the market.
+        optional agent_name: String = characters(1, limits::LABEL_CHARS);
+        /// The owner, who has the account.
+        optional owner_id: String = single_line(1, limits::LABEL_CHARS);
+        /// Where the hub posts jobs for the agent.
+        optional api_endpoint: String = FieldCheck::Grammar(&JOB_URL);
+        /// The skills that the agent offers.
+        optional skills: Vec<SkillOffer> = list_of(limits::SKILLS_PER_AGENT, &FieldCheck::Object(SkillOffer::SHAPE));
+        /// The agent's own version; the hub ignores it.
+        optional version: String = characters(1, limits::LABEL_CHARS);
+        /// When the agent made the request; the hub ignores it.
+        optional timestamp_utc: String = characters(1, limits::LABEL_CHARS);
+    }
+}
+
+wire_object! {
+    /// A registration by an operator.
+    OperatorRegistration, refuses unknown, example r#"{
+        "agent_id": "alice@chorus", "endpoint": "https://agent.example.com/hook"}"# => {
+        /// The address of the agent.
+        required agent_id: AgentAddress = FieldCheck::Grammar(&AgentAddress::GRAMMAR);
+        /// How the agent presents itself.
+        optional agent_card: AgentCard = FieldCheck::Object(AgentCard::SHAPE);
+        /// Where the hub posts messages for the agent.
+        required endpoint: String = FieldCheck::Grammar(&HTTP_URL);
+    }
+}
+
+/// Every name of an agent but a handle.
+const REGISTERED_ID: TextGrammar = TextGrammar {
+    accepts: |text| {
+        matches!(
+            AgentName::parse("", text),
+            Ok(AgentName::Address(_) | AgentName::Uuid(_) | AgentName::Short(_))
+        )
+    },
+    requirement: "an address of the form name@host, a UUID or another market id, not a handle",
+    pattern: "^(?:[A-Za-z0-9._-]+@[A-Za-z0-9._-]+|[A-Za-z0-9._:-]+)$",
+    refused_pattern: None,
+    max_chars: limits::ADDRESS_CHARS,
+    format: None,
+    example: "alice@chorus",
+};
+
+/// The jobs document prints `https://agent-host:port/jobs`, so that text is accepted although no post can reach it.
+const JOB_URL: TextGrammar = TextGrammar {
+    accepts: |text| is_http_url(text) || is_placeholder_url(text),
+    format: None,
+    ..HTTP_URL
+};
+
+fn is_placeholder_url(text: &str) -> bool {
+    is_http_url(&text.replacen(":port", ":1", 1))
+}
+
 const MARKET_KEYS: [&str; 4] = ["agent_name", "owner_id", "api_endpoint", "skills"];
+const IGNORED_MARKET_KEYS: [&str; 2] = ["version", "timestamp_utc"];
+
+const ADDRESS_SENTENCE: &str = "agent_id must be an address of the form name@host";
+
+/// R-10, R-38
+const REGISTRATION_RULE: ObjectRule = ObjectRule {
+    find_fault: |body| {
+        let has = |key: &&str| body.get(key).is_some();
+        let has_market_fields = MARKET_KEYS.iter().any(&has);
+        if let Some(key) = IGNORED_MARKET_KEYS
+            .iter()
+            .find(|key| has(key) && !has_market_fields)
+        {
+            return Some(ContractFault::unknown(key));
+        }
+        let id = body.get("agent_id").and_then(JsonNode::as_text)?;
+        let sentence = match (AgentName::parse("", id).ok()?, has(&"agent_card")) {
+            (AgentName::Address(_) | AgentName::Handle(_), _) => return None,
+            (AgentName::Uuid(_), _) if has_market_fields => return None,
+            (AgentName::Short(_), false) if has_market_fields => return None,
+            // A short name with a card would claim an address implicitly.
+            (AgentName::Uuid(_) | AgentName::Short(_), true) => ADDRESS_SENTENCE.to_owned(),
+            (AgentName::Uuid(_) | AgentName::Short(_), false) => format!(
+                "{ADDRESS_SENTENCE}, or the request must have agent_name, owner_id, api_endpoint or skills"
+            ),
+        };
+        Some(ContractFault::explain("agent_id", sentence))
+    },
+    describe: |schema, _| {
+        let any_market_key: Vec<_> = MARKET_KEYS
+            .iter()
+            .map(|key| json!({"required": [key]}))
+            .collect();
+        let has_market_fields = json!({"anyOf": any_market_key});
+        schema["anyOf"] = json!([
+            {"properties": {"agent_id": {"pattern": AgentAddress::GRAMMAR.pattern}}},
+            {"properties": {"agent_id": {"pattern": UUID_PATTERN}}, "anyOf": any_market_key},
+            {"properties": {"agent_card": false}, "anyOf": any_market_key},
+        ]);
+        schema["dependentSchemas"] =
+            json!({"version": has_market_fields, "timestamp_utc": has_market_fields});
+    },
+};
+
+const UUID_PATTERN: &str =
+    "^[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}$";
 
 impl RegistrationRequest {
     /// Parses the body of `POST /register`.
     pub fn parse(body: &[u8]) -> Result<Self> {
-        let text = json::decode_utf8(body)?;
-        let mut fields = json::parse_object(text)?;
-        let has_market_fields = MARKET_KEYS.iter().any(|key| fields.contains_key(key));
-        let agent_id = fields.required_string("agent_id")?;
-        let name = AgentName::parse("agent_id", &agent_id)?;
-        let has_card = fields.contains_key("agent_card");
-        match &name {
-            AgentName::Address(_) => {}
-            AgentName::Handle(_) => {
-                return Err(Error::validation(
-                    "agent_id must be an address name@host or a market id, not a handle",
-                ));
-            }
-            AgentName::Short(_) | AgentName::Uuid(_) if has_card && !has_market_fields => {
-                return Err(Error::validation(
-                    "agent_id must be an address of the form name@host",
-                ));
-            }
-            AgentName::Short(_) | AgentName::Uuid(_) if !has_market_fields => {
-                return Err(Error::validation(
-                    "agent_id must be an address of the form name@host, or the request must have agent_name, owner_id, api_endpoint or skills",
-                ));
-            }
-            // R-38: an id with a card is an address. A short name would claim an address implicitly.
-            AgentName::Short(_) if has_card => {
-                return Err(Error::validation(
-                    "agent_id must be an address of the form name@host",
-                ));
-            }
-            AgentName::Short(_) | AgentName::Uuid(_) => {}
+        let root = contract::parse_root(body)?;
+        let fields: RegistrationBody = contract::parse_node(&root)?;
+        let has = |key: &&str| root.as_object().is_some_and(|body| body.get(key).is_some());
+        let skills: Vec<SkillOffer> = fields.skills.unwrap_or_default();
+        if let Some(index) = (1..skills.len()).find(|index| {
+            let is_same = |other: &SkillOffer| other.skill_name == skills[*index].skill_name;
+            skills[..*index].iter().any(is_same)
+        }) {
+            let field = format!("skills[{index}].skill_name");
+            let sentence = format!("{field} is given twice");
+            return Err(ContractFault::explain(field, sentence).into());
         }
-        let registration = Self {
-            card: fields
-                .take_value("agent_card")
-                .map(AgentCard::from_value)
-                .transpose()?,
-            endpoint: parse_endpoint(&mut fields, "endpoint")?,
-            invite_code: fields.optional_string("invite_code")?.map(Secret::new),
-            market: if has_market_fields {
-                Some(MarketProfile::from_fields(&mut fields, text)?)
-            } else {
-                None
-            },
-            name,
-            agent_id,
-        };
-        if has_market_fields {
-            fields.optional_label("version", limits::LABEL_CHARS)?;
-            fields.optional_label("timestamp_utc", limits::LABEL_CHARS)?;
-        }
-        fields.reject_unknown()?;
-        Ok(registration)
+        let market = MARKET_KEYS.iter().any(has).then(|| MarketProfile {
+            agent_name: fields.agent_name,
+            owner_id: fields.owner_id,
+            api_endpoint: fields.api_endpoint,
+            skills: skills
+                .into_iter()
+                .map(SkillOffer::without_empty_schemas)
+                .collect(),
+        });
+        Ok(Self {
+            agent_id: root
+                .as_object()
+                .and_then(|body| body.get("agent_id")?.as_text())
+                .unwrap_or_default()
+                .to_owned(),
+            name: fields.agent_id,
+            card: fields.agent_card,
+            endpoint: fields.endpoint,
+            invite_code: fields.invite_code,
+            market,
+        })
     }
 
     /// Parses the body of `POST /agents`: an address and an endpoint are required (TRN-29).
     pub fn parse_operator(body: &[u8]) -> Result<Self> {
-        let mut fields = json::parse_object(json::decode_utf8(body)?)?;
-        let agent_id = fields.required_string("agent_id")?;
-        let name = AgentName::Address(AgentAddress::parse("agent_id", &agent_id)?);
-        let endpoint = parse_endpoint(&mut fields, "endpoint")?
-            .ok_or_else(|| Error::validation("endpoint is required"))?;
-        let card = fields
-            .take_value("agent_card")
-            .map(AgentCard::from_value)
-            .transpose()?;
-        fields.reject_unknown()?;
+        let fields: OperatorRegistration = contract::parse_body(body)?;
         Ok(Self {
-            name,
-            agent_id,
-            card,
-            endpoint: Some(endpoint),
+            agent_id: fields.agent_id.as_str().to_owned(),
+            name: AgentName::Address(fields.agent_id),
+            card: fields.agent_card,
+            endpoint: Some(fields.endpoint),
             invite_code: None,
             market: None,
         })
@@ -127,26 +217,4 @@ pub fn looks_like_market(body: &[u8]) -> bool {
     !is_address
         && !map.contains_key("agent_card")
         && MARKET_KEYS.iter().any(|key| map.contains_key(*key))
-}
-
-impl MarketProfile {
-    fn from_fields(fields: &mut JsonFields, body: &str) -> Result<Self> {
-        Ok(Self {
-            agent_name: fields.optional_label("agent_name", limits::LABEL_CHARS)?,
-            owner_id: parse_owner_id(fields)?,
-            api_endpoint: parse_endpoint(fields, "api_endpoint")?,
-            skills: SkillOffer::parse_all(fields.take_value("skills"), body)?,
-        })
-    }
-}
-
-/// The owner's name. Control characters are refused, because people compare it by eye.
-fn parse_owner_id(fields: &mut JsonFields) -> Result<Option<String>> {
-    let owner = fields.optional_label("owner_id", limits::LABEL_CHARS)?;
-    match &owner {
-        Some(name) if name.chars().any(char::is_control) => Err(Error::validation(
-            "owner_id must not have control characters",
-        )),
-        Some(_) | None => Ok(owner),
-    }
 }

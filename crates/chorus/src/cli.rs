@@ -7,7 +7,7 @@ use crate::commands::frame::{
 use crate::commands::market::{balance, hire, jobs, ledger, offer, pipeline, skills, transfer};
 use crate::commands::{
     admin, channel, connection, demo, discover, history, hook, init, listen, mcp, register, reply,
-    say, send, serve, status, uninstall, unregister, verify,
+    say, schema, send, serve, status, uninstall, unregister, verify,
 };
 use std::path::PathBuf;
 
@@ -134,4 +134,8 @@ pub enum CliCommand {
     Admin(admin::Args),
     /// Print a completion script for a shell
     Completions { shell: clap_complete::Shell },
+    /// Print the OpenAPI document of a hub
+    Openapi,
+    /// Print the JSON Schema of an object, or list the objects
+    Schema(schema::Args),
 }

@@ -101,6 +101,8 @@ async fn run_command(cli: Cli) -> Result<(), Fail> {
         CliCommand::Mcp(args) => commands::mcp::run(&common, args).await,
         CliCommand::Hook(args) => commands::hook::run(&common, *args).await,
         CliCommand::Admin(args) => commands::admin::run(&common, args).await,
+        CliCommand::Openapi => commands::schema::print_openapi(),
+        CliCommand::Schema(args) => commands::schema::run(&args),
         CliCommand::Completions { shell } => {
             commands::completions::print_completions(shell);
             Ok(())

@@ -143,7 +143,7 @@ mod tests {
         let identity = ChannelIdentity {
             name: Some("Timber".into()),
             avatar: None,
-            capabilities: Vec::new(),
+            capabilities: None,
         };
         let line = print_event(&OutgoingEvent {
             agent: Some(identity),

@@ -2,7 +2,7 @@
 
 use crate::http::{ApiCall, encode_segment};
 use crate::{Error, HubClient, Result};
-use chorus_wire::market::credits::{CURRENCY, Credits};
+use chorus_wire::credits::{CURRENCY, Credits};
 use chorus_wire::market::job::{Job, JobList, JobStatus};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

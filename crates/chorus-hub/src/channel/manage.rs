@@ -251,8 +251,14 @@ pub async fn update_channel(
             actor.check_can_change()?;
             let mut channel = actor.channel;
             channel.name = change.name.clone().unwrap_or(channel.name);
-            channel.service = change.service.clone().unwrap_or(channel.service);
-            channel.context = change.context.clone().unwrap_or(channel.context);
+            channel.service = change
+                .service
+                .clone()
+                .map_or(channel.service, |text| text.0);
+            channel.context = change
+                .context
+                .clone()
+                .map_or(channel.context, |text| text.0);
             channels::update_channel(&txn.tx, &channel).await?;
             Ok(channel)
         })

@@ -31,7 +31,7 @@ pub async fn propose_accord(
 ) -> AccordResult<Accord> {
     let agent_id = principal.require_agent()?.id;
     let grantor = parse_org_handle(grantor)?;
-    if grantor == new.grantee {
+    if grantor == new.grantee.0 {
         return Err(FrameError::invalid_field(
             "grantee",
             "another organisation than the one that grants",
@@ -40,7 +40,7 @@ pub async fn propose_accord(
     write_and_invalidate(frames, async move |txn| {
         let now = txn.now();
         let grantor = find_owned_org(&txn.tx, &grantor, agent_id).await?;
-        let grantee = find_org(&txn.tx, &new.grantee).await?;
+        let grantee = find_org(&txn.tx, &new.grantee.0).await?;
         table::delete_expired_accords(&txn.tx, grantor.id, now).await?;
         if table::count_accords_by_grantor(&txn.tx, grantor.id).await? >= limits::ACCORDS_PER_ORG {
             let message = format!(

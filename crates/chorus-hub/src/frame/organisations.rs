@@ -127,7 +127,7 @@ pub async fn create_org(
         let now = txn.now();
         let org = table::OrgRecord {
             id: principals::allocate_subject_id(&txn.tx).await?,
-            handle: new.handle.clone(),
+            handle: new.handle.0.clone(),
             created_at: now,
         };
         if !principals::claim_name(&txn.tx, org.handle.as_str(), org.id.into()).await? {

@@ -3,18 +3,11 @@
 use super::{Identity, Principal, key_cache};
 use crate::store::{WriteTxn, counters, invites as table};
 use crate::{Result, random};
-use chorus_wire::{ErrorCode, reply::InviteRecord, secret::Secret, time::UnixMicros};
+use chorus_wire::invite::NewInvite;
+use chorus_wire::{ErrorCode, reply::InviteRecord, secret::Secret};
 
 /// The stored setting: 1 when registration requires an invite.
 const INVITE_GATING: &str = "invite_gating";
-
-/// The body of `POST /invites`.
-#[derive(Clone, Debug)]
-pub struct NewInvite {
-    pub label: String,
-    pub max_uses: Option<u64>,
-    pub expires_at: Option<UnixMicros>,
-}
 
 /// Creates an invite; from then on registration requires one. Only this answer contains the code.
 pub async fn create_invite(

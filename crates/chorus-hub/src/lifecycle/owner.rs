@@ -4,7 +4,7 @@ use super::register::RegistrationChange;
 use crate::store::{Agent, OwnerId, WriteTxn, ledger, principals};
 use crate::{Principal, Result};
 use chorus_wire::ErrorCode;
-use chorus_wire::market::credits::Credits;
+use chorus_wire::credits::Credits;
 
 /// The owner of this name, if it is the caller's own or the caller is an operator; `None` when the name is free (R-05, D-97).
 /// A name in the form of an address or handle can only be claimed by the agent of that name; otherwise a stranger could prevent

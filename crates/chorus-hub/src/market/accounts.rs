@@ -153,7 +153,7 @@ fn describe_posting(posting: PostingRow) -> LedgerPosting {
             posting_leg(
                 posting.debit,
                 posting.payer,
-                chorus_wire::market::credits::Credits::ZERO.saturating_sub(amount),
+                chorus_wire::credits::Credits::ZERO.saturating_sub(amount),
             ),
             posting_leg(posting.credit, posting.payee, amount),
         ],

@@ -4,7 +4,7 @@ use crate::Result;
 use crate::context::HubContext;
 use crate::store::ledger::{self, LedgerAccount};
 use crate::store::{JobState, market_totals};
-use chorus_wire::market::credits::{CURRENCY, Credits};
+use chorus_wire::credits::{CURRENCY, Credits};
 use chorus_wire::market::job::JobStatus;
 use chorus_wire::market::transfer::EconomyReport;
 use std::collections::BTreeMap;

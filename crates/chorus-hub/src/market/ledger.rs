@@ -4,7 +4,7 @@
 use crate::Result;
 use crate::store::ledger::{self, LedgerAccount, NewPosting, PostingBalances};
 use crate::store::{JobId, OwnerId, WriteTxn};
-use chorus_wire::market::credits::Credits;
+use chorus_wire::credits::Credits;
 use chorus_wire::{Error, ErrorCode};
 
 /// A job in the ledger: its row id, and the job id that the audit shows.

@@ -5,7 +5,7 @@ use crate::context::HubContext;
 use crate::identity::Agent;
 use crate::store::{AgentId, DbConnection, WriteTxn, principals, skills};
 use crate::{Principal, Result};
-use chorus_wire::market::credits::Credits;
+use chorus_wire::credits::Credits;
 use chorus_wire::market::discover::PresenceStatus;
 use chorus_wire::market::skill::{SkillCatalogue, SkillOffer};
 use chorus_wire::{Error, ErrorCode, limits};

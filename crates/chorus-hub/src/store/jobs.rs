@@ -3,8 +3,8 @@
 use super::{
     AgentId, ColumnReader, DbConnection, DbError, FromRow, JobId, JobState, OwnerId, SqlParam,
 };
+use chorus_wire::credits::Credits;
 use chorus_wire::limits;
-use chorus_wire::market::credits::Credits;
 use chorus_wire::time::UnixMicros;
 use std::sync::Arc;
 

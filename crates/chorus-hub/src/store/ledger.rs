@@ -4,7 +4,7 @@ use super::{
     AccountId, ColumnReader, DbConnection, DbError, FromRow, JobId, OwnerId, PostingId, RowId,
     SqlParam, WriteTxn,
 };
-use chorus_wire::market::credits::Credits;
+use chorus_wire::credits::Credits;
 use chorus_wire::time::UnixMicros;
 
 /// An account of the ledger.

@@ -1,7 +1,7 @@
 //! Skill offers of agents, and how many agents offer each skill.
 
 use super::{AgentId, ColumnReader, DbConnection, DbError, FromRow, SqlParam};
-use chorus_wire::market::credits::Credits;
+use chorus_wire::credits::Credits;
 use chorus_wire::market::skill::{SkillOffer, SkillRow};
 use serde_json::Value;
 

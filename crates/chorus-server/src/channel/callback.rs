@@ -14,7 +14,6 @@ use chorus_wire::reply::{FailureReply, SuccessReply};
 use chorus_wire::{ErrorCode, secret::Secret};
 use http::{HeaderMap, StatusCode, header};
 use serde_json::json;
-use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<AppState> {
@@ -23,35 +22,8 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(create_persistent_callback))
 }
 
-/// One of the document's five events; extra fields are ignored.
-#[derive(ToSchema)]
-#[schema(example = json!({"type": "message", "content": "The weather in Oslo is 3°C and cloudy."}))]
-#[expect(
-    dead_code,
-    reason = "it describes the body in the contract; wire/channel/callback_event.rs reads it"
-)]
-struct CallbackEvent {
-    /// `message`, `tool_call`, `tool_result`, `status` or `error`.
-    r#type: String,
-    /// Of a message and of a tool's result.
-    content: Option<String>,
-    /// Of a tool call, and of its result the same.
-    id: Option<String>,
-    /// Of a tool call.
-    name: Option<String>,
-    args: Option<serde_json::Value>,
-    status: Option<String>,
-    /// Of an error.
-    message: Option<String>,
-    code: Option<String>,
-    /// Beside the content of a message: A2A parts.
-    parts: Option<Vec<serde_json::Value>>,
-    /// How the agent presents itself: name, avatar, capabilities.
-    agent: Option<serde_json::Value>,
-}
-
 /// Answer in a channel: the URL is the credential; as `application/x-ndjson`, an event a line for as long as it takes
-#[utoipa::path(post, path = "/channels/{id}/inbox/{token}", tag = "channel", request_body = CallbackEvent,
+#[utoipa::path(post, path = "/channels/{id}/inbox/{token}", tag = "channel", request_body = chorus_wire::channel::callback_event::CallbackPost,
     params(("id" = String, Path), ("token" = String, Path, description = "The `tok_…` of the callback"),
         ("Idempotency-Key" = Option<String>, Header, description = "The same key and event are heard once, for 24 hours")),
     responses((status = 200, body = Object, description = "It is in the channel's history"),

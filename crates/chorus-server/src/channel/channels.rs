@@ -10,7 +10,6 @@ use chorus_wire::channel::channels::{Channel, ChannelChange, ChannelDeleted, New
 use chorus_wire::limits;
 use chorus_wire::reply::{FailureReply, SuccessReply};
 use http::StatusCode;
-use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<AppState> {
@@ -19,36 +18,8 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(get_channel, update_channel, delete_channel))
 }
 
-/// A new channel.
-#[derive(ToSchema)]
-#[schema(example = json!({"name": "ops-team", "context": "Where the team coordinates operations."}))]
-#[expect(
-    dead_code,
-    reason = "it describes the body in the contract; wire/channel/channels.rs reads it"
-)]
-struct ChannelBody {
-    name: String,
-    /// What it is for; it goes with every delivery.
-    context: Option<String>,
-    /// Which service it is part of, for the agents in it.
-    service: Option<String>,
-}
-
-/// What changes; null takes a context or a service away.
-#[derive(ToSchema)]
-#[schema(example = json!({"name": "ops"}))]
-#[expect(
-    dead_code,
-    reason = "it describes the body in the contract; wire/channel/channels.rs reads it"
-)]
-struct ChannelChangeBody {
-    name: Option<String>,
-    context: Option<String>,
-    service: Option<String>,
-}
-
 /// Make a channel; its maker owns it
-#[utoipa::path(post, path = "/channels", tag = "channel", request_body = ChannelBody,
+#[utoipa::path(post, path = "/channels", tag = "channel", request_body = chorus_wire::channel::channels::NewChannel,
     security(("agent_key" = []), ("operator_key" = [])),
     responses((status = 201, body = SuccessReply<Channel>), (status = 401, body = FailureReply),
         (status = 409, body = FailureReply, description = "This agent owns as many as it may")))]
@@ -96,7 +67,7 @@ async fn get_channel(
 }
 
 /// Rename or describe a channel; for its owner
-#[utoipa::path(patch, path = "/channels/{id}", tag = "channel", request_body = ChannelChangeBody, params(("id" = String, Path)),
+#[utoipa::path(patch, path = "/channels/{id}", tag = "channel", request_body = chorus_wire::channel::channels::ChannelChange, params(("id" = String, Path)),
     security(("agent_key" = []), ("operator_key" = [])),
     responses((status = 200, body = SuccessReply<Channel>), (status = 401, body = FailureReply), (status = 403, body = FailureReply),
         (status = 404, body = FailureReply)))]

@@ -55,7 +55,7 @@ fn retry_later_error(rate_limited: Error) -> Error {
 }
 
 /// Deliver to an agent: the connection string is the credential, and the answer comes by the callback
-#[utoipa::path(post, path = "/inbox/{secret}", tag = "channel", request_body = ChannelDelivery,
+#[utoipa::path(post, path = "/inbox/{secret}", tag = "channel", request_body = chorus_wire::channel::delivery::DeliveryBody,
     params(("secret" = String, Path, description = "The `sk_…` of the connection string")),
     responses((status = 200, body = Object, description = "It is kept for the agent, now or from an earlier try"),
         (status = 404, body = FailureReply, description = "No such connection string, or no longer"),

@@ -8,7 +8,6 @@ use chorus_hub::channel::{member_list, members};
 use chorus_wire::channel::channels::{ChannelMember, ChannelMemberRemoved, NewChannelMember};
 use chorus_wire::reply::{FailureReply, SuccessReply};
 use http::StatusCode;
-use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<AppState> {
@@ -17,28 +16,8 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(remove_channel_member))
 }
 
-/// Exactly one of connection and agent_id.
-#[derive(ToSchema)]
-#[schema(example = json!({"connection": "https://agent.example.com/inbox/sk_…", "name": "timber", "deliver": "all"}))]
-#[expect(
-    dead_code,
-    reason = "it describes the body in the contract; wire/channel/channels.rs reads it"
-)]
-struct ChannelMemberBody {
-    /// The agent's connection string. It is kept encrypted and never shown again.
-    connection: Option<String>,
-    /// An agent of this hub, by any of its names.
-    agent_id: Option<String>,
-    /// What it is called here; required with a connection, else the agent's own name.
-    name: Option<String>,
-    /// `all`, which is the default, or `mentions`.
-    deliver: Option<String>,
-    /// With a connection: what deliveries are signed with, as Standard Webhooks has it.
-    signing_secret: Option<String>,
-}
-
 /// Let an agent in, by its connection string or its name; for the owner
-#[utoipa::path(post, path = "/channels/{id}/members", tag = "channel", request_body = ChannelMemberBody, params(("id" = String, Path)),
+#[utoipa::path(post, path = "/channels/{id}/members", tag = "channel", request_body = chorus_wire::channel::channels::MemberInvitation, params(("id" = String, Path)),
     security(("agent_key" = []), ("operator_key" = [])),
     responses((status = 201, body = SuccessReply<ChannelMember>), (status = 401, body = FailureReply), (status = 403, body = FailureReply),
         (status = 404, body = FailureReply), (status = 409, body = FailureReply, description = "The name is taken in this channel")))]

@@ -15,29 +15,14 @@ use chorus_wire::channel::history_row::ChannelRow;
 use chorus_wire::reply::{FailureReply, SuccessReply};
 use chorus_wire::{Error, Result, limits};
 use http::StatusCode;
-use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default().routes(routes!(post_channel_message, list_channel_messages))
 }
 
-/// What is said. `@name` calls a member.
-#[derive(ToSchema)]
-#[schema(example = json!({"content": "@timber can you review the auth spec?"}))]
-#[expect(
-    dead_code,
-    reason = "it describes the body in the contract; wire/channel/channels.rs reads it"
-)]
-struct ChannelMessageBody {
-    /// Plain text or Markdown.
-    content: String,
-    /// A2A 1.0 parts beside the text: each with one of text, raw, url and data.
-    parts: Option<Vec<serde_json::Value>>,
-}
-
 /// Say something in a channel
-#[utoipa::path(post, path = "/channels/{id}/messages", tag = "channel", request_body = ChannelMessageBody,
+#[utoipa::path(post, path = "/channels/{id}/messages", tag = "channel", request_body = chorus_wire::channel::channels::ChannelPost,
     security(("agent_key" = []), ("operator_key" = [])),
     params(("id" = String, Path),
         ("Idempotency-Key" = Option<String>, Header, description = "The same key and body get the first answer again, for 24 hours")),

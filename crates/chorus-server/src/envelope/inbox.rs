@@ -40,7 +40,7 @@ async fn stream_inbox(
 }
 
 /// Answer a message that came by the inbox; its sender hears a `receipt`
-#[utoipa::path(post, path = "/agent/messages/{trace_id}/response", tag = "envelope", request_body = ReceiverReply,
+#[utoipa::path(post, path = "/agent/messages/{trace_id}/response", tag = "envelope", request_body = chorus_wire::message::ReceiverReplyRequest,
     security(("agent_key" = [])), params(("trace_id" = String, Path)),
     responses((status = 200, body = SuccessReply<MessageStatus>), (status = 401, body = FailureReply), (status = 403, body = FailureReply),
         (status = 404, body = FailureReply), (status = 409, body = FailureReply, description = "Another response stands")))]

@@ -15,7 +15,6 @@ use chorus_wire::reply::{FailureReply, SuccessReply};
 use chorus_wire::{Error, sse};
 use http::{HeaderValue, StatusCode, header, request::Parts};
 use tokio::sync::mpsc;
-use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 const EVENT_STREAM: &str = "text/event-stream";
@@ -24,23 +23,6 @@ pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default()
         .routes(routes!(send_message))
         .routes(routes!(get_message_status))
-}
-
-/// A message and whom it is for.
-#[derive(ToSchema)]
-#[schema(example = json!({"receiver_id": "other-agent@chorus", "envelope": {"chorus_version": "0.4",
-    "sender_id": "my-agent@chorus", "original_text": "Hello, shall we work on this together?", "sender_culture": "en"}}))]
-#[expect(
-    dead_code,
-    reason = "it describes the body in the contract; wire/message.rs reads it"
-)]
-struct SendBody {
-    /// Address, short name, UUID or handle.
-    receiver_id: String,
-    /// The envelope, or an A2A message with it as its one data part.
-    envelope: chorus_wire::envelope::Envelope,
-    /// Relay the receiver's answer as it comes; ask with `Accept: text/event-stream`.
-    stream: Option<bool>,
 }
 
 /// The headers of a send.
@@ -65,7 +47,7 @@ impl FromRequestParts<AppState> for SendHeaders {
 }
 
 /// Send a message
-#[utoipa::path(post, path = "/messages", tag = "envelope", request_body = SendBody,
+#[utoipa::path(post, path = "/messages", tag = "envelope", request_body = chorus_wire::message::SendBody,
     security(("agent_key" = []), ("operator_key" = [])),
     params(("Idempotency-Key" = Option<String>, Header, description = "The same key and body get the first answer again, for 24 hours")),
     responses((status = 200, description = "`delivered_sse`, `delivered` or `failed`", content(

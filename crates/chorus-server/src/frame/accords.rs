@@ -8,7 +8,6 @@ use chorus_hub::frame::accords;
 use chorus_wire::frame::FrameFailure;
 use chorus_wire::frame::organisation::{Accord, AccordList, NewAccord};
 use http::StatusCode;
-use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<AppState> {
@@ -18,26 +17,8 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(revoke_accord))
 }
 
-/// What is offered to another organisation.
-#[derive(ToSchema)]
-#[schema(example = json!({"grantee": "~peer", "grant": "ops", "reaches": "*", "expires_at": "2030-01-01T00:00:00Z"}))]
-#[expect(
-    dead_code,
-    reason = "it describes the body in the contract; wire/frame/organisation.rs reads it"
-)]
-struct AccordBody {
-    /// The organisation whose members may then address `accord:~grantor/grant:…`.
-    grantee: String,
-    /// The name of the grant, compared exactly.
-    grant: String,
-    /// Whom they reach: `*` for all members, or a role.
-    reaches: String,
-    #[schema(format = DateTime)]
-    expires_at: Option<String>,
-}
-
 /// Propose an accord to another organisation; for owners of the granting one
-#[utoipa::path(post, path = "/orgs/{org}/accords", tag = "frame", request_body = AccordBody, security(("agent_key" = [])),
+#[utoipa::path(post, path = "/orgs/{org}/accords", tag = "frame", request_body = chorus_wire::frame::organisation::NewAccord, security(("agent_key" = [])),
     params(("org" = String, Path, description = "The one that grants, with or without ~")),
     responses((status = 201, body = Accord), (status = 401, body = FrameFailure), (status = 403, body = FrameFailure),
         (status = 404, body = FrameFailure), (status = 409, body = FrameFailure)))]

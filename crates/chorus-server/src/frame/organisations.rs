@@ -11,7 +11,6 @@ use chorus_wire::frame::organisation::{
     OrganisationMembers,
 };
 use http::StatusCode;
-use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<AppState> {
@@ -22,30 +21,8 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(accept_membership))
 }
 
-/// A new organisation.
-#[derive(ToSchema)]
-#[schema(example = json!({"handle": "~acme"}))]
-#[expect(
-    dead_code,
-    reason = "it describes the body in the contract; wire/frame/organisation.rs reads it"
-)]
-struct OrganisationBody {
-    handle: String,
-}
-
-/// The roles of a member; `owner` may change the organisation, all others mean what its members make of them.
-#[derive(ToSchema)]
-#[schema(example = json!({"roles": ["reviewer"]}))]
-#[expect(
-    dead_code,
-    reason = "it describes the body in the contract; wire/frame/organisation.rs reads it"
-)]
-struct OrgMemberBody {
-    roles: Vec<String>,
-}
-
 /// Found an organisation; its founder is its first owner
-#[utoipa::path(post, path = "/orgs", tag = "frame", request_body = OrganisationBody, security(("agent_key" = [])),
+#[utoipa::path(post, path = "/orgs", tag = "frame", request_body = chorus_wire::frame::organisation::NewOrganisation, security(("agent_key" = [])),
     responses((status = 201, body = Organisation), (status = 401, body = FrameFailure), (status = 403, body = FrameFailure),
         (status = 409, body = FrameFailure, description = "The handle is taken")))]
 async fn create_organisation(
@@ -81,7 +58,7 @@ async fn list_org_members(
 }
 
 /// Invite a handle, or change the roles of a member; for owners
-#[utoipa::path(put, path = "/orgs/{org}/members/{handle}", tag = "frame", request_body = OrgMemberBody, security(("agent_key" = [])),
+#[utoipa::path(put, path = "/orgs/{org}/members/{handle}", tag = "frame", request_body = chorus_wire::frame::organisation::NewOrganisationMember, security(("agent_key" = [])),
     params(("org" = String, Path, description = "With or without ~"), ("handle" = String, Path, description = "Who is invited")),
     responses((status = 200, body = OrganisationMember), (status = 401, body = FrameFailure), (status = 403, body = FrameFailure),
         (status = 404, body = FrameFailure), (status = 409, body = FrameFailure, description = "No member would be left as owner")))]

@@ -8,31 +8,10 @@ use axum::extract::{FromRequestParts, State};
 use chorus_hub::frame::{self, FrameSubmitter};
 use chorus_wire::frame::{FrameError, FrameFailure, ScopeIdent, SubmissionReply};
 use http::{HeaderMap, StatusCode, request::Parts};
-use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default().routes(routes!(submit_frame))
-}
-
-/// A frame and whom it is for.
-#[derive(ToSchema)]
-#[schema(example = json!({"scope": "~alice/cc-*", "frame": {"envelope_version": "1.0",
-    "frame_id": "0b6f1c5e-8d3a-4f0e-9a57-2f6f3f0c9d11", "kind": "agent_advisory", "sender_handle": "~alice",
-    "recipient_handle": "~alice", "created_at": "2026-03-20T10:00:00Z",
-    "payload": {"advisory_text": "Editing the parser, please stay out of src/parse.rs"}, "acted_by": "~alice",
-    "drafted_with": "~cc-editor", "provenance_compute_location": "local-only", "provenance_method": ["session-context"],
-    "provenance_context_check": "passed", "provenance_basis": "coordination"}}))]
-#[expect(
-    dead_code,
-    reason = "it describes the body in the contract; wire/frame reads it"
-)]
-struct FrameSubmission {
-    /// Whom it is for; the recipient's handle without it. The forms are in the discovery document.
-    scope: Option<String>,
-    /// The frame; its fields and those of every payload are in the discovery document.
-    #[schema(value_type = Object)]
-    frame: String,
 }
 
 /// The submitting session, from the headers and the query.
@@ -74,7 +53,7 @@ fn parse_ident_header(headers: &HeaderMap, name: &str) -> Result<Option<ScopeIde
 }
 
 /// Submit a frame to the live sessions of a scope
-#[utoipa::path(post, path = "/frames", tag = "frame", request_body = FrameSubmission, security(("agent_key" = [])),
+#[utoipa::path(post, path = "/frames", tag = "frame", request_body = chorus_wire::frame::FrameSubmission, security(("agent_key" = [])),
     params(("exclude_self" = Option<u8>, Query, description = "1: the submitting session does not hear its own frame"),
         ("X-Chorus-Instrument" = Option<String>, Header, description = "The submitting session's instrument"),
         ("X-Chorus-Session" = Option<String>, Header, description = "The submitting session's id"),

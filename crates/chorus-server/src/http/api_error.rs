@@ -251,8 +251,11 @@ mod tests {
             body.starts_with(r#"{"code":"rate-limited","message":""#),
             "{body}"
         );
-        let (parts, body) =
-            encode_for_path(FrameError::missing_field("kind").into(), ErrorFormat::Frame).await;
+        let (parts, body) = encode_for_path(
+            FrameError::from(chorus_wire::contract::ContractFault::missing("kind")).into(),
+            ErrorFormat::Frame,
+        )
+        .await;
         assert_eq!(parts.status, 400);
         assert_eq!(
             body,

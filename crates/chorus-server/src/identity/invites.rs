@@ -6,9 +6,9 @@ use crate::http::{
     path_params::PathParam,
 };
 use axum::extract::State;
-use chorus_hub::identity::invites::{self, NewInvite};
+use chorus_hub::identity::invites;
+use chorus_wire::invite::NewInvite;
 use chorus_wire::reply::{FailureReply, InviteRecord, SuccessReply};
-use chorus_wire::{Error, Result, json, limits, time::UnixMicros};
 use http::StatusCode;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -20,39 +20,8 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(revoke_invite))
 }
 
-/// A new invite.
-#[derive(ToSchema)]
-#[schema(example = json!({"label": "workshop", "max_uses": 20, "expires_at": "2030-01-01T00:00:00Z"}))]
-#[expect(
-    dead_code,
-    reason = "it describes the body in the contract; `parse_invite` reads it"
-)]
-struct InviteBody {
-    label: String,
-    max_uses: Option<u64>,
-    #[schema(format = DateTime)]
-    expires_at: Option<String>,
-}
-
-fn parse_invite(body: &[u8]) -> Result<NewInvite> {
-    let mut fields = json::parse_object(json::decode_utf8(body)?)?;
-    let label = fields.optional_label("label", limits::LABEL_CHARS)?;
-    let max_uses = fields.optional_count("max_uses", 1)?;
-    let expires_at = fields.optional_string("expires_at")?;
-    fields.reject_unknown()?;
-    let parse_instant = |text: String| {
-        UnixMicros::parse(&text)
-            .ok_or_else(|| Error::validation("expires_at must be an RFC 3339 instant"))
-    };
-    Ok(NewInvite {
-        label: label.ok_or_else(|| Error::validation("label is required"))?,
-        max_uses,
-        expires_at: expires_at.map(parse_instant).transpose()?,
-    })
-}
-
 /// Make an invite code; it is shown this once
-#[utoipa::path(post, path = "/invites", tag = "identity", request_body = InviteBody, security(("operator_key" = [])),
+#[utoipa::path(post, path = "/invites", tag = "identity", request_body = NewInvite, security(("operator_key" = [])),
     responses((status = 201, body = SuccessReply<InviteRecord>), (status = 401, body = FailureReply), (status = 403, body = FailureReply)))]
 async fn create_invite(
     State(state): State<AppState>,
@@ -62,7 +31,7 @@ async fn create_invite(
     reply::wrapped_json(
         &state,
         StatusCode::CREATED,
-        invites::create_invite(&principal, state.hub.identity(), parse_invite(&body)?).await?,
+        invites::create_invite(&principal, state.hub.identity(), NewInvite::parse(&body)?).await?,
     )
 }
 
@@ -115,37 +84,4 @@ async fn revoke_invite(
         StatusCode::OK,
         invites::revoke_invite(&principal, state.hub.identity(), &id).await?,
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Lesson 9
-    #[test]
-    fn an_invite_needs_a_label_and_says_which_field_is_wrong() {
-        let full =
-            parse_invite(br#"{"label":"a","max_uses":2,"expires_at":"1970-01-01T00:00:01Z"}"#)
-                .unwrap();
-        assert_eq!(
-            (full.label.as_str(), full.max_uses, full.expires_at),
-            ("a", Some(2), Some(UnixMicros(1_000_000)))
-        );
-        let cases = [
-            ("{}", "label"),
-            (r#"{"label":""}"#, "label"),
-            (r#"{"label":"a","max_uses":0}"#, "max_uses"),
-            (r#"{"label":"a","expires_at":"tomorrow"}"#, "expires_at"),
-            (r#"{"label":"a","uses":1}"#, "uses"),
-        ];
-        for (body, field) in cases {
-            assert!(
-                parse_invite(body.as_bytes())
-                    .unwrap_err()
-                    .message
-                    .contains(field),
-                "{body}"
-            );
-        }
-    }
 }

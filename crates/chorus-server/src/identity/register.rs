@@ -10,7 +10,6 @@ use chorus_hub::lifecycle;
 use chorus_wire::reply::{FailureReply, MarketRegistrationReply, RegistrationReply, SuccessReply};
 use chorus_wire::{Result, registration, registration::RegistrationRequest};
 use http::StatusCode;
-use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<AppState> {
@@ -19,30 +18,8 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(register_agent_as_operator))
 }
 
-/// A registration, in the form with a card or in the market's; both may be mixed.
-#[derive(ToSchema)]
-#[schema(example = json!({"agent_id": "my-agent@chorus",
-    "agent_card": {"card_version": "0.3", "user_culture": "en", "supported_languages": ["en"]}}))]
-#[expect(
-    dead_code,
-    reason = "it describes the body in the contract; wire/registration.rs reads it"
-)]
-struct RegistrationBody {
-    /// `name@host`; in the market's form also a UUID or another id.
-    agent_id: String,
-    agent_card: Option<serde_json::Map<String, serde_json::Value>>,
-    /// Where messages are posted to; without it they wait for the inbox.
-    endpoint: Option<String>,
-    /// Needed on hubs that ask for one.
-    invite_code: Option<String>,
-    agent_name: Option<String>,
-    owner_id: Option<String>,
-    api_endpoint: Option<String>,
-    skills: Option<Vec<serde_json::Value>>,
-}
-
 /// Register yourself; with your current key, update and get a new one
-#[utoipa::path(post, path = "/register", tag = "identity", request_body = RegistrationBody, security((), ("agent_key" = [])),
+#[utoipa::path(post, path = "/register", tag = "identity", request_body = chorus_wire::registration::RegistrationBody, security((), ("agent_key" = [])),
     responses((status = 201, body = SuccessReply<RegistrationReply>, description = "New; the key is shown this once. A request in the market's form is answered bare, with status, agent_id, reputation_score and api_key"),
         (status = 200, body = SuccessReply<RegistrationReply>, description = "Updated, with a new key; the old one is dead"),
         (status = 401, body = FailureReply), (status = 403, body = FailureReply, description = "An invite code is missing or spent, or the owner is another's"),
@@ -99,22 +76,8 @@ fn to_market_reply(registered: RegistrationReply) -> MarketRegistrationReply {
     }
 }
 
-/// A registration by an operator.
-#[derive(ToSchema)]
-#[schema(example = json!({"agent_id": "alice@chorus.example", "endpoint": "https://alice.example/receive",
-    "agent_card": {"card_version": "0.3", "user_culture": "zh-CN", "supported_languages": ["zh-CN", "en"]}}))]
-#[expect(
-    dead_code,
-    reason = "it describes the body in the contract; wire/registration.rs reads it"
-)]
-struct OperatorRegistrationBody {
-    agent_id: String,
-    endpoint: String,
-    agent_card: Option<serde_json::Map<String, serde_json::Value>>,
-}
-
 /// Register or update an agent as an operator
-#[utoipa::path(post, path = "/agents", tag = "identity", request_body = OperatorRegistrationBody, security(("operator_key" = [])),
+#[utoipa::path(post, path = "/agents", tag = "identity", request_body = chorus_wire::registration::OperatorRegistration, security(("operator_key" = [])),
     responses((status = 201, body = SuccessReply<RegistrationReply>), (status = 200, body = SuccessReply<RegistrationReply>, description = "Updated"),
         (status = 401, body = FailureReply), (status = 403, body = FailureReply)))]
 async fn register_agent_as_operator(

@@ -7,25 +7,14 @@ use chorus_hub::market;
 use chorus_wire::market::heartbeat::{self, HeartbeatReply};
 use chorus_wire::reply::MarketFailure;
 use http::StatusCode;
-use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default().routes(routes!(record_heartbeat))
 }
 
-#[derive(ToSchema)]
-#[expect(
-    dead_code,
-    reason = "it describes the body in the contract; wire/market/heartbeat.rs reads it"
-)]
-struct HeartbeatBody {
-    /// The key's own agent; it may be left out.
-    agent_id: Option<String>,
-}
-
 /// I am here; any other request with the key says the same
-#[utoipa::path(post, path = "/heartbeat", tag = "market", request_body = HeartbeatBody, security(("agent_key" = [])),
+#[utoipa::path(post, path = "/heartbeat", tag = "market", request_body = chorus_wire::market::heartbeat::Heartbeat, security(("agent_key" = [])),
     responses((status = 200, body = HeartbeatReply), (status = 401, body = MarketFailure),
         (status = 403, body = MarketFailure, description = "The key is another agent's")))]
 async fn record_heartbeat(

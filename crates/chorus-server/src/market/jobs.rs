@@ -11,7 +11,6 @@ use chorus_wire::limits;
 use chorus_wire::market::job::{Job, JobList, JobRequest, JobResult};
 use chorus_wire::reply::MarketFailure;
 use http::StatusCode;
-use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<AppState> {
@@ -22,55 +21,8 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(cancel_job))
 }
 
-/// The document's job request; agent_id and deadline_ms are ours.
-#[derive(ToSchema)]
-#[schema(example = json!({"job_id": "f81d4fae-7dec-11d0-a765-00a0c91e6bf6", "skill_name": "analyze_text",
-    "input_data": {"text": "Revenue for Q3 was $42,000..."}, "budget": 0.15, "currency": "chorus_credits_v1",
-    "callback_url": "https://orchestrator.example/results", "timestamp_utc": "2026-02-11T14:15:09Z"}))]
-#[expect(
-    dead_code,
-    reason = "it describes the body in the contract; wire/market/job.rs reads it"
-)]
-struct JobRequestBody {
-    /// The same id with the same body is the same job; without one the hub makes one.
-    job_id: Option<String>,
-    orchestrator_id: Option<String>,
-    /// Who shall do it; without it the best match for the skill within the budget.
-    agent_id: Option<String>,
-    skill_name: String,
-    input_data: Option<serde_json::Value>,
-    budget: f64,
-    currency: Option<String>,
-    callback_url: Option<String>,
-    /// 600000 without it.
-    deadline_ms: Option<u64>,
-    timestamp_utc: Option<String>,
-}
-
-/// The document's job result.
-#[derive(ToSchema)]
-#[schema(example = json!({"status": "SUCCESS", "output_data": {"entities": []}, "execution_cost": 0.10,
-    "execution_time_ms": 1250, "error_message": null}))]
-#[expect(
-    dead_code,
-    reason = "it describes the body in the contract; wire/market/job.rs reads it"
-)]
-struct JobResultBody {
-    job_id: Option<String>,
-    agent_id: Option<String>,
-    /// SUCCESS or FAILURE.
-    status: String,
-    output_data: Option<serde_json::Value>,
-    /// At most the budget; what was offered without it.
-    execution_cost: Option<f64>,
-    execution_time_ms: Option<u64>,
-    error_code: Option<String>,
-    error_message: Option<String>,
-    timestamp_utc: Option<String>,
-}
-
 /// Hire an agent for a skill: the budget is held until the result is there
-#[utoipa::path(post, path = "/jobs", tag = "market", request_body = JobRequestBody, security(("agent_key" = [])),
+#[utoipa::path(post, path = "/jobs", tag = "market", request_body = chorus_wire::market::job::JobBody, security(("agent_key" = [])),
     responses((status = 202, body = Job), (status = 400, body = MarketFailure, description = "Malformed, no agent with that skill, too small a budget, or too few credits"),
         (status = 401, body = MarketFailure), (status = 403, body = MarketFailure), (status = 404, body = MarketFailure, description = "No such agent"),
         (status = 409, body = MarketFailure, description = "The agent is offline, or the job_id was used with another request")))]
@@ -125,7 +77,7 @@ async fn get_job(
 }
 
 /// Report a job's result; the first one stands
-#[utoipa::path(post, path = "/jobs/{id}/result", tag = "market", params(("id" = String, Path)), request_body = JobResultBody,
+#[utoipa::path(post, path = "/jobs/{id}/result", tag = "market", params(("id" = String, Path)), request_body = chorus_wire::market::job::JobResultBody,
     security(("agent_key" = [])),
     responses((status = 200, body = Job), (status = 400, body = MarketFailure, description = "Malformed, or a cost above the budget"),
         (status = 401, body = MarketFailure), (status = 403, body = MarketFailure), (status = 404, body = MarketFailure),

@@ -42,7 +42,7 @@ async fn list_skills(
 }
 
 /// Offer a skill, or change it; unlike a new registration it leaves the key and the other skills alone
-#[utoipa::path(put, path = "/skills/{name}", tag = "market", params(("name" = String, Path)), request_body = SkillOffer,
+#[utoipa::path(put, path = "/skills/{name}", tag = "market", params(("name" = String, Path)), request_body = chorus_wire::market::skill::SkillUpdate,
     security(("agent_key" = [])),
     responses((status = 201, body = SkillOffer, description = "On offer"), (status = 200, body = SkillOffer, description = "Changed"),
         (status = 401, body = MarketFailure), (status = 403, body = MarketFailure)))]

@@ -5,6 +5,7 @@ use super::{allowed_origins, hub_tools::HubToolServer, resource_metadata};
 use crate::http::api_error::ApiError;
 use crate::http::app_state::AppState;
 use crate::http::auth::AuthResult;
+use crate::http::query::QueryParams;
 use crate::http::reply::{self, ApiResult};
 use axum::body::Body;
 use axum::extract::{FromRequestParts, Request, State};
@@ -29,7 +30,8 @@ pub fn routes() -> OpenApiRouter<AppState> {
 
 /// The hub's verbs as tools: one JSON-RPC message of the Model Context Protocol, revision 2026-07-28 or 2025-11-25
 #[utoipa::path(post, path = "/mcp", tag = "mcp", security(("agent_key" = [])), request_body = Object,
-    params(("MCP-Protocol-Version" = Option<String>, Header, description = "The revision that the message is of")),
+    params(("tools" = Option<String>, Query, description = "Only these groups of tools: messages, frames, channels, market, with commas between them", example = "messages,frames"),
+        ("MCP-Protocol-Version" = Option<String>, Header, description = "The revision that the message is of")),
     responses((status = 200, body = Object, description = "The answer to a request"),
         (status = 202, body = Object, description = "A notification was taken; the body is empty"),
         (status = 401, body = FailureReply, description = "WWW-Authenticate names the resource's metadata"),
@@ -52,11 +54,17 @@ async fn call_hub_tools(State(state): State<AppState>, request: Request) -> ApiR
     };
     principal.require_agent()?;
     let session = SessionHeaders::from_headers(&parts.headers);
-    let handler = HubToolServer(ToolCall {
+    let query = QueryParams::parse(parts.uri.query().unwrap_or_default())?;
+    let groups = query.get_single("tools")?.map(str::parse).transpose()?;
+    let call = ToolCall {
         state: state.clone(),
         principal,
         session,
-    });
+    };
+    let handler = HubToolServer {
+        call,
+        groups: groups.unwrap_or_default(),
+    };
     serve_message(&state, handler, parts, body, limits::BODY_BYTES).await
 }
 

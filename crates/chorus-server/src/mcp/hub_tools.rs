@@ -2,6 +2,7 @@
 
 use super::tool::{self, ToolDefinition};
 use super::tool_call::ToolCall;
+use super::tool_group::ToolGroups;
 use super::{channel, envelope, frame, market, prompts, resources};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, GetPromptRequestParams, GetPromptResponse,
@@ -38,7 +39,11 @@ pub fn hub_tools() -> &'static [ToolDefinition<ToolCall>] {
 
 /// The server for one request.
 #[derive(Clone)]
-pub struct HubToolServer(pub ToolCall);
+pub struct HubToolServer {
+    pub call: ToolCall,
+    /// The tools that the host asked for.
+    pub groups: ToolGroups,
+}
 
 impl ServerHandler for HubToolServer {
     fn get_info(&self) -> ServerConfig {
@@ -48,7 +53,7 @@ impl ServerHandler for HubToolServer {
             .enable_prompts()
             .build();
         let server_info = Implementation::new("chorus", env!("CARGO_PKG_VERSION"))
-            .with_title(self.0.state.server_name.clone());
+            .with_title(self.call.state.server_name.clone());
         ServerConfig::new(capabilities)
             .with_server_info(server_info)
             .with_instructions(INSTRUCTIONS)
@@ -57,7 +62,7 @@ impl ServerHandler for HubToolServer {
     fn get_tool(&self, name: &str) -> Option<Tool> {
         hub_tools()
             .iter()
-            .find(|definition| definition.tool.name == name)
+            .find(|definition| definition.tool.name == name && self.groups.has_tool(name))
             .map(|definition| definition.tool.clone())
     }
 
@@ -66,9 +71,9 @@ impl ServerHandler for HubToolServer {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(
-            tool::tool_list(hub_tools()),
-        ))
+        let mut tools = tool::tool_list(hub_tools());
+        tools.retain(|tool| self.groups.has_tool(&tool.name));
+        Ok(ListToolsResult::with_all_items(tools))
     }
 
     async fn call_tool(
@@ -76,7 +81,13 @@ impl ServerHandler for HubToolServer {
         request: CallToolRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        tool::call_tool_by_name(hub_tools(), self.0.clone(), request).await
+        if !self.groups.has_tool(&request.name) {
+            return Err(ErrorData::invalid_params(
+                format!("there is no tool {} among the chosen ones", request.name),
+                None,
+            ));
+        }
+        tool::call_tool_by_name(hub_tools(), self.call.clone(), request).await
     }
 
     async fn list_resources(
@@ -104,7 +115,7 @@ impl ServerHandler for HubToolServer {
         request: ReadResourceRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        resources::read_resource(&self.0, &request.uri)
+        resources::read_resource(&self.call, &request.uri)
             .await
             .map(Into::into)
     }
@@ -122,6 +133,8 @@ impl ServerHandler for HubToolServer {
         request: GetPromptRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        prompts::get_prompt(&self.0, request).await.map(Into::into)
+        prompts::get_prompt(&self.call, request)
+            .await
+            .map(Into::into)
     }
 }

@@ -17,10 +17,13 @@ mod since_arg;
 mod tool;
 mod tool_call;
 mod tool_error;
+mod tool_group;
 
 use crate::http::app_state::AppState;
 use rmcp::model::Tool;
 use utoipa_axum::router::OpenApiRouter;
+
+pub use tool_group::ToolGroups;
 
 pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default()

@@ -1,19 +1,27 @@
 //! The JSON Schemas of tools: input from the argument types, output from the wire types.
+//!
+//! Every conversation of a model carries the published schemas, so they are short: what a model needs to fill in the
+//! arguments and to read the result. The hub checks arguments against the full schema. Forms that some vendor of models
+//! refuses or ignores are left out: references, compositions, formats, several types of one field, and closed objects.
 
+use chorus_wire::schemas::request_schemas;
 use rmcp::model::JsonObject;
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-/// Formats that every validator knows. Formats of number sizes are dropped, because some validators reject them.
-const KNOWN_FORMATS: [&str; 4] = ["uuid", "date-time", "uri", "byte"];
-
-/// The schema of a tool's arguments. Unknown arguments are refused, so that a misspelt optional one is not ignored.
+/// The full schema of a tool's arguments, against which they are checked. Unknown arguments are refused, so that a
+/// misspelt optional one is not ignored.
 pub fn input_schema<A: JsonSchema>() -> JsonObject {
     let settings =
         SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
     let root = settings.into_generator().into_root_schema_for::<A>();
-    let mut schema = to_object(root.to_value());
+    let mut schema = match root.to_value() {
+        Value::Object(map) => map,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Map::new()
+        }
+    };
     for omitted in ["$schema", "title", "description"] {
         schema.remove(omitted);
     }
@@ -23,68 +31,140 @@ pub fn input_schema<A: JsonSchema>() -> JsonObject {
     schema
 }
 
-/// The schema of a tool's result.
+/// What models see of the arguments.
+pub fn published_input(full: &JsonObject) -> JsonObject {
+    let mut published = Map::new();
+    published.insert("type".into(), json!("object"));
+    let fields = full.get("properties").and_then(Value::as_object);
+    let fields = fields.into_iter().flatten();
+    published.insert(
+        "properties".into(),
+        fields
+            .map(|(name, field)| (name.clone(), publish_field(field)))
+            .collect(),
+    );
+    if let Some(required) = full.get("required") {
+        published.insert("required".into(), required.clone());
+    }
+    published
+}
+
+fn publish_field(field: &Value) -> Value {
+    // An optional argument is `X or null` in the full schema; models are told to leave it out.
+    if let Some(alternatives) = field["anyOf"].as_array() {
+        let mut inner = alternatives.first().map(publish_field).unwrap_or_default();
+        if let Some(description) = field.get("description") {
+            inner["description"] = description.clone();
+        }
+        return inner;
+    }
+    let mut published = Map::new();
+    // Several types of one field: the text form is the one that every vendor takes.
+    let kind = match field["type"].as_array() {
+        Some(kinds) if kinds.contains(&json!("string")) => json!("string"),
+        Some(kinds) => kinds.first().cloned().unwrap_or_default(),
+        None => field["type"].clone(),
+    };
+    if !kind.is_null() {
+        published.insert("type".into(), kind);
+    }
+    if let Some(texts) = field["enum"].as_array() {
+        let texts: Vec<Value> = texts
+            .iter()
+            .filter(|text| !text.is_null())
+            .cloned()
+            .collect();
+        published.insert("enum".into(), texts.into());
+    }
+    if let Some(description) = field.get("description") {
+        published.insert("description".into(), description.clone());
+    }
+    if let Some(items) = field.get("items") {
+        published.insert("items".into(), publish_field(items));
+    }
+    Value::Object(published)
+}
+
+/// The schema of a tool's result: its fields, and those of the objects in its lists, by name and type.
 pub fn output_schema<T: ToSchema>() -> JsonObject {
     let mut components = Vec::new();
     T::schemas(&mut components);
-    let mut schema = to_object(serde_json::to_value(T::schema()).unwrap_or_default());
-    let components: Map<String, Value> = components
+    let mut definitions: Map<String, Value> = components
         .into_iter()
-        .map(|(name, component)| {
-            (
-                name,
-                Value::Object(to_object(
-                    serde_json::to_value(component).unwrap_or_default(),
-                )),
-            )
-        })
+        .map(|(name, component)| (name, serde_json::to_value(component).unwrap_or_default()))
         .collect();
-    if !components.is_empty() {
-        schema.insert("$defs".into(), Value::Object(components));
-    }
-    // A composed schema has no type of its own, and revision 2025-11-25 requires one.
-    schema.entry("type").or_insert_with(|| json!("object"));
-    schema
-}
-
-fn to_object(schema: Value) -> JsonObject {
-    match clean_schema(schema) {
+    definitions.extend(request_schemas(COMPONENTS));
+    let root = serde_json::to_value(T::schema()).unwrap_or_default();
+    let mut schema = match publish_result(&root, &definitions, 0) {
         Value::Object(map) => map,
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
             Map::new()
         }
-    }
+    };
+    // Revision 2025-11-25 requires a type.
+    schema.entry("type").or_insert_with(|| json!("object"));
+    schema
 }
 
-/// Points references into `$defs` instead of the OpenAPI components, and removes keywords that are not JSON Schema.
-fn clean_schema(schema: Value) -> Value {
-    match schema {
-        Value::Object(map) => Value::Object(
-            map.into_iter()
-                .filter_map(|(key, value)| clean_keyword(key, value))
-                .collect(),
-        ),
-        Value::Array(items) => Value::Array(items.into_iter().map(clean_schema).collect()),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => schema,
-    }
-}
+const COMPONENTS: &str = "#/components/schemas/";
 
-fn clean_keyword(key: String, value: Value) -> Option<(String, Value)> {
-    match (key.as_str(), value) {
-        ("example", _) => None,
-        ("format", Value::String(format)) if !KNOWN_FORMATS.contains(&format.as_str()) => None,
-        ("$ref", Value::String(target)) => Some((
-            key,
-            json!(target.replace("#/components/schemas/", "#/$defs/")),
-        )),
-        // The keys are field names, not schema keywords.
-        ("properties", Value::Object(fields)) => {
-            let fields = fields
-                .into_iter()
-                .map(|(name, field)| (name, clean_schema(field)))
-                .collect();
-            Some((key, Value::Object(fields)))
+/// Results are described this deep: the object, and the objects in it.
+const RESULT_DEPTH: usize = 2;
+
+fn publish_result(schema: &Value, definitions: &Map<String, Value>, depth: usize) -> Value {
+    if let Some(pointer) = schema["$ref"].as_str() {
+        let target = pointer
+            .strip_prefix(COMPONENTS)
+            .and_then(|name| definitions.get(name));
+        return target.map_or_else(
+            || json!({}),
+            |target| publish_result(target, definitions, depth),
+        );
+    }
+    if let Some(parts) = schema["allOf"].as_array() {
+        return merge_parts(parts, definitions, depth);
+    }
+    let kinds = schema.get("type");
+    // One of several forms, or any value: nothing is promised.
+    let Some(kinds) = kinds.filter(|_| schema.get("oneOf").is_none()) else {
+        return json!({});
+    };
+    let mut published = json!({"type": kinds});
+    if let Some(texts) = schema.get("enum") {
+        published["enum"] = texts.clone();
+    }
+    if let Some(items) = schema.get("items") {
+        published["items"] = publish_result(items, definitions, depth);
+    }
+    if let Some(fields) = schema["properties"]
+        .as_object()
+        .filter(|_| depth < RESULT_DEPTH)
+    {
+        published["properties"] = fields
+            .iter()
+            .map(|(name, field)| (name.clone(), publish_result(field, definitions, depth + 1)))
+            .collect();
+        if let Some(required) = schema.get("required").filter(|_| depth == 0) {
+            published["required"] = required.clone();
         }
-        (_, value) => Some((key, clean_schema(value))),
     }
+    published
+}
+
+/// The fields of all parts in one object.
+fn merge_parts(parts: &[Value], definitions: &Map<String, Value>, depth: usize) -> Value {
+    let mut merged = json!({"type": "object", "properties": {}, "required": []});
+    for part in parts {
+        let part = publish_result(part, definitions, depth);
+        for (name, field) in part["properties"].as_object().into_iter().flatten() {
+            merged["properties"][name] = field.clone();
+        }
+        if let (Some(all), Some(own)) = (
+            merged["required"].as_array_mut(),
+            part["required"].as_array(),
+        ) {
+            all.extend(own.iter().cloned());
+        }
+    }
+    merged
 }

@@ -30,17 +30,15 @@ pub enum ToolKind {
 }
 
 impl ToolKind {
-    fn annotations(self, title: &str) -> ToolAnnotations {
-        let (is_read_only, is_destructive, is_idempotent, is_open_world) = match self {
-            Self::ReadOnly => (true, false, true, false),
-            Self::Sends => (false, false, false, true),
-            Self::Idempotent => (false, false, true, true),
-            Self::Destructive => (false, true, false, false),
-        };
-        let hints = ToolAnnotations::with_title(title)
-            .read_only(is_read_only)
-            .destructive(is_destructive);
-        hints.idempotent(is_idempotent).open_world(is_open_world)
+    fn annotations(self) -> ToolAnnotations {
+        // Only what differs from the protocol's defaults: not read-only, destructive, not idempotent, open world.
+        let hints = ToolAnnotations::default();
+        match self {
+            Self::ReadOnly => hints.read_only(true).open_world(false),
+            Self::Sends => hints.destructive(false),
+            Self::Idempotent => hints.destructive(false).idempotent(true),
+            Self::Destructive => hints.open_world(false),
+        }
     }
 }
 
@@ -72,6 +70,8 @@ type ToolRunner<C> =
 /// One tool of a server; `C` is its call context.
 pub struct ToolDefinition<C> {
     pub tool: Tool,
+    /// The full schema of the arguments; the published one is shorter.
+    input_schema: JsonObject,
     input_validator: Option<Validator>,
     /// Other names that models use for an argument, with the argument they mean.
     aliases: &'static [(&'static str, &'static str)],
@@ -96,12 +96,13 @@ impl<C: Send + 'static> ToolDefinition<C> {
         let input_validator = jsonschema::options()
             .build(&Value::Object(input.clone()))
             .ok();
-        let tool = Tool::new(name, description, Arc::new(input))
+        let tool = Tool::new(name, description, Arc::new(schema::published_input(&input)))
             .with_title(title)
             .with_raw_output_schema(Arc::new(schema::output_schema::<T>()))
-            .with_annotations(kind.annotations(title));
+            .with_annotations(kind.annotations());
         Self {
             tool,
+            input_schema: input,
             input_validator,
             aliases: &[],
             run: Box::new(move |call, arguments| run_erased(&run, call, arguments)),
@@ -147,7 +148,6 @@ impl<C: Send + 'static> ToolDefinition<C> {
 
     fn is_integer(&self, argument: &str) -> bool {
         let schema = self
-            .tool
             .input_schema
             .get("properties")
             .and_then(|all| all.get(argument)?.get("type"));

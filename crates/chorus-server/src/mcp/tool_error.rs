@@ -111,7 +111,7 @@ impl From<Error> for ToolError {
         log_cause(error.code.as_str(), error.cause.as_deref());
         Self {
             code: error.code.as_str(),
-            field: None,
+            field: error.field,
             message: error.message,
             is_retryable: error.code.retryable(),
         }

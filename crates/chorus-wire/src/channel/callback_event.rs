@@ -1,11 +1,13 @@
 //! Callback events: what a member posts to a callback, optionally with its identity (CHN-23…28, R-71, R-76, R-78).
 
-use super::message_part;
-use crate::json::{self, JsonFields};
-use crate::{Error, ErrorCode, Result, limits};
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, value::RawValue};
-use utoipa::ToSchema;
+use super::message_part::PARTS_CHECK;
+use crate::contract::{
+    self, ContractFault, FieldCheck, HTTP_URL, ObjectRule, ObjectShape, RawJson, SchemaRefs,
+    WireObject, characters, list_of,
+};
+use crate::{Error, ErrorCode, Result, limits, wire_object};
+use serde::{Deserialize, Deserializer, de};
+use serde_json::{Value, json, value::RawValue};
 
 /// One event and the sender's identity, if given. Unknown fields are ignored (R-71).
 #[derive(Clone, Debug)]
@@ -39,129 +41,175 @@ pub enum ChannelEvent {
     },
 }
 
-/// How an agent presents itself (R-76); the roster shows it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[schema(as = ChannelIdentity)]
-pub struct ChannelIdentity {
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub name: Option<String>,
-    /// The URL of a picture.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub avatar: Option<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub capabilities: Vec<String>,
+wire_object! {
+    /// How an agent presents itself; the roster shows it.
+    ChannelIdentity, allows unknown, example r#"{"name": "Timber", "capabilities": ["review"]}"# => {
+        /// A name for people.
+        optional name: String = characters(1, limits::LABEL_CHARS);
+        /// The URL of a picture.
+        nullable avatar: String = FieldCheck::Grammar(&HTTP_URL);
+        /// What the agent can do.
+        nullable capabilities: Vec<String> = list_of(limits::CAPABILITIES_PER_AGENT, &characters(0, limits::LABEL_CHARS));
+    }
 }
+
+impl<'de> Deserialize<'de> for ChannelIdentity {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
+        let raw = Box::<RawValue>::deserialize(from)?;
+        contract::parse_body(raw.get().as_bytes())
+            .map_err(|fault| de::Error::custom(fault.message()))
+    }
+}
+
+/// Without NUL, of any length: the size of the whole event is limited.
+pub(super) const CONTENT_CHECK: FieldCheck = characters(0, limits::CHANNEL_MESSAGE_CHARS);
+const LABEL_CHECK: FieldCheck = characters(1, limits::LABEL_CHARS);
+const IDENTITY_CHECK: FieldCheck = FieldCheck::Object(ChannelIdentity::SHAPE);
+
+/// Defines one event: an object with its `type`.
+macro_rules! callback_events {
+    ($($(#[doc = $about:literal])* $name:ident $kind:literal example $example:literal => { $($fields:tt)+ })+) => {
+        $(wire_object! {
+            $(#[doc = $about])* $name, allows unknown, rules [ObjectRule {
+                find_fault: |_| None,
+                describe: |schema, _| {
+                    schema["properties"]["type"] = json!({"const": $kind});
+                    let required = &mut schema["required"];
+                    match required.as_array_mut() {
+                        Some(names) => names.insert(0, "type".into()),
+                        None => *required = json!(["type"]),
+                    }
+                },
+            }], example $example => {
+                $($fields)+
+                /// How the agent presents itself.
+                nullable agent: ChannelIdentity = IDENTITY_CHECK;
+            }
+        })+
+
+        /// The types of events and their shapes.
+        pub const CALLBACK_EVENTS: &[(&str, &ObjectShape)] = &[$(($kind, $name::SHAPE)),+];
+    };
+}
+
+callback_events! {
+    /// Says something in the channel.
+    ChannelMessageEvent "message" example r#"{"type": "message", "content": "hello"}"# => {
+        /// The text; empty only with parts.
+        required content: String = CONTENT_CHECK;
+        /// Structured content beside the text, as A2A parts.
+        optional parts: RawJson = PARTS_CHECK;
+    }
+
+    /// Tells the channel that the agent calls a tool.
+    ChannelToolCallEvent "tool_call" example r#"{"type": "tool_call", "id": "1", "name": "search", "args": {"q": "x"}}"# => {
+        /// An id that pairs the call with its result.
+        required id: String = LABEL_CHECK;
+        /// The name of the tool.
+        required name: String = LABEL_CHECK;
+        /// The arguments of the call.
+        nullable args: RawJson = FieldCheck::AnyObject;
+    }
+
+    /// Tells the channel what a tool answered.
+    ChannelToolResultEvent "tool_result" example r#"{"type": "tool_result", "id": "1", "content": "found"}"# => {
+        /// The id of the call.
+        required id: String = LABEL_CHECK;
+        /// What it answered.
+        required content: String = CONTENT_CHECK;
+    }
+
+    /// Tells the roster what the agent is doing.
+    ChannelStatusEvent "status" example r#"{"type": "status", "status": "thinking"}"# => {
+        /// A few words; an empty text clears the status.
+        required status: String = STATUS_CHECK;
+    }
+
+    /// Tells the channel that something failed.
+    ChannelErrorEvent "error" example r#"{"type": "error", "message": "the search is down"}"# => {
+        /// What failed.
+        required message: String = CONTENT_CHECK;
+        /// A code for programs.
+        nullable code: String = LABEL_CHECK;
+    }
+}
+
+crate::impl_to_schema!(CallbackPost, CALLBACK_EVENT);
+
+/// The published name of any event.
+pub const CALLBACK_EVENT: &str = "CallbackEvent";
+
+/// Any event, by its type.
+pub fn callback_event_schema(refs: SchemaRefs) -> Value {
+    let events: Vec<Value> = CALLBACK_EVENTS
+        .iter()
+        .map(|(_, shape)| contract::value_schema(&FieldCheck::Object(shape), refs))
+        .collect();
+    json!({"oneOf": events, "description": "What an agent says to a channel."})
+}
+
+/// The roster shows it on one line.
+pub const STATUS_CHECK: FieldCheck = characters(0, limits::STATUS_CHARS);
 
 impl CallbackPost {
     /// Parses one JSON object: a body, or one line of NDJSON.
     pub fn parse(body: &[u8]) -> Result<Self> {
-        let text = json::decode_utf8(body)?;
-        if text.chars().count() > limits::CHANNEL_MESSAGE_CHARS {
+        let root = contract::parse_root(body)?;
+        if root.text.chars().count() > limits::CHANNEL_MESSAGE_CHARS {
             return Err(message_too_large());
         }
-        let mut fields = json::parse_object(text)?;
-        let event = match fields.required_string("type")?.as_str() {
-            "message" => ChannelEvent::Message {
-                content: take_text(&mut fields, "content")?,
-                parts: message_part::take_parts(&mut fields)?,
-            },
-            "tool_call" => ChannelEvent::ToolCall {
-                id: take_label(&mut fields, "id")?,
-                name: take_label(&mut fields, "name")?,
-                args: take_args(&mut fields)?,
-            },
-            "tool_result" => ChannelEvent::ToolResult {
-                id: take_label(&mut fields, "id")?,
-                content: take_text(&mut fields, "content")?,
-            },
-            "status" => ChannelEvent::Status {
-                status: take_status(&mut fields)?,
-            },
-            "error" => {
-                let code = fields.take_value("code").filter(|code| !code.is_null());
-                if let Some(code) = code {
-                    fields.insert("code", code);
-                }
-                ChannelEvent::Error {
-                    message: take_text(&mut fields, "message")?,
-                    code: fields.optional_label("code", limits::LABEL_CHARS)?,
-                }
+        let kind = root.as_object().and_then(|event| event.get("type"));
+        let kind = kind.ok_or_else(|| ContractFault::missing("type"))?;
+        let (event, agent) = match kind.as_text() {
+            Some("message") => {
+                let event: ChannelMessageEvent = contract::parse_node(&root)?;
+                check_message_size(&event.content, event.parts.as_ref().map(RawJson::as_raw))?;
+                let said = ChannelEvent::Message {
+                    content: event.content,
+                    parts: event.parts.map(|parts| parts.0),
+                };
+                (said, event.agent)
             }
-            _ => {
-                return Err(Error::validation(
-                    "type must be message, tool_call, tool_result, status or error",
-                ));
+            Some("tool_call") => {
+                let event: ChannelToolCallEvent = contract::parse_node(&root)?;
+                check_message_size("", event.args.as_ref().map(RawJson::as_raw))?;
+                let call = ChannelEvent::ToolCall {
+                    id: event.id,
+                    name: event.name,
+                    args: event.args.map(|args| args.0),
+                };
+                (call, event.agent)
+            }
+            Some("tool_result") => {
+                let event: ChannelToolResultEvent = contract::parse_node(&root)?;
+                let result = ChannelEvent::ToolResult {
+                    id: event.id,
+                    content: event.content,
+                };
+                (result, event.agent)
+            }
+            Some("status") => {
+                let event: ChannelStatusEvent = contract::parse_node(&root)?;
+                let status = ChannelEvent::Status {
+                    status: event.status,
+                };
+                (status, event.agent)
+            }
+            Some("error") => {
+                let event: ChannelErrorEvent = contract::parse_node(&root)?;
+                let error = ChannelEvent::Error {
+                    message: event.message,
+                    code: event.code,
+                };
+                (error, event.agent)
+            }
+            Some(_) | None => {
+                let requirement = "message, tool_call, tool_result, status or error";
+                return Err(ContractFault::invalid("type", requirement).into());
             }
         };
-        match &event {
-            ChannelEvent::Message { content, parts } => {
-                check_message_size(content, parts.as_deref())?
-            }
-            ChannelEvent::ToolCall { args, .. } => check_message_size("", args.as_deref())?,
-            ChannelEvent::ToolResult { .. }
-            | ChannelEvent::Status { .. }
-            | ChannelEvent::Error { .. } => {}
-        }
-        let agent = fields
-            .take_value("agent")
-            .filter(|agent| !agent.is_null())
-            .map(ChannelIdentity::from_value)
-            .transpose()?;
         Ok(Self { event, agent })
     }
-}
-
-impl ChannelIdentity {
-    /// Unknown fields are dropped.
-    pub fn from_value(value: Value) -> Result<Self> {
-        let mut fields = JsonFields::from_value("agent", value)?;
-        let capabilities_error = || {
-            Error::validation(format!(
-                "agent.capabilities must be at most {} strings of at most {} characters",
-                limits::CAPABILITIES_PER_AGENT,
-                limits::LABEL_CHARS
-            ))
-        };
-        let capabilities = match fields.take_value("capabilities") {
-            None | Some(Value::Null) => Vec::new(),
-            Some(Value::Array(items)) if items.len() <= limits::CAPABILITIES_PER_AGENT => {
-                let to_capability = |item: Value| {
-                    item.as_str()
-                        .filter(|text| is_label(text))
-                        .map(str::to_owned)
-                        .ok_or_else(capabilities_error)
-                };
-                items
-                    .into_iter()
-                    .map(to_capability)
-                    .collect::<Result<_>>()?
-            }
-            Some(_) => return Err(capabilities_error()),
-        };
-        let avatar = match fields.take_value("avatar") {
-            None | Some(Value::Null) => None,
-            Some(Value::String(url)) if is_picture_url(&url) => Some(url),
-            Some(_) => {
-                return Err(Error::validation(
-                    "agent.avatar must be an absolute http or https URL",
-                ));
-            }
-        };
-        Ok(Self {
-            name: fields.optional_label("name", limits::LABEL_CHARS)?,
-            avatar,
-            capabilities,
-        })
-    }
-}
-
-fn is_label(text: &str) -> bool {
-    text.chars().count() <= limits::LABEL_CHARS && !text.contains('\0')
-}
-
-fn is_picture_url(url: &str) -> bool {
-    let is_http = url::Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
-    is_http && url.len() <= limits::URL_CHARS
 }
 
 fn message_too_large() -> Error {
@@ -182,46 +230,5 @@ pub(super) fn check_message_size(text: &str, structure: Option<&RawValue>) -> Re
         Err(message_too_large())
     } else {
         Ok(())
-    }
-}
-
-/// Takes a required text, which may be empty.
-pub(super) fn take_text(fields: &mut JsonFields, key: &str) -> Result<String> {
-    let text = fields.required_string(key)?;
-    // PostgreSQL cannot store NUL in a text.
-    if text.contains('\0') {
-        return Err(Error::validation(format!(
-            "{key} must not have NUL characters in it"
-        )));
-    }
-    Ok(text)
-}
-
-fn take_label(fields: &mut JsonFields, key: &str) -> Result<String> {
-    let label = fields.optional_label(key, limits::LABEL_CHARS)?;
-    label.ok_or_else(|| Error::validation(format!("{key} is required")))
-}
-
-/// Takes a status, which the roster shows on one line.
-pub fn take_status(fields: &mut JsonFields) -> Result<String> {
-    let text = take_text(fields, "status")?;
-    if text.chars().count() > limits::STATUS_CHARS {
-        return Err(Error::validation(format!(
-            "status must be at most {} characters long",
-            limits::STATUS_CHARS
-        )));
-    }
-    Ok(text)
-}
-
-fn take_args(fields: &mut JsonFields) -> Result<Option<Box<RawValue>>> {
-    match fields.take_value("args") {
-        None | Some(Value::Null) => Ok(None),
-        Some(args @ Value::Object(_)) => RawValue::from_string(args.to_string())
-            .map(Some)
-            .map_err(Error::internal),
-        Some(Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
-            Err(Error::validation("args must be an object"))
-        }
     }
 }

@@ -1,91 +1,91 @@
 //! Channels and their members: the requests and replies of `/channels` (R-70, R-73, R-78).
 
-use super::callback_event::{ChannelIdentity, check_message_size, take_text};
+use super::callback_event::{CONTENT_CHECK, ChannelIdentity, check_message_size};
 use super::mention::MemberName;
-use super::message_part;
-use crate::json::{self, JsonFields};
+use super::message_part::PARTS_CHECK;
+use crate::contract::{
+    self, ContractFault, FieldCheck, FromNode, HTTP_URL, JsonNode, ObjectRule, RawJson, characters,
+    impl_from_text_node, printable,
+};
 use crate::string_enum::string_enum;
-use crate::{Error, Result, endpoint_url, limits, secret::Secret, time::UnixMicros};
+use crate::{Result, limits, secret::Secret, time::UnixMicros, wire_object};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, value::RawValue};
+use serde_json::{json, value::RawValue};
 use utoipa::ToSchema;
 
-/// The body of `POST /channels`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NewChannel {
-    pub name: String,
-    pub service: Option<String>,
-    pub context: Option<String>,
+// Every delivery repeats these texts. Control characters other than line breaks and tabs are refused, so that no character
+// takes more than two in JSON and the limits of a delivery hold.
+const CHANNEL_NAME_CHECK: FieldCheck = printable(1, limits::LABEL_CHARS);
+const CHANNEL_CONTEXT_CHECK: FieldCheck = printable(1, limits::CHANNEL_CONTEXT_CHARS);
+
+wire_object! {
+    /// A new channel.
+    NewChannel, refuses unknown, example r#"{"name": "general", "context": "Where the team talks."}"# => {
+        /// What people call it.
+        required name: String = CHANNEL_NAME_CHECK;
+        /// The service that it belongs to.
+        optional service: String = CHANNEL_NAME_CHECK;
+        /// What it is for; every delivery says it.
+        optional context: String = CHANNEL_CONTEXT_CHECK;
+    }
 }
 
 impl NewChannel {
     pub fn parse(body: &[u8]) -> Result<Self> {
-        let mut fields = json::parse_object(json::decode_utf8(body)?)?;
-        let name = take_printable(&mut fields, "name", limits::LABEL_CHARS)?;
-        let channel = Self {
-            name: name.ok_or_else(|| Error::validation("name is required"))?,
-            service: take_printable(&mut fields, "service", limits::LABEL_CHARS)?,
-            context: take_printable(&mut fields, "context", limits::CHANNEL_CONTEXT_CHARS)?,
-        };
-        fields.reject_unknown()?;
-        Ok(channel)
+        Ok(contract::parse_body(body)?)
     }
 }
 
-/// The body of `PATCH /channels/{id}`: an absent field stays, `null` clears it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ChannelChange {
-    pub name: Option<String>,
-    pub service: Option<Option<String>>,
-    pub context: Option<Option<String>>,
+wire_object! {
+    /// A change of a channel: an absent field stays, null clears it.
+    ChannelChange, refuses unknown, rules [ANY_CHANGE_RULE], example r#"{"name": "general", "context": null}"# => {
+        /// What people call it.
+        optional name: String = CHANNEL_NAME_CHECK;
+        /// The service that it belongs to.
+        nullable service: Clearable = CHANNEL_NAME_CHECK;
+        /// What it is for; every delivery says it.
+        nullable context: Clearable = CHANNEL_CONTEXT_CHECK;
+    }
+}
+
+const ANY_CHANGE_RULE: ObjectRule = ObjectRule {
+    find_fault: |change| {
+        change
+            .0
+            .is_empty()
+            .then(|| ContractFault::explain("name", "name, service or context is required"))
+    },
+    describe: |schema, _| schema["minProperties"] = 1.into(),
+};
+
+/// A text, or `null` to clear it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Clearable(pub Option<String>);
+
+impl FromNode for Clearable {
+    fn from_node(node: Option<&JsonNode<'_>>) -> Option<Self> {
+        Some(Self(node?.as_text().map(str::to_owned)))
+    }
 }
 
 impl ChannelChange {
     pub fn parse(body: &[u8]) -> Result<Self> {
-        let mut fields = json::parse_object(json::decode_utf8(body)?)?;
-        let change = Self {
-            name: take_printable(&mut fields, "name", limits::LABEL_CHARS)?,
-            service: take_nullable(&mut fields, "service", limits::LABEL_CHARS)?,
-            context: take_nullable(&mut fields, "context", limits::CHANNEL_CONTEXT_CHARS)?,
+        let root = contract::parse_root(body)?;
+        let mut change: Self = contract::parse_node(&root)?;
+        // For an optional field, null is the same as absent; here it is not.
+        let is_cleared = |name: &str| {
+            root.as_object()
+                .and_then(|body| body.get(name))
+                .is_some_and(JsonNode::is_null)
         };
-        fields.reject_unknown()?;
-        if change == Self::default() {
-            return Err(Error::validation("name, service or context is required"));
+        if is_cleared("service") {
+            change.service = Some(Clearable(None));
+        }
+        if is_cleared("context") {
+            change.context = Some(Clearable(None));
         }
         Ok(change)
-    }
-}
-
-/// Takes an optional text that every delivery repeats. Control characters other than line breaks and tabs are refused, so
-/// that no character takes more than two in JSON and the limits of a delivery hold.
-fn take_printable(fields: &mut JsonFields, key: &str, max_chars: usize) -> Result<Option<String>> {
-    let text = fields.optional_label(key, max_chars)?;
-    match &text {
-        Some(value)
-            if value
-                .chars()
-                .any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) =>
-        {
-            Err(Error::validation(format!(
-                "{key} must not have control characters in it"
-            )))
-        }
-        Some(_) | None => Ok(text),
-    }
-}
-
-fn take_nullable(
-    fields: &mut JsonFields,
-    key: &str,
-    max_chars: usize,
-) -> Result<Option<Option<String>>> {
-    match fields.take_value(key) {
-        None => Ok(None),
-        Some(Value::Null) => Ok(Some(None)),
-        Some(value) => {
-            fields.insert(key, value);
-            take_printable(fields, key, max_chars).map(Some)
-        }
     }
 }
 
@@ -172,7 +172,53 @@ pub enum InvitedMember {
     Agent(String),
 }
 
-/// The body of `POST /channels/{id}/members`.
+wire_object! {
+    /// A new member of a channel: an agent of any service by its connection string, or an agent of this hub by its name.
+    MemberInvitation, refuses unknown, rules [ONE_INVITEE_RULE], example r#"{"agent_id": "bob@chorus"}"# => {
+        /// Its name in the channel; required with a connection.
+        optional name: MemberName = FieldCheck::Grammar(&MemberName::GRAMMAR);
+        /// Which messages are delivered to it.
+        optional deliver: DeliveryMode = FieldCheck::OneOf(&["all", "mentions"]);
+        /// The connection string of an agent of any service.
+        optional connection: Secret = FieldCheck::Grammar(&HTTP_URL);
+        /// The secret that signs deliveries to a connection.
+        optional signing_secret: Secret = characters(1, limits::LABEL_CHARS);
+        /// An agent of this hub, by any of its names.
+        optional agent_id: String = characters(1, limits::ADDRESS_CHARS);
+    }
+}
+
+impl_from_text_node!(DeliveryMode);
+
+const ONE_INVITEE_RULE: ObjectRule = ObjectRule {
+    find_fault: |member| {
+        let has = |name: &str| member.get(name).is_some();
+        match (has("connection"), has("agent_id")) {
+            (true, false) if !has("name") => Some(ContractFault::explain(
+                "name",
+                "name is required with a connection",
+            )),
+            (true, false) => None,
+            (false, true) if has("signing_secret") => Some(ContractFault::explain(
+                "signing_secret",
+                "signing_secret goes with a connection",
+            )),
+            (false, true) => None,
+            (true, true) | (false, false) => Some(ContractFault::explain(
+                "connection",
+                "exactly one of connection and agent_id is required",
+            )),
+        }
+    },
+    describe: |schema, _| {
+        schema["oneOf"] = json!([
+            {"required": ["connection", "name"], "properties": {"agent_id": false}},
+            {"required": ["agent_id"], "properties": {"connection": false, "signing_secret": false}},
+        ]);
+    },
+};
+
+/// The checked body of `POST /channels/{id}/members`.
 #[derive(Clone, Debug)]
 pub struct NewChannelMember {
     pub invitee: InvitedMember,
@@ -182,44 +228,18 @@ pub struct NewChannelMember {
 
 impl NewChannelMember {
     pub fn parse(body: &[u8]) -> Result<Self> {
-        let mut fields = json::parse_object(json::decode_utf8(body)?)?;
-        let name = fields
-            .optional_string("name")?
-            .map(|name| MemberName::parse("name", &name))
-            .transpose()?;
-        let deliver = match fields.optional_string("deliver")?.as_deref() {
-            None | Some("all") => DeliveryMode::All,
-            Some("mentions") => DeliveryMode::Mentions,
-            Some(_) => return Err(Error::validation("deliver must be all or mentions")),
-        };
-        let url = endpoint_url::parse_endpoint(&mut fields, "connection")?;
-        let signing_secret = fields.optional_label("signing_secret", limits::LABEL_CHARS)?;
-        let agent = fields.optional_label("agent_id", limits::ADDRESS_CHARS)?;
-        fields.reject_unknown()?;
-        let invitee = match (url, agent) {
-            (Some(url), None) => {
-                if name.is_none() {
-                    return Err(Error::validation("name is required with a connection"));
-                }
-                InvitedMember::Connection {
-                    url: Secret::new(url),
-                    signing_secret: signing_secret.map(Secret::new),
-                }
-            }
-            (None, Some(_)) if signing_secret.is_some() => {
-                return Err(Error::validation("signing_secret goes with a connection"));
-            }
-            (None, Some(agent)) => InvitedMember::Agent(agent),
-            (Some(_), Some(_)) | (None, None) => {
-                return Err(Error::validation(
-                    "exactly one of connection and agent_id is required",
-                ));
-            }
+        let invitation: MemberInvitation = contract::parse_body(body)?;
+        let invitee = match invitation.connection {
+            Some(url) => InvitedMember::Connection {
+                url,
+                signing_secret: invitation.signing_secret,
+            },
+            None => InvitedMember::Agent(invitation.agent_id.unwrap_or_default()),
         };
         Ok(Self {
             invitee,
-            name,
-            deliver,
+            name: invitation.name,
+            deliver: invitation.deliver.unwrap_or(DeliveryMode::All),
         })
     }
 }
@@ -259,7 +279,17 @@ pub struct ChannelMemberRemoved {
     pub removed: bool,
 }
 
-/// The body of `POST /channels/{id}/messages`.
+wire_object! {
+    /// A message to a channel.
+    ChannelPost, refuses unknown, example r#"{"content": "hello @timber"}"# => {
+        /// The text; empty only with parts.
+        required content: String = CONTENT_CHECK;
+        /// Structured content beside the text, as A2A parts.
+        optional parts: RawJson = PARTS_CHECK;
+    }
+}
+
+/// The checked body of `POST /channels/{id}/messages`.
 #[derive(Clone, Debug)]
 pub struct NewChannelMessage {
     pub content: String,
@@ -268,19 +298,19 @@ pub struct NewChannelMessage {
 
 impl NewChannelMessage {
     pub fn parse(body: &[u8]) -> Result<Self> {
-        let mut fields = json::parse_object(json::decode_utf8(body)?)?;
-        let message = Self {
-            content: take_text(&mut fields, "content")?,
-            parts: message_part::take_parts(&mut fields)?,
-        };
-        fields.reject_unknown()?;
-        message.into_checked()
+        let post: ChannelPost = contract::parse_body(body)?;
+        Self {
+            content: post.content,
+            parts: post.parts.map(|parts| parts.0),
+        }
+        .into_checked()
     }
 
     /// Applies the same rules to a message that did not arrive by HTTP.
     pub fn into_checked(self) -> Result<Self> {
         if self.content.is_empty() && self.parts.is_none() {
-            return Err(Error::validation("content must not be empty"));
+            let sentence = "content must not be empty";
+            return Err(ContractFault::explain("content", sentence).into());
         }
         check_message_size(&self.content, self.parts.as_deref())?;
         Ok(self)

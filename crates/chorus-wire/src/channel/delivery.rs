@@ -1,9 +1,9 @@
 //! The channel delivery: the body that a service posts to a connection string (CHN-05…18, CHN-36).
 
-use crate::json::{self, JsonFields};
-use crate::{Error, ErrorCode, Result, endpoint_url, limits, secret::Secret};
+use crate::contract::{self, FieldCheck, HTTP_URL, LengthUnit, RawJson, RefusedCharacters};
+use crate::{Error, ErrorCode, Result, limits, secret::Secret, wire_object};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, value::RawValue};
+use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
@@ -64,11 +64,78 @@ pub struct ChannelMcp {
     pub headers: Option<BTreeMap<String, Secret>>,
 }
 
+wire_object! {
+    /// A message of a channel that a service delivers to an agent. Further fields are ignored.
+    DeliveryBody as "ChannelDelivery", allows unknown, example r#"{
+        "channel": {"id": "C04ABCDEF", "name": "general", "service": "Slack", "context": "Where the team talks."},
+        "message": {"id": "msg_1", "sender": "alice", "content": "hello"},
+        "callback": "https://service.example.com/channels/C04ABCDEF/inbox/tok_1"}"# => {
+        /// The channel.
+        required channel: DeliveredChannel = FieldCheck::Object(DeliveredChannel::SHAPE);
+        /// The message.
+        required message: DeliveredMessage = FieldCheck::Object(DeliveredMessage::SHAPE);
+        /// The complete URL for answers. It is a secret: it allows its holder to post.
+        required callback: Secret = FieldCheck::Grammar(&HTTP_URL);
+        /// The MCP server of the channel, to be passed to an MCP client unchanged.
+        nullable mcp: DeliveredMcp = FieldCheck::Object(DeliveredMcp::SHAPE);
+    }
+}
+
+wire_object! {
+    /// The channel of a delivery.
+    DeliveredChannel, allows unknown => {
+        /// Never changes: agents store what they remember of the channel under it.
+        required id: String = any_text(1);
+        /// What people call it.
+        nullable name: String = any_text(0);
+        /// The service that it belongs to.
+        nullable service: String = any_text(0);
+        /// What it is for.
+        nullable context: String = any_text(0);
+    }
+}
+
+wire_object! {
+    /// The message of a delivery.
+    DeliveredMessage, allows unknown => {
+        /// The same in every retry of the delivery.
+        required id: String = any_text(1);
+        /// Who wrote it.
+        required sender: String = any_text(0);
+        /// The text.
+        required content: String = any_text(0);
+        /// Structured content beside the text.
+        nullable parts: RawJson = FieldCheck::AnyValue;
+    }
+}
+
+wire_object! {
+    /// The MCP server of a channel.
+    DeliveredMcp, allows unknown => {
+        /// The URL of the server.
+        required url: String = any_text(0);
+        /// The headers to send with every request.
+        nullable headers: BTreeMap<String, Secret> = FieldCheck::MapOf(&HEADER_CHECK);
+    }
+}
+
+const HEADER_CHECK: FieldCheck = any_text(0);
+
+/// At least `min` characters; the size of the whole delivery is limited.
+const fn any_text(min: usize) -> FieldCheck {
+    FieldCheck::Text {
+        min,
+        max: limits::DELIVERY_CHARS,
+        unit: LengthUnit::Characters,
+        refused: RefusedCharacters::None,
+    }
+}
+
 impl ChannelDelivery {
     /// Parses a delivery of any service. `null` in an optional field counts as absent: many services write it so.
     pub fn parse(body: &[u8]) -> Result<Self> {
-        let text = json::decode_utf8(body)?;
-        if text.chars().count() > limits::DELIVERY_CHARS {
+        let characters = String::from_utf8_lossy(body).chars().count();
+        if characters > limits::DELIVERY_CHARS {
             return Err(Error::new(
                 ErrorCode::TooLarge,
                 format!(
@@ -77,94 +144,32 @@ impl ChannelDelivery {
                 ),
             ));
         }
-        let mut fields = json::parse_object(text)?;
-        let mut channel_fields = take_object(&mut fields, "channel")?;
-        let channel = ChannelInfo {
-            id: require_id(&mut channel_fields, "channel.id")?,
-            name: take_nullable_string(&mut channel_fields, "name")?,
-            service: take_nullable_string(&mut channel_fields, "service")?,
-            context: take_nullable_string(&mut channel_fields, "context")?,
-        };
-        let mut message_fields = take_object(&mut fields, "message")?;
-        let message = ChannelMessage {
-            id: require_id(&mut message_fields, "message.id")?,
-            sender: message_fields.required_string("sender")?,
-            content: message_fields.required_string("content")?,
-            parts: to_raw_value(message_fields.take_value("parts"))?,
-        };
-        let callback = endpoint_url::parse_endpoint(&mut fields, "callback")?;
-        let callback = callback.ok_or_else(|| Error::validation("callback is required"))?;
-        let mcp = fields
-            .take_value("mcp")
-            .filter(|mcp| !mcp.is_null())
-            .map(ChannelMcp::from_value)
-            .transpose()?;
+        let delivery: DeliveryBody = contract::parse_body(body)?;
+        let DeliveredChannel {
+            id,
+            name,
+            service,
+            context,
+        } = delivery.channel;
         Ok(Self {
-            channel,
-            message,
-            callback: Secret::new(callback),
-            mcp,
+            channel: ChannelInfo {
+                id,
+                name,
+                service,
+                context,
+            },
+            message: ChannelMessage {
+                id: delivery.message.id,
+                sender: delivery.message.sender,
+                content: delivery.message.content,
+                parts: delivery.message.parts.map(|parts| parts.0),
+            },
+            callback: delivery.callback,
+            mcp: delivery.mcp.map(|mcp| ChannelMcp {
+                url: mcp.url,
+                headers: mcp.headers,
+            }),
             backlog: Vec::new(),
         })
     }
-}
-
-impl ChannelMcp {
-    fn from_value(value: Value) -> Result<Self> {
-        let mut fields = JsonFields::from_value("mcp", value)?;
-        let url = fields.required_string("url")?;
-        let Some(headers) = fields
-            .take_value("headers")
-            .filter(|headers| !headers.is_null())
-        else {
-            return Ok(Self { url, headers: None });
-        };
-        let headers_error = || Error::validation("mcp.headers must be an object of strings");
-        let Value::Object(headers) = headers else {
-            return Err(headers_error());
-        };
-        let to_secret = |value: Value| value.as_str().map(Secret::new).ok_or_else(headers_error);
-        let headers = headers
-            .into_iter()
-            .map(|(name, value)| Ok((name, to_secret(value)?)))
-            .collect::<Result<_>>()?;
-        Ok(Self {
-            url,
-            headers: Some(headers),
-        })
-    }
-}
-
-fn take_object(fields: &mut JsonFields, key: &str) -> Result<JsonFields> {
-    let value = fields
-        .take_value(key)
-        .ok_or_else(|| Error::validation(format!("{key} is required")))?;
-    JsonFields::from_value(key, value)
-}
-
-/// Takes a required id, which must not be empty.
-fn require_id(fields: &mut JsonFields, path: &str) -> Result<String> {
-    let id = fields.required_string("id")?;
-    if id.is_empty() {
-        Err(Error::validation(format!("{path} must not be empty")))
-    } else {
-        Ok(id)
-    }
-}
-
-fn take_nullable_string(fields: &mut JsonFields, key: &str) -> Result<Option<String>> {
-    match fields.take_value(key) {
-        None | Some(Value::Null) => Ok(None),
-        Some(value) => {
-            fields.insert(key, value);
-            fields.optional_string(key)
-        }
-    }
-}
-
-fn to_raw_value(value: Option<Value>) -> Result<Option<Box<RawValue>>> {
-    let value = value.filter(|value| !value.is_null());
-    value
-        .map(|value| RawValue::from_string(value.to_string()).map_err(Error::internal))
-        .transpose()
 }

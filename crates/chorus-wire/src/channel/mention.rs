@@ -1,5 +1,6 @@
 //! Member names, and finding `@name` mentions in a text (R-73).
 
+use crate::contract::{FromNode, JsonNode, TextGrammar};
 use crate::{Error, Result, limits};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -16,6 +17,17 @@ pub struct MemberName(String);
 const RESERVED_NAMES: [&str; 2] = ["operator", "hub"];
 
 impl MemberName {
+    pub const GRAMMAR: TextGrammar = TextGrammar {
+        accepts: |text| Self::parse("", text).is_ok(),
+        requirement: "1 to 64 letters and digits, with '.', '_' and '-' only between them, and not operator or hub",
+        // Letters and digits of every script: beyond ASCII a regular expression that every engine takes cannot tell them.
+        pattern: r"^[^\u0000-\u002f\u003a-\u0040\u005b-\u0060\u007b-\u00bf](?:[^\u0000-\u002c\u002f\u003a-\u0040\u005b-\u005e\u0060\u007b-\u00a9]*[^\u0000-\u002f\u003a-\u0040\u005b-\u0060\u007b-\u00a9])?$",
+        refused_pattern: Some("^(?:[oO][pP][eE][rR][aA][tT][oO][rR]|[hH][uU][bB])$"),
+        max_chars: limits::MEMBER_NAME_CHARS,
+        format: None,
+        example: "timber",
+    };
+
     pub fn parse(field: &str, text: &str) -> Result<Self> {
         let has_valid_length = (1..=limits::MEMBER_NAME_CHARS).contains(&text.chars().count());
         if !has_valid_length || !is_member_name(text) {
@@ -39,6 +51,12 @@ impl MemberName {
     /// The form in which the name is unique and looked up: `@Timber` mentions `timber`.
     pub fn folded_name(&self) -> String {
         fold_name(&self.0)
+    }
+}
+
+impl FromNode for MemberName {
+    fn from_node(node: Option<&JsonNode<'_>>) -> Option<Self> {
+        Self::parse("", node?.as_text()?).ok()
     }
 }
 

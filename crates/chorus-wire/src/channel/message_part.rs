@@ -1,79 +1,100 @@
-//! Structured parts of a message (A2A 1.0), checked and forwarded unchanged (R-76, R-78).
+//! The structured parts of a message: each is an A2A part, forwarded unchanged (R-76).
 
-use crate::json::JsonFields;
-use crate::{Error, Result, limits};
-use serde_json::{Value, value::RawValue};
+use crate::contract::{
+    ContractFault, CustomCheck, FieldCheck, FieldPresence, FieldShape, HTTP_URL, ObjectRule,
+    ObjectShape, TextGrammar, UnknownFields, characters,
+};
+use crate::limits;
+use serde_json::json;
 
 /// A part has exactly one of these keys.
 const CONTENT_KEYS: [&str; 4] = ["text", "raw", "url", "data"];
 
-/// Takes the optional `parts` and checks each one.
-pub(super) fn take_parts(fields: &mut JsonFields) -> Result<Option<Box<RawValue>>> {
-    let parts = match fields.take_value("parts") {
-        None => return Ok(None),
-        Some(Value::Array(parts)) => parts,
-        Some(
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_),
-        ) => {
-            return Err(Error::validation("parts must be a list"));
-        }
-    };
-    if parts.is_empty() || parts.len() > limits::PARTS_PER_MESSAGE {
-        return Err(Error::validation(format!(
-            "parts must be 1 to {} parts",
-            limits::PARTS_PER_MESSAGE
-        )));
+/// The optional `parts` of a message.
+pub(super) const PARTS_CHECK: FieldCheck = FieldCheck::List {
+    min: 1,
+    max: limits::PARTS_PER_MESSAGE,
+    of: &FieldCheck::Object(PART_SHAPE),
+};
+
+const fn optional_field(name: &'static str, about: &'static str, check: FieldCheck) -> FieldShape {
+    FieldShape {
+        name,
+        presence: FieldPresence::Optional,
+        about,
+        check,
     }
-    for (index, part) in parts.iter().enumerate() {
-        check_part(&format!("parts[{index}]"), part.clone())?;
-    }
-    let text = Value::Array(parts).to_string();
-    RawValue::from_string(text)
-        .map(Some)
-        .map_err(Error::internal)
 }
 
-fn check_part(path: &str, part: Value) -> Result<()> {
-    let mut fields = JsonFields::from_value(path, part)?;
-    let content_keys: Vec<&str> = CONTENT_KEYS
-        .into_iter()
-        .filter(|key| fields.contains_key(key))
-        .collect();
-    let [content_key] = content_keys[..] else {
-        return Err(Error::validation(format!(
-            "{path} must have exactly one of text, raw, url and data"
-        )));
-    };
-    match content_key {
-        "text" => drop(fields.required_string("text")?),
-        "raw" => {
-            let raw = fields.required_string("raw")?;
-            if !is_base64(&raw) {
-                return Err(Error::validation(format!("{path}.raw must be base64")));
-            }
-        }
-        "url" => {
-            let url = fields.required_string("url")?;
-            let is_http =
-                url::Url::parse(&url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
-            if !is_http || url.len() > limits::URL_CHARS {
-                return Err(Error::validation(format!(
-                    "{path}.url must be an absolute http or https URL"
-                )));
-            }
-        }
-        // `data` may be any JSON value.
-        _ => drop(fields.take_value("data")),
-    }
-    fields.optional_label("mediaType", limits::LABEL_CHARS)?;
-    fields.optional_label("filename", limits::LABEL_CHARS)?;
-    if let Some(metadata) = fields.take_value("metadata") {
-        JsonFields::from_value(&format!("{path}.metadata"), metadata)?;
-    }
-    fields.reject_unknown()
-}
+pub const PART_SHAPE: &ObjectShape = &ObjectShape {
+    name: "MessagePart",
+    about: "Structured content: exactly one of text, raw, url and data.",
+    fields: &[
+        optional_field("text", "A text.", ANY_TEXT),
+        optional_field("raw", "Bytes as base64.", FieldCheck::Grammar(&BASE64)),
+        optional_field(
+            "url",
+            "Where the content is.",
+            FieldCheck::Grammar(&HTTP_URL),
+        ),
+        optional_field("data", "Any JSON value.", FieldCheck::AnyValue),
+        optional_field(
+            "mediaType",
+            "The media type of the content.",
+            characters(1, limits::LABEL_CHARS),
+        ),
+        optional_field(
+            "filename",
+            "A name for the content.",
+            characters(1, limits::LABEL_CHARS),
+        ),
+        optional_field("metadata", "Anything else.", FieldCheck::AnyObject),
+    ],
+    unknown: UnknownFields::Refused,
+    rules: &[ONE_CONTENT_RULE],
+    example: r#"{"text": "hello", "mediaType": "text/plain"}"#,
+};
+
+/// Of any length: the size of the whole message is limited.
+const ANY_TEXT: FieldCheck = FieldCheck::Custom(&CustomCheck {
+    find_fault: |value| {
+        let is_text = value.node.as_text().is_some();
+        (!is_text).then(|| ContractFault::invalid("", "a string"))
+    },
+    schema: |_| json!({"type": "string"}),
+    nested: &[],
+});
+
+const ONE_CONTENT_RULE: ObjectRule = ObjectRule {
+    find_fault: |part| {
+        let count = CONTENT_KEYS
+            .iter()
+            .filter(|key| part.get(key).is_some())
+            .count();
+        (count != 1).then(|| {
+            ContractFault::invalid("", "a part with exactly one of text, raw, url and data")
+        })
+    },
+    describe: |schema, _| {
+        let alternatives: Vec<_> = CONTENT_KEYS
+            .iter()
+            .map(|key| json!({"required": [key]}))
+            .collect();
+        schema["oneOf"] = alternatives.into();
+    },
+};
 
 /// Standard or URL-safe alphabet, with or without padding.
+const BASE64: TextGrammar = TextGrammar {
+    accepts: is_base64,
+    requirement: "base64",
+    pattern: "^(?:[A-Za-z0-9+/_-]{4})*(?:[A-Za-z0-9+/_-]{2}(?:==)?|[A-Za-z0-9+/_-]{3}=?)?$",
+    refused_pattern: None,
+    max_chars: limits::CHANNEL_MESSAGE_CHARS,
+    format: None,
+    example: "aGVsbG8=",
+};
+
 fn is_base64(text: &str) -> bool {
     let digits = text.trim_end_matches('=');
     let padding = text.len() - digits.len();

@@ -1,14 +1,18 @@
 //! The fields of a frame around its payload, their checks and their JSON form (FRM-01…19).
 
-use super::field_check::{FieldCheck, integer_between, text_between};
-use super::from_node::FromNode;
-use super::json_tree::JsonObject;
+use super::grammars::{
+    DRAFTER_CHECK, HANDLE_CHECK, PAYLOAD_CHECK, RECENT_CHECK, SOVEREIGN_CHECK, UUID4_CHECK,
+};
 use super::kind::FrameKind;
-use super::object_shape::{FieldShape, ObjectShape};
 use super::payload::FramePayload;
+use crate::contract::{
+    self, FieldCheck, FieldPresence, FieldShape, FromNode, JsonObject, ObjectRule, ObjectShape,
+    UnknownFields, integer_between, octets,
+};
 use crate::string_enum::string_enum;
 use crate::{identity::Handle, limits, time::UnixMicros};
 use serde::{Serialize, Serializer, ser::SerializeMap};
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 /// The only version of frames (FRM-02).
@@ -53,58 +57,129 @@ pub struct FrameDraft {
     pub provenance: FrameProvenance,
 }
 
-const TAG_CHECK: FieldCheck = text_between(1, limits::FRAME_ITEM_OCTETS);
+const TAG_CHECK: FieldCheck = octets(1, limits::FRAME_ITEM_OCTETS);
 
-const fn required_field(name: &'static str, check: FieldCheck) -> FieldShape {
+const fn required_field(name: &'static str, about: &'static str, check: FieldCheck) -> FieldShape {
     FieldShape {
         name,
-        required: true,
+        presence: FieldPresence::Required,
+        about,
         check,
     }
 }
 
-const fn optional_field(name: &'static str, check: FieldCheck) -> FieldShape {
+const fn optional_field(name: &'static str, about: &'static str, check: FieldCheck) -> FieldShape {
     FieldShape {
         name,
-        required: false,
+        presence: FieldPresence::Optional,
+        about,
         check,
     }
 }
 
 /// The fields in the order of the draft. `envelope_version` and `kind` are checked before the others (R-44).
-pub const FRAME_SHAPE: &ObjectShape = &[
-    required_field("envelope_version", FieldCheck::OneOf(&[ENVELOPE_VERSION])),
-    required_field("frame_id", FieldCheck::Uuid4),
-    required_field("kind", FieldCheck::OneOf(FrameKind::TEXTS)),
-    required_field("sender_handle", FieldCheck::Handle),
-    required_field("recipient_handle", FieldCheck::Handle),
-    required_field("created_at", FieldCheck::Recent),
-    optional_field("ttl_ms", integer_between(1, limits::SAFE_INTEGER_MAX)),
-    required_field("payload", FieldCheck::Payload),
-    required_field("acted_by", FieldCheck::Sovereign),
-    required_field("drafted_with", FieldCheck::Drafter),
-    required_field(
-        "provenance_compute_location",
-        FieldCheck::OneOf(ComputeLocation::TEXTS),
-    ),
-    required_field(
-        "provenance_method",
-        FieldCheck::List {
-            min: 1,
-            max: limits::FRAME_ITEMS,
-            of: &TAG_CHECK,
-        },
-    ),
-    optional_field(
-        "provenance_return_ref",
-        text_between(0, limits::FRAME_ITEM_OCTETS),
-    ),
-    required_field(
-        "provenance_context_check",
-        FieldCheck::OneOf(ContextCheck::TEXTS),
-    ),
-    required_field("provenance_basis", TAG_CHECK),
-];
+pub const FRAME_SHAPE: &ObjectShape = &ObjectShape {
+    name: "Frame",
+    about: "A short structured announcement to live sessions.",
+    fields: &[
+        required_field(
+            "envelope_version",
+            "The version of the frame protocol.",
+            FieldCheck::OneOf(&[ENVELOPE_VERSION]),
+        ),
+        required_field(
+            "frame_id",
+            "A new UUID. A frame that is sent again keeps it, and no session hears it twice.",
+            UUID4_CHECK,
+        ),
+        required_field(
+            "kind",
+            "What the frame is; it decides the shape of the payload.",
+            FieldCheck::OneOf(FrameKind::TEXTS),
+        ),
+        required_field("sender_handle", "The sender's own handle.", HANDLE_CHECK),
+        required_field(
+            "recipient_handle",
+            "The handle of the agent or organisation that the frame is for.",
+            HANDLE_CHECK,
+        ),
+        required_field(
+            "created_at",
+            "When the sender made it: within 24 hours of the hub's clock.",
+            RECENT_CHECK,
+        ),
+        optional_field(
+            "ttl_ms",
+            "Milliseconds after which the content is stale.",
+            integer_between(1, limits::SAFE_INTEGER_MAX),
+        ),
+        required_field(
+            "payload",
+            "The content, in the shape of the kind.",
+            PAYLOAD_CHECK,
+        ),
+        required_field(
+            "acted_by",
+            "The person or organisation that answers for it, never an instrument.",
+            SOVEREIGN_CHECK,
+        ),
+        required_field(
+            "drafted_with",
+            "The instrument that wrote it.",
+            DRAFTER_CHECK,
+        ),
+        required_field(
+            "provenance_compute_location",
+            "Where the computation behind it ran.",
+            FieldCheck::OneOf(ComputeLocation::TEXTS),
+        ),
+        required_field(
+            "provenance_method",
+            "How it came about, as tags.",
+            FieldCheck::List {
+                min: 1,
+                max: limits::FRAME_ITEMS,
+                of: &TAG_CHECK,
+            },
+        ),
+        optional_field(
+            "provenance_return_ref",
+            "The result that it refers to.",
+            octets(0, limits::FRAME_ITEM_OCTETS),
+        ),
+        required_field(
+            "provenance_context_check",
+            "Whether the sender checked its own policy first.",
+            FieldCheck::OneOf(ContextCheck::TEXTS),
+        ),
+        required_field("provenance_basis", "On what it is based.", TAG_CHECK),
+    ],
+    unknown: UnknownFields::Refused,
+    rules: &[PAYLOAD_OF_KIND],
+    example: r#"{"envelope_version":"1.0","frame_id":"3b241101-e2bb-4255-8caf-4136c566a962","kind":"agent_advisory",
+        "sender_handle":"~alice","recipient_handle":"~alice","created_at":"2026-02-11T14:15:09Z",
+        "payload":{"advisory_text":"The API has moved to v2."},"acted_by":"~alice","drafted_with":"~cc-editor@1.2",
+        "provenance_compute_location":"local-only","provenance_method":["llm"],"provenance_context_check":"passed",
+        "provenance_basis":"commit 4f2a"}"#,
+};
+
+/// The payload is checked after the frame, in the order of R-44; here it is only described.
+const PAYLOAD_OF_KIND: ObjectRule = ObjectRule {
+    find_fault: |_| None,
+    describe: |schema, refs| {
+        let cases: Vec<Value> = FrameKind::ALL
+            .iter()
+            .map(|kind| {
+                let shape = FieldCheck::Object(FramePayload::shape_of_kind(*kind));
+                json!({
+                    "if": {"properties": {"kind": {"const": kind}}},
+                    "then": {"properties": {"payload": contract::value_schema(&shape, refs)}},
+                })
+            })
+            .collect();
+        schema["allOf"] = cases.into();
+    },
+};
 
 impl FrameDraft {
     pub fn kind(&self) -> FrameKind {

@@ -1,6 +1,7 @@
 //! Why a frame, a scope or a filter is refused: the closed catalogue of frame codes and the error that carries one
 //! (FRM-83…94, R-45, R-53).
 
+use crate::contract::{ContractFault, FaultKind};
 use crate::error::error_catalogue;
 use crate::{Error, ErrorCode, limits};
 use serde::Serialize;
@@ -79,30 +80,11 @@ impl FrameError {
         }
     }
 
-    pub fn missing_field(field: impl Into<String>) -> Self {
-        let field = field.into();
-        let message = format!("{field} is required");
-        Self::at_field(FrameCode::FieldMissing, field, message)
-    }
-
     /// `requirement` completes the sentence “it must be …”.
     pub fn invalid_field(field: impl Into<String>, requirement: impl fmt::Display) -> Self {
         let field = field.into();
         let message = format!("{field} must be {requirement}");
         Self::at_field(FrameCode::FieldInvalid, field, message)
-    }
-
-    pub fn unknown_field(field: impl Into<String>) -> Self {
-        let field = field.into();
-        let message = format!("{field} is no field of this object");
-        Self::at_field(FrameCode::FieldUnknown, field, message)
-    }
-
-    pub(super) fn invalid_json(reason: impl fmt::Display) -> Self {
-        Self::new(
-            FrameCode::JsonInvalid,
-            format!("the body is not valid JSON: {reason}"),
-        )
     }
 
     pub(super) fn too_large() -> Self {
@@ -115,6 +97,24 @@ impl FrameError {
 
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+impl From<ContractFault> for FrameError {
+    fn from(fault: ContractFault) -> Self {
+        let code = match fault.kind {
+            FaultKind::InvalidJson => FrameCode::JsonInvalid,
+            FaultKind::UnknownField => FrameCode::FieldUnknown,
+            FaultKind::MissingField => FrameCode::FieldMissing,
+            FaultKind::InvalidField => FrameCode::FieldInvalid,
+            FaultKind::TooLarge => FrameCode::FrameTooLarge,
+        };
+        // Bad JSON has no field, also where a key is given twice: the object has none that can be told.
+        let has_field = code != FrameCode::JsonInvalid && !fault.field.is_empty();
+        Self {
+            field: has_field.then(|| fault.field.clone()),
+            ..Self::new(code, fault.message())
+        }
     }
 }
 
@@ -135,7 +135,7 @@ impl From<Error> for FrameError {
         };
         Self {
             code,
-            field: None,
+            field: error.field,
             message: error.message,
             cause: error.cause,
             retry_after: error.retry_after,

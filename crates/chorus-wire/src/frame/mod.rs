@@ -1,17 +1,14 @@
 //! Frames: short structured announcements to a scope of live sessions, parsed strictly (FRM-01…113).
 //!
-//! A text is parsed once into a tree that borrows from it (`json_tree`) and checked against tables (`object_shape`,
-//! `field_check`). Then it becomes a [`Frame`], which keeps the submitted text for its receivers.
+//! A frame is checked against its shape and that of its payload (`contract`). Then it becomes a [`Frame`], which keeps the
+//! submitted text for its receivers.
 
 mod discovery;
 mod draft;
 mod error;
-mod field_check;
 mod filter;
-mod from_node;
-mod json_tree;
+mod grammars;
 mod kind;
-mod object_shape;
 pub mod organisation;
 pub mod payload;
 mod reply;
@@ -19,18 +16,19 @@ mod scope;
 mod submission;
 
 pub use discovery::{describe_capabilities, payload_schema};
-pub use draft::{ComputeLocation, ContextCheck, ENVELOPE_VERSION, FrameDraft, FrameProvenance};
+pub use draft::{
+    ComputeLocation, ContextCheck, ENVELOPE_VERSION, FRAME_SHAPE, FrameDraft, FrameProvenance,
+};
 pub use error::{FrameCode, FrameError};
 pub use filter::{FilterAxis, FilterClause, FrameFilter};
 pub use kind::FrameKind;
 pub use payload::FramePayload;
 pub use reply::{FrameFailure, RosterSession, SessionRoster, SubmissionReply};
 pub use scope::{FrameScope, RoleName, ScopeIdent, org_handle};
-pub use submission::FrameSubmission;
+pub use submission::{FrameSubmission, SUBMISSION_SHAPE};
 
+use crate::contract::{self, CheckContext, ContractFault, FieldPresence, JsonNode, JsonObject};
 use crate::{limits, time::UnixMicros};
-use field_check::CheckContext;
-use json_tree::{JsonNode, JsonObject};
 use std::{borrow::Cow, ops::Deref, time::Duration};
 
 /// A frame that satisfies every rule that needs no hub. It gives read access to the fields of [`FrameDraft`].
@@ -54,30 +52,28 @@ impl Frame {
         if text.len() > limits::FRAME_BYTES {
             return Err(FrameError::too_large());
         }
-        let node = JsonNode::parse(text, 0)?;
-        let object = node
-            .as_object()
-            .ok_or_else(|| FrameError::invalid_json("a frame is an object"))?;
-        Self::from_object(text.trim_ascii(), object, &[], None)
+        let node = JsonNode::parse(text)?;
+        let object = node.as_object().ok_or_else(ContractFault::not_an_object)?;
+        Self::from_object(text.trim_ascii(), object, None, None)
     }
 
-    /// Checks everything from the version to the payload, in the order of R-44. `unknown_keys` are the unknown keys beside
+    /// Checks everything from the version to the payload, in the order of R-44. `unknown_key` is the first unknown key beside
     /// the frame.
     fn from_object(
         text: &str,
         object: &JsonObject<'_>,
-        unknown_keys: &[String],
+        unknown_key: Option<&str>,
         now: Option<UnixMicros>,
     ) -> Result<Self, FrameError> {
         let kind = read_kind(object)?;
-        if let Some(key) = unknown_keys.first() {
-            return Err(FrameError::unknown_field(key.clone()));
+        if let Some(key) = unknown_key {
+            return Err(ContractFault::unknown(key).into());
         }
         let context = CheckContext {
             frame: Some(object),
             now,
         };
-        object_shape::check_object(draft::FRAME_SHAPE, object, "", &context)?;
+        contract::check_object(draft::FRAME_SHAPE, object, &context)?;
         let payload = FramePayload::parse_node(kind, object.get("payload"), &context)?;
         let draft = FrameDraft::from_object(object, payload).ok_or(FrameCode::Internal)?;
         Ok(Self {
@@ -94,7 +90,7 @@ impl Frame {
     /// Checks that the frame is neither replayed from long ago nor dated ahead. [`FrameSubmission::parse_at`]
     /// includes this check, in the order of R-44.
     pub fn check_time(&self, now: UnixMicros) -> Result<(), FrameError> {
-        match field_check::is_within_clock_skew(self.created_at, now) {
+        match grammars::is_within_clock_skew(self.created_at, now) {
             true => Ok(()),
             false => Err(FrameError::invalid_field(
                 "created_at",
@@ -130,7 +126,7 @@ impl FramePayload {
         }
         Self::parse_node(
             kind,
-            Some(&JsonNode::parse(text, 0)?),
+            Some(&JsonNode::parse(text)?),
             &CheckContext::default(),
         )
     }
@@ -142,9 +138,9 @@ impl FramePayload {
     ) -> Result<Self, FrameError> {
         let shape = Self::shape_of_kind(kind);
         let has_required_field = |object: &&JsonObject<'_>| {
-            shape
-                .iter()
-                .any(|field| field.required && object.get(field.name).is_some())
+            shape.fields.iter().any(|field| {
+                field.presence == FieldPresence::Required && object.get(field.name).is_some()
+            })
         };
         let Some(object) = node
             .and_then(JsonNode::as_object)
@@ -157,7 +153,7 @@ impl FramePayload {
                 message,
             ));
         };
-        object_shape::check_object(shape, object, "payload", context)?;
+        contract::check_object(shape, object, context).map_err(|fault| fault.inside("payload"))?;
         Self::from_object(kind, object).ok_or_else(|| FrameCode::Internal.into())
     }
 }
@@ -167,7 +163,7 @@ fn read_kind(object: &JsonObject<'_>) -> Result<FrameKind, FrameError> {
     let read_string = |field: &'static str| {
         let node = object
             .get(field)
-            .ok_or_else(|| FrameError::missing_field(field))?;
+            .ok_or_else(|| ContractFault::missing(field))?;
         node.as_text()
             .ok_or_else(|| FrameError::invalid_field(field, "a string"))
     };

@@ -1,10 +1,11 @@
 //! Grants, organisations and accords: their requests, parsed strictly, and their replies (R-46, R-47, R-51).
 
 use super::error::FrameError;
-use super::json_tree::{JsonNode, JsonObject, clip_key};
+use super::grammars::{INSTANT_CHECK, ORG_CHECK, ROLE_CHECK};
 use super::scope::{RoleName, org_handle};
+use crate::contract::{self, FieldCheck, TextGrammar, impl_from_text_node, list_of};
 use crate::string_enum::string_enum;
-use crate::{identity::Handle, limits, time::UnixMicros};
+use crate::{identity::Handle, limits, time::UnixMicros, wire_object};
 use serde::{Serialize, Serializer};
 use std::fmt;
 use utoipa::ToSchema;
@@ -12,27 +13,58 @@ use utoipa::ToSchema;
 /// The role that may change an organisation. The hub gives no other role a meaning.
 pub const OWNER_ROLE: &str = "owner";
 
-/// The body of `POST /orgs`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NewOrganisation {
-    pub handle: Handle,
+wire_object! {
+    /// A new organisation.
+    NewOrganisation, refuses unknown, example r#"{"handle": "~acme"}"# => {
+        /// The handle of the organisation.
+        required handle: OrgHandle = ORG_CHECK;
+    }
 }
 
-/// The body of `PUT /orgs/{org}/members/{handle}`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NewOrganisationMember {
-    /// Sorted, without duplicates.
-    pub roles: Vec<RoleName>,
+wire_object! {
+    /// The roles of a member.
+    NewOrganisationMember, refuses unknown, example r#"{"roles": ["reviewer"]}"# => {
+        /// The roles; `owner` may change the organisation.
+        required roles: Vec<RoleName> = list_of(limits::ROLES_PER_MEMBER, &ROLE_CHECK);
+    }
 }
 
-/// The body of `POST /orgs/{grantor}/accords`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NewAccord {
-    pub grantee: Handle,
-    pub grant: RoleName,
-    pub reaches: AccordReach,
-    pub expires_at: Option<UnixMicros>,
+wire_object! {
+    /// A proposal that members of another organisation may address members of this one.
+    NewAccord, refuses unknown, example r#"{"grantee": "~peer", "grant": "ops", "reaches": "*"}"# => {
+        /// The organisation whose members may address.
+        required grantee: OrgHandle = ORG_CHECK;
+        /// The name of the grant, which scopes repeat.
+        required grant: RoleName = ROLE_CHECK;
+        /// `*` for all members, or one of their roles.
+        required reaches: AccordReach = REACH_CHECK;
+        /// When the accord ends; it must be in the future.
+        optional expires_at: UnixMicros = INSTANT_CHECK;
+    }
 }
+
+const REACH_CHECK: FieldCheck = FieldCheck::Grammar(&TextGrammar {
+    accepts: |text| AccordReach::parse(text).is_some(),
+    requirement: "* for all members, or one of their roles",
+    pattern: r"^(?:\*|[a-z0-9][a-z0-9._-]{0,63})$",
+    refused_pattern: None,
+    max_chars: limits::ROLE_OCTETS,
+    format: None,
+    example: "*",
+});
+
+/// The handle of an organisation, which a client may write without its `~` (R-46).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct OrgHandle(pub Handle);
+
+impl OrgHandle {
+    fn parse(text: &str) -> Option<Self> {
+        org_handle(text).map(Self)
+    }
+}
+
+impl_from_text_node!(OrgHandle, AccordReach);
 
 /// Which members of the granting organisation an accord reaches.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -166,109 +198,32 @@ pub struct AccordList {
     pub accords: Vec<Accord>,
 }
 
-const ORG_REQUIREMENT: &str = "the handle of an organisation, such as ~acme";
-const ROLE_REQUIREMENT: &str =
-    "a word of lower-case letters, digits, '.', '_' and '-', at most 64 octets long";
-
 impl NewOrganisation {
     pub fn parse(body: &[u8]) -> Result<Self, FrameError> {
-        let fields = StrictFields::parse_body(body, &["handle"], &[])?;
-        // R-04: a handle ~cc-… is an instrument, not an organisation.
-        let parse_org = |text: &str| org_handle(text).filter(|handle| !handle.is_instrument());
-        Ok(Self {
-            handle: fields.parse_field("handle", ORG_REQUIREMENT, parse_org)?,
-        })
+        Ok(contract::parse_body(body)?)
     }
 }
 
 impl NewOrganisationMember {
+    /// The roles are sorted and without duplicates.
     pub fn parse(body: &[u8]) -> Result<Self, FrameError> {
-        let fields = StrictFields::parse_body(body, &["roles"], &[])?;
-        let requirement = || format!("an array of at most {} roles", limits::ROLES_PER_MEMBER);
-        let list = fields
-            .0
-            .get("roles")
-            .and_then(JsonNode::as_array)
-            .filter(|list| list.len() <= limits::ROLES_PER_MEMBER);
-        let list = list.ok_or_else(|| FrameError::invalid_field("roles", requirement()))?;
-        let parse_role = |(index, node): (usize, &JsonNode<'_>)| {
-            let role = node.as_text().and_then(RoleName::parse);
-            role.ok_or_else(|| {
-                FrameError::invalid_field(format!("roles[{index}]"), ROLE_REQUIREMENT)
-            })
-        };
-        let mut roles: Vec<RoleName> = list
-            .iter()
-            .enumerate()
-            .map(parse_role)
-            .collect::<Result<_, _>>()?;
-        roles.sort();
-        roles.dedup();
-        Ok(Self { roles })
+        let mut member: Self = contract::parse_body(body)?;
+        member.roles.sort();
+        member.roles.dedup();
+        Ok(member)
     }
 }
 
 impl NewAccord {
     /// `expires_at` must be after `now`.
     pub fn parse(body: &[u8], now: UnixMicros) -> Result<Self, FrameError> {
-        let fields =
-            StrictFields::parse_body(body, &["grantee", "grant", "reaches"], &["expires_at"])?;
-        let parse_future_time = |text: &str| UnixMicros::parse(text).filter(|at| *at > now);
-        Ok(Self {
-            grantee: fields.parse_field("grantee", ORG_REQUIREMENT, org_handle)?,
-            grant: fields.parse_field("grant", ROLE_REQUIREMENT, RoleName::parse)?,
-            reaches: fields.parse_field(
-                "reaches",
-                "* for all members, or one of their roles",
-                AccordReach::parse,
-            )?,
-            expires_at: match fields.0.get("expires_at") {
-                Some(_) => Some(fields.parse_field(
-                    "expires_at",
-                    "an RFC 3339 time with its zone, in the future",
-                    parse_future_time,
-                )?),
-                None => None,
-            },
-        })
-    }
-}
-
-/// An object with all required fields and no unknown ones, checked in the order of R-44.
-struct StrictFields<'a>(JsonObject<'a>);
-
-impl<'a> StrictFields<'a> {
-    fn parse_body(
-        body: &'a [u8],
-        required: &[&str],
-        optional: &[&str],
-    ) -> Result<Self, FrameError> {
-        let text =
-            std::str::from_utf8(body).map_err(|_| FrameError::invalid_json("it is not UTF-8"))?;
-        let JsonNode::Object(object) = JsonNode::parse(text, 0)? else {
-            return Err(FrameError::invalid_json("it is not an object"));
-        };
-        let is_unknown = |key: &str| !required.contains(&key) && !optional.contains(&key);
-        if let Some((key, _)) = object.0.iter().find(|(key, _)| is_unknown(key)) {
-            return Err(FrameError::unknown_field(clip_key(key)));
+        let accord: Self = contract::parse_body(body)?;
+        match accord.expires_at {
+            Some(at) if at <= now => Err(FrameError::invalid_field(
+                "expires_at",
+                "an RFC 3339 time with its zone, in the future",
+            )),
+            Some(_) | None => Ok(accord),
         }
-        match required.iter().find(|name| object.get(name).is_none()) {
-            Some(name) => Err(FrameError::missing_field(*name)),
-            None => Ok(Self(object)),
-        }
-    }
-
-    fn parse_field<T>(
-        &self,
-        name: &str,
-        requirement: &str,
-        parse_value: impl Fn(&str) -> Option<T>,
-    ) -> Result<T, FrameError> {
-        let value = self
-            .0
-            .get(name)
-            .and_then(JsonNode::as_text)
-            .and_then(parse_value);
-        value.ok_or_else(|| FrameError::invalid_field(name, requirement))
     }
 }

@@ -1,14 +1,19 @@
 //! The fifteen payloads. One definition per kind gives its type, its checks and its published schema (FRM-28…47, R-40).
 
-use super::field_check::{FieldCheck, integer_between, text_between};
-use super::from_node::FromNode;
-use super::json_tree::{JsonNode, JsonObject};
+use super::grammars::{
+    CONVERGENCE_CLASS_CHECK, INSTANT_CHECK, RECOMMENDED_INDEX_CHECK, SAME_ACTED_BY_CHECK,
+    SAME_DRAFTED_WITH_CHECK, SCOPE_CHECK, UUID4_CHECK,
+};
 use super::kind::FrameKind;
-use super::object_shape::{FieldShape, ObjectShape};
 use super::scope::FrameScope;
+use crate::contract::{
+    ContractFault, FieldCheck, JsonNode, JsonObject, ObjectRule, ObjectShape, WireObject,
+    integer_between, list_of, octets,
+};
 use crate::string_enum::string_enum;
-use crate::{identity::Handle, limits, time::UnixMicros};
+use crate::{identity::Handle, limits, time::UnixMicros, wire_object};
 use serde::Serialize;
+use serde_json::json;
 use uuid::Uuid;
 
 string_enum! {
@@ -26,52 +31,10 @@ string_enum! {
     IntentUrgency { Normal "normal", Urgent "urgent", }
 }
 
-/// The Rust type of a field: optional fields are `Option`.
-macro_rules! field_type {
-    (required $value:ty) => { $value };
-    (optional $value:ty) => { Option<$value> };
-}
-
-macro_rules! is_required {
-    (required) => {
-        true
-    };
-    (optional) => {
-        false
-    };
-}
-
-/// Defines an object: its struct, its shape, and the conversion from a checked JSON tree.
-macro_rules! wire_object {
-    ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $need:ident $field:ident: $value:ty = $check:expr;)+ }) => {
-        $(#[$about])*
-        #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-        pub struct $name {
-            $($(#[$doc])* #[serde(skip_serializing_if = "FromNode::is_absent")] pub $field: field_type!($need $value),)+
-        }
-
-        impl $name {
-            const SHAPE: &'static ObjectShape = &[
-                $(FieldShape { name: stringify!($field), required: is_required!($need), check: $check },)+
-            ];
-
-            fn from_object(object: &JsonObject<'_>) -> Option<Self> {
-                Some(Self { $($field: FromNode::from_node(object.get(stringify!($field)))?,)+ })
-            }
-        }
-
-        impl FromNode for $name {
-            fn from_node(node: Option<&JsonNode<'_>>) -> Option<Self> {
-                Self::from_object(node?.as_object()?)
-            }
-        }
-    };
-}
-
 /// Defines the payload of each kind, and the enum of all of them.
 macro_rules! payload_kinds {
-    ($($(#[$about:meta])* $name:ident { $($fields:tt)+ })+) => {
-        $(wire_object! { $(#[$about])* $name { $($fields)+ } })+
+    ($($(#[doc = $about:literal])* $name:ident { $($fields:tt)+ })+) => {
+        $(wire_object! { $(#[doc = $about])* $name, refuses unknown => { $($fields)+ } })+
 
         /// The payload of a frame. Its variant is the frame's kind.
         #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -83,8 +46,8 @@ macro_rules! payload_kinds {
                 match self { $(Self::$name(_) => FrameKind::$name),+ }
             }
 
-            pub(super) const fn shape_of_kind(kind: FrameKind) -> &'static ObjectShape {
-                match kind { $(FrameKind::$name => $name::SHAPE),+ }
+            pub const fn shape_of_kind(kind: FrameKind) -> &'static ObjectShape {
+                match kind { $(FrameKind::$name => <$name as WireObject>::SHAPE),+ }
             }
 
             pub(super) fn from_object(kind: FrameKind, object: &JsonObject<'_>) -> Option<Self> {
@@ -101,22 +64,14 @@ macro_rules! payload_kinds {
 }
 
 /// A text that people read.
-const SENTENCE_CHECK: FieldCheck = text_between(1, limits::FRAME_TEXT_OCTETS);
-const LABEL_CHECK: FieldCheck = text_between(1, limits::FRAME_LABEL_OCTETS);
-const SESSION_ID_CHECK: FieldCheck = text_between(1, limits::SESSION_OCTETS);
+const SENTENCE_CHECK: FieldCheck = octets(1, limits::FRAME_TEXT_OCTETS);
+const LABEL_CHECK: FieldCheck = octets(1, limits::FRAME_LABEL_OCTETS);
+const SESSION_ID_CHECK: FieldCheck = octets(1, limits::SESSION_OCTETS);
 /// A required reference.
-const POINTER_CHECK: FieldCheck = text_between(1, limits::FRAME_ITEM_OCTETS);
-const REFERENCE_CHECK: FieldCheck = text_between(0, limits::FRAME_ITEM_OCTETS);
-const REFERENCES_CHECK: FieldCheck = FieldCheck::List {
-    min: 0,
-    max: limits::FRAME_ITEMS,
-    of: &REFERENCE_CHECK,
-};
-const SENTENCES_CHECK: FieldCheck = FieldCheck::List {
-    min: 0,
-    max: limits::FRAME_ITEMS,
-    of: &SENTENCE_CHECK,
-};
+const POINTER_CHECK: FieldCheck = octets(1, limits::FRAME_ITEM_OCTETS);
+const REFERENCE_CHECK: FieldCheck = octets(0, limits::FRAME_ITEM_OCTETS);
+const REFERENCES_CHECK: FieldCheck = list_of(limits::FRAME_ITEMS, &REFERENCE_CHECK);
+const SENTENCES_CHECK: FieldCheck = list_of(limits::FRAME_ITEMS, &SENTENCE_CHECK);
 const OPTIONS_CHECK: FieldCheck = FieldCheck::List {
     min: 2,
     max: 4,
@@ -125,155 +80,236 @@ const OPTIONS_CHECK: FieldCheck = FieldCheck::List {
 const LEASE_CHECK: FieldCheck = integer_between(1, limits::LEASE_MAX_MS);
 const POSITIVE_INTEGER_CHECK: FieldCheck = integer_between(1, limits::SAFE_INTEGER_MAX);
 
+// FRM-29…33, FRM-36, FRM-38, FRM-39, FRM-42, FRM-44…46; R-40 for the kinds that the document names without their fields.
 payload_kinds! {
-    /// FRM-29
+    /// Tells other sessions something that they should know and need not answer.
     AgentAdvisory {
+        /// What to tell, in a sentence or two. No secrets: every session in the scope reads it.
         required advisory_text: String = SENTENCE_CHECK;
+        /// Files that it is about.
         optional file_refs: Vec<String> = REFERENCES_CHECK;
-        optional worktree: String = text_between(0, limits::FRAME_PATH_OCTETS);
-        optional branch: String = text_between(0, limits::FRAME_LABEL_OCTETS);
+        /// The working tree that it is about.
+        optional worktree: String = octets(0, limits::FRAME_PATH_OCTETS);
+        /// The branch that it is about.
+        optional branch: String = octets(0, limits::FRAME_LABEL_OCTETS);
     }
 
-    /// FRM-30
+    /// Announces an event.
     AgentBroadcast {
+        /// What happened.
         required broadcast_text: String = SENTENCE_CHECK;
+        /// The class of the event.
         required event_class: EventClass = FieldCheck::OneOf(EventClass::TEXTS);
+        /// What it is about: commits, tickets, files.
         optional refs: Vec<String> = REFERENCES_CHECK;
     }
 
-    /// FRM-31
+    /// Hands work over to another session.
     AgentHandover {
+        /// The session that hands over.
         required previous_session_id: String = SESSION_ID_CHECK;
-        /// Absent in an offer; the session that accepts sends a handover of its own (FRM-32).
-        optional next_session_id: String = text_between(0, limits::SESSION_OCTETS);
-        required handover_body: String = text_between(1, limits::HANDOVER_OCTETS);
+        /// The session that takes over. Absent in an offer; the session that accepts sends a handover of its own.
+        optional next_session_id: String = octets(0, limits::SESSION_OCTETS);
+        /// What the next session must know.
+        required handover_body: String = octets(1, limits::HANDOVER_OCTETS);
+        /// What to read.
         optional pointer_refs: Vec<String> = REFERENCES_CHECK;
     }
 
-    /// FRM-33
+    /// Claims a resource for a time.
     AgentLockRequest {
-        required resource: String = text_between(1, limits::FRAME_PATH_OCTETS);
-        required lease_id: Uuid = FieldCheck::Uuid4;
+        /// What is claimed, such as a file or a service.
+        required resource: String = octets(1, limits::FRAME_PATH_OCTETS);
+        /// A new UUID that names the claim; extending and releasing repeat it.
+        required lease_id: Uuid = UUID4_CHECK;
+        /// How long the claim holds, in milliseconds.
         required ttl_ms: u64 = LEASE_CHECK;
-        optional intent: String = text_between(0, limits::FRAME_TEXT_OCTETS);
+        /// Why.
+        optional intent: String = octets(0, limits::FRAME_TEXT_OCTETS);
     }
 
-    ///
+    /// Ends a claim.
     AgentLockRelease {
-        required lease_id: Uuid = FieldCheck::Uuid4;
-        optional resource: String = text_between(0, limits::FRAME_PATH_OCTETS);
+        /// The claim.
+        required lease_id: Uuid = UUID4_CHECK;
+        /// What was claimed.
+        optional resource: String = octets(0, limits::FRAME_PATH_OCTETS);
     }
 
-    ///
+    /// Extends a claim.
     AgentLeaseExtend {
-        required lease_id: Uuid = FieldCheck::Uuid4;
-        /// Added to the remaining lease.
+        /// The claim.
+        required lease_id: Uuid = UUID4_CHECK;
+        /// Added to what remains of the claim, in milliseconds.
         required ttl_ms: u64 = LEASE_CHECK;
     }
 
-    /// FRM-36
+    /// Asks other sessions a question.
     AgentQuery {
+        /// The question.
         required query_text: String = SENTENCE_CHECK;
-        required query_id: Uuid = FieldCheck::Uuid4;
-        /// The scope for responses.
-        required response_scope: FrameScope = FieldCheck::Scope;
+        /// A new UUID that names the question; responses repeat it.
+        required query_id: Uuid = UUID4_CHECK;
+        /// The scope to which responses go.
+        required response_scope: FrameScope = SCOPE_CHECK;
+        /// How long the sender waits, in milliseconds.
         required timeout_ms: u64 = POSITIVE_INTEGER_CHECK;
     }
 
-    ///
+    /// Answers a question.
     AgentResponse {
-        required query_id: Uuid = FieldCheck::Uuid4;
+        /// The question.
+        required query_id: Uuid = UUID4_CHECK;
+        /// The answer.
         required response_text: String = SENTENCE_CHECK;
+        /// The session that answers.
         required responder_session_id: String = SESSION_ID_CHECK;
-        optional responded_to_frame_id: Uuid = FieldCheck::Uuid4;
+        /// The frame that asked.
+        optional responded_to_frame_id: Uuid = UUID4_CHECK;
+        /// 1 for the first answer of this session, one more for each further one.
         optional answer_attempt_idx: u64 = POSITIVE_INTEGER_CHECK;
     }
 
-    /// FRM-38
+    /// Announces that a result is back.
     AgentReturnEvent {
-        required return_event_ref: String = text_between(1, limits::FRAME_LABEL_OCTETS);
-        optional query_id: Uuid = FieldCheck::Uuid4;
+        /// What returned.
+        required return_event_ref: String = octets(1, limits::FRAME_LABEL_OCTETS);
+        /// The question that led to it.
+        optional query_id: Uuid = UUID4_CHECK;
+        /// The result in short.
         required summary: String = SENTENCE_CHECK;
     }
 
-    /// FRM-39
+    /// Asks a person for a decision.
     AgentBindingMoment {
+        /// The matter in short.
         required synopsis: String = SENTENCE_CHECK;
+        /// What was found.
         required findings: Vec<String> = SENTENCES_CHECK;
+        /// What the sender recommends.
         required recommendations: Vec<String> = SENTENCES_CHECK;
+        /// What the sender offers to do.
         required offer: String = SENTENCE_CHECK;
+        /// The decision that is asked for.
         required question: DecisionQuestion = FieldCheck::Object(DecisionQuestion::SHAPE);
     }
 
-    /// FRM-42
+    /// Asks other sessions whether they see the same symptom.
     PeerDiagnosticRequest {
+        /// What is wrong.
         required symptom: String = SENTENCE_CHECK;
-        required diagnostic_id: Uuid = FieldCheck::Uuid4;
+        /// A new UUID that names the request; responses repeat it.
+        required diagnostic_id: Uuid = UUID4_CHECK;
+        /// Where it was seen.
         optional substrate_refs: Vec<String> = REFERENCES_CHECK;
+        /// How severe it is.
         required severity: DiagnosticSeverity = FieldCheck::OneOf(DiagnosticSeverity::TEXTS);
     }
 
-    ///
+    /// Answers a diagnostic request.
     PeerDiagnosticResponse {
-        required diagnostic_id: Uuid = FieldCheck::Uuid4;
+        /// The request.
+        required diagnostic_id: Uuid = UUID4_CHECK;
+        /// What was found.
         required finding: String = SENTENCE_CHECK;
+        /// What helps.
         optional remediation: String = SENTENCE_CHECK;
+        /// Where it was seen.
         optional substrate_refs: Vec<String> = REFERENCES_CHECK;
     }
 
-    /// FRM-44
+    /// Declares what the sender intends to do.
     IntentDeclare {
-        required convergence_class: String = FieldCheck::ConvergenceClass;
+        /// The class of things that converge, such as repo:pull-request.
+        required convergence_class: String = CONVERGENCE_CLASS_CHECK;
+        /// What is intended.
         required payload_ref: String = POINTER_CHECK;
-        required acted_by: Handle = FieldCheck::SameAsFrame("acted_by");
-        required drafted_with: String = FieldCheck::SameAsFrame("drafted_with");
-        required declared_at: UnixMicros = FieldCheck::Instant;
+        /// The same as the frame's.
+        required acted_by: Handle = SAME_ACTED_BY_CHECK;
+        /// The same as the frame's.
+        required drafted_with: String = SAME_DRAFTED_WITH_CHECK;
+        /// When it was declared.
+        required declared_at: UnixMicros = INSTANT_CHECK;
         /// Milliseconds after which the intent expires.
         required ttl: u64 = POSITIVE_INTEGER_CHECK;
+        /// Whether it may be withdrawn.
         required withdrawable: bool = FieldCheck::Bool;
+        /// How soon it should be carried out.
         optional urgency: IntentUrgency = FieldCheck::OneOf(IntentUrgency::TEXTS);
     }
 
-    /// FRM-45
+    /// Withdraws an intent.
     IntentWithdraw {
-        required convergence_class: String = FieldCheck::ConvergenceClass;
+        /// The class of the intent.
+        required convergence_class: String = CONVERGENCE_CLASS_CHECK;
+        /// The intent.
         required intent_ref: String = POINTER_CHECK;
-        required withdrawn_at: UnixMicros = FieldCheck::Instant;
+        /// When it was withdrawn.
+        required withdrawn_at: UnixMicros = INSTANT_CHECK;
     }
 
-    /// FRM-46
+    /// Announces that what was intended has been carried out.
     FlushExecuted {
-        required convergence_class: String = FieldCheck::ConvergenceClass;
+        /// The class of the intents.
+        required convergence_class: String = CONVERGENCE_CLASS_CHECK;
+        /// The result.
         required result_ref: String = POINTER_CHECK;
+        /// What was carried out.
         optional batch_refs: Vec<String> = REFERENCES_CHECK;
-        required executed_at: UnixMicros = FieldCheck::Instant;
+        /// When it was carried out.
+        required executed_at: UnixMicros = INSTANT_CHECK;
     }
 }
 
 wire_object! {
-    /// The decision that is asked for (FRM-40).
-    DecisionQuestion {
+    /// The decision that is asked for.
+    DecisionQuestion, refuses unknown => {
+        /// The question.
         required stem: String = SENTENCE_CHECK;
+        /// The answers that are offered.
         required options: Vec<DecisionOption> = OPTIONS_CHECK;
-        /// Counted from 0.
-        required recommended_idx: u64 = FieldCheck::IndexIn("options");
-        /// If absent, both are open.
-        optional hatches: EscapeHatches = FieldCheck::AnyFlagOpen(EscapeHatches::SHAPE);
+        /// Which of the options the sender recommends, counted from 0.
+        required recommended_idx: u64 = RECOMMENDED_INDEX_CHECK;
+        /// The alternatives to the options. If absent, both are open.
+        optional hatches: EscapeHatches = FieldCheck::Object(EscapeHatches::SHAPE);
     }
 }
 
 wire_object! {
     /// One of the offered answers.
-    DecisionOption {
+    DecisionOption, refuses unknown => {
+        /// The answer.
         required label: String = LABEL_CHECK;
+        /// Why one would choose it.
         required reasoning: String = SENTENCE_CHECK;
     }
 }
 
+/// FRM-41
+const ONE_HATCH_OPEN: ObjectRule = ObjectRule {
+    find_fault: |hatches| {
+        let is_closed = |name: &str| hatches.get(name).and_then(JsonNode::as_bool) == Some(false);
+        (is_closed("free_text") && is_closed("dialogue")).then(|| {
+            ContractFault::invalid(
+                "",
+                "an object in which free_text and dialogue are not both false",
+            )
+        })
+    },
+    describe: |schema, _| {
+        schema["not"] = json!({
+            "properties": {"free_text": {"const": false}, "dialogue": {"const": false}},
+            "required": ["free_text", "dialogue"],
+        });
+    },
+};
+
 wire_object! {
-    /// The alternatives to the offered answers; at least one stays open (FRM-41).
-    EscapeHatches {
+    /// The alternatives to the offered answers; at least one stays open.
+    EscapeHatches, refuses unknown, rules [ONE_HATCH_OPEN] => {
+        /// Whether the receiver may answer in its own words; true if absent.
         optional free_text: bool = FieldCheck::Bool;
+        /// Whether the receiver may discuss the question first; true if absent.
         optional dialogue: bool = FieldCheck::Bool;
     }
 }

@@ -173,6 +173,15 @@ impl FromStr for FrameScope {
     }
 }
 
+/// The grammar of [`FrameScope::parse`] as a regular expression, but for the reserved handle `~org`.
+pub(super) const SCOPE_PATTERN: &str = concat!(
+    "^(?:~[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?(?:/(?:\\*|[A-Za-z0-9._-]{1,128}(?:\\*|@[A-Za-z0-9._-]{1,128})))?",
+    "|org:~?[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?/members/(?:[a-z0-9][a-z0-9._-]{0,63}/)?\\*",
+    "|accord:~?[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?/grant:[a-z0-9][a-z0-9._-]{0,63})$"
+);
+/// A scope with the reserved handle.
+pub(super) const RESERVED_SCOPE_PATTERN: &str = "^(?:~org(?:$|/)|(?:org|accord):~?org/)";
+
 pub(super) const SCOPE_REQUIREMENT: &str = "a scope such as ~alice, ~alice/cc-*, ~alice/cc-editor@s1, org:~acme/members/*, \
                                org:~acme/members/reviewer/* or accord:~peer/grant:ops";
 

@@ -1,13 +1,14 @@
 //! The body of `POST /frames`: a frame and its scope (R-41, R-53).
 
 use super::Frame;
+use super::draft::FRAME_SHAPE;
 use super::error::{FrameCode, FrameError};
-use super::json_tree::{JsonNode, KeyVisitor, clip_key, find_duplicate_key};
+use super::grammars::SCOPE_CHECK;
 use super::scope::{self, FrameScope};
+use crate::contract::{
+    self, ContractFault, FieldCheck, FieldPresence, FieldShape, ObjectShape, UnknownFields,
+};
 use crate::{limits, time::UnixMicros};
-use serde::de::{self, DeserializeSeed, MapAccess, Visitor};
-use serde_json::value::RawValue;
-use std::{borrow::Cow, fmt};
 
 /// A well-formed frame with its scope. Errors of the scope are reported after those of the sender's identity (R-44).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,37 +61,34 @@ impl FrameSubmission {
         if body.len() > limits::SUBMISSION_BYTES {
             return Err(FrameError::too_large());
         }
-        let text =
-            std::str::from_utf8(body).map_err(|_| FrameError::invalid_json("it is not UTF-8"))?;
-        let fields: SubmissionFields<'_> = {
-            let mut from = serde_json::Deserializer::from_str(text);
-            let fields = SubmissionVisitor.deserialize(&mut from);
-            fields
-                .and_then(|fields| from.end().map(|()| fields))
-                .map_err(FrameError::invalid_json)?
+        let root = contract::parse_root(body)?;
+        let fields = root.as_object().ok_or(FrameCode::Internal)?;
+        let is_unknown = |key: &str| {
+            SUBMISSION_SHAPE
+                .fields
+                .iter()
+                .all(|field| field.name != key)
         };
-        let unknown_keys = fields.unknown_keys()?;
-        let prefer_unknown = |error: FrameError| match unknown_keys.first() {
-            Some(key) => FrameError::unknown_field(key.clone()),
-            None => error,
+        let unknown_key = fields
+            .0
+            .iter()
+            .map(|(key, _)| &**key)
+            .find(|key| is_unknown(key));
+        let prefer_unknown = |fault: ContractFault| match unknown_key {
+            Some(key) => FrameError::from(ContractFault::unknown(key)),
+            None => fault.into(),
         };
-        let scope = fields
-            .scope
-            .map(|text| JsonNode::parse(text.get(), 1))
-            .transpose()?;
-        let text = fields
-            .frame
-            .ok_or_else(|| prefer_unknown(FrameError::missing_field("frame")))?
-            .get();
-        if text.len() > limits::FRAME_BYTES {
+        let frame = fields
+            .get("frame")
+            .ok_or_else(|| prefer_unknown(ContractFault::missing("frame")))?;
+        if frame.text.len() > limits::FRAME_BYTES {
             return Err(FrameError::too_large());
         }
-        let node = JsonNode::parse(text, 1)?;
-        let object = node
+        let object = frame
             .as_object()
-            .ok_or_else(|| prefer_unknown(FrameError::invalid_field("frame", "an object")))?;
-        let frame = Frame::from_object(text, object, &unknown_keys, now)?;
-        let scope = match scope {
+            .ok_or_else(|| prefer_unknown(ContractFault::invalid("frame", "an object")))?;
+        let frame = Frame::from_object(frame.text, object, unknown_key, now)?;
+        let scope = match fields.get("scope") {
             Some(node) => node
                 .as_text()
                 .and_then(FrameScope::parse)
@@ -101,66 +99,31 @@ impl FrameSubmission {
     }
 }
 
-/// The values of the body as raw text; receivers get the raw text of the frame.
-#[derive(Default)]
-struct SubmissionFields<'a> {
-    scope: Option<&'a RawValue>,
-    frame: Option<&'a RawValue>,
-    others: Vec<(Cow<'a, str>, &'a RawValue)>,
-}
+crate::impl_to_schema!(FrameSubmission, SUBMISSION_SHAPE.name);
 
-impl SubmissionFields<'_> {
-    /// The unknown keys, after a check that their values are valid JSON.
-    fn unknown_keys(&self) -> Result<Vec<String>, FrameError> {
-        let check_value = |(key, value): &(Cow<'_, str>, &RawValue)| {
-            JsonNode::parse(value.get(), 1).map(|_| clip_key(key).to_owned())
-        };
-        self.others.iter().map(check_value).collect()
-    }
-}
-
-struct SubmissionVisitor;
-
-impl<'de> DeserializeSeed<'de> for SubmissionVisitor {
-    type Value = SubmissionFields<'de>;
-
-    fn deserialize<D: de::Deserializer<'de>>(
-        self,
-        from: D,
-    ) -> Result<SubmissionFields<'de>, D::Error> {
-        from.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for SubmissionVisitor {
-    type Value = SubmissionFields<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object with scope and frame")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<SubmissionFields<'de>, A::Error> {
-        let mut fields = SubmissionFields::default();
-        while let Some(key) = map.next_key_seed(KeyVisitor)? {
-            let value: &'de RawValue = map.next_value()?;
-            let is_duplicate = match key.as_ref() {
-                "scope" => fields.scope.replace(value).is_some(),
-                "frame" => fields.frame.replace(value).is_some(),
-                _ => {
-                    fields.others.push((key, value));
-                    false
-                }
-            };
-            if is_duplicate {
-                return Err(de::Error::custom("scope or frame is given twice"));
-            }
-        }
-        match find_duplicate_key(&fields.others) {
-            Some(key) => Err(de::Error::custom(format_args!(
-                "{} is given twice",
-                clip_key(key)
-            ))),
-            None => Ok(fields),
-        }
-    }
-}
+/// The body. Its faults are found in the order of R-44, not in that of the shape.
+pub const SUBMISSION_SHAPE: &ObjectShape = &ObjectShape {
+    name: "FrameSubmission",
+    about: "A frame and the sessions that it is for.",
+    fields: &[
+        FieldShape {
+            name: "scope",
+            presence: FieldPresence::Optional,
+            about: "The sessions that the frame is for; all sessions of recipient_handle if absent. Choose the narrowest.",
+            check: SCOPE_CHECK,
+        },
+        FieldShape {
+            name: "frame",
+            presence: FieldPresence::Required,
+            about: "The frame itself; receivers get it as it was written.",
+            check: FieldCheck::Object(FRAME_SHAPE),
+        },
+    ],
+    unknown: UnknownFields::Refused,
+    rules: &[],
+    example: r#"{"scope":"~alice/cc-*","frame":{"envelope_version":"1.0","frame_id":"3b241101-e2bb-4255-8caf-4136c566a962","kind":"agent_advisory",
+        "sender_handle":"~alice","recipient_handle":"~alice","created_at":"2026-02-11T14:15:09Z",
+        "payload":{"advisory_text":"The API has moved to v2."},"acted_by":"~alice","drafted_with":"~cc-editor@1.2",
+        "provenance_compute_location":"local-only","provenance_method":["llm"],"provenance_context_check":"passed",
+        "provenance_basis":"commit 4f2a"}}"#,
+};

@@ -1,6 +1,6 @@
 //! Searching agents by skill: the query and its results (JOB-11…15, lesson 14).
 
-use crate::market::credits::Credits;
+use crate::credits::Credits;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

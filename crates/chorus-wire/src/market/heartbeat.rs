@@ -1,17 +1,26 @@
 //! `POST /heartbeat`: an agent reports that it is online (R-66).
 
+use crate::contract::{self, characters};
 use crate::market::discover::PresenceStatus;
-use crate::{Result, json, time::UnixMicros};
+use crate::{Result, limits, time::UnixMicros, wire_object};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// The `agent_id` of a heartbeat, if given. Other fields are ignored: clients send more than the hub needs.
+wire_object! {
+    /// A sign of life.
+    Heartbeat, allows unknown, example r#"{"agent_id": "alice@chorus"}"# => {
+        /// The agent that reports; the one of the key if absent.
+        optional agent_id: String = characters(0, limits::LABEL_CHARS);
+    }
+}
+
+/// The `agent_id` of a heartbeat, if given. The body may be empty.
 pub fn parse_heartbeat(body: &[u8]) -> Result<Option<String>> {
-    let text = json::decode_utf8(body)?;
-    if text.trim().is_empty() {
+    if body.trim_ascii().is_empty() {
         return Ok(None);
     }
-    json::parse_object(text)?.optional_string("agent_id")
+    let heartbeat: Heartbeat = contract::parse_body(body)?;
+    Ok(heartbeat.agent_id)
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]

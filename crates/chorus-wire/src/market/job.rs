@@ -1,13 +1,15 @@
 //! Jobs: the request, the result, and a job as its parties see it (R-62, JOB-16…19, JOB-32).
 
-use super::credits::{CURRENCY, Credits};
-use super::transfer::{find_raw_value, take_amount};
-use super::{check_opaque_id, take_timestamp};
-use crate::json::{self, JsonFields};
+use crate::contract::{
+    self, CheckContext, CheckedValue, ContractFault, CustomCheck, FieldCheck, HTTP_URL, INSTANT,
+    JsonNode, JsonObject, LengthUnit, OPAQUE_ID, ObjectRule, RefusedCharacters, SchemaRefs,
+    characters, integer_between,
+};
+use crate::credits::{CURRENCY, Credits};
 use crate::string_enum::string_enum;
-use crate::{Error, ErrorCode, Result, limits, time::UnixMicros};
+use crate::{Result, json, limits, time::UnixMicros, wire_object};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::time::Duration;
 use utoipa::ToSchema;
 
@@ -18,6 +20,34 @@ string_enum! {
         Pending "PENDING",
         Success "SUCCESS",
         Failure "FAILURE",
+    }
+}
+
+wire_object! {
+    /// A request to have a job done.
+    JobBody as "JobRequest", refuses unknown, example r#"{
+        "job_id": "f81d4fae-7dec-11d0-a765-00a0c91e6bf6", "skill_name": "analyze_text",
+        "input_data": {"text": "hello"}, "budget": 0.50, "deadline_ms": 30000}"# => {
+        /// A new id that names the job; a repeated request keeps it and starts one job. If absent, the hub makes one.
+        optional job_id: String = FieldCheck::Grammar(&OPAQUE_ID);
+        /// The agent that asks; the one of the key if absent.
+        optional orchestrator_id: String = characters(1, limits::LABEL_CHARS);
+        /// The agent that works; if absent, the hub chooses the best match.
+        optional agent_id: String = characters(1, limits::LABEL_CHARS);
+        /// The skill that is asked for.
+        required skill_name: String = characters(1, limits::LABEL_CHARS);
+        /// The input, in the form of the skill's schema; an empty object if absent.
+        optional input_data: Value = FieldCheck::Custom(&JOB_DATA);
+        /// The most that the job may cost, in credits; it is held until the job ends.
+        required budget: Credits = FieldCheck::Credits { zero: false };
+        /// Where the hub posts the result.
+        optional callback_url: String = FieldCheck::Grammar(&HTTP_URL);
+        /// How long the worker has, in milliseconds.
+        optional deadline_ms: u64 = integer_between(1, limits::JOB_DEADLINE_MAX.as_millis() as u64);
+        /// When the client made the request; the hub ignores it.
+        optional timestamp_utc: String = FieldCheck::Grammar(&INSTANT);
+        /// The only currency.
+        optional currency: String = FieldCheck::OneOf(&[CURRENCY]);
     }
 }
 
@@ -40,70 +70,116 @@ pub struct JobRequest {
 
 impl JobRequest {
     pub fn parse(body: &[u8]) -> Result<Self> {
-        let text = json::decode_utf8(body)?;
-        let canonical_json = json::to_canonical_json(&json::parse_value(text)?);
-        let mut fields = json::parse_object(text)?;
-        let skill_name = fields.optional_label("skill_name", limits::LABEL_CHARS)?;
-        let request = Self {
-            job_id: fields
-                .optional_string("job_id")?
-                .map(|job| check_opaque_id("job_id", job))
-                .transpose()?,
-            orchestrator_id: fields.optional_label("orchestrator_id", limits::LABEL_CHARS)?,
-            agent_id: fields.optional_label("agent_id", limits::LABEL_CHARS)?,
-            skill_name: skill_name.ok_or_else(|| Error::validation("skill_name is required"))?,
-            input_data: take_job_data(text, &mut fields, "input_data")?
-                .unwrap_or_else(|| Value::Object(Default::default())),
-            budget: take_amount(text, &mut fields, "budget")?,
-            callback_url: crate::endpoint_url::parse_endpoint(&mut fields, "callback_url")?,
-            deadline: take_deadline(&mut fields)?,
-            canonical_json,
-        };
-        take_timestamp(&mut fields)?;
-        if fields
-            .optional_string("currency")?
-            .is_some_and(|currency| currency != CURRENCY)
-        {
-            return Err(Error::validation(format!("currency must be {CURRENCY}")));
+        let root = contract::parse_root(body)?;
+        let fields: JobBody = contract::parse_node(&root)?;
+        let deadline = fields.deadline_ms.map(Duration::from_millis);
+        // A null is an input of its own, which an Option cannot tell from an absent one.
+        let input_data = root.as_object().and_then(|body| body.get("input_data"));
+        Ok(Self {
+            job_id: fields.job_id,
+            orchestrator_id: fields.orchestrator_id,
+            agent_id: fields.agent_id,
+            skill_name: fields.skill_name,
+            input_data: input_data.map_or_else(|| json!({}), JsonNode::to_value),
+            budget: fields.budget,
+            callback_url: fields.callback_url,
+            deadline: deadline.unwrap_or(limits::JOB_DEADLINE_DEFAULT),
+            canonical_json: json::to_canonical_json(&root.to_value()),
+        })
+    }
+}
+
+/// `input_data` or `output_data`. Its size is limited because inbox events contain it.
+const JOB_DATA: CustomCheck = CustomCheck {
+    find_fault: |value| {
+        if value.node.text.len() > limits::JOB_DATA_OCTETS {
+            let problem = format!("is larger than {} octets", limits::JOB_DATA_OCTETS);
+            return Some(ContractFault::too_large("", problem));
         }
-        fields.reject_unknown()?;
-        Ok(request)
+        // PostgreSQL cannot store NUL in a text.
+        value
+            .node
+            .has_nul()
+            .then(|| ContractFault::invalid("", "a value without NUL characters"))
+    },
+    schema: |_| json!({"x-max-octets": limits::JOB_DATA_OCTETS}),
+    nested: &[],
+};
+
+wire_object! {
+    /// The result of a job. Further fields are ignored.
+    JobResultBody as "JobResult", allows unknown, rules [RESULT_RULE], example r#"{
+        "status": "SUCCESS", "output_data": {"mood": "good"}, "execution_cost": 0.10, "execution_time_ms": 1240}"# => {
+        /// How the job ended.
+        required status: String = FieldCheck::OneOf(&["SUCCESS", "FAILURE"]);
+        /// The job, as in the path.
+        optional job_id: String = ANY_TEXT;
+        /// The worker, as in the key.
+        optional agent_id: String = ANY_TEXT;
+        /// The output of a success, in the form of the skill's schema.
+        optional output_data: Value = FieldCheck::AnyValue;
+        /// The cost of a success, up to the budget; the offered price if absent. A failure is not paid.
+        nullable execution_cost: Value = FieldCheck::AnyValue;
+        /// How long it took, in milliseconds.
+        nullable execution_time_ms: u64 = integer_between(0, i64::MAX as u64);
+        /// The code of a failure.
+        nullable error_code: Value = FieldCheck::AnyValue;
+        /// Why the job failed.
+        nullable error_message: Value = FieldCheck::AnyValue;
+        /// When the worker made the result.
+        optional timestamp_utc: String = FieldCheck::Grammar(&INSTANT);
     }
 }
 
-fn take_deadline(fields: &mut JsonFields) -> Result<Duration> {
-    let Some(millis) = fields.optional_count("deadline_ms", 1)? else {
-        return Ok(limits::JOB_DEADLINE_DEFAULT);
-    };
-    let requested = Duration::from_millis(millis);
-    if requested > limits::JOB_DEADLINE_MAX {
-        let max_ms = limits::JOB_DEADLINE_MAX.as_millis();
-        return Err(Error::validation(format!(
-            "deadline_ms must be at most {max_ms}"
-        )));
-    }
-    Ok(requested)
-}
+/// The fields of a success are checked only in a success, and those of a failure only in a failure: the document prints
+/// both in every result.
+const RESULT_RULE: ObjectRule = ObjectRule {
+    find_fault: |result| {
+        let is_success = result.get("status").and_then(JsonNode::as_text) == Some("SUCCESS");
+        let (name, check): (_, &FieldCheck) = if is_success {
+            let output = result.get("output_data");
+            if let Some(fault) = output.and_then(|node| find_value_fault(node, result, &JOB_DATA)) {
+                return Some(fault.inside("output_data"));
+            }
+            ("execution_cost", &FieldCheck::Credits { zero: true })
+        } else {
+            ("error_message", &ANY_TEXT)
+        };
+        let node = result.get(name).filter(|node| !node.is_null())?;
+        let value = CheckedValue {
+            node,
+            siblings: result,
+            context: &CheckContext::default(),
+        };
+        check.find_fault(&value).map(|fault| fault.inside(name))
+    },
+    describe: |schema, _| {
+        let cost = contract::value_schema(&FieldCheck::Credits { zero: true }, SchemaRefs::Inline);
+        schema["oneOf"] = json!([
+            {"properties": {"status": {"const": "SUCCESS"}, "execution_cost": {"anyOf": [cost, {"type": "null"}]}}},
+            {"properties": {"status": {"const": "FAILURE"}, "error_message": {"type": ["string", "null"]}}},
+        ]);
+    },
+};
 
-/// Takes `input_data` or `output_data`. Its size is limited because inbox events contain it.
-fn take_job_data(text: &str, fields: &mut JsonFields, key: &str) -> Result<Option<Value>> {
-    let value = fields.take_value(key);
-    if value.is_some()
-        && find_raw_value(text, key).is_some_and(|raw| raw.len() > limits::JOB_DATA_OCTETS)
-    {
-        let message = format!("{key} is larger than {} octets", limits::JOB_DATA_OCTETS);
-        return Err(Error::new(ErrorCode::TooLarge, message));
-    }
-    // PostgreSQL cannot store NUL in a text.
-    if value
-        .as_ref()
-        .is_some_and(|value| value.to_string().contains("\\u0000"))
-    {
-        return Err(Error::validation(format!(
-            "{key} must not have NUL characters in it"
-        )));
-    }
-    Ok(value)
+/// Of any length, because it is cut.
+const ANY_TEXT: FieldCheck = FieldCheck::Text {
+    min: 0,
+    max: usize::MAX,
+    unit: LengthUnit::Characters,
+    refused: RefusedCharacters::None,
+};
+
+fn find_value_fault(
+    node: &JsonNode<'_>,
+    siblings: &JsonObject<'_>,
+    check: &CustomCheck,
+) -> Option<ContractFault> {
+    (check.find_fault)(&CheckedValue {
+        node,
+        siblings,
+        context: &CheckContext::default(),
+    })
 }
 
 /// The final result that a worker reports.
@@ -132,69 +208,49 @@ pub enum JobOutcome {
 impl JobResult {
     /// Parses the body of `POST /jobs/{id}/result`. Unknown fields are ignored: workers send more than the document asks.
     pub fn parse(body: &[u8]) -> Result<Self> {
-        let text = json::decode_utf8(body)?;
-        let mut fields = json::parse_object(text)?;
-        let status = fields.required_string("status")?;
-        let cost = match fields.take_value("execution_cost") {
-            None | Some(Value::Null) => None,
-            Some(_) => Some(find_raw_value(text, "execution_cost").unwrap_or_default()),
+        let root = contract::parse_root(body)?;
+        let fields: JobResultBody = contract::parse_node(&root)?;
+        let text = |name: &str| {
+            let node = root.as_object().and_then(|body| body.get(name));
+            node.and_then(JsonNode::as_text).map(str::to_owned)
         };
-        let outcome = match JobStatus::parse(&status) {
-            Some(JobStatus::Success) => JobOutcome::Success {
-                output_data: take_job_data(text, &mut fields, "output_data")?
-                    .unwrap_or(Value::Null),
+        let outcome = if fields.status == JobStatus::Success.as_str() {
+            let cost = root.as_object().and_then(|body| body.get("execution_cost"));
+            JobOutcome::Success {
+                output_data: fields.output_data.unwrap_or_default(),
                 execution_cost: cost
-                    .map(|cost| Credits::parse_price("execution_cost", &cost))
-                    .transpose()?,
-            },
-            Some(JobStatus::Failure) => JobOutcome::Failure {
-                error_code: take_error_code(&mut fields, "error_code"),
-                error_message: take_error_message(&mut fields)?,
-            },
-            Some(JobStatus::Pending) | None => {
-                return Err(Error::validation("status must be SUCCESS or FAILURE"));
+                    .and_then(JsonNode::as_number)
+                    .and_then(Credits::parse_digits),
+            }
+        } else {
+            JobOutcome::Failure {
+                error_code: text("error_code").filter(|code| is_error_code(code)),
+                error_message: text("error_message").map_or_else(
+                    || "the agent gave no reason".to_owned(),
+                    |message| cut_message(&message),
+                ),
             }
         };
-        take_timestamp(&mut fields)?;
-        let execution_time_ms = match fields.take_value("execution_time_ms") {
-            None | Some(Value::Null) => None,
-            Some(value) => Some(
-                value
-                    .as_u64()
-                    .filter(|ms| *ms <= i64::MAX as u64)
-                    .ok_or_else(|| {
-                        Error::validation("execution_time_ms must be a whole number of at least 0")
-                    })?,
-            ),
-        };
         Ok(Self {
-            job_id: fields.optional_string("job_id")?,
-            agent_id: fields.optional_string("agent_id")?,
+            job_id: fields.job_id,
+            agent_id: fields.agent_id,
             outcome,
-            execution_time_ms,
+            execution_time_ms: fields.execution_time_ms,
         })
     }
 }
 
-fn take_error_code(fields: &mut JsonFields, key: &str) -> Option<String> {
-    let text = fields.optional_string(key).ok().flatten()?;
+/// A code is for programs: letters, digits and underscores. Anything else is dropped.
+fn is_error_code(text: &str) -> bool {
     let is_code_byte = |b: u8| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_';
-    ((1..=limits::LABEL_CHARS).contains(&text.len()) && text.bytes().all(is_code_byte))
-        .then_some(text)
+    (1..=limits::LABEL_CHARS).contains(&text.len()) && text.bytes().all(is_code_byte)
 }
 
-fn take_error_message(fields: &mut JsonFields) -> Result<String> {
-    match fields.take_value("error_message") {
-        None | Some(Value::Null) => Ok("the agent gave no reason".to_owned()),
-        Some(Value::String(text)) => Ok(text
-            .chars()
-            .filter(|c| *c != '\0')
-            .take(limits::DETAIL_CHARS)
-            .collect()),
-        Some(Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
-            Err(Error::validation("error_message must be a string or null"))
-        }
-    }
+fn cut_message(text: &str) -> String {
+    text.chars()
+        .filter(|c| *c != '\0')
+        .take(limits::DETAIL_CHARS)
+        .collect()
 }
 
 /// The job request that the worker receives (JOB-17).

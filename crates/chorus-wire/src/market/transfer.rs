@@ -1,53 +1,51 @@
 //! Credit transfers, owner accounts, and the ledger's replies (R-64, R-65, JOB-20).
 
-use super::credits::Credits;
-use super::{check_opaque_id, take_timestamp};
-use crate::{Error, Result, json, limits, time::UnixMicros};
-use serde::{Deserialize, Serialize};
+use crate::contract::{
+    self, ContractFault, FieldCheck, INSTANT, JsonNode, OPAQUE_ID, ObjectRule, characters,
+};
+use crate::credits::Credits;
+use crate::{Result, json, limits, time::UnixMicros, wire_object};
+use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
-/// The checked body of `POST /transfer`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct CreditTransfer {
-    #[schema(example = "7c9e6679-7425-40de-944b-e07fc1f90ae7")]
-    pub transfer_id: String,
-    #[schema(example = "orchestrator_owner_id")]
-    pub from_owner: String,
-    #[schema(example = "agent_owner_id")]
-    pub to_owner: String,
-    pub amount: Credits,
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    #[schema(example = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6")]
-    pub job_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    #[schema(example = "2026-02-11T14:15:09Z")]
-    pub timestamp_utc: Option<String>,
+wire_object! {
+    /// A payment from one owner to another.
+    CreditTransfer, refuses unknown, rules [OTHER_OWNER_RULE], example r#"{
+        "transfer_id": "7c9e6679-7425-40de-944b-e07fc1f90ae7", "from_owner": "orchestrator_owner_id",
+        "to_owner": "agent_owner_id", "amount": 0.10, "job_id": "f81d4fae-7dec-11d0-a765-00a0c91e6bf6",
+        "timestamp_utc": "2026-02-11T14:15:09Z"}"# => {
+        /// A new id that names the payment; a repeated request keeps it and pays once.
+        required transfer_id: String = FieldCheck::Grammar(&OPAQUE_ID);
+        /// The owner that pays.
+        required from_owner: String = OWNER_CHECK;
+        /// The owner that is paid: another one than from_owner.
+        required to_owner: String = OWNER_CHECK;
+        /// The amount, in credits.
+        required amount: Credits = FieldCheck::Credits { zero: false };
+        /// The job that it pays for.
+        optional job_id: String = FieldCheck::Grammar(&OPAQUE_ID);
+        /// When the client made the request.
+        optional timestamp_utc: String = FieldCheck::Grammar(&INSTANT);
+    }
 }
+
+const OWNER_CHECK: FieldCheck = characters(1, limits::LABEL_CHARS);
+
+const OTHER_OWNER_RULE: ObjectRule = ObjectRule {
+    find_fault: |transfer| {
+        let owner = |name: &str| transfer.get(name).and_then(JsonNode::as_text);
+        (owner("from_owner") == owner("to_owner"))
+            .then(|| ContractFault::invalid("to_owner", "another than from_owner"))
+    },
+    // JSON Schema cannot compare two fields; the description of to_owner says it.
+    describe: |_, _| {},
+};
 
 impl CreditTransfer {
     pub fn parse(body: &[u8]) -> Result<Self> {
-        let text = json::decode_utf8(body)?;
-        let mut fields = json::parse_object(text)?;
-        let transfer = Self {
-            transfer_id: check_opaque_id("transfer_id", fields.required_string("transfer_id")?)?,
-            from_owner: take_owner(&mut fields, "from_owner")?,
-            to_owner: take_owner(&mut fields, "to_owner")?,
-            amount: take_amount(text, &mut fields, "amount")?,
-            job_id: fields
-                .optional_string("job_id")?
-                .map(|job| check_opaque_id("job_id", job))
-                .transpose()?,
-            timestamp_utc: take_timestamp(&mut fields)?,
-        };
-        fields.reject_unknown()?;
-        if transfer.from_owner == transfer.to_owner {
-            return Err(Error::validation(
-                "to_owner must be another than from_owner",
-            ));
-        }
-        Ok(transfer)
+        Ok(contract::parse_body(body)?)
     }
 
     /// The canonical text, by which repeated transfers are compared (failure 17).
@@ -58,26 +56,11 @@ impl CreditTransfer {
     }
 }
 
-fn take_owner(fields: &mut json::JsonFields, key: &str) -> Result<String> {
-    let name = fields.optional_label(key, limits::LABEL_CHARS)?;
-    name.ok_or_else(|| Error::validation(format!("{key} is required")))
-}
-
-/// Takes the amount at `key` from the body's text: a parsed float does not distinguish 0.10 from 1e-1.
-pub(super) fn take_amount(text: &str, fields: &mut json::JsonFields, key: &str) -> Result<Credits> {
-    fields
-        .take_value(key)
-        .ok_or_else(|| Error::validation(format!("{key} is required")))?;
-    Credits::parse(
-        key,
-        find_raw_value(text, key).as_deref().unwrap_or_default(),
-    )
-}
-
-/// The raw JSON text of a field. The body has been parsed strictly before, so it has no duplicate keys.
-pub(super) fn find_raw_value(text: &str, key: &str) -> Option<String> {
-    let fields: BTreeMap<String, &RawValue> = serde_json::from_str(text).ok()?;
-    fields.get(key).map(|value| value.get().to_owned())
+impl<'de> Deserialize<'de> for CreditTransfer {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
+        let raw = Box::<RawValue>::deserialize(from)?;
+        Self::parse(raw.get().as_bytes()).map_err(|e| de::Error::custom(e.message))
+    }
 }
 
 /// The reply to `POST /transfer`.
@@ -90,25 +73,19 @@ pub struct TransferReply {
     pub receiver_balance: Credits,
 }
 
-/// The body of `POST /accounts/{owner}/credit`.
-#[derive(Clone, Debug, PartialEq, Eq, ToSchema)]
-#[schema(example = json!({"amount": 25.00, "reason": "paid by invoice 7"}))]
-pub struct CreditIssue {
-    pub amount: Credits,
-    pub reason: Option<String>,
+wire_object! {
+    /// Credits that an operator issues to an owner.
+    CreditIssue, refuses unknown, example r#"{"amount": 25.00, "reason": "paid by invoice 7"}"# => {
+        /// The amount, in credits.
+        required amount: Credits = FieldCheck::Credits { zero: false };
+        /// Why, for the audit.
+        optional reason: String = characters(1, limits::LABEL_CHARS);
+    }
 }
 
 impl CreditIssue {
     pub fn parse(body: &[u8]) -> Result<Self> {
-        let text = json::decode_utf8(body)?;
-        let mut fields = json::parse_object(text)?;
-        let amount = take_amount(text, &mut fields, "amount")?;
-        let issue = Self {
-            amount,
-            reason: fields.optional_label("reason", limits::LABEL_CHARS)?,
-        };
-        fields.reject_unknown()?;
-        Ok(issue)
+        Ok(contract::parse_body(body)?)
     }
 }
 

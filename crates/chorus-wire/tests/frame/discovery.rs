@@ -40,7 +40,7 @@ fn every_payload_is_published_with_its_fields_and_which_are_required() {
             match rule {
                 Rule::Octets(min, max) => {
                     assert_eq!(
-                        (&shape["maxOctets"], &shape["minLength"]),
+                        (&shape["x-max-octets"], &shape["minLength"]),
                         (&json!(max), &json!(min))
                     );
                 }
@@ -61,7 +61,7 @@ fn every_payload_is_published_with_its_fields_and_which_are_required() {
                         (&shape["minItems"], &shape["maxItems"]),
                         (&json!(min), &json!(256))
                     );
-                    assert_eq!(shape["items"]["maxOctets"], json!(max));
+                    assert_eq!(shape["items"]["x-max-octets"], json!(max));
                 }
                 Rule::Bool => assert_eq!(shape["type"], "boolean"),
                 Rule::Uuid4 => assert_eq!(shape["format"], "uuid"),

@@ -1,6 +1,6 @@
 //! Credit amounts: whole hundredths, parsed from their digits and printed with two decimals (R-64, failure 20).
 
-use chorus_wire::market::credits::Credits;
+use chorus_wire::credits::Credits;
 use chorus_wire::market::transfer::{CreditIssue, CreditTransfer};
 use chorus_wire::{ErrorCode, limits};
 use proptest::prelude::*;

@@ -1,6 +1,7 @@
 //! Strict JSON and its canonical form: equal values have equal canonical texts (R-27, R-38, failure 17).
 
-use chorus_wire::json::{decode_utf8, parse_object, parse_value, to_canonical_json};
+use chorus_wire::contract::parse_root;
+use chorus_wire::json::{decode_utf8, parse_value, to_canonical_json};
 use chorus_wire::limits::JSON_DEPTH;
 use proptest::prelude::*;
 use serde_json::Value;
@@ -111,6 +112,16 @@ proptest! {
         prop_assert!(parse_value(&text).unwrap_err().message.contains(&key));
     }
 
+    /// The parser accepts what `serde_json` accepts, with the same value, but for duplicate keys and depth.
+    #[test]
+    fn it_agrees_with_another_parser(text in r#"([\[\]{}:,"\\u0-9dD8cCeE+.tfn -]|true|false|null|"a"|"b":){0,24}"#) {
+        let theirs = serde_json::from_str::<Value>(&text);
+        match parse_value(&text) {
+            Ok(ours) => prop_assert_eq!(Some(ours), theirs.ok(), "{}", text),
+            Err(error) => prop_assert!(theirs.is_err() || error.message.contains("twice"), "{}: {}", text, error),
+        }
+    }
+
     #[test]
     fn no_bytes_break_the_parser(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
         if let Ok(text) = decode_utf8(&bytes) {
@@ -159,6 +170,6 @@ fn a_body_that_is_not_one_utf8_json_value_is_refused() {
         assert!(parse_value(invalid).is_err(), "{invalid}");
     }
     for other in ["null", "[]", "1", "\"a\"", "true"] {
-        assert!(parse_object(other).is_err(), "{other}");
+        assert!(parse_root(other.as_bytes()).is_err(), "{other}");
     }
 }

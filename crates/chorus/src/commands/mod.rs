@@ -18,6 +18,7 @@ pub mod mcp;
 pub mod register;
 pub mod reply;
 pub mod say;
+pub mod schema;
 mod secret_url;
 pub mod send;
 pub mod serve;

@@ -57,7 +57,7 @@ pub async fn run(common: &CommonArgs, mut args: Args) -> Result<(), Fail> {
     event.agent = args.name.map(|name| ChannelIdentity {
         name: Some(name),
         avatar: None,
-        capabilities: Vec::new(),
+        capabilities: None,
     });
     // The same parser as the hub's: an event that the hub would refuse is not sent.
     let line = chorus_client::channel::print_event(&event);

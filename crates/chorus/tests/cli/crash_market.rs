@@ -6,7 +6,7 @@ use crate::crash::{register_client, wait_for_count};
 use crate::postgres::Database;
 use chorus_client::market::{JobRequest, random_id};
 use chorus_client::{Error, HubClient};
-use chorus_wire::market::credits::Credits;
+use chorus_wire::credits::Credits;
 use chorus_wire::market::skill::SkillOffer;
 use chorus_wire::market::transfer::CreditTransfer;
 use serde_json::json;

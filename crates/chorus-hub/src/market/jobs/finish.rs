@@ -14,8 +14,8 @@ use crate::store::{
     AgentId, EntryKind, JobEvent, JobId, JobState, NewLogEntry, SubjectId, WriteTxn,
 };
 use crate::{Principal, Result};
+use chorus_wire::credits::Credits;
 use chorus_wire::identity::AgentName;
-use chorus_wire::market::credits::Credits;
 use chorus_wire::market::job::{self as wire, JobOutcome, JobResult};
 use chorus_wire::{Error, ErrorCode};
 use futures_util::future::join_all;

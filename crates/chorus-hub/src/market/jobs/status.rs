@@ -4,7 +4,7 @@ use crate::context::HubContext;
 use crate::store::jobs::{self, JobRecord, JobRole};
 use crate::store::{JobId, JobState, RowId};
 use crate::{Principal, Result};
-use chorus_wire::market::credits::CURRENCY;
+use chorus_wire::credits::CURRENCY;
 use chorus_wire::market::job::{self as wire, DispatchedJob, JobList, JobStatus};
 use chorus_wire::{Error, ErrorCode, limits};
 use serde_json::Value;

@@ -6,7 +6,7 @@ use crate::store::{
     AccountId, EntryPublisher, JobId, LogEntry, OwnerId, Store, SubjectId, market_totals, retention,
 };
 use crate::{Clock, Result};
-use chorus_wire::market::credits::Credits;
+use chorus_wire::credits::Credits;
 use chorus_wire::{Error, ErrorCode, time::UnixMicros};
 use proptest::prelude::*;
 use std::collections::BTreeMap;

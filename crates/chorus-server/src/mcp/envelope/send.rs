@@ -4,11 +4,14 @@ use crate::mcp::tool::{ToolDefinition, ToolKind, ToolOutput};
 use crate::mcp::tool_call::ToolCall;
 use crate::mcp::tool_error::ToolError;
 use chorus_hub::envelope::{self, IdempotencyKey};
+use chorus_wire::contract::ContractFault;
+use chorus_wire::envelope::EnvelopeDraft;
+use chorus_wire::identity::AgentName;
 use chorus_wire::message::{SendReply, SendRequest};
 use chorus_wire::{CHORUS_VERSION, ErrorCode, json, limits};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::json;
 use sha2::{Digest, Sha256};
 
 pub fn send_tools() -> Vec<ToolDefinition<ToolCall>> {
@@ -70,29 +73,28 @@ async fn send_message(
     let culture = culture.ok_or_else(|| {
         ToolError::invalid_argument("sender_culture", "your agent card names none, so say it")
     })?;
-    let mut envelope = serde_json::json!({
-        "chorus_version": CHORUS_VERSION,
-        "sender_id": &*sender.agent_id,
-        "original_text": args.text,
-        "sender_culture": culture,
-    });
-    let optional_fields = [
-        ("cultural_context", args.cultural_context.map(Value::from)),
-        ("conversation_id", args.conversation_id.map(Value::from)),
-        ("turn_number", args.turn_number.map(Value::from)),
-    ];
-    for (field, value) in optional_fields {
-        if let Some(value) = value {
-            envelope[field] = value;
+    let draft = EnvelopeDraft {
+        chorus_version: Some(CHORUS_VERSION.to_owned()),
+        sender_id: Some(sender.agent_id.to_string()),
+        original_text: Some(args.text),
+        sender_culture: Some(culture),
+        cultural_context: args.cultural_context,
+        conversation_id: args.conversation_id,
+        turn_number: args.turn_number,
+    };
+    let request = SendRequest {
+        receiver: AgentName::parse("receiver_id", &args.receiver_id)?,
+        envelope: draft.check().map_err(to_argument_error)?,
+        a2a_message: None,
+        stream: false,
+    };
+    let idempotency = args.idempotency_key.map(|key| {
+        let body = json!({"receiver_id": args.receiver_id, "envelope": request.envelope});
+        IdempotencyKey {
+            key,
+            fingerprint: Sha256::digest(json::to_canonical_json(&body).as_bytes()).into(),
         }
-    }
-    let body = serde_json::json!({"receiver_id": args.receiver_id, "envelope": envelope});
-    let idempotency = args.idempotency_key.map(|key| IdempotencyKey {
-        key,
-        fingerprint: Sha256::digest(json::to_canonical_json(&body).as_bytes()).into(),
     });
-    let request = SendRequest::parse(body.to_string().as_bytes())
-        .map_err(|e| ToolError::from(map_error_fields(e)))?;
     let fields = [
         (ErrorCode::AgentNotFound, "receiver_id"),
         (ErrorCode::IdempotencyConflict, "idempotency_key"),
@@ -107,16 +109,15 @@ async fn send_message(
     ))
 }
 
-/// Renames the envelope's fields in an error to the arguments of the tool.
-fn map_error_fields(mut error: chorus_wire::Error) -> chorus_wire::Error {
-    if error.message.contains("sender_id") {
-        error.message =
-            "you have no address of the form name@host, and only agents with one write messages"
-                .into();
-    }
-    error.message = error
-        .message
-        .replace("envelope.", "")
-        .replace("original_text", "text");
-    error
+/// The fault of an envelope in terms of the arguments that it was made from.
+fn to_argument_error(fault: ContractFault) -> ToolError {
+    let fault = match fault.field.as_str() {
+        "sender_id" => ContractFault::explain(
+            "",
+            "you have no address of the form name@host, and only agents with one write messages",
+        ),
+        "original_text" => fault.with_field("text"),
+        _ => fault,
+    };
+    chorus_wire::Error::from(fault).into()
 }

@@ -285,7 +285,7 @@ story!(
 story!(
     of_many_that_race_for_the_last_credits_as_many_win_as_there_is_money,
     with(|settings| {
-        settings.hub.opening_grant = chorus_wire::market::credits::Credits::from_hundredths(150);
+        settings.hub.opening_grant = chorus_wire::credits::Credits::from_hundredths(150);
     }),
     |hub| async {
         let (boss, _worker) = (

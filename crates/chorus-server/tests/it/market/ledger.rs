@@ -180,7 +180,7 @@ story!(
 story!(
     the_third_tenth_of_three_tenths_is_paid,
     with(|settings| {
-        settings.hub.opening_grant = chorus_wire::market::credits::Credits::from_hundredths(30);
+        settings.hub.opening_grant = chorus_wire::credits::Credits::from_hundredths(30);
     }),
     |hub| async {
         // Failure 20
@@ -389,7 +389,7 @@ story!(
 story!(
     of_fifty_that_race_for_ten_payments_ten_win,
     with(|settings| {
-        settings.hub.opening_grant = chorus_wire::market::credits::Credits::from_hundredths(100);
+        settings.hub.opening_grant = chorus_wire::credits::Credits::from_hundredths(100);
     }),
     |hub| async {
         let payer = trader(&hub, "payer-1", "a").await;

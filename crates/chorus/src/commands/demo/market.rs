@@ -4,7 +4,7 @@ use super::DemoPace;
 use super::agents::{DemoAgent, DemoCast};
 use crate::fail::Fail;
 use chorus_client::market::{JobRequest, random_id};
-use chorus_wire::market::credits::Credits;
+use chorus_wire::credits::Credits;
 use chorus_wire::market::job::JobStatus;
 use chorus_wire::market::skill::SkillOffer;
 use chorus_wire::market::transfer::CreditTransfer;

@@ -3,7 +3,7 @@
 use super::{format_job, job_waiter, read_input};
 use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
 use chorus_client::market::JobRequest;
-use chorus_wire::market::credits::Credits;
+use chorus_wire::credits::Credits;
 use std::time::Duration;
 
 #[derive(Debug, clap::Args)]

@@ -5,7 +5,7 @@ use crate::stop_signal::StopSignal;
 use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
 use chorus_client::event_stream::StreamEvent;
 use chorus_client::market::PendingJob;
-use chorus_wire::market::credits::Credits;
+use chorus_wire::credits::Credits;
 use chorus_wire::market::job::JobStatus;
 use chorus_wire::market::skill::SkillOffer;
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 use super::{job_waiter, read_input};
 use crate::{cli::CommonArgs, fail::ExitKind, fail::Fail, output, session::ClientSession};
 use chorus_client::market::JobRequest;
-use chorus_wire::market::credits::Credits;
+use chorus_wire::credits::Credits;
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
 

@@ -1,7 +1,7 @@
 //! Parses amounts and JSON input from the command line.
 
 use crate::fail::Fail;
-use chorus_wire::market::credits::Credits;
+use chorus_wire::credits::Credits;
 use serde_json::Value;
 use std::io::Read;
 

@@ -2,8 +2,8 @@
 
 use super::read_input;
 use crate::{cli::CommonArgs, fail::Fail, output, session};
+use chorus_wire::credits::Credits;
 use chorus_wire::limits;
-use chorus_wire::market::credits::Credits;
 use chorus_wire::market::discover::{FoundAgent, PresenceStatus, SkillSearch};
 
 #[derive(Debug, clap::Args)]

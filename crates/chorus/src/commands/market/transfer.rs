@@ -3,7 +3,7 @@
 use super::read_input;
 use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
 use chorus_client::market::random_id;
-use chorus_wire::market::credits::Credits;
+use chorus_wire::credits::Credits;
 use chorus_wire::market::transfer::CreditTransfer;
 
 #[derive(Debug, clap::Args)]

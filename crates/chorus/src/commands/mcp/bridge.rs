@@ -4,6 +4,7 @@ use super::hub_link::{CallFailure, HubLink};
 use super::mail_notice;
 use chorus_client::envelope::trace_time;
 use chorus_client::files::history::{HistoryLine, HistoryStore, MessageDirection};
+use chorus_server::mcp::ToolGroups;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, GetPromptRequestParams,
     GetPromptResponse, GetPromptResult, Implementation, ListPromptsResult,
@@ -29,11 +30,13 @@ const LIST_TIMEOUT: Duration = Duration::from_secs(3);
 
 pub struct McpBridge {
     hub_link: Arc<HubLink>,
+    /// The tools that the user asked for.
+    tools: ToolGroups,
 }
 
 impl McpBridge {
-    pub fn new(hub_link: Arc<HubLink>) -> Self {
-        Self { hub_link }
+    pub fn new(hub_link: Arc<HubLink>, tools: ToolGroups) -> Self {
+        Self { hub_link, tools }
     }
 
     async fn forward_request<T: DeserializeOwned>(
@@ -129,6 +132,7 @@ impl ServerHandler for McpBridge {
                     ListToolsResult::with_all_items(chorus_server::mcp::list_hub_tools())
                 }
             };
+        listed.tools.retain(|tool| self.tools.has_tool(&tool.name));
         listed
             .tools
             .iter_mut()
@@ -142,6 +146,10 @@ impl ServerHandler for McpBridge {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         self.remember_host(&context);
+        if !self.tools.has_tool(&request.name) {
+            let message = format!("there is no tool {} among the chosen ones", request.name);
+            return Err(ErrorData::invalid_params(message, None));
+        }
         let arguments = request.arguments.map_or_else(|| json!({}), Value::Object);
         let mut result = match self.hub_link.call_tool(&request.name, arguments).await {
             Ok(result) => result,

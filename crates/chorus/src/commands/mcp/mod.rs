@@ -27,6 +27,9 @@ pub struct Args {
     /// This session's id; default: the host's, or one per host process
     #[arg(long, value_name = "ID", env = "CHORUS_SESSION", value_parser = super::frame::frame_context::parse_ident)]
     session: Option<chorus_wire::frame::ScopeIdent>,
+    /// Only these groups of tools: messages, frames, channels, market; all without it
+    #[arg(long, value_name = "GROUPS", env = "CHORUS_TOOLS")]
+    tools: Option<chorus_server::mcp::ToolGroups>,
 }
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
@@ -41,6 +44,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
             message,
         ));
     }
+    let tools = args.tools.clone().unwrap_or_default();
     let hub_link = Arc::new(HubLink::new(common.clone(), args));
     if !is_registered {
         match hub_link.open_session().await {
@@ -50,7 +54,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         }
     }
     let inbox_task = tokio::spawn(inbox::keep_listening(hub_link.clone()));
-    let outcome = serve_stdio(McpBridge::new(hub_link)).await;
+    let outcome = serve_stdio(McpBridge::new(hub_link, tools)).await;
     inbox_task.abort();
     outcome
 }

@@ -3,7 +3,7 @@
 use crate::fail::Fail;
 use chorus_hub::BusFiles;
 use chorus_server::{ServerSettings, TrustedNetwork};
-use chorus_wire::{identity::AgentAddress, market::credits::Credits, secret::Secret};
+use chorus_wire::{credits::Credits, identity::AgentAddress, secret::Secret};
 use serde::{Deserialize, Deserializer};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

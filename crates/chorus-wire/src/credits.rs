@@ -25,15 +25,29 @@ impl Credits {
         self.0
     }
 
+    /// The most that one request may name.
+    pub const MAX_AMOUNT: Self = Self(limits::CREDITS_AMOUNT_MAX);
+
     /// Parses an amount from the JSON text: a number above zero with at most two decimals and no exponent.
     pub fn parse(field: &str, text: &str) -> Result<Self> {
         match parse_decimal(text) {
-            Some(amount @ Self(1..=limits::CREDITS_AMOUNT_MAX)) => Ok(amount),
+            Some(amount) if amount.is_amount(false) => Ok(amount),
             Some(_) | None => Err(Error::validation(format!(
                 "{field} must be a number above 0 with at most two decimals, up to {}",
-                Self(limits::CREDITS_AMOUNT_MAX)
+                Self::MAX_AMOUNT
             ))),
         }
+    }
+
+    /// The digits of a JSON number, if it has at most two decimals and no exponent.
+    pub fn parse_digits(digits: &str) -> Option<Self> {
+        parse_decimal(digits)
+    }
+
+    /// Whether a request may name it.
+    pub const fn is_amount(self, may_be_zero: bool) -> bool {
+        let min = if may_be_zero { 0 } else { 1 };
+        min <= self.0 && self.0 <= limits::CREDITS_AMOUNT_MAX
     }
 
     /// Parses a price from the JSON text: like an amount, but it may be zero.

@@ -1,0 +1,170 @@
+//! `GET /schemas` and `GET /schemas/{name}.json`: a JSON Schema of every public object, taken from the OpenAPI document.
+
+use crate::http::reply::{self, ApiResult};
+use crate::http::{api_error::ApiError, app_state::AppState, path_params::PathParam};
+use axum::{extract::State, response::Response};
+use bytes::Bytes;
+use chorus_wire::ErrorCode;
+use http::{HeaderValue, StatusCode, header};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+/// Where components are in the OpenAPI document, and definitions in a schema of its own.
+const COMPONENTS: &str = "#/components/schemas/";
+const DEFINITIONS: &str = "#/$defs/";
+
+pub fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::default()
+        .routes(routes!(list_schemas))
+        .routes(routes!(get_schema))
+}
+
+/// The published schemas.
+#[derive(Serialize, ToSchema)]
+struct SchemaList {
+    schemas: Vec<SchemaLink>,
+}
+
+#[derive(Serialize, ToSchema)]
+struct SchemaLink {
+    #[schema(example = "envelope")]
+    name: String,
+    #[schema(example = "/schemas/envelope.json")]
+    path: String,
+}
+
+/// List the JSON Schemas of the public objects
+#[utoipa::path(get, path = "/schemas", tag = "ops", responses((status = 200, description = "The names and paths", body = SchemaList)))]
+async fn list_schemas(State(state): State<AppState>) -> ApiResult {
+    let schemas = list_names(&stored_document(&state))
+        .into_iter()
+        .map(|name| SchemaLink {
+            path: format!("/schemas/{name}.json"),
+            name,
+        })
+        .collect();
+    reply::bare_json(StatusCode::OK, &SchemaList { schemas })
+}
+
+/// Read the JSON Schema of a public object
+#[utoipa::path(get, path = "/schemas/{file}", tag = "ops",
+    params(("file" = String, Path, description = "The name of the object and `.json`", example = "envelope.json")),
+    responses((status = 200, description = "A JSON Schema (2020-12)", content_type = "application/schema+json", body = Object)))]
+async fn get_schema(
+    State(state): State<AppState>,
+    PathParam(file): PathParam,
+) -> Result<Response, ApiError> {
+    let name = file.strip_suffix(".json").ok_or(ErrorCode::NotFound)?;
+    let schema = find_schema(&stored_document(&state), name, &state.public_url)
+        .ok_or(ErrorCode::NotFound)?;
+    let mut response = reply::json_response(StatusCode::OK, Bytes::from(schema.to_string()));
+    let headers = response.headers_mut();
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/schema+json"),
+    );
+    headers.insert(
+        header::CACHE_CONTROL,
+        HeaderValue::from_static("public, max-age=60"),
+    );
+    Ok(response)
+}
+
+fn stored_document(state: &AppState) -> Value {
+    let document = state.openapi_document.get().cloned().unwrap_or_default();
+    serde_json::from_slice(&document).unwrap_or_default()
+}
+
+/// The names of the published schemas, in lower case with hyphens.
+pub fn list_names(document: &Value) -> Vec<String> {
+    let components = document["components"]["schemas"].as_object();
+    components
+        .into_iter()
+        .flat_map(Map::keys)
+        .map(|name| to_kebab_case(name))
+        .collect()
+}
+
+/// The schema of this name as a document of its own: what it refers to is in `$defs`.
+pub fn find_schema(document: &Value, name: &str, base_url: &str) -> Option<Value> {
+    let components = document["components"]["schemas"].as_object()?;
+    // The documents call it `envelope.schema.json`.
+    let name = name.strip_suffix(".schema").unwrap_or(name);
+    let (component, schema) = components
+        .iter()
+        .find(|(component, _)| to_kebab_case(component) == name || *component == name)?;
+    let mut definitions = Map::new();
+    collect_definitions(schema, components, &mut definitions);
+    let file = to_kebab_case(component);
+    let mut root = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": format!("{}/schemas/{file}.json", base_url.trim_end_matches('/')),
+        "title": component,
+    });
+    if let (Some(root), Some(schema)) = (root.as_object_mut(), schema.as_object()) {
+        root.extend(schema.clone());
+        if !definitions.is_empty() {
+            root.insert("$defs".to_owned(), Value::Object(definitions));
+        }
+    }
+    point_to_definitions(&mut root);
+    Some(root)
+}
+
+fn collect_definitions(
+    schema: &Value,
+    components: &Map<String, Value>,
+    found: &mut Map<String, Value>,
+) {
+    let referenced = schema["$ref"]
+        .as_str()
+        .and_then(|pointer| pointer.strip_prefix(COMPONENTS));
+    if let Some(name) = referenced
+        && !found.contains_key(name)
+        && let Some(target) = components.get(name)
+    {
+        found.insert(name.to_owned(), target.clone());
+        collect_definitions(target, components, found);
+    }
+    match schema {
+        Value::Object(map) => map
+            .values()
+            .for_each(|value| collect_definitions(value, components, found)),
+        Value::Array(items) => items
+            .iter()
+            .for_each(|item| collect_definitions(item, components, found)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn point_to_definitions(schema: &mut Value) {
+    match schema {
+        Value::Object(map) => {
+            if let Some(Value::String(pointer)) = map.get_mut("$ref")
+                && let Some(name) = pointer.strip_prefix(COMPONENTS)
+            {
+                *pointer = format!("{DEFINITIONS}{name}");
+            }
+            map.values_mut().for_each(point_to_definitions);
+        }
+        Value::Array(items) => items.iter_mut().for_each(point_to_definitions),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// `AgentCard` as `agent-card`.
+fn to_kebab_case(name: &str) -> String {
+    let mut kebab = String::with_capacity(name.len() + 4);
+    for (index, c) in name.chars().enumerate() {
+        if c.is_uppercase() && index > 0 && !kebab.ends_with('-') {
+            kebab.push('-');
+        }
+        match c {
+            '_' => kebab.push('-'),
+            other => kebab.extend(other.to_lowercase()),
+        }
+    }
+    kebab.replace("--", "-")
+}

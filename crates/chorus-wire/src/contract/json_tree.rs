@@ -1,0 +1,451 @@
+//! Parses JSON (RFC 8259) into a tree that borrows from the text.
+//!
+//! It differs from `serde_json` in what requests need: duplicate keys are refused, depth is bounded, numbers keep their
+//! digits, and every value knows the text it was written as, so that a part of a body can be forwarded byte for byte.
+
+use super::fault::ContractFault;
+use crate::limits;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+/// One JSON value and its text.
+#[derive(Clone, Debug)]
+pub struct JsonNode<'a> {
+    /// As written, without the blanks around it.
+    pub text: &'a str,
+    pub value: JsonValue<'a>,
+}
+
+#[derive(Clone, Debug)]
+pub enum JsonValue<'a> {
+    Null,
+    Bool(bool),
+    /// The digits are the node's text.
+    Number,
+    Text(Cow<'a, str>),
+    Array(Vec<JsonNode<'a>>),
+    Object(JsonObject<'a>),
+}
+
+/// The fields of an object in their written order.
+#[derive(Clone, Debug, Default)]
+pub struct JsonObject<'a>(pub Vec<(Cow<'a, str>, JsonNode<'a>)>);
+
+impl<'a> JsonObject<'a> {
+    pub fn get(&self, name: &str) -> Option<&JsonNode<'a>> {
+        self.0
+            .iter()
+            .find(|(key, _)| key == name)
+            .map(|(_, node)| node)
+    }
+
+    pub fn to_map(&self) -> Map<String, Value> {
+        self.0
+            .iter()
+            .map(|(key, node)| (key.to_string(), node.to_value()))
+            .collect()
+    }
+}
+
+impl<'a> JsonNode<'a> {
+    /// Parses one value and nothing after it.
+    pub fn parse(text: &'a str) -> Result<Self, ContractFault> {
+        let mut parser = JsonParser {
+            text,
+            at: 0,
+            depth: 0,
+        };
+        parser.skip_blanks();
+        let node = parser.parse_node()?;
+        parser.skip_blanks();
+        if parser.at < text.len() {
+            return Err(parser.syntax_error("nothing more was expected"));
+        }
+        Ok(node)
+    }
+
+    pub fn as_text(&self) -> Option<&str> {
+        match &self.value {
+            JsonValue::Text(text) => Some(text),
+            JsonValue::Null
+            | JsonValue::Bool(_)
+            | JsonValue::Number
+            | JsonValue::Array(_)
+            | JsonValue::Object(_) => None,
+        }
+    }
+
+    pub fn as_array(&self) -> Option<&[JsonNode<'a>]> {
+        match &self.value {
+            JsonValue::Array(items) => Some(items),
+            JsonValue::Null
+            | JsonValue::Bool(_)
+            | JsonValue::Number
+            | JsonValue::Text(_)
+            | JsonValue::Object(_) => None,
+        }
+    }
+
+    pub fn as_object(&self) -> Option<&JsonObject<'a>> {
+        match &self.value {
+            JsonValue::Object(object) => Some(object),
+            JsonValue::Null
+            | JsonValue::Bool(_)
+            | JsonValue::Number
+            | JsonValue::Text(_)
+            | JsonValue::Array(_) => None,
+        }
+    }
+
+    pub fn as_bool(&self) -> Option<bool> {
+        match self.value {
+            JsonValue::Bool(flag) => Some(flag),
+            JsonValue::Null
+            | JsonValue::Number
+            | JsonValue::Text(_)
+            | JsonValue::Array(_)
+            | JsonValue::Object(_) => None,
+        }
+    }
+
+    /// The digits of a number.
+    pub fn as_number(&self) -> Option<&'a str> {
+        matches!(self.value, JsonValue::Number).then_some(self.text)
+    }
+
+    /// A whole number of at least 0, in any notation: `2.0` is the same JSON number as `2`.
+    pub fn as_u64(&self) -> Option<u64> {
+        let digits = self.as_number()?;
+        if digits.bytes().all(|b| b.is_ascii_digit()) {
+            return digits.parse().ok();
+        }
+        // Beyond 2^53 a float stands for several whole numbers.
+        let number: f64 = digits.parse().ok()?;
+        let is_whole =
+            number.fract() == 0.0 && (0.0..=limits::SAFE_INTEGER_MAX as f64).contains(&number);
+        is_whole.then_some(number as u64)
+    }
+
+    pub fn is_null(&self) -> bool {
+        matches!(self.value, JsonValue::Null)
+    }
+
+    /// Whether a key or text in it has a NUL character.
+    pub fn has_nul(&self) -> bool {
+        match &self.value {
+            JsonValue::Null | JsonValue::Bool(_) | JsonValue::Number => false,
+            JsonValue::Text(text) => text.contains('\0'),
+            JsonValue::Array(items) => items.iter().any(JsonNode::has_nul),
+            JsonValue::Object(object) => object
+                .0
+                .iter()
+                .any(|(key, node)| key.contains('\0') || node.has_nul()),
+        }
+    }
+
+    /// The same value as `serde_json` would parse it.
+    pub fn to_value(&self) -> Value {
+        match &self.value {
+            JsonValue::Null => Value::Null,
+            JsonValue::Bool(flag) => Value::Bool(*flag),
+            // The grammar was checked, so only an exponent beyond a float's range fails.
+            JsonValue::Number => serde_json::from_str(self.text).unwrap_or_default(),
+            JsonValue::Text(text) => Value::String(text.to_string()),
+            JsonValue::Array(items) => Value::Array(items.iter().map(JsonNode::to_value).collect()),
+            JsonValue::Object(object) => Value::Object(object.to_map()),
+        }
+    }
+}
+
+struct JsonParser<'a> {
+    text: &'a str,
+    /// The next byte.
+    at: usize,
+    /// How many objects and arrays are open.
+    depth: usize,
+}
+
+impl<'a> JsonParser<'a> {
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn skip_blanks(&mut self) {
+        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
+            self.at += 1;
+        }
+    }
+
+    fn syntax_error(&self, reason: &str) -> ContractFault {
+        let before = &self.text.as_bytes()[..self.at.min(self.text.len())];
+        let line = before.iter().filter(|b| **b == b'\n').count() + 1;
+        let column = before.iter().rev().take_while(|b| **b != b'\n').count() + 1;
+        ContractFault::invalid_json(format!("{reason} at line {line} column {column}"))
+    }
+
+    fn parse_node(&mut self) -> Result<JsonNode<'a>, ContractFault> {
+        let start = self.at;
+        let value = match self.peek() {
+            Some(b'{') => self.parse_object()?,
+            Some(b'[') => self.parse_array()?,
+            Some(b'"') => JsonValue::Text(self.parse_string()?),
+            Some(b'-' | b'0'..=b'9') => self.parse_number()?,
+            Some(b't') => self.parse_word("true", JsonValue::Bool(true))?,
+            Some(b'f') => self.parse_word("false", JsonValue::Bool(false))?,
+            Some(b'n') => self.parse_word("null", JsonValue::Null)?,
+            Some(_) => return Err(self.syntax_error("a value was expected")),
+            None => return Err(self.syntax_error("it ends too early")),
+        };
+        let text = &self.text[start..self.at];
+        Ok(JsonNode { text, value })
+    }
+
+    fn parse_word(
+        &mut self,
+        word: &str,
+        value: JsonValue<'a>,
+    ) -> Result<JsonValue<'a>, ContractFault> {
+        if !self.text[self.at..].starts_with(word) {
+            return Err(self.syntax_error("a value was expected"));
+        }
+        self.at += word.len();
+        Ok(value)
+    }
+
+    fn skip_digits(&mut self) -> usize {
+        let start = self.at;
+        while self.peek().is_some_and(|b| b.is_ascii_digit()) {
+            self.at += 1;
+        }
+        self.at - start
+    }
+
+    fn parse_number(&mut self) -> Result<JsonValue<'a>, ContractFault> {
+        let start = self.at;
+        if self.peek() == Some(b'-') {
+            self.at += 1;
+        }
+        let first_digit = self.peek();
+        let whole_digits = self.skip_digits();
+        if whole_digits == 0 || (first_digit == Some(b'0') && whole_digits > 1) {
+            return Err(self.syntax_error("that is not a number"));
+        }
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            if self.skip_digits() == 0 {
+                return Err(self.syntax_error("that is not a number"));
+            }
+        }
+        if let Some(b'e' | b'E') = self.peek() {
+            self.at += 1;
+            if let Some(b'+' | b'-') = self.peek() {
+                self.at += 1;
+            }
+            if self.skip_digits() == 0 {
+                return Err(self.syntax_error("that is not a number"));
+            }
+            let is_finite = |digits: &str| digits.parse().is_ok_and(f64::is_finite);
+            if !is_finite(&self.text[start..self.at]) {
+                return Err(self.syntax_error("the number is out of range"));
+            }
+        }
+        Ok(JsonValue::Number)
+    }
+
+    fn parse_string(&mut self) -> Result<Cow<'a, str>, ContractFault> {
+        self.at += 1;
+        let start = self.at;
+        let bytes = self.text.as_bytes();
+        loop {
+            match bytes.get(self.at) {
+                Some(b'"') => {
+                    let text = &self.text[start..self.at];
+                    self.at += 1;
+                    return Ok(Cow::Borrowed(text));
+                }
+                Some(b'\\') => {
+                    let before = self.text[start..self.at].to_owned();
+                    return self.parse_escaped_string(before).map(Cow::Owned);
+                }
+                Some(0..=0x1f) => {
+                    return Err(self.syntax_error("a control character is not escaped"));
+                }
+                Some(_) => self.at += 1,
+                None => return Err(self.syntax_error("it ends inside a string")),
+            }
+        }
+    }
+
+    /// The rest of a string from its first backslash on; `text` is what came before.
+    fn parse_escaped_string(&mut self, mut text: String) -> Result<String, ContractFault> {
+        loop {
+            let rest = &self.text[self.at..];
+            let plain = rest
+                .bytes()
+                .position(|b| matches!(b, b'"' | b'\\' | 0..=0x1f))
+                .ok_or_else(|| self.syntax_error("it ends inside a string"))?;
+            text.push_str(&rest[..plain]);
+            self.at += plain;
+            match rest.as_bytes()[plain] {
+                b'"' => {
+                    self.at += 1;
+                    return Ok(text);
+                }
+                b'\\' => {
+                    self.at += 1;
+                    text.push(self.parse_escape()?);
+                }
+                _ => return Err(self.syntax_error("a control character is not escaped")),
+            }
+        }
+    }
+
+    fn parse_escape(&mut self) -> Result<char, ContractFault> {
+        let escape = self
+            .peek()
+            .ok_or_else(|| self.syntax_error("it ends inside a string"))?;
+        self.at += 1;
+        Ok(match escape {
+            b'"' => '"',
+            b'\\' => '\\',
+            b'/' => '/',
+            b'b' => '\u{8}',
+            b'f' => '\u{c}',
+            b'n' => '\n',
+            b'r' => '\r',
+            b't' => '\t',
+            b'u' => return self.parse_unicode_escape(),
+            _ => return Err(self.syntax_error("there is no such escape")),
+        })
+    }
+
+    fn parse_unicode_escape(&mut self) -> Result<char, ContractFault> {
+        let high = self.parse_hex4()?;
+        let code = match high {
+            0xd800..=0xdbff if self.text[self.at..].starts_with("\\u") => {
+                self.at += 2;
+                match self.parse_hex4()? {
+                    low @ 0xdc00..=0xdfff => 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00),
+                    _ => return Err(self.syntax_error("half of a surrogate pair is missing")),
+                }
+            }
+            code => code,
+        };
+        char::from_u32(code).ok_or_else(|| self.syntax_error("half of a surrogate pair is missing"))
+    }
+
+    fn parse_hex4(&mut self) -> Result<u32, ContractFault> {
+        let digits = self.text.get(self.at..self.at + 4);
+        let code = digits
+            .filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()))
+            .and_then(|digits| u32::from_str_radix(digits, 16).ok())
+            .ok_or_else(|| self.syntax_error("\\u needs four hex digits"))?;
+        self.at += 4;
+        Ok(code)
+    }
+
+    fn open_container(&mut self) -> Result<(), ContractFault> {
+        if self.depth == limits::JSON_DEPTH {
+            return Err(ContractFault::invalid_json(format!(
+                "it is nested deeper than {} levels",
+                limits::JSON_DEPTH
+            )));
+        }
+        self.depth += 1;
+        self.at += 1;
+        self.skip_blanks();
+        Ok(())
+    }
+
+    /// Whether another item follows; otherwise the container is closed.
+    fn continue_container(&mut self, close: u8) -> Result<bool, ContractFault> {
+        self.skip_blanks();
+        let byte = self.peek();
+        if byte == Some(b',') {
+            self.at += 1;
+            self.skip_blanks();
+            return Ok(true);
+        }
+        if byte == Some(close) {
+            self.at += 1;
+            self.depth -= 1;
+            return Ok(false);
+        }
+        let reason = match byte {
+            Some(_) => format!("a comma or {} was expected", char::from(close)),
+            None => "it ends too early".to_owned(),
+        };
+        Err(self.syntax_error(&reason))
+    }
+
+    fn parse_array(&mut self) -> Result<JsonValue<'a>, ContractFault> {
+        self.open_container()?;
+        let mut items = Vec::new();
+        if self.peek() == Some(b']') {
+            self.at += 1;
+            self.depth -= 1;
+            return Ok(JsonValue::Array(items));
+        }
+        loop {
+            let item = self
+                .parse_node()
+                .map_err(|fault| fault.inside_item(items.len()))?;
+            items.push(item);
+            if !self.continue_container(b']')? {
+                return Ok(JsonValue::Array(items));
+            }
+        }
+    }
+
+    fn parse_object(&mut self) -> Result<JsonValue<'a>, ContractFault> {
+        self.open_container()?;
+        let mut fields = Vec::with_capacity(8);
+        if self.peek() == Some(b'}') {
+            self.at += 1;
+            self.depth -= 1;
+            return Ok(JsonValue::Object(JsonObject(fields)));
+        }
+        loop {
+            if self.peek() != Some(b'"') {
+                return Err(self.syntax_error("a key was expected"));
+            }
+            let key = self.parse_string()?;
+            self.skip_blanks();
+            if self.peek() != Some(b':') {
+                return Err(self.syntax_error("a colon was expected"));
+            }
+            self.at += 1;
+            self.skip_blanks();
+            let node = self.parse_node().map_err(|fault| fault.inside(&key))?;
+            fields.push((key, node));
+            if !self.continue_container(b'}')? {
+                break;
+            }
+        }
+        match find_duplicate_key(&fields) {
+            Some(key) => Err(ContractFault::duplicate_key(key)),
+            None => Ok(JsonValue::Object(JsonObject(fields))),
+        }
+    }
+}
+
+/// The first duplicate key: two parsers would read such an object differently.
+fn find_duplicate_key<'a>(fields: &'a [(Cow<'_, str>, JsonNode<'_>)]) -> Option<&'a str> {
+    // Comparing all pairs is fastest for an ordinary object, but quadratic: an attacker could send thousands of keys.
+    if fields.len() <= 32 {
+        let is_duplicate = |index: usize| {
+            fields[..index]
+                .iter()
+                .any(|(key, _)| *key == fields[index].0)
+        };
+        return (1..fields.len())
+            .find(|index| is_duplicate(*index))
+            .map(|index| &*fields[index].0);
+    }
+    let mut seen = HashSet::with_capacity(fields.len());
+    fields
+        .iter()
+        .find(|(key, _)| !seen.insert(&**key))
+        .map(|(key, _)| &**key)
+}

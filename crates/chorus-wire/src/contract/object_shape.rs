@@ -1,0 +1,166 @@
+//! Object shapes as data, and the check of a JSON object against its shape.
+//!
+//! Of several faults one is reported: unknown fields before missing ones, missing ones before invalid ones,
+//! each over the whole object including nested ones. Of unknown fields it is the first written one, an object's own before
+//! nested ones; of missing and of invalid fields the first in the order of the shape. Rules over several fields come last.
+
+use super::fault::ContractFault;
+use super::field_check::{CheckContext, CheckedValue, FieldCheck};
+use super::json_schema::SchemaRefs;
+use super::json_tree::{JsonNode, JsonObject};
+use serde_json::Value;
+
+/// One field of an object.
+#[derive(Debug)]
+pub struct FieldShape {
+    pub name: &'static str,
+    pub presence: FieldPresence,
+    /// The description for readers of the API.
+    pub about: &'static str,
+    pub check: FieldCheck,
+}
+
+/// Whether a field must be there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldPresence {
+    Required,
+    /// May be absent; `null` is refused.
+    Optional,
+    /// May be absent or `null`.
+    Nullable,
+}
+
+/// What happens to fields that the shape does not name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnknownFields {
+    Refused,
+    /// Accepted: ignored, or kept with the object.
+    Allowed,
+}
+
+/// An object: its name in published documents, its fields in the order in which faults are reported, and its rules.
+#[derive(Debug)]
+pub struct ObjectShape {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub fields: &'static [FieldShape],
+    pub unknown: UnknownFields,
+    pub rules: &'static [ObjectRule],
+    /// A valid object as JSON; empty if the object is only a part of others.
+    pub example: &'static str,
+}
+
+/// A rule over several fields of an object.
+#[derive(Debug)]
+pub struct ObjectRule {
+    pub find_fault: fn(&JsonObject<'_>) -> Option<ContractFault>,
+    /// Adds what JSON Schema can say of the rule to the schema of the object.
+    pub describe: fn(&mut Value, SchemaRefs),
+}
+
+/// The first fault of the object.
+pub fn check_object(
+    shape: &ObjectShape,
+    object: &JsonObject<'_>,
+    context: &CheckContext<'_>,
+) -> Result<(), ContractFault> {
+    let fault = find_unknown(shape, object)
+        .or_else(|| find_missing(shape, object))
+        .or_else(|| find_invalid(shape, object, context));
+    fault.map_or(Ok(()), Err)
+}
+
+fn find_unknown(shape: &ObjectShape, object: &JsonObject<'_>) -> Option<ContractFault> {
+    let is_unknown = |key: &str| shape.fields.iter().all(|field| field.name != key);
+    let own_unknown = match shape.unknown {
+        UnknownFields::Refused => object.0.iter().find(|(key, _)| is_unknown(key)),
+        UnknownFields::Allowed => None,
+    };
+    own_unknown
+        .map(|(key, _)| ContractFault::unknown(key))
+        .or_else(|| {
+            // In written order, because unknown fields are reported in that order.
+            object.0.iter().find_map(|(key, node)| {
+                let field = shape.fields.iter().find(|field| field.name == key)?;
+                search_field(field, node, find_unknown)
+            })
+        })
+}
+
+/// Goes through the fields in the order of the shape, the nested fields of each included.
+fn find_missing(shape: &ObjectShape, object: &JsonObject<'_>) -> Option<ContractFault> {
+    shape
+        .fields
+        .iter()
+        .find_map(|field| match object.get(field.name) {
+            Some(node) => search_field(field, node, find_missing),
+            None => (field.presence == FieldPresence::Required)
+                .then(|| ContractFault::missing(field.name)),
+        })
+}
+
+type FaultSearch = fn(&ObjectShape, &JsonObject<'_>) -> Option<ContractFault>;
+
+/// Searches a nested object, or every object of a list; other values have no fields.
+fn search_field(
+    field: &FieldShape,
+    node: &JsonNode<'_>,
+    search: FaultSearch,
+) -> Option<ContractFault> {
+    match &field.check {
+        FieldCheck::Object(shape) => {
+            search(shape, node.as_object()?).map(|fault| fault.inside(field.name))
+        }
+        FieldCheck::List {
+            of: FieldCheck::Object(shape),
+            ..
+        } => node
+            .as_array()?
+            .iter()
+            .enumerate()
+            .find_map(|(index, item)| {
+                let fault = search(shape, item.as_object()?)?;
+                Some(fault.inside_item(index).inside(field.name))
+            }),
+        FieldCheck::List { .. }
+        | FieldCheck::Text { .. }
+        | FieldCheck::Grammar(_)
+        | FieldCheck::OneOf(_)
+        | FieldCheck::Integer { .. }
+        | FieldCheck::Credits { .. }
+        | FieldCheck::Bool
+        | FieldCheck::MapOf(_)
+        | FieldCheck::AnyObject
+        | FieldCheck::AnyValue
+        | FieldCheck::Custom(_) => None,
+    }
+}
+
+/// The first field in the order of the shape whose value is invalid, then the first broken rule.
+pub fn find_invalid(
+    shape: &ObjectShape,
+    object: &JsonObject<'_>,
+    context: &CheckContext<'_>,
+) -> Option<ContractFault> {
+    let invalid_field = shape.fields.iter().find_map(|field| {
+        let node = object.get(field.name)?;
+        if node.is_null() && field.presence == FieldPresence::Nullable {
+            return None;
+        }
+        let value = CheckedValue {
+            node,
+            siblings: object,
+            context,
+        };
+        field
+            .check
+            .find_fault(&value)
+            .map(|fault| fault.inside(field.name))
+    });
+    invalid_field.or_else(|| {
+        shape
+            .rules
+            .iter()
+            .find_map(|rule| (rule.find_fault)(object))
+    })
+}

@@ -1,0 +1,126 @@
+//! Grammars of text fields: what the parser accepts, what the published schema says, and what an error asks for.
+
+use crate::limits;
+use crate::time::UnixMicros;
+
+/// A grammar of a text. `pattern` and `accepts` say the same, once for clients and once for the hub; a property test
+/// compares them.
+#[derive(Debug)]
+pub struct TextGrammar {
+    pub accepts: fn(&str) -> bool,
+    /// Completes the sentence “it must be …”.
+    pub requirement: &'static str,
+    /// A regular expression (ECMA 262, without flags) for the whole text.
+    pub pattern: &'static str,
+    /// Texts that match this are refused although they match `pattern`.
+    pub refused_pattern: Option<&'static str>,
+    /// In code points.
+    pub max_chars: usize,
+    /// A format of JSON Schema where there is one.
+    pub format: Option<&'static str>,
+    pub example: &'static str,
+}
+
+/// Whether a text counts in characters or in octets of UTF-8.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LengthUnit {
+    Characters,
+    Octets,
+}
+
+/// Characters that a text may not contain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusedCharacters {
+    None,
+    /// PostgreSQL cannot store NUL in a text.
+    Nul,
+    /// Control characters other than line breaks and tabs.
+    Control,
+    /// Control characters, line breaks and tabs: a text of one line.
+    ControlAndBreaks,
+}
+
+impl RefusedCharacters {
+    pub fn accepts(self, text: &str) -> bool {
+        match self {
+            Self::None => true,
+            Self::Nul => !text.contains('\0'),
+            Self::Control => !text
+                .chars()
+                .any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t')),
+            Self::ControlAndBreaks => !text.chars().any(char::is_control),
+        }
+    }
+
+    pub const fn pattern(self) -> Option<&'static str> {
+        match self {
+            Self::None => None,
+            Self::Nul => Some(r"^[^\u0000]*$"),
+            Self::Control => Some(r"^[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]*$"),
+            Self::ControlAndBreaks => Some(r"^[^\u0000-\u001f\u007f-\u009f]*$"),
+        }
+    }
+
+    pub const fn requirement(self) -> &'static str {
+        match self {
+            Self::None => "any text",
+            Self::Nul => "a text without NUL characters",
+            Self::Control => "a text without control characters",
+            Self::ControlAndBreaks => "a text of one line without control characters",
+        }
+    }
+}
+
+/// RFC 3339 with a zone.
+pub const INSTANT: TextGrammar = TextGrammar {
+    accepts: |text| UnixMicros::parse(text).is_some(),
+    requirement: "an RFC 3339 time with its zone, such as 2026-02-11T14:15:09Z",
+    pattern: r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-9]{2})$",
+    refused_pattern: None,
+    max_chars: limits::LABEL_CHARS,
+    format: Some("date-time"),
+    example: "2026-02-11T14:15:09Z",
+};
+
+/// The id of a job or a transfer: a UUID, or another opaque id (R-60).
+pub const OPAQUE_ID: TextGrammar = TextGrammar {
+    accepts: |text| {
+        let is_id_byte =
+            |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'-');
+        (1..=limits::OPAQUE_ID_OCTETS).contains(&text.len()) && text.bytes().all(is_id_byte)
+    },
+    requirement: "a UUID, or 1 to 128 of letters, digits, '.', '_', ':' and '-'",
+    pattern: "^[A-Za-z0-9._:-]+$",
+    refused_pattern: None,
+    max_chars: limits::OPAQUE_ID_OCTETS,
+    format: None,
+    example: "7c9e6679-7425-40de-944b-e07fc1f90ae7",
+};
+
+/// An absolute http or https URL without user information and blanks. The hub checks the address it resolves to elsewhere.
+pub const HTTP_URL: TextGrammar = TextGrammar {
+    accepts: is_http_url,
+    requirement: "an absolute http or https URL",
+    pattern: URL_PATTERN,
+    refused_pattern: None,
+    max_chars: limits::URL_CHARS,
+    format: Some("uri"),
+    example: "https://agent.example.com/hook",
+};
+
+pub const URL_PATTERN: &str =
+    r"^[Hh][Tt][Tt][Pp][Ss]?://[^\s\u0000-\u0020\\@/?#]+(?:[/?#][^\s\u0000-\u0020]*)?$";
+
+pub fn is_http_url(text: &str) -> bool {
+    let has_blank = text.chars().any(|c| c.is_whitespace() || c.is_control());
+    // The parser also takes `http:host` and backslashes, which the published pattern does not.
+    let Some((_, rest)) = text.split_once("://") else {
+        return false;
+    };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let is_plain =
+        text.chars().count() <= limits::URL_CHARS && !has_blank && !authority.contains(['@', '\\']);
+    is_plain
+        && url::Url::parse(text)
+            .is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+}
