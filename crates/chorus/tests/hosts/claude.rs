@@ -1,17 +1,9 @@
 //! Claude Code, set up by `chorus init` or with the hub's `/mcp` URL.
 
 use crate::actors::{Agent, CommandOutput, Scene};
-use crate::kit::{HostKit, isolate, run};
+use crate::kit::{HostKit, isolate, read_key, run};
 use crate::model::{Call, Model};
 use serde_json::{Value, json};
-
-fn read_key(agent: &Agent) -> String {
-    let config = std::fs::read_to_string(agent.home.join(".chorus/config.json")).unwrap();
-    serde_json::from_str::<Value>(&config).unwrap()["api_key"]
-        .as_str()
-        .unwrap()
-        .to_owned()
-}
 
 fn claude(kit: &HostKit, agent: &Agent, model: &Model, args: &[&str]) -> CommandOutput {
     let mut command = kit.claude();

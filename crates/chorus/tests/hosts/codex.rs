@@ -1,9 +1,9 @@
 //! Codex, set up by `chorus init` or with the hub's `/mcp` URL.
 
 use crate::actors::{Agent, CommandOutput, Scene};
-use crate::kit::{HostKit, isolate, run};
+use crate::kit::{HostKit, isolate, read_key, run};
 use crate::model::Model;
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// Configures the scripted model, without update checks and analytics.
 fn configure(agent: &Agent, model: &Model) {
@@ -18,15 +18,10 @@ fn configure(agent: &Agent, model: &Model) {
 }
 
 fn codex(kit: &HostKit, agent: &Agent, args: &[&str]) -> CommandOutput {
-    let config = std::fs::read_to_string(agent.home.join(".chorus/config.json")).unwrap();
-    let key = serde_json::from_str::<Value>(&config).unwrap()["api_key"]
-        .as_str()
-        .unwrap()
-        .to_owned();
     let mut command = kit.script("@openai/codex/bin/codex.js");
     isolate(&mut command, &agent.home);
     command
-        .env("CHORUS_KEY", key)
+        .env("CHORUS_KEY", read_key(agent))
         .args(["exec", "--skip-git-repo-check", "--json"]);
     // No user can approve a call.
     command

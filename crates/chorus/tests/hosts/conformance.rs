@@ -2,9 +2,8 @@
 //! entry that passes fails the run, and so does an additional entry.
 
 use crate::actors::Scene;
-use crate::kit::{HostKit, isolate, run};
+use crate::kit::{HostKit, isolate, read_key, run};
 use crate::proxy;
-use serde_json::Value;
 use std::path::Path;
 
 /// The revisions, and the maximum number of baseline entries. Nearly all entries need special tools of the runner, such as
@@ -28,11 +27,7 @@ fn check_conformance(revision: &str, max_entries: usize) {
     );
     let scene = Scene::open();
     let alice = scene.agent("alice");
-    let config = std::fs::read_to_string(alice.home.join(".chorus/config.json")).unwrap();
-    let key = serde_json::from_str::<Value>(&config).unwrap()["api_key"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let key = read_key(&alice);
     let mut command = kit.script("@modelcontextprotocol/conformance/dist/index.js");
     isolate(&mut command, &alice.home);
     command.args([

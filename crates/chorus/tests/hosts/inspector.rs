@@ -1,7 +1,7 @@
 //! The command line of the official MCP inspector, over stdio and over HTTP.
 
 use crate::actors::{Agent, Scene};
-use crate::kit::{HostKit, isolate, run};
+use crate::kit::{HostKit, isolate, read_key, run};
 use serde_json::Value;
 
 fn inspect(kit: &HostKit, agent: &Agent, args: &[&str]) -> Value {
@@ -19,11 +19,7 @@ fn the_inspector_lists_and_calls_our_tools_over_stdio_and_http() {
     };
     let scene = Scene::open();
     let alice = scene.agent("alice");
-    let config = std::fs::read_to_string(alice.home.join(".chorus/config.json")).unwrap();
-    let key = serde_json::from_str::<Value>(&config).unwrap()["api_key"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let key = read_key(&alice);
     let url = format!("{}/mcp", scene.hub.url);
     let header = format!("Authorization: Bearer {key}");
     let transports: [&[&str]; 2] = [

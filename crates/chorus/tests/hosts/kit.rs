@@ -1,6 +1,7 @@
 //! Finds the published hosts, and runs them with an isolated environment and a timeout.
 
-use crate::actors::CommandOutput;
+use crate::actors::{Agent, CommandOutput};
+use serde_json::Value;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -57,6 +58,15 @@ impl HostKit {
         command.arg(self.modules.join(path));
         command
     }
+}
+
+/// The key in an agent's credentials.
+pub fn read_key(agent: &Agent) -> String {
+    let config = std::fs::read_to_string(agent.home.join(".chorus/config.json")).unwrap();
+    serde_json::from_str::<Value>(&config).unwrap()["api_key"]
+        .as_str()
+        .unwrap()
+        .to_owned()
 }
 
 /// Isolates a host: its own home, our program on the PATH, and no telemetry or updates.
