@@ -1,6 +1,7 @@
-//! A minimal HTTP/1.1 server for these tests: one request per connection, a body with a length.
+//! A minimal HTTP/1.1 server and client for these tests: one request per connection, a body with a length.
 
-use std::io::{BufRead, BufReader, Read};
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
@@ -74,4 +75,33 @@ pub fn serve(answer: impl Fn(Request, &mut TcpStream) + Send + Sync + Clone + 's
         }
     });
     address
+}
+
+/// Sends one request to a hub and returns the body of its answer, which must be a success.
+pub fn call(hub: &str, key: &str, method: &str, path: &str, body: &Value) -> String {
+    let address = hub.trim_start_matches("http://");
+    let body = if body.is_null() {
+        String::new()
+    } else {
+        body.to_string()
+    };
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {key}\r\nConnection: close\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(60)))
+        .unwrap();
+    stream.write_all(head.as_bytes()).unwrap();
+    stream.write_all(body.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(
+        answer.starts_with("HTTP/1.1 2"),
+        "{method} {path}: {answer}"
+    );
+    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+    body.to_owned()
 }

@@ -1,4 +1,4 @@
-//! Finds the published hosts, and runs them with an isolated environment and a timeout.
+//! Finds the published hosts and tools, and runs them with an isolated environment and a timeout.
 
 use crate::actors::{Agent, CommandOutput};
 use serde_json::Value;
@@ -47,16 +47,53 @@ impl HostKit {
         Command::new(self.native("@anthropic-ai/claude-code", "claude"))
     }
 
-    /// A package's script, run by the kit's own node if it has one.
+    /// A package's script, run by node.
     pub fn script(&self, path: &str) -> Command {
-        let node = self.native("node", "bin/node");
-        let mut command = if node.exists() {
-            Command::new(node)
-        } else {
-            Command::new("node")
-        };
+        let mut command = self.node();
         command.arg(self.modules.join(path));
         command
+    }
+
+    pub fn modules(&self) -> &Path {
+        &self.modules
+    }
+
+    /// The kit's own node if it has one.
+    pub fn node(&self) -> Command {
+        let node = self.native("node", "bin/node");
+        Command::new(if node.exists() {
+            node
+        } else {
+            PathBuf::from("node")
+        })
+    }
+}
+
+/// The tools in Python, in an environment of their own.
+pub struct PythonKit {
+    environment: PathBuf,
+}
+
+impl PythonKit {
+    /// `None` with a message if the tools were not fetched.
+    pub fn fetched() -> Option<Self> {
+        let Some(folder) =
+            std::env::var_os("CHORUS_TEST_PYTHON").filter(|folder| !folder.is_empty())
+        else {
+            println!("skipped: the tools in Python are not here; ./test --hosts fetches them");
+            return None;
+        };
+        let environment = PathBuf::from(folder);
+        assert!(
+            environment.join("bin/python").exists(),
+            "CHORUS_TEST_PYTHON has no Python: {}",
+            environment.display()
+        );
+        Some(Self { environment })
+    }
+
+    pub fn program(&self, name: &str) -> Command {
+        Command::new(self.environment.join("bin").join(name))
     }
 }
 

@@ -1,5 +1,6 @@
-//! Published hosts (Claude Code, Codex, the MCP inspector) against our hub, with scripted models: nothing leaves this machine.
-//! `./test --hosts` fetches the hosts; without them these tests print a message and pass.
+//! Published hosts (Claude Code, Codex, the MCP inspector) against our hub, with scripted models, and published tools
+//! (linters, generators of clients) against its contract: nothing leaves this machine. `./test --hosts` fetches
+//! them; without them these tests print a message and pass.
 #![expect(
     clippy::unwrap_used,
     reason = "a step that cannot be taken is a failure"
@@ -11,6 +12,7 @@ mod actors;
 mod claude;
 mod codex;
 mod conformance;
+mod contract;
 mod http;
 mod inspector;
 mod kit;
