@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The programs and settings of these tests.
-fn contract_folder() -> PathBuf {
+pub fn contract_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../hosts/contract")
 }
 

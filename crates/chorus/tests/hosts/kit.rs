@@ -135,7 +135,11 @@ pub fn isolate(command: &mut Command, home: &Path) {
 }
 
 /// Runs a command until it ends, and kills it after the timeout.
-pub fn run(mut command: Command) -> CommandOutput {
+pub fn run(command: Command) -> CommandOutput {
+    run_within(command, TIMEOUT)
+}
+
+pub fn run_within(mut command: Command, timeout: Duration) -> CommandOutput {
     let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -151,7 +155,7 @@ pub fn run(mut command: Command) -> CommandOutput {
     };
     let out = drain(Box::new(child.stdout.take().unwrap()));
     let err = drain(Box::new(child.stderr.take().unwrap()));
-    let code = await_exit_code(&mut child, &command);
+    let code = await_exit_code(&mut child, &command, timeout);
     CommandOutput {
         code,
         out: out.join().unwrap(),
@@ -159,8 +163,8 @@ pub fn run(mut command: Command) -> CommandOutput {
     }
 }
 
-fn await_exit_code(child: &mut std::process::Child, command: &Command) -> i32 {
-    let deadline = Instant::now() + TIMEOUT;
+fn await_exit_code(child: &mut std::process::Child, command: &Command, timeout: Duration) -> i32 {
+    let deadline = Instant::now() + timeout;
     loop {
         if let Some(status) = child.try_wait().unwrap() {
             return status.code().unwrap_or(-1);

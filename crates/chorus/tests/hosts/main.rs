@@ -1,5 +1,5 @@
 //! Published hosts (Claude Code, Codex, the MCP inspector) against our hub, with scripted models, and published tools
-//! (linters, generators of clients) against its contract: nothing leaves this machine. `./test --hosts` fetches
+//! (linters, a fuzzer, generators of clients) against its contract: nothing leaves this machine. `./test --hosts` fetches
 //! them; without them these tests print a message and pass.
 #![expect(
     clippy::unwrap_used,
@@ -13,6 +13,7 @@ mod claude;
 mod codex;
 mod conformance;
 mod contract;
+mod contract_fuzz;
 mod http;
 mod inspector;
 mod kit;
