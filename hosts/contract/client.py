@@ -22,7 +22,7 @@ def body(model: BaseModel) -> dict[str, object]:
 def register(hub: str, agent_id: str) -> httpx.Client:
     """A client that sends the new agent's key."""
     card = {"card_version": "0.3", "user_culture": "en", "supported_languages": ["en"]}
-    request = models.RegistrationBody(agent_id=agent_id, agent_card=card)
+    request = models.RegistrationRequest(agent_id=agent_id, agent_card=card)
     answer = httpx.post(f"{hub}/register", json=body(request)).raise_for_status()
     reply = models.SuccessReplyRegistrationReply.model_validate_json(answer.content)
     assert reply.data.agent_id == agent_id
@@ -37,7 +37,7 @@ def send(client: httpx.Client, sender: str, receiver: str) -> str:
         original_text=TEXT,
         sender_culture="en",
     )
-    request = models.SendBody(receiver_id=receiver, envelope=envelope)
+    request = models.SendRequest(receiver_id=receiver, envelope=envelope)
     answer = client.post("/messages", json=body(request)).raise_for_status()
     return models.SuccessReplySendReply.model_validate_json(answer.content).data.delivery
 

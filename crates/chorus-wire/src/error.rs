@@ -69,6 +69,7 @@ error_catalogue! {
         JobConflict "ERR_JOB_CONFLICT" 409 false "The job_id was used with another request.";
         JobClosed "ERR_JOB_CLOSED" 409 false "The job has come to its end already; the first result stands.";
         TooLarge "ERR_TOO_LARGE" 413 false "The request is larger than this hub accepts.";
+        UriTooLong "ERR_URI_TOO_LONG" 414 false "The path and the query are longer than this hub accepts.";
         HeadersTooLarge "ERR_HEADERS_TOO_LARGE" 431 false "The request's headers are larger than this hub accepts.";
         RateLimited "ERR_RATE_LIMITED" 429 true "Too many requests; Retry-After says when to come back.";
         RegistryFull "ERR_REGISTRY_FULL" 429 true "This hub takes no more agents.";
@@ -87,11 +88,11 @@ error_catalogue! {
 pub struct Error {
     pub code: ErrorCode,
     pub message: String,
+    /// The field, parameter or header at fault. Only the frame form shows it apart from the message (FRM-88).
+    pub field: Option<String>,
     pub cause: Option<String>,
     /// Seconds after which to retry, if known.
     pub retry_after: Option<u64>,
-    /// The field of the request that is at fault, such as `envelope.sender_id`.
-    pub field: Option<String>,
 }
 
 impl Error {
@@ -99,15 +100,23 @@ impl Error {
         Self {
             code,
             message: message.into(),
+            field: None,
             cause: None,
             retry_after: None,
-            field: None,
         }
     }
 
     /// The request is malformed; `message` names the field to correct.
     pub fn validation(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::Validation, message)
+    }
+
+    /// The same, with the field, parameter or header at fault; `message` names it too.
+    pub fn invalid_field(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            field: Some(field.into()),
+            ..Self::validation(message)
+        }
     }
 
     /// The hub failed. The client gets the code's default message, the log gets the cause.

@@ -14,8 +14,8 @@ pub const HEADER_BYTES: usize = 16 * 1024;
 /// Max header lines of one request: just under the hundred for which the HTTP parser has room without
 /// allocating. More is 431.
 pub const HEADER_LINES: usize = 96;
-/// Max bytes that the HTTP parser buffers of one request. It closes the connection when a request head
-/// does not fit.
+/// Max bytes that the HTTP parser buffers of one request. A longer request line is refused with 414, a
+/// longer head with 431.
 pub const CONNECTION_BUFFER_BYTES: usize = 64 * 1024;
 /// Max nesting of JSON objects and arrays: no document needs ten levels. It bounds the parser's stack.
 pub const JSON_DEPTH: usize = 32;

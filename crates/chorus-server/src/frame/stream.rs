@@ -9,7 +9,7 @@ use chorus_hub::frame::{self, FrameStreamRequest};
 use chorus_hub::identity;
 use chorus_wire::cursor::ResumePoint;
 use chorus_wire::frame::{FrameError, FrameFailure};
-use chorus_wire::{ErrorCode, Result};
+use chorus_wire::Result;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<AppState> {
@@ -35,10 +35,6 @@ async fn stream_frames(
     AuthResult(auth): AuthResult,
 ) -> ApiResult {
     let request = parse_stream_request(handle, &query, resume)?;
-    // A key in a URL ends up in logs and histories, so it is refused even beside a valid header.
-    if query.has("token") {
-        return Err(ErrorCode::Deprecated.into());
-    }
     let principal = match query.get_single("session_token")? {
         Some("") => {
             return Err(FrameError::invalid_field(

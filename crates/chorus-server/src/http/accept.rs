@@ -53,6 +53,7 @@ pub async fn serve_connections(
         let connection = HttpConnection {
             peer,
             router: router.clone(),
+            clock: connection_limit.clock(),
             shutdown: shutdown.clone(),
             open_guard: (open_token.clone(), permit),
         };

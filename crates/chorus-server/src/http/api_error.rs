@@ -107,7 +107,9 @@ pub fn write_error_body(
 ) {
     let api_error = match (response.extensions_mut().remove::<ApiError>(), path_format) {
         (None, _) => return,
-        (Some(ApiError::Hub(error, _)), ErrorFormat::Frame) => ApiError::Frame(error.into()),
+        (Some(ApiError::Hub(error, _)), ErrorFormat::Frame) => {
+            ApiError::Frame(to_frame_error(error))
+        }
         (Some(ApiError::Hub(error, _)), ErrorFormat::Market) => {
             ApiError::Hub(error, ErrorFormat::Market)
         }
@@ -150,6 +152,14 @@ pub fn write_error_body(
     }
 }
 
+/// The error in the frame form, with the field at fault (FRM-88).
+fn to_frame_error(error: Error) -> FrameError {
+    FrameError {
+        field: error.field.clone(),
+        ..error.into()
+    }
+}
+
 fn encode_hub_error(error: &Error, format: ErrorFormat, now: UnixMicros) -> Vec<u8> {
     let body = match format {
         ErrorFormat::Wrapped => serde_json::to_vec(&FailureReply::new(error, now)),
@@ -157,7 +167,7 @@ fn encode_hub_error(error: &Error, format: ErrorFormat, now: UnixMicros) -> Vec<
             error_code: error.code.as_str().into(),
             error_message: error.message.clone(),
         }),
-        ErrorFormat::Frame => serde_json::to_vec(&FrameError::from(error.clone())),
+        ErrorFormat::Frame => serde_json::to_vec(&to_frame_error(error.clone())),
     };
     body.unwrap_or_default()
 }
@@ -225,7 +235,7 @@ mod tests {
         );
     }
 
-    /// R-45, R-53: every error on a frame path has the draft's form, wherever it is raised.
+    /// R-45, R-53, FRM-88: every error on a frame path has the draft's form, wherever it is raised.
     #[tokio::test]
     async fn every_error_on_a_frame_path_has_the_drafts_form() {
         for path in [
@@ -250,6 +260,12 @@ mod tests {
         assert!(
             body.starts_with(r#"{"code":"rate-limited","message":""#),
             "{body}"
+        );
+        let doubled = Error::invalid_field("filter", "filter is given twice");
+        let (_, body) = encode_for_path(doubled.into(), ErrorFormat::Frame).await;
+        assert_eq!(
+            body,
+            r#"{"code":"field-invalid","field":"filter","message":"filter is given twice"}"#
         );
         let (parts, body) = encode_for_path(
             FrameError::from(chorus_wire::contract::ContractFault::missing("kind")).into(),

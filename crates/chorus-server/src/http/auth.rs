@@ -64,12 +64,8 @@ pub async fn authenticate_stream(
     query: &QueryParams,
     auth: AuthResult,
 ) -> Result<Principal, Error> {
-    // A key in a URL ends up in logs and histories, so it is refused even beside a valid header.
-    if query.has("token") {
-        return Err(ErrorCode::Deprecated.into());
-    }
     match query.get_single("session")? {
-        Some("") => Err(Error::validation("session must not be empty")),
+        Some("") => Err(Error::invalid_field("session", "session must not be empty")),
         Some(token) => identity::authenticate_session(state.hub.identity(), token).await,
         None => auth.0,
     }

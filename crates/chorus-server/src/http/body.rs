@@ -21,7 +21,8 @@ impl FromRequest<AppState> for JsonBytes {
             return Err(ErrorCode::TooLarge.into());
         }
         if !is_json(&parts.headers) {
-            return Err(Error::validation("Content-Type must be application/json").into());
+            let message = "Content-Type must be application/json";
+            return Err(Error::invalid_field("Content-Type", message).into());
         }
         // At the deadline the rest is not awaited; the connection is closed soon after the response.
         match tokio::time::timeout(limits::REQUEST_DEADLINE, read_body(body)).await {

@@ -1,10 +1,12 @@
 //! One HTTP/1.1 connection: serves its requests, hands the socket over to a stream, and ends on shutdown.
 
 use super::draining_body::DrainingBody;
+use super::raw_refusal;
 use super::stream::{self, StreamHandoff};
 use super::watched_socket::WatchedSocket;
 use axum::response::{IntoResponse, Response};
 use axum::{Router, extract::ConnectInfo};
+use chorus_hub::Clock;
 use chorus_hub::delivery::StreamFeed;
 use chorus_wire::limits;
 use http::{Method, Request, StatusCode};
@@ -18,14 +20,19 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tower::Service;
+
+/// Max time to write the refusal of a malformed request and let the client read it.
+const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// One accepted connection.
 pub struct HttpConnection {
     pub peer: SocketAddr,
     pub router: Router,
+    pub clock: Clock,
     pub shutdown: watch::Receiver<bool>,
     /// Held while the socket is open, also after a stream has taken it over.
     pub open_guard: (mpsc::Sender<Infallible>, OwnedSemaphorePermit),
@@ -45,6 +52,7 @@ impl HttpConnection {
         let HttpConnection {
             peer,
             router,
+            clock,
             mut shutdown,
             open_guard,
         } = self;
@@ -62,9 +70,9 @@ impl HttpConnection {
             .max_buf_size(limits::CONNECTION_BUFFER_BYTES)
             .serve_connection(socket, service);
         let mut is_stopping = false;
-        let handoff = loop {
+        let end = loop {
             tokio::select! {
-                handoff = drive_until_handoff(&mut connection, &shared) => break handoff,
+                end = drive_until_handoff(&mut connection, &shared) => break end,
                 is_graceful = wait_for_stop_signal(&mut shutdown, is_stopping) => {
                     is_stopping = true;
                     if !is_graceful {
@@ -74,25 +82,48 @@ impl HttpConnection {
                 }
             }
         };
-        if let Some((head, feed)) = handoff {
-            // Drops the parser and its buffers; bytes read beyond the request mean nothing on a stream.
-            let socket = connection.into_parts().io.into_inner().into_socket();
-            tokio::spawn(async move {
-                stream::write_feed(socket, head, feed).await;
-                drop(open_guard);
-            });
+        let parts = connection.into_parts();
+        let socket = parts.io.into_inner();
+        match end {
+            ConnectionEnd::Handoff(head, feed) => {
+                // Bytes read beyond the request mean nothing on a stream.
+                let socket = socket.into_socket();
+                drop(parts.read_buf);
+                tokio::spawn(async move {
+                    stream::write_feed(socket, head, feed).await;
+                    drop(open_guard);
+                });
+            }
+            ConnectionEnd::Closed(fault) => {
+                let Some(status) = socket.parser_refusal() else {
+                    return;
+                };
+                let error = raw_refusal::parser_error(status, fault.as_ref(), &parts.read_buf);
+                let response = raw_refusal::encode_refusal(&error, clock.now());
+                let mut socket = socket.into_socket();
+                let writing = raw_refusal::write_refusal(&mut socket, &response);
+                // A client that does not read its refusal is cut off.
+                let _ = tokio::time::timeout(REFUSAL_TIMEOUT, writing).await;
+            }
         }
     }
 }
 
+/// How the HTTP part of a connection ended.
+enum ConnectionEnd {
+    Closed(Option<hyper::Error>),
+    /// A stream takes the socket over: its response head and its feed.
+    Handoff(Vec<u8>, StreamFeed),
+}
+
 /// Runs the HTTP connection to its end, or until a stream takes it over.
-async fn drive_until_handoff<C: Future + Unpin>(
+async fn drive_until_handoff<C: Future<Output = hyper::Result<()>> + Unpin>(
     connection: &mut C,
     shared: &ConnectionShared,
-) -> Option<(Vec<u8>, StreamFeed)> {
+) -> ConnectionEnd {
     poll_fn(|cx| {
-        if Pin::new(&mut *connection).poll(cx).is_ready() {
-            return Poll::Ready(None);
+        if let Poll::Ready(ended) = Pin::new(&mut *connection).poll(cx) {
+            return Poll::Ready(ConnectionEnd::Closed(ended.err()));
         }
         if shared.is_write_pending.load(Ordering::Relaxed) {
             return Poll::Pending;
@@ -103,7 +134,7 @@ async fn drive_until_handoff<C: Future + Unpin>(
             .unwrap_or_else(PoisonError::into_inner)
             .take()
         {
-            Some(handoff) => Poll::Ready(Some(handoff)),
+            Some((head, feed)) => Poll::Ready(ConnectionEnd::Handoff(head, feed)),
             None => Poll::Pending,
         }
     })

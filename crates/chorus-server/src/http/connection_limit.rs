@@ -1,10 +1,10 @@
 //! The limit of open connections (D-19). A connection past it gets a 503 in JSON with `Retry-After`.
 
+use super::raw_refusal;
 use chorus_hub::Clock;
-use chorus_wire::{ErrorCode, limits};
+use chorus_wire::{Error, ErrorCode, limits};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -12,8 +12,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 const RETRY_AFTER: u64 = 5;
 /// Max time to write the rejection and let the client read it.
 const REJECTION_TIMEOUT: Duration = Duration::from_secs(1);
-/// Bytes read from a rejected client before the close: closing with unread bytes resets the connection and loses the response.
-const MAX_UNREAD_BYTES: u64 = 16 * 1024;
+const REJECTION_MESSAGE: &str =
+    "every connection that this hub may have is taken; come back in a moment";
 
 /// Hands out a permit per open connection.
 pub struct ConnectionLimit {
@@ -35,6 +35,11 @@ impl ConnectionLimit {
         }
     }
 
+    /// The clock that refusals are stamped with.
+    pub fn clock(&self) -> Clock {
+        self.clock.clone()
+    }
+
     /// A permit, to be held while the connection is open; `None` at the limit.
     pub fn try_acquire(&mut self) -> Option<OwnedSemaphorePermit> {
         let permit = self.permits.clone().try_acquire_owned().ok();
@@ -48,7 +53,11 @@ impl ConnectionLimit {
     /// Answers with 503 and closes. A TLS connection is closed at once, because the handshake is the expensive part.
     pub fn reject_connection(&self, socket: TcpStream, secure: bool) {
         if let (false, Ok(permit)) = (secure, self.rejection_permits.clone().try_acquire_owned()) {
-            let response = rejection_response(&self.clock);
+            let error = Error {
+                retry_after: Some(RETRY_AFTER),
+                ..Error::new(ErrorCode::Unavailable, REJECTION_MESSAGE)
+            };
+            let response = raw_refusal::encode_refusal(&error, self.clock.now());
             tokio::spawn(async move {
                 let _rejection_permit = permit;
                 let _ = tokio::time::timeout(REJECTION_TIMEOUT, write_rejection(socket, response))
@@ -58,26 +67,8 @@ impl ConnectionLimit {
     }
 }
 
-async fn write_rejection(mut socket: TcpStream, response: String) -> std::io::Result<()> {
+async fn write_rejection(mut socket: TcpStream, response: Vec<u8>) -> std::io::Result<()> {
     // Waits for the request: clients treat a response that precedes it as a broken connection.
     socket.peek(&mut [0]).await?;
-    socket.write_all(response.as_bytes()).await?;
-    socket.shutdown().await?;
-    let mut unread = socket.take(MAX_UNREAD_BYTES);
-    while unread.read(&mut [0; 1024]).await? > 0 {}
-    Ok(())
-}
-
-/// In the wrapped form of R-13, which most paths use: the path is not known yet.
-fn rejection_response(clock: &Clock) -> String {
-    let error = serde_json::json!({"code": ErrorCode::Unavailable.as_str(),
-        "message": "every connection that this hub may have is taken; come back in a moment"});
-    let metadata = serde_json::json!({"timestamp": clock.now().to_rfc3339_millis()});
-    let body =
-        serde_json::json!({"success": false, "error": error, "metadata": metadata}).to_string();
-    format!(
-        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\ncontent-length: {}\r\nretry-after: {RETRY_AFTER}\r\n\
-         cache-control: no-store\r\nconnection: close\r\n\r\n{body}",
-        body.len()
-    )
+    raw_refusal::write_refusal(&mut socket, &response).await
 }

@@ -114,6 +114,7 @@ async fn dispatch_request(
 ) -> Result<Response, Error> {
     check_header_size(request.headers())?;
     query::check_encoding(request.uri())?;
+    query::check_no_key(request.uri())?;
     // A CORS preflight is not charged; the request that follows is.
     if cors::is_preflight(request.method(), request.headers()) {
         return Ok(cors::preflight_response());

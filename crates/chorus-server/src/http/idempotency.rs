@@ -48,10 +48,11 @@ fn parse_key_header(headers: &HeaderMap) -> Result<Option<String>> {
         || value.len() > limits::IDEMPOTENCY_KEY_CHARS
         || found.next().is_some()
     {
-        return Err(Error::validation(format!(
+        let message = format!(
             "Idempotency-Key must be 1 to {} visible characters, given once",
             limits::IDEMPOTENCY_KEY_CHARS
-        )));
+        );
+        return Err(Error::invalid_field("Idempotency-Key", message));
     }
     Ok(value.to_str().ok().map(str::to_owned))
 }

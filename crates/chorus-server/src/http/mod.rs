@@ -20,6 +20,7 @@ pub mod negotiate;
 pub mod path_params;
 pub mod query;
 pub mod rate_limit;
+mod raw_refusal;
 pub mod reply;
 pub mod request_metrics;
 pub mod resume;

@@ -2,7 +2,7 @@
 
 use super::{api_error::ApiError, app_state::AppState};
 use axum::extract::FromRequestParts;
-use chorus_wire::{Error, Result};
+use chorus_wire::{Error, ErrorCode, Result};
 use http::{Uri, request::Parts};
 
 /// Checks that every `%` starts an escape and that the decoded text is UTF-8. Routes match the raw path, so the front calls
@@ -12,6 +12,23 @@ pub fn check_encoding(uri: &Uri) -> Result<()> {
         |part: &str| Error::validation(format!("the {part} is not valid percent-encoded UTF-8"));
     percent_decode(uri.path()).ok_or_else(|| encoding_error("path"))?;
     percent_decode(uri.query().unwrap_or_default()).ok_or_else(|| encoding_error("query"))?;
+    Ok(())
+}
+
+/// Refuses a key in the query on every route: a URL ends up in logs and histories, so it is refused even beside a valid
+/// header.
+pub fn check_no_key(uri: &Uri) -> Result<()> {
+    let mut names = uri
+        .query()
+        .unwrap_or_default()
+        .split('&')
+        .map(|pair| pair.split('=').next());
+    if names.any(|name| name == Some("token")) {
+        return Err(Error {
+            field: Some("token".into()),
+            ..ErrorCode::Deprecated.into()
+        });
+    }
     Ok(())
 }
 
@@ -54,6 +71,7 @@ impl QueryParams {
         Ok(Self(pairs))
     }
 
+    /// Whether the parameter is given, with or without a value.
     pub fn has(&self, name: &str) -> bool {
         self.0.iter().any(|(found, _)| found == name)
     }
@@ -67,7 +85,7 @@ impl QueryParams {
             .map(|(_, value)| value.as_str());
         match (found.next(), found.next()) {
             (value, None) => Ok(value),
-            (_, Some(_)) => Err(Error::validation(format!("{name} is given twice"))),
+            (_, Some(_)) => Err(Error::invalid_field(name, format!("{name} is given twice"))),
         }
     }
 
@@ -78,7 +96,8 @@ impl QueryParams {
         };
         let is_number = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         match (is_number, text.parse::<usize>()) {
-            (true, Ok(0)) | (false, _) => Err(Error::validation(
+            (true, Ok(0)) | (false, _) => Err(Error::invalid_field(
+                "limit",
                 "limit must be a whole number of at least 1",
             )),
             (true, Ok(limit)) => Ok(limit.min(max_limit)),
@@ -93,9 +112,10 @@ impl QueryParams {
         };
         match text.parse::<f64>() {
             Ok(number) if number.is_finite() && number >= least => Ok(Some(number)),
-            Ok(_) | Err(_) => Err(Error::validation(format!(
-                "{name} must be a number of at least {least}"
-            ))),
+            Ok(_) | Err(_) => Err(Error::invalid_field(
+                name,
+                format!("{name} must be a number of at least {least}"),
+            )),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A socket that reports pending writes and gives up on a peer that reads nothing.
+//! A socket that reports pending writes, gives up on a peer that reads nothing, and keeps back the parser's own refusals.
 
 use chorus_wire::limits;
 use std::future::Future;
@@ -10,11 +10,18 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
+/// The parser writes a status, `connection`, `content-length` and `date`, which are about 100 bytes.
+const MAX_REFUSAL_BYTES: usize = 256;
+const REQUEST_ID_NAME: &[u8] = b"\r\nx-request-id:";
+
 /// Sets `is_write_pending` while a write waits for the peer, and fails after `limits::REQUEST_DEADLINE` without progress.
 pub struct WatchedSocket<S> {
     socket: S,
     is_write_pending: Arc<AtomicBool>,
     write_deadline: Option<Pin<Box<Sleep>>>,
+    /// The status with which the HTTP parser refused a request. Its response has no body, so it is not written: the
+    /// connection writes one in JSON instead.
+    parser_refusal: Option<u16>,
 }
 
 impl<S> WatchedSocket<S> {
@@ -23,7 +30,20 @@ impl<S> WatchedSocket<S> {
             socket,
             is_write_pending,
             write_deadline: None,
+            parser_refusal: None,
         }
+    }
+
+    /// The status with which the parser refused the last request, if it did.
+    pub fn parser_refusal(&self) -> Option<u16> {
+        self.parser_refusal
+    }
+
+    /// Whether these bytes are a refusal of the parser, which is then kept back.
+    fn keep_refusal_back(&mut self, bytes: &[u8]) -> bool {
+        let refusal = parse_refusal_status(bytes);
+        self.parser_refusal = self.parser_refusal.or(refusal);
+        refusal.is_some()
     }
 
     pub fn into_socket(self) -> S {
@@ -51,6 +71,26 @@ impl<S> WatchedSocket<S> {
     }
 }
 
+/// The status of a refusal that the HTTP parser wrote: a head alone, without the request id that all other responses have.
+fn parse_refusal_status(bytes: &[u8]) -> Option<u16> {
+    let status = bytes.strip_prefix(b"HTTP/1.1 4")?;
+    if bytes.len() > MAX_REFUSAL_BYTES || !bytes.ends_with(b"\r\n\r\n") {
+        return None;
+    }
+    let has_request_id = bytes
+        .windows(REQUEST_ID_NAME.len())
+        .any(|name| name.eq_ignore_ascii_case(REQUEST_ID_NAME));
+    if has_request_id {
+        return None;
+    }
+    match status.get(..2)? {
+        b"00" => Some(400),
+        b"14" => Some(414),
+        b"31" => Some(431),
+        _ => None,
+    }
+}
+
 impl<S: AsyncRead + Unpin> AsyncRead for WatchedSocket<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
@@ -67,6 +107,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WatchedSocket<S> {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        if self.keep_refusal_back(bytes) {
+            return Poll::Ready(Ok(bytes.len()));
+        }
         let written = Pin::new(&mut self.socket).poll_write(cx, bytes);
         self.track_write(cx, written)
     }
@@ -76,6 +119,11 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WatchedSocket<S> {
         cx: &mut Context<'_>,
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        if let Some(first) = bytes.iter().find(|part| !part.is_empty())
+            && self.keep_refusal_back(first)
+        {
+            return Poll::Ready(Ok(first.len()));
+        }
         let written = Pin::new(&mut self.socket).poll_write_vectored(cx, bytes);
         self.track_write(cx, written)
     }
@@ -89,6 +137,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WatchedSocket<S> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.parser_refusal.is_some() {
+            return Poll::Ready(Ok(()));
+        }
         Pin::new(&mut self.socket).poll_shutdown(cx)
     }
 }

@@ -244,3 +244,88 @@ story!(
         );
     }
 );
+
+sqlite_story!(
+    what_the_parser_refuses_is_a_json_error_that_names_the_cause,
+    |hub| async {
+        // TRN-39, failure 26
+        let long = "x".repeat(100_000);
+        let long_line = format!("GET /{long} HTTP/1.1\r\nhost: hub\r\n\r\n");
+        let long_head = format!("GET /health HTTP/1.1\r\nhost: hub\r\nx-long: {long}\r\n\r\n");
+        for (request, status, code, cause) in [
+            ("G@(T / HTTP/1.1\r\n\r\n", 400, "ERR_VALIDATION", "method"),
+            (
+                "GET /health HTTP/9.9\r\n\r\n",
+                400,
+                "ERR_VALIDATION",
+                "version",
+            ),
+            (
+                "GET /health HTTP/1.1\r\nhost hub\r\n\r\n",
+                400,
+                "ERR_VALIDATION",
+                "header",
+            ),
+            (long_line.as_str(), 414, "ERR_URI_TOO_LONG", "path"),
+            (long_head.as_str(), 431, "ERR_HEADERS_TOO_LARGE", "headers"),
+        ] {
+            let (found, head, body) = raw(&hub, request.as_bytes()).await;
+            assert_eq!(found, status, "{head} {body}");
+            is_failure(&body, code);
+            assert!(body.contains(cause), "{body}");
+            assert!(
+                head.contains("content-type: application/json") && head.contains("x-request-id: "),
+                "{head}"
+            );
+        }
+        // A good request before the malformed one is answered, and the next connection is served.
+        let both = b"GET /ready HTTP/1.1\r\nhost: hub\r\n\r\nnonsense\r\n\r\n";
+        assert_eq!(raw(&hub, both).await.0, 200);
+        hub.anonymous().get("/health").await.data(200);
+    }
+);
+
+story!(a_key_in_the_url_is_refused_on_every_route, |hub| async {
+    //
+    let alice = hub.agent("alice").await;
+    for path in ["/agent/messages", "/agent/inbox", "/agents", "/health"] {
+        let message = alice
+            .get(&format!("{path}?token=my-guess"))
+            .await
+            .refused(400, "ERR_DEPRECATED");
+        assert!(message.contains("/agent/session"), "{path}: {message}");
+    }
+    // A parameter whose name only begins like it is another one.
+    alice.get("/agents?tokens=1").await.data(200);
+});
+
+story!(
+    a_frame_error_names_the_parameter_or_header_at_fault,
+    |hub| async {
+        // FRM-88
+        let alice = hub.agent("alice").await;
+        let text = alice
+            .request("POST", "/frames")
+            .header("content-type", "text/plain")
+            .body("{}");
+        let answers = [
+            (
+                "filter",
+                alice
+                    .get("/handles/~alice/stream?filter=kind:x&filter=kind:y")
+                    .await,
+            ),
+            ("token", alice.get("/handles/~alice/stream?token=x").await),
+            ("Content-Type", Answer::of(text).await),
+        ];
+        for (field, answer) in answers {
+            assert_eq!(
+                (answer.status, answer.json()),
+                (
+                    400,
+                    json!({"code": "field-invalid", "field": field, "message": answer.json()["message"]})
+                )
+            );
+        }
+    }
+);
