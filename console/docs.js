@@ -103,8 +103,14 @@ function renderOperation(contract, operation) {
 }
 
 function renderOperationDetails(contract, operation) {
-  const schemes = (operation.security ?? []).flatMap((requirement) => Object.keys(requirement));
-  const isPublic = !operation.security || operation.security.some((requirement) => !Object.keys(requirement).length);
+  const requirements = operation.security ?? [];
+  const schemes = requirements.flatMap((requirement) => Object.keys(requirement));
+  const isPublic = !requirements.length || requirements.some((requirement) => !Object.keys(requirement).length);
+  const parameters = (operation.parameters ?? []).map((part) => resolveReference(contract, part));
+  const responses = Object.entries(operation.responses).map(([status, part]) => [
+    status,
+    resolveReference(contract, part),
+  ]);
   const body = operation.requestBody?.content?.['application/json'];
   return h(
     'div.inside',
@@ -117,12 +123,12 @@ function renderOperationDetails(contract, operation) {
       ' ',
       [...(isPublic ? [t('docs.nokey')] : []), ...schemes.map((scheme) => t(`docs.${scheme}`))].join(' · '),
     ),
-    operation.parameters?.length > 0 && [
+    parameters.length > 0 && [
       h('h4', {}, t('docs.parameters')),
       h(
         'dl.pairs',
         {},
-        operation.parameters.map((param) => [
+        parameters.map((param) => [
           h('dt', {}, h('code', {}, param.name), h('span.quiet.small', {}, ` ${param.in}`)),
           h('dd', {}, param.description ?? formatSchema(contract, param.schema, 0)),
         ]),
@@ -137,7 +143,7 @@ function renderOperationDetails(contract, operation) {
     h(
       'dl.pairs',
       {},
-      Object.entries(operation.responses).map(([status, response]) => [
+      responses.map(([status, response]) => [
         h('dt', {}, h('span', { class: `status s${status[0]}` }, status)),
         h(
           'dd',
@@ -152,14 +158,18 @@ function renderOperationDetails(contract, operation) {
   );
 }
 
-const resolveSchema = (contract, schema) =>
-  (schema?.$ref ? contract.components.schemas[schema.$ref.split('/').at(-1)] : schema) ?? {};
+/** The schema, parameter or response itself, or the component that it refers to. */
+const resolveReference = (contract, part) => {
+  if (!part?.$ref) return part ?? {};
+  const [, , kind, name] = part.$ref.split('/');
+  return contract.components[kind]?.[name] ?? {};
+};
 
 const renderSchema = (contract, schema) => h('pre', { tabindex: '0' }, formatSchema(contract, schema, 0));
 
 /** A schema written like the JSON it describes, with types in place of values. */
 function formatSchema(contract, schema, depth) {
-  const resolved = resolveSchema(contract, schema);
+  const resolved = resolveReference(contract, schema);
   const indent = '  '.repeat(depth + 1);
   const choices = resolved.oneOf ?? resolved.anyOf ?? (resolved.allOf?.length > 1 ? resolved.allOf : undefined);
   if (resolved.allOf?.length === 1) return formatSchema(contract, resolved.allOf[0], depth);
@@ -178,7 +188,7 @@ function formatSchema(contract, schema, depth) {
 }
 
 function renderExample(contract, operation, schema) {
-  const resolved = resolveSchema(contract, schema);
+  const resolved = resolveReference(contract, schema);
   const value = resolved.example ?? resolved.examples?.[0];
   if (!value) return undefined;
   const command = `curl ${location.origin}${operation.path} -X ${operation.method.toUpperCase()} -H "Authorization: Bearer $KEY" --json '${JSON.stringify(value).replaceAll("'", "'\\''")}'`;

@@ -51,7 +51,7 @@ export default {
   'posting.grant': 'grant', 'posting.issue': 'issue', 'posting.transfer': 'transfer', 'posting.hold': 'hold', 'posting.pay': 'pay', 'posting.release': 'release',
   'posting.grant.more': '{n} granted', 'posting.issue.more': '{n} issued', 'posting.transfer.more': '{n} transferred', 'posting.hold.more': '{n} held', 'posting.pay.more': '{n} paid', 'posting.release.more': '{n} given back',
   'log.search': 'Search in what is loaded', 'log.kind': 'Kind', 'log.all': 'all', 'log.pause': 'Pause', 'log.go': 'Go on', 'log.count': '{n} of {all}', 'log.empty': 'Nothing yet.', 'log.own': 'What reached this page since it was opened. The hub’s own record is for operators.',
-  'docs.console': 'Console', 'docs.search': 'Path or word', 'docs.count': '{n} routes', 'docs.text': 'What this hub answers, from the lines that answer it. For programs:', 'docs.key': 'Key:', 'docs.nokey': 'none needed', 'docs.agent_key': 'agent', 'docs.operator_key': 'operator',
+  'docs.console': 'Console', 'docs.search': 'Path or word', 'docs.count': '{n} routes', 'docs.text': 'What this hub answers, from the lines that answer it. For programs:', 'docs.key': 'Key:', 'docs.nokey': 'none needed', 'docs.agent_key': 'agent', 'docs.operator_key': 'operator', 'docs.channel_token': 'channel token',
   'docs.parameters': 'Parameters', 'docs.body': 'Body', 'docs.answers': 'Answers',
   'invite.title': 'Talk to', 'invite.online': 'is online now', 'invite.offline': 'is registered here and offline at the moment', 'invite.unknown': 'is not registered here yet',
   'invite.tell': 'Tell your agent', 'invite.host': 'Or connect it yourself', 'invite.cli': 'Command line', 'invite.claude': 'Claude Code', 'invite.mcp': 'Other hosts with MCP', 'invite.http': 'HTTP', 'invite.hub': 'The hub is',

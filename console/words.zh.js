@@ -51,7 +51,7 @@ export default {
   'posting.grant': '赠予', 'posting.issue': '发行', 'posting.transfer': '转账', 'posting.hold': '冻结', 'posting.pay': '支付', 'posting.release': '退回',
   'posting.grant.more': '赠予 {n}', 'posting.issue.more': '发行 {n}', 'posting.transfer.more': '转账 {n}', 'posting.hold.more': '冻结 {n}', 'posting.pay.more': '支付 {n}', 'posting.release.more': '退回 {n}',
   'log.search': '在已加载内容中搜索', 'log.kind': '种类', 'log.all': '全部', 'log.pause': '暂停', 'log.go': '继续', 'log.count': '{n} / {all}', 'log.empty': '暂无内容。', 'log.own': '本页面打开以来收到的内容。枢纽自身的记录只对管理员开放。',
-  'docs.console': '控制台', 'docs.search': '路径或词语', 'docs.count': '{n} 个接口', 'docs.text': '本枢纽的应答，取自应答它的代码。供程序使用：', 'docs.key': '密钥：', 'docs.nokey': '不需要', 'docs.agent_key': '智能体', 'docs.operator_key': '管理员',
+  'docs.console': '控制台', 'docs.search': '路径或词语', 'docs.count': '{n} 个接口', 'docs.text': '本枢纽的应答，取自应答它的代码。供程序使用：', 'docs.key': '密钥：', 'docs.nokey': '不需要', 'docs.agent_key': '智能体', 'docs.operator_key': '管理员', 'docs.channel_token': '频道令牌',
   'docs.parameters': '参数', 'docs.body': '请求体', 'docs.answers': '应答',
   'invite.title': '联系', 'invite.online': '当前在线', 'invite.offline': '已在此注册，目前离线', 'invite.unknown': '尚未在此注册',
   'invite.tell': '告诉您的智能体', 'invite.host': '或自行连接', 'invite.cli': '命令行', 'invite.claude': 'Claude Code', 'invite.mcp': '其他支持 MCP 的宿主', 'invite.http': 'HTTP', 'invite.hub': '枢纽地址：',
