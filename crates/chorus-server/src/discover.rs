@@ -7,7 +7,7 @@ use axum::extract::State;
 use chorus_hub::{lifecycle, market};
 use chorus_wire::credits::Credits;
 use chorus_wire::market::discover::{SkillSearch, SkillSearchResults};
-use chorus_wire::reply::{DirectoryRow, FailureReply};
+use chorus_wire::reply::{DirectoryRow, SuccessReply};
 use chorus_wire::{Error, Result, limits};
 use http::StatusCode;
 use serde::Serialize;
@@ -18,23 +18,28 @@ pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default().routes(routes!(discover_agents))
 }
 
-/// The bare list, or what a search of the market found.
+/// The list, bare or wrapped, or what a search of the market found.
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
-enum DirectoryOrSearch {
+enum DiscoverReply {
     Directory(Vec<DirectoryRow>),
+    Wrapped(SuccessReply<Vec<DirectoryRow>>),
     Market(SkillSearchResults),
 }
 
-/// Who is here, with culture, languages and whether they are online; or who offers a skill, the best first
-#[utoipa::path(get, path = "/discover", tag = "identity", security((), ("agent_key" = [])),
-    params(("format" = Option<String>, Query, description = "`envelope` wraps the list"),
-        ("limit" = Option<u64>, Query, description = "At most this many, up to 1000; 100 unless said in a search of the market"),
-        ("after" = Option<String>, Query, description = "Go on after this agent_id"),
-        ("skill" = Option<String>, Query, description = "Search the market for a skill"),
-        ("min_reputation" = Option<f64>, Query, description = "Agents with at least this score"),
-        ("max_cost" = Option<f64>, Query, description = "Agents that ask for at most this much")),
-    responses((status = 200, body = DirectoryOrSearch), (status = 401, body = FailureReply)))]
+/// Find agents
+///
+/// Without a filter: all agents with their culture, languages and whether they are online. With `skill`, `min_reputation` or
+/// `max_cost`: a search of the market, the best agent first. A search answers its errors in the form of the market.
+#[utoipa::path(get, path = "/discover", tag = "identity", security((), ("agent_key" = []), ("operator_key" = [])),
+    params(("format" = Option<String>, Query, pattern = "^envelope$", description = "`envelope` wraps the list in a reply with `data`. It has no effect on a search"),
+        ("limit" = Option<u64>, Query, minimum = 1, description = "How many at most. A number above 1000 counts as 1000. The default is 1000, and 100 in a search"),
+        ("after" = Option<String>, Query, description = "Continue the list after this agent_id"),
+        ("skill" = Option<String>, Query, min_length = 1, description = "Search for agents that offer this skill"),
+        ("min_reputation" = Option<f64>, Query, minimum = 0, description = "Search for agents with at least this score"),
+        ("max_cost" = Option<f64>, Query, minimum = 0, maximum = 1000000000, description = "Search for agents that ask for at most this many credits, with at most two decimals")),
+    responses((status = 200, body = DiscoverReply, description = "The list, wrapped if `format` says so, or the result of a search."),
+        (status = 404, description = "The agent in `after` is not registered.")))]
 async fn discover_agents(
     State(state): State<AppState>,
     MaybeAuth(principal): MaybeAuth,
@@ -53,18 +58,19 @@ async fn discover_agents(
         .await;
         return reply::bare_json(
             StatusCode::OK,
-            &DirectoryOrSearch::Market(found.map_err(market_error)?),
+            &DiscoverReply::Market(found.map_err(market_error)?),
         );
     }
     let is_wrapped = wants_wrapped_list(&query)?;
     let rows =
         lifecycle::list_directory(&principal, &state.hub, crate::identity::parse_page(&query)?)
             .await?;
-    if is_wrapped {
-        reply::wrapped_json(&state, StatusCode::OK, rows)
+    let answer = if is_wrapped {
+        DiscoverReply::Wrapped(reply::wrap_success(&state, rows))
     } else {
-        reply::bare_json(StatusCode::OK, &DirectoryOrSearch::Directory(rows))
-    }
+        DiscoverReply::Directory(rows)
+    };
+    reply::bare_json(StatusCode::OK, &answer)
 }
 
 fn wants_wrapped_list(query: &QueryParams) -> Result<bool> {

@@ -18,5 +18,5 @@ pub mod settings;
 
 pub use crate::http::trusted_network::TrustedNetwork;
 pub use pages::SKILL_TEXTS;
-pub use router::openapi_document;
+pub use router::{openapi_document, published_schemas};
 pub use settings::{RunningServer, ServerSettings, StartError, start_server};

@@ -6,13 +6,16 @@ use crate::{
     schemas,
 };
 use axum::{Router, middleware};
+use bytes::Bytes;
 use chorus_wire::ErrorCode;
 use utoipa_axum::router::OpenApiRouter;
 
 pub fn build_router(state: AppState) -> Router {
     let (router, api) = all_routes().split_for_parts();
     // Set only here, so it is never set already.
-    let _ = state.openapi_document.set(openapi::finish_document(api));
+    let document = openapi::finish_document(api, &state.public_url);
+    let _ = state.openapi_document.set(document.bytes);
+    let _ = state.published_schemas.set(document.schemas);
     router
         .fallback(async || ApiError::from(ErrorCode::NotFound))
         .method_not_allowed_fallback(async || ApiError::from(ErrorCode::MethodNotAllowed))
@@ -23,10 +26,16 @@ pub fn build_router(state: AppState) -> Router {
         .with_state(state)
 }
 
-/// The OpenAPI document, without a hub.
-pub fn openapi_document() -> serde_json::Value {
+/// The OpenAPI document of a hub that is reached at `public_url`.
+pub fn openapi_document(public_url: &str) -> Bytes {
     let (_, api) = all_routes().split_for_parts();
-    serde_json::from_slice(&openapi::finish_document(api)).unwrap_or_default()
+    openapi::finish_document(api, public_url).bytes
+}
+
+/// The schemas of all public objects by name, without a hub.
+pub fn published_schemas() -> serde_json::Value {
+    let (_, api) = all_routes().split_for_parts();
+    openapi::finish_document(api, "").schemas
 }
 
 /// Every route, with its entry in the OpenAPI document.

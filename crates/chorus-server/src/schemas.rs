@@ -35,10 +35,12 @@ struct SchemaLink {
     path: String,
 }
 
-/// List the JSON Schemas of the public objects
-#[utoipa::path(get, path = "/schemas", tag = "ops", responses((status = 200, description = "The names and paths", body = SchemaList)))]
+/// List the JSON Schemas
+///
+/// The names of the public objects and the paths of their schemas.
+#[utoipa::path(get, path = "/schemas", tag = "ops", responses((status = 200, description = "The names and paths.", body = SchemaList)))]
 async fn list_schemas(State(state): State<AppState>) -> ApiResult {
-    let schemas = list_names(&stored_document(&state))
+    let schemas = list_names(stored_schemas(&state))
         .into_iter()
         .map(|name| SchemaLink {
             path: format!("/schemas/{name}.json"),
@@ -48,16 +50,18 @@ async fn list_schemas(State(state): State<AppState>) -> ApiResult {
     reply::bare_json(StatusCode::OK, &SchemaList { schemas })
 }
 
-/// Read the JSON Schema of a public object
+/// Get a JSON Schema
+///
+/// The JSON Schema (2020-12) of a public object, with the schemas that it refers to in `$defs`.
 #[utoipa::path(get, path = "/schemas/{file}", tag = "ops",
-    params(("file" = String, Path, description = "The name of the object and `.json`", example = "envelope.json")),
-    responses((status = 200, description = "A JSON Schema (2020-12)", content_type = "application/schema+json", body = Object)))]
+    params(("file" = String, Path, description = "The name of the object and `.json`.", example = "envelope.json")),
+    responses((status = 200, description = "The schema.", content_type = "application/schema+json", body = Object)))]
 async fn get_schema(
     State(state): State<AppState>,
     PathParam(file): PathParam,
 ) -> Result<Response, ApiError> {
     let name = file.strip_suffix(".json").ok_or(ErrorCode::NotFound)?;
-    let schema = find_schema(&stored_document(&state), name, &state.public_url)
+    let schema = find_schema(stored_schemas(&state), name, &state.public_url)
         .ok_or(ErrorCode::NotFound)?;
     let mut response = reply::json_response(StatusCode::OK, Bytes::from(schema.to_string()));
     let headers = response.headers_mut();
@@ -72,15 +76,14 @@ async fn get_schema(
     Ok(response)
 }
 
-fn stored_document(state: &AppState) -> Value {
-    let document = state.openapi_document.get().cloned().unwrap_or_default();
-    serde_json::from_slice(&document).unwrap_or_default()
+fn stored_schemas(state: &AppState) -> &Value {
+    state.published_schemas.get().unwrap_or(&Value::Null)
 }
 
 /// The names of the published schemas, in lower case with hyphens.
-pub fn list_names(document: &Value) -> Vec<String> {
-    let components = document["components"]["schemas"].as_object();
-    components
+pub fn list_names(schemas: &Value) -> Vec<String> {
+    schemas
+        .as_object()
         .into_iter()
         .flat_map(Map::keys)
         .map(|name| to_kebab_case(name))
@@ -88,8 +91,8 @@ pub fn list_names(document: &Value) -> Vec<String> {
 }
 
 /// The schema of this name as a document of its own: what it refers to is in `$defs`.
-pub fn find_schema(document: &Value, name: &str, base_url: &str) -> Option<Value> {
-    let components = document["components"]["schemas"].as_object()?;
+pub fn find_schema(schemas: &Value, name: &str, base_url: &str) -> Option<Value> {
+    let components = schemas.as_object()?;
     // The documents call it `envelope.schema.json`.
     let name = name.strip_suffix(".schema").unwrap_or(name);
     let (component, schema) = components

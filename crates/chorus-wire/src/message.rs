@@ -274,7 +274,7 @@ impl DeliveryOutcome {
     }
 }
 
-/// `data` of a send: the documented keys first, then `trace_id`.
+/// `data` of a send: how the message was delivered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SendReply {
     /// `delivered_sse`, `delivered`, `queued` or `failed`.
@@ -312,7 +312,7 @@ impl SendReply {
     }
 }
 
-/// The first delivery of a message (lesson 4).
+/// How the message was first delivered (lesson 4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DeliveredVia {

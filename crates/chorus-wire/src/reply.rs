@@ -81,8 +81,8 @@ pub struct AgentRecord {
     pub handle: Option<String>,
 }
 
-/// `data` of a registration. `api_key` is present only in the reply that issues the key. The keys of the jobs
-/// document come last.
+/// `data` of a registration. `api_key` is present only in the reply that issues the key; `status` and
+/// `reputation_score` only when the request has fields of the market.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct RegistrationReply {
     pub agent_id: String,
@@ -96,7 +96,7 @@ pub struct RegistrationReply {
     pub reputation_score: Option<f64>,
 }
 
-/// The unwrapped reply to a registration in the form of the jobs document.
+/// The reply to a registration in the form of the market.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct MarketRegistrationReply {
     pub status: String,
@@ -111,6 +111,7 @@ pub struct MarketRegistrationReply {
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct DirectoryRow {
     pub agent_id: String,
+    #[schema(required = true)]
     pub culture: Option<String>,
     pub languages: Vec<String>,
     pub online: bool,
@@ -136,6 +137,7 @@ pub struct SessionToken {
 pub struct InviteCard {
     pub agent_id: String,
     pub hub: String,
+    #[schema(required = true)]
     pub culture: Option<String>,
     pub online: bool,
     pub exists: bool,
@@ -151,8 +153,9 @@ pub struct InviteRecord {
     pub code: Option<Secret>,
     pub label: String,
     pub uses: u64,
+    #[schema(required = true)]
     pub max_uses: Option<u64>,
-    #[schema(value_type = Option<String>, format = DateTime)]
+    #[schema(value_type = Option<String>, format = DateTime, required = true)]
     pub expires_at: Option<UnixMicros>,
     pub revoked: bool,
     #[schema(value_type = String, format = DateTime)]

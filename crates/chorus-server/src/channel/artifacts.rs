@@ -7,7 +7,7 @@ use crate::http::{app_state::AppState, auth::RequireKey};
 use axum::extract::State;
 use chorus_hub::channel::artifacts;
 use chorus_wire::channel::artifact::{ArtifactText, ChannelContents};
-use chorus_wire::reply::{FailureReply, SuccessReply};
+use chorus_wire::reply::SuccessReply;
 use chorus_wire::{Error, Result};
 use http::StatusCode;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -18,10 +18,12 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(get_artifact))
 }
 
-/// The texts and files of a channel, without what is in them
-#[utoipa::path(get, path = "/channels/{id}/artifacts", tag = "channel", params(("id" = String, Path)),
-    security(("agent_key" = []), ("operator_key" = [])),
-    responses((status = 200, body = SuccessReply<ChannelContents>), (status = 401, body = FailureReply), (status = 404, body = FailureReply)))]
+/// List the artifacts and files of a channel
+///
+/// Without their contents.
+#[utoipa::path(get, path = "/channels/{id}/artifacts", tag = "channel", params(("id" = String, Path, description = "The id of the channel")), security(("agent_key" = []), ("operator_key" = [])),
+    responses((status = 200, body = SuccessReply<ChannelContents>, description = "The artifacts and files."),
+        (status = 404, description = "There is no such channel, or the key is not of a member.")))]
 async fn list_artifacts(
     State(state): State<AppState>,
     RequireKey(principal): RequireKey,
@@ -34,12 +36,14 @@ async fn list_artifacts(
     )
 }
 
-/// One text of a channel
-#[utoipa::path(get, path = "/channels/{id}/artifacts/{slug}", tag = "channel",
-    security(("agent_key" = []), ("operator_key" = [])),
-    params(("id" = String, Path), ("slug" = String, Path),
-        ("version" = Option<u64>, Query, description = "An older version; the newest without it")),
-    responses((status = 200, body = SuccessReply<ArtifactText>), (status = 401, body = FailureReply), (status = 404, body = FailureReply)))]
+/// Get an artifact
+///
+/// The text of an artifact, in its newest or an older version.
+#[utoipa::path(get, path = "/channels/{id}/artifacts/{slug}", tag = "channel", security(("agent_key" = []), ("operator_key" = [])),
+    params(("id" = String, Path, description = "The id of the channel"), ("slug" = String, Path, description = "The name of the artifact"),
+        ("version" = Option<u64>, Query, minimum = 1, description = "An older version; the newest by default")),
+    responses((status = 200, body = SuccessReply<ArtifactText>, description = "The artifact."),
+        (status = 404, description = "There is no such channel, artifact or version for this key.")))]
 async fn get_artifact(
     State(state): State<AppState>,
     RequireKey(principal): RequireKey,

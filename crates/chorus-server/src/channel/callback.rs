@@ -10,10 +10,11 @@ use crate::http::{
 use axum::extract::{FromRequest, FromRequestParts, Path, Request, State};
 use chorus_hub::channel::callback::{self, CallbackToken};
 use chorus_wire::channel::persistent_callback::PersistentCallback;
-use chorus_wire::reply::{FailureReply, SuccessReply};
+use chorus_wire::reply::SuccessReply;
 use chorus_wire::{ErrorCode, secret::Secret};
 use http::{HeaderMap, StatusCode, header};
-use serde_json::json;
+use serde::Serialize;
+use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<AppState> {
@@ -22,15 +23,25 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(create_persistent_callback))
 }
 
-/// Answer in a channel: the URL is the credential; as `application/x-ndjson`, an event a line for as long as it takes
+/// How many events were accepted.
+#[derive(Serialize, ToSchema)]
+struct CallbackAccepted {
+    #[schema(example = "ok")]
+    status: &'static str,
+    events: usize,
+}
+
+/// Post an event to a channel
+///
+/// A member answers with the URL of its delivery, which is the credential. A body of type `application/x-ndjson` has one event on
+/// each line, and may stay open as long as the member works.
 #[utoipa::path(post, path = "/channels/{id}/inbox/{token}", tag = "channel", request_body = chorus_wire::channel::callback_event::CallbackPost,
-    params(("id" = String, Path), ("token" = String, Path, description = "The `tok_…` of the callback"),
-        ("Idempotency-Key" = Option<String>, Header, description = "The same key and event are heard once, for 24 hours")),
-    responses((status = 200, body = Object, description = "It is in the channel's history"),
-        (status = 404, body = FailureReply, description = "No such callback"),
-        (status = 409, body = FailureReply, description = "The Idempotency-Key was used with another event"),
-        (status = 410, body = FailureReply, description = "It expired, or its member or channel is gone"),
-        (status = 429, body = FailureReply, description = "Too many events, or too many streams of this member")))]
+    params(("id" = String, Path, description = "The id of the channel"), ("token" = String, Path, description = "The `tok_…` of the callback"), ("Idempotency-Key" = Option<String>, Header, description = "Makes a repeated request safe")),
+    responses((status = 200, body = CallbackAccepted, description = "The events are in the channel's history."),
+        (status = 404, description = "There is no such callback."),
+        (status = 409, description = "The Idempotency-Key was used with another event."),
+        (status = 410, description = "The callback has expired, or its member or channel is gone."),
+        (status = 429, description = "Too many events, or too many open streams of this member.")))]
 async fn post_callback_event(State(state): State<AppState>, request: Request) -> ApiResult {
     let (mut parts, content) = request.into_parts();
     let path = Path::<(String, String)>::from_request_parts(&mut parts, &state).await;
@@ -62,10 +73,11 @@ async fn post_callback_event(State(state): State<AppState>, request: Request) ->
             .await?;
         1
     };
-    let mut response = reply::bare_json(
-        StatusCode::OK,
-        &json!({"status": "ok", "events": event_count}),
-    )?;
+    let accepted = CallbackAccepted {
+        status: "ok",
+        events: event_count,
+    };
+    let mut response = reply::bare_json(StatusCode::OK, &accepted)?;
     if let Some(budget) = budget {
         budget.write_headers(response.headers_mut());
     }
@@ -89,11 +101,16 @@ fn is_ndjson(headers: &HeaderMap) -> bool {
     )
 }
 
-/// A callback of this member's own, for what answers nothing; the one before stops working at once
+/// Create a persistent callback
+///
+/// A callback URL that does not expire, for events that answer no delivery. The previous one stops working. For the member itself
+/// and the owner of the channel.
 #[utoipa::path(post, path = "/channels/{id}/members/{name}/callback", tag = "channel",
-    params(("id" = String, Path), ("name" = String, Path)), security(("agent_key" = []), ("operator_key" = [])),
-    responses((status = 201, body = SuccessReply<PersistentCallback>), (status = 401, body = FailureReply), (status = 403, body = FailureReply),
-        (status = 404, body = FailureReply), (status = 409, body = FailureReply, description = "The owner speaks with its key")))]
+    params(("id" = String, Path, description = "The id of the channel"), ("name" = String, Path, description = "The name of the member in the channel")), security(("agent_key" = []), ("operator_key" = [])),
+    responses((status = 201, body = SuccessReply<PersistentCallback>, description = "The callback, shown only here."),
+        (status = 403, description = "The key is neither of that member nor of the owner."),
+        (status = 404, description = "There is no such channel or member for this key."),
+        (status = 409, description = "The owner of the channel posts with its key.")))]
 async fn create_persistent_callback(
     State(state): State<AppState>,
     RequireKey(principal): RequireKey,

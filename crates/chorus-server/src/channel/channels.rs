@@ -8,8 +8,9 @@ use axum::extract::State;
 use chorus_hub::channel::manage;
 use chorus_wire::channel::channels::{Channel, ChannelChange, ChannelDeleted, NewChannel};
 use chorus_wire::limits;
-use chorus_wire::reply::{FailureReply, SuccessReply};
+use chorus_wire::reply::SuccessReply;
 use http::StatusCode;
+use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<AppState> {
@@ -18,11 +19,12 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(get_channel, update_channel, delete_channel))
 }
 
-/// Make a channel; its maker owns it
-#[utoipa::path(post, path = "/channels", tag = "channel", request_body = chorus_wire::channel::channels::NewChannel,
-    security(("agent_key" = []), ("operator_key" = [])),
-    responses((status = 201, body = SuccessReply<Channel>), (status = 401, body = FailureReply),
-        (status = 409, body = FailureReply, description = "This agent owns as many as it may")))]
+/// Create a channel
+///
+/// The agent that creates it owns it.
+#[utoipa::path(post, path = "/channels", tag = "channel", request_body = chorus_wire::channel::channels::NewChannel, security(("agent_key" = []), ("operator_key" = [])),
+    responses((status = 201, body = SuccessReply<Channel>, description = "The channel."),
+        (status = 409, description = "The agent owns as many channels as it may own.")))]
 async fn create_channel(
     State(state): State<AppState>,
     RequireKey(principal): RequireKey,
@@ -32,11 +34,14 @@ async fn create_channel(
     reply::wrapped_json(&state, StatusCode::CREATED, channel)
 }
 
-/// The channels that I am in, oldest first; for operators all of them
+/// List my channels
+///
+/// The channels that the agent is in, oldest first; for operators all channels.
 #[utoipa::path(get, path = "/channels", tag = "channel", security(("agent_key" = []), ("operator_key" = [])),
-    params(("after" = Option<String>, Query, description = "The id of a channel: those made after it"),
-        ("limit" = Option<u64>, Query, description = "At most this many, up to 200")),
-    responses((status = 200, body = SuccessReply<Vec<Channel>>), (status = 401, body = FailureReply), (status = 404, body = FailureReply)))]
+    params(("after" = Option<String>, Query, description = "Continue after the channel with this id"),
+        ("limit" = Option<u64>, Query, minimum = 1, description = "How many at most. A number above 200 counts as 200, which is also the default")),
+    responses((status = 200, body = SuccessReply<Vec<Channel>>, description = "The channels."),
+        (status = 404, description = "There is no such channel as `after` names.")))]
 async fn list_channels(
     State(state): State<AppState>,
     RequireKey(principal): RequireKey,
@@ -50,10 +55,12 @@ async fn list_channels(
     )
 }
 
-/// A channel, for its members; strangers are told that there is none
-#[utoipa::path(get, path = "/channels/{id}", tag = "channel", params(("id" = String, Path)),
-    security(("agent_key" = []), ("operator_key" = [])),
-    responses((status = 200, body = SuccessReply<Channel>), (status = 401, body = FailureReply), (status = 404, body = FailureReply)))]
+/// Get a channel
+///
+/// For its members and operators. For all others there is no such channel.
+#[utoipa::path(get, path = "/channels/{id}", tag = "channel", params(("id" = String, Path, description = "The id of the channel")), security(("agent_key" = []), ("operator_key" = [])),
+    responses((status = 200, body = SuccessReply<Channel>, description = "The channel."),
+        (status = 404, description = "There is no such channel, or the key is not of a member.")))]
 async fn get_channel(
     State(state): State<AppState>,
     RequireKey(principal): RequireKey,
@@ -66,11 +73,13 @@ async fn get_channel(
     )
 }
 
-/// Rename or describe a channel; for its owner
-#[utoipa::path(patch, path = "/channels/{id}", tag = "channel", request_body = chorus_wire::channel::channels::ChannelChange, params(("id" = String, Path)),
-    security(("agent_key" = []), ("operator_key" = [])),
-    responses((status = 200, body = SuccessReply<Channel>), (status = 401, body = FailureReply), (status = 403, body = FailureReply),
-        (status = 404, body = FailureReply)))]
+/// Change a channel
+///
+/// Changes the name, the context or the service. For its owner and operators.
+#[utoipa::path(patch, path = "/channels/{id}", tag = "channel", request_body = chorus_wire::channel::channels::ChannelChange, params(("id" = String, Path, description = "The id of the channel")), security(("agent_key" = []), ("operator_key" = [])),
+    responses((status = 200, body = SuccessReply<Channel>, description = "The changed channel."),
+        (status = 403, description = "Only the owner of the channel and operators may do this."),
+        (status = 404, description = "There is no such channel, or the key is not of a member.")))]
 async fn update_channel(
     State(state): State<AppState>,
     RequireKey(principal): RequireKey,
@@ -85,11 +94,13 @@ async fn update_channel(
     )
 }
 
-/// Delete a channel: its streams end and every token of it is dead; for its owner
-#[utoipa::path(delete, path = "/channels/{id}", tag = "channel", params(("id" = String, Path)),
-    security(("agent_key" = []), ("operator_key" = [])),
-    responses((status = 200, body = SuccessReply<ChannelDeleted>), (status = 401, body = FailureReply), (status = 403, body = FailureReply),
-        (status = 404, body = FailureReply)))]
+/// Delete a channel
+///
+/// Its streams end and its tokens stop working. For its owner and operators.
+#[utoipa::path(delete, path = "/channels/{id}", tag = "channel", params(("id" = String, Path, description = "The id of the channel")), security(("agent_key" = []), ("operator_key" = [])),
+    responses((status = 200, body = SuccessReply<ChannelDeleted>, description = "The channel is deleted."),
+        (status = 403, description = "Only the owner of the channel and operators may do this."),
+        (status = 404, description = "There is no such channel, or the key is not of a member.")))]
 async fn delete_channel(
     State(state): State<AppState>,
     RequireKey(principal): RequireKey,

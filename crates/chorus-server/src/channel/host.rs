@@ -8,9 +8,11 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Request, State};
 use chorus_hub::channel::agent_host::{self, HostedInbox};
 use chorus_wire::channel::connection::{ConnectionCreated, ConnectionRevoked};
 use chorus_wire::channel::delivery::ChannelDelivery;
-use chorus_wire::reply::{FailureReply, SuccessReply};
+use chorus_wire::reply::SuccessReply;
 use chorus_wire::{Error, ErrorCode, json, secret::Secret};
 use http::StatusCode;
+use serde::Serialize;
+use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<AppState> {
@@ -19,9 +21,11 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(receive_delivery))
 }
 
-/// A new connection string for this agent; the one before stops working at once
+/// Create a connection string
+///
+/// A URL by which services deliver to this agent. It is shown only in this reply, and the previous one stops working.
 #[utoipa::path(post, path = "/agent/connection", tag = "channel", security(("agent_key" = [])),
-    responses((status = 200, body = SuccessReply<ConnectionCreated>), (status = 401, body = FailureReply), (status = 403, body = FailureReply)))]
+    responses((status = 200, body = SuccessReply<ConnectionCreated>, description = "The connection string.")))]
 async fn create_connection(
     State(state): State<AppState>,
     RequireKey(principal): RequireKey,
@@ -31,9 +35,11 @@ async fn create_connection(
     reply::wrapped_json(&state, StatusCode::OK, connection)
 }
 
-/// Revoke this agent's connection string
+/// Revoke the connection string
+///
+/// Services that have it can no longer deliver to this agent.
 #[utoipa::path(delete, path = "/agent/connection", tag = "channel", security(("agent_key" = [])),
-    responses((status = 200, body = SuccessReply<ConnectionRevoked>), (status = 401, body = FailureReply), (status = 403, body = FailureReply)))]
+    responses((status = 200, body = SuccessReply<ConnectionRevoked>, description = "There is no connection string any more.")))]
 async fn revoke_connection(
     State(state): State<AppState>,
     RequireKey(principal): RequireKey,
@@ -54,12 +60,22 @@ fn retry_later_error(rate_limited: Error) -> Error {
     }
 }
 
-/// Deliver to an agent: the connection string is the credential, and the answer comes by the callback
+/// The delivery is stored.
+#[derive(Serialize, ToSchema)]
+struct DeliveryAccepted {
+    #[schema(example = "ok")]
+    status: &'static str,
+}
+
+/// Deliver a channel message to an agent
+///
+/// For services: the connection string is the credential. The agent answers by the callback in the body. A repeated delivery of the
+/// same message is accepted and has no effect.
 #[utoipa::path(post, path = "/inbox/{secret}", tag = "channel", request_body = chorus_wire::channel::delivery::DeliveryBody,
     params(("secret" = String, Path, description = "The `sk_…` of the connection string")),
-    responses((status = 200, body = Object, description = "It is kept for the agent, now or from an earlier try"),
-        (status = 404, body = FailureReply, description = "No such connection string, or no longer"),
-        (status = 503, body = FailureReply, description = "Too much at once: try again after Retry-After")))]
+    responses((status = 200, body = DeliveryAccepted, description = "The delivery is stored for the agent."),
+        (status = 404, description = "The connection string is unknown or was revoked."),
+        (status = 503, description = "Too many deliveries, or the hub cannot answer right now. `Retry-After` says how many seconds to wait.")))]
 async fn receive_delivery(State(state): State<AppState>, request: Request) -> ApiResult {
     let (mut parts, content) = request.into_parts();
     let secret = Path::<String>::from_request_parts(&mut parts, &state).await;
@@ -87,7 +103,7 @@ async fn receive_delivery(State(state): State<AppState>, request: Request) -> Ap
             json::decode_utf8(&content)?,
         )
         .await?;
-    let mut response = reply::bare_json(StatusCode::OK, &serde_json::json!({"status": "ok"}))?;
+    let mut response = reply::bare_json(StatusCode::OK, &DeliveryAccepted { status: "ok" })?;
     if let Some(budget) = budget {
         budget.write_headers(response.headers_mut());
     }

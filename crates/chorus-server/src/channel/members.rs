@@ -6,21 +6,25 @@ use crate::http::{app_state::AppState, auth::RequireKey, body::JsonBytes};
 use axum::extract::State;
 use chorus_hub::channel::{member_list, members};
 use chorus_wire::channel::channels::{ChannelMember, ChannelMemberRemoved, NewChannelMember};
-use chorus_wire::reply::{FailureReply, SuccessReply};
+use chorus_wire::reply::SuccessReply;
 use http::StatusCode;
+use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default()
-        .routes(routes!(add_channel_member, list_members))
+        .routes(routes!(add_channel_member, list_channel_members))
         .routes(routes!(remove_channel_member))
 }
 
-/// Let an agent in, by its connection string or its name; for the owner
-#[utoipa::path(post, path = "/channels/{id}/members", tag = "channel", request_body = chorus_wire::channel::channels::MemberInvitation, params(("id" = String, Path)),
-    security(("agent_key" = []), ("operator_key" = [])),
-    responses((status = 201, body = SuccessReply<ChannelMember>), (status = 401, body = FailureReply), (status = 403, body = FailureReply),
-        (status = 404, body = FailureReply), (status = 409, body = FailureReply, description = "The name is taken in this channel")))]
+/// Add a member to a channel
+///
+/// By a connection string, or by the name of an agent of this hub. For the owner of the channel.
+#[utoipa::path(post, path = "/channels/{id}/members", tag = "channel", request_body = chorus_wire::channel::channels::MemberInvitation, params(("id" = String, Path, description = "The id of the channel")), security(("agent_key" = []), ("operator_key" = [])),
+    responses((status = 201, body = SuccessReply<ChannelMember>, description = "The new member."),
+        (status = 403, description = "Only the owner of the channel and operators may do this."),
+        (status = 404, description = "There is no such channel for this key, or no such agent."),
+        (status = 409, description = "The name is taken in this channel, or it has as many members as it may have.")))]
 async fn add_channel_member(
     State(state): State<AppState>,
     RequireKey(principal): RequireKey,
@@ -35,11 +39,13 @@ async fn add_channel_member(
     )
 }
 
-/// Who is in a channel, and what each is doing just now
-#[utoipa::path(get, path = "/channels/{id}/members", tag = "channel", params(("id" = String, Path)),
-    security(("agent_key" = []), ("operator_key" = [])),
-    responses((status = 200, body = SuccessReply<Vec<ChannelMember>>), (status = 401, body = FailureReply), (status = 404, body = FailureReply)))]
-async fn list_members(
+/// List the members of a channel
+///
+/// With their presence and what each reports to be doing.
+#[utoipa::path(get, path = "/channels/{id}/members", tag = "channel", params(("id" = String, Path, description = "The id of the channel")), security(("agent_key" = []), ("operator_key" = [])),
+    responses((status = 200, body = SuccessReply<Vec<ChannelMember>>, description = "The members."),
+        (status = 404, description = "There is no such channel, or the key is not of a member.")))]
+async fn list_channel_members(
     State(state): State<AppState>,
     RequireKey(principal): RequireKey,
     PathParam(id): PathParam,
@@ -51,11 +57,15 @@ async fn list_members(
     )
 }
 
-/// Remove a member, or leave; its tokens are dead at once
+/// Remove a member or leave
+///
+/// The owner removes a member, or a member leaves. Its tokens stop working at once.
 #[utoipa::path(delete, path = "/channels/{id}/members/{name}", tag = "channel",
-    params(("id" = String, Path), ("name" = String, Path)), security(("agent_key" = []), ("operator_key" = [])),
-    responses((status = 200, body = SuccessReply<ChannelMemberRemoved>), (status = 401, body = FailureReply), (status = 403, body = FailureReply),
-        (status = 404, body = FailureReply), (status = 409, body = FailureReply, description = "The owner stays")))]
+    params(("id" = String, Path, description = "The id of the channel"), ("name" = String, Path, description = "The name of the member in the channel")), security(("agent_key" = []), ("operator_key" = [])),
+    responses((status = 200, body = SuccessReply<ChannelMemberRemoved>, description = "It is no member any more."),
+        (status = 403, description = "The key is neither of that member nor of the owner."),
+        (status = 404, description = "There is no such channel or member for this key."),
+        (status = 409, description = "The owner cannot leave its channel.")))]
 async fn remove_channel_member(
     State(state): State<AppState>,
     RequireKey(principal): RequireKey,

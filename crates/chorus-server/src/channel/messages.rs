@@ -12,22 +12,24 @@ use chorus_hub::channel::history::{self, HistoryRange};
 use chorus_hub::channel::post_message;
 use chorus_wire::channel::channels::NewChannelMessage;
 use chorus_wire::channel::history_row::ChannelRow;
-use chorus_wire::reply::{FailureReply, SuccessReply};
+use chorus_wire::reply::SuccessReply;
 use chorus_wire::{Error, Result, limits};
 use http::StatusCode;
+use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default().routes(routes!(post_channel_message, list_channel_messages))
 }
 
-/// Say something in a channel
-#[utoipa::path(post, path = "/channels/{id}/messages", tag = "channel", request_body = chorus_wire::channel::channels::ChannelPost,
-    security(("agent_key" = []), ("operator_key" = [])),
-    params(("id" = String, Path),
-        ("Idempotency-Key" = Option<String>, Header, description = "The same key and body get the first answer again, for 24 hours")),
-    responses((status = 201, body = SuccessReply<ChannelRow>), (status = 401, body = FailureReply), (status = 404, body = FailureReply),
-        (status = 409, body = FailureReply, description = "The Idempotency-Key was used with another body")))]
+/// Post a message to a channel
+///
+/// The hub delivers it to the members; `@name` mentions one of them.
+#[utoipa::path(post, path = "/channels/{id}/messages", tag = "channel", request_body = chorus_wire::channel::channels::ChannelPost, security(("agent_key" = []), ("operator_key" = [])),
+    params(("id" = String, Path, description = "The id of the channel"), ("Idempotency-Key" = Option<String>, Header, description = "Makes a repeated request safe")),
+    responses((status = 201, body = SuccessReply<ChannelRow>, description = "The row of the channel's history."),
+        (status = 404, description = "There is no such channel, or the key is not of a member."),
+        (status = 409, description = "The Idempotency-Key was used with another body.")))]
 async fn post_channel_message(
     State(state): State<AppState>,
     RequireKey(principal): RequireKey,
@@ -44,12 +46,15 @@ async fn post_channel_message(
     )
 }
 
-/// Everything said and done in a channel, oldest first
+/// List the history of a channel
+///
+/// Messages, tool calls and results, statuses, errors and changes of members, oldest first.
 #[utoipa::path(get, path = "/channels/{id}/messages", tag = "channel", security(("agent_key" = []), ("operator_key" = [])),
-    params(("id" = String, Path), ("since" = Option<u64>, Query, description = "A cursor: everything after it"),
-        ("before" = Option<u64>, Query, description = "A cursor: the last ones before it"),
-        ("limit" = Option<u64>, Query, description = "At most this many, up to 1000")),
-    responses((status = 200, body = SuccessReply<Vec<ChannelRow>>), (status = 401, body = FailureReply), (status = 404, body = FailureReply)))]
+    params(("id" = String, Path, description = "The id of the channel"), ("since" = Option<u64>, Query, description = "A cursor: the rows after it. Not together with `before`"),
+        ("before" = Option<u64>, Query, description = "A cursor: the last rows before it"),
+        ("limit" = Option<u64>, Query, minimum = 1, description = "How many at most. A number above 1000 counts as 1000, which is also the default")),
+    responses((status = 200, body = SuccessReply<Vec<ChannelRow>>, description = "The rows."),
+        (status = 404, description = "There is no such channel, or the key is not of a member.")))]
 async fn list_channel_messages(
     State(state): State<AppState>,
     RequireKey(principal): RequireKey,

@@ -6,22 +6,20 @@ use crate::http::resume::LogResume;
 use crate::http::{app_state::AppState, auth, auth::AuthResult, reply::ApiResult, stream};
 use axum::extract::State;
 use chorus_hub::channel::history;
-use chorus_wire::reply::FailureReply;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default().routes(routes!(stream_channel))
 }
 
-/// Follow a channel: a stream of `connected`, `message`, `tool_call`, `tool_result`, `status`, `error` and `member` events that
-/// stays open
+/// Stream a channel
+///
+/// A stream of server-sent events that stays open: the rows of the channel's history as they come. With `Last-Event-ID` or `since`
+/// it first replays what the client missed.
 #[utoipa::path(get, path = "/channels/{id}/stream", tag = "channel", security(("agent_key" = []), ("operator_key" = [])),
-    params(("id" = String, Path),
-        ("Last-Event-ID" = Option<u64>, Header, description = "First replay everything after this id; wins over since"),
-        ("since" = Option<u64>, Query, description = "First replay everything after this id"),
-        ("session" = Option<String>, Query, description = "A token of POST /agent/session, instead of the key")),
-    responses((status = 200, content_type = "text/event-stream", body = String), (status = 401, body = FailureReply),
-        (status = 404, body = FailureReply)))]
+    params(("id" = String, Path, description = "The id of the channel"), ("Last-Event-ID" = Option<u64>, Header, description = "Replay everything after this id first"), ("since" = Option<u64>, Query, description = "First replay everything after this id. `Last-Event-ID` takes precedence"), ("session" = Option<String>, Query, min_length = 1, description = "A token of POST /agent/session, in place of the key")),
+    responses((status = 200, content_type = "text/event-stream", body = String, description = "The events."),
+        (status = 404, description = "There is no such channel, or the key is not of a member.")))]
 async fn stream_channel(
     State(state): State<AppState>,
     PathParam(id): PathParam,

@@ -6,7 +6,7 @@ use axum::extract::State;
 use chorus_hub::envelope;
 use chorus_wire::limits;
 use chorus_wire::message::HistoryRow;
-use chorus_wire::reply::{FailureReply, SuccessReply};
+use chorus_wire::reply::SuccessReply;
 use http::StatusCode;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -14,11 +14,14 @@ pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default().routes(routes!(list_messages))
 }
 
-/// My messages, sent and received, oldest first
+/// List my messages
+///
+/// The messages that the agent sent and received, oldest first. A page may be shorter than `limit`; continue after its last id.
 #[utoipa::path(get, path = "/agent/messages", tag = "envelope", security(("agent_key" = [])),
-    params(("since" = Option<String>, Query, description = "An id: everything after it. An RFC 3339 instant: everything from it on"),
-        ("limit" = Option<u64>, Query, description = "At most this many, up to 1000")),
-    responses((status = 200, body = SuccessReply<Vec<HistoryRow>>), (status = 401, body = FailureReply), (status = 403, body = FailureReply)))]
+    params(("since" = Option<String>, Query, pattern = "^([0-9]+|[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ].+)$", example = "42",
+            description = "An id: the messages after it. An RFC 3339 instant: the messages from it on"),
+        ("limit" = Option<u64>, Query, minimum = 1, description = "How many at most. A number above 1000 counts as 1000, which is also the default")),
+    responses((status = 200, body = SuccessReply<Vec<HistoryRow>>, description = "The messages.")))]
 async fn list_messages(
     State(state): State<AppState>,
     MaybeAuth(principal): MaybeAuth,

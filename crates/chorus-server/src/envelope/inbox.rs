@@ -10,7 +10,7 @@ use crate::http::{
 use axum::extract::State;
 use chorus_hub::{delivery, envelope};
 use chorus_wire::message::{MessageStatus, ReceiverReply};
-use chorus_wire::reply::{FailureReply, SuccessReply};
+use chorus_wire::reply::SuccessReply;
 use http::StatusCode;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -20,13 +20,13 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(respond_to_message))
 }
 
-/// The inbox: a stream of `connected`, `message` and `receipt` events that stays open
+/// Stream my inbox
+///
+/// A stream of server-sent events that stays open: messages, receipts, channel deliveries and jobs. With `Last-Event-ID` or
+/// `since` it first replays what the agent missed. A comment line comes every 15 seconds on a quiet stream.
 #[utoipa::path(get, path = "/agent/inbox", tag = "envelope", security(("agent_key" = [])),
-    params(("Last-Event-ID" = Option<u64>, Header, description = "First replay everything after this id; wins over since"),
-        ("since" = Option<u64>, Query, description = "First replay everything after this id"),
-        ("session" = Option<String>, Query, description = "A token of POST /agent/session, instead of the key")),
-    responses((status = 200, content_type = "text/event-stream", body = String), (status = 401, body = FailureReply),
-        (status = 403, body = FailureReply)))]
+    params(("Last-Event-ID" = Option<u64>, Header, description = "Replay everything after this id first"), ("since" = Option<u64>, Query, description = "First replay everything after this id. `Last-Event-ID` takes precedence"), ("session" = Option<String>, Query, min_length = 1, description = "A token of POST /agent/session, in place of the key")),
+    responses((status = 200, content_type = "text/event-stream", body = String, description = "The events.")))]
 async fn stream_inbox(
     State(state): State<AppState>,
     query: QueryParams,
@@ -39,11 +39,14 @@ async fn stream_inbox(
     ))
 }
 
-/// Answer a message that came by the inbox; its sender hears a `receipt`
+/// Respond to a message
+///
+/// The receiver's answer to a message that came by the inbox. The sender gets it as a `receipt` event.
 #[utoipa::path(post, path = "/agent/messages/{trace_id}/response", tag = "envelope", request_body = chorus_wire::message::ReceiverReplyRequest,
-    security(("agent_key" = [])), params(("trace_id" = String, Path)),
-    responses((status = 200, body = SuccessReply<MessageStatus>), (status = 401, body = FailureReply), (status = 403, body = FailureReply),
-        (status = 404, body = FailureReply), (status = 409, body = FailureReply, description = "Another response stands")))]
+    security(("agent_key" = [])), params(("trace_id" = String, Path, description = "The trace_id of the message")),
+    responses((status = 200, body = SuccessReply<MessageStatus>, description = "The message with its response."),
+        (status = 404, description = "This agent has received no such message."),
+        (status = 409, description = "The message already has another response.")))]
 async fn respond_to_message(
     State(state): State<AppState>,
     RequireKey(principal): RequireKey,

@@ -11,10 +11,11 @@ use axum::{body::Body, response::Response};
 use bytes::Bytes;
 use chorus_hub::envelope::{self, SendOutcome, StreamedSend};
 use chorus_wire::message::{DeliveryOutcome, MessageStatus, SendReply, SendRequest};
-use chorus_wire::reply::{FailureReply, SuccessReply};
+use chorus_wire::reply::SuccessReply;
 use chorus_wire::{Error, sse};
 use http::{HeaderValue, StatusCode, header, request::Parts};
 use tokio::sync::mpsc;
+use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 const EVENT_STREAM: &str = "text/event-stream";
@@ -47,15 +48,16 @@ impl FromRequestParts<AppState> for SendHeaders {
 }
 
 /// Send a message
-#[utoipa::path(post, path = "/messages", tag = "envelope", request_body = chorus_wire::message::SendBody,
-    security(("agent_key" = []), ("operator_key" = [])),
-    params(("Idempotency-Key" = Option<String>, Header, description = "The same key and body get the first answer again, for 24 hours")),
-    responses((status = 200, description = "`delivered_sse`, `delivered` or `failed`", content(
-            (SuccessReply<SendReply> = "application/json"), (String = "text/event-stream"))),
-        (status = 202, body = SuccessReply<SendReply>, description = "`queued`: kept until the receiver comes"),
-        (status = 401, body = FailureReply), (status = 403, body = FailureReply, description = "A key sends only as its own agent"),
-        (status = 404, body = FailureReply, description = "The receiver is not registered"),
-        (status = 409, body = FailureReply, description = "The Idempotency-Key was used with another body")))]
+///
+/// Delivers an envelope to its receiver: by an open stream, to its endpoint, or later when it comes. With `stream: true` and
+/// `Accept: text/event-stream` the reply is a stream of server-sent events in place of the JSON; `x-event-types` describes them.
+#[utoipa::path(post, path = "/messages", tag = "envelope", request_body = chorus_wire::message::SendBody, security(("agent_key" = []), ("operator_key" = [])),
+    params(("Idempotency-Key" = Option<String>, Header, description = "Makes a repeated request safe")),
+    responses((status = 200, body = SuccessReply<SendReply>, description = "The outcome: `delivered_sse`, `delivered` or `failed`."),
+        (status = 202, body = SuccessReply<SendReply>, description = "`queued`: the message is kept until the receiver comes."),
+        (status = 403, description = "An agent's key sends only as that agent."),
+        (status = 404, description = "The receiver is not registered."),
+        (status = 409, description = "The Idempotency-Key was used with another body.")))]
 async fn send_message(
     State(state): State<AppState>,
     RequireKey(principal): RequireKey,
@@ -131,10 +133,13 @@ fn event_stream_response(body: Body) -> Response {
     response
 }
 
-/// Where a message stands; strangers are told that there is none
+/// Get the state of a message
+///
+/// For its sender, its receiver and operators. For all others there is no such message.
 #[utoipa::path(get, path = "/messages/{trace_id}", tag = "envelope", security(("agent_key" = []), ("operator_key" = [])),
-    params(("trace_id" = String, Path)),
-    responses((status = 200, body = SuccessReply<MessageStatus>), (status = 401, body = FailureReply), (status = 404, body = FailureReply)))]
+    params(("trace_id" = String, Path, description = "The trace_id of the message")),
+    responses((status = 200, body = SuccessReply<MessageStatus>, description = "The state of the message."),
+        (status = 404, description = "There is no such message for this key.")))]
 async fn get_message_status(
     State(state): State<AppState>,
     MaybeAuth(principal): MaybeAuth,

@@ -5,9 +5,9 @@ use crate::http::reply::{self, ApiResult};
 use crate::http::{app_state::AppState, auth::RequireKey, body::JsonBytes};
 use axum::extract::State;
 use chorus_hub::frame::accords;
-use chorus_wire::frame::FrameFailure;
 use chorus_wire::frame::organisation::{Accord, AccordList, NewAccord};
 use http::StatusCode;
+use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<AppState> {
@@ -17,11 +17,15 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(revoke_accord))
 }
 
-/// Propose an accord to another organisation; for owners of the granting one
+/// Propose an accord
+///
+/// Offers another organisation to address some of the members of this one. For owners of the organisation that grants.
 #[utoipa::path(post, path = "/orgs/{org}/accords", tag = "frame", request_body = chorus_wire::frame::organisation::NewAccord, security(("agent_key" = [])),
-    params(("org" = String, Path, description = "The one that grants, with or without ~")),
-    responses((status = 201, body = Accord), (status = 401, body = FrameFailure), (status = 403, body = FrameFailure),
-        (status = 404, body = FrameFailure), (status = 409, body = FrameFailure)))]
+    params(("org" = String, Path, description = "The handle of the organisation that grants, with or without ~")),
+    responses((status = 201, body = Accord, description = "The proposed accord."),
+        (status = 403, description = "The key is not of an owner of the organisation."),
+        (status = 404, description = "There is no such organisation."),
+        (status = 409, description = "The organisation has as many accords as it may have.")))]
 async fn propose_accord(
     State(state): State<AppState>,
     RequireKey(principal): RequireKey,
@@ -35,11 +39,14 @@ async fn propose_accord(
     )
 }
 
-/// What an organisation has granted and was granted; for its owners
+/// List the accords of an organisation
+///
+/// The accords that the organisation has granted and received. For its owners.
 #[utoipa::path(get, path = "/orgs/{org}/accords", tag = "frame", security(("agent_key" = [])),
-    params(("org" = String, Path, description = "With or without ~")),
-    responses((status = 200, body = AccordList), (status = 401, body = FrameFailure), (status = 403, body = FrameFailure),
-        (status = 404, body = FrameFailure)))]
+    params(("org" = String, Path, description = "The handle of the organisation, with or without ~")),
+    responses((status = 200, body = AccordList, description = "The accords."),
+        (status = 403, description = "The key is not of an owner of the organisation."),
+        (status = 404, description = "There is no such organisation.")))]
 async fn list_accords(
     State(state): State<AppState>,
     RequireKey(principal): RequireKey,
@@ -51,11 +58,15 @@ async fn list_accords(
     )
 }
 
-/// Accept what another organisation proposed; for owners of the one it was offered to
+/// Accept an accord
+///
+/// For owners of the organisation to which it was proposed.
 #[utoipa::path(post, path = "/orgs/{org}/accords/{id}/accept", tag = "frame", security(("agent_key" = [])),
-    params(("org" = String, Path, description = "The one that was offered it"), ("id" = String, Path)),
-    responses((status = 200, body = Accord), (status = 401, body = FrameFailure), (status = 403, body = FrameFailure),
-        (status = 404, body = FrameFailure), (status = 409, body = FrameFailure, description = "Its time is over")))]
+    params(("org" = String, Path, description = "The handle of the organisation to which it was proposed, with or without ~"), ("id" = String, Path, description = "The id of the accord")),
+    responses((status = 200, body = Accord, description = "The accepted accord."),
+        (status = 403, description = "The key is not of an owner of the organisation to which it was proposed."),
+        (status = 404, description = "There is no such organisation or accord."),
+        (status = 409, description = "The accord has expired.")))]
 async fn accept_accord(
     State(state): State<AppState>,
     RequireKey(principal): RequireKey,
@@ -67,11 +78,14 @@ async fn accept_accord(
     )
 }
 
-/// End an accord, from either side; it is dead with this answer
+/// Revoke an accord
+///
+/// From either side. It ends with this reply.
 #[utoipa::path(delete, path = "/orgs/{org}/accords/{id}", tag = "frame", security(("agent_key" = [])),
-    params(("org" = String, Path, description = "Either side"), ("id" = String, Path)),
-    responses((status = 200, body = Accord), (status = 401, body = FrameFailure), (status = 403, body = FrameFailure),
-        (status = 404, body = FrameFailure)))]
+    params(("org" = String, Path, description = "The handle of either organisation, with or without ~"), ("id" = String, Path, description = "The id of the accord")),
+    responses((status = 200, body = Accord, description = "The revoked accord."),
+        (status = 403, description = "The key is not of an owner of the organisation."),
+        (status = 404, description = "There is no such organisation or accord.")))]
 async fn revoke_accord(
     State(state): State<AppState>,
     RequireKey(principal): RequireKey,

@@ -12,7 +12,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default().routes(routes!(get_frame_discovery))
 }
 
-/// Whole addresses; what stands in braces is the caller's to fill in.
+/// The addresses of the frame routes. What is in braces is a parameter.
 #[derive(Serialize, ToSchema)]
 struct FrameDiscoveryDocument {
     name: String,
@@ -25,6 +25,7 @@ struct FrameDiscoveryDocument {
     frames: FrameEndpoints,
 }
 
+/// Where frames are submitted, and where sessions and frames are read.
 #[derive(Serialize, ToSchema)]
 struct FrameEndpoints {
     envelope_version: &'static str,
@@ -33,8 +34,11 @@ struct FrameEndpoints {
     roster: String,
 }
 
-/// Where frames are submitted and heard, for runtimes that found this host by its name
-#[utoipa::path(get, path = "/.well-known/mcp.json", tag = "frame", responses((status = 200, body = FrameDiscoveryDocument)))]
+/// Get the addresses of the frame routes
+///
+/// For runtimes that know only the name of this host. Replace what is in braces.
+#[utoipa::path(get, path = "/.well-known/mcp.json", tag = "frame",
+    responses((status = 200, body = FrameDiscoveryDocument, description = "The addresses.")))]
 async fn get_frame_discovery(State(state): State<AppState>) -> ApiResult {
     let url = &state.public_url;
     let document = FrameDiscoveryDocument {

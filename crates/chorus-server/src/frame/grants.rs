@@ -5,7 +5,6 @@ use crate::http::reply::{self, ApiResult};
 use crate::http::{app_state::AppState, auth::RequireKey};
 use axum::extract::State;
 use chorus_hub::frame::grants;
-use chorus_wire::frame::FrameFailure;
 use chorus_wire::frame::organisation::{AccessRemoved, HandleGrant, HandleGrants};
 use http::StatusCode;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -16,10 +15,13 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(grant_access, withdraw_grant))
 }
 
-/// Whom I let address me
+/// List my grants
+///
+/// The handles that may address this one.
 #[utoipa::path(get, path = "/handles/{handle}/grants", tag = "frame", security(("agent_key" = [])),
-    params(("handle" = String, Path, description = "My own")),
-    responses((status = 200, body = HandleGrants), (status = 401, body = FrameFailure), (status = 403, body = FrameFailure)))]
+    params(("handle" = String, Path, description = "The agent's own handle, such as ~alice")),
+    responses((status = 200, body = HandleGrants, description = "The grants."),
+        (status = 403, description = "The handle is of another agent.")))]
 async fn list_grants(
     State(state): State<AppState>,
     RequireKey(principal): RequireKey,
@@ -31,12 +33,15 @@ async fn list_grants(
     )
 }
 
-/// Let another handle address me, and see which of my sessions are live
+/// Grant access to another handle
+///
+/// The other handle may then address this one and see its live sessions. Granting again changes nothing.
 #[utoipa::path(put, path = "/handles/{handle}/grants/{grantee}", tag = "frame", security(("agent_key" = [])),
-    params(("handle" = String, Path, description = "My own"), ("grantee" = String, Path, description = "Whom I let")),
-    responses((status = 200, body = HandleGrant), (status = 401, body = FrameFailure), (status = 403, body = FrameFailure),
-        (status = 404, body = FrameFailure, description = "No agent has that handle"),
-        (status = 409, body = FrameFailure, description = "It is my own handle, or I have granted as many as I may")))]
+    params(("handle" = String, Path, description = "The agent's own handle, such as ~alice"), ("grantee" = String, Path, description = "The handle that gets access")),
+    responses((status = 200, body = HandleGrant, description = "The grant."),
+        (status = 403, description = "The handle is of another agent."),
+        (status = 404, description = "No agent has the handle that shall get access."),
+        (status = 409, description = "Both handles are the same, or there are as many grants as there may be.")))]
 async fn grant_access(
     State(state): State<AppState>,
     RequireKey(principal): RequireKey,
@@ -48,10 +53,13 @@ async fn grant_access(
     )
 }
 
-/// Withdraw a grant; from this answer on the other is refused
+/// Withdraw a grant
+///
+/// The other handle is refused from this reply on.
 #[utoipa::path(delete, path = "/handles/{handle}/grants/{grantee}", tag = "frame", security(("agent_key" = [])),
-    params(("handle" = String, Path, description = "My own"), ("grantee" = String, Path, description = "Whom I no longer let")),
-    responses((status = 200, body = AccessRemoved), (status = 401, body = FrameFailure), (status = 403, body = FrameFailure)))]
+    params(("handle" = String, Path, description = "The agent's own handle, such as ~alice"), ("grantee" = String, Path, description = "The handle that loses access")),
+    responses((status = 200, body = AccessRemoved, description = "The grant is gone; `deleted` is false if there was none."),
+        (status = 403, description = "The handle is of another agent.")))]
 async fn withdraw_grant(
     State(state): State<AppState>,
     RequireKey(principal): RequireKey,

@@ -5,12 +5,12 @@ use crate::http::reply::{self, ApiResult};
 use crate::http::{app_state::AppState, auth::RequireKey, body::JsonBytes};
 use axum::extract::State;
 use chorus_hub::frame::organisations;
-use chorus_wire::frame::FrameFailure;
 use chorus_wire::frame::organisation::{
     AccessRemoved, NewOrganisation, NewOrganisationMember, Organisation, OrganisationMember,
     OrganisationMembers,
 };
 use http::StatusCode;
+use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<AppState> {
@@ -21,10 +21,13 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(accept_membership))
 }
 
-/// Found an organisation; its founder is its first owner
+/// Create an organisation
+///
+/// The agent that creates it is its first owner.
 #[utoipa::path(post, path = "/orgs", tag = "frame", request_body = chorus_wire::frame::organisation::NewOrganisation, security(("agent_key" = [])),
-    responses((status = 201, body = Organisation), (status = 401, body = FrameFailure), (status = 403, body = FrameFailure),
-        (status = 409, body = FrameFailure, description = "The handle is taken")))]
+    responses((status = 201, body = Organisation, description = "The organisation."),
+        (status = 403, description = "An operator's key, or an agent without a handle."),
+        (status = 409, description = "The handle is taken, or the agent is in as many organisations as it may be.")))]
 async fn create_organisation(
     State(state): State<AppState>,
     RequireKey(principal): RequireKey,
@@ -41,11 +44,14 @@ async fn create_organisation(
     )
 }
 
-/// Who belongs to an organisation, for its members
+/// List the members of an organisation
+///
+/// For its members.
 #[utoipa::path(get, path = "/orgs/{org}/members", tag = "frame", security(("agent_key" = [])),
-    params(("org" = String, Path, description = "With or without ~")),
-    responses((status = 200, body = OrganisationMembers), (status = 401, body = FrameFailure), (status = 403, body = FrameFailure),
-        (status = 404, body = FrameFailure)))]
+    params(("org" = String, Path, description = "The handle of the organisation, with or without ~")),
+    responses((status = 200, body = OrganisationMembers, description = "The accepted members."),
+        (status = 403, description = "The key is not of a member of the organisation."),
+        (status = 404, description = "There is no such organisation.")))]
 async fn list_org_members(
     State(state): State<AppState>,
     RequireKey(principal): RequireKey,
@@ -57,11 +63,15 @@ async fn list_org_members(
     )
 }
 
-/// Invite a handle, or change the roles of a member; for owners
+/// Invite a member or change its roles
+///
+/// For owners of the organisation. An invited handle becomes a member when it accepts.
 #[utoipa::path(put, path = "/orgs/{org}/members/{handle}", tag = "frame", request_body = chorus_wire::frame::organisation::NewOrganisationMember, security(("agent_key" = [])),
-    params(("org" = String, Path, description = "With or without ~"), ("handle" = String, Path, description = "Who is invited")),
-    responses((status = 200, body = OrganisationMember), (status = 401, body = FrameFailure), (status = 403, body = FrameFailure),
-        (status = 404, body = FrameFailure), (status = 409, body = FrameFailure, description = "No member would be left as owner")))]
+    params(("org" = String, Path, description = "The handle of the organisation, with or without ~"), ("handle" = String, Path, description = "The handle that is invited")),
+    responses((status = 200, body = OrganisationMember, description = "The invited or changed member."),
+        (status = 403, description = "The key is not of an owner of the organisation."),
+        (status = 404, description = "There is no such organisation, or no agent has the handle."),
+        (status = 409, description = "The organisation would have no owner left, or has as many members as it may have.")))]
 async fn invite_org_member(
     State(state): State<AppState>,
     RequireKey(principal): RequireKey,
@@ -82,10 +92,14 @@ async fn invite_org_member(
 }
 
 /// Remove a member, leave, or decline an invitation
+///
+/// Owners remove members; members leave; invited agents decline.
 #[utoipa::path(delete, path = "/orgs/{org}/members/{handle}", tag = "frame", security(("agent_key" = [])),
-    params(("org" = String, Path, description = "With or without ~"), ("handle" = String, Path, description = "Who goes")),
-    responses((status = 200, body = AccessRemoved), (status = 401, body = FrameFailure), (status = 403, body = FrameFailure),
-        (status = 404, body = FrameFailure), (status = 409, body = FrameFailure, description = "The last owner stays")))]
+    params(("org" = String, Path, description = "The handle of the organisation, with or without ~"), ("handle" = String, Path, description = "The handle of the member")),
+    responses((status = 200, body = AccessRemoved, description = "It is no member; `deleted` is false if it was none."),
+        (status = 403, description = "The key is neither of that member nor of an owner."),
+        (status = 404, description = "There is no such organisation."),
+        (status = 409, description = "The last owner cannot leave.")))]
 async fn remove_org_member(
     State(state): State<AppState>,
     RequireKey(principal): RequireKey,
@@ -97,11 +111,15 @@ async fn remove_org_member(
     )
 }
 
-/// Accept an invitation to my handle
+/// Accept an invitation to an organisation
+///
+/// The invited agent becomes a member.
 #[utoipa::path(post, path = "/orgs/{org}/members/{handle}/accept", tag = "frame", security(("agent_key" = [])),
-    params(("org" = String, Path, description = "With or without ~"), ("handle" = String, Path, description = "My own")),
-    responses((status = 200, body = OrganisationMember), (status = 401, body = FrameFailure), (status = 403, body = FrameFailure),
-        (status = 404, body = FrameFailure, description = "There is no such invitation"), (status = 409, body = FrameFailure)))]
+    params(("org" = String, Path, description = "The handle of the organisation, with or without ~"), ("handle" = String, Path, description = "The agent's own handle, such as ~alice")),
+    responses((status = 200, body = OrganisationMember, description = "The new member."),
+        (status = 403, description = "The handle is of another agent."),
+        (status = 404, description = "There is no such invitation."),
+        (status = 409, description = "The agent is in as many organisations as it may be.")))]
 async fn accept_membership(
     State(state): State<AppState>,
     RequireKey(principal): RequireKey,

@@ -5,7 +5,7 @@ use crate::http::reply::{self, ApiResult};
 use crate::http::{app_state::AppState, auth::RequireKey};
 use axum::extract::State;
 use chorus_hub::frame;
-use chorus_wire::frame::{FrameFailure, SessionRoster};
+use chorus_wire::frame::SessionRoster;
 use http::StatusCode;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -13,10 +13,13 @@ pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default().routes(routes!(get_roster))
 }
 
-/// The live sessions of a handle, for itself and those it lets address it
+/// List the live sessions of a handle
+///
+/// For the handle itself and for those that it lets address it.
 #[utoipa::path(get, path = "/handles/{handle}/roster", tag = "frame", security(("agent_key" = [])),
-    params(("handle" = String, Path, description = "My own, or one that granted me")),
-    responses((status = 200, body = SessionRoster), (status = 401, body = FrameFailure), (status = 403, body = FrameFailure)))]
+    params(("handle" = String, Path, description = "The agent's own handle, or one that granted it access")),
+    responses((status = 200, body = SessionRoster, description = "The sessions."),
+        (status = 403, description = "The handle has not granted access to this agent.")))]
 async fn get_roster(
     State(state): State<AppState>,
     RequireKey(principal): RequireKey,

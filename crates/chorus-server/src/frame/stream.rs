@@ -7,26 +7,30 @@ use crate::http::{app_state::AppState, auth::AuthResult, reply::ApiResult, strea
 use axum::extract::State;
 use chorus_hub::frame::{self, FrameStreamRequest};
 use chorus_hub::identity;
-use chorus_wire::cursor::ResumePoint;
-use chorus_wire::frame::{FrameError, FrameFailure};
 use chorus_wire::Result;
+use chorus_wire::cursor::ResumePoint;
+use chorus_wire::frame::FrameError;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default().routes(routes!(stream_frames))
 }
 
-/// The frames for my sessions: a stream of events named by kind that stays open
+/// Stream the frames for my sessions
+///
+/// A stream of server-sent events that stays open. Each event is named by the kind of its frame. With `Last-Event-ID` it first
+/// replays what is kept after that id; a `resume-gap` event says that some frames are gone.
 #[utoipa::path(get, path = "/handles/{handle}/stream", tag = "frame", security(("agent_key" = [])),
-    params(("handle" = String, Path, description = "My own, such as ~alice"),
-        ("filter" = Option<String>, Query, description = "axis:value clauses that must all hold, separated by commas"),
-        ("instrument" = Option<String>, Query, description = "Who I am; `unknown` without"),
-        ("session" = Option<String>, Query, description = "Which of my sessions; a random id without"),
-        ("tool" = Option<String>, Query, description = "My class of tool; the instrument up to its first '-' without"),
-        ("session_token" = Option<String>, Query, description = "A token of POST /agent/session, instead of the key"),
-        ("Last-Event-ID" = Option<String>, Header, description = "First what is kept after this id; a `resume-gap` event says that something is not")),
-    responses((status = 200, content_type = "text/event-stream", body = String), (status = 401, body = FrameFailure),
-        (status = 403, body = FrameFailure, description = "Another handle's stream")))]
+    params(("handle" = String, Path, description = "The agent's own handle, such as ~alice"),
+        ("filter" = Option<String>, Query, max_length = 1024, example = "kind:agent_advisory",
+            description = "Clauses `axis:value` separated by commas, which must all match. The discovery document lists the axes"),
+        ("instrument" = Option<String>, Query, min_length = 1, max_length = 128, description = "The program of this session; `unknown` by default"),
+        ("session" = Option<String>, Query, min_length = 1, max_length = 128, description = "The id of this session; random by default"),
+        ("tool" = Option<String>, Query, min_length = 1, max_length = 128, description = "The class of tool; the instrument up to its first `-` by default"),
+        ("session_token" = Option<String>, Query, min_length = 1, description = "A token of POST /agent/session, in place of the key"),
+        ("Last-Event-ID" = Option<String>, Header, example = "3-7", description = "The `id` of the last event that the client has")),
+    responses((status = 200, content_type = "text/event-stream", body = String, description = "The events."),
+        (status = 403, description = "The handle is of another agent.")))]
 async fn stream_frames(
     State(state): State<AppState>,
     PathParam(handle): PathParam,

@@ -6,8 +6,9 @@ use crate::http::reply::{self, ApiResult};
 use crate::http::{app_state::AppState, auth::RequireKey, body::JsonBytes};
 use axum::extract::{FromRequestParts, State};
 use chorus_hub::frame::{self, FrameSubmitter};
-use chorus_wire::frame::{FrameError, FrameFailure, ScopeIdent, SubmissionReply};
+use chorus_wire::frame::{FrameError, ScopeIdent, SubmissionReply};
 use http::{HeaderMap, StatusCode, request::Parts};
+use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<AppState> {
@@ -52,14 +53,17 @@ fn parse_ident_header(headers: &HeaderMap, name: &str) -> Result<Option<ScopeIde
         .ok_or_else(|| FrameError::invalid_field(name, ScopeIdent::REQUIREMENT))
 }
 
-/// Submit a frame to the live sessions of a scope
+/// Submit a frame
+///
+/// Sends a frame to the live sessions of a scope. A repeated `frame_id` gets the first reply again and is delivered once.
 #[utoipa::path(post, path = "/frames", tag = "frame", request_body = chorus_wire::frame::FrameSubmission, security(("agent_key" = [])),
-    params(("exclude_self" = Option<u8>, Query, description = "1: the submitting session does not hear its own frame"),
-        ("X-Chorus-Instrument" = Option<String>, Header, description = "The submitting session's instrument"),
-        ("X-Chorus-Session" = Option<String>, Header, description = "The submitting session's id"),
-        ("X-Chorus-Tool" = Option<String>, Header, description = "Its class of tool; the instrument up to its first '-' without")),
-    responses((status = 200, body = SubmissionReply, description = "To how many it went; a repeated frame_id gets the first answer"),
-        (status = 401, body = FrameFailure), (status = 403, body = FrameFailure, description = "Not as this sender, or not to this scope")))]
+    params(("exclude_self" = Option<String>, Query, pattern = "^(0|1|false|true)$", description = "`1`: the submitting session does not get its own frame"),
+        ("X-Chorus-Instrument" = Option<String>, Header, description = "The instrument of the submitting session"),
+        ("X-Chorus-Session" = Option<String>, Header, description = "The id of the submitting session"),
+        ("X-Chorus-Tool" = Option<String>, Header, description = "Its class of tool; the instrument up to its first `-` by default")),
+    responses((status = 200, body = SubmissionReply, description = "How many sessions got the frame."),
+        (status = 403, description = "The frame speaks for another handle, or the sender may not address the scope."),
+        (status = 501, description = "The scope is well-formed, but this hub does not expand it.")))]
 async fn submit_frame(
     State(state): State<AppState>,
     RequireKey(principal): RequireKey,

@@ -43,6 +43,8 @@ pub struct AppStateInner {
     pub callback_streams: CallbackStreamSlots,
     /// The OpenAPI document; it is complete once all routes are mounted.
     pub openapi_document: OnceLock<Bytes>,
+    /// The schemas of all public objects, by name.
+    pub published_schemas: OnceLock<serde_json::Value>,
 }
 
 impl AppState {
@@ -60,6 +62,7 @@ impl AppState {
             rate_limiter,
             callback_streams: CallbackStreamSlots::default(),
             openapi_document: OnceLock::new(),
+            published_schemas: OnceLock::new(),
         }))
     }
 }

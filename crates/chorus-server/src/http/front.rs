@@ -26,6 +26,11 @@ const SECRET_LIMITED_ROUTES: [&str; 3] = [
     "/mcp/{channel}",
 ];
 
+/// Whether requests to this route are charged to their caller.
+pub fn is_rate_limited(route: &str) -> bool {
+    !UNLIMITED_ROUTES.contains(&route)
+}
+
 pub async fn process_request(
     State(state): State<AppState>,
     mut request: Request,

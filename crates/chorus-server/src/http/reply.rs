@@ -11,15 +11,16 @@ pub type ApiResult = Result<Response, ApiError>;
 
 /// `{"success":true,"data":…,"metadata":{…}}`
 pub fn wrapped_json<T: Serialize>(state: &AppState, status: StatusCode, data: T) -> ApiResult {
-    let metadata = ReplyMetadata::stamped_at(state.hub.clock().now());
-    bare_json(
-        status,
-        &SuccessReply {
-            success: true,
-            data,
-            metadata,
-        },
-    )
+    bare_json(status, &wrap_success(state, data))
+}
+
+/// The data in a successful reply, stamped with the time.
+pub fn wrap_success<T>(state: &AppState, data: T) -> SuccessReply<T> {
+    SuccessReply {
+        success: true,
+        data,
+        metadata: ReplyMetadata::stamped_at(state.hub.clock().now()),
+    }
 }
 
 /// The value itself as JSON, serialised once.

@@ -6,7 +6,7 @@ use crate::http::reply::{self, ApiResult};
 use crate::http::{app_state::AppState, auth::MaybeAuth};
 use axum::extract::State;
 use chorus_hub::{lifecycle, lifecycle::DirectoryPage};
-use chorus_wire::reply::{AgentDeleted, AgentRecord, FailureReply, SuccessReply};
+use chorus_wire::reply::{AgentDeleted, AgentRecord, SuccessReply};
 use chorus_wire::{Result, limits};
 use http::StatusCode;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -25,11 +25,14 @@ pub fn parse_page(query: &QueryParams) -> Result<DirectoryPage> {
     })
 }
 
-/// All registered agents
+/// List all agents
+///
+/// The records of all registered agents, ordered by registration. Only the agent itself and operators see `endpoint`.
 #[utoipa::path(get, path = "/agents", tag = "identity", security((), ("agent_key" = []), ("operator_key" = [])),
-    params(("limit" = Option<u64>, Query, description = "At most this many, up to 1000"),
-        ("after" = Option<String>, Query, description = "Go on after this agent_id")),
-    responses((status = 200, body = SuccessReply<Vec<AgentRecord>>), (status = 401, body = FailureReply)))]
+    params(("limit" = Option<u64>, Query, minimum = 1, description = "How many at most. A number above 1000 counts as 1000, which is also the default"),
+        ("after" = Option<String>, Query, description = "Continue after this agent_id")),
+    responses((status = 200, body = SuccessReply<Vec<AgentRecord>>, description = "The records."),
+        (status = 404, description = "The agent in `after` is not registered.")))]
 async fn list_agents(
     State(state): State<AppState>,
     MaybeAuth(principal): MaybeAuth,
@@ -40,10 +43,13 @@ async fn list_agents(
     reply::wrapped_json(&state, StatusCode::OK, records)
 }
 
-/// One agent, by any of its names
+/// Get one agent
+///
+/// The record of an agent, by any of its names.
 #[utoipa::path(get, path = "/agents/{id}", tag = "identity", security((), ("agent_key" = []), ("operator_key" = [])),
-    params(("id" = String, Path, description = "Address, short name, UUID or handle")),
-    responses((status = 200, body = SuccessReply<AgentRecord>), (status = 401, body = FailureReply), (status = 404, body = FailureReply)))]
+    params(("id" = String, Path, description = "The agent: its address, short name, UUID or handle")),
+    responses((status = 200, body = SuccessReply<AgentRecord>, description = "The record."),
+        (status = 404, description = "No agent of that name is registered.")))]
 async fn get_agent(
     State(state): State<AppState>,
     MaybeAuth(principal): MaybeAuth,
@@ -56,10 +62,13 @@ async fn get_agent(
     )
 }
 
-/// Leave; an agent that is not there has left already
+/// Unregister an agent
+///
+/// Removes the agent and its key. Removing an agent that is not registered succeeds as well.
 #[utoipa::path(delete, path = "/agents/{id}", tag = "identity", security(("agent_key" = []), ("operator_key" = [])),
-    params(("id" = String, Path, description = "Address, short name, UUID or handle")),
-    responses((status = 200, body = SuccessReply<AgentDeleted>), (status = 401, body = FailureReply), (status = 403, body = FailureReply)))]
+    params(("id" = String, Path, description = "The agent: its address, short name, UUID or handle")),
+    responses((status = 200, body = SuccessReply<AgentDeleted>, description = "The agent is not registered any more."),
+        (status = 403, description = "The key is of another agent.")))]
 async fn unregister_agent(
     State(state): State<AppState>,
     MaybeAuth(principal): MaybeAuth,

@@ -14,10 +14,12 @@ pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default().routes(routes!(get_invite_page))
 }
 
-/// How to reach an agent: a page for people, JSON for agents that ask for it
+/// Show how to reach an agent
+///
+/// A page for people, or JSON when `Accept` prefers it. An agent that is not registered has `exists: false`.
 #[utoipa::path(get, path = "/invite/{id}", tag = "identity",
-    params(("id" = String, Path, description = "Address, short name, UUID or handle")),
-    responses((status = 200, description = "An unknown id is `exists: false`", content(
+    params(("id" = String, Path, description = "The agent: its address, short name, UUID or handle")),
+    responses((status = 200, description = "How to reach the agent.", content(
         (SuccessReply<InviteCard> = "application/json"), (String = "text/html")))))]
 async fn get_invite_page(
     State(state): State<AppState>,

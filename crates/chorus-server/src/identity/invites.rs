@@ -8,7 +8,8 @@ use crate::http::{
 use axum::extract::State;
 use chorus_hub::identity::invites;
 use chorus_wire::invite::NewInvite;
-use chorus_wire::reply::{FailureReply, InviteRecord, SuccessReply};
+use chorus_wire::reply::{InviteRecord, SuccessReply};
+use chorus_wire::{Error, Result, json, limits, time::UnixMicros};
 use http::StatusCode;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -20,9 +21,11 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(revoke_invite))
 }
 
-/// Make an invite code; it is shown this once
+/// Create an invite code
+///
+/// From then on, new agents need a code to register. The code is shown only in this reply.
 #[utoipa::path(post, path = "/invites", tag = "identity", request_body = NewInvite, security(("operator_key" = [])),
-    responses((status = 201, body = SuccessReply<InviteRecord>), (status = 401, body = FailureReply), (status = 403, body = FailureReply)))]
+    responses((status = 201, body = SuccessReply<InviteRecord>, description = "The invite with its code.")))]
 async fn create_invite(
     State(state): State<AppState>,
     RequireOperator(principal): RequireOperator,
@@ -35,9 +38,11 @@ async fn create_invite(
     )
 }
 
-/// All invites, without their codes
+/// List all invites
+///
+/// All invites, without their codes.
 #[utoipa::path(get, path = "/invites", tag = "identity", security(("operator_key" = [])),
-    responses((status = 200, body = SuccessReply<Vec<InviteRecord>>), (status = 401, body = FailureReply), (status = 403, body = FailureReply)))]
+    responses((status = 200, body = SuccessReply<Vec<InviteRecord>>, description = "The invites.")))]
 async fn list_invites(State(state): State<AppState>, MaybeAuth(principal): MaybeAuth) -> ApiResult {
     reply::wrapped_json(
         &state,
@@ -46,15 +51,17 @@ async fn list_invites(State(state): State<AppState>, MaybeAuth(principal): Maybe
     )
 }
 
-/// Whether a hub asks for codes.
+/// Whether new agents need an invite code.
 #[derive(Serialize, ToSchema)]
 struct InviteGateStatus {
     invite_gating: bool,
 }
 
-/// Open the hub to registrations without a code; it closes again with the next code that is made
+/// Open registration
+///
+/// New agents then need no invite code, until the next code is created.
 #[utoipa::path(delete, path = "/invites", tag = "identity", security(("operator_key" = [])),
-    responses((status = 200, body = SuccessReply<InviteGateStatus>), (status = 401, body = FailureReply), (status = 403, body = FailureReply)))]
+    responses((status = 200, body = SuccessReply<InviteGateStatus>, description = "Registration is open.")))]
 async fn open_registration(
     State(state): State<AppState>,
     MaybeAuth(principal): MaybeAuth,
@@ -69,11 +76,13 @@ async fn open_registration(
     )
 }
 
-/// Revoke an invite; who came in with it stays
+/// Revoke an invite
+///
+/// Agents that registered with it stay registered.
 #[utoipa::path(delete, path = "/invites/{id}", tag = "identity", security(("operator_key" = [])),
-    params(("id" = String, Path)),
-    responses((status = 200, body = SuccessReply<InviteRecord>), (status = 401, body = FailureReply), (status = 403, body = FailureReply),
-        (status = 404, body = FailureReply)))]
+    params(("id" = String, Path, description = "The id of the invite")),
+    responses((status = 200, body = SuccessReply<InviteRecord>, description = "The revoked invite."),
+        (status = 404, description = "There is no such invite.")))]
 async fn revoke_invite(
     State(state): State<AppState>,
     MaybeAuth(principal): MaybeAuth,

@@ -7,9 +7,11 @@ use crate::http::{app_state::AppState, body::JsonBytes};
 use axum::extract::State;
 use bytes::Bytes;
 use chorus_hub::lifecycle;
-use chorus_wire::reply::{FailureReply, MarketRegistrationReply, RegistrationReply, SuccessReply};
+use chorus_wire::reply::{MarketRegistrationReply, RegistrationReply, SuccessReply};
 use chorus_wire::{Result, registration, registration::RegistrationRequest};
 use http::StatusCode;
+use serde::Serialize;
+use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<AppState> {
@@ -18,12 +20,25 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(register_agent_as_operator))
 }
 
-/// Register yourself; with your current key, update and get a new one
-#[utoipa::path(post, path = "/register", tag = "identity", request_body = chorus_wire::registration::RegistrationBody, security((), ("agent_key" = [])),
-    responses((status = 201, body = SuccessReply<RegistrationReply>, description = "New; the key is shown this once. A request in the market's form is answered bare, with status, agent_id, reputation_score and api_key"),
-        (status = 200, body = SuccessReply<RegistrationReply>, description = "Updated, with a new key; the old one is dead"),
-        (status = 401, body = FailureReply), (status = 403, body = FailureReply, description = "An invite code is missing or spent, or the owner is another's"),
-        (status = 409, body = FailureReply, description = "The name is taken")))]
+/// The reply to a registration, in the form of its request.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+enum RegistrationAnswer {
+    Wrapped(SuccessReply<RegistrationReply>),
+    Market(MarketRegistrationReply),
+}
+
+/// Register an agent
+///
+/// A new name gets a key, which is shown only in this reply. With the agent's current key the same request updates the
+/// registration and replaces the key. The body has the form with a card or the form of the market; a body in the form of the
+/// market gets its reply and its errors in that form.
+#[utoipa::path(post, path = "/register", tag = "identity", request_body = chorus_wire::registration::RegistrationBody,
+    security((), ("agent_key" = []), ("operator_key" = [])),
+    responses((status = 201, body = RegistrationAnswer, description = "Registered. `api_key` is shown only here."),
+        (status = 200, body = RegistrationAnswer, description = "Updated, with a new key. The old key no longer works."),
+        (status = 403, description = "The invite code is missing, unknown, revoked, expired or used up, or the owner belongs to another key."),
+        (status = 409, description = "The name is taken.")))]
 async fn register_agent(
     State(state): State<AppState>,
     auth: AuthResult,
@@ -51,11 +66,12 @@ async fn run_registration(
     let is_market_form = request.is_market_form();
     let (is_new, registered) =
         lifecycle::register_agent(&principal, &state.hub, state.hub.frames(), request).await?;
-    Ok(if is_market_form {
-        reply::bare_json(registration_status(is_new), &to_market_reply(registered))
+    let answer = if is_market_form {
+        RegistrationAnswer::Market(to_market_reply(registered))
     } else {
-        reply::wrapped_json(state, registration_status(is_new), registered)
-    })
+        RegistrationAnswer::Wrapped(reply::wrap_success(state, registered))
+    };
+    Ok(reply::bare_json(registration_status(is_new), &answer))
 }
 
 fn registration_status(is_new: bool) -> StatusCode {
@@ -76,10 +92,12 @@ fn to_market_reply(registered: RegistrationReply) -> MarketRegistrationReply {
     }
 }
 
-/// Register or update an agent as an operator
+/// Register an agent as an operator
+///
+/// Registers an agent with an endpoint, or updates it. The agent need not take part.
 #[utoipa::path(post, path = "/agents", tag = "identity", request_body = chorus_wire::registration::OperatorRegistration, security(("operator_key" = [])),
-    responses((status = 201, body = SuccessReply<RegistrationReply>), (status = 200, body = SuccessReply<RegistrationReply>, description = "Updated"),
-        (status = 401, body = FailureReply), (status = 403, body = FailureReply)))]
+    responses((status = 201, body = SuccessReply<RegistrationReply>, description = "Registered. `api_key` is shown only here."),
+        (status = 200, body = SuccessReply<RegistrationReply>, description = "Updated.")))]
 async fn register_agent_as_operator(
     State(state): State<AppState>,
     RequireOperator(principal): RequireOperator,

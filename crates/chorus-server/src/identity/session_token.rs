@@ -4,7 +4,7 @@ use crate::http::reply::{self, ApiResult};
 use crate::http::{app_state::AppState, auth::MaybeAuth};
 use axum::extract::State;
 use chorus_hub::identity;
-use chorus_wire::reply::{FailureReply, SessionToken, SuccessReply};
+use chorus_wire::reply::{SessionToken, SuccessReply};
 use http::StatusCode;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -12,9 +12,11 @@ pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default().routes(routes!(create_session))
 }
 
-/// A single-use token to open the inbox with, for clients that cannot set headers
+/// Create a session token
+///
+/// A token that opens one stream within 300 seconds, for clients such as browsers that cannot set headers.
 #[utoipa::path(post, path = "/agent/session", tag = "envelope", security(("agent_key" = [])),
-    responses((status = 200, body = SuccessReply<SessionToken>), (status = 401, body = FailureReply), (status = 403, body = FailureReply)))]
+    responses((status = 200, body = SuccessReply<SessionToken>, description = "The token.")))]
 async fn create_session(
     State(state): State<AppState>,
     MaybeAuth(principal): MaybeAuth,

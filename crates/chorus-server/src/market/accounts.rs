@@ -6,7 +6,6 @@ use crate::http::{app_state::AppState, body::JsonBytes, path_params::PathParam};
 use axum::extract::State;
 use chorus_hub::market;
 use chorus_wire::market::transfer::{CreditIssue, OwnerAccount};
-use chorus_wire::reply::MarketFailure;
 use http::StatusCode;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -16,11 +15,13 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(issue_credits))
 }
 
-/// What an owner has, and what is held for its jobs
-#[utoipa::path(get, path = "/accounts/{owner}", tag = "market", params(("owner" = String, Path)),
-    security(("agent_key" = []), ("operator_key" = [])),
-    responses((status = 200, body = OwnerAccount), (status = 401, body = MarketFailure),
-        (status = 403, body = MarketFailure, description = "Not a key of that owner"), (status = 404, body = MarketFailure)))]
+/// Get an account
+///
+/// The credits that an owner can spend, and those on hold for its jobs.
+#[utoipa::path(get, path = "/accounts/{owner}", tag = "market", params(("owner" = String, Path, description = "The owner_id")), security(("agent_key" = []), ("operator_key" = [])),
+    responses((status = 200, body = OwnerAccount, description = "The account."),
+        (status = 403, description = "The key is not of that owner."),
+        (status = 404, description = "There is no such owner.")))]
 async fn get_account(
     State(state): State<AppState>,
     RequireKey(principal): RequireKey,
@@ -33,10 +34,11 @@ async fn get_account(
 }
 
 /// Issue credits to an owner
-#[utoipa::path(post, path = "/accounts/{owner}/credit", tag = "market", params(("owner" = String, Path)), request_body = CreditIssue,
-    security(("operator_key" = [])),
-    responses((status = 200, body = OwnerAccount), (status = 401, body = MarketFailure), (status = 403, body = MarketFailure),
-        (status = 404, body = MarketFailure)))]
+///
+/// Creates new credits.
+#[utoipa::path(post, path = "/accounts/{owner}/credit", tag = "market", params(("owner" = String, Path, description = "The owner_id")), request_body = CreditIssue, security(("operator_key" = [])),
+    responses((status = 200, body = OwnerAccount, description = "The account after it."),
+        (status = 404, description = "There is no such owner.")))]
 async fn issue_credits(
     State(state): State<AppState>,
     RequireOperator(principal): RequireOperator,

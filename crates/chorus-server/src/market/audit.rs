@@ -5,7 +5,6 @@ use crate::http::{app_state::AppState, auth::RequireKey, query::QueryParams};
 use axum::extract::State;
 use chorus_hub::market;
 use chorus_wire::market::transfer::AuditReply;
-use chorus_wire::reply::MarketFailure;
 use chorus_wire::{Error, limits};
 use http::StatusCode;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -14,14 +13,17 @@ pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default().routes(routes!(list_postings))
 }
 
-/// The postings that concern my owner, or those of all owners for operators; newest first
+/// List the postings of the ledger
+///
+/// Newest first. An agent sees those of its owner, an operator those of all owners.
 #[utoipa::path(get, path = "/audit", tag = "market", security(("agent_key" = []), ("operator_key" = [])),
-    params(("job_id" = Option<String>, Query, description = "Only those of this job"),
-        ("owner_id" = Option<String>, Query, description = "Only those that concern this owner"),
-        ("before" = Option<i64>, Query, description = "Only those before this id: the next page"),
-        ("limit" = Option<u64>, Query, description = "At most this many, up to 1000")),
-    responses((status = 200, body = AuditReply), (status = 401, body = MarketFailure), (status = 403, body = MarketFailure),
-        (status = 404, body = MarketFailure)))]
+    params(("job_id" = Option<String>, Query, description = "Only the postings of this job"),
+        ("owner_id" = Option<String>, Query, description = "Only the postings of this owner"),
+        ("before" = Option<i64>, Query, description = "Only postings before this id, for the next page"),
+        ("limit" = Option<u64>, Query, minimum = 1, description = "How many at most. A number above 1000 counts as 1000, which is also the default")),
+    responses((status = 200, body = AuditReply, description = "The postings."),
+        (status = 403, description = "The key is not of that owner."),
+        (status = 404, description = "There is no such owner.")))]
 async fn list_postings(
     State(state): State<AppState>,
     RequireKey(principal): RequireKey,

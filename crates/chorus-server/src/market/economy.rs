@@ -12,8 +12,10 @@ pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default().routes(routes!(get_economy))
 }
 
-/// What was issued, is held and was paid, and how jobs went
-#[utoipa::path(get, path = "/economy", tag = "market", responses((status = 200, body = EconomyReport)))]
+/// Get the totals of the market
+///
+/// The credits issued, held and paid, and the number of jobs by state.
+#[utoipa::path(get, path = "/economy", tag = "market", responses((status = 200, body = EconomyReport, description = "The totals.")))]
 async fn get_economy(State(state): State<AppState>) -> ApiResult {
     reply::bare_json(
         StatusCode::OK,

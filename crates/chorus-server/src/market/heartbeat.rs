@@ -5,18 +5,20 @@ use crate::http::{app_state::AppState, auth::RequireKey, body::JsonBytes};
 use axum::extract::State;
 use chorus_hub::market;
 use chorus_wire::market::heartbeat::{self, HeartbeatReply};
-use chorus_wire::reply::MarketFailure;
 use http::StatusCode;
+use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default().routes(routes!(record_heartbeat))
 }
 
-/// I am here; any other request with the key says the same
+/// Report that an agent is online
+///
+/// Any other request with the key does the same.
 #[utoipa::path(post, path = "/heartbeat", tag = "market", request_body = chorus_wire::market::heartbeat::Heartbeat, security(("agent_key" = [])),
-    responses((status = 200, body = HeartbeatReply), (status = 401, body = MarketFailure),
-        (status = 403, body = MarketFailure, description = "The key is another agent's")))]
+    responses((status = 200, body = HeartbeatReply, description = "The agent is online."),
+        (status = 403, description = "The key is of another agent.")))]
 async fn record_heartbeat(
     State(state): State<AppState>,
     RequireKey(principal): RequireKey,

@@ -9,8 +9,8 @@ use axum::extract::State;
 use chorus_hub::market::jobs;
 use chorus_wire::limits;
 use chorus_wire::market::job::{Job, JobList, JobRequest, JobResult};
-use chorus_wire::reply::MarketFailure;
 use http::StatusCode;
+use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<AppState> {
@@ -21,11 +21,15 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(cancel_job))
 }
 
-/// Hire an agent for a skill: the budget is held until the result is there
+/// Request a job
+///
+/// Hires an agent for a skill. The budget is held until the job ends. A repeated `job_id` with the same body is the same job.
 #[utoipa::path(post, path = "/jobs", tag = "market", request_body = chorus_wire::market::job::JobBody, security(("agent_key" = [])),
-    responses((status = 202, body = Job), (status = 400, body = MarketFailure, description = "Malformed, no agent with that skill, too small a budget, or too few credits"),
-        (status = 401, body = MarketFailure), (status = 403, body = MarketFailure), (status = 404, body = MarketFailure, description = "No such agent"),
-        (status = 409, body = MarketFailure, description = "The agent is offline, or the job_id was used with another request")))]
+    responses((status = 202, body = Job, description = "The job."),
+        (status = 400, description = "The request is malformed, no agent has the skill, the budget is below the price, or the credits do not suffice."),
+        (status = 403, description = "The key is of another agent than `orchestrator_id`, or an operator's."),
+        (status = 404, description = "There is no such agent."),
+        (status = 409, description = "The agent is offline, or the job_id was used with another request.")))]
 async fn request_job(
     State(state): State<AppState>,
     RequireKey(principal): RequireKey,
@@ -38,14 +42,16 @@ async fn request_job(
     )
 }
 
-/// My jobs, given and taken, newest first
+/// List my jobs
+///
+/// The jobs that the agent requested or works on, newest first.
 #[utoipa::path(get, path = "/jobs", tag = "market", security(("agent_key" = [])),
-    params(("role" = Option<String>, Query, description = "`orchestrator` or `worker`; both without it"),
-        ("status" = Option<String>, Query, description = "PENDING, SUCCESS or FAILURE, or a state such as `dispatched`"),
-        ("before" = Option<String>, Query, description = "Only those before this job_id: the next page"),
-        ("limit" = Option<u64>, Query, description = "At most this many, up to 200")),
-    responses((status = 200, body = JobList), (status = 401, body = MarketFailure), (status = 403, body = MarketFailure),
-        (status = 404, body = MarketFailure)))]
+    params(("role" = Option<String>, Query, pattern = "^(orchestrator|worker)$", description = "Only jobs that the agent requested, or only those that it works on"),
+        ("status" = Option<String>, Query, pattern = "^(PENDING|SUCCESS|FAILURE|held|dispatched|done|failed|cancelled|expired)$", description = "Only jobs with this status or state"),
+        ("before" = Option<String>, Query, description = "Only jobs before this job_id, for the next page"),
+        ("limit" = Option<u64>, Query, minimum = 1, description = "How many at most. A number above 200 counts as 200, which is also the default")),
+    responses((status = 200, body = JobList, description = "The jobs."),
+        (status = 404, description = "There is no such job as `before` names.")))]
 async fn list_jobs(
     State(state): State<AppState>,
     RequireKey(principal): RequireKey,
@@ -61,10 +67,12 @@ async fn list_jobs(
     )
 }
 
-/// Where a job stands, for its parties
-#[utoipa::path(get, path = "/jobs/{id}", tag = "market", params(("id" = String, Path)),
-    security(("agent_key" = []), ("operator_key" = [])),
-    responses((status = 200, body = Job), (status = 401, body = MarketFailure), (status = 404, body = MarketFailure)))]
+/// Get a job
+///
+/// For its requester, its worker and operators.
+#[utoipa::path(get, path = "/jobs/{id}", tag = "market", params(("id" = String, Path, description = "The job_id")), security(("agent_key" = []), ("operator_key" = [])),
+    responses((status = 200, body = Job, description = "The job."),
+        (status = 404, description = "There is no such job for this key.")))]
 async fn get_job(
     State(state): State<AppState>,
     RequireKey(principal): RequireKey,
@@ -76,12 +84,15 @@ async fn get_job(
     )
 }
 
-/// Report a job's result; the first one stands
-#[utoipa::path(post, path = "/jobs/{id}/result", tag = "market", params(("id" = String, Path)), request_body = chorus_wire::market::job::JobResultBody,
-    security(("agent_key" = [])),
-    responses((status = 200, body = Job), (status = 400, body = MarketFailure, description = "Malformed, or a cost above the budget"),
-        (status = 401, body = MarketFailure), (status = 403, body = MarketFailure), (status = 404, body = MarketFailure),
-        (status = 409, body = MarketFailure, description = "The job has come to its end already")))]
+/// Report the result of a job
+///
+/// For its worker. The first result stands.
+#[utoipa::path(post, path = "/jobs/{id}/result", tag = "market", params(("id" = String, Path, description = "The job_id")), request_body = chorus_wire::market::job::JobResultBody, security(("agent_key" = [])),
+    responses((status = 200, body = Job, description = "The ended job."),
+        (status = 400, description = "The request is malformed, or the cost is above the budget."),
+        (status = 403, description = "The key is not of the worker."),
+        (status = 404, description = "There is no such job for this key."),
+        (status = 409, description = "The job has already ended.")))]
 async fn report_job_result(
     State(state): State<AppState>,
     RequireKey(principal): RequireKey,
@@ -95,10 +106,14 @@ async fn report_job_result(
     )
 }
 
-/// Take a job back before its result: the budget returns, no score changes
-#[utoipa::path(post, path = "/jobs/{id}/cancel", tag = "market", params(("id" = String, Path)), security(("agent_key" = [])),
-    responses((status = 200, body = Job), (status = 401, body = MarketFailure), (status = 403, body = MarketFailure),
-        (status = 404, body = MarketFailure), (status = 409, body = MarketFailure, description = "The job has come to its end already")))]
+/// Cancel a job
+///
+/// For its requester, before the result. The budget is returned and no score changes.
+#[utoipa::path(post, path = "/jobs/{id}/cancel", tag = "market", params(("id" = String, Path, description = "The job_id")), security(("agent_key" = [])),
+    responses((status = 200, body = Job, description = "The cancelled job."),
+        (status = 403, description = "The key is not of the requester."),
+        (status = 404, description = "There is no such job for this key."),
+        (status = 409, description = "The job has already ended.")))]
 async fn cancel_job(
     State(state): State<AppState>,
     RequireKey(principal): RequireKey,

@@ -5,7 +5,6 @@ use crate::http::{app_state::AppState, auth::MaybeAuth, path_params::PathParam};
 use axum::extract::State;
 use chorus_hub::market;
 use chorus_wire::market::reputation::ReputationReport;
-use chorus_wire::reply::MarketFailure;
 use http::StatusCode;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -13,10 +12,13 @@ pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default().routes(routes!(get_reputation))
 }
 
-/// An agent's score, its successes and failures, and the latest of them
-#[utoipa::path(get, path = "/reputation/{agent}", tag = "market", security((), ("agent_key" = [])),
-    params(("agent" = String, Path, description = "Address, short name, UUID or handle")),
-    responses((status = 200, body = ReputationReport), (status = 401, body = MarketFailure), (status = 404, body = MarketFailure)))]
+/// Get the reputation of an agent
+///
+/// Its score, its successes and failures, and the latest changes of the score.
+#[utoipa::path(get, path = "/reputation/{agent}", tag = "market", security((), ("agent_key" = []), ("operator_key" = [])),
+    params(("agent" = String, Path, description = "The agent: its address, short name, UUID or handle")),
+    responses((status = 200, body = ReputationReport, description = "The reputation."),
+        (status = 404, description = "No agent of that name is registered.")))]
 async fn get_reputation(
     State(state): State<AppState>,
     MaybeAuth(principal): MaybeAuth,

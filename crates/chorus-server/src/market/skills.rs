@@ -9,7 +9,6 @@ use axum::extract::State;
 use chorus_hub::market::skills;
 use chorus_wire::limits;
 use chorus_wire::market::skill::{SkillCatalogue, SkillOffer};
-use chorus_wire::reply::MarketFailure;
 use http::StatusCode;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -21,11 +20,13 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(put_skill, withdraw_skill))
 }
 
-/// Every skill on offer: by how many agents, and from which price on
-#[utoipa::path(get, path = "/skills", tag = "market", security((), ("agent_key" = [])),
-    params(("limit" = Option<u64>, Query, description = "At most this many, up to 1000"),
-        ("after" = Option<String>, Query, description = "Go on after this skill_name")),
-    responses((status = 200, body = SkillCatalogue), (status = 401, body = MarketFailure)))]
+/// List all offered skills
+///
+/// For each skill, how many agents offer it and the lowest price.
+#[utoipa::path(get, path = "/skills", tag = "market", security((), ("agent_key" = []), ("operator_key" = [])),
+    params(("limit" = Option<u64>, Query, minimum = 1, description = "How many at most. A number above 1000 counts as 1000, which is also the default"),
+        ("after" = Option<String>, Query, description = "Continue after this skill_name")),
+    responses((status = 200, body = SkillCatalogue, description = "The skills.")))]
 async fn list_skills(
     State(state): State<AppState>,
     MaybeAuth(principal): MaybeAuth,
@@ -41,11 +42,12 @@ async fn list_skills(
     )
 }
 
-/// Offer a skill, or change it; unlike a new registration it leaves the key and the other skills alone
-#[utoipa::path(put, path = "/skills/{name}", tag = "market", params(("name" = String, Path)), request_body = chorus_wire::market::skill::SkillUpdate,
-    security(("agent_key" = [])),
-    responses((status = 201, body = SkillOffer, description = "On offer"), (status = 200, body = SkillOffer, description = "Changed"),
-        (status = 401, body = MarketFailure), (status = 403, body = MarketFailure)))]
+/// Offer a skill
+///
+/// Adds the skill or changes it. The key and the other skills of the agent stay as they are.
+#[utoipa::path(put, path = "/skills/{name}", tag = "market", params(("name" = String, Path, description = "The skill_name")), request_body = chorus_wire::market::skill::SkillUpdate, security(("agent_key" = [])),
+    responses((status = 201, body = SkillOffer, description = "The skill is offered."),
+        (status = 200, body = SkillOffer, description = "The offer has changed.")))]
 async fn put_skill(
     State(state): State<AppState>,
     RequireKey(principal): RequireKey,
@@ -64,6 +66,7 @@ async fn put_skill(
     )
 }
 
+/// The reply to the withdrawal of a skill.
 #[derive(Serialize, ToSchema)]
 struct WithdrawnSkill {
     skill_name: String,
@@ -71,9 +74,11 @@ struct WithdrawnSkill {
     withdrawn: bool,
 }
 
-/// Take a skill off the market
-#[utoipa::path(delete, path = "/skills/{name}", tag = "market", params(("name" = String, Path)), security(("agent_key" = [])),
-    responses((status = 200, body = WithdrawnSkill), (status = 401, body = MarketFailure), (status = 403, body = MarketFailure)))]
+/// Withdraw a skill
+///
+/// Ends the agent's offer of a skill.
+#[utoipa::path(delete, path = "/skills/{name}", tag = "market", params(("name" = String, Path, description = "The skill_name")), security(("agent_key" = [])),
+    responses((status = 200, body = WithdrawnSkill, description = "The skill is not offered; `withdrawn` is false if it was not.")))]
 async fn withdraw_skill(
     State(state): State<AppState>,
     RequireKey(principal): RequireKey,

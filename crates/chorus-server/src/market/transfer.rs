@@ -5,7 +5,6 @@ use crate::http::{app_state::AppState, auth::RequireKey, body::JsonBytes};
 use axum::extract::State;
 use chorus_hub::market;
 use chorus_wire::market::transfer::{CreditTransfer, TransferReply};
-use chorus_wire::reply::MarketFailure;
 use http::StatusCode;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -13,13 +12,15 @@ pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default().routes(routes!(transfer_credits))
 }
 
-/// Pay another owner; the same transfer_id again is answered as the first time
-#[utoipa::path(post, path = "/transfer", tag = "market", request_body = CreditTransfer,
-    security(("agent_key" = []), ("operator_key" = [])),
-    responses((status = 200, body = TransferReply), (status = 400, body = MarketFailure, description = "Malformed, or not enough credits"),
-        (status = 401, body = MarketFailure), (status = 403, body = MarketFailure, description = "Not a key of from_owner"),
-        (status = 404, body = MarketFailure, description = "No such owner"),
-        (status = 409, body = MarketFailure, description = "The transfer_id was used with another body")))]
+/// Transfer credits to another owner
+///
+/// A repeated `transfer_id` with the same body gets the first reply again.
+#[utoipa::path(post, path = "/transfer", tag = "market", request_body = CreditTransfer, security(("agent_key" = []), ("operator_key" = [])),
+    responses((status = 200, body = TransferReply, description = "Both balances after the transfer."),
+        (status = 400, description = "The request is malformed, or the credits do not suffice."),
+        (status = 403, description = "The key is not of `from_owner`."),
+        (status = 404, description = "There is no such owner."),
+        (status = 409, description = "The transfer_id was used with another body.")))]
 async fn transfer_credits(
     State(state): State<AppState>,
     RequireKey(principal): RequireKey,

@@ -10,7 +10,7 @@ use crate::http::{
 };
 use axum::extract::State;
 use chorus_hub::ops;
-use chorus_wire::reply::{ActivityRow, FailureReply, SuccessReply};
+use chorus_wire::reply::{ActivityRow, SuccessReply};
 use chorus_wire::{cursor::Cursor, limits};
 use http::StatusCode;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -21,11 +21,13 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(stream_activity))
 }
 
-/// What happened on this hub, oldest first
+/// List the activity of the hub
+///
+/// Registrations, messages without their text, and other events, oldest first.
 #[utoipa::path(get, path = "/activity", tag = "ops", security(("operator_key" = [])),
-    params(("since" = Option<u64>, Query, description = "Only entries after this id"),
-        ("limit" = Option<u64>, Query, description = "At most this many, up to 1000")),
-    responses((status = 200, body = SuccessReply<Vec<ActivityRow>>), (status = 401, body = FailureReply), (status = 403, body = FailureReply)))]
+    params(("since" = Option<u64>, Query, description = "Only rows after this id"),
+        ("limit" = Option<u64>, Query, minimum = 1, description = "How many at most. A number above 1000 counts as 1000, which is also the default")),
+    responses((status = 200, body = SuccessReply<Vec<ActivityRow>>, description = "The activity.")))]
 async fn list_activity(
     State(state): State<AppState>,
     MaybeAuth(principal): MaybeAuth,
@@ -40,12 +42,12 @@ async fn list_activity(
     )
 }
 
-/// The same, live, as server-sent events
+/// Stream the activity of the hub
+///
+/// The rows of `GET /activity` as server-sent events, as they come.
 #[utoipa::path(get, path = "/events", tag = "ops", security(("operator_key" = [])),
-    params(("since" = Option<u64>, Query, description = "First replay everything after this id"),
-        ("Last-Event-ID" = Option<u64>, Header, description = "The same; wins over since")),
-    responses((status = 200, content_type = "text/event-stream", body = String),
-        (status = 401, body = FailureReply), (status = 403, body = FailureReply)))]
+    params(("Last-Event-ID" = Option<u64>, Header, description = "Replay everything after this id first"), ("since" = Option<u64>, Query, description = "First replay everything after this id. `Last-Event-ID` takes precedence")),
+    responses((status = 200, content_type = "text/event-stream", body = String, description = "The events.")))]
 async fn stream_activity(
     State(state): State<AppState>,
     MaybeAuth(principal): MaybeAuth,

@@ -6,7 +6,7 @@ use crate::http::{
 };
 use axum::extract::State;
 use chorus_hub::ops::{self, ReadyMode};
-use chorus_wire::reply::{FailureReply, HealthReport, SuccessReply};
+use chorus_wire::reply::{HealthReport, SuccessReply};
 use http::StatusCode;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -18,12 +18,16 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(get_readiness))
 }
 
-/// Whether the hub is alive, and its counts
-#[utoipa::path(get, path = "/health", tag = "ops", responses((status = 200, body = SuccessReply<HealthReport>)))]
+/// Get the health and the counts of the hub
+///
+/// Answers as long as the hub runs.
+#[utoipa::path(get, path = "/health", tag = "ops",
+    responses((status = 200, body = SuccessReply<HealthReport>, description = "The hub is alive.")))]
 async fn get_health(State(state): State<AppState>) -> ApiResult {
     reply::wrapped_json(&state, StatusCode::OK, ops::read_health(&state.hub).await?)
 }
 
+/// The state of the parts that the hub needs to serve.
 #[derive(Serialize, ToSchema)]
 struct ReadinessReport {
     #[schema(example = "ready")]
@@ -36,9 +40,12 @@ struct ReadinessReport {
     bus: &'static str,
 }
 
-/// Whether the hub can serve: its store and its bus answer
+/// Check whether the hub can serve
+///
+/// Checks that its store takes writes and that it reaches the other hubs.
 #[utoipa::path(get, path = "/ready", tag = "ops",
-    responses((status = 200, body = SuccessReply<ReadinessReport>), (status = 503, body = FailureReply, description = "Not now")))]
+    responses((status = 200, body = SuccessReply<ReadinessReport>, description = "The hub can serve."),
+        (status = 503, description = "The hub cannot serve right now.")))]
 async fn get_readiness(State(state): State<AppState>) -> ApiResult {
     let bus = match ops::check_ready(&state.hub).await? {
         ReadyMode::Standalone => "local",

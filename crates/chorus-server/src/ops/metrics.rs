@@ -9,8 +9,11 @@ pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default().routes(routes!(get_metrics))
 }
 
-/// Counts and times in Prometheus text form
-#[utoipa::path(get, path = "/metrics", tag = "ops", responses((status = 200, content_type = "text/plain", body = String)))]
+/// Get metrics
+///
+/// Counts and times in the text format of Prometheus.
+#[utoipa::path(get, path = "/metrics", tag = "ops",
+    responses((status = 200, content_type = "text/plain", body = String, description = "The metrics.")))]
 async fn get_metrics() -> Response {
     reply::text_response(
         StatusCode::OK,

@@ -16,7 +16,8 @@ pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default().routes(routes!(get_discovery))
 }
 
-/// The printed keys first and in their order, ours after.
+/// What the hub is, where its routes are and what it allows.
+// The printed keys come first and in their order, ours after.
 #[derive(Serialize, ToSchema)]
 struct DiscoveryDocument {
     chorus_version: &'static str,
@@ -32,6 +33,7 @@ struct DiscoveryDocument {
     retention: RetentionInfo,
 }
 
+/// What this hub supports beyond the required parts of the protocols.
 #[derive(Serialize, ToSchema)]
 struct HubCapabilities {
     /// How a message can reach a receiver.
@@ -51,12 +53,14 @@ struct HubCapabilities {
     frames: Box<RawValue>,
 }
 
+/// The limits that a client can meet.
 #[derive(Serialize, ToSchema)]
 struct PublishedLimits {
-    /// Null: as many as come.
+    /// Null if there is no limit.
+    #[schema(required = true)]
     max_agents: Option<u64>,
     max_message_bytes: usize,
-    /// 0: no limit.
+    /// 0 if there is no limit.
     rate_limit_per_minute: u32,
     max_text_characters: usize,
     max_header_bytes: usize,
@@ -66,21 +70,23 @@ struct PublishedLimits {
     idempotency_seconds: u64,
     session_token_seconds: u64,
     max_channel_members: usize,
-    /// What is said at once in a channel, as JSON.
+    /// The characters of one channel message as JSON.
     max_said_characters: usize,
     /// How long a member's status is shown.
     status_seconds: u64,
     webhook_timeout_ms: u64,
 }
 
+/// How long the hub keeps messages and frames.
 #[derive(Serialize, ToSchema)]
 struct RetentionInfo {
-    /// Null: for good.
+    /// Null if messages are never deleted.
+    #[schema(required = true)]
     messages_seconds: Option<u64>,
     frames: FrameRetention,
 }
 
-/// Frames are kept in memory only, whichever of the three is reached first; then they are gone (FRM-112).
+/// How long frames are kept in memory: until the first of the three limits is reached (FRM-112).
 #[derive(Serialize, ToSchema)]
 struct FrameRetention {
     seconds: u64,
@@ -88,8 +94,11 @@ struct FrameRetention {
     bytes: usize,
 }
 
-/// What this hub is, where its routes are and what it allows
-#[utoipa::path(get, path = "/.well-known/chorus.json", tag = "envelope", responses((status = 200, body = DiscoveryDocument)))]
+/// Get the discovery document
+///
+/// What this hub is, where its routes are, and its capabilities and limits.
+#[utoipa::path(get, path = "/.well-known/chorus.json", tag = "envelope",
+    responses((status = 200, body = DiscoveryDocument, description = "The document.")))]
 async fn get_discovery(State(state): State<AppState>) -> ApiResult {
     let document = DiscoveryDocument {
         chorus_version: CHORUS_VERSION,

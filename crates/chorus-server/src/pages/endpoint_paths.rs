@@ -3,7 +3,8 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// The four printed ones, then the rest; a path in braces has a parameter.
+/// The paths of all routes. What is in braces is a parameter.
+// The four printed ones come first.
 #[derive(Serialize, ToSchema)]
 pub struct EndpointPaths {
     register: &'static str,

@@ -4,7 +4,7 @@ use crate::http::reply::{self, ApiResult};
 use crate::http::{app_state::AppState, negotiate, path_params::PathParam};
 use crate::pages::{html, markdown};
 use axum::{extract::State, response::Response};
-use chorus_wire::{ErrorCode, reply::FailureReply};
+use chorus_wire::ErrorCode;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -20,18 +20,23 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(get_skill_in_language))
 }
 
-/// What an agent reads to take part, in English
+/// Get the skill text
+///
+/// What an agent reads to take part, in English. As Markdown, or as a page when `Accept` prefers HTML.
 #[utoipa::path(get, path = "/skill", tag = "envelope",
-    responses((status = 200, content((String = "text/markdown"), (String = "text/html")))))]
+    responses((status = 200, description = "The text.", content((String = "text/markdown"), (String = "text/html")))))]
 async fn get_skill(State(state): State<AppState>, headers: HeaderMap) -> Response {
     let (lang, text) = SKILL_TEXTS[0];
     skill_response(&state, &headers, lang, text)
 }
 
-/// The same in another language
+/// Get the skill text in a language
+///
+/// As Markdown, or as a page when `Accept` prefers HTML.
 #[utoipa::path(get, path = "/skill/{lang}", tag = "envelope",
-    params(("lang" = String, Path, description = "`en` or `zh-CN`")),
-    responses((status = 200, content((String = "text/markdown"), (String = "text/html"))), (status = 404, body = FailureReply)))]
+    params(("lang" = String, Path, description = "A language tag: `en` or `zh-CN`", example = "en")),
+    responses((status = 200, description = "The text.", content((String = "text/markdown"), (String = "text/html"))),
+        (status = 404, description = "There is no text in that language.")))]
 async fn get_skill_in_language(
     State(state): State<AppState>,
     headers: HeaderMap,

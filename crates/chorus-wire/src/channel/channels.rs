@@ -100,6 +100,7 @@ pub struct Channel {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub context: Option<String>,
     /// The agent that may change it; null if an operator created it or its owner is gone.
+    #[schema(required = true)]
     pub owner: Option<String>,
     /// The number of members, the owner included.
     pub members: u64,
@@ -252,6 +253,7 @@ pub struct ChannelMember {
     pub kind: SenderKind,
     pub deliver: DeliveryMode,
     /// What the member reports to be doing; null if it has not reported lately.
+    #[schema(required = true)]
     pub status: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(value_type = Option<String>, format = DateTime)]

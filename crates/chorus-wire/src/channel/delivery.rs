@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
-/// The documented keys first, then `backlog`. Unknown fields of a service are ignored (CHN-38).
+/// A message of a channel, delivered to an agent. Unknown fields of a service are ignored (CHN-38).
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = ChannelDelivery, example = json!({
     "channel": {"id": "C04ABCDEF", "name": "general", "service": "Slack", "context": "Where the team talks."},

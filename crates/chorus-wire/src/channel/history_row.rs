@@ -38,7 +38,8 @@ pub enum MemberChange {
     Reachable,
 }
 
-/// The keys of the event first, as the document prints them, then its author and its position.
+/// A row of a channel's history. Which fields it has depends on its `type`.
+// The keys of the event come first, as the document prints them, then its author and its position.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = ChannelRow)]
 pub struct ChannelRow {

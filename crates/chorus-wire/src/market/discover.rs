@@ -31,13 +31,14 @@ pub struct SkillSearchResults {
     pub total: u64,
 }
 
-/// An agent and the skill for which it was found; the documented keys first.
+/// An agent and the skill for which it was found.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct FoundAgent {
     pub agent_id: String,
     /// The agent's own name, or its id if it has none.
     pub agent_name: String,
     /// The agent's endpoint without its query, which may contain a secret.
+    #[schema(required = true)]
     pub api_endpoint: Option<String>,
     pub skill: FoundSkill,
     #[schema(example = 92.3)]

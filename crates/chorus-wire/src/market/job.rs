@@ -14,7 +14,7 @@ use std::time::Duration;
 use utoipa::ToSchema;
 
 string_enum! {
-    /// The status of a job in the jobs document (JOB-06).
+    /// The status of a job (JOB-06).
     #[derive(ToSchema)]
     JobStatus {
         Pending "PENDING",
@@ -263,6 +263,7 @@ pub struct DispatchedJob {
     pub budget: Credits,
     pub currency: String,
     /// Where the worker posts the result, if not in its answer.
+    #[schema(required = true)]
     pub callback_url: Option<String>,
     #[schema(value_type = String, format = DateTime)]
     pub timestamp_utc: UnixMicros,
@@ -271,7 +272,8 @@ pub struct DispatchedJob {
     pub deadline_utc: UnixMicros,
 }
 
-/// A job as its parties see it: the keys of the document's result (JOB-19), then those of the request.
+/// A job as its requester and its worker see it.
+// The keys of the document's result (JOB-19) come first, then those of the request.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Job {
     pub job_id: String,
@@ -279,8 +281,11 @@ pub struct Job {
     pub agent_id: String,
     pub status: JobStatus,
     pub output_data: Value,
+    #[schema(required = true)]
     pub execution_cost: Option<Credits>,
+    #[schema(required = true)]
     pub execution_time_ms: Option<u64>,
+    #[schema(required = true)]
     pub error_message: Option<String>,
     /// When the job ended; before that, when it was requested.
     #[schema(value_type = String, format = DateTime)]

@@ -105,7 +105,7 @@ pub struct AuditReply {
     pub postings: Vec<LedgerPosting>,
 }
 
-/// One posting of the ledger; its legs sum to zero (invariant 7).
+/// One posting of the ledger; its entries sum to zero (invariant 7).
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct LedgerPosting {
     /// Negative for an `opening`, which precedes all others (D-33).
@@ -128,6 +128,7 @@ pub struct PostingLeg {
     /// `issue`, `owner` or `hold`.
     pub account: String,
     /// The owner of the account, or of the hold.
+    #[schema(required = true)]
     pub owner_id: Option<String>,
     /// Negative for the account that pays.
     pub amount: Credits,

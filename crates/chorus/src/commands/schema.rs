@@ -1,7 +1,7 @@
 //! `chorus openapi` and `chorus schema`: the hub's contract, without a hub.
 
 use crate::fail::Fail;
-use chorus_server::schemas;
+use chorus_server::schemas::{find_schema, list_names};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -10,18 +10,19 @@ pub struct Args {
 }
 
 pub fn print_openapi() -> Result<(), Fail> {
-    println!("{:#}", chorus_server::openapi_document());
+    let document = chorus_server::openapi_document("http://127.0.0.1:3000");
+    println!("{}", String::from_utf8_lossy(&document));
     Ok(())
 }
 
 pub fn run(args: &Args) -> Result<(), Fail> {
-    let document = chorus_server::openapi_document();
+    let schemas = chorus_server::published_schemas();
     match &args.name {
-        None => schemas::list_names(&document)
+        None => list_names(&schemas)
             .iter()
             .for_each(|name| println!("{name}")),
         Some(name) => {
-            let schema = schemas::find_schema(&document, name, "").ok_or_else(|| {
+            let schema = find_schema(&schemas, name, "").ok_or_else(|| {
                 Fail::usage_error(format!(
                     "there is no schema {name}; `chorus schema` lists them"
                 ))
