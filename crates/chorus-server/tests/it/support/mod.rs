@@ -4,6 +4,7 @@
 mod story;
 
 pub mod actors;
+pub mod contract;
 pub mod examples;
 pub mod front;
 pub mod hub;

@@ -1,6 +1,7 @@
 //! An HTTP response and checks of its format (TRN-38…40).
 
 use super::STEP_TIMEOUT;
+use crate::support::contract;
 use crate::support::hub::within;
 use chorus_wire::time::UnixMicros;
 use reqwest::RequestBuilder;
@@ -14,9 +15,14 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// The answer to a request, checked against the OpenAPI document.
     pub async fn of(request: RequestBuilder) -> Self {
+        let (client, request) = request.build_split();
+        let request = request.expect("a request");
+        let method = request.method().clone();
+        let url = request.url().clone();
         let asking = async {
-            let response = request.send().await.expect("an answer");
+            let response = client.execute(request).await.expect("an answer");
             let (status, headers) = (response.status().as_u16(), response.headers().clone());
             Self {
                 status,
@@ -24,9 +30,11 @@ impl Answer {
                 text: response.text().await.expect("a whole answer"),
             }
         };
-        within(STEP_TIMEOUT, asking)
+        let answer = within(STEP_TIMEOUT, asking)
             .await
-            .expect("an answer in time")
+            .expect("an answer in time");
+        contract::check_answer(&method, &url, &answer);
+        answer
     }
 
     pub fn header(&self, name: &str) -> &str {
