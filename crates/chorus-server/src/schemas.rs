@@ -61,8 +61,8 @@ async fn get_schema(
     PathParam(file): PathParam,
 ) -> Result<Response, ApiError> {
     let name = file.strip_suffix(".json").ok_or(ErrorCode::NotFound)?;
-    let schema = find_schema(stored_schemas(&state), name, &state.public_url)
-        .ok_or(ErrorCode::NotFound)?;
+    let schema =
+        find_schema(stored_schemas(&state), name, &state.public_url).ok_or(ErrorCode::NotFound)?;
     let mut response = reply::json_response(StatusCode::OK, Bytes::from(schema.to_string()));
     let headers = response.headers_mut();
     headers.insert(

@@ -10,7 +10,6 @@ use chorus_wire::channel::channels::{Channel, ChannelChange, ChannelDeleted, New
 use chorus_wire::limits;
 use chorus_wire::reply::SuccessReply;
 use http::StatusCode;
-use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<AppState> {

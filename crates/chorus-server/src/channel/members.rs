@@ -8,7 +8,6 @@ use chorus_hub::channel::{member_list, members};
 use chorus_wire::channel::channels::{ChannelMember, ChannelMemberRemoved, NewChannelMember};
 use chorus_wire::reply::SuccessReply;
 use http::StatusCode;
-use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<AppState> {

@@ -15,7 +15,6 @@ use chorus_wire::channel::history_row::ChannelRow;
 use chorus_wire::reply::SuccessReply;
 use chorus_wire::{Error, Result, limits};
 use http::StatusCode;
-use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<AppState> {

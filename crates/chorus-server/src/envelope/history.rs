@@ -1,7 +1,7 @@
 //! `GET /agent/messages`: the history of an agent's messages (TRN-56…58, R-15).
 
 use crate::http::reply::{self, ApiResult};
-use crate::http::{app_state::AppState, auth::MaybeAuth, query::QueryParams, resume};
+use crate::http::{app_state::AppState, auth::RequireKey, query::QueryParams, resume};
 use axum::extract::State;
 use chorus_hub::envelope;
 use chorus_wire::limits;
@@ -24,7 +24,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
     responses((status = 200, body = SuccessReply<Vec<HistoryRow>>, description = "The messages.")))]
 async fn list_messages(
     State(state): State<AppState>,
-    MaybeAuth(principal): MaybeAuth,
+    RequireKey(principal): RequireKey,
     query: QueryParams,
 ) -> ApiResult {
     let limit = query.page_limit(limits::HISTORY_PAGE)?;

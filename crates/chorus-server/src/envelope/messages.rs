@@ -15,7 +15,6 @@ use chorus_wire::reply::SuccessReply;
 use chorus_wire::{Error, sse};
 use http::{HeaderValue, StatusCode, header, request::Parts};
 use tokio::sync::mpsc;
-use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 const EVENT_STREAM: &str = "text/event-stream";

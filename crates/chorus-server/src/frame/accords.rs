@@ -7,7 +7,6 @@ use axum::extract::State;
 use chorus_hub::frame::accords;
 use chorus_wire::frame::organisation::{Accord, AccordList, NewAccord};
 use http::StatusCode;
-use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<AppState> {

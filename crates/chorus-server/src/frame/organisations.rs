@@ -10,7 +10,6 @@ use chorus_wire::frame::organisation::{
     OrganisationMembers,
 };
 use http::StatusCode;
-use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<AppState> {

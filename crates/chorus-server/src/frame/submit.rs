@@ -8,7 +8,6 @@ use axum::extract::{FromRequestParts, State};
 use chorus_hub::frame::{self, FrameSubmitter};
 use chorus_wire::frame::{FrameError, ScopeIdent, SubmissionReply};
 use http::{HeaderMap, StatusCode, request::Parts};
-use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<AppState> {

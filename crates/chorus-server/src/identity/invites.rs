@@ -9,7 +9,6 @@ use axum::extract::State;
 use chorus_hub::identity::invites;
 use chorus_wire::invite::NewInvite;
 use chorus_wire::reply::{InviteRecord, SuccessReply};
-use chorus_wire::{Error, Result, json, limits, time::UnixMicros};
 use http::StatusCode;
 use serde::Serialize;
 use utoipa::ToSchema;

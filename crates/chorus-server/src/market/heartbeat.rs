@@ -6,7 +6,6 @@ use axum::extract::State;
 use chorus_hub::market;
 use chorus_wire::market::heartbeat::{self, HeartbeatReply};
 use http::StatusCode;
-use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<AppState> {

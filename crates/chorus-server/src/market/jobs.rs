@@ -10,7 +10,6 @@ use chorus_hub::market::jobs;
 use chorus_wire::limits;
 use chorus_wire::market::job::{Job, JobList, JobRequest, JobResult};
 use http::StatusCode;
-use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<AppState> {

@@ -1,6 +1,6 @@
 //! `GET /activity` and `GET /events`: the hub's activity for operators, as pages and as a stream (lesson 10).
 
-use crate::http::auth::MaybeAuth;
+use crate::http::auth::RequireOperator;
 use crate::http::query::QueryParams;
 use crate::http::resume::{self, LogResume};
 use crate::http::{
@@ -30,7 +30,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
     responses((status = 200, body = SuccessReply<Vec<ActivityRow>>, description = "The activity.")))]
 async fn list_activity(
     State(state): State<AppState>,
-    MaybeAuth(principal): MaybeAuth,
+    RequireOperator(principal): RequireOperator,
     query: QueryParams,
 ) -> ApiResult {
     let since = resume::since_cursor(&query)?.unwrap_or(Cursor::START);
@@ -50,7 +50,7 @@ async fn list_activity(
     responses((status = 200, content_type = "text/event-stream", body = String, description = "The events.")))]
 async fn stream_activity(
     State(state): State<AppState>,
-    MaybeAuth(principal): MaybeAuth,
+    RequireOperator(principal): RequireOperator,
     LogResume(since): LogResume,
 ) -> ApiResult {
     Ok(stream::stream_response(

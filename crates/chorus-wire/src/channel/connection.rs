@@ -4,7 +4,7 @@ use crate::secret::Secret;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Shown once: the hub stores only its hash.
+/// The URL by which services deliver to the agent. It is shown once: the hub stores only its hash.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ConnectionCreated {
     #[schema(value_type = String, example = "https://hub.example.com/inbox/sk_…")]

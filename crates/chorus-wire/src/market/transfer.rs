@@ -145,8 +145,8 @@ pub struct EconomyReport {
     pub held: Credits,
     /// The credits paid between owners, by transfers and for jobs.
     pub volume: Credits,
-    /// The number of jobs by the document's status.
+    /// The number of jobs by status.
     pub jobs: BTreeMap<String, u64>,
-    /// The number of jobs by the hub's state.
+    /// The number of jobs by state.
     pub job_states: BTreeMap<String, u64>,
 }

@@ -329,3 +329,20 @@ story!(
         }
     }
 );
+
+story!(
+    a_client_without_a_key_is_told_so_before_its_query_is_read,
+    |hub| async {
+        // TRN-24
+        for path in [
+            "/agent/messages?limit=0",
+            "/activity?limit=0",
+            "/events?since=x",
+        ] {
+            hub.anonymous()
+                .get(path)
+                .await
+                .refused(401, "ERR_UNAUTHORIZED");
+        }
+    }
+);
