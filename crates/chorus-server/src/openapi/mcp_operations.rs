@@ -91,8 +91,8 @@ fn json_rpc_request() -> Value {
             "method": {"type": "string"},
             "params": {"type": "object"}
         },
-        "example": {"jsonrpc": "2.0", "id": 1, "method": "tools/call",
-            "params": {"name": "agent_inbox", "arguments": {"limit": 10}}}
+        "example": {"jsonrpc": "2.0", "id": "1", "method": "tools/call",
+            "params": {"name": "chorus_inbox", "arguments": {"limit": 10}}}
     })
 }
 
