@@ -27,6 +27,7 @@ struct SchemaList {
     schemas: Vec<SchemaLink>,
 }
 
+/// One schema.
 #[derive(Serialize, ToSchema)]
 struct SchemaLink {
     #[schema(example = "envelope")]

@@ -63,11 +63,11 @@ fn publish_field(field: &Value) -> Value {
     let kind = match field["type"].as_array() {
         Some(kinds) if kinds.contains(&json!("string")) => json!("string"),
         Some(kinds) => kinds.first().cloned().unwrap_or_default(),
+        // Any value: models send an object, and some vendors need a type.
+        None if field["type"].is_null() => json!("object"),
         None => field["type"].clone(),
     };
-    if !kind.is_null() {
-        published.insert("type".into(), kind);
-    }
+    published.insert("type".into(), kind);
     if let Some(texts) = field["enum"].as_array() {
         let texts: Vec<Value> = texts
             .iter()
@@ -85,7 +85,7 @@ fn publish_field(field: &Value) -> Value {
     Value::Object(published)
 }
 
-/// The schema of a tool's result: its fields, and those of the objects in its lists, by name and type.
+/// The schema of a tool's result: the fields that are always there, by name and type. A model reads the rest when it comes.
 pub fn output_schema<T: ToSchema>() -> JsonObject {
     let mut components = Vec::new();
     T::schemas(&mut components);
@@ -108,8 +108,8 @@ pub fn output_schema<T: ToSchema>() -> JsonObject {
 
 const COMPONENTS: &str = "#/components/schemas/";
 
-/// Results are described this deep: the object, and the objects in it.
-const RESULT_DEPTH: usize = 2;
+/// A result with more fields than this is published without their types.
+const LARGE_RESULT: usize = 8;
 
 fn publish_result(schema: &Value, definitions: &Map<String, Value>, depth: usize) -> Value {
     if let Some(pointer) = schema["$ref"].as_str() {
@@ -136,17 +136,19 @@ fn publish_result(schema: &Value, definitions: &Map<String, Value>, depth: usize
     if let Some(items) = schema.get("items") {
         published["items"] = publish_result(items, definitions, depth);
     }
-    if let Some(fields) = schema["properties"]
-        .as_object()
-        .filter(|_| depth < RESULT_DEPTH)
+    if depth == 0
+        && let Some(fields) = schema["properties"].as_object()
     {
-        published["properties"] = fields
-            .iter()
-            .map(|(name, field)| (name.clone(), publish_result(field, definitions, depth + 1)))
-            .collect();
-        if let Some(required) = schema.get("required").filter(|_| depth == 0) {
-            published["required"] = required.clone();
+        let required = schema["required"].as_array().cloned().unwrap_or_default();
+        // Of a large object only the names: they tell a model enough.
+        if required.len() <= LARGE_RESULT {
+            published["properties"] = fields
+                .iter()
+                .filter(|(name, _)| required.contains(&json!(name)))
+                .map(|(name, field)| (name.clone(), publish_result(field, definitions, 1)))
+                .collect();
         }
+        published["required"] = required.into();
     }
     published
 }

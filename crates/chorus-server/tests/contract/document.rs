@@ -179,7 +179,12 @@ fn reply_schemas(document: &Value) -> BTreeSet<&str> {
 async fn a_field_of_a_reply_is_null_only_when_it_is_required() {
     assert_no_faults(|document| {
         let mut faults = Vec::new();
+        // An object that clients send too may have nulls that the hub takes and never sends.
+        let requests = chorus_wire::schemas::request_schemas("");
         for name in reply_schemas(document) {
+            if requests.contains_key(name) {
+                continue;
+            }
             let schema = &document["components"]["schemas"][name];
             visit_objects(schema, name, &mut |place, object| {
                 let required = object["required"].as_array().cloned().unwrap_or_default();

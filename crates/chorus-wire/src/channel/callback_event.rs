@@ -145,7 +145,11 @@ pub fn callback_event_schema(refs: SchemaRefs) -> Value {
         .iter()
         .map(|(_, shape)| contract::value_schema(&FieldCheck::Object(shape), refs))
         .collect();
-    json!({"oneOf": events, "description": "What an agent says to a channel."})
+    json!({
+        "oneOf": events,
+        "description": "What an agent says to a channel.",
+        "examples": [{"type": "message", "content": "hello"}],
+    })
 }
 
 /// The roster shows it on one line.

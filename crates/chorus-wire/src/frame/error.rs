@@ -30,6 +30,7 @@ error_catalogue! {
         RequestTimeout "request-timeout" 408 true "The request did not arrive completely in time.";
         Conflict "conflict" 409 false "It contradicts what is already there.";
         FrameTooLarge "frame-too-large" 413 false "The frame is larger than 64 KiB.";
+        UriTooLong "uri-too-long" 414 false "The path and the query are longer than this hub reads.";
         RateLimited "rate-limited" 429 true "Too many frames in a short time; Retry-After says when to go on.";
         TooManyStreams "too-many-streams" 429 true "The handle has too many open streams; close one first.";
         HeadersTooLarge "headers-too-large" 431 false "The request's headers are longer than this hub reads.";
@@ -154,6 +155,7 @@ fn code_for_status(status: u16) -> FrameCode {
         408 => FrameCode::RequestTimeout,
         409 => FrameCode::Conflict,
         413 => FrameCode::FrameTooLarge,
+        414 => FrameCode::UriTooLong,
         429 => FrameCode::RateLimited,
         431 => FrameCode::HeadersTooLarge,
         502..=504 => FrameCode::Unavailable,

@@ -35,7 +35,7 @@ struct ChorusHistoryArgs {
     /// Only messages of this conversation, among a thousand.
     #[schemars(length(min = 1, max = limits::CONVERSATION_ID_CHARS))]
     conversation_id: Option<String>,
-    /// An id (digits): what came after it, 0 from the first. Or an RFC 3339 instant: what came from then on.
+    /// What came after this id (0: from the first), or from this RFC 3339 time on.
     since: Option<SinceArg>,
     /// At most this many; 50 without it.
     #[schemars(range(min = 1, max = limits::HISTORY_PAGE))]

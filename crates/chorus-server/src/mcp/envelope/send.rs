@@ -28,32 +28,32 @@ pub fn send_tools() -> Vec<ToolDefinition<ToolCall>> {
 }
 
 const SEND_DESCRIPTION: &str = "Send a message to another agent. Use it when your user asks you to tell or ask another agent something, \
-    or to answer a message from chorus_inbox. Write `text` in your user's own language and words: the receiver adapts it. Returns \
-    how it went: `delivered_sse` (a live agent has it), `delivered` (its endpoint answered, see receiver_response), `queued` (it is \
-    offline and gets it later) or `failed`; and a `trace_id`. Tell your user what you sent.";
+    or to answer a message from chorus_inbox. Write `text` in your user's own language and words: the receiver adapts it. \
+    `delivery` is delivered_sse (a live agent has it), delivered (see receiver_response), queued (it gets it later) or failed. Tell \
+    your user what you sent.";
 
 /// `chorus_send`
 #[derive(Deserialize, JsonSchema)]
 struct ChorusSendArgs {
-    /// Whom it is for: an address such as bob@chorus, a short name, a UUID or a handle.
+    /// An address such as bob@chorus, a short name, a UUID or a handle.
     #[schemars(length(min = 1, max = limits::ADDRESS_CHARS))]
     receiver_id: String,
-    /// The message itself: your user's exact words, or your own when you act by yourself.
+    /// Your user's exact words, or your own when you act by yourself.
     #[schemars(length(min = 1, max = limits::ORIGINAL_TEXT_CHARS))]
     text: String,
-    /// The culture the text comes from, a BCP 47 tag such as en or zh-CN; the one on your agent card without it.
+    /// The culture of the text, a BCP 47 tag such as zh-CN; that of your agent card without it.
     #[schemars(length(min = 1, max = limits::CULTURE_CHARS))]
     sender_culture: Option<String>,
-    /// Why it is phrased so, in the language of the text. Leave it out rather than guess.
+    /// Why it is phrased so. Leave it out rather than guess.
     #[schemars(length(min = 10, max = 500))]
     cultural_context: Option<String>,
-    /// The same on every turn of a conversation: make one up on the first turn, repeat it after.
+    /// The same on every turn of a conversation.
     #[schemars(length(min = 1, max = limits::CONVERSATION_ID_CHARS))]
     conversation_id: Option<String>,
     /// 1 on the first turn, one more on each next.
     #[schemars(range(min = 1, max = limits::SAFE_INTEGER_MAX))]
     turn_number: Option<u64>,
-    /// Repeat it when you repeat a call whose answer got lost: the message is then sent once.
+    /// Repeat it with a call whose answer was lost: it is sent once.
     #[schemars(length(min = 1, max = limits::IDEMPOTENCY_KEY_CHARS), regex(pattern = r"^[!-~]+$"))]
     idempotency_key: Option<String>,
 }

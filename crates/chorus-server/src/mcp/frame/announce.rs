@@ -47,21 +47,19 @@ pub fn announce_tools() -> Vec<ToolDefinition<ToolCall>> {
 }
 
 const SEND_DESCRIPTION: &str = "Submit one frame of any of the fifteen kinds to live sessions. Prefer the tool made for the kind (agent_advise, \
-    agent_broadcast, agent_query …); use this one for the others: agent_return_event, agent_binding_moment, peer_diagnostic_request, \
-    peer_diagnostic_response, intent_declare, intent_withdraw, flush_executed. Frames are heard live and kept for minutes only. \
-    Returns frame_id and recipient_count, to how many sessions it went (0: no session is listening).";
+    agent_broadcast, agent_query …); use this one for agent_return_event, agent_binding_moment, peer_diagnostic_request, \
+    peer_diagnostic_response, intent_declare, intent_withdraw, flush_executed. Heard live, kept for minutes. No secrets: every \
+    session in the scope reads it. recipient_count 0: no session is listening.";
 
 const ADVISE_DESCRIPTION: &str = "Tell your other live sessions what you are working on, so that none gets in your way. Use it when you start on a \
-    task, before you edit files others may touch, and when your plan changes. One or two sentences. Returns frame_id and \
-    recipient_count (0: no session is listening, which is fine).";
+    task, before you edit files others may touch, and when your plan changes. One or two sentences, no secrets.";
 
 const BROADCAST_DESCRIPTION: &str = "Tell live sessions that something has happened which they should know: work was merged, something they hold is \
-    stale, a resource was released. Use it after the fact; for what you are about to do use agent_advise. Returns frame_id and \
-    recipient_count.";
+    stale, a resource was released. Use it after the fact; for what you are about to do use agent_advise. No secrets.";
 
 const HANDOVER_DESCRIPTION: &str = "Hand unfinished work over to another session: what was asked, what is done, what is left, what to watch out for. \
     Use it when you stop before the work does. To take work that was handed over, repeat its handover_body and previous_session_id \
-    and put your own session into next_session_id. Returns frame_id and recipient_count.";
+    and put your own session into next_session_id. No secrets.";
 
 /// The arguments as a payload; absent ones are left out.
 fn to_payload(fields: impl Serialize) -> Result<Value, ToolError> {
@@ -194,14 +192,14 @@ async fn broadcast_news(
 /// `agent_handover`
 #[derive(Deserialize, Serialize, JsonSchema)]
 struct AgentHandoverArgs {
-    /// Where things stand: the task, what is done, what is left, what to watch out for.
+    /// The task, what is done, what is left, what to watch out for.
     #[schemars(length(min = 1, max = limits::HANDOVER_OCTETS))]
     handover_body: String,
     /// The session that hands it over; your own without it.
     #[schemars(length(min = 1, max = limits::SESSION_OCTETS))]
     #[serde(skip_serializing_if = "Option::is_none")]
     previous_session_id: Option<String>,
-    /// The session that takes it; leave it out to offer it to the next session.
+    /// The session that takes it; any without it.
     #[schemars(length(max = limits::SESSION_OCTETS))]
     #[serde(skip_serializing_if = "Option::is_none")]
     next_session_id: Option<String>,

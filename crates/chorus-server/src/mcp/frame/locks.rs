@@ -41,15 +41,14 @@ pub fn lock_tools() -> Vec<ToolDefinition<ToolCall>> {
 }
 
 const ACQUIRE_DESCRIPTION: &str = "Announce that you claim a resource, such as a file or a folder, for a while, so that other sessions leave it \
-    alone. Use it before a change that must not collide. The claim is advisory: it asks and does not enforce, and the first claim \
-    stands. Returns lease_id, which agent_lock_release and agent_lease_extend need, expires_at, and in `others` the claims of others \
-    that came first: if there are any, let go of yours and work on something else, or ask their holder with agent_query.";
+    alone. Use it before a change that must not collide. The claim asks and does not enforce; the first one stands. Returns \
+    lease_id, which agent_lock_release and agent_lease_extend need, and in `others` the claims that came first: if there are any, \
+    release yours and work on something else, or ask their holder with agent_query.";
 
-const RELEASE_DESCRIPTION: &str = "Let go of a claim made with agent_lock_acquire, as soon as you are done with the resource. Returns frame_id and \
-    recipient_count.";
+const RELEASE_DESCRIPTION: &str =
+    "Let go of a claim made with agent_lock_acquire, as soon as you are done with the resource.";
 
-const EXTEND_DESCRIPTION: &str = "Prolong a claim made with agent_lock_acquire before it runs out: ttl_ms is added to what is left. Returns frame_id \
-    and recipient_count.";
+const EXTEND_DESCRIPTION: &str = "Prolong a claim made with agent_lock_acquire before it runs out: ttl_ms is added to what is left.";
 
 /// The duration of a claim without `ttl_ms` (lesson 15).
 const DEFAULT_LEASE_MS: u64 = 300_000;
@@ -57,7 +56,7 @@ const DEFAULT_LEASE_MS: u64 = 300_000;
 /// `agent_lock_acquire`
 #[derive(Deserialize, JsonSchema)]
 struct LockAcquireArgs {
-    /// What you claim: a path from the root of the repository, a URL, a name. A folder means everything in it.
+    /// A path in the repository, a URL, a name. A folder means all in it.
     #[schemars(length(min = 1, max = limits::FRAME_PATH_OCTETS))]
     resource: String,
     /// For how many milliseconds; five minutes without it, an hour at most.
@@ -66,7 +65,7 @@ struct LockAcquireArgs {
     /// What you want it for.
     #[schemars(length(max = limits::FRAME_TEXT_OCTETS))]
     intent: Option<String>,
-    /// The lease of a claim of yours that is to be said again; a new one without it.
+    /// Of a claim of yours to be said again; a new one without it.
     #[schemars(length(min = 36, max = 36))]
     lease_id: Option<String>,
     #[serde(flatten)]

@@ -36,12 +36,11 @@ pub fn query_tools() -> Vec<ToolDefinition<ToolCall>> {
     ]
 }
 
-const QUERY_DESCRIPTION: &str = "Ask live sessions a question, such as who is working on something or where a thing is. With `wait` it stays until the \
-    first answer or until timeout_ms is over and returns the answers it heard; without, it returns at once with the query_id, and \
-    answers come on the stream of agent_subscribe. Returns query_id, recipient_count (0: no session is there to answer) and responses.";
+const QUERY_DESCRIPTION: &str = "Ask live sessions a question, such as who is working on something or where a thing is. With `wait` it returns \
+    the answers heard until timeout_ms; without, it returns at once, and answers come on the stream of agent_subscribe. \
+    recipient_count 0: no session is there to answer.";
 
-const RESPOND_DESCRIPTION: &str = "Answer a question that came as an agent_query frame: repeat its query_id, and put its response_scope into scope. \
-    Returns frame_id and recipient_count.";
+const RESPOND_DESCRIPTION: &str = "Answer a question that came as an agent_query frame: repeat its query_id, and put its response_scope into scope.";
 
 /// The timeout of a question without `timeout_ms` (lesson 15).
 const DEFAULT_QUERY_TIMEOUT_MS: u64 = 5_000;
@@ -58,7 +57,7 @@ struct AgentQueryArgs {
     /// Where answers are to be sent; to your own session without it.
     #[schemars(length(min = 1, max = limits::FRAME_PATH_OCTETS))]
     response_scope: Option<String>,
-    /// Stay for the first answer, up to timeout_ms and never longer than half a minute.
+    /// Wait for the first answer, at most half a minute.
     wait: Option<bool>,
     #[serde(flatten)]
     sender: SenderArgs,

@@ -15,13 +15,13 @@ use serde_json::{Value, json};
 /// Whose session speaks, and to whom. Where an argument is left out the request's headers say it (R-43).
 #[derive(Clone, Default, Deserialize, JsonSchema)]
 pub struct SenderArgs {
-    /// The sessions it is for, such as ~me, ~me/cc-*, ~me/cc-editor@s1, org:~acme/members/*; all of your own without it.
+    /// The narrowest that will do: ~me/cc-editor@s1, ~me/cc-*, ~me (the default), org:~acme/members/*.
     #[schemars(length(min = 1, max = limits::FRAME_PATH_OCTETS))]
     pub scope: Option<String>,
-    /// The program you run in, such as cc-editor.
+    /// Your program.
     #[schemars(length(min = 1, max = limits::SESSION_OCTETS), regex(pattern = r"^[A-Za-z0-9._-]+$"))]
     pub instrument: Option<String>,
-    /// The id of your session, the same in every call.
+    /// Your session.
     #[schemars(length(min = 1, max = limits::SESSION_OCTETS), regex(pattern = r"^[A-Za-z0-9._-]+$"))]
     pub session: Option<String>,
 }

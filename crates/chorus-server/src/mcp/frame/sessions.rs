@@ -30,17 +30,16 @@ pub fn session_tools() -> Vec<ToolDefinition<ToolCall>> {
     ]
 }
 
-const ROSTER_DESCRIPTION: &str = "See which sessions of a handle are listening right now: instrument, session, tool, since when, and their filter. \
-    Use it to learn whether any session would receive a frame, and to address one session as ~handle/instrument@session.";
+const ROSTER_DESCRIPTION: &str = "See which sessions of a handle are listening right now. Use it to learn whether any would receive a frame, and to \
+    address one as ~handle/instrument@session.";
 
-const SUBSCRIBE_DESCRIPTION: &str = "Get a ready URL to hear frames for your handle as they come, as Server-Sent Events: pass it to something that \
-    holds a connection open, such as curl -N in the background. It works once and within expires_in_seconds; it needs no key. The \
-    events are named by kind and their data is the frame.";
+const SUBSCRIBE_DESCRIPTION: &str = "Get a ready URL to hear frames for your handle as they come, as Server-Sent Events, for example with \
+    curl -N in the background. It works once, within expires_in_seconds, and needs no key.";
 
 /// `agent_roster`
 #[derive(Deserialize, JsonSchema)]
 struct AgentRosterArgs {
-    /// Whose sessions, such as ~alice; your own without it. Another's are shown if it has granted you.
+    /// Whose sessions, such as ~alice; your own without it.
     #[schemars(length(min = 1, max = limits::ADDRESS_CHARS))]
     handle: Option<String>,
 }
@@ -64,7 +63,7 @@ async fn list_sessions(
 /// `agent_subscribe`
 #[derive(Deserialize, JsonSchema)]
 struct AgentSubscribeArgs {
-    /// Clauses axis:value that must all hold, separated by commas, such as kind:agent_query; everything without it.
+    /// Clauses that must all hold, such as kind:agent_query,sender:~bob.
     #[schemars(length(max = limits::FILTER_OCTETS))]
     filter: Option<String>,
     /// The program you run in, such as cc-editor.

@@ -21,9 +21,8 @@ pub fn hire_tools() -> Vec<ToolDefinition<ToolCall>> {
 }
 
 const HIRE_DESCRIPTION: &str = "Hire an agent for one skill and pay it in credits when it succeeds. The budget is held at once, never more than it \
-    is paid, and all of it comes back on failure or at the deadline. Give a job_id of your own if you may have to repeat the call: the \
-    same job is then asked for once. Returns the job, PENDING: ask for its result with market_job, or with chorus_inbox and `since`, \
-    where it comes as a job_result.";
+    is paid, and comes back on failure or at the deadline. Returns the job, PENDING: ask for its result with market_job, or with \
+    chorus_inbox and `since`.";
 
 /// `market_hire`
 #[derive(Deserialize, Serialize, JsonSchema)]

@@ -133,22 +133,33 @@ impl McpHost {
                 jsonschema::validator_for(&tool[schema])
                     .unwrap_or_else(|e| panic!("{name} {schema}: {e}"));
             }
-            assert_eq!(tool["inputSchema"]["additionalProperties"], false, "{name}");
+            // Some vendors of models refuse or ignore these; unknown arguments are refused below all the same.
+            let input = tool["inputSchema"].to_string();
+            for keyword in [
+                "additionalProperties",
+                "$ref",
+                "oneOf",
+                "anyOf",
+                "allOf",
+                "format",
+                "prefixItems",
+            ] {
+                assert!(
+                    !input.contains(&format!("\"{keyword}\":")),
+                    "{name}: {keyword}"
+                );
+            }
             assert!(tool["description"].as_str().unwrap().len() > 60, "{name}");
             assert!(tool["title"].is_string(), "{name}");
-            for hint in ["readOnlyHint", "destructiveHint", "idempotentHint"] {
-                assert!(tool["annotations"][hint].is_boolean(), "{name} {hint}");
-            }
+            // A hint that is not there has the protocol's default.
+            let hints = tool["annotations"].as_object().unwrap();
+            assert!(hints.values().all(Value::is_boolean), "{name}: {hints:?}");
             for (argument, schema) in tool["inputSchema"]["properties"].as_object().unwrap() {
                 assert!(
                     schema["description"].is_string(),
                     "{name}.{argument} says nothing"
                 );
-                let whole = schema["type"].to_string().contains("integer");
-                assert!(
-                    !whole || schema["maximum"].is_number(),
-                    "{name}.{argument} has no bound"
-                );
+                assert!(schema["type"].is_string(), "{name}.{argument}: {schema}");
             }
             self.call(name, json!({"surely_not": 1}))
                 .await

@@ -101,6 +101,48 @@ memory_story!(
 );
 
 memory_story!(
+    the_tools_cost_little_and_a_host_chooses_among_them,
+    |hub| async {
+        let alice = hub.agent("alice").await;
+        let list = async |path: &str| {
+            McpHost::new(&alice, path, Revision::Stateless)
+                .result("tools/list", json!({}))
+                .await
+        };
+        // Every conversation of a model carries the list.
+        let all = list("/mcp").await.to_string();
+        assert!(all.len() <= 24 * 1024, "{} bytes", all.len());
+        let chosen = list("/mcp?tools=messages,market").await;
+        let names: Vec<&str> = chosen["tools"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|tool| tool["name"].as_str().unwrap())
+            .collect();
+        assert!(
+            names.contains(&"chorus_send") && names.contains(&"market_hire"),
+            "{names:?}"
+        );
+        assert!(
+            names
+                .iter()
+                .all(|name| name.starts_with("chorus_") || name.starts_with("market_")),
+            "{names:?}"
+        );
+        let host = McpHost::new(&alice, "/mcp?tools=market", Revision::Stateless);
+        let params = json!({"name": "chorus_inbox", "arguments": {}});
+        assert_eq!(host.error_code("tools/call", params).await, -32602);
+        let refused = McpHost::new(&alice, "/mcp?tools=mail", Revision::Stateless)
+            .ask("tools/list", json!({}))
+            .await;
+        assert!(
+            refused.refused(400, "ERR_VALIDATION").contains("tools"),
+            "{refused:?}"
+        );
+    }
+);
+
+memory_story!(
     a_client_without_a_key_is_told_where_to_read_about_it,
     |hub| async {
         let anyone = hub.anonymous();
