@@ -21,7 +21,9 @@ def body(model: BaseModel) -> dict[str, object]:
 
 def register(hub: str, agent_id: str) -> httpx.Client:
     """A client that sends the new agent's key."""
-    card = {"card_version": "0.3", "user_culture": "en", "supported_languages": ["en"]}
+    card = models.AgentCard.model_validate(
+        {"card_version": "0.3", "user_culture": "en", "supported_languages": ["en"]}
+    )
     request = models.RegistrationRequest(agent_id=agent_id, agent_card=card)
     answer = httpx.post(f"{hub}/register", json=body(request)).raise_for_status()
     reply = models.SuccessReplyRegistrationReply.model_validate_json(answer.content)
@@ -33,7 +35,7 @@ def register(hub: str, agent_id: str) -> httpx.Client:
 def send(client: httpx.Client, sender: str, receiver: str) -> str:
     envelope = models.Envelope(
         chorus_version="0.4",
-        sender_id=models.AgentAddress(sender),
+        sender_id=sender,
         original_text=TEXT,
         sender_culture="en",
     )

@@ -5,6 +5,7 @@ use crate::http::{api_error::ApiError, app_state::AppState, path_params::PathPar
 use axum::{extract::State, response::Response};
 use bytes::Bytes;
 use chorus_wire::ErrorCode;
+use chorus_wire::reply::FailureReply;
 use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -56,7 +57,8 @@ async fn list_schemas(State(state): State<AppState>) -> ApiResult {
 /// The JSON Schema (2020-12) of a public object, with the schemas that it refers to in `$defs`.
 #[utoipa::path(get, path = "/schemas/{file}", tag = "ops",
     params(("file" = String, Path, description = "The name of the object and `.json`.", example = "envelope.json")),
-    responses((status = 200, description = "The schema.", content_type = "application/schema+json", body = Object)))]
+    responses((status = 200, description = "The schema.", content_type = "application/schema+json", body = Object),
+        (status = 404, description = "There is no such object.", body = FailureReply)))]
 async fn get_schema(
     State(state): State<AppState>,
     PathParam(file): PathParam,

@@ -208,7 +208,7 @@ impl ReceiverReply {
 
 wire_object! {
     /// A receiver's acknowledgement of a message.
-    ReceiverReplyRequest, refuses unknown, rules [REPLY_RULE], example r#"{"status": "ok"}"# => {
+    ReceiverReplyRequest as "ReceiverReply", refuses unknown, rules [REPLY_RULE], example r#"{"status": "ok"}"# => {
         /// Whether the receiver accepts the message.
         required status: String = FieldCheck::OneOf(&["ok", "error"]);
         /// Why not; required when the status is error.
@@ -233,8 +233,8 @@ const REPLY_RULE: ObjectRule = ObjectRule {
     },
     describe: |schema, _| {
         schema["oneOf"] = json!([
-            {"properties": {"status": {"const": "ok"}, "error_code": false, "detail": false}},
-            {"properties": {"status": {"const": "error"}}, "required": ["error_code"]},
+            {"properties": {"status": {"const": "ok"}, "error_code": false, "detail": false}, "required": ["status"]},
+            {"properties": {"status": {"const": "error"}, "error_code": {}}, "required": ["status", "error_code"]},
         ]);
     },
 };

@@ -132,14 +132,17 @@ const REGISTRATION_RULE: ObjectRule = ObjectRule {
     describe: |schema, _| {
         let any_market_key: Vec<_> = MARKET_KEYS
             .iter()
-            .map(|key| json!({"required": [key]}))
+            .map(|key| json!({"required": [key], "properties": {(*key): {}}}))
             .collect();
         let has_market_fields = json!({"anyOf": any_market_key});
-        schema["anyOf"] = json!([
-            {"properties": {"agent_id": {"pattern": AgentAddress::GRAMMAR.pattern}}},
-            {"properties": {"agent_id": {"pattern": UUID_PATTERN}}, "anyOf": any_market_key},
-            {"properties": {"agent_card": false}, "anyOf": any_market_key},
-        ]);
+        // Not as alternatives, which generators of clients would turn into several types.
+        schema["if"] =
+            json!({"properties": {"agent_id": {"pattern": AgentAddress::GRAMMAR.pattern}}});
+        schema["else"] = json!({
+            "anyOf": any_market_key,
+            "if": {"properties": {"agent_id": {"pattern": UUID_PATTERN}}},
+            "else": {"properties": {"agent_card": false}},
+        });
         schema["dependentSchemas"] =
             json!({"version": has_market_fields, "timestamp_utc": has_market_fields});
     },

@@ -7,7 +7,7 @@ use crate::channel::delivery::DeliveryBody;
 use crate::contract::{ObjectShape, SchemaRefs, WireObject, list_nested_shapes, object_schema};
 use crate::envelope::Envelope;
 use crate::frame::organisation::{NewAccord, NewOrganisation, NewOrganisationMember};
-use crate::frame::{FrameKind, FramePayload, SUBMISSION_SHAPE};
+use crate::frame::{FRAME_SHAPE, FrameKind, FramePayload, SUBMISSION_SHAPE, frame_schema};
 use crate::invite::NewInvite;
 use crate::market::heartbeat::Heartbeat;
 use crate::market::job::{JobBody, JobResultBody};
@@ -15,7 +15,7 @@ use crate::market::skill::{SkillOffer, SkillUpdate};
 use crate::market::transfer::{CreditIssue, CreditTransfer};
 use crate::message::{ReceiverReplyRequest, SendBody};
 use crate::registration::{OperatorRegistration, RegistrationBody};
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 /// The objects that are whole request bodies, or that documents name.
@@ -66,5 +66,22 @@ pub fn request_schemas(pointer: &'static str) -> BTreeMap<String, Value> {
         .map(|(name, shape)| (name.to_owned(), object_schema(shape, refs)))
         .collect();
     schemas.insert(CALLBACK_EVENT.to_owned(), callback_event_schema(refs));
+    // A frame is one of fifteen, by its kind: generators make a union of it that a program can switch on.
+    let mut kinds = Map::new();
+    for kind in FrameKind::ALL {
+        let name = format!("{}Frame", FramePayload::shape_of_kind(*kind).name);
+        kinds.insert(kind.to_string(), format!("{pointer}{name}").into());
+        schemas.insert(name, frame_schema(*kind, refs));
+    }
+    let alternatives: Vec<Value> = kinds
+        .values()
+        .map(|pointer| json!({"$ref": pointer}))
+        .collect();
+    let frame = json!({
+        "description": FRAME_SHAPE.about,
+        "oneOf": alternatives,
+        "discriminator": {"propertyName": "kind", "mapping": kinds},
+    });
+    schemas.insert(FRAME_SHAPE.name.to_owned(), frame);
     schemas
 }

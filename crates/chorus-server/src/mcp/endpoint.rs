@@ -14,7 +14,7 @@ use bytes::Bytes;
 use chorus_hub::Principal;
 use chorus_wire::reply::FailureReply;
 use chorus_wire::{Error, ErrorCode, limits};
-use http::{HeaderMap, StatusCode, header, request::Parts};
+use http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts};
 use http_body_util::{BodyExt, Full, Limited};
 use rmcp::ServerHandler;
 use rmcp::model::ErrorCode as RpcErrorCode;
@@ -101,6 +101,11 @@ pub async fn serve_message<H: ServerHandler + Clone>(
         .with_allowed_hosts(allowed_origins::allowed_hosts(state, &parts.headers))
         .with_allowed_origins(allowed_origins::allowed_origins(state))
         .enforce_origin_validation();
+    // The answer is always JSON; the library wants both media types named.
+    if accepts_json(&parts.headers) {
+        let both = HeaderValue::from_static("application/json, text/event-stream");
+        parts.headers.insert(header::ACCEPT, both);
+    }
     // The handler holds the principal; the key itself is not passed on.
     parts.headers.remove(header::AUTHORIZATION);
     let service = StreamableHttpService::new(
@@ -112,6 +117,17 @@ pub async fn serve_message<H: ServerHandler + Clone>(
         .handle(Request::from_parts(parts, Full::new(body)))
         .await;
     ensure_json_error(response.map(Body::new)).await
+}
+
+/// Whether the client takes JSON: it names it, or any media type, or none.
+fn accepts_json(headers: &HeaderMap) -> bool {
+    let Some(accept) = headers.get(header::ACCEPT) else {
+        return true;
+    };
+    let accept = accept.to_str().unwrap_or_default();
+    ["application/json", "application/*", "*/*"]
+        .iter()
+        .any(|media_type| accept.contains(media_type))
 }
 
 async fn read_message(

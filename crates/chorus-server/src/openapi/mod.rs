@@ -6,6 +6,7 @@ mod examples;
 mod failure_form;
 mod headers;
 mod mcp_operations;
+mod parameter_grammars;
 mod published_text;
 mod schemas;
 
@@ -191,10 +192,17 @@ fn complete_operation(path: &str, operation: &mut Value, shared: &mut Map<String
     add_event_types(&id, &mut responses);
     examples::add_reply_examples(&id, &mut responses);
     examples::add_request_example(&id, operation);
+    // A body that may be absent is an object when it is there, not null.
+    let body = operation.pointer_mut("/requestBody/content/application~1json/schema");
+    if let Some(body) = body.filter(|body| body.get("oneOf").is_some()) {
+        schemas::remove_null(body);
+        operation["requestBody"]["required"] = json!(false);
+    }
     operation["responses"] = Value::Object(responses);
     if let Some(Value::Array(parameters)) = operation.get_mut("parameters") {
         for parameter in parameters.iter_mut() {
             schemas::remove_null(&mut parameter["schema"]);
+            parameter_grammars::add_grammar(path, parameter);
         }
         headers::refer_to_shared_parameters(path, parameters);
     }

@@ -4,11 +4,11 @@ use super::callback_event::{CONTENT_CHECK, ChannelIdentity, check_message_size};
 use super::mention::MemberName;
 use super::message_part::PARTS_CHECK;
 use crate::contract::{
-    self, ContractFault, FieldCheck, FromNode, HTTP_URL, JsonNode, ObjectRule, RawJson, characters,
-    impl_from_text_node, printable,
+    self, ContractFault, FieldCheck, FromNode, HTTP_URL, JsonNode, ObjectRule, RawJson,
+    TextGrammar, impl_from_text_node, printable,
 };
 use crate::string_enum::string_enum;
-use crate::{Result, limits, secret::Secret, time::UnixMicros, wire_object};
+use crate::{Result, identity::AgentName, limits, secret::Secret, time::UnixMicros, wire_object};
 use serde::{Deserialize, Serialize};
 use serde_json::{json, value::RawValue};
 use utoipa::ToSchema;
@@ -183,13 +183,44 @@ wire_object! {
         /// The connection string of an agent of any service.
         optional connection: Secret = FieldCheck::Grammar(&HTTP_URL);
         /// The secret that signs deliveries to a connection.
-        optional signing_secret: Secret = characters(1, limits::LABEL_CHARS);
+        optional signing_secret: Secret = FieldCheck::Grammar(&SIGNING_SECRET);
         /// An agent of this hub, by any of its names.
-        optional agent_id: String = characters(1, limits::ADDRESS_CHARS);
+        optional agent_id: String = FieldCheck::Grammar(&AgentName::GRAMMAR);
     }
 }
 
 impl_from_text_node!(DeliveryMode);
+
+/// A secret of Standard Webhooks: base64 with its padding, of 24 to 64 bytes (CHN-34).
+const SIGNING_SECRET: TextGrammar = TextGrammar {
+    accepts: is_signing_secret,
+    requirement: "whsec_ and the base64 of 24 to 64 bytes",
+    pattern: concat!(
+        "^(?:whsec_)?(?:(?:[A-Za-z0-9+/]{4}){8,21}|(?:[A-Za-z0-9+/]{4}){8,21}[A-Za-z0-9+/][AQgw]==",
+        "|(?:[A-Za-z0-9+/]{4}){8,20}[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)$"
+    ),
+    refused_pattern: None,
+    max_chars: 94,
+    format: None,
+    example: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+};
+
+fn is_signing_secret(text: &str) -> bool {
+    let encoded = text.strip_prefix("whsec_").unwrap_or(text);
+    let digits = encoded.trim_end_matches('=');
+    let is_digit = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/');
+    // The bits of the last digit that belong to no byte are zero.
+    let has_whole_end = match encoded.len() - digits.len() {
+        0 => true,
+        1 => digits.ends_with(|c| "AEIMQUYcgkosw048".contains(c)),
+        2 => digits.ends_with(|c| "AQgw".contains(c)),
+        _ => false,
+    };
+    has_whole_end
+        && encoded.len().is_multiple_of(4)
+        && digits.bytes().all(is_digit)
+        && limits::SIGNING_SECRET_BYTES.contains(&(digits.len() * 3 / 4))
+}
 
 const ONE_INVITEE_RULE: ObjectRule = ObjectRule {
     find_fault: |member| {
@@ -213,8 +244,8 @@ const ONE_INVITEE_RULE: ObjectRule = ObjectRule {
     },
     describe: |schema, _| {
         schema["oneOf"] = json!([
-            {"required": ["connection", "name"], "properties": {"agent_id": false}},
-            {"required": ["agent_id"], "properties": {"connection": false, "signing_secret": false}},
+            {"required": ["connection", "name"], "properties": {"connection": {}, "name": {}, "agent_id": false}},
+            {"required": ["agent_id"], "properties": {"agent_id": {}, "connection": false, "signing_secret": false}},
         ]);
     },
 };
@@ -283,13 +314,25 @@ pub struct ChannelMemberRemoved {
 
 wire_object! {
     /// A message to a channel.
-    ChannelPost, refuses unknown, example r#"{"content": "hello @timber"}"# => {
+    ChannelPost, refuses unknown, rules [NOT_EMPTY_RULE], example r#"{"content": "hello @timber"}"# => {
         /// The text; empty only with parts.
         required content: String = CONTENT_CHECK;
         /// Structured content beside the text, as A2A parts.
         optional parts: RawJson = PARTS_CHECK;
     }
 }
+
+const NOT_EMPTY_RULE: ObjectRule = ObjectRule {
+    find_fault: |post| {
+        let is_empty = post.get("content").and_then(JsonNode::as_text) == Some("");
+        (is_empty && post.get("parts").is_none())
+            .then(|| ContractFault::explain("content", "content must not be empty"))
+    },
+    describe: |schema, _| {
+        schema["if"] = json!({"properties": {"content": {"maxLength": 0}}});
+        schema["then"] = json!({"required": ["parts"], "properties": {"parts": {}}});
+    },
+};
 
 /// The checked body of `POST /channels/{id}/messages`.
 #[derive(Clone, Debug)]

@@ -78,7 +78,7 @@ const ONE_CONTENT_RULE: ObjectRule = ObjectRule {
     describe: |schema, _| {
         let alternatives: Vec<_> = CONTENT_KEYS
             .iter()
-            .map(|key| json!({"required": [key]}))
+            .map(|key| json!({"required": [key], "properties": {(*key): {}}}))
             .collect();
         schema["oneOf"] = alternatives.into();
     },

@@ -92,6 +92,7 @@ pub fn value_schema(check: &FieldCheck, refs: SchemaRefs) -> Value {
             schema["examples"] = json!([grammar.example]);
             schema
         }
+        FieldCheck::OneOf([only]) => json!({"type": "string", "const": only}),
         FieldCheck::OneOf(texts) => json!({"type": "string", "enum": texts}),
         FieldCheck::Integer { min, max } => {
             json!({"type": "integer", "minimum": min, "maximum": max})

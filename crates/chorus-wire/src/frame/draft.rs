@@ -6,13 +6,13 @@ use super::grammars::{
 use super::kind::FrameKind;
 use super::payload::FramePayload;
 use crate::contract::{
-    self, FieldCheck, FieldPresence, FieldShape, FromNode, JsonObject, ObjectRule, ObjectShape,
+    self, FieldCheck, FieldPresence, FieldShape, FromNode, JsonObject, ObjectShape, SchemaRefs,
     UnknownFields, integer_between, octets,
 };
 use crate::string_enum::string_enum;
 use crate::{identity::Handle, limits, time::UnixMicros};
 use serde::{Serialize, Serializer, ser::SerializeMap};
-use serde_json::{Value, json};
+use serde_json::Value;
 use uuid::Uuid;
 
 /// The only version of frames (FRM-02).
@@ -155,7 +155,7 @@ pub const FRAME_SHAPE: &ObjectShape = &ObjectShape {
         required_field("provenance_basis", "On what it is based.", TAG_CHECK),
     ],
     unknown: UnknownFields::Refused,
-    rules: &[PAYLOAD_OF_KIND],
+    rules: &[],
     example: r#"{"envelope_version":"1.0","frame_id":"3b241101-e2bb-4255-8caf-4136c566a962","kind":"agent_advisory",
         "sender_handle":"~alice","recipient_handle":"~alice","created_at":"2026-02-11T14:15:09Z",
         "payload":{"advisory_text":"The API has moved to v2."},"acted_by":"~alice","drafted_with":"~cc-editor@1.2",
@@ -163,23 +163,23 @@ pub const FRAME_SHAPE: &ObjectShape = &ObjectShape {
         "provenance_basis":"commit 4f2a"}"#,
 };
 
-/// The payload is checked after the frame, in the order of R-44; here it is only described.
-const PAYLOAD_OF_KIND: ObjectRule = ObjectRule {
-    find_fault: |_| None,
-    describe: |schema, refs| {
-        let cases: Vec<Value> = FrameKind::ALL
-            .iter()
-            .map(|kind| {
-                let shape = FieldCheck::Object(FramePayload::shape_of_kind(*kind));
-                json!({
-                    "if": {"properties": {"kind": {"const": kind}}},
-                    "then": {"properties": {"payload": contract::value_schema(&shape, refs)}},
-                })
-            })
-            .collect();
-        schema["allOf"] = cases.into();
-    },
-};
+/// The schema of a frame of one kind.
+pub fn frame_schema(kind: FrameKind, refs: SchemaRefs) -> Value {
+    let mut schema = contract::object_schema(FRAME_SHAPE, refs);
+    let payload = FieldCheck::Object(FramePayload::shape_of_kind(kind));
+    schema["properties"]["kind"]["const"] = kind.as_str().into();
+    if let Some(field) = schema["properties"]["kind"].as_object_mut() {
+        field.remove("enum");
+    }
+    schema["properties"]["payload"] = contract::value_schema(&payload, refs);
+    if let Some(frame) = schema
+        .as_object_mut()
+        .filter(|_| kind != FrameKind::AgentAdvisory)
+    {
+        frame.remove("examples");
+    }
+    schema
+}
 
 impl FrameDraft {
     pub fn kind(&self) -> FrameKind {

@@ -1,6 +1,6 @@
 //! The grammars and checks of fields that only frames have.
 
-use super::scope::{self, FrameScope, RoleName, org_handle};
+use super::scope::{self, FrameScope, RoleName, ScopeIdent, org_handle};
 use crate::contract::{
     CheckedValue, ContractFault, CustomCheck, FieldCheck, FromNode, INSTANT, JsonNode, TextGrammar,
     impl_from_text_node, value_schema,
@@ -40,6 +40,17 @@ pub const ORG_CHECK: FieldCheck = FieldCheck::Grammar(&TextGrammar {
     refused_pattern: Some("^~?(?:cc-|org$)"),
     example: "~acme",
     ..Handle::GRAMMAR
+});
+
+/// The name of an instrument, a session or a tool.
+pub const IDENT_CHECK: FieldCheck = FieldCheck::Grammar(&TextGrammar {
+    accepts: |text| ScopeIdent::parse(text).is_some(),
+    requirement: ScopeIdent::REQUIREMENT,
+    pattern: "^[A-Za-z0-9._-]+$",
+    refused_pattern: None,
+    max_chars: limits::SESSION_OCTETS,
+    format: None,
+    example: "cc-editor",
 });
 
 /// `~name` with an optional `@version`.

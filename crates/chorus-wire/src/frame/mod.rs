@@ -18,9 +18,11 @@ mod submission;
 pub use discovery::{describe_capabilities, payload_schema};
 pub use draft::{
     ComputeLocation, ContextCheck, ENVELOPE_VERSION, FRAME_SHAPE, FrameDraft, FrameProvenance,
+    frame_schema,
 };
 pub use error::{FrameCode, FrameError};
 pub use filter::{FilterAxis, FilterClause, FrameFilter};
+pub use grammars::{HANDLE_CHECK, IDENT_CHECK, ORG_CHECK};
 pub use kind::FrameKind;
 pub use payload::FramePayload;
 pub use reply::{FrameFailure, RosterSession, SessionRoster, SubmissionReply};

@@ -1,8 +1,9 @@
 //! `POST /heartbeat`: an agent reports that it is online (R-66).
 
-use crate::contract::{self, characters};
+use crate::contract::{self, FieldCheck};
+use crate::identity::AgentName;
 use crate::market::discover::PresenceStatus;
-use crate::{Result, limits, time::UnixMicros, wire_object};
+use crate::{Result, time::UnixMicros, wire_object};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -10,7 +11,7 @@ wire_object! {
     /// A sign of life.
     Heartbeat, allows unknown, example r#"{"agent_id": "alice@chorus"}"# => {
         /// The agent that reports; the one of the key if absent.
-        optional agent_id: String = characters(0, limits::LABEL_CHARS);
+        optional agent_id: String = FieldCheck::Grammar(&AgentName::GRAMMAR);
     }
 }
 

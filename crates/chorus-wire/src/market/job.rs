@@ -7,7 +7,7 @@ use crate::contract::{
 };
 use crate::credits::{CURRENCY, Credits};
 use crate::string_enum::string_enum;
-use crate::{Result, json, limits, time::UnixMicros, wire_object};
+use crate::{Result, identity::AgentName, json, limits, time::UnixMicros, wire_object};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -31,9 +31,9 @@ wire_object! {
         /// A new id that names the job; a repeated request keeps it and starts one job. If absent, the hub makes one.
         optional job_id: String = FieldCheck::Grammar(&OPAQUE_ID);
         /// The agent that asks; the one of the key if absent.
-        optional orchestrator_id: String = characters(1, limits::LABEL_CHARS);
+        optional orchestrator_id: String = FieldCheck::Grammar(&AgentName::GRAMMAR);
         /// The agent that works; if absent, the hub chooses the best match.
-        optional agent_id: String = characters(1, limits::LABEL_CHARS);
+        optional agent_id: String = FieldCheck::Grammar(&AgentName::GRAMMAR);
         /// The skill that is asked for.
         required skill_name: String = characters(1, limits::LABEL_CHARS);
         /// The input, in the form of the skill's schema; an empty object if absent.
@@ -115,7 +115,7 @@ wire_object! {
         /// The job, as in the path.
         optional job_id: String = ANY_TEXT;
         /// The worker, as in the key.
-        optional agent_id: String = ANY_TEXT;
+        optional agent_id: String = FieldCheck::Grammar(&AgentName::GRAMMAR);
         /// The output of a success, in the form of the skill's schema.
         optional output_data: Value = FieldCheck::AnyValue;
         /// The cost of a success, up to the budget; the offered price if absent. A failure is not paid.
@@ -156,8 +156,8 @@ const RESULT_RULE: ObjectRule = ObjectRule {
     describe: |schema, _| {
         let cost = contract::value_schema(&FieldCheck::Credits { zero: true }, SchemaRefs::Inline);
         schema["oneOf"] = json!([
-            {"properties": {"status": {"const": "SUCCESS"}, "execution_cost": {"anyOf": [cost, {"type": "null"}]}}},
-            {"properties": {"status": {"const": "FAILURE"}, "error_message": {"type": ["string", "null"]}}},
+            {"properties": {"status": {"const": "SUCCESS"}, "execution_cost": {"anyOf": [cost, {"type": "null"}]}}, "required": ["status"]},
+            {"properties": {"status": {"const": "FAILURE"}, "error_message": {"type": ["string", "null"]}}, "required": ["status"]},
         ]);
     },
 };

@@ -157,22 +157,7 @@ fn lists_of(schema: &Value, definitions: &Value) -> BoxedStrategy<Value> {
     prop_oneof![30 => lists, 1 => junk()].boxed()
 }
 
-/// An object whose payload depends on its kind is generated for each kind.
 fn objects_of(schema: &Value, definitions: &Value) -> BoxedStrategy<Value> {
-    let Some(cases) = schema["allOf"].as_array() else {
-        return plain_objects_of(schema, definitions);
-    };
-    let of_case = |case: &Value| {
-        let mut schema = schema.clone();
-        for (part, name) in [("if", "kind"), ("then", "payload")] {
-            schema["properties"][name] = case[part]["properties"][name].clone();
-        }
-        plain_objects_of(&schema, definitions)
-    };
-    Union::new(cases.iter().map(of_case)).boxed()
-}
-
-fn plain_objects_of(schema: &Value, definitions: &Value) -> BoxedStrategy<Value> {
     let empty = Map::new();
     let properties = schema["properties"].as_object().unwrap_or(&empty);
     let is_required = |name: &str| {

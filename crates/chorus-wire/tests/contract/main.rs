@@ -9,7 +9,7 @@ mod generate;
 
 use chorus_wire::channel::callback_event::{CALLBACK_EVENTS, CallbackPost};
 use chorus_wire::contract::{CheckContext, JsonNode, check_object};
-use chorus_wire::frame::{Frame, FrameSubmission};
+use chorus_wire::frame::{Frame, FramePayload, FrameSubmission};
 use chorus_wire::schemas;
 use generate::{junk, values_of};
 use jsonschema::Validator;
@@ -87,6 +87,15 @@ fn parse(name: &str, text: &str) -> Result<(), String> {
             .and_then(|submission| submission.scope().map(drop))
             .map_err(|error| error.message),
         "Frame" => Frame::parse(text).map(drop).map_err(|error| error.message),
+        _ if name.ends_with("Frame") => {
+            let frame = Frame::parse(text).map_err(|error| error.message)?;
+            let kind = FramePayload::shape_of_kind(frame.kind()).name;
+            if name == format!("{kind}Frame") {
+                Ok(())
+            } else {
+                Err("it is a frame of another kind".to_owned())
+            }
+        }
         "CallbackEvent" => CallbackPost::parse(text.as_bytes())
             .map(drop)
             .map_err(|error| error.message),

@@ -163,7 +163,7 @@ fn every_enum_is_published_with_its_texts() {
 #[test]
 fn the_secrets_of_a_member_do_not_print() {
     // Invariant 12
-    let body = json!({"connection": "https://a.example/inbox/sk_fixture", "name": "timber", "signing_secret": "whsec_f"});
+    let body = json!({"connection": "https://a.example/inbox/sk_fixture", "name": "timber", "signing_secret": "whsec_fixturefixturefixturefixturefixt"});
     let member = NewChannelMember::parse(body.to_string().as_bytes()).unwrap();
     let printed = format!("{member:?}");
     assert!(

@@ -184,6 +184,7 @@ const WIRE: EdgeTable = &[
         &[
             "contract",
             "credits",
+            "identity",
             "json",
             "limits",
             "string_enum",
