@@ -1,8 +1,8 @@
 //! The envelope: a message with its sender and culture, parsed strictly (ENV-01…23).
 
 use crate::contract::{
-    self, ContractFault, FieldCheck, FromNode, JsonNode, JsonObject, LengthUnit, ObjectShape,
-    RefusedCharacters, WireObject, integer_between,
+    self, CheckContext, ContractFault, FieldCheck, FromNode, JsonNode, JsonObject, LengthUnit,
+    ObjectShape, RefusedCharacters, WireObject, integer_between,
 };
 use crate::identity::{AgentAddress, CULTURE_TAG};
 use crate::{CHORUS_VERSION, Result, limits, wire_object};
@@ -86,7 +86,12 @@ impl Envelope {
 
     /// The first fault of a parsed value.
     pub fn check_node(node: &JsonNode<'_>) -> Option<ContractFault> {
-        contract::parse_node::<EnvelopeFields>(node).err()
+        match node.as_object() {
+            Some(object) => {
+                contract::check_object(Self::SHAPE, object, &CheckContext::default()).err()
+            }
+            None => Some(ContractFault::invalid("", "an object")),
+        }
     }
 
     pub fn sender_id(&self) -> &AgentAddress {

@@ -14,7 +14,7 @@ pub struct AgentAddress(String);
 
 impl AgentAddress {
     pub const GRAMMAR: TextGrammar = TextGrammar {
-        accepts: |text| Self::parse("", text).is_ok(),
+        accepts: |text| is_address(text) && text.len() <= limits::ADDRESS_CHARS,
         requirement: "an address of the form name@host, letters, digits, '.', '_' and '-' on both sides",
         pattern: "^[A-Za-z0-9._-]+@[A-Za-z0-9._-]+$",
         refused_pattern: None,
@@ -25,11 +25,7 @@ impl AgentAddress {
 
     /// `field` is the field's name in errors.
     pub fn parse(field: &str, text: &str) -> Result<Self> {
-        let is_address = match text.split_once('@') {
-            Some((name, host)) => is_address_part(name) && is_address_part(host),
-            None => false,
-        };
-        if !is_address {
+        if !is_address(text) {
             return Err(Error::validation(format!(
                 "{field} must be an address of the form name@host, letters, digits, '.', '_' and '-' on both sides"
             )));
@@ -71,6 +67,13 @@ impl fmt::Display for AgentAddress {
     }
 }
 
+fn is_address(text: &str) -> bool {
+    match text.split_once('@') {
+        Some((name, host)) => is_address_part(name) && is_address_part(host),
+        None => false,
+    }
+}
+
 fn is_address_part(text: &str) -> bool {
     !text.is_empty()
         && text
@@ -85,7 +88,7 @@ pub struct Handle(String);
 
 impl Handle {
     pub const GRAMMAR: TextGrammar = TextGrammar {
-        accepts: |text| Self::parse(text).is_some(),
+        accepts: is_handle,
         requirement: "a handle such as ~alice, in lower case",
         pattern: "^~[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?$",
         refused_pattern: Some("^~org$"),
@@ -95,15 +98,7 @@ impl Handle {
     };
 
     pub fn parse(text: &str) -> Option<Self> {
-        let name = text.strip_prefix('~')?;
-        let is_lower_or_digit = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-        let bytes = name.as_bytes();
-        let is_handle = (1..=32).contains(&bytes.len())
-            && bytes.iter().all(|b| is_lower_or_digit(*b) || *b == b'-')
-            && is_lower_or_digit(bytes[0])
-            && is_lower_or_digit(bytes[bytes.len() - 1])
-            && name != "org";
-        is_handle.then(|| Self(text.to_owned()))
+        is_handle(text).then(|| Self(text.to_owned()))
     }
 
     pub fn as_str(&self) -> &str {
@@ -122,6 +117,19 @@ impl fmt::Display for Handle {
     }
 }
 
+fn is_handle(text: &str) -> bool {
+    let Some(name) = text.strip_prefix('~') else {
+        return false;
+    };
+    let is_lower_or_digit = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    let bytes = name.as_bytes();
+    (1..=32).contains(&bytes.len())
+        && bytes.iter().all(|b| is_lower_or_digit(*b) || *b == b'-')
+        && is_lower_or_digit(bytes[0])
+        && is_lower_or_digit(bytes[bytes.len() - 1])
+        && name != "org"
+}
+
 /// Any name of an agent, classified by its syntax.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AgentName {
@@ -135,7 +143,12 @@ pub enum AgentName {
 
 impl AgentName {
     pub const GRAMMAR: TextGrammar = TextGrammar {
-        accepts: |text| Self::parse("", text).is_ok(),
+        accepts: |text| match (text.starts_with('~'), text.contains('@')) {
+            (true, _) => is_handle(text),
+            (false, true) => (AgentAddress::GRAMMAR.accepts)(text),
+            // A UUID is such an id too.
+            (false, false) => is_opaque_id(text),
+        },
         requirement: "an address, a UUID, a handle or a short name",
         pattern: "^(?:~[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?|[A-Za-z0-9._-]+@[A-Za-z0-9._-]+|[A-Za-z0-9._:-]+)$",
         refused_pattern: Some("^~org$"),

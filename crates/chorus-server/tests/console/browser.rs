@@ -47,6 +47,35 @@ fn on_path(name: &str) -> Option<String> {
     found.map(|file| file.to_string_lossy().into_owned())
 }
 
+/// The process and its port; `None` when it ended without one.
+fn start_driver(program: &str) -> Option<(Child, u16)> {
+    let mut driver = Command::new(program)
+        .arg("--port=0")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(driver.stdout.take().unwrap())
+        .lines()
+        .map_while(Result::ok);
+    let port = lines.find_map(|line| {
+        line.rsplit_once("successfully on port ")?
+            .1
+            .trim_end_matches('.')
+            .parse()
+            .ok()
+    });
+    // Whatever else it prints has to go somewhere, or it stops.
+    std::thread::spawn(move || lines.for_each(drop));
+    match port {
+        Some(port) => Some((driver, port)),
+        None => {
+            let _ = driver.wait();
+            None
+        }
+    }
+}
+
 impl Browser {
     /// `None` where there is no browser to be had; with `CI` set that is a failure.
     pub async fn open(http: &reqwest::Client) -> Option<Self> {
@@ -59,30 +88,14 @@ impl Browser {
             println!("skipped: chromium or chromedriver is missing");
             return None;
         };
-        let mut driver = Command::new(driver)
-            .arg("--port=0")
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(driver.stdout.take().unwrap())
-            .lines()
-            .map_while(Result::ok);
-        let port = lines.find_map(|line| {
-            line.rsplit_once("successfully on port ")?
-                .1
-                .trim_end_matches('.')
-                .parse()
-                .ok()
-        });
-        // Whatever else it prints has to go somewhere, or it stops.
-        std::thread::spawn(move || lines.for_each(drop));
+        // It takes a free port for IPv4 and wants the same one for IPv6, which another process may have: then it ends.
+        let started = (0..5).find_map(|_| start_driver(&driver));
+        let (driver, port) = started.expect("chromedriver says its port");
         let profile = tempfile::tempdir().unwrap();
         let mut args: Vec<String> = FLAGS.iter().map(|&flag| flag.to_owned()).collect();
         args.push(format!("--user-data-dir={}", profile.path().display()));
         let wanted = json!({"goog:chromeOptions": {"args": args, "binary": chromium},
             "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"}});
-        let port = port.expect("chromedriver says its port");
         let mut browser = Self {
             driver,
             port,

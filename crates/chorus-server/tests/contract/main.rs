@@ -6,6 +6,7 @@
 
 mod document;
 mod schema_names;
+mod schemas;
 
 use chorus_server::{RunningServer, ServerSettings, start_server};
 use chorus_wire::{ErrorCode, frame::FrameCode};

@@ -160,6 +160,18 @@ impl FieldCheck {
         (!is_valid).then(|| ContractFault::invalid("", self.requirement()))
     }
 
+    /// Whether the value is an object with a shape, or a list of them.
+    pub const fn has_fields(&self) -> bool {
+        matches!(
+            self,
+            FieldCheck::Object(_)
+                | FieldCheck::List {
+                    of: FieldCheck::Object(_),
+                    ..
+                }
+        )
+    }
+
     /// Completes the sentence “it must be …”.
     pub fn requirement(&self) -> String {
         match self {

@@ -71,17 +71,29 @@ pub fn check_object(
 }
 
 fn find_unknown(shape: &ObjectShape, object: &JsonObject<'_>) -> Option<ContractFault> {
-    let is_unknown = |key: &str| shape.fields.iter().all(|field| field.name != key);
+    let is_unknown = |index: usize, key: &str| {
+        let is_near = shape
+            .fields
+            .get(index)
+            .is_some_and(|field| field.name == key);
+        !is_near && shape.fields.iter().all(|field| field.name != key)
+    };
     let own_unknown = match shape.unknown {
-        UnknownFields::Refused => object.0.iter().find(|(key, _)| is_unknown(key)),
+        UnknownFields::Refused => object
+            .0
+            .iter()
+            .enumerate()
+            .find(|(index, (key, _))| is_unknown(*index, key))
+            .map(|(_, field)| field),
         UnknownFields::Allowed => None,
     };
     own_unknown
         .map(|(key, _)| ContractFault::unknown(key))
         .or_else(|| {
             // In written order, because unknown fields are reported in that order.
+            let nested_fields = || shape.fields.iter().filter(|field| field.check.has_fields());
             object.0.iter().find_map(|(key, node)| {
-                let field = shape.fields.iter().find(|field| field.name == key)?;
+                let field = nested_fields().find(|field| field.name == key)?;
                 search_field(field, node, find_unknown)
             })
         })
@@ -89,14 +101,13 @@ fn find_unknown(shape: &ObjectShape, object: &JsonObject<'_>) -> Option<Contract
 
 /// Goes through the fields in the order of the shape, the nested fields of each included.
 fn find_missing(shape: &ObjectShape, object: &JsonObject<'_>) -> Option<ContractFault> {
-    shape
-        .fields
-        .iter()
-        .find_map(|field| match object.get(field.name) {
+    shape.fields.iter().enumerate().find_map(|(index, field)| {
+        match object.get_near(index, field.name) {
             Some(node) => search_field(field, node, find_missing),
             None => (field.presence == FieldPresence::Required)
                 .then(|| ContractFault::missing(field.name)),
-        })
+        }
+    })
 }
 
 type FaultSearch = fn(&ObjectShape, &JsonObject<'_>) -> Option<ContractFault>;
@@ -142,8 +153,8 @@ pub fn find_invalid(
     object: &JsonObject<'_>,
     context: &CheckContext<'_>,
 ) -> Option<ContractFault> {
-    let invalid_field = shape.fields.iter().find_map(|field| {
-        let node = object.get(field.name)?;
+    let invalid_field = shape.fields.iter().enumerate().find_map(|(index, field)| {
+        let node = object.get_near(index, field.name)?;
         if node.is_null() && field.presence == FieldPresence::Nullable {
             return None;
         }

@@ -38,6 +38,7 @@ mod nginx;
 mod postgres;
 mod register;
 mod restore;
+mod schema;
 mod secure_bus;
 mod secure_database;
 mod servers;

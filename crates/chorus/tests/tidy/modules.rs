@@ -177,7 +177,14 @@ const WIRE: EdgeTable = &[
     ),
     (
         "channel",
-        &["contract", "limits", "secret", "string_enum", "time"],
+        &[
+            "contract",
+            "identity",
+            "limits",
+            "secret",
+            "string_enum",
+            "time",
+        ],
     ),
     (
         "market",

@@ -22,6 +22,7 @@ async fn public_pages(transcript: &mut Transcript) {
         "/console/none.js",
         "/console/%00",
         "/openapi.json",
+        "/schemas/envelope.json",
         "/skill",
     ] {
         let response = transcript.get("", path).await;
