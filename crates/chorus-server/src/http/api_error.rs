@@ -107,9 +107,7 @@ pub fn write_error_body(
 ) {
     let api_error = match (response.extensions_mut().remove::<ApiError>(), path_format) {
         (None, _) => return,
-        (Some(ApiError::Hub(error, _)), ErrorFormat::Frame) => {
-            ApiError::Frame(to_frame_error(error))
-        }
+        (Some(ApiError::Hub(error, _)), ErrorFormat::Frame) => ApiError::Frame(error.into()),
         (Some(ApiError::Hub(error, _)), ErrorFormat::Market) => {
             ApiError::Hub(error, ErrorFormat::Market)
         }
@@ -152,14 +150,6 @@ pub fn write_error_body(
     }
 }
 
-/// The error in the frame form, with the field at fault (FRM-88).
-fn to_frame_error(error: Error) -> FrameError {
-    FrameError {
-        field: error.field.clone(),
-        ..error.into()
-    }
-}
-
 fn encode_hub_error(error: &Error, format: ErrorFormat, now: UnixMicros) -> Vec<u8> {
     let body = match format {
         ErrorFormat::Wrapped => serde_json::to_vec(&FailureReply::new(error, now)),
@@ -167,7 +157,7 @@ fn encode_hub_error(error: &Error, format: ErrorFormat, now: UnixMicros) -> Vec<
             error_code: error.code.as_str().into(),
             error_message: error.message.clone(),
         }),
-        ErrorFormat::Frame => serde_json::to_vec(&to_frame_error(error.clone())),
+        ErrorFormat::Frame => serde_json::to_vec(&FrameError::from(error.clone())),
     };
     body.unwrap_or_default()
 }

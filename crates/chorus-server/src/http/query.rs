@@ -18,12 +18,11 @@ pub fn check_encoding(uri: &Uri) -> Result<()> {
 /// Refuses a key in the query on every route: a URL ends up in logs and histories, so it is refused even beside a valid
 /// header.
 pub fn check_no_key(uri: &Uri) -> Result<()> {
-    let mut names = uri
-        .query()
-        .unwrap_or_default()
-        .split('&')
-        .map(|pair| pair.split('=').next());
-    if names.any(|name| name == Some("token")) {
+    let Some(raw) = uri.query() else {
+        return Ok(());
+    };
+    // Decoded, because `%74oken` is the same name.
+    if QueryParams::parse(raw)?.has("token") {
         return Err(Error {
             field: Some("token".into()),
             ..ErrorCode::Deprecated.into()

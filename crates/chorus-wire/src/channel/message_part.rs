@@ -1,8 +1,8 @@
 //! The structured parts of a message: each is an A2A part, forwarded unchanged.
 
 use crate::contract::{
-    ContractFault, CustomCheck, FieldCheck, FieldPresence, FieldShape, HTTP_URL, ObjectRule,
-    ObjectShape, TextGrammar, UnknownFields, characters,
+    ContractFault, CustomCheck, FieldCheck, FieldShape, HTTP_URL, ObjectRule, ObjectShape,
+    TextGrammar, UnknownFields, characters,
 };
 use crate::limits;
 use serde_json::json;
@@ -17,38 +17,29 @@ pub(super) const PARTS_CHECK: FieldCheck = FieldCheck::List {
     of: &FieldCheck::Object(PART_SHAPE),
 };
 
-const fn optional_field(name: &'static str, about: &'static str, check: FieldCheck) -> FieldShape {
-    FieldShape {
-        name,
-        presence: FieldPresence::Optional,
-        about,
-        check,
-    }
-}
-
 pub const PART_SHAPE: &ObjectShape = &ObjectShape {
     name: "MessagePart",
     about: "Structured content: exactly one of text, raw, url and data.",
     fields: &[
-        optional_field("text", "A text.", ANY_TEXT),
-        optional_field("raw", "Bytes as base64.", FieldCheck::Grammar(&BASE64)),
-        optional_field(
+        FieldShape::optional("text", "A text.", ANY_TEXT),
+        FieldShape::optional("raw", "Bytes as base64.", FieldCheck::Grammar(&BASE64)),
+        FieldShape::optional(
             "url",
             "Where the content is.",
             FieldCheck::Grammar(&HTTP_URL),
         ),
-        optional_field("data", "Any JSON value.", FieldCheck::AnyValue),
-        optional_field(
+        FieldShape::optional("data", "Any JSON value.", FieldCheck::AnyValue),
+        FieldShape::optional(
             "mediaType",
             "The media type of the content.",
             characters(1, limits::LABEL_CHARS),
         ),
-        optional_field(
+        FieldShape::optional(
             "filename",
             "A name for the content.",
             characters(1, limits::LABEL_CHARS),
         ),
-        optional_field("metadata", "Anything else.", FieldCheck::AnyObject),
+        FieldShape::optional("metadata", "Anything else.", FieldCheck::AnyObject),
     ],
     unknown: UnknownFields::Refused,
     rules: &[ONE_CONTENT_RULE],

@@ -20,6 +20,28 @@ pub struct FieldShape {
     pub check: FieldCheck,
 }
 
+impl FieldShape {
+    pub const fn required(name: &'static str, about: &'static str, check: FieldCheck) -> Self {
+        let presence = FieldPresence::Required;
+        Self {
+            name,
+            presence,
+            about,
+            check,
+        }
+    }
+
+    pub const fn optional(name: &'static str, about: &'static str, check: FieldCheck) -> Self {
+        let presence = FieldPresence::Optional;
+        Self {
+            name,
+            presence,
+            about,
+            check,
+        }
+    }
+}
+
 /// Whether a field must be there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldPresence {

@@ -6,8 +6,8 @@ use super::grammars::{
 use super::kind::FrameKind;
 use super::payload::FramePayload;
 use crate::contract::{
-    self, FieldCheck, FieldPresence, FieldShape, FromNode, JsonObject, ObjectShape, SchemaRefs,
-    UnknownFields, integer_between, octets,
+    self, FieldCheck, FieldShape, FromNode, JsonObject, ObjectShape, SchemaRefs, UnknownFields,
+    integer_between, octets,
 };
 use crate::string_enum::string_enum;
 use crate::{identity::Handle, limits, time::UnixMicros};
@@ -59,81 +59,63 @@ pub struct FrameDraft {
 
 const TAG_CHECK: FieldCheck = octets(1, limits::FRAME_ITEM_OCTETS);
 
-const fn required_field(name: &'static str, about: &'static str, check: FieldCheck) -> FieldShape {
-    FieldShape {
-        name,
-        presence: FieldPresence::Required,
-        about,
-        check,
-    }
-}
-
-const fn optional_field(name: &'static str, about: &'static str, check: FieldCheck) -> FieldShape {
-    FieldShape {
-        name,
-        presence: FieldPresence::Optional,
-        about,
-        check,
-    }
-}
-
 /// The fields in the order of the draft. `envelope_version` and `kind` are checked before the others.
 pub const FRAME_SHAPE: &ObjectShape = &ObjectShape {
     name: "Frame",
     about: "A short structured announcement to live sessions.",
     fields: &[
-        required_field(
+        FieldShape::required(
             "envelope_version",
             "The version of the frame protocol.",
             FieldCheck::OneOf(&[ENVELOPE_VERSION]),
         ),
-        required_field(
+        FieldShape::required(
             "frame_id",
             "A new UUID. A frame that is sent again keeps it, and no session hears it twice.",
             UUID4_CHECK,
         ),
-        required_field(
+        FieldShape::required(
             "kind",
             "What the frame is; it decides the shape of the payload.",
             FieldCheck::OneOf(FrameKind::TEXTS),
         ),
-        required_field("sender_handle", "The sender's own handle.", HANDLE_CHECK),
-        required_field(
+        FieldShape::required("sender_handle", "The sender's own handle.", HANDLE_CHECK),
+        FieldShape::required(
             "recipient_handle",
             "The handle of the agent or organisation that the frame is for.",
             HANDLE_CHECK,
         ),
-        required_field(
+        FieldShape::required(
             "created_at",
             "When the sender made it: within 24 hours of the hub's clock.",
             RECENT_CHECK,
         ),
-        optional_field(
+        FieldShape::optional(
             "ttl_ms",
             "Milliseconds after which the content is stale.",
             integer_between(1, limits::SAFE_INTEGER_MAX),
         ),
-        required_field(
+        FieldShape::required(
             "payload",
             "The content, in the shape of the kind.",
             PAYLOAD_CHECK,
         ),
-        required_field(
+        FieldShape::required(
             "acted_by",
             "The person or organisation that answers for it, never an instrument.",
             SOVEREIGN_CHECK,
         ),
-        required_field(
+        FieldShape::required(
             "drafted_with",
             "The instrument that wrote it.",
             DRAFTER_CHECK,
         ),
-        required_field(
+        FieldShape::required(
             "provenance_compute_location",
             "Where the computation behind it ran.",
             FieldCheck::OneOf(ComputeLocation::TEXTS),
         ),
-        required_field(
+        FieldShape::required(
             "provenance_method",
             "How it came about, as tags.",
             FieldCheck::List {
@@ -142,17 +124,17 @@ pub const FRAME_SHAPE: &ObjectShape = &ObjectShape {
                 of: &TAG_CHECK,
             },
         ),
-        optional_field(
+        FieldShape::optional(
             "provenance_return_ref",
             "The result that it refers to.",
             octets(0, limits::FRAME_ITEM_OCTETS),
         ),
-        required_field(
+        FieldShape::required(
             "provenance_context_check",
             "Whether the sender checked its own policy first.",
             FieldCheck::OneOf(ContextCheck::TEXTS),
         ),
-        required_field("provenance_basis", "On what it is based.", TAG_CHECK),
+        FieldShape::required("provenance_basis", "On what it is based.", TAG_CHECK),
     ],
     unknown: UnknownFields::Refused,
     rules: &[],

@@ -316,6 +316,8 @@ story!(
                     .await,
             ),
             ("token", alice.get("/handles/~alice/stream?token=x").await),
+            // The same name, written otherwise.
+            ("token", alice.get("/handles/~alice/stream?%74oken=x").await),
             ("Content-Type", Answer::of(text).await),
         ];
         for (field, answer) in answers {
