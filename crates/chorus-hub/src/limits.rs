@@ -123,5 +123,10 @@ pub const CLOCK_SYNC_ROUND_TRIP_MAX: Duration = Duration::from_secs(1);
 /// Max wait for the frame stream to store a frame. A busy NATS server takes seconds; while servers elect a
 /// leader, the sender may as well retry, so it gets `bus-unavailable`.
 pub const FRAME_PUBLISH_TIMEOUT: Duration = Duration::from_secs(4);
+/// How long a starting hub tries to open the frame stream: an election of a NATS cluster takes a few seconds.
+/// Afterwards the hub does not start.
+pub const FRAME_STREAM_OPEN_TIMEOUT: Duration = Duration::from_secs(10);
+/// Pause between these attempts.
+pub const FRAME_STREAM_OPEN_RETRY_INTERVAL: Duration = Duration::from_millis(200);
 /// Max bytes of the frame stream: as much as the rings of one hub hold. The oldest frames are dropped.
 pub const FRAME_STREAM_BYTES: i64 = ALL_RINGS_BYTES as i64;

@@ -115,7 +115,7 @@ impl FrameStream {
         nats: &NatsConnection,
     ) -> Result<(FrameConsumer, ReadPosition), String> {
         let (mut consumer, mut position, newest_seq) = self
-            .reopen(nats, None)
+            .open_within_limit(nats)
             .await
             .map_err(|cause| format!("it needs JetStream (nats-server -js): {cause}"))?;
         while position.seq < newest_seq {
@@ -128,6 +128,24 @@ impl FrameStream {
             }
         }
         Ok((consumer, position))
+    }
+
+    /// Tries until [`limits::FRAME_STREAM_OPEN_TIMEOUT`]: right after its creation or an election, a server of a NATS cluster
+    /// may still answer that there is no such stream.
+    async fn open_within_limit(
+        &self,
+        nats: &NatsConnection,
+    ) -> Result<(FrameConsumer, ReadPosition, u64), String> {
+        let give_up_at = tokio::time::Instant::now() + limits::FRAME_STREAM_OPEN_TIMEOUT;
+        loop {
+            match self.reopen(nats, None).await {
+                Err(cause) if tokio::time::Instant::now() < give_up_at => {
+                    tracing::debug!(%cause, "the frame stream could not be opened yet");
+                    tokio::time::sleep(limits::FRAME_STREAM_OPEN_RETRY_INTERVAL).await;
+                }
+                opened => return opened,
+            }
+        }
     }
 
     /// Applies the next frame. After a gap in the sequence, the frames between expired before they were read here. False when the
