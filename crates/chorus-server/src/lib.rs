@@ -16,6 +16,7 @@ mod router;
 pub mod schemas;
 pub mod settings;
 
+pub use crate::http::allowed_origins::CorsOrigin;
 pub use crate::http::trusted_network::TrustedNetwork;
 pub use pages::SKILL_TEXTS;
 pub use router::{openapi_document, published_schemas};

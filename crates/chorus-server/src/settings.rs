@@ -1,5 +1,6 @@
 //! The settings of a server, starting it, and the handle by which it is stopped.
 
+use crate::http::allowed_origins::CorsOrigin;
 use crate::http::app_state::{AppState, RequestSettings};
 use crate::http::connection_limit::ConnectionLimit;
 use crate::http::tls::{self, TlsFileError};
@@ -26,6 +27,8 @@ pub struct ServerSettings {
     pub rate_limit: u32,
     /// Proxies whose forwarding headers are believed (D-92).
     pub trusted_proxies: Vec<TrustedNetwork>,
+    /// Origins of web pages that may use the hub, beside its own.
+    pub cors_origins: Vec<CorsOrigin>,
     /// Max connections open at once, including streams.
     pub max_connections: usize,
     /// Certificate chain and key, both PEM.
@@ -42,6 +45,7 @@ impl ServerSettings {
             server_name: "Chorus".into(),
             rate_limit: 600,
             trusted_proxies: Vec::new(),
+            cors_origins: Vec::new(),
             max_connections: limits::CONNECTIONS_DEFAULT,
             tls: None,
             hub: HubOptions::for_data_dir(data_dir),
@@ -49,10 +53,15 @@ impl ServerSettings {
     }
 
     /// The part of the settings that request handling depends on.
-    pub(crate) fn request_settings(&self, public_url: String) -> RequestSettings {
+    pub(crate) fn request_settings(
+        &self,
+        listen: SocketAddr,
+        public_url: String,
+    ) -> RequestSettings {
         RequestSettings {
             public_url,
-            listen_ip: self.listen.ip(),
+            listen,
+            cors_origins: self.cors_origins.clone(),
             server_name: self.server_name.clone(),
             rate_limit: self.rate_limit,
             trusted_proxies: self.trusted_proxies.clone(),
@@ -156,7 +165,7 @@ pub async fn start_server(settings: ServerSettings) -> Result<RunningServer, Sta
         ..settings.hub.clone()
     })
     .await?;
-    let state = AppState::new(hub.clone(), settings.request_settings(public_url));
+    let state = AppState::new(hub.clone(), settings.request_settings(addr, public_url));
     let (shutdown, shutdown_signal) = watch::channel(false);
     let connection_limit = ConnectionLimit::new(settings.max_connections, hub.clock().clone());
     let accept_task = tokio::spawn(accept::serve_connections(

@@ -56,6 +56,7 @@ error_catalogue! {
         InviteRevoked "ERR_INVITE_REVOKED" 403 false "The invite code was revoked.";
         InviteExhausted "ERR_INVITE_EXHAUSTED" 403 false "The invite code has no uses left.";
         InviteExpired "ERR_INVITE_EXPIRED" 403 false "The invite code has expired.";
+        Origin "ERR_ORIGIN" 403 false "The request comes from a web page, or asks for a host, that this hub does not answer.";
         AgentNotFound "ERR_AGENT_NOT_FOUND" 404 false "No agent of that name is registered here.";
         NotFound "ERR_NOT_FOUND" 404 false "There is nothing here.";
         MethodNotAllowed "ERR_METHOD_NOT_ALLOWED" 405 false "This path does not take that method.";
@@ -70,6 +71,7 @@ error_catalogue! {
         JobClosed "ERR_JOB_CLOSED" 409 false "The job has come to its end already; the first result stands.";
         TooLarge "ERR_TOO_LARGE" 413 false "The request is larger than this hub accepts.";
         UriTooLong "ERR_URI_TOO_LONG" 414 false "The path and the query are longer than this hub accepts.";
+        UnsupportedMediaType "ERR_UNSUPPORTED_MEDIA_TYPE" 415 false "The body needs Content-Type: application/json.";
         HeadersTooLarge "ERR_HEADERS_TOO_LARGE" 431 false "The request's headers are larger than this hub accepts.";
         RateLimited "ERR_RATE_LIMITED" 429 true "Too many requests; Retry-After says when to come back.";
         RegistryFull "ERR_REGISTRY_FULL" 429 true "This hub takes no more agents.";

@@ -4,7 +4,7 @@ use super::callback_stream;
 use crate::http::path_params::PathParamPair;
 use crate::http::reply::{self, ApiResult};
 use crate::http::{
-    admission, app_state::AppState, auth::RequireKey, body::JsonBytes,
+    admission, app_state::AppState, auth::RequireKey, body, body::JsonBytes,
     idempotency::IdempotencyHeader, rate_limit::CallerId,
 };
 use axum::extract::{FromRequest, FromRequestParts, Path, Request, State};
@@ -12,7 +12,7 @@ use chorus_hub::channel::callback::{self, CallbackToken};
 use chorus_wire::channel::persistent_callback::PersistentCallback;
 use chorus_wire::reply::SuccessReply;
 use chorus_wire::{ErrorCode, secret::Secret};
-use http::{HeaderMap, StatusCode, header};
+use http::{HeaderMap, StatusCode};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -85,18 +85,8 @@ async fn post_callback_event(State(state): State<AppState>, request: Request) ->
 }
 
 fn is_ndjson(headers: &HeaderMap) -> bool {
-    let content_type = headers
-        .get(header::CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default();
-    let essence = content_type
-        .split(';')
-        .next()
-        .unwrap_or_default()
-        .trim()
-        .to_ascii_lowercase();
     matches!(
-        essence.as_str(),
+        body::media_type(headers).as_str(),
         "application/x-ndjson" | "application/ndjson" | "application/jsonl"
     )
 }

@@ -1,5 +1,6 @@
 //! The state that every handler is given: the hub, its public name, the rate limiter and the OpenAPI document.
 
+use super::allowed_origins::{CorsOrigin, OriginPolicy};
 use super::callback_slots::CallbackStreamSlots;
 use super::rate_limit::RateLimiter;
 use super::trusted_network::TrustedNetwork;
@@ -7,15 +8,17 @@ use super::trusted_proxies::TrustedProxies;
 use bytes::Bytes;
 use chorus_hub::Hub;
 use serde_json::value::{RawValue, to_raw_value};
-use std::{net::IpAddr, ops::Deref, sync::Arc, sync::OnceLock};
+use std::{net::SocketAddr, ops::Deref, sync::Arc, sync::OnceLock};
 
 /// The settings that the handling of requests depends on.
 #[derive(Clone, Debug)]
 pub struct RequestSettings {
     /// Without a slash at its end.
     pub public_url: String,
-    /// The configured listen address; it decides which `Host` names `/mcp` accepts.
-    pub listen_ip: IpAddr,
+    /// The address that the server listens on.
+    pub listen: SocketAddr,
+    /// Origins of web pages that are clients, beside the hub's own.
+    pub cors_origins: Vec<CorsOrigin>,
     pub server_name: String,
     /// Requests per caller and minute; 0 is off.
     pub rate_limit: u32,
@@ -30,8 +33,7 @@ pub struct AppStateInner {
     pub hub: Hub,
     /// Without a slash at its end.
     pub public_url: String,
-    /// The configured listen address; it decides which `Host` names `/mcp` accepts.
-    pub listen_ip: IpAddr,
+    pub origin_policy: OriginPolicy,
     pub server_name: String,
     pub rate_limit: u32,
     /// The frames part of the discovery document: large and constant, so it is serialised once.
@@ -52,8 +54,12 @@ impl AppState {
         let rate_limiter = RateLimiter::per_minute(settings.rate_limit, &hub);
         Self(Arc::new(AppStateInner {
             hub,
+            origin_policy: OriginPolicy::new(
+                settings.listen,
+                &settings.public_url,
+                settings.cors_origins,
+            ),
             public_url: settings.public_url,
-            listen_ip: settings.listen_ip,
             server_name: settings.server_name,
             rate_limit: settings.rate_limit,
             frame_capabilities: to_raw_value(&chorus_wire::frame::describe_capabilities())

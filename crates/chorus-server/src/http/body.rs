@@ -1,7 +1,7 @@
 //! The extractor of a JSON body: content type, size limit and deadline.
 
 use super::{api_error::ApiError, app_state::AppState};
-use axum::body::Body;
+use axum::body::{Body, HttpBody};
 use axum::extract::{FromRequest, Request};
 use bytes::{Bytes, BytesMut};
 use chorus_wire::{Error, ErrorCode, limits};
@@ -20,9 +20,8 @@ impl FromRequest<AppState> for JsonBytes {
         {
             return Err(ErrorCode::TooLarge.into());
         }
-        if !is_json(&parts.headers) {
-            let message = "Content-Type must be application/json";
-            return Err(Error::invalid_field("Content-Type", message).into());
+        if !body.is_end_stream() {
+            check_json_type(&parts.headers)?;
         }
         // At the deadline the rest is not awaited; the connection is closed soon after the response.
         match tokio::time::timeout(limits::REQUEST_DEADLINE, read_body(body)).await {
@@ -41,23 +40,26 @@ fn declared_length(headers: &HeaderMap) -> Option<u64> {
         .ok()
 }
 
-/// a missing `Content-Type` means JSON. Any other type is refused, because guessing would hide the client's mistake.
-fn is_json(headers: &HeaderMap) -> bool {
-    let Some(value) = headers.get(header::CONTENT_TYPE) else {
-        return true;
-    };
-    let Ok(text) = value.to_str() else {
-        return false;
-    };
-    let essence = text
-        .split(';')
-        .next()
-        .unwrap_or_default()
-        .trim()
-        .to_ascii_lowercase();
-    essence.is_empty()
-        || essence == "application/json"
-        || (essence.contains('/') && essence.ends_with("+json"))
+/// A body must be declared as JSON: a browser sends every other type, and none, to any host without asking it.
+pub fn check_json_type(headers: &HeaderMap) -> Result<(), Error> {
+    let essence = media_type(headers);
+    if essence == "application/json" || (essence.contains('/') && essence.ends_with("+json")) {
+        return Ok(());
+    }
+    Err(Error {
+        field: Some("Content-Type".into()),
+        ..ErrorCode::UnsupportedMediaType.into()
+    })
+}
+
+/// The media type of the body without its parameters, in lower case; empty without one.
+pub fn media_type(headers: &HeaderMap) -> String {
+    let value = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    let essence = value.split(';').next().unwrap_or_default();
+    essence.trim().to_ascii_lowercase()
 }
 
 async fn read_body(mut body: Body) -> Result<Bytes, ApiError> {
@@ -92,13 +94,13 @@ mod tests {
     fn is_accepted(value: &str) -> bool {
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_str(value).unwrap());
-        is_json(&headers)
+        check_json_type(&headers).is_ok()
     }
 
-    ///
+    //
     #[test]
-    fn every_json_media_type_is_accepted() {
-        assert!(is_json(&HeaderMap::new()));
+    fn every_json_media_type_is_accepted_and_no_other() {
+        assert!(check_json_type(&HeaderMap::new()).is_err());
         for good in [
             "application/json",
             "Application/JSON; charset=utf-8",
@@ -107,6 +109,7 @@ mod tests {
             assert!(is_accepted(good), "{good}");
         }
         for bad in [
+            "",
             "text/plain",
             "application/x-www-form-urlencoded",
             "multipart/form-data",

@@ -1,5 +1,6 @@
-//! CORS: every origin is allowed. The hub uses no cookies, so a page gains nothing from the browser's own credentials.
+//! CORS: the hub's own origin is allowed, and those that the operator names.
 
+use super::allowed_origins::CorsDecision;
 use axum::{body::Body, response::Response};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 
@@ -29,14 +30,20 @@ pub fn preflight_response() -> Response {
     response
 }
 
-/// Headers of every response to a cross-origin request.
-pub fn allow_any_origin(headers: &mut HeaderMap) {
-    headers.insert(
-        header::ACCESS_CONTROL_ALLOW_ORIGIN,
-        HeaderValue::from_static("*"),
-    );
+/// Headers of the response to a request of a page.
+pub fn write_cors_headers(headers: &mut HeaderMap, decision: CorsDecision) {
+    let allowed = match decision {
+        CorsDecision::Withheld => return,
+        CorsDecision::AllowAny => HeaderValue::from_static("*"),
+        CorsDecision::AllowOrigin(origin) => {
+            // Another origin gets another response, also from a cache.
+            headers.append(header::VARY, HeaderValue::from_static("Origin"));
+            origin
+        }
+    };
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, allowed);
     headers.insert(
         header::ACCESS_CONTROL_EXPOSE_HEADERS,
-        HeaderValue::from_static("X-Request-Id, Retry-After, RateLimit, RateLimit-Policy"),
+        HeaderValue::from_static("X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, Link"),
     );
 }

@@ -26,6 +26,9 @@ const SECRET_LIMITED_ROUTES: [&str; 3] = [
     "/mcp/{channel}",
 ];
 
+/// Routes that check `Host` and `Origin` also where the hub does not listen on loopback, as MCP demands.
+const TOOL_ROUTES: [&str; 2] = ["/mcp", "/mcp/{channel}"];
+
 /// Whether requests to this route are charged to their caller.
 pub fn is_rate_limited(route: &str) -> bool {
     !UNLIMITED_ROUTES.contains(&route)
@@ -41,7 +44,7 @@ pub async fn process_request(
     let id = choose_request_id(request.headers());
     let route = request.extensions().get::<MatchedPath>().cloned();
     let method = request.method().clone();
-    let cross_origin = request.headers().contains_key(header::ORIGIN);
+    let cors = state.origin_policy.decide_cors(request.headers());
     let has_key = request.headers().contains_key(header::AUTHORIZATION);
     let error_format = ErrorFormat::for_path(request.uri().path());
     let from = state.trusted_proxies.resolve_client(
@@ -69,9 +72,7 @@ pub async fn process_request(
     if let Some(budget) = budget {
         budget.write_headers(headers);
     }
-    if cross_origin {
-        cors::allow_any_origin(headers);
-    }
+    cors::write_cors_headers(headers, cors);
     let route = route.as_ref().map_or("none", MatchedPath::as_str);
     // Never the path or the query: they contain names, and sometimes tokens.
     tracing::debug!(request_id = ?id, %from, %method, route, status = status.as_u16(), elapsed = ?started_at.elapsed(), "request");
@@ -118,6 +119,10 @@ async fn dispatch_request(
     budget: &mut Option<RemainingBudget>,
 ) -> Result<Response, Error> {
     check_header_size(request.headers())?;
+    let is_tool_route = route.is_some_and(|route| TOOL_ROUTES.contains(&route.as_str()));
+    state
+        .origin_policy
+        .check_request(request.headers(), is_tool_route)?;
     query::check_encoding(request.uri())?;
     query::check_no_key(request.uri())?;
     // A CORS preflight is not charged; the request that follows is.
@@ -161,9 +166,13 @@ mod tests {
     /// A router with one good route and one that panics, and the data directory of its hub.
     async fn build_test_router() -> (Router, tempfile::TempDir) {
         let dir = tempfile::tempdir().unwrap();
-        let settings = ServerSettings::with_data_dir(dir.path());
+        let mut settings = ServerSettings::with_data_dir(dir.path());
+        settings.cors_origins = vec!["https://page.test".parse().unwrap()];
         let hub = Hub::open(settings.hub.clone()).await.unwrap();
-        let state = AppState::new(hub, settings.request_settings("http://hub.test".into()));
+        let state = AppState::new(
+            hub,
+            settings.request_settings(settings.listen, "http://hub.test".into()),
+        );
         let router = Router::new()
             .route("/good", get(async || "good"))
             .route("/bad", get(async || -> &'static str { panic!("a bug") }))
@@ -228,7 +237,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_page_of_another_origin_is_allowed_and_its_preflight_is_not_charged() {
+    async fn a_page_of_an_allowed_origin_is_answered_and_its_preflight_is_not_charged() {
         let (router, _dir) = build_test_router().await;
         let preflight = [
             ("origin", "https://page.test"),
@@ -236,7 +245,8 @@ mod tests {
         ];
         let response = send_request(&router, Method::OPTIONS, "/good", &preflight).await;
         assert_eq!(response.status(), StatusCode::NO_CONTENT);
-        assert_eq!(response.headers()["access-control-allow-origin"], "*");
+        let allowed = "https://page.test";
+        assert_eq!(response.headers()["access-control-allow-origin"], allowed);
         assert!(
             response.headers()["access-control-allow-headers"]
                 .to_str()
@@ -245,7 +255,7 @@ mod tests {
         );
         assert!(!response.headers().contains_key("ratelimit"));
         let response = send_request(&router, Method::GET, "/good", &preflight[..1]).await;
-        assert_eq!(response.headers()["access-control-allow-origin"], "*");
+        assert_eq!(response.headers()["access-control-allow-origin"], allowed);
         assert!(
             !response
                 .headers()

@@ -4,6 +4,7 @@
 
 pub mod accept;
 pub mod admission;
+pub mod allowed_origins;
 pub mod api_error;
 pub mod app_state;
 pub mod auth;

@@ -1,10 +1,11 @@
 //! `POST /mcp`: one stateless JSON-RPC message per request, authenticated by the agent's key.
 
 use super::tool_call::{SessionHeaders, ToolCall};
-use super::{allowed_origins, hub_tools::HubToolServer, resource_metadata};
+use super::{hub_tools::HubToolServer, resource_metadata};
 use crate::http::api_error::ApiError;
 use crate::http::app_state::AppState;
 use crate::http::auth::AuthResult;
+use crate::http::body;
 use crate::http::query::QueryParams;
 use crate::http::reply::{self, ApiResult};
 use axum::body::Body;
@@ -65,7 +66,7 @@ async fn call_hub_tools(State(state): State<AppState>, request: Request) -> ApiR
         call,
         groups: groups.unwrap_or_default(),
     };
-    serve_message(&state, handler, parts, body, limits::BODY_BYTES).await
+    serve_message(handler, parts, body, limits::BODY_BYTES).await
 }
 
 /// A 401 whose challenge points to the resource metadata.
@@ -80,7 +81,6 @@ pub fn unauthorized_response(state: &AppState, path: &str, error: Error) -> Resp
 
 /// Passes one message to its handler.
 pub async fn serve_message<H: ServerHandler + Clone>(
-    state: &AppState,
     handler: H,
     mut parts: Parts,
     body: Body,
@@ -98,9 +98,9 @@ pub async fn serve_message<H: ServerHandler + Clone>(
         .with_legacy_session_mode(false)
         .with_json_response(true)
         .with_max_request_body_bytes(max_bytes)
-        .with_allowed_hosts(allowed_origins::allowed_hosts(state, &parts.headers))
-        .with_allowed_origins(allowed_origins::allowed_origins(state))
-        .enforce_origin_validation();
+        // The front has checked both.
+        .disable_allowed_hosts()
+        .disable_allowed_origins();
     // The answer is always JSON; the library wants both media types named.
     if accepts_json(&parts.headers) {
         let both = HeaderValue::from_static("application/json, text/event-stream");
@@ -135,6 +135,7 @@ async fn read_message(
     body: Body,
     max_bytes: usize,
 ) -> Result<Bytes, ApiError> {
+    body::check_json_type(headers)?;
     let declared = headers
         .get(header::CONTENT_LENGTH)
         .and_then(|length| length.to_str().ok()?.parse::<usize>().ok());

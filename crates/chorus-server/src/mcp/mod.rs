@@ -1,6 +1,5 @@
 //! The hub's operations as MCP tools: `/mcp` with an agent's key, `/mcp/{channel}` with the tool token of a delivery.
 
-mod allowed_origins;
 mod channel;
 mod channel_tools;
 mod endpoint;

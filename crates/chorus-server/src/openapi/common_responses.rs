@@ -42,7 +42,7 @@ struct CommonResponse {
     applies: fn(&OperationTraits) -> bool,
 }
 
-const COMMON_RESPONSES: [CommonResponse; 10] = [
+const COMMON_RESPONSES: [CommonResponse; 12] = [
     CommonResponse {
         status: "400",
         name: "BadRequest",
@@ -62,6 +62,12 @@ const COMMON_RESPONSES: [CommonResponse; 10] = [
         applies: |traits| traits.needs_one_kind_of_key,
     },
     CommonResponse {
+        status: "403",
+        name: "ForeignOrigin",
+        description: "The request comes from a web page, or asks for a host, that this hub does not answer.",
+        applies: |_| true,
+    },
+    CommonResponse {
         status: "408",
         name: "RequestTimeout",
         description: "The body did not arrive completely within 30 seconds.",
@@ -78,6 +84,12 @@ const COMMON_RESPONSES: [CommonResponse; 10] = [
         name: "UriTooLong",
         description: "The path and the query are longer than this hub accepts.",
         applies: |_| true,
+    },
+    CommonResponse {
+        status: "415",
+        name: "UnsupportedMediaType",
+        description: "The body is not declared as JSON by its `Content-Type`.",
+        applies: |traits| traits.has_body,
     },
     CommonResponse {
         status: "429",

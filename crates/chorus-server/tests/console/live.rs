@@ -214,6 +214,7 @@ async fn a_room_unfolds_while_agents_work_in_it() {
             .http
             .post(callback)
             .timeout(Duration::from_secs(20))
+            .header("content-type", "application/json")
             .body(event.to_string());
         assert_eq!(posted.send().await.unwrap().status(), 200);
     };

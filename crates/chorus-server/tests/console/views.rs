@@ -144,6 +144,7 @@ async fn a_job_and_its_money_are_followed_to_the_end() {
     let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
     let offer = bob
         .request("PUT", "/skills/translate")
+        .header("content-type", "application/json")
         .body(json!({"cost_per_call": 0.10}).to_string());
     assert_eq!(offer.send().await.unwrap().status(), 201);
     stage.sign_in(&alice.key).await;

@@ -31,6 +31,7 @@ error_catalogue! {
         Conflict "conflict" 409 false "It contradicts what is already there.";
         FrameTooLarge "frame-too-large" 413 false "The frame is larger than 64 KiB.";
         UriTooLong "uri-too-long" 414 false "The path and the query are longer than this hub reads.";
+        UnsupportedMediaType "unsupported-media-type" 415 false "The body needs Content-Type: application/json.";
         RateLimited "rate-limited" 429 true "Too many frames in a short time; Retry-After says when to go on.";
         TooManyStreams "too-many-streams" 429 true "The handle has too many open streams; close one first.";
         HeadersTooLarge "headers-too-large" 431 false "The request's headers are longer than this hub reads.";
@@ -156,6 +157,7 @@ fn code_for_status(status: u16) -> FrameCode {
         409 => FrameCode::Conflict,
         413 => FrameCode::FrameTooLarge,
         414 => FrameCode::UriTooLong,
+        415 => FrameCode::UnsupportedMediaType,
         429 => FrameCode::RateLimited,
         431 => FrameCode::HeadersTooLarge,
         502..=504 => FrameCode::Unavailable,

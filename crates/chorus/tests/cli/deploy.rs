@@ -127,7 +127,7 @@ async fn nginx_streams_callback_lines_and_logs_no_secret() {
     let mut connection = FrontConnection::open(
         front.at,
         &format!(
-            "POST {path} HTTP/1.1\r\nhost: hub\r\ncontent-type: application/x-ndjson\r\ntransfer-encoding: chunked"
+            "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/x-ndjson\r\ntransfer-encoding: chunked"
         ),
     );
     for content in ["first", "second"] {

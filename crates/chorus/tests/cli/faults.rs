@@ -263,8 +263,9 @@ impl RawStream {
 
     pub fn open_at(hub: &Hub, key: &str, path: &str) -> Self {
         let mut socket = TcpStream::connect(hub_address(hub)).unwrap();
-        let request =
-            format!("GET {path} HTTP/1.1\r\nhost: hub\r\nauthorization: Bearer {key}\r\n\r\n");
+        let request = format!(
+            "GET {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {key}\r\n\r\n"
+        );
         socket.write_all(request.as_bytes()).unwrap();
         let mut stream = Self {
             socket,

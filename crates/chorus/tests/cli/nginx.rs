@@ -170,7 +170,7 @@ impl FrontConnection {
 pub fn open_inbox(at: SocketAddr, key: &str) -> FrontConnection {
     let mut connection = FrontConnection::open(
         at,
-        &format!("GET /agent/inbox HTTP/1.1\r\nhost: hub\r\nauthorization: Bearer {key}"),
+        &format!("GET /agent/inbox HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {key}"),
     );
     connection.read_until("connected");
     connection

@@ -113,7 +113,7 @@ pub fn unix_now() -> i64 {
 fn machine_time(hub: &Hub) -> i64 {
     let mut socket = TcpStream::connect(hub_address(hub)).unwrap();
     socket
-        .write_all(b"GET /health HTTP/1.1\r\nhost: hub\r\nconnection: close\r\n\r\n")
+        .write_all(b"GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
         .unwrap();
     let mut answer = String::new();
     socket.read_to_string(&mut answer).unwrap();

@@ -58,14 +58,8 @@ async fn call_channel_tools(
         hub: state.hub.clone(),
         actor,
     });
-    let mut response = serve_message(
-        &state,
-        handler,
-        parts,
-        content,
-        limits::CHANNEL_TOOL_CALL_BYTES,
-    )
-    .await?;
+    let mut response =
+        serve_message(handler, parts, content, limits::CHANNEL_TOOL_CALL_BYTES).await?;
     if let Some(budget) = budget {
         budget.write_headers(response.headers_mut());
     }

@@ -36,6 +36,7 @@ story!(key_order_and_blanks_make_no_conflict, |hub| async {
         let request = alice
             .request("POST", "/messages")
             .header("idempotency-key", "k")
+            .header("content-type", "application/json")
             .body(body);
         traces
             .push(crate::support::actors::Answer::of(request).await.data(202)["trace_id"].clone());

@@ -12,8 +12,9 @@ async fn unread(hub: &Hub, key: &str) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
     let mut stream = socket.connect(hub.addr()).await.unwrap();
-    let request =
-        format!("GET /agent/inbox HTTP/1.1\r\nhost: hub\r\nauthorization: Bearer {key}\r\n\r\n");
+    let request = format!(
+        "GET /agent/inbox HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {key}\r\n\r\n"
+    );
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut head = vec![0; 1024];
     let length = stream.read(&mut head).await.unwrap();

@@ -110,7 +110,7 @@ async fn unread(hub: &Hub, agent: &Agent) -> TcpStream {
     let mut stream = socket.connect(hub.addr()).await.unwrap();
     let path = agent.stream_path("?instrument=asleep&session=s1");
     let request = format!(
-        "GET {path} HTTP/1.1\r\nhost: hub\r\nauthorization: Bearer {}\r\n\r\n",
+        "GET {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\n\r\n",
         agent.key
     );
     stream.write_all(request.as_bytes()).await.unwrap();

@@ -17,7 +17,7 @@ async fn ask_and_leave(
     let mut socket = TcpStream::connect(hub.addr()).await.unwrap();
     let (key, length) = (&agent.key, body.len());
     let head = format!(
-        "{method} {path} HTTP/1.1\r\nhost: hub\r\nauthorization: Bearer {key}\r\ncontent-length: {length}\r\n\r\n"
+        "{method} {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {key}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
     );
     socket
         .write_all(format!("{head}{body}").as_bytes())

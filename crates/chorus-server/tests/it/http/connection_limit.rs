@@ -9,7 +9,7 @@ const PLACES: usize = 6;
 async fn asked(hub: &Hub) -> (u16, String, String) {
     raw(
         hub,
-        b"GET /agents HTTP/1.1\r\nhost: hub\r\nconnection: close\r\n\r\n",
+        b"GET /agents HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n",
     )
     .await
 }

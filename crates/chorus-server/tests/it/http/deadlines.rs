@@ -27,8 +27,8 @@ async fn a_quiet_stream_hears_a_keepalive() {
 async fn a_half_sent_request_is_let_go() {
     let hub = Hub::fresh().await;
     let halves: [&[u8]; 2] = [
-        b"POST /register HTTP/1.1\r\nhost: hub\r\nx-half: ",
-        b"POST /register HTTP/1.1\r\nhost: hub\r\ncontent-length: 100\r\n\r\n{\"agent_id\":",
+        b"POST /register HTTP/1.1\r\nhost: localhost\r\nx-half: ",
+        b"POST /register HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{\"agent_id\":",
     ];
     let mut waiting = Vec::new();
     for half in halves {

@@ -8,4 +8,5 @@ mod invalid_requests;
 mod rate_limit;
 mod tls;
 mod trusted_proxies;
+mod web_pages;
 mod well_known;

@@ -194,6 +194,8 @@ memory_story!(
         for (header, value) in [
             ("origin", "https://evil.example"),
             ("origin", "null"),
+            // Another port of the loopback is another origin.
+            ("origin", "http://localhost:6274"),
             ("origin", "http://localhost.evil.example"),
             ("host", "evil.example"),
         ] {
@@ -203,19 +205,9 @@ memory_story!(
                 .ask("tools/list", json!({}))
                 .await;
             assert_eq!(refused.status, 403, "{header} {value}: {refused:?}");
-            assert!(
-                refused.json()["error"]["message"]
-                    .as_str()
-                    .unwrap()
-                    .contains("not allowed"),
-                "{refused:?}"
-            );
+            refused.refused(403, "ERR_ORIGIN");
         }
-        for (header, value) in [
-            ("origin", hub.url.as_str()),
-            ("origin", "http://localhost:6274"),
-            ("host", "localhost:1"),
-        ] {
+        for (header, value) in [("origin", hub.url.as_str()), ("host", "localhost:1")] {
             let taken = host
                 .clone()
                 .with(header, value)

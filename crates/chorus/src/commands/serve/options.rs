@@ -2,7 +2,7 @@
 
 use crate::fail::Fail;
 use chorus_hub::BusFiles;
-use chorus_server::{ServerSettings, TrustedNetwork};
+use chorus_server::{CorsOrigin, ServerSettings, TrustedNetwork};
 use chorus_wire::{credits::Credits, identity::AgentAddress, secret::Secret};
 use serde::{Deserialize, Deserializer};
 use std::net::SocketAddr;
@@ -65,9 +65,23 @@ pub struct ServeOptions {
     #[serde(
         alias = "trusted_proxies",
         alias = "trusted-proxy",
-        deserialize_with = "networks"
+        deserialize_with = "text_list"
     )]
     trusted_proxies: Vec<TrustedNetwork>,
+    /// An origin whose web pages may use this hub, such as https://app.example, or * for every one (repeatable; the variable
+    /// separates them by commas)
+    #[arg(
+        long = "cors-origin",
+        value_name = "ORIGIN",
+        env = "CHORUS_CORS_ORIGINS",
+        value_delimiter = ','
+    )]
+    #[serde(
+        alias = "cors_origins",
+        alias = "cors-origin",
+        deserialize_with = "text_list"
+    )]
+    cors_origins: Vec<CorsOrigin>,
     /// An operator key (repeatable; the variable separates them by commas)
     #[arg(
         long = "operator-key",
@@ -196,6 +210,11 @@ impl ServeOptions {
             } else {
                 self.trusted_proxies
             },
+            cors_origins: if self.cors_origins.is_empty() {
+                other.cors_origins
+            } else {
+                self.cors_origins
+            },
             operator_keys: if self.operator_keys.is_empty() {
                 other.operator_keys
             } else {
@@ -235,6 +254,7 @@ impl ServeOptions {
             "--tls-cert and --tls-key belong together",
         )?;
         settings.trusted_proxies = self.trusted_proxies;
+        settings.cors_origins = self.cors_origins;
         let hub = &mut settings.hub;
         hub.bus_url = match self.bus {
             Some(url) if url.expose() == "local" => None,
@@ -300,17 +320,21 @@ fn require_both(
     }
 }
 
-/// One network or a list of them.
-fn networks<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<TrustedNetwork>, D::Error> {
+/// One text or a list of them, each parsed.
+fn text_list<'de, D, T>(from: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: FromStr<Err: std::fmt::Display>,
+{
     #[derive(Deserialize)]
-    #[serde(untagged, expecting = "trusted-proxies is a list of texts")]
-    enum NetworkList {
+    #[serde(untagged, expecting = "it is a list of texts")]
+    enum TextList {
         One(String),
         Several(Vec<String>),
     }
-    let given = match NetworkList::deserialize(from)? {
-        NetworkList::One(text) => vec![text],
-        NetworkList::Several(texts) => texts,
+    let given = match TextList::deserialize(from)? {
+        TextList::One(text) => vec![text],
+        TextList::Several(texts) => texts,
     };
     given
         .iter()
@@ -401,96 +425,4 @@ impl<'de> Deserialize<'de> for ConfigDuration {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_duration_has_a_number_and_a_unit() {
-        assert_eq!(
-            "90d".parse(),
-            Ok(ConfigDuration(Duration::from_secs(90 * 86_400)))
-        );
-        assert_eq!(
-            "500ms".parse(),
-            Ok(ConfigDuration(Duration::from_millis(500)))
-        );
-        for bad in [
-            "",
-            "90",
-            "d",
-            "-1d",
-            "1.5h",
-            "1w",
-            "0s",
-            "99999999999999999999d",
-            "213503982335d",
-        ] {
-            assert!(bad.parse::<ConfigDuration>().is_err(), "{bad}");
-        }
-    }
-
-    //
-    #[test]
-    fn an_opening_grant_is_an_amount_or_zero() {
-        let granted = |text: &str| {
-            toml::from_str::<ServeOptions>(text)
-                .map(|o| o.into_settings().unwrap().hub.opening_grant.to_string())
-        };
-        for (text, grant) in [
-            ("", "100.00"),
-            ("opening-grant = 2.5", "2.50"),
-            ("opening_grant = \"0\"", "0.00"),
-            ("opening-grant = 7", "7.00"),
-        ] {
-            assert_eq!(granted(text).unwrap(), grant, "{text}");
-        }
-        for bad in [
-            "opening-grant = 0.125",
-            "opening-grant = -1",
-            "opening-grant = nan",
-            "opening-grant = \"1e3\"",
-        ] {
-            assert!(granted(bad).is_err(), "{bad}");
-        }
-    }
-
-    // D-92
-    #[test]
-    fn proxies_are_trusted_by_address_or_network_and_never_all() {
-        let trusted = |text: &str| {
-            toml::from_str::<ServeOptions>(text)
-                .map(|o| o.into_settings().unwrap().trusted_proxies.len())
-        };
-        for (text, count) in [
-            ("", 0),
-            ("trusted-proxies = \"10.0.0.0/8\"", 1),
-            ("trusted_proxies = [\"10.0.0.7\", \"2001:db8::/32\"]", 2),
-        ] {
-            assert_eq!(trusted(text).unwrap(), count, "{text}");
-        }
-        for bad in [
-            "trusted-proxies = 10",
-            "trusted-proxies = [\"0.0.0.0/0\"]",
-            "trusted-proxies = [\"front\"]",
-        ] {
-            assert!(trusted(bad).is_err(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn a_given_option_overrides_the_file() {
-        let given: ServeOptions = toml::from_str("rate-limit = 5").unwrap();
-        let file: ServeOptions =
-            toml::from_str("rate_limit = 9\nmax-agents = 3\noperator-keys = [\"a\", \"b\"]")
-                .unwrap();
-        let settings = given.with_fallback(file).into_settings().unwrap();
-        assert_eq!(
-            (
-                settings.rate_limit,
-                settings.hub.max_agents,
-                settings.hub.operator_keys.len()
-            ),
-            (5, Some(3), 2)
-        );
-    }
-}
+mod tests;
